@@ -1,0 +1,319 @@
+package compute_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strconv"
+	"testing"
+
+	"strikecache/compute"
+)
+
+// unit is the relative error of rounding a number to a double.
+const unit = 0x1p-53
+
+// bsVector is one line of testdata/bs_vectors.json: computed with 50 digits by mpmath 1.2.1 and printed to 17; its
+// inputs are exact doubles.
+type bsVector struct {
+	ID                int    `json:"id"`
+	Right             string `json:"right"`
+	Seconds           int    `json:"seconds"`
+	Spot              string `json:"spot"`
+	Strike            string `json:"strike"`
+	Rate              string `json:"rate"`
+	Forward           string `json:"forward"`
+	V                 string `json:"total_vol"`
+	Price             string `json:"undiscounted_price"`
+	Gamma             string `json:"gamma"`
+	ShiftedSpot       string `json:"spot_shifted"`
+	ShiftedGamma      string `json:"gamma_at_spot_shifted"`
+	QuoteMid          string `json:"quote_mid"`
+	VFromQuoteMid     string `json:"total_vol_from_quote_mid"`
+	right             compute.Right
+	growth            float64 // e^{rT}
+	spot, f, k, v     float64
+	price, mid, fromQ float64
+}
+
+func bsVectors(t *testing.T) []bsVector {
+	t.Helper()
+	text, err := os.ReadFile("testdata/bs_vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Vectors []bsVector }
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Vectors) != 40 {
+		t.Fatalf("%d vectors, want 40", len(file.Vectors))
+	}
+	for i := range file.Vectors {
+		v := &file.Vectors[i]
+		v.right = map[string]compute.Right{"C": compute.Call, "P": compute.Put}[v.Right]
+		v.growth = math.Exp(number(t, v.Rate) * float64(v.Seconds) / (365 * 86400))
+		v.spot, v.f, v.k, v.v = number(t, v.Spot), number(t, v.Forward), number(t, v.Strike), number(t, v.V)
+		v.price, v.mid, v.fromQ = number(t, v.Price), number(t, v.QuoteMid), number(t, v.VFromQuoteMid)
+	}
+	return file.Vectors
+}
+
+func number(t *testing.T, s string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// within fails unless got is within a relative tolerance of want.
+func within(t *testing.T, name string, got, want, relative float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= relative*math.Abs(want)) {
+		t.Errorf("%s = %.17g, want %.17g: off by %.2g, allowed %.2g", name, got, want, math.Abs(got/want-1), relative)
+	}
+}
+
+// The rounding of v and S' to doubles (half a unit each), of the logarithms and of the quotient moves d1 by at most
+// some 6 units of itself and gamma by d1 times that. Below 1e-300 the last bits are lost to underflow.
+func TestGammaVectors(t *testing.T) {
+	for _, v := range bsVectors(t) {
+		name := "gamma " + strconv.Itoa(v.ID)
+		within(t, name, compute.BlackGamma(v.spot, v.spot, v.f, v.k, v.v, 1/v.growth), number(t, v.Gamma), 1e-12)
+
+		shifted, want := number(t, v.ShiftedSpot), number(t, v.ShiftedGamma)
+		got := compute.BlackGamma(v.spot, shifted, v.f, v.k, v.v, 1/v.growth)
+		if want < 1e-300 {
+			nearly(t, name+" shifted", got, want, 1e-300)
+			continue
+		}
+		d1 := (math.Log(v.f/v.k)+math.Log(shifted/v.spot))/v.v + v.v/2
+		within(t, name+" shifted", got, want, 1e-12+6*unit*d1*d1)
+	}
+}
+
+// The value of an out-of-the-money option is the difference of F·N and K·N, each known to a few units times 1 + d1².
+func TestValueVectors(t *testing.T) {
+	for _, v := range bsVectors(t) {
+		reference := newBigBlack(v.f, v.k, v.v)
+		tolerance := 8 * unit * (1 + reference.d1*reference.d1) * (reference.n1 + reference.n2) / v.price
+		if tolerance > 1e-8 {
+			t.Fatalf("vector %d is ill-conditioned: %g", v.ID, tolerance)
+		}
+		within(t, "value "+strconv.Itoa(v.ID), compute.BlackValue(v.right, v.f, v.k, v.v), v.price, tolerance)
+	}
+}
+
+// stopsAt is how good the last step leaves the solver, relatively.
+const stopsAt = 1e-14
+
+func TestImpliedVectors(t *testing.T) {
+	for _, v := range bsVectors(t) {
+		got, ok := compute.ImpliedTotalVolatility(v.right, v.price, v.f, v.k)
+		if !ok {
+			t.Errorf("vector %d: no volatility from the price", v.ID)
+		}
+		within(t, "v from price "+strconv.Itoa(v.ID), got, v.v, 1e-9)
+		got, ok = compute.ImpliedTotalVolatility(v.right, v.mid*v.growth, v.f, v.k)
+		if !ok {
+			t.Errorf("vector %d: no volatility from the quote", v.ID)
+		}
+		within(t, "v from quote "+strconv.Itoa(v.ID), got, v.fromQ, 1e-9)
+	}
+}
+
+// eachBlack calls f over a grid of moneyness and v, from 15 standard deviations in to 15 out of the money and up to
+// v = 4, with the forward above and below the strike.
+func eachBlack(t *testing.T, f func(f, k, v float64, want bigBlack)) {
+	t.Helper()
+	for _, v := range []float64{1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 1, 2, 4} {
+		for _, h := range []float64{0, 1e-9, 1e-3, 0.11, 0.4, 0.9, 2.1, 4.2, 7, 11, 14} {
+			for _, side := range []float64{-1, 1} {
+				forward := 7728.2
+				strike := forward * math.Exp(side*h*v)
+				if strike < 1e-9 || strike > 1e15 {
+					continue
+				}
+				f(forward, strike, v, newBigBlack(forward, strike, v))
+			}
+		}
+	}
+}
+
+func TestGammaAndValueGrid(t *testing.T) {
+	n := 0
+	eachBlack(t, func(f, k, v float64, want bigBlack) {
+		n++
+		noise := 4 * unit * (1 + want.d1*want.d1)
+		within(t, "gamma", compute.BlackGamma(f, f, f, k, v, 1), want.gamma, 1e-15+2*noise)
+		for right, value := range map[compute.Right]float64{compute.Call: want.call, compute.Put: want.put} {
+			got := compute.BlackValue(right, f, k, v)
+			if off := math.Abs(got - value); !(off <= noise*(want.n1+want.n2)+4*unit*value) {
+				t.Errorf("%v f %v k %v v %v: %.17g, want %.17g", right, f, k, v, got, value)
+			}
+		}
+	})
+	if n < 200 {
+		t.Errorf("only %d points", n)
+	}
+}
+
+// The solver is held to what the price can tell: a rounding of the price (of the whole price in the money, where the
+// time value is a small part of it) and of the formula's own two terms, over the change of the value with ln v:
+//
+//	κ = (price + F·N(±d1) + K·N(±d2)) / (F·φ(d1)·v)
+//
+// Prices that leave v uncertain by more than 1e-4 carry no information and are not judged.
+func TestImpliedGrid(t *testing.T) {
+	solved, blind := 0, 0
+	eachBlack(t, func(f, k, v float64, want bigBlack) {
+		for right, price := range map[compute.Right]float64{compute.Call: want.call, compute.Put: want.put} {
+			kappa := (price + want.n1 + want.n2) / want.vegaTimesV
+			bound := stopsAt + 4*unit*(1+want.d1*want.d1)*kappa
+			if bound > 1e-4 {
+				blind++
+				continue
+			}
+			solved++
+			got, ok := compute.ImpliedTotalVolatility(right, price, f, k)
+			if !ok || !(math.Abs(got/v-1) <= bound) {
+				t.Errorf("%v f %v k %v price %.17g: v = %.17g, %v, want %v within %.1g", right, f, k, price, got, ok, v, bound)
+			}
+		}
+	})
+	if solved < 250 || blind == 0 {
+		t.Errorf("%d prices judged, %d not", solved, blind)
+	}
+}
+
+func TestImpliedRefuses(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		name        string
+		right       compute.Right
+		value, f, k float64
+	}{
+		{"call worth nothing", compute.Call, 0, 7000, 7100},
+		{"put worth nothing", compute.Put, 0, 7000, 6900},
+		{"call below zero", compute.Call, -1, 7000, 7100},
+		{"call without time value", compute.Call, 100, 7000, 6900},
+		{"call under its intrinsic value", compute.Call, 99.99, 7000, 6900},
+		{"put without time value", compute.Put, 100, 6900, 7000},
+		{"put under its intrinsic value", compute.Put, 99.99, 6900, 7000},
+		{"call at its bound", compute.Call, 7000, 7000, 7100},
+		{"call over its bound", compute.Call, 7001, 7000, 7100},
+		{"put at its bound", compute.Put, 6900, 7000, 6900},
+		{"put over its bound", compute.Put, 6901, 7000, 6900},
+		{"deep call at its bound", compute.Call, 7000, 7000, 100},
+		{"NaN value", compute.Call, nan, 7000, 7000},
+		{"infinite value", compute.Call, inf, 7000, 7000},
+		{"minus infinity", compute.Put, -inf, 7000, 7000},
+		{"NaN forward", compute.Call, 10, nan, 7000},
+		{"infinite forward", compute.Call, 10, inf, 7000},
+		{"zero forward", compute.Put, 10, 0, 7000},
+		{"negative forward", compute.Put, 10, -7000, 7000},
+		{"NaN strike", compute.Call, 10, 7000, nan},
+		{"infinite strike", compute.Put, 10, 7000, inf},
+		{"zero strike", compute.Call, 6999, 7000, 0},
+		{"negative strike", compute.Put, 10, 7000, -1},
+	} {
+		if v, ok := compute.ImpliedTotalVolatility(c.right, c.value, c.f, c.k); ok {
+			t.Errorf("%s: v = %v", c.name, v)
+		}
+	}
+}
+
+// Parity C - P = F - K holds to the rounding of the larger price, and four times the forward and the strike make four
+// times the value exactly: powers of four and their square roots are exact.
+func TestValueProperties(t *testing.T) {
+	eachBlack(t, func(f, k, v float64, _ bigBlack) {
+		call, put := compute.BlackValue(compute.Call, f, k, v), compute.BlackValue(compute.Put, f, k, v)
+		nearly(t, "parity", call-put, f-k, 8*unit*(call+put))
+		for right, value := range map[compute.Right]float64{compute.Call: call, compute.Put: put} {
+			equal(t, "four times the size", compute.BlackValue(right, 4*f, 4*k, v), 4*value)
+			nearly(t, "scaled", compute.BlackValue(right, 1.7*f, 1.7*k, v), 1.7*value, 1e-9*value+1e-15*(f+k))
+			if more := compute.BlackValue(right, f, k, v*1.01); more < value {
+				t.Errorf("%v f %v k %v: worth %v at v = %v and less, %v, at 1.01 v", right, f, k, value, v, more)
+			}
+		}
+		equal(t, "gamma of twice the size", compute.BlackGamma(2*f, 2*f, 2*f, 2*k, v, 1), compute.BlackGamma(f, f, f, k, v, 1)/2)
+	})
+}
+
+func TestImpliedIsMonotone(t *testing.T) {
+	for _, k := range []float64{6500, 7000, 7000.25, 7400} {
+		last := 0.0
+		for price := 0.01; price < 3000; price *= 1.5 {
+			v, ok := compute.ImpliedTotalVolatility(compute.Call, math.Max(7000-k, 0)+price, 7000, k)
+			if !ok || v <= last {
+				t.Errorf("k %v time value %v: v = %v, %v after %v", k, price, v, ok, last)
+			}
+			last = v
+		}
+	}
+}
+
+// Gamma is the second derivative of the discounted value by the spot, the forward moving in proportion: a fourth
+// order difference with steps of 0.05 standard deviations is good to about 1e-6 of the peak gamma.
+func TestGammaIsTheSecondDerivative(t *testing.T) {
+	const spot, f, rate, years = 7000.0, 7035.0, 0.04, 0.25
+	discount := math.Exp(-rate * years)
+	for _, v := range []float64{0.01, 0.05, 0.2} {
+		for _, k := range []float64{f * math.Exp(-2*v), f * math.Exp(-0.5*v), f, f * math.Exp(1.5*v)} {
+			for _, at := range []float64{spot, spot * math.Exp(-v), spot * math.Exp(0.7*v)} {
+				value := func(s float64) float64 {
+					return discount * compute.BlackValue(compute.Put, f*s/spot, k, v)
+				}
+				h := 0.05 * v * at
+				numeric := (-value(at+2*h) + 16*value(at+h) - 30*value(at) + 16*value(at-h) - value(at-2*h)) / (12 * h * h)
+				peak := 0.4 * f / spot * discount / (at * v)
+				nearly(t, "gamma", compute.BlackGamma(spot, at, f, k, v, discount), numeric, 1e-5*peak)
+			}
+		}
+	}
+}
+
+// Whatever comes in, the solver answers within its domain, and an answer reprices to the value asked for.
+func FuzzImpliedTotalVolatility(f *testing.F) {
+	f.Add(true, 22.3, 7728.4, 7750.0)
+	f.Add(false, 0.05, 7728.2, 7690.0)
+	f.Add(true, 7527.7, 7728.0, 200.0)
+	f.Add(false, 3669.5, 7281.0, 54682380.0)
+	f.Add(true, 1e-300, 7000.0, 7000.0)
+	f.Add(true, 6999.999999999999, 7000.0, 7000.0)
+	f.Add(false, 5e-324, 1.0, 1.0)
+	f.Add(true, math.NaN(), math.Inf(1), -1.0)
+	f.Fuzz(func(t *testing.T, call bool, value, forward, strike float64) {
+		right, intrinsic, bound := compute.Put, math.Max(strike-forward, 0), strike
+		if call {
+			right, intrinsic, bound = compute.Call, math.Max(forward-strike, 0), forward
+		}
+		v, ok := compute.ImpliedTotalVolatility(right, value, forward, strike)
+		if !(value > intrinsic && value < bound) || !(forward > 0 && strike > 0) || forward+strike > math.MaxFloat64 {
+			if rounding := 1e-15 * (forward + strike); ok && !(math.Abs(value-bound) < rounding) {
+				t.Errorf("v = %v from a value outside (%v, %v)", v, intrinsic, bound)
+			}
+			return
+		}
+		if !(forward > 1e-3 && forward < 1e9 && strike > 1e-3 && strike < 1e9 && value-intrinsic > 1e-290) {
+			return // no index and no price is there; a moneyness of e^700 overflows the formula
+		}
+		if !ok {
+			if bound-value > 1e-12*bound {
+				t.Errorf("no v for %v in (%v, %v)", value, intrinsic, bound)
+			}
+			return
+		}
+		if !(v > 0) || math.IsInf(v, 1) {
+			t.Fatalf("v = %v", v)
+		}
+		again := compute.BlackValue(right, forward, strike, v)
+		d1 := math.Log(forward/strike)/v + v/2
+		perV := forward * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) * v
+		if off := math.Abs(again - value); !(off <= 1.1*stopsAt*perV+1e-14*(forward+strike)) {
+			t.Errorf("v = %v reprices to %v, not %v", v, again, value)
+		}
+	})
+}

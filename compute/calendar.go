@@ -1,0 +1,255 @@
+package compute
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // the binary knows New York on a machine without zone files
+)
+
+// NewYork is the exchange's time zone.
+var NewYork = mustLocation("America/New_York")
+
+func mustLocation(name string) *time.Location {
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		panic("time zone database is embedded: " + err.Error())
+	}
+	return loc
+}
+
+// The years whose sessions were compared, day by day, with the exchange's published holidays and early closes.
+// Outside them the same rules are applied and [Calendar.Known] says false.
+const (
+	FirstKnownYear = 2014
+	LastKnownYear  = 2030
+)
+
+// Calendar knows the regular sessions of the US equity options exchanges: 09:30 to 16:00 New York, 13:00 on an
+// early close. It is immutable and safe for concurrent use.
+//
+// Source: NYSE Rule 7.2 (full holidays and their observance), the exchanges' holiday calendars, which Cboe
+// options follow, and the closures announced one by one that no rule foresees (specialClosures).
+type Calendar struct {
+	closed map[Date]struct{}
+	early  map[Date]struct{}
+}
+
+// specialClosures are full closures outside the rules since 2014.
+var specialClosures = []Date{
+	NewDate(2018, time.December, 5), // national day of mourning, President G. H. W. Bush
+	NewDate(2025, time.January, 9),  // national day of mourning, President Carter
+}
+
+// NewCalendar returns the exchange calendar, with further full closures and early closes (both may be nil).
+func NewCalendar(closed, early []Date) *Calendar {
+	c := &Calendar{closed: map[Date]struct{}{}, early: map[Date]struct{}{}}
+	for _, d := range append(specialClosures[:len(specialClosures):len(specialClosures)], closed...) {
+		c.closed[d] = struct{}{}
+	}
+	for _, d := range early {
+		c.early[d] = struct{}{}
+	}
+	return c
+}
+
+// ParseClosures reads further closures, one a line: a date YYYY-MM-DD, alone for a full closure or followed by
+// the word early for a 13:00 close. Empty lines and text after # are ignored.
+func ParseClosures(text []byte) (closed, early []Date, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		d, err := ParseDate(fields[0])
+		if err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		switch {
+		case len(fields) == 1:
+			closed = append(closed, d)
+		case len(fields) == 2 && fields[1] == "early":
+			early = append(early, d)
+		default:
+			return nil, nil, fmt.Errorf("line %d: want YYYY-MM-DD or YYYY-MM-DD early", n)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, nil, fmt.Errorf("read closures: %w", err)
+	}
+	return closed, early, nil
+}
+
+// Known says whether the date lies in the years that were compared with published calendars.
+func (c *Calendar) Known(d Date) bool {
+	y := d.Year()
+	return y >= FirstKnownYear && y <= LastKnownYear
+}
+
+// IsSession says whether the exchange is open on d.
+func (c *Calendar) IsSession(d Date) bool {
+	if d.Weekend() {
+		return false
+	}
+	if _, ok := c.closed[d]; ok {
+		return false
+	}
+	return !isHoliday(d)
+}
+
+// IsEarlyClose says whether d is a session that ends at 13:00 New York.
+func (c *Calendar) IsEarlyClose(d Date) bool {
+	if !c.IsSession(d) {
+		return false
+	}
+	if _, ok := c.early[d]; ok {
+		return true
+	}
+	return isEarlyClose(d)
+}
+
+// Open returns the instant the session of d opens, 09:30 New York.
+func (c *Calendar) Open(d Date) time.Time { return d.At(9, 30, 0, NewYork) }
+
+// Close returns the instant the session of d closes: 16:00 New York, 13:00 on an early close.
+func (c *Calendar) Close(d Date) time.Time {
+	if c.IsEarlyClose(d) {
+		return d.At(13, 0, 0, NewYork)
+	}
+	return d.At(16, 0, 0, NewYork)
+}
+
+// OnOrBefore returns the last session on or before d.
+func (c *Calendar) OnOrBefore(d Date) Date {
+	for !c.IsSession(d) {
+		d--
+	}
+	return d
+}
+
+// Previous returns the last session before d.
+func (c *Calendar) Previous(d Date) Date { return c.OnOrBefore(d - 1) }
+
+// Next returns the first session after d.
+func (c *Calendar) Next(d Date) Date {
+	d++
+	for !c.IsSession(d) {
+		d++
+	}
+	return d
+}
+
+// Back returns the session n sessions before the session d.
+func (c *Calendar) Back(d Date, n int) Date {
+	for ; n > 0; n-- {
+		d = c.Previous(d)
+	}
+	return d
+}
+
+// SessionDate returns the last session on or before the New York date of t.
+func (c *Calendar) SessionDate(t time.Time) Date { return c.OnOrBefore(DateOf(t.In(NewYork))) }
+
+// SessionsBetween returns the number of sessions in (after, through].
+func (c *Calendar) SessionsBetween(after, through Date) int {
+	n := 0
+	for d := after + 1; d <= through; d++ {
+		if c.IsSession(d) {
+			n++
+		}
+	}
+	return n
+}
+
+// VIXExpiration returns the computed expiration of the monthly VIX future of a month: the Wednesday 30 days
+// before the third Friday of the next month, or the business day before when that Wednesday or that Friday is
+// a holiday. Source: Cboe Futures Exchange rule 1202(b).
+func (c *Calendar) VIXExpiration(year int, month time.Month) Date {
+	friday := ThirdFriday(year, month+1)
+	wednesday := friday - 30
+	if !c.IsSession(friday) || !c.IsSession(wednesday) {
+		return c.Previous(wednesday)
+	}
+	return wednesday
+}
+
+// ThirdFriday returns the third Friday of a month. Months are normalised: 13 is January of the next year.
+func ThirdFriday(year int, month time.Month) Date { return nthWeekday(year, month, time.Friday, 3) }
+
+// nthWeekday returns the n-th given weekday of a month, n from 1.
+func nthWeekday(year int, month time.Month, w time.Weekday, n int) Date {
+	first := NewDate(year, month, 1)
+	return first + Date((int(w)-int(first.Weekday())+7)%7+7*(n-1))
+}
+
+func isHoliday(d Date) bool {
+	y := d.Year()
+	switch d.Month() {
+	case time.January:
+		// New Year's Day on a Saturday is not observed on the Friday before, which ends the year (Rule 7.2).
+		return d == sundayToMonday(NewDate(y, time.January, 1)) || d == nthWeekday(y, time.January, time.Monday, 3)
+	case time.February:
+		return d == nthWeekday(y, time.February, time.Monday, 3)
+	case time.March, time.April:
+		return d == easterSunday(y)-2
+	case time.May:
+		return d == nthWeekday(y, time.June, time.Monday, 1)-7
+	case time.June:
+		return y >= 2022 && d == observed(NewDate(y, time.June, 19))
+	case time.July:
+		return d == observed(NewDate(y, time.July, 4))
+	case time.September:
+		return d == nthWeekday(y, time.September, time.Monday, 1)
+	case time.November:
+		return d == nthWeekday(y, time.November, time.Thursday, 4)
+	case time.December:
+		return d == observed(NewDate(y, time.December, 25))
+	}
+	return false
+}
+
+// isEarlyClose expects a session: the day after Thanksgiving, and 3 July and 24 December (which are holidays
+// when they are Fridays).
+func isEarlyClose(d Date) bool {
+	switch d.Month() {
+	case time.July:
+		return d.Day() == 3
+	case time.November:
+		return d == nthWeekday(d.Year(), time.November, time.Thursday, 4)+1
+	case time.December:
+		return d.Day() == 24
+	}
+	return false
+}
+
+// observed moves a holiday on a Saturday to Friday and one on a Sunday to Monday.
+func observed(d Date) Date {
+	if d.Weekday() == time.Saturday {
+		return d - 1
+	}
+	return sundayToMonday(d)
+}
+
+func sundayToMonday(d Date) Date {
+	if d.Weekday() == time.Sunday {
+		return d + 1
+	}
+	return d
+}
+
+// easterSunday is the anonymous Gregorian computus (Meeus, Astronomical Algorithms, chapter 8).
+func easterSunday(y int) Date {
+	a, b, c := y%19, y/100, y%100
+	d, e := b/4, b%4
+	g := (8*b + 13) / 25
+	h := (19*a + b - d - g + 15) % 30
+	i, k := c/4, c%4
+	l := (32 + 2*e + 2*i - h - k) % 7
+	m := (a + 11*h + 22*l) / 451
+	n := h + l - 7*m + 114
+	return NewDate(y, time.Month(n/31), n%31+1)
+}

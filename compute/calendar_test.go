@@ -1,0 +1,227 @@
+package compute_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+)
+
+// listing is the published list of testdata/exchange-holidays.txt, with its sources: DATE KIND NAME.
+func listing(t *testing.T) (closed, early map[compute.Date]bool) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/exchange-holidays.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, early = map[compute.Date]bool{}, map[compute.Date]bool{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		switch fields[1] {
+		case "holiday", "closure":
+			closed[day(fields[0])] = true
+		case "early":
+			early[day(fields[0])] = true
+		default:
+			t.Fatalf("line %q", line)
+		}
+	}
+	// 9 holidays a year to 2021 and 10 from 2022 with Juneteenth, less New Year's Day of 2022 and 2028 (a Saturday),
+	// and two closures; 37 early closes.
+	if len(closed) != 8*9+9*10-2+2 || len(early) != 37 {
+		t.Fatalf("%d closed days, %d early closes", len(closed), len(early))
+	}
+	return closed, early
+}
+
+func TestCalendarDayByDay(t *testing.T) {
+	closed, early := listing(t)
+	for d := day("2014-01-01"); d <= day("2030-12-31"); d++ {
+		weekend := d.Weekday() == time.Saturday || d.Weekday() == time.Sunday
+		if want := !weekend && !closed[d]; cal.IsSession(d) != want {
+			t.Errorf("%s %s: session is %v", d.Weekday(), d, !want)
+		}
+		if cal.IsEarlyClose(d) != early[d] {
+			t.Errorf("%s %s: early close is %v", d.Weekday(), d, !early[d])
+		}
+		if !cal.Known(d) {
+			t.Errorf("%s is not known", d)
+		}
+	}
+}
+
+// What every other calendar gets wrong, by name.
+func TestCalendarEasilyWrong(t *testing.T) {
+	for date, open := range map[string]bool{
+		"2018-12-05": false, "2025-01-09": false, // days of mourning
+		"2021-06-18": true, "2022-06-20": false, // Juneteenth from 2022
+		"2021-12-31": true, "2027-12-31": true, // New Year's Day on a Saturday is not observed
+		"2023-01-02": false, "2017-01-02": false, // on a Sunday it is
+		"2021-12-24": false, "2022-12-26": false, "2020-07-03": false, "2021-07-05": false, "2027-06-18": false,
+		"2025-12-26": true, "2024-12-24": true, "2026-04-03": false, "2026-04-06": true,
+	} {
+		if cal.IsSession(day(date)) != open {
+			t.Errorf("%s: session is %v", date, !open)
+		}
+	}
+	for _, date := range []string{"2015-07-02", "2016-12-23", "2017-12-22", "2020-07-02", "2026-07-02", "2028-12-22"} {
+		if cal.IsEarlyClose(day(date)) {
+			t.Errorf("%s closes early", date)
+		}
+	}
+}
+
+func TestCalendarKnown(t *testing.T) {
+	for date, want := range map[string]bool{"2013-12-31": false, "2014-01-01": true, "2030-12-31": true, "2031-01-01": false} {
+		equal(t, date, cal.Known(day(date)), want)
+	}
+	isNull(t, "note", compute.CalendarNote(cal))
+	isNull(t, "note", compute.CalendarNote(cal, day("2014-01-01"), day("2030-12-31")))
+	for _, date := range []string{"2013-12-31", "2031-01-01"} {
+		if note := compute.CalendarNote(cal, day("2026-08-11"), day(date)); note == nil || !strings.Contains(*note, "2014-2030") {
+			t.Errorf("%s: note %v", date, note)
+		}
+	}
+}
+
+func TestAddedClosures(t *testing.T) {
+	closed, early := []compute.Date{day("2026-08-12")}, []compute.Date{day("2026-08-13"), day("2026-08-15")}
+	c := compute.NewCalendar(closed, early)
+	closed[0], early[0] = 0, 0 // the calendar keeps neither
+	equal(t, "closed", c.IsSession(day("2026-08-12")), false)
+	equal(t, "early", c.IsEarlyClose(day("2026-08-13")), true)
+	equal(t, "a Saturday", c.IsEarlyClose(day("2026-08-15")), false)
+	equal(t, "close", c.Close(day("2026-08-13")).UTC(), at("2026-08-13T17:00:00Z"))
+	equal(t, "rules stay", c.IsSession(day("2025-01-09")), false)
+	equal(t, "next", c.Next(day("2026-08-11")), day("2026-08-13"))
+	equal(t, "the other calendar", cal.IsSession(day("2026-08-12")), true)
+	// A closure on a day that is an early close by rule closes it.
+	c = compute.NewCalendar([]compute.Date{day("2026-11-27")}, []compute.Date{day("2026-11-27")})
+	equal(t, "closed early close", c.IsEarlyClose(day("2026-11-27")), false)
+}
+
+func TestParseClosures(t *testing.T) {
+	closed, early, err := compute.ParseClosures([]byte("# days of mourning\n2026-08-12 # all day\r\n\n  2026-08-13\tearly\n" +
+		"2026-08-14 early# no space\n2026-09-01"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(closed) != 2 || closed[0] != day("2026-08-12") || closed[1] != day("2026-09-01") {
+		t.Errorf("closed %v", closed)
+	}
+	if len(early) != 2 || early[0] != day("2026-08-13") || early[1] != day("2026-08-14") {
+		t.Errorf("early %v", early)
+	}
+	for _, s := range []string{"", "\n", "# nothing"} {
+		if closed, early, err := compute.ParseClosures([]byte(s)); len(closed)+len(early) > 0 || err != nil {
+			t.Errorf("%q: %v %v %v", s, closed, early, err)
+		}
+	}
+	for s, line := range map[string]string{
+		"2026-8-12":                               "line 1:",
+		"2026-08-12\n\n# x\n2026-02-30":           "line 4:",
+		"2026-08-12 late":                         "line 1:",
+		"2026-08-12\n2026-08-13 early too":        "line 2:",
+		"2026-08-12 Early":                        "line 1:",
+		"early 2026-08-12":                        "line 1:",
+		"2026-08-12,early":                        "line 1:",
+		"2026-08-12\n" + strings.Repeat("x", 1e5): "",
+	} {
+		closed, early, err := compute.ParseClosures([]byte(s))
+		if err == nil || !strings.Contains(err.Error(), line) || closed != nil || early != nil {
+			t.Errorf("%.40q: %v %v %v", s, closed, early, err)
+		}
+	}
+}
+
+// Every function that moves along the sessions against the published list of them.
+func TestSessionArithmetic(t *testing.T) {
+	closed, _ := listing(t)
+	var sessions []compute.Date
+	index := map[compute.Date]int{} // of the last session on or before a day
+	for d := day("2014-01-01"); d <= day("2030-12-31"); d++ {
+		if !d.Weekend() && !closed[d] {
+			sessions = append(sessions, d)
+		}
+		index[d] = len(sessions) - 1
+	}
+	for d := day("2014-02-01"); d <= day("2030-11-01"); d++ {
+		i := index[d]
+		equal(t, "on or before "+d.String(), cal.OnOrBefore(d), sessions[i])
+		equal(t, "next of "+d.String(), cal.Next(d), sessions[i+1])
+		previous := i
+		if sessions[i] == d {
+			previous--
+			equal(t, "5 back from "+d.String(), cal.Back(d, 5), sessions[i-5])
+			equal(t, "0 back from "+d.String(), cal.Back(d, 0), d)
+		}
+		equal(t, "previous of "+d.String(), cal.Previous(d), sessions[previous])
+		equal(t, "sessions in 20 days to "+d.String(), cal.SessionsBetween(d-20, d), i-index[d-20])
+		equal(t, "sessions in no days", cal.SessionsBetween(d, d), 0)
+		equal(t, "sessions backwards", cal.SessionsBetween(d, d-9), 0)
+	}
+}
+
+func TestSessionDate(t *testing.T) {
+	for instant, want := range map[string]string{
+		"2026-08-11T20:36:41Z": "2026-08-11",
+		"2026-08-12T03:59:59Z": "2026-08-11", // 23:59:59 New York, summer
+		"2026-08-12T04:00:00Z": "2026-08-12",
+		"2026-12-15T04:59:59Z": "2026-12-14", // winter
+		"2026-12-15T05:00:00Z": "2026-12-15",
+		"2026-08-15T15:00:00Z": "2026-08-14", // Saturday
+		"2026-08-16T15:00:00Z": "2026-08-14",
+		"2026-09-07T15:00:00Z": "2026-09-04", // Labor Day
+		"2025-01-09T15:00:00Z": "2025-01-08",
+		"2027-01-01T15:00:00Z": "2026-12-31",
+	} {
+		equal(t, instant, cal.SessionDate(at(instant)), day(want))
+	}
+}
+
+// The clocks change on 2026-03-08 and 2026-11-01.
+func TestOpenAndClose(t *testing.T) {
+	for _, c := range []struct{ date, opens, closes string }{
+		{"2026-03-06", "14:30", "21:00"}, {"2026-03-09", "13:30", "20:00"},
+		{"2026-10-30", "13:30", "20:00"}, {"2026-11-02", "14:30", "21:00"},
+		{"2026-11-27", "14:30", "18:00"}, {"2026-12-24", "14:30", "18:00"}, // early closes in winter
+		{"2028-07-03", "13:30", "17:00"}, // and in summer
+	} {
+		d := day(c.date)
+		equal(t, "open "+c.date, cal.Open(d).UTC(), at(c.date+"T"+c.opens+":00Z"))
+		equal(t, "close "+c.date, cal.Close(d).UTC(), at(c.date+"T"+c.closes+":00Z"))
+		equal(t, "AM settles", compute.AM.Instant(d, cal).UTC(), at(c.date+"T"+c.opens+":00Z"))
+		equal(t, "PM settles", compute.PM.Instant(d, cal).UTC(), at(c.date+"T"+c.closes+":00Z"))
+	}
+}
+
+// The Tuesdays of METHODS §6; every other monthly expiration is the Wednesday 30 days before the third Friday of the
+// next month.
+func TestVIXExpiration(t *testing.T) {
+	tuesdays := map[string]bool{"2014-03-18": true, "2019-03-19": true, "2022-03-15": true, "2024-06-18": true,
+		"2025-03-18": true, "2026-05-19": true, "2027-05-18": true, "2030-03-19": true, "2030-06-18": true}
+	found := 0
+	for year := 2014; year <= 2030; year++ {
+		for month := time.January; month <= time.December; month++ {
+			third := time.Date(year, month+1, 15, 0, 0, 0, 0, time.UTC) // the earliest third Friday
+			for third.Weekday() != time.Friday {
+				third = third.AddDate(0, 0, 1)
+			}
+			want := third.AddDate(0, 0, -30)
+			if tuesday := want.AddDate(0, 0, -1); tuesdays[tuesday.Format(time.DateOnly)] {
+				want = tuesday
+				found++
+			}
+			if got := cal.VIXExpiration(year, month); got != compute.DateOf(want) {
+				t.Errorf("%s %d: %s, want %s", month, year, got, want.Format(time.DateOnly))
+			}
+			equal(t, "third Friday", compute.ThirdFriday(year, month+1), compute.DateOf(third))
+		}
+	}
+	equal(t, "Tuesdays", found, len(tuesdays))
+}

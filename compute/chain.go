@@ -1,0 +1,343 @@
+package compute
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Multiplier is the number of index points, or shares, that one contract delivers.
+const Multiplier = 100
+
+// Settlement says when in the day of expiration a contract settles.
+type Settlement uint8
+
+// The two settlements, in their order within a date.
+const (
+	AM Settlement = iota // the opening print, 09:30 New York; the last trade is the session before
+	PM                   // the close, 16:00 New York or 13:00 on an early close
+)
+
+// String returns am or pm.
+func (s Settlement) String() string {
+	if s == AM {
+		return "am"
+	}
+	return "pm"
+}
+
+// MarshalJSON implements [encoding/json.Marshaler].
+func (s Settlement) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
+
+// Instant returns the settlement instant of an expiration date.
+func (s Settlement) Instant(d Date, c *Calendar) time.Time {
+	if s == AM {
+		return c.Open(d)
+	}
+	return c.Close(d)
+}
+
+// Quote is what the upstream says of one contract. An absent or unusable number is NaN, so every condition on
+// one must be written to fail on NaN.
+type Quote struct {
+	Bid, Ask     float64 // USD per unit of the underlying
+	Last         float64 // last trade price, USD; years old at worst
+	OpenInterest float64 // contracts after the previous session; never NaN in a Chain
+	Volume       float64 // contracts traded this session
+	IV           float64 // published implied volatility, a decimal per year; 0 is "could not be inverted"
+	Gamma        float64 // published, per index point, rounded to 4 decimals
+	Delta        float64 // published, -1 to 1
+	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
+}
+
+// TwoSided says whether the quote has a bid and an ask that is not below it.
+func (q *Quote) TwoSided() bool { return q.Bid > 0 && q.Ask >= q.Bid && !math.IsInf(q.Ask, 1) }
+
+// Mid returns the middle of a two-sided quote.
+func (q *Quote) Mid() float64 { return q.Bid + 0.5*(q.Ask-q.Bid) }
+
+// Contract is one listed option that passed validation.
+type Contract struct {
+	Root       string
+	Expiration Date
+	Strike     float64 // index points or USD, >= 0
+	Right      Right
+	Settlement Settlement
+	Quote
+}
+
+// Symbol returns the compact OSI symbol, such as SPXW260821P07400000.
+func (c *Contract) Symbol() string { return string(c.AppendSymbol(make([]byte, 0, 24))) }
+
+// AppendSymbol appends the compact OSI symbol to b.
+func (c *Contract) AppendSymbol(b []byte) []byte {
+	y, m, d := c.Expiration.Midnight().Date()
+	b = append(b, c.Root...)
+	b = appendDigits(b, y%100*10000+int(m)*100+d, 6)
+	b = append(b, "CP"[c.Right])
+	return appendDigits(b, int(math.Round(c.Strike*1000)), 8)
+}
+
+// appendDigits appends n with leading zeros.
+func appendDigits(b []byte, n, width int) []byte {
+	for range width {
+		b = append(b, '0')
+	}
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return b
+}
+
+// Underlying is the head of a chain document, or a quote document: what is known of the underlying itself.
+type Underlying struct {
+	Symbol             string    // upstream symbol without its prefix: SPX, XLK
+	Spot               float64   // current price, else close; > 0
+	PriceChangePercent float64   // the session's change, percent; NaN when absent
+	AsOf               time.Time // its last trade, the instant the quotes describe
+	CapturedAt         time.Time // generation time of the document
+}
+
+// Session returns the session date of the quotes.
+func (u *Underlying) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf) }
+
+// Skipped counts the rows of a chain that validation left out, by the first reason that applied.
+type Skipped struct {
+	BadSymbol   int `json:"bad_symbol"`
+	Duplicate   int `json:"duplicate"`
+	BadNumber   int `json:"bad_number"`
+	UnknownRoot int `json:"unknown_root"`
+}
+
+// Total returns the number of rows left out.
+func (s Skipped) Total() int { return s.BadSymbol + s.Duplicate + s.BadNumber + s.UnknownRoot }
+
+// Chain is a validated option chain. Contracts are in the order root, expiration, strike, right, without
+// duplicates; rows that already settled are still among them. A Chain is immutable once built and may be
+// shared.
+type Chain struct {
+	Underlying
+	Contracts []Contract
+	Listed    int // rows of the document: len(Contracts) + Skipped.Total()
+	Skipped   Skipped
+}
+
+// series yields the contracts of each root and expiration, in order; never an empty slice.
+func (c *Chain) series() iter.Seq[[]Contract] {
+	return func(yield func([]Contract) bool) {
+		for rest := c.Contracts; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && rest[n].Root == rest[0].Root && rest[n].Expiration == rest[0].Expiration {
+				n++
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+// Unsettled returns how many contracts of a chain have T > 0.
+func Unsettled(c *Chain, cal *Calendar) int { return len(liveContracts(c, cal)) }
+
+// ErrEmptyChain is returned for a document without a single row: an outage, never "no exposure".
+var ErrEmptyChain = errors.New("option chain is empty")
+
+// ErrNoSpot is returned for a document without a usable price of the underlying.
+var ErrNoSpot = errors.New("underlying has no price")
+
+// The range of a usable number of a quote, a strike's open interest and a price of an underlying. What lies
+// outside is garbage: no market has it, and its products would overflow.
+const (
+	leastNumber = 1e-6
+	mostNumber  = 1e9
+	mostSpot    = 1e6
+)
+
+// usable returns x, or NaN when it is garbage. Zero and negative numbers are left to those who read them.
+func usable(x float64) float64 {
+	if size := math.Abs(x); size != 0 && !(size >= leastNumber && size <= mostNumber) {
+		return math.NaN()
+	}
+	return x
+}
+
+// MaxRows bounds the rows of one chain. SPX lists about 31,000.
+const MaxRows = 200_000
+
+// ChainBuilder collects the rows of one document and validates them. The zero value is ready. It is not safe
+// for concurrent use.
+type ChainBuilder struct {
+	rows      []Contract // a row with an unusable number has NaN open interest
+	listed    int
+	badSymbol int
+	unsorted  bool
+	roots     map[string]string // one string for each root, however many rows repeat it
+}
+
+// Grow makes room for n rows.
+func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, min(n, MaxRows)) }
+
+// Add takes one row as listed. It does not keep symbol.
+func (b *ChainBuilder) Add(symbol []byte, q Quote) {
+	b.listed++
+	for _, x := range [...]*float64{&q.Bid, &q.Ask, &q.Last, &q.OpenInterest, &q.Volume, &q.IV, &q.Gamma, &q.Delta} {
+		*x = usable(*x)
+	}
+	c := Contract{Quote: q}
+	root, ok := parseSymbol(symbol, &c)
+	if !ok || b.listed > MaxRows {
+		b.badSymbol++
+		return
+	}
+	if !(q.OpenInterest >= 0) {
+		c.OpenInterest = math.NaN()
+	}
+	n := len(b.rows)
+	if n > 0 && b.rows[n-1].Root == string(root) {
+		c.Root = b.rows[n-1].Root
+	} else {
+		c.Root = b.intern(root)
+	}
+	b.rows = append(b.rows, c)
+	b.unsorted = b.unsorted || n > 0 && compareListing(&b.rows[n-1], &b.rows[n]) > 0
+}
+
+func (b *ChainBuilder) intern(root []byte) string {
+	if s, ok := b.roots[string(root)]; ok {
+		return s
+	}
+	if b.roots == nil {
+		b.roots = map[string]string{}
+	}
+	s := string(root)
+	b.roots[s] = s
+	return s
+}
+
+// Build validates the collected rows and returns the chain, which takes over their memory: the builder must
+// not be used afterwards.
+func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
+	if b.listed == 0 {
+		return nil, ErrEmptyChain
+	}
+	if b.listed > MaxRows {
+		return nil, fmt.Errorf("option chain has %d rows, over the limit of %d", b.listed, MaxRows)
+	}
+	if !(u.Spot >= leastNumber && u.Spot <= mostSpot) {
+		return nil, ErrNoSpot
+	}
+	if b.unsorted { // stable: the first of two duplicates stays first
+		slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) })
+	}
+	chain := &Chain{Underlying: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}}
+	kept := b.rows[:0]
+	var last Contract // the previous row, kept or not
+	for i := range b.rows {
+		c := b.rows[i]
+		settlement, known := settlementOf(u.Symbol, c.Root)
+		switch {
+		case i > 0 && compareListing(&last, &c) == 0:
+			chain.Skipped.Duplicate++
+		case math.IsNaN(c.OpenInterest):
+			chain.Skipped.BadNumber++
+		case !known:
+			chain.Skipped.UnknownRoot++
+		default:
+			c.Settlement = settlement
+			kept = append(kept, c)
+		}
+		last = c
+	}
+	chain.Contracts = kept
+	return chain, nil
+}
+
+// compareListing orders contracts by root, expiration, strike and right; 0 means the same contract.
+func compareListing(a, b *Contract) int {
+	switch {
+	case a.Root != b.Root:
+		return strings.Compare(a.Root, b.Root)
+	case a.Expiration != b.Expiration:
+		return int(a.Expiration) - int(b.Expiration)
+	case a.Strike != b.Strike:
+		return cmp.Compare(a.Strike, b.Strike)
+	}
+	return int(a.Right) - int(b.Right)
+}
+
+// indexRoots are the roots of index options. The roots of funds and stocks equal their symbol and settle PM;
+// any other root is unknown: an adjusted series, whose root ends in a digit, delivers something else.
+var indexRoots = map[string]struct {
+	underlying string
+	settlement Settlement
+}{
+	"SPX": {"SPX", AM}, "SPXW": {"SPX", PM},
+	"NDX": {"NDX", AM}, "NDXP": {"NDX", PM},
+	"RUT": {"RUT", AM}, "RUTW": {"RUT", PM},
+	"VIX": {"VIX", AM}, "VIXW": {"VIX", AM},
+}
+
+func settlementOf(underlying, root string) (s Settlement, known bool) {
+	if index, ok := indexRoots[root]; ok {
+		return index.settlement, index.underlying == underlying
+	}
+	return PM, root == underlying
+}
+
+// parseSymbol parses a compact OSI symbol, root (a letter, then letters and at last digits, 6 at most), YYMMDD,
+// C or P, and the strike in thousandths with 8 digits. It fills all but the root of c.
+func parseSymbol(s []byte, c *Contract) (root []byte, ok bool) {
+	const tail = 6 + 1 + 8
+	n := len(s) - tail
+	if n < 1 || n > 6 || !validRoot(s[:n]) {
+		return nil, false
+	}
+	date, okDate := digits(s[n : n+6])
+	strike, okStrike := digits(s[n+7:])
+	switch s[n+6] {
+	case 'C':
+		c.Right = Call
+	case 'P':
+		c.Right = Put
+	default:
+		return nil, false
+	}
+	y, m, d := 2000+date/10000, time.Month(date/100%100), date%100
+	if !okDate || !okStrike || m < 1 || m > 12 || d < 1 || d > 31 {
+		return nil, false
+	}
+	c.Expiration = NewDate(y, m, d)
+	c.Strike = float64(strike) / 1000
+	return s[:n], c.Expiration.Month() == m // else the month has no such day
+}
+
+func validRoot(s []byte) bool {
+	if s[0] < 'A' || s[0] > 'Z' {
+		return false
+	}
+	for i := 1; i < len(s); i++ {
+		letter, digit := s[i] >= 'A' && s[i] <= 'Z', s[i] >= '0' && s[i] <= '9'
+		if !letter && !digit || letter && s[i-1] <= '9' {
+			return false
+		}
+	}
+	return true
+}
+
+func digits(s []byte) (n int, ok bool) {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}

@@ -1,0 +1,279 @@
+package compute_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+)
+
+const noon = "2026-08-11T16:00:00Z" // a Tuesday session
+
+func TestSymbols(t *testing.T) {
+	for _, c := range []struct {
+		symbol, root, expiration string
+		right                    compute.Right
+		strike                   float64
+		settlement               compute.Settlement
+	}{
+		{"SPX260821C07400000", "SPX", "2026-08-21", compute.Call, 7400, compute.AM},
+		{"SPXW260821P07400000", "SPXW", "2026-08-21", compute.Put, 7400, compute.PM},
+		{"SPXW260811C00000000", "SPXW", "2026-08-11", compute.Call, 0, compute.PM},
+		{"SPXW280229P99999999", "SPXW", "2028-02-29", compute.Put, 99999.999, compute.PM},
+		{"SPX991231C00000001", "SPX", "2099-12-31", compute.Call, 0.001, compute.AM},
+		{"SPX000101P00157500", "SPX", "2000-01-01", compute.Put, 157.5, compute.AM},
+	} {
+		chain := build(t, index(7000, noon), row{c.symbol, blank(1)})
+		if len(chain.Contracts) != 1 {
+			t.Errorf("%s: skipped %+v", c.symbol, chain.Skipped)
+			continue
+		}
+		got := chain.Contracts[0]
+		if got.Root != c.root || got.Expiration != day(c.expiration) || got.Right != c.right || got.Strike != c.strike ||
+			got.Settlement != c.settlement {
+			t.Errorf("%s: %+v", c.symbol, got)
+		}
+		equal(t, "symbol", got.Symbol(), c.symbol)
+		equal(t, "appended", string(got.AppendSymbol([]byte("x:"))), "x:"+c.symbol)
+	}
+}
+
+func TestBadSymbols(t *testing.T) {
+	for _, s := range []string{
+		"", "SPX", "260821C07400000", // no root
+		"SPXW26082107400000", "SPX260821X07400000", "SPX260821c07400000", // no right
+		"SPX261321C07400000", "SPX260021C07400000", "SPX260832C07400000", "SPX260800C07400000",
+		"SPX260230C07400000", "SPX270229C07400000", "SPX260431P07400000", // no such day
+		"spx260821C07400000", "Spx260821C07400000",
+		"SPX260821C7400000", "SPX260821C007400000", "SPX260821C0740000x", "SPX26082xC07400000", // lengths, digits
+		"SPX260821C07400.00", "SPX260821C-7400000", "SPX260821C+7400000", "SPX 260821C07400000", "SPX260821C07400000 ",
+		" SPX260821C07400000", "ABCDEFG260821C07400000", "1SPX260821C07400000", "S1X260821C07400000", "S9X260821C07400000",
+		"ＳＰＸ260821C07400000", "SPÉ260821C07400000", "SPX260821C0740000٠", "SP.X260821C07400000", "\x00SPX260821C07400000",
+	} {
+		chain := build(t, index(7000, noon), row{s, blank(1)})
+		if chain.Skipped != (compute.Skipped{BadSymbol: 1}) || len(chain.Contracts) != 0 || chain.Listed != 1 {
+			t.Errorf("%q: %+v of %d", s, chain.Skipped, chain.Listed)
+		}
+	}
+}
+
+// The roots of METHODS §1.1 for SPX; an adjusted series ends in a digit; a fund's root is its own symbol, PM.
+func TestRoots(t *testing.T) {
+	for _, c := range []struct {
+		underlying, root string
+		known            bool
+		settlement       compute.Settlement
+	}{
+		{"SPX", "SPX", true, compute.AM}, {"SPX", "SPXW", true, compute.PM},
+		{"SPX", "SPX1", false, 0}, {"SPX", "SPXW2", false, 0}, {"SPX", "SPXQ", false, 0}, {"SPX", "NDX", false, 0},
+		{"SPX", "SPY", false, 0}, {"SPX", "S", false, 0}, {"SPX", "VIX", false, 0}, {"SPX", "SPX12", false, 0},
+		{"NDX", "NDX", true, compute.AM}, {"NDX", "NDXP", true, compute.PM}, {"NDX", "SPX", false, 0},
+		{"RUT", "RUT", true, compute.AM}, {"RUT", "RUTW", true, compute.PM},
+		{"VIX", "VIX", true, compute.AM}, {"VIX", "VIXW", true, compute.AM},
+		{"XLK", "XLK", true, compute.PM}, {"XLK", "XLK1", false, 0}, {"SPY", "SPXW", false, 0}, {"SPXW", "SPXW", false, 0},
+	} {
+		u := index(100, noon)
+		u.Symbol = c.underlying
+		chain := build(t, u, row{c.root + "260821C00100000", blank(1)})
+		if !c.known {
+			equal(t, c.underlying+" "+c.root, chain.Skipped, compute.Skipped{UnknownRoot: 1})
+			continue
+		}
+		if len(chain.Contracts) != 1 || chain.Contracts[0].Settlement != c.settlement {
+			t.Errorf("%s %s: %+v %+v", c.underlying, c.root, chain.Contracts, chain.Skipped)
+		}
+	}
+}
+
+// bad_symbol, duplicate, bad_number, unknown_root: the first that applies.
+func TestSkipOrder(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	chain := build(t, index(7000, noon),
+		row{"SPX1260821C0740000x", blank(nan)}, // bad symbol, though everything is wrong
+		row{"SPX1260821C07400000", blank(nan)}, // bad number, though the root is unknown
+		row{"SPX1260821C07400000", blank(nan)}, // duplicate, though both are wrong
+		row{"SPX1260821P07400000", blank(1)},   // unknown root
+		row{"SPX260821C07400000", blank(nan)},  // bad number
+		row{"SPX260821C07400000", blank(5)},    // duplicate: the first stays, though it was bad
+		row{"SPX260821P07400000", blank(-1)},   // bad number
+		row{"SPXW260821C07400000", blank(inf)}, // bad number
+		row{"SPXW260821P07400000", blank(-inf)},
+		row{"SPXW260821P07500000", blank(0)},
+		row{"SPXW260821P07500000", blank(7)}, // duplicate
+		row{"SPXW260821P07600000", blank(2.5)},
+	)
+	equal(t, "skipped", chain.Skipped, compute.Skipped{BadSymbol: 1, Duplicate: 3, BadNumber: 5, UnknownRoot: 1})
+	equal(t, "total", chain.Skipped.Total(), 10)
+	equal(t, "listed", chain.Listed, 12)
+	if len(chain.Contracts) != 2 || chain.Contracts[0].OpenInterest != 0 || chain.Contracts[1].OpenInterest != 2.5 {
+		t.Errorf("kept %+v", chain.Contracts)
+	}
+}
+
+// Any other bad number is an absent one: the row stays.
+func TestAbsentNumbersStay(t *testing.T) {
+	chain := build(t, index(7000, noon), row{"SPXW260821P07500000", blank(3)})
+	equal(t, "kept", len(chain.Contracts), 1)
+	equal(t, "skipped", chain.Skipped.Total(), 0)
+	if q := chain.Contracts[0].Quote; !math.IsNaN(q.Bid) || q.TwoSided() {
+		t.Errorf("%+v", q)
+	}
+}
+
+func TestTwoSided(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		bid, ask float64
+		want     bool
+		mid      float64
+	}{
+		{1, 2, true, 1.5}, {1, 1, true, 1}, {0, 2, false, 0}, {2, 1, false, 0}, {-1, 2, false, 0}, {nan, 2, false, 0},
+		{1, nan, false, 0}, {1, inf, false, 0}, {inf, inf, false, 0}, {0, 0, false, 0}, {0.05, 0.1, true, 0.075},
+	} {
+		q := quoted(c.bid, c.ask, 1)
+		if q.TwoSided() != c.want {
+			t.Errorf("%v / %v: two-sided is %v", c.bid, c.ask, !c.want)
+		} else if c.want {
+			nearly(t, "mid", q.Mid(), c.mid, 1e-16)
+		}
+	}
+}
+
+// A shuffled document gives the same chain; among duplicates the first of the document stays.
+func TestUnsortedInput(t *testing.T) {
+	var rows []row
+	for _, root := range []string{"SPX", "SPXW", "SPX1"} {
+		for _, date := range []string{"260821", "260918", "251219"} {
+			for strike := 7000; strike < 7100; strike += 25 {
+				for _, right := range "CP" {
+					rows = append(rows, row{fmt.Sprintf("%s%s%c%08d", root, date, right, strike*1000), blank(float64(len(rows)))})
+				}
+			}
+		}
+	}
+	want := marshalChain(build(t, index(7000, noon), rows...))
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 20 {
+		shuffled := append([]row(nil), rows...)
+		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		first := shuffled[0]
+		for _, again := range []float64{1e6, 2e6} { // further copies of the first row, with other numbers
+			shuffled = append(shuffled, row{first.symbol, blank(again)})
+		}
+		chain := build(t, index(7000, noon), shuffled...)
+		equal(t, "duplicates", chain.Skipped.Duplicate, 2)
+		if got := marshalChain(chain); got != want {
+			t.Fatalf("got  %s\nwant %s", got, want)
+		}
+	}
+	// The first of two duplicates is bad and comes late: the second is a duplicate all the same.
+	chain := build(t, index(7000, noon), row{"SPXW260918C07000000", blank(1)}, row{"SPXW260821C07000000", blank(math.NaN())},
+		row{"SPXW260821C07000000", blank(9)})
+	equal(t, "skipped", chain.Skipped, compute.Skipped{BadNumber: 1, Duplicate: 1})
+	equal(t, "kept", len(chain.Contracts), 1)
+}
+
+func marshalChain(c *compute.Chain) string {
+	var b strings.Builder
+	for i := range c.Contracts {
+		fmt.Fprintf(&b, "%s %v %v;", c.Contracts[i].Symbol(), c.Contracts[i].OpenInterest, c.Contracts[i].Settlement)
+	}
+	return b.String()
+}
+
+// Root, expiration, strike, call before put: the order of all sums (METHODS §0).
+func TestContractOrder(t *testing.T) {
+	chain := build(t, index(7000, noon),
+		row{"SPXW260821C07000000", blank(1)}, row{"SPX270115P07000000", blank(1)}, row{"SPX260821P07000000", blank(1)},
+		row{"SPX260821C10000000", blank(1)}, row{"SPX260821C07000000", blank(1)}, row{"SPX260821C00500000", blank(1)})
+	want := "SPX260821C00500000 1 am;SPX260821C07000000 1 am;SPX260821P07000000 1 am;SPX260821C10000000 1 am;" +
+		"SPX270115P07000000 1 am;SPXW260821C07000000 1 pm;"
+	equal(t, "order", marshalChain(chain), want)
+}
+
+func TestBuildRefuses(t *testing.T) {
+	var empty compute.ChainBuilder
+	if _, err := empty.Build(index(7000, noon)); !errors.Is(err, compute.ErrEmptyChain) {
+		t.Errorf("no rows: %v", err)
+	}
+	for _, spot := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		var b compute.ChainBuilder
+		b.Add([]byte("SPX260821C07400000"), blank(1))
+		if _, err := b.Build(index(spot, noon)); !errors.Is(err, compute.ErrNoSpot) {
+			t.Errorf("spot %v: %v", spot, err)
+		}
+	}
+	var full compute.ChainBuilder
+	full.Grow(compute.MaxRows + 1)
+	symbol := []byte("SPX260821C00000000")
+	for i := range compute.MaxRows {
+		copy(symbol[10:], fmt.Sprintf("%08d", i))
+		full.Add(symbol, blank(1))
+	}
+	fits := full
+	if chain, err := fits.Build(index(7000, noon)); err != nil || len(chain.Contracts) != compute.MaxRows {
+		t.Errorf("%d rows: %v", compute.MaxRows, err)
+	}
+	full.Add([]byte("SPX260821P07400000"), blank(1))
+	if _, err := full.Build(index(7000, noon)); err == nil || !strings.Contains(err.Error(), "200001") {
+		t.Errorf("%d rows: %v", compute.MaxRows+1, err)
+	}
+}
+
+// Add does not keep the bytes of the symbol.
+func TestAddCopiesSymbol(t *testing.T) {
+	var b compute.ChainBuilder
+	symbol := []byte("SPX260821C07400000")
+	b.Add(symbol, blank(1))
+	copy(symbol, "XXXXXXXXXXXXXXXXXX")
+	chain, err := b.Build(index(7000, noon))
+	if err != nil || len(chain.Contracts) != 1 || chain.Contracts[0].Root != "SPX" {
+		t.Errorf("%+v, %v", chain, err)
+	}
+}
+
+func TestUnsettled(t *testing.T) {
+	rows := []row{{"SPX260821C07400000", blank(1)}, {"SPXW260821C07400000", blank(1)}, {"SPXW260821P07400000", blank(0)}}
+	for instant, want := range map[string]int{
+		"2026-08-21T13:29:59Z": 3, "2026-08-21T13:30:00Z": 2, "2026-08-21T19:59:59Z": 2, "2026-08-21T20:00:00Z": 0,
+	} {
+		equal(t, instant, compute.Unsettled(build(t, index(7000, instant), rows...), cal), want)
+	}
+}
+
+// A symbol is taken just when it is a compact OSI symbol with a day that exists, and then spells itself again.
+func FuzzSymbol(f *testing.F) {
+	for _, s := range []string{"SPX260821C07400000", "SPXW280229P99999999", "XLK1260821C00157500", "A000101P00000000",
+		"ABCDEF991231C12345678", "AZ260821C00000000",
+		"XLZ9260821P00157500", "Z0260821P00157500", "S9X260821C07400000", "SPX260230C07400000", "spx260821C07400000", "", "SPX260821C0740000\xff"} {
+		f.Add([]byte(s))
+	}
+	pattern := regexp.MustCompile(`^([A-Z]+[0-9]*)([0-9]{6})[CP][0-9]{8}$`)
+	f.Fuzz(func(t *testing.T, symbol []byte) {
+		parts := pattern.FindSubmatch(symbol)
+		valid := parts != nil && len(parts[1]) <= 6
+		if valid {
+			_, err := time.Parse("060102", string(parts[2]))
+			valid = err == nil
+		}
+		u := index(7000, noon)
+		if valid {
+			u.Symbol = string(parts[1])
+		}
+		chain := build(t, u, row{string(symbol), blank(1)})
+		if bad := chain.Skipped.BadSymbol == 1; bad == valid {
+			t.Fatalf("%q: bad is %v", symbol, bad)
+		}
+		for i := range chain.Contracts {
+			if got := chain.Contracts[i].Symbol(); got != string(symbol) {
+				t.Errorf("%q becomes %q", symbol, got)
+			}
+		}
+	})
+}

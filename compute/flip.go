@@ -1,0 +1,122 @@
+package compute
+
+import "math"
+
+// FlipStatus says what the search for the zero-gamma flip found.
+type FlipStatus string
+
+// The outcomes of the search.
+const (
+	FlipFound        FlipStatus = "found"
+	FlipMultiple     FlipStatus = "multiple"
+	FlipNonePositive FlipStatus = "none_all_positive"
+	FlipNoneNegative FlipStatus = "none_all_negative"
+	FlipInsufficient FlipStatus = "insufficient_data"
+)
+
+// Flip is a spot at which net gamma exposure changes sign.
+type Flip struct {
+	Price     Level  `json:"price"`
+	Direction string `json:"direction"` // as the spot rises
+}
+
+const (
+	negativeToPositive = "negative_to_positive"
+	positiveToNegative = "positive_to_negative"
+)
+
+// flipSearch is the result of a search.
+type flipSearch struct {
+	flips   []Flip   // material roots, rising
+	nearest *float64 // the one nearest the spot
+	status  FlipStatus
+}
+
+// materialShare is the least share of the grid's largest |G| that both lobes beside a crossing must reach.
+// Below it lie the phantom roots of underflowing tails.
+const materialShare = 0.01
+
+// lobe is a run of grid points at which G has one sign, zeros left out.
+type lobe struct {
+	first, last int
+	peak        float64 // largest |G|
+	positive    bool
+}
+
+// findFlips brackets the sign changes of G on the grid, drops the immaterial ones and refines the rest.
+func (p *profile) findFlips() flipSearch {
+	spots, values := p.grid()
+	lobes := lobesOf(values)
+	if len(lobes) == 0 {
+		return flipSearch{status: FlipInsufficient}
+	}
+	largest := lobes[0]
+	for _, l := range lobes {
+		if l.peak > largest.peak {
+			largest = l
+		}
+	}
+	var out flipSearch
+	for i := 1; i < len(lobes); i++ {
+		before, after := lobes[i-1], lobes[i]
+		if min(before.peak, after.peak) < materialShare*largest.peak {
+			continue
+		}
+		root := p.bisect(spots[before.last], spots[after.first], after.positive)
+		flip := Flip{Price: Level(root), Direction: positiveToNegative}
+		if after.positive {
+			flip.Direction = negativeToPositive
+		}
+		out.flips = append(out.flips, flip)
+		if out.nearest == nil || math.Abs(root-p.spot) < math.Abs(*out.nearest-p.spot) {
+			out.nearest = &root // rising order: on a tie the lower stays
+		}
+	}
+	switch {
+	case len(out.flips) > 1:
+		out.status = FlipMultiple
+	case len(out.flips) == 1:
+		out.status = FlipFound
+	case largest.positive:
+		out.status = FlipNonePositive
+	default:
+		out.status = FlipNoneNegative
+	}
+	return out
+}
+
+func lobesOf(values []float64) []lobe {
+	var lobes []lobe
+	for i, g := range values {
+		if g == 0 {
+			continue
+		}
+		if n := len(lobes); n == 0 || lobes[n-1].positive != (g > 0) {
+			lobes = append(lobes, lobe{first: i, positive: g > 0})
+		}
+		l := &lobes[len(lobes)-1]
+		l.last = i
+		l.peak = max(l.peak, math.Abs(g))
+	}
+	return lobes
+}
+
+// flipTolerance is the width, in index points, to which a root is bracketed. METHODS asks for 0.01.
+const flipTolerance = 1e-4
+
+// bisect returns the root of G between lo and hi; rising says that G is positive at hi.
+func (p *profile) bisect(lo, hi float64, rising bool) float64 {
+	for hi-lo > flipTolerance {
+		mid := 0.5 * (lo + hi)
+		g := p.at(mid)
+		if g == 0 {
+			return mid
+		}
+		if (g > 0) == rising {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return 0.5 * (lo + hi)
+}

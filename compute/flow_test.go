@@ -1,0 +1,225 @@
+package compute_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"strikecache/compute"
+)
+
+// fund is a document of a fund or stock, whose thresholds are 100 contracts and 25,000 dollars.
+func fund(symbol string, spot float64) compute.Underlying {
+	u := index(spot, noon)
+	u.Symbol = symbol
+	return u
+}
+
+// trade is a contract that last traded some seconds before noon, without a published volatility or delta.
+func trade(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
+	q := quoted(bid, ask, openInterest)
+	q.Last, q.Volume, q.LastTrade = last, volume, at(noon).Unix()-int64(ago)
+	return q
+}
+
+func flowOf(t testing.TB, u compute.Underlying, previous map[string]float64, rows ...row) compute.ChainFlow {
+	t.Helper()
+	return compute.UnusualFlow(compute.FlowInput{Chain: build(t, u, rows...), Calendar: cal, PreviousIV: previous})
+}
+
+// only returns the single item of a flow.
+func only(t *testing.T, f compute.ChainFlow) compute.FlowItem {
+	t.Helper()
+	if len(f.Items) != 1 || f.Eligible != 1 {
+		t.Fatalf("%d items, %d eligible, rejected %+v", len(f.Items), f.Eligible, f.Rejected)
+	}
+	return f.Items[0]
+}
+
+// one scores a single call of XLK with a spread of 10 %, which costs no quality.
+func one(t *testing.T, q compute.Quote) compute.FlowItem {
+	t.Helper()
+	return only(t, flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", q}))
+}
+
+// settled, not_this_session, low_volume, low_price, low_premium: the first that fails, counted.
+func TestFlowEligibility(t *testing.T) {
+	good := trade(1.9, 2.1, 2, 1000, 0, 60) // 200,000 dollars
+	edit := func(f func(*compute.Quote)) compute.Quote {
+		q := good
+		f(&q)
+		return q
+	}
+	midnight, nextMidnight := at("2026-08-11T04:00:00Z").Unix(), at("2026-08-12T04:00:00Z").Unix()
+	nan := math.NaN()
+	for _, c := range []struct {
+		name   string
+		symbol string
+		q      compute.Quote
+		want   compute.FlowRejected // the zero value: eligible
+	}{
+		{"eligible", "XLK260821C00157500", good, compute.FlowRejected{}},
+		{"settled first", "XLK260810C00157500", blank(1), compute.FlowRejected{Settled: 1}},
+		{"yesterday", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = midnight - 1; q.Volume = 0 }), compute.FlowRejected{NotThisSession: 1}},
+		{"from midnight", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = midnight }), compute.FlowRejected{}},
+		{"to midnight", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = nextMidnight - 1 }), compute.FlowRejected{}},
+		{"tomorrow", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = nextMidnight }), compute.FlowRejected{NotThisSession: 1}},
+		{"never traded", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = 0 }), compute.FlowRejected{NotThisSession: 1}},
+		{"volume 99", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 99, 0.01, 0.02 }), compute.FlowRejected{LowVolume: 1}},
+		{"volume 100", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 100, 2.5, 2.5 }), compute.FlowRejected{}},
+		{"no volume", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume = nan }), compute.FlowRejected{LowVolume: 1}},
+		{"price under 0.05", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 1e6, 0.04, 0.05 }), compute.FlowRejected{LowPrice: 1}},
+		{"price of 0.05", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 1e6, 0.05, 0.05 }), compute.FlowRejected{}},
+		{"no price", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Bid, q.Last = 0, nan }), compute.FlowRejected{LowPrice: 1}},
+		{"last 0", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Bid, q.Last = 0, 0 }), compute.FlowRejected{LowPrice: 1}},
+		{"premium under 25,000", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume = 124 }), compute.FlowRejected{LowPremium: 1}},
+		{"premium of 25,000", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume = 125 }), compute.FlowRejected{}},
+		{"low price before low premium", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Bid, q.Ask = 0.01, 0.03 }), compute.FlowRejected{LowPrice: 1}},
+	} {
+		f := flowOf(t, fund("XLK", 150), nil, row{c.symbol, c.q})
+		equal(t, c.name, f.Rejected, c.want)
+		eligible := 0
+		if c.want == (compute.FlowRejected{}) {
+			eligible = 1
+		}
+		equal(t, c.name+" eligible", f.Eligible, eligible)
+		equal(t, c.name+" items", len(f.Items), eligible)
+	}
+}
+
+// 500 contracts and 250,000 dollars for both roots of SPX.
+func TestFlowIndexThresholds(t *testing.T) {
+	for _, symbol := range []string{"SPX260821C07000000", "SPXW260821C07000000"} {
+		for _, c := range []struct {
+			volume, price float64
+			want          compute.FlowRejected
+		}{
+			{499, 100, compute.FlowRejected{LowVolume: 1}}, {500, 5, compute.FlowRejected{}},
+			{500, 4.99, compute.FlowRejected{LowPremium: 1}}, {1e6, 0.04, compute.FlowRejected{LowPrice: 1}},
+		} {
+			f := flowOf(t, fund("SPX", 7000), nil, row{symbol, trade(c.price, c.price, c.price, c.volume, 0, 60)})
+			equal(t, fmt.Sprint(symbol, " ", c.volume, " at ", c.price), f.Rejected, c.want)
+		}
+	}
+	// AM contracts are settled from 09:30 of their date, and by noon are counted so.
+	f := flowOf(t, fund("SPX", 7000), nil, row{"SPX260811C07000000", trade(5, 5, 5, 1000, 0, 60)},
+		row{"SPXW260811C07000000", trade(5, 5, 5, 1000, 0, 60)})
+	equal(t, "settled", f.Rejected, compute.FlowRejected{Settled: 1})
+	equal(t, "symbol", only(t, f).Symbol, "SPX")
+}
+
+// What an item says beside its score.
+func TestFlowItem(t *testing.T) {
+	q := trade(1.9, 2.1, 2.1, 1000, 400, 90)
+	q.IV, q.Delta = 0.25, 0.31
+	f := flowOf(t, fund("XLK", 150), map[string]float64{"XLK260821C00157500": 0.2}, row{"XLK260821C00157500", q})
+	it := only(t, f)
+	equal(t, "flow symbol", f.Symbol, "XLK")
+	equal(t, "flow session", f.Session, day("2026-08-11"))
+	equal(t, "symbol", it.Symbol, "XLK")
+	equal(t, "contract", it.Contract, "XLK260821C00157500")
+	equal(t, "type", it.OptionType, compute.Call)
+	nearly(t, "strike", it.Strike, 157.5, 0)
+	equal(t, "expiration", it.Expiration, day("2026-08-21"))
+	equal(t, "days", it.DaysToExpiration, 10)
+	nearly(t, "volume", it.Volume, 1000, 0)
+	nearly(t, "open interest", it.OpenInterest, 400, 0)
+	near(t, "ratio", it.VolumeOIRatio, 2.5, 0)
+	nearly(t, "premium", it.Premium, 200_000, 0)
+	equal(t, "basis", it.PremiumBasis, "mid")
+	near(t, "last", it.LastPrice, 2.1, 0)
+	near(t, "bid", it.Bid, 1.9, 0)
+	near(t, "ask", it.Ask, 2.1, 0)
+	near(t, "iv", it.IV, 0.25, 0)
+	near(t, "iv change", it.IVChange, 5, 1e-9)
+	near(t, "delta", it.Delta, 0.31, 0)
+	nearly(t, "moneyness", it.Moneyness, 5, 1e-12)
+	nearly(t, "underlying", it.UnderlyingPrice, 150, 0)
+	equal(t, "opening", it.OpeningLikely, true)
+	equal(t, "observed", it.ObservedAt, at("2026-08-11T15:58:30Z"))
+	equal(t, "direction basis", it.DirectionBasis, "inferred_from_last_vs_quote")
+	for _, reason := range []string{"VOL_OI 2.5x", "PREMIUM 200K", "AT_ASK L=1.00", "IV +5.0"} {
+		if !slices.Contains(it.Reasons, reason) {
+			t.Errorf("reasons %q lack %q", it.Reasons, reason)
+		}
+	}
+	again := only(t, flowOf(t, fund("XLK", 151), nil, row{"XLK260821C00157500", trade(3, 3, 3, 5000, 0, 0)}))
+	equal(t, "id of a contract and session", again.ID, it.ID)
+	later := fund("XLK", 151)
+	later.AsOf = at("2026-08-12T16:00:00Z")
+	q.LastTrade = later.AsOf.Unix()
+	if next := only(t, flowOf(t, later, nil, row{"XLK260821C00157500", q})); next.ID == it.ID {
+		t.Errorf("the id %s is the next session's too", it.ID)
+	}
+}
+
+// Unknown is null, never 0.
+func TestFlowItemNulls(t *testing.T) {
+	nan := math.NaN()
+	it := one(t, trade(nan, nan, 2, 1000, 0, 60))
+	isNull(t, "bid", it.Bid)
+	isNull(t, "ask", it.Ask)
+	isNull(t, "iv", it.IV)
+	isNull(t, "iv change", it.IVChange)
+	isNull(t, "delta", it.Delta)
+	isNull(t, "ratio at no open interest", it.VolumeOIRatio)
+	equal(t, "basis", it.PremiumBasis, "last")
+	equal(t, "side", it.Side, "unknown")
+	equal(t, "direction", it.Direction, "unknown")
+	nearly(t, "confidence", it.Confidence, 0, 0)
+	q := trade(1.9, 2.1, nan, 1000, 1000, 60)
+	q.IV = 0
+	it = one(t, q)
+	isNull(t, "last", it.LastPrice)
+	isNull(t, "iv of 0", it.IV)
+	equal(t, "basis", it.PremiumBasis, "mid")
+	equal(t, "not opening", it.OpeningLikely, false)
+	nearly(t, "no location", it.Components.QuoteLocation, 0, 0)
+	marshal(t, it)
+}
+
+// Crossed and one-sided quotes are priced by the last trade.
+func TestPremiumBasis(t *testing.T) {
+	for _, c := range []struct {
+		bid, ask, last, premium float64
+		basis                   string
+	}{
+		{1, 3, 9, 200_000, "mid"}, {2, 2, 9, 200_000, "mid"}, {3, 1, 9, 900_000, "last"}, {0, 3, 9, 900_000, "last"},
+		{1, 0, 9, 900_000, "last"}, {-1, 3, 9, 900_000, "last"},
+	} {
+		it := one(t, trade(c.bid, c.ask, c.last, 1000, 0, 60))
+		equal(t, fmt.Sprint(c.bid, "/", c.ask), it.PremiumBasis, c.basis)
+		nearly(t, "premium", it.Premium, c.premium, 1e-6)
+	}
+}
+
+// The members of API.md, and bytes that survive reading and writing: a stored item is served again as it was.
+func TestFlowJSON(t *testing.T) {
+	q := trade(1.87, 2.13, 2.06, 1234, 77, 123)
+	q.IV, q.Delta = 0.2345, -0.3131
+	f := flowOf(t, fund("XLK", 151.37), map[string]float64{"XLK260821P00157500": 0.2}, row{"XLK260821P00157500", q})
+	once := marshal(t, only(t, f))
+	equal(t, "members", strings.Join(keys(t, once), " "), "id symbol contract option_type strike expiration days_to_expiration score band "+
+		"volume open_interest volume_oi_ratio premium premium_basis last_price bid ask implied_volatility iv_change delta moneyness_pct "+
+		"underlying_price side direction direction_confidence direction_basis opening_likely observed_at components quality reasons")
+	equal(t, "components", strings.Join(keys(t, marshal(t, f.Items[0].Components)), " "),
+		"volume_oi premium size_surprise quote_location iv_change")
+	equal(t, "flow", strings.Join(keys(t, marshal(t, compute.Flow{})), " "), "items count universe rejected session_date")
+	var back compute.FlowItem
+	if err := json.Unmarshal(once, &back); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "again", string(marshal(t, back)), string(once))
+	equal(t, "type", back.OptionType, compute.Put)
+	if err := back.OptionType.UnmarshalJSON([]byte(`"call"`)); err != nil || back.OptionType != compute.Call {
+		t.Errorf("call is read as %v, %v", back.OptionType, err)
+	}
+	for _, s := range []string{`"calls"`, `1`, `""`} {
+		if err := back.OptionType.UnmarshalJSON([]byte(s)); err == nil {
+			t.Errorf("%s is a right", s)
+		}
+	}
+}

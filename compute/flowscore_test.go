@@ -1,0 +1,247 @@
+package compute_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// 30·c(ln(R/0.5)/ln 20) with R = V/(OI + 100): 0 at R = 0.5, 15 at R = 0.5·√20, 30 from R = 10.
+func TestVolumeOIComponent(t *testing.T) {
+	for _, c := range []struct{ volume, openInterest, want float64 }{
+		{1000, 1900, 0}, {1000, 1e6, 0}, {1000, 100, 30 * math.Log(10) / math.Log(20)},
+		{1000, 1000/(0.5*math.Sqrt(20)) - 100, 15}, {1000, 0, 30}, {1e6, 0, 30}, {500, 0, 30 * math.Log(10) / math.Log(20)},
+		{1000, 1899, 30 * math.Log(1000/1999.0/0.5) / math.Log(20)},
+	} {
+		it := one(t, trade(1.9, 2.1, 2, c.volume, c.openInterest, 60))
+		nearly(t, fmt.Sprint(c.volume, " of ", c.openInterest), it.Components.VolumeOI, c.want, 1e-9)
+	}
+}
+
+// 25·c(log10(P/P0)/2): 0 at P0, 12.5 at 10 P0, 25 from 100 P0.
+func TestPremiumComponent(t *testing.T) {
+	for _, c := range []struct {
+		underlying, symbol string
+		premium, want      float64
+	}{
+		{"XLK", "XLK260821C00157500", 25_000, 0}, {"XLK", "XLK260821C00157500", 250_000, 12.5},
+		{"XLK", "XLK260821C00157500", 2_500_000, 25}, {"XLK", "XLK260821C00157500", 25_000_000, 25},
+		{"XLK", "XLK260821C00157500", 50_000, 25 * math.Log10(2) / 2},
+		{"SPX", "SPXW260821C07000000", 250_000, 0}, {"SPX", "SPX260821C07000000", 2_500_000, 12.5},
+		{"SPX", "SPXW260821C07000000", 25_000_000, 25},
+	} {
+		price := c.premium / 1000 / 100
+		it := only(t, flowOf(t, fund(c.underlying, 150), nil, row{c.symbol, trade(price, price, price, 1000, 1e6, 60)}))
+		nearly(t, fmt.Sprint(c.underlying, " ", c.premium), it.Components.Premium, c.want, 1e-9)
+	}
+}
+
+// L, f and what follows from them: 15·|L|·f, side, direction, confidence min(0.6, |L|·f·Q). The quotes are 1.9 to 2.1,
+// which costs no quality.
+func TestQuoteLocation(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		bid, ask, last    float64
+		ago               float64
+		component         float64
+		side, call, put   string
+		confidence, least float64
+	}{
+		{"at the ask", 1.9, 2.1, 2.1, 0, 15, "ask", "bullish", "bearish", 0.6, 0},
+		{"beyond the ask", 1.9, 2.1, 2.9, 0, 15, "ask", "bullish", "bearish", 0.6, 0},
+		{"at the bid", 1.9, 2.1, 1.9, 0, 15, "bid", "bearish", "bullish", 0.6, 0},
+		{"beyond the bid", 1.9, 2.1, 0.1, 0, 15, "bid", "bearish", "bullish", 0.6, 0},
+		{"the middle", 1.9, 2.1, 2, 0, 0, "mid", "neutral", "neutral", 0, 0},
+		{"half way up", 1.75, 2.25, 2.125, 0, 7.5, "ask", "bullish", "bearish", 0.5 * 0.85, 0},
+		{"half way down", 1.75, 2.25, 1.875, 0, 7.5, "bid", "bearish", "bullish", 0.5 * 0.85, 0},
+		{"under half way", 1.75, 2.25, 2.12, 0, 15 * 0.48, "mid", "neutral", "neutral", 0.48 * 0.85, 0},
+		{"450 seconds ago", 1.9, 2.1, 2.1, 450, 7.5, "ask", "bullish", "bearish", 0.5, 0},
+		{"451 seconds ago", 1.9, 2.1, 2.1, 451, 15 * 449.0 / 900, "unknown", "unknown", "unknown", 0, 0},
+		{"899 seconds ago", 1.9, 2.1, 2.1, 899, 15 / 900.0, "unknown", "unknown", "unknown", 0, 0},
+		{"900 seconds ago", 1.9, 2.1, 2.1, 900, 0, "unknown", "unknown", "unknown", 0, 0},
+		{"an hour ago", 1.9, 2.1, 2.1, 3600, 0, "unknown", "unknown", "unknown", 0, 0},
+		{"90 seconds ahead", 1.9, 2.1, 2.1, -90, 13.5, "ask", "bullish", "bearish", 0.6, 0},
+		{"locked, above", 2, 2, 2.01, 0, 15, "ask", "bullish", "bearish", 0.6, 0},
+		{"locked, below", 2, 2, 1.99, 0, 15, "bid", "bearish", "bullish", 0.6, 0},
+		{"locked, at it", 2, 2, 2, 0, 0, "mid", "neutral", "neutral", 0, 0},
+		{"crossed", 2.1, 1.9, 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
+		{"no bid", 0, 2.1, 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
+		{"no ask", 1.9, math.NaN(), 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
+	} {
+		for symbol, direction := range map[string]string{"XLK260821C00157500": c.call, "XLK260821P00157500": c.put} {
+			it := only(t, flowOf(t, fund("XLK", 150), nil, row{symbol, trade(c.bid, c.ask, c.last, 3000, 1e6, c.ago)}))
+			nearly(t, c.name+": component", it.Components.QuoteLocation, c.component, 1e-9)
+			equal(t, c.name+": side", it.Side, c.side)
+			equal(t, c.name+": direction", it.Direction, direction)
+			nearly(t, c.name+": confidence", it.Confidence, c.confidence, 1e-9)
+			for side, reason := range map[string]string{"ask": "AT_ASK L=", "bid": "AT_BID L=-"} {
+				said := strings.Contains(strings.Join(it.Reasons, "\n"), reason)
+				if want := it.Side == side; said != want {
+					t.Errorf("%s: side %s, reasons %q", c.name, it.Side, it.Reasons)
+				}
+			}
+			if strings.HasPrefix(c.name, "locked, below") && !slices.Contains(it.Reasons, "AT_BID L=-1.00") {
+				t.Errorf("%s: reasons %q", c.name, it.Reasons)
+			}
+		}
+	}
+}
+
+// 10·c((|ΔIV| - 0.5)/4.5) in vol points; missing, or either iv 0, is 0 and null.
+func TestIVChangeComponent(t *testing.T) {
+	const symbol = "XLK260821C00157500"
+	for _, c := range []struct {
+		now, before, change, want float64
+	}{
+		{0.205, 0.2, 0.5, 0}, {0.204, 0.2, 0.4, 0}, {0.25, 0.2, 5, 10}, {0.3, 0.2, 10, 10}, {0.2275, 0.2, 2.75, 5},
+		{0.1725, 0.2, -2.75, 5}, {0.1, 0.2, -10, 10},
+	} {
+		q := trade(1.9, 2.1, 2, 1000, 1e6, 60)
+		q.IV = c.now
+		it := only(t, flowOf(t, fund("XLK", 150), map[string]float64{symbol: c.before}, row{symbol, q}))
+		near(t, "change", it.IVChange, c.change, 1e-9)
+		nearly(t, fmt.Sprint("component of ", c.change), it.Components.IVChange, c.want, 1e-9)
+	}
+	for name, c := range map[string]struct {
+		now      float64
+		previous map[string]float64
+	}{
+		"no snapshot": {0.3, nil}, "another contract": {0.3, map[string]float64{"XLK260821P00157500": 0.1}},
+		"iv 0 before": {0.3, map[string]float64{symbol: 0}}, "iv 0 now": {0, map[string]float64{symbol: 0.1}},
+		"no iv now": {math.NaN(), map[string]float64{symbol: 0.1}}, "no iv before": {0.3, map[string]float64{symbol: math.NaN()}},
+	} {
+		q := trade(1.9, 2.1, 2, 1000, 1e6, 60)
+		q.IV = c.now
+		it := only(t, flowOf(t, fund("XLK", 150), c.previous, row{symbol, q}))
+		isNull(t, name, it.IVChange)
+		nearly(t, name, it.Components.IVChange, 0, 0)
+	}
+}
+
+// Spread over mid: 1 to 10 %, falling to 0.6 at 50 % and staying there; 0.5 without an ask or crossed, 0.6 without a bid.
+func TestQualityFactor(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		bid, ask, want float64
+		note           string
+	}{
+		{"locked", 2, 2, 1, ""}, {"5 %", 1.95, 2.05, 1, ""}, {"10 %", 1.9, 2.1, 1, ""},
+		{"12 %", 1.88, 2.12, 0.98, "WIDE_SPREAD 12%"},
+		{"30 %", 1.7, 2.3, 0.8, "WIDE_SPREAD 30%"}, {"40 %", 1.6, 2.4, 0.7, "WIDE_SPREAD 40%"},
+		{"50 %", 1.5, 2.5, 0.6, "WIDE_SPREAD 50%"}, {"100 %", 1, 3, 0.6, "WIDE_SPREAD 100%"},
+		{"no bid", 0, 2, 0.6, ""}, {"negative bid", -1, 2, 0.6, ""}, {"bid NaN", math.NaN(), 2, 0.6, ""},
+		{"no ask", 1, 0, 0.5, ""}, {"ask NaN", 1, math.NaN(), 0.5, ""}, {"neither", 0, 0, 0.5, ""},
+		{"crossed", 2.1, 1.9, 0.5, ""},
+	} {
+		it := one(t, trade(c.bid, c.ask, 2, 2000, 0, 3600))
+		nearly(t, c.name, it.Quality, c.want, 1e-9)
+		if c.note != "" && !slices.Contains(it.Reasons, c.note) {
+			t.Errorf("%s: reasons %q lack %q", c.name, it.Reasons, c.note)
+		}
+		sum := float64(it.Components.VolumeOI + it.Components.Premium + it.Components.SizeSurprise + it.Components.QuoteLocation + it.Components.IVChange)
+		nearly(t, c.name+": score", it.Score, c.want*sum, 0.05+1e-9)
+	}
+}
+
+// peers returns contracts of one date and delta bucket with given volumes, of which only the first is large enough to be
+// eligible.
+func peers(symbols string, delta float64, volumes ...float64) []row {
+	var rows []row
+	for i, v := range volumes {
+		q := trade(1.9, 2.1, 2, v, 1e6, 3600)
+		q.Delta = delta
+		rows = append(rows, row{symbolOf(symbols, 150+float64(i)/2), q})
+	}
+	return rows
+}
+
+func surprise(t *testing.T, rows []row) float64 {
+	t.Helper()
+	f := flowOf(t, fund("XLK", 150), nil, rows...)
+	for _, it := range f.Items {
+		if it.Contract == rows[0].symbol {
+			return float64(it.Components.SizeSurprise)
+		}
+	}
+	t.Fatalf("%s is not eligible: %+v", rows[0].symbol, f.Rejected)
+	return 0
+}
+
+// Robust z of ln(1 + V). With volumes e^x - 1 for x = 8 and 2, 2.2, 2.4, 2.6, 2.8, 3, 3.2 the median is 2.7 and the
+// deviations {5.3, 0.7, 0.5, 0.3, 0.1, 0.1, 0.3, 0.5} have the median 0.4: z = 5.3/(1.4826·0.4).
+func TestSizeSurprise(t *testing.T) {
+	exp := func(xs ...float64) []float64 {
+		for i, x := range xs {
+			xs[i] = math.Expm1(x)
+		}
+		return xs
+	}
+	spread := exp(8, 2, 2.2, 2.4, 2.6, 2.8, 3, 3.2)
+	even := exp(8, 3, 3, 3, 3, 3, 3, 3)
+	for _, c := range []struct {
+		name    string
+		volumes []float64
+		want    float64
+	}{
+		{"MAD", spread, 20 * math.Min((5.3/(1.4826*0.4)-1)/4, 1)},
+		{"seven peers are too few", spread[:7], 0},
+		{"a contract that did not trade is no peer", append(slices.Clone(spread[:7]), 0), 0},
+		{"MAD of 0: 0.25", even, 20}, // z = 5/0.25
+		{"floor of 0.25", exp(5.25, 4.75, 4.75, 4.75, 4.75, 4.75, 4.75, 4.75), 20 * (0.5/0.25 - 1) / 4},
+		{"floor of 0.25, z under 1", exp(5, 4.8, 4.8, 4.8, 4.8, 4.8, 4.8, 4.8), 0},
+		{"nine peers: the middle one", exp(6, 2, 3, 3, 4, 4, 4.5, 5, 5), 20 * (2/(1.4826*1) - 1) / 4},
+		{"not the largest", exp(5, 6, 7, 8, 9, 9, 9, 9), 0},
+	} {
+		nearly(t, c.name, surprise(t, peers("XLK260821C", 0.3, c.volumes...)), c.want, 1e-9)
+	}
+}
+
+// Peers share underlying, right, bucket of days {0, 1–7, 8–30, 31–90, >90} and of |delta| {<.1, .1–.25, .25–.5, ≥.5}:
+// seven in the subject's own bucket are not enough, the eighth must be one too.
+func TestSizePeers(t *testing.T) {
+	volumes := []float64{3000, 20, 20, 20, 20, 20, 20}
+	for _, c := range []struct {
+		name, date string
+		delta      float64
+		eighth     string // its date and right
+		itsDelta   float64
+		peer       bool
+	}{
+		{"same", "260821C", 0.3, "260821C", 0.3, true},
+		{"another date of the bucket", "260821C", 0.3, "260910C", 0.3, true}, // 10 and 30 days
+		{"31 days", "260821C", 0.3, "260911C", 0.3, false},
+		{"8 days", "260821C", 0.3, "260819C", 0.3, true},
+		{"7 days", "260821C", 0.3, "260818C", 0.3, false},
+		{"1 and 7 days", "260812C", 0.3, "260818C", 0.3, true},
+		{"0 and 1 days", "260811C", 0.3, "260812C", 0.3, false},
+		{"31 and 90 days", "260911C", 0.3, "261109C", 0.3, true},
+		{"90 and 91 days", "261109C", 0.3, "261110C", 0.3, false},
+		{"91 days and years", "261110C", 0.3, "281215C", 0.3, true},
+		{"the other right", "260821C", 0.3, "260821P", 0.3, false},
+		{"delta .25 to .5", "260821C", 0.25, "260821C", 0.4999, true},
+		{"delta .5", "260821C", 0.25, "260821C", 0.5, false},
+		{"delta under .25", "260821C", 0.25, "260821C", 0.2499, false},
+		{"delta .1 to .25", "260821C", 0.1, "260821C", 0.2499, true},
+		{"delta under .1", "260821C", 0.1, "260821C", 0.0999, false},
+		{"delta 0 to .1", "260821C", 0, "260821C", 0.0999, true},
+		{"delta .5 to 1", "260821C", 0.5, "260821C", 1, true},
+		{"the sign does not matter", "260821P", -0.3, "260821P", 0.3, true},
+		{"no delta", "260821C", 0.3, "260821C", math.NaN(), false},
+	} {
+		rows := peers("XLK"+c.date, c.delta, volumes...)
+		eighth := peers("XLK"+c.eighth, c.itsDelta, 20)[0]
+		eighth.symbol = strings.Replace(eighth.symbol, "00150000", "00180000", 1)
+		rows = append(rows, eighth)
+		want := 0.0
+		if c.peer {
+			want = 20 // all others are equal: the spread is 0.25
+		}
+		nearly(t, c.name, surprise(t, rows), want, 0)
+	}
+	// A settled contract is no peer, and one without a delta has none.
+	rows := append(peers("XLK260821C", 0.3, volumes...), peers("XLK260810C", 0.3, 20)...)
+	nearly(t, "settled", surprise(t, rows), 0, 0)
+	nearly(t, "no delta", surprise(t, peers("XLK260821C", math.NaN(), append(volumes, 20)...)), 0, 0)
+}

@@ -1,0 +1,344 @@
+package compute
+
+import (
+	"math"
+	"time"
+)
+
+// GammaMethod names the method of [GammaExposure] in receipts.
+const GammaMethod = "gex/1"
+
+// Gamma is the `data` of gex/spx. Dollar amounts are hedge deltas per 1 % move of the index under the model
+// convention, dealers long calls and short puts. Nil means unknown.
+type Gamma struct {
+	Symbol            string            `json:"symbol"`
+	Spot              Level             `json:"spot"`
+	Net               *Dollars          `json:"net_gex_dollars"`
+	Call              *Dollars          `json:"call_gex_dollars"`
+	Put               *Dollars          `json:"put_gex_dollars"`
+	Gross             *Dollars          `json:"gross_gex_dollars"`
+	Tilt              *Ratio            `json:"gamma_tilt"`
+	Flip              *Level            `json:"zero_gamma_flip"`
+	FlipStatus        FlipStatus        `json:"flip_status"`
+	FlipDistance      *Ratio            `json:"flip_distance_pct"`
+	Flips             []Flip            `json:"flips"`
+	FlipBand          *Band             `json:"flip_band"`
+	Scenarios         []Scenario        `json:"scenarios"`
+	Regime            *string           `json:"gamma_regime"`
+	CallWall          *Level            `json:"call_wall"`
+	PutWall           *Level            `json:"put_wall"`
+	VolTrigger        *Level            `json:"vol_trigger"`
+	AbsGammaStrike    *Level            `json:"abs_gamma_strike"`
+	Walls             Walls             `json:"walls"`
+	ZeroDTE           ZeroDTE           `json:"zero_dte"`
+	ExpectedMove      *Level            `json:"expected_move_1d"`
+	SessionDate       Date              `json:"session_date"`
+	OISettleDate      Date              `json:"oi_settle_date"`
+	OIState           string            `json:"oi_state"`
+	ContractsAnalyzed int               `json:"contracts_analyzed"`
+	Conventions       []Convention      `json:"conventions"`
+	ByExpiration      []ExpirationGamma `json:"by_expiration"`
+	Profile           []ProfilePoint    `json:"profile"`
+	ByStrike          []StrikeGamma     `json:"by_strike"`
+}
+
+// Band is a closed interval of index levels.
+type Band struct {
+	Low  Level `json:"low"`
+	High Level `json:"high"`
+}
+
+// Scenario is the exposure and its flip under one changed assumption.
+type Scenario struct {
+	Name string   `json:"name"`
+	Flip *Level   `json:"zero_gamma_flip"`
+	Net  *Dollars `json:"net_gex_dollars"`
+}
+
+// ZeroDTE is the exposure that settles on the session date.
+type ZeroDTE struct {
+	Net       Dollars `json:"net_gex_dollars"`
+	Share     *Ratio  `json:"gross_share_pct"`
+	Flip      *Level  `json:"zero_gamma_flip"`
+	Contracts int     `json:"contracts"`
+}
+
+// Convention is the exposure of the used contracts under another published convention.
+type Convention struct {
+	Name string   `json:"name"`
+	Net  *Dollars `json:"net_gex_dollars"`
+	Flip *Level   `json:"zero_gamma_flip"`
+	Note string   `json:"note"`
+}
+
+// ExpirationGamma is the exposure of one expiration date and settlement.
+type ExpirationGamma struct {
+	Expiration    Date          `json:"expiration"`
+	Settlement    Settlement    `json:"settlement"`
+	Net           Dollars       `json:"net_gex_dollars"`
+	Gross         Dollars       `json:"gross_gex_dollars"`
+	Share         *Ratio        `json:"gross_share_pct"`
+	Forward       Level         `json:"forward"`
+	ForwardSource forwardSource `json:"forward_source"`
+}
+
+// ProfilePoint is G at a hypothetical spot.
+type ProfilePoint struct {
+	Spot Level    `json:"spot"`
+	Net  *Dollars `json:"net_gex_dollars"`
+}
+
+// The values of gamma_regime.
+const (
+	regimePositive = "positive"
+	regimeNegative = "negative"
+	regimeNeutral  = "neutral"
+)
+
+// The values of oi_state.
+const (
+	oiSettled  = "settled"
+	oiUpdating = "updating"
+)
+
+// GammaInput is what [GammaExposure] reads.
+type GammaInput struct {
+	Chain         *Chain
+	Calendar      *Calendar
+	RiskFreeRate  float64            // per year, continuously compounded
+	PreviousCarry map[Series]float64 // b per year of the previous snapshot; may be nil
+}
+
+// GammaResult is what [GammaExposure] finds.
+type GammaResult struct {
+	Data    Gamma
+	Quality GammaQuality
+	Carry   map[Series]float64 // b per year of each series that has one; the next call's PreviousCarry
+}
+
+// GammaExposure computes the dealer gamma exposure of a chain and its levels.
+func GammaExposure(in GammaInput) GammaResult {
+	chain, cal := in.Chain, in.Calendar
+	e := exposure{
+		GammaInput: in,
+		session:    chain.Session(cal),
+		surface:    newSurface(chain, cal, in.RiskFreeRate, in.PreviousCarry),
+	}
+	e.sum()
+	g := Gamma{
+		Symbol:            chain.Symbol,
+		Spot:              Level(chain.Spot),
+		SessionDate:       e.session,
+		ContractsAnalyzed: e.used,
+		ByExpiration:      e.byExpiration(),
+	}
+	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
+	base := e.profile(variant{volScale: 1})
+	found := base.findFlips()
+	g.Flips, g.FlipStatus = append([]Flip{}, found.flips...), found.status
+	if found.nearest != nil {
+		g.Flip = new(Level(*found.nearest))
+		g.FlipDistance = new(Ratio((chain.Spot - *found.nearest) / chain.Spot * 100))
+	}
+	g.Profile = base.points()
+	g.Scenarios = e.scenarios()
+	g.ZeroDTE = e.zeroDTE()
+	if e.used > 0 {
+		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.call+e.put)), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
+		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
+		g.FlipBand = flipBand(g.Flip, g.Scenarios)
+		g.Regime = new(e.regime(g.Scenarios))
+		g.ExpectedMove = e.expectedMove()
+		e.levels(&g)
+	}
+	g.Conventions = e.conventions(g.Net, g.Flip)
+	g.ByStrike = e.byStrike()
+	return GammaResult{Data: g, Quality: e.quality(found.nearest), Carry: e.carry()}
+}
+
+// OpenInterestDate returns the session whose settled positions the open interest of a document describes, and
+// whether the overnight update is still under way: it arrives before 07:15 New York on session days.
+func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state string) {
+	ny := capturedAt.In(NewYork)
+	day := DateOf(ny)
+	last := cal.OnOrBefore(day)
+	if last == day && ny.Before(day.At(7, 15, 0, NewYork)) {
+		return cal.Previous(cal.Previous(day)), oiUpdating
+	}
+	return cal.Previous(last), oiSettled
+}
+
+// exposure is the work of one [GammaExposure] call.
+type exposure struct {
+	GammaInput
+	session   Date
+	surface   *surface
+	used      int
+	call, put float64 // sums of GEX: >= 0, <= 0
+	skipped   struct{ noOpenInterest, noVolatility int }
+	series    []seriesSum // beside surface.series
+	strikes   []StrikeGamma
+}
+
+// seriesSum holds the sums of one series.
+type seriesSum struct {
+	used      int
+	call, put float64
+}
+
+func (e *exposure) gross() float64 { return e.call - e.put }
+
+// dollarsPerGamma is the GEX, in dollars per 1 % move, of one contract with a gamma of 1.
+func dollarsPerGamma(spot float64) float64 { return Multiplier * spot * spot * 0.01 }
+
+// gex returns the unsigned GEX of one contract of a strike at a hypothetical spot.
+func (e *exposure) gex(s *series, row *strike, at float64) float64 {
+	gamma := BlackGamma(e.surface.spot, at, s.forward(e.surface.spot), row.k, row.v, s.discount(e.RiskFreeRate))
+	return gamma * dollarsPerGamma(at)
+}
+
+// usedContract says whether a contract enters the sums.
+func usedContract(row *strike, c *Contract) bool {
+	return c != nil && c.OpenInterest > 0 && row.step != volNone
+}
+
+// sum adds up the exposure at the spot, over all, by series and by strike.
+func (e *exposure) sum() {
+	table := newStrikeTable(e.surface)
+	e.series = make([]seriesSum, len(e.surface.series))
+	for i, s := range e.surface.series {
+		sum := &e.series[i]
+		for j := range s.strikes {
+			row := &s.strikes[j]
+			at := table.row(row.k)
+			unit := math.NaN()
+			for right, c := range row.contracts {
+				if c == nil {
+					continue
+				}
+				at.count(Right(right), c)
+				switch {
+				case c.OpenInterest == 0:
+					e.skipped.noOpenInterest++
+					continue
+				case row.step == volNone:
+					e.skipped.noVolatility++
+					continue
+				}
+				if math.IsNaN(unit) {
+					unit = e.gex(s, row, e.surface.spot)
+				}
+				sum.used++
+				if gex := unit * c.OpenInterest; Right(right) == Call {
+					sum.call += gex
+					at.Call += Dollars(gex)
+				} else {
+					sum.put -= gex
+					at.Put -= Dollars(gex)
+				}
+			}
+		}
+		e.used += sum.used
+		e.call += sum.call
+		e.put += sum.put
+	}
+	e.strikes = table.rows
+}
+
+// carry returns the carry of the series that have one.
+func (e *exposure) carry() map[Series]float64 {
+	out := make(map[Series]float64, len(e.surface.series))
+	for _, s := range e.surface.series {
+		if s.source != forwardNone {
+			out[s.Series] = s.carry()
+		}
+	}
+	return out
+}
+
+func (e *exposure) byExpiration() []ExpirationGamma {
+	rows := make([]ExpirationGamma, 0, len(e.series))
+	for i, s := range e.surface.series {
+		sum := e.series[i]
+		row := ExpirationGamma{
+			Expiration: s.Expiration, Settlement: s.settlement,
+			Net: Dollars(sum.call + sum.put), Gross: Dollars(sum.call - sum.put),
+			Share:   e.share(sum.call-sum.put, sum.used),
+			Forward: Level(s.forward(e.surface.spot)), ForwardSource: s.source,
+		}
+		rows = append(rows, row)
+	}
+	sortByExpiration(rows)
+	return rows
+}
+
+// share returns the share of gross that some contracts hold, in percent: 0 for none of them, nil when they have
+// no exposure to compare.
+func (e *exposure) share(gross float64, contracts int) *Ratio {
+	if contracts == 0 {
+		return new(Ratio(0))
+	}
+	return percentOf(gross, e.gross())
+}
+
+// regime compares the net exposure with its uncertainty.
+func (e *exposure) regime(scenarios []Scenario) string {
+	net := e.call + e.put
+	if math.Abs(net) < 0.01*e.gross() || net == 0 {
+		return regimeNeutral
+	}
+	var down, up *Level
+	for _, s := range scenarios {
+		switch s.Name {
+		case scenarioVolDown:
+			down = s.Flip
+		case scenarioVolUp:
+			up = s.Flip
+		}
+	}
+	if down != nil && up != nil && Level(e.surface.spot) >= min(*down, *up) && Level(e.surface.spot) <= max(*down, *up) {
+		return regimeNeutral
+	}
+	if net > 0 {
+		return regimePositive
+	}
+	return regimeNegative
+}
+
+// expectedMove returns S·v/√n of the nearest series that still has a full session before its last trade is due:
+// the move, in index points, that its at-the-money volatility implies for one session.
+func (e *exposure) expectedMove() *Level {
+	cal, asOf := e.Calendar, e.Chain.AsOf
+	var nearest *series
+	sessions := 0
+	for _, s := range e.surface.series {
+		lastTrading := s.Expiration
+		if s.settlement == AM {
+			lastTrading--
+		}
+		if nearest != nil && !s.instant.Before(nearest.instant) {
+			continue
+		}
+		if n := cal.SessionsBetween(e.session, lastTrading); n >= 1 {
+			nearest, sessions = s, n
+		}
+	}
+	if nearest == nil {
+		return nil
+	}
+	f := nearest.forward(e.surface.spot)
+	var atm *strike
+	for i := range nearest.strikes {
+		row := &nearest.strikes[i]
+		if row.step != volNone && (atm == nil || math.Abs(row.k-f) < math.Abs(atm.k-f)) {
+			atm = row
+		}
+	}
+	if atm == nil {
+		return nil
+	}
+	opened, closes := cal.Open(e.session), cal.Close(e.session)
+	left := closes.Sub(asOf).Seconds() / closes.Sub(opened).Seconds()
+	n := float64(sessions) + min(max(left, 0), 1)
+	return new(Level(e.surface.spot * atm.v / math.Sqrt(n)))
+}

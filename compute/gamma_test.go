@@ -1,0 +1,277 @@
+package compute_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"strikecache/compute"
+)
+
+// gammaOf is the gamma of METHODS §1.1 for a spot s, total volatility v and no carry.
+func gammaOf(s, k, v float64) float64 {
+	d1 := math.Log(s/k)/v + v/2
+	return math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (s * v)
+}
+
+// dollarsOf is what one contract of a gamma is worth: 100 shares, 1 % of the spot, in dollars of delta.
+func dollarsOf(s, gamma float64) float64 { return gamma * 100 * s * s * 0.01 }
+
+// years is T of a number of hours.
+func years(hours float64) float64 { return hours / (365 * 24) }
+
+// One contract at the money, so that gamma goes with 1/√T: an hour more or less in a T of 3 days is 0.7 %, a hundred
+// thousand times the tolerance. The instants are typed in as UTC; the clocks change on 2026-03-08 and 2026-11-01.
+func TestTimeToSettlement(t *testing.T) {
+	for _, c := range []struct{ name, asOf, symbol, settles string }{
+		{"AM summer", "2026-08-18T15:00:00Z", "SPX260821C07000000", "2026-08-21T13:30:00Z"},
+		{"PM summer", "2026-08-18T15:00:00Z", "SPXW260821C07000000", "2026-08-21T20:00:00Z"},
+		{"AM winter", "2026-12-15T16:00:00Z", "SPX261218C07000000", "2026-12-18T14:30:00Z"},
+		{"PM winter", "2026-12-15T16:00:00Z", "SPXW261218P07000000", "2026-12-18T21:00:00Z"},
+		{"PM the day before the clocks go forward", "2026-03-03T16:00:00Z", "SPXW260306C07000000", "2026-03-06T21:00:00Z"},
+		{"PM over the clocks going forward", "2026-03-06T16:00:00Z", "SPXW260309C07000000", "2026-03-09T20:00:00Z"},
+		{"AM over the clocks going forward", "2026-03-06T16:00:00Z", "SPX260309C07000000", "2026-03-09T13:30:00Z"},
+		{"PM the day before the clocks go back", "2026-10-29T15:00:00Z", "SPXW261030P07000000", "2026-10-30T20:00:00Z"},
+		{"PM over the clocks going back", "2026-10-30T15:00:00Z", "SPXW261102C07000000", "2026-11-02T21:00:00Z"},
+		{"AM over the clocks going back", "2026-10-30T15:00:00Z", "SPX261102C07000000", "2026-11-02T14:30:00Z"},
+		{"PM early close after Thanksgiving", "2026-11-25T16:00:00Z", "SPXW261127C07000000", "2026-11-27T18:00:00Z"},
+		{"AM early close after Thanksgiving", "2026-11-25T16:00:00Z", "SPX261127C07000000", "2026-11-27T14:30:00Z"},
+		{"PM Christmas Eve", "2026-12-23T16:00:00Z", "SPXW261224C07000000", "2026-12-24T18:00:00Z"},
+		{"PM 3 July, summer time", "2028-06-30T15:00:00Z", "SPXW280703C07000000", "2028-07-03T17:00:00Z"},
+		{"the last hour", "2026-08-18T19:00:00Z", "SPXW260818C07000000", "2026-08-18T20:00:00Z"},
+		{"the last second", "2026-08-18T19:59:59Z", "SPXW260818C07000000", "2026-08-18T20:00:00Z"},
+	} {
+		seconds := at(c.settles).Sub(at(c.asOf)).Seconds()
+		r := exposure(t, index(7000, c.asOf), row{c.symbol, published(0.2, 10)})
+		// Under 15 minutes the volatility is that of 15 minutes (METHODS §1.1, step 2).
+		v := 0.2 * math.Sqrt(math.Max(seconds, 900)/(365*86400))
+		want := dollarsOf(7000, gammaOf(7000, 7000, v)) * 10
+		near(t, c.name, r.Data.Gross, want, 1e-9*want)
+	}
+}
+
+// e^{(b-r)T} is (F/S)·e^{-rT}: with no forward at all F is S and the rate alone discounts.
+func TestDiscount(t *testing.T) {
+	chain := build(t, index(7000, "2026-08-18T20:00:00Z"), row{"SPXW270818C07000000", published(0.2, 10)})
+	T := years(365 * 24)
+	want := dollarsOf(7000, gammaOf(7000, 7000, 0.2*math.Sqrt(T))) * 10
+	for rate, factor := range map[float64]float64{0: 1, 0.04: math.Exp(-0.04), -0.01: math.Exp(0.01)} {
+		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate})
+		near(t, fmt.Sprintf("net at %v", rate), r.Data.Net, want*factor, 1e-9*want)
+	}
+	series := compute.Series{Root: "SPXW", Expiration: day("2027-08-18")}
+	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04,
+		PreviousCarry: map[compute.Series]float64{series: 0.03}})
+	d1 := 0.03/0.2 + 0.1 // ln(F/K) = b·T = 0.03
+	near(t, "net with carry", r.Data.Net, math.Exp(-0.01)*math.Exp(-d1*d1/2)/math.Sqrt(2*math.Pi)/(7000*0.2)*10*7000*7000, 1e-3)
+}
+
+// Spot 4000, T a quarter of a year (91 days and 6 hours), iv 0.2, so v = 0.1; 10 contracts each. Gammas to 20 digits
+// come from mpmath with 30: at the money, at 4200 and at 3800.
+func handRows() []row {
+	return []row{
+		{"SPXW260821C04000000", published(0.2, 10)},
+		{"SPXW260821C04200000", published(0.2, 10)},
+		{"SPXW260821P03800000", published(0.2, 10)},
+	}
+}
+
+func TestThreeContractsByHand(t *testing.T) {
+	r := exposure(t, index(4000, "2026-05-22T14:00:00Z"), handRows()...)
+	g := r.Data
+	const atm, up, down = 0.00099610978523690999877, 0.00090617147464975141269, 0.00085121158441208304897
+	const unit = 10 * 100 * 4000 * 4000 * 0.01
+	near(t, "call", g.Call, (atm+up)*unit, 1e-5)
+	near(t, "put", g.Put, -down*unit, 1e-5)
+	near(t, "net", g.Net, (atm+up-down)*unit, 1e-5)
+	near(t, "gross", g.Gross, (atm+up+down)*unit, 1e-5)
+	near(t, "tilt", g.Tilt, (atm+up)/down, 1e-12)
+	equal(t, "used", g.ContractsAnalyzed, 3)
+	equal(t, "symbol", g.Symbol, "SPX")
+	nearly(t, "spot", g.Spot, 4000, 0)
+	equal(t, "session", g.SessionDate, day("2026-05-22"))
+	near(t, "call wall", g.CallWall, 4000, 0)
+	near(t, "put wall", g.PutWall, 3800, 0)
+	near(t, "strike of the most gamma", g.AbsGammaStrike, 4000, 0)
+
+	if len(g.ByExpiration) != 1 || len(g.ByStrike) != 3 {
+		t.Fatalf("%d expirations, %d strikes", len(g.ByExpiration), len(g.ByStrike))
+	}
+	e := g.ByExpiration[0]
+	nearly(t, "expiration net", e.Net, (atm+up-down)*unit, 1e-5)
+	nearly(t, "expiration gross", e.Gross, (atm+up+down)*unit, 1e-5)
+	near(t, "share", e.Share, 100, 1e-12)
+	for i, want := range []compute.StrikeGamma{
+		{Strike: 3800, Put: -down * unit, Net: -down * unit, PutOpenInterest: 10},
+		{Strike: 4000, Call: atm * unit, Net: atm * unit, CallOpenInterest: 10},
+		{Strike: 4200, Call: up * unit, Net: up * unit, CallOpenInterest: 10},
+	} {
+		got := g.ByStrike[i]
+		nearly(t, "strike", got.Strike, float64(want.Strike), 0)
+		nearly(t, "strike call", got.Call, float64(want.Call), 1e-5)
+		nearly(t, "strike put", got.Put, float64(want.Put), 1e-5)
+		nearly(t, "strike net", got.Net, float64(want.Net), 1e-5)
+		equal(t, "call open interest", got.CallOpenInterest, want.CallOpenInterest)
+		equal(t, "put open interest", got.PutOpenInterest, want.PutOpenInterest)
+	}
+	// The profile's middle is the net; each point is the sum of the same formula at S·(1 + j/1000).
+	equal(t, "profile points", len(g.Profile), 121)
+	for j, p := range g.Profile {
+		s := 4000 * (1 + float64(j-60)/1000)
+		nearly(t, "profile spot", p.Spot, s, 1e-9)
+		want := dollarsOf(s, gammaOf(s, 4000, 0.1)+gammaOf(s, 4200, 0.1)-gammaOf(s, 3800, 0.1)) * 10
+		near(t, "profile net", p.Net, want, 1e-9*unit)
+	}
+}
+
+// Settled rows stay in the file for hours (METHODS §1.1): the day's AM rows after 09:30, the PM rows after 16:00.
+func TestSkippedAccounts(t *testing.T) {
+	rows := []row{
+		{"SPX260821C07000000", published(0.2, 5)},  // settles 09:30
+		{"SPXW260821C07000000", published(0.2, 5)}, // settles 16:00
+		{"SPXW260821P07000000", published(0.2, 0)}, // no open interest
+		{"SPXW260825P07000000", published(0, 5)},   // no volatility
+		{"SPXW260825C07100000", blank(0)},          // neither: the open interest is asked first
+		{"SPX1260821C07000000", published(0.2, 5)}, // unknown root
+		{"SPXW260821P07000000", published(0.2, 9)}, // duplicate
+		{"SPXW260821P07100000", blank(math.NaN())}, // bad number
+		{"SPXW2608210P7100000", published(0.2, 9)}, // bad symbol
+		{"SPXW260820P07000000", published(0.2, 9)}, // yesterday
+	}
+	listed := compute.Skipped{BadSymbol: 1, Duplicate: 1, BadNumber: 1, UnknownRoot: 1}
+	for _, c := range []struct {
+		asOf                 string
+		settled, noOI, noVol int
+		used                 int
+	}{
+		{"2026-08-21T13:29:59Z", 1, 2, 1, 2}, {"2026-08-21T13:30:00Z", 2, 2, 1, 1},
+		{"2026-08-21T19:59:59Z", 2, 2, 1, 1}, {"2026-08-21T20:00:00Z", 4, 1, 1, 0},
+		{"2026-08-25T20:00:00Z", 6, 0, 0, 0},
+	} {
+		r := exposure(t, index(7000, c.asOf), rows...)
+		q := r.Quality.Contracts
+		want := compute.SkippedGamma{Skipped: listed, Settled: c.settled, NoOpenInterest: c.noOI, NoVolatility: c.noVol}
+		equal(t, c.asOf, q.Skipped, want)
+		equal(t, "used at "+c.asOf, q.Used, c.used)
+		equal(t, "analysed at "+c.asOf, r.Data.ContractsAnalyzed, c.used)
+		s := q.Skipped
+		if q.Listed != len(rows) || q.Listed != q.Used+s.Total()+s.Settled+s.NoOpenInterest+s.NoVolatility {
+			t.Errorf("%s: listed %d, used %d, skipped %+v", c.asOf, q.Listed, q.Used, s)
+		}
+	}
+}
+
+// With nothing used every number that needs a contract is null, and what does not is there.
+func TestNothingUsed(t *testing.T) {
+	for name, rows := range map[string][]row{
+		"all settled":   {{"SPX260821C07000000", published(0.2, 5)}},
+		"no volatility": {{"SPXW260918C07000000", blank(5)}, {"SPXW260918P06900000", blank(5)}},
+		"no interest":   {{"SPXW260918C07000000", published(0.2, 0)}},
+		"all skipped":   {{"SPX1260918C07000000", published(0.2, 5)}},
+	} {
+		r := exposure(t, index(7000, "2026-08-21T15:00:00Z"), rows...)
+		g := r.Data
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(marshal(t, g), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range strings.Fields(`net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gamma_tilt
+			zero_gamma_flip flip_distance_pct flip_band gamma_regime call_wall put_wall vol_trigger abs_gamma_strike
+			expected_move_1d`) {
+			equal(t, name+": "+key, string(fields[key]), "null")
+		}
+		equal(t, name+": status", g.FlipStatus, compute.FlipInsufficient)
+		equal(t, name+": flips", string(fields["flips"]), "[]")
+		equal(t, name+": walls", string(fields["walls"]),
+			`{"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
+		equal(t, name+": 0DTE", string(fields["zero_dte"]),
+			`{"net_gex_dollars":0,"gross_share_pct":0,"zero_gamma_flip":null,"contracts":0}`)
+		for _, s := range g.Scenarios {
+			isNull(t, name+": scenario net", s.Net)
+			isNull(t, name+": scenario flip", s.Flip)
+		}
+		for _, c := range g.Conventions {
+			isNull(t, name+": convention net", c.Net)
+			isNull(t, name+": convention flip", c.Flip)
+		}
+		for _, p := range g.Profile {
+			isNull(t, name+": profile", p.Net)
+		}
+		isNull(t, name+": two-sided", r.Quality.TwoSidedShare)
+		isNull(t, name+": median", r.Quality.GammaDifference.Median)
+	}
+}
+
+// The same rows give the same bytes, in any order; twice the open interest gives twice the exposure at the same levels.
+func TestSameInputSameBytes(t *testing.T) {
+	g := &generator{Rand: rand.New(rand.NewPCG(25, 26)), seen: map[string]int{}}
+	for i := range 4 {
+		m := g.market(t, i)
+		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous}
+		once := compute.GammaExposure(in)
+		twice := compute.GammaExposure(in)
+		equal(t, "data", string(marshal(t, twice.Data)), string(marshal(t, once.Data)))
+		equal(t, "quality", string(marshal(t, twice.Quality)), string(marshal(t, once.Quality)))
+		rows := append([]row(nil), g.rows...)
+		g.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		in.Chain = build(t, m.chain.Underlying, rows...)
+		equal(t, "shuffled", string(marshal(t, compute.GammaExposure(in).Data)), string(marshal(t, once.Data)))
+
+		for j := range rows {
+			rows[j].OpenInterest *= 2
+		}
+		in.Chain = build(t, m.chain.Underlying, rows...)
+		doubled := compute.GammaExposure(in).Data
+		if once.Data.Gross == nil {
+			continue
+		}
+		near(t, "twice the net", doubled.Net, 2*float64(*once.Data.Net), 0)
+		near(t, "twice the gross", doubled.Gross, 2*float64(*once.Data.Gross), 0)
+		equal(t, "flips", string(marshal(t, doubled.Flips)), string(marshal(t, once.Data.Flips)))
+		equal(t, "walls", string(marshal(t, doubled.Walls)), string(marshal(t, once.Data.Walls)))
+		equal(t, "move", string(marshal(t, doubled.ExpectedMove)), string(marshal(t, once.Data.ExpectedMove)))
+	}
+}
+
+// The members of API.md, in its order; more may follow.
+func TestGammaFields(t *testing.T) {
+	r := exposure(t, index(4000, "2026-05-22T14:00:00Z"), handRows()...)
+	want := strings.Fields(`symbol spot net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gamma_tilt
+		zero_gamma_flip flip_status flip_distance_pct flips flip_band scenarios gamma_regime call_wall put_wall vol_trigger
+		abs_gamma_strike walls zero_dte expected_move_1d session_date oi_settle_date oi_state contracts_analyzed
+		conventions by_expiration profile by_strike`)
+	equal(t, "members", fmt.Sprint(keys(t, marshal(t, r.Data))), fmt.Sprint(want))
+	quality := "contracts volatility volatility_floored_strikes two_sided_quote_pct forwards published_gamma_difference " +
+		"quote_age_seconds calendar"
+	byStrike := "strike call_gex_dollars put_gex_dollars net_gex_dollars call_open_interest put_open_interest " +
+		"call_volume put_volume"
+	for want, object := range map[string]any{
+		"expiration settlement net_gex_dollars gross_gex_dollars gross_share_pct": r.Data.ByExpiration[0],
+		"spot net_gex_dollars":                      r.Data.Profile[0],
+		byStrike:                                    r.Data.ByStrike[0],
+		"name zero_gamma_flip net_gex_dollars":      r.Data.Scenarios[0],
+		"name net_gex_dollars zero_gamma_flip note": r.Data.Conventions[0],
+		"net_gex_dollars gross_share_pct zero_gamma_flip contracts": r.Data.ZeroDTE,
+		"gross net open_interest":                                   r.Data.Walls,
+		"price direction":                                           compute.Flip{},
+		"low high":                                                  compute.Band{},
+		quality:                                                     r.Quality,
+	} {
+		if got := strings.Join(keys(t, marshal(t, object)), " "); !strings.HasPrefix(got, want) {
+			t.Errorf("%T: %s, want %s", object, got, want)
+		}
+	}
+	names := ""
+	for _, c := range r.Data.Conventions {
+		names += c.Name + " "
+	}
+	equal(t, "conventions", names, "model published_gamma perfiliev volume_weighted ")
+	names = ""
+	for _, s := range r.Data.Scenarios {
+		names += s.Name + " "
+	}
+	equal(t, "scenarios", names, "vol_down_10 vol_up_10 no_carry ex_nearest_expiration within_90_days ")
+}

@@ -1,0 +1,159 @@
+package compute
+
+import "math"
+
+// GammaQuality is `meta.quality` of gex/spx: which contracts the numbers rest on and how well.
+type GammaQuality struct {
+	Contracts       ContractCounts        `json:"contracts"`
+	Volatility      []VolatilityShare     `json:"volatility"`
+	FlooredStrikes  int                   `json:"volatility_floored_strikes"`
+	TwoSidedShare   *Ratio                `json:"two_sided_quote_pct"`
+	Forwards        map[forwardSource]int `json:"forwards"`
+	GammaDifference GammaDifference       `json:"published_gamma_difference"`
+	QuoteAgeSeconds int64                 `json:"quote_age_seconds"`
+	Calendar        *string               `json:"calendar"`
+}
+
+// ContractCounts accounts for every row: listed = used + skipped.
+type ContractCounts struct {
+	Listed  int          `json:"listed"`
+	Used    int          `json:"used"`
+	Skipped SkippedGamma `json:"skipped"`
+}
+
+// SkippedGamma counts the rows that were not used, each by the first reason that applied.
+type SkippedGamma struct {
+	Skipped
+	Settled        int `json:"settled"`
+	NoOpenInterest int `json:"no_open_interest"`
+	NoVolatility   int `json:"no_volatility"`
+}
+
+// VolatilityShare says how much rests on one step of the volatility rule. The share of open interest is of all
+// contracts with T > 0; those of gross exposure are of the used ones.
+type VolatilityShare struct {
+	Step         string `json:"step"`
+	OpenInterest *Ratio `json:"open_interest_pct"`
+	GrossAtSpot  *Ratio `json:"gross_at_spot_pct"`
+	GrossAtFlip  *Ratio `json:"gross_at_flip_pct"`
+}
+
+// GammaDifference compares the published gammas with the recomputed ones, over used contracts with T > 2 days.
+type GammaDifference struct {
+	Contracts    int        `json:"contracts"`
+	Median       *GammaDiff `json:"median"`
+	Percentile95 *GammaDiff `json:"percentile_95"`
+}
+
+// calendarNote is what meta.quality.calendar says of dates that the verified calendar does not cover.
+const calendarNote = "some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"
+
+// CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the verified years,
+// else nil.
+func CalendarNote(cal *Calendar, dates ...Date) *string {
+	for _, d := range dates {
+		if !cal.Known(d) {
+			return new(calendarNote)
+		}
+	}
+	return nil
+}
+
+func (e *exposure) quality(flip *float64) GammaQuality {
+	q := GammaQuality{
+		Contracts: ContractCounts{
+			Listed: e.Chain.Listed,
+			Used:   e.used,
+			Skipped: SkippedGamma{
+				Skipped: e.Chain.Skipped, Settled: e.surface.settled,
+				NoOpenInterest: e.skipped.noOpenInterest, NoVolatility: e.skipped.noVolatility,
+			},
+		},
+		Volatility:      e.volatilityShares(flip),
+		FlooredStrikes:  e.surface.floored,
+		Forwards:        map[forwardSource]int{},
+		QuoteAgeSeconds: int64(e.Chain.CapturedAt.Sub(e.Chain.AsOf).Seconds()),
+	}
+	for _, source := range forwardSources {
+		q.Forwards[source] = 0
+	}
+	dates := []Date{e.session}
+	for _, s := range e.surface.series {
+		q.Forwards[s.source]++
+		dates = append(dates, s.Expiration)
+	}
+	q.Calendar = CalendarNote(e.Calendar, dates...)
+	e.compareQuotes(&q)
+	return q
+}
+
+// compareQuotes fills in what is measured contract by contract.
+func (e *exposure) compareQuotes(q *GammaQuality) {
+	const twoDays = 2 * secondsPerDay / float64(secondsPerYear)
+	twoSided := 0
+	var differences []float64
+	e.eachUsed(func(s *series, row *strike, c *Contract) {
+		if c.TwoSided() {
+			twoSided++
+		}
+		if s.years > twoDays && finite(c.Gamma) {
+			own := e.gex(s, row, e.surface.spot) / dollarsPerGamma(e.surface.spot)
+			differences = append(differences, math.Abs(own-c.Gamma))
+		}
+	})
+	q.TwoSidedShare = percentOf(float64(twoSided), float64(e.used))
+	q.GammaDifference = GammaDifference{
+		Contracts:    len(differences),
+		Median:       finiteOrNil(GammaDiff(median(differences))),
+		Percentile95: finiteOrNil(GammaDiff(quantile(differences, 0.95))),
+	}
+}
+
+func (e *exposure) volatilityShares(flip *float64) []VolatilityShare {
+	var openInterest, atSpot, atFlip [volSteps]float64
+	for _, s := range e.surface.series {
+		for i := range s.strikes {
+			row := &s.strikes[i]
+			held := 0.0
+			for _, c := range row.contracts {
+				if c != nil {
+					held += c.OpenInterest
+				}
+			}
+			openInterest[row.step] += held
+			if held == 0 || row.step == volNone {
+				continue
+			}
+			atSpot[row.step] += held * e.gex(s, row, e.surface.spot)
+			if flip != nil {
+				atFlip[row.step] += held * e.gex(s, row, *flip)
+			}
+		}
+	}
+	out := make([]VolatilityShare, volSteps)
+	for step := range volSteps {
+		out[step] = VolatilityShare{
+			Step:         step.String(),
+			OpenInterest: percentOf(openInterest[step], total(openInterest)),
+			GrossAtSpot:  percentOf(atSpot[step], total(atSpot)),
+			GrossAtFlip:  percentOf(atFlip[step], total(atFlip)),
+		}
+	}
+	return out
+}
+
+func total(xs [volSteps]float64) float64 {
+	sum := 0.0
+	for _, x := range xs {
+		sum += x
+	}
+	return sum
+}
+
+// percentOf returns part/whole in percent, nil when the whole is 0.
+func percentOf(part, whole float64) *Ratio {
+	if whole == 0 {
+		return nil
+	}
+	return new(Ratio(part / whole * 100))
+}

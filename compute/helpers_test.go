@@ -1,0 +1,161 @@
+package compute_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+)
+
+// cal is the exchange's calendar without additions.
+var cal = compute.NewCalendar(nil, nil)
+
+// at parses an instant.
+func at(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// day parses a date.
+func day(s string) compute.Date {
+	d, err := compute.ParseDate(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// row is one row of a chain document.
+type row struct {
+	symbol string
+	compute.Quote
+}
+
+// blank is a quote of which nothing but the open interest is known.
+func blank(openInterest float64) compute.Quote {
+	nan := math.NaN()
+	return compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: openInterest, Volume: nan, IV: nan, Gamma: nan,
+		Delta: nan}
+}
+
+// published is a quote with nothing but a published volatility and open interest.
+func published(iv, openInterest float64) compute.Quote {
+	q := blank(openInterest)
+	q.IV = iv
+	return q
+}
+
+// quoted is a quote with nothing but two sides and open interest.
+func quoted(bid, ask, openInterest float64) compute.Quote {
+	q := blank(openInterest)
+	q.Bid, q.Ask = bid, ask
+	return q
+}
+
+// index is an SPX document of an instant, generated 20 minutes later.
+func index(spot float64, asOf string) compute.Underlying {
+	return compute.Underlying{Symbol: "SPX", Spot: spot, PriceChangePercent: math.NaN(), AsOf: at(asOf),
+		CapturedAt: at(asOf).Add(20 * time.Minute)}
+}
+
+// symbolOf appends a strike to a root, date and right.
+func symbolOf(series string, k float64) string { return fmt.Sprintf("%s%08.0f", series, k*1000) }
+
+func build(t testing.TB, u compute.Underlying, rows ...row) *compute.Chain {
+	t.Helper()
+	var b compute.ChainBuilder
+	for _, r := range rows {
+		b.Add([]byte(r.symbol), r.Quote)
+	}
+	chain, err := b.Build(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
+}
+
+// exposure computes the exposure at the default rate of nothing: r = 0, no previous carry.
+func exposure(t testing.TB, u compute.Underlying, rows ...row) compute.GammaResult {
+	t.Helper()
+	return compute.GammaExposure(compute.GammaInput{Chain: build(t, u, rows...), Calendar: cal})
+}
+
+// near fails unless a number is there and within an absolute tolerance.
+func near[T ~float64](t testing.TB, name string, got *T, want, tolerance float64) {
+	t.Helper()
+	if got == nil {
+		t.Errorf("%s is null, want %v", name, want)
+		return
+	}
+	if !(math.Abs(float64(*got)-want) <= tolerance) {
+		t.Errorf("%s = %v, want %v within %g", name, float64(*got), want, tolerance)
+	}
+}
+
+// nearly is near for a number that cannot be null.
+func nearly[T ~float64](t testing.TB, name string, got T, want, tolerance float64) {
+	t.Helper()
+	near(t, name, &got, want, tolerance)
+}
+
+func isNull[T any](t testing.TB, name string, got *T) {
+	t.Helper()
+	if got != nil {
+		t.Errorf("%s = %v, want null", name, *got)
+	}
+}
+
+func equal[T comparable](t testing.TB, name string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s = %v, want %v", name, got, want)
+	}
+}
+
+// text fails unless a string is there and as wanted.
+func text(t testing.TB, name string, got *string, want string) {
+	t.Helper()
+	if got == nil {
+		t.Errorf("%s is null, want %s", name, want)
+		return
+	}
+	equal(t, name, *got, want)
+}
+
+func marshal(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// keys returns the members of a JSON object in their order.
+func keys(t testing.TB, object []byte) []string {
+	t.Helper()
+	var names []string
+	var raw json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name.(string))
+		if err := d.Decode(&raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}

@@ -1,0 +1,271 @@
+package compute
+
+import (
+	"math"
+	"slices"
+)
+
+// MaxPainMethod names the method of [MaxPains] in receipts.
+const MaxPainMethod = "maxpain/1"
+
+// MaxPain is the `data` of spx-max-pain for one expiration date. Nil means unknown.
+type MaxPain struct {
+	Symbol           string    `json:"symbol"`
+	Spot             Level     `json:"spot"`
+	Expiration       Date      `json:"expiration"`
+	Settlement       string    `json:"settlement"` // am, pm or mixed
+	DaysToExpiration int       `json:"days_to_expiration"`
+	PainSide                   // all contracts of the date
+	BySettlement     PainSides `json:"by_settlement"`
+	// Expirations are all dates with T > 0, shared by all results of one chain.
+	Expirations []PainExpiration `json:"expirations"`
+}
+
+// PainSides are the contracts of a date by how they settle; nil where the date has none.
+type PainSides struct {
+	AM *PainSide `json:"am"`
+	PM *PainSide `json:"pm"`
+}
+
+// PainSide is max pain over one set of contracts that share an expiration date. Everything derived from the
+// minimum is nil when no contract is open.
+type PainSide struct {
+	MaxPain          *Level      `json:"max_pain"`
+	Range            *[2]Level   `json:"max_pain_range"` // the whole flat minimum
+	Flatness         *Band       `json:"flatness"`       // where the payout is at most 1.01 × the minimum
+	Payout           *Dollars    `json:"payout_at_max_pain_dollars"`
+	Distance         *Ratio      `json:"distance_pct"` // of max pain from the spot
+	CallOpenInterest Count       `json:"call_open_interest"`
+	PutOpenInterest  Count       `json:"put_open_interest"`
+	PutCallRatio     *Ratio      `json:"put_call_oi_ratio"`
+	Curve            PayoutCurve `json:"payout_curve"`
+	OpenInterest     StrikeOIs   `json:"open_interest"` // strikes with any
+}
+
+// PayoutPoint is what the open contracts would pay at one settlement price.
+type PayoutPoint struct {
+	Price             Level
+	Call, Put, Payout Dollars
+}
+
+// PayoutCurve is the payout at every listed strike, rising.
+type PayoutCurve []PayoutPoint
+
+// StrikeOI is the open interest of one strike.
+type StrikeOI struct {
+	Strike    Level
+	Call, Put Count
+}
+
+// StrikeOIs are rows of open interest, strikes rising.
+type StrikeOIs []StrikeOI
+
+// PainExpiration is one expiration date of the chain.
+type PainExpiration struct {
+	Expiration   Date   `json:"expiration"`
+	Settlement   string `json:"settlement"`
+	OpenInterest Count  `json:"open_interest"`
+}
+
+const mixedSettlement = "mixed"
+
+// MaxPains computes max pain for every expiration date of the chain that has not settled at the chain's as_of,
+// nearest first. Its cost is linear in the number of contracts.
+func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
+	session := chain.Session(cal)
+	var dates []Date
+	byDate := map[Date]*painDate{}
+	for series := range chain.series() {
+		first := &series[0]
+		if !first.Settlement.Instant(first.Expiration, cal).After(chain.AsOf) {
+			continue
+		}
+		d := byDate[first.Expiration]
+		if d == nil {
+			d = &painDate{}
+			byDate[first.Expiration] = d
+			dates = append(dates, first.Expiration)
+		}
+		d[first.Settlement] = mergeStrikeOIs(d[first.Settlement], strikeOIs(series))
+	}
+	slices.Sort(dates)
+	out := make([]*MaxPain, len(dates))
+	expirations := make([]PainExpiration, len(dates))
+	for i, d := range dates {
+		p := &MaxPain{Symbol: chain.Symbol, Spot: Level(chain.Spot), Expiration: d, DaysToExpiration: int(d - session)}
+		p.fill(byDate[d], chain.Spot)
+		p.Expirations = expirations
+		expirations[i] = PainExpiration{d, p.Settlement, p.CallOpenInterest + p.PutOpenInterest}
+		out[i] = p
+	}
+	return out
+}
+
+// painDate holds the open interest of one date by settlement; nil where the date has none.
+type painDate [2]StrikeOIs
+
+// DefaultMaxPain returns the index of the nearest expiration with open interest, or of the nearest at all; -1
+// for none.
+func DefaultMaxPain(pains []*MaxPain) int {
+	for i, p := range pains {
+		if p.CallOpenInterest+p.PutOpenInterest > 0 {
+			return i
+		}
+	}
+	if len(pains) > 0 {
+		return 0
+	}
+	return -1
+}
+
+func (p *MaxPain) fill(d *painDate, spot float64) {
+	am, pm := d[AM], d[PM]
+	if am != nil {
+		p.Settlement = AM.String()
+		p.BySettlement.AM = new(newPainSide(am, spot))
+		p.PainSide = *p.BySettlement.AM
+	}
+	if pm != nil {
+		p.Settlement = PM.String()
+		p.BySettlement.PM = new(newPainSide(pm, spot))
+		p.PainSide = *p.BySettlement.PM
+	}
+	if am != nil && pm != nil {
+		p.Settlement = mixedSettlement
+		p.PainSide = newPainSide(mergeStrikeOIs(am, pm), spot)
+	}
+}
+
+// strikeOIs returns the open interest per listed strike of contracts in listing order.
+func strikeOIs(contracts []Contract) StrikeOIs {
+	out := make(StrikeOIs, 0, (len(contracts)+1)/2)
+	for i := range contracts {
+		c := &contracts[i]
+		if n := len(out); n == 0 || out[n-1].Strike != Level(c.Strike) {
+			out = append(out, StrikeOI{Strike: Level(c.Strike)})
+		}
+		if row := &out[len(out)-1]; c.Right == Call {
+			row.Call += Count(c.OpenInterest)
+		} else {
+			row.Put += Count(c.OpenInterest)
+		}
+	}
+	return out
+}
+
+func mergeStrikeOIs(a, b StrikeOIs) StrikeOIs {
+	out := make(StrikeOIs, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Strike < b[0].Strike:
+			out, a = append(out, a[0]), a[1:]
+		case len(a) == 0 || b[0].Strike < a[0].Strike:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out = append(out, StrikeOI{a[0].Strike, a[0].Call + b[0].Call, a[0].Put + b[0].Put})
+			a, b = a[1:], b[1:]
+		}
+	}
+	return out
+}
+
+func newPainSide(rows StrikeOIs, spot float64) PainSide {
+	side := PainSide{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}
+	for _, r := range rows {
+		side.CallOpenInterest += r.Call
+		side.PutOpenInterest += r.Put
+		if r.Call > 0 || r.Put > 0 {
+			side.OpenInterest = append(side.OpenInterest, r)
+		}
+	}
+	if side.CallOpenInterest > 0 {
+		side.PutCallRatio = new(Ratio(side.PutOpenInterest / side.CallOpenInterest))
+	}
+	if side.CallOpenInterest+side.PutOpenInterest > 0 {
+		side.minimise(spot)
+	}
+	return side
+}
+
+// payoutCurve evaluates payout(X) = 100·[Σ calls OI·max(X-K, 0) + Σ puts OI·max(K-X, 0)] at every strike by
+// running sums. Strikes are counted in thousandths, in which all are whole: so the sums are exact, and flat minima
+// are found, up to 2^53 contract-thousandths.
+func payoutCurve(rows StrikeOIs) PayoutCurve {
+	const dollars = Multiplier / 1000.0
+	thousandths := func(i int) float64 { return math.Round(float64(rows[i].Strike) * 1000) }
+	calls := make([]float64, len(rows))
+	var held, cost float64 // Σ OI and Σ OI·K of the calls at or below X
+	for i, r := range rows {
+		held += float64(r.Call)
+		cost += float64(r.Call) * thousandths(i)
+		calls[i] = held*thousandths(i) - cost
+	}
+	curve := make(PayoutCurve, len(rows))
+	held, cost = 0, 0
+	for i := len(rows) - 1; i >= 0; i-- {
+		held += float64(rows[i].Put)
+		cost += float64(rows[i].Put) * thousandths(i)
+		puts := cost - held*thousandths(i)
+		curve[i] = PayoutPoint{rows[i].Strike, Dollars(calls[i] * dollars), Dollars(puts * dollars), Dollars((calls[i] + puts) * dollars)}
+	}
+	return curve
+}
+
+// minimise fills in what derives from the minimum of the curve, which is convex: the strike nearest the spot
+// among equals, then the lower.
+func (side *PainSide) minimise(spot float64) {
+	least := side.Curve[0]
+	for _, p := range side.Curve {
+		if p.Payout < least.Payout || p.Payout == least.Payout &&
+			math.Abs(float64(p.Price)-spot) < math.Abs(float64(least.Price)-spot) {
+			least = p
+		}
+	}
+	span := func(limit Dollars) (lo, hi Level) {
+		first := true
+		for _, p := range side.Curve {
+			if p.Payout <= limit {
+				if first {
+					lo, first = p.Price, false
+				}
+				hi = p.Price
+			}
+		}
+		return lo, hi
+	}
+	lo, hi := span(least.Payout)
+	side.Range = &[2]Level{lo, hi}
+	lo, hi = span(1.01 * least.Payout)
+	side.Flatness = &Band{lo, hi}
+	side.MaxPain = new(least.Price)
+	side.Payout = new(least.Payout)
+	side.Distance = new(Ratio((float64(least.Price) - spot) / spot * 100))
+}
+
+// MarshalJSON implements [encoding/json.Marshaler]. The curves are most of the bytes that the service seals, so
+// they are written in one pass.
+func (c PayoutCurve) MarshalJSON() ([]byte, error) {
+	t := newTable(len(c), 120)
+	for _, p := range c {
+		t.open()
+		t.number(`"settlement_price":`, float64(p.Price), 2)
+		t.number(`,"call_payout_dollars":`, float64(p.Call), 0)
+		t.number(`,"put_payout_dollars":`, float64(p.Put), 0)
+		t.number(`,"total_payout_dollars":`, float64(p.Payout), 0)
+		t.close()
+	}
+	return t.bytes()
+}
+
+// MarshalJSON implements [encoding/json.Marshaler].
+func (rows StrikeOIs) MarshalJSON() ([]byte, error) {
+	t := newTable(len(rows), 48)
+	for _, r := range rows {
+		t.open()
+		t.number(`"strike":`, float64(r.Strike), 2)
+		t.number(`,"call":`, float64(r.Call), 0)
+		t.number(`,"put":`, float64(r.Put), 0)
+		t.close()
+	}
+	return t.bytes()
+}

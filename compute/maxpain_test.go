@@ -1,0 +1,298 @@
+package compute_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"strikecache/compute"
+)
+
+// oi is a listed strike with its open calls and puts.
+type oi struct{ strike, calls, puts float64 }
+
+func painRows(series string, strikes ...oi) []row {
+	var rows []row
+	for _, s := range strikes {
+		rows = append(rows, row{symbolOf(series+"C", s.strike), blank(s.calls)}, row{symbolOf(series+"P", s.strike), blank(s.puts)})
+	}
+	return rows
+}
+
+func pains(t *testing.T, spot float64, asOf string, rows ...row) []*compute.MaxPain {
+	t.Helper()
+	return compute.MaxPains(build(t, index(spot, asOf), rows...), cal)
+}
+
+// Calls 10 at 6900 and 20 at 7000, puts 30 at 7000 and 40 at 7100; 7050 and 7200 are listed without any.
+func TestMaxPainByHand(t *testing.T) {
+	all := pains(t, 7040, noon, painRows("SPXW260821", oi{6900, 10, 0}, oi{7000, 20, 30}, oi{7050, 0, 0}, oi{7100, 0, 40}, oi{7200, 0, 0})...)
+	if len(all) != 1 {
+		t.Fatalf("%d dates", len(all))
+	}
+	p := all[0]
+	for i, want := range []compute.PayoutPoint{
+		{Price: 6900, Call: 0, Put: 30*100*100 + 40*200*100, Payout: 1_100_000},
+		{Price: 7000, Call: 10 * 100 * 100, Put: 40 * 100 * 100, Payout: 500_000},
+		{Price: 7050, Call: (10*150 + 20*50) * 100, Put: 40 * 50 * 100, Payout: 450_000},
+		{Price: 7100, Call: (10*200 + 20*100) * 100, Put: 0, Payout: 400_000},
+		{Price: 7200, Call: (10*300 + 20*200) * 100, Put: 0, Payout: 700_000},
+	} {
+		equal(t, "point", p.Curve[i], want)
+	}
+	near(t, "max pain", p.MaxPain, 7100, 0)
+	near(t, "payout", p.Payout, 400_000, 0)
+	near(t, "distance", p.Distance, (7100-7040)/7040.0*100, 1e-12)
+	equal(t, "range", *p.Range, [2]compute.Level{7100, 7100})
+	equal(t, "flatness", *p.Flatness, compute.Band{Low: 7100, High: 7100})
+	equal(t, "calls", p.CallOpenInterest, 30)
+	equal(t, "puts", p.PutOpenInterest, 70)
+	near(t, "ratio", p.PutCallRatio, 7.0/3, 1e-12)
+	equal(t, "days", p.DaysToExpiration, 10)
+	equal(t, "settlement", p.Settlement, "pm")
+	equal(t, "symbol", p.Symbol, "SPX")
+	equal(t, "expiration", p.Expiration, day("2026-08-21"))
+	equal(t, "strikes with open interest", fmt.Sprint(p.OpenInterest), "[{6900 10 0} {7000 20 30} {7100 0 40}]")
+	equal(t, "expirations", fmt.Sprint(p.Expirations), "[{2026-08-21 pm 100}]")
+	if p.BySettlement.AM != nil || p.BySettlement.PM == nil || fmt.Sprint(p.BySettlement.PM) != fmt.Sprint(&p.PainSide) {
+		t.Errorf("sides %+v", p.BySettlement)
+	}
+}
+
+// As many calls below as puts above: the payout between them is flat. Of equals the strike nearest the spot, then the
+// lower; the range is all of them.
+func TestMaxPainTies(t *testing.T) {
+	strikes := []oi{{6900, 0, 0}, {6950, 10, 0}, {6975, 0, 0}, {7000, 0, 0}, {7050, 0, 10}, {7100, 0, 0}}
+	for spot, want := range map[float64]float64{6800: 6950, 6960: 6950, 6970: 6975, 6987.5: 6975, 7024: 7000, 7025: 7000, 7026: 7050, 7300: 7050} {
+		p := pains(t, spot, noon, painRows("SPXW260821", strikes...)...)[0]
+		near(t, fmt.Sprint("spot ", spot), p.MaxPain, want, 0)
+		equal(t, "range", *p.Range, [2]compute.Level{6950, 7050})
+		near(t, "payout", p.Payout, 10*100*100, 0)
+		equal(t, "flatness", *p.Flatness, compute.Band{Low: 6950, High: 7050})
+	}
+}
+
+// Flatness ends at 1.01 times the minimum, included: payouts of 1,000,000 at 7000 and 1,010,000 at 6999 and 7001, then,
+// with one more call, 1,010,100 at 7001.
+func TestMaxPainFlatness(t *testing.T) {
+	strikes := []oi{{6999, 0, 0}, {7000, 0, 0}, {7001, 0, 0}, {7002, 0, 0}}
+	below, above := oi{6900, 0, 0}, oi{7100, 0, 100}
+	strikes[1].calls = 200
+	p := pains(t, 7000, noon, painRows("SPXW260821", append([]oi{below, above}, strikes...)...)...)[0]
+	near(t, "max pain", p.MaxPain, 7000, 0)
+	near(t, "payout", p.Payout, 1_000_000, 0)
+	equal(t, "flatness", *p.Flatness, compute.Band{Low: 6999, High: 7001})
+	strikes[1].calls = 201 // 1,010,100 at 7001
+	p = pains(t, 7000, noon, painRows("SPXW260821", append([]oi{below, above}, strikes...)...)...)[0]
+	equal(t, "flatness", *p.Flatness, compute.Band{Low: 6999, High: 7000})
+}
+
+// A third Friday carries both settlements: the headline is all contracts of the date. After 09:30 only PM remains.
+func TestMaxPainMixed(t *testing.T) {
+	rows := append(painRows("SPX260821", oi{7000, 50, 0}, oi{7100, 0, 5}), painRows("SPXW260821", oi{7100, 2, 0}, oi{7200, 0, 9})...)
+	rows = append(rows, painRows("SPXW260828", oi{7000, 1, 0})...)
+	all := pains(t, 7000, "2026-08-21T13:29:59Z", rows...)
+	p := all[0]
+	equal(t, "settlement", p.Settlement, "mixed")
+	equal(t, "calls", p.CallOpenInterest, 52)
+	equal(t, "puts", p.PutOpenInterest, 14)
+	near(t, "max pain", p.MaxPain, 7000, 0)
+	near(t, "payout", p.Payout, (5*100+9*200)*100, 0)
+	near(t, "AM", p.BySettlement.AM.MaxPain, 7000, 0)
+	near(t, "AM payout", p.BySettlement.AM.Payout, 5*100*100, 0)
+	near(t, "PM", p.BySettlement.PM.MaxPain, 7200, 0)
+	near(t, "PM payout", p.BySettlement.PM.Payout, 2*100*100, 0)
+	equal(t, "AM strikes", len(p.BySettlement.AM.Curve), 2)
+	equal(t, "PM strikes", len(p.BySettlement.PM.Curve), 2)
+	equal(t, "strikes", len(p.Curve), 3)
+	equal(t, "expirations", fmt.Sprint(p.Expirations), "[{2026-08-21 mixed 66} {2026-08-28 pm 1}]")
+	equal(t, "same for all", fmt.Sprint(all[1].Expirations), fmt.Sprint(p.Expirations))
+
+	p = pains(t, 7000, "2026-08-21T13:30:00Z", rows...)[0]
+	equal(t, "settlement", p.Settlement, "pm")
+	isNull(t, "AM", p.BySettlement.AM)
+	near(t, "max pain", p.MaxPain, 7200, 0)
+	equal(t, "days", p.DaysToExpiration, 0)
+	all = pains(t, 7000, "2026-08-21T20:00:00Z", rows...)
+	equal(t, "dates after the close", len(all), 1)
+	equal(t, "AM alone", pains(t, 7000, noon, painRows("SPX260821", oi{7000, 1, 1})...)[0].Settlement, "am")
+}
+
+// ΣOI = 0: what needs a minimum is null, the curve stays, all zeros. Without calls there is no ratio.
+func TestMaxPainWithoutOpenInterest(t *testing.T) {
+	p := pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 0, 0}, oi{7000, 0, 0})...)[0]
+	isNull(t, "max pain", p.MaxPain)
+	isNull(t, "range", p.Range)
+	isNull(t, "flatness", p.Flatness)
+	isNull(t, "payout", p.Payout)
+	isNull(t, "distance", p.Distance)
+	isNull(t, "ratio", p.PutCallRatio)
+	equal(t, "curve", fmt.Sprint(p.Curve), "[{6900 0 0 0} {7000 0 0 0}]")
+	if body := string(marshal(t, p)); !strings.Contains(body, `"open_interest":[],`) && !strings.Contains(body, `"open_interest":[]`) {
+		t.Error(body)
+	}
+	p = pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 0, 3})...)[0]
+	isNull(t, "ratio without calls", p.PutCallRatio)
+	near(t, "max pain of a put", p.MaxPain, 6900, 0)
+	p = pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 3, 0})...)[0]
+	near(t, "ratio without puts", p.PutCallRatio, 0, 0)
+}
+
+// What validation left out, and what has settled, counts nowhere.
+func TestMaxPainLeavesOutSkipped(t *testing.T) {
+	rows := append(painRows("SPXW260821", oi{7000, 1, 1}), painRows("SPX1260821", oi{7000, 50, 0})...)
+	rows = append(rows, painRows("SPXW260810", oi{7000, 50, 0})...)
+	rows = append(rows, row{"SPXW260821P07000000", blank(70)}, row{"SPXW260821P07100000", blank(math.NaN())})
+	p := pains(t, 7000, noon, rows...)
+	equal(t, "dates", len(p), 1)
+	equal(t, "calls", p[0].CallOpenInterest, 1)
+	equal(t, "puts", p[0].PutOpenInterest, 1)
+	equal(t, "strikes", len(p[0].Curve), 1)
+}
+
+// The nearest date with open interest; the nearest at all when none has any; -1 for no date.
+func TestDefaultMaxPain(t *testing.T) {
+	near, far := painRows("SPXW260814", oi{7000, 0, 0}), painRows("SPXW260821", oi{7000, 0, 1})
+	equal(t, "second", compute.DefaultMaxPain(pains(t, 7000, noon, append(near, far...)...)), 1)
+	equal(t, "first", compute.DefaultMaxPain(pains(t, 7000, noon, far...)), 0)
+	equal(t, "no open interest", compute.DefaultMaxPain(pains(t, 7000, noon, near...)), 0)
+	equal(t, "none", compute.DefaultMaxPain(nil), -1)
+	equal(t, "settled", compute.DefaultMaxPain(pains(t, 7000, "2026-08-22T15:00:00Z", far...)), -1)
+}
+
+// bruteForce is METHODS §4 in whole tenths of a dollar: strikes in thousandths, every strike against every contract.
+type bruteForce struct {
+	call, put []int64
+	best      float64
+	lo, hi    float64
+	flat      compute.Band
+}
+
+func force(strikes []oi, spot float64) bruteForce {
+	var b bruteForce
+	least := int64(math.MaxInt64)
+	for _, x := range strikes {
+		var call, put int64
+		for _, s := range strikes {
+			d := int64(math.Round(1000 * (x.strike - s.strike)))
+			call += int64(s.calls) * max(d, 0)
+			put += int64(s.puts) * max(-d, 0)
+		}
+		b.call, b.put = append(b.call, call), append(b.put, put)
+		least = min(least, call+put)
+	}
+	b.best, b.lo, b.flat.Low = math.NaN(), math.NaN(), compute.Level(math.NaN())
+	for i, x := range strikes {
+		total := b.call[i] + b.put[i]
+		if total == least {
+			if math.IsNaN(b.lo) {
+				b.lo, b.best = x.strike, x.strike
+			}
+			b.hi = x.strike
+			if math.Abs(x.strike-spot) < math.Abs(b.best-spot) {
+				b.best = x.strike
+			}
+		}
+		if 100*total <= 101*least {
+			if math.IsNaN(float64(b.flat.Low)) {
+				b.flat.Low = compute.Level(x.strike)
+			}
+			b.flat.High = compute.Level(x.strike)
+		}
+	}
+	return b
+}
+
+func checkSide(t *testing.T, name string, side *compute.PainSide, strikes []oi, spot float64) {
+	t.Helper()
+	want := force(strikes, spot)
+	if len(side.Curve) != len(strikes) {
+		t.Fatalf("%s: %d points, %d strikes", name, len(side.Curve), len(strikes))
+	}
+	for i, p := range side.Curve {
+		if float64(p.Price) != strikes[i].strike || float64(p.Call) != float64(want.call[i])/10 || float64(p.Put) != float64(want.put[i])/10 ||
+			p.Payout != p.Call+p.Put {
+			t.Fatalf("%s: %+v, want %v and %v at %v", name, p, want.call[i], want.put[i], strikes[i].strike)
+		}
+	}
+	if side.CallOpenInterest+side.PutOpenInterest == 0 {
+		isNull(t, name, side.MaxPain)
+		return
+	}
+	near(t, name+" max pain", side.MaxPain, want.best, 0)
+	equal(t, name+" range", *side.Range, [2]compute.Level{compute.Level(want.lo), compute.Level(want.hi)})
+	equal(t, name+" flatness", *side.Flatness, want.flat)
+}
+
+// Random chains of few positions, so that flat minima and ties are common, AM and PM on one date, strikes down to an
+// eighth of a point.
+func TestMaxPainAgainstBruteForce(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	ties, mixed := 0, 0
+	for i := range 400 {
+		step := []float64{0.125, 0.5, 1, 5, 25}[random.IntN(5)]
+		spot := 1000 + step*float64(random.IntN(40))/2
+		sides := map[string][]oi{}
+		both := map[float64]oi{}
+		var rows []row
+		for _, root := range []string{"SPX", "SPXW"} {
+			for k := range 1 + random.IntN(20) {
+				s := oi{1000 + step*float64(k), float64(random.IntN(4) * random.IntN(2)), float64(random.IntN(4) * random.IntN(2))}
+				sides[root] = append(sides[root], s)
+				sum := both[s.strike]
+				both[s.strike] = oi{s.strike, sum.calls + s.calls, sum.puts + s.puts}
+			}
+			rows = append(rows, painRows(root+"260821", sides[root]...)...)
+		}
+		var all []oi
+		for k := range 20 {
+			if s, ok := both[1000+step*float64(k)]; ok {
+				all = append(all, s)
+			}
+		}
+		name := fmt.Sprint("chain ", i)
+		p := pains(t, spot, noon, rows...)[0]
+		checkSide(t, name, &p.PainSide, all, spot)
+		checkSide(t, name+" am", p.BySettlement.AM, sides["SPX"], spot)
+		checkSide(t, name+" pm", p.BySettlement.PM, sides["SPXW"], spot)
+		p = pains(t, spot, "2026-08-21T14:00:00Z", rows...)[0]
+		checkSide(t, name+" after the open", &p.PainSide, sides["SPXW"], spot)
+		mixed++
+		if p.Range != nil && p.Range[0] < p.Range[1] {
+			ties++
+		}
+	}
+	if ties < 40 || mixed < 400 {
+		t.Errorf("only %d flat minima", ties)
+	}
+}
+
+// The members of API.md.
+func TestMaxPainFields(t *testing.T) {
+	p := pains(t, 7000, noon, append(painRows("SPX260821", oi{7000, 50, 1}), painRows("SPXW260821", oi{7100, 2, 0})...)...)[0]
+	side := "max_pain max_pain_range flatness payout_at_max_pain_dollars distance_pct call_open_interest put_open_interest " +
+		"put_call_oi_ratio payout_curve open_interest"
+	for _, c := range []struct {
+		object any
+		want   string
+	}{
+		{p, "symbol spot expiration settlement days_to_expiration " + side[:len(side)-len(" payout_curve open_interest")] +
+			" payout_curve open_interest by_settlement expirations"},
+		{p.BySettlement, "am pm"}, {p.BySettlement.AM, side}, {p.Flatness, "low high"},
+		{p.Expirations[0], "expiration settlement open_interest"},
+	} {
+		equal(t, fmt.Sprintf("%T", c.object), strings.Join(keys(t, marshal(t, c.object)), " "), c.want)
+	}
+	curve, rows := string(marshal(t, p.Curve)), string(marshal(t, p.OpenInterest))
+	equal(t, "curve", curve, `[{"settlement_price":7000,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
+		`{"settlement_price":7100,"call_payout_dollars":500000,"put_payout_dollars":0,"total_payout_dollars":500000}]`)
+	equal(t, "open interest", rows, `[{"strike":7000,"call":50,"put":1},{"strike":7100,"call":2,"put":0}]`)
+	equal(t, "range", string(marshal(t, p.Range)), "[7000,7000]")
+	p = pains(t, 7000, noon, painRows("SPXW260821", oi{157.125, 1, 0}, oi{157.5, 0, 0})...)[0]
+	equal(t, "fractional curve", string(marshal(t, p.Curve)),
+		`[{"settlement_price":157.13,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
+			`{"settlement_price":157.5,"call_payout_dollars":38,"put_payout_dollars":0,"total_payout_dollars":38}]`) // 37.5
+	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
+}

@@ -1,0 +1,152 @@
+package compute
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// The number types of every result. Each holds an unrounded value and is rounded, half away from zero, only
+// when it is marshalled.
+type (
+	// Dollars is an amount in US dollars, marshalled as a whole number.
+	Dollars float64
+	// Level is an index level, a price or a strike, marshalled with at most 2 decimals.
+	Level float64
+	// Ratio is a percentage, a ratio or a volatility, marshalled with at most 4 decimals.
+	Ratio float64
+	// GammaDiff is a difference of two gammas (per index point), marshalled with at most 7 decimals.
+	GammaDiff float64
+	// Score is a flow score or one of its components, marshalled with at most 1 decimal.
+	Score float64
+	// Count is a number of contracts, marshalled as a whole number.
+	Count float64
+)
+
+// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+func (x Dollars) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 0) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+func (x Level) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 2) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+func (x Ratio) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 4) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+func (x GammaDiff) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 7) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+func (x Score) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 1) }
+
+// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+func (x Count) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 0) }
+
+func marshalFixed(x float64, decimals int) ([]byte, error) {
+	if !finite(x) {
+		return nil, fmt.Errorf("marshal number: %v has no JSON form", x)
+	}
+	return appendFixed(make([]byte, 0, 24), x, decimals), nil
+}
+
+var pow10 = [...]float64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7}
+
+// roundTo rounds x half away from zero to the given number of decimals, 0 to 7.
+func roundTo(x float64, decimals int) float64 {
+	p := pow10[decimals]
+	if math.Abs(x) > 1<<53/p {
+		return x // every double this large is already a multiple of the last place
+	}
+	return roundHalfAway(x*p) / p
+}
+
+// roundHalfAway rounds to a whole number. It lifts small numbers by about their own noise first, so that a decimal
+// that ties on paper, such as 1.005, whose double lies a hair below, is rounded as it reads.
+func roundHalfAway(x float64) float64 {
+	const noise = 4e-16
+	if math.Abs(x) < 1e9 {
+		x *= 1 + noise
+	}
+	return math.Round(x)
+}
+
+// appendFixed appends x rounded half away from zero to at most the given number of decimals (0 to 7), without
+// trailing zeros and without a negative zero. x must be finite.
+func appendFixed(b []byte, x float64, decimals int) []byte {
+	scaled := roundHalfAway(x * pow10[decimals])
+	if math.Abs(scaled) >= 1<<53 {
+		return strconv.AppendFloat(b, roundTo(x, decimals), 'f', -1, 64)
+	}
+	n := int64(scaled)
+	if n < 0 {
+		b = append(b, '-')
+		n = -n
+	}
+	for decimals > 0 && n%10 == 0 {
+		n /= 10
+		decimals--
+	}
+	if decimals == 0 {
+		return strconv.AppendInt(b, n, 10)
+	}
+	p := int64(pow10[decimals])
+	b = strconv.AppendInt(b, n/p, 10)
+	b = append(b, '.')
+	frac := n % p
+	for p /= 10; p > frac && p > 1; p /= 10 {
+		b = append(b, '0')
+	}
+	return strconv.AppendInt(b, frac, 10)
+}
+
+// decimal rounds x to 9 decimals. Thresholds are decimals, and so are the quotes and prices whose ratios are
+// compared with them: what ties on paper must tie here, and agree with the rounded number that is served beside it.
+func decimal(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+
+func finite(x float64) bool { return x-x == 0 }
+
+// finiteOrNil returns a pointer to x, or nil when x is NaN or infinite: the result of a ratio whose
+// denominator was zero is unknown.
+func finiteOrNil[T ~float64](x T) *T {
+	if !finite(float64(x)) {
+		return nil
+	}
+	return &x
+}
+
+// positive returns x where it is a usable amount, else 0: an absent (NaN) number adds nothing to a sum.
+func positive(x float64) float64 {
+	if x > 0 && !math.IsInf(x, 1) {
+		return x
+	}
+	return 0
+}
+
+// table writes a JSON array of flat objects.
+type table struct {
+	b   []byte
+	err error
+}
+
+func newTable(rows, rowBytes int) *table {
+	return &table{b: append(make([]byte, 0, 2+rows*rowBytes), '[')}
+}
+
+func (t *table) open() {
+	if len(t.b) > 1 {
+		t.b = append(t.b, ',')
+	}
+	t.b = append(t.b, '{')
+}
+
+func (t *table) close() { t.b = append(t.b, '}') }
+
+// number appends a member; key comes quoted, with its colon and the comma before it.
+func (t *table) number(key string, x float64, decimals int) {
+	if !finite(x) {
+		t.err = fmt.Errorf("marshal number: %v has no JSON form", x)
+		x = 0
+	}
+	t.b = appendFixed(append(t.b, key...), x, decimals)
+}
+
+func (t *table) bytes() ([]byte, error) { return append(t.b, ']'), t.err }

@@ -1,0 +1,198 @@
+package compute
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestNumberRounding(t *testing.T) {
+	for _, c := range []struct {
+		value json.Marshaler
+		want  string
+	}{
+		// Half away from zero, at the decimals of METHODS §0: whole dollars, 2 for levels, 4 for ratios, 7 for
+		// differences of gammas, 1 for scores. Halves that a double holds exactly.
+		{Dollars(2.5), "3"}, {Dollars(3.5), "4"}, {Dollars(-2.5), "-3"}, {Dollars(0.5), "1"}, {Dollars(-0.5), "-1"},
+		{Level(0.125), "0.13"}, {Level(-0.125), "-0.13"}, {Level(7728.375), "7728.38"},
+		{Level(1.005), "1.01"}, {Level(-1.005), "-1.01"}, // halves on paper, a little less as doubles
+		{Ratio(0.03125), "0.0313"}, {Ratio(-0.03125), "-0.0313"}, {Ratio(0.09375), "0.0938"},
+		{GammaDiff(0.00390625), "0.0039063"}, {GammaDiff(-0.00390625), "-0.0039063"},
+		{Score(0.25), "0.3"}, {Score(-0.25), "-0.3"}, {Score(69.75), "69.8"}, {Score(0.75), "0.8"},
+		{Count(1.5), "2"}, {VolPoints(0.03125), "0.0313"},
+		// No half.
+		{Dollars(1.49), "1"}, {Level(7728.2002), "7728.2"}, {Ratio(12.34567), "12.3457"}, {Score(99.94), "99.9"},
+		{GammaDiff(2.7788457e-5), "0.0000278"}, {VolPoints(17.4555), "17.4555"},
+		// Trailing zeros go, inner and leading ones stay.
+		{Level(7400), "7400"}, {Level(157.5), "157.5"}, {Level(1.05), "1.05"}, {Level(100.01), "100.01"},
+		{Ratio(0.0001), "0.0001"}, {Ratio(10.01), "10.01"}, {Ratio(-0.5), "-0.5"}, {GammaDiff(1e-7), "0.0000001"},
+		{Ratio(20), "20"}, {Score(100), "100"}, {Dollars(1000), "1000"}, {Count(2960), "2960"},
+		// Zero has no sign.
+		{Dollars(math.Copysign(0, -1)), "0"}, {Dollars(-0.4), "0"}, {Level(-0.004), "0"}, {Ratio(-0.00004), "0"},
+		{GammaDiff(-4e-8), "0"}, {Score(-0.04), "0"},
+		// Large ones lose nothing.
+		{Dollars(4294967296.5), "4294967297"}, {Dollars(-4294967296.5), "-4294967297"},
+		{Dollars(1 << 53), "9007199254740992"}, {Dollars(-1e18), "-1000000000000000000"},
+		{Dollars(123456789012345), "123456789012345"}, {Level(1e15 + 0.5), "1000000000000000.5"},
+		{Level(90071992547409.91), "90071992547409.91"}, {Ratio(1e12), "1000000000000"},
+		{Dollars(1e300), "1" + strings.Repeat("0", 300)},
+	} {
+		got, err := json.Marshal(c.value)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%T %v: %s, %v, want %s", c.value, c.value, got, err, c.want)
+		}
+	}
+}
+
+func TestNumberRefusesWhatJSONCannotSay(t *testing.T) {
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, v := range []json.Marshaler{Dollars(x), Level(x), Ratio(x), GammaDiff(x), Score(x), Count(x), VolPoints(x)} {
+			if b, err := v.MarshalJSON(); err == nil {
+				t.Errorf("%T %v marshals as %s", v, x, b)
+			}
+		}
+		if p := finiteOrNil(Ratio(x)); p != nil {
+			t.Errorf("finiteOrNil(%v) = %v", x, *p)
+		}
+	}
+	if p := finiteOrNil(Ratio(0)); p == nil || *p != 0 {
+		t.Errorf("finiteOrNil(0) = %v", p)
+	}
+	for x, want := range map[float64]float64{2: 2, 0.25: 0.25, 0: 0, -1: 0, math.Inf(1): 0} {
+		if got := positive(x); got != want {
+			t.Errorf("positive(%v) = %v", x, got)
+		}
+	}
+	if got := positive(math.NaN()); got != 0 {
+		t.Errorf("positive(NaN) = %v", got)
+	}
+}
+
+// roundedExactly returns x rounded half away from zero by exact arithmetic, as an integer in units of the last
+// place, and how far from half the remainder was, relative to the number.
+func roundedExactly(x float64, decimals int) (n *big.Int, fromHalf float64) {
+	scaled := new(big.Rat).SetFloat64(math.Abs(x))
+	scaled.Mul(scaled, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)))
+	half := new(big.Rat).Add(scaled, big.NewRat(1, 2))
+	n = new(big.Int).Quo(half.Num(), half.Denom())
+	off := new(big.Rat).Sub(half, new(big.Rat).SetInt(n)) // 0 just at half
+	up, _ := off.Float64()
+	size, _ := scaled.Float64()
+	if x < 0 {
+		n.Neg(n)
+	}
+	return n, math.Min(up, 1-up) / size
+}
+
+// The text is the exactly rounded one. Where the remainder is within one rounding of a double of one half, so that
+// the shortest decimal form of the number is a half, either neighbour will do.
+func TestNumberAgreesWithExactArithmetic(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for decimals := range pow10 {
+		for range 20_000 {
+			x := (random.Float64() - 0.5) * math.Pow(10, float64(random.IntN(25)-7))
+			if random.IntN(4) == 0 { // a half on paper
+				x = (float64(random.IntN(1e6)) + 0.5) / pow10[decimals]
+			}
+			want, fromHalf := roundedExactly(x, decimals)
+			text := string(appendFixed(nil, x, decimals))
+			got, ok := new(big.Rat).SetString(text)
+			if !ok {
+				t.Fatalf("%v at %d decimals: %q", x, decimals, text)
+			}
+			got.Mul(got, new(big.Rat).SetFloat64(pow10[decimals]))
+			off := new(big.Int).Sub(got.Num(), want)
+			if !got.IsInt() || off.Sign() != 0 && (off.CmpAbs(big.NewInt(1)) > 0 || fromHalf > 0x1p-52) {
+				if !shortest(x, text) {
+					t.Fatalf("%v at %d decimals: %s, want %s units", x, decimals, text, want)
+				}
+			}
+			canonical(t, text, decimals)
+			if back, _ := strconv.ParseFloat(text, 64); back != roundTo(x, decimals) {
+				t.Fatalf("%v at %d decimals: text %s, roundTo %v", x, decimals, text, roundTo(x, decimals))
+			}
+		}
+	}
+}
+
+// shortest says that a number too large to have the last place is written as itself.
+func shortest(x float64, text string) bool {
+	back, err := strconv.ParseFloat(text, 64)
+	return err == nil && back == x
+}
+
+// canonical fails a text with a sign before zero, a leading or trailing zero or too many decimals.
+func canonical(t *testing.T, text string, decimals int) {
+	t.Helper()
+	whole, fraction, point := strings.Cut(strings.TrimPrefix(text, "-"), ".")
+	if text == "-0" || whole == "" || len(whole) > 1 && whole[0] == '0' || point && fraction == "" ||
+		strings.HasSuffix(fraction, "0") || len(fraction) > decimals {
+		t.Fatalf("%q with %d decimals", text, decimals)
+	}
+}
+
+// A marshalled number that is read and marshalled again keeps its bytes, while its last place is well above that of a
+// double.
+func TestNumberIsStable(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 20_000 {
+		x := (random.Float64() - 0.5) * math.Pow(10, float64(random.IntN(20)-5))
+		for decimals := range pow10 {
+			if math.Abs(x)*pow10[decimals] > 1<<50 {
+				continue
+			}
+			once := appendFixed(nil, x, decimals)
+			back, err := strconv.ParseFloat(string(once), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if twice := appendFixed(nil, back, decimals); string(twice) != string(once) {
+				t.Fatalf("%v at %d decimals: %s, then %s", x, decimals, once, twice)
+			}
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	empty := newTable(0, 0)
+	if b, err := empty.bytes(); string(b) != "[]" || err != nil {
+		t.Errorf("no rows: %s, %v", b, err)
+	}
+	table := newTable(1, 1) // both numbers are hints
+	for _, x := range []float64{1.005, -2} {
+		table.open()
+		table.number(`"level":`, x, 2)
+		table.number(`,"dollars":`, 10*x, 0)
+		table.close()
+	}
+	b, err := table.bytes()
+	if want := `[{"level":1,"dollars":10},{"level":-2,"dollars":-20}]`; err != nil ||
+		string(b) != want && string(b) != strings.Replace(want, ":1,", ":1.01,", 1) { // 1.005 is not a double
+		t.Errorf("%s, %v", b, err)
+	}
+	if !json.Valid(b) {
+		t.Errorf("not JSON: %s", b)
+	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		table := newTable(1, 20)
+		table.open()
+		table.number(`"x":`, x, 2)
+		table.close()
+		if b, err := table.bytes(); err == nil {
+			t.Errorf("%v is written as %s", x, b)
+		}
+	}
+}
+
+func TestTablesFailOnNaN(t *testing.T) {
+	for _, v := range []json.Marshaler{PayoutCurve{{Price: 7000, Put: Dollars(math.NaN())}},
+		StrikeOIs{{Strike: 7000, Call: Count(math.Inf(1))}}} {
+		if b, err := json.Marshal(v); err == nil {
+			t.Errorf("%T: %s", v, b)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package plain
+
+import (
+	"math"
+)
+
+// Crossing is one material root of G.
+type Crossing struct {
+	Level     float64
+	Direction string // negative_to_positive or positive_to_negative as the spot rises
+}
+
+// search is what the flip search found.
+type search struct {
+	flip      *float64
+	status    string
+	crossings []Crossing
+}
+
+// grid is the literal grid of §1.2, ascending.
+func grid(spot float64) []float64 {
+	lowest, highest := 0.85*spot, 1.15*spot
+	j := 0
+	for 100*float64(j+1) <= 3*spot {
+		j++
+	}
+	var below []float64
+	for x := spot - float64(j) - 5; x > lowest; x -= 5 {
+		below = append(below, x)
+	}
+	points := []float64{lowest}
+	for i := len(below) - 1; i >= 0; i-- {
+		points = append(points, below[i])
+	}
+	for i := -j; i <= j; i++ {
+		points = append(points, spot+float64(i))
+	}
+	for x := spot + float64(j) + 5; x < highest; x += 5 {
+		points = append(points, x)
+	}
+	return append(points, highest)
+}
+
+// lobe is a run of grid points of one sign; exact zeros belong to none.
+type lobe struct {
+	positive    bool
+	first, last float64 // the outermost points
+	most        float64 // the largest |G|
+}
+
+// findFlips searches the material roots of the exposure of the legs.
+func findFlips(legs []leg, spot float64) search {
+	var lobes []lobe
+	for _, x := range grid(spot) {
+		g := exposure(legs, spot, x)
+		if g == 0 {
+			continue
+		}
+		n := len(lobes)
+		if n == 0 || lobes[n-1].positive != (g > 0) {
+			lobes = append(lobes, lobe{positive: g > 0, first: x})
+			n++
+		}
+		lobes[n-1].last = x
+		lobes[n-1].most = math.Max(lobes[n-1].most, math.Abs(g))
+	}
+	if len(lobes) == 0 {
+		return search{status: "insufficient_data"}
+	}
+	largest := lobes[0]
+	for _, l := range lobes {
+		if l.most > largest.most {
+			largest = l
+		}
+	}
+	var s search
+	for i := 1; i < len(lobes); i++ {
+		left, right := lobes[i-1], lobes[i]
+		if left.most < 0.01*largest.most || right.most < 0.01*largest.most {
+			continue
+		}
+		c := Crossing{Level: bisect(legs, spot, left.last, right.first, right.positive)}
+		c.Direction = "positive_to_negative"
+		if right.positive {
+			c.Direction = "negative_to_positive"
+		}
+		s.crossings = append(s.crossings, c)
+	}
+	for _, c := range s.crossings { // ascending, so a tie keeps the lower
+		if s.flip == nil || math.Abs(c.Level-spot) < math.Abs(*s.flip-spot) {
+			s.flip = number(c.Level)
+		}
+	}
+	switch {
+	case len(s.crossings) == 1:
+		s.status = "found"
+	case len(s.crossings) > 1:
+		s.status = "multiple"
+	case largest.positive:
+		s.status = "none_all_positive"
+	default:
+		s.status = "none_all_negative"
+	}
+	return s
+}
+
+// bisect refines a bracket to well below 0.01 point; rising says that G is positive at the high end.
+func bisect(legs []leg, spot, low, high float64, rising bool) float64 {
+	for range 60 {
+		x := low + (high-low)/2
+		g := exposure(legs, spot, x)
+		if g == 0 {
+			return x
+		}
+		if (g > 0) == rising {
+			high = x
+		} else {
+			low = x
+		}
+	}
+	return low + (high-low)/2
+}
+
+// flip fills the flip of the model.
+func (r *Result) flip(legs []leg, spot float64) {
+	s := findFlips(legs, spot)
+	r.Flip, r.FlipStatus, r.Flips = s.flip, s.status, s.crossings
+	if s.flip != nil {
+		r.FlipDistancePct = number((spot - *s.flip) / spot * 100)
+	}
+}
+
+// scenarios fills the scenarios and the band.
+func (r *Result) scenarios(legs []leg, spot, rate float64) {
+	nearest := r.SessionDate
+	for i := range legs {
+		if d := legs[i].contract.Expiration; i == 0 || d < nearest {
+			nearest = d
+		}
+	}
+	var down, up, flat, without, within []leg
+	for _, l := range legs {
+		x := l
+		x.v = l.v * 0.9
+		down = append(down, x)
+		x.v = l.v * 1.1
+		up = append(up, x)
+		x = l
+		x.logFK = math.Log(spot / l.contract.Strike)
+		x.discount = math.Exp(-rate * l.group.years)
+		flat = append(flat, x)
+		if l.contract.Expiration != nearest {
+			without = append(without, l)
+		}
+		if l.contract.Expiration-r.SessionDate <= 90 {
+			within = append(within, l)
+		}
+	}
+	r.Scenarios = []Scenario{
+		scenario("vol_down_10", down, spot),
+		scenario("vol_up_10", up, spot),
+		scenario("no_carry", flat, spot),
+		scenario("ex_nearest_expiration", without, spot),
+		scenario("within_90_days", within, spot),
+	}
+	all := []*float64{r.Flip}
+	for _, s := range r.Scenarios {
+		all = append(all, s.Flip)
+	}
+	for _, f := range all {
+		if f == nil {
+			continue
+		}
+		if r.FlipBand == nil {
+			r.FlipBand = &Band{*f, *f}
+		}
+		r.FlipBand.Low = math.Min(r.FlipBand.Low, *f)
+		r.FlipBand.High = math.Max(r.FlipBand.High, *f)
+	}
+}
+
+func scenario(name string, legs []leg, spot float64) Scenario {
+	c := convention(legs, spot)
+	return Scenario{Name: name, Net: c.Net, Flip: c.Flip}
+}
+
+// convention is the net and the flip of a set of legs, both nil when it is empty.
+func convention(legs []leg, spot float64) Convention {
+	if len(legs) == 0 {
+		return Convention{}
+	}
+	return Convention{Net: number(exposure(legs, spot, spot)), Flip: findFlips(legs, spot).flip}
+}
+
+// conventions fills the four conventions of the used contracts.
+func (r *Result) conventions(legs []leg, spot float64) {
+	r.Conventions.Model = Convention{Net: r.Net, Flip: r.Flip}
+	published, anyPublished := 0.0, false
+	var perfiliev, volume []leg
+	for _, l := range legs {
+		c := l.contract
+		if finite(c.Gamma) {
+			published += l.sign * c.Gamma * c.OpenInterest * 100 * spot * spot * 0.01
+			anyPublished = true
+		}
+		if c.IV > 0 && finite(c.IV) {
+			days := max(1, weekdaysBetween(r.SessionDate, c.Expiration))
+			x := l
+			x.v = c.IV * math.Sqrt(float64(days)/262)
+			x.logFK, x.discount = math.Log(spot/c.Strike), 1
+			perfiliev = append(perfiliev, x)
+		}
+		x := l
+		x.weight = 0
+		if c.Volume > 0 && finite(c.Volume) {
+			x.weight = c.Volume
+		}
+		volume = append(volume, x)
+	}
+	if anyPublished {
+		r.Conventions.PublishedGamma.Net = number(published)
+	}
+	r.Conventions.Perfiliev = convention(perfiliev, spot)
+	r.Conventions.VolumeWeighted = convention(volume, spot)
+}

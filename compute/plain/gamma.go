@@ -1,0 +1,297 @@
+// Package plain is a second, deliberately plain implementation of METHODS §1, the gamma exposure, for tests
+// only. It was written from the text alone, so that an error in the production code is not repeated here:
+// contract by contract, no sharing between strikes, no recurrences, its own Black formula, its own bisection
+// for implied volatility, its own bisection for flips, its own clock arithmetic. Nothing is rounded. It is slow
+// and no part of the service may import it.
+package plain
+
+import (
+	"math"
+
+	"strikecache/compute"
+)
+
+// Input is everything that the numbers depend on.
+type Input struct {
+	Chain         *compute.Chain
+	Closed        map[compute.Date]bool // full exchange holidays that are weekdays
+	Early         map[compute.Date]bool // sessions that close at 13:00
+	Rate          float64
+	PreviousCarry map[compute.Series]float64 // b of the previous snapshot, may be nil
+}
+
+// Result holds every number of METHODS §1, unrounded. A nil pointer is null. All shares are percentages.
+type Result struct {
+	SessionDate  compute.Date
+	OISettleDate compute.Date
+	OIState      string // settled or updating
+
+	Net, Call, Put, Gross, Tilt *float64
+
+	Flip            *float64
+	FlipStatus      string
+	Flips           []Crossing
+	FlipDistancePct *float64
+	FlipBand        *Band
+	Scenarios       []Scenario
+	Regime          *string
+
+	CallWall, PutWall, VolTrigger, AbsGammaStrike *float64
+	Walls                                         Walls
+
+	ZeroDTE        ZeroDTE
+	ExpectedMove1D *float64
+
+	Listed  int
+	Used    int
+	Skipped Skipped
+
+	Conventions  Conventions
+	ByExpiration []ExpirationRow
+	Profile      []ProfilePoint
+	ByStrike     []StrikeRow
+	Quality      Quality
+}
+
+// Band is the lowest and the highest flip.
+type Band struct{ Low, High float64 }
+
+// Scenario is one repricing of the chain.
+type Scenario struct {
+	Name      string
+	Net, Flip *float64
+}
+
+// WallPair is one call wall and one put wall.
+type WallPair struct{ Call, Put *float64 }
+
+// Walls are the walls without a side limit.
+type Walls struct{ Gross, Net, OpenInterest WallPair }
+
+// ZeroDTE is the part of the used contracts that settles on the session date.
+type ZeroDTE struct {
+	Net       float64
+	SharePct  *float64 // of gross; nil only when the gross itself is 0 although such contracts exist
+	Flip      *float64
+	Contracts int
+}
+
+// Skipped counts what is not used, by the first reason that applies.
+type Skipped struct {
+	compute.Skipped
+	Settled, NoOpenInterest, NoVolatility int
+}
+
+// Convention is the net and the flip under one convention.
+type Convention struct{ Net, Flip *float64 }
+
+// Conventions are the four conventions side by side.
+type Conventions struct{ Model, PublishedGamma, Perfiliev, VolumeWeighted Convention }
+
+// ExpirationRow is one date and settlement.
+type ExpirationRow struct {
+	Root          string
+	Expiration    compute.Date
+	Settlement    compute.Settlement
+	Net, Gross    float64
+	SharePct      *float64 // of gross; nil only when the gross of the whole chain is 0 but the row has used contracts
+	Forward       float64
+	ForwardSource string // parity, other_settlement, interpolated, extrapolated, previous or none
+	Used          int
+}
+
+// ProfilePoint is G at one hypothetical spot.
+type ProfilePoint struct {
+	Spot float64
+	Net  *float64 // nil with nothing used
+}
+
+// StrikeRow is one strike over both roots and all expirations.
+type StrikeRow struct {
+	Strike, CallGEX, PutGEX, Net         float64
+	CallOI, PutOI, CallVolume, PutVolume float64
+}
+
+// group is the contracts of one root and expiration with T > 0.
+type group struct {
+	root       string
+	expiration compute.Date
+	settlement compute.Settlement
+	contracts  []*compute.Contract
+	seconds    float64 // from as_of to settlement
+	years      float64 // T
+	logCarry   float64 // ln(F/S)
+	forward    float64
+	source     string
+	smiles     []smile // by strike, ascending
+}
+
+// leg is one used contract with the constants of its formula.
+type leg struct {
+	contract *compute.Contract
+	group    *group
+	sign     float64 // +1 call, -1 put
+	weight   float64 // open interest, or volume
+	logFK    float64 // ln(F/K) at the spot
+	discount float64 // exp((b-r)T) = F/S * exp(-rT)
+	v        float64 // total volatility
+	step     string
+}
+
+// Gamma computes everything of METHODS §1.
+func Gamma(in Input) Result {
+	clock := clock{closed: in.Closed, early: in.Early}
+	chain, spot := in.Chain, in.Chain.Spot
+	var r Result
+	r.SessionDate = clock.lastSession(newYorkDate(chain.AsOf))
+	r.OISettleDate, r.OIState = clock.openInterestDate(chain.CapturedAt)
+	r.Listed = chain.Listed
+	r.Skipped.Skipped = chain.Skipped
+
+	groups, settled := groupContracts(chain, clock)
+	r.Skipped.Settled = settled
+	setForwards(groups, spot, in.Rate, in.PreviousCarry)
+	for _, g := range groups {
+		g.smiles = volatilities(g, in.Rate)
+	}
+	legs := r.usedLegs(groups, spot, in.Rate)
+	r.Used = len(legs)
+
+	r.totals(legs, spot)
+	r.flip(legs, spot)
+	r.scenarios(legs, spot, in.Rate)
+	rows := strikeRows(groups, legs, spot)
+	r.levels(rows, spot)
+	r.regime(spot)
+	r.zeroDTE(legs, spot)
+	if len(legs) > 0 {
+		r.ExpectedMove1D = expectedMove(groups, clock, chain.AsOf, r.SessionDate, spot)
+	}
+	r.conventions(legs, spot)
+	r.byExpiration(groups, legs, spot)
+	for j := -60; j <= 60; j++ {
+		p := ProfilePoint{Spot: spot * (1 + float64(j)/1000)}
+		if len(legs) > 0 {
+			p.Net = number(exposure(legs, spot, p.Spot))
+		}
+		r.Profile = append(r.Profile, p)
+	}
+	for _, row := range rows {
+		if row.CallOI+row.PutOI > 0 && 100*math.Abs(row.Strike-spot) <= 15*spot {
+			r.ByStrike = append(r.ByStrike, row)
+		}
+	}
+	r.Quality = quality(groups, legs, chain, r.Flip)
+	return r
+}
+
+// groupContracts collects the contracts with T > 0 and counts the others.
+func groupContracts(chain *compute.Chain, clock clock) (groups []*group, settled int) {
+	for i := range chain.Contracts {
+		c := &chain.Contracts[i]
+		seconds := clock.settlement(c.Expiration, c.Settlement).Sub(chain.AsOf).Seconds()
+		if !(seconds > 0) {
+			settled++
+			continue
+		}
+		n := len(groups)
+		if n == 0 || groups[n-1].root != c.Root || groups[n-1].expiration != c.Expiration {
+			groups = append(groups, &group{root: c.Root, expiration: c.Expiration, settlement: c.Settlement,
+				seconds: seconds, years: seconds / (365 * 86400)})
+			n++
+		}
+		groups[n-1].contracts = append(groups[n-1].contracts, c)
+	}
+	return groups, settled
+}
+
+// usedLegs returns the used contracts and counts the skipped ones.
+func (r *Result) usedLegs(groups []*group, spot, rate float64) []leg {
+	var legs []leg
+	for _, g := range groups {
+		for _, c := range g.contracts {
+			s := g.smileAt(c.Strike)
+			if !(c.OpenInterest > 0) {
+				r.Skipped.NoOpenInterest++
+				continue
+			}
+			if s.step == stepNone {
+				r.Skipped.NoVolatility++
+				continue
+			}
+			sign := 1.0
+			if c.Right == compute.Put {
+				sign = -1
+			}
+			legs = append(legs, leg{contract: c, group: g, sign: sign, weight: c.OpenInterest,
+				logFK: math.Log(g.forward / c.Strike), discount: g.forward / spot * math.Exp(-rate*g.years),
+				v: s.v, step: s.step})
+		}
+	}
+	return legs
+}
+
+// gamma is the gamma of a leg at a hypothetical spot, with F(S') = F*S'/S and v held.
+func (l *leg) gamma(spot, at float64) float64 {
+	d1 := (l.logFK+math.Log(at/spot))/l.v + l.v/2
+	return l.discount * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (at * l.v)
+}
+
+// gex is the dollars of hedge delta per 1 % move of a leg at a hypothetical spot.
+func (l *leg) gex(spot, at float64) float64 {
+	return l.sign * l.gamma(spot, at) * l.weight * 100 * at * at * 0.01
+}
+
+// exposure is G at a hypothetical spot: the sum over the legs in their order.
+func exposure(legs []leg, spot, at float64) float64 {
+	sum := 0.0
+	for i := range legs {
+		sum += legs[i].gex(spot, at)
+	}
+	return sum
+}
+
+// grossExposure is the sum of the absolute exposures.
+func grossExposure(legs []leg, spot, at float64) float64 {
+	sum := 0.0
+	for i := range legs {
+		sum += math.Abs(legs[i].gex(spot, at))
+	}
+	return sum
+}
+
+// totals fills net, call, put, gross and tilt.
+func (r *Result) totals(legs []leg, spot float64) {
+	if len(legs) == 0 {
+		return
+	}
+	var call, put float64
+	for i := range legs {
+		if legs[i].sign > 0 {
+			call += legs[i].gex(spot, spot)
+		} else {
+			put += legs[i].gex(spot, spot)
+		}
+	}
+	r.Net = number(exposure(legs, spot, spot))
+	r.Call, r.Put, r.Gross = number(call), number(put), number(call-put)
+	r.Tilt = ratio(call, -put)
+}
+
+// number returns a pointer to a finite number, else nil.
+func number(x float64) *float64 {
+	if !finite(x) {
+		return nil
+	}
+	return &x
+}
+
+// ratio returns a/b, nil when b is 0.
+func ratio(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	return number(a / b)
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -1,0 +1,181 @@
+package compute_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+)
+
+// scenery is the instant and size of a synthetic market.
+type scenery struct {
+	asOf string
+	spot float64
+	step float64 // between strikes
+}
+
+// sceneries are instants on every side of the rules: in session, before the open, in the last minutes, after the close,
+// on an early close, over the changes of the clock, on a weekend and a holiday; and spots of three sizes.
+var sceneries = []scenery{
+	{"2026-08-11T16:00:00Z", 7000.37, 25}, {"2026-08-11T12:00:00Z", 7003, 10}, {"2026-08-11T19:47:30Z", 6998.12, 5},
+	{"2026-08-11T19:59:40Z", 7001, 5}, {"2026-08-11T20:14:59Z", 7000, 25}, {"2026-08-21T13:20:00Z", 7728.2, 20},
+	{"2026-08-21T13:30:00Z", 7728.2, 20}, {"2026-11-27T15:00:00Z", 7100.5, 25}, {"2026-11-27T17:50:00Z", 7100.5, 5},
+	{"2026-11-27T18:30:00Z", 7100.5, 25}, {"2026-12-24T17:00:00Z", 6900, 50}, {"2026-03-06T16:00:00Z", 6800, 20},
+	{"2026-03-09T16:00:00Z", 6801.01, 20}, {"2026-10-30T16:00:00Z", 7300, 25}, {"2026-11-02T15:00:00Z", 7300, 25},
+	{"2026-08-15T15:00:00Z", 7000, 25}, {"2026-09-07T15:00:00Z", 7050, 25}, {"2026-08-11T15:00:00Z", 41.5, 0.5},
+	{"2026-08-11T16:00:00Z", 60_000, 250},
+}
+
+// synthetic is a random market and what it contains.
+type synthetic struct {
+	chain    *compute.Chain
+	rate     float64
+	previous map[compute.Series]float64
+}
+
+// quoting is how the quotes of a series are.
+type quoting int
+
+const (
+	quotedWell  quoting = iota // most strikes have two sides
+	quotedThree                // a few strikes near the money
+	quotedTwo                  // too few for a parity forward
+	quotedNever                // published volatilities alone
+	quotedDark                 // not even those
+	quotings
+)
+
+// generator draws markets and counts what they contain.
+type generator struct {
+	*rand.Rand
+	seen map[string]int
+	rows []row
+}
+
+// note counts a feature.
+func (g *generator) note(feature string, when bool) {
+	if when {
+		g.seen[feature]++
+	}
+}
+
+func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
+
+// market draws a market. Of every five, one quotes no series well, so that no parity forward exists.
+func (g *generator) market(t *testing.T, i int) synthetic {
+	s := sceneries[i%len(sceneries)]
+	u := index(s.spot, s.asOf)
+	u.CapturedAt = u.AsOf.Add(time.Duration(g.IntN(100_000)) * time.Second)
+	m := synthetic{rate: []float64{0, 0.04, 0.055}[g.IntN(3)], previous: map[compute.Series]float64{}}
+	g.rows = nil
+	dark := i%5 == 4
+	today := compute.DateOf(u.AsOf.In(compute.NewYork))
+	offsets := []int{-1, 0, 1, 3 + g.IntN(4), 10 + g.IntN(10), 30 + g.IntN(60), 89, 90, 91, 120 + g.IntN(300)}
+	for _, off := range offsets {
+		expiration := cal.OnOrBefore(today + compute.Date(off))
+		if g.chance(4) {
+			continue
+		}
+		both := g.chance(2)
+		g.note("AM and PM on one date", both)
+		for _, root := range []string{"SPX", "SPXW"} {
+			if root == "SPX" && !both {
+				continue
+			}
+			how := quoting(g.IntN(int(quotings)))
+			if dark && how < quotedTwo {
+				how = quotedTwo
+			}
+			g.series(s, u, m.rate, root, expiration, how)
+			if g.chance(2) {
+				m.previous[compute.Series{Root: root, Expiration: expiration}] = []float64{0.03, -0.01, math.NaN()}[g.IntN(3)]
+			}
+		}
+	}
+	if len(g.rows) == 0 || g.chance(8) {
+		g.rows = append(g.rows, row{"SPX1260821C07000000", blank(5)}, row{"SPXW26082x", blank(5)}, row{"SPXW260821P01234000", blank(math.NaN())})
+	}
+	if g.chance(6) {
+		g.rows = append(g.rows, row{"SPXW261218C00000000", with(s.spot-1, s.spot+1, 0.5)}, row{"SPXW261218P00000000", published(0.3, 7)})
+		g.note("strike 0", true)
+	}
+	m.chain = build(t, u, g.rows...)
+	return m
+}
+
+// series adds the rows of one root and expiration: priced by Black's formula with a smile, then spoilt.
+func (g *generator) series(s scenery, u compute.Underlying, rate float64, root string, expiration compute.Date, how quoting) {
+	settlement := map[string]compute.Settlement{"SPX": compute.AM, "SPXW": compute.PM}[root]
+	left := settlement.Instant(expiration, cal).Sub(u.AsOf).Hours()
+	t := years(math.Max(left, 0.01))
+	forward := s.spot * math.Exp((g.Float64()*0.08-0.02)*t)
+	wide := 6 + g.IntN(14)
+	tilt := g.IntN(4)
+	g.note("settled rows", left <= 0)
+	for j := -wide; j <= wide; j++ {
+		k := math.Round((math.Round(s.spot/s.step)+float64(j))*s.step*1000) / 1000
+		if k <= 0 {
+			continue
+		}
+		iv := 0.12 + 0.3*math.Abs(math.Log(k/s.spot)) + 0.05*g.Float64()
+		for right, letter := range "CP" {
+			if g.chance(15) {
+				g.note("missing side", true)
+				continue
+			}
+			price := compute.BlackValue(compute.Right(right), forward, k, iv*math.Sqrt(t)) * math.Exp(-rate*t)
+			q := g.quote(s, price, iv, how, j)
+			switch {
+			case tilt == 0 && right == 0, tilt == 1 && right == 1 && g.chance(2): // one-sided books have no flip
+				q.OpenInterest = 0
+			case tilt == 2 && (j/3%2 == 0) == (right == 0): // stripes have several
+				q.OpenInterest *= 50
+			}
+			g.note("zero open interest", q.OpenInterest == 0)
+			g.rows = append(g.rows, row{fmt.Sprintf("%s%s%c%08.0f", root, expiration.Midnight().Format("060102"), letter, k*1000), q})
+		}
+	}
+}
+
+// quote draws the numbers of one contract around its price.
+func (g *generator) quote(s scenery, price, iv float64, how quoting, j int) compute.Quote {
+	tick := s.spot / 140_000 // 0.05 of an index of 7000
+	half := tick * float64(1+g.IntN(6))
+	q := blank(float64(g.IntN(2000)))
+	q.Bid, q.Ask = math.Max(0, math.Round((price-half)/tick)*tick), math.Round((price+half)/tick)*tick
+	q.IV, q.Gamma, q.Volume = math.Round(iv*1e4)/1e4, math.Round(g.Float64()*20)/1e4, float64(g.IntN(500))
+	near := map[quoting]int{quotedWell: 1000, quotedThree: 1 + g.IntN(3), quotedTwo: 0, quotedNever: -1, quotedDark: -1}[how]
+	if j > near || j < -near {
+		q.Bid = 0
+	}
+	if how == quotedDark {
+		q.IV = 0
+	}
+	switch g.IntN(20) {
+	case 0:
+		q.Bid, q.Ask = q.Ask, q.Bid
+	case 1:
+		q.Bid = 0
+	case 2:
+		q.Bid, q.Ask = math.NaN(), math.NaN()
+	case 3:
+		q.Ask = q.Bid
+	case 4, 5:
+		q.IV = 0
+	case 6:
+		q.IV, q.Gamma, q.Volume = math.NaN(), math.NaN(), math.NaN()
+	case 7:
+		q.Bid, q.IV = 0, 0
+	case 8:
+		q.OpenInterest = 0
+	}
+	g.note("crossed quote", q.Bid > q.Ask)
+	g.note("one-sided quote", q.Bid == 0 && q.Ask > 0)
+	g.note("locked quote", q.Bid > 0 && q.Bid == q.Ask)
+	g.note("zero iv", q.IV == 0)
+	g.note("NaN numbers", math.IsNaN(q.IV) || math.IsNaN(q.Bid))
+	return q
+}

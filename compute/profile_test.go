@@ -1,0 +1,193 @@
+package compute
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+const epsilon = 0x1p-52
+
+// directly returns G at a hypothetical spot by METHODS §1.1, term by term, the sum of the terms' sizes, and a bound on
+// the error of any double precision evaluation there: u = d1 + x/v is known to some units of |d1| + |x|/v, also because
+// the point itself is, and e^(-u²/2) to |u| times that.
+func (p *profile) directly(spot float64) (g, size, bound float64) {
+	x := math.Log(spot / p.spot)
+	for _, t := range p.terms {
+		u := t.d1 + x*t.inv
+		term := spot * t.a * math.Exp(-0.5*u*u)
+		g += term
+		size += math.Abs(term)
+		if term != 0 {
+			bound += math.Abs(term) * math.Min(1, (1+math.Abs(u))*4*epsilon*(math.Abs(t.d1)+(math.Abs(x)+1)*t.inv))
+		}
+	}
+	return g, size, bound
+}
+
+// mixed is a profile of n random strikes: v from lo to hi, peaks from reach below to reach above the spot.
+func mixed(random *rand.Rand, n int, spot, lo, hi, around float64) *profile {
+	p := &profile{spot: spot, contracts: n}
+	for range n {
+		v := lo * math.Pow(hi/lo, random.Float64())
+		p.add(math.Round(random.NormFloat64()*1000), v, (random.Float64()*2-1)*around, 0.9+0.1*random.Float64())
+	}
+	return p
+}
+
+// recurrenceError is what the recurrence may lose in a block of 256 points: its ratio q, rounded by 2^-53, is a factor
+// 256²/2 times.
+const recurrenceError = 256 * 256 / 2 * epsilon / 2 * 1.1
+
+// The recurrence is within recurrenceError of a direct evaluation, relative to the sum of the terms' sizes, beside what
+// no evaluation in doubles can tell and the tails that it cuts, 1e-30 of a peak.
+func checkGrid(t *testing.T, name string, p *profile) {
+	t.Helper()
+	spots, values := p.grid()
+	tails := 1e-300 // underflow
+	for _, term := range p.terms {
+		tails += 1.2 * p.spot * math.Abs(term.a) * 1.1e-30
+	}
+	for j, s := range spots {
+		want, size, bound := p.directly(s)
+		if off := math.Abs(values[j] - want); !(off <= recurrenceError*size+bound+tails) {
+			t.Fatalf("%s: G(%v) = %v by recurrence, %v directly: off by %.2g of %.2g", name, s, values[j], want, off, size)
+		}
+		if at := p.at(s); !(math.Abs(at-want) <= 1e-12*size+bound+1e-300) {
+			t.Fatalf("%s: G(%v) = %v, %v directly", name, s, at, want)
+		}
+	}
+}
+
+func TestGridAgainstDirectEvaluation(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for _, c := range []struct {
+		name            string
+		lo, hi, around  float64
+		terms, profiles int
+	}{
+		{"an ordinary book", 0.005, 0.5, 0.3, 300, 8},
+		{"the last hour", 3e-4, 3e-3, 0.1, 100, 8},
+		{"the last seconds", 1e-6, 1e-4, 0.16, 100, 8},
+		{"years", 0.3, 4, 3, 100, 4},
+		{"everything", 1e-6, 4, 1, 300, 8},
+		{"peaks outside the grid", 1e-3, 0.05, 4, 100, 8},
+	} {
+		for i := range c.profiles {
+			checkGrid(t, fmt.Sprintf("%s %d", c.name, i), mixed(random, c.terms, 100*math.Pow(200, random.Float64()), c.lo, c.hi, c.around))
+		}
+	}
+}
+
+// One narrow term at a time, its peak on, between and beside grid points and at the ends of the segments.
+func TestGridOfOneNarrowTerm(t *testing.T) {
+	for _, v := range []float64{1e-6, 1e-5, 3e-5, 7e-5, 1e-4, 3e-4, 1e-3} {
+		for _, peak := range []float64{0.85, 0.8500001, 0.91, 0.9699999, 0.97, 0.97001, 0.999, 1, 1.00001, 1.0299999, 1.03, 1.1, 1.15} {
+			p := &profile{spot: 7728.2, contracts: 1}
+			p.add(1000, v, -math.Log(peak), 1)
+			checkGrid(t, fmt.Sprintf("v %v at %v S", v, peak), p)
+		}
+	}
+}
+
+// Of a term whose peak is far outside, what reaches the grid is there: it has a sign where nothing else has one. A
+// wide one is 12 to 38 standard deviations away, where e^(-u²/2) is small but a double.
+func TestGridOfTermsFarOutside(t *testing.T) {
+	for _, c := range []struct{ v, logForward float64 }{{0.01, 0.3}, {0.01, -0.3}, {0.02, 0.6}, {0.05, -1.5}, {0.1, 3.2}} {
+		p := &profile{spot: 7000, contracts: 1}
+		p.add(10, c.v, c.logForward, 1)
+		if got := p.findFlips().status; got != FlipNonePositive {
+			t.Errorf("v %v, ln(F/K) %v: %s", c.v, c.logForward, got)
+		}
+		spots, values := p.grid()
+		nearest := 0 // where the term is largest
+		for j, s := range spots {
+			if p.at(s) > p.at(spots[nearest]) {
+				nearest = j
+			}
+		}
+		if want := p.at(spots[nearest]); !(math.Abs(values[nearest]-want) <= 1e-9*want) {
+			t.Errorf("v %v, ln(F/K) %v: %v at %v, want %v", c.v, c.logForward, values[nearest], spots[nearest], want)
+		}
+	}
+}
+
+// METHODS §1.2: from 0.85·S to 1.15·S, at most 1 point apart within ±3 % and at most 5 outside.
+func TestGridSpacing(t *testing.T) {
+	for _, spot := range []float64{0.5, 3, 20, 99.99, 157.5, 2000, 4000, 5999.99, 7728.2002, 12345.67, 60000, 250_000} {
+		spots, values := (&profile{spot: spot}).grid()
+		if len(spots) != len(values) {
+			t.Fatalf("%d points, %d values", len(spots), len(values))
+		}
+		tolerance := 1e-9 * spot
+		if math.Abs(spots[0]-0.85*spot) > tolerance || math.Abs(spots[len(spots)-1]-1.15*spot) > tolerance {
+			t.Errorf("spot %v: from %v to %v", spot, spots[0], spots[len(spots)-1])
+		}
+		for j := 1; j < len(spots); j++ {
+			gap, inner := spots[j]-spots[j-1], spots[j] > 0.97*spot+tolerance && spots[j-1] < 1.03*spot-tolerance
+			if gap < -tolerance || gap > 5+tolerance || inner && gap > 1+tolerance {
+				t.Errorf("spot %v: %v after %v", spot, spots[j], spots[j-1])
+			}
+		}
+		if points := 0.06*spot + 0.24*spot/5; float64(len(spots)) > 1.3*points+12 {
+			t.Errorf("spot %v: %d points, about %.0f are needed", spot, len(spots), points)
+		}
+	}
+}
+
+func TestProfileWithoutTerms(t *testing.T) {
+	p := &profile{spot: 7000}
+	p.add(0, 0.1, 0, 1)             // no weight
+	p.add(10, 0.1, math.Inf(1), 1)  // strike 0
+	p.add(10, math.Inf(1), 0, 1)    // no density left
+	p.add(math.Inf(1), 0.1, 0, 1)   // not a number of contracts
+	p.add(10, 0.1, math.Inf(-1), 1) // forward 0
+	if len(p.terms) != 0 || p.net() != nil || p.at(7000) != 0 || p.findFlips().status != FlipInsufficient {
+		t.Errorf("%d terms, net %v, G %v", len(p.terms), p.net(), p.at(7000))
+	}
+	for _, point := range p.points() {
+		if point.Net != nil {
+			t.Fatalf("%+v", point)
+		}
+	}
+}
+
+// A root is found to 0.01 point wherever it lies between two points, also where G is an exact zero.
+func TestBisect(t *testing.T) {
+	for _, root := range []float64{6990.0001, 6995.5, 7000, 7003.14159} {
+		const v = 0.01 // put and call at root·e^{±0.02}·e^{v²/2}
+		p := &profile{spot: 7000, contracts: 2}
+		p.add(-10, v, math.Log(7000/root)+0.02-v*v/2, 1)
+		p.add(10, v, math.Log(7000/root)-0.02-v*v/2, 1)
+		if got := p.bisect(root-3, root+4, true); !(math.Abs(got-root) <= 0.01) {
+			t.Errorf("root at %v, want %v", got, root)
+		}
+		found := p.findFlips()
+		if len(found.flips) != 1 || !(math.Abs(*found.nearest-root) <= 0.01) {
+			t.Errorf("%+v, want a root at %v", found, root)
+		}
+	}
+	zero := &profile{spot: 7000}
+	if got := zero.bisect(6990, 7000, true); !(got >= 6990 && got <= 7000) {
+		t.Errorf("%v", got)
+	}
+}
+
+// Side by side: the recurrence and a direct evaluation of every term at every point of the grid.
+func BenchmarkGrid(b *testing.B) {
+	p := mixed(rand.New(rand.NewPCG(9, 10)), 8000, 7728.2, 0.002, 0.6, 0.4)
+	b.Run("recurrence", func(b *testing.B) {
+		for b.Loop() {
+			p.grid()
+		}
+	})
+	b.Run("naive", func(b *testing.B) {
+		spots, values := p.grid()
+		for b.Loop() {
+			for j, s := range spots {
+				values[j] = p.at(s)
+			}
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package compute_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+	"strikecache/compute"
+	"strikecache/compute/plain"
+)
+
+// recordedChain decodes a recorded option chain with the standard library alone.
+func recordedChain(t *testing.T, name string) *compute.Chain {
+	t.Helper()
+	f, err := os.Open(filepath.Join(need.Recorded(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var body io.Reader = f
+	if strings.HasSuffix(name, ".gz") {
+		if body, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var doc struct {
+		Timestamp string
+		Data      struct {
+			Spot      float64 `json:"current_price"`
+			LastTrade string  `json:"last_trade_time"`
+			Options   []struct {
+				Option                             string
+				Bid, Ask, IV, Gamma, Delta, Volume float64
+				OpenInterest                       float64 `json:"open_interest"`
+				Last                               float64 `json:"last_trade_price"`
+			}
+		}
+	}
+	if err := json.NewDecoder(body).Decode(&doc); err != nil {
+		t.Fatal(err)
+	}
+	captured, err := time.Parse(time.DateTime, doc.Timestamp) // UTC
+	if err != nil {
+		t.Fatal(err)
+	}
+	asOf, err := time.ParseInLocation("2006-01-02T15:04:05", doc.Data.LastTrade, compute.NewYork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b compute.ChainBuilder
+	b.Grow(len(doc.Data.Options))
+	for _, o := range doc.Data.Options {
+		b.Add([]byte(o.Option), compute.Quote{Bid: o.Bid, Ask: o.Ask, Last: o.Last, OpenInterest: o.OpenInterest, Volume: o.Volume,
+			IV: o.IV, Gamma: o.Gamma, Delta: o.Delta})
+	}
+	chain, err := b.Build(compute.Underlying{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
+}
+
+const spxChain = "replay/options/_SPX.json.gz" // 2026-08-11, after the close
+
+// The numbers of METHODS §7, from numpy programs on the recorded chain.
+func TestRecordedConventions(t *testing.T) {
+	chain := recordedChain(t, spxChain)
+	equal(t, "rows", chain.Listed, 30_692)
+	equal(t, "skipped", chain.Skipped.Total(), 0)
+	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
+	var oracle struct {
+		Unsettled struct {
+			Net float64 `json:"net_gex"`
+		} `json:"vendor_gamma_excl_settled"`
+	}
+	text, err := os.ReadFile(filepath.Join(need.Oracle(t), "gex-2026-08-11.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &oracle); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net, 1e-9*oracle.Unsettled.Net)
+	near(t, "perfiliev flip", convention(t, r, "perfiliev").Flip, 7632.5, 0.05)
+	equal(t, "settled", r.Quality.Contracts.Skipped.Settled, 562)
+	equal(t, "session", r.Data.SessionDate, day("2026-08-11"))
+	equal(t, "settle date", r.Data.OISettleDate, day("2026-08-10"))
+}
+
+// The second implementation on real chains.
+func TestRecordedAgainstPlainImplementation(t *testing.T) {
+	closed, early := listing(t)
+	for _, name := range []string{"spx-chain-2026-08-11-pathological.json", spxChain} {
+		chain := recordedChain(t, name)
+		got := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
+		want := plain.Gamma(plain.Input{Chain: chain, Closed: closed, Early: early, Rate: 0.04})
+		j := judge{T: t, name: name, spot: chain.Spot, gross: *want.Gross}
+		compareHead(j, got.Data, want)
+		compareFlips(j, got.Data, want)
+		compareLevels(j, got.Data, want)
+		compareTables(j, got.Data, want)
+		compareQuality(j, got.Quality, want)
+	}
+}
+
+// Max pain of every date and of every root and date, with the whole curve, as the oracle found them.
+func TestRecordedMaxPain(t *testing.T) {
+	type pain struct {
+		MaxPain float64 `json:"max_pain"`
+		Call    float64 `json:"call_oi"`
+		Put     float64 `json:"put_oi"`
+		Payout  float64 `json:"min_payout"`
+		Curve   [][2]float64
+	}
+	var oracle struct {
+		ByDate     map[string]pain `json:"by_date"`
+		ByRootDate map[string]pain `json:"by_root_date"`
+	}
+	text, err := os.ReadFile(filepath.Join(need.Oracle(t), "maxpain-2026-08-11.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &oracle); err != nil {
+		t.Fatal(err)
+	}
+	all := compute.MaxPains(recordedChain(t, spxChain), cal)
+	compare := func(name string, side *compute.PainSide, want pain) {
+		nearly(t, name+" calls", side.CallOpenInterest, want.Call, 0)
+		nearly(t, name+" puts", side.PutOpenInterest, want.Put, 0)
+		if want.Call+want.Put == 0 {
+			isNull(t, name, side.MaxPain)
+			return
+		}
+		near(t, name, side.MaxPain, want.MaxPain, 0)
+		near(t, name+" payout", side.Payout, want.Payout, 0)
+		equal(t, name+" points", len(side.Curve), len(want.Curve))
+		for i, p := range want.Curve {
+			if got := side.Curve[i]; float64(got.Price) != p[0] || float64(got.Payout) != p[1] {
+				t.Fatalf("%s: %+v, want %v", name, got, p)
+			}
+		}
+	}
+	equal(t, "dates", len(all), len(oracle.ByDate)-1) // without the day itself, which has settled
+	equal(t, "default", all[compute.DefaultMaxPain(all)].Expiration, day("2026-08-12"))
+	sides := 0
+	for _, p := range all {
+		name := p.Expiration.String()
+		compare(name, &p.PainSide, oracle.ByDate[name])
+		for root, side := range map[string]*compute.PainSide{"SPX ": p.BySettlement.AM, "SPXW ": p.BySettlement.PM} {
+			if want, ok := oracle.ByRootDate[root+name]; ok != (side != nil) {
+				t.Errorf("%s%s: listed is %v", root, name, !ok)
+			} else if ok {
+				compare(root+name, side, want)
+				sides++
+			}
+		}
+		if name == "2026-09-17" { // listed, without open interest
+			isNull(t, name, p.MaxPain)
+		}
+	}
+	equal(t, "roots and dates", sides, len(oracle.ByRootDate)-1)
+}

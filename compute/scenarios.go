@@ -1,0 +1,228 @@
+package compute
+
+import (
+	"math"
+	"time"
+)
+
+// The scenarios, in the order they are served.
+const (
+	scenarioVolDown   = "vol_down_10"
+	scenarioVolUp     = "vol_up_10"
+	scenarioNoCarry   = "no_carry"
+	scenarioExNearest = "ex_nearest_expiration"
+	scenarioWithin90  = "within_90_days"
+)
+
+// variant says how a profile departs from the base model.
+type variant struct {
+	volScale float64                 // factor on every v
+	noCarry  bool                    // F = S in every series
+	keep     func(*series) bool      // nil keeps all
+	weight   func(*Contract) float64 // nil is open interest
+}
+
+// profile builds G of the used contracts under a variant.
+func (e *exposure) profile(v variant) *profile {
+	p := &profile{spot: e.surface.spot}
+	for _, s := range e.surface.series {
+		if v.keep != nil && !v.keep(s) {
+			continue
+		}
+		f := s.forward(p.spot)
+		if v.noCarry {
+			f = p.spot
+		}
+		growth := f / p.spot * s.discount(e.RiskFreeRate)
+		for i := range s.strikes {
+			row := &s.strikes[i]
+			weight := 0.0
+			for right, c := range row.contracts {
+				if !usedContract(row, c) {
+					continue
+				}
+				p.contracts++
+				w := c.OpenInterest
+				if v.weight != nil {
+					w = v.weight(c)
+				}
+				if Right(right) == Put {
+					w = -w
+				}
+				weight += w
+			}
+			if weight != 0 {
+				p.add(weight, row.v*v.volScale, logMoneyness(f, row.k), growth)
+			}
+		}
+	}
+	return p
+}
+
+// scenarios reprices the exposure under each changed assumption.
+func (e *exposure) scenarios() []Scenario {
+	nearest, any := Date(0), false
+	for i, s := range e.surface.series {
+		if e.series[i].used > 0 && (!any || s.Expiration < nearest) {
+			nearest, any = s.Expiration, true
+		}
+	}
+	variants := []struct {
+		name string
+		variant
+	}{
+		{scenarioVolDown, variant{volScale: 0.9}},
+		{scenarioVolUp, variant{volScale: 1.1}},
+		{scenarioNoCarry, variant{volScale: 1, noCarry: true}},
+		{scenarioExNearest, variant{volScale: 1, keep: func(s *series) bool { return s.Expiration != nearest }}},
+		{scenarioWithin90, variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= 90 }}},
+	}
+	out := make([]Scenario, len(variants))
+	for i, v := range variants {
+		p := e.profile(v.variant)
+		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: levelOrNil(p.findFlips().nearest)}
+	}
+	return out
+}
+
+func levelOrNil(x *float64) *Level {
+	if x == nil {
+		return nil
+	}
+	return new(Level(*x))
+}
+
+// flipBand returns the lowest and highest flip over the base and the scenarios.
+func flipBand(base *Level, scenarios []Scenario) *Band {
+	var band *Band
+	widen := func(flip *Level) {
+		switch {
+		case flip == nil:
+		case band == nil:
+			band = &Band{*flip, *flip}
+		default:
+			band.Low, band.High = min(band.Low, *flip), max(band.High, *flip)
+		}
+	}
+	widen(base)
+	for _, s := range scenarios {
+		widen(s.Flip)
+	}
+	return band
+}
+
+// zeroDTE returns the exposure that settles on the session date; all zero once it has.
+func (e *exposure) zeroDTE() ZeroDTE {
+	var z ZeroDTE
+	var gross float64
+	for i, s := range e.surface.series {
+		if sum := e.series[i]; s.Expiration == e.session {
+			z.Contracts += sum.used
+			z.Net += Dollars(sum.call + sum.put)
+			gross += sum.call - sum.put
+		}
+	}
+	z.Share = e.share(gross, z.Contracts)
+	if z.Contracts > 0 {
+		p := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration == e.session }})
+		z.Flip = levelOrNil(p.findFlips().nearest)
+	}
+	return z
+}
+
+// points returns G at S·(1 + j/1000), j = -60 … 60.
+func (p *profile) points() []ProfilePoint {
+	const steps = 60
+	out := make([]ProfilePoint, 0, 2*steps+1)
+	for j := -steps; j <= steps; j++ {
+		spot := p.spot * (1 + float64(j)/1000)
+		point := ProfilePoint{Spot: Level(spot)}
+		if p.contracts > 0 {
+			point.Net = new(Dollars(p.at(spot)))
+		}
+		out = append(out, point)
+	}
+	return out
+}
+
+// conventions computes the exposure of the used contracts under each convention that readers may meet
+// elsewhere. flip is the model's own.
+func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
+	perfiliev := e.perfiliev()
+	volume := e.profile(variant{volScale: 1, weight: func(c *Contract) float64 { return positive(c.Volume) }})
+	return []Convention{
+		{"model", net, flip,
+			"own implied volatility per strike, forward from put-call parity, dealers long calls and short puts"},
+		{"published_gamma", e.publishedGamma(), nil,
+			"the upstream's gamma, rounded to 4 decimals; cannot be repriced, so it has no flip"},
+		{"perfiliev", perfiliev.net(), levelOrNil(perfiliev.findFlips().nearest),
+			"each contract's published volatility, no rates, no carry, business days over 262"},
+		{"volume_weighted", volume.net(), levelOrNil(volume.findFlips().nearest),
+			"the session's volume in place of open interest"},
+	}
+}
+
+// eachUsed calls f for every used contract, in the fixed order of sums.
+func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
+	for _, s := range e.surface.series {
+		for i := range s.strikes {
+			row := &s.strikes[i]
+			for _, c := range row.contracts {
+				if usedContract(row, c) {
+					f(s, row, c)
+				}
+			}
+		}
+	}
+}
+
+func sign(r Right) float64 {
+	if r == Put {
+		return -1
+	}
+	return 1
+}
+
+// publishedGamma returns the net by the upstream's gamma, nil when no used contract has one.
+func (e *exposure) publishedGamma() *Dollars {
+	sum, n := 0.0, 0
+	e.eachUsed(func(_ *series, _ *strike, c *Contract) {
+		if finite(c.Gamma) {
+			sum += sign(c.Right) * c.Gamma * c.OpenInterest
+			n++
+		}
+	})
+	if n == 0 {
+		return nil
+	}
+	return new(Dollars(sum * dollarsPerGamma(e.surface.spot)))
+}
+
+// perfiliev builds G after S. Perfiliev, How to calculate gamma exposure and zero gamma level (perfiliev.com,
+// 2022): published volatility, no rates, T in weekdays over 262 and at least one of them.
+func (e *exposure) perfiliev() *profile {
+	p := &profile{spot: e.surface.spot}
+	e.eachUsed(func(s *series, row *strike, c *Contract) {
+		if c.IV > 0 && finite(c.IV) {
+			years := float64(max(1, weekdaysBetween(e.session, s.Expiration))) / 262
+			p.contracts++
+			p.add(sign(c.Right)*c.OpenInterest, c.IV*math.Sqrt(years), logMoneyness(p.spot, row.k), 1)
+		}
+	})
+	return p
+}
+
+// weekdaysBetween returns the number of weekdays in [from, to): exchange holidays count.
+func weekdaysBetween(from, to Date) int {
+	days := int(to - from)
+	if days <= 0 {
+		return 0
+	}
+	n := days / 7 * 5
+	for d := from + Date(days/7*7); d < to; d++ {
+		if w := d.Weekday(); w != time.Saturday && w != time.Sunday {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,384 @@
+package compute
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// SectorsMethod names the method of [SectorRotation] in receipts.
+const SectorsMethod = "sectors/1"
+
+// Benchmark is the fund that sectors are compared with.
+const Benchmark = "SPY"
+
+// Sector is a GICS sector and the fund that stands for it.
+type Sector struct{ Symbol, Name string }
+
+// Sectors are the 11 sector funds, by sector name.
+var Sectors = []Sector{
+	{"XLC", "Communication Services"},
+	{"XLY", "Consumer Discretionary"},
+	{"XLP", "Consumer Staples"},
+	{"XLE", "Energy"},
+	{"XLF", "Financials"},
+	{"XLV", "Health Care"},
+	{"XLI", "Industrials"},
+	{"XLK", "Information Technology"},
+	{"XLB", "Materials"},
+	{"XLRE", "Real Estate"},
+	{"XLU", "Utilities"},
+}
+
+// FundSymbols returns the symbols of the benchmark and of the sector funds.
+func FundSymbols() []string {
+	symbols := []string{Benchmark}
+	for _, s := range Sectors {
+		symbols = append(symbols, s.Symbol)
+	}
+	return symbols
+}
+
+var (
+	cyclicals  = []string{"XLY", "XLF", "XLI", "XLB", "XLK"}
+	defensives = []string{"XLP", "XLU", "XLV"}
+)
+
+// Rotation is the `data` of sectors/rotation. Returns are price returns, without dividends. Nil means unknown.
+type Rotation struct {
+	Benchmark   FundReturns   `json:"benchmark"`
+	Sectors     []SectorRow   `json:"sectors"`
+	Leaders     []SectorMover `json:"leaders"`
+	Laggards    []SectorMover `json:"laggards"`
+	Breadth     Breadth       `json:"breadth"`
+	Dispersion  Dispersion    `json:"dispersion"`
+	CycMinusDef *Ratio        `json:"cyclical_minus_defensive_pct"`
+	Tone        *string       `json:"tone"`
+	Missing     []string      `json:"missing"`
+	Mixed       bool          `json:"mixed_session"`
+	SessionDate Date          `json:"session_date"`
+}
+
+// FundReturns is a fund's price and returns.
+type FundReturns struct {
+	Symbol  string  `json:"symbol"`
+	Price   *Level  `json:"price"`
+	Returns Periods `json:"returns_pct"`
+}
+
+// Periods holds one percentage for each period.
+type Periods struct {
+	Day     *Ratio `json:"day"`
+	Week    *Ratio `json:"week"`
+	Month   *Ratio `json:"month"`
+	Quarter *Ratio `json:"quarter"`
+	YTD     *Ratio `json:"ytd"`
+}
+
+// each returns the periods in their order.
+func (p *Periods) each() [5]**Ratio {
+	return [...]**Ratio{&p.Day, &p.Week, &p.Month, &p.Quarter, &p.YTD}
+}
+
+// Ranks holds a rank, 1 is best, for each period.
+type Ranks struct {
+	Day     *int `json:"day"`
+	Week    *int `json:"week"`
+	Month   *int `json:"month"`
+	Quarter *int `json:"quarter"`
+	YTD     *int `json:"ytd"`
+}
+
+func (r *Ranks) each() [5]**int { return [...]**int{&r.Day, &r.Week, &r.Month, &r.Quarter, &r.YTD} }
+
+// SectorRow is one sector.
+type SectorRow struct {
+	Symbol   string  `json:"symbol"`
+	Sector   string  `json:"sector"`
+	Price    Level   `json:"price"`
+	Returns  Periods `json:"returns_pct"`
+	Relative Periods `json:"relative_pct"` // percentage points over the benchmark
+	Rank     Ranks   `json:"rank"`
+	RRG      *RRG    `json:"rrg"`
+}
+
+// RRG is a point of a relative rotation graph. The original formula is proprietary; this one is RRG-style.
+type RRG struct {
+	Ratio    Ratio  `json:"rs_ratio"`
+	Momentum Ratio  `json:"rs_momentum"`
+	Quadrant string `json:"quadrant"`
+}
+
+// SectorMover is a leader or laggard of the day.
+type SectorMover struct {
+	Symbol string `json:"symbol"`
+	Sector string `json:"sector"`
+	Return Ratio  `json:"return_pct"`
+}
+
+// Breadth counts sectors by their day.
+type Breadth struct {
+	Advancing      int  `json:"advancing"`
+	Declining      int  `json:"declining"`
+	Unchanged      int  `json:"unchanged"`
+	AboveBenchmark *int `json:"above_benchmark"`
+}
+
+// Dispersion says how far the day returns lie apart, in percentage points.
+type Dispersion struct {
+	Stdev *Ratio `json:"stdev_pct"` // population
+	Range *Ratio `json:"range_pct"`
+}
+
+// Close is one row of a fund's daily history.
+type Close struct {
+	Date  Date
+	Price float64 // official close, USD, > 0
+}
+
+// Fund is what is known of one fund.
+type Fund struct {
+	Quote  Underlying
+	Closes []Close // rising dates; may be empty
+}
+
+// SectorsInput is what [SectorRotation] reads. A fund that is not in the map is missing.
+type SectorsInput struct {
+	Funds    map[string]Fund
+	Calendar *Calendar
+}
+
+// SectorRotation compares the sector funds with the benchmark and with each other. Without the benchmark, what
+// compares with it is nil. It says false when every sector is missing.
+func SectorRotation(in SectorsInput) (Rotation, bool) {
+	r := Rotation{Benchmark: FundReturns{Symbol: Benchmark}, Sectors: []SectorRow{}, Missing: []string{}}
+	for _, symbol := range FundSymbols() {
+		if fund, ok := in.Funds[symbol]; ok {
+			session := fund.Quote.Session(in.Calendar)
+			r.Mixed = r.Mixed || r.SessionDate != 0 && session != r.SessionDate
+			r.SessionDate = max(r.SessionDate, session)
+		} else {
+			r.Missing = append(r.Missing, symbol)
+		}
+	}
+	benchmark, ok := in.Funds[Benchmark]
+	if ok {
+		r.Benchmark.Price, r.Benchmark.Returns = new(Level(benchmark.Quote.Spot)), fundReturns(benchmark, in.Calendar)
+	}
+	for _, s := range Sectors {
+		fund, ok := in.Funds[s.Symbol]
+		if !ok {
+			continue
+		}
+		row := SectorRow{
+			Symbol: s.Symbol, Sector: s.Name, Price: Level(fund.Quote.Spot),
+			Returns: fundReturns(fund, in.Calendar),
+			RRG:     rrg(fund.Closes, benchmark.Closes),
+		}
+		for i, relative := range row.Relative.each() {
+			if own, bench := *row.Returns.each()[i], *r.Benchmark.Returns.each()[i]; own != nil && bench != nil {
+				*relative = new(*own - *bench)
+			}
+		}
+		r.Sectors = append(r.Sectors, row)
+	}
+	if len(r.Sectors) == 0 {
+		return r, false
+	}
+	r.rank()
+	r.summarise()
+	return r, true
+}
+
+// fundReturns returns the price returns to the quote from the official close on or before each base day.
+func fundReturns(f Fund, cal *Calendar) Periods {
+	var p Periods
+	p.Day = finiteOrNil(Ratio(f.Quote.PriceChangePercent))
+	session := f.Quote.Session(cal)
+	since := func(base Date) *Ratio {
+		i, found := slices.BinarySearchFunc(f.Closes, base, func(c Close, d Date) int { return cmp.Compare(c.Date, d) })
+		if !found {
+			i--
+		}
+		if i < 0 || cal.SessionsBetween(f.Closes[i].Date, base) > 0 {
+			return nil // the history begins later, or a session before the base day is not in it
+		}
+		return new(Ratio((f.Quote.Spot/f.Closes[i].Price - 1) * 100))
+	}
+	p.Week = since(cal.Back(session, 5))
+	p.Month = since(session.AddMonths(-1))
+	p.Quarter = since(session.AddMonths(-3))
+	p.YTD = since(cal.Previous(NewDate(session.Year(), time.January, 1)))
+	return p
+}
+
+// rank ranks the sectors by each period: ties by the day's return, then by symbol. A sector without a return
+// has no rank.
+func (r *Rotation) rank() {
+	for period := range (&Ranks{}).each() {
+		var known []*SectorRow
+		for i := range r.Sectors {
+			if *r.Sectors[i].Returns.each()[period] != nil {
+				known = append(known, &r.Sectors[i])
+			}
+		}
+		slices.SortFunc(known, func(a, b *SectorRow) int {
+			return cmp.Or(cmp.Compare(**b.Returns.each()[period], **a.Returns.each()[period]),
+				cmp.Compare(orLowest(b.Returns.Day), orLowest(a.Returns.Day)), cmp.Compare(a.Symbol, b.Symbol))
+		})
+		for i, row := range known {
+			*row.Rank.each()[period] = new(i + 1)
+		}
+	}
+}
+
+func orLowest(x *Ratio) Ratio {
+	if x == nil {
+		return Ratio(math.Inf(-1))
+	}
+	return *x
+}
+
+// summarise fills in what compares the day's returns.
+func (r *Rotation) summarise() {
+	byRank := make([]SectorMover, 0, len(r.Sectors))
+	day := map[string]float64{}
+	var returns []float64
+	above := 0
+	for _, s := range r.Sectors {
+		if s.Returns.Day == nil {
+			continue
+		}
+		x := *s.Returns.Day
+		day[s.Symbol] = float64(x)
+		returns = append(returns, float64(x))
+		byRank = append(byRank, SectorMover{s.Symbol, s.Sector, x})
+		switch {
+		case x > 0:
+			r.Breadth.Advancing++
+		case x < 0:
+			r.Breadth.Declining++
+		default:
+			r.Breadth.Unchanged++
+		}
+		if b := r.Benchmark.Returns.Day; b != nil && x > *b {
+			above++
+		}
+	}
+	if r.Benchmark.Returns.Day != nil {
+		r.Breadth.AboveBenchmark = &above
+	}
+	slices.SortFunc(byRank, func(a, b SectorMover) int {
+		return cmp.Or(cmp.Compare(b.Return, a.Return), cmp.Compare(a.Symbol, b.Symbol))
+	})
+	n := min(3, len(byRank))
+	r.Leaders = append([]SectorMover{}, byRank[:n]...)
+	r.Laggards = append([]SectorMover{}, byRank[len(byRank)-n:]...)
+	slices.Reverse(r.Laggards)
+	if len(returns) > 0 {
+		_, sd := meanStdev(returns, 0)
+		r.Dispersion = Dispersion{new(Ratio(sd)), new(Ratio(slices.Max(returns) - slices.Min(returns)))}
+	}
+	r.CycMinusDef, r.Tone = tone(day)
+}
+
+// tone compares cyclical with defensive sectors; nil when one of them is missing.
+func tone(day map[string]float64) (spread *Ratio, name *string) {
+	mean := func(symbols []string) float64 {
+		sum := 0.0
+		for _, s := range symbols {
+			x, ok := day[s]
+			if !ok {
+				return math.NaN()
+			}
+			sum += x
+		}
+		return sum / float64(len(symbols))
+	}
+	x := mean(cyclicals) - mean(defensives)
+	if math.IsNaN(x) {
+		return nil, nil
+	}
+	spread = new(Ratio(x))
+	switch x = decimal(x); {
+	case x > 0.5:
+		return spread, new("risk_on")
+	case x < -0.5:
+		return spread, new("risk_off")
+	}
+	return spread, new("mixed")
+}
+
+const (
+	rrgWindow   = 63  // sessions of a z-score
+	rrgMomentum = 10  // sessions of a change
+	rrgCloses   = 135 // closes needed: 63 + 10 + 62
+)
+
+// rrg returns the rotation point of a fund against the benchmark from their common closes, nil when there are
+// fewer than rrgCloses or no z-score is defined.
+func rrg(fund, benchmark []Close) *RRG {
+	rs := relativeStrength(fund, benchmark)
+	if len(rs) < rrgCloses {
+		return nil
+	}
+	rs = rs[len(rs)-rrgCloses:]
+	var ratios []float64
+	for i := rrgWindow; i <= len(rs); i++ {
+		ratios = append(ratios, 100+zScore(rs[i-rrgWindow:i]))
+	}
+	var changes []float64
+	for i := rrgMomentum; i < len(ratios); i++ {
+		changes = append(changes, ratios[i]-ratios[i-rrgMomentum])
+	}
+	p := RRG{Ratio: Ratio(ratios[len(ratios)-1]), Momentum: Ratio(100 + zScore(changes))}
+	if !finite(float64(p.Ratio)) || !finite(float64(p.Momentum)) {
+		return nil
+	}
+	p.Quadrant = [2][2]string{{"lagging", "improving"}, {"weakening", "leading"}}[above100(p.Ratio)][above100(p.Momentum)]
+	return &p
+}
+
+func above100(x Ratio) int {
+	if x >= 100 {
+		return 1
+	}
+	return 0
+}
+
+// relativeStrength returns P/P_benchmark on the dates that both histories have.
+func relativeStrength(fund, benchmark []Close) []float64 {
+	var out []float64
+	for len(fund) > 0 && len(benchmark) > 0 {
+		switch a, b := fund[0], benchmark[0]; {
+		case a.Date < b.Date:
+			fund = fund[1:]
+		case b.Date < a.Date:
+			benchmark = benchmark[1:]
+		default:
+			out = append(out, a.Price/b.Price)
+			fund, benchmark = fund[1:], benchmark[1:]
+		}
+	}
+	return out
+}
+
+// zScore returns how many sample standard deviations the last value lies above the mean of all.
+func zScore(xs []float64) float64 {
+	mean, sd := meanStdev(xs, 1)
+	return (xs[len(xs)-1] - mean) / sd
+}
+
+// meanStdev returns the mean and the standard deviation with n - ddof in the denominator.
+func meanStdev(xs []float64, ddof int) (mean, sd float64) {
+	for _, x := range xs {
+		mean += x
+	}
+	mean /= float64(len(xs))
+	sum := 0.0
+	for _, x := range xs {
+		sum += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(sum / float64(len(xs)-ddof))
+}

@@ -1,0 +1,298 @@
+package compute
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	secondsPerYear = 365 * secondsPerDay // ACT/365
+	// volatilityFloorYears is the least T by which a published volatility is scaled: 15 minutes.
+	volatilityFloorYears = 15 * 60.0 / secondsPerYear
+)
+
+// Series names the contracts of one root and expiration.
+type Series struct {
+	Root       string
+	Expiration Date
+}
+
+// forwardSource says where the forward of a series comes from, best first.
+type forwardSource string
+
+const (
+	forwardParity       forwardSource = "parity"           // put-call parity of its own quotes
+	forwardOtherSide    forwardSource = "other_settlement" // ln(F/S) of the other settlement of the date
+	forwardInterpolated forwardSource = "interpolated"     // ln(F/S) linear in T between parity forwards
+	forwardExtrapolated forwardSource = "extrapolated"     // the carry of the last parity forward
+	forwardPrevious     forwardSource = "previous"         // the carry of the previous snapshot
+	forwardNone         forwardSource = "none"             // no carry known: F = S
+)
+
+var forwardSources = []forwardSource{forwardParity, forwardOtherSide, forwardInterpolated, forwardExtrapolated,
+	forwardPrevious, forwardNone}
+
+// volStep is the step of METHODS that gave a strike its volatility.
+type volStep uint8
+
+const (
+	volImplied volStep = iota
+	volPublished
+	volInterpolated
+	volNone
+	volSteps // how many
+)
+
+func (s volStep) String() string {
+	return [...]string{"implied", "published", "interpolated", "none"}[s]
+}
+
+// surface is the chain as a pricing surface: its unsettled series in the order of settlement within a root,
+// each with a forward and a total volatility per strike.
+type surface struct {
+	spot    float64
+	series  []*series
+	floored int // strikes whose published volatility was scaled by the floor
+	settled int // contracts with T <= 0
+}
+
+// series is one root and expiration with T > 0.
+type series struct {
+	Series
+	settlement Settlement
+	instant    time.Time
+	years      float64 // T, ACT/365 from as_of to settlement
+	logCarry   float64 // ln(F/S)
+	source     forwardSource
+	strikes    []strike
+}
+
+// strike is one strike of a series. Both rights share its volatility.
+type strike struct {
+	k         float64
+	contracts [2]*Contract // by right; nil where not listed
+	v         float64      // total volatility σ√T, > 0 unless step is volNone
+	step      volStep
+}
+
+func (s *series) forward(spot float64) float64 { return spot * math.Exp(s.logCarry) }
+
+func (s *series) discount(rate float64) float64 { return math.Exp(-rate * s.years) }
+
+// carry returns b = ln(F/S)/T, per year.
+func (s *series) carry() float64 { return s.logCarry / s.years }
+
+// newSurface groups the unsettled contracts of a chain and finds forwards and volatilities. previous holds the
+// carry of series in the previous snapshot and may be nil.
+func newSurface(c *Chain, cal *Calendar, rate float64, previous map[Series]float64) *surface {
+	s := &surface{spot: c.Spot}
+	s.group(c, cal)
+	s.findForwards(rate, previous)
+	for _, g := range s.series {
+		s.floored += g.findVolatilities(s.spot, rate)
+	}
+	return s
+}
+
+func (s *surface) group(c *Chain, cal *Calendar) {
+	for contracts := range c.series() {
+		first := &contracts[0]
+		instant := first.Settlement.Instant(first.Expiration, cal)
+		years := instant.Sub(c.AsOf).Seconds() / secondsPerYear
+		if years <= 0 {
+			s.settled += len(contracts)
+			continue
+		}
+		s.series = append(s.series, &series{
+			Series:     Series{first.Root, first.Expiration},
+			settlement: first.Settlement,
+			instant:    instant,
+			years:      years,
+			strikes:    groupStrikes(contracts),
+		})
+	}
+}
+
+func groupStrikes(contracts []Contract) []strike {
+	out := make([]strike, 0, (len(contracts)+1)/2)
+	for i := range contracts {
+		c := &contracts[i]
+		if n := len(out); n == 0 || out[n-1].k != c.Strike {
+			out = append(out, strike{k: c.Strike, step: volNone})
+		}
+		out[len(out)-1].contracts[c.Right] = c
+	}
+	return out
+}
+
+// findForwards gives every series its ln(F/S).
+func (s *surface) findForwards(rate float64, previous map[Series]float64) {
+	type point struct{ years, logCarry float64 }
+	var known []point
+	byDate := map[Date]*series{} // with a parity forward
+	for _, g := range s.series {
+		if f, ok := g.parityForward(rate); ok {
+			g.logCarry, g.source = logMoneyness(f, s.spot), forwardParity
+			known = append(known, point{g.years, g.logCarry})
+			byDate[g.Expiration] = g
+		}
+	}
+	slices.SortStableFunc(known, func(a, b point) int { return cmp.Compare(a.years, b.years) })
+	for _, g := range s.series {
+		if g.source == forwardParity {
+			continue
+		}
+		if other, ok := byDate[g.Expiration]; ok {
+			g.logCarry, g.source = other.logCarry, forwardOtherSide
+			continue
+		}
+		if len(known) == 0 {
+			g.source = forwardNone
+			if b, ok := previous[g.Series]; ok && finite(b) {
+				g.logCarry, g.source = b*g.years, forwardPrevious
+			}
+			continue
+		}
+		next, _ := slices.BinarySearchFunc(known, g.years, func(p point, t float64) int { return cmp.Compare(p.years, t) })
+		if next == len(known) {
+			last := known[next-1]
+			g.logCarry, g.source = last.logCarry/last.years*g.years, forwardExtrapolated
+			continue
+		}
+		var before point // ln(F/S) is 0 at T = 0
+		if next > 0 {
+			before = known[next-1]
+		}
+		w := (g.years - before.years) / (known[next].years - before.years)
+		g.logCarry, g.source = before.logCarry+w*(known[next].logCarry-before.logCarry), forwardInterpolated
+	}
+}
+
+// parityStrikes is how many strikes vote on a parity forward, and minParityStrikes how few may.
+const (
+	parityStrikes    = 7
+	minParityStrikes = 3
+)
+
+// parityForward returns the median of K + e^(rT)(C - P), mids, over the strikes whose two mids are closest.
+func (s *series) parityForward(rate float64) (f float64, ok bool) {
+	type vote struct{ gap, k, forward float64 }
+	var votes []vote
+	for i := range s.strikes {
+		row := &s.strikes[i]
+		call, put := row.contracts[Call], row.contracts[Put]
+		if call == nil || put == nil || !call.TwoSided() || !put.TwoSided() {
+			continue
+		}
+		d := call.Mid() - put.Mid()
+		gap := math.Round(math.Abs(d)*1e6) / 1e6 // decimal quotes that tie on paper tie here
+		votes = append(votes, vote{gap, row.k, row.k + d/s.discount(rate)})
+	}
+	if len(votes) < minParityStrikes {
+		return 0, false
+	}
+	slices.SortFunc(votes, func(a, b vote) int { return cmp.Or(cmp.Compare(a.gap, b.gap), cmp.Compare(a.k, b.k)) })
+	votes = votes[:min(len(votes), parityStrikes)]
+	forwards := make([]float64, len(votes))
+	for i, v := range votes {
+		forwards[i] = v.forward
+	}
+	f = median(forwards)
+	return f, f > 0 && finite(f)
+}
+
+// findVolatilities gives every strike its total volatility and returns how many published ones were floored.
+func (s *series) findVolatilities(spot, rate float64) (floored int) {
+	f, growth := s.forward(spot), 1/s.discount(rate)
+	for i := range s.strikes {
+		row := &s.strikes[i]
+		otm := Call
+		if row.k < f {
+			otm = Put
+		}
+		if c := row.contracts[otm]; c != nil && c.TwoSided() {
+			if v, ok := ImpliedTotalVolatility(otm, c.Mid()*growth, f, row.k); ok {
+				row.v, row.step = v, volImplied
+				continue
+			}
+		}
+		iv := math.NaN()
+		for _, right := range [...]Right{otm, Call + Put - otm} {
+			if c := row.contracts[right]; c != nil && c.IV > 0 && finite(c.IV) {
+				iv = c.IV
+				break
+			}
+		}
+		if iv > 0 {
+			row.v, row.step = iv*math.Sqrt(max(s.years, volatilityFloorYears)), volPublished
+			if s.years < volatilityFloorYears {
+				floored++
+			}
+		}
+	}
+	s.interpolateVolatilities()
+	return floored
+}
+
+// interpolateVolatilities fills the strikes that steps 1 and 2 left out: v² linear in ln(K/F), which is linear
+// in ln K, between the nearest priced neighbours, flat outside them.
+func (s *series) interpolateVolatilities() {
+	before := -1
+	for i := 0; i < len(s.strikes); i++ {
+		if s.strikes[i].step != volNone {
+			before = i
+			continue
+		}
+		after := i
+		for after < len(s.strikes) && s.strikes[after].step == volNone {
+			after++
+		}
+		for j := i; j < after; j++ {
+			row := &s.strikes[j]
+			switch {
+			case before >= 0 && after < len(s.strikes):
+				row.v = betweenStrikes(&s.strikes[before], &s.strikes[after], row.k)
+			case before >= 0:
+				row.v = s.strikes[before].v
+			case after < len(s.strikes):
+				row.v = s.strikes[after].v
+			default:
+				return // nothing in the series is priced
+			}
+		}
+		for j := i; j < after; j++ {
+			s.strikes[j].step = volInterpolated
+		}
+		i = after - 1
+		// before stays: an interpolated strike is no neighbour
+	}
+}
+
+func betweenStrikes(a, b *strike, k float64) float64 {
+	if a.k == 0 { // ln 0: its neighbour on the other side is infinitely closer
+		return b.v
+	}
+	w := math.Log(k/a.k) / math.Log(b.k/a.k)
+	return math.Sqrt(a.v*a.v + w*(b.v*b.v-a.v*a.v))
+}
+
+// median returns the median of xs, the mean of the middle two for an even count, and sorts xs. It is NaN for
+// an empty slice.
+func median(xs []float64) float64 { return quantile(xs, 0.5) }
+
+// quantile returns the p-quantile of xs with linear interpolation between order statistics (type 7 of Hyndman
+// and Fan, The American Statistician 50, 1996), and sorts xs. It is NaN for an empty slice.
+func quantile(xs []float64, p float64) float64 {
+	if len(xs) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(xs)
+	at := p * float64(len(xs)-1)
+	i := int(at)
+	if i+1 == len(xs) {
+		return xs[i]
+	}
+	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
+}

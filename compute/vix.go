@@ -1,0 +1,366 @@
+package compute
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// VIXMethod names the method of [VIXTermStructure] in receipts.
+const VIXMethod = "vix/1"
+
+// VolPoints is a level of the VIX or a settlement price of a VIX future, in volatility points, marshalled with
+// at most 4 decimals as the exchange publishes it.
+type VolPoints float64
+
+// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+func (x VolPoints) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 4) }
+
+// VIXCurve is the `data` of vix-term-structure. Nil means unknown.
+type VIXCurve struct {
+	SettlementDate   Date           `json:"settlement_date"`
+	StaleSessions    int            `json:"stale_sessions"`
+	Curve            []VIXFuture    `json:"curve"`
+	FinalSettlement  *VolPoints     `json:"final_settlement"`
+	VIX              *VolPoints     `json:"vix"`
+	VIX3M            *VolPoints     `json:"vix3m"`
+	ContangoM1M2     *Ratio         `json:"contango_m1_m2_pct"`
+	ContangoM4M7     *Ratio         `json:"contango_m4_m7_pct"`
+	FrontSpread      *VolPoints     `json:"front_spread"`
+	SpotBasis        *Ratio         `json:"spot_basis_pct"`
+	VIXRatio         *Ratio         `json:"vix_vix3m_ratio"`
+	CM30             *VolPoints     `json:"cm30"`
+	CM30Extrapolated bool           `json:"cm30_extrapolated"`
+	RollYield        *Ratio         `json:"roll_yield_annualized_pct"`
+	Slope            *Ratio         `json:"slope_per_month"`
+	Shape            string         `json:"shape"`
+	Regime           *string        `json:"regime"`
+	RegimeBasis      string         `json:"regime_basis"`
+	CashRegime       *string        `json:"cash_regime"`
+	VolLevel         *string        `json:"vol_level"`
+	Percentiles      VIXPercentiles `json:"percentiles"`
+}
+
+// VIXFuture is one monthly contract of the curve.
+type VIXFuture struct {
+	Rank             int        `json:"rank"` // 1 is the first expiration after the settlement date
+	Month            string     `json:"month"`
+	Symbol           string     `json:"symbol"`
+	Expiration       Date       `json:"expiration"`
+	DaysToExpiration int        `json:"days_to_expiration"`
+	Settlement       VolPoints  `json:"settlement"`
+	Change           *VolPoints `json:"change"` // against the previous stored file
+}
+
+// VIXPercentiles place today's values in the stored history.
+type VIXPercentiles struct {
+	ContangoM1M2 PercentileRank `json:"contango_m1_m2_pct"`
+	SpotBasis    PercentileRank `json:"spot_basis_pct"`
+}
+
+// PercentileRank is the share, in percent, of n stored values that lie below a value, those equal to it
+// counting half. It is nil under 20 values.
+type PercentileRank struct {
+	Percentile *Ratio `json:"percentile"`
+	N          int    `json:"n"`
+}
+
+// FuturesSettlement is one row of the futures exchange's daily file: a contract and its settlement price.
+type FuturesSettlement struct {
+	Product    string
+	Symbol     string
+	Expiration Date
+	Price      float64
+}
+
+// VIXHistory is what one stored settlement date says; nil where it was unknown.
+type VIXHistory struct {
+	Date         Date
+	ContangoM1M2 *Ratio
+	SpotBasis    *Ratio
+}
+
+// VIXInput is what [VIXTermStructure] reads.
+type VIXInput struct {
+	Date     Date                // settlement date of the file
+	Rows     []FuturesSettlement // all products, any order
+	Calendar *Calendar
+	Now      time.Time // for stale_sessions alone
+	// VIX and VIX3M are the closes of the settlement date, nil when unknown.
+	VIX, VIX3M *float64
+	Previous   map[string]float64 // settlement by symbol in the previous stored file; may be nil
+	History    []VIXHistory       // stored dates before Date
+}
+
+// VIXQuality is `meta.quality` of vix-term-structure.
+type VIXQuality struct {
+	Rows             int      `json:"rows"`
+	Monthly          int      `json:"monthly"`
+	Weekly           int      `json:"weekly"`
+	OtherProducts    int      `json:"other_products"`
+	BadRows          int      `json:"bad_rows"`           // no usable price, already expired, or a symbol for the second time
+	ExpirationDiffer []string `json:"expiration_differs"` // monthly symbols whose date is not the computed one
+	Calendar         *string  `json:"calendar"`
+}
+
+// VIXTermStructure builds the curve of monthly VIX futures. It says false when the file has no monthly
+// contract that expires after its date.
+func VIXTermStructure(in VIXInput) (VIXCurve, VIXQuality, bool) {
+	c := VIXCurve{
+		SettlementDate: in.Date,
+		StaleSessions:  in.Calendar.SessionsBetween(in.Date, in.Calendar.SessionDate(in.Now)),
+		Curve:          []VIXFuture{},
+	}
+	q := c.selectMonthly(in)
+	if len(c.Curve) == 0 {
+		return c, q, false
+	}
+	c.spreads()
+	c.constantMaturity()
+	c.regimes(in)
+	c.cash(in)
+	c.percentiles(in.History)
+	return c, q, true
+}
+
+// selectMonthly puts the monthly contracts on the curve.
+func (c *VIXCurve) selectMonthly(in VIXInput) VIXQuality {
+	q := VIXQuality{Rows: len(in.Rows), ExpirationDiffer: []string{}}
+	dates := []Date{in.Date}
+	seen := map[string]bool{}
+	for _, row := range in.Rows {
+		if row.Product != "VX" {
+			q.OtherProducts++
+			continue
+		}
+		year, month, ok := monthlyVX(row.Symbol, row.Expiration)
+		if !ok {
+			q.Weekly++
+			continue
+		}
+		if !(row.Price > 0) || math.IsInf(row.Price, 1) || row.Expiration < in.Date || seen[row.Symbol] {
+			q.BadRows++
+			continue
+		}
+		seen[row.Symbol] = true
+		q.Monthly++
+		if row.Expiration != in.Calendar.VIXExpiration(year, month) {
+			q.ExpirationDiffer = append(q.ExpirationDiffer, row.Symbol)
+		}
+		if row.Expiration == in.Date {
+			c.FinalSettlement = new(VolPoints(row.Price))
+			continue
+		}
+		dates = append(dates, row.Expiration)
+		f := VIXFuture{
+			Month:            NewDate(year, month, 1).String()[:len("2006-01")],
+			Symbol:           row.Symbol,
+			Expiration:       row.Expiration,
+			DaysToExpiration: int(row.Expiration - in.Date),
+			Settlement:       VolPoints(row.Price),
+		}
+		if before, ok := in.Previous[row.Symbol]; ok {
+			f.Change = new(VolPoints(row.Price - before))
+		}
+		c.Curve = append(c.Curve, f)
+	}
+	slices.SortStableFunc(c.Curve, func(a, b VIXFuture) int { return cmp.Compare(a.Expiration, b.Expiration) })
+	for i := range c.Curve {
+		c.Curve[i].Rank = i + 1
+	}
+	q.Calendar = CalendarNote(in.Calendar, dates...)
+	return q
+}
+
+const monthLetters = "FGHJKMNQUVXZ" // January to December
+
+// monthlyVX parses VX/<month letter><year>, the year with 1, 2 or 4 digits; of the years that end so, the one
+// nearest the expiration is meant. A week number, VX40/V6, makes a weekly.
+func monthlyVX(symbol string, expiration Date) (year int, month time.Month, ok bool) {
+	rest, ok := strings.CutPrefix(symbol, "VX/")
+	if n := len(rest) - 1; !ok || n != 1 && n != 2 && n != 4 {
+		return 0, 0, false
+	}
+	letter := strings.IndexByte(monthLetters, rest[0])
+	n, err := strconv.ParseUint(rest[1:], 10, 16)
+	if letter < 0 || err != nil {
+		return 0, 0, false
+	}
+	cycle := 1
+	for range rest[1:] {
+		cycle *= 10
+	}
+	for _, y := range [...]int{expiration.Year(), expiration.Year() - 1, expiration.Year() + 1} {
+		if y%cycle == int(n) {
+			return y, time.Month(letter + 1), true
+		}
+	}
+	return 0, 0, false
+}
+
+// settlement returns the price of a rank, NaN where the curve has none.
+func (c *VIXCurve) settlement(rank int) float64 {
+	if rank > len(c.Curve) {
+		return math.NaN()
+	}
+	return float64(c.Curve[rank-1].Settlement)
+}
+
+// contango returns how much the price of rank far exceeds that of rank near, in percent.
+func (c *VIXCurve) contango(near, far int) float64 {
+	return (c.settlement(far)/c.settlement(near) - 1) * 100
+}
+
+func (c *VIXCurve) spreads() {
+	c.ContangoM1M2 = finiteOrNil(Ratio(c.contango(1, 2)))
+	c.ContangoM4M7 = finiteOrNil(Ratio(c.contango(4, 7)))
+	c.FrontSpread = finiteOrNil(VolPoints(c.settlement(2) - c.settlement(1)))
+	if len(c.Curve) >= 2 {
+		days := float64(c.Curve[1].DaysToExpiration - c.Curve[0].DaysToExpiration)
+		c.RollYield = finiteOrNil(Ratio((c.settlement(1)/c.settlement(2) - 1) * 365 / days * 100))
+	}
+	const months = 7
+	if len(c.Curve) >= months {
+		var sxy, sxx float64
+		for rank := 1; rank <= months; rank++ {
+			x := float64(rank) - (months+1)/2.0
+			sxy += x * c.settlement(rank)
+			sxx += x * x
+		}
+		c.Slope = finiteOrNil(Ratio(sxy / sxx))
+	}
+	c.Shape = c.shape()
+}
+
+// shape describes the signs of the differences along the curve.
+func (c *VIXCurve) shape() string {
+	up, down, large := false, false, false
+	for rank := 2; rank <= len(c.Curve); rank++ {
+		d := decimal(c.settlement(rank) - c.settlement(rank-1))
+		up, down, large = up || d > 0, down || d < 0, large || math.Abs(d) > 0.10
+	}
+	switch {
+	case up && down && large:
+		return "humped"
+	case up && !down:
+		return "upward"
+	case down && !up:
+		return "downward"
+	}
+	return "flat"
+}
+
+// constantMaturity interpolates the price for 30 days between the months around it.
+func (c *VIXCurve) constantMaturity() {
+	const target = 30
+	for i, far := range c.Curve {
+		if far.DaysToExpiration < target {
+			continue
+		}
+		if i == 0 {
+			c.CM30 = new(far.Settlement)
+			c.CM30Extrapolated = far.DaysToExpiration > target
+			return
+		}
+		near := c.Curve[i-1]
+		w := VolPoints(target-near.DaysToExpiration) / VolPoints(far.DaysToExpiration-near.DaysToExpiration)
+		c.CM30 = new(near.Settlement + w*(far.Settlement-near.Settlement))
+		return
+	}
+}
+
+// regimes judges the front of the curve, and the next pair when M1 is about to expire.
+func (c *VIXCurve) regimes(in VIXInput) {
+	near := 1
+	c.RegimeBasis = "m1_m2"
+	if in.Calendar.SessionsBetween(in.Date, c.Curve[0].Expiration) <= 2 {
+		near = 2
+		c.RegimeBasis = "m2_m3"
+	}
+	switch x := decimal(c.contango(near, near+1)); {
+	case math.IsNaN(x):
+	case x >= 8:
+		c.Regime = new("steep_contango")
+	case x >= 1.5:
+		c.Regime = new("contango")
+	case x > -1.5:
+		c.Regime = new("flat")
+	case x > -8:
+		c.Regime = new("backwardation")
+	default:
+		c.Regime = new("steep_backwardation")
+	}
+}
+
+// cash compares the curve with the indices' closes.
+func (c *VIXCurve) cash(in VIXInput) {
+	if in.VIX != nil {
+		vix := *in.VIX
+		c.VIX = new(VolPoints(vix))
+		c.SpotBasis = finiteOrNil(Ratio((c.settlement(1)/vix - 1) * 100))
+		switch {
+		case vix < 15:
+			c.VolLevel = new("low")
+		case vix < 20:
+			c.VolLevel = new("normal")
+		case vix < 30:
+			c.VolLevel = new("elevated")
+		default:
+			c.VolLevel = new("stress")
+		}
+	}
+	if in.VIX3M != nil {
+		c.VIX3M = new(VolPoints(*in.VIX3M))
+	}
+	if in.VIX == nil || in.VIX3M == nil {
+		return
+	}
+	c.VIXRatio = finiteOrNil(Ratio(*in.VIX / *in.VIX3M))
+	switch ratio := decimal(*in.VIX / *in.VIX3M); {
+	case ratio < 0.85:
+		c.CashRegime = new("deep_contango")
+	case ratio < 0.917:
+		c.CashRegime = new("contango")
+	case ratio < 1:
+		c.CashRegime = new("flattening")
+	default:
+		c.CashRegime = new("inverted")
+	}
+}
+
+// leastHistory is how many stored values a percentile needs.
+const leastHistory = 20
+
+// percentiles ranks today's values among the stored ones, today's, which is about to be one, included. A value
+// equal to others counts half of them: the mid-rank of Hazen's plotting position.
+func (c *VIXCurve) percentiles(history []VIXHistory) {
+	rank := func(today *Ratio, of func(VIXHistory) *Ratio) (p PercentileRank) {
+		below := 0.5 // today's value is one of them
+		if today != nil {
+			p.N++
+		}
+		for _, h := range history {
+			x := of(h)
+			if x == nil {
+				continue
+			}
+			p.N++
+			switch {
+			case today == nil:
+			case *x < *today:
+				below++
+			case *x == *today:
+				below += 0.5
+			}
+		}
+		if today != nil && p.N >= leastHistory {
+			p.Percentile = new(Ratio(below / float64(p.N) * 100))
+		}
+		return p
+	}
+	c.Percentiles.ContangoM1M2 = rank(c.ContangoM1M2, func(h VIXHistory) *Ratio { return h.ContangoM1M2 })
+	c.Percentiles.SpotBasis = rank(c.SpotBasis, func(h VIXHistory) *Ratio { return h.SpotBasis })
+}

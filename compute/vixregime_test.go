@@ -1,0 +1,227 @@
+package compute_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"strikecache/compute"
+)
+
+// prices is a curve of 2026-10-05 from the October contract on.
+func prices(values ...float64) []compute.FuturesSettlement {
+	var rows []compute.FuturesSettlement
+	for _, f := range october5() {
+		if strings.HasPrefix(f.Symbol, "VX/") && len(rows) < len(values) {
+			f.Price = values[len(rows)]
+			rows = append(rows, f)
+		}
+	}
+	return rows
+}
+
+// Over the whole curve: humped needs both signs and a difference over 0.10.
+func TestCurveShape(t *testing.T) {
+	for _, c := range []struct {
+		prices []float64
+		want   string
+	}{
+		{[]float64{17, 18, 19}, "upward"}, {[]float64{17, 17, 18}, "upward"}, {[]float64{17, 17.01}, "upward"},
+		{[]float64{19, 18, 17}, "downward"}, {[]float64{19, 19, 18.99}, "downward"},
+		{[]float64{17, 18, 17.5}, "humped"}, {[]float64{18, 17.95, 18.06}, "humped"}, {[]float64{17, 18, 18, 18, 18, 18, 17.99}, "humped"},
+		{[]float64{17, 17.09, 17}, "flat"}, {[]float64{17, 16.95, 17}, "flat"}, {[]float64{17, 17, 17}, "flat"},
+	} {
+		r, _ := curve(t, evening("2026-10-05", prices(c.prices...)...))
+		equal(t, fmt.Sprint(c.prices), r.Shape, c.want)
+	}
+}
+
+// A short curve leaves null what it does not reach.
+func TestShortCurve(t *testing.T) {
+	r, _ := curve(t, evening("2026-10-05", prices(17)...))
+	isNull(t, "contango M1 M2", r.ContangoM1M2)
+	isNull(t, "contango M4 M7", r.ContangoM4M7)
+	isNull(t, "front spread", r.FrontSpread)
+	isNull(t, "roll yield", r.RollYield)
+	isNull(t, "slope", r.Slope)
+	isNull(t, "regime", r.Regime)
+	isNull(t, "cm30", r.CM30) // 16 days and nothing behind it
+	r, _ = curve(t, evening("2026-10-05", prices(17, 18, 19, 20, 21, 22)...))
+	isNull(t, "slope of six", r.Slope)
+	isNull(t, "contango M4 M7 of six", r.ContangoM4M7)
+	near(t, "contango M1 M2 of six", r.ContangoM1M2, 100.0/17, 1e-12)
+	r, _ = curve(t, evening("2026-10-05", prices(17, 18, 19, 20, 21, 22, 23)...))
+	near(t, "slope of seven", r.Slope, 1, 1e-12)
+	near(t, "contango M4 M7 of seven", r.ContangoM4M7, 15, 1e-12)
+	r, _ = curve(t, evening("2026-10-05", prices(17, 18, 19, 20, 21, 22, 23, 99)...))
+	near(t, "slope of eight", r.Slope, 1, 1e-12)
+}
+
+// On contango M1 to M2, M1 = 20: ≥ 8 steep_contango, ≥ 1.5 contango, > -1.5 flat, > -8 backwardation, else steep.
+func TestVIXRegime(t *testing.T) {
+	for _, c := range []struct {
+		m2   float64
+		want string
+	}{
+		{25, "steep_contango"}, {21.6, "steep_contango"}, {21.5999, "contango"}, {20.3001, "contango"}, {20.2999, "flat"},
+		{20, "flat"}, {19.7001, "flat"}, {19.7, "backwardation"}, {18.4001, "backwardation"}, {18.3999, "steep_backwardation"},
+		{10, "steep_backwardation"},
+	} {
+		r, _ := curve(t, evening("2026-10-05", prices(20, c.m2, 30)...))
+		text(t, fmt.Sprint("M2 ", c.m2), r.Regime, c.want)
+		equal(t, "basis", r.RegimeBasis, "m1_m2")
+	}
+}
+
+// With at most 2 sessions left in (settlement date, M1's expiration] the regime is that of M2 and M3.
+func TestRegimeBasis(t *testing.T) {
+	rows := prices(20, 15, 20) // M1 expires on Wednesday 2026-10-21
+	for _, c := range []struct{ date, basis, regime string }{
+		{"2026-10-15", "m1_m2", "steep_backwardation"}, // Thursday: 4 left
+		{"2026-10-16", "m1_m2", "steep_backwardation"}, // Friday: Monday to Wednesday, 3
+		{"2026-10-19", "m2_m3", "steep_contango"},      // Monday: 2
+		{"2026-10-20", "m2_m3", "steep_contango"},
+	} {
+		r, _ := curve(t, evening(c.date, rows...))
+		equal(t, c.date, r.RegimeBasis, c.basis)
+		text(t, c.date, r.Regime, c.regime)
+		near(t, "contango stays M1 to M2", r.ContangoM1M2, -25, 1e-12)
+	}
+	r, _ := curve(t, evening("2026-10-20", prices(20, 15)...))
+	equal(t, "basis without M3", r.RegimeBasis, "m2_m3")
+	isNull(t, "regime without M3", r.Regime)
+	// Over a holiday: the Tuesday 2026-05-19 is reached from Friday 05-15 in two sessions.
+	r, _ = curve(t, evening("2026-05-15", future("VX/K6", "2026-05-19", 20), future("VX/M6", "2026-06-17", 15), future("VX/N6", "2026-07-22", 20)))
+	equal(t, "basis", r.RegimeBasis, "m2_m3")
+	// On the expiration day itself M1 is the next month, far away.
+	r, _ = curve(t, evening("2026-10-21", rows...))
+	equal(t, "basis on the expiration day", r.RegimeBasis, "m1_m2")
+}
+
+// 30 days lie between two months, on one, before the first or behind the last.
+func TestConstantMaturity(t *testing.T) {
+	rows := prices(17, 18, 20) // 2026-10-21, 11-18, 12-16
+	for _, c := range []struct {
+		date         string
+		want         float64
+		extrapolated bool
+	}{
+		{"2026-10-05", 17.5, false},        // 16 and 44 days
+		{"2026-09-21", 17, false},          // 30 days: M1 itself
+		{"2026-09-18", 17, true},           // 33 days: M1
+		{"2026-10-19", 18, false},          // 2 and 30 days: M2 itself
+		{"2026-10-20", 18 + 2.0/28, false}, // 29 and 57 days: M2 and M3
+	} {
+		r, _ := curve(t, evening(c.date, rows...))
+		near(t, c.date, r.CM30, c.want, 1e-12)
+		equal(t, c.date+" extrapolated", r.CM30Extrapolated, c.extrapolated)
+	}
+	r, _ := curve(t, evening("2026-12-01", rows...)) // 15 days and nothing behind
+	isNull(t, "behind the last", r.CM30)
+	equal(t, "behind the last is not extrapolated", r.CM30Extrapolated, false)
+	r, _ = curve(t, evening("2026-10-21", rows...)) // the expired month is not on the curve: 28 and 56 days
+	near(t, "expiration day", r.CM30, 18+2.0/28*2, 1e-12)
+}
+
+// The regimes of the indices' closes, and null without them.
+func TestCashRegime(t *testing.T) {
+	for _, c := range []struct {
+		vix, vix3m float64
+		regime     string
+		level      string
+	}{
+		{14.99, 20, "deep_contango", "low"}, {16.98, 20, "deep_contango", "normal"}, {17, 20, "contango", "normal"},
+		{18.33, 20, "contango", "normal"}, {18.34, 20, "flattening", "normal"}, {19.99, 20, "flattening", "normal"},
+		{20, 20, "inverted", "elevated"}, {29.99, 25, "inverted", "elevated"}, {30, 25, "inverted", "stress"},
+		{15, 25, "deep_contango", "normal"}, {80, 60, "inverted", "stress"},
+	} {
+		in := evening("2026-10-05", prices(17, 18)...)
+		in.VIX, in.VIX3M = new(c.vix), new(c.vix3m)
+		r, _ := curve(t, in)
+		name := fmt.Sprint(c.vix, " / ", c.vix3m)
+		text(t, name, r.CashRegime, c.regime)
+		text(t, name, r.VolLevel, c.level)
+		near(t, name, r.VIXRatio, c.vix/c.vix3m, 1e-12)
+		near(t, name, r.SpotBasis, (17/c.vix-1)*100, 1e-12)
+	}
+	in := evening("2026-10-05", prices(17, 18)...)
+	r, _ := curve(t, in)
+	isNull(t, "vix", r.VIX)
+	isNull(t, "vix3m", r.VIX3M)
+	isNull(t, "basis", r.SpotBasis)
+	isNull(t, "ratio", r.VIXRatio)
+	isNull(t, "cash regime", r.CashRegime)
+	isNull(t, "level", r.VolLevel)
+	in.VIX = new(16.0)
+	r, _ = curve(t, in)
+	near(t, "basis", r.SpotBasis, 6.25, 1e-12)
+	text(t, "level", r.VolLevel, "normal")
+	isNull(t, "ratio of VIX alone", r.VIXRatio)
+	in.VIX, in.VIX3M = nil, new(18.0)
+	r, _ = curve(t, in)
+	near(t, "vix3m", r.VIX3M, 18, 0)
+	isNull(t, "basis without VIX", r.SpotBasis)
+	isNull(t, "cash regime without VIX", r.CashRegime)
+}
+
+// stored is a history of contangos, with a basis in every second row.
+func stored(contangos ...float64) []compute.VIXHistory {
+	var rows []compute.VIXHistory
+	for i, x := range contangos {
+		h := compute.VIXHistory{Date: day("2026-01-02") + compute.Date(i), ContangoM1M2: new(compute.Ratio(x))}
+		if i%2 == 0 {
+			h.SpotBasis = new(compute.Ratio(x))
+		}
+		rows = append(rows, h)
+	}
+	return rows
+}
+
+// Null under 20 values; of n values the share that lies below, equal ones half. Today's contango is 5 %, its basis 6.25.
+func TestPercentiles(t *testing.T) {
+	in := evening("2026-10-05", prices(20, 21)...)
+	r, _ := curve(t, in)
+	isNull(t, "no history", r.Percentiles.ContangoM1M2.Percentile)
+
+	values := make([]float64, 40)
+	for i := range values {
+		values[i] = float64(i) / 10 // 0 … 3.9: all below
+	}
+	in.History = stored(values[:18]...)
+	r, _ = curve(t, in)
+	isNull(t, "18 stored", r.Percentiles.ContangoM1M2.Percentile)
+	for n, want := range map[int]bool{20: true, 40: true} {
+		in.History = stored(values[:n]...)
+		r, _ = curve(t, in)
+		p := r.Percentiles.ContangoM1M2
+		if (p.Percentile != nil) != want || p.Percentile != nil && !(*p.Percentile > 95 && *p.Percentile <= 100) {
+			t.Errorf("above %d stored: %v", n, p)
+		}
+		// The VIX of today is not known: no basis to rank, and 10 or 20 stored ones.
+		isNull(t, "basis", r.Percentiles.SpotBasis.Percentile)
+		equal(t, "stored bases", r.Percentiles.SpotBasis.N, n/2)
+	}
+	for i := range values {
+		values[i] += 10 // all above
+	}
+	in.History = stored(values...)
+	r, _ = curve(t, in)
+	if p := r.Percentiles.ContangoM1M2.Percentile; p == nil || !(*p >= 0 && *p < 2.5) {
+		t.Errorf("below 40 stored: %v", p)
+	}
+	for i := range values {
+		values[i] = float64(*r.ContangoM1M2) // as today: half of them count as below
+	}
+	in.History = stored(values...)
+	r, _ = curve(t, in)
+	near(t, "all equal", r.Percentiles.ContangoM1M2.Percentile, 50, 1e-9)
+	in.VIX = new(16.0)
+	in.History = stored(values[:38]...) // 19 bases
+	r, _ = curve(t, in)
+	if n := r.Percentiles.SpotBasis.N; n != 19 && n != 20 { // with or without today's
+		t.Errorf("%d bases", n)
+	}
+	in.History = stored(values[:36]...)
+	r, _ = curve(t, in)
+	isNull(t, "18 stored bases", r.Percentiles.SpotBasis.Percentile)
+}
