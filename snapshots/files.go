@@ -1,0 +1,248 @@
+package snapshots
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-json"
+)
+
+// A file is one line of header and a payload. For a product the payload starts with the identity body of its
+// default snapshot and a newline, so that
+//
+//	sed -n 2p FILE
+//
+// prints it; the compressed bodies of all snapshots, and the summary, follow without separators. The header begins
+// with the format and the digest of all that follows the digest: the rest of the header too.
+
+// fileFormat is the version that is written. Lower ones are read, higher ones are ErrNewerFormat.
+const fileFormat = 1
+
+// Errors of files that are never served.
+var (
+	// ErrTorn is a file that is cut off, altered, misplaced or not one of ours.
+	ErrTorn = errors.New("file is torn or altered")
+	// ErrNewerFormat is a file that a newer version wrote.
+	ErrNewerFormat = errors.New("file has a newer format")
+)
+
+const (
+	// maxFile bounds what is written and read. The largest real file is under 2 MB.
+	maxFile = 256 << 20
+	// maxHeader bounds the first line; one with 200 entries takes 10 KB.
+	maxHeader = 1 << 20
+)
+
+type fileHeader struct {
+	Format  int    `json:"format"`
+	SHA256  string `json:"sha256"` // of all after its closing quote
+	Product string `json:"product"`
+	Date    string `json:"date"`
+	// Content identifies the inputs without their clocks; a restart recognises unchanged input by it.
+	Content string      `json:"content,omitempty"`
+	Entries []fileEntry `json:"entries,omitempty"`
+	Summary int         `json:"summary,omitempty"` // bytes at the end of the payload
+}
+
+// fileEntry is one snapshot; a length of 0 says that a body is not stored.
+type fileEntry struct {
+	Name     string `json:"name"`
+	Identity int    `json:"identity,omitempty"`
+	Gzip     int    `json:"gzip"`
+}
+
+// File is the stored form of a product: what a restart, or a request for a past date, reads.
+type File struct {
+	Edition *Edition
+	// Content identifies the inputs without their clocks.
+	Content string
+	// Summary is an opaque value beside the answer, such as the row of a series. It may be nil.
+	Summary []byte
+}
+
+func encodeFile(product, date string, f File) ([]byte, error) {
+	if f.Edition == nil || f.Edition.Default == nil {
+		return nil, errors.New("there is no default snapshot")
+	}
+	h := fileHeader{Product: product, Date: date, Content: f.Content, Summary: len(f.Summary)}
+	var payload bytes.Buffer
+	f.Edition.snapshots(func(name string, s *Snapshot) bool {
+		e := fileEntry{Name: name, Gzip: len(s.bodies[Gzip])}
+		if len(h.Entries) == 0 {
+			e.Identity = len(s.bodies[Identity])
+			payload.Write(s.bodies[Identity])
+			payload.WriteByte('\n')
+		}
+		payload.Write(s.bodies[Gzip])
+		h.Entries = append(h.Entries, e)
+		return true
+	})
+	payload.Write(f.Summary)
+	return frame(h, payload.Bytes())
+}
+
+// digestMark stands before the digest in a header, and digestLen is the digest's length.
+const (
+	digestMark = `"sha256":"`
+	digestLen  = 64
+)
+
+// frame puts a header before a payload.
+func frame(h fileHeader, payload []byte) ([]byte, error) {
+	h.Format, h.SHA256 = fileFormat, strings.Repeat("0", digestLen)
+	line, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("encode header of %s: %w", h.Product, err)
+	}
+	b := append(append(line, '\n'), payload...)
+	if len(b) > maxFile || len(line) > maxHeader {
+		return nil, fmt.Errorf("%s takes %d bytes, over the limit of %d", h.Product, len(b), maxFile)
+	}
+	at := bytes.Index(b, []byte(digestMark)) + len(digestMark)
+	copy(b[at:], digest(b[at+digestLen:]))
+	return b, nil
+}
+
+// unframe checks a file and returns its header and payload.
+func unframe(b []byte) (h fileHeader, payload []byte, err error) {
+	line, payload, ok := bytes.Cut(b, []byte{'\n'})
+	if !ok || len(line) > maxHeader || json.Unmarshal(line, &h) != nil || h.Format < 1 {
+		return h, nil, fmt.Errorf("%w: no header", ErrTorn)
+	}
+	if h.Format > fileFormat {
+		return h, nil, fmt.Errorf("%w: %d, this version reads up to %d", ErrNewerFormat, h.Format, fileFormat)
+	}
+	start := fmt.Sprintf(`{"format":%d,%s`, h.Format, digestMark)
+	if at := len(start); !bytes.HasPrefix(b, []byte(start)) || len(b) < at+digestLen || digest(b[at+digestLen:]) != string(b[at:at+digestLen]) {
+		return h, nil, fmt.Errorf("%w: digest differs", ErrTorn)
+	}
+	return h, payload, nil
+}
+
+// unframeAs checks a file that must be of a product and a date.
+func unframeAs(b []byte, product, date string) (h fileHeader, payload []byte, err error) {
+	if h, payload, err = unframe(b); err == nil && (h.Product != product || h.Date != date) {
+		err = fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
+	}
+	return h, payload, err
+}
+
+// decodeFile rebuilds what encodeFile wrote. The result shares the memory of b.
+func decodeFile(b []byte, product, date string) (File, error) {
+	h, payload, err := unframeAs(b, product, date)
+	if err != nil {
+		return File{}, err
+	}
+	short := false
+	take := func(n int) []byte {
+		if n < 0 || n > len(payload) {
+			short = true
+			return nil
+		}
+		out := payload[:n:n]
+		payload = payload[n:]
+		return out
+	}
+	f := File{Edition: &Edition{}, Content: h.Content}
+	for i, e := range h.Entries {
+		var identity []byte
+		if i == 0 {
+			identity = take(e.Identity)
+			take(1) // the newline
+		}
+		s, err := parse(identity, take(e.Gzip))
+		if err != nil {
+			return File{}, fmt.Errorf("%w: entry %.40q: %w", ErrTorn, e.Name, err)
+		}
+		f.Edition.add(e.Name, s)
+	}
+	if f.Summary = take(h.Summary); short || len(payload) > 0 || f.Edition.Default == nil {
+		return File{}, fmt.Errorf("%w: lengths do not fit", ErrTorn)
+	}
+	return f, nil
+}
+
+// add puts the next snapshot of a file into the edition; the first is the default.
+func (e *Edition) add(name string, s *Snapshot) {
+	if e.Default == nil {
+		e.Default = s
+	}
+	if name == "" {
+		return
+	}
+	if e.Variants == nil {
+		e.Variants = map[string]*Snapshot{}
+	}
+	e.Variants[name] = s
+}
+
+const tempPrefix = ".tmp-"
+
+// writeFile replaces dir/name such that a crash at any instant leaves the old file or the new one, whole: it
+// writes and syncs a temporary file beside it, renames it and syncs the directory. It creates dir.
+func writeFile(dir, name string, b []byte) (err error) {
+	if err := makeDir(dir); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(dir, tempPrefix+name+"-*")
+	if err != nil {
+		return fmt.Errorf("create temporary file: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			tmp.Close()
+			os.Remove(tmp.Name())
+		}
+	}()
+	if err := tmp.Chmod(0o644); err != nil {
+		return fmt.Errorf("set mode of temporary file: %w", err)
+	}
+	if _, err := tmp.Write(b); err != nil {
+		return fmt.Errorf("write temporary file: %w", err)
+	}
+	if err := tmp.Sync(); err != nil {
+		return fmt.Errorf("sync temporary file: %w", err)
+	}
+	if err := tmp.Close(); err != nil {
+		return fmt.Errorf("close temporary file: %w", err)
+	}
+	if err := os.Rename(tmp.Name(), filepath.Join(dir, name)); err != nil {
+		return fmt.Errorf("rename temporary file: %w", err)
+	}
+	return syncDir(dir)
+}
+
+// makeDir creates a directory, with its parents, and makes their entries durable.
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("create directory: %w", err)
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrTorn, maxFile)
+	}
+	return os.ReadFile(path)
+}
+
+// fileName is a product's name in a date's directory.
+func fileName(product string) string { return strings.ReplaceAll(product, "/", "-") }

@@ -1,0 +1,308 @@
+package snapshots
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func encoded(t testing.TB, product string, f File) []byte {
+	t.Helper()
+	b, err := encodeFile(product, friday, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// variants is an edition of three, whose default is neither the first nor the last by name.
+func variants(t testing.TB) *Edition {
+	t.Helper()
+	e := &Edition{Variants: map[string]*Snapshot{}}
+	for _, name := range []string{"2026-11-27", "2026-12-18", "2027-01-15"} {
+		e.Variants[name] = sealed(t, `{"expiration":"`+name+`"}`)
+	}
+	e.Default = e.Variants["2026-12-18"]
+	return e
+}
+
+// files are the forms in which products are stored.
+func files(t testing.TB) map[string]File {
+	t.Helper()
+	apart := variants(t)
+	apart.Default = sealed(t, `{"all":true}`)
+	one := sealed(t, `{"expiration":"only"}`)
+	return map[string]File{
+		"one":                    single(t, `{"a":1}`),
+		"content":                {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Content: `"<é>` + "\n"},
+		"summary":                {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Summary: []byte("[1,\n2]\x00")},
+		"variants":               {Edition: variants(t)},
+		"variants, with all":     {Edition: variants(t), Content: "abc", Summary: []byte(`{"b":2}`)},
+		"a default of its own":   {Edition: apart, Summary: []byte(`1`)},
+		"one variant, by itself": {Edition: &Edition{Default: one, Variants: map[string]*Snapshot{"20": one}}},
+		"large":                  single(t, string(document(300_000))),
+		"null":                   single(t, `null`),
+	}
+}
+
+func TestFileRoundTrip(t *testing.T) {
+	for name, f := range files(t) {
+		t.Run(name, func(t *testing.T) {
+			b := encoded(t, pain, f)
+			got, err := decodeFile(b, pain, friday)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameFile(t, got, f)
+			if again := encoded(t, pain, got); !bytes.Equal(again, b) {
+				t.Error("it is written in another way when it was read")
+			}
+			if again := encoded(t, pain, f); !bytes.Equal(again, b) {
+				t.Error("the same file has other bytes")
+			}
+		})
+	}
+}
+
+// The default is one of the variants after a restart, not a copy: both cost memory once.
+func TestFileKeepsTheDefaultShared(t *testing.T) {
+	f, err := decodeFile(encoded(t, pain, File{Edition: variants(t)}), pain, friday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Edition.Default != f.Edition.Variants["2026-12-18"] {
+		t.Error("the default is a copy of its variant")
+	}
+}
+
+// `sed -n 2p FILE` reads the default answer, whatever stands around it.
+func TestFileSecondLine(t *testing.T) {
+	for name, f := range files(t) {
+		lines := bytes.SplitN(encoded(t, pain, f), []byte{'\n'}, 3)
+		if len(lines) != 3 || !bytes.Equal(lines[1], f.Edition.Default.Body(Identity)) {
+			t.Errorf("%s: line 2 is %.200q", name, lines[1])
+		}
+		rest, ok := bytes.CutPrefix(bytes.Join(lines, []byte{'\n'}), []byte(`{"format":1,"sha256":"`))
+		if !ok || sha(rest[64:]) != string(rest[:64]) || !bytes.HasPrefix(rest[64:], []byte(`","product":"`+pain+`","date":"`+friday+`"`)) {
+			t.Errorf("%s: line 1 is %s", name, lines[0])
+		}
+	}
+}
+
+// decode is decodeFile with a panic as an error of its own.
+func decode(b []byte, product string) (f File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return decodeFile(b, product, friday)
+}
+
+func refused(err error) bool { return errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) }
+
+// changes are the ways to alter one byte; a few of them where each costs ten times as much.
+func changes() []byte {
+	if raceEnabled {
+		return []byte{0x01, 0x02, 0x08, 0x0f, 0x20, 0x80, 0xff}
+	}
+	all := make([]byte, 255)
+	for i := range all {
+		all[i] = byte(i + 1)
+	}
+	return all
+}
+
+// Whatever one byte becomes, of the header or of the payload, and wherever the file ends, it is refused.
+func TestFileDamage(t *testing.T) {
+	b := encoded(t, pain, File{Edition: variants(t), Content: "abc", Summary: []byte(`{"b":2}`)})
+	masks := changes()
+	for i := range b {
+		for _, mask := range masks {
+			b[i] ^= mask
+			if _, err := decode(b, pain); !refused(err) {
+				t.Fatalf("byte %d changed by %#x: %v", i, mask, err)
+			}
+			b[i] ^= mask
+		}
+	}
+	for n := range b {
+		if _, err := decode(b[:n], pain); !errors.Is(err, ErrTorn) {
+			t.Fatalf("cut off after %d of %d bytes: %v", n, len(b), err)
+		}
+	}
+	for _, more := range []string{"\n", "x", string(b)} {
+		if _, err := decode(append(bytes.Clone(b), more...), pain); !errors.Is(err, ErrTorn) {
+			t.Errorf("with %d bytes more: %v", len(more), err)
+		}
+	}
+}
+
+// reframed is a file whose digest is right and whose header is any.
+func reframed(t testing.TB, payload string, alter func(*fileHeader)) []byte {
+	t.Helper()
+	h := fileHeader{Product: gamma, Date: friday}
+	alter(&h)
+	b, err := frame(h, []byte(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestForeignFiles(t *testing.T) {
+	whole := string(encoded(t, gamma, single(t, `{"a":1}`)))
+	s := sealed(t, `{"a":1}`)
+	body, packed := string(s.Body(Identity)), string(s.Body(Gzip))
+	entry := func(identity, gzip int) func(*fileHeader) {
+		return func(h *fileHeader) { h.Entries = []fileEntry{{Identity: identity, Gzip: gzip}} }
+	}
+	for name, b := range map[string]string{
+		"empty": "", "a newline": "\n", "text": "hello\nworld\n", "JSON": "{}\n{}", "a body": body, "a number": "1\n", "null": "null\n",
+		"format 0": strings.Replace(whole, `"format":1`, `"format":0`, 1), "format -1": strings.Replace(whole, `"format":1`, `"format":-1`, 1),
+		"no format":         strings.Replace(whole, `"format":1,`, ``, 1),
+		"an overflow":       strings.Replace(whole, `"format":1`, `"format":18446744073709551617`, 1),
+		"a second value":    strings.Replace(whole, "\n", "{}\n", 1),
+		"another product":   string(encoded(t, pain, single(t, `{"a":1}`))),
+		"no digest":         strings.Replace(whole, `"sha256"`, `"sha255"`, 1),
+		"no entries":        string(reframed(t, body+"\n"+packed, func(*fileHeader) {})),
+		"no body":           string(reframed(t, "", entry(0, 0))),
+		"a short body":      string(reframed(t, body+"\n"+packed, entry(len(body)-1, len(packed)))),
+		"past the end":      string(reframed(t, body+"\n"+packed, entry(math.MaxInt, len(packed)))),
+		"a negative length": string(reframed(t, body+"\n"+packed, entry(-1, len(packed)))),
+		"another envelope":  string(reframed(t, `{"data":1,"success":true}`+"\n", entry(25, 0))),
+		"another beginning": string(reframed(t, strings.Replace(body, "success", "failure", 1)+"\n"+packed, entry(len(body), len(packed)))),
+		"altered data":      string(reframed(t, strings.Replace(body, `"a":1`, `"a":2`, 1)+"\n"+packed, entry(len(body), len(packed)))),
+		"no gzip": string(reframed(t, body+"\n"+packed+"garbage", func(h *fileHeader) {
+			h.Entries = []fileEntry{{Identity: len(body), Gzip: len(packed)}, {Name: "20", Gzip: 7}}
+		})),
+		"half a gzip": string(reframed(t, body+"\n"+packed+packed, func(h *fileHeader) {
+			h.Entries = []fileEntry{{Identity: len(body), Gzip: len(packed)}, {Name: "20", Gzip: len(packed) - 1}}
+		})),
+	} {
+		if f, err := decode([]byte(b), gamma); !errors.Is(err, ErrTorn) {
+			t.Errorf("%s: %v, %v", name, f.Edition, err)
+		}
+	}
+	for _, format := range []string{"2", "10", "9223372036854775807"} {
+		_, err := decode([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), gamma)
+		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format) {
+			t.Errorf("format %s: %v", format, err)
+		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := readFile(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := readFile(dir); !errors.Is(err, ErrTorn) {
+		t.Errorf("a directory: %v", err)
+	}
+	path := filepath.Join(dir, "file")
+	for size, want := range map[int64]error{0: nil, 1000: nil, maxFile + 1: ErrTorn} {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, size); err != nil { // a hole: takes no room on the disk
+			t.Fatal(err)
+		}
+		if b, err := readFile(path); !errors.Is(err, want) || want == nil && int64(len(b)) != size {
+			t.Errorf("%d bytes: %d, %v", size, len(b), err)
+		}
+	}
+	if _, err := os.Stat("/dev/zero"); err == nil {
+		if _, err := readFile("/dev/zero"); !errors.Is(err, ErrTorn) { // would never end
+			t.Errorf("a device: %v", err)
+		}
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "2026-11-20")
+	for _, want := range []string{"first", "second, longer", "3"} {
+		if err := writeFile(dir, gamma[:3], []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "gex"))
+		if err != nil || string(b) != want {
+			t.Errorf("%q, %v, want %q", b, err, want)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "gex"))
+	if err != nil || info.Mode() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"gex"}) {
+		t.Errorf("directory holds %q", got)
+	}
+}
+
+// Whatever fails, the old file stays and no temporary one does.
+func TestWriteFileFails(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("gex")
+	put("file")
+	if err := os.MkdirAll(filepath.Join(dir, "folder", "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, dir)
+	for what, target := range map[string]struct{ dir, name string }{
+		"the target is a folder":    {dir, "folder"},
+		"the directory is a file":   {filepath.Join(dir, "file"), "gex"},
+		"a parent is a file":        {filepath.Join(dir, "file", "sub"), "gex"},
+		"the name is too long":      {dir, strings.Repeat("x", 300)},
+		"the name leaves the place": {dir, "../gex"},
+	} {
+		if err := writeFile(target.dir, target.name, []byte("new")); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		if got := names(t, dir); !slices.Equal(got, before) {
+			t.Errorf("%s: directory holds %q, want %q", what, got, before)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "gex")); string(b) != "old" {
+		t.Errorf("the old file holds %q, %v", b, err)
+	}
+}
+
+func TestWriteFileInReadOnlyDirectory(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write where the mode forbids it")
+	}
+	dir := t.TempDir()
+	if err := writeFile(dir, "gex", []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Chmod(dir, 0o755) })
+	if err := writeFile(dir, "gex", []byte("new")); err == nil {
+		t.Error("no error")
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "gex")); string(b) != "old" || len(names(t, dir)) != 1 {
+		t.Errorf("%q, %v, directory holds %q", b, err, names(t, dir))
+	}
+}
+
+func TestFileName(t *testing.T) {
+	for product, want := range map[string]string{gamma: "gex-spx", pain: pain, "options/flow/unusual": "options-flow-unusual", "state/chain-SPX": "state-chain-SPX"} {
+		if got := fileName(product); got != want {
+			t.Errorf("%s is in %s, want %s", product, got, want)
+		}
+	}
+}

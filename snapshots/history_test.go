@@ -1,0 +1,326 @@
+package snapshots
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// week is a store with an answer for each date, after a restart: none of them is in memory.
+func week(t testing.TB, o Options, dates ...string) *Store {
+	t.Helper()
+	s := openWith(t, o)
+	for _, date := range dates {
+		save(t, s, gamma, date, single(t, `"`+date+`"`))
+	}
+	return reopen(t, s)
+}
+
+// historical returns the data of a date's answer.
+func historical(t testing.TB, s *Store, date string) string {
+	t.Helper()
+	snapshot, err := s.Historical(date)
+	switch {
+	case errors.Is(err, ErrNoSnapshot) && snapshot == nil:
+		return "none"
+	case errors.Is(err, ErrBusy) && snapshot == nil:
+		return "busy"
+	case err != nil || snapshot == nil:
+		t.Fatalf("historical %q: %v, %v", date, snapshot, err)
+	}
+	return strings.Trim(string(snapshot.Data()), `"`)
+}
+
+// occupy takes every place for reading files, so that whoever goes to the disk is refused, and returns how to
+// free them.
+func occupy(s *Store) (free func()) {
+	for range cap(s.reading) {
+		s.reading <- struct{}{}
+	}
+	return func() {
+		for range cap(s.reading) {
+			<-s.reading
+		}
+	}
+}
+
+func TestHistorical(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, wednesday, friday)
+	for range 2 {
+		for date, want := range map[string]string{
+			"": friday, friday: friday, wednesday: wednesday, monday: monday, tuesday: "none", "2026-11-15": "none", "2026-11-21": "none",
+		} {
+			if got := historical(t, s, date); got != want {
+				t.Errorf("%q: %s, want %s", date, got, want)
+			}
+		}
+	}
+}
+
+func TestHistoricalOfNothing(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, pain, friday, single(t, `1`))
+	for _, date := range []string{"", friday, monday} {
+		if got := historical(t, s, date); got != "none" {
+			t.Errorf("%q: %s", date, got)
+		}
+	}
+}
+
+// What a restart serves for a date is byte for byte what was sealed.
+func TestHistoricalBytes(t *testing.T) {
+	s := open(t, t.TempDir())
+	f := single(t, string(document(50_000)))
+	save(t, s, gamma, monday, f)
+	s = reopen(t, s)
+	got, err := s.Historical(monday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameSnapshot(t, monday, got, f.Edition.Default)
+}
+
+// A date that is not stored never costs a read, whatever it looks like: every read is refused here, but not one
+// is tried.
+func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	put(t, s, tuesday+"/gex-spx", "written behind the store's back")
+	defer occupy(s)()
+	for _, date := range []string{tuesday, "2026-11-21", "0000-00-00", "../../etc", monday + "/../" + monday, strings.Repeat("9", 1000), "\x00", " "} {
+		if got := historical(t, s, date); got != "none" {
+			t.Errorf("%.40q: %s", date, got)
+		}
+	}
+	if got := historical(t, s, monday); got != "busy" {
+		t.Errorf("a date that needs the disk: %s", got)
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := historical(t, s, tuesday); got != "none" {
+		t.Errorf("without a directory: %s", got)
+	}
+	if got := s.Dates(); !slices.Equal(got, []string{monday, friday}) {
+		t.Errorf("dates %q", got)
+	}
+}
+
+// The newest answer, once written, and a past one, once read, need the disk no more.
+func TestHistoricalFromMemory(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, tuesday)
+	save(t, s, gamma, friday, single(t, `"`+friday+`"`))
+	first, err := s.Historical(monday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.history.Wait()
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	defer occupy(s)()
+	for _, date := range []string{"", friday} {
+		if got := historical(t, s, date); got != friday {
+			t.Errorf("%q: %s", date, got)
+		}
+	}
+	if again, err := s.Historical(monday); again != first {
+		t.Errorf("%s: %p, %v, want %p", monday, again, err, first)
+	}
+	if got := historical(t, s, tuesday); got != "busy" {
+		t.Errorf("a date that was never read: %s", got)
+	}
+}
+
+func TestHistoricalOlderDateLeavesTheNewest(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, date := range []string{thursday, monday, friday, tuesday} {
+		save(t, s, gamma, date, single(t, `"`+date+`"`))
+	}
+	for date, want := range map[string]string{"": friday, friday: friday, tuesday: tuesday, monday: monday} {
+		if got := historical(t, s, date); got != want {
+			t.Errorf("%q: %s", date, got)
+		}
+	}
+}
+
+// Late arrivals are in no history.
+func TestHistoricalLeavesLateFilesOut(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, friday, single(t, `"dated"`))
+	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for _, date := range []string{friday, ""} {
+			if got := historical(t, s, date); got != "dated" {
+				t.Errorf("%q: %s", date, got)
+			}
+		}
+		s = reopen(t, s)
+	}
+}
+
+func TestHistoricalServesOverwrites(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	for i := range 20 {
+		for _, date := range []string{monday, friday} {
+			want := fmt.Sprint(date, " again ", i)
+			save(t, s, gamma, date, single(t, `"`+want+`"`))
+			for range 3 {
+				if got := historical(t, s, date); got != want {
+					t.Fatalf("%s, want %s", got, want)
+				}
+			}
+		}
+	}
+}
+
+// A damaged file is not served, is named once, and its date is none any more until it is written again.
+func TestHistoricalDamage(t *testing.T) {
+	o, log := options(t.TempDir()), &logged{}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	s := week(t, o, monday, tuesday, wednesday, friday)
+	damage(t, s, monday+"/gex-spx")
+	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
+	b, err := os.ReadFile(filepath.Join(s.dir, friday, "gex-spx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, friday+"/gex-spx", string(b[:len(b)/2]))
+	for range 2 {
+		for _, date := range []string{monday, wednesday, friday} {
+			if got := historical(t, s, date); got != "none" {
+				t.Errorf("%s: %s", date, got)
+			}
+		}
+	}
+	if got := s.Dates(); !slices.Equal(got, []string{tuesday}) {
+		t.Errorf("dates %q", got)
+	}
+	if n := log.count(passedOver); n != 3 {
+		t.Errorf("%d lines for 3 bad files", n)
+	}
+	if got := historical(t, s, ""); got != tuesday {
+		t.Errorf("newest: %s", got)
+	}
+	save(t, s, gamma, monday, single(t, `"mended"`))
+	if got := historical(t, s, monday); got != "mended" || !slices.Equal(s.Dates(), []string{monday, tuesday}) {
+		t.Errorf("after another write: %s, dates %q", got, s.Dates())
+	}
+}
+
+func TestHistoricalBusy(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	free := occupy(s)
+	for _, date := range []string{monday, friday, ""} {
+		if got := historical(t, s, date); got != "busy" {
+			t.Errorf("%q: %s", date, got)
+		}
+	}
+	free()
+	if got := historical(t, s, monday); got != monday {
+		t.Errorf("when there is room again: %s", got)
+	}
+	if got := s.Dates(); !slices.Equal(got, []string{monday, friday}) {
+		t.Errorf("dates %q", got)
+	}
+}
+
+// However many ask for one date, one reads and all get what it read. The reader is held up by the test.
+func TestHistoricalSingleFlight(t *testing.T) {
+	const many = 50
+	s := week(t, options(t.TempDir()), monday, friday)
+	want, release := sealed(t, `"read once"`), make(chan struct{})
+	free := occupy(s) // a second read would be refused
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		s.reads.Do(monday, func() (any, error) {
+			<-release
+			return want, nil
+		})
+	})
+	await(t, "the reader reads", func() bool { return inside("singleflight.(*Group).Do(") == 1 })
+	for range many {
+		wg.Go(func() {
+			if got, err := s.Historical(monday); got != want {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+	await(t, "all wait for the reader", func() bool { return inside("singleflight.(*Group).Do(") == 1+many })
+	close(release)
+	wg.Wait()
+	free()
+}
+
+// inside returns how many goroutines are in a function.
+func inside(function string) int {
+	stacks := make([]byte, 4<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), function)
+}
+
+// A month of dates, asked for at once by many, with room in memory for about one: each gets its answer or is told
+// to come back, and when the crowd has gone every date is there.
+func TestHistoricalCrowd(t *testing.T) {
+	o := options(t.TempDir())
+	o.HistoryBytes = 1500
+	var dates []string
+	for day := 1; day <= 30; day++ {
+		dates = append(dates, fmt.Sprintf("2026-09-%02d", day))
+	}
+	s := week(t, o, dates...)
+	var wg sync.WaitGroup
+	for g := range 32 {
+		wg.Go(func() {
+			for i := range 100 {
+				date := dates[(i*7+g)%len(dates)]
+				snapshot, err := s.Historical(date)
+				if err == nil && string(snapshot.Data()) == `"`+date+`"` || errors.Is(err, ErrBusy) {
+					continue
+				}
+				t.Errorf("%s: %v, %v", date, snapshot, err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, date := range dates {
+		if got := historical(t, s, date); got != date {
+			t.Errorf("%s: %s", date, got)
+		}
+	}
+	s.history.Wait()
+	bytes := int64(0)
+	for _, date := range dates {
+		if snapshot, ok := s.history.Get(date); ok {
+			bytes += snapshot.Cost()
+		}
+	}
+	if bytes == 0 || bytes > o.HistoryBytes {
+		t.Errorf("history holds %d bytes, want some, at most %d", bytes, o.HistoryBytes)
+	}
+	if n := len(s.reading); n != 0 {
+		t.Errorf("%d places for reading are still taken", n)
+	}
+}
+
+func TestHistoricalDoesNotAllocateForTheNewest(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := open(t, t.TempDir())
+	save(t, s, gamma, friday, single(t, `1`))
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, err := s.Historical(friday); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,339 @@
+package snapshots
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	klauspost "github.com/klauspost/compress/gzip"
+
+	"strikecache/bench/need"
+)
+
+func sha(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// The whole body, as API.md has it: success, data, meta, and usage last.
+func TestSealedBody(t *testing.T) {
+	data := `{"spot":7000.25,"flips":[]}`
+	want := `{"success":true,"data":` + data + `,"meta":{"endpoint":"gex/spx","source":"simulated",` +
+		`"as_of":"2026-11-20T20:00:00Z","captured_at":"2026-11-20T20:15:00Z","computed_at":"2026-11-20T20:15:01Z",` +
+		`"session_date":"2026-11-20","delay_minutes":15,"refresh_seconds":25,` +
+		`"freshness":{"state":"fresh","reason":null,"since":"2026-11-20T20:00:00Z"},` +
+		`"receipt":{"method":"gex/1","input_sha256":["00ff"],"data_sha256":"` + sha([]byte(data)) + `"},` +
+		`"quality":{"used":1},"notice":"delayed"},"usage":{"tier":"anonymous"}}`
+	s := sealed(t, data)
+	if got := string(s.Body(Identity)); got != want {
+		t.Errorf("body\n got %s\nwant %s", got, want)
+	}
+	if got := string(s.Data()); got != data {
+		t.Errorf("Data() = %s, want %s", got, data)
+	}
+	if want := int64(len(s.Body(Identity)) + len(s.Body(Gzip))); s.Cost() != want {
+		t.Errorf("Cost() = %d, want %d", s.Cost(), want)
+	}
+}
+
+// What is absent is null, never left out.
+func TestSealedNulls(t *testing.T) {
+	m := meta()
+	m.CapturedAt, m.Quality = nil, nil
+	reason := "upstream_lag"
+	m.Freshness.Reason = &reason
+	body := string(sealedWith(t, `null`, m).Body(Identity))
+	for _, want := range []string{`"data":null,`, `"captured_at":null,`, `"quality":null,`, `"reason":"upstream_lag",`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in %s", want, body)
+		}
+	}
+}
+
+// A client that takes the bytes of data out of the body as they stand gets the digest of the receipt.
+func TestReceiptIsOfTheBytesOfData(t *testing.T) {
+	for _, data := range []string{`1`, `"é\u2028<&>"`, `{"a":{"data":1,"meta":{}}}`, `[ 1 , 2 ]`, "{\"a\":\t1.50e+10}", `{"":"}"}`, string(document(100_000))} {
+		s := sealed(t, data)
+		var body struct {
+			Data json.RawMessage
+			Meta struct {
+				Receipt struct {
+					Digest string `json:"data_sha256"`
+				}
+			}
+			Usage struct{ Tier string }
+		}
+		if err := json.Unmarshal(s.Body(Identity), &body); err != nil {
+			t.Fatalf("%.40s: %v", data, err)
+		}
+		if got := string(body.Data); got != data {
+			t.Errorf("data %.40s became %.40s", data, got)
+		}
+		if got := body.Meta.Receipt.Digest; got != sha([]byte(data)) || got != s.Meta.Receipt.DataSHA256 {
+			t.Errorf("%.40s: digest %s", data, got)
+		}
+		if body.Usage.Tier != "anonymous" {
+			t.Errorf("%.40s: tier %q", data, body.Usage.Tier)
+		}
+	}
+}
+
+func TestTags(t *testing.T) {
+	base := sealed(t, `{"a":1}`)
+	other := meta()
+	other.Freshness.State = "closed"
+	seen := map[string]string{}
+	for name, s := range map[string]*Snapshot{
+		"base": base, "other data": sealed(t, `{"a":2}`), "other meta": sealedWith(t, `{"a":1}`, other), "no data": sealed(t, `null`),
+	} {
+		for c, form := range map[Coding]string{Identity: `^"[0-9a-f]{32}"$`, Gzip: `^"[0-9a-f]{32}-gz"$`} {
+			tag := s.ETag(c)
+			if !regexp.MustCompile(form).MatchString(tag) {
+				t.Errorf("%s, %v: tag %s is not of the form %s", name, c, tag, form)
+			}
+			if before, ok := seen[tag]; ok {
+				t.Errorf("%s and %s, %v share the tag %s", before, name, c, tag)
+			}
+			seen[tag] = name + ", " + c.String()
+		}
+	}
+	if again := sealed(t, `{"a":1}`); again.ETag(Identity) != base.ETag(Identity) || again.ETag(Gzip) != base.ETag(Gzip) {
+		t.Error("the same bytes have other tags")
+	}
+}
+
+func TestCodingNames(t *testing.T) {
+	if Identity.String() != "identity" || Gzip.String() != "gzip" || Codings != 2 {
+		t.Errorf("codings %v, %v of %d", Identity, Gzip, Codings)
+	}
+}
+
+// gunzip unpacks exactly one member.
+func gunzip(t testing.TB, b []byte) []byte {
+	t.Helper()
+	in := bytes.NewReader(b)
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Multistream(false)
+	out, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.Len() > 0 {
+		t.Fatalf("%d bytes after the member", in.Len())
+	}
+	return out
+}
+
+func TestGzipIsTheIdentityBody(t *testing.T) {
+	for _, size := range []int{20, 4_000, 100_000, 2_000_000} {
+		s := sealed(t, string(document(size)))
+		if got := gunzip(t, s.Body(Gzip)); !bytes.Equal(got, s.Body(Identity)) {
+			t.Errorf("%d bytes of data unpack to %d bytes, want %d", size, len(got), len(s.Body(Identity)))
+		}
+		if size > 4000 && len(s.Body(Gzip)) > len(s.Body(Identity))/2 {
+			t.Errorf("%d bytes of data take %d", size, len(s.Body(Gzip)))
+		}
+	}
+}
+
+// Browsers drop what follows the first member: an independent reader sees one, and all of the body in it.
+func TestGzipInPython(t *testing.T) {
+	python := need.Program(t, "python3")
+	s := sealed(t, string(document(100_000)))
+	cmd := exec.Command(python, "-c", `
+import sys, zlib
+z = zlib.decompressobj(wbits=31)
+out = z.decompress(sys.stdin.buffer.read()) + z.flush()
+if not z.eof or z.unused_data:
+    sys.exit("not one whole member")
+sys.stdout.buffer.write(out)
+`)
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(s.Body(Gzip)), &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	if !bytes.Equal(out, s.Body(Identity)) {
+		t.Errorf("%d bytes, want %d", len(out), len(s.Body(Identity)))
+	}
+}
+
+func TestSealRefuses(t *testing.T) {
+	for _, data := range []string{
+		"", " ", "\n", "nul", "nulll", "NaN", "nan", "-NaN", "Infinity", "-Infinity", `{"a":NaN}`, `[1,Infinity]`, `{"a":1,}`, `[1,]`, `[1 2]`,
+		`{"a"}`, `{a:1}`, `{"a":1`, `{"a":1}}`, `{}{}`, `{} x`, "{}\x00", `01`, `1.`, `.5`, `+1`, `1e`, `0x10`, `"a`, "\"\n\"", "\"\x01\"", `"\x"`,
+		`"\u12"`, "\ufeff{}", "{}\u00a0", `{"a":1},"meta":{}`, `1,"usage":{}`,
+	} {
+		if s, err := Seal([]byte(data), meta()); err == nil {
+			t.Errorf("%q was sealed: %s", data, s.Body(Identity))
+		}
+	}
+	if _, err := Seal(nil, meta()); err == nil {
+		t.Error("nil was sealed")
+	}
+}
+
+// Meta cannot carry into the body what is no JSON either.
+func TestSealRefusesMeta(t *testing.T) {
+	for _, quality := range []string{"", "{", "{}x", `{"a":NaN}`, `{"a":Infinity}`, `{},"notice":"x"`} {
+		m := meta()
+		m.Quality = json.RawMessage(quality)
+		if s, err := Seal([]byte(`1`), m); err == nil {
+			t.Errorf("quality %q was sealed: %s", quality, s.Body(Identity))
+		}
+	}
+	m := meta()
+	m.AsOf = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // RFC 3339 has four digits
+	if _, err := Seal([]byte(`1`), m); err == nil {
+		t.Error("the year 10000 was sealed")
+	}
+	m = meta()
+	m.Notice = "</script>\xff\x00\u2028\""
+	if s := sealedWith(t, `1`, m); !json.Valid(s.Body(Identity)) {
+		t.Errorf("notice breaks the body: %s", s.Body(Identity))
+	}
+}
+
+func TestSealKeepsNoData(t *testing.T) {
+	data := []byte(`{"a":1}`)
+	m := meta()
+	s, err := Seal(data, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(data, `{"b":2}`)
+	sameSnapshot(t, "sealed", s, sealed(t, `{"a":1}`))
+	if m.Receipt.DataSHA256 != "" {
+		t.Error("the caller's meta changed")
+	}
+}
+
+func TestReseal(t *testing.T) {
+	s := sealed(t, `{"a":1}`)
+	body, tag := bytes.Clone(s.Body(Identity)), s.ETag(Gzip)
+	m := s.Meta
+	reason := "upstream_lag"
+	m.Freshness = Freshness{State: "stale", Reason: &reason, Since: asOf.Add(time.Hour)}
+	again, err := s.Reseal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(again.Data(), s.Data()) || again.Meta.Receipt.DataSHA256 != s.Meta.Receipt.DataSHA256 {
+		t.Errorf("data %s with digest %s", again.Data(), again.Meta.Receipt.DataSHA256)
+	}
+	if !strings.Contains(string(gunzip(t, again.Body(Gzip))), `"state":"stale","reason":"upstream_lag","since":"2026-11-20T21:00:00Z"`) {
+		t.Errorf("meta in %s", again.Body(Identity))
+	}
+	if again.ETag(Identity) == s.ETag(Identity) || again.ETag(Gzip) == tag {
+		t.Error("another body has the same tag")
+	}
+	if !bytes.Equal(s.Body(Identity), body) || s.ETag(Gzip) != tag || s.Meta.Freshness.State != "fresh" {
+		t.Error("the first snapshot changed")
+	}
+	if back, err := again.Reseal(s.Meta); err != nil {
+		t.Error(err)
+	} else {
+		sameSnapshot(t, "back", back, s)
+	}
+}
+
+// A compressor that many goroutines used before gives what a new one gives.
+func TestSealFromManyGoroutines(t *testing.T) {
+	docs, want := make([][]byte, 40), make([]*Snapshot, 40)
+	for i := range docs {
+		docs[i] = bytes.Replace(document(100+i*i*10), []byte("3000"), fmt.Append(nil, 3000+i), 1)
+		want[i] = sealed(t, string(docs[i]))
+		var fresh bytes.Buffer
+		z, err := klauspost.NewWriterLevel(&fresh, gzipLevel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z.Write(want[i].Body(Identity))
+		z.Close()
+		if !bytes.Equal(fresh.Bytes(), want[i].Body(Gzip)) {
+			t.Fatalf("document %d differs from what a new compressor gives", i)
+		}
+	}
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range docs {
+				n := (i*7 + g) % len(docs)
+				s, err := Seal(docs[n], meta())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				sameSnapshot(t, fmt.Sprint("document ", n), s, want[n])
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFreshnessEqual(t *testing.T) {
+	a, b, same := "a", "b", "a"
+	states := []Freshness{{State: "fresh"}, {State: "closed"}, {State: "fresh", Reason: &a}, {State: "fresh", Reason: &b}}
+	for i, f := range states {
+		for j, g := range states {
+			g.Since = asOf
+			if f.Equal(g) != (i == j) {
+				t.Errorf("%v equal to %v: %t", f, g, f.Equal(g))
+			}
+		}
+	}
+	if !states[2].Equal(Freshness{State: "fresh", Reason: &same}) {
+		t.Error("reasons are compared by pointer")
+	}
+}
+
+func TestNewer(t *testing.T) {
+	at := func(asOf time.Time, captured *time.Time) *Snapshot {
+		return &Snapshot{Meta: Meta{AsOf: asOf, CapturedAt: captured}}
+	}
+	early, late := asOf.Add(time.Minute), asOf.Add(time.Hour)
+	rising := []*Snapshot{at(asOf, nil), at(asOf, &early), at(asOf, &late), at(asOf.Add(time.Second), nil), at(asOf.Add(time.Second), &early)}
+	for i, s := range rising {
+		for j, o := range rising {
+			if s.newer(o) != (i > j) {
+				t.Errorf("%d newer than %d: %t", i, j, s.newer(o))
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	e := Edition{Variants: map[string]*Snapshot{"b": nil, "a": nil, "10": nil}}
+	if got := e.Names(); !slices.Equal(got, []string{"10", "a", "b"}) {
+		t.Errorf("names %q", got)
+	}
+	if got := (&Edition{}).Names(); len(got) != 0 {
+		t.Errorf("names %q of nothing", got)
+	}
+}
+
+func BenchmarkSeal(b *testing.B) {
+	data, m := document(100_000), meta()
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Seal(data, m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package snapshots
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	monday    = "2026-11-16"
+	tuesday   = "2026-11-17"
+	wednesday = "2026-11-18"
+	thursday  = "2026-11-19"
+	friday    = "2026-11-20"
+)
+
+// passedOver is what a store logs about a file that it cannot use.
+const passedOver = "stored file passed over"
+
+func TestOpenTakesTheDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	first := open(t, dir)
+	_, err := Open(options(dir))
+	if err == nil || !strings.Contains(err.Error(), "another process") || !strings.Contains(err.Error(), filepath.Join(dir, "simulated")) {
+		t.Errorf("a second store of the directory: %v", err)
+	}
+	other := options(dir)
+	other.Source = "cboe"
+	openWith(t, other) // another source of the same directory is free
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+}
+
+func TestOpenWhereItCannot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(options(path)); err == nil || !strings.Contains(err.Error(), "open data directory") {
+		t.Errorf("a file as directory: %v", err)
+	}
+}
+
+// What a crash left goes, and nothing else.
+func TestOpenSweepsTemporaryFiles(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, monday, single(t, `{"n":1}`))
+	keep := []string{"notes", monday + "/notes", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x", "2026-11-1/" + tempPrefix + "x"}
+	for _, name := range keep {
+		put(t, s, name, "x")
+	}
+	sweep := []string{monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix, tuesday + "/" + tempPrefix + "spx-max-pain-9"}
+	for _, name := range sweep {
+		put(t, s, name, "half")
+	}
+	s = reopen(t, s)
+	for _, name := range append(keep, monday+"/gex-spx", ".lock") {
+		if !exists(t, s, name) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	for _, name := range sweep {
+		if exists(t, s, name) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func TestOpenIndexesTheDirectory(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, date := range []string{friday, monday, wednesday} {
+		save(t, s, gamma, date, single(t, `{"n":1}`))
+	}
+	save(t, s, "gex/spx/series", tuesday, single(t, `{"n":1}`)) // its name begins like the other's
+	if err := s.SaveLate(gamma, monday, single(t, `{"n":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SaveState("chain-SPX", tuesday, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for _, foreign := range []string{monday + "/README", "gex-spx", "notes/gex-spx", "2026-11-31/gex-spx", "20261117/gex-spx", "2026-11-17x/gex-spx"} {
+		put(t, s, foreign, "x")
+	}
+	for range 2 { // before and after a restart
+		if got := s.Dates(); !slices.Equal(got, []string{monday, wednesday, friday}) {
+			t.Errorf("dates %q", got)
+		}
+		if got := s.DatesOf(gamma); !slices.Equal(got, s.Dates()) {
+			t.Errorf("dates of gamma %q", got)
+		}
+		if got := s.DatesOf("gex/spx/series"); !slices.Equal(got, []string{tuesday}) {
+			t.Errorf("dates of the series %q", got)
+		}
+		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) {
+			t.Errorf("dates of the state %q", got)
+		}
+		if got := s.DatesOf(vix); len(got) != 0 {
+			t.Errorf("dates of what was never stored %q", got)
+		}
+		s = reopen(t, s)
+	}
+}
+
+// The caller owns what DatesOf returns.
+func TestDatesOfIsACopy(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, monday, single(t, `{"n":1}`))
+	s.DatesOf(gamma)[0] = "changed"
+	if got := s.DatesOf(gamma); !slices.Equal(got, []string{monday}) {
+		t.Errorf("dates %q", got)
+	}
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	s := open(t, t.TempDir())
+	f := File{Edition: variants(t), Content: "inputs", Summary: []byte(`{"row":1}`)}
+	save(t, s, pain, friday, f)
+	for range 2 {
+		got, err := s.Load(pain, friday)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameFile(t, got, f)
+		for _, none := range []struct{ product, date string }{{pain, monday}, {gamma, friday}, {pain, ""}} {
+			if _, err := s.Load(none.product, none.date); !errors.Is(err, ErrNoSnapshot) {
+				t.Errorf("%s of %q: %v", none.product, none.date, err)
+			}
+		}
+		s = reopen(t, s)
+	}
+	if got := names(t, filepath.Join(s.dir, friday)); !slices.Equal(got, []string{pain}) {
+		t.Errorf("directory holds %q", got)
+	}
+}
+
+func TestSaveReplaces(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, pain, friday, File{Edition: variants(t)})
+	f := single(t, `{"n":2}`)
+	save(t, s, pain, friday, f)
+	got, err := s.Load(pain, friday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFile(t, got, f)
+	if dates := s.DatesOf(pain); !slices.Equal(dates, []string{friday}) {
+		t.Errorf("dates %q", dates)
+	}
+}
+
+func TestLoadOfADamagedFile(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, pain, friday, single(t, `{"n":1}`))
+	damage(t, s, friday+"/"+pain)
+	if _, err := s.Load(pain, friday); !errors.Is(err, ErrTorn) {
+		t.Errorf("damaged: %v", err)
+	}
+	put(t, s, friday+"/"+pain, `{"format":7}`+"\nx")
+	if _, err := s.Load(pain, friday); !errors.Is(err, ErrNewerFormat) {
+		t.Errorf("of a newer format: %v", err)
+	}
+}
+
+// newest returns the data and date of a product's newest answer.
+func newest(t *testing.T, s *Store, product, notAfter string) string {
+	t.Helper()
+	f, date, err := s.Newest(product, notAfter)
+	if err != nil {
+		if !errors.Is(err, ErrNoSnapshot) || date != "" || f.Edition != nil {
+			t.Fatalf("newest on or before %s: %v, %q, %v", notAfter, f, date, err)
+		}
+		return "none"
+	}
+	return date + " " + string(f.Edition.Default.Data())
+}
+
+func TestNewest(t *testing.T) {
+	s := open(t, t.TempDir())
+	if got := newest(t, s, gamma, forever); got != "none" {
+		t.Errorf("of nothing: %s", got)
+	}
+	for _, date := range []string{friday, tuesday, thursday} { // an older date after a newer
+		save(t, s, gamma, date, single(t, `"`+date+`"`))
+	}
+	for range 2 {
+		for notAfter, want := range map[string]string{
+			forever: friday, friday: friday, thursday: thursday, wednesday: tuesday, tuesday: tuesday,
+		} {
+			if got := newest(t, s, gamma, notAfter); got != want+` "`+want+`"` {
+				t.Errorf("on or before %s: %s", notAfter, got)
+			}
+		}
+		if got := newest(t, s, gamma, monday); got != "none" {
+			t.Errorf("before the first: %s", got)
+		}
+		s = reopen(t, s)
+	}
+}
+
+func TestNewestPassesOverBadFiles(t *testing.T) {
+	o, log := options(t.TempDir()), &logged{}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	s := openWith(t, o)
+	for _, date := range []string{tuesday, wednesday, thursday, friday} {
+		save(t, s, pain, date, single(t, `"`+date+`"`))
+	}
+	damage(t, s, friday+"/"+pain)
+	put(t, s, thursday+"/"+pain, `{"format":2}`+"\n")
+	put(t, s, wednesday+"/"+pain, "")
+	s = reopen(t, s)
+	for range 3 {
+		if got := newest(t, s, pain, forever); got != tuesday+` "`+tuesday+`"` {
+			t.Errorf("newest %s", got)
+		}
+	}
+	if n := log.count(passedOver); n != 3 {
+		t.Errorf("%d lines for 3 bad files", n)
+	}
+	for _, date := range []string{friday, thursday, wednesday} {
+		if log.count(filepath.Join(date, pain)) != 1 {
+			t.Errorf("the file of %s is not named once", date)
+		}
+	}
+	if got := s.DatesOf(pain); !slices.Equal(got, []string{tuesday}) {
+		t.Errorf("dates %q", got)
+	}
+	save(t, s, pain, friday, single(t, `"again"`))
+	if got := newest(t, s, pain, forever); got != friday+` "again"` {
+		t.Errorf("newest after another write: %s", got)
+	}
+}
+
+// A restart serves the later of a date's two files.
+func TestNewestWithLateFiles(t *testing.T) {
+	at := func(data string, asOf time.Time) File {
+		return File{Edition: &Edition{Default: sealedAt(t, data, asOf)}}
+	}
+	for name, c := range map[string]struct {
+		dated, late int // minutes; -1: damaged
+		want        string
+	}{
+		"late is newer":     {0, 10, friday + ` "late"`},
+		"late is older":     {10, 0, friday + ` "dated"`},
+		"late is as old":    {10, 10, friday + ` "dated"`},
+		"late is damaged":   {0, -1, friday + ` "dated"`},
+		"dated is damaged":  {-1, 0, friday + ` "late"`},
+		"both are damaged":  {-1, -1, thursday + ` "before"`},
+		"late much earlier": {10, -1000, friday + ` "dated"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, log := options(t.TempDir()), &logged{}
+			o.Log = slog.New(slog.NewTextHandler(log, nil))
+			s := openWith(t, o)
+			save(t, s, gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour)))
+			save(t, s, gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute)))
+			if err := s.SaveLate(gamma, friday, at(`"late"`, asOf.Add(time.Duration(c.late)*time.Minute))); err != nil {
+				t.Fatal(err)
+			}
+			if c.dated == -1 {
+				damage(t, s, friday+"/gex-spx")
+			}
+			if c.late == -1 {
+				damage(t, s, friday+"/gex-spx@late")
+			}
+			s = reopen(t, s)
+			if got := newest(t, s, gamma, forever); got != c.want {
+				t.Errorf("newest %s, want %s", got, c.want)
+			}
+			newest(t, s, gamma, forever)
+			for file, minutes := range map[string]int{"gex-spx": c.dated, "gex-spx@late": c.late} {
+				path := " file=" + filepath.Join(s.dir, friday, file) + " "
+				if n := log.count(path); n != 0 && minutes != -1 || n != 1 && minutes == -1 {
+					t.Errorf("%s is named %d times", file, n)
+				}
+			}
+		})
+	}
+}
+
+// A date that has a late file alone is served after a restart.
+func TestNewestWithALateFileAlone(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, thursday, single(t, `"before"`))
+	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, s)
+	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
+		t.Errorf("newest %s", got)
+	}
+	if got := newest(t, s, gamma, thursday); got != thursday+` "before"` {
+		t.Errorf("newest before it %s", got)
+	}
+}
+
+func TestState(t *testing.T) {
+	o, log := options(t.TempDir()), &logged{}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	s := openWith(t, o)
+	for date, state := range map[string]string{monday: "1", wednesday: "line\nline\x00", friday: ""} {
+		if err := s.SaveState("iv-SPX", date, []byte(state)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(notAfter, want, wantDate string) {
+		t.Helper()
+		if got, date := s.State("iv-SPX", notAfter); string(got) != want || date != wantDate {
+			t.Errorf("on or before %s: %q of %q, want %q of %q", notAfter, got, date, want, wantDate)
+		}
+	}
+	for range 2 {
+		expect(forever, "", friday)
+		expect(thursday, "line\nline\x00", wednesday)
+		expect(wednesday, "line\nline\x00", wednesday)
+		expect(tuesday, "1", monday)
+		expect("2026-11-15", "", "")
+		if got, date := s.State("iv-SPY", forever); got != nil || date != "" {
+			t.Errorf("of another name: %q of %q", got, date)
+		}
+		s = reopen(t, s)
+	}
+	damage(t, s, wednesday+"/state-iv-SPX")
+	for range 2 {
+		expect(thursday, "1", monday)
+	}
+	if log.count(passedOver) != 1 {
+		t.Errorf("%d lines for a bad file", log.count(passedOver))
+	}
+	if err := s.SaveState("iv-SPX", wednesday, []byte("2")); err != nil {
+		t.Fatal(err)
+	}
+	expect(thursday, "2", wednesday)
+}
+
+// State and answers of one name are kept apart.
+func TestStateIsNoAnswer(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.SaveState("x", friday, []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load("x", friday); !errors.Is(err, ErrNoSnapshot) {
+		t.Errorf("load: %v", err)
+	}
+	if _, err := s.Load("state-x", friday); !errors.Is(err, ErrTorn) {
+		t.Errorf("load of a name that falls on the same file: %v", err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	s := open(t, t.TempDir())
+	snapshot := sealed(t, `{"n":1}`)
+	if err := s.Publish("vix", map[string]*Edition{vix: {Default: snapshot}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Current(vix) != nil {
+		t.Error("a closed store answers")
+	}
+	sameSnapshot(t, "taken before", snapshot, sealed(t, `{"n":1}`))
+}
