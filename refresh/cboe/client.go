@@ -1,0 +1,336 @@
+package cboe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// The upstream's addresses.
+const (
+	DefaultBaseURL       = "https://cdn.cboe.com/api/global/delayed_quotes"
+	DefaultSettlementURL = "https://www-api.cboe.com/us/futures/market_statistics/settlement/csv"
+)
+
+// ClientConfig says how to reach the upstream. Zero values mean the defaults.
+type ClientConfig struct {
+	BaseURL       string // of chains, quotes and histories
+	SettlementURL string // takes ?dt=YYYY-MM-DD
+	UserAgent     string
+	PerMinute     int           // requests to one host, default 20
+	Timeout       time.Duration // of one request with its body, default 30 s
+	RefusalPause  time.Duration // how long a refused symbol is left alone, default 1 h
+	Backoff       time.Duration // before the second try of a refused request, doubled for each further one; default 3 s
+}
+
+const (
+	maxRedirects = 5
+	refusalTries = 3
+	// maxRetryAfter bounds what Retry-After may ask for.
+	maxRetryAfter = time.Hour
+	// throttledPause is how long a host is left alone after a 429 without Retry-After.
+	throttledPause = time.Minute
+)
+
+// Client fetches documents over HTTP. It spaces requests to each host and serves waiting ones by priority: the
+// SPX chain first, then VIX quotes and settlements, sector quotes, other chains, and histories. It is safe for
+// concurrent use.
+type Client struct {
+	cfg  ClientConfig
+	http *http.Client
+
+	mu      sync.Mutex
+	gates   map[string]*gate
+	refused map[upstream.Name]time.Time // until when not to ask
+}
+
+// NewClient returns a client. It fails on addresses that are not http or https.
+func NewClient(cfg ClientConfig) (*Client, error) {
+	cfg.BaseURL = strings.TrimSuffix(or(cfg.BaseURL, DefaultBaseURL), "/")
+	cfg.SettlementURL = or(cfg.SettlementURL, DefaultSettlementURL)
+	cfg.UserAgent = or(cfg.UserAgent, "strikecache (delayed options analytics cache)")
+	cfg.PerMinute = or(cfg.PerMinute, 20)
+	cfg.Timeout = or(cfg.Timeout, 30*time.Second)
+	cfg.RefusalPause = or(cfg.RefusalPause, time.Hour)
+	cfg.Backoff = or(cfg.Backoff, 3*time.Second)
+	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("upstream address %q is not an http or https URL", address)
+		}
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	return &Client{
+		cfg: cfg,
+		http: &http.Client{
+			Transport: &http.Transport{
+				Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+				TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: cfg.Timeout,
+				MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: 2 * time.Minute,
+			},
+			CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+				if len(via) > maxRedirects {
+					return errRedirects
+				}
+				return nil
+			},
+		},
+		gates:   map[string]*gate{},
+		refused: map[upstream.Name]time.Time{},
+	}, nil
+}
+
+// spxOptions is the document that most answers rest on.
+var spxOptions = upstream.Options("_SPX")
+
+var errRedirects = fmt.Errorf("more than %d redirects", maxRedirects)
+
+func or[T comparable](x, otherwise T) T {
+	var zero T
+	if x == zero {
+		return otherwise
+	}
+	return x
+}
+
+// Offers implements [upstream.Source].
+func (c *Client) Offers(name upstream.Name) bool {
+	kind, _ := name.Split()
+	return kind != upstream.Unknown
+}
+
+// Fetch implements [upstream.Source]. A 403 is tried again a few times, since the upstream refuses some requests
+// in passing; a symbol that stays refused is left alone for a while, except the SPX chain.
+func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if until, ok := c.refusedUntil(name); ok {
+		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: fmt.Errorf("not asked again before %s", until.UTC().Format(time.RFC3339))}
+	}
+	backoff := c.cfg.Backoff
+	for try := 1; ; try++ {
+		doc, err := c.once(ctx, name, since)
+		var failure *upstream.Error
+		if !errors.As(err, &failure) || failure.Reason != upstream.Refused {
+			return doc, err
+		}
+		if try == refusalTries {
+			c.refuse(name)
+			return nil, err
+		}
+		pause := backoff + rand.N(backoff/2)
+		backoff *= 2
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) refusedUntil(name upstream.Name) (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until, ok := c.refused[name]
+	if ok && time.Now().After(until) {
+		delete(c.refused, name)
+		ok = false
+	}
+	return until, ok
+}
+
+func (c *Client) refuse(name upstream.Name) {
+	if name == spxOptions {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused[name] = time.Now().Add(c.cfg.RefusalPause)
+}
+
+// once makes one request when its turn comes.
+func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	fail := func(reason upstream.Reason, err error) error {
+		return &upstream.Error{Name: name, Reason: reason, Err: err}
+	}
+	kind, key := name.Split()
+	address := c.cfg.BaseURL + "/" + string(name)
+	switch kind {
+	case upstream.Unknown:
+		return nil, fail(upstream.Missing, errors.New("no such document"))
+	case upstream.SettlementKind:
+		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
+	}
+	req, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fail(upstream.Unreachable, err)
+	}
+	gate := c.gate(req.URL.Host)
+	if err := gate.wait(ctx, priority(name)); err != nil {
+		return nil, fail(upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	req = req.WithContext(ctx)
+	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
+	if since != nil && since.ETag != "" {
+		req.Header.Set("If-None-Match", since.ETag)
+	}
+	if since != nil && since.LastModified != "" {
+		req.Header.Set("If-Modified-Since", since.LastModified)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fail(transportReason(err), err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified && since != nil {
+		return nil, upstream.ErrNotModified
+	}
+	if resp.StatusCode != http.StatusOK {
+		failure := statusError(name, resp)
+		if failure.Reason == upstream.Throttled {
+			gate.pause(max(failure.RetryAfter, time.Second))
+		} else if failure.RetryAfter > 0 {
+			gate.pause(failure.RetryAfter)
+		}
+		return nil, failure
+	}
+	body, err := readBody(resp, kind)
+	if err != nil {
+		return nil, fail(bodyReason(err), err)
+	}
+	return &upstream.Document{
+		Name: name, Body: body, Received: time.Now().UTC(), Generated: generated(resp.Header), FileDate: fileDate(resp.Header),
+		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
+	}, nil
+}
+
+var (
+	errTooLarge = errors.New("body is too large")
+	errHTML     = errors.New("body is an HTML page")
+)
+
+// readBody reads a body that the transport has already decompressed.
+func readBody(resp *http.Response, kind upstream.Kind) ([]byte, error) {
+	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
+		return nil, errHTML
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, kind.MaxBody()+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(body)) > kind.MaxBody() {
+		return nil, fmt.Errorf("%w: over %d bytes", errTooLarge, kind.MaxBody())
+	}
+	return body, nil
+}
+
+func bodyReason(err error) upstream.Reason {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return upstream.TooLarge
+	case errors.Is(err, errHTML):
+		return upstream.HTML
+	case errors.Is(err, context.DeadlineExceeded):
+		return upstream.TimedOut
+	}
+	return upstream.Truncated
+}
+
+func transportReason(err error) upstream.Reason {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errRedirects):
+		return upstream.Redirects
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return upstream.TimedOut
+	}
+	return upstream.Unreachable
+}
+
+func statusError(name upstream.Name, resp *http.Response) *upstream.Error {
+	failure := &upstream.Error{
+		Name: name, Reason: upstream.BadStatus, RetryAfter: retryAfter(resp.Header),
+		Err: fmt.Errorf("status %d", resp.StatusCode),
+	}
+	switch resp.StatusCode {
+	case http.StatusForbidden:
+		failure.Reason = upstream.Refused
+	case http.StatusNotFound:
+		failure.Reason = upstream.Missing
+	case http.StatusTooManyRequests, 420:
+		failure.Reason = upstream.Throttled
+		failure.RetryAfter = or(failure.RetryAfter, throttledPause)
+	}
+	return failure
+}
+
+// retryAfter returns what a response asks to wait, in seconds or as a date; 0 for nothing.
+func retryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	wait := time.Duration(0)
+	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(v); err == nil {
+		wait = time.Until(at)
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}
+
+func generated(h http.Header) time.Time {
+	t, err := http.ParseTime(h.Get("Last-Modified"))
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+var dateInName = regexp.MustCompile(`\d{4}-\d{2}-\d{2}`)
+
+// fileDate returns the date in the file name of a Content-Disposition.
+func fileDate(h http.Header) string {
+	_, params, err := mime.ParseMediaType(h.Get("Content-Disposition"))
+	if err != nil {
+		return ""
+	}
+	return dateInName.FindString(params["filename"])
+}
+
+// priority orders waiting requests; 0 goes first.
+func priority(name upstream.Name) int {
+	switch kind, key := name.Split(); {
+	case name == spxOptions:
+		return 0
+	case kind == upstream.SettlementKind, kind == upstream.QuotesKind && strings.HasPrefix(key, "_VIX"):
+		return 1
+	case kind == upstream.QuotesKind:
+		return 2
+	case kind == upstream.OptionsKind:
+		return 3
+	}
+	return 4
+}
+
+func (c *Client) gate(host string) *gate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, ok := c.gates[host]
+	if !ok {
+		g = &gate{interval: time.Minute / time.Duration(c.cfg.PerMinute)}
+		c.gates[host] = g
+	}
+	return g
+}

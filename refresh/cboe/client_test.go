@@ -1,0 +1,260 @@
+package cboe
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// local starts a server and a client of it that neither spaces its requests nor waits long.
+func local(t *testing.T, handler http.HandlerFunc) *Client {
+	t.Helper()
+	srv := httptest.NewServer(handler)
+	t.Cleanup(srv.Close)
+	c, err := NewClient(ClientConfig{
+		BaseURL: srv.URL + "/base/", SettlementURL: srv.URL + "/settlement", PerMinute: 6_000_000,
+		Timeout: 500 * time.Millisecond, Backoff: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.http.CloseIdleConnections)
+	return c
+}
+
+func fetch(t *testing.T, c *Client, name upstream.Name) (*upstream.Document, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	return c.Fetch(ctx, name, nil)
+}
+
+func TestClientAsksAsItShould(t *testing.T) {
+	var got *http.Request
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.Header().Set("ETag", `"abc"`)
+		w.Header().Set("Last-Modified", "Tue, 11 Aug 2026 20:36:41 GMT")
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		fmt.Fprint(z, `{"a":1}`)
+		z.Close()
+	})
+	for name, want := range map[upstream.Name]string{
+		upstream.Options("_SPX"):          "/base/options/_SPX.json",
+		upstream.Quotes("XLK"):            "/base/quotes/XLK.json",
+		upstream.History("_VIX"):          "/base/charts/historical/_VIX.json",
+		upstream.Settlement("2026-10-05"): "/settlement?dt=2026-10-05",
+	} {
+		doc, err := fetch(t, c, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.URL.String() != want {
+			t.Errorf("%s: asked for %s, want %s", name, got.URL, want)
+		}
+		if ua := got.UserAgent(); !strings.HasPrefix(ua, "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("headers %v", got.Header)
+		}
+		if string(doc.Body) != `{"a":1}` || doc.ETag != `"abc"` || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
+			t.Errorf("document %+v", doc)
+		}
+	}
+}
+
+func TestClientSendsValidators(t *testing.T) {
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-None-Match") == `"abc"` && r.Header.Get("If-Modified-Since") != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		fmt.Fprint(w, "{}")
+	})
+	since := &upstream.Document{ETag: `"abc"`, LastModified: "Tue, 11 Aug 2026 20:36:41 GMT"}
+	if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), since); !errors.Is(err, upstream.ErrNotModified) {
+		t.Errorf("with validators: %v", err)
+	}
+	if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), nil); err != nil {
+		t.Errorf("without: %v", err)
+	}
+}
+
+func TestClientReadsTheFileDate(t *testing.T) {
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
+		fmt.Fprint(w, "Product,Symbol,Expiration Date,Price\r\n")
+	})
+	doc, err := fetch(t, c, upstream.Settlement("2026-10-05"))
+	if err != nil || doc.FileDate != "2026-10-02" {
+		t.Errorf("file date %q, %v", doc.FileDate, err)
+	}
+}
+
+// Each way the upstream fails has its reason.
+func TestClientReasons(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		want    upstream.Reason
+	}{
+		"403":                    {status(403), upstream.Refused},
+		"404":                    {status(404), upstream.Missing},
+		"429":                    {status(429), upstream.Throttled},
+		"420":                    {status(420), upstream.Throttled},
+		"500":                    {status(500), upstream.BadStatus},
+		"304 without a question": {status(304), upstream.BadStatus},
+		"html": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, "<html>challenge</html>")
+		}, upstream.HTML},
+		"redirect loop": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+		}, upstream.Redirects},
+		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			fmt.Fprint(w, `{"timestamp":"2026`)
+		}, upstream.Truncated},
+		"cut-off gzip": {func(w http.ResponseWriter, _ *http.Request) {
+			var b bytes.Buffer
+			z := gzip.NewWriter(&b)
+			fmt.Fprint(z, strings.Repeat("abcdefgh", 1000))
+			z.Close()
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(b.Bytes()[:b.Len()-12])
+		}, upstream.Truncated},
+		"reset in the body": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"timestamp":"2026`)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}, upstream.Truncated},
+		"oversized": {func(w http.ResponseWriter, _ *http.Request) {
+			line := bytes.Repeat([]byte{' '}, 1<<10)
+			for range 100 {
+				w.Write(line)
+			}
+		}, upstream.TooLarge},
+		"oversized when unpacked": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			z.Write(make([]byte, 1<<20))
+			z.Close()
+		}, upstream.TooLarge},
+		"stalled before the head": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, upstream.TimedOut},
+		"stalled in the body": {func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, "{")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, upstream.TimedOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var hits atomic.Int32
+			client := local(t, func(w http.ResponseWriter, r *http.Request) { hits.Add(1); c.handler(w, r) })
+			_, err := fetch(t, client, upstream.Quotes("XLK"))
+			var failure *upstream.Error
+			if !errors.As(err, &failure) || failure.Reason != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+			if hits.Load() == 0 {
+				t.Error("the server was never asked")
+			}
+		})
+	}
+	c, err := NewClient(ClientConfig{BaseURL: "http://127.0.0.1:1", Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetch(t, c, upstream.Quotes("XLK")); upstream.ReasonOf(err) != upstream.Unreachable {
+		t.Errorf("refused connection: %v", err)
+	}
+}
+
+func TestClientFollowsRedirects(t *testing.T) {
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/moved") {
+			http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusTemporaryRedirect)
+			return
+		}
+		fmt.Fprint(w, "{}")
+	})
+	if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A 403 is tried again; a symbol that stays refused is left alone, the SPX chain never is.
+func TestClientRetriesRefusals(t *testing.T) {
+	var hits, refusals atomic.Int32
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		hits.Add(1)
+		if refusals.Add(-1) >= 0 {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, "{}")
+	})
+	refusals.Store(2)
+	if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil || hits.Load() != 3 {
+		t.Errorf("refused twice: %v after %d requests", err, hits.Load())
+	}
+	for _, name := range []upstream.Name{upstream.Quotes("XLF"), spxOptions} {
+		refusals.Store(1000)
+		hits.Store(0)
+		for range 2 {
+			if _, err := fetch(t, c, name); upstream.ReasonOf(err) != upstream.Refused {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if want := map[bool]int32{true: 6, false: 3}[name == spxOptions]; hits.Load() != want {
+			t.Errorf("%s: %d requests, want %d", name, hits.Load(), want)
+		}
+	}
+}
+
+func TestClientHonoursRetryAfter(t *testing.T) {
+	for value, want := range map[string]time.Duration{"": throttledPause, "7": 7 * time.Second, "99999999": maxRetryAfter, "x": throttledPause, "-5": throttledPause} {
+		c := local(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", value)
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+		before := time.Now()
+		_, err := fetch(t, c, upstream.Quotes("XLK"))
+		var failure *upstream.Error
+		if !errors.As(err, &failure) || failure.RetryAfter != want {
+			t.Errorf("Retry-After %q: %v", value, err)
+		}
+		for host, g := range c.gates {
+			if free := g.free.Sub(before); free < want {
+				t.Errorf("Retry-After %q: %s is asked again after %v", value, host, free)
+			}
+		}
+	}
+}
+
+func TestNewClientRefusesBadAddresses(t *testing.T) {
+	for _, address := range []string{"ftp://example.org", "example.org/base", "://", "http://"} {
+		if _, err := NewClient(ClientConfig{BaseURL: address}); err == nil {
+			t.Errorf("%q is accepted", address)
+		}
+	}
+}
+
+func TestPriorities(t *testing.T) {
+	order := []upstream.Name{spxOptions, upstream.Quotes("_VIX"), upstream.Quotes("XLK"), upstream.Options("SPY"), upstream.History("XLK")}
+	for i, name := range order {
+		if priority(name) != i {
+			t.Errorf("%s has priority %d, want %d", name, priority(name), i)
+		}
+	}
+}

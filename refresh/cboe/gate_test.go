@@ -1,0 +1,93 @@
+package cboe
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestGateSpacesAndPrefers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{interval: 3 * time.Second}
+		start := time.Now()
+		var mu sync.Mutex
+		var order []int
+		var at []time.Duration
+		pass := func(priority int) {
+			if err := g.wait(t.Context(), priority); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			order, at = append(order, priority), append(at, time.Since(start))
+		}
+		pass(4) // the first passes at once, whatever its priority
+		var wg sync.WaitGroup
+		for _, p := range []int{4, 3, 2, 2} {
+			wg.Go(func() { pass(p) })
+			synctest.Wait()
+		}
+		time.Sleep(4 * time.Second) // one 2 has passed; now the most urgent comes
+		wg.Go(func() { pass(0) })
+		wg.Wait()
+		if want := []int{4, 2, 0, 2, 3, 4}; !slices.Equal(order, want) {
+			t.Errorf("order %v, want %v: a due chain waits for at most one request", order, want)
+		}
+		for i, d := range at {
+			if want := time.Duration(i) * 3 * time.Second; d != want {
+				t.Errorf("request %d passed after %v, want %v", i, d, want)
+			}
+		}
+	})
+}
+
+func TestGatePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{interval: time.Second}
+		start := time.Now()
+		if err := g.wait(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { // it waits already when the pause comes
+			if err := g.wait(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+			if d := time.Since(start); d != time.Minute {
+				t.Errorf("passed after %v, want 1m", d)
+			}
+		})
+		synctest.Wait()
+		g.pause(time.Minute)
+		g.pause(time.Second) // a shorter pause does not shorten it
+		wg.Wait()
+	})
+}
+
+func TestGateForgetsWhoGaveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{interval: 10 * time.Second}
+		if err := g.wait(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := g.wait(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("gave up with %v", err)
+		}
+		start := time.Now()
+		if err := g.wait(t.Context(), 5); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d != 8*time.Second {
+			t.Errorf("the next waited %v, want 8s: the turn of the one who gave up is free", d)
+		}
+		if err := g.wait(ctx, 0); err == nil {
+			t.Error("an ended context passes")
+		}
+	})
+}

@@ -1,0 +1,231 @@
+package cboe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+)
+
+const (
+	rowC = `{"option":"SPXW260821C07400000","bid":330.1,"bid_size":0.0,"ask":331.9,"ask_size":0.0,"iv":0.1235,"open_interest":2960.0,` +
+		`"volume":4.0,"delta":0.9,"gamma":0.0011,"vega":1.0,"theta":-1.5,"rho":0.5,"theo":331.0,"change":1.0,"open":1.0,"high":1.0,` +
+		`"low":1.0,"tick":"up","last_trade_price":330.5,"last_trade_time":"2026-08-11T10:31:50","percent_change":0.1,"prev_day_close":329.349985351562}`
+	rowP = `{"option":"SPXW260821P07400000","bid":0.0,"ask":0.05,"iv":0.0,"open_interest":0.0,"volume":0.0,"delta":0.0,"gamma":0.0,` +
+		`"last_trade_price":0.0,"last_trade_time":null}`
+	head = `"symbol":"^SPX","current_price":7728.2002,"close":7728.1,"price_change_percent":-0.3213,"prev_day_close":7753.1,"seqno":16938026517,"last_trade_time":"2026-08-11T16:14:59"`
+)
+
+func document(timestamp, data string) []byte {
+	return []byte(`{"timestamp":"` + timestamp + `","data":{` + data + `},"symbol":"_SPX"}`)
+}
+
+func wantChain() []byte {
+	return document("2026-08-11 20:36:41", `"options":[`+rowC+`,`+rowP+`],`+head)
+}
+
+func TestDecodeChainReadsEveryColumn(t *testing.T) {
+	c, _, err := DecodeChain(wantChain())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Symbol != "SPX" || c.Spot != 7728.2002 || c.PriceChangePercent != -0.3213 {
+		t.Errorf("head: %+v", c.Underlying)
+	}
+	if want := time.Date(2026, 8, 11, 20, 14, 59, 0, time.UTC); !c.AsOf.Equal(want) || c.AsOf.Location() != time.UTC {
+		t.Errorf("as_of %v, want %v: last_trade_time is New York time", c.AsOf, want)
+	}
+	if want := time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC); !c.CapturedAt.Equal(want) {
+		t.Errorf("captured_at %v, want %v: timestamp is UTC", c.CapturedAt, want)
+	}
+	if len(c.Contracts) != 2 || c.Listed != 2 {
+		t.Fatalf("%d contracts of %d listed", len(c.Contracts), c.Listed)
+	}
+	want := compute.Quote{Bid: 330.1, Ask: 331.9, Last: 330.5, OpenInterest: 2960, Volume: 4, IV: 0.1235, Gamma: 0.0011, Delta: 0.9,
+		LastTrade: time.Date(2026, 8, 11, 14, 31, 50, 0, time.UTC).Unix()}
+	if got := c.Contracts[0]; got.Quote != want || got.Symbol() != "SPXW260821C07400000" || got.Settlement != compute.PM {
+		t.Errorf("call: %+v", got)
+	}
+	if got := c.Contracts[1]; got.LastTrade != 0 || got.Ask != 0.05 || got.Right != compute.Put {
+		t.Errorf("put: %+v", got)
+	}
+}
+
+func TestDecodeChainDoesNotRelyOnOrderOrSpacing(t *testing.T) {
+	want, _, err := DecodeChain(wantChain())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{
+		"symbol and data first": `{"symbol":"_SPX","data":{` + head + `,"options":[` + rowC + `,` + rowP + `]},"timestamp":"2026-08-11 20:36:41"}`,
+		"rows in another order": string(document("2026-08-11 20:36:41", `"options":[`+rowP+`,`+rowC+`],`+head)),
+		"spaced out":            strings.NewReplacer(`:`, ` : `, `,`, " ,\n\t").Replace(strings.NewReplacer(`20:36:41`, `20#36#41`, `10:31:50`, `10#31#50`, `16:14:59`, `16#14#59`).Replace(string(wantChain()))),
+		"unknown members":       strings.Replace(string(wantChain()), `"data":{`, `"data":{"x":[{"y":{}}],"z":null,`, 1),
+		"escaped keys":          strings.Replace(string(wantChain()), `"tick"`, `"\u0074ick"`, 1),
+	} {
+		body = strings.ReplaceAll(body, "#", ":")
+		got, _, err := DecodeChain([]byte(body))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
+		}
+	}
+}
+
+// One bad number must not lose the document.
+func TestDecodeChainBadNumbersAreAbsent(t *testing.T) {
+	for _, bad := range []string{`"x"`, `null`, `true`, `{"a":1}`, `[1,2]`, `1e999`, `"1.5"`} {
+		row := strings.NewReplacer(`"bid":330.1`, `"bid":`+bad, `"iv":0.1235`, `"iv":`+bad).Replace(rowC)
+		c, _, err := DecodeChain(document("2026-08-11 20:36:41", `"options":[`+row+`],`+head))
+		if err != nil {
+			t.Errorf("%s: %v", bad, err)
+			continue
+		}
+		if q := c.Contracts[0].Quote; !math.IsNaN(q.Bid) || !math.IsNaN(q.IV) || q.Ask != 331.9 {
+			t.Errorf("%s: bid %v iv %v ask %v", bad, q.Bid, q.IV, q.Ask)
+		}
+		row = strings.Replace(rowC, `"open_interest":2960.0`, `"open_interest":`+bad, 1)
+		if c, _, err = DecodeChain(document("2026-08-11 20:36:41", `"options":[`+row+`,`+rowP+`],`+head)); err != nil || c.Skipped.BadNumber != 1 {
+			t.Errorf("open interest %s: %v, skipped %+v", bad, err, c)
+		}
+	}
+	for _, element := range []string{`null`, `1`, `"x"`, `[]`, `{}`, `{"option":7}`} {
+		c, _, err := DecodeChain(document("2026-08-11 20:36:41", `"options":[`+rowC+`,`+element+`],`+head))
+		if err != nil || c.Skipped.BadSymbol != 1 || c.Listed != 2 {
+			t.Errorf("element %s: %v", element, err)
+		}
+	}
+}
+
+func TestDecodeChainRefusals(t *testing.T) {
+	ok := string(wantChain())
+	for name, c := range map[string]struct {
+		body string
+		want error
+	}{
+		"html":                     {"\n <!DOCTYPE html><html></html>", ErrHTML},
+		"empty body":               {"", ErrMalformed},
+		"array":                    {"[]", ErrMalformed},
+		"two documents":            {ok + ok, ErrMalformed},
+		"empty options":            {string(document("2026-08-11 20:36:41", `"options":[],`+head)), compute.ErrEmptyChain},
+		"no options":               {string(document("2026-08-11 20:36:41", head)), compute.ErrEmptyChain},
+		"null options":             {string(document("2026-08-11 20:36:41", `"options":null,`+head)), compute.ErrEmptyChain},
+		"options twice":            {string(document("2026-08-11 20:36:41", `"options":[],"options":[`+rowC+`],`+head)), ErrMalformed},
+		"no data":                  {`{"timestamp":"2026-08-11 20:36:41","symbol":"_SPX"}`, compute.ErrNoSpot},
+		"no timestamp":             {strings.Replace(ok, "timestamp", "time", 1), ErrNoClock},
+		"bad timestamp":            {strings.Replace(ok, "2026-08-11 20:36:41", "2026-08-11 25:36:41", 1), ErrNoClock},
+		"timestamp with a zone":    {strings.Replace(ok, "20:36:41", "20:36:41Z", 1), ErrNoClock},
+		"no last trade":            {strings.Replace(ok, `"last_trade_time":"2026-08-11T16:14:59"`, `"last_trade_time":null`, 1), ErrNoClock},
+		"no price":                 {strings.NewReplacer(`"current_price":7728.2002`, `"current_price":null`, `"close":7728.1`, `"close":0`).Replace(ok), compute.ErrNoSpot},
+		"only yesterday's close":   {strings.NewReplacer(`"current_price":7728.2002,"close":7728.1`, `"current_price":0`).Replace(ok), compute.ErrNoSpot},
+		"control character":        {strings.Replace(ok, "up", "u\x01p", 1), ErrMalformed},
+		"number cut to a bare dot": {strings.Replace(ok, "330.1", "330.", 1), ErrMalformed},
+	} {
+		if _, _, err := DecodeChain([]byte(c.body)); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestDecodeChainRefusesEveryCut(t *testing.T) {
+	whole := wantChain()
+	for n := range whole {
+		if _, _, err := DecodeChain(whole[:n]); err == nil {
+			t.Fatalf("cut to %d of %d bytes: accepted", n, len(whole))
+		}
+	}
+}
+
+func TestSpotFallsBackToClose(t *testing.T) {
+	for _, price := range []string{`null`, `0`, `0.0`, `"x"`} {
+		q, err := DecodeQuote([]byte(strings.Replace(string(wantChain()), `"current_price":7728.2002`, `"current_price":`+price, 1)))
+		if err != nil || q.Spot != 7728.1 {
+			t.Errorf("current_price %s: %v, %v", price, q, err)
+		}
+	}
+}
+
+// Content changes with everything but the two clocks.
+func TestContentIgnoresTheClocks(t *testing.T) {
+	content := func(body string) Digest {
+		t.Helper()
+		_, d, err := DecodeChain([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	ok := string(wantChain())
+	base := content(ok)
+	for _, swap := range [][2]string{{"2026-08-11 20:36:41", "2026-08-11 20:46:40"}, {"16938026517", "16947306680"}, {"16938026517", "null"}} {
+		if content(strings.Replace(ok, swap[0], swap[1], 1)) != base {
+			t.Errorf("%s for %s: content differs", swap[1], swap[0])
+		}
+	}
+	for _, swap := range [][2]string{{"330.1", "330.2"}, {"16:14:59", "16:14:58"}, {"7753.1", "7753.2"}, {`"up"`, `"down"`}} {
+		if content(strings.Replace(ok, swap[0], swap[1], 1)) == base {
+			t.Errorf("%s for %s: content is the same", swap[1], swap[0])
+		}
+	}
+}
+
+// Both sides of both changes of the clocks, where 02:30 does not exist and 01:30 exists twice.
+func TestTradeTimesAcrossDST(t *testing.T) {
+	var clock tradeClock
+	for _, c := range []struct {
+		text string
+		want time.Time
+	}{
+		{"2026-03-06T16:14:59", time.Date(2026, 3, 6, 21, 14, 59, 0, time.UTC)},
+		{"2026-03-08T01:59:59", time.Date(2026, 3, 8, 6, 59, 59, 0, time.UTC)},
+		{"2026-03-08T03:00:00", time.Date(2026, 3, 8, 7, 0, 0, 0, time.UTC)},
+		{"2026-03-09T09:30:00", time.Date(2026, 3, 9, 13, 30, 0, 0, time.UTC)},
+		{"2026-10-30T16:14:59", time.Date(2026, 10, 30, 20, 14, 59, 0, time.UTC)},
+		{"2026-11-01T00:30:00", time.Date(2026, 11, 1, 4, 30, 0, 0, time.UTC)},
+		{"2026-11-01T02:30:00", time.Date(2026, 11, 1, 7, 30, 0, 0, time.UTC)},
+		{"2026-11-02T09:30:00", time.Date(2026, 11, 2, 14, 30, 0, 0, time.UTC)},
+		{"2026-11-02 09:30:00.250", time.Date(2026, 11, 2, 14, 30, 0, 0, time.UTC)},
+	} {
+		for range 2 { // the second time from the memory of dates
+			if got := clock.unix([]byte(c.text)); got != c.want.Unix() {
+				t.Errorf("%s: %v, want %v", c.text, time.Unix(got, 0).UTC(), c.want)
+			}
+		}
+	}
+	for _, bad := range []string{"", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59", "2026-13-11T16:14:59", "2026-08-11T24:00:00",
+		"2026-08-11T16:60:00", "2026-08-11T1x:14:59", "2026-08-11T16:14:59Z", "2026-02-30T16:14:59"} {
+		if got := clock.unix([]byte(bad)); got != 0 {
+			t.Errorf("%q: %d, want 0", bad, got)
+		}
+	}
+}
+
+func FuzzDecodeChain(f *testing.F) {
+	f.Add(wantChain())
+	f.Add(document("2026-08-11 20:36:41", head))
+	f.Add([]byte(`{"data":{"options":[{},null,{"option":"SPX`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, _, err := DecodeChain(body)
+		if err != nil {
+			return
+		}
+		if c.Listed != len(c.Contracts)+c.Skipped.Total() {
+			t.Errorf("listed %d, kept %d, skipped %+v", c.Listed, len(c.Contracts), c.Skipped)
+		}
+		for i := range c.Contracts {
+			if k := &c.Contracts[i]; !(k.OpenInterest >= 0) || !(k.Strike >= 0) {
+				t.Errorf("contract %+v", k)
+			}
+		}
+		if _, err := DecodeQuote(body); err != nil {
+			t.Errorf("chain is accepted, its head is not: %v", err)
+		}
+	})
+}

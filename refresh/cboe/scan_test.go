@@ -1,0 +1,92 @@
+package cboe
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// texts are JSON or nearly so; the scanner must agree with encoding/json on each.
+var texts = []string{
+	``, ` `, `null`, `true`, `false`, `nul`, `nulll`, `truefalse`, `0`, `-0`, `01`, `-`, `1.`, `.5`, `1.5`, `1e`, `1e5`,
+	`1E+5`, `1e-`, `-1.25e-07`, `+1`, `0x1`, `NaN`, `Infinity`, `""`, `"`, `"a`, `"\n"`, "\"\n\"", "\"\x00\"", `"\u12"`,
+	`"\u12G4"`, `"\u00e9\"\\\/\b\f\n\r\t"`, `"\x"`, `"é€"`, "\"\xff\"", `[]`, `[1]`, `[1,]`, `[,1]`, `[1 2]`, `[1`, `{}`,
+	`{"a":1}`, `{"a" : 1 , "b":[{}]}`, `{"a":1,}`, `{a:1}`, `{"a"}`, `{"a":}`, `{"a":1 "b":2}`, `{"a":1}}`, `[[[[[]]]]]`,
+	" \t\r\n[ 1 , 2 ]\n", "\v1", `[1]x`, `"a" "b"`, `123456789012345678901234567890`, `1e400`, `-1e400`, `0.1e-400`,
+	`{"a":{"a":{"a":null}}}`, "\ufeff{}",
+}
+
+func valid(text []byte) bool {
+	s := scanner{buf: text}
+	return s.skip(maxDepth) && s.next() == 0 && s.pos == len(s.buf)
+}
+
+func TestScannerAgreesWithEncodingJSON(t *testing.T) {
+	for _, text := range texts {
+		if got, want := valid([]byte(text)), json.Valid([]byte(text)); got != want {
+			t.Errorf("%q: valid %v, encoding/json says %v", text, got, want)
+		}
+	}
+}
+
+func TestScannerBoundsNesting(t *testing.T) {
+	for _, c := range []struct {
+		depth int
+		want  bool
+	}{{maxDepth, true}, {maxDepth + 1, false}, {1_000_000, false}} {
+		text := strings.Repeat("[", c.depth) + strings.Repeat("]", c.depth)
+		if got := valid([]byte(text)); got != c.want {
+			t.Errorf("nested %d deep: valid %v, want %v", c.depth, got, c.want)
+		}
+	}
+}
+
+func FuzzScanner(f *testing.F) {
+	for _, text := range texts {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, want := valid(text), json.Valid(text)
+		if got && !want {
+			t.Errorf("%q: accepted, encoding/json refuses it", text)
+		}
+		if want && !got && !strings.Contains(string(text), strings.Repeat("[", 2)) && strings.Count(string(text), "{") <= maxDepth {
+			t.Errorf("%q: refused, encoding/json accepts it", text)
+		}
+	})
+}
+
+func TestNumbersAgreeWithStrconv(t *testing.T) {
+	for _, text := range []string{"0", "-0", "2960.0", "7548.34985351562", "0.025000000372529", "9007199254740993", "9007199254740992.5",
+		"123456789.123456789123", "1e22", "1e23", "1.7976931348623157e308", "5e-324", "0.000000000000000000000000012345", "12345678901234567890",
+		"0.1", "0.30000000000000004", "16938026517", "-24.9098", "99999999999999999999.5", "1.00000000000000000000001"} {
+		s := scanner{buf: []byte(text)}
+		got, ok := s.number()
+		want, err := strconv.ParseFloat(text, 64)
+		if !ok || err != nil || got != want || math.Signbit(got) != math.Signbit(want) {
+			t.Errorf("%s: got %v %v, want %v", text, got, ok, want)
+		}
+	}
+}
+
+func FuzzNumber(f *testing.F) {
+	f.Add(uint64(29600), 1, false)
+	f.Add(uint64(math.MaxUint64), 19, true)
+	f.Fuzz(func(t *testing.T, mantissa uint64, decimals int, negative bool) {
+		text := strconv.FormatUint(mantissa, 10)
+		if decimals = decimals % 40; decimals > 0 {
+			text = strings.Repeat("0", max(0, decimals+1-len(text))) + text
+			text = text[:len(text)-decimals] + "." + text[len(text)-decimals:]
+		}
+		if negative {
+			text = "-" + text
+		}
+		s := scanner{buf: []byte(text)}
+		got, ok := s.number()
+		if want, _ := strconv.ParseFloat(text, 64); !ok || got != want {
+			t.Errorf("%s: got %v %v, want %v", text, got, ok, want)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package cboe
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"strikecache/compute"
+)
+
+// ErrNoRows is a document that is well-formed and says nothing: a header alone, an empty history.
+var ErrNoRows = errors.New("document has no rows")
+
+// maxSettlementRows bounds a settlement file; a real one has 55 rows.
+const maxSettlementRows = 5_000
+
+// DecodeSettlement decodes a daily settlement file, Product,Symbol,Expiration Date,Price, of all products. A
+// byte order mark and a star behind a price are tolerated. Rows that cannot be read are left out and counted.
+// A file without rows, which stands for a holiday or a day not published yet, is ErrNoRows; one that does not end
+// with a line's end was cut off, and the price in front of the cut cannot be trusted.
+func DecodeSettlement(body []byte) (rows []compute.FuturesSettlement, bad int, err error) {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '<' {
+		return nil, 0, fmt.Errorf("decode settlement: %w", ErrHTML)
+	}
+	if !bytes.HasSuffix(body, []byte("\n")) {
+		return nil, 0, fmt.Errorf("decode settlement: %w: cut off", ErrMalformed)
+	}
+	r := csv.NewReader(bytes.NewReader(body))
+	r.FieldsPerRecord = -1
+	r.ReuseRecord = true
+	header, err := r.Read()
+	if err != nil || len(header) < 4 || strings.TrimSpace(header[0]) != "Product" || strings.TrimSpace(header[3]) != "Price" {
+		return nil, 0, fmt.Errorf("decode settlement: %w: no header", ErrMalformed)
+	}
+	for {
+		record, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if len(rows)+bad >= maxSettlementRows {
+			return nil, 0, fmt.Errorf("decode settlement: %w: over %d rows", ErrMalformed, maxSettlementRows)
+		}
+		row, ok := settlementRow(record)
+		if err != nil || !ok {
+			bad++
+			continue
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return nil, bad, fmt.Errorf("decode settlement: %w", ErrNoRows)
+	}
+	return rows, bad, nil
+}
+
+func settlementRow(record []string) (row compute.FuturesSettlement, ok bool) {
+	if len(record) < 4 {
+		return row, false
+	}
+	date, err := compute.ParseDate(strings.TrimSpace(record[2]))
+	if err != nil {
+		return row, false
+	}
+	price, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(record[3]), "*"), 64)
+	if err != nil || !(price > 0) || price > 1e9 {
+		return row, false
+	}
+	return compute.FuturesSettlement{
+		Product: strings.TrimSpace(record[0]), Symbol: strings.TrimSpace(record[1]), Expiration: date, Price: price,
+	}, true
+}

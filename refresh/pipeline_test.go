@@ -1,0 +1,493 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/bench/need"
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/replay"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+var calendar = compute.NewCalendar(nil, nil)
+
+// ny parses a New York wall clock time.
+func ny(t testing.TB, text string) time.Time {
+	t.Helper()
+	at, err := time.ParseInLocation("2006-01-02 15:04", text, compute.NewYork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.UTC()
+}
+
+// rig is a refresher of a simulated market whose clock the test moves.
+type rig struct {
+	*refresh.Refresher
+	t      testing.TB
+	store  *snapshots.Store
+	market *simulated.Market
+	clock  refresh.Clock
+	dir    string
+}
+
+// newRig runs inside a synctest bubble: its clock is the bubble's.
+func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
+	t.Helper()
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: dir, Source: "simulated", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20,
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := refresh.NewClock(ny(t, start), 1)
+	market := simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
+	cfg := refresh.Config{
+		Source: market, SourceName: "simulated", Store: store, Clock: clock, Calendar: calendar, RiskFreeRate: rate,
+		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, FlowEvery: 10 * time.Second, FlowSymbols: []string{"XLF"},
+		Log: slog.New(slog.DiscardHandler),
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	return &rig{refresh.New(cfg), t, store, market, clock, dir}
+}
+
+func (r *rig) close() {
+	if err := r.store.Close(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// once refreshes everything once and fails the test when something fails.
+func (r *rig) once() {
+	r.t.Helper()
+	if err := r.RefreshOnce(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) meta(resource string) snapshots.Meta {
+	r.t.Helper()
+	e := r.store.Current(resource)
+	if e == nil {
+		r.t.Fatalf("%s has no answer", resource)
+	}
+	return e.Default.Meta
+}
+
+func (r *rig) data(resource string, v any) {
+	r.t.Helper()
+	if err := json.Unmarshal(r.store.Current(resource).Default.Data(), v); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+var allResources = []string{refresh.GammaResource, refresh.SeriesResource, refresh.PainResource, refresh.FlowResource,
+	refresh.SectorsResource, refresh.VIXResource}
+
+func TestEveryResourceIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		for name, answered := range r.Offers() {
+			if answered {
+				t.Errorf("%s is answered before anything was fetched", name)
+			}
+		}
+		r.once()
+		for _, name := range allResources {
+			m := r.meta(name)
+			if m.Endpoint != name || m.Source != "simulated" || m.Freshness.State != "fresh" || len(m.Receipt.InputSHA256) == 0 || m.DelayMinutes != 15 {
+				t.Errorf("%s: meta %+v", name, m)
+			}
+			if lag := r.clock.Now().Sub(m.AsOf); name != refresh.VIXResource && (lag < 15*time.Minute || lag > 16*time.Minute) {
+				t.Errorf("%s: as_of is %v old, quotes are 15 minutes late", name, lag)
+			}
+			if !r.Offers()[name] {
+				t.Errorf("%s is not offered", name)
+			}
+		}
+		pains := r.store.Current(refresh.PainResource)
+		if flow := r.store.Current(refresh.FlowResource); len(flow.Variants) != 100 || len(pains.Variants) < 50 {
+			t.Errorf("%d limits, %d expirations", len(flow.Variants), len(pains.Variants))
+		}
+		var pain struct {
+			Expirations []struct{ Expiration string } `json:"expirations"`
+		}
+		r.data(refresh.PainResource, &pain)
+		for _, e := range pain.Expirations {
+			if pains.Variants[e.Expiration] == nil {
+				t.Errorf("expiration %s is listed and not served", e.Expiration)
+			}
+		}
+	})
+}
+
+// oneJobAtATime is why a test is not worth its time under the race detector.
+const oneJobAtATime = "one job at a time, over many documents"
+
+// tree reads every file below a directory.
+func tree(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, dir)] = b
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// Same input, same bytes.
+func TestTwoRunsWriteIdenticalFiles(t *testing.T) {
+	run := func(dir string) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) { c.BackfillSessions = 2 })
+			defer r.close()
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { r.Run(ctx); close(done) }()
+			time.Sleep(82 * time.Second) // not at an instant when a job is due
+			cancel()
+			<-done
+		})
+	}
+	a, b := t.TempDir(), t.TempDir()
+	run(a)
+	run(b)
+	first, second := tree(t, a), tree(t, b)
+	if len(first) < 10 || !slices.Equal(slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second))) {
+		t.Fatalf("files %v and %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
+	}
+	for name, body := range first {
+		if !bytes.Equal(body, second[name]) {
+			i := 0
+			for i < min(len(body), len(second[name])) && body[i] == second[name][i] {
+				i++
+			}
+			t.Errorf("%s differs from byte %d: %.200s… and %.200s…", name, i, body[i:], second[name][i:])
+		}
+	}
+}
+
+// After the close the document's clock goes on and nothing else does: nothing is sealed again.
+func TestUnchangedInputIsNotSealedAgain(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 17:10")
+		defer r.close()
+		r.once()
+		before := map[string]*snapshots.Edition{}
+		for _, name := range allResources {
+			before[name] = r.store.Current(name)
+		}
+		captured := fetchedAt(t, r)
+		time.Sleep(10 * time.Minute)
+		if !fetchedAt(t, r).After(captured) {
+			t.Fatal("the upstream made no new document")
+		}
+		r.once()
+		for _, name := range allResources {
+			if r.store.Current(name) != before[name] {
+				t.Errorf("%s was sealed again", name)
+			}
+		}
+	})
+}
+
+// fetchedAt returns the generation time of the SPX chain that the upstream has now.
+func fetchedAt(t *testing.T, r *rig) time.Time {
+	t.Helper()
+	doc, err := r.market.At(upstream.Options("_SPX"), r.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Generated
+}
+
+// The same document says another thing of open interest once the exchange's update is in, at 07:15.
+func TestOpenInterestStateIsSealedAgain(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 07:13")
+		defer r.close()
+		r.once()
+		var g struct {
+			State string `json:"oi_state"`
+			Date  string `json:"oi_settle_date"`
+		}
+		r.data(refresh.GammaResource, &g)
+		if g.State != "updating" || g.Date != "2026-11-18" {
+			t.Errorf("at 07:13: %+v", g)
+		}
+		time.Sleep(3 * time.Minute)
+		r.once()
+		r.data(refresh.GammaResource, &g)
+		if g.State != "settled" || g.Date != "2026-11-19" {
+			t.Errorf("at 07:16: %+v", g)
+		}
+	})
+}
+
+// A failure leaves the last answer, three make it stale, and a good document makes it fresh again. The dated file
+// never says stale.
+func TestFailuresTurnStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		r.once()
+		data := r.store.Current(refresh.GammaResource).Default.Data()
+		stored := tree(t, r.dir)["/simulated/2026-11-20/gex-spx"]
+		r.market.Fail(upstream.Options("_SPX"), simulated.HTMLPage, -1)
+		for n := 1; n <= 3; n++ {
+			time.Sleep(25 * time.Second)
+			if err := r.RefreshOnce(t.Context()); err == nil {
+				t.Fatal("a page instead of a chain is accepted")
+			}
+			want := "fresh"
+			if n == 3 {
+				want = "stale"
+			}
+			for _, name := range []string{refresh.GammaResource, refresh.PainResource, refresh.SeriesResource} {
+				if got := r.meta(name).Freshness; got.State != want {
+					t.Errorf("%s after %d failures: %+v, want %s", name, n, got, want)
+				}
+			}
+		}
+		e := r.store.Current(refresh.GammaResource).Default
+		if !bytes.Equal(e.Data(), data) || *e.Meta.Freshness.Reason != "upstream_html" || !e.Meta.Freshness.Since.Equal(r.clock.Now()) {
+			t.Errorf("stale: %+v; the data must stay", e.Meta.Freshness)
+		}
+		if !bytes.Equal(tree(t, r.dir)["/simulated/2026-11-20/gex-spx"], stored) {
+			t.Error("the stale answer was written to the dated file")
+		}
+		if r.meta(refresh.SectorsResource).Freshness.State != "fresh" {
+			t.Error("another feed turned stale too")
+		}
+		r.market.ClearFaults()
+		time.Sleep(25 * time.Second)
+		r.once()
+		if f := r.meta(refresh.GammaResource).Freshness; f.State != "fresh" || !f.Since.Equal(r.clock.Now()) {
+			t.Errorf("after the recovery: %+v at %v", f, r.clock.Now())
+		}
+	})
+}
+
+// What arrives after 00:10 UTC for the day before is served, and a restart serves it; the day's file stays.
+func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-19 16:40")
+		r.once()
+		stored := tree(t, r.dir)["/simulated/2026-11-19/gex-spx"]
+		historical, err := r.store.Historical("2026-11-19")
+		if err != nil || stored == nil {
+			t.Fatal(err)
+		}
+		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now())) // 01:30 UTC: option quotes move at night
+		r.once()
+		late := r.store.Current(refresh.GammaResource).Default
+		if late.Meta.AsOf != historical.Meta.AsOf || !late.Meta.CapturedAt.After(*historical.Meta.CapturedAt) || *late.Meta.Freshness.Reason != "overnight_quotes" {
+			t.Errorf("late answer: %+v", late.Meta)
+		}
+		if again, err := r.store.Historical("2026-11-19"); err != nil || again != historical {
+			t.Errorf("the closed date changed: %v", err)
+		}
+		if !bytes.Equal(tree(t, r.dir)["/simulated/2026-11-19/gex-spx"], stored) {
+			t.Error("the file of the closed date changed")
+		}
+		r.close()
+		again := newRig(t, r.dir, "2026-11-19 20:31")
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		if got := again.store.Current(refresh.GammaResource).Default; !bytes.Equal(got.Body(snapshots.Identity), late.Body(snapshots.Identity)) {
+			t.Errorf("restored %+v", got.Meta)
+		}
+		if got, err := again.store.Historical("2026-11-19"); err != nil || !bytes.Equal(got.Body(snapshots.Identity), historical.Body(snapshots.Identity)) {
+			t.Errorf("history after the restart: %v", err)
+		}
+	})
+}
+
+// A restart serves the same bytes at once, every variant and coding, and recognises unchanged input.
+func TestRestartServesTheSameBytes(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 17:10")
+		r.once()
+		bodies := func(r *rig) map[string][]byte {
+			out := map[string][]byte{}
+			for _, name := range allResources {
+				e := r.store.Current(name)
+				for c := range snapshots.Codings {
+					out[name+c.String()] = e.Default.Body(c)
+					for v, s := range e.Variants {
+						out[name+"/"+v+c.String()] = s.Body(c)
+					}
+				}
+			}
+			return out
+		}
+		want := bodies(r)
+		r.close()
+		again := newRig(t, r.dir, "2026-11-20 17:15")
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		got := bodies(again)
+		if len(got) != len(want) || len(got) < 300 {
+			t.Errorf("%d bodies, want %d", len(got), len(want))
+		}
+		for name, body := range want {
+			if !bytes.Equal(got[name], body) {
+				t.Errorf("%s differs after the restart", name)
+			}
+		}
+		before := again.store.Current(refresh.GammaResource)
+		again.once()
+		if again.store.Current(refresh.GammaResource) != before {
+			t.Error("unchanged input was sealed again after the restart")
+		}
+	})
+}
+
+// The settlement of a day appears in the evening; until then the day before's is served, and a new session alone
+// seals it again.
+func TestSettlementsArrive(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 18:25")
+		defer r.close()
+		var c struct {
+			Date   string   `json:"settlement_date"`
+			Stale  int      `json:"stale_sessions"`
+			VIX    *float64 `json:"vix"`
+			Change []struct {
+				Change *float64 `json:"change"`
+			} `json:"curve"`
+		}
+		r.once()
+		r.data(refresh.VIXResource, &c)
+		if c.Date != "2026-11-19" || c.Stale != 1 || c.Change[0].Change != nil {
+			t.Errorf("before the publication: %+v", c)
+		}
+		time.Sleep(20 * time.Minute)
+		r.once()
+		r.data(refresh.VIXResource, &c)
+		if c.Date != "2026-11-20" || c.Stale != 0 || c.VIX == nil || c.Change[0].Change == nil {
+			t.Errorf("after the publication: %+v", c)
+		}
+		sealed := r.store.Current(refresh.VIXResource)
+		time.Sleep(ny(t, "2026-11-22 12:00").Sub(r.clock.Now()))
+		r.once()
+		if r.store.Current(refresh.VIXResource) != sealed {
+			t.Error("sealed again on a Sunday")
+		}
+		time.Sleep(ny(t, "2026-11-23 10:00").Sub(r.clock.Now()))
+		r.once()
+		r.data(refresh.VIXResource, &c)
+		if c.Date != "2026-11-20" || c.Stale != 1 {
+			t.Errorf("on the next session: %+v", c)
+		}
+	})
+}
+
+// Flow compares volatilities with the last snapshot of the previous session, and says so when it has none.
+func TestFlowComparesWithThePreviousSession(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-19 15:00")
+		defer r.close()
+		count := func() (known, all int) {
+			var f struct {
+				Items []struct {
+					Change *float64 `json:"iv_change"`
+				} `json:"items"`
+			}
+			if err := json.Unmarshal(r.store.Current(refresh.FlowResource).Variants["100"].Data(), &f); err != nil {
+				t.Fatal(err)
+			}
+			for _, it := range f.Items {
+				if it.Change != nil {
+					known++
+				}
+			}
+			return known, len(f.Items)
+		}
+		r.once()
+		if known, all := count(); known != 0 || all == 0 || !strings.Contains(string(r.meta(refresh.FlowResource).Quality), "iv_change is null") {
+			t.Errorf("%d of %d changes known without history", known, all)
+		}
+		time.Sleep(ny(t, "2026-11-20 15:00").Sub(r.clock.Now()))
+		r.once()
+		if known, all := count(); known == 0 {
+			t.Errorf("no change known of %d", all)
+		}
+	})
+}
+
+// The recorded folder serves what it feeds.
+func TestReplayOfRecordedDocuments(t *testing.T) {
+	recorded, err := replay.New(filepath.Join(need.Recorded(t), "replay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := time.Date(2026, 10, 6, 17, 56, 38, 0, time.UTC); !recorded.Now().Equal(want) {
+		t.Errorf("it is %v, want %v, the newest captured_at", recorded.Now(), want)
+	}
+	r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+		c.Source, c.SourceName, c.Clock = recorded, "replay", refresh.NewClock(recorded.Now(), 0)
+	})
+	defer r.close()
+	r.once()
+	var g struct{ Spot float64 }
+	r.data(refresh.GammaResource, &g)
+	if g.Spot != 7728.20 || r.meta(refresh.GammaResource).Source != "replay" {
+		t.Errorf("spot %v, source %s", g.Spot, r.meta(refresh.GammaResource).Source)
+	}
+	var p struct {
+		MaxPain      float64                       `json:"max_pain"`
+		BySettlement map[string]map[string]float64 `json:"-"`
+		Sides        struct {
+			AM, PM struct {
+				MaxPain float64 `json:"max_pain"`
+			}
+		} `json:"by_settlement"`
+	}
+	if err := json.Unmarshal(r.store.Current(refresh.PainResource).Variants["2026-08-21"].Data(), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.MaxPain != 7475 || p.Sides.AM.MaxPain != 7400 || p.Sides.PM.MaxPain != 7580 {
+		t.Errorf("max pain %v, AM %v, PM %v; want 7475, 7400, 7580", p.MaxPain, p.Sides.AM.MaxPain, p.Sides.PM.MaxPain)
+	}
+	offered := r.Offers()
+	if _, ok := offered[refresh.SectorsResource]; ok || !offered[refresh.VIXResource] {
+		t.Errorf("offered %v: a folder without price history feeds no sector rotation", offered)
+	}
+}

@@ -1,0 +1,148 @@
+package refresh
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/snapshots"
+)
+
+// Restore makes the newest stored answers current, as they were sealed, before anything is fetched, and takes up
+// the state that later refreshes need. Files of dates after the clock's are left alone. What cannot be read is
+// logged and does without.
+func (r *Refresher) Restore() error {
+	today := compute.DateOf(r.cfg.Clock.Now()).String()
+	r.restoreHistory(today)
+	r.restoreFlow(today)
+	byFeed := map[string]map[string]*snapshots.Edition{}
+	for name, res := range r.resources {
+		if !res.stored {
+			continue
+		}
+		f, date, err := r.store.Newest(name, today)
+		if errors.Is(err, snapshots.ErrNoSnapshot) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("restore %s: %w", name, err)
+		}
+		edition, err := r.restored(name, f)
+		if err != nil {
+			r.log.Error("stored answer not usable", "resource", name, "date", date, "err", err)
+			continue
+		}
+		if byFeed[res.feed] == nil {
+			byFeed[res.feed] = map[string]*snapshots.Edition{}
+		}
+		byFeed[res.feed][name] = edition
+		r.held[name].edition = edition
+		r.held[name].answer = restoredAnswer(name, f)
+		r.log.Info("restored", "resource", name, "date", date, "as_of", edition.Default.Meta.AsOf)
+	}
+	if gamma := r.held[GammaResource]; gamma.edition != nil {
+		if err := r.restoreSeries(byFeed[optionsFeed], gamma); err != nil {
+			return err
+		}
+	}
+	for feed, editions := range byFeed {
+		if err := r.store.Publish(feed, editions); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+	}
+	r.resume()
+	return r.reseal()
+}
+
+// restored returns the edition that is served from a file.
+func (r *Refresher) restored(name string, f snapshots.File) (*snapshots.Edition, error) {
+	if name != FlowResource {
+		return f.Edition, nil
+	}
+	var flow compute.Flow
+	if err := json.Unmarshal(f.Edition.Default.Data(), &flow); err != nil {
+		return nil, err
+	}
+	return sealVariants(flowVariants(flow), defaultFlow, f.Edition.Default.Meta)
+}
+
+// restoredAnswer returns what a file tells of the answer beside its numbers.
+func restoredAnswer(name string, f snapshots.File) answer {
+	meta := f.Edition.Default.Meta
+	a := answer{
+		resource: name, asOf: meta.AsOf, captured: meta.CapturedAt, computed: meta.ComputedAt, arrived: meta.AsOf,
+		inputs: meta.Receipt.InputSHA256, content: f.Content, summary: f.Summary,
+	}
+	if name == FlowResource {
+		a.stored = allFlow
+	}
+	return a
+}
+
+// restoreSeries seals the series from the stored rows, with the clocks of the newest gamma answer.
+func (r *Refresher) restoreSeries(editions map[string]*snapshots.Edition, gamma *holding) error {
+	meta := gamma.edition.Default.Meta
+	a := r.series.answer(&gamma.answer)
+	a.computed = meta.ComputedAt
+	e, err := r.seal(r.resources[SeriesResource], &a, meta.Freshness)
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", SeriesResource, err)
+	}
+	editions[SeriesResource] = e
+	a.data = nil
+	r.held[SeriesResource].edition, r.held[SeriesResource].answer = e, a
+	return nil
+}
+
+// resume lets the jobs recognise input that was published before the restart.
+func (r *Refresher) resume() {
+	gamma, vix := r.held[GammaResource], r.held[VIXResource]
+	if gamma.edition != nil && gamma.answer.captured != nil {
+		r.spx.content = gamma.answer.content
+		r.spx.oi = openInterestState(*gamma.answer.captured, r.cal)
+	}
+	r.sectors.content = r.held[SectorsResource].answer.content
+	r.vix.content = vix.answer.content
+}
+
+// restoreHistory reads the rows of the series and the summaries of the settlement dates.
+func (r *Refresher) restoreHistory(today string) {
+	for _, date := range r.store.DatesOf(GammaResource) {
+		if f, err := r.store.Load(GammaResource, date); err == nil && date <= today {
+			r.series.put(date, f.Summary)
+		}
+	}
+	for _, date := range r.store.DatesOf(VIXResource) {
+		f, err := r.store.Load(VIXResource, date)
+		if err != nil || date > today {
+			continue
+		}
+		var s vixSummary
+		if err := json.Unmarshal(f.Summary, &s); err != nil {
+			r.log.Error("stored summary not readable", "resource", VIXResource, "date", date, "err", err)
+			continue
+		}
+		r.vix.remember(s)
+	}
+}
+
+// restoreFlow takes up what each chain contributed to the flow, and the carry of SPX.
+func (r *Refresher) restoreFlow(today string) {
+	for _, symbol := range append([]string{"SPX"}, r.flow.symbols...) {
+		state, date := r.store.State(chainState+symbol, today)
+		if state == nil {
+			continue
+		}
+		var f chainFile
+		if err := json.Unmarshal(state, &f); err != nil {
+			r.log.Error("state not readable", "state", chainState+symbol, "date", date, "err", err)
+			continue
+		}
+		r.flow.parts[symbol] = flowPart{flow: f.Flow, source: f.Source}
+		if symbol == "SPX" {
+			r.spx.carry = f.carry()
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package refresh
+
+import (
+	"testing"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+var cal = compute.NewCalendar(nil, nil)
+
+// ny parses a New York wall clock time.
+func ny(t testing.TB, text string) time.Time {
+	t.Helper()
+	at, err := time.ParseInLocation("2006-01-02 15:04:05", text, compute.NewYork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.UTC()
+}
+
+func TestScheduleNext(t *testing.T) {
+	s := schedule{MachineClock(), cal, 25 * time.Second}
+	for _, c := range []struct{ after, want string }{
+		{"2026-11-20 09:45:00", "2026-11-20 09:45:25"}, // the window begins 15 minutes after the open
+		{"2026-11-20 09:44:59", "2026-11-20 09:45:00"},
+		{"2026-11-20 09:42:00", "2026-11-20 09:45:00"},
+		{"2026-11-20 09:38:00", "2026-11-20 09:40:00"},
+		{"2026-11-20 11:00:01", "2026-11-20 11:00:25"}, // anchored at the window's start
+		{"2026-11-20 16:31:59", "2026-11-20 16:32:00"}, // and ends 32 minutes after the close, with a run
+		{"2026-11-20 16:32:00", "2026-11-20 16:35:00"},
+		{"2026-11-20 23:59:59", "2026-11-21 00:00:00"},
+		{"2026-11-21 12:00:00", "2026-11-21 12:05:00"}, // Saturday
+		{"2026-11-27 13:31:50", "2026-11-27 13:32:00"}, // early close at 13:00
+		{"2026-11-27 13:32:00", "2026-11-27 13:35:00"},
+		{"2026-11-26 11:00:00", "2026-11-26 11:05:00"}, // Thanksgiving
+		{"2026-03-09 09:44:00", "2026-03-09 09:45:00"}, // the day after the clocks changed
+	} {
+		if got, want := s.next(ny(t, c.after)), ny(t, c.want); !got.Equal(want) {
+			t.Errorf("after %s: %s, want %s", c.after, got.In(compute.NewYork), c.want)
+		}
+	}
+}
+
+// Whatever the instant, the next run is later, at most 5 minutes off, and on no instant is one left out.
+func TestScheduleAdvances(t *testing.T) {
+	for _, every := range []time.Duration{5 * time.Second, 25 * time.Second, 7 * time.Minute, time.Hour} {
+		s := schedule{MachineClock(), cal, every}
+		at := ny(t, "2026-11-19 00:00:00")
+		for range 3000 {
+			next := s.next(at)
+			if !next.After(at) || next.Sub(at) > max(every, outsideEvery) {
+				t.Fatalf("every %s: after %s comes %s", every, at, next)
+			}
+			at = next
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	start := ny(t, "2026-11-20 11:00:00")
+	for _, speed := range []float64{0.5, 1, 60, 10_000} {
+		c := NewClock(start, speed)
+		for _, d := range []time.Duration{0, time.Second, time.Hour, 24 * time.Hour} {
+			if got := c.At(c.Wall(start.Add(d))).Sub(start.Add(d)); got.Abs() > time.Millisecond {
+				t.Errorf("speed %v: %v there and back is off by %v", speed, d, got)
+			}
+		}
+	}
+	frozen := NewClock(start, 0)
+	if !frozen.Now().Equal(start) || !frozen.Wall(start.Add(time.Second)).IsZero() {
+		t.Error("a clock at speed 0 moves")
+	}
+	if next := (schedule{frozen, cal, time.Minute}).Next(time.Now()); !next.IsZero() {
+		t.Errorf("a clock that stands still schedules %v", next)
+	}
+	if now := MachineClock().Now(); time.Since(now).Abs() > time.Minute {
+		t.Errorf("machine clock says %v", now)
+	}
+}
+
+func TestFreshness(t *testing.T) {
+	for _, c := range []struct {
+		now, asOf string
+		failures  int
+		overnight bool
+		state     string
+		reason    string
+		since     string
+	}{
+		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", 0, true, "fresh", "", "2026-11-20 09:45:00"},
+		{"2026-11-20 11:00:00", "2026-11-20 10:28:00", 0, true, "fresh", "", "2026-11-20 09:45:00"}, // 32 minutes
+		{"2026-11-20 11:00:00", "2026-11-20 10:27:59", 0, true, "stale", "upstream_lag", "2026-11-20 10:59:59"},
+		{"2026-11-20 11:00:00", "2026-11-19 16:14:59", 0, true, "stale", "upstream_lag", "2026-11-20 09:45:00"},
+		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", 2, true, "fresh", "", "2026-11-20 09:45:00"},
+		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", 3, true, "stale", "upstream_refused", "2026-11-20 10:58:00"},
+		{"2026-11-20 16:31:59", "2026-11-20 16:14:59", 0, true, "fresh", "", "2026-11-20 09:45:00"},
+		{"2026-11-20 16:32:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-20 20:15:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"}, // Friday night: no trading
+		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", 1, true, "fresh", "", "2026-11-20 17:00:00"},                 // closed asks for a run that succeeded
+		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", 3, true, "stale", "upstream_refused", "2026-11-20 10:58:00"},
+		{"2026-11-21 12:00:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-22 20:14:59", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-22 20:15:00", "2026-11-20 16:14:59", 0, true, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
+		{"2026-11-22 20:15:00", "2026-11-20 16:14:59", 0, false, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-23 09:14:59", "2026-11-20 16:14:59", 0, true, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
+		{"2026-11-23 09:15:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-23 09:15:00"},
+		{"2026-11-23 09:30:00", "2026-11-20 16:14:59", 0, false, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-27 13:32:00", "2026-11-27 13:14:59", 0, true, "closed", "outside_session", "2026-11-27 13:32:00"}, // early close
+	} {
+		h := health{}
+		for range c.failures {
+			h.fail(upstream.Refused, ny(t, "2026-11-20 10:58:00"))
+		}
+		now, asOf := ny(t, c.now), ny(t, c.asOf)
+		f := h.freshness(now, asOf, now.Add(-maxLag), c.overnight, cal, nil)
+		if f.State != c.state || textOf(f.Reason) != c.reason || !f.Since.Equal(ny(t, c.since)) {
+			t.Errorf("at %s: %s %q since %s, want %s %q since %s", c.now, f.State, textOf(f.Reason), f.Since.In(compute.NewYork), c.state, c.reason, c.since)
+		}
+	}
+}
+
+// While state and reason last, since stays; after a recovery it is the recovery.
+func TestFreshnessSince(t *testing.T) {
+	now := ny(t, "2026-11-20 11:00:00")
+	asOf := now.Add(-15 * time.Minute)
+	var h health
+	before := snapshots.Freshness{State: stateFresh, Since: now.Add(-time.Minute)}
+	if f := h.freshness(now, asOf, now.Add(-maxLag), true, cal, &before); !f.Since.Equal(before.Since) {
+		t.Errorf("since %v, want %v", f.Since, before.Since)
+	}
+	stale := because(stateStale, "upstream_timeout", now.Add(-time.Hour))
+	if f := h.freshness(now, asOf, now.Add(-maxLag), true, cal, &stale); f.State != stateFresh || !f.Since.Equal(now) {
+		t.Errorf("after a recovery: %s since %v, want fresh since %v", f.State, f.Since, now)
+	}
+}
+
+func TestLateAnswers(t *testing.T) {
+	a := answer{asOf: ny(t, "2026-11-20 16:14:59")} // 21:14:59 UTC
+	for arrived, want := range map[string]bool{"2026-11-20T21:40:00Z": false, "2026-11-21T00:10:00Z": false, "2026-11-21T00:10:01Z": true, "2026-11-23T09:00:00Z": true} {
+		at, err := time.Parse(time.RFC3339, arrived)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.arrived = at; a.late() != want || a.date().String() != "2026-11-20" {
+			t.Errorf("arrived %s: late %v, want %v", arrived, a.late(), want)
+		}
+	}
+}
+
+func TestSettlementDue(t *testing.T) {
+	for now, want := range map[string]string{
+		"2026-11-20 18:29:59": "2026-11-19", "2026-11-20 18:30:00": "2026-11-20", "2026-11-22 12:00:00": "2026-11-20",
+		"2026-11-23 10:00:00": "2026-11-20", "2026-11-26 20:00:00": "2026-11-25", // Thanksgiving
+	} {
+		if got := settlementDue(ny(t, now), cal); got.String() != want {
+			t.Errorf("at %s: %s, want %s", now, got, want)
+		}
+	}
+}

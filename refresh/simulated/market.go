@@ -1,0 +1,182 @@
+package simulated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"sync"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/upstream"
+)
+
+// Config says which market is simulated, and its clock.
+type Config struct {
+	Seed     uint64
+	Now      func() time.Time  // the simulated clock; needed by [Market.Fetch] alone
+	Calendar *compute.Calendar // must not be nil
+}
+
+// Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend
+// on the seed, the calendar and the instant alone; whatever the market remembers, it remembers to be faster.
+type Market struct {
+	now         func() time.Time
+	calendar    *compute.Calendar
+	key         noise
+	instruments []*instrument
+	bySymbol    map[string]*instrument
+	paces       *paces
+
+	mu      sync.Mutex // guards all below
+	factors *factors
+	tapes   []*tape
+	tables  map[*instrument][]*table
+	history map[*instrument][]bar
+	built   map[upstream.Name]built
+	faults  map[upstream.Name]*failure
+}
+
+// built is the last document of a name.
+type built struct {
+	version int64 // of what the document was made from
+	doc     *upstream.Document
+}
+
+// New returns a market.
+func New(cfg Config) *Market {
+	m := &Market{
+		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"), paces: newPaces(),
+		instruments: newInstruments(), bySymbol: map[string]*instrument{},
+		tables: map[*instrument][]*table{}, history: map[*instrument][]bar{},
+		built: map[upstream.Name]built{}, faults: map[upstream.Name]*failure{},
+	}
+	for _, in := range m.instruments {
+		m.bySymbol[in.symbol] = in
+	}
+	m.factors = newFactors(m.key.named("factors"), cfg.Calendar)
+	return m
+}
+
+// Symbols returns the underlyings with an option chain beside _SPX.
+func (m *Market) Symbols() []string {
+	var symbols []string
+	for _, in := range m.instruments {
+		if in.chain != nil && in.symbol != spx {
+			symbols = append(symbols, in.symbol)
+		}
+	}
+	return symbols
+}
+
+// Offers implements [upstream.Source].
+func (m *Market) Offers(name upstream.Name) bool {
+	kind, key := name.Split()
+	switch kind {
+	case upstream.OptionsKind:
+		in, ok := m.bySymbol[key]
+		return ok && in.chain != nil
+	case upstream.QuotesKind, upstream.HistoryKind:
+		_, ok := m.bySymbol[key]
+		return ok
+	case upstream.SettlementKind:
+		_, err := compute.ParseDate(key)
+		return err == nil
+	}
+	return false
+}
+
+// Fetch implements [upstream.Source]: it returns what [Market.At] does at the simulated time, unless a fault is
+// due (see [Market.Fail]).
+func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: err}
+	}
+	now := m.now()
+	fault := m.due(name)
+	if fault == Stall {
+		<-ctx.Done()
+		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: ctx.Err()}
+	}
+	if err := fault.err(name); err != nil {
+		return nil, err
+	}
+	doc, err := m.At(name, now)
+	if err != nil {
+		return nil, err
+	}
+	if doc, err = m.spoil(doc, fault, now); err != nil {
+		return nil, err
+	}
+	if since != nil && since.ETag == doc.ETag {
+		return nil, upstream.ErrNotModified
+	}
+	return doc, nil
+}
+
+// At returns the document that the upstream would have at an instant, without faults. It shares the body with
+// other callers. Every error is an [*upstream.Error].
+func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	if !m.Offers(name) {
+		return nil, refusal(name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, ok := m.frame(at)
+	if !ok {
+		err := fmt.Errorf("the simulated market begins on %s", epoch)
+		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: err}
+	}
+	kind, key := name.Split()
+	switch kind {
+	case upstream.OptionsKind:
+		return m.cached(name, at, f.generated, func() []byte { return m.chain(m.bySymbol[key], &f) }), nil
+	case upstream.QuotesKind:
+		return m.cached(name, at, f.generated, func() []byte { return m.quote(m.bySymbol[key], &f) }), nil
+	case upstream.HistoryKind:
+		last := m.lastBar(at)
+		published := m.factors.dates[last].At(historyHour, 0, 0, compute.NewYork)
+		return m.cached(name, at, published, func() []byte { return m.historyBody(m.bySymbol[key], last) }), nil
+	}
+	return m.settlement(name, key, at)
+}
+
+// cached returns the document of a name that was generated at an instant: the last one, or a new one of body.
+func (m *Market) cached(name upstream.Name, at, generated time.Time, body func() []byte) *upstream.Document {
+	version := generated.Unix()
+	last, ok := m.built[name]
+	if !ok || last.version != version {
+		last = built{version, document(name, body(), generated)}
+		m.built[name] = last
+	}
+	doc := *last.doc
+	doc.Received = at.UTC()
+	return &doc
+}
+
+// httpTime is the form of Last-Modified.
+const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// document returns a document with its validators. It takes over body.
+func document(name upstream.Name, body []byte, generated time.Time) *upstream.Document {
+	generated = generated.UTC()
+	return &upstream.Document{
+		Name: name, Body: body, Generated: generated, ETag: etag(body), LastModified: generated.Format(httpTime),
+	}
+}
+
+// etag returns a validator of the content: its length and CRC-32C, which the processor computes at memory speed.
+func etag(body []byte) string {
+	tag := append([]byte{'"'}, strconv.FormatInt(int64(len(body)), 16)...)
+	tag = strconv.AppendUint(append(tag, '-'), uint64(crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))), 16)
+	return string(append(tag, '"'))
+}
+
+func refusal(name upstream.Name) error {
+	if kind, _ := name.Split(); kind == upstream.Unknown || kind == upstream.SettlementKind {
+		return &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
+	}
+	return &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
+}

@@ -1,0 +1,140 @@
+package simulated_test
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
+)
+
+func settlementAt(t *testing.T, m *simulated.Market, date, at string) ([]compute.FuturesSettlement, *upstream.Document) {
+	t.Helper()
+	doc := documentAt(t, m, upstream.Settlement(date), ny(at))
+	rows, bad, err := cboe.DecodeSettlement(doc.Body)
+	if err != nil && !errors.Is(err, cboe.ErrNoRows) || bad > 0 {
+		t.Fatalf("settlement %s at %s: %d bad, %v", date, at, bad, err)
+	}
+	return rows, doc
+}
+
+func TestSettlementPublication(t *testing.T) {
+	m := newMarket(1)
+	for _, c := range []struct {
+		asked, at, date string
+		rows            bool
+	}{
+		{"2026-08-11", "2026-08-11 18:29:00", "2026-08-10", true}, // not out yet: the newest
+		{"2026-08-11", "2026-08-11 18:31:00", "2026-08-11", true},
+		{"2026-08-11", "2026-08-14 12:00:00", "2026-08-11", true}, // a past date
+		{"2026-08-12", "2026-08-11 18:31:00", "2026-08-11", true},
+		{"2026-08-10", "2026-08-10 12:00:00", "2026-08-07", true}, // on Monday Friday's
+		{"2026-11-27", "2026-11-27 18:31:00", "2026-11-27", true}, // early close
+		{"2026-08-08", "2026-08-11 12:00:00", "2026-08-08", false},
+		{"2026-09-07", "2026-09-08 20:00:00", "2026-09-07", false}, // Labor Day
+	} {
+		rows, doc := settlementAt(t, m, c.asked, c.at)
+		if doc.FileDate != c.date || len(rows) > 0 != c.rows {
+			t.Errorf("%s at %s: file of %s with %d rows", c.asked, c.at, doc.FileDate, len(rows))
+		}
+		if !doc.Received.Equal(ny(c.at)) || doc.Generated.After(doc.Received) {
+			t.Errorf("%s at %s: generated %s, received %s", c.asked, c.at, doc.Generated, doc.Received)
+		}
+	}
+}
+
+var weekly = regexp.MustCompile(`^VX\d\d/[FGHJKMNQUVXZ]\d$`)
+
+func TestSettlementRows(t *testing.T) {
+	m, calendar := newMarket(1), compute.NewCalendar(nil, nil)
+	for d := calendar.Next(compute.NewDate(2026, time.January, 1)); d < compute.NewDate(2027, time.July, 1); d = calendar.Next(d) {
+		rows, doc := settlementAt(t, m, d.String(), d.String()+" 20:00:00")
+		body := string(doc.Body)
+		if !strings.HasPrefix(body, "Product,Symbol,Expiration Date,Price\r\n") || strings.Count(body, "\n") != strings.Count(body, "\r\n") {
+			t.Fatalf("%s: %.60q", d, body)
+		}
+		curve, q, ok := compute.VIXTermStructure(compute.VIXInput{Date: d, Rows: rows, Calendar: calendar, Now: doc.Received})
+		if !ok || len(q.ExpirationDiffer) > 0 || q.BadRows > 0 || q.Monthly != 9 || len(curve.Curve) < 8 || q.OtherProducts < 30 || q.Weekly < 3 || q.Weekly > 6 {
+			t.Fatalf("%s: %+v, %d on the curve", d, q, len(curve.Curve))
+		}
+		front := float64(curve.Curve[0].Settlement)
+		var last compute.Date
+		for _, row := range rows {
+			if row.Product != "VX" {
+				continue
+			}
+			if row.Expiration <= last || row.Expiration < d {
+				t.Fatalf("%s: %s expires %s after %s", d, row.Symbol, row.Expiration, last)
+			}
+			last = row.Expiration
+			if weekly.MatchString(row.Symbol) && row.Price != front {
+				t.Errorf("%s: %s is %v, the front month %v", d, row.Symbol, row.Price, front)
+			}
+		}
+		final := curve.FinalSettlement != nil
+		if expires := calendar.VIXExpiration(d.Year(), d.Month()) == d; final != expires {
+			t.Errorf("%s: final settlement %v", d, curve.FinalSettlement)
+		}
+		if vix := quoteAt(t, m, "_VIX", ny(d.String()+" 16:45:00")).Spot; final && math.Abs(float64(*curve.FinalSettlement)/vix-1) > 0.3 {
+			t.Errorf("%s: final settlement %v, VIX %v", d, *curve.FinalSettlement, vix)
+		}
+	}
+}
+
+func TestCurveIsUsuallyInContango(t *testing.T) {
+	calendar := compute.NewCalendar(nil, nil)
+	contango, backwardation := 0, 0
+	for seed := range uint64(4) {
+		m := newMarket(seed)
+		for d := calendar.Next(compute.NewDate(2025, time.January, 1)); d < compute.NewDate(2027, time.January, 1); d = calendar.Next(d) {
+			rows, _ := settlementAt(t, m, d.String(), d.String()+" 20:00:00")
+			curve, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: d, Rows: rows, Calendar: calendar, Now: ny("2027-01-05 12:00:00")})
+			switch {
+			case !ok || curve.ContangoM1M2 == nil:
+				t.Fatalf("%s: no curve", d)
+			case *curve.ContangoM1M2 > 0:
+				contango++
+			default:
+				backwardation++
+			}
+		}
+	}
+	if share := float64(backwardation) / float64(contango+backwardation); share < 0.03 || share > 0.4 {
+		t.Errorf("backwardation on %.2f of sessions", share)
+	}
+}
+
+func TestRecordedSettlementHasTheSameForm(t *testing.T) {
+	body := string(recorded(t, "settlement/2026-10-05.csv"))
+	_, doc := settlementAt(t, newMarket(1), "2026-10-05", "2026-10-05 20:00:00")
+	products := func(body string) (all []string) {
+		for _, line := range strings.Split(body, "\r\n") {
+			name, _, _ := strings.Cut(line, ",")
+			if len(all) == 0 || all[len(all)-1] != name {
+				all = append(all, name)
+			}
+		}
+		return all
+	}
+	if got, want := strings.Join(products(string(doc.Body)), " "), strings.Join(products(body), " "); got != want {
+		t.Errorf("products are %s, recorded %s", got, want)
+	}
+	symbols := func(body string) string {
+		var all []string
+		for _, line := range strings.Split(body, "\r\n") {
+			if strings.HasPrefix(line, "VX,") || strings.HasPrefix(line, "VXM,") {
+				all = append(all, line[:strings.LastIndex(line, ",")])
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	if got, want := symbols(string(doc.Body)), symbols(body); got != want {
+		t.Errorf("VX rows are\n%s, recorded\n%s", got, want)
+	}
+}

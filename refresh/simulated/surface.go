@@ -1,0 +1,135 @@
+package simulated
+
+import (
+	"math"
+	"time"
+
+	"strikecache/compute"
+)
+
+// The carry of the simulated market: F = S·e^((rate-yield)T).
+const (
+	rate  = 0.04
+	yield = 0.005
+)
+
+const secondsPerYear = 365 * 24 * 3600
+
+// surface is the implied volatility of one underlying at one instant. At the money it runs from a short to a
+// long level with time to expiration; around that the smile has one shape in units of standard deviations, so
+// that in strikes it is the steeper the nearer the expiration, as listed surfaces are (measured on the SPX chain
+// of 2026-08-11: at every expiration from a week to a year the ratio to the volatility at the money is 1.25 one
+// deviation below, 1.85 three and 2.7 six below, and has its minimum a deviation above).
+type surface struct {
+	spot        float64
+	short, long float64 // volatility at the money, decimals
+	steepness   float64 // of the smile, 1 for the SPX
+}
+
+// surface returns an instrument's surface for given factors. spot is its price.
+func (in *instrument) surface(spot, vol, term, own float64) surface {
+	quiet := math.Exp(vol - volMean)
+	if in.symbol == spx {
+		return surface{spot: spot, short: in.iv * quiet, long: 0.195 * math.Exp(0.5*term), steepness: 1}
+	}
+	return surface{
+		spot: spot, short: in.iv * math.Pow(quiet, 0.8) * math.Exp(-2*own), long: in.iv * 1.08 * math.Exp(0.4*term-own),
+		steepness: min(1, 0.25+0.1/in.iv),
+	}
+}
+
+// at returns the volatility at the money for years to expiration.
+func (s surface) at(years float64) float64 {
+	decay := func(x float64) float64 { return -math.Expm1(-x) / x }
+	return s.long - (s.long-s.short)*(0.7*decay(8*years)+0.3*decay(0.8*years))
+}
+
+// leastYears keeps the formulas finite in the last second.
+const leastYears = 1.0 / secondsPerYear
+
+// smile is the surface at one expiration.
+type smile struct {
+	spot, forward float64
+	discount      float64 // e^(-rT)
+	years         float64
+	rootYears     float64
+	money         float64 // volatility at the money
+	// The smile in deviations z below or above the forward is the hyperbola
+	// 1 + bend·(tilt·z + √((z-shift)² + 1) - norm), which is 1 at z = 0.
+	bend, tilt, shift, norm float64
+}
+
+// smile returns the surface at the expiration that settles after a time > 0.
+func (s surface) smile(after time.Duration) smile {
+	years := max(after.Seconds()/secondsPerYear, leastYears)
+	far := min(years, 1)
+	m := smile{
+		spot: s.spot, forward: s.spot * math.Exp((rate-yield)*years), discount: math.Exp(-rate * years),
+		years: years, rootYears: math.Sqrt(years), money: s.at(years),
+		bend: 0.28 * s.steepness, tilt: -0.08 - 0.12*far, shift: 0.9 + 0.35*far,
+	}
+	m.norm = math.Sqrt(m.shift*m.shift + 1)
+	return m
+}
+
+// deviations returns how many standard deviations a strike lies from the forward.
+func (m *smile) deviations(strike float64) float64 {
+	return math.Log(strike/m.forward) / (m.money * m.rootYears)
+}
+
+// value is what one strike is worth.
+type value struct {
+	sigma     float64    // implied volatility, a decimal per year
+	price     [2]float64 // of the call and the put, USD
+	timeValue float64    // of both, the lower of the two prices
+}
+
+// value returns the theoretical value of a strike.
+func (m *smile) value(strike float64) value {
+	z := m.deviations(strike)
+	v := value{sigma: m.money * (1 + m.bend*(m.tilt*z+math.Sqrt((z-m.shift)*(z-m.shift)+1)-m.norm))}
+	right, other := compute.Call, compute.Put
+	if strike < m.forward {
+		right, other = compute.Put, compute.Call
+	}
+	v.timeValue = m.discount * compute.BlackValue(right, m.forward, strike, v.sigma*m.rootYears)
+	v.price[right] = v.timeValue
+	v.price[other] = v.timeValue + m.discount*math.Abs(m.forward-strike)
+	return v
+}
+
+// delta returns the delta of one side of a strike, USD per USD.
+func (m *smile) delta(strike float64, right int) float64 {
+	v := m.value(strike)
+	return m.greeks(strike, &v).delta[right]
+}
+
+// greeks are the published sensitivities; of a pair, the call's stands first.
+type greeks struct {
+	delta, theta, rho [2]float64 // per USD; USD a day; USD per percentage point of the rate
+	gamma, vega       float64    // per USD; USD per volatility point
+}
+
+// greeks returns the Black-Scholes sensitivities of a strike (Hull, Options, Futures and Other Derivatives,
+// ch. 19, with a yield).
+func (m *smile) greeks(strike float64, v *value) (g greeks) {
+	total := v.sigma * m.rootYears
+	d1 := math.Log(m.forward/strike)/total + 0.5*total
+	d2 := d1 - total
+	carried := m.forward / m.spot * m.discount // e^(-qT)
+	density := math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi)
+	g.gamma = carried * density / (m.spot * total)
+	g.vega = m.spot * carried * density * m.rootYears / 100
+	decay := -m.spot * carried * density * v.sigma / (2 * m.rootYears)
+	for right, sign := range [2]float64{1, -1} {
+		n1, n2 := normal(sign*d1), normal(sign*d2)
+		g.delta[right] = sign * carried * n1
+		g.rho[right] = sign * strike * m.years * m.discount * n2 / 100
+		theta := (decay - sign*rate*strike*m.discount*n2 + sign*yield*m.spot*carried*n1) / 365
+		g.theta[right] = min(theta, 0) // the vendor publishes none above 0
+	}
+	return g
+}
+
+// normal is the standard normal distribution.
+func normal(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }

@@ -1,0 +1,110 @@
+package simulated
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"strikecache/compute"
+)
+
+// The upstream writes a float as Python does: the shortest digits, and always a point. The functions here append
+// a value in its spelling.
+
+var powersOfTen = [...]float64{1, 10, 100, 1e3, 1e4}
+
+// appendFixed appends x rounded to places decimals, 1 to 4, without trailing zeros but the first: 2960.0, 0.05.
+// |x| must be below 1e14.
+func appendFixed(b []byte, x float64, places int) []byte {
+	n := int64(math.Round(x * powersOfTen[places]))
+	if n < 0 {
+		b = append(b, '-')
+		n = -n
+	}
+	for places > 1 && n%10 == 0 {
+		n /= 10
+		places--
+	}
+	scale := int64(powersOfTen[places])
+	b = strconv.AppendInt(b, n/scale, 10)
+	b = append(b, '.')
+	for n %= scale; places > 0; places-- {
+		scale /= 10
+		b = append(b, byte('0'+n/scale))
+		n %= scale
+	}
+	return b
+}
+
+// appendSignificant appends x with at most digits significant digits, small numbers as 1.5e-06. A price of 32 bits
+// shows its noise in 15 digits: 0.025000000372529.
+func appendSignificant(b []byte, x float64, digits int) []byte {
+	start := len(b)
+	b = strconv.AppendFloat(b, x, 'g', digits, 64)
+	for _, c := range b[start:] {
+		if c == '.' || c == 'e' {
+			return b
+		}
+	}
+	return append(b, ".0"...)
+}
+
+// appendCount appends a whole number as a float: 2960.0.
+func appendCount(b []byte, n uint32) []byte {
+	return append(strconv.AppendUint(b, uint64(n), 10), ".0"...)
+}
+
+// appendClock appends a wall clock time in quotes, separated by a space or a T.
+func appendClock(b []byte, t time.Time, separator byte) []byte {
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	b = append(b, '"')
+	b = appendDigits(b, year, 4)
+	b = append(b, '-')
+	b = appendDigits(b, int(month), 2)
+	b = append(b, '-')
+	b = appendDigits(b, day, 2)
+	b = append(b, separator)
+	b = appendDigits(b, hour, 2)
+	b = append(b, ':')
+	b = appendDigits(b, minute, 2)
+	b = append(b, ':')
+	b = appendDigits(b, second, 2)
+	return append(b, '"')
+}
+
+// appendDigits appends n >= 0 with a fixed number of digits.
+func appendDigits(b []byte, n, digits int) []byte {
+	var buf [20]byte
+	for i := digits - 1; i >= 0; i-- {
+		buf[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(b, buf[:digits]...)
+}
+
+// tradeTime is a last_trade_time: a date and a second of its day, New York. The zero value is null.
+type tradeTime struct {
+	date   compute.Date
+	second int32
+}
+
+// appendTrade appends a last trade time, or null. text caches the spelling of dates.
+func appendTrade(b []byte, t tradeTime, text map[compute.Date]string) []byte {
+	if t.date == 0 {
+		return append(b, "null"...)
+	}
+	date, ok := text[t.date]
+	if !ok {
+		date = `"` + t.date.String() + `T`
+		text[t.date] = date
+	}
+	b = append(b, date...)
+	s := int(t.second)
+	b = appendDigits(b, s/3600, 2)
+	b = append(b, ':')
+	b = appendDigits(b, s/60%60, 2)
+	b = append(b, ':')
+	b = appendDigits(b, s%60, 2)
+	return append(b, '"')
+}

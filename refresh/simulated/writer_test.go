@@ -1,0 +1,102 @@
+package simulated
+
+import (
+	"testing"
+	"time"
+
+	"strikecache/compute"
+)
+
+// TestSpellings has values of the recorded chain of 2026-08-11.
+func TestSpellings(t *testing.T) {
+	for want, got := range map[string][]byte{
+		"2960.0":                appendCount(nil, 2960),
+		"0.05":                  appendFixed(nil, 0.05, 2),
+		"0.0":                   appendFixed(nil, -0.00001, 4),
+		"-0.0067":               appendFixed(nil, -0.0067, 4),
+		"7553.55":               appendFixed(nil, 7553.55, 2),
+		"-24.9":                 appendFixed(nil, -24.9, 4),
+		"7728.2002":             appendFixed(nil, 7728.2002, 4),
+		"7548.34985351562":      appendSignificant(nil, middle(754040, 755630), 15),
+		"7149.5":                appendSignificant(nil, middle(714000, 715900), 15),
+		"0.025000000372529":     appendSignificant(nil, middle(0, 5), 15),
+		"242.0":                 appendSignificant(nil, middle(24100, 24300), 15),
+		"0.0665065":             appendSignificant(nil, 0.066506454, 6),
+		"-99.8951":              appendSignificant(nil, -99.895104, 6),
+		"100.0":                 appendSignificant(nil, 100, 6),
+		"-1.49012e-06":          appendSignificant(nil, -1.490116e-06, 6),
+		`"2026-08-11 20:36:41"`: appendClock(nil, time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC), ' '),
+		`"2026-08-11T09:05:07"`: appendTrade(nil, tradeTime{compute.NewDate(2026, 8, 11), 9*3600 + 5*60 + 7}, map[compute.Date]string{}),
+		"null":                  appendTrade(nil, tradeTime{}, nil),
+	} {
+		if string(got) != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestPacesAreInverse(t *testing.T) {
+	p := newPaces()
+	b := burst{start: 0.4}
+	last := -1.0
+	for i := range 1001 {
+		u := float64(i) / 1000
+		if d := p.when(activity(u)) - u; d > 2e-4 || d < -2e-4 {
+			t.Errorf("ordinary trading at %v comes back as %v", u, u+d)
+		}
+		if d := b.when(b.pace(u)) - u; d > 1e-12 || d < -1e-12 {
+			t.Errorf("a burst at %v comes back as %v", u, u+d)
+		}
+		if x := activity(u); x <= last {
+			t.Errorf("trading falls at %v", u)
+		} else {
+			last = x
+		}
+	}
+}
+
+func TestTradesBy(t *testing.T) {
+	for key := range noise(50) {
+		c := contract{trades: uint32(key.child(0).below(40) + 1)}
+		n := uint32(0)
+		for i := range 2001 {
+			pace := float64(i) / 2000
+			by := c.tradesBy(key, pace)
+			if by < n {
+				t.Fatalf("trades fall from %d to %d at %v", n, by, pace)
+			}
+			n = by
+			if by > 0 && c.paceOf(key, by) > pace || by < c.trades && c.paceOf(key, by+1) <= pace {
+				t.Fatalf("%d trades at pace %v", by, pace)
+			}
+		}
+		if n != c.trades {
+			t.Fatalf("%d of %d trades at the end", n, c.trades)
+		}
+	}
+}
+
+func TestNoise(t *testing.T) {
+	var sum, squares, units float64
+	const n = 20_000
+	for i := range uint64(n) {
+		k := noise(1).child(i)
+		x := k.normal()
+		sum, squares, units = sum+x, squares+x*x, units+k.child(0).unit()
+	}
+	if mean, variance := sum/n, squares/n; mean*mean > 0.001 || variance < 0.95 || variance > 1.05 || units/n < 0.49 || units/n > 0.51 {
+		t.Errorf("mean %.3f, variance %.3f, mean of units %.3f", mean, variance, units/n)
+	}
+	var dst [knots + 1]float64
+	middle := 0.0
+	for i := range uint64(400) {
+		noise(2).child(i).bridge(dst[:])
+		if dst[0] != 0 || dst[knots] != 0 {
+			t.Fatal("a bridge does not end at 0")
+		}
+		middle += dst[knots/2] * dst[knots/2] / 400
+	}
+	if middle < 0.2 || middle > 0.3 { // u(1-u)
+		t.Errorf("variance of a bridge in its middle is %.3f, want 0.25", middle)
+	}
+}
