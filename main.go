@@ -1,0 +1,396 @@
+// Command strikecache is an edge cache for options market structure: it refreshes upstream documents on a
+// schedule, computes and seals every answer ahead of time, and serves the sealed bytes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/replay"
+	"strikecache/refresh/simulated"
+	"strikecache/server"
+	"strikecache/snapshots"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "strikecache:", err)
+		os.Exit(1)
+	}
+}
+
+const about = `An edge cache for options market structure.
+
+strikecache fetches delayed option chains, quotes and VIX futures settlements, computes dealer gamma exposure, max
+pain, unusual flow, sector rotation and the VIX curve, seals every answer as the bytes that clients receive, and
+serves those bytes. Without flags it serves a simulated market, and every answer says so in meta.source.
+
+Every flag can be set by the environment variable named beside it; a flag wins over its variable.`
+
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Refresh and serve until interrupted."`
+	Verify  verifyCommand  `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+type outputs struct{ stdout, stderr io.Writer }
+
+// run parses the arguments and runs the command, until it is done or ctx ends.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var c commands
+	parser, err := kong.New(&c, kong.Name("strikecache"), kong.Description(about), kong.DefaultEnvars("STRIKECACHE"),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Writers(stdout, stderr),
+		kong.Vars{"cboe_base": cboe.DefaultBaseURL, "cboe_settlement": cboe.DefaultSettlementURL})
+	if err != nil {
+		return err
+	}
+	if err := unknownVariable(parser.Model.Node); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	selected, err := parser.Parse(args)
+	if err != nil {
+		return fmt.Errorf("%w; the commands are serve, verify and version, each with --help", err)
+	}
+	selected.BindTo(ctx, (*context.Context)(nil))
+	return selected.Run(outputs{stdout, stderr})
+}
+
+// unknownVariable returns an error for a variable that looks like one of ours and is none.
+func unknownVariable(model *kong.Node) error {
+	known := []string{"STRIKECACHE_REQUIRE"} // of the tests
+	for _, command := range model.Children {
+		for _, flag := range command.Flags {
+			known = append(known, flag.Envs...)
+		}
+	}
+	slices.Sort(known)
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if _, ok := slices.BinarySearch(known, name); strings.HasPrefix(name, "STRIKECACHE_") && !ok {
+			return fmt.Errorf("environment variable %s is not known; known are %s", name, strings.Join(slices.Compact(known), ", "))
+		}
+	}
+	return nil
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(out outputs) error {
+	_, err := fmt.Fprintln(out.stdout, version())
+	return err
+}
+
+// version describes the build: the module version or the commit, and the toolchain.
+func version() string {
+	v := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && v == "(devel)" {
+				v = s.Value
+			}
+		}
+	}
+	return fmt.Sprintf("strikecache %s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+type verifyCommand struct {
+	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
+}
+
+func (c verifyCommand) Run(out outputs) error {
+	files, bad, err := snapshots.Verify(c.DataDir)
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	for _, b := range bad {
+		fmt.Fprintf(out.stdout, "%s: %v\n", b.Path, b.Err)
+	}
+	fmt.Fprintf(out.stdout, "%d files, %d bad\n", files, len(bad))
+	if len(bad) > 0 {
+		return fmt.Errorf("verify: %d of %d files are bad", len(bad), files)
+	}
+	return nil
+}
+
+type serveCommand struct {
+	Listen         string `help:"Address to serve on; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
+	DataDir        string `help:"Directory for snapshots; each source keeps to a subdirectory of its name." default:"./data" type:"path"`
+	Source         string `help:"Where documents come from: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+	MaxConnections int    `help:"Connections served at a time; further ones are closed." default:"10000"`
+
+	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv, each also as .gz." type:"path" placeholder:"DIR" group:"Source replay"`
+
+	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
+	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or where the stored market left off." placeholder:"TIME" group:"Source simulated"`
+	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
+
+	CboeBaseURL       string `name:"cboe-base-url" help:"Base of chains, quotes and histories." default:"${cboe_base}" group:"Source cboe"`
+	CboeSettlementURL string `name:"cboe-settlement-url" help:"Address of settlement files, which takes ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
+
+	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h (default 25s, with cboe 60s)." placeholder:"D" group:"Schedule"`
+	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
+	FlowEvery   time.Duration `help:"Interval at which the next chain of the flow universe is fetched, 1s to 1h (default 10s, with cboe 60s)." placeholder:"D" group:"Schedule"`
+	FlowSymbols []string      `help:"Flow universe beside SPX, at most 100 symbols; indices with an underscore." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" group:"Schedule"`
+	ClosedDates string        `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
+
+	RiskFreeRate   float64       `help:"Continuously compounded rate a year, -0.05 to 0.25." default:"0.04" group:"Numbers"`
+	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept; 0 for ever. Gamma, sectors and VIX are always kept." default:"720h" group:"Storage"`
+
+	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
+	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
+}
+
+func (c *serveCommand) AfterApply() error {
+	if c.GexEvery == 0 {
+		c.GexEvery = bySource(c.Source, 25*time.Second, time.Minute)
+	}
+	if c.FlowEvery == 0 {
+		c.FlowEvery = bySource(c.Source, 10*time.Second, time.Minute)
+	}
+	return nil
+}
+
+func bySource(source string, otherwise, cboe time.Duration) time.Duration {
+	if source == "cboe" {
+		return cboe
+	}
+	return otherwise
+}
+
+var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
+
+// Validate is called by the parser; its errors name the right values.
+func (c *serveCommand) Validate() error {
+	within := func(flag string, d, lo, hi time.Duration) error {
+		if d != 0 && (d < lo || d > hi) {
+			return fmt.Errorf("--%s must be from %s to %s, not %s", flag, lo, hi, d)
+		}
+		return nil
+	}
+	err := errors.Join(
+		within("gex-every", c.GexEvery, 5*time.Second, time.Hour),
+		within("quotes-every", c.QuotesEvery, 5*time.Second, time.Hour),
+		within("flow-every", c.FlowEvery, time.Second, time.Hour))
+	switch {
+	case err != nil:
+		return err
+	case c.QuotesEvery == 0:
+		return errors.New("--quotes-every must be from 5s to 1h0m0s, not 0s")
+	case !(c.RiskFreeRate >= -0.05 && c.RiskFreeRate <= 0.25):
+		return fmt.Errorf("--risk-free-rate must be from -0.05 to 0.25, not %v", c.RiskFreeRate)
+	case !(c.SimSpeed >= 0 && c.SimSpeed <= 10_000):
+		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", c.SimSpeed)
+	case c.SnapshotMaxAge < 0:
+		return errors.New("--snapshot-max-age must not be negative")
+	case c.MaxConnections < 1 || c.MaxConnections > 1_000_000:
+		return fmt.Errorf("--max-connections must be from 1 to 1000000, not %d", c.MaxConnections)
+	case len(c.FlowSymbols) > 100:
+		return fmt.Errorf("--flow-symbols has %d symbols, at most 100 are allowed", len(c.FlowSymbols))
+	case c.Source == "replay" && c.ReplayDir == "":
+		return errors.New("--source replay needs --replay-dir")
+	}
+	for _, s := range c.FlowSymbols {
+		if !symbolForm.MatchString(s) {
+			return fmt.Errorf("--flow-symbols: %q is not a symbol such as SPY or _NDX", s)
+		}
+	}
+	if _, err := net.ResolveTCPAddr("tcp", c.Listen); err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	return nil
+}
+
+// Run opens, starts, waits, and stops in reverse.
+func (c *serveCommand) Run(ctx context.Context, out outputs) error {
+	log := c.logger(out.stderr)
+	calendar, err := c.calendar()
+	if err != nil {
+		return err
+	}
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: c.DataDir, Source: c.Source, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
+		HistoryBytes: 64 << 20, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	cfg := refresh.Config{
+		SourceName: c.Source, Store: store, Calendar: calendar, RiskFreeRate: c.RiskFreeRate,
+		ChainEvery: c.GexEvery, QuotesEvery: c.QuotesEvery, FlowEvery: c.FlowEvery, FlowSymbols: c.FlowSymbols,
+		SnapshotMaxAge: c.SnapshotMaxAge, Log: log,
+	}
+	if err := c.open(&cfg); err != nil {
+		return err
+	}
+	refresher := refresh.New(cfg)
+	if err := refresher.Restore(); err != nil {
+		return err
+	}
+	listener, err := server.Listen(c.Listen)
+	if err != nil {
+		return err
+	}
+	web := server.New(server.Config{
+		Finder: store, Source: c.Source, Now: cfg.Clock.Now, Log: log, MaxConnections: c.MaxConnections,
+		Readiness: func() server.Readiness { return readiness(refresher, store) },
+	})
+	c.announce(log, store, refresher, cfg.Clock.Now(), listener.Addr().String())
+
+	refreshing, stopRefreshing := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { refresher.Run(refreshing) })
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(listener) }()
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		log.Info("stopping", "limit", shutdownLimit)
+		limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
+		err = web.Shutdown(limit)
+		cancel()
+	}
+	stopRefreshing()
+	running.Wait()
+	return err
+}
+
+// shutdownLimit is how long requests in flight may take after the first signal.
+const shutdownLimit = 10 * time.Second
+
+func (c *serveCommand) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelInfo // the parser allows no other
+	}
+	if options := (&slog.HandlerOptions{Level: level}); c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	} else {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+}
+
+func (c *serveCommand) calendar() (*compute.Calendar, error) {
+	if c.ClosedDates == "" {
+		return compute.NewCalendar(nil, nil), nil
+	}
+	text, err := os.ReadFile(c.ClosedDates)
+	if err != nil {
+		return nil, fmt.Errorf("--closed-dates: %w", err)
+	}
+	closed, early, err := compute.ParseClosures(text)
+	if err != nil {
+		return nil, fmt.Errorf("--closed-dates %s: %w", c.ClosedDates, err)
+	}
+	return compute.NewCalendar(closed, early), nil
+}
+
+// open fills in the source and its clock.
+func (c *serveCommand) open(cfg *refresh.Config) error {
+	switch c.Source {
+	case "cboe":
+		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: c.CboeBaseURL, SettlementURL: c.CboeSettlementURL})
+		cfg.Source, cfg.Clock = client, refresh.MachineClock()
+		return err
+	case "replay":
+		recorded, err := replay.New(c.ReplayDir)
+		if err != nil {
+			return err
+		}
+		cfg.Source, cfg.Clock = recorded, refresh.NewClock(recorded.Now(), 0)
+		return nil
+	}
+	if err := cfg.Store.Bind(fmt.Sprintf("simulated market, seed %d", c.SimSeed)); err != nil {
+		return fmt.Errorf("%w; give another --data-dir, or the seed it was made with", err)
+	}
+	start, err := c.simulatedStart(cfg.Calendar, cfg.Store, time.Now())
+	if err != nil {
+		return err
+	}
+	cfg.Clock = refresh.NewClock(start, c.SimSpeed)
+	market := simulated.New(simulated.Config{Seed: c.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
+	cfg.Source, cfg.Archive, cfg.BackfillSessions = market, market, 30
+	return nil
+}
+
+// simulatedStart returns the simulated time at the start.
+func (c *serveCommand) simulatedStart(cal *compute.Calendar, store *snapshots.Store, now time.Time) (time.Time, error) {
+	if c.SimStart != "" {
+		start, err := time.Parse(time.RFC3339, c.SimStart)
+		if err != nil {
+			return start, fmt.Errorf("--sim-start: %q is not RFC 3339, such as 2026-11-20T16:00:00Z", c.SimStart)
+		}
+		return start, nil
+	}
+	session := cal.SessionDate(now)
+	start := session.At(11, 0, 0, compute.NewYork)
+	if start.After(now) {
+		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
+	}
+	if f, _, err := store.Newest(refresh.GammaResource, "9999-12-31"); err == nil && f.Edition.Default.Meta.ComputedAt.After(start) {
+		start = f.Edition.Default.Meta.ComputedAt // go on where the stored market left off
+	}
+	return start, nil
+}
+
+// readiness says what the source feeds, what waits, and what is impaired.
+func readiness(r *refresh.Refresher, store *snapshots.Store) server.Readiness {
+	var out server.Readiness
+	offered := r.Offers()
+	for _, resources := range refresh.Feeds() {
+		for _, name := range resources {
+			answered, ok := offered[name]
+			switch {
+			case !ok:
+				out.Unfed = append(out.Unfed, name)
+			case !answered:
+				out.Waiting = append(out.Waiting, name)
+			}
+		}
+	}
+	slices.Sort(out.Unfed)
+	slices.Sort(out.Waiting)
+	if store.DiskError() != nil {
+		out.Degraded = append(out.Degraded, "disk")
+	}
+	return out
+}
+
+// announce logs what is served from where, and what it takes on disk.
+func (c *serveCommand) announce(log *slog.Logger, store *snapshots.Store, refresher *refresh.Refresher, now time.Time, address string) {
+	log.Info("serving", "address", "http://"+address, "source", c.Source, "market_time", now.Format(time.RFC3339), "version", version())
+	if c.Source == "simulated" {
+		log.Warn("THE MARKET IS SIMULATED: no number served is real", "seed", c.SimSeed, "speed", c.SimSpeed)
+	}
+	used, err := store.Usage()
+	if err != nil {
+		log.Warn("disk usage unknown", "err", err)
+		return
+	}
+	log.Info("disk", "dir", c.DataDir, "bytes_used", used, "bytes_expected_per_year", refresher.ExpectedBytesPerYear())
+}

@@ -1,0 +1,100 @@
+package server
+
+import (
+	"bytes"
+
+	"strikecache/snapshots"
+)
+
+// negotiate chooses the content coding for an Accept-Encoding header: of the codings that the client accepts the
+// one with the highest quality, and of equals the one that is smallest on the wire. Names are case-insensitive, *
+// stands for every coding not named, q=0 is a refusal, and what is malformed is ignored. When the client refuses
+// everything, identity is sent: a full answer helps more than a 406 (RFC 9110 §12.5.3 allows it).
+func negotiate(header []byte) snapshots.Coding {
+	if len(header) == 0 {
+		return snapshots.Identity
+	}
+	const unnamed = -1
+	quality := [snapshots.Codings]int{unnamed, unnamed}
+	star := unnamed
+	for len(header) > 0 {
+		var item []byte
+		item, header, _ = bytes.Cut(header, []byte{','})
+		name, params, _ := bytes.Cut(item, []byte{';'})
+		q, ok := qualityOf(params)
+		if !ok {
+			continue
+		}
+		switch name = bytes.TrimSpace(name); {
+		case string(name) == "*":
+			star = q
+		case equalFold(name, "gzip"), equalFold(name, "x-gzip"):
+			quality[snapshots.Gzip] = q
+		case equalFold(name, "identity"):
+			quality[snapshots.Identity] = q
+		}
+	}
+	for c := range quality {
+		if quality[c] != unnamed {
+			continue
+		}
+		quality[c] = max(star, 0)
+		if snapshots.Coding(c) == snapshots.Identity && star == unnamed {
+			quality[c] = 1 // acceptable unless refused, but preferred to nothing that is named
+		}
+	}
+	best := snapshots.Identity
+	for c := range snapshots.Codings {
+		if quality[c] > 0 && quality[c] >= quality[best] {
+			best = c
+		}
+	}
+	return best
+}
+
+// qualityOf returns the q parameter in thousandths, 1000 when there is none; false when it is malformed.
+func qualityOf(params []byte) (q int, ok bool) {
+	for len(params) > 0 {
+		var p []byte
+		p, params, _ = bytes.Cut(params, []byte{';'})
+		name, value, found := bytes.Cut(bytes.TrimSpace(p), []byte{'='})
+		if !found || !equalFold(bytes.TrimSpace(name), "q") {
+			continue
+		}
+		return parseQuality(bytes.TrimSpace(value))
+	}
+	return 1000, true
+}
+
+// parseQuality parses a qvalue: 0 or 1 with at most three decimals, at most 1 (RFC 9110 §12.4.2).
+func parseQuality(v []byte) (q int, ok bool) {
+	if len(v) == 0 || len(v) > 5 || v[0] != '0' && v[0] != '1' || len(v) > 1 && v[1] != '.' {
+		return 0, false
+	}
+	q = int(v[0]-'0') * 1000
+	unit := 100
+	for _, c := range v[min(2, len(v)):] {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		q += int(c-'0') * unit
+		unit /= 10
+	}
+	return q, q <= 1000
+}
+
+// equalFold compares ASCII without regard to case. lower is in lower case.
+func equalFold(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"testing"
+
+	"strikecache/snapshots"
+)
+
+func TestNegotiate(t *testing.T) {
+	for header, want := range map[string]snapshots.Coding{
+		"":                            snapshots.Identity,
+		"gzip":                        snapshots.Gzip,
+		"GZip":                        snapshots.Gzip,
+		"x-gzip":                      snapshots.Gzip,
+		"gzip;q=0.5":                  snapshots.Gzip,
+		"gzip; q=0.001":               snapshots.Gzip,
+		"gzip;q=0":                    snapshots.Identity,
+		"gzip;q=0.000":                snapshots.Identity,
+		"gzip ; Q=1.000":              snapshots.Gzip,
+		"gzip;q=1.001":                snapshots.Identity, // malformed: as if it were not there
+		"gzip;q=0.0001":               snapshots.Identity,
+		"gzip;q=":                     snapshots.Identity,
+		"gzip;q=x":                    snapshots.Identity,
+		"deflate":                     snapshots.Identity,
+		"deflate, gzip":               snapshots.Gzip,
+		"deflate,,  ,gzip":            snapshots.Gzip,
+		"*":                           snapshots.Gzip,
+		"*;q=0":                       snapshots.Identity,
+		"*;q=0.1, gzip;q=0":           snapshots.Identity,
+		"identity":                    snapshots.Identity,
+		"identity, gzip;q=0.9":        snapshots.Identity,
+		"identity;q=0.5, gzip;q=0.9":  snapshots.Gzip,
+		"identity;q=0":                snapshots.Identity, // a full answer helps more than a 406
+		"identity;q=0, gzip;q=0.1":    snapshots.Gzip,
+		"gzipped":                     snapshots.Identity,
+		"gzip;level=1;q=0":            snapshots.Identity,
+		"br;q=1.0, gzip;q=0.8, *;q=0": snapshots.Gzip,
+	} {
+		if got := negotiate([]byte(header)); got != want {
+			t.Errorf("%q: %v, want %v", header, got, want)
+		}
+	}
+}
+
+func FuzzNegotiate(f *testing.F) {
+	f.Add([]byte("gzip;q=0.5, *;q=0"))
+	f.Fuzz(func(t *testing.T, header []byte) {
+		if c := negotiate(header); c >= snapshots.Codings {
+			t.Errorf("%q: coding %d", header, c)
+		}
+	})
+}
+
+func TestParameter(t *testing.T) {
+	for _, c := range []struct {
+		query string
+		value string
+		n     int
+	}{
+		{"", "", 0}, {"a=1", "", 0}, {"limit=5", "5", 1}, {"limit", "", 1}, {"limit=", "", 1}, {"&&limit=5&", "5", 1}, {"limit=5&limit=6", "5", 2},
+		{"LIMIT=5", "", 0}, {"l%69mit=%35", "5", 1}, {"limit=a=b", "a=b", 1}, {"limit=a+b", "a b", 1}, {"limit=%zz", "%zz", 1}, {"limit=%4", "%4", 1},
+		{"xlimit=5", "", 0}, {"limit=5;limit=6", "5;limit=6", 1},
+	} {
+		value, n := parameter([]byte(c.query), "limit")
+		if string(value) != c.value || n != c.n || (value == nil) != (n == 0) {
+			t.Errorf("%q: %q %d, want %q %d", c.query, value, n, c.value, c.n)
+		}
+	}
+}
+
+func FuzzParameter(f *testing.F) {
+	f.Add([]byte("limit=%35&l%69mit=6"))
+	f.Fuzz(func(t *testing.T, query []byte) {
+		if value, n := parameter(query, "limit"); len(value) > len(query) || (value == nil) != (n == 0) {
+			t.Errorf("%q: %q %d", query, value, n)
+		}
+	})
+}
