@@ -1,0 +1,51 @@
+# Without a target, make lists its targets.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: help run build test race fuzz mutants bench lint cross clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARGS="…".
+	$(GO) run . serve $(ARGS)
+
+build: ## Build ./strikecache, one static binary.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
+
+test: ## Vet, run every test, and list the skipped ones with their reasons.
+	$(GO) vet ./...
+	$(GO) test -count=1 -json ./... | $(GO) run ./bench/skips
+
+race: ## Run the tests under the race detector.
+	$(GO) test -count=1 -race -short -json ./... | $(GO) run ./bench/skips
+
+FUZZTIME ?= 30s
+fuzz: ## Run every fuzz target for FUZZTIME (30s).
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg | tail -n 2; \
+		done; \
+	done
+
+mutants: ## Plant named faults, one at a time, and show that a named test kills each.
+	$(GO) run ./bench/mutants
+
+bench: ## Run the benchmarks, each beside its rival.
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+lint: ## Run the linters.
+	$(GO) run $(GOLANGCI) run ./...
+
+cross: ## Compile for every platform.
+	@set -e; for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
+		echo "$$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./... ; \
+	done
+
+clean: ## Remove what was built; stored data stays.
+	rm -f strikecache
+	$(GO) clean -testcache

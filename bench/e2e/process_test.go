@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary builds the binary once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "strikecache-e2e-")
+	if err != nil {
+		return "", err
+	}
+	root, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "strikecache")
+	cmd := exec.Command("go", "build", "-o", path, ".")
+	cmd.Dir = filepath.Dir(strings.TrimSpace(string(root)))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// command returns a command of the binary with a clean environment.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "STRIKECACHE_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	return cmd
+}
+
+// process is a running server.
+type process struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	url string
+
+	mu  sync.Mutex
+	log bytes.Buffer
+	end chan error
+}
+
+var servingLine = regexp.MustCompile(`msg=serving address=(http://\S+)`)
+
+// serve starts a server on a free port and waits until it listens.
+func serve(t *testing.T, args ...string) *process {
+	t.Helper()
+	return serveWith(t, command(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+func serveWith(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, end: make(chan error, 1)}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	listening := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() {
+			p.mu.Lock()
+			fmt.Fprintln(&p.log, lines.Text())
+			p.mu.Unlock()
+			if m := servingLine.FindStringSubmatch(lines.Text()); m != nil {
+				listening <- m[1]
+			}
+		}
+		p.end <- cmd.Wait()
+	}()
+	t.Cleanup(p.kill)
+	select {
+	case p.url = <-listening:
+	case err := <-p.end:
+		p.end <- err
+		t.Fatalf("the server ended: %v\n%s", err, p.logged())
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the server does not listen\n%s", p.logged())
+	}
+	return p
+}
+
+func (p *process) logged() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// kill ends the process at once, as a power cut would, if it still runs.
+func (p *process) kill() { p.stop(syscall.SIGKILL) }
+
+// stop sends a signal and waits for the end.
+func (p *process) stop(sig os.Signal) error {
+	p.cmd.Process.Signal(sig)
+	select {
+	case err := <-p.end:
+		p.end <- err
+		return err
+	case <-time.After(30 * time.Second):
+		p.cmd.Process.Kill()
+		p.t.Error("the process does not end")
+		return nil
+	}
+}
+
+// get fetches a path and fails the test when nothing answers.
+func (p *process) get(path string, headers ...string) (*http.Response, []byte) {
+	p.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, p.url+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	client := http.Client{Timeout: 30 * time.Second}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		p.t.Fatalf("%v\n%s", err, p.logged())
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp, body
+}
+
+// until polls a condition, for at most a minute.
+func (p *process) until(what string, holds func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	p.t.Fatalf("%s: not within a minute\n%s", what, p.logged())
+}
+
+func (p *process) ready() {
+	p.t.Helper()
+	p.until("ready", func() bool { resp, _ := p.get("/readyz"); return resp.StatusCode == http.StatusOK })
+}
+
+// run runs a command to its end and returns its output and exit code.
+func run(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,219 @@
+package house
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"strikecache/bench/need"
+)
+
+const module = "strikecache"
+
+// arrows says which of our packages a package may import, outside its tests, and why no others.
+var arrows = []struct {
+	dir, why string
+	may      []string
+}{
+	{"compute", "numbers can be tested with a pencil: no clock, no I/O, no log, no goroutine", nil},
+	{"snapshots", "bytes do not care what they mean", nil},
+	{"refresh", "works with no server at all", []string{"compute", "snapshots"}},
+	{"server", "cannot compute by accident; a node that only follows another is the same server", []string{"snapshots"}},
+	{"bench", "measures what a stranger would measure", nil},
+}
+
+// goList runs go list in the project's root.
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Dir = need.Root(t)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	return strings.Fields(string(out))
+}
+
+func TestArrows(t *testing.T) {
+	for _, a := range arrows {
+		root := module + "/" + a.dir
+		allowed := append([]string{a.dir}, a.may...)
+		for _, dep := range goList(t, "-deps", "./"+a.dir+"/...") {
+			rest, ours := strings.CutPrefix(dep, module+"/")
+			top, _, _ := strings.Cut(rest, "/")
+			if ours && !slices.Contains(allowed, top) {
+				t.Errorf("%s depends on %s: %s", root, dep, a.why)
+			}
+		}
+	}
+}
+
+// Every package says what it gives in its first sentence, and every exported name has a comment.
+func TestDocs(t *testing.T) {
+	documented := map[string]bool{}
+	eachFile(t, func(path string, f *ast.File, set *token.FileSet) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		dir := filepath.Dir(path)
+		if f.Doc != nil {
+			first := strings.SplitN(f.Doc.Text(), "\n", 2)[0]
+			if documented[dir] {
+				t.Errorf("%s: a second package comment", path)
+			}
+			if want := "Package " + f.Name.Name + " "; f.Name.Name != "main" && !strings.HasPrefix(first, want) {
+				t.Errorf("%s: package comment must begin with %q", path, want)
+			}
+			documented[dir] = true
+		} else if !documented[dir] {
+			documented[dir] = false
+		}
+		for _, d := range f.Decls {
+			for _, missing := range undocumented(d) {
+				t.Errorf("%s: exported %s has no comment", set.Position(d.Pos()), missing)
+			}
+		}
+	})
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("package in %s has no comment", dir)
+		}
+	}
+}
+
+// undocumented returns the exported names that a declaration leaves without a comment.
+func undocumented(d ast.Decl) []string {
+	var names []string
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && !hiddenReceiver(d) {
+			names = append(names, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+					names = append(names, s.Name.Name)
+				}
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					if n.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// hiddenReceiver says whether a method belongs to a type that is not exported.
+func hiddenReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return false
+	}
+	typ := d.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	name, ok := typ.(*ast.Ident)
+	return ok && !name.IsExported()
+}
+
+const (
+	maxFileLines     = 450
+	maxFunctionLines = 80
+)
+
+func TestSizes(t *testing.T) {
+	eachFile(t, func(path string, f *ast.File, set *token.FileSet) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		if n := set.File(f.Pos()).LineCount(); n > maxFileLines {
+			t.Errorf("%s has %d lines, over %d: what does it hide?", path, n, maxFileLines)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				if n := set.Position(fn.End()).Line - set.Position(fn.Pos()).Line + 1; n > maxFunctionLines {
+					t.Errorf("%s: %s has %d lines, over %d", path, fn.Name.Name, n, maxFunctionLines)
+				}
+			}
+		}
+	})
+}
+
+// The top level is fixed; dotfiles, LICENSE and what git ignores may stand beside it.
+func TestTopLevel(t *testing.T) {
+	allowed := []string{"main.go", "server", "refresh", "compute", "snapshots", "bench", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE"}
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = need.Root(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skip("needs git: the tree is no checkout")
+	}
+	for line := range bytes.Lines(out) {
+		top, _, _ := strings.Cut(strings.TrimSpace(string(line)), "/")
+		if !strings.HasPrefix(top, ".") && !slices.Contains(allowed, top) {
+			t.Errorf("%s stands on the top level", top)
+		}
+	}
+}
+
+// eachFile parses every Go file of the project; paths are relative to its root.
+func eachFile(t *testing.T, visit func(path string, f *ast.File, set *token.FileSet)) {
+	t.Helper()
+	root := need.Root(t)
+	n := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "data" && filepath.Dir(path) == root) && path != root {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		if err != nil {
+			return fmt.Errorf("parse %s: %w", path, err)
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		n++
+		visit(relative, f, set)
+		return nil
+	})
+	if err != nil || n == 0 {
+		t.Fatalf("%d files: %v", n, err)
+	}
+}
+
+// Every module in the binary is named in the third-party notices.
+func TestLicenceNamesEveryModule(t *testing.T) {
+	licence, err := os.ReadFile(filepath.Join(need.Root(t), "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range goList(t, "-deps", "-f", `{{with .Module}}{{.Path}}{{end}}`, ".") {
+		name := strings.TrimSuffix(strings.TrimSuffix(path, "/v2"), "/v3")
+		if path != module && !strings.Contains(string(licence), name+" ") && !strings.Contains(string(licence), name+",") {
+			t.Errorf("LICENSE does not name %s", name)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+// mutant is a fault: in a file, a text that stands there once becomes another, and a test of a package must fail.
+type mutant struct {
+	name, file, is, becomes string
+	pkg, test               string
+}
+
+var mutants = []mutant{
+	{"AM and PM swapped", "compute/chain.go", `"SPX": {"SPX", AM}, "SPXW": {"SPX", PM}`, `"SPX": {"SPX", PM}, "SPXW": {"SPX", AM}`,
+		"compute", "TestTimeToSettlement"},
+	{"early close at 16:00", "compute/calendar.go", `return d.At(13, 0, 0, NewYork)`, `return d.At(16, 0, 0, NewYork)`,
+		"compute", "TestOpenAndClose"},
+	{"Juneteenth before 2022", "compute/calendar.go", `y >= 2022 && `, ``, "compute", "TestCalendarEasilyWrong"},
+	{"New Year observed on Friday", "compute/calendar.go", `d == observed(NewDate(y, time.December, 25))`,
+		`d == observed(NewDate(y, time.December, 25)) || d == NewDate(y, time.December, 31) && d.Weekday() == time.Friday`,
+		"compute", "TestCalendarDayByDay"},
+	{"VIX holiday rule dropped", "compute/calendar.go", `if !c.IsSession(friday) || !c.IsSession(wednesday) {`, `if !c.IsSession(wednesday) {`,
+		"compute", "TestVIXExpiration"},
+	{"New York time read as UTC", "refresh/cboe/clock.go", `parseClock(raw, compute.NewYork)`, `parseClock(raw, time.UTC)`,
+		"refresh/cboe", "TestDecodeChainReadsEveryColumn"},
+	{"UTC read as New York time", "refresh/cboe/clock.go", `return parseClock(raw, time.UTC)`, `return parseClock(raw, compute.NewYork)`,
+		"refresh/cboe", "TestDecodeChainReadsEveryColumn"},
+	{"trade times without DST", "refresh/cboe/clock.go", `Unix()-midnight == 24*3600`, `Unix()-midnight >= 0`, "refresh/cboe", "TestTradeTimesAcrossDST"},
+	{"clocks are content", "refresh/cboe/quotes.go", `at = c[1]`, `at = c[0]`, "refresh/cboe", "TestContentIgnoresTheClocks"},
+	{"yesterday's close as spot", "refresh/cboe/quotes.go", `case "close":`, `case "prev_day_close":`, "refresh/cboe", "TestSpotFallsBackToClose"},
+	{"carry dropped", "compute/surface.go", `g.logCarry, g.source = logMoneyness(f, s.spot), forwardParity`, `g.logCarry, g.source = 0*logMoneyness(f, s.spot), forwardParity`,
+		"compute", "TestForwardSources"},
+	{"mids not grown by the rate", "compute/surface.go", `f, growth := s.forward(spot), 1/s.discount(rate)`, `f, growth := s.forward(spot), 1.0`,
+		"compute", "TestImpliedIsUndiscounted"},
+	{"volatility of the other side", "compute/surface.go", `if row.k < f {`, `if row.k >= f {`, "compute", "TestVolatilitySteps"},
+	{"volatility floor dropped", "compute/surface.go", `math.Sqrt(max(s.years, volatilityFloorYears))`, `math.Sqrt(s.years)`,
+		"compute", "TestVolatilityFloor"},
+	{"v interpolated, not v²", "compute/surface.go", `math.Sqrt(a.v*a.v + w*(b.v*b.v-a.v*a.v))`, `a.v + w*(b.v-a.v)`,
+		"compute", "TestInterpolatedVolatility"},
+	{"settled rows kept", "compute/surface.go", `if years <= 0 {`, `if years <= -1 {`, "compute", "TestSkippedAccounts"},
+	{"puts counted as calls", "compute/gamma.go", `sum.put -= gex`, `sum.put += gex`, "compute", "TestThreeContractsByHand"},
+	{"put sign lost in the profile", "compute/scenarios.go", `				if Right(right) == Put {
+					w = -w`, `				if Right(right) == Put {
+					w = +w`, "compute", "TestFlipByHand"},
+	{"open interest for volume", "compute/scenarios.go", `return positive(c.Volume)`, `return c.OpenInterest`, "compute", "TestConventions"},
+	{"phantom roots kept", "compute/flip.go", `const materialShare = 0.01`, `const materialShare = 0`, "compute", "TestPhantomRootIsDropped"},
+	{"recurrence never resynced", "compute/profile.go", `resync = 256`, `resync = 1 << 20`, "compute", "TestGridAgainstDirectEvaluation"},
+	{"open interest is today's", "compute/gamma.go", `	return cal.Previous(last), oiSettled`, `	return last, oiSettled`, "compute", "TestOpenInterestDate"},
+	{"max pain ties to the lowest", "compute/maxpain.go", `p.Payout == least.Payout &&`, `false &&`, "compute", "TestMaxPainTies"},
+	{"max pain calls and puts swapped", "compute/maxpain.go", `row := &out[len(out)-1]; c.Right == Call`, `row := &out[len(out)-1]; c.Right == Put`,
+		"compute", "TestMaxPainByHand"},
+	{"flow of another session", "compute/flow.go", `case c.LastTrade < opened || c.LastTrade >= closed:`, `case c.LastTrade < 0*opened*closed:`, "compute", "TestFlowEligibility"},
+	{"open interest for volume in flow", "compute/flowscore.go", `ratio := o.Volume / (o.OpenInterest + 100)`, `ratio := o.OpenInterest / (o.Volume + 100)`,
+		"compute", "TestVolumeOIComponent"},
+	{"quality factor dropped", "compute/flowscore.go", `roundTo(o.quality*o.components.sum(), 1)`, `roundTo(o.components.sum(), 1)`, "compute", "TestQualityFactor"},
+	{"population deviation in rrg", "compute/sectors.go", `mean, sd := meanStdev(xs, 1)`, `mean, sd := meanStdev(xs, 0)`, "compute", "TestRRG"},
+	{"weeklies on the VIX curve", "compute/vix.go", `rest, ok := strings.CutPrefix(symbol, "VX/")`, `_, rest, ok := strings.Cut(symbol, "/")`,
+		"compute", "TestRecordedCurve"},
+	{"rounding half to even", "compute/number.go", `return math.Round(x)`, `return math.RoundToEven(x)`,
+		"compute", "TestNumberRounding"},
+	{"ties as the binary falls", "compute/number.go", `noise = 4e-16`, `noise = 0`, "compute", "TestNumberRounding"},
+	{"stale after two failures", "refresh/health.go", `failuresToStale = 3`, `failuresToStale = 2`, "refresh", "TestFreshness"},
+	{"dates never close", "refresh/publish.go", `const closesAfter = 10 * time.Minute`, `const closesAfter = 1000 * time.Hour`, "refresh", "TestLateAnswers"},
+	{"settlements a day early", "refresh/vix.go", `		return cal.Previous(d)
+	}
+	return d`, `		return d
+	}
+	return d`, "refresh", "TestSettlementDue"},
+	{"digest of the payload alone", "snapshots/files.go", `digest(b[at+digestLen:]) != string(b[at:at+digestLen])`, `len(payload) == 0`,
+		"snapshots", "TestFileDamage"},
+	{"gzip;q=0 accepted", "server/negotiate.go", `if quality[c] > 0 && quality[c] >= quality[best] {`, `if quality[c] >= 0 && quality[c] >= quality[best] {`,
+		"server", "TestNegotiate"},
+	{"a parameter may be repeated", "server/respond.go", `; n > 1 {`, `; n > 2 {`, "server", "TestErrors"},
+}
