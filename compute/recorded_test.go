@@ -1,13 +1,10 @@
 package compute_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,17 +16,6 @@ import (
 // recordedChain decodes a recorded option chain with the standard library alone.
 func recordedChain(t *testing.T, name string) *compute.Chain {
 	t.Helper()
-	f, err := os.Open(filepath.Join(need.Recorded(t), name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var body io.Reader = f
-	if strings.HasSuffix(name, ".gz") {
-		if body, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var doc struct {
 		Timestamp string
 		Data      struct {
@@ -43,7 +29,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 			}
 		}
 	}
-	if err := json.NewDecoder(body).Decode(&doc); err != nil {
+	if err := json.Unmarshal(need.Document(t, name), &doc); err != nil {
 		t.Fatal(err)
 	}
 	captured, err := time.Parse(time.DateTime, doc.Timestamp) // UTC

@@ -2,12 +2,8 @@ package refresh_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -30,28 +26,10 @@ func (s *twoFaced) Fetch(context.Context, upstream.Name, *upstream.Document) (*u
 	return &upstream.Document{Name: upstream.Options("_SPX"), Body: s.bodies[s.n%2], Received: time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC)}, nil
 }
 
-func recordedBody(b *testing.B) []byte {
-	b.Helper()
-	f, err := os.Open(filepath.Join(need.Recorded(b), "replay", "options", "_SPX.json.gz"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		b.Fatal(err)
-	}
-	body, err := io.ReadAll(z)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return body
-}
-
 // BenchmarkRefresh takes the full recorded chain of 30,692 contracts from its bytes to published answers of all
 // its resources, files written and synced, beside encoding/json doing nothing but decode it.
 func BenchmarkRefresh(b *testing.B) {
-	body := recordedBody(b)
+	body := need.Document(b, recordedSPX)
 	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
 	b.Run("decode-to-published", func(b *testing.B) {
 		r := newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {

@@ -1,10 +1,8 @@
 package refresh_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,24 +15,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-const rate = 0.04
+const (
+	rate        = 0.04
+	recordedSPX = "replay/options/_SPX.json.gz"
+)
 
 func recordedChain(t testing.TB) *compute.Chain {
 	t.Helper()
-	f, err := os.Open(filepath.Join(need.Recorded(t), "replay", "options", "_SPX.json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain, _, err := cboe.DecodeChain(body)
+	chain, _, err := cboe.DecodeChain(need.Document(t, recordedSPX))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +90,7 @@ func TestRecordedContractsAreAccountedFor(t *testing.T) {
 
 func pathologicalChain(t *testing.T) *compute.Chain {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join(need.Recorded(t), "spx-chain-2026-08-11-pathological.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := need.Document(t, "spx-chain-2026-08-11-pathological.json")
 	chain, _, err := cboe.DecodeChain(body)
 	if err != nil {
 		t.Fatal(err)

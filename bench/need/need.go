@@ -4,6 +4,9 @@
 package need
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +19,22 @@ import (
 func Recorded(t testing.TB) string {
 	t.Helper()
 	return shared(t, "recorded")
+}
+
+// Document returns the bytes of a recorded document, a path below [Recorded]; one that ends in .gz is unpacked.
+func Document(t testing.TB, path string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join(Recorded(t), filepath.FromSlash(path)))
+	if err == nil && strings.HasSuffix(path, ".gz") {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
 }
 
 // Oracle returns the folder of the reference programs' outputs, beside the project's root.

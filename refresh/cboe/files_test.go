@@ -2,8 +2,6 @@ package cboe
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -82,10 +80,7 @@ func FuzzDecodeSettlement(f *testing.F) {
 }
 
 func TestRecordedSettlement(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join(need.Recorded(t), "replay", "settlement", "2026-10-05.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := need.Document(t, "replay/settlement/2026-10-05.csv")
 	rows, bad, err := DecodeSettlement(body)
 	if err != nil || bad != 0 || len(rows) != 55 {
 		t.Errorf("%d rows, %d bad, %v", len(rows), bad, err)

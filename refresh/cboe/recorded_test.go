@@ -1,9 +1,7 @@
 package cboe
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,23 +12,7 @@ import (
 	"strikecache/compute"
 )
 
-func recordedChain(t testing.TB) []byte {
-	t.Helper()
-	f, err := os.Open(filepath.Join(need.Recorded(t), "replay", "options", "_SPX.json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
-}
+const spxChain = "replay/options/_SPX.json.gz"
 
 // rivalDocument is the same document for encoding/json.
 type rivalDocument struct {
@@ -55,7 +37,7 @@ type rivalDocument struct {
 
 // Every row of a real chain, against encoding/json.
 func TestRecordedChainAgreesWithEncodingJSON(t *testing.T) {
-	body := recordedChain(t)
+	body := need.Document(t, spxChain)
 	var want rivalDocument
 	if err := json.Unmarshal(body, &want); err != nil {
 		t.Fatal(err)
@@ -145,10 +127,7 @@ func TestRecordedEnvelopes(t *testing.T) {
 }
 
 func TestRecordedPathologicalChain(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join(need.Recorded(t), "spx-chain-2026-08-11-pathological.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := need.Document(t, "spx-chain-2026-08-11-pathological.json")
 	c, _, err := DecodeChain(body)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +144,7 @@ func TestRecordedPathologicalChain(t *testing.T) {
 
 // BenchmarkDecodeChain stands beside its rival: encoding/json into structs, without the validation.
 func BenchmarkDecodeChain(b *testing.B) {
-	body := recordedChain(b)
+	body := need.Document(b, spxChain)
 	b.Run("scanner", func(b *testing.B) {
 		b.SetBytes(int64(len(body)))
 		b.ReportAllocs()

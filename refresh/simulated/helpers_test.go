@@ -1,16 +1,11 @@
 package simulated_test
 
 import (
-	"compress/gzip"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"strikecache/bench/need"
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/simulated"
@@ -137,36 +132,5 @@ func parts(t testing.TB, body []byte) (rows []string, underlying []member) {
 // recorded returns a recorded document below ../shared/recorded/replay of the module.
 func recorded(t testing.TB, path string) []byte {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Skip("no go.mod above the package, so no recorded documents")
-		}
-		dir = filepath.Dir(dir)
-	}
-	f, err := os.Open(filepath.Join(dir, "..", "shared", "recorded", "replay", path))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("recorded document %s is not here", path)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var r io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
-		if r, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	body, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
+	return need.Document(t, "replay/"+path)
 }
