@@ -12,10 +12,10 @@ import (
 // sessionsPerYear is how many dates a year stores.
 const sessionsPerYear = 252
 
-// typicalSize is the bytes of one file, measured on a chain of 30,000 contracts (2026-11); it stands in until the
-// store has files of its own. state is the state of one chain of the flow universe.
+// typicalSize is the bytes of one file in all its codings, measured on a chain of 30,000 contracts (2026-11); it
+// stands in until the store has files of its own. state is the state of one chain of the flow universe.
 var typicalSize = map[string]int64{
-	GammaResource: 110_000, PainResource: 870_000, FlowResource: 95_000, SectorsResource: 12_000, VIXResource: 5_000,
+	GammaResource: 150_000, PainResource: 1_750_000, FlowResource: 110_000, SectorsResource: 17_000, VIXResource: 6_500,
 }
 
 const typicalState = 20_000

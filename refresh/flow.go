@@ -159,7 +159,7 @@ const noIVHistory = "chains without previous_session_iv have no stored snapshot 
 
 // flowAnswer merges the parts of the newest session. r.flow.mu is held.
 func (r *Refresher) flowAnswer(now time.Time) answer {
-	a := answer{resource: FlowResource, computed: now, byDefault: defaultFlow, stored: allFlow}
+	a := answer{resource: FlowResource, computed: now, byDefault: defaultFlow, stored: allFlow, rare: rareFlow}
 	var flows []compute.ChainFlow
 	var newest compute.Date
 	for _, p := range r.flow.parts {
@@ -197,6 +197,9 @@ const (
 	defaultFlow = "20"
 	allFlow     = "100"
 )
+
+// rareFlow says whether few ask for a limit.
+func rareFlow(limit string) bool { return limit != defaultFlow && limit != allFlow }
 
 // flowVariants returns the answers to every limit. Limits of at least the number of items share one.
 func flowVariants(f compute.Flow) map[string]any {

@@ -32,6 +32,8 @@ type answer struct {
 	variants  map[string]any
 	byDefault string
 	stored    string
+	// rare says which variants few ask for: they are sealed in identity and gzip alone. nil: none.
+	rare func(variant string) bool
 }
 
 // holding is the current answer of a resource.
@@ -103,28 +105,38 @@ func (r *Refresher) seal(res *resource, a *answer, fresh snapshots.Freshness) (*
 		Quality: quality, Notice: res.notice,
 	}
 	if a.variants != nil {
-		return sealVariants(a.variants, a.byDefault, meta)
+		return sealVariants(a.variants, a.byDefault, a.rare, meta)
 	}
-	s, err := sealOne(a.data, meta)
+	s, err := sealOne(a.data, meta, false)
 	return &snapshots.Edition{Default: s}, err
 }
 
-func sealOne(data any, meta snapshots.Meta) (*snapshots.Snapshot, error) {
+func sealOne(data any, meta snapshots.Meta, rare bool) (*snapshots.Snapshot, error) {
 	encoded, err := json.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("encode data: %w", err)
 	}
+	if rare {
+		return snapshots.SealIn(encoded, meta)
+	}
 	return snapshots.Seal(encoded, meta)
 }
 
-// sealVariants seals pointers to data by parameter value. Variants that share a pointer share a snapshot.
-func sealVariants(variants map[string]any, byDefault string, meta snapshots.Meta) (*snapshots.Edition, error) {
+// sealVariants seals pointers to data by parameter value. Variants that share a pointer share a snapshot, which is
+// sealed in all codings unless all of them are rare.
+func sealVariants(variants map[string]any, byDefault string, rare func(string) bool, meta snapshots.Meta) (*snapshots.Edition, error) {
+	wanted := map[any]bool{}
+	for name, data := range variants {
+		if rare == nil || !rare(name) {
+			wanted[data] = true
+		}
+	}
 	sealed := make(map[any]*snapshots.Snapshot, len(variants))
 	e := &snapshots.Edition{Variants: make(map[string]*snapshots.Snapshot, len(variants))}
 	for _, name := range slices.Sorted(maps.Keys(variants)) {
 		data := variants[name]
 		if _, ok := sealed[data]; !ok {
-			s, err := sealOne(data, meta)
+			s, err := sealOne(data, meta, !wanted[data])
 			if err != nil {
 				return nil, fmt.Errorf("variant %s: %w", name, err)
 			}

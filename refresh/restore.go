@@ -65,7 +65,7 @@ func (r *Refresher) restored(name string, f snapshots.File) (*snapshots.Edition,
 	if err := json.Unmarshal(f.Edition.Default.Data(), &flow); err != nil {
 		return nil, err
 	}
-	return sealVariants(flowVariants(flow), defaultFlow, f.Edition.Default.Meta)
+	return sealVariants(flowVariants(flow), defaultFlow, rareFlow, f.Edition.Default.Meta)
 }
 
 // restoredAnswer returns what a file tells of the answer beside its numbers.

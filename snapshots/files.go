@@ -17,7 +17,8 @@ import (
 //
 //	sed -n 2p FILE
 //
-// prints it; the compressed bodies of all snapshots, and the summary, follow without separators. The header begins
+// prints it; the compressed bodies of all snapshots, each in every coding it is sealed in, and the summary, follow
+// without separators. The header begins
 // with the format and the digest of all that follows the digest: the rest of the header too.
 
 // fileFormat is the version that is written. Lower ones are read, higher ones are ErrNewerFormat.
@@ -49,11 +50,10 @@ type fileHeader struct {
 	Summary int         `json:"summary,omitempty"` // bytes at the end of the payload
 }
 
-// fileEntry is one snapshot; a length of 0 says that a body is not stored.
+// fileEntry is one snapshot and the lengths of its bodies; 0 says that one is not stored.
 type fileEntry struct {
-	Name     string `json:"name"`
-	Identity int    `json:"identity,omitempty"`
-	Gzip     int    `json:"gzip"`
+	Name    string       `json:"name"`
+	Lengths [Codings]int `json:"lengths"` // identity, gzip, br, zstd
 }
 
 // File is the stored form of a product: what a restart, or a request for a past date, reads.
@@ -72,13 +72,17 @@ func encodeFile(product, date string, f File) ([]byte, error) {
 	h := fileHeader{Product: product, Date: date, Content: f.Content, Summary: len(f.Summary)}
 	var payload bytes.Buffer
 	f.Edition.snapshots(func(name string, s *Snapshot) bool {
-		e := fileEntry{Name: name, Gzip: len(s.bodies[Gzip])}
-		if len(h.Entries) == 0 {
-			e.Identity = len(s.bodies[Identity])
-			payload.Write(s.bodies[Identity])
-			payload.WriteByte('\n')
+		e := fileEntry{Name: name}
+		for c, body := range s.bodies {
+			if Coding(c) == Identity && len(h.Entries) > 0 {
+				continue // a restart unpacks it
+			}
+			e.Lengths[c] = len(body)
+			payload.Write(body)
+			if Coding(c) == Identity {
+				payload.WriteByte('\n')
+			}
 		}
-		payload.Write(s.bodies[Gzip])
 		h.Entries = append(h.Entries, e)
 		return true
 	})
@@ -150,12 +154,16 @@ func decodeFile(b []byte, product, date string) (File, error) {
 	}
 	f := File{Edition: &Edition{}, Content: h.Content}
 	for i, e := range h.Entries {
-		var identity []byte
-		if i == 0 {
-			identity = take(e.Identity)
-			take(1) // the newline
+		var bodies [Codings][]byte
+		for c, n := range e.Lengths {
+			if n != 0 {
+				bodies[c] = take(n)
+			}
+			if Coding(c) == Identity && i == 0 {
+				take(1) // the newline
+			}
 		}
-		s, err := parse(identity, take(e.Gzip))
+		s, err := parse(bodies)
 		if err != nil {
 			return File{}, fmt.Errorf("%w: entry %.40q: %w", ErrTorn, e.Name, err)
 		}

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"math"
@@ -38,6 +39,9 @@ func files(t testing.TB) map[string]File {
 	apart := variants(t)
 	apart.Default = sealed(t, `{"all":true}`)
 	one := sealed(t, `{"expiration":"only"}`)
+	mixed := variants(t)
+	mixed.Variants["2026-11-27"] = sealedIn(t, `{"expiration":"first"}`)
+	mixed.Variants["2027-01-15"] = sealedIn(t, `{"expiration":"last"}`, Zstd)
 	return map[string]File{
 		"one":                    single(t, `{"a":1}`),
 		"content":                {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Content: `"<é>` + "\n"},
@@ -46,6 +50,7 @@ func files(t testing.TB) map[string]File {
 		"variants, with all":     {Edition: variants(t), Content: "abc", Summary: []byte(`{"b":2}`)},
 		"a default of its own":   {Edition: apart, Summary: []byte(`1`)},
 		"one variant, by itself": {Edition: &Edition{Default: one, Variants: map[string]*Snapshot{"20": one}}},
+		"fewer codings":          {Edition: mixed, Summary: []byte(`1`)},
 		"large":                  single(t, string(document(300_000))),
 		"null":                   single(t, `null`),
 	}
@@ -159,9 +164,10 @@ func reframed(t testing.TB, payload string, alter func(*fileHeader)) []byte {
 func TestForeignFiles(t *testing.T) {
 	whole := string(encoded(t, gamma, single(t, `{"a":1}`)))
 	s := sealed(t, `{"a":1}`)
-	body, packed := string(s.Body(Identity)), string(s.Body(Gzip))
+	body, packed, br := string(s.Body(Identity)), string(s.Body(Gzip)), string(s.Body(Brotli))
+	other := string(sealed(t, `{"a":2}`).Body(Gzip))
 	entry := func(identity, gzip int) func(*fileHeader) {
-		return func(h *fileHeader) { h.Entries = []fileEntry{{Identity: identity, Gzip: gzip}} }
+		return func(h *fileHeader) { h.Entries = []fileEntry{{Lengths: [Codings]int{identity, gzip}}} }
 	}
 	for name, b := range map[string]string{
 		"empty": "", "a newline": "\n", "text": "hello\nworld\n", "JSON": "{}\n{}", "a body": body, "a number": "1\n", "null": "null\n",
@@ -180,10 +186,17 @@ func TestForeignFiles(t *testing.T) {
 		"another beginning": string(reframed(t, strings.Replace(body, "success", "failure", 1)+"\n"+packed, entry(len(body), len(packed)))),
 		"altered data":      string(reframed(t, strings.Replace(body, `"a":1`, `"a":2`, 1)+"\n"+packed, entry(len(body), len(packed)))),
 		"no gzip": string(reframed(t, body+"\n"+packed+"garbage", func(h *fileHeader) {
-			h.Entries = []fileEntry{{Identity: len(body), Gzip: len(packed)}, {Name: "20", Gzip: 7}}
+			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed)}}, {Name: "20", Lengths: [Codings]int{Gzip: 7}}}
 		})),
 		"half a gzip": string(reframed(t, body+"\n"+packed+packed, func(h *fileHeader) {
-			h.Entries = []fileEntry{{Identity: len(body), Gzip: len(packed)}, {Name: "20", Gzip: len(packed) - 1}}
+			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed)}}, {Name: "20", Lengths: [Codings]int{Gzip: len(packed) - 1}}}
+		})),
+		"an ended gzip":  string(reframed(t, body+"\n"+ended(t, body), entry(len(body), len(ended(t, body))))),
+		"gzip of others": string(reframed(t, body+"\n"+other, entry(len(body), len(other)))),
+		"gzip alone":     string(reframed(t, "\n"+packed[:len(packed)-1], entry(0, len(packed)-1))),
+		"no gzip at all": string(reframed(t, body+"\n", entry(len(body), 0))),
+		"br without end": string(reframed(t, body+"\n"+packed+br[:len(br)-1], func(h *fileHeader) {
+			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed), len(br) - 1}}}
 		})),
 	} {
 		if f, err := decode([]byte(b), gamma); !errors.Is(err, ErrTorn) {
@@ -304,5 +317,36 @@ func TestFileName(t *testing.T) {
 		if got := fileName(product); got != want {
 			t.Errorf("%s is in %s, want %s", product, got, want)
 		}
+	}
+}
+
+// ended is a gzip stream that ends as gzip writers end it: no tail can replace its end.
+func ended(t testing.TB, body string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte(body))
+	z.Close()
+	return b.String()
+}
+
+// A load trusts the digest; Verify decodes, and names a file whose codings say different things.
+func TestVerifyComparesCodings(t *testing.T) {
+	s := open(t, t.TempDir())
+	for c := Brotli; c < Codings; c++ {
+		mixed := *sealed(t, `{"a":1}`)
+		mixed.bodies[c] = sealed(t, `{"a":2}`).bodies[c]
+		save(t, s, gamma, friday, File{Edition: &Edition{Default: &mixed}})
+		if _, err := s.Load(gamma, friday); err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		files, bad, err := Verify(s.opts.Dir)
+		if err != nil || files != 1 || len(bad) != 1 || !errors.Is(bad[0].Err, ErrTorn) || !strings.Contains(bad[0].Err.Error(), c.String()) {
+			t.Errorf("%v: %d files, %v, %v", c, files, bad, err)
+		}
+	}
+	save(t, s, gamma, friday, single(t, `{"a":1}`))
+	if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 0 {
+		t.Errorf("a good file: %v, %v", bad, err)
 	}
 }

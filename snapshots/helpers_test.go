@@ -72,6 +72,9 @@ func sameSnapshot(t testing.TB, name string, got, want *Snapshot) {
 		if !bytes.Equal(got.Body(c), want.Body(c)) {
 			t.Errorf("%s: %v body\n got %.200q\nwant %.200q", name, c, got.Body(c), want.Body(c))
 		}
+		if !bytes.Equal(got.Prefix(c), want.Prefix(c)) || !bytes.Equal(got.AppendTail(nil, c, null), want.AppendTail(nil, c, null)) {
+			t.Errorf("%s: %v is continued in another way", name, c)
+		}
 		if got.ETag(c) != want.ETag(c) {
 			t.Errorf("%s: %v tag %s, want %s", name, c, got.ETag(c), want.ETag(c))
 		}

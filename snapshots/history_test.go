@@ -270,7 +270,7 @@ func inside(function string) int {
 // to come back, and when the crowd has gone every date is there.
 func TestHistoricalCrowd(t *testing.T) {
 	o := options(t.TempDir())
-	o.HistoryBytes = 1500
+	o.HistoryBytes = 3000
 	var dates []string
 	for day := 1; day <= 30; day++ {
 		dates = append(dates, fmt.Sprintf("2026-09-%02d", day))

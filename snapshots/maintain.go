@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -140,6 +141,32 @@ func verifyFile(path string) error {
 	if strings.HasPrefix(h.Product, stateProduct) {
 		return nil
 	}
-	_, err = decodeFile(b, h.Product, date)
-	return err
+	f, err := decodeFile(b, h.Product, date)
+	if err != nil {
+		return err
+	}
+	for name, s := range f.Edition.snapshots {
+		if err := s.verify(); err != nil {
+			return fmt.Errorf("%w: entry %.40q: %w", ErrTorn, name, err)
+		}
+	}
+	return nil
+}
+
+// verify decodes every body and compares it with identity.
+func (s *Snapshot) verify() error {
+	identity := s.bodies[Identity]
+	for c, body := range s.bodies {
+		if body == nil {
+			continue
+		}
+		out, err := decompress(Coding(c), body, len(identity))
+		if err != nil {
+			return fmt.Errorf("decode %v body: %w", Coding(c), err)
+		}
+		if !bytes.Equal(out, identity) {
+			return fmt.Errorf("%v body is another than identity", Coding(c))
+		}
+	}
+	return nil
 }

@@ -6,12 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"sync"
+	"hash/crc32"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
-	"github.com/klauspost/compress/gzip"
 )
 
 // Meta is the envelope's `meta`. Instants are UTC, in whole seconds.
@@ -62,13 +61,13 @@ const (
 	anonymousUsage = `{"tier":"anonymous"}`
 )
 
-// gzipLevel trades the refresher's time for every client's bandwidth: level 6 takes 60 ms for the 7.5 MB of
-// one chain's documents.
-const gzipLevel = 6
+// Seal builds the snapshot of data, one JSON value, and meta, in every coding. It fills in the receipt's digest of
+// data. It keeps neither argument's memory but quality and the receipt's slice, which the caller must not change
+// afterwards.
+func Seal(data []byte, meta Meta) (*Snapshot, error) { return SealIn(data, meta, Brotli, Zstd) }
 
-// Seal builds the snapshot of data, one JSON value, and meta. It fills in the receipt's digest of data. It keeps
-// neither argument's memory but quality and the receipt's slice, which the caller must not change afterwards.
-func Seal(data []byte, meta Meta) (*Snapshot, error) {
+// SealIn is [Seal] in Identity, Gzip and the given codings alone.
+func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 	if len(data) == 0 || !json.Valid(data) || data[0] <= ' ' || data[len(data)-1] <= ' ' || bytes.IndexByte(data, '\n') >= 0 {
 		return nil, errors.New("seal snapshot: data is not JSON on one line")
 	}
@@ -77,90 +76,91 @@ func Seal(data []byte, meta Meta) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal snapshot: %w", err)
 	}
-	body := make([]byte, 0, len(data)+len(encoded)+len(envelopeData+envelopeMeta+envelopeUsage+anonymousUsage+envelopeEnd))
-	body = append(append(body, envelopeData...), data...)
-	body = append(append(body, envelopeMeta...), encoded...)
-	body = append(append(append(body, envelopeUsage...), anonymousUsage...), envelopeEnd...)
-	compressed, err := compress(body)
-	if err != nil {
-		return nil, fmt.Errorf("seal snapshot: %w", err)
+	prefix := make([]byte, 0, len(data)+len(encoded)+len(envelopeData+envelopeMeta+envelopeUsage+anonymousUsage)+MaxTail)
+	prefix = append(append(prefix, envelopeData...), data...)
+	prefix = append(append(prefix, envelopeMeta...), encoded...)
+	prefix = append(prefix, envelopeUsage...)
+	s := newSnapshot(prefix, len(data), meta)
+	for c := range Codings {
+		coded := prefix
+		switch {
+		case c == Gzip, c != Identity && slices.Contains(codings, c):
+			if coded, err = compress(c, prefix, len(anonymousUsage)+MaxTail); err != nil {
+				return nil, fmt.Errorf("seal snapshot in %v: %w", c, err)
+			}
+		case c != Identity:
+			continue
+		}
+		s.bodies[c], s.prefix[c] = coded, len(coded)
+		s.bodies[c] = s.AppendTail(coded, c, []byte(anonymousUsage))
 	}
-	return newSnapshot(body, compressed, len(data), meta), nil
+	s.setTags()
+	return s, nil
 }
 
-// Reseal returns the snapshot with other meta around the same data.
-func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) { return Seal(s.Data(), meta) }
-
-func newSnapshot(identity, compressed []byte, dataLen int, meta Meta) *Snapshot {
-	s := &Snapshot{Meta: meta, bodies: [Codings][]byte{Identity: identity, Gzip: compressed}}
-	s.data = [2]int{len(envelopeData), len(envelopeData) + dataLen}
-	stem := digest(identity)[:32]
+// Reseal returns the snapshot with other meta around the same data, in the same codings.
+func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
+	var codings []Coding
 	for c := range Codings {
-		s.tags[c] = `"` + stem + c.tagSuffix() + `"`
+		if s.Has(c) {
+			codings = append(codings, c)
+		}
 	}
+	return SealIn(s.Data(), meta, codings...)
+}
+
+// newSnapshot returns a snapshot without bodies.
+func newSnapshot(prefix []byte, dataLen int, meta Meta) *Snapshot {
+	s := &Snapshot{Meta: meta, modified: lastModified(meta), crc: crc32.ChecksumIEEE(prefix)}
+	s.prefix[Identity] = len(prefix)
+	s.data = [2]int{len(envelopeData), len(envelopeData) + dataLen}
 	return s
 }
 
-// writers are idle compressors: a new one costs 800 KB.
-var writers = sync.Pool{New: func() any {
-	w, err := gzip.NewWriterLevel(nil, gzipLevel)
-	if err != nil {
-		panic("gzip level is a constant: " + err.Error())
+// setTags names the bodies after the identity body.
+func (s *Snapshot) setTags() {
+	stem := digest(s.bodies[Identity])[:32]
+	for c := range Codings {
+		s.tags[c] = `"` + stem + c.tagSuffix() + `"`
 	}
-	return w
-}}
-
-func compress(body []byte) ([]byte, error) {
-	w := writers.Get().(*gzip.Writer)
-	defer writers.Put(w)
-	var b bytes.Buffer
-	b.Grow(len(body) / 4)
-	w.Reset(&b)
-	if _, err := w.Write(body); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return bytes.Clone(b.Bytes()), nil
 }
 
-// maxBody bounds one decompressed body. The largest real one is under 1 MB.
-const maxBody = 64 << 20
-
-func decompress(body []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	out, err := io.ReadAll(io.LimitReader(r, maxBody+1))
-	if err == nil && len(out) > maxBody {
-		err = fmt.Errorf("body is over %d bytes", maxBody)
-	}
-	return out, err
-}
-
-// parse rebuilds a snapshot from its stored bodies, of which identity may be nil. It keeps their memory.
-func parse(identity, compressed []byte) (*Snapshot, error) {
-	if identity == nil {
+// parse rebuilds a snapshot from its stored bodies, nil where one is not stored; of identity and gzip one must be.
+// It keeps their memory. A coded body is not decoded, but must end in the tail that belongs to identity.
+func parse(bodies [Codings][]byte) (*Snapshot, error) {
+	if bodies[Identity] == nil {
 		var err error
-		if identity, err = decompress(compressed); err != nil {
+		if bodies[Identity], err = decompress(Gzip, bodies[Gzip], maxBody); err != nil {
 			return nil, err
 		}
 	}
 	var envelope struct {
-		Data json.RawMessage `json:"data"`
-		Meta Meta            `json:"meta"`
+		Data  json.RawMessage `json:"data"`
+		Meta  Meta            `json:"meta"`
+		Usage json.RawMessage `json:"usage"`
 	}
+	identity := bodies[Identity]
 	if err := json.Unmarshal(identity, &envelope); err != nil {
 		return nil, err
 	}
+	prefix, ok := bytes.CutSuffix(identity, slices.Concat([]byte(envelopeUsage), envelope.Usage, []byte(envelopeEnd)))
 	n := len(envelope.Data)
-	if !bytes.HasPrefix(identity, []byte(envelopeData)) || len(identity) < len(envelopeData)+n ||
-		digest(identity[len(envelopeData):len(envelopeData)+n]) != envelope.Meta.Receipt.DataSHA256 {
+	if !ok || !bytes.HasPrefix(prefix, []byte(envelopeData)) || len(prefix) < len(envelopeData)+n ||
+		digest(prefix[len(envelopeData):len(envelopeData)+n]) != envelope.Meta.Receipt.DataSHA256 {
 		return nil, errors.New("body is not a sealed envelope")
 	}
-	return newSnapshot(identity, compressed, n, envelope.Meta), nil
+	s := newSnapshot(identity[:len(prefix)+len(envelopeUsage)], n, envelope.Meta)
+	s.bodies = bodies
+	for c := range Codings {
+		tail := s.AppendTail(nil, c, envelope.Usage)
+		coded, ok := bytes.CutSuffix(bodies[c], tail)
+		if !ok || bodies[c] == nil && c <= Gzip {
+			return nil, fmt.Errorf("%v body does not end as identity does", c)
+		}
+		s.prefix[c] = len(coded)
+	}
+	s.setTags()
+	return s, nil
 }
 
 func digest(b []byte) string {

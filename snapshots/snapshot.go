@@ -6,36 +6,55 @@ import (
 	"time"
 )
 
-// Coding is a content coding in which every snapshot is sealed.
-type Coding uint8
-
-// The codings, in the order in which files keep them.
-const (
-	Identity Coding = iota
-	Gzip
-	Codings // how many
-)
-
-// String returns the coding's name in Content-Encoding.
-func (c Coding) String() string { return [...]string{"identity", "gzip"}[c] }
-
-// tagSuffix keeps the entity tags of the codings apart.
-func (c Coding) tagSuffix() string { return [...]string{"", "-gz"}[c] }
-
 // Snapshot is one sealed answer. It is immutable and may be shared by any number of goroutines.
 type Snapshot struct {
 	// Meta is what the envelope says about the data.
-	Meta   Meta
-	bodies [Codings][]byte
-	tags   [Codings]string
-	data   [2]int // where data stands in the identity body
+	Meta     Meta
+	bodies   [Codings][]byte // nil: not sealed in this coding
+	prefix   [Codings]int    // bytes of a body before its coded usage
+	crc      uint32          // of the identity prefix
+	tags     [Codings]string
+	modified string
+	data     [2]int // where data stands in the identity body
 }
 
-// Body returns the whole response body in a coding. The bytes are the snapshot's own: they must not be changed.
+// Body returns the whole response body in a coding, with the usage of an anonymous caller; nil when the snapshot is
+// not sealed in it. Identity and Gzip never are nil. The bytes are the snapshot's own: they must not be changed.
 func (s *Snapshot) Body(c Coding) []byte { return s.bodies[c] }
 
-// ETag returns the strong entity tag of a coding, with its quotes.
+// Has says whether the snapshot is sealed in a coding.
+func (s *Snapshot) Has(c Coding) bool { return s.bodies[c] != nil }
+
+// Prefix returns the part of [Snapshot.Body] before the coded value of usage, nil when the snapshot is not sealed in
+// the coding. It shares the body's memory and must not be changed or appended to.
+func (s *Snapshot) Prefix(c Coding) []byte { return s.bodies[c][:s.prefix[c]:s.prefix[c]] }
+
+// ETag returns the strong entity tag of a coding, with its quotes, also of one that the snapshot is not sealed in.
 func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
+
+// Matches says whether an opaque tag, with its quotes and without W/, is that of the snapshot in any coding, also
+// in one that it is not sealed in. It does not allocate.
+func (s *Snapshot) Matches(tag []byte) bool {
+	for _, own := range s.tags {
+		if string(tag) == own {
+			return true
+		}
+	}
+	return false
+}
+
+// LastModified returns the instant of the last change of the answer, as HTTP spells it: when it was computed, or since
+// when it has its freshness, whichever is later. A later answer may have an earlier one, when its freshness looks
+// back; so the whole text is a validator, and the order of two says nothing.
+func (s *Snapshot) LastModified() string { return s.modified }
+
+func lastModified(m Meta) string {
+	at := m.ComputedAt
+	if m.Freshness.Since.After(at) {
+		at = m.Freshness.Since
+	}
+	return at.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+}
 
 // Data returns the bytes of the envelope's data. They must not be changed.
 func (s *Snapshot) Data() []byte { return s.bodies[Identity][s.data[0]:s.data[1]] }

@@ -1,0 +1,213 @@
+package snapshots
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// usageSizes are lengths of usage around the limits of every length field, and beyond what is allowed.
+var usageSizes = []int{
+	0, 1, 2, 3, 18, 19, 20, 30, 31, 32, 100, 126, 127, 128, 150, 200, 254, 255, 256, 257, 510, 511, 512, 1023, 1024, 2047, 2048, 4094, 4095, 4096,
+	4097, 8192, 65_534, 65_535, 65_536, 1 << 21,
+}
+
+// usageOf is JSON of so many bytes.
+func usageOf(size int) []byte {
+	switch size {
+	case 0:
+		return nil
+	case 1:
+		return []byte("7")
+	}
+	return []byte(`"` + strings.Repeat("u", size-2) + `"`)
+}
+
+// keyed is a body with a caller's usage, as a server puts it together.
+func keyed(s *Snapshot, c Coding, usage []byte) []byte {
+	return s.AppendTail(bytes.Clone(s.Prefix(c)), c, usage)
+}
+
+// expected is what a keyed body must decode to.
+func expected(s *Snapshot, usage []byte) []byte {
+	if len(usage) == 0 || len(usage) > 4096 {
+		usage = []byte("null")
+	}
+	body := strings.TrimSuffix(string(s.Body(Identity)), `{"tier":"anonymous"}}`)
+	return []byte(body + string(usage) + "}")
+}
+
+func TestKeyedBodies(t *testing.T) {
+	for name, data := range texts(t) {
+		sizes := usageSizes
+		if len(data) > 200_000 {
+			sizes = []int{0, 1, 150, 4096}
+		}
+		s := sealed(t, data)
+		for _, size := range sizes {
+			usage := usageOf(size)
+			want := expected(s, usage)
+			if !json.Valid(want) {
+				t.Fatalf("%s, usage of %d: no JSON", name, size)
+			}
+			for c := range Codings {
+				body := keyed(s, c, usage)
+				if got := unpack(t, c, body); !bytes.Equal(got, want) {
+					t.Errorf("%s, usage of %d, %v: %d bytes, want %d", name, size, c, len(got), len(want))
+				}
+				if tail := len(body) - len(s.Prefix(c)); tail > max(size, len("null"))+MaxTail {
+					t.Errorf("%s, usage of %d, %v: a tail of %d bytes", name, size, c, tail)
+				}
+			}
+		}
+	}
+}
+
+// A tail is appended: what stands before it stays, and so does the usage.
+func TestAppendTailAppends(t *testing.T) {
+	s := sealed(t, `{"a":1}`)
+	longest := 0
+	for c := range Codings {
+		usage := []byte(`{"tier":"keyed"}`)
+		alone := s.AppendTail(nil, c, usage)
+		longest = max(longest, len(alone)-len(usage))
+		if got := s.AppendTail([]byte("before"), c, usage); string(got) != "before"+string(alone) {
+			t.Errorf("%v: %q", c, got)
+		}
+		if string(usage) != `{"tier":"keyed"}` {
+			t.Errorf("%v: usage became %q", c, usage)
+		}
+		if anonymous := s.AppendTail(nil, c, []byte(anonymousUsage)); !bytes.Equal(append(bytes.Clone(s.Prefix(c)), anonymous...), s.Body(c)) {
+			t.Errorf("%v: the anonymous body is put together in another way", c)
+		}
+	}
+	if longest != MaxTail {
+		t.Errorf("a tail adds up to %d bytes, MaxTail says %d", longest, MaxTail)
+	}
+}
+
+func TestTailsFromManyGoroutines(t *testing.T) {
+	s := sealed(t, string(document(10_000)))
+	var wg sync.WaitGroup
+	for g := range 8 {
+		usage := fmt.Appendf(nil, `{"tier":"keyed","key":"k%d","requests_today":%d}`, g, g*1000)
+		want := expected(s, usage)
+		wg.Go(func() {
+			var buf []byte
+			for range 50 {
+				for c := range Codings {
+					buf = append(buf[:0], s.Prefix(c)...)
+					buf = s.AppendTail(buf, c, usage)
+					if out, err := decompress(c, buf, len(want)); err != nil || !bytes.Equal(out, want) {
+						t.Errorf("caller %d, %v: %v", g, c, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	sameSnapshot(t, "afterwards", s, sealed(t, string(document(10_000))))
+}
+
+func TestTailsAndTagsDoNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := sealed(t, string(document(10_000)))
+	for _, size := range []int{0, 150, MaxUsage, MaxUsage + 1} {
+		usage := usageOf(size)
+		buf := make([]byte, 0, max(min(size, MaxUsage), len("null"))+MaxTail)
+		for c := range Codings {
+			tag := []byte(s.ETag(c))
+			if n := testing.AllocsPerRun(1000, func() {
+				buf = s.AppendTail(buf[:0], c, usage)
+				if !s.Matches(tag) || s.Matches(usage) {
+					t.Fatal("a tag is not known")
+				}
+				s.LastModified()
+			}); n != 0 {
+				t.Errorf("usage of %d, %v: %v allocations", size, c, n)
+			}
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	s, few, other := sealed(t, `1`), sealedIn(t, `1`), sealed(t, `2`)
+	stem := strings.Trim(s.ETag(Identity), `"`)
+	for tag, want := range map[string]bool{
+		`"` + stem + `"`: true, `"` + stem + `-gz"`: true, `"` + stem + `-br"`: true, `"` + stem + `-zs"`: true,
+		"": false, `"`: false, `""`: false, "*": false, stem: false, `"` + stem: false, stem + `"`: false, `W/"` + stem + `"`: false,
+		`"` + stem + `-"`: false, `"` + stem + `-xx"`: false, `"` + stem + `-gz`: false, `"` + stem + `-gz" `: false, `"` + stem[1:] + `"`: false,
+		`"` + strings.ToUpper(stem) + `"`: false, other.ETag(Identity): false, other.ETag(Gzip): false,
+	} {
+		if s.Matches([]byte(tag)) != want || few.Matches([]byte(tag)) != want {
+			t.Errorf("%s matches: %t, want %t", tag, !want, want)
+		}
+	}
+	if s.Matches(nil) {
+		t.Error("nil matches")
+	}
+}
+
+func TestLastModified(t *testing.T) {
+	computed := asOf.Add(16 * time.Minute)
+	reason := "upstream_lag"
+	for name, c := range map[string]struct {
+		computed, since, want time.Time
+	}{
+		"computed while fresh":     {computed, asOf, computed},
+		"at once":                  {computed, computed, computed},
+		"sealed again since":       {computed, computed.Add(time.Hour), computed.Add(time.Hour)},
+		"in another zone":          {computed.In(time.FixedZone("", -5*3600)), asOf, computed},
+		"parts of a second":        {computed.Add(900 * time.Millisecond), asOf, computed},
+		"parts of a second, since": {computed, computed.Add(1900 * time.Millisecond), computed.Add(time.Second)},
+	} {
+		m := meta()
+		m.ComputedAt, m.Freshness = c.computed, Freshness{State: "stale", Reason: &reason, Since: c.since}
+		if got := sealedWith(t, `1`, m).LastModified(); got != c.want.Format(http.TimeFormat) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// Whatever the data and the usage are, every coding says the same.
+func FuzzKeyedBody(f *testing.F) {
+	f.Add([]byte(""), []byte("7"), uint16(1))
+	f.Add([]byte("abcabcabc\x00\xff"), []byte(`{"tier":"keyed"}`), uint16(7000))
+	f.Fuzz(func(t *testing.T, text, usage []byte, times uint16) {
+		data, err := json.Marshal(bytes.Repeat(text, int(times)%(1+1<<18/(1+len(text)))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sealed(t, string(data))
+		want := expected(s, usage)
+		for c := range Codings {
+			if got := unpack(t, c, s.Body(c)); !bytes.Equal(got, s.Body(Identity)) {
+				t.Errorf("%v: %d bytes, want %d", c, len(got), len(s.Body(Identity)))
+			}
+			if got := unpack(t, c, keyed(s, c, usage)); !bytes.Equal(got, want) {
+				t.Errorf("%v, keyed: %d bytes, want %d", c, len(got), len(want))
+			}
+		}
+	})
+}
+
+func BenchmarkAppendTail(b *testing.B) {
+	s, usage := sealed(b, string(document(100_000))), usageOf(150)
+	buf := make([]byte, 0, len(usage)+MaxTail)
+	for c := range Codings {
+		b.Run(c.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				buf = s.AppendTail(buf[:0], c, usage)
+			}
+		})
+	}
+}
