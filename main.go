@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -28,6 +29,8 @@ import (
 	"strikecache/refresh/replay"
 	"strikecache/refresh/simulated"
 	"strikecache/server"
+	"strikecache/server/keys"
+	"strikecache/server/limits"
 	"strikecache/snapshots"
 )
 
@@ -50,11 +53,10 @@ Every flag can be set by the environment variable named beside it; a flag wins o
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Refresh and serve until interrupted."`
+	Keys    keys.Commands  `cmd:"" help:"Create, list and revoke API keys."`
 	Verify  verifyCommand  `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
-
-type outputs struct{ stdout, stderr io.Writer }
 
 // run parses the arguments and runs the command, until it is done or ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -73,20 +75,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	selected, err := parser.Parse(args)
 	if err != nil {
-		return fmt.Errorf("%w; the commands are serve, verify and version, each with --help", err)
+		return fmt.Errorf("%w; the commands are serve, keys, verify and version, each with --help", err)
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
-	return selected.Run(outputs{stdout, stderr})
+	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
 }
 
 // unknownVariable returns an error for a variable that looks like one of ours and is none.
 func unknownVariable(model *kong.Node) error {
 	known := []string{"STRIKECACHE_REQUIRE"} // of the tests
-	for _, command := range model.Children {
+	var learn func(*kong.Node)
+	learn = func(command *kong.Node) {
 		for _, flag := range command.Flags {
 			known = append(known, flag.Envs...)
 		}
+		for _, child := range command.Children {
+			learn(child)
+		}
 	}
+	learn(model)
 	slices.Sort(known)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
@@ -99,8 +106,8 @@ func unknownVariable(model *kong.Node) error {
 
 type versionCommand struct{}
 
-func (versionCommand) Run(out outputs) error {
-	_, err := fmt.Fprintln(out.stdout, version())
+func (versionCommand) Run(out keys.Streams) error {
+	_, err := fmt.Fprintln(out.Out, version())
 	return err
 }
 
@@ -122,15 +129,15 @@ type verifyCommand struct {
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
 }
 
-func (c verifyCommand) Run(out outputs) error {
+func (c verifyCommand) Run(out keys.Streams) error {
 	files, bad, err := snapshots.Verify(c.DataDir)
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
 	for _, b := range bad {
-		fmt.Fprintf(out.stdout, "%s: %v\n", b.Path, b.Err)
+		fmt.Fprintf(out.Out, "%s: %v\n", b.Path, b.Err)
 	}
-	fmt.Fprintf(out.stdout, "%d files, %d bad\n", files, len(bad))
+	fmt.Fprintf(out.Out, "%d files, %d bad\n", files, len(bad))
 	if len(bad) > 0 {
 		return fmt.Errorf("verify: %d of %d files are bad", len(bad), files)
 	}
@@ -142,6 +149,10 @@ type serveCommand struct {
 	DataDir        string `help:"Directory for snapshots; each source keeps to a subdirectory of its name." default:"./data" type:"path"`
 	Source         string `help:"Where documents come from: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 	MaxConnections int    `help:"Connections served at a time; further ones are closed." default:"10000"`
+
+	KeysFile       string   `help:"File of API keys, made by strikecache keys; by default keys.json in --data-dir. Changes are followed." type:"path" placeholder:"FILE" group:"Access"`
+	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
+	TrustedProxies []string `help:"Addresses and prefixes whose X-Forwarded-For says who the client is." placeholder:"ADDR" group:"Access"`
 
 	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv, each also as .gz." type:"path" placeholder:"DIR" group:"Source replay"`
 
@@ -163,6 +174,7 @@ type serveCommand struct {
 
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
 	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
+	LogEvery  int    `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
 }
 
 func (c *serveCommand) AfterApply() error {
@@ -209,6 +221,10 @@ func (c *serveCommand) Validate() error {
 		return errors.New("--snapshot-max-age must not be negative")
 	case c.MaxConnections < 1 || c.MaxConnections > 1_000_000:
 		return fmt.Errorf("--max-connections must be from 1 to 1000000, not %d", c.MaxConnections)
+	case c.AnonymousRate < 0 || c.AnonymousRate > limits.MaxPerMinute:
+		return fmt.Errorf("--anonymous-rate must be from 0 to %d, not %d", limits.MaxPerMinute, c.AnonymousRate)
+	case c.LogEvery < 0:
+		return errors.New("--log-every must not be negative")
 	case len(c.FlowSymbols) > 100:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most 100 are allowed", len(c.FlowSymbols))
 	case c.Source == "replay" && c.ReplayDir == "":
@@ -219,6 +235,9 @@ func (c *serveCommand) Validate() error {
 			return fmt.Errorf("--flow-symbols: %q is not a symbol such as SPY or _NDX", s)
 		}
 	}
+	if _, err := limits.ParseProxies(strings.Join(c.TrustedProxies, ",")); err != nil {
+		return fmt.Errorf("--trusted-proxies: %w", err)
+	}
 	if _, err := net.ResolveTCPAddr("tcp", c.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -226,8 +245,8 @@ func (c *serveCommand) Validate() error {
 }
 
 // Run opens, starts, waits, and stops in reverse.
-func (c *serveCommand) Run(ctx context.Context, out outputs) error {
-	log := c.logger(out.stderr)
+func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
+	log := c.logger(out.Err)
 	calendar, err := c.calendar()
 	if err != nil {
 		return err
@@ -256,10 +275,25 @@ func (c *serveCommand) Run(ctx context.Context, out outputs) error {
 	if err != nil {
 		return err
 	}
-	web := server.New(server.Config{
-		Finder: store, Source: c.Source, Now: cfg.Clock.Now, Log: log, MaxConnections: c.MaxConnections,
-		Readiness: func() server.Readiness { return readiness(refresher, store) },
-	})
+	access, ledger, err := c.access(log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		access.Keys.Close()
+		if err := ledger.Close(); err != nil {
+			log.Error("usage counts not written", "err", err)
+		}
+	}()
+	access.Finder, access.Source, access.Now, access.Log = store, c.Source, cfg.Clock.Now, log
+	access.MaxConnections, access.LogEvery = c.MaxConnections, c.LogEvery
+	access.Readiness = func() server.Readiness {
+		ready := readiness(refresher, store)
+		ready.Impaired("keys", access.Keys.Err())
+		ready.Impaired("usage", ledger.Err())
+		return ready
+	}
+	web := server.New(access)
 	c.announce(log, store, refresher, cfg.Clock.Now(), listener.Addr().String())
 
 	refreshing, stopRefreshing := context.WithCancel(ctx)
@@ -278,6 +312,19 @@ func (c *serveCommand) Run(ctx context.Context, out outputs) error {
 	stopRefreshing()
 	running.Wait()
 	return err
+}
+
+// access opens what the server knows about keys and limits.
+func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys.Ledger, err error) {
+	ledger = keys.OpenLedger(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
+	if cfg.Keys, err = keys.Open(keys.File(c.KeysFile, c.DataDir), ledger, log); err != nil {
+		return cfg, nil, errors.Join(err, ledger.Close())
+	}
+	if c.AnonymousRate > 0 {
+		cfg.Addresses = limits.NewAddresses(c.AnonymousRate)
+	}
+	cfg.Proxies, err = limits.ParseProxies(strings.Join(c.TrustedProxies, ","))
+	return cfg, ledger, err
 }
 
 // shutdownLimit is how long requests in flight may take after the first signal.
@@ -375,9 +422,7 @@ func readiness(r *refresh.Refresher, store *snapshots.Store) server.Readiness {
 	}
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
-	if store.DiskError() != nil {
-		out.Degraded = append(out.Degraded, "disk")
-	}
+	out.Impaired("disk", store.DiskError())
 	return out
 }
 

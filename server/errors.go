@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"strings"
@@ -16,8 +17,8 @@ type apiError struct {
 	code       string
 	message    string
 	parameter  string
-	retryAfter string // seconds
-	close      bool   // whether the connection ends
+	retryAfter int  // seconds
+	close      bool // whether the connection ends
 	extra      func(*errorBody)
 }
 
@@ -36,21 +37,26 @@ type nearest struct {
 }
 
 var (
-	errNotFound      = &apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + paths()}
-	errMethod        = &apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed"}
-	errKey           = &apiError{status: 401, code: "invalid_api_key", message: "the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same"}
-	errNotReady      = &apiError{status: 503, code: "not_ready", message: "this resource has no answer yet", retryAfter: "5"}
-	errUnfed         = &apiError{status: 503, code: "not_ready", message: "the source has no documents that feed this resource", retryAfter: "3600"}
-	errBusy          = &apiError{status: 503, code: "overloaded", message: "too many historical reads at once", retryAfter: "1"}
-	errLimit         = &apiError{status: 400, code: "invalid_parameter", message: "limit must be a whole number from 1 to 100", parameter: "limit"}
-	errDate          = &apiError{status: 400, code: "invalid_parameter", message: "date must be YYYY-MM-DD, a UTC calendar date", parameter: "date"}
-	errFuture        = &apiError{status: 400, code: "invalid_parameter", message: "date must not lie in the future", parameter: "date"}
-	errExpiration    = &apiError{status: 400, code: "invalid_parameter", message: "expiration must be YYYY-MM-DD, a calendar date", parameter: "expiration"}
-	errTimeout       = &apiError{status: 408, code: "request_timeout", message: "the request did not arrive within 5 seconds", close: true}
-	errBodyTooLarge  = &apiError{status: 413, code: "body_too_large", message: "a request body may have at most 1024 bytes", close: true}
-	errHeaderTooLong = &apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 8192 bytes together", close: true}
-	errBadRequest    = &apiError{status: 400, code: "bad_request", message: "the request is not well-formed HTTP", close: true}
-	errInternal      = &apiError{status: 500, code: "internal_error", message: "internal error"}
+	errNotFound         = &apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + paths()}
+	errMethod           = &apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed"}
+	errKey              = &apiError{status: 401, code: "invalid_api_key", message: "the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same"}
+	errNotReady         = &apiError{status: 503, code: "not_ready", message: "this resource has no answer yet", retryAfter: 5}
+	errUnfed            = &apiError{status: 503, code: "not_ready", message: "the source has no documents that feed this resource", retryAfter: 3600}
+	errRate             = &apiError{status: 429, code: "rate_limited", message: "too many requests a minute; Retry-After says in how many seconds the next one is served"}
+	errQuota            = &apiError{status: 429, code: "quota_exceeded", message: "the key's requests of this UTC day are used up"}
+	errBusy             = &apiError{status: 503, code: "overloaded", message: "too many historical reads at once", retryAfter: 1}
+	errLimit            = &apiError{status: 400, code: "invalid_parameter", message: "limit must be a whole number from 1 to 100", parameter: "limit"}
+	errDate             = &apiError{status: 400, code: "invalid_parameter", message: "date must be YYYY-MM-DD, a UTC calendar date", parameter: "date"}
+	errFuture           = &apiError{status: 400, code: "invalid_parameter", message: "date must not lie in the future", parameter: "date"}
+	errExpiration       = &apiError{status: 400, code: "invalid_parameter", message: "expiration must be YYYY-MM-DD, a calendar date", parameter: "expiration"}
+	errTimeout          = &apiError{status: 408, code: "request_timeout", message: "the request did not arrive within 5 seconds", close: true}
+	errBodyTooLarge     = &apiError{status: 413, code: "body_too_large", message: "a request body may have at most 1024 bytes", close: true}
+	errHeaderTooLong    = &apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 8192 bytes together", close: true}
+	errTargetTooLong    = &apiError{status: 414, code: "uri_too_long", message: "a request target may have at most 4096 bytes", close: true}
+	errVersion          = &apiError{status: 505, code: "http_version_not_supported", message: "HTTP/1.1 and HTTP/1.0 are spoken", close: true}
+	errTransferEncoding = &apiError{status: 400, code: "bad_request", message: "Transfer-Encoding is not accepted; a request body needs a Content-Length", close: true}
+	errBadRequest       = &apiError{status: 400, code: "bad_request", message: "the request is not well-formed HTTP", close: true}
+	errInternal         = &apiError{status: 500, code: "internal_error", message: "internal error"}
 )
 
 func paths() string {
@@ -65,14 +71,11 @@ func repeated(parameter string) *apiError {
 	return &apiError{status: 400, code: "invalid_parameter", message: parameter + " is given more than once", parameter: parameter}
 }
 
-// errorDocument is the envelope of an error.
+// errorDocument is the envelope of an error but usage, which is the caller's.
 type errorDocument struct {
 	Success bool      `json:"success"`
 	Error   errorBody `json:"error"`
 	Meta    errorMeta `json:"meta"`
-	Usage   struct {
-		Tier string `json:"tier"`
-	} `json:"usage"`
 }
 
 type errorMeta struct {
@@ -80,39 +83,44 @@ type errorMeta struct {
 	Source   string `json:"source"`
 }
 
-// refuse answers a request with an error.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, endpoint string, e *apiError) {
+// errorBody returns the body of an error up to the value of usage. Of the errors that are always the same it is
+// made once.
+func (s *Server) errorBody(endpoint string, e *apiError) []byte {
+	if body := s.errorBodies[endpoint][e]; body != nil {
+		return body
+	}
 	doc := errorDocument{
 		Error: errorBody{Code: e.code, Message: e.message, Parameter: e.parameter},
-		Meta:  errorMeta{Endpoint: endpoint, Source: s.source},
+		Meta:  errorMeta{Endpoint: endpoint, Source: s.cfg.Source},
 	}
-	doc.Usage.Tier = "anonymous"
 	if e.extra != nil {
 		e.extra(&doc.Error)
 	}
 	body, err := json.Marshal(&doc)
 	if err != nil {
-		body = []byte(`{"success":false,"error":{"code":"internal_error","message":"internal error"}}`)
+		body = []byte(`{"success":false,"error":{"code":"internal_error","message":"internal error"},"meta":{}}`)
 	}
-	ctx.Response.ResetBody()
-	ctx.Response.SetStatusCode(e.status)
-	s.commonHeaders(ctx)
-	h := &ctx.Response.Header
-	h.SetContentType("application/json")
-	h.Set("Cache-Control", "no-store")
-	switch e.status {
-	case fasthttp.StatusMethodNotAllowed:
-		h.Set("Allow", allowed)
-	case fasthttp.StatusUnauthorized:
-		h.Set("WWW-Authenticate", "ApiKey")
+	return append(bytes.TrimSuffix(body, []byte("}")), `,"usage":`...)
+}
+
+// prepareErrors makes the bodies of the errors that do not depend on the request.
+func (s *Server) prepareErrors() {
+	fixed := []*apiError{
+		errNotFound, errMethod, errKey, errNotReady, errUnfed, errRate, errQuota, errBusy, errLimit, errDate, errFuture,
+		errExpiration, errTimeout, errBodyTooLarge, errHeaderTooLong, errTargetTooLong, errVersion, errTransferEncoding,
+		errBadRequest, errInternal,
 	}
-	if e.retryAfter != "" {
-		h.Set("Retry-After", e.retryAfter)
+	bodies := map[string]map[*apiError][]byte{}
+	for _, r := range append([]route{{}}, routes...) {
+		own := map[*apiError][]byte{}
+		for _, e := range append(fixed, r.repeated) {
+			if e != nil {
+				own[e] = s.errorBody(r.endpoint, e)
+			}
+		}
+		bodies[r.endpoint] = own
 	}
-	if e.close {
-		ctx.SetConnectionClose()
-	}
-	ctx.Response.SetBody(body)
+	s.errorBodies = bodies
 }
 
 // protocolError answers what fasthttp could not read as a request.
@@ -128,7 +136,7 @@ func (s *Server) protocolError(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &network) && network.Timeout():
 		e = errTimeout
 	}
-	s.refuse(ctx, "", e)
+	s.refuse(ctx, nil, e)
 }
 
 // around returns the stored dates next to one that is not stored.

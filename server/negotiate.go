@@ -6,16 +6,30 @@ import (
 	"strikecache/snapshots"
 )
 
-// negotiate chooses the content coding for an Accept-Encoding header: of the codings that the client accepts the
-// one with the highest quality, and of equals the one that is smallest on the wire. Names are case-insensitive, *
-// stands for every coding not named, q=0 is a refusal, and what is malformed is ignored. When the client refuses
+// choose returns the content coding in which a snapshot is sent: of the codings that the client accepts the one
+// with the highest quality, and of equals the one in which this snapshot is smallest. When the client refuses
 // everything, identity is sent: a full answer helps more than a 406 (RFC 9110 §12.5.3 allows it).
-func negotiate(header []byte) snapshots.Coding {
+func choose(header []byte, s *snapshots.Snapshot) snapshots.Coding {
 	if len(header) == 0 {
 		return snapshots.Identity
 	}
+	quality := negotiate(header)
+	best := snapshots.Identity
+	for c := range snapshots.Codings {
+		if q := quality[c]; s.Has(c) && q > 0 && (q > quality[best] || q == quality[best] && len(s.Body(c)) < len(s.Body(best))) {
+			best = c
+		}
+	}
+	return best
+}
+
+// negotiate returns the quality, in thousandths, that an Accept-Encoding header gives each coding. Names are
+// case-insensitive, * stands for every coding not named, q=0 is a refusal, and what is malformed is ignored.
+func negotiate(header []byte) (quality [snapshots.Codings]int) {
 	const unnamed = -1
-	quality := [snapshots.Codings]int{unnamed, unnamed}
+	for c := range quality {
+		quality[c] = unnamed
+	}
 	star := unnamed
 	for len(header) > 0 {
 		var item []byte
@@ -30,26 +44,23 @@ func negotiate(header []byte) snapshots.Coding {
 			star = q
 		case equalFold(name, "gzip"), equalFold(name, "x-gzip"):
 			quality[snapshots.Gzip] = q
+		case equalFold(name, "br"):
+			quality[snapshots.Brotli] = q
+		case equalFold(name, "zstd"):
+			quality[snapshots.Zstd] = q
 		case equalFold(name, "identity"):
 			quality[snapshots.Identity] = q
 		}
 	}
 	for c := range quality {
-		if quality[c] != unnamed {
-			continue
-		}
-		quality[c] = max(star, 0)
-		if snapshots.Coding(c) == snapshots.Identity && star == unnamed {
-			quality[c] = 1 // acceptable unless refused, but preferred to nothing that is named
-		}
-	}
-	best := snapshots.Identity
-	for c := range snapshots.Codings {
-		if quality[c] > 0 && quality[c] >= quality[best] {
-			best = c
+		if quality[c] == unnamed {
+			quality[c] = max(star, 0)
+			if snapshots.Coding(c) == snapshots.Identity && star == unnamed {
+				quality[c] = 1 // acceptable unless refused, but preferred to nothing that is named
+			}
 		}
 	}
-	return best
+	return quality
 }
 
 // qualityOf returns the q parameter in thousandths, 1000 when there is none; false when it is malformed.

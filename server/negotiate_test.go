@@ -1,51 +1,93 @@
 package server
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"strikecache/snapshots"
 )
 
-func TestNegotiate(t *testing.T) {
+// sealed is a snapshot in every coding.
+func sealed(t testing.TB) *snapshots.Snapshot {
+	t.Helper()
+	s, err := snapshots.Seal([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestChoose(t *testing.T) {
+	s := sealed(t)
+	smallest := snapshots.Identity
+	for c := range snapshots.Codings {
+		if len(s.Body(c)) < len(s.Body(smallest)) {
+			smallest = c
+		}
+	}
 	for header, want := range map[string]snapshots.Coding{
-		"":                            snapshots.Identity,
-		"gzip":                        snapshots.Gzip,
-		"GZip":                        snapshots.Gzip,
-		"x-gzip":                      snapshots.Gzip,
-		"gzip;q=0.5":                  snapshots.Gzip,
-		"gzip; q=0.001":               snapshots.Gzip,
-		"gzip;q=0":                    snapshots.Identity,
-		"gzip;q=0.000":                snapshots.Identity,
-		"gzip ; Q=1.000":              snapshots.Gzip,
-		"gzip;q=1.001":                snapshots.Identity, // malformed: as if it were not there
-		"gzip;q=0.0001":               snapshots.Identity,
-		"gzip;q=":                     snapshots.Identity,
-		"gzip;q=x":                    snapshots.Identity,
-		"deflate":                     snapshots.Identity,
-		"deflate, gzip":               snapshots.Gzip,
-		"deflate,,  ,gzip":            snapshots.Gzip,
-		"*":                           snapshots.Gzip,
-		"*;q=0":                       snapshots.Identity,
-		"*;q=0.1, gzip;q=0":           snapshots.Identity,
-		"identity":                    snapshots.Identity,
-		"identity, gzip;q=0.9":        snapshots.Identity,
-		"identity;q=0.5, gzip;q=0.9":  snapshots.Gzip,
-		"identity;q=0":                snapshots.Identity, // a full answer helps more than a 406
-		"identity;q=0, gzip;q=0.1":    snapshots.Gzip,
-		"gzipped":                     snapshots.Identity,
-		"gzip;level=1;q=0":            snapshots.Identity,
-		"br;q=1.0, gzip;q=0.8, *;q=0": snapshots.Gzip,
+		"":                              snapshots.Identity,
+		"gzip":                          snapshots.Gzip,
+		"GZip":                          snapshots.Gzip,
+		"x-gzip":                        snapshots.Gzip,
+		"br":                            snapshots.Brotli,
+		"BR;q=0.2":                      snapshots.Brotli,
+		"zstd":                          snapshots.Zstd,
+		"gzip;q=0.5":                    snapshots.Gzip,
+		"gzip; q=0.001":                 snapshots.Gzip,
+		"gzip;q=0":                      snapshots.Identity,
+		"gzip;q=0.000":                  snapshots.Identity,
+		"gzip ; Q=1.000":                snapshots.Gzip,
+		"gzip;q=1.001":                  snapshots.Identity, // malformed: as if it were not there
+		"gzip;q=0.0001":                 snapshots.Identity,
+		"gzip;q=":                       snapshots.Identity,
+		"gzip;q=x":                      snapshots.Identity,
+		"deflate":                       snapshots.Identity,
+		"deflate, gzip":                 snapshots.Gzip,
+		"deflate,,  ,gzip":              snapshots.Gzip,
+		"*":                             smallest,
+		"gzip, deflate, br, zstd":       smallest,
+		"*;q=0":                         snapshots.Identity,
+		"*;q=0.1, gzip;q=0.2":           snapshots.Gzip,
+		"*;q=0.1, br;q=0, zstd;q=0":     snapshots.Gzip,
+		"identity":                      snapshots.Identity,
+		"identity, gzip;q=0.9":          snapshots.Identity,
+		"identity;q=0.5, gzip;q=0.9":    snapshots.Gzip,
+		"identity;q=0":                  snapshots.Identity, // a full answer helps more than a 406
+		"identity;q=0, gzip;q=0.1":      snapshots.Gzip,
+		"gzipped":                       snapshots.Identity,
+		"gzip;level=1;q=0":              snapshots.Identity,
+		"br;q=1.0, gzip;q=0.8, *;q=0":   snapshots.Brotli,
+		"zstd;q=0.9, br;q=0.8, gzip":    snapshots.Gzip,
+		"br;q=0.5, zstd;q=0.7, *;q=0.1": snapshots.Zstd,
 	} {
-		if got := negotiate([]byte(header)); got != want {
+		if got := choose([]byte(header), s); got != want {
 			t.Errorf("%q: %v, want %v", header, got, want)
 		}
 	}
 }
 
-func FuzzNegotiate(f *testing.F) {
+// A snapshot that is not sealed in the best coding is sent in the best of those that it has.
+func TestChooseAmongWhatIsSealed(t *testing.T) {
+	s, err := snapshots.SealIn([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for header, want := range map[string]snapshots.Coding{
+		"br": snapshots.Identity, "zstd, br": snapshots.Identity, "br, zstd, gzip;q=0.1": snapshots.Gzip, "*": snapshots.Gzip,
+	} {
+		if got := choose([]byte(header), s); got != want {
+			t.Errorf("%q: %v, want %v", header, got, want)
+		}
+	}
+}
+
+func FuzzChoose(f *testing.F) {
+	s := sealed(f)
 	f.Add([]byte("gzip;q=0.5, *;q=0"))
 	f.Fuzz(func(t *testing.T, header []byte) {
-		if c := negotiate(header); c >= snapshots.Codings {
+		if c := choose(header, s); c >= snapshots.Codings || !s.Has(c) {
 			t.Errorf("%q: coding %d", header, c)
 		}
 	})

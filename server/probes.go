@@ -8,19 +8,17 @@ import (
 // probe answers /healthz and /readyz, which are for orchestrators and never cached.
 func (s *Server) probe(ctx *fasthttp.RequestCtx, body func() (int, any)) {
 	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuse(ctx, "", errMethod)
+		s.refuse(ctx, nil, errMethod)
 		return
 	}
 	status, v := body()
 	b, err := json.Marshal(v)
 	if err != nil {
-		s.refuse(ctx, "", errInternal)
+		s.refuse(ctx, nil, errInternal)
 		return
 	}
-	s.commonHeaders(ctx)
+	setLines(&ctx.Response.Header, []byte(typeLine+commonLines+"Cache-Control: no-store"))
 	ctx.Response.SetStatusCode(status)
-	ctx.Response.Header.SetContentType("application/json")
-	ctx.Response.Header.Set("Cache-Control", "no-store")
 	ctx.Response.SetBody(b)
 }
 
@@ -28,7 +26,7 @@ func (s *Server) healthz() (int, any) {
 	return fasthttp.StatusOK, struct {
 		Status string `json:"status"`
 		Source string `json:"source"`
-	}{"ok", s.source}
+	}{"ok", s.cfg.Source}
 }
 
 // readyz is 200 once every resource that the source can feed has an answer.
@@ -40,7 +38,7 @@ func (s *Server) readyz() (int, any) {
 		Waiting  []string `json:"waiting"`
 		Unfed    []string `json:"unfed"`
 		Degraded []string `json:"degraded"`
-	}{len(r.Waiting) == 0, s.source, r.Waiting, r.Unfed, r.Degraded}
+	}{len(r.Waiting) == 0, s.cfg.Source, r.Waiting, r.Unfed, r.Degraded}
 	for _, list := range []*[]string{&doc.Waiting, &doc.Unfed, &doc.Degraded} {
 		if *list == nil {
 			*list = []string{}

@@ -1,203 +1,161 @@
 package server
 
 import (
-	"errors"
-	"slices"
-	"strconv"
-	"sync/atomic"
+	"bytes"
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"strikecache/server/keys"
+	"strikecache/server/limits"
 	"strikecache/snapshots"
 )
 
+// request is what an answer depends on. Its slices belong to the reader of the request.
+type request struct {
+	head   bool // HEAD, not GET
+	query  []byte
+	remote netip.Addr
+
+	encodings, noneMatch, modifiedSince, key, forwarded []byte
+}
+
+// reply is the answer to one request. It is used again for the next one of the connection.
+type reply struct {
+	route   *route
+	status  int
+	answer  answer
+	coding  snapshots.Coding
+	entry   *keys.Entry // nil without a key
+	verdict limits.Verdict
+	policy  string // of the limits that apply
+	usage   []byte // the caller's, "" for the anonymous
+	tail    []byte // what continues the sealed body, keyed only
+	err     *apiError
+	errBody []byte
+	close   bool
+}
+
 // answer is a snapshot and how long it may be cached.
 type answer struct {
-	snapshot     *snapshots.Snapshot
-	cacheControl string
+	snapshot *snapshots.Snapshot
+	cache    *cachePolicy
 }
 
-const (
-	allowed = "GET, HEAD, OPTIONS"
-	// gammaCache is the caching of the gamma exposure, which is cached for 25 seconds whatever the refresh.
-	gammaCache = "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400"
-	// recentCache is that of a historical date which may still change.
-	recentCache = "public, max-age=25"
-	closedCache = "public, max-age=31536000, immutable"
-)
-
-// serve answers a request for a resource.
-func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
-	switch {
-	case ctx.IsGet(), ctx.IsHead():
-	case ctx.IsOptions():
-		s.preflight(ctx)
-		return
-	default:
-		s.refuse(ctx, r.endpoint, errMethod)
+// decide finds the answer to a request for a resource. It does not allocate when there is one.
+func (s *Server) decide(r *route, q *request, now time.Time, rep *reply) {
+	*rep = reply{route: r, status: fasthttp.StatusOK, usage: rep.usage[:0], tail: rep.tail[:0]}
+	if e := s.charge(q, now.UnixNano(), rep); e != nil {
+		s.fail(rep, e)
 		return
 	}
-	if len(ctx.Request.Header.Peek("X-API-Key")) > 0 {
-		s.refuse(ctx, r.endpoint, errKey)
-		return
+	value, e := r.value(q.query)
+	if e == nil {
+		rep.answer, e = r.find(s, value)
 	}
-	var value []byte
-	if r.parameter != "" {
-		var n int
-		if value, n = parameter(ctx.URI().QueryString(), r.parameter); n > 1 {
-			s.refuse(ctx, r.endpoint, repeated(r.parameter))
-			return
-		}
-	}
-	a, e := r.find(s, value)
 	if e != nil {
-		s.refuse(ctx, r.endpoint, e)
+		s.fail(rep, e)
 		return
 	}
-	s.send(ctx, a)
-}
-
-// send sends the snapshot's bytes in the best coding that the client accepts.
-func (s *Server) send(ctx *fasthttp.RequestCtx, a answer) {
-	coding := negotiate(ctx.Request.Header.Peek("Accept-Encoding"))
-	s.commonHeaders(ctx)
-	h := &ctx.Response.Header
-	h.SetContentType("application/json")
-	h.Set("Cache-Control", a.cacheControl)
-	h.Set("ETag", a.snapshot.ETag(coding))
-	h.Set("Vary", "Accept-Encoding, X-API-Key")
-	if coding != snapshots.Identity {
-		h.SetContentEncoding(coding.String())
+	snapshot := rep.answer.snapshot
+	rep.coding = choose(q.encodings, snapshot)
+	if notModified(q, snapshot) {
+		rep.status = fasthttp.StatusNotModified
+		return
 	}
-	ctx.Response.SetBodyRaw(a.snapshot.Body(coding))
-}
-
-func (s *Server) commonHeaders(ctx *fasthttp.RequestCtx) {
-	h := &ctx.Response.Header
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "ETag, Retry-After")
-	h.Set("X-Content-Type-Options", "nosniff")
-}
-
-// preflight answers OPTIONS.
-func (s *Server) preflight(ctx *fasthttp.RequestCtx) {
-	s.commonHeaders(ctx)
-	h := &ctx.Response.Header
-	h.Set("Allow", allowed)
-	h.Set("Access-Control-Allow-Methods", allowed)
-	h.Set("Access-Control-Allow-Headers", "X-API-Key")
-	h.Set("Access-Control-Max-Age", "86400")
-	ctx.Response.SetStatusCode(fasthttp.StatusNoContent)
-}
-
-// current answers with what a resource without parameters serves now.
-func current(resource string) func(*Server, []byte) (answer, *apiError) {
-	return func(s *Server, _ []byte) (answer, *apiError) {
-		e := s.cfg.Finder.Current(resource)
-		if e == nil {
-			return answer{}, s.notReady(resource)
-		}
-		a := answer{e.Default, gammaCache}
-		if resource != gammaResource {
-			a.cacheControl = s.cache.maxAge(e.Default.Meta.RefreshSeconds)
-		}
-		return a, nil
+	if rep.entry != nil {
+		rep.tail = snapshot.AppendTail(rep.tail, rep.coding, rep.usage)
 	}
 }
 
-// notReady says whether waiting helps.
-func (s *Server) notReady(resource string) *apiError {
-	if slices.Contains(s.cfg.Readiness().Unfed, resource) {
-		return errUnfed
-	}
-	return errNotReady
-}
-
-// maxPain answers with the payout of an expiration, without one of the default.
-func (s *Server) maxPain(value []byte) (answer, *apiError) {
-	e := s.cfg.Finder.Current(painResource)
-	if e == nil {
-		return answer{}, s.notReady(painResource)
-	}
-	snapshot := e.Default
-	if value != nil {
-		var ok bool
-		if snapshot, ok = e.Variants[string(value)]; !ok {
-			if !validDate(value) {
-				return answer{}, errExpiration
-			}
-			return answer{}, &apiError{
-				status: 404, code: "expiration_not_found", message: "SPX has no such expiration that is not settled",
-				parameter: "expiration", extra: func(b *errorBody) { b.Expirations = e.Names() },
-			}
-		}
-	}
-	return answer{snapshot, s.cache.maxAge(snapshot.Meta.RefreshSeconds)}, nil
-}
-
-// flow answers with the highest-scoring observations.
-func (s *Server) flow(value []byte) (answer, *apiError) {
-	e := s.cfg.Finder.Current(flowResource)
-	if e == nil {
-		return answer{}, s.notReady(flowResource)
-	}
-	snapshot := e.Default
-	if value != nil {
-		var ok bool
-		if snapshot, ok = e.Variants[string(value)]; !ok {
-			return answer{}, errLimit
-		}
-	}
-	return answer{snapshot, s.cache.maxAge(snapshot.Meta.RefreshSeconds)}, nil
-}
-
-// historical answers with the stored gamma exposure of a date, without one of the newest.
-func (s *Server) historical(value []byte) (answer, *apiError) {
-	now := s.cfg.Now()
-	date := ""
-	if value != nil {
-		if !validDate(value) {
-			return answer{}, errDate
-		}
-		if date = string(value); date > now.Format(time.DateOnly) {
-			return answer{}, errFuture
-		}
-	}
-	snapshot, err := s.cfg.Finder.Historical(date)
+// charge checks the key and the limits of a request, and counts it.
+func (s *Server) charge(q *request, now int64, rep *reply) *apiError {
 	switch {
-	case errors.Is(err, snapshots.ErrBusy):
-		return answer{}, errBusy
-	case errors.Is(err, snapshots.ErrNoSnapshot) && date == "":
-		return answer{}, s.notReady(gammaResource)
-	case errors.Is(err, snapshots.ErrNoSnapshot):
-		return answer{}, &apiError{
-			status: 404, code: "snapshot_not_found", message: "no snapshot of that date is stored", parameter: "date",
-			extra: func(b *errorBody) { b.Nearest = around(s.cfg.Finder.Dates(), date) },
+	case len(q.key) > 0:
+		if s.cfg.Keys == nil {
+			return errKey
 		}
-	case err != nil:
-		s.cfg.Log.Error("historical lookup failed", "date", date, "err", err)
-		return answer{}, errInternal
+		entry, ok := s.cfg.Keys.Lookup(q.key, now)
+		if !ok {
+			return errKey
+		}
+		rep.entry, rep.verdict, rep.policy = entry, entry.Admit(now), entry.Policy()
+		rep.usage = entry.AppendUsage(rep.usage, rep.verdict)
+	case s.cfg.Addresses != nil:
+		client := limits.ClientAddr(q.remote, [][]byte{q.forwarded}, s.cfg.Proxies)
+		rep.verdict, rep.policy = s.cfg.Addresses.Admit(client, now), s.cfg.Addresses.Policy()
 	}
-	if date != "" && date < now.Add(-closedAfter).Format(time.DateOnly) {
-		return answer{snapshot, closedCache}, nil
+	switch rep.verdict.Outcome {
+	case limits.RateLimited:
+		return errRate
+	case limits.QuotaExceeded:
+		return errQuota
 	}
-	return answer{snapshot, recentCache}, nil
+	return nil
 }
 
-// closedAfter is how long after its end, in UTC, a date can no longer change.
-const closedAfter = 15 * time.Minute
-
-// cacheControls remembers the Cache-Control of the few refresh intervals there are.
-type cacheControls struct{ bySeconds [3601]atomic.Pointer[string] }
-
-// maxAge returns the Cache-Control of an answer that is refreshed every so many seconds.
-func (c *cacheControls) maxAge(seconds int) string {
-	seconds = min(max(seconds, 0), len(c.bySeconds)-1)
-	if v := c.bySeconds[seconds].Load(); v != nil {
-		return *v
+// fail makes the reply a refusal.
+func (s *Server) fail(rep *reply, e *apiError) {
+	rep.err, rep.status, rep.close = e, e.status, e.close
+	endpoint := ""
+	if rep.route != nil {
+		endpoint = rep.route.endpoint
 	}
-	v := "public, max-age=" + strconv.Itoa(seconds)
-	c.bySeconds[seconds].Store(&v)
-	return v
+	rep.errBody = s.errorBody(endpoint, e)
+	usage := rep.usage
+	if rep.entry == nil {
+		usage = anonymousUsage
+	}
+	rep.tail = append(append(rep.tail[:0], usage...), '}')
+}
+
+var anonymousUsage = []byte(`{"tier":"anonymous"}`)
+
+// body returns the body of the reply in two parts.
+func (rep *reply) body() (sealed, tail []byte) {
+	switch {
+	case rep.err != nil:
+		return rep.errBody, rep.tail
+	case rep.status == fasthttp.StatusNotModified:
+		return nil, nil
+	case rep.entry != nil:
+		return rep.answer.snapshot.Prefix(rep.coding), rep.tail
+	}
+	return rep.answer.snapshot.Body(rep.coding), nil
+}
+
+// notModified evaluates If-None-Match and, without one, If-Modified-Since (RFC 9110 §13.2.2). That must be the very
+// date that was sent: a snapshot may be replaced by one with an earlier date.
+func notModified(q *request, s *snapshots.Snapshot) bool {
+	if q.noneMatch != nil {
+		return anyTag(q.noneMatch, s)
+	}
+	return string(q.modifiedSince) == s.LastModified()
+}
+
+// anyTag says whether a list of entity tags has one of the snapshot's, in any coding. The comparison is weak: a
+// CDN that unzips weakens the tag. What follows a malformed tag is ignored.
+func anyTag(list []byte, s *snapshots.Snapshot) bool {
+	for {
+		list = bytes.TrimLeft(list, " \t,")
+		if len(list) == 0 {
+			return false
+		}
+		if list[0] == '*' {
+			return true
+		}
+		list = bytes.TrimPrefix(list, []byte("W/"))
+		if len(list) == 0 || list[0] != '"' {
+			return false
+		}
+		end := bytes.IndexByte(list[1:], '"')
+		if end < 0 {
+			return false
+		}
+		if s.Matches(list[:end+2]) {
+			return true
+		}
+		list = list[end+2:]
+	}
 }

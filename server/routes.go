@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 )
@@ -11,19 +13,21 @@ type route struct {
 	path      string
 	endpoint  string // the canonical name, as meta.endpoint has it
 	parameter string // the one query parameter that is known; "" for none
-	// find returns the snapshot that answers, or an error of this package.
+	repeated  *apiError
+	row       int // in the counts of traffic
+	// find returns the snapshot that answers, or an error of this package. A value is a part of the request.
 	find func(s *Server, value []byte) (answer, *apiError)
 }
 
 // routes is the one table of the public resources.
 var routes = []route{
-	{"/api/v1/gex/spx", gammaResource, "", current(gammaResource)},
-	{"/api/v1/gex/spx/historical", gammaResource + "/historical", "date", (*Server).historical},
-	{"/api/v1/gex/spx/series", gammaResource + "/series", "", current(gammaResource + "/series")},
-	{"/api/v1/sectors/rotation", "sectors/rotation", "", current("sectors/rotation")},
-	{"/api/public/spx-max-pain", painResource, "expiration", (*Server).maxPain},
-	{"/api/v1/options/flow/unusual", flowResource, "limit", (*Server).flow},
-	{"/api/public/vix-term-structure", "vix-term-structure", "", current("vix-term-structure")},
+	{"/api/v1/gex/spx", gammaResource, "", nil, 0, current(gammaResource)},
+	{"/api/v1/gex/spx/historical", gammaResource + "/historical", "date", repeated("date"), 1, (*Server).historical},
+	{"/api/v1/gex/spx/series", gammaResource + "/series", "", nil, 2, current(gammaResource + "/series")},
+	{"/api/v1/sectors/rotation", "sectors/rotation", "", nil, 3, current("sectors/rotation")},
+	{"/api/public/spx-max-pain", painResource, "expiration", repeated("expiration"), 4, (*Server).maxPain},
+	{"/api/v1/options/flow/unusual", flowResource, "limit", repeated("limit"), 5, (*Server).flow},
+	{"/api/public/vix-term-structure", "vix-term-structure", "", nil, 6, current("vix-term-structure")},
 }
 
 const (
@@ -32,19 +36,45 @@ const (
 	flowResource  = "options/flow/unusual"
 )
 
-// handler builds the request handler of all paths.
+// value returns the value of the route's parameter in a query, nil without one.
+func (r *route) value(query []byte) ([]byte, *apiError) {
+	if r.parameter == "" || len(query) == 0 {
+		return nil, nil
+	}
+	value, n := parameter(query, r.parameter)
+	if n > 1 {
+		return nil, r.repeated
+	}
+	return value, nil
+}
+
+// plainRoute returns the resource that a plain request asks for, nil when fasthttp must look at it.
+func (s *Server) plainRoute(h *head) *route {
+	if !h.plain {
+		return nil
+	}
+	path, _, _ := bytes.Cut(h.target, []byte{'?'})
+	return s.byPath[string(path)]
+}
+
+func queryOf(target []byte) []byte {
+	_, query, _ := bytes.Cut(target, []byte{'?'})
+	return query
+}
+
+// handler builds fasthttp's handler: of everything that is no plain request for a resource.
 func (s *Server) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleMethodNotAllowed, r.HandleOPTIONS = false, false
+	s.byPath = map[string]*route{}
 	for i := range routes {
 		route := &routes[i]
+		s.byPath[route.path] = route
 		r.ANY(route.path, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, route) })
 	}
 	r.ANY("/healthz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, s.healthz) })
 	r.ANY("/readyz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, s.readyz) })
-	r.NotFound = func(ctx *fasthttp.RequestCtx) {
-		s.refuse(ctx, "", errNotFound)
-	}
+	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
 	return r.Handler
 }

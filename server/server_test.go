@@ -90,13 +90,24 @@ func newShelf(t testing.TB) *shelf {
 	}
 }
 
+// newServer returns a server of a shelf that listens nowhere yet.
+func newServer(s *shelf, change ...func(*server.Config)) *server.Server {
+	cfg := server.Config{
+		Finder: s, Source: "simulated", Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		Readiness: func() server.Readiness { return server.Readiness{} },
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	return server.New(cfg)
+}
+
 // start serves a shelf in memory and returns a client of it.
 func start(t testing.TB, s *shelf, unfed ...string) *http.Client {
 	t.Helper()
 	ln := fasthttputil.NewInmemoryListener()
-	web := server.New(server.Config{
-		Finder: s, Source: "simulated", Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
-		Readiness: func() server.Readiness { return server.Readiness{Unfed: unfed} },
+	web := newServer(s, func(c *server.Config) {
+		c.Readiness = func() server.Readiness { return server.Readiness{Unfed: unfed} }
 	})
 	done := make(chan error, 1)
 	go func() { done <- web.Serve(ln) }()

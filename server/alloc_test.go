@@ -1,0 +1,159 @@
+package server_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/server"
+	"strikecache/server/keys"
+	"strikecache/server/limits"
+	"strikecache/snapshots"
+)
+
+// wire is a connection whose client is a test: one request in, one response out, no memory of its own in between.
+type wire struct {
+	net.Conn
+	request  chan []byte
+	response []byte
+	asked    bool
+	done     chan struct{} // the server waits for the next request
+}
+
+func newWire() *wire {
+	return &wire{request: make(chan []byte), done: make(chan struct{}), response: make([]byte, 0, 1<<20)}
+}
+
+func (w *wire) Read(p []byte) (int, error) {
+	if w.asked {
+		w.done <- struct{}{}
+	}
+	r, ok := <-w.request
+	if w.asked = ok; !ok {
+		return 0, io.EOF
+	}
+	return copy(p, r), nil
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.response = append(w.response, b...)
+	return len(b), nil
+}
+
+func (w *wire) ask(request []byte) {
+	w.response = w.response[:0]
+	w.request <- request
+	<-w.done
+}
+
+func (w *wire) Close() error                     { return nil }
+func (w *wire) LocalAddr() net.Addr              { return nil }
+func (w *wire) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (w *wire) SetDeadline(time.Time) error      { return nil }
+func (w *wire) SetReadDeadline(time.Time) error  { return nil }
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+
+// stocked returns a real store with what is on a shelf.
+func stocked(t testing.TB, s *shelf) *snapshots.Store {
+	t.Helper()
+	feeds := map[string][]string{"all": slices.Collect(maps.Keys(s.editions))}
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: t.TempDir(), Source: "simulated", Feeds: feeds, HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := store.Publish("all", s.editions); err != nil {
+		t.Fatal(err)
+	}
+	for date, snapshot := range s.dated {
+		if err := store.Save("gex/spx", date, snapshots.File{Edition: &snapshots.Edition{Default: snapshot}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return store
+}
+
+// A request that has an answer allocates nothing, with keys, limits, counts and a sampled log on, and is answered
+// with exactly the sealed bytes.
+func TestNoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := newShelf(t)
+	store := stocked(t, s)
+	gamma := s.editions["gex/spx"].Default
+	proxies, err := limits.ParseProxies("192.0.2.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, secrets := withKeys(t, s, func(c *server.Config) {
+		c.Finder, c.LogEvery, c.Addresses, c.Proxies = store, 10, limits.NewAddresses(1_000_000), proxies
+	}, keys.Spec{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
+	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
+	key := "X-API-Key: " + secrets["k"] + "\r\n"
+	for _, c := range []struct {
+		name, target, fields string
+		status               string
+		body                 []byte // anonymous
+	}{
+		{"200", "/api/v1/gex/spx", "", "200", gamma.Body(snapshots.Identity)},
+		{"HEAD", "/api/v1/gex/spx", "", "200", nil},
+		{"304 by tag", "/api/v1/gex/spx", "If-None-Match: " + gamma.ETag(snapshots.Brotli) + "\r\n", "304", nil},
+		{"304 by date", "/api/v1/gex/spx", "If-Modified-Since: " + gamma.LastModified() + "\r\n", "304", nil},
+		{"gzip", "/api/v1/gex/spx", "Accept-Encoding: gzip\r\n", "200", gamma.Body(snapshots.Gzip)},
+		{"br", "/api/v1/gex/spx", "Accept-Encoding: br;q=1.0, gzip;q=0.8, *;q=0.1\r\n", "200", gamma.Body(snapshots.Brotli)},
+		{"zstd", "/api/v1/gex/spx", "Accept-Encoding: zstd\r\n", "200", gamma.Body(snapshots.Zstd)},
+		{"limit", "/api/v1/options/flow/unusual?limit=100", "", "200", s.editions["options/flow/unusual"].Variants["100"].Body(snapshots.Identity)},
+		{"expiration", "/api/public/spx-max-pain?expiration=2026-12-18", "", "200", s.editions["spx-max-pain"].Default.Body(snapshots.Identity)},
+		{"historical", "/api/v1/gex/spx/historical", "", "200", s.dated["2026-11-20"].Body(snapshots.Identity)},
+		{"historical date", "/api/v1/gex/spx/historical?date=2026-11-17", "", "200", s.dated["2026-11-17"].Body(snapshots.Identity)},
+		{"keyed 200", "/api/v1/gex/spx", key, "200", nil},
+		{"keyed gzip", "/api/v1/gex/spx", key + "Accept-Encoding: gzip\r\n", "200", nil},
+		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: " + gamma.ETag(snapshots.Gzip) + "\r\n", "304", nil},
+		{"401", "/api/v1/gex/spx", "X-API-Key: sk_guess\r\n", "401", nil},
+		{"400", "/api/v1/options/flow/unusual?limit=0", "", "400", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			method := "GET"
+			if c.name == "HEAD" {
+				method = "HEAD"
+			}
+			raw := []byte(method + " " + c.target + " HTTP/1.1\r\n" + browser + c.fields + "\r\n")
+			w := newWire()
+			served := make(chan error, 1)
+			go func() { served <- web.ServeConn(w) }()
+			for range 200 { // what is kept for the next request, such as a date's answer, is there
+				w.ask(raw)
+			}
+			allocs := testing.AllocsPerRun(200, func() {
+				w.ask(raw)
+				if c.body != nil && !bytes.HasSuffix(w.response, c.body) {
+					t.Fatal("the body is another one")
+				}
+			})
+			head, body, _ := bytes.Cut(w.response, []byte("\r\n\r\n"))
+			if !bytes.HasPrefix(head, []byte("HTTP/1.1 "+c.status)) || (c.body != nil && !bytes.Equal(body, c.body)) {
+				t.Errorf("%s", head)
+			}
+			if allocs != 0 {
+				t.Errorf("%v allocations a request", allocs)
+			}
+			close(w.request)
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/server"
+)
+
+// listen serves on loopback and returns the address.
+func listen(t testing.TB, web *server.Server) string {
+	t.Helper()
+	ln, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- web.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := web.Shutdown(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// exchange sends raw bytes on a connection of its own and returns everything that comes back until its end. The
+// client says that it is done unless it wants to see what the server does alone.
+func exchange(t testing.TB, address, raw string, half bool) string {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, raw); err != nil {
+		t.Fatal(err)
+	}
+	if half {
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatalf("%.60q: %v after %.80q", raw, err, got)
+	}
+	return string(got)
+}
+
+const ask = "GET /api/v1/gex/spx/series HTTP/1.1\r\n"
+
+// What a proxy in front could read differently is refused with the documented error, and the connection ends:
+// nothing after it is ever answered.
+func TestSmuggling(t *testing.T) {
+	address := listen(t, newServer(newShelf(t)))
+	const after = "GET /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n"
+	for name, c := range map[string]struct {
+		raw    string
+		status int
+		code   string
+	}{
+		"Content-Length and Transfer-Encoding": {"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "bad_request"},
+		"Transfer-Encoding alone":              {"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "bad_request"},
+		"Transfer-Encoding disguised":          {ask + "Host: a\r\ntransfer-ENCODING: identity\r\n\r\n", 400, "bad_request"},
+		"Transfer-Encoding in HTTP/1.0":        {"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "bad_request"},
+		"two Content-Lengths":                  {ask + "Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400, "bad_request"},
+		"the same Content-Length twice":        {ask + "Host: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400, "bad_request"},
+		"a list of Content-Lengths":            {ask + "Host: a\r\nContent-Length: 5, 5\r\n\r\nhello", 400, "bad_request"},
+		"signed Content-Length":                {ask + "Host: a\r\nContent-Length: +5\r\n\r\nhello", 400, "bad_request"},
+		"negative Content-Length":              {ask + "Host: a\r\nContent-Length: -5\r\n\r\nhello", 400, "bad_request"},
+		"hexadecimal Content-Length":           {ask + "Host: a\r\nContent-Length: 0x5\r\n\r\nhello", 400, "bad_request"},
+		"empty Content-Length":                 {ask + "Host: a\r\nContent-Length:\r\n\r\n", 400, "bad_request"},
+		"Content-Length over the limit":        {ask + "Host: a\r\nContent-Length: 1025\r\n\r\n", 413, "body_too_large"},
+		"Content-Length that overflows":        {ask + "Host: a\r\nContent-Length: 18446744073709551617\r\n\r\n", 413, "body_too_large"},
+		"space before the colon":               {ask + "Host: a\r\nContent-Length : 5\r\n\r\nhello", 400, "bad_request"},
+		"tab before the colon":                 {ask + "Host: a\r\nX\t: 5\r\n\r\n", 400, "bad_request"},
+		"field without a name":                 {ask + "Host: a\r\n: 5\r\n\r\n", 400, "bad_request"},
+		"field without a colon":                {ask + "Host: a\r\nnothing\r\n\r\n", 400, "bad_request"},
+		"folded line":                          {ask + "Host: a\r\nX: 1\r\n 2\r\n\r\n", 400, "bad_request"},
+		"folded line with a tab":               {ask + "Host: a\r\nX: 1\r\n\t2\r\n\r\n", 400, "bad_request"},
+		"bare CR in a value":                   {ask + "Host: a\r\nX: 1\rY: 2\r\n\r\n", 400, "bad_request"},
+		"bare CR in the request line":          {"GET /\r HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"NUL in a value":                       {ask + "Host: a\r\nX: 1\x002\r\n\r\n", 400, "bad_request"},
+		"NUL in a name":                        {ask + "Host: a\r\nX\x00: 12\r\n\r\n", 400, "bad_request"},
+		"NUL in the target":                    {"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"DEL in a value":                       {ask + "Host: a\r\nX: \x7f\r\n\r\n", 400, "bad_request"},
+		"non-ASCII target":                     {"GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"bare LF after the request line":       {"GET /api/v1/gex/spx/series HTTP/1.1\nHost: a\r\n\r\n", 400, "bad_request"},
+		"bare LF after a field":                {ask + "Host: a\nX: 1\r\n\r\n", 400, "bad_request"},
+		"bare LF that never ends":              {"GET /api/v1/gex/spx/series HTTP/1.1\n" + strings.Repeat("X: 1\n", 200), 400, "bad_request"},
+		"bare LF at the end of the head":       {ask + "Host: a\r\n\n", 400, "bad_request"},
+		"no Host":                              {ask + "\r\n", 400, "bad_request"},
+		"two Hosts":                            {ask + "Host: a\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"Host that is none":                    {ask + "Host: a b\r\n\r\n", 400, "bad_request"},
+		"Host with a path":                     {ask + "Host: a/b\r\n\r\n", 400, "bad_request"},
+		"HTTP/9.9":                             {"GET / HTTP/9.9\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"},
+		"HTTP/2.0":                             {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "http_version_not_supported"},
+		"HTTP/1.2":                             {"GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"},
+		"HTTP/0.9":                             {"GET /\r\n\r\n", 400, "bad_request"},
+		"no version":                           {"GET / \r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"lower-case version":                   {"GET / http/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"version with more":                    {"GET / HTTP/1.1 \r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"version of two digits":                {"GET / HTTP/1.10\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"two spaces in the request line":       {"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"tab in the request line":              {"GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"method that is no token":              {"G(T / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"method without end":                   {strings.Repeat("A", 17), 400, "bad_request"},
+		"TLS":                                  {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "bad_request"},
+		"target too long":                      {"GET /" + strings.Repeat("a", 4096) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414, "uri_too_long"},
+		"target without end":                   {"GET /" + strings.Repeat("a", 5000), 414, "uri_too_long"},
+		"head too large":                       {ask + "Host: a\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n", 431, "headers_too_large"},
+		"too many fields":                      {ask + "Host: a\r\n" + strings.Repeat("X: 1\r\n", 2000), 431, "headers_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := exchange(t, address, c.raw+after, false) // the server ends the connection by itself
+			resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(got)), nil)
+			if err != nil {
+				t.Fatalf("%v in %q", err, got)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != c.status || !bytes.Contains(body, []byte(`"code":"`+c.code+`"`)) {
+				t.Errorf("%d %s %v, want %d %s", resp.StatusCode, body, err, c.status, c.code)
+			}
+			if !resp.Close || strings.Count(got, "Server: ") != 1 || !bytes.HasSuffix(body, []byte(`,"usage":{"tier":"anonymous"}}`)) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// What is unusual and right is answered.
+func TestUnusualRequests(t *testing.T) {
+	address := listen(t, newServer(newShelf(t)))
+	for name, c := range map[string]struct {
+		raw      string
+		statuses string
+	}{
+		"pipelined":                   {strings.Repeat(ask+"Host: a\r\n\r\n", 5), "200 200 200 200 200"},
+		"pipelined, of both kinds":    {ask + "Host: a\r\n\r\nPOST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + ask + "Host: a\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n" + ask + "Host: a\r\n\r\n", "200 405 200 404 200"},
+		"a body that looks like one":  {"GET /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\nContent-Length: 35\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n\r\n" + ask + "Host: a\r\n\r\n", "200 200"},
+		"an empty line first":         {"\r\n" + ask + "Host: a\r\n\r\n", "200"},
+		"an empty Host":               {ask + "Host:\r\n\r\n", "200"},
+		"Host of an IPv6 address":     {ask + "Host: [::1]:8080\r\n\r\n", "200"},
+		"HTTP/1.0 without a Host":     {"GET /api/v1/gex/spx/series HTTP/1.0\r\n\r\n", "200"},
+		"HTTP/1.0 that goes on":       {strings.Repeat("GET /api/v1/gex/spx/series HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 2), "200 200"},
+		"Connection: close":           {ask + "Host: a\r\nConnection: close\r\n\r\n" + ask + "Host: a\r\n\r\n", "200"},
+		"absolute target":             {"GET http://a/api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
+		"tabs around a value":         {ask + "Host:\t a \t\r\nX:\r\n\r\n", "200"},
+		"bytes over 127 in a value":   {ask + "Host: a\r\nX: \xff\xfe\r\n\r\n", "200"},
+		"Accept-Encoding twice":       {ask + "Host: a\r\nAccept-Encoding: gzip;q=0\r\nAccept-Encoding: br;q=0\r\n\r\n", "200"},
+		"Content-Length: 0":           {ask + "Host: a\r\nContent-Length: 0\r\n\r\n" + ask + "Host: a\r\n\r\n", "200 200"},
+		"Expect":                      {ask + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" + ask + "Host: a\r\n\r\n", "100 200 200"},
+		"Upgrade to HTTP/2":           {ask + "Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n", "200"},
+		"target of the greatest size": {"GET /api/v1/gex/spx/series?" + strings.Repeat("a", 4096-len("/api/v1/gex/spx/series?")) + " HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
+		"an unknown method":           {"BREW /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", "405"},
+		"OPTIONS of everything":       {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
+		"a path that climbs":          {"GET /api/v1/../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
+		"a half request":              {ask + "Host: a\r\n", ""},
+		"nothing":                     {"", ""},
+		"a request and a half":        {ask + "Host: a\r\n\r\n" + ask, "200"},
+		"HEAD":                        {"HEAD /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n" + ask + "Host: a\r\n\r\n", "200 200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := exchange(t, address, c.raw, true)
+			r := bufio.NewReader(strings.NewReader(got))
+			var statuses []string
+			for {
+				if _, err := r.Peek(1); err != nil {
+					break
+				}
+				method := "GET"
+				if name == "HEAD" && len(statuses) == 0 {
+					method = "HEAD"
+				}
+				resp, err := http.ReadResponse(r, &http.Request{Method: method})
+				if err != nil {
+					t.Fatalf("%v in %q", err, got)
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					t.Fatal(err)
+				}
+				statuses = append(statuses, strconv.Itoa(resp.StatusCode))
+			}
+			if s := strings.Join(statuses, " "); s != c.statuses {
+				t.Errorf("%s, want %s: %.300q", s, c.statuses, got)
+			}
+		})
+	}
+}
+
+// However the bytes are cut, the answers are the same.
+func TestSplitRequests(t *testing.T) {
+	address := listen(t, newServer(newShelf(t)))
+	raw := ask + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n" + "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + ask + "Host: a\r\n\r\n"
+	dateless := func(s string) string {
+		lines := strings.SplitAfter(s, "\r\n")
+		var kept []string
+		for _, l := range lines {
+			if !strings.HasPrefix(l, "Date:") {
+				kept = append(kept, l)
+			}
+		}
+		return strings.Join(kept, "")
+	}
+	want := dateless(exchange(t, address, raw, true))
+	if strings.Count(want, "HTTP/1.1 ") != 3 {
+		t.Fatalf("%q", want)
+	}
+	for cut := 1; cut < len(raw); cut += 3 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{raw[:cut], raw[cut:]} {
+			if _, err := io.WriteString(c, part); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond) // most likely another segment; the answer does not depend on it
+		}
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(c)
+		if err != nil || dateless(string(got)) != want {
+			t.Errorf("cut at %d: %v %q", cut, err, got)
+		}
+		c.Close()
+	}
+}

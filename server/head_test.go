@@ -1,0 +1,93 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Whatever the parser accepts, net/http reads alike: where the head ends, how long the body is, and the fields that
+// matter. What net/http refuses, the parser refuses.
+func FuzzHead(f *testing.F) {
+	for _, raw := range []string{
+		"GET /api/v1/gex/spx?x=1 HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip;q=0.5\r\nX-API-Key: sk_x\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a:80\r\nContent-Length: 5\r\n\r\nhello", "\r\nGET / HTTP/1.0\r\n\r\n",
+		"GET / HTTP/1.1\r\nhost:a\r\nIf-None-Match: \"a\", W/\"b\"\r\nIf-Modified-Since: Fri, 20 Nov 2037 15:44:39 GMT\r\nX-Forwarded-For: ::1\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nUpgrade: h2c\r\n\r\n",
+		"GET http://a/b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n",
+	} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var h head
+		whole, refused := h.parse(raw)
+		if whole && refused != nil {
+			t.Fatal("both whole and refused")
+		}
+		if !whole {
+			return
+		}
+		trimmed := bytes.TrimPrefix(raw, []byte("\r\n")) // net/http does not ignore an empty line before the head
+		h.length -= len(raw) - len(trimmed)
+		r := bufio.NewReaderSize(bytes.NewReader(trimmed), 1<<20)
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			if refusedThereAlone(err, &h) {
+				return
+			}
+			t.Fatalf("net/http refuses it: %v", err)
+		}
+		if req.Method != string(h.method) || req.RequestURI != string(h.target) || req.ProtoAtLeast(1, 1) == h.http10 {
+			t.Errorf("%s %s %s, here %s %s", req.Method, req.RequestURI, req.Proto, h.method, h.target)
+		}
+		if req.ContentLength != int64(h.body) || len(req.TransferEncoding) > 0 {
+			t.Errorf("body of %d %v, here %d", req.ContentLength, req.TransferEncoding, h.body)
+		}
+		if unread := r.Buffered(); len(trimmed)-unread != h.length {
+			t.Errorf("the head has %d bytes, here %d", len(trimmed)-unread, h.length)
+		}
+		for name, value := range map[string][]byte{
+			"Accept-Encoding": h.encodings, "If-None-Match": h.noneMatch, "If-Modified-Since": h.modifiedSince,
+			"X-Api-Key": h.key, "X-Forwarded-For": h.forwarded,
+		} {
+			values := req.Header[name]
+			if h.plain && len(values) > 1 {
+				t.Errorf("%s is repeated in a plain request", name)
+			}
+			if len(values) > 0 && values[len(values)-1] != string(value) || len(values) == 0 && value != nil {
+				t.Errorf("%s is %q, here %q", name, values, value)
+			}
+		}
+		if h.plain && (req.Close || h.body > 0 || req.Header.Get("Expect") != "" || req.Header.Get("Upgrade") != "" || req.URL.IsAbs()) {
+			t.Error("a request that is not plain")
+		}
+	})
+}
+
+// refusedThereAlone says whether net/http refuses for a reason that says nothing about where requests end: it
+// parses the target, and knows what is good in Host and in the target of an unusual method.
+func refusedThereAlone(err error, h *head) bool {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return false
+	}
+	text := err.Error()
+	return strings.HasPrefix(text, "parse ") || strings.Contains(text, "invalid method")
+}
+
+// Cut anywhere, a good head is one that needs more bytes; and it takes no byte of what follows.
+func TestHeadNeedsAllItsBytes(t *testing.T) {
+	raw := "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX-API-Key: k\r\n\r\n"
+	var h head
+	for n := range len(raw) {
+		if whole, refused := h.parse([]byte(raw[:n])); whole || refused != nil {
+			t.Errorf("%q: whole %v, refused %v", raw[:n], whole, refused)
+		}
+	}
+	if whole, refused := h.parse([]byte(raw + "abc")); !whole || refused != nil || h.length != len(raw) || h.body != 3 || h.plain {
+		t.Errorf("%v %v %+v", whole, refused, h)
+	}
+}

@@ -1,0 +1,272 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "keys.json")
+	spec := Spec{Name: "dashboard é", PerMinute: 600, PerDay: 100_000, Expires: now.AddDate(1, 0, 0)}
+	secret, key := create(t, path, spec)
+	if !regexp.MustCompile(`^sk_[A-Za-z0-9_-]{43}$`).MatchString(secret) {
+		t.Errorf("secret has the wrong form")
+	}
+	want := Key{
+		ID: "k_" + digestOf(secret)[:12], Name: spec.Name, SHA256: digestOf(secret), Created: now,
+		Expires: spec.Expires, PerMinute: 600, PerDay: 100_000,
+	}
+	if key != want {
+		t.Errorf("%#v, want %#v", key, want)
+	}
+	second, other := create(t, path, Spec{Name: "dashboard é"})
+	if second == secret || other.ID == key.ID {
+		t.Error("two keys are the same")
+	}
+	keys, err := List(path)
+	if err != nil || len(keys) != 2 || keys[0] != key || keys[1] != other {
+		t.Errorf("%v %v", keys, err)
+	}
+	text := content(t, path)
+	if strings.Contains(text, secret) || strings.Contains(text, secret[3:]) || !strings.HasPrefix(text, "{\n  \"format\": 1,\n") {
+		t.Errorf("file is\n%s", text)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) > 2 { // the file and its lock
+		t.Errorf("%v %v", entries, err)
+	}
+	if checksModes {
+		for _, p := range []string{path, path + ".lock"} {
+			if info, err := os.Stat(p); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v %v", p, info.Mode(), err)
+			}
+		}
+	}
+}
+
+func TestCreateRefuses(t *testing.T) {
+	path := keyPath(t)
+	for want, spec := range map[string]Spec{
+		"the name must have 1 to 64 characters":       {},
+		"the name must have 1 to 64":                  {Name: strings.Repeat("é", 65)},
+		"printable characters only":                   {Name: "a\tb"},
+		"printable":                                   {Name: "a\u202eb"},
+		"printable characters":                        {Name: "a\xff"},
+		"must not begin with sk_":                     {Name: "sk_abc"},
+		"0 (unlimited) to 1000000 requests a minute":  {Name: "a", PerMinute: 1_000_001},
+		"requests a minute, not -1":                   {Name: "a", PerMinute: -1},
+		"0 (unlimited) to 1000000000 requests a day":  {Name: "a", PerDay: 1_000_000_001},
+		"requests a day, not -1":                      {Name: "a", PerDay: -1},
+		"expiry 2026-11-21T12:00:00Z is not in the f": {Name: "a", Expires: now},
+		"years 2000 to 2199":                          {Name: "a", Expires: now.AddDate(500, 0, 0)},
+	} {
+		_, _, err := Create(path, spec, now)
+		wantError(t, want, err, "create key: ", want)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was made: %v", err)
+	}
+	create(t, path, Spec{Name: strings.Repeat("é", 64), PerMinute: 1_000_000, PerDay: 1_000_000_000, Expires: now.Add(time.Second)})
+}
+
+func TestRevoke(t *testing.T) {
+	path := keyPath(t)
+	_, err := Revoke(path, "a", now)
+	wantError(t, "no file", err, "revoke key")
+	if _, err := os.Lstat(path + ".lock"); err == nil {
+		t.Error("a lock was left where no file is")
+	}
+	secret, one := create(t, path, Spec{Name: "twin"})
+	_, two := create(t, path, Spec{Name: "twin"})
+	_, three := create(t, path, Spec{Name: "single", PerDay: 5})
+	before := content(t, path)
+
+	_, err = Revoke(path, "twin", now)
+	wantError(t, "ambiguous", err, "2 keys are named", one.ID+", "+two.ID)
+	_, err = Revoke(path, "nobody", now)
+	wantError(t, "unknown", err, `no key has the id or name "nobody"`)
+	_, err = Revoke(path, secret, now)
+	wantError(t, "secret", err, "that is a secret", one.ID)
+	if err != nil && strings.Contains(err.Error(), secret) {
+		t.Error("the error repeats the secret")
+	}
+	if content(t, path) != before {
+		t.Error("a refused revocation changed the file")
+	}
+
+	later := now.Add(time.Hour)
+	for _, by := range []string{"single", one.ID, "twin"} { // one twin is left
+		if key, err := Revoke(path, by, later); err != nil || !key.Revoked.Equal(later) {
+			t.Errorf("%s: %v %v", by, key, err)
+		}
+	}
+	keys, err := List(path)
+	if err != nil || len(keys) != 3 {
+		t.Fatal(err)
+	}
+	for i, k := range keys {
+		if k.ID != []string{one.ID, two.ID, three.ID}[i] || k.State(later) != "revoked" || k.PerDay != []int64{0, 0, 5}[i] {
+			t.Errorf("%#v", k)
+		}
+	}
+	_, err = Revoke(path, one.ID, later)
+	wantError(t, "again", err, one.ID+" is revoked since 2026-11-21T13:00:00Z")
+	_, err = Revoke(path, "single", later)
+	wantError(t, "again by name", err, three.ID+" is revoked since")
+}
+
+func TestState(t *testing.T) {
+	k := Key{Expires: now}
+	for at, want := range map[time.Time]string{now.Add(-1): "active", now: "expired"} {
+		if got := k.State(at); got != want {
+			t.Errorf("%v: %s", at, got)
+		}
+	}
+	if got := (Key{}).State(now); got != "active" {
+		t.Error(got)
+	}
+}
+
+// Writers that run at once lose nothing.
+func TestConcurrentWriters(t *testing.T) {
+	path := keyPath(t)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 8 {
+				_, key, err := Create(path, Spec{Name: fmt.Sprint(g, i)}, now)
+				if err == nil && i%2 == 0 {
+					_, err = Revoke(path, key.ID, now)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	keys, err := List(path)
+	if err != nil || len(keys) != 32 {
+		t.Errorf("%d keys, %v", len(keys), err)
+	}
+	revoked := 0
+	for _, k := range keys {
+		if !k.Revoked.IsZero() {
+			revoked++
+		}
+	}
+	if revoked != 16 {
+		t.Errorf("%d revoked", revoked)
+	}
+}
+
+// A file that is not as it should be is never replaced.
+func TestWritersLeaveForeignFilesAlone(t *testing.T) {
+	dir := t.TempDir()
+	real := filepath.Join(dir, "real.json")
+	create(t, real, Spec{Name: "a"})
+	link, folder, foreign := filepath.Join(dir, "link"), filepath.Join(dir, "folder"), filepath.Join(dir, "foreign")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, foreign, `{"apiVersion":1}`)
+	cases := map[string]string{folder: "is not a regular file", foreign: `unknown field "apiVersion"`}
+	if err := os.Symlink(real, link); err == nil {
+		cases[link] = "is a symbolic link"
+	}
+	if checksModes {
+		open := filepath.Join(dir, "open")
+		write(t, open, content(t, real))
+		if err := os.Chmod(open, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		cases[open] = "has mode 0640: others than its owner may use it; run chmod 600 " + open
+	}
+	for path, want := range cases {
+		_, _, err := Create(path, Spec{Name: "b"}, now)
+		wantError(t, "create "+path, err, want)
+		_, err = Revoke(path, "a", now)
+		wantError(t, "revoke "+path, err, want)
+		_, err = List(path)
+		wantError(t, "list "+path, err, want)
+		_, err = Open(path, nil, (&logged{}).logger())
+		wantError(t, "open "+path, err, want)
+	}
+	if content(t, foreign) != `{"apiVersion":1}` {
+		t.Error("the foreign file was changed")
+	}
+	if keys, err := List(real); err != nil || len(keys) != 1 {
+		t.Errorf("%v %v", keys, err)
+	}
+}
+
+var errDisk = errors.New("disk refuses")
+
+// faults are disks that fail at one step each.
+func faults() map[string]disk {
+	create, write, half, sync, rename, folder := system, system, system, system, system, system
+	create.create = func(string, string) (*os.File, error) { return nil, errDisk }
+	write.write = func(*os.File, []byte) (int, error) { return 0, errDisk }
+	half.write = func(f *os.File, b []byte) (int, error) {
+		n, _ := f.Write(b[:len(b)/2])
+		return n, errDisk
+	}
+	sync.sync = func(*os.File) error { return errDisk }
+	rename.rename = func(string, string) error { return errDisk }
+	folder.syncDir = func(string) error { return errDisk }
+	return map[string]disk{"create": create, "write": write, "half a write": half, "sync": sync, "rename": rename, "directory": folder}
+}
+
+func TestDiskFaultsKeepTheOldFile(t *testing.T) {
+	for step, d := range faults() {
+		path := keyPath(t)
+		create(t, path, Spec{Name: "old"})
+		old := content(t, path)
+		if err := d.replace(path, []byte("new")); !errors.Is(err, errDisk) {
+			t.Errorf("%s: %v", step, err)
+		}
+		want := old
+		if step == "directory" {
+			want = "new" // it is whole, and only a power cut may bring the old one back
+		}
+		if got := content(t, path); got != want {
+			t.Errorf("%s: file is %q", step, got)
+		}
+		if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".tmp-*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: left behind: %v %v", step, left, err)
+		}
+	}
+}
+
+func TestFileIsFull(t *testing.T) {
+	path := keyPath(t)
+	keys := make([]Key, MaxKeys)
+	for i := range keys {
+		digest := digestOf(fmt.Sprint(i))
+		keys[i] = Key{ID: publicID(digest), Name: strings.Repeat("n", MaxName), SHA256: digest, Created: now, Expires: now, Revoked: now}
+	}
+	text, err := encode(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, string(text))
+	t.Logf("%d bytes", len(text))
+	_, _, err = Create(path, Spec{Name: "one more"}, now)
+	wantError(t, "create", err, "the file holds 10000 keys, the most allowed")
+	if _, err := encode(append(keys, Key{})); err == nil {
+		t.Error("10,001 keys were written")
+	}
+	for i := range keys {
+		keys[i].Name = strings.Repeat("𝔫", MaxName)
+	}
+	if _, err := encode(keys); err == nil {
+		t.Error("a file was written that is too long to be read")
+	}
+}

@@ -1,0 +1,96 @@
+package limits
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"net/netip"
+	"sync"
+)
+
+const (
+	// MaxAddresses is how many client addresses have a bucket at a time.
+	MaxAddresses = setWays * addressSets
+
+	// setWays is how many addresses share a set. With 16, a table that is half full has evicted under 1 in 1,000.
+	setWays     = 16
+	addressSets = 4096
+)
+
+// Addresses keeps a bucket for each client address: an IPv4 address (also one that is mapped into IPv6) or an IPv6
+// /64. It takes 1,081,344 bytes, at once and for good, for at most [MaxAddresses] addresses. When the places that an
+// address may take are all in use, it takes that of the fullest bucket, which is also the one that was limited
+// least or longest ago. An eviction only ever forgives: the evicted address finds a full bucket when it comes back.
+// All methods may be called at the same time.
+type Addresses struct {
+	perMinute int
+	policy    string
+	seed      maphash.Seed // unknown to clients, who could otherwise choose addresses of one set
+	sets      []addressSet
+}
+
+type addressSet struct {
+	mu    sync.Mutex
+	slots [setWays]struct {
+		client uint64
+		full   int64 // as in Bucket; 0 in a slot without an address
+	}
+}
+
+// NewAddresses returns a table that allows each address a rate from 1 to [MaxPerMinute].
+func NewAddresses(perMinute int) *Addresses { return newAddresses(perMinute, addressSets) }
+
+func newAddresses(perMinute, sets int) *Addresses {
+	return &Addresses{
+		perMinute: perMinute,
+		policy:    string(AppendPolicy(nil, perMinute, 0)),
+		seed:      maphash.MakeSeed(),
+		sets:      make([]addressSet, sets),
+	}
+}
+
+// Admit decides about a request of an address at a Unix time in nanoseconds. It never allocates. Invalid addresses
+// share one bucket.
+func (a *Addresses) Admit(addr netip.Addr, nowNanos int64) Verdict {
+	v := Verdict{PerMinute: a.perMinute, Minute: a.take(client(addr), nowNanos)}
+	if !v.Minute.OK {
+		v.Outcome = RateLimited
+	}
+	return v
+}
+
+// Policy returns the value of RateLimit-Policy.
+func (a *Addresses) Policy() string { return a.policy }
+
+func (a *Addresses) take(client uint64, now int64) (d Decision) {
+	set := &a.sets[maphash.Comparable(a.seed, client)%uint64(len(a.sets))]
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	victim := &set.slots[0]
+	for i := range set.slots {
+		slot := &set.slots[i]
+		if slot.client == client && slot.full != 0 {
+			slot.full, d = take(slot.full, now, a.perMinute)
+			return d
+		}
+		if slot.full < victim.full {
+			victim = slot
+		}
+	}
+	victim.client = client
+	victim.full, d = take(0, now, a.perMinute)
+	return d
+}
+
+// client returns the number of an address: the upper half of an IPv6 address, which is the /64. An IPv4 address
+// gets one in the multicast range, from which no request comes.
+func client(addr netip.Addr) uint64 {
+	if addr = addr.Unmap(); addr.Is4() {
+		b := addr.As4()
+		return 0xFFFF<<48 | uint64(binary.BigEndian.Uint32(b[:]))
+	}
+	if !addr.IsValid() {
+		return 0xFFFE << 48
+	}
+	b := addr.As16()
+	return binary.BigEndian.Uint64(b[:8])
+}

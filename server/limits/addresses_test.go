@@ -1,0 +1,136 @@
+package limits
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+)
+
+func TestAddressesShareABucket(t *testing.T) {
+	cases := []struct {
+		a, b   string
+		shared bool
+	}{
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"fe80::1%eth0", "fe80::2%eth1", true},
+		{"::1", "0.0.0.0", false},
+		{"::1", "::2", true},
+	}
+	for _, c := range cases {
+		table := NewAddresses(1)
+		if v := table.Admit(netip.MustParseAddr(c.a), noon); v.Outcome != Allowed || v.RetryAfter() != 0 {
+			t.Errorf("%s: %+v", c.a, v)
+		}
+		v := table.Admit(netip.MustParseAddr(c.b), noon)
+		if shared := v.Outcome == RateLimited; shared != c.shared || shared && v.RetryAfter() != 60 {
+			t.Errorf("%s and %s: %+v", c.a, c.b, v)
+		}
+	}
+	table := NewAddresses(1)
+	table.Admit(netip.Addr{}, noon)
+	if v := table.Admit(netip.Addr{}, noon); v.Outcome != RateLimited {
+		t.Errorf("invalid address: %+v", v)
+	}
+	if got := table.Policy(); got != `"minute";q=1;w=60` {
+		t.Error(got)
+	}
+	if got := string(table.Admit(netip.MustParseAddr("::1"), noon).AppendRateLimit(nil)); got != `"minute";r=0;t=60` {
+		t.Error(got)
+	}
+}
+
+func v4(n uint32) netip.Addr {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], n)
+	return netip.AddrFrom4(b)
+}
+
+// The table is all the memory there is, as its comment says.
+func TestAddressesMemory(t *testing.T) {
+	if got := unsafe.Sizeof(addressSet{}) * addressSets; got != 1_081_344 {
+		t.Errorf("%d bytes", got)
+	}
+	if MaxAddresses != 65_536 {
+		t.Errorf("%d addresses", MaxAddresses)
+	}
+}
+
+// A full set gives the place of its fullest bucket away: who has used more stays limited.
+func TestAddressesEvictTheFullest(t *testing.T) {
+	table := newAddresses(10, 1)
+	for n := range uint32(setWays) {
+		for range n + 1 { // the nth client has used n+1 of its 10
+			table.Admit(v4(n), noon)
+		}
+	}
+	table.Admit(v4(1000), noon) // takes the place of client 0
+	for n := uint32(1); n < setWays; n++ {
+		if got, want := table.Admit(v4(n), noon).Minute.Remaining, max(10-int64(n)-2, 0); got != want {
+			t.Errorf("client %d: %d remain, want %d", n, got, want)
+		}
+	}
+	if got := table.Admit(v4(0), noon); got.Outcome != Allowed || got.Minute.Remaining != 9 {
+		t.Errorf("the evicted client is not forgiven: %+v", got)
+	}
+}
+
+// An address never gets less than its rate, whatever others there are.
+func TestAddressesOnlyForgive(t *testing.T) {
+	table := newAddresses(3, 4)
+	seen := map[uint32]int{}
+	for i := range uint32(5000) {
+		n := i * 2654435761 >> 20 % 300
+		if table.Admit(v4(n), noon).Outcome == Allowed {
+			seen[n]++
+		} else if seen[n] < 3 {
+			t.Fatalf("client %d refused after %d", n, seen[n])
+		}
+	}
+}
+
+// With half as many clients as places, nearly every one is limited exactly.
+func TestAddressesHalfFull(t *testing.T) {
+	table := NewAddresses(1)
+	for n := range uint32(MaxAddresses / 2) {
+		table.Admit(v4(n), noon)
+	}
+	forgiven := 0
+	for n := range uint32(MaxAddresses / 2) {
+		if table.Admit(v4(n), noon).Outcome == Allowed {
+			forgiven++
+		}
+	}
+	if forgiven > MaxAddresses/2/100 { // 24 when it was measured; the seed is random
+		t.Errorf("%d of %d clients forgiven", forgiven, MaxAddresses/2)
+	}
+	t.Logf("%d of %d clients forgiven", forgiven, MaxAddresses/2)
+}
+
+func TestAddressesConcurrent(t *testing.T) {
+	table := NewAddresses(50)
+	var allowed [20]atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 400 {
+				n := i % len(allowed)
+				if table.Admit(v4(uint32(n)), noon).Outcome == Allowed {
+					allowed[n].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for n := range allowed {
+		if got := allowed[n].Load(); got != 50 {
+			t.Errorf("client %d: %d allowed", n, got)
+		}
+	}
+}

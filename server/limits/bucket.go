@@ -1,0 +1,89 @@
+package limits
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// MaxPerMinute is the highest rate, in requests a minute.
+const MaxPerMinute = 1_000_000
+
+// Bucket is a token bucket of one client. It holds as many tokens as the rate allows requests a minute, is full at
+// first and refills evenly: a client may send a whole minute's allowance at once, then one request every
+// 60 s / rate; no 60 seconds see more than twice the rate. The zero value is a full bucket. All methods may be
+// called at the same time.
+//
+// It is the generic cell rate algorithm: the one number is the instant at which the bucket is full again, in Unix
+// nanoseconds. As a full bucket is a minute deep at every rate, a client keeps its share when its rate changes.
+type Bucket struct{ full atomic.Int64 }
+
+// Decision is what a bucket answers.
+type Decision struct {
+	OK           bool
+	Remaining    int64 // requests that would be allowed at once now
+	NextSeconds  int64 // until one more than Remaining is allowed, rounded up; 0 when the bucket is full
+	ResetSeconds int64 // until the bucket is full, rounded up
+}
+
+// Take takes a token at a Unix time in nanoseconds, at a rate from 1 to [MaxPerMinute]. A refused request takes
+// none. A clock that goes back refuses for at most one token's time and a second longer than the truth would.
+func (b *Bucket) Take(nowNanos int64, perMinute int) Decision {
+	for {
+		old := b.full.Load()
+		full, d := take(old, nowNanos, perMinute)
+		if full == old || b.full.CompareAndSwap(old, full) {
+			return d
+		}
+	}
+}
+
+// Peek says what the bucket holds and takes nothing; OK says whether it holds a token.
+func (b *Bucket) Peek(nowNanos int64, perMinute int) Decision {
+	interval := interval(perMinute)
+	full := clamp(b.full.Load(), nowNanos, interval*int64(perMinute))
+	d := describe(full, nowNanos, interval, perMinute)
+	d.OK = d.Remaining > 0
+	return d
+}
+
+// skew is how far behind the newest one the time of a concurrent caller may lie.
+const skew = int64(time.Second)
+
+// interval returns the nanoseconds that a token takes; rounded up, so that the rate is never exceeded.
+func interval(perMinute int) int64 {
+	n := int64(perMinute)
+	return (int64(time.Minute) + n - 1) / n
+}
+
+// take is the algorithm without the memory: it returns when the bucket is full again.
+func take(full, now int64, perMinute int) (int64, Decision) {
+	interval := interval(perMinute)
+	depth := interval * int64(perMinute)
+	if full > now+depth+skew {
+		full = now + depth // the clock went back: without this the client would wait until it has caught up
+	}
+	if next := max(full, now) + interval; next <= now+depth {
+		d := describe(next, now, interval, perMinute)
+		d.OK = true
+		return next, d
+	}
+	return full, describe(clamp(full, now, depth), now, interval, perMinute)
+}
+
+// clamp keeps a bucket between full and empty.
+func clamp(full, now, depth int64) int64 { return min(max(full, now), now+depth) }
+
+// describe says what is in a bucket that is full again at an instant from now to now and its depth.
+func describe(full, now, interval int64, perMinute int) Decision {
+	free := interval*int64(perMinute) - (full - now) // nanoseconds' worth of tokens
+	d := Decision{Remaining: free / interval, ResetSeconds: seconds(full - now)}
+	if full > now {
+		d.NextSeconds = seconds(interval - free%interval)
+	}
+	return d
+}
+
+// seconds rounds nanoseconds up.
+func seconds(nanos int64) int64 {
+	return (nanos + int64(time.Second) - 1) / int64(time.Second)
+}

@@ -1,0 +1,220 @@
+package limits
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// noon is an instant in the middle of a UTC day.
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixNano()
+
+const second = int64(time.Second)
+
+func TestBucketByHand(t *testing.T) {
+	var b Bucket
+	steps := []struct {
+		at   int64 // seconds after noon
+		want Decision
+	}{ // 6 a minute: a token takes 10 s
+		{0, Decision{true, 5, 10, 10}},
+		{0, Decision{true, 4, 10, 20}},
+		{4, Decision{true, 3, 6, 26}},
+		{4, Decision{true, 2, 6, 36}},
+		{4, Decision{true, 1, 6, 46}},
+		{4, Decision{true, 0, 6, 56}},
+		{4, Decision{false, 0, 6, 56}},
+		{9, Decision{false, 0, 1, 51}},
+		{10, Decision{true, 0, 10, 60}},
+		{10, Decision{false, 0, 10, 60}},
+		{130, Decision{true, 5, 10, 10}},
+	}
+	for i, s := range steps {
+		if got := b.Take(noon+s.at*second, 6); got != s.want {
+			t.Errorf("step %d at %d s: %+v, want %+v", i, s.at, got, s.want)
+		}
+	}
+	full := Decision{true, 6, 0, 0}
+	if got := b.Peek(noon+200*second, 6); got != full {
+		t.Errorf("full bucket: %+v", got)
+	}
+	if got := (&Bucket{}).Peek(noon, 6); got != full {
+		t.Errorf("new bucket: %+v", got)
+	}
+}
+
+// A refused client that waits as long as it is told is allowed, and half a token earlier it is not.
+func TestBucketRetryIsExact(t *testing.T) {
+	for _, rate := range []int{1, 2, 7, 59, 60, 61, 600, 999_999, MaxPerMinute} {
+		if interval(rate)*int64(rate) < 60*second {
+			t.Errorf("rate %d: a minute's tokens take less than a minute", rate)
+		}
+		var b Bucket
+		for i := range rate {
+			if d := b.Take(noon, rate); !d.OK || d.Remaining != int64(rate-i-1) {
+				t.Fatalf("rate %d, request %d: %+v", rate, i, d)
+			}
+		}
+		d := b.Take(noon, rate)
+		if d.OK || d.Remaining != 0 || d.NextSeconds != max(1, (60+int64(rate)-1)/int64(rate)) || d.ResetSeconds < 60 || d.ResetSeconds > 61 {
+			t.Errorf("rate %d: empty bucket says %+v", rate, d)
+		}
+		if b.Take(noon+interval(rate)/2, rate).OK {
+			t.Errorf("rate %d: allowed after half a token", rate)
+		}
+		if !b.Take(noon+d.NextSeconds*second, rate).OK {
+			t.Errorf("rate %d: refused after the wait", rate)
+		}
+	}
+}
+
+// Whatever the arrivals: never more than the burst and what has refilled since the start, what is said to remain can
+// be taken, and no request is refused while a token is there.
+func TestBucketProperties(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		rate := 1 + random.IntN(1000)
+		var b Bucket
+		now, allowed := noon, int64(0)
+		for range 400 {
+			now += random.Int64N(3 * interval(rate))
+			before := b.Peek(now, rate)
+			d := b.Take(now, rate)
+			if d.OK != before.OK || d.OK != (before.Remaining > 0) || d.OK && d.Remaining != before.Remaining-1 {
+				t.Fatalf("rate %d: peeked %+v, took %+v", rate, before, d)
+			}
+			if d.OK {
+				allowed++
+			}
+			if most := int64(rate) + (now-noon)/interval(rate); allowed > most {
+				t.Fatalf("rate %d: %d allowed, at most %d", rate, allowed, most)
+			}
+			if d.Remaining < 0 || d.Remaining >= int64(rate) || d.NextSeconds < 1 || d.NextSeconds > 60 || d.ResetSeconds > 61 {
+				t.Fatalf("rate %d: %+v", rate, d)
+			}
+		}
+	}
+}
+
+func TestBucketConcurrent(t *testing.T) {
+	const rate = 1000
+	var b Bucket
+	var allowed atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 500 { // the times of callers differ by less than a token
+				if b.Take(noon+int64((i+g)%7), rate).OK {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if allowed.Load() != rate {
+		t.Errorf("%d allowed, want %d", allowed.Load(), rate)
+	}
+}
+
+func TestBucketClockGoesBack(t *testing.T) {
+	for _, back := range []int64{1, second / 2, second, 2 * second, 3600 * second, noon} {
+		var b Bucket
+		for range 60 {
+			b.Take(noon, 60)
+		}
+		now := noon - back
+		if d := b.Take(now, 60); d.OK || d.NextSeconds > 2 {
+			t.Errorf("%v back: %+v", time.Duration(back), d)
+		}
+		if d := b.Take(now+2*second, 60); !d.OK {
+			t.Errorf("%v back: still refused 2 s later: %+v", time.Duration(back), d)
+		}
+		if d := b.Peek(now, 60); d.Remaining < 0 || d.Remaining > 60 {
+			t.Errorf("%v back: %+v", time.Duration(back), d)
+		}
+	}
+}
+
+// A client keeps its share of the allowance when its rate changes.
+func TestBucketRateChange(t *testing.T) {
+	var b Bucket
+	for range 30 {
+		b.Take(noon, 60)
+	}
+	for _, c := range []struct {
+		rate int
+		want int64
+	}{{60, 30}, {600, 300}, {6, 3}} {
+		if d := b.Peek(noon, c.rate); d.Remaining != c.want {
+			t.Errorf("at %d a minute: %+v", c.rate, d)
+		}
+	}
+}
+
+func TestDay(t *testing.T) {
+	var d Day
+	const limit = 3
+	midnight := DayEnd(noon) * second
+	steps := []struct {
+		at    int64
+		count int64
+		ok    bool
+	}{
+		{noon, 1, true}, {noon, 2, true}, {midnight - 1, 3, true}, {midnight - 1, 3, false},
+		{midnight, 1, true},
+		{midnight - 1, 2, true},           // a concurrent caller that is a little behind
+		{midnight + second, 3, true},      // the same day
+		{midnight + second, 3, false},     //
+		{midnight - 3600*second, 1, true}, // the clock went back to the other day: forgiven
+		{midnight + 30*24*3600*second, 1, true},
+		{noon, 1, true},
+	}
+	for i, s := range steps {
+		if count, ok := d.Take(s.at, limit); count != s.count || ok != s.ok {
+			t.Errorf("step %d: %d %v, want %d %v", i, count, ok, s.count, s.ok)
+		}
+	}
+	if n := d.Count(noon); n != 1 {
+		t.Errorf("count %d", n)
+	}
+	if n := d.Count(midnight); n != 0 {
+		t.Errorf("count %d on another day", n)
+	}
+	for _, c := range [][2]int64{{-5, 0}, {7, 7}, {MaxCount, MaxCount}, {MaxCount + 1, MaxCount}} {
+		if d.Restore(DayNumber(noon), c[0]); d.Count(noon) != c[1] {
+			t.Errorf("restored %d as %d", c[0], d.Count(noon))
+		}
+	}
+	if count, ok := d.Take(noon, 0); !ok || count != MaxCount {
+		t.Errorf("a full counter went to %d, %v", count, ok)
+	}
+}
+
+func TestDayConcurrent(t *testing.T) {
+	var d Day
+	var allowed atomic.Int64
+	var wg sync.WaitGroup
+	midnight := DayEnd(noon) * second
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 1000 {
+				if _, ok := d.Take(midnight+int64(i+g)*1000-500_000, 700); ok && int64(i+g)*1000 >= 500_000 {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := d.Count(midnight + second); got != 700 || allowed.Load() > 700 {
+		t.Errorf("counted %d, allowed %d", got, allowed.Load())
+	}
+}
+
+func TestOutcomeNames(t *testing.T) {
+	if got := fmt.Sprint(Allowed, RateLimited, QuotaExceeded); got != "allowed rate_limited quota_exceeded" {
+		t.Error(got)
+	}
+}

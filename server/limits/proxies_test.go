@@ -1,0 +1,142 @@
+package limits
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestParseProxies(t *testing.T) {
+	for list, want := range map[string]string{
+		"":                          "",
+		" ":                         "",
+		"10.0.0.0/8, ::1":           "10.0.0.0/8 ::1/128",
+		"::ffff:192.0.2.1":          "192.0.2.1/32",
+		"0.0.0.0/0,::/0":            "0.0.0.0/0 ::/0",
+		"10.0.0.1":                  "10.0.0.1/32",
+		"10.0.0.0/8,":               `error: "" is not an address`,
+		"10.0.0.0/33":               `error: "10.0.0.0/33" is not an address or a prefix such as 10.0.0.0/8`,
+		"10.1.2.3/8":                `error: "10.1.2.3/8" has bits set after its prefix; 10.0.0.0/8 is`,
+		"::ffff:10.0.0.0/104":       "error: ",
+		"localhost":                 `error: "localhost" is not`,
+		"fe80::1%eth0":              "error: ",
+		strings.Repeat("::1,", 257): "error: over 256",
+	} {
+		p, err := ParseProxies(list)
+		var got string
+		if err != nil {
+			got = "error: " + err.Error()
+		} else if p != nil {
+			var prefixes []string
+			for _, prefix := range p.prefixes {
+				prefixes = append(prefixes, prefix.String())
+			}
+			got = strings.Join(prefixes, " ")
+		}
+		if got != want && (!strings.HasPrefix(want, "error: ") || !strings.HasPrefix(got, want)) {
+			t.Errorf("%.40q: %s, want %s", list, got, want)
+		}
+	}
+}
+
+func TestClientAddr(t *testing.T) {
+	trusted, err := ParseProxies("10.0.0.0/8,fd00::/8,127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("10.0.0.1,", 40) + "10.0.0.2"
+	cases := []struct{ why, remote, lines, want string }{
+		{"no header", "127.0.0.1", "", "127.0.0.1"},
+		{"remote not trusted", "192.0.2.1", "198.51.100.7", "192.0.2.1"},
+		{"one hop", "127.0.0.1", "198.51.100.7", "198.51.100.7"},
+		{"mapped remote", "::ffff:127.0.0.1", "198.51.100.7", "198.51.100.7"},
+		{"a forged left part is not read", "127.0.0.1", "1.1.1.1, 198.51.100.7", "198.51.100.7"},
+		{"two proxies", "127.0.0.1", "1.1.1.1, 198.51.100.7, 10.2.3.4", "198.51.100.7"},
+		{"two lines", "127.0.0.1", "1.1.1.1, 198.51.100.7|10.2.3.4,fd00::9", "198.51.100.7"},
+		{"all trusted", "127.0.0.1", "10.0.0.1, 10.0.0.2", "10.0.0.1"},
+		{"ports", "127.0.0.1", "[2001:db8::1]:1234,10.0.0.1:80", "2001:db8::1"},
+		{"brackets", "127.0.0.1", "[2001:db8::1]", "2001:db8::1"},
+		{"mapped element", "127.0.0.1", "::ffff:198.51.100.7", "198.51.100.7"},
+		{"malformed stops at the proxy", "127.0.0.1", "198.51.100.7, unknown", "127.0.0.1"},
+		{"malformed stops at the last good one", "127.0.0.1", "198.51.100.7,,10.0.0.1", "10.0.0.1"},
+		{"empty line", "127.0.0.1", "198.51.100.7|", "127.0.0.1"},
+		{"zone", "127.0.0.1", "fe80::1%eth0", "127.0.0.1"},
+		{"port only", "127.0.0.1", ":80", "127.0.0.1"},
+		{"bad port", "127.0.0.1", "198.51.100.7:x", "127.0.0.1"},
+		{"long port", "127.0.0.1", "198.51.100.7:123456", "127.0.0.1"},
+		{"open bracket", "127.0.0.1", "[2001:db8::1", "127.0.0.1"},
+		{"spaces and tabs", "127.0.0.1", " \t198.51.100.7\t ", "198.51.100.7"},
+		{"too many hops", "127.0.0.1", "198.51.100.7," + long, "10.0.0.1"},
+	}
+	for _, c := range cases {
+		var lines [][]byte
+		if c.lines != "" {
+			lines = bytes.Split([]byte(c.lines), []byte("|"))
+		}
+		if got := ClientAddr(netip.MustParseAddr(c.remote), lines, trusted); got.String() != c.want {
+			t.Errorf("%s: %s, want %s", c.why, got, c.want)
+		}
+	}
+	if got := ClientAddr(netip.MustParseAddr("fe80::1%eth0"), [][]byte{[]byte("::1")}, nil); got.String() != "fe80::1" {
+		t.Errorf("without proxies: %s", got)
+	}
+	if got := ClientAddr(netip.Addr{}, nil, nil); got.IsValid() {
+		t.Errorf("without an address: %s", got)
+	}
+}
+
+var addressTexts = []string{
+	"1.2.3.4", "255.255.255.255", "256.1.1.1", "01.2.3.4", "1.2.3", "1.2.3.4.5", "1..2.3", "", ".", ":", "::", "::1",
+	"1::", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "1::3:4:5:6:7:8", "1:2:3:4::5:6:7:8",
+	"::1::", ":::", "1:::2", "12345::", "::ffff:1.2.3.4", "1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:7:1.2.3.4", "1:2:3:4:5:1.2.3.4",
+	"::1.2.3.4:5", "::1.2.3", "1.2.3.4::", "fe80::1%eth0", "G::", "2001:DB8::aBcD", "::1.2.3.4.5", "1:2:3:4:5:6:7:", ":1:2:3:4:5:6:7",
+	"::1:2:3:4:5:6:1.2.3.4", "::2:3:4:5:6:1.2.3.4", "1::5:6:1.2.3.4", "0000:00000::", "::12345.1.1.1", "1 .2.3.4",
+}
+
+// The parsers agree with netip on every text.
+func agree(t *testing.T, text string) {
+	t.Helper()
+	want, err := netip.ParseAddr(text)
+	ok := err == nil && want.Zone() == ""
+	got, gotOK := parseIPv4([]byte(text))
+	if strings.Contains(text, ":") {
+		got, gotOK = parseIPv6([]byte(text))
+	}
+	if gotOK != ok || ok && got != want {
+		t.Errorf("%q: %v %v, netip says %v %v", text, got, gotOK, want, err)
+	}
+}
+
+func TestParsersAgreeWithNetip(t *testing.T) {
+	for _, text := range addressTexts {
+		agree(t, text)
+	}
+}
+
+func FuzzForwardedFor(f *testing.F) {
+	for _, text := range addressTexts {
+		f.Add(text, "10.0.0.1, "+text)
+	}
+	f.Add("[::1]:80", strings.Repeat("10.0.0.1,", 40))
+	trusted, err := ParseProxies("10.0.0.0/8,::1")
+	if err != nil {
+		f.Fatal(err)
+	}
+	remote := netip.MustParseAddr("10.9.9.9")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		agree(t, first)
+		lines := [][]byte{[]byte(first), []byte(second)}
+		got := ClientAddr(remote, lines, trusted)
+		if !got.IsValid() || got.Is4In6() || got.Zone() != "" {
+			t.Fatalf("%v", got)
+		}
+		// What an untrusted client puts to the left of itself changes nothing.
+		if !trusted.Trusts(got) {
+			forged := append([][]byte{[]byte("203.0.113.1"), []byte("garbage")}, lines...)
+			if again := ClientAddr(remote, forged, trusted); again != got {
+				t.Fatalf("%v, with a forged header %v", got, again)
+			}
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package limits
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestAdmitHeaders(t *testing.T) {
+	const left = 12 * 3600 // seconds from noon to midnight
+	cases := []struct {
+		name              string
+		perMinute         int
+		perDay            int64
+		requests          int // at once; the last is looked at
+		outcome           Outcome
+		today, retry      int64
+		rateLimit, policy string
+		binding           [3]int64
+	}{
+		{"unlimited", 0, 0, 5, Allowed, 5, 0, "", "", [3]int64{0, 0, 0}},
+		{"rate", 600, 0, 1, Allowed, 1, 0, `"minute";r=599;t=1`, `"minute";q=600;w=60`, [3]int64{600, 599, 1}},
+		{"rate refused", 2, 0, 3, RateLimited, 2, 30, `"minute";r=0;t=30`, `"minute";q=2;w=60`, [3]int64{2, 0, 60}},
+		{"quota", 0, 10, 3, Allowed, 3, 0, `"day";r=7;t=43200`, `"day";q=10;w=86400`, [3]int64{10, 7, left}},
+		{"quota refused", 0, 2, 9, QuotaExceeded, 2, left, `"day";r=0;t=43200`, `"day";q=2;w=86400`, [3]int64{2, 0, left}},
+		{"both", 600, 100_000, 1, Allowed, 1, 0, `"minute";r=599;t=1, "day";r=99999;t=43200`, `"minute";q=600;w=60, "day";q=100000;w=86400`, [3]int64{600, 599, 1}},
+		{"quota is nearer", 600, 10, 1, Allowed, 1, 0, `"minute";r=599;t=1, "day";r=9;t=43200`, `"minute";q=600;w=60, "day";q=10;w=86400`, [3]int64{10, 9, left}},
+		{"both used up", 2, 2, 3, QuotaExceeded, 2, left, `"minute";r=0;t=30, "day";r=0;t=43200`, `"minute";q=2;w=60, "day";q=2;w=86400`, [3]int64{2, 0, left}},
+		{"equal", 2, 2, 2, Allowed, 2, 0, `"minute";r=0;t=30, "day";r=0;t=43200`, `"minute";q=2;w=60, "day";q=2;w=86400`, [3]int64{2, 0, left}},
+		{"rate before quota", 2, 3, 4, RateLimited, 2, 30, `"minute";r=0;t=30, "day";r=1;t=43200`, `"minute";q=2;w=60, "day";q=3;w=86400`, [3]int64{2, 0, 60}},
+	}
+	for _, c := range cases {
+		var b Bucket
+		var d Day
+		var v Verdict
+		for range c.requests {
+			v = Admit(&b, &d, c.perMinute, c.perDay, noon)
+		}
+		if v.Outcome != c.outcome || v.Today != c.today || v.RetryAfter() != c.retry || v.Limited() != (c.policy != "") {
+			t.Errorf("%s: %+v, retry after %d", c.name, v, v.RetryAfter())
+		}
+		if got := string(v.AppendRateLimit(nil)); got != c.rateLimit {
+			t.Errorf("%s: RateLimit %s", c.name, got)
+		}
+		if got := string(AppendPolicy(nil, c.perMinute, c.perDay)); got != c.policy {
+			t.Errorf("%s: RateLimit-Policy %s", c.name, got)
+		}
+		limit, remaining, reset := v.Binding()
+		if got := [3]int64{limit, remaining, reset}; got != c.binding {
+			t.Errorf("%s: binding %v, want %v", c.name, got, c.binding)
+		}
+	}
+}
+
+// What is over the quota takes no token.
+func TestQuotaTakesNoToken(t *testing.T) {
+	var b Bucket
+	var d Day
+	d.Restore(DayNumber(noon), 5)
+	for range 100 {
+		if v := Admit(&b, &d, 60, 5, noon); v.Outcome != QuotaExceeded || v.Minute.Remaining != 60 {
+			t.Fatalf("%+v", v)
+		}
+	}
+	if v := Admit(&b, &d, 60, 5, DayEnd(noon)*second); v.Outcome != Allowed || v.Today != 1 || v.DayLeft != 86_400 {
+		t.Errorf("at midnight: %+v", v)
+	}
+	if v := Admit(&b, &d, 60, 5, DayEnd(noon)*second-1); v.DayLeft != 1 {
+		t.Errorf("just before midnight: %+v", v)
+	}
+}
+
+// Many at once: what is counted is what was allowed, and both limits hold.
+func TestAdmitConcurrent(t *testing.T) {
+	var b Bucket
+	var d Day
+	var outcomes [3]atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 300 {
+				outcomes[Admit(&b, &d, 1000, 900, noon).Outcome].Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if got := outcomes[Allowed].Load(); got != 900 || d.Count(noon) != 900 || outcomes[RateLimited].Load() > 0 && b.Peek(noon, 1000).Remaining > 0 {
+		t.Errorf("allowed %d, counted %d, rate limited %d", got, d.Count(noon), outcomes[RateLimited].Load())
+	}
+}
+
+func TestAppendUsage(t *testing.T) {
+	end := DayEnd(noon)
+	for want, got := range map[string][]byte{
+		`{"tier":"keyed","key":"k_0","requests_today":3,"limit_per_day":10,"remaining_today":7,"resets_at":"2026-11-22T00:00:00Z"}`:       AppendUsage(nil, "k_0", 3, 10, end),
+		`{"tier":"keyed","key":"k_1","requests_today":12,"limit_per_day":10,"remaining_today":0,"resets_at":"2026-11-22T00:00:00Z"}`:      AppendUsage(nil, "k_1", 12, 10, end),
+		`x{"tier":"keyed","key":"k_2","requests_today":0,"limit_per_day":null,"remaining_today":null,"resets_at":"2027-01-01T00:00:00Z"}`: AppendUsage([]byte("x"), "k_2", 0, 0, DayEnd(time.Date(2026, 12, 31, 23, 59, 59, 999, time.UTC).UnixNano())),
+	} {
+		if string(got) != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector adds allocations")
+	}
+	var b Bucket
+	var d Day
+	addresses := NewAddresses(10)
+	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
+	trusted, err := ParseProxies("10.0.0.0/8,fd00::/8,127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := netip.MustParseAddr("127.0.0.1")
+	lines := [][]byte{[]byte("198.51.100.7, 2001:db8::2"), []byte(" [fd00::1]:443 , 10.1.2.3:80")}
+	malformed := [][]byte{[]byte("unknown, fe80::1%eth0")}
+	buf := make([]byte, 0, 512)
+	v := Admit(&b, &d, 600, 1000, noon)
+	now := noon
+	for name, f := range map[string]func(){
+		"Take":            func() { b.Take(now, 60) },
+		"Day.Take":        func() { d.Take(now, 100) },
+		"Admit":           func() { now++; v = Admit(&b, &d, 600, 1000, now) },
+		"Addresses":       func() { addresses.Admit(v4, now); addresses.Admit(v6, now) },
+		"ClientAddr":      func() { ClientAddr(local, lines, trusted) },
+		"malformed":       func() { ClientAddr(local, malformed, trusted) },
+		"AppendRateLimit": func() { buf = v.AppendRateLimit(buf[:0]) },
+		"AppendPolicy":    func() { buf = AppendPolicy(buf[:0], 600, 1000) },
+		"Binding":         func() { v.Binding() },
+		"AppendUsage":     func() { buf = AppendUsage(buf[:0], "k_0123456789ab", 3, 1000, v.DayEnd) },
+	} {
+		if n := testing.AllocsPerRun(200, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+func ExampleAppendPolicy() {
+	fmt.Printf("%s\n", AppendPolicy(nil, 600, 100_000))
+	// Output: "minute";q=600;w=60, "day";q=100000;w=86400
+}
