@@ -6,10 +6,10 @@ SHELL := bash
 GO ?= go
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race fuzz mutants bench lint cross clean
+.PHONY: help run build test race fuzz mutants bench benchmarks cdn lint cross clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARGS="…".
 	$(GO) run . serve $(ARGS)
@@ -35,8 +35,14 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s).
 mutants: ## Plant named faults, one at a time, and show that a named test kills each.
 	$(GO) run ./bench/mutants
 
-bench: ## Run the benchmarks, each beside its rival.
+bench: ## Measure the server beside its rivals; writes bench/results.json and the README's tables.
+	$(GO) run ./bench rivals --out bench/results.json --write-readme README.md
+
+benchmarks: ## Run the Go benchmarks, each beside its rival.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+cdn: ## Check the server behind Varnish, where it is installed: what a refresh costs, and who gets whose answer.
+	$(GO) run ./bench/varnish
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...

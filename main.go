@@ -244,8 +244,14 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
+// gcPercent keeps the heap at 1.7 times what is live: a refresh would otherwise double the memory of the process.
+const gcPercent = 70
+
 // Run opens, starts, waits, and stops in reverse.
 func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	log := c.logger(out.Err)
 	calendar, err := c.calendar()
 	if err != nil {

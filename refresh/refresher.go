@@ -103,14 +103,14 @@ func (r *Refresher) Run(ctx context.Context) {
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
 	var once []cron.Job
 	for _, j := range r.jobs() {
-		run := alone.Then(cron.FuncJob(func() { r.runJob(ctx, j) }))
+		run := alone.Then(cron.FuncJob(func() { background(func() { r.runJob(ctx, j) }) }))
 		once = append(once, run)
 		runner.Schedule(schedule{r.cfg.Clock, r.cal, j.every}, run)
 	}
 	runner.Start()
 	runAll(once)
 	if r.cfg.Archive != nil {
-		r.runJob(ctx, job{name: "backfill", run: r.backfill})
+		background(func() { r.runJob(ctx, job{name: "backfill", run: r.backfill}) })
 		runAll(once) // there is history to compare with now
 	}
 	<-ctx.Done()

@@ -41,12 +41,12 @@ type conn struct {
 	// deadlines is the second in which the deadlines were last set. Setting them costs more than finding an
 	// answer, so it is done once a second.
 	deadlines int64
-	begun     bool // a head has, and has its own deadline
-	ended     bool // the last response has been sent
+	answered  time.Time // when the gate last answered
+	begun     bool      // a head has, and has its own deadline
+	ended     bool      // the last response has been sent
 
+	socket *socket
 	out    []byte // head of a response and, when it is small, the body
-	vector net.Buffers
-	parts  [3][]byte
 
 	// state says what the goroutine that serves the connection does; others look at it to end the connection.
 	state   atomic.Int32
@@ -63,7 +63,7 @@ const (
 const smallBody = 4 << 10
 
 func (s *Server) admit(c net.Conn) *conn {
-	gated := &conn{Conn: c, server: s, remote: addressOf(c)}
+	gated := &conn{Conn: c, server: s, socket: newSocket(c), remote: addressOf(c)}
 	s.conns.add(gated)
 	return gated
 }
@@ -131,22 +131,20 @@ func (c *conn) await(p []byte, begun bool) (int, error) {
 				return 0, err
 			}
 		}
-		return c.Conn.Read(p)
+		return c.socket.Read(p)
 	}
 	c.state.Store(waiting)
 	defer c.state.Store(inside)
-	if c.deadlines > 0 {
-		if now := time.Now(); c.deadlines != now.Unix() {
-			c.deadlines = now.Unix()
-			if err := c.SetReadDeadline(now.Add(idleTimeout)); err != nil {
-				return 0, err
-			}
+	if c.deadlines > 0 && c.deadlines != c.answered.Unix() {
+		c.deadlines = c.answered.Unix()
+		if err := c.SetReadDeadline(c.answered.Add(idleTimeout)); err != nil {
+			return 0, err
 		}
 	}
 	if c.last() { // whoever ends connections has seen this one waiting, or is seen here
 		c.wake()
 	}
-	return c.Conn.Read(p)
+	return c.socket.Read(p)
 }
 
 // failed decides what a failed read means when n bytes of a head have arrived.
@@ -221,6 +219,7 @@ func (c *conn) answer(r *route) error {
 }
 
 func (c *conn) send(q *request, now time.Time) error {
+	c.answered = now
 	if sec := now.Unix(); c.deadlines != sec {
 		if err := c.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
 			return err
@@ -235,18 +234,11 @@ func (c *conn) send(q *request, now time.Time) error {
 	if q.head {
 		body, tail = nil, nil
 	}
-	var err error
 	if len(body) <= smallBody {
 		c.out = append(append(c.out, body...), tail...)
-		_, err = c.Write(c.out)
-	} else {
-		c.parts = [3][]byte{c.out, body, tail}
-		c.vector = c.parts[:]
-		if len(tail) == 0 {
-			c.vector = c.parts[:2]
-		}
-		_, err = c.vector.WriteTo(c.Conn)
+		body, tail = nil, nil
 	}
+	err := c.socket.Send(c.out, body, tail)
 	c.server.counted(rep, q)
 	return err
 }

@@ -91,3 +91,17 @@ func TestHeadNeedsAllItsBytes(t *testing.T) {
 		t.Errorf("%v %v %+v", whole, refused, h)
 	}
 }
+
+// What frames a request twice is refused by the parser itself, whatever fasthttp would say of it.
+func TestHeadRefusesSecondFraming(t *testing.T) {
+	for _, fields := range []string{
+		"Content-Length: 5\r\nContent-Length: 6\r\n", "Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 0\r\nContent-Length: 5\r\n",
+		"Content-Length: 5, 5\r\n", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: identity\r\n",
+		"Content-Length : 5\r\n", "Content-Length\r\n", "X: a\r\n Content-Length: 5\r\n", "Host: b\r\n",
+	} {
+		var h head
+		if whole, refused := h.parse([]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n")); whole || refused == nil {
+			t.Errorf("%q: whole %v, body %d", fields, whole, h.body)
+		}
+	}
+}

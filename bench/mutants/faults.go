@@ -64,7 +64,22 @@ var mutants = []mutant{
 	return d`, "refresh", "TestSettlementDue"},
 	{"digest of the payload alone", "snapshots/files.go", `digest(b[at+digestLen:]) != string(b[at:at+digestLen])`, `len(payload) == 0`,
 		"snapshots", "TestFileDamage"},
-	{"gzip;q=0 accepted", "server/negotiate.go", `if quality[c] > 0 && quality[c] >= quality[best] {`, `if quality[c] >= 0 && quality[c] >= quality[best] {`,
-		"server", "TestNegotiate"},
-	{"a parameter may be repeated", "server/respond.go", `; n > 1 {`, `; n > 2 {`, "server", "TestErrors"},
+	{"gzip;q=0 accepted", "server/negotiate.go", `s.Has(c) && q > 0 &&`, `s.Has(c) &&`, "server", "TestChoose"},
+	{"a parameter may be repeated", "server/routes.go", `if n > 1 {`, `if n > 2 {`, "server", "TestErrors"},
+	{"one coding's tag alone matches", "server/respond.go", `s.Matches(list[:end+2])`, `string(list[:end+2]) == s.ETag(snapshots.Identity)`,
+		"server", "TestConditionalRequests"},
+	{"keyed answers are public", "server/find.go", `return c.private`, `return c.public`, "server", "TestKeyedAnswers"},
+	{"the last Content-Length counts", "server/head.go", `if h.sized || len(value) == 0 {`, `if h.body = 0; len(value) == 0 {`,
+		"server", "TestHeadRefusesSecondFraming"},
+	{"Transfer-Encoding ignored", "server/head.go", `return errTransferEncoding`, `return nil`, "server", "TestSmuggling"},
+	{"a request without a Host", "server/head.go", `!h.named && !h.http10:`, `false:`, "server", "TestSmuggling"},
+	{"bytes after a request are lost", "server/gate.go", `c.held = append(c.held, b[used+n:]...)`, `_ = used`, "server", "TestUnusualRequests"},
+	{"checksum of the tail alone", "snapshots/tail.go", `crc32.Update(s.crc, crc32.IEEETable, dst[start:])`, `crc32.ChecksumIEEE(dst[start:])`,
+		"snapshots", "TestKeyedBodies"},
+	{"refused by rate, counted by day", "server/limits/verdict.go", `			v.Outcome = RateLimited
+			return v`, `			v.Outcome = RateLimited
+			v.Today, _ = d.Take(nowNanos, perDay)
+			return v`, "server/limits", "TestAdmitHeaders"},
+	{"every X-Forwarded-For is believed", "server/limits/proxies.go", `!trusted.Trusts(current)`, `false`, "server/limits", "TestClientAddr"},
+	{"expired keys accepted", "server/keys/table.go", `|| nowNanos >= e.expires`, ``, "server/keys", "TestLookup"},
 }

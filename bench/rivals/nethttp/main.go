@@ -1,0 +1,79 @@
+// Command nethttp is Go's net/http sending the same bytes as the server under test: the plainest handler that
+// a Go programmer would write with the answers already in memory.
+//
+//	nethttp ADDRESS DIR
+//
+// serves each DIR/NAME.raw, a whole HTTP response, as /NAME, with its headers and its body.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "nethttp:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: nethttp ADDRESS DIR")
+	}
+	files, err := filepath.Glob(filepath.Join(args[1], "*.raw"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no .raw files in %s", args[1])
+	}
+	mux := http.NewServeMux()
+	for _, file := range files {
+		h, err := handler(file)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", file, err)
+		}
+		mux.Handle("/"+strings.TrimSuffix(filepath.Base(file), ".raw"), h)
+	}
+	server := &http.Server{Addr: args[0], Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 5 * time.Minute}
+	return server.ListenAndServe()
+}
+
+// handler answers with the response in a file, or 304 to its ETag.
+func handler(file string) (http.Handler, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	etag := resp.Header.Get("ETag")
+	resp.Header.Del("Date")
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		for name, values := range resp.Header {
+			h[name] = values
+		}
+		if etag != "" && r.Header.Get("If-None-Match") == etag {
+			h.Del("Content-Length")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = w.Write(body) // a client that went away
+	}), nil
+}
