@@ -112,7 +112,9 @@ func (r *report) table(w io.Writer) error {
 		for e, n := range o.Errors {
 			fmt.Fprintf(w, "%s: %d × %s\n", o.Workload, n, e)
 		}
-		if a := o.Around; a != nil {
+		if a := o.Around; a != nil && a.Changes == 0 {
+			fmt.Fprintf(w, "%s: no refresh seen; a longer --duration may see one\n", o.Workload)
+		} else if a != nil {
 			fmt.Fprintf(w, "%s: %d refreshes seen; p99.9 around one %.0f µs, otherwise %.0f µs, ratio %.2f\n",
 				o.Workload, a.Changes, a.During.P999, a.Between.P999, a.Ratio)
 		}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -167,28 +168,13 @@ func TestKeyedAnswers(t *testing.T) {
 	s := newShelf(t)
 	web, secrets := withKeys(t, s, nil, keys.Spec{Name: "free"}, keys.Spec{Name: "metered", PerMinute: 600, PerDay: 8})
 	address := listen(t, web)
-	c := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	c := &http.Client{Transport: &http.Transport{DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("tcp", address)
+	}}}
 	defer c.CloseIdleConnections()
 	ask := func(method, key string, headers ...string) (*http.Response, []byte) {
 		t.Helper()
-		req, err := http.NewRequest(method, "http://"+address+"/api/v1/gex/spx", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("X-API-Key", key)
-		for i := 0; i < len(headers); i += 2 {
-			req.Header.Set(headers[i], headers[i+1])
-		}
-		resp, err := c.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp, body
+		return do(t, c, method, "/api/v1/gex/spx", append(headers, "X-API-Key", key)...)
 	}
 	gamma := s.editions["gex/spx"].Default
 	data := append([]byte(`{"success":true,"data":`), gamma.Data()...)
