@@ -215,8 +215,12 @@ func (b *bench) defaults(ctx context.Context) error {
 		return err
 	}
 	defer varnish.stop()
+	asked := len(b.origin.out.since(0))
 	before, err := b.usage(ctx)
 	if err != nil {
+		return err
+	}
+	if _, err := b.settle(ctx, asked); err != nil { // what that cost is in the log before the phase begins
 		return err
 	}
 	mark, c := len(b.origin.out.since(0)), newChecker(b.origin.keys, true)
