@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -23,11 +22,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"strikecache/compute"
 	"strikecache/refresh"
-	"strikecache/refresh/cboe"
-	"strikecache/refresh/replay"
-	"strikecache/refresh/simulated"
+	"strikecache/refresh/flags"
 	"strikecache/server"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
@@ -63,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("strikecache"), kong.Description(about), kong.DefaultEnvars("STRIKECACHE"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Writers(stdout, stderr),
-		kong.Vars{"cboe_base": cboe.DefaultBaseURL, "cboe_settlement": cboe.DefaultSettlementURL})
+		kong.Vars(flags.Vars()))
 	if err != nil {
 		return err
 	}
@@ -147,93 +143,32 @@ func (c verifyCommand) Run(out keys.Streams) error {
 type serveCommand struct {
 	Listen         string `help:"Address to serve on; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory for snapshots; each source keeps to a subdirectory of its name." default:"./data" type:"path"`
-	Source         string `help:"Where documents come from: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 	MaxConnections int    `help:"Connections served at a time; further ones are closed." default:"10000"`
 
 	KeysFile       string   `help:"File of API keys, made by strikecache keys; by default keys.json in --data-dir. Changes are followed." type:"path" placeholder:"FILE" group:"Access"`
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes whose X-Forwarded-For says who the client is." placeholder:"ADDR" group:"Access"`
 
-	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv, each also as .gz." type:"path" placeholder:"DIR" group:"Source replay"`
-
-	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
-	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or where the stored market left off." placeholder:"TIME" group:"Source simulated"`
-	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
-
-	CboeBaseURL       string `name:"cboe-base-url" help:"Base of chains, quotes and histories." default:"${cboe_base}" group:"Source cboe"`
-	CboeSettlementURL string `name:"cboe-settlement-url" help:"Address of settlement files, which takes ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
-
-	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h (default 25s, with cboe 60s)." placeholder:"D" group:"Schedule"`
-	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
-	FlowEvery   time.Duration `help:"Interval at which the next chain of the flow universe is fetched, 1s to 1h (default 10s, with cboe 60s)." placeholder:"D" group:"Schedule"`
-	FlowSymbols []string      `help:"Flow universe beside SPX, at most 100 symbols; indices with an underscore." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" group:"Schedule"`
-	ClosedDates string        `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
-
-	RiskFreeRate   float64       `help:"Continuously compounded rate a year, -0.05 to 0.25." default:"0.04" group:"Numbers"`
-	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept; 0 for ever. Gamma, sectors and VIX are always kept." default:"720h" group:"Storage"`
+	flags.Source   `embed:""`
+	flags.Schedule `embed:""`
 
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
 	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
 	LogEvery  int    `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
 }
 
-func (c *serveCommand) AfterApply() error {
-	if c.GexEvery == 0 {
-		c.GexEvery = bySource(c.Source, 25*time.Second, time.Minute)
-	}
-	if c.FlowEvery == 0 {
-		c.FlowEvery = bySource(c.Source, 10*time.Second, time.Minute)
-	}
-	return nil
-}
-
-func bySource(source string, otherwise, cboe time.Duration) time.Duration {
-	if source == "cboe" {
-		return cboe
-	}
-	return otherwise
-}
-
-var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
-
 // Validate is called by the parser; its errors name the right values.
 func (c *serveCommand) Validate() error {
-	within := func(flag string, d, lo, hi time.Duration) error {
-		if d != 0 && (d < lo || d > hi) {
-			return fmt.Errorf("--%s must be from %s to %s, not %s", flag, lo, hi, d)
-		}
-		return nil
-	}
-	err := errors.Join(
-		within("gex-every", c.GexEvery, 5*time.Second, time.Hour),
-		within("quotes-every", c.QuotesEvery, 5*time.Second, time.Hour),
-		within("flow-every", c.FlowEvery, time.Second, time.Hour))
-	switch {
-	case err != nil:
+	if err := errors.Join(c.Source.Check(), c.Schedule.Check()); err != nil {
 		return err
-	case c.QuotesEvery == 0:
-		return errors.New("--quotes-every must be from 5s to 1h0m0s, not 0s")
-	case !(c.RiskFreeRate >= -0.05 && c.RiskFreeRate <= 0.25):
-		return fmt.Errorf("--risk-free-rate must be from -0.05 to 0.25, not %v", c.RiskFreeRate)
-	case !(c.SimSpeed >= 0 && c.SimSpeed <= 10_000):
-		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", c.SimSpeed)
-	case c.SnapshotMaxAge < 0:
-		return errors.New("--snapshot-max-age must not be negative")
+	}
+	switch {
 	case c.MaxConnections < 1 || c.MaxConnections > 1_000_000:
 		return fmt.Errorf("--max-connections must be from 1 to 1000000, not %d", c.MaxConnections)
 	case c.AnonymousRate < 0 || c.AnonymousRate > limits.MaxPerMinute:
 		return fmt.Errorf("--anonymous-rate must be from 0 to %d, not %d", limits.MaxPerMinute, c.AnonymousRate)
 	case c.LogEvery < 0:
 		return errors.New("--log-every must not be negative")
-	case len(c.FlowSymbols) > 100:
-		return fmt.Errorf("--flow-symbols has %d symbols, at most 100 are allowed", len(c.FlowSymbols))
-	case c.Source == "replay" && c.ReplayDir == "":
-		return errors.New("--source replay needs --replay-dir")
-	}
-	for _, s := range c.FlowSymbols {
-		if !symbolForm.MatchString(s) {
-			return fmt.Errorf("--flow-symbols: %q is not a symbol such as SPY or _NDX", s)
-		}
 	}
 	if _, err := limits.ParseProxies(strings.Join(c.TrustedProxies, ",")); err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
@@ -253,24 +188,20 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	log := c.logger(out.Err)
-	calendar, err := c.calendar()
-	if err != nil {
+	cfg := refresh.Config{Log: log}
+	if err := c.Schedule.Open(&cfg, c.Source.Name); err != nil {
 		return err
 	}
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: c.DataDir, Source: c.Source, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
+		Dir: c.DataDir, Source: c.Source.Name, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
 		HistoryBytes: 64 << 20, Log: log,
 	})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	cfg := refresh.Config{
-		SourceName: c.Source, Store: store, Calendar: calendar, RiskFreeRate: c.RiskFreeRate,
-		ChainEvery: c.GexEvery, QuotesEvery: c.QuotesEvery, FlowEvery: c.FlowEvery, FlowSymbols: c.FlowSymbols,
-		SnapshotMaxAge: c.SnapshotMaxAge, Log: log,
-	}
-	if err := c.open(&cfg); err != nil {
+	cfg.Store = store
+	if err := c.Source.Open(&cfg); err != nil {
 		return err
 	}
 	refresher := refresh.New(cfg)
@@ -291,7 +222,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 			log.Error("usage counts not written", "err", err)
 		}
 	}()
-	access.Finder, access.Source, access.Now, access.Log = store, c.Source, cfg.Clock.Now, log
+	access.Finder, access.Source, access.Now, access.Log = store, c.Source.Name, cfg.Clock.Now, log
 	access.MaxConnections, access.LogEvery = c.MaxConnections, c.LogEvery
 	access.Readiness = func() server.Readiness {
 		ready := readiness(refresher, store)
@@ -322,7 +253,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 
 // access opens what the server knows about keys and limits.
 func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys.Ledger, err error) {
-	ledger = keys.OpenLedger(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
+	ledger = keys.OpenLedger(filepath.Join(c.DataDir, c.Source.Name, "usage.json"), log)
 	if cfg.Keys, err = keys.Open(keys.File(c.KeysFile, c.DataDir), ledger, log); err != nil {
 		return cfg, nil, errors.Join(err, ledger.Close())
 	}
@@ -348,69 +279,6 @@ func (c *serveCommand) logger(w io.Writer) *slog.Logger {
 	}
 }
 
-func (c *serveCommand) calendar() (*compute.Calendar, error) {
-	if c.ClosedDates == "" {
-		return compute.NewCalendar(nil, nil), nil
-	}
-	text, err := os.ReadFile(c.ClosedDates)
-	if err != nil {
-		return nil, fmt.Errorf("--closed-dates: %w", err)
-	}
-	closed, early, err := compute.ParseClosures(text)
-	if err != nil {
-		return nil, fmt.Errorf("--closed-dates %s: %w", c.ClosedDates, err)
-	}
-	return compute.NewCalendar(closed, early), nil
-}
-
-// open fills in the source and its clock.
-func (c *serveCommand) open(cfg *refresh.Config) error {
-	switch c.Source {
-	case "cboe":
-		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: c.CboeBaseURL, SettlementURL: c.CboeSettlementURL})
-		cfg.Source, cfg.Clock = client, refresh.MachineClock()
-		return err
-	case "replay":
-		recorded, err := replay.New(c.ReplayDir)
-		if err != nil {
-			return err
-		}
-		cfg.Source, cfg.Clock = recorded, refresh.NewClock(recorded.Now(), 0)
-		return nil
-	}
-	if err := cfg.Store.Bind(fmt.Sprintf("simulated market, seed %d", c.SimSeed)); err != nil {
-		return fmt.Errorf("%w; give another --data-dir, or the seed it was made with", err)
-	}
-	start, err := c.simulatedStart(cfg.Calendar, cfg.Store, time.Now())
-	if err != nil {
-		return err
-	}
-	cfg.Clock = refresh.NewClock(start, c.SimSpeed)
-	market := simulated.New(simulated.Config{Seed: c.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
-	cfg.Source, cfg.Archive, cfg.BackfillSessions = market, market, 30
-	return nil
-}
-
-// simulatedStart returns the simulated time at the start.
-func (c *serveCommand) simulatedStart(cal *compute.Calendar, store *snapshots.Store, now time.Time) (time.Time, error) {
-	if c.SimStart != "" {
-		start, err := time.Parse(time.RFC3339, c.SimStart)
-		if err != nil {
-			return start, fmt.Errorf("--sim-start: %q is not RFC 3339, such as 2026-11-20T16:00:00Z", c.SimStart)
-		}
-		return start, nil
-	}
-	session := cal.SessionDate(now)
-	start := session.At(11, 0, 0, compute.NewYork)
-	if start.After(now) {
-		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
-	}
-	if f, _, err := store.Newest(refresh.GammaResource, "9999-12-31"); err == nil && f.Edition.Default.Meta.ComputedAt.After(start) {
-		start = f.Edition.Default.Meta.ComputedAt // go on where the stored market left off
-	}
-	return start, nil
-}
-
 // readiness says what the source feeds, what waits, and what is impaired.
 func readiness(r *refresh.Refresher, store *snapshots.Store) server.Readiness {
 	var out server.Readiness
@@ -434,8 +302,8 @@ func readiness(r *refresh.Refresher, store *snapshots.Store) server.Readiness {
 
 // announce logs what is served from where, and what it takes on disk.
 func (c *serveCommand) announce(log *slog.Logger, store *snapshots.Store, refresher *refresh.Refresher, now time.Time, address string) {
-	log.Info("serving", "address", "http://"+address, "source", c.Source, "market_time", now.Format(time.RFC3339), "version", version())
-	if c.Source == "simulated" {
+	log.Info("serving", "address", "http://"+address, "source", c.Source.Name, "market_time", now.Format(time.RFC3339), "version", version())
+	if c.Source.Name == "simulated" {
 		log.Warn("THE MARKET IS SIMULATED: no number served is real", "seed", c.SimSeed, "speed", c.SimSpeed)
 	}
 	used, err := store.Usage()
