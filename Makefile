@@ -6,7 +6,7 @@ SHELL := bash
 GO ?= go
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race fuzz mutants bench benchmarks cdn lint cross clean
+.PHONY: help run build test race faults fuzz mutants bench benchmarks cdn lint cross clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: ## Vet, run every test, and list the skipped ones with their reasons.
 
 race: ## Run the tests under the race detector.
 	$(GO) test -count=1 -race -short -json ./... | $(GO) run ./bench/skips
+
+faults: ## Run the fault tests in full (make test has their short form) and list their figures.
+	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestFault' -json ./... | $(GO) run ./bench/skips
 
 FUZZTIME ?= 30s
 fuzz: ## Run every fuzz target for FUZZTIME (30s).

@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // unknownVariable returns an error for a variable that looks like one of ours and is none.
 func unknownVariable(model *kong.Node) error {
-	known := []string{"STRIKECACHE_REQUIRE"} // of the tests
+	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL"} // of the tests
 	var learn func(*kong.Node)
 	learn = func(command *kong.Node) {
 		for _, flag := range command.Flags {

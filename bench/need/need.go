@@ -61,6 +61,23 @@ func Long(t testing.TB, why string) {
 	}
 }
 
+// Full says whether the run is a full one, as make faults asks for, and not the short form of make test.
+func Full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
+
+// Count returns full in a full run, and a tenth of it, rounded up, in the short form.
+func Count(full int) int {
+	if Full() {
+		return full
+	}
+	return (full + 9) / 10
+}
+
+// Figure reports a figure of a test: what was injected, survived or held. make faults lists the figures.
+func Figure(t testing.TB, format string, args ...any) {
+	t.Helper()
+	t.Logf("figure: "+format, args...)
+}
+
 // Root returns the project's root folder.
 func Root(t testing.TB) string {
 	t.Helper()

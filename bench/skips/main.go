@@ -1,5 +1,5 @@
 // Command skips reads go test -json and prints what go test would: a line a package, and the output of what
-// failed. At the end it names every skipped test with its reason. It exits 1 when anything failed.
+// failed. At the end it lists the figures that tests reported and names every skipped test with its reason. It exits 1 when anything failed.
 package main
 
 import (
@@ -20,6 +20,7 @@ type key struct{ pkg, test string }
 func main() {
 	output := map[key][]string{}
 	var skipped []key
+	var figures []string
 	failed, events := false, 0
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)
@@ -34,6 +35,9 @@ func main() {
 		switch e.Action {
 		case "output":
 			output[k] = append(output[k], e.Output)
+			if _, figure, ok := strings.Cut(e.Output, "figure: "); ok {
+				figures = append(figures, figure)
+			}
 			if e.Test == "" && isSummary(e.Output) {
 				fmt.Print(e.Output)
 			}
@@ -57,6 +61,9 @@ func main() {
 	if err := lines.Err(); err != nil || events == 0 {
 		fmt.Println("skips: no test output:", err)
 		failed = true
+	}
+	if len(figures) > 0 {
+		fmt.Print("\nfigures:\n  ", strings.Join(figures, "  "))
 	}
 	fmt.Printf("\nskipped tests: %d\n", len(skipped))
 	for _, k := range skipped {
