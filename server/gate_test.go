@@ -98,6 +98,8 @@ func TestSmuggling(t *testing.T) {
 		"NUL in a name":                        {ask + "Host: a\r\nX\x00: 12\r\n\r\n", 400, "bad_request"},
 		"NUL in the target":                    {"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"DEL in a value":                       {ask + "Host: a\r\nX: \x7f\r\n\r\n", 400, "bad_request"},
+		"a fragment in the target":             {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"a fragment in the target, HTTP/1.0":   {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.0\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"non-ASCII target":                     {"GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"bare LF after the request line":       {"GET /api/v1/gex/spx/series HTTP/1.1\nHost: a\r\n\r\n", 400, "bad_request"},
 		"bare LF after a field":                {ask + "Host: a\nX: 1\r\n\r\n", 400, "bad_request"},

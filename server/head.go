@@ -21,7 +21,7 @@ type head struct {
 // The character classes of a head.
 const (
 	tokenChar  = 1 << iota // of methods and field names
-	targetChar             // of request targets: printable ASCII without the space
+	targetChar             // of request targets: printable ASCII without the space and the #, behind which parsers differ
 	valueChar              // of field values: no control but the tab
 	hostChar               // of Host
 )
@@ -35,7 +35,7 @@ var classes = func() (t [256]byte) {
 		if letter || bytes.IndexByte([]byte("-._~%!$&'()*+,;=:[]"), byte(c)) >= 0 {
 			t[c] |= hostChar
 		}
-		if c > ' ' && c < 0x7f {
+		if c > ' ' && c < 0x7f && c != '#' {
 			t[c] |= targetChar
 		}
 		if c == '\t' || c >= ' ' && c != 0x7f {
