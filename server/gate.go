@@ -249,7 +249,7 @@ func (c *conn) refuseHead(e *apiError) error {
 	c.reply = reply{tail: c.reply.tail, usage: c.reply.usage[:0]}
 	c.server.fail(&c.reply, e)
 	c.ended = true
-	if err := c.send(&request{}, now); err != nil {
+	if err := c.send(&request{head: string(c.head.method) == "HEAD"}, now); err != nil {
 		return err
 	}
 	return c.linger()

@@ -52,6 +52,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, rep *reply, q *request) {
 		body = slices.Concat(body, tail)
 	}
 	ctx.Response.SetBodyRaw(body)
+	ctx.Response.SkipBody = q.head // after an error of its own fasthttp would forget it
 	s.counted(rep, q)
 }
 

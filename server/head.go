@@ -111,10 +111,15 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 		return 0, false, errTargetTooLong
 	case i == len(b):
 		return 0, false, nil
-	case b[i] != ' ', i == start:
+	case b[i] != ' ', i == start, !h.formed():
 		return 0, false, errBadRequest
 	}
 	return h.version(b, i+1)
+}
+
+// formed says whether the target has one of the four forms of RFC 9112 §3.2.
+func (h *head) formed() bool {
+	return h.target[0] == '/' || string(h.target) == "*" || bytes.Contains(h.target, []byte("://")) || string(h.method) == "CONNECT"
 }
 
 // version parses what ends the request line.
