@@ -52,7 +52,7 @@ func FuzzChoose(f *testing.F) {
 	}
 	for _, s := range []string{
 		"", "gzip;q=0.5, *;q=0", "gzip, deflate, br, zstd", "identity;q=0", "*;q=0", "*", "GZIP;Q=1.000, br ; q=0.999", "identity;q=0.001, gzip;q=0.001", "gzip;q=0, gzip", "x-gzip", "br;q=1.001", ",, ,br", "zstd;q=0.7;q=0.1", "gzip;level=1;q=0", "gzip; q = 1",
-		"identity, *;q=0.5", "deflate;q=1, *;q=0.1, br;q=0",
+		"identity, *;q=0.5", "gzip;q=0.49, br;q=0.5", "gzip;q=0.999, br;q=0.9", "deflate;q=1, *;q=0.1, br;q=0",
 	} {
 		f.Add([]byte(s))
 	}

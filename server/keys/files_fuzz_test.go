@@ -50,7 +50,7 @@ func FuzzKeyFile(f *testing.F) {
 			}
 			for name, at := range map[string]time.Time{"created": k.Created, "expires": k.Expires, "revoked": k.Revoked} {
 				said, _ := p[name].(string)
-				if want, err := time.Parse(time.RFC3339, said); said != "" && (err != nil || !want.Equal(at)) || said == "" && !at.IsZero() {
+				if want, err := time.Parse(time.RFC3339, said); said != "" && (err != nil || !want.Equal(at)) || said == "" && !at.IsZero() || at.Location() != time.UTC {
 					t.Errorf("%s is %v, want %q", name, at, said)
 				}
 			}

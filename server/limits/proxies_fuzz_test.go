@@ -34,6 +34,7 @@ func FuzzClientAddr(f *testing.F) {
 	}
 	f.Add("::ffff:10.0.0.1", "[::1]:80,[1.2.3.4]:80,1.2.3.4:80", "", "10.0.0.0/8, ::1")
 	f.Add("fe80::1%eth0", strings.Repeat("10.0.0.1,", 40), "x", "fe80::/10,10.0.0.0/8")
+	f.Add("10.0.0.1", "198.51.100.7"+strings.Repeat(",10.0.0.1", 31), "10.0.0.2", "10.0.0.0/8") // one more than is followed
 	f.Add("192.0.2.1", "::1", "::1", "")
 	f.Add("10.0.0.1", "1.2.3.4", ",", "10.0.0.1/33")
 	f.Fuzz(func(t *testing.T, remote, first, second, list string) {
