@@ -93,7 +93,6 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 	}
 	start := i
 	i = run(b, i, tokenChar)
-	h.method = b[start:i]
 	switch {
 	case i-start > maxMethod:
 		return 0, false, errBadRequest
@@ -102,6 +101,7 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 	case b[i] != ' ', i == start:
 		return 0, false, errBadRequest
 	}
+	h.method = b[start:i]
 	i++
 	start = i
 	i = run(b, i, targetChar)

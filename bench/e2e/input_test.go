@@ -128,10 +128,11 @@ func (in input) try(address string) error {
 		return fmt.Errorf("the response says that the connection ends: %v", resp.Close)
 	}
 	if in.ends {
-		if n, err := r.Read(make([]byte, 1)); err != io.EOF {
-			return fmt.Errorf("%d bytes and %v where the connection ends", n, err)
+		rest, err := io.ReadAll(r)
+		if len(rest) > 0 {
+			return fmt.Errorf("%q where the connection ends", rest)
 		}
-		return nil
+		return err
 	}
 	if _, err := io.WriteString(c, good); err != nil {
 		return err
@@ -140,10 +141,11 @@ func (in input) try(address string) error {
 	if err != nil {
 		return fmt.Errorf("the next request: %w", err)
 	}
-	if _, err := io.Copy(io.Discard, next.Body); err != nil || next.StatusCode != 200 {
-		return fmt.Errorf("the next request: %d, %v", next.StatusCode, err)
+	if next.StatusCode != 200 {
+		return fmt.Errorf("the next request: %d", next.StatusCode)
 	}
-	return nil
+	_, err = io.Copy(io.Discard, next.Body)
+	return err
 }
 
 // refused checks an error: its code, its envelope, its headers, and that it says nothing else.
@@ -165,10 +167,10 @@ func (in input) refused(method string, resp *http.Response, body []byte) error {
 	var doc refusal
 	d := json.NewDecoder(strings.NewReader(string(body)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&doc); err != nil || d.More() {
+	if err := d.Decode(&doc); err != nil {
 		return fmt.Errorf("envelope: %w", err)
 	}
-	if doc.Success == nil || *doc.Success || doc.Error.Message == "" || doc.Meta.Endpoint == nil || doc.Meta.Source != "simulated" || doc.Usage.Tier != "anonymous" {
+	if d.More() || doc.Success == nil || *doc.Success || doc.Error.Message == "" || doc.Meta.Endpoint == nil || doc.Meta.Source != "simulated" || doc.Usage.Tier != "anonymous" {
 		return fmt.Errorf("envelope")
 	}
 	if doc.Error.Code != in.code || doc.Error.Parameter != in.parameter {
