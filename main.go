@@ -143,7 +143,7 @@ func (c verifyCommand) Run(out keys.Streams) error {
 type serveCommand struct {
 	Listen         string `help:"Address to serve on; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory for snapshots; each source keeps to a subdirectory of its name." default:"./data" type:"path"`
-	MaxConnections int    `help:"Connections served at a time; further ones are closed." default:"10000"`
+	MaxConnections int    `help:"Connections served at a time, as far as the limit of open files allows; further ones are refused." default:"10000"`
 
 	KeysFile       string   `help:"File of API keys, made by strikecache keys; by default keys.json in --data-dir. Changes are followed." type:"path" placeholder:"FILE" group:"Access"`
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
