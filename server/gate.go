@@ -44,6 +44,7 @@ type conn struct {
 	answered  time.Time // when the gate last answered
 	begun     bool      // a head has, and has its own deadline
 	ended     bool      // the last response has been sent
+	sending   bool      // a response is, at least in part
 
 	socket *socket
 	out    []byte // head of a response and, when it is small, the body
@@ -65,6 +66,7 @@ const smallBody = 4 << 10
 func (s *Server) admit(c net.Conn) *conn {
 	gated := &conn{Conn: c, server: s, socket: newSocket(c), remote: addressOf(c)}
 	s.conns.add(gated)
+	s.traffic.accepted.Add(1)
 	return gated
 }
 
@@ -89,14 +91,28 @@ func (c *conn) wake() {
 
 // Read implements net.Conn for fasthttp: it answers what it can, and returns what fasthttp must answer, never
 // more than one request.
-func (c *conn) Read(p []byte) (int, error) {
+func (c *conn) Read(p []byte) (n int, err error) {
 	if c.pass > 0 {
 		return c.readRest(p)
 	}
 	c.state.Store(inside)
-	n, err := c.read(p)
-	c.state.Store(outside)
-	return n, err
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			n, err = 0, c.panicked(panicked)
+		}
+		c.state.Store(outside)
+	}()
+	return c.read(p)
+}
+
+// panicked answers a request that met a fault of ours, unless a part of its answer has been sent, and ends the
+// connection: nothing that was left behind on it is used again.
+func (c *conn) panicked(value any) error {
+	c.server.logPanic(value)
+	if c.ended = true; c.sending {
+		return io.EOF
+	}
+	return c.refuseHead(errPanic)
 }
 
 func (c *conn) read(p []byte) (int, error) {
@@ -238,8 +254,10 @@ func (c *conn) send(q *request, now time.Time) error {
 		c.out = append(append(c.out, body...), tail...)
 		body, tail = nil, nil
 	}
+	c.sending = true
 	err := c.socket.Send(c.out, body, tail)
-	c.server.counted(rep, q)
+	c.server.counted(rep, q, now)
+	c.sending = false
 	return err
 }
 
@@ -249,7 +267,7 @@ func (c *conn) refuseHead(e *apiError) error {
 	c.reply = reply{tail: c.reply.tail, usage: c.reply.usage[:0]}
 	c.server.fail(&c.reply, e)
 	c.ended = true
-	if err := c.send(&request{}, now); err != nil {
+	if err := c.send(&request{remote: c.remote}, now); err != nil {
 		return err
 	}
 	return c.linger()
@@ -299,6 +317,12 @@ func (s *connSet) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
+}
+
+func (s *connSet) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
 }
 
 // wake wakes every connection that waits for a request.

@@ -58,8 +58,10 @@ type Config struct {
 	// who the client is.
 	Addresses *limits.Addresses
 	Proxies   *limits.Proxies
-	// LogEvery logs one in so many requests; 0 logs none.
-	LogEvery int
+	// LogEvery logs one in so many requests; 0 logs none. LogClientAddr lets those lines name the client's address,
+	// which nothing else logs.
+	LogEvery      int
+	LogClientAddr bool
 }
 
 // The limits of one connection and one request.
@@ -88,6 +90,7 @@ type Server struct {
 	byPath map[string]*route
 	// errorBodies has the errors that are always the same, by endpoint.
 	errorBodies map[string]map[*apiError][]byte
+	pages       []page
 	date        dateLine
 	traffic     traffic
 	conns       connSet
@@ -100,10 +103,11 @@ func New(cfg Config) *Server {
 		cfg.MaxConnections = defaultMaxConnections
 	}
 	s := &Server{cfg: cfg}
-	s.traffic.samples = make(chan sample, sampleRoom)
+	s.traffic.samples, s.traffic.errors = make(chan sample, sampleRoom), errorCounts()
 	s.prepareErrors()
+	s.pages = sealPages(cfg)
 	s.http = &fasthttp.Server{
-		Handler:                      s.handler(),
+		Handler:                      s.guarded(s.handler()),
 		ErrorHandler:                 s.protocolError,
 		Name:                         serverName,
 		ReadTimeout:                  readTimeout,
