@@ -4,9 +4,10 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 GO ?= go
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race faults fuzz mutants bench benchmarks cdn lint cross clean
+.PHONY: help run build test race faults fuzz mutants bench benchmarks cdn lint vuln cross clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,11 @@ cdn: ## Check the server behind Varnish, where it is installed: what a refresh c
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...
+
+vuln: ## Look for known vulnerabilities in what the binary uses; needs the database at vuln.go.dev.
+	@out=$$($(GO) run $(GOVULNCHECK) ./... 2>&1) || failed=1; echo "$$out"; \
+	if [[ "$$out" == *"fetching vulnerabilities"* ]]; then echo "NOT CHECKED: the vulnerability database cannot be reached from here"; \
+	else exit $${failed:-0}; fi
 
 cross: ## Compile for every platform.
 	@set -e; for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
