@@ -4,9 +4,10 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 GO ?= go
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race faults fuzz mutants bench benchmarks cdn lint cross clean
+.PHONY: help run build test race faults soak fuzz mutants bench benchmarks cdn lint vuln cross clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +29,9 @@ race: ## Run the tests under the race detector.
 faults: ## Run the fault tests in full (make test has their short form) and list their figures.
 	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestFault' -json ./... | $(GO) run ./bench/skips
 
+soak: ## Run compressed simulated days under load for 20 minutes (make test has a tenth of it).
+	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestSoak' -json ./bench/e2e | $(GO) run ./bench/skips
+
 FUZZTIME ?= 30s
 fuzz: ## Run every fuzz target for FUZZTIME (30s) and count its inputs; one that fails becomes a seed.
 	$(GO) run ./bench/fuzz -time $(FUZZTIME)
@@ -46,6 +50,11 @@ cdn: ## Check the server behind Varnish, where it is installed: what a refresh c
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...
+
+vuln: ## Look for known vulnerabilities in what the binary uses; needs the database at vuln.go.dev.
+	@out=$$($(GO) run $(GOVULNCHECK) ./... 2>&1) || failed=1; echo "$$out"; \
+	if [[ "$$out" == *"fetching vulnerabilities"* ]]; then echo "NOT CHECKED: the vulnerability database cannot be reached from here"; \
+	else exit $${failed:-0}; fi
 
 cross: ## Compile for every platform.
 	@set -e; for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \

@@ -25,6 +25,7 @@ import (
 	"strikecache/refresh"
 	"strikecache/refresh/flags"
 	"strikecache/server"
+	"strikecache/server/admin"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
 	"strikecache/snapshots"
@@ -107,8 +108,13 @@ func (versionCommand) Run(out keys.Streams) error {
 	return err
 }
 
-// version describes the build: the module version or the commit, and the toolchain.
+// version describes the build and its toolchain.
 func version() string {
+	return fmt.Sprintf("strikecache %s %s %s/%s", revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// revision is the module version or the commit.
+func revision() string {
 	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v = info.Main.Version
@@ -118,7 +124,7 @@ func version() string {
 			}
 		}
 	}
-	return fmt.Sprintf("strikecache %s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return v
 }
 
 type verifyCommand struct {
@@ -143,6 +149,7 @@ func (c verifyCommand) Run(out keys.Streams) error {
 type serveCommand struct {
 	Listen         string `help:"Address to serve on; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory for snapshots; each source keeps to a subdirectory of its name." default:"./data" type:"path"`
+	AdminListen    string `help:"Address for the operator alone: metrics, profiles, probes; empty for none." default:"127.0.0.1:9090"`
 	MaxConnections int    `help:"Connections served at a time, as far as the limit of open files allows; further ones are refused." default:"10000"`
 
 	KeysFile       string   `help:"File of API keys, made by strikecache keys; by default keys.json in --data-dir. Changes are followed." type:"path" placeholder:"FILE" group:"Access"`
@@ -155,6 +162,8 @@ type serveCommand struct {
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
 	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
 	LogEvery  int    `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
+
+	LogClientAddr bool `help:"Let the lines of --log-every name the client's address, which nothing else logs." group:"Log"`
 }
 
 // Validate is called by the parser; its errors name the right values.
@@ -176,6 +185,9 @@ func (c *serveCommand) Validate() error {
 	if _, err := net.ResolveTCPAddr("tcp", c.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
+	if _, err := net.ResolveTCPAddr("tcp", c.AdminListen); err != nil && c.AdminListen != "" {
+		return fmt.Errorf("--admin-listen: %w; it takes an address such as 127.0.0.1:9090, or \"\" for none", err)
+	}
 	return nil
 }
 
@@ -188,7 +200,8 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	log := c.logger(out.Err)
-	cfg := refresh.Config{Log: log}
+	refreshes := admin.NewRefreshes()
+	cfg := refresh.Config{Log: log, Observe: refreshes.Observe}
 	if err := c.Schedule.Open(&cfg, c.Source.Name); err != nil {
 		return err
 	}
@@ -223,7 +236,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 		}
 	}()
 	access.Finder, access.Source, access.Now, access.Log = store, c.Source.Name, cfg.Clock.Now, log
-	access.MaxConnections, access.LogEvery = c.MaxConnections, c.LogEvery
+	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
 	access.Readiness = func() server.Readiness {
 		ready := readiness(refresher, store)
 		ready.Impaired("keys", access.Keys.Err())
@@ -231,6 +244,13 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 		return ready
 	}
 	web := server.New(access)
+	stopAdmin, err := c.admin(web, log, admin.Sources{
+		Now: cfg.Clock.Now, Current: store.Current, Store: store.Stats, Readiness: access.Readiness, Refreshes: refreshes,
+	})
+	if err != nil {
+		return err
+	}
+	defer stopAdmin()
 	c.announce(log, store, refresher, cfg.Clock.Now(), listener.Addr().String())
 
 	refreshing, stopRefreshing := context.WithCancel(ctx)
@@ -249,6 +269,36 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	stopRefreshing()
 	running.Wait()
 	return err
+}
+
+// admin serves the operator, unless there is no --admin-listen, until stop is called.
+func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.Sources) (stop func(), err error) {
+	if c.AdminListen == "" {
+		return func() {}, nil
+	}
+	from.Version, from.GoVersion, from.Server = revision(), runtime.Version(), web.Stats
+	registry, err := admin.NewRegistry(from)
+	if err != nil {
+		return nil, err
+	}
+	ln, err := admin.Listen(c.AdminListen)
+	if err != nil {
+		return nil, err
+	}
+	s := admin.New(admin.Config{Metrics: registry, Healthz: web.Healthz, Readyz: web.Readyz, Log: log})
+	log.Info("serving admin", "address", "http://"+ln.Addr().String())
+	if !admin.Loopback(ln) {
+		log.Warn("the admin listener is open to other machines: profiles show what the process does", "address", ln.Addr().String())
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	return func() {
+		limit, cancel := context.WithTimeout(context.Background(), time.Second) // nothing there is worth waiting for
+		defer cancel()
+		if err := errors.Join(s.Shutdown(limit), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			log.Error("admin listener", "err", err)
+		}
+	}, nil
 }
 
 // access opens what the server knows about keys and limits.

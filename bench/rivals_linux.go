@@ -193,7 +193,7 @@ func (b *bench) serve(ctx context.Context, flags ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"serve", "--listen", address, "--data-dir", data}, flags...)
+	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", ""}, flags...)
 	p, err := start(ctx, b.core, address, filepath.Join(b.dir, "strikecache"), args...)
 	if err != nil {
 		return nil, err

@@ -38,6 +38,9 @@ type Config struct {
 	// SnapshotMaxAge is how long dated files are kept whose product is not kept for good; 0 keeps them all.
 	SnapshotMaxAge time.Duration
 	Log            *slog.Logger
+	// Observe, if any, is told of every run of a job: the code of its outcome, which is ok, panic or a reason of package
+	// upstream, and how long it took. A run that the end of the process cut short is none.
+	Observe func(job, code string, took time.Duration)
 }
 
 // Refresher keeps the store's answers current. Create it with [New].
@@ -145,12 +148,28 @@ func (r *Refresher) runJob(ctx context.Context, j job) {
 			r.log.Error("refresh panicked", "job", j.name, "panic", p)
 		}
 	}()
-	if err := j.run(ctx); err != nil && ctx.Err() == nil {
+	if err := r.observed(ctx, j); err != nil && ctx.Err() == nil {
 		r.log.Warn("refresh failed", "job", j.name, "reason", reasonOf(err), "err", err)
 	}
 	if err := r.reseal(); err != nil {
 		r.log.Error("re-seal failed", "err", err)
 	}
+}
+
+// observed runs a job and tells the observer.
+func (r *Refresher) observed(ctx context.Context, j job) (err error) {
+	code, began := "panic", time.Now()
+	defer func() {
+		if r.cfg.Observe != nil && ctx.Err() == nil {
+			r.cfg.Observe(j.name, code, time.Since(began))
+		}
+	}()
+	if err = j.run(ctx); err != nil {
+		code = string(reasonOf(err))
+		return err
+	}
+	code = "ok"
+	return nil
 }
 
 // noted passes a calendar note on, and warns of it the first time.

@@ -91,9 +91,11 @@ func (g *gate) Close() error {
 func (s *Server) admit(c net.Conn) *conn {
 	gated := &conn{Conn: c, server: s, socket: newSocket(c), remote: addressOf(c)}
 	if !s.conns.add(gated, s.cfg.MaxConnections) {
+		s.traffic.turnedAway.Add(1)
 		s.turnAway(gated)
 		return nil
 	}
+	s.traffic.accepted.Add(1)
 	return gated
 }
 

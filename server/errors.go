@@ -58,6 +58,13 @@ var (
 	errTransferEncoding = &apiError{status: 400, code: "bad_request", message: "Transfer-Encoding is not accepted; a request body needs a Content-Length", close: true}
 	errBadRequest       = &apiError{status: 400, code: "bad_request", message: "the request is not well-formed HTTP", close: true}
 	errInternal         = &apiError{status: 500, code: "internal_error", message: "internal error"}
+	errPanic            = &apiError{status: 500, code: "internal_error", message: "internal error", close: true}
+)
+
+// The codes of the errors that are made for a request.
+const (
+	codeNoSnapshot   = "snapshot_not_found"
+	codeNoExpiration = "expiration_not_found"
 )
 
 func paths() string {
@@ -104,13 +111,18 @@ func (s *Server) errorBody(endpoint string, e *apiError) []byte {
 	return append(bytes.TrimSuffix(body, []byte("}")), `,"usage":`...)
 }
 
-// prepareErrors makes the bodies of the errors that do not depend on the request.
-func (s *Server) prepareErrors() {
-	fixed := []*apiError{
+// fixedErrors returns the errors that do not depend on the request.
+func fixedErrors() []*apiError {
+	return []*apiError{
 		errNotFound, errMethod, errKey, errNotReady, errUnfed, errRate, errQuota, errBusy, errConnections, errLimit, errDate, errFuture,
 		errExpiration, errTimeout, errBodyTooLarge, errHeaderTooLong, errTargetTooLong, errVersion, errTransferEncoding,
-		errBadRequest, errInternal,
+		errBadRequest, errInternal, errPanic,
 	}
+}
+
+// prepareErrors makes the bodies of the errors that do not depend on the request.
+func (s *Server) prepareErrors() {
+	fixed := fixedErrors()
 	bodies := map[string]map[*apiError][]byte{}
 	for _, r := range append([]route{{}}, routes...) {
 		own := map[*apiError][]byte{}

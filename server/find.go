@@ -83,7 +83,7 @@ func (s *Server) maxPain(value []byte) (answer, *apiError) {
 		return answer{}, errExpiration
 	}
 	return answer{}, &apiError{
-		status: 404, code: "expiration_not_found", message: "SPX has no such expiration that is not settled",
+		status: 404, code: codeNoExpiration, message: "SPX has no such expiration that is not settled",
 		parameter: "expiration", extra: func(b *errorBody) { b.Expirations = e.Names() },
 	}
 }
@@ -152,7 +152,7 @@ func (s *Server) noSnapshot(value []byte) *apiError {
 		return errFuture
 	}
 	return &apiError{
-		status: 404, code: "snapshot_not_found", message: "no snapshot of that date is stored", parameter: "date",
+		status: 404, code: codeNoSnapshot, message: "no snapshot of that date is stored", parameter: "date",
 		extra: func(b *errorBody) { b.Nearest = around(s.cfg.Finder.Dates(), date) },
 	}
 }

@@ -26,6 +26,7 @@ type conn struct {
 	answered  time.Time // when the gate last answered
 	begun     bool      // a head has, and has its own deadline
 	ended     bool      // the last response has been sent
+	sending   bool      // a response is, at least in part
 
 	socket *socket
 	out    []byte // head of a response and, when it is small, the body
@@ -65,17 +66,31 @@ func (c *conn) wake() {
 
 // Read implements net.Conn for fasthttp: it answers what it can, and returns what fasthttp must answer, never
 // more than one request.
-func (c *conn) Read(p []byte) (int, error) {
+func (c *conn) Read(p []byte) (n int, err error) {
 	if c.pass > 0 {
 		return c.readRest(p)
 	}
 	c.state.Store(inside)
-	n, err := c.read(p)
-	c.state.Store(outside)
-	if err != nil {
-		return 0, io.EOF // all is said: any other error fasthttp would answer, and count, once more
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			n, err = 0, c.panicked(panicked)
+		}
+		c.state.Store(outside)
+		if err != nil {
+			n, err = 0, io.EOF // all is said: any other error fasthttp would answer, and count, once more
+		}
+	}()
+	return c.read(p)
+}
+
+// panicked answers a request that met a fault of ours, unless a part of its answer has been sent, and ends the
+// connection: nothing that was left behind on it is used again.
+func (c *conn) panicked(value any) error {
+	c.server.logPanic(value)
+	if c.ended = true; c.sending {
+		return io.EOF
 	}
-	return n, nil
+	return c.refuseHead(errPanic)
 }
 
 // Write implements net.Conn for fasthttp.
@@ -247,11 +262,13 @@ func (c *conn) send(q *request, now time.Time) error {
 		c.out = append(append(c.out, body...), tail...)
 		body, tail = nil, nil
 	}
+	c.sending = true
 	err := c.socket.Send(c.out, body, tail)
 	if err != nil {
 		c.abandon(err)
 	}
-	c.server.counted(rep, q)
+	c.server.counted(rep, q, now)
+	c.sending = false
 	return err
 }
 
@@ -268,7 +285,7 @@ func (c *conn) refuse(e *apiError) error {
 	c.reply = reply{tail: c.reply.tail, usage: c.reply.usage[:0]}
 	c.server.fail(&c.reply, e)
 	c.ended = true
-	return c.send(&request{head: string(c.head.method) == "HEAD"}, time.Now())
+	return c.send(&request{head: string(c.head.method) == "HEAD", remote: c.remote}, time.Now())
 }
 
 // linger lets a client that is still sending read the refusal: closing a socket with unread bytes resets it, and

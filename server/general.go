@@ -2,11 +2,15 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"strikecache/snapshots"
 )
 
 // serve answers what the gate left to fasthttp: other methods, HTTP/1.0, connections that end, repeated fields,
@@ -15,7 +19,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
 	case ctx.IsOptions():
-		s.preflight(ctx)
+		s.preflight(ctx, r)
 		return
 	default:
 		s.refuse(ctx, r, errMethod)
@@ -36,7 +40,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *route, e *apiError) {
 	rep := reply{route: r}
 	s.fail(&rep, e)
-	s.write(ctx, &rep, &request{head: ctx.IsHead()})
+	s.write(ctx, &rep, &request{
+		head: ctx.IsHead(), remote: remoteOf(ctx), forwarded: joined(&ctx.Request.Header, "X-Forwarded-For"),
+	})
 }
 
 // write hands a reply to fasthttp, with the field lines of every other response.
@@ -53,7 +59,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, rep *reply, q *request) {
 	}
 	ctx.Response.SetBodyRaw(body)
 	ctx.Response.SkipBody = q.head // after an error of its own fasthttp would forget it
-	s.counted(rep, q)
+	s.counted(rep, q, time.Time{}) // fasthttp has not sent it yet
 }
 
 // setLines sets every field line, with its name as it is spelled.
@@ -84,8 +90,28 @@ func remoteOf(ctx *fasthttp.RequestCtx) netip.Addr {
 }
 
 // preflight answers OPTIONS.
-func (s *Server) preflight(ctx *fasthttp.RequestCtx) {
+func (s *Server) preflight(ctx *fasthttp.RequestCtx, r *route) {
 	setLines(&ctx.Response.Header, []byte(commonLines+"Allow: "+allowed+"\r\nAccess-Control-Allow-Methods: "+allowed+
 		"\r\nAccess-Control-Allow-Headers: X-API-Key\r\nAccess-Control-Max-Age: 86400"))
 	ctx.Response.SetStatusCode(fasthttp.StatusNoContent)
+	s.traffic.add(r.row, fasthttp.StatusNoContent, snapshots.Identity, 0)
+}
+
+// guarded answers a request that meets a fault of ours with an error that says no more, and ends the connection.
+func (s *Server) guarded(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				s.logPanic(panicked)
+				ctx.Response.Reset()
+				s.refuse(ctx, nil, errPanic)
+			}
+		}()
+		handler(ctx)
+	}
+}
+
+// logPanic is where a fault of ours shows: its stack goes to the log and nowhere else.
+func (s *Server) logPanic(value any) {
+	s.cfg.Log.Error("request panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }

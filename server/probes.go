@@ -3,16 +3,17 @@ package server
 import (
 	"github.com/goccy/go-json"
 	"github.com/valyala/fasthttp"
+
+	"strikecache/snapshots"
 )
 
 // probe answers /healthz and /readyz, which are for orchestrators and never cached.
-func (s *Server) probe(ctx *fasthttp.RequestCtx, body func() (int, any)) {
+func (s *Server) probe(ctx *fasthttp.RequestCtx, row int, body func() (int, []byte, error)) {
 	if !ctx.IsGet() && !ctx.IsHead() {
 		s.refuse(ctx, nil, errMethod)
 		return
 	}
-	status, v := body()
-	b, err := json.Marshal(v)
+	status, b, err := body()
 	if err != nil {
 		s.refuse(ctx, nil, errInternal)
 		return
@@ -20,17 +21,24 @@ func (s *Server) probe(ctx *fasthttp.RequestCtx, body func() (int, any)) {
 	setLines(&ctx.Response.Header, []byte(typeLine+commonLines+"Cache-Control: no-store"))
 	ctx.Response.SetStatusCode(status)
 	ctx.Response.SetBody(b)
+	if ctx.IsHead() {
+		b = nil
+	}
+	s.traffic.add(row, status, snapshots.Identity, len(b))
 }
 
-func (s *Server) healthz() (int, any) {
-	return fasthttp.StatusOK, struct {
+// Healthz returns the status and the JSON body of /healthz: the process serves.
+func (s *Server) Healthz() (status int, body []byte, err error) {
+	body, err = json.Marshal(struct {
 		Status string `json:"status"`
 		Source string `json:"source"`
-	}{"ok", s.cfg.Source}
+	}{"ok", s.cfg.Source})
+	return fasthttp.StatusOK, body, err
 }
 
-// readyz is 200 once every resource that the source can feed has an answer.
-func (s *Server) readyz() (int, any) {
+// Readyz returns the status and the JSON body of /readyz: 200 once every resource that the source can feed has an
+// answer.
+func (s *Server) Readyz() (status int, body []byte, err error) {
 	r := s.cfg.Readiness()
 	doc := struct {
 		Ready    bool     `json:"ready"`
@@ -44,8 +52,9 @@ func (s *Server) readyz() (int, any) {
 			*list = []string{}
 		}
 	}
-	if !doc.Ready {
-		return fasthttp.StatusServiceUnavailable, doc
+	if status = fasthttp.StatusOK; !doc.Ready {
+		status = fasthttp.StatusServiceUnavailable
 	}
-	return fasthttp.StatusOK, doc
+	body, err = json.Marshal(doc)
+	return status, body, err
 }

@@ -69,6 +69,7 @@ func answers(t *testing.T, web *server.Server, raw string, methods ...string) (r
 			if len(body) > 0 {
 				t.Errorf("%q: %d with a body", raw, resp.StatusCode)
 			}
+		case resp.StatusCode == 200 && resp.Header.Get("Content-Type") != "application/json; charset=utf-8" && resp.Header.Get("Content-Security-Policy") != "": // a page
 		case resp.Header.Get("Content-Encoding") != "", bytes.HasPrefix(body, []byte(`{"status":"ok"`)), bytes.HasPrefix(body, []byte(`{"ready":`)):
 		default:
 			if err := json.Unmarshal(body, &doc); err != nil {
@@ -125,7 +126,7 @@ func expected(target string) (status int, code string) {
 	path, query, _ := strings.Cut(req.RequestURI, "?")
 	name := map[string]string{"/api/v1/gex/spx/historical": "date", "/api/public/spx-max-pain": "expiration", "/api/v1/options/flow/unusual": "limit"}[path]
 	if name == "" {
-		if slices.Contains([]string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation", "/api/public/vix-term-structure", "/healthz", "/readyz"}, path) {
+		if slices.Contains([]string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation", "/api/public/vix-term-structure", "/healthz", "/readyz"}, path) || server.IsPage(path) {
 			return 200, ""
 		}
 		return 404, "not_found"

@@ -73,8 +73,12 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		s.byPath[route.path] = route
 		r.ANY(route.path, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, route) })
 	}
-	r.ANY("/healthz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, s.healthz) })
-	r.ANY("/readyz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, s.readyz) })
+	r.ANY("/healthz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, rowHealthz, s.Healthz) })
+	r.ANY("/readyz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, rowReadyz, s.Readyz) })
+	for i := range s.pages {
+		page := &s.pages[i]
+		r.ANY(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, page) })
+	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
 	return r.Handler
 }

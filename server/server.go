@@ -65,8 +65,10 @@ type Config struct {
 	// who the client is.
 	Addresses *limits.Addresses
 	Proxies   *limits.Proxies
-	// LogEvery logs one in so many requests; 0 logs none.
-	LogEvery int
+	// LogEvery logs one in so many requests; 0 logs none. LogClientAddr lets those lines name the client's address,
+	// which nothing else logs.
+	LogEvery      int
+	LogClientAddr bool
 }
 
 // The limits of one connection and one request.
@@ -97,6 +99,7 @@ type Server struct {
 	byPath map[string]*route
 	// errorBodies has the errors that are always the same, by endpoint.
 	errorBodies map[string]map[*apiError][]byte
+	pages       []page
 	date        dateLine
 	traffic     traffic
 	conns       connSet
@@ -116,10 +119,11 @@ func New(cfg Config) *Server {
 		cfg.MaxConnections = room
 	}
 	s := &Server{cfg: cfg, refusing: make(chan struct{}, politeRefusals)}
-	s.traffic.samples = make(chan sample, sampleRoom)
+	s.traffic.samples, s.traffic.errors = make(chan sample, sampleRoom), errorCounts()
 	s.prepareErrors()
+	s.pages = sealPages(cfg)
 	s.http = &fasthttp.Server{
-		Handler:                      s.handler(),
+		Handler:                      s.guarded(s.handler()),
 		ErrorHandler:                 s.protocolError,
 		Name:                         serverName,
 		ReadTimeout:                  cfg.ReadTimeout,

@@ -213,7 +213,7 @@ func TestErrors(t *testing.T) {
 		status         int
 		code, contains string
 	}{
-		{"GET", "/", 404, "not_found", "/api/v1/gex/spx"},
+		{"GET", "/nowhere", 404, "not_found", "/api/v1/gex/spx"},
 		{"GET", "/api/v1/gex/spx/", 404, "not_found", ""},
 		{"GET", "/API/V1/GEX/SPX", 404, "not_found", ""},
 		{"POST", "/nowhere", 404, "not_found", ""},

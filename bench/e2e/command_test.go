@@ -50,7 +50,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 }
 
 func TestEnvironmentTwins(t *testing.T) {
-	cmd := command(t, "serve", "--listen", "127.0.0.1:0")
+	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "")
 	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir(), "STRIKECACHE_LOG_FORMAT=text", "STRIKECACHE_SIM_SEED=99", "STRIKECACHE_CBOE_BASE_URL=http://127.0.0.1:1")
 	p := serveWith(t, cmd)
 	if !strings.Contains(p.logged(), "msg=serving") {

@@ -76,7 +76,7 @@ var servingLine = regexp.MustCompile(`msg=serving address=(http://\S+)`)
 // serve starts a server on a free port and waits until it listens.
 func serve(t *testing.T, args ...string) *process {
 	t.Helper()
-	return serveWith(t, command(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+	return serveWith(t, command(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", ""}, args...)...))
 }
 
 func serveWith(t *testing.T, cmd *exec.Cmd) *process {

@@ -87,4 +87,8 @@ var mutants = []mutant{
 			return v`, "server/limits", "TestAdmitHeaders"},
 	{"every X-Forwarded-For is believed", "server/limits/proxies.go", `!trusted.Trusts(current)`, `false`, "server/limits", "TestClientAddr"},
 	{"expired keys accepted", "server/keys/table.go", `|| nowNanos >= e.expires`, ``, "server/keys", "TestLookup"},
+	{"another site's name for this machine", "server/admin/admin.go", `if !localHost(r.Host) {`, `if false {`, "server/admin", "TestRebinding"},
+	{"a fault ends the process", "server/gate.go", `if panicked := recover(); panicked != nil {`, `if panicked := any(nil); panicked != nil {`,
+		"server", "TestPanicIsAnswered"},
+	{"every response is timed", "server/traffic.go", `nth%timedEvery == 1`, `nth%timedEvery >= 0`, "server", "TestDurationsAreSampled"},
 }

@@ -161,7 +161,7 @@ func startOrigin(ctx context.Context, dir string) (*origin, error) {
 		return nil, err
 	}
 	o.process, err = start(ctx, binary, "serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"),
-		"--keys-file", keysFile, "--log-every", "1", "--log-format", "json")
+		"--keys-file", keysFile, "--admin-listen", "", "--log-every", "1", "--log-format", "json")
 	if err != nil {
 		return nil, err
 	}

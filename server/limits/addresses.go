@@ -61,6 +61,21 @@ func (a *Addresses) Admit(addr netip.Addr, nowNanos int64) Verdict {
 // Policy returns the value of RateLimit-Policy.
 func (a *Addresses) Policy() string { return a.policy }
 
+// Held counts the addresses that have a bucket.
+func (a *Addresses) Held() (n int) {
+	for i := range a.sets {
+		set := &a.sets[i]
+		set.mu.Lock()
+		for j := range set.slots {
+			if set.slots[j].full != 0 {
+				n++
+			}
+		}
+		set.mu.Unlock()
+	}
+	return n
+}
+
 func (a *Addresses) take(client uint64, now int64) (d Decision) {
 	set := &a.sets[maphash.Comparable(a.seed, client)%uint64(len(a.sets))]
 	set.mu.Lock()

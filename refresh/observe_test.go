@@ -1,0 +1,42 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// The observer is told of every run but one that the end of the process cut short.
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		r := &Refresher{log: slog.New(slog.DiscardHandler), cfg: Config{Clock: MachineClock(), Observe: func(job, code string, took time.Duration) {
+			told = append(told, job+" "+code+" "+took.String())
+		}}}
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, j := range []job{
+			{name: "spx", run: func(context.Context) error { time.Sleep(time.Second); return nil }},
+			{name: "vix", run: func(context.Context) error {
+				return &upstream.Error{Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
+			}},
+			{name: "flow", run: func(context.Context) error { return errors.Join(&refusal{upstream.Older, io.EOF}) }},
+			{name: "sectors", run: func(context.Context) error { panic("a fault") }},
+			{name: "spx", run: func(ctx context.Context) error { cancel(); return ctx.Err() }},
+		} {
+			r.runJob(ctx, j)
+		}
+		want := []string{"spx ok 1s", "vix upstream_timeout 0s", "flow upstream_older 0s", "sectors panic 0s"}
+		if !slices.Equal(told, want) {
+			t.Errorf("%q, want %q", told, want)
+		}
+		r.cfg.Observe = nil
+		r.runJob(t.Context(), job{name: "vix", run: func(context.Context) error { return nil }})
+	})
+}

@@ -1,0 +1,203 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof" //nolint:gosec // G108: it registers on http.DefaultServeMux, which nothing here serves
+	"net/netip"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// The limits of the listener.
+const (
+	readTimeout    = 5 * time.Second
+	writeTimeout   = 30 * time.Second // pprof adds the seconds that a profile is asked for
+	maxProfile     = 60               // seconds
+	idleTimeout    = 75 * time.Second
+	maxHeader      = 8 << 10 // bytes
+	maxConnections = 64      // further ones wait
+	maxScrapes     = 4       // at a time; further ones get 503
+	scrapeTimeout  = 10 * time.Second
+)
+
+// Probe answers with a status and a JSON body.
+type Probe func() (status int, body []byte, err error)
+
+// Config says what a [Server] serves.
+type Config struct {
+	Metrics         prometheus.Gatherer
+	Healthz, Readyz Probe
+	Log             *slog.Logger
+}
+
+// Server is the operator's server. Create it with [New].
+type Server struct {
+	http http.Server
+	log  *slog.Logger
+}
+
+// New returns a server that listens nowhere yet.
+func New(cfg Config) *Server {
+	s := &Server{log: cfg.Log}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError),
+	}))
+	mux.HandleFunc("/debug/pprof/", short(pprof.Index))
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", short(pprof.Profile))
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", short(pprof.Trace))
+	mux.HandleFunc("/healthz", s.probe(cfg.Healthz))
+	mux.HandleFunc("/readyz", s.probe(cfg.Readyz))
+	s.http = http.Server{
+		Handler: s.guarded(mux), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(io.Discard, "", 0), // its lines name client addresses
+	}
+	return s
+}
+
+// Listen opens the TCP listener of --admin-listen: an address such as 127.0.0.1:9090, [::1]:9090 or :9090.
+func Listen(address string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("admin listener on %q: %w; --admin-listen takes another address, or \"\" for none", address, err)
+	}
+	return ln, nil
+}
+
+// Loopback says whether only this machine reaches a listener.
+func Loopback(ln net.Listener) bool {
+	tcp, ok := ln.Addr().(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// Serve answers requests on a listener until [Server.Shutdown].
+func (s *Server) Serve(ln net.Listener) error {
+	if Loopback(ln) {
+		s.http.Handler = local(s.http.Handler)
+	}
+	if err := s.http.Serve(&limited{Listener: ln, room: make(chan struct{}, maxConnections)}); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve admin: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops listening and waits for the requests in flight until ctx ends, then cuts them off.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.http.Shutdown(ctx); err != nil {
+		return errors.Join(s.http.Close(), err)
+	}
+	return nil
+}
+
+// guarded lets nothing but reading pass, and answers for a fault of ours: it is logged without the client's address,
+// which net/http would name.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // a panic value, not an error chain
+				s.log.Error("admin request panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				http.Error(w, "internal error", http.StatusInternalServerError)
+			}
+		}()
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// local refuses requests for a name that is not this machine's: a page of another site whose name was made to point
+// here (DNS rebinding) sends that name as Host. An address cannot be made to point elsewhere.
+func local(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !localHost(r.Host) {
+			http.Error(w, "this listener is for this machine: ask for localhost or an address", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func localHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil
+}
+
+// short refuses a profile over a longer time than anyone waits for.
+func short(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if seconds, _ := strconv.ParseFloat(r.FormValue("seconds"), 64); !(seconds <= maxProfile) { // pprof has a default for what is no number
+			http.Error(w, fmt.Sprintf("seconds must be at most %d", maxProfile), http.StatusBadRequest)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (s *Server) probe(p Probe) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		status, body, err := p()
+		if err != nil {
+			s.log.Error("probe failed", "err", err)
+			http.Error(w, "internal error", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write(body) // a client that went away is no fault
+	}
+}
+
+// limited accepts so many connections at a time as room has room for.
+type limited struct {
+	net.Listener
+	room chan struct{}
+}
+
+// Accept implements net.Listener. It takes its place after the connection has come, so that a closed listener is
+// seen at once.
+func (l *limited) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.room <- struct{}{}
+	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+}
+
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *placed) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

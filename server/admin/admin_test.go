@@ -1,0 +1,452 @@
+package admin_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"go.uber.org/goleak"
+
+	"strikecache/server"
+	"strikecache/server/admin"
+	"strikecache/snapshots"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, // but for what fasthttp never stops
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+}
+
+var now = time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
+
+// finder serves one resource, which describes an instant 20 minutes ago.
+type finder struct{ edition *snapshots.Edition }
+
+func (f finder) Current(resource string) *snapshots.Edition {
+	if resource != "gex/spx" {
+		return nil
+	}
+	return f.edition
+}
+
+func (f finder) Historical(string) (*snapshots.Snapshot, error) { return nil, snapshots.ErrNoSnapshot }
+func (f finder) Dates() []string                                { return nil }
+
+func newFinder(t testing.TB, state string) finder {
+	t.Helper()
+	s, err := snapshots.Seal([]byte(`{"x":1}`), snapshots.Meta{
+		Endpoint: "gex/spx", Source: "simulated", AsOf: now.Add(-20 * time.Minute), Quality: json.RawMessage("{}"),
+		Freshness: snapshots.Freshness{State: state, Since: now}, Receipt: snapshots.Receipt{InputSHA256: []string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return finder{&snapshots.Edition{Default: s}}
+}
+
+// stage is a public server and the admin server beside it.
+type stage struct {
+	t             *testing.T
+	public, admin string
+	refreshes     *admin.Refreshes
+	client        *http.Client
+}
+
+func readiness() server.Readiness {
+	return server.Readiness{Waiting: []string{"sectors/rotation"}, Degraded: []string{"usage", "disk", "disk"}}
+}
+
+func open(t *testing.T, address string) *stage {
+	t.Helper()
+	find := newFinder(t, "stale")
+	log := slog.New(slog.DiscardHandler)
+	web := server.New(server.Config{Finder: find, Source: "simulated", Now: func() time.Time { return now }, Readiness: readiness, Log: log})
+	st := &stage{t: t, refreshes: admin.NewRefreshes(), client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
+	registry, err := admin.NewRegistry(admin.Sources{
+		Version: "v1.2.3", GoVersion: "go1.26", Now: func() time.Time { return now }, Current: find.Current, Readiness: readiness, Server: web.Stats,
+		Refreshes: st.refreshes,
+		Store: func() snapshots.Stats {
+			return snapshots.Stats{
+				FilesWritten: 5, BytesWritten: 1000, BadFiles: 2, FilesWaiting: 3, DiskErrors: snapshots.DiskErrors{Create: 11, Write: 12, Sync: 13, Rename: 14, SyncDir: 15},
+				Latest:  snapshots.CacheStats{SetsRejected: 21, SetsDropped: 22, Evictions: 23},
+				History: snapshots.CacheStats{SetsRejected: 31, SetsDropped: 32, Evictions: 33},
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := admin.New(admin.Config{Metrics: registry, Healthz: web.Healthz, Readyz: web.Readyz, Log: log})
+	ln, err := admin.Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 2)
+	go func() { done <- operator.Serve(ln) }()
+	go func() { done <- web.Serve(public) }()
+	st.public, st.admin = public.Addr().String(), ln.Addr().String()
+	t.Cleanup(func() {
+		st.client.CloseIdleConnections()
+		for _, stop := range []error{operator.Shutdown(t.Context()), web.Shutdown(t.Context())} {
+			if stop != nil && t.Context().Err() == nil {
+				t.Error(stop)
+			}
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return st
+}
+
+func (st *stage) ask(method, url, host string) (*http.Response, string) {
+	st.t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	if host != "" {
+		req.Host = host
+	}
+	resp, err := st.client.Do(req)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// scrape returns the samples of our metrics by name and labels.
+func (st *stage) scrape() map[string]string {
+	st.t.Helper()
+	resp, body := st.ask("GET", "http://"+st.admin+"/metrics", "")
+	if resp.StatusCode != 200 {
+		st.t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	samples := map[string]string{}
+	for line := range strings.Lines(body) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "strikecache_") {
+			samples[name] = value
+		}
+	}
+	return samples
+}
+
+// promtool check metrics is this linter; it wants a help text, base units and conventional suffixes.
+func TestMetricsAreConventional(t *testing.T) {
+	st := open(t, "127.0.0.1:0")
+	st.refreshes.Observe("spx", "ok", time.Second)
+	st.ask("GET", "http://"+st.public+"/api/v1/gex/spx", "")
+	_, body := st.ask("GET", "http://"+st.admin+"/metrics", "")
+	problems, err := promlint.New(strings.NewReader(body)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	for _, name := range []string{"go_goroutines", "process_resident_memory_bytes"} {
+		if !strings.Contains(body, "\n"+name+" ") {
+			t.Errorf("no %s", name)
+		}
+	}
+}
+
+// The labels are those that no client can choose, and their values are names of ours.
+func TestLabels(t *testing.T) {
+	st := open(t, "127.0.0.1:0")
+	st.refreshes.Observe("spx", "upstream_timeout", time.Second)
+	const odd = "2026-11-19"
+	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/gex/spx/historical?date=" + odd, "/api/v1/gex/spx?x=" + odd, "/" + odd, "/"} {
+		st.ask("GET", "http://"+st.public+target, odd)
+		st.ask("QUERY", "http://"+st.public+target, odd)
+	}
+	allowed := map[string]*regexp.Regexp{
+		"resource": regexp.MustCompile(`^(` + strings.Join(append(server.Resources(), "page", "other", "healthz", "readyz"), "|") + `)$`),
+		"coding":   regexp.MustCompile(`^(identity|gzip|br|zstd)$`),
+		"code":     regexp.MustCompile(`^([0-9]{3}|[a-z_]+)$`),
+		"feed":     regexp.MustCompile(`^[a-z]+$`),
+		"step":     regexp.MustCompile(`^(create|write|sync|rename|sync_dir)$`),
+		"le":       regexp.MustCompile(`^([0-9.e+-]+|\+Inf)$`),
+		"version":  regexp.MustCompile(`^v1\.2\.3$`), "goversion": regexp.MustCompile(`^go1\.26$`),
+	}
+	label := regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
+	seen := 0
+	for name := range st.scrape() {
+		for _, m := range label.FindAllStringSubmatch(name, -1) {
+			if form := allowed[m[1]]; form == nil || !form.MatchString(m[2]) {
+				t.Errorf("label %s in %s", m[0], name)
+			}
+			seen++
+		}
+	}
+	if seen < 40 {
+		t.Errorf("%d labels seen", seen)
+	}
+}
+
+func TestMetricsFollowWhatHappens(t *testing.T) {
+	st := open(t, "127.0.0.1:0")
+	before := st.scrape()
+	for range 3 {
+		st.ask("GET", "http://"+st.public+"/api/v1/gex/spx", "")
+	}
+	st.ask("GET", "http://"+st.public+"/api/v1/sectors/rotation", "")
+	st.ask("GET", "http://"+st.public+"/api/v1/options/flow/unusual?limit=x", "")
+	st.ask("GET", "http://"+st.public+"/", "")
+	st.refreshes.Observe("spx", "ok", 300*time.Millisecond)
+	st.refreshes.Observe("spx", "upstream_timeout", 3*time.Second)
+	after := st.scrape()
+	for name, want := range map[string]string{
+		`strikecache_http_requests_total{code="200",coding="gzip",resource="gex/spx"}`:              "3", // what Go's client accepts
+		`strikecache_http_requests_total{code="503",coding="identity",resource="sectors/rotation"}`: "1",
+		`strikecache_http_requests_total{code="200",coding="gzip",resource="page"}`:                 "1",
+		`strikecache_http_request_duration_seconds_count{resource="gex/spx"}`:                       "1",
+		`strikecache_api_errors_total{code="not_ready"}`:                                            "2", // flow has no answer either
+		`strikecache_api_errors_total{code="rate_limited"}`:                                         "0",
+		`strikecache_connections_accepted_total`:                                                    "1",
+		`strikecache_connections_open`:                                                              "1",
+		`strikecache_connections_refused_total`:                                                     "0",
+		`strikecache_refreshes_total{code="ok",feed="spx"}`:                                         "1",
+		`strikecache_refreshes_total{code="upstream_timeout",feed="spx"}`:                           "1",
+		`strikecache_refresh_duration_seconds_bucket{feed="spx",le="0.5"}`:                          "1",
+		`strikecache_refresh_duration_seconds_sum{feed="spx"}`:                                      "3.3",
+		`strikecache_snapshot_age_seconds{resource="gex/spx"}`:                                      "1200",
+		`strikecache_snapshot_stale{resource="gex/spx"}`:                                            "1",
+		`strikecache_ready`:                                           "0",
+		`strikecache_resources_waiting`:                               "1",
+		`strikecache_degraded{code="disk"}`:                           "1",
+		`strikecache_degraded{code="usage"}`:                          "1",
+		`strikecache_files_written_total`:                             "5",
+		`strikecache_file_bytes_written_total`:                        "1000",
+		`strikecache_bad_files_total`:                                 "2",
+		`strikecache_files_waiting`:                                   "3",
+		`strikecache_disk_errors_total{step="create"}`:                "11",
+		`strikecache_disk_errors_total{step="write"}`:                 "12",
+		`strikecache_disk_errors_total{step="sync"}`:                  "13",
+		`strikecache_disk_errors_total{step="rename"}`:                "14",
+		`strikecache_disk_errors_total{step="sync_dir"}`:              "15",
+		`strikecache_latest_cache_rejected_sets_total`:                "21",
+		`strikecache_latest_cache_dropped_sets_total`:                 "22",
+		`strikecache_latest_cache_evictions_total`:                    "23",
+		`strikecache_history_cache_rejected_sets_total`:               "31",
+		`strikecache_history_cache_dropped_sets_total`:                "32",
+		`strikecache_history_cache_evictions_total`:                   "33",
+		`strikecache_build_info{goversion="go1.26",version="v1.2.3"}`: "1",
+		`strikecache_log_samples_dropped_total`:                       "0",
+		`strikecache_rate_limit_addresses`:                            "0",
+		`strikecache_api_keys`:                                        "0",
+	} {
+		if after[name] != want {
+			t.Errorf("%s is %q, want %s", name, after[name], want)
+		}
+	}
+	for name := range before {
+		if strings.Contains(name, "http_requests_total") {
+			t.Errorf("before any request there is %s", name)
+		}
+	}
+	if after[`strikecache_refresh_last_success_timestamp_seconds{feed="spx"}`] == "" {
+		t.Error("no last success")
+	}
+}
+
+// Metrics and profiles are there, and nothing else is; nothing but reading is allowed.
+func TestRoutes(t *testing.T) {
+	st := open(t, "[::1]:0")
+	for path, want := range map[string]int{
+		"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=1": 200, "/debug/pprof/cmdline": 200,
+		"/debug/pprof/symbol": 200, "/debug/pprof/trace?seconds=0.01": 200, "/debug/pprof/profile?seconds=1": 200, "/debug/pprof/none": 404,
+		"/healthz": 200, "/readyz": 503, "/": 404, "/api/v1/gex/spx": 404, "/debug": 404, "/debug/vars": 404, "/metrics/": 404,
+		"/debug/pprof/profile?seconds=61": 400, "/debug/pprof/trace?seconds=NaN": 400, "/debug/pprof/heap?seconds=1e9": 400,
+	} {
+		resp, body := st.ask("GET", "http://"+st.admin+path, "")
+		if resp.StatusCode != want || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %.200s", path, resp.StatusCode, body)
+		}
+		if path == "/readyz" && !strings.Contains(body, `"waiting":["sectors/rotation"]`) {
+			t.Errorf("%s", body)
+		}
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "TRACE"} {
+		if resp, _ := st.ask(method, "http://"+st.admin+"/metrics", ""); resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %d", method, resp.StatusCode)
+		}
+	}
+	for _, path := range []string{"/metrics", "/debug/pprof/"} {
+		if resp, _ := st.ask("GET", "http://"+st.public+path, ""); resp.StatusCode != 404 {
+			t.Errorf("the public listener answers %s: %d", path, resp.StatusCode)
+		}
+	}
+}
+
+// A page whose name was made to point to this machine reads nothing.
+func TestRebinding(t *testing.T) {
+	st := open(t, "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(st.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{
+		"127.0.0.1:" + port: 200, "localhost:" + port: 200, "LOCALHOST": 200, "[::1]:" + port: 200, "[::1]": 200, "127.9.9.9": 200,
+		"evil.test:" + port: 421, "evil.test": 421, "localhost.evil.test": 421, "127.0.0.1.evil.test": 421, "local": 421,
+	} {
+		for _, path := range []string{"/metrics", "/debug/pprof/", "/readyz"} {
+			resp, body := st.ask("GET", "http://"+st.admin+path, host)
+			if path == "/readyz" && want == 200 {
+				continue
+			}
+			if resp.StatusCode != want || want != 200 && strings.Contains(body, "strikecache") {
+				t.Errorf("%s for %s: %d %.100s", path, host, resp.StatusCode, body)
+			}
+		}
+	}
+	empty, err := net.Dial("tcp", st.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.Close()
+	fmt.Fprint(empty, "GET /metrics HTTP/1.0\r\n\r\n")
+	line, err := bufio.NewReader(empty).ReadString('\n')
+	if err != nil || !strings.Contains(line, " 421 ") {
+		t.Errorf("without a Host: %q %v", line, err)
+	}
+}
+
+// On an address of the network any name may be asked for: there a scraper has one.
+func TestOpenListener(t *testing.T) {
+	st := open(t, "0.0.0.0:0")
+	_, port, err := net.SplitHostPort(st.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, body := st.ask("GET", "http://127.0.0.1:"+port+"/metrics", "scraped.test"); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+// So many connections are held at a time; the next one waits until one of them goes.
+func TestConnectionLimit(t *testing.T) {
+	st := open(t, "127.0.0.1:0")
+	st.client.CloseIdleConnections()
+	var held []net.Conn
+	for range 64 {
+		c, err := net.Dial("tcp", st.admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, " 200 ") {
+			t.Fatalf("%q %v", line, err)
+		}
+		held = append(held, c)
+	}
+	next, err := net.Dial("tcp", st.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	fmt.Fprint(next, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	answered := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(next).ReadString('\n')
+		answered <- line
+	}()
+	select {
+	case line := <-answered:
+		t.Fatalf("a connection over the limit is answered: %q", line)
+	case <-time.After(50 * time.Millisecond): // one that is not held back is answered in far less
+	}
+	held[0].Close()
+	if line := <-answered; !strings.Contains(line, " 200 ") {
+		t.Errorf("afterwards: %q", line)
+	}
+}
+
+// A fault of a metric's source is answered, logged without the client's address, and costs this request alone.
+func TestPanicIsAnswered(t *testing.T) {
+	var log strings.Builder
+	s := admin.New(admin.Config{
+		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Healthz: func() (int, []byte, error) { panic("a fault in /srv/place.go") },
+		Readyz:  func() (int, []byte, error) { return 0, nil, fmt.Errorf("open /srv/data: %w", io.ErrUnexpectedEOF) },
+	})
+	ln, err := admin.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ln) }()
+	for _, path := range []string{"/healthz", "/readyz"} {
+		resp, err := http.Get("http://" + ln.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != 500 || string(body) != "internal error\n" {
+			t.Errorf("%s: %d %q %v", path, resp.StatusCode, body, err)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); !strings.Contains(text, "a fault in /srv/place.go") || !strings.Contains(text, "open /srv/data") || strings.Contains(text, "127.0.0.1") {
+		t.Errorf("log: %s", text)
+	}
+}
+
+func TestListenNamesTheFlag(t *testing.T) {
+	ln, err := admin.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	taken := ln.Addr().String()
+	again, err := admin.Listen(taken)
+	if err == nil {
+		again.Close()
+		t.Fatal("listening twice")
+	}
+	for _, want := range []string{"--admin-listen", taken, "in use"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// Every name of the route table is a resource once.
+func TestResourcesAreDistinct(t *testing.T) {
+	names := server.Resources()
+	slices.Sort(names)
+	if len(names) < 7 || len(slices.Compact(names)) != len(server.Resources()) {
+		t.Errorf("%v", server.Resources())
+	}
+}
