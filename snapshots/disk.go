@@ -125,6 +125,8 @@ func (w *writer) makeDir(dir string) error {
 		return nil
 	case err == nil:
 		return fmt.Errorf("%s is not a directory", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("look at directory: %w", err)
 	}
 	parent := filepath.Dir(dir)
 	if parent != dir {
