@@ -77,7 +77,7 @@ func (r *Refresher) backfillSession(ctx context.Context, d compute.Date, last bo
 			return stored, err
 		}
 		if err := r.store.Save(res.name, a.date().String(), snapshots.File{Edition: e, Content: a.content, Summary: a.summary}); err != nil {
-			return stored, err
+			r.log.Error("snapshot not stored", "resource", res.name, "err", err) // the store keeps it until the disk takes it
 		}
 		if step.resource == GammaResource {
 			r.series.put(a.date().String(), a.summary)

@@ -68,7 +68,8 @@ func (r *Refresher) acceptSPX(c *chainDocument, watch *stopwatch) error {
 	r.flow.mu.Lock()
 	defer r.flow.mu.Unlock()
 	r.flow.parts[c.Symbol] = part
-	answers := []answer{gamma, r.series.answer(&gamma), pains, r.flowAnswer(now)}
+	merged := r.cfg.Clock.Now() // other chains may have been merged since the one above
+	answers := []answer{gamma, r.series.answer(&gamma), pains, r.flowAnswer(merged)}
 	if err := r.publish(optionsFeed, answers...); err != nil {
 		return err
 	}

@@ -47,9 +47,9 @@ const asking = "GET " + vix + " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 var stuck = strings.Repeat("GET "+gamma+" HTTP/1.1\r\nHost: a\r\n\r\n", 150)
 
-// answers reads whole answers until the server ends the connection, checks the bodies of those with status 200, and
+// readAnswers reads whole answers until the server ends the connection, checks the bodies of those with status 200, and
 // returns their statuses and whether the last said that it was. A cut answer is an error.
-func answers(c io.Reader, want []byte) (statuses []int, announced bool, err error) {
+func readAnswers(c io.Reader, want []byte) (statuses []int, announced bool, err error) {
 	r := bufio.NewReader(c)
 	for {
 		if _, err := r.Peek(1); errors.Is(err, io.EOF) {
@@ -153,7 +153,7 @@ func TestFaultDrain(t *testing.T) {
 	}
 	var whole atomic.Int64
 	each(len(readers), len(readers), func(i int) {
-		statuses, announced, err := answers(slowly{readers[i]}, big)
+		statuses, announced, err := readAnswers(slowly{readers[i]}, big)
 		if err != nil || len(statuses) == 0 || len(statuses) == 150 || !announced {
 			t.Errorf("slow reader: %d answers, %v, last announced: %v", len(statuses), err, announced)
 		}
@@ -161,11 +161,11 @@ func TestFaultDrain(t *testing.T) {
 		if _, err := io.WriteString(halves[i], asking[20:]); err != nil {
 			t.Error(err)
 		}
-		if statuses, announced, err := answers(halves[i], small); err != nil || len(statuses) != 1 || statuses[0] != 200 || !announced {
+		if statuses, announced, err := readAnswers(halves[i], small); err != nil || len(statuses) != 1 || statuses[0] != 200 || !announced {
 			t.Errorf("half head: %v, %v", statuses, err)
 		}
 	})
-	if statuses, _, err := answers(lost, nil); err != nil || need.Full() != slices.Equal(statuses, []int{408}) {
+	if statuses, _, err := readAnswers(lost, nil); err != nil || need.Full() != slices.Equal(statuses, []int{408}) {
 		t.Errorf("lost head: %v, %v", statuses, err)
 	}
 	if err := <-ended; err != nil {
@@ -175,8 +175,8 @@ func TestFaultDrain(t *testing.T) {
 		clients, len(readers), len(halves), len(idle), answered.Load(), whole.Load(), time.Since(began).Seconds())
 }
 
-// refuses serves a client that never reads, and tells the server to stop.
-func refuses(t *testing.T) *process {
+// stuckAtStop serves a client that never reads, and tells the server to stop.
+func stuckAtStop(t *testing.T) *process {
 	p := serve(t, "--data-dir", t.TempDir(), "--sim-speed", "0")
 	p.ready()
 	c := p.dial()
@@ -196,7 +196,7 @@ func TestFaultDrainLimit(t *testing.T) {
 	if !need.Full() {
 		t.Skip("needs a full run: the limit is 10 seconds")
 	}
-	p := refuses(t)
+	p := stuckAtStop(t)
 	began := time.Now()
 	err := <-p.end
 	p.end <- err
@@ -209,7 +209,7 @@ func TestFaultDrainLimit(t *testing.T) {
 
 // The second signal ends the process at once.
 func TestSecondSignal(t *testing.T) {
-	p := refuses(t)
+	p := stuckAtStop(t)
 	var exit *exec.ExitError
 	if err := p.stop(syscall.SIGTERM); !errors.As(err, &exit) || exit.ExitCode() != -1 || strings.Contains(p.logged(), "cut off") {
 		t.Errorf("ended with %v: %s", err, p.logged())
