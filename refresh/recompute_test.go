@@ -182,6 +182,7 @@ func changed(t testing.TB, r *rig, product, date string, change func(data string
 }
 
 func TestWhatDiffersIsShownFieldByField(t *testing.T) {
+	need.Long(t, oneJobAtATime)
 	const date = "2026-11-20"
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -237,6 +238,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 
 // An input that is gone, or is not what it was, is named; so are all when the archive has those of another answer.
 func TestGoneInputsAreNamed(t *testing.T) {
+	need.Long(t, oneJobAtATime)
 	const date = "2026-11-20"
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
