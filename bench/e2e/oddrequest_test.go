@@ -7,16 +7,16 @@ import (
 // inputsOfPaths are paths that are not, or nearly, those of a resource.
 func inputsOfPaths() (inputs []input) {
 	for _, target := range []string{
-		"/", "//", "/.", "/..", "/api", "/api/", "/api/v1", "/api/v1/gex", "/api/v1/gex/spx/", "/api/v1/gex/spx/historical/", "/api/v1/gex/spx//", "//api/v1/gex/spx", "/api//v1/gex/spx", "/api/v1/gex//spx",
+		"//", "/.", "/..", "/api", "/api/", "/api/v1", "/api/v1/gex", "/api/v1/gex/spx/", "/api/v1/gex/spx/historical/", "/api/v1/gex/spx//", "//api/v1/gex/spx", "/api//v1/gex/spx", "/api/v1/gex//spx",
 		"/API/v1/gex/spx", "/api/V1/gex/spx", "/api/v1/GEX/SPX", "/api/v1/gex/%73px", "/api/v1/gex%2Fspx", "/api/v1/gex%2fspx", "/%61pi/v1/gex/spx", "/api/v1/gex/spx%00", "/api/v1/gex/spx%20", "/api/v1/gex/spx%2F", "/api/v1/gex/spx%3Fdate=1", "/api/v1/gex/spx;x=1", "/api/v1/gex/spx&x=1",
 		"/api/v1/gex/../gex/spx", "/api/v1/./gex/spx", "/api/v1/gex/spx/.", "/api/v1/gex/spx/..", "/../api/v1/gex/spx", "/../../../../etc/passwd", "/api/v1/gex/spx/../../../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2f..%2fetc%2fpasswd", "/..%5c..%5cetc", "/....//....//etc/passwd",
 		"/api/v1/gex/spx/historical/2024-01-02", "/api/v1/gex/ndx", "/api/v2/gex/spx", "/api/v1/gex/spx.json", "/api/v1/gex/spx~", "/api/v1/gex/spx'", "/api/v1/gex/spx%27", "/api/public/spx-max-pain/", "/api/public", "/healthz/", "/readyz/", "/HEALTHZ", "/health", "/data", "/data/keys.json", "/keys.json",
-		"/simulated/usage.json", "/.env", "/.git/config", "/debug/pprof/", "/metrics", "/favicon.ico", "/robots.txt", "/index.html", "/wp-login.php", "/%zz", "/%", "/%C3%A4", "/%FF", "/\\", "/api\\v1\\gex\\spx", "/?date=2024-01-01", "/nowhere?limit=0", "/http://a/api/v1/gex/spx", "//a/api/v1/gex/spx",
-		"/" + strings.Repeat("a", 4095), "/" + strings.Repeat("../", 1000), "/" + strings.Repeat("%2e", 1000), "/" + strings.Repeat("/", 4000), "http://a/", "http://a/api/v1/gex/spx/", "http://a//api/v1/gex/spx", "*",
+		"/simulated/usage.json", "/.env", "/.git/config", "/debug/pprof/", "/metrics", "/favicon.ico", "/robots.txt", "/index.html", "/wp-login.php", "/%zz", "/%", "/%C3%A4", "/%FF", "/\\", "/api\\v1\\gex\\spx", "/nowhere?limit=0", "/http://a/api/v1/gex/spx", "//a/api/v1/gex/spx",
+		"/" + strings.Repeat("a", 4095), "/" + strings.Repeat("../", 1000), "/" + strings.Repeat("%2e", 1000), "/" + strings.Repeat("/", 4000), "http://a/api/v1/gex/spx/", "http://a//api/v1/gex/spx", "*",
 	} {
 		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 404, code: "not_found"})
 	}
-	for _, target := range []string{"http://a/api/v1/gex/spx", "HTTP://A:80/api/v1/gex/spx?x", "https://b/api/v1/gex/spx", "/api/v1/gex/spx?", "/api/v1/gex/spx?/../..", "/api/v1/gex/spx??", "/healthz?x=1", "/readyz?x", "/api/v1/gex/spx?" + strings.Repeat("a", 4080)} {
+	for _, target := range []string{"/", "/?date=2024-01-01", "http://a/", "http://a/api/v1/gex/spx", "HTTP://A:80/api/v1/gex/spx?x", "https://b/api/v1/gex/spx", "/api/v1/gex/spx?", "/api/v1/gex/spx?/../..", "/api/v1/gex/spx??", "/healthz?x=1", "/readyz?x", "/api/v1/gex/spx?" + strings.Repeat("a", 4080)} {
 		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 200})
 	}
 	for _, target := range []string{"", " /", "/ /", "/\xc3\xa4", "/\x00", "/api/v1/gex/spx\x00", "/api/v1/gex/spx#x", "#", "/\x7f", "api/v1/gex/spx", "a:443", "http://[::1/api/v1/gex/spx", "http://%zz/"} {
