@@ -75,6 +75,8 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	}
 	r.ANY("/healthz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, s.healthz) })
 	r.ANY("/readyz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, s.readyz) })
+	s.addStatics(r)
+	s.registered = r.List
 	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
 	return r.Handler
 }
