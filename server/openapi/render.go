@@ -87,7 +87,7 @@ func prose(text string) template.HTML {
 	html := template.HTMLEscapeString(unitText.ReplaceAllString(text, ""))
 	html = boldText.ReplaceAllString(html, "<strong>$1</strong>")
 	html = codeText.ReplaceAllString(html, "<code>$1</code>")
-	return template.HTML("<p>" + paragraphs.Replace(html) + "</p>") //nolint:gosec // escaped above
+	return template.HTML("<p>" + paragraphs.Replace(html) + "</p>") //nolint:gosec // G203: escaped above
 }
 
 // unitOf returns the unit at the end of a description.
@@ -112,7 +112,7 @@ func typeOf(s *schema) template.HTML {
 	switch {
 	case s.Ref != "":
 		name := template.HTMLEscapeString(nameOf(s.Ref))
-		return template.HTML(`<a href="#schema-` + name + `">` + name + `</a>`) //nolint:gosec // escaped above
+		return template.HTML(`<a href="#schema-` + name + `">` + name + `</a>`) //nolint:gosec // G203: escaped above
 	case len(s.AllOf) > 0:
 		glue = " with "
 		add(s.AllOf)
@@ -136,7 +136,7 @@ func typeOf(s *schema) template.HTML {
 			parts = append(parts, template.HTMLEscapeString(name))
 		}
 	}
-	return template.HTML(strings.Join(parts, glue)) //nolint:gosec // every part is escaped
+	return template.HTML(strings.Join(parts, glue)) //nolint:gosec // G203: every part is escaped
 }
 
 // bodyOf renders the type of a body, and which codes its error may have.
@@ -144,7 +144,7 @@ func bodyOf(s *schema) template.HTML {
 	html := typeOf(s)
 	if len(s.AllOf) == 2 && s.AllOf[0].Ref != "" {
 		if e := s.AllOf[1].Properties.get("error"); e != nil && len(e.AllOf) == 2 {
-			html = typeOf(s.AllOf[0]) + " <code>" + template.HTML(template.HTMLEscapeString(values(e.AllOf[1].Properties.get("code")))) + "</code>" //nolint:gosec // escaped
+			html = typeOf(s.AllOf[0]) + " <code>" + template.HTML(template.HTMLEscapeString(values(e.AllOf[1].Properties.get("code")))) + "</code>" //nolint:gosec // G203: escaped here
 		}
 	}
 	return html

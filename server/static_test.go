@@ -1,0 +1,47 @@
+package server
+
+import (
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path"
+	"slices"
+	"testing"
+	"time"
+
+	"strikecache/bench/openapi"
+	document "strikecache/server/openapi"
+)
+
+// The documented paths are those that are answered. Parts of a page, such as its style sheet, are no resources.
+func TestTheDocumentHasEveryPath(t *testing.T) {
+	files, err := document.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi.Load(files[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Now: time.Now, Readiness: func() Readiness { return Readiness{} }, Log: slog.New(slog.DiscardHandler)})
+	answered := map[string]bool{}
+	for _, paths := range s.registered() {
+		for _, p := range paths {
+			if ext := path.Ext(p); (ext == "" || ext == ".json") && fs.ValidPath(p[1:]) || p == "/" {
+				answered[p] = true
+			}
+		}
+	}
+	documented := doc.Paths()
+	if !answered["/"] { // a server without a page
+		documented = slices.DeleteFunc(documented, func(p string) bool { return p == "/" })
+	}
+	if got := slices.Sorted(maps.Keys(answered)); !slices.Equal(got, documented) {
+		t.Errorf("answered: %v\ndocumented: %v", got, documented)
+	}
+	for _, r := range routes {
+		if !answered[r.path] {
+			t.Errorf("%s is in the table and not answered", r.path)
+		}
+	}
+}
