@@ -6,10 +6,10 @@ SHELL := bash
 GO ?= go
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race faults fuzz mutants bench benchmarks cdn lint cross clean
+.PHONY: help run build test race faults fuzz mutants bench benchmarks cdn lint openapi-lint cross clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARGS="…".
 	$(GO) run . serve $(ARGS)
@@ -49,6 +49,12 @@ cdn: ## Check the server behind Varnish, where it is installed: what a refresh c
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...
+
+# Redocly needs a younger Node than most systems have.
+NPX := npx --yes -p node@22.21.1 -p @redocly/cli@2.77.0 -p @stoplight/spectral-cli@6.16.3
+openapi-lint: ## Lint the OpenAPI document with Redocly and Spectral, from npm.
+	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NPX) redocly lint --config .ci/redocly.yaml server/openapi/openapi.json
+	$(NPX) spectral lint --ruleset .ci/spectral.yaml --fail-severity warn server/openapi/openapi.json
 
 cross: ## Compile for every platform.
 	@set -e; for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
