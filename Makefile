@@ -7,10 +7,10 @@ GO ?= go
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race faults soak fuzz mutants bench benchmarks cdn lint vuln cross clean
+.PHONY: help run build test race faults soak fuzz mutants bench benchmarks cdn lint openapi-lint vuln cross clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARGS="…".
 	$(GO) run . serve $(ARGS)
@@ -55,6 +55,12 @@ vuln: ## Look for known vulnerabilities in what the binary uses; needs the datab
 	@out=$$($(GO) run $(GOVULNCHECK) ./... 2>&1) || failed=1; echo "$$out"; \
 	if [[ "$$out" == *"fetching vulnerabilities"* ]]; then echo "NOT CHECKED: the vulnerability database cannot be reached from here"; \
 	else exit $${failed:-0}; fi
+
+# Redocly needs a younger Node than most systems have.
+NPX := npx --yes -p node@22.21.1 -p @redocly/cli@2.77.0 -p @stoplight/spectral-cli@6.16.3
+openapi-lint: ## Lint the OpenAPI document with Redocly and Spectral, from npm.
+	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NPX) redocly lint --config .ci/redocly.yaml server/openapi/openapi.json
+	$(NPX) spectral lint --ruleset .ci/spectral.yaml --fail-severity warn server/openapi/openapi.json
 
 cross: ## Compile for every platform.
 	@set -e; for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \

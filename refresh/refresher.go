@@ -212,7 +212,9 @@ func (r *Refresher) Offers() map[string]bool {
 		}
 	}
 	for _, s := range r.cfg.FlowSymbols {
-		offered[FlowResource] = offered[FlowResource] || r.cfg.Source.Offers(upstream.Options(s))
+		if r.cfg.Source.Offers(upstream.Options(s)) {
+			offered[FlowResource] = true
+		}
 	}
 	if r.sectorsOffered() {
 		offered[SectorsResource] = true

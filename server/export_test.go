@@ -4,5 +4,5 @@ import "slices"
 
 // IsPage says whether a path is a page's.
 func IsPage(path string) bool {
-	return slices.ContainsFunc(pageFiles[:], func(f [3]string) bool { return f[0] == path })
+	return path == "/openapi.json" || path == "/docs" || path == "/docs.css" || slices.ContainsFunc(pageFiles[:], func(f [3]string) bool { return f[0] == path })
 }

@@ -9,13 +9,15 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"strikecache/server/openapi"
 	"strikecache/snapshots"
 )
 
 // page is one static document for people, sealed at the start in every coding.
 type page struct {
-	path, contentType string
-	sealed            *snapshots.Snapshot
+	path, lines string // field lines of every 200 and 304
+	contentType string
+	sealed      *snapshots.Snapshot
 }
 
 //go:embed web
@@ -27,7 +29,11 @@ var pageFiles = [...][3]string{
 	{"/style.css", "text/css; charset=utf-8", "style.css"},
 }
 
-// pageLines stand in every response with a page. Nothing inline runs, nothing of another origin is loaded, nobody
+// freshLines stand in every response with a page or file.
+const freshLines = "Cache-Control: no-cache\r\n" + // a tag says at once that nothing changed, and a new version shows at once
+	"Vary: Accept-Encoding\r\n"
+
+// pageLines stand in every response that a browser shows. Nothing inline runs, nothing of another origin is loaded, nobody
 // frames it, and it tells no other site where its reader came from.
 const pageLines = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n" +
@@ -36,32 +42,44 @@ const pageLines = "Content-Security-Policy: default-src 'none'; script-src 'self
 	"X-Content-Type-Options: nosniff\r\n" +
 	"Cross-Origin-Opener-Policy: same-origin\r\n" +
 	"Cross-Origin-Resource-Policy: same-origin\r\n" +
-	"Permissions-Policy: camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()\r\n" +
-	"Cache-Control: no-cache\r\n" + // a tag says at once that nothing changed, and a new version shows at once
-	"Vary: Accept-Encoding\r\n"
+	"Permissions-Policy: camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
 
-// sealPages makes the pages. Their files are part of the binary, so one that cannot be made is a fault of the build
-// and of every test.
+// sealPages makes the pages and files. They are part of the binary, so one that cannot be made is a fault of the build
+// and of every test. A page of ours that ends in .html is a template, executed once.
 func sealPages(cfg Config) []page {
 	about := struct {
 		Source    string
 		Resources []string
 	}{cfg.Source, strings.Split(paths(), ", ")}
+	files, err := openapi.Files()
+	if err != nil {
+		panic("openapi: " + err.Error())
+	}
 	now := time.Now()
-	pages := make([]page, 0, len(pageFiles))
+	var pages []page
+	add := func(path, contentType, lines string, body []byte) {
+		sealed, err := snapshots.SealPage(body, now)
+		if err != nil {
+			panic("page " + path + ": " + err.Error())
+		}
+		pages = append(pages, page{path, freshLines + lines, contentType, sealed})
+	}
+	for _, f := range files {
+		if f.Page {
+			add(f.Path, f.ContentType, pageLines, f.Body)
+		} else {
+			add(f.Path, f.ContentType, commonLines, f.Body)
+		}
+	}
 	for _, f := range pageFiles {
 		body, err := web.ReadFile("web/" + f[2])
 		if err == nil && strings.HasSuffix(f[2], ".html") {
 			body, err = execute(string(body), about)
 		}
-		var sealed *snapshots.Snapshot
-		if err == nil {
-			sealed, err = snapshots.SealPage(body, now)
-		}
 		if err != nil {
-			panic("page " + f[2] + ": " + err.Error())
+			panic("page " + f[0] + ": " + err.Error())
 		}
-		pages = append(pages, page{f[0], f[1], sealed})
+		add(f[0], f[1], pageLines, body)
 	}
 	return pages
 }
@@ -85,7 +103,7 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
 	h := &ctx.Request.Header
 	q := request{noneMatch: joined(h, "If-None-Match"), modifiedSince: joined(h, "If-Modified-Since")}
 	coding := choose(joined(h, "Accept-Encoding"), p.sealed)
-	status, lines, n := fasthttp.StatusOK, pageLines+"ETag: "+p.sealed.ETag(coding)+"\r\nLast-Modified: "+p.sealed.LastModified(), 0
+	status, lines, n := fasthttp.StatusOK, p.lines+"ETag: "+p.sealed.ETag(coding)+"\r\nLast-Modified: "+p.sealed.LastModified(), 0
 	if notModified(&q, p.sealed) {
 		status = fasthttp.StatusNotModified
 	} else {

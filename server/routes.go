@@ -79,6 +79,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		page := &s.pages[i]
 		r.ANY(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, page) })
 	}
+	s.registered = r.List
 	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
 	return r.Handler
 }

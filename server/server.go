@@ -97,6 +97,8 @@ type Server struct {
 	cfg    Config
 	http   *fasthttp.Server
 	byPath map[string]*route
+	// registered returns the paths that are answered, by method.
+	registered func() map[string][]string
 	// errorBodies has the errors that are always the same, by endpoint.
 	errorBodies map[string]map[*apiError][]byte
 	pages       []page

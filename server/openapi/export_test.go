@@ -1,0 +1,4 @@
+package openapi
+
+// Render is render, for the tests.
+var Render = render

@@ -1,0 +1,111 @@
+package openapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"strikecache/server/openapi"
+)
+
+func page(t *testing.T) string {
+	t.Helper()
+	files, err := openapi.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.Path == "/docs" && f.Page {
+			return string(f.Body)
+		}
+	}
+	t.Fatal("no page")
+	return ""
+}
+
+// What the content security policy forbids would be missing in a browser.
+func TestThePageNeedsNothingElse(t *testing.T) {
+	html := page(t)
+	for what, pattern := range map[string]string{
+		"script": `(?i)<script`, "inline style": `(?i)<style|\sstyle=`, "handler": `(?i)\son[a-z]+=`, "another host": `(?i)(src|href)="?(https?:)?//`, "unrendered template": `{{|ZgotmplZ|&lt;p&gt;`,
+	} {
+		if m := regexp.MustCompile(pattern).FindString(html); m != "" {
+			t.Errorf("%s: %q", what, m)
+		}
+	}
+	for _, m := range regexp.MustCompile(`<(?:link|img)[^>]*(?:href|src)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		if m[1] != "/docs.css" {
+			t.Errorf("%s is loaded", m[1])
+		}
+	}
+}
+
+func TestThePageHasEverything(t *testing.T) {
+	html := page(t)
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		if ids[m[1]] {
+			t.Errorf("two elements are %s", m[1])
+		}
+		ids[m[1]] = true
+	}
+	links := regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(html, -1)
+	for _, m := range links {
+		if !ids[m[1]] {
+			t.Errorf("a link leads to %s, which is not there", m[1])
+		}
+	}
+	if len(links) < 500 {
+		t.Errorf("only %d links", len(links))
+	}
+	var doc struct {
+		Paths      map[string]struct{ Get struct{ OperationID string } }
+		Components struct{ Schemas, Responses, Headers map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(document(t), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, item := range doc.Paths {
+		if !ids[item.Get.OperationID] || !strings.Contains(html, ">"+path+"</a></h3>") {
+			t.Errorf("%s is not shown", path)
+		}
+	}
+	for prefix, components := range map[string]map[string]json.RawMessage{"schema-": doc.Components.Schemas, "response-": doc.Components.Responses, "header-": doc.Components.Headers} {
+		for name := range components {
+			if !ids[prefix+name] {
+				t.Errorf("%s%s is not shown", prefix, name)
+			}
+		}
+	}
+	// Every field of every schema, with unit and example.
+	eachSchema(t, func(at string, s map[string]any) {
+		properties, _ := s["properties"].(map[string]any)
+		for name := range properties {
+			if strings.HasPrefix(at, "/components/schemas/") && !strings.Contains(html, "<code>"+name+"</code>") {
+				t.Errorf("%s of %s is not shown", name, at)
+			}
+		}
+	})
+	for _, u := range units {
+		if !strings.Contains(html, "<td>"+u+"</td>") {
+			t.Errorf("unit %s is not shown", u)
+		}
+	}
+}
+
+// The page is a function of the document: whatever stands in it is text.
+func TestTheDocumentCannotBreakThePage(t *testing.T) {
+	hostile := bytes.ReplaceAll(document(t), []byte("Dealer gamma exposure of the SPX chain"), []byte(`<script>alert(1)</script> **<b>** `+"`<i>`"))
+	if bytes.Equal(hostile, document(t)) {
+		t.Fatal("nothing was planted")
+	}
+	html, err := openapi.Render(hostile)
+	if err != nil || !bytes.Contains(html, []byte("&lt;script&gt;alert(1)&lt;/script&gt; <strong>&lt;b&gt;</strong> <code>&lt;i&gt;</code>")) {
+		t.Errorf("%v", err)
+	}
+	if _, err := openapi.Render([]byte("{")); err == nil {
+		t.Error("half a document is rendered")
+	}
+}

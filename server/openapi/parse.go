@@ -1,0 +1,118 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// The parts of a document that a reader is shown.
+type (
+	description struct {
+		Info struct {
+			Title, Version, Summary, Description string
+		}
+		Tags       []struct{ Name, Description string }
+		Paths      ordered[*pathItem]
+		Components struct {
+			SecuritySchemes ordered[struct{ Name, Description string }]
+			Parameters      ordered[*parameter]
+			Headers         ordered[*header]
+			Responses       ordered[*response]
+			Schemas         ordered[*schema]
+		}
+	}
+	pathItem struct {
+		Parameters         []*parameter
+		Get, Head, Options *operation
+	}
+	operation struct {
+		OperationID, Summary, Description string
+		Tags                              []string
+		Responses                         ordered[*response]
+	}
+	parameter struct {
+		Ref                   string `json:"$ref"`
+		Name, In, Description string
+		Schema                *schema
+	}
+	header struct {
+		Ref         string `json:"$ref"`
+		Description string
+		Required    bool
+		Schema      *schema
+	}
+	response struct {
+		Ref         string `json:"$ref"`
+		Description string
+		Headers     ordered[*header]
+		Content     ordered[struct {
+			Schema   *schema
+			Examples ordered[struct {
+				Summary string
+				Value   json.RawMessage
+			}]
+		}]
+	}
+	schema struct {
+		Ref                                                    string `json:"$ref"`
+		Type                                                   typeNames
+		Format, Description, Pattern                           string
+		Const                                                  json.RawMessage
+		Default                                                json.RawMessage
+		Enum, Examples                                         []json.RawMessage
+		Minimum, Maximum, ExclusiveMinimum, MinItems, MaxItems json.Number
+		Properties                                             ordered[*schema]
+		Items                                                  *schema
+		PrefixItems, AllOf, OneOf                              []*schema
+	}
+)
+
+// typeNames is a type keyword: one name or several.
+type typeNames []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *typeNames) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return json.Unmarshal(b, (*[]string)(t))
+	}
+	*t = make([]string, 1)
+	return json.Unmarshal(b, &(*t)[0])
+}
+
+// ordered is an object whose members keep the order of the document, which is the order to read them in.
+type ordered[T any] []member[T]
+
+type member[T any] struct {
+	Key   string
+	Value T
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *ordered[T]) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		m := member[T]{Key: key.(string)}
+		if err := d.Decode(&m.Value); err != nil {
+			return fmt.Errorf("%s: %w", m.Key, err)
+		}
+		*o = append(*o, m)
+	}
+	return nil
+}
+
+func (o ordered[T]) get(key string) (value T) {
+	for _, m := range o {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return value
+}

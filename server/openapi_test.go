@@ -1,0 +1,43 @@
+package server
+
+import (
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path"
+	"slices"
+	"testing"
+	"time"
+
+	"strikecache/bench/openapi"
+	document "strikecache/server/openapi"
+)
+
+// The documented paths are those that are answered. Parts of a page, such as its style sheet, are no resources.
+func TestTheDocumentHasEveryPath(t *testing.T) {
+	files, err := document.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi.Load(files[0].Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Now: time.Now, Readiness: func() Readiness { return Readiness{} }, Log: slog.New(slog.DiscardHandler)})
+	answered := map[string]bool{}
+	for _, paths := range s.registered() {
+		for _, p := range paths {
+			if ext := path.Ext(p); (ext == "" || ext == ".json") && fs.ValidPath(p[1:]) || p == "/" {
+				answered[p] = true
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(answered)); !slices.Equal(got, doc.Paths()) {
+		t.Errorf("answered: %v\ndocumented: %v", got, doc.Paths())
+	}
+	for _, r := range routes {
+		if !answered[r.path] {
+			t.Errorf("%s is in the table and not answered", r.path)
+		}
+	}
+}
