@@ -414,6 +414,28 @@ func TestRestartAfterHalfAPublication(t *testing.T) {
 	}
 }
 
+// A market that goes on before a chain was stored does not know that chain yet.
+func TestRestartBeforeAChainWasStored(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 14:00")
+		r.once()
+		r.close()
+		again := newRig(t, r.dir, "2026-11-20 11:00")
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		again.market.Fail(upstream.Options("XLF"), simulated.HTMLPage, -1)
+		if err := again.RefreshOnce(t.Context()); err == nil {
+			t.Fatal("a page instead of a chain is accepted")
+		}
+		if m := again.meta(refresh.FlowResource); m.AsOf.After(again.clock.Now()) {
+			t.Errorf("the flow is of %v, at %v", m.AsOf, again.clock.Now())
+		}
+	})
+}
+
 // The settlement of a day appears in the evening; until then the day before's is served, and a new session alone
 // seals it again.
 func TestSettlementsArrive(t *testing.T) {

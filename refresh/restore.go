@@ -158,6 +158,9 @@ func (r *Refresher) restoreFlow(today string) {
 			r.log.Error("state not readable", "state", chainState+symbol, "date", date, "err", err)
 			continue
 		}
+		if f.Source.CapturedAt.After(r.cfg.Clock.Now()) {
+			continue // stored just before a crash: the simulated market goes on a little earlier, at the last answer
+		}
 		r.flow.parts[symbol] = flowPart{flow: f.Flow, source: f.Source}
 		if symbol == "SPX" {
 			r.spx.carry = carryOf(f.Carry)
