@@ -24,6 +24,7 @@ import (
 
 	"strikecache/refresh"
 	"strikecache/refresh/flags"
+	"strikecache/refresh/levels"
 	"strikecache/server"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
@@ -48,9 +49,13 @@ serves those bytes. Without flags it serves a simulated market, and every answer
 Every flag can be set by the environment variable named beside it; a flag wins over its variable.`
 
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Refresh and serve until interrupted."`
-	Keys    keys.Commands  `cmd:"" help:"Create, list and revoke API keys."`
-	Verify  verifyCommand  `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
+	Serve  serveCommand  `cmd:"" help:"Refresh and serve until interrupted."`
+	Keys   keys.Commands `cmd:"" help:"Create, list and revoke API keys."`
+	Verify verifyCommand `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
+
+	Export levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
+	Import levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
+
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -71,10 +76,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	selected, err := parser.Parse(args)
 	if err != nil {
-		return fmt.Errorf("%w; the commands are serve, keys, verify and version, each with --help", err)
+		return fmt.Errorf("%w; the commands are serve, keys, verify, export, import and version, each with --help", err)
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
-	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
+	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, levels.Streams{In: os.Stdin, Out: stdout, Err: stderr})
 }
 
 // unknownVariable returns an error for a variable that looks like one of ours and is none.
