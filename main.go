@@ -25,6 +25,7 @@ import (
 	"strikecache/refresh"
 	"strikecache/refresh/archive"
 	"strikecache/refresh/flags"
+	"strikecache/refresh/levels"
 	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
@@ -55,11 +56,13 @@ serves those bytes. Without flags it serves a simulated market, and every answer
 Every flag can be set by the environment variable named beside it; a flag wins over its variable.`
 
 type commands struct {
-	Serve     serveCommand      `cmd:"" help:"Refresh and serve until interrupted."`
-	Keys      keys.Commands     `cmd:"" help:"Create, list and revoke API keys."`
-	Verify    verifyCommand     `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
-	Recompute recompute.Command `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
-	Version   versionCommand    `cmd:"" help:"Print the version."`
+	Serve     serveCommand         `cmd:"" help:"Refresh and serve until interrupted."`
+	Keys      keys.Commands        `cmd:"" help:"Create, list and revoke API keys."`
+	Verify    verifyCommand        `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
+	Recompute recompute.Command    `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
+	Export    levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
+	Import    levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
+	Version   versionCommand       `cmd:"" help:"Print the version."`
 }
 
 // run parses the arguments and runs the command, until it is done or ctx ends.
@@ -79,11 +82,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	selected, err := parser.Parse(args)
 	if err != nil {
-		return fmt.Errorf("%w; the commands are serve, keys, verify, recompute and version, each with --help", err)
+		return fmt.Errorf("%w; the commands are serve, keys, verify, recompute, export, import and version, each with --help", err)
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
-	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
+	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, levels.Streams{In: os.Stdin, Out: stdout, Err: stderr})
 }
 
 // unknownVariable returns an error for a variable that looks like one of ours and is none.

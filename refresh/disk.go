@@ -59,8 +59,21 @@ func (r *Refresher) expectedArchive() int64 {
 }
 
 func (r *Refresher) sizeOf(product string, typical int64) int64 {
+	if product == GammaResource {
+		return r.gammaSize(typical)
+	}
 	if size := r.store.FileSize(product); size > 0 {
 		return size
+	}
+	return typical
+}
+
+// gammaSize goes by the current answer: the newest file may be an imported one, a fortieth of the size.
+func (r *Refresher) gammaSize(typical int64) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.held[GammaResource].edition; e != nil {
+		return e.Default.Cost()
 	}
 	return typical
 }

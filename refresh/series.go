@@ -31,6 +31,16 @@ func seriesRow(date compute.Date, g *compute.Gamma, source string) []byte {
 	return row
 }
 
+// SeriesRow returns the row of a stored gamma snapshot from its columns by name, as JSON; a column without a value is
+// null.
+func SeriesRow(columns map[string]any) ([]byte, error) {
+	row := make([]any, len(seriesColumns))
+	for i, name := range seriesColumns {
+		row[i] = columns[name]
+	}
+	return json.Marshal(row)
+}
+
 // seriesRows holds one row per stored date.
 type seriesRows struct {
 	mu   sync.Mutex

@@ -68,7 +68,8 @@ func (s *Store) State(name, notAfter string) (state []byte, date string) {
 }
 
 // Newest reads a product's newest intact answer on or before a date, one that came too late for the history
-// included. It returns ErrNoSnapshot when there is none; bad files are logged once and passed over.
+// included. It returns ErrNoSnapshot when there is none; bad files are logged once and passed over. Imported answers
+// are passed over too: they are history, and never what a resource serves now.
 func (s *Store) Newest(product, notAfter string) (File, string, error) {
 	file := fileName(product)
 	dates := append(s.datesOf(file), s.datesOf(file+lateSuffix)...)
@@ -79,6 +80,9 @@ func (s *Store) Newest(product, notAfter string) (File, string, error) {
 		}
 		f, err := s.load(product, date, file)
 		s.passOver(file, date, err)
+		if err == nil && f.Edition.Default.Meta.ImportedFrom != "" {
+			err = ErrNoSnapshot
+		}
 		late, lateErr := s.load(product, date, file+lateSuffix)
 		s.passOver(file+lateSuffix, date, lateErr)
 		if lateErr == nil && (err != nil || late.Edition.Default.newer(f.Edition.Default)) {

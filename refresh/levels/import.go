@@ -1,0 +1,136 @@
+package levels
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/snapshots"
+)
+
+// ImportCommand is `strikecache import`, in the form that the kong parser reads.
+type ImportCommand struct {
+	File        string `arg:"" help:"File of daily levels, CSV or JSON as export writes it; - for standard input."`
+	DryRun      bool   `help:"Check the file and say what would be imported; store nothing."`
+	ClosedDates string `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE"`
+	DataDir     string `help:"Directory of the stored files." default:"./data" type:"path"`
+	Source      string `help:"Source whose history gets the rows: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+}
+
+const standardInput = "-"
+
+// Run is called by the parser. It stores all rows of the file whose dates are not stored, or none when a cell is bad.
+func (c *ImportCommand) Run(ctx context.Context, with Streams) error {
+	if err := c.run(ctx, with, time.Now()); err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	return nil
+}
+
+func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) error {
+	calendar, err := c.calendar()
+	if err != nil {
+		return err
+	}
+	name, text, err := c.read(with.In)
+	if err != nil {
+		return err
+	}
+	rows, err := decode(text, calendar, now)
+	if err != nil {
+		return fmt.Errorf("nothing was imported of %s:\n%w", name, err)
+	}
+	sum := sha256.Sum256(text)
+	from := origin{name: name, sha256: hex.EncodeToString(sum[:]), calendar: calendar, now: now}
+	if c.DryRun {
+		stored, err := snapshots.ListDates(c.DataDir, c.Source, refresh.GammaResource)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing, skipped := split(rows, stored)
+		from.report(with.Out, "would import", len(missing), skipped)
+		return nil
+	}
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: c.DataDir, Source: c.Source, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
+		HistoryBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(with.Err, nil)),
+	})
+	if err != nil {
+		return fmt.Errorf("%w; nothing was imported: a server must be stopped first", err)
+	}
+	missing, skipped := split(rows, store.DatesOf(refresh.GammaResource))
+	imported, err := from.store(ctx, store, missing)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return fmt.Errorf("%w; %d of %d dates were imported before: import the file again when this is mended", err, imported, len(missing))
+	}
+	from.report(with.Out, "imported", imported, skipped)
+	return nil
+}
+
+func (c *ImportCommand) calendar() (*compute.Calendar, error) {
+	if c.ClosedDates == "" {
+		return compute.NewCalendar(nil, nil), nil
+	}
+	text, err := os.ReadFile(c.ClosedDates)
+	if err != nil {
+		return nil, fmt.Errorf("--closed-dates: %w", err)
+	}
+	closed, early, err := compute.ParseClosures(text)
+	if err != nil {
+		return nil, fmt.Errorf("--closed-dates %s: %w", c.ClosedDates, err)
+	}
+	return compute.NewCalendar(closed, early), nil
+}
+
+// read returns the file and the name that the snapshots give it.
+func (c *ImportCommand) read(in io.Reader) (name string, text []byte, err error) {
+	name = "standard input"
+	if c.File != standardInput {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return "", nil, err
+		}
+		defer f.Close()
+		name, in = strings.ToValidUTF8(filepath.Base(c.File), "\ufffd"), f
+	}
+	if text, err = io.ReadAll(io.LimitReader(in, maxBytes+1)); err != nil {
+		return "", nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(text) > maxBytes {
+		return "", nil, fmt.Errorf("%s has over %d bytes", name, maxBytes)
+	}
+	return name, text, nil
+}
+
+// split parts the rows whose dates are not stored from the dates that are.
+func split(rows []row, stored []string) (missing []row, skipped []string) {
+	for _, r := range rows {
+		date := r.date.String() // a session closes before its UTC date ends, so its row is stored under its own date
+		if _, found := slices.BinarySearch(stored, date); found {
+			skipped = append(skipped, date)
+		} else {
+			missing = append(missing, r)
+		}
+	}
+	return missing, skipped
+}
+
+// report says what became of the rows.
+func (o *origin) report(out io.Writer, did string, imported int, skipped []string) {
+	fmt.Fprintf(out, "%s %d dates of %s (sha256 %s)\n", did, imported, o.name, o.sha256)
+	if len(skipped) > 0 {
+		fmt.Fprintf(out, "skipped %d dates that are stored: %s\n", len(skipped), strings.Join(skipped, " "))
+	}
+}

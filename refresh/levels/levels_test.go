@@ -1,0 +1,554 @@
+package levels
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/snapshots"
+)
+
+const header = "date,symbol,spot,net_gex_dollars,zero_gamma_flip,call_wall,put_wall,vol_trigger,abs_gamma_strike,gamma_regime,oi_settle_date,contracts_analyzed\r\n"
+
+// sample is as export writes it, with every null that there can be.
+const sample = header +
+	"2024-11-27,SPX,5998.74,-6454130017,6001.5,6050,5950,5995,6000,negative,2024-11-26,22513\r\n" +
+	"2024-11-29,SPX,6032.38,,,,,,,,,0\r\n"
+
+const sampleJSON = `[
+{"date":"2024-11-27","symbol":"SPX","spot":5998.74,"net_gex_dollars":-6454130017,"zero_gamma_flip":6001.5,"call_wall":6050,"put_wall":5950,"vol_trigger":5995,"abs_gamma_strike":6000,"gamma_regime":"negative","oi_settle_date":"2024-11-26","contracts_analyzed":22513},
+{"date":"2024-11-29","symbol":"SPX","spot":6032.38,"net_gex_dollars":null,"zero_gamma_flip":null,"call_wall":null,"put_wall":null,"vol_trigger":null,"abs_gamma_strike":null,"gamma_regime":null,"oi_settle_date":null,"contracts_analyzed":0}
+]
+`
+
+var (
+	calendar = compute.NewCalendar(nil, nil)
+	now      = time.Date(2024, 12, 2, 12, 0, 0, 0, time.UTC)
+)
+
+// importText imports a text into a directory and returns what is printed.
+func importText(t *testing.T, dir, text string, change ...func(*ImportCommand)) (string, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "levels.csv")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := ImportCommand{File: path, DataDir: dir, Source: "cboe"}
+	for _, f := range change {
+		f(&c)
+	}
+	var out, errs bytes.Buffer
+	err := c.run(context.Background(), Streams{Out: &out, Err: &errs}, now)
+	return out.String() + errs.String(), err
+}
+
+func mustImport(t *testing.T, dir, text string) string {
+	t.Helper()
+	out, err := importText(t, dir, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// exported returns what export writes to standard output, what it says beside, and its error.
+func exported(dir string, change ...func(*ExportCommand)) (out, said string, err error) {
+	c := ExportCommand{Format: "csv", DataDir: dir, Source: "cboe"}
+	for _, f := range change {
+		f(&c)
+	}
+	var o, e bytes.Buffer
+	if err = c.Validate(); err == nil {
+		err = c.Run(Streams{Out: &o, Err: &e})
+	}
+	return o.String(), e.String(), err
+}
+
+func asJSON(c *ExportCommand) { c.Format = "json" }
+
+// What is exported and imported elsewhere is exported again byte for byte, in both forms.
+func TestRoundTrip(t *testing.T) {
+	for name, text := range map[string]string{"csv": sample, "json": sampleJSON, "with a mark": "\ufeff" + sample, "with bare line ends": strings.ReplaceAll(sample, "\r", "")} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if out := mustImport(t, dir, text); !strings.HasPrefix(out, "imported 2 dates of levels.csv (sha256 ") || strings.Contains(out, "skipped") {
+				t.Errorf("said %q", out)
+			}
+			out, said, err := exported(dir)
+			if out != sample || said != "exported 2 sessions: 2 imported\n" || err != nil {
+				t.Errorf("exported %q, %q, %v", out, said, err)
+			}
+			if out, _, err := exported(dir, asJSON); out != sampleJSON || err != nil {
+				t.Errorf("exported %s, %v", out, err)
+			}
+			if files, bad, err := snapshots.Verify(dir); files != 2 || len(bad) != 0 || err != nil {
+				t.Errorf("verify: %d files, %v, %v", files, bad, err)
+			}
+		})
+	}
+}
+
+// Numbers of any spelling are stored, and exported, in the decimals that answers have.
+func TestNumbersAreServedAsOurs(t *testing.T) {
+	dir := t.TempDir()
+	mustImport(t, dir, header+"2024-11-27,SPX,5998.7401,11625657176.458838,6001.005,6.05e3,5950.0,5994.994,6000.00,neutral,2024-11-27,22513.0\r\n")
+	want := header + "2024-11-27,SPX,5998.74,11625657176,6001.01,6050,5950,5994.99,6000,neutral,2024-11-27,22513\r\n"
+	if out, _, err := exported(dir); out != want || err != nil {
+		t.Errorf("exported %q, %v, want %q", out, err, want)
+	}
+}
+
+func TestWhatAnImportedSnapshotSays(t *testing.T) {
+	dir := t.TempDir()
+	out := mustImport(t, dir, sample)
+	for date, want := range map[string]struct{ asOf, row string }{
+		"2024-11-27": {"2024-11-27T21:00:00Z", `["2024-11-27","2024-11-27",5998.74,-6454130017,6001.5,6050,5950,5995,6000,"negative","2024-11-26",22513,"imported"]`},
+		"2024-11-29": {"2024-11-29T18:00:00Z", `["2024-11-29","2024-11-29",6032.38,null,null,null,null,null,null,null,null,0,"imported"]`}, // an early close
+	} {
+		f, err := snapshots.ReadFile(dir, "cboe", refresh.GammaResource, date)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := f.Edition.Default.Meta
+		if m.Endpoint != "gex/spx" || m.Source != "imported" || m.ImportedFrom != "levels.csv" || m.CapturedAt != nil || m.SessionDate != date ||
+			m.AsOf.Format(time.RFC3339) != want.asOf || !m.ComputedAt.Equal(now) || m.Receipt.Method != "import/1" ||
+			len(m.Receipt.InputSHA256) != 1 || !strings.Contains(out, m.Receipt.InputSHA256[0]) || *m.Freshness.Reason != "imported" {
+			t.Errorf("%s: meta %+v", date, m)
+		}
+		if !strings.Contains(string(m.Quality), `"levels_only"`) || !strings.Contains(string(m.Quality), `"calendar":null`) {
+			t.Errorf("%s: quality %s", date, m.Quality)
+		}
+		if string(f.Summary) != want.row {
+			t.Errorf("%s: row %s", date, f.Summary)
+		}
+	}
+}
+
+// An imported answer has the very fields of a computed one, in their order; only those of the row have a value.
+func TestFieldsAreThoseOfGamma(t *testing.T) {
+	rows, err := decode([]byte(sample), calendar, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := gammaData(rows[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(compute.Gamma{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := json.Unmarshal(got, &values); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := keysOf(t, got), keysOf(t, encoded); !slices.Equal(a, b) {
+		t.Errorf("fields %q, want %q", a, b)
+	}
+	for name, value := range values {
+		if known := name == "session_date" || slices.Contains(names(), name); known != (value != nil) {
+			t.Errorf("%s is %v", name, value)
+		}
+	}
+}
+
+// keysOf returns the keys of an object, in their order.
+func keysOf(t *testing.T, object []byte) (keys []string) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.(string))
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
+// good is a row of the file that the bad ones are made of.
+const good = "2024-11-27,SPX,5998.74,-6454130017,6001.5,6050,5950,5995,6000,negative,2024-11-26,22513"
+
+// Nothing of a file is imported when a cell is bad, and the error names its line and column.
+func TestBadFiles(t *testing.T) {
+	in := func(column, value string) string {
+		cells := strings.Split(good, ",")
+		cells[slices.Index(names(), column)] = value
+		return header + "2024-11-26,SPX,5900,,,,,,,,,1\r\n" + strings.Join(cells, ",") + "\r\n"
+	}
+	object := func(old, value string) string { return strings.Replace(sampleJSON, old, value, 1) }
+	for _, c := range []struct{ name, text, want string }{
+		{"no file at all", "", "line 1: the header is not date,symbol"},
+		{"another header", strings.Replace(sample, "spot", "close", 1), "line 1: the header is not date,symbol,spot"},
+		{"a column more", strings.Replace(sample, "date,", "date,source,", 1), "line 1: the header"},
+		{"a cell less", header + strings.TrimSuffix(good, ",22513"), "line 2: wrong number of fields"},
+		{"an open quote", header + `"` + good, "line 2"},
+		{"no date", in("date", ""), "line 3, column date: there is no value"},
+		{"no such date", in("date", "2024-11-31"), "line 3, column date: parse date"},
+		{"another form of date", in("date", "11/27/2024"), "line 3, column date: parse date"},
+		{"a holiday", in("date", "2024-11-28"), "line 3, column date: 2024-11-28, a Thursday, is no session"},
+		{"a weekend", in("date", "2024-11-30"), "line 3, column date: 2024-11-30, a Saturday, is no session"},
+		{"the same date twice", in("date", "2024-11-26"), "line 3, column date: 2024-11-26 stands in line 2 already"},
+		{"a session under way", in("date", "2024-12-02"), "line 3, column date: the session of 2024-12-02 is not over"},
+		{"before there were options", in("date", "0024-11-27"), "line 3, column date: 0024-11-27 is before 1983-07-01"},
+		{"another symbol", in("symbol", "NDX"), `line 3, column symbol: "NDX" is not SPX`},
+		{"no spot", in("spot", ""), "line 3, column spot: there is no value"},
+		{"spot zero", in("spot", "0"), "line 3, column spot: 0 is not from 0.01 to 1000000"},
+		{"spot not a number", in("spot", "NaN"), `line 3, column spot: "NaN" is not a number`},
+		{"spot infinite", in("spot", "+Inf"), `line 3, column spot: "+Inf" is not a number`},
+		{"spot too large for a double", in("spot", "1e999"), "line 3, column spot: 1e999 is not from"},
+		{"spot hexadecimal", in("spot", "0x1p12"), "line 3, column spot"},
+		{"spot with a space", in("spot", "6000 "), "line 3, column spot"},
+		{"spot with a thousands mark", in("spot", `"6,000"`), "line 3, column spot"},
+		{"net too large", in("net_gex_dollars", "-1e16"), "line 3, column net_gex_dollars: -1e16 is not from -1000000000000000 to"},
+		{"a wall below zero", in("put_wall", "-5"), "line 3, column put_wall: -5 is not from"},
+		{"another regime", in("gamma_regime", "Positive"), `line 3, column gamma_regime: "Positive" is not one of positive, negative, neutral`},
+		{"positions of a holiday", in("oi_settle_date", "2024-11-24"), "line 3, column oi_settle_date: 2024-11-24, a Sunday"},
+		{"positions of the future", in("oi_settle_date", "2024-11-29"), "line 3, column oi_settle_date: 2024-11-29 is after the row's date"},
+		{"no contracts", in("contracts_analyzed", ""), "line 3, column contracts_analyzed: there is no value"},
+		{"half a contract", in("contracts_analyzed", "0.5"), "line 3, column contracts_analyzed: 0.5 is not a whole number"},
+		{"fewer contracts than none", in("contracts_analyzed", "-1"), "line 3, column contracts_analyzed"},
+
+		{"an object", `{"date":"2024-11-27"}`, "line 1: found"},
+		{"half an array", sampleJSON[:len(sampleJSON)-3], "line 3"},
+		{"two arrays", sampleJSON + sampleJSON, "something follows the array"},
+		{"an array in an array", "[\n[1]]", "line 2: found"},
+		{"an unknown key", object(`"spot"`, `"close"`), `line 2: "close" is no column`},
+		{"a key twice", object(`"spot":5998.74`, `"spot":5998.74,"spot":1`), "line 2, column spot: it stands twice"},
+		{"a key less", object(`"spot":6032.38,`, ``), "line 3, column spot: the object does not have it"},
+		{"a number as text", object(`6032.38`, `"6032.38"`), `line 3, column spot: "6032.38" is not a number`},
+		{"text as a number", object(`"2024-11-29"`, `20241129`), "line 3, column date: 20241129 is not a string"},
+		{"an empty text", object(`"negative"`, `""`), `line 2, column gamma_regime: "" is not one of`},
+		{"an object as a value", object(`6032.38`, `{"x":1}`), "line 3, column spot: found {"},
+		{"true as a value", object(`6032.38`, `true`), "line 3, column spot: found true"},
+		{"a null that may not be", object(`"contracts_analyzed":0`, `"contracts_analyzed":null`), "line 3, column contracts_analyzed: there is no value"},
+		{"not JSON", object(`6032.38`, `6032.38.1`), "line 3"},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		out, err := importText(t, dir, c.text)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "nothing was imported of levels.csv") || out != "" {
+			t.Errorf("%s: %v, %q, want %q", c.name, err, out, c.want)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: the directory was made", c.name)
+		}
+	}
+}
+
+// All bad cells of a file are named, up to a limit.
+func TestFaultsAreListed(t *testing.T) {
+	_, err := importText(t, t.TempDir(), header+good+"\n"+strings.Replace(good, "SPX,5998.74", "NDX,x", 1))
+	if n := strings.Count(err.Error(), "\nline 3, column "); n != 3 { // the date stands twice, too
+		t.Errorf("%d faults named: %v", n, err)
+	}
+	_, err = importText(t, t.TempDir(), header+strings.Repeat(strings.Replace(good, "SPX", "NDX", 1)+"\n", 100))
+	if n := strings.Count(err.Error(), "\nline "); n != maxFaults || !strings.Contains(err.Error(), "there are more faults") {
+		t.Errorf("%d faults named: %v", n, err)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	if _, err := importText(t, t.TempDir(), header+strings.Repeat("\n", maxBytes)); err == nil || !strings.Contains(err.Error(), "has over 16777216 bytes") {
+		t.Errorf("a large file: %v", err)
+	}
+	var text strings.Builder
+	text.WriteString(header)
+	d := firstSession
+	for range maxRows + 1 {
+		text.WriteString(d.String() + ",SPX,100,,,,,,,,,1\n")
+		d = calendar.Next(d)
+	}
+	far := calendar.Close(d).Add(time.Hour)
+	if _, err := decode([]byte(text.String()), calendar, far); !errors.Is(err, errTooManyRows) {
+		t.Errorf("a row too many: %v", err)
+	}
+	most := text.String()[:strings.LastIndex(strings.TrimSpace(text.String()), "\n")]
+	if rows, err := decode([]byte(most), calendar, far); err != nil || len(rows) != maxRows {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
+// Further closures count, as they do for the server.
+func TestClosedDates(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "closed")
+	if err := os.WriteFile(file, []byte("2024-11-27\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := importText(t, t.TempDir(), sample, func(c *ImportCommand) { c.ClosedDates = file })
+	if err == nil || !strings.Contains(err.Error(), "2024-11-27, a Wednesday, is no session") {
+		t.Errorf("imported on a closed date: %v", err)
+	}
+}
+
+// A stored date keeps its file, to the byte, and is named.
+func TestAnImportNeverReplaces(t *testing.T) {
+	dir := t.TempDir()
+	mustImport(t, dir, sample)
+	path := filepath.Join(dir, "cboe", "2024-11-27", "gex-spx")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(sample, "5998.74", "1.5") + "2024-11-26,SPX,5900,,,,,,,,,1\r\n"
+	for _, dry := range []bool{true, false} {
+		out, err := importText(t, dir, text, func(c *ImportCommand) { c.DryRun = dry })
+		did := map[bool]string{true: "would import", false: "imported"}[dry]
+		if err != nil || !strings.HasPrefix(out, did+" 1 dates of ") || !strings.Contains(out, "skipped 2 dates that are stored: 2024-11-27 2024-11-29\n") {
+			t.Errorf("%q, %v", out, err)
+		}
+		want := 2
+		if !dry {
+			want = 3
+		}
+		if dates, err := snapshots.ListDates(dir, "cboe", refresh.GammaResource); len(dates) != want || err != nil {
+			t.Errorf("after %q: %q, %v", out, dates, err)
+		}
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the stored file changed: %v", err)
+	}
+	dir = filepath.Join(t.TempDir(), "none")
+	if out, err := importText(t, dir, sample, func(c *ImportCommand) { c.DryRun = true }); err != nil || !strings.HasPrefix(out, "would import 2 dates") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a dry run made the directory")
+	}
+}
+
+func openStore(t *testing.T, dir string) *snapshots.Store {
+	t.Helper()
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: dir, Source: "cboe", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20,
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// own is a snapshot as a refresh stores it, of the same levels at every instant.
+func own(t *testing.T, asOf time.Time, session string, spot string) snapshots.File {
+	t.Helper()
+	data := `{"symbol":"SPX","spot":` + spot + `,"net_gex_dollars":12,"flips":[{"price":1}],"contracts_analyzed":3}`
+	s, err := snapshots.Seal([]byte(data), snapshots.Meta{
+		Endpoint: refresh.GammaResource, Source: "cboe", AsOf: asOf, SessionDate: session, Quality: json.RawMessage("{}"),
+		Receipt: snapshots.Receipt{InputSHA256: []string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshots.File{Edition: &snapshots.Edition{Default: s}}
+}
+
+// While a server has the directory, export reads it, and import says what to do.
+func TestBesideAServer(t *testing.T) {
+	dir := t.TempDir()
+	mustImport(t, dir, sample)
+	store := openStore(t, dir)
+	if out, _, err := exported(dir); out != sample || err != nil {
+		t.Errorf("export: %q, %v", out, err)
+	}
+	text := header + "2024-11-26,SPX,5900,,,,,,,,,1\r\n"
+	if _, err := importText(t, dir, text); err == nil || !strings.Contains(err.Error(), "another process uses this directory") || !strings.Contains(err.Error(), "server must be stopped") {
+		t.Errorf("import: %v", err)
+	}
+	if out, err := importText(t, dir, text, func(c *ImportCommand) { c.DryRun = true }); err != nil || !strings.HasPrefix(out, "would import 1 dates") {
+		t.Errorf("dry run: %q, %v", out, err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustImport(t, dir, text)
+}
+
+// A session has one row, of the greatest as_of; --from and --to are sessions, both included.
+func TestOneRowPerSession(t *testing.T) {
+	dir := t.TempDir()
+	store := openStore(t, dir)
+	for _, s := range []struct{ date, asOf, session, spot string }{
+		{"2024-11-26", "2024-11-26T20:59:00Z", "2024-11-26", "1"},
+		{"2024-11-27", "2024-11-27T00:05:00Z", "2024-11-26", "2.50"}, // the evening before, in New York
+		{"2024-11-28", "2024-11-28T17:00:00Z", "2024-11-27", "3"},    // a holiday
+		{"2024-11-29", "2024-11-29T16:00:00Z", "2024-11-29", "4"},
+	} {
+		asOf, err := time.Parse(time.RFC3339, s.asOf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Save(refresh.GammaResource, s.date, own(t, asOf, s.session, s.spot)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := map[string]string{
+		"2024-11-26": "2024-11-26,SPX,2.50,12,,,,,,,,3\r\n", "2024-11-27": "2024-11-27,SPX,3,12,,,,,,,,3\r\n", "2024-11-29": "2024-11-29,SPX,4,12,,,,,,,,3\r\n",
+	}
+	for _, c := range []struct {
+		from, to string
+		want     []string
+	}{
+		{"", "", []string{"2024-11-26", "2024-11-27", "2024-11-29"}},
+		{"2024-11-27", "", []string{"2024-11-27", "2024-11-29"}},
+		{"", "2024-11-27", []string{"2024-11-26", "2024-11-27"}},
+		{"2024-11-27", "2024-11-27", []string{"2024-11-27"}},
+		{"2024-11-28", "2024-11-28", nil},
+	} {
+		want := header
+		for _, date := range c.want {
+			want += rows[date]
+		}
+		out, said, err := exported(dir, func(e *ExportCommand) { e.From, e.To = c.from, c.to })
+		if out != want || err != nil {
+			t.Errorf("from %q to %q: %q, %q, %v, want %q", c.from, c.to, out, said, err, want)
+		}
+	}
+	if out, said, err := exported(dir, asJSON, func(e *ExportCommand) { e.From = "2025-01-01" }); out != "[]\n" || said != "exported 0 sessions\n" || err != nil {
+		t.Errorf("of nothing: %q, %q, %v", out, said, err)
+	}
+}
+
+func TestExportFlags(t *testing.T) {
+	dir := t.TempDir()
+	mustImport(t, dir, sample)
+	for _, c := range []struct{ from, to, output, want string }{
+		{"2024-11-31", "", "", "--from"},
+		{"", "tomorrow", "", "--to"},
+		{"2024-11-29", "2024-11-27", "", "--from 2024-11-29 is after --to 2024-11-27"},
+		{"", "", dir, "is not a regular file"},
+		{"", "", os.DevNull, "is not a regular file"},
+		{"", "", filepath.Join(dir, "none", "x.csv"), "none"},
+	} {
+		out, _, err := exported(dir, func(e *ExportCommand) { e.From, e.To, e.Output = c.from, c.to, c.output })
+		if err == nil || !strings.Contains(err.Error(), c.want) || out != "" {
+			t.Errorf("%+v: %q, %v", c, out, err)
+		}
+	}
+	if _, _, err := exported(dir, func(e *ExportCommand) { e.Source = "replay" }); err == nil || !strings.Contains(err.Error(), "replay") {
+		t.Errorf("of a source that stored nothing: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "levels.csv")
+	for range 2 { // a new file, then another's place
+		out, said, err := exported(dir, func(e *ExportCommand) { e.Output = path })
+		if b, readErr := os.ReadFile(path); string(b) != sample || out != "" || !strings.HasPrefix(said, "exported 2 sessions") || err != nil || readErr != nil {
+			t.Errorf("%q, %q, %q, %v, %v", b, out, said, err, readErr)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the file: %v, %v", entries, err)
+	}
+}
+
+// A file that cannot be read is named, and the export fails, after it wrote what can.
+func TestExportNamesBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	mustImport(t, dir, sample)
+	path := filepath.Join(dir, "cboe", "2024-11-27", "gex-spx")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, said, err := exported(dir)
+	if want := header + sample[strings.Index(sample, "2024-11-29"):]; out != want || !strings.Contains(said, path) {
+		t.Errorf("exported %q, %q", out, said)
+	}
+	if err == nil || !strings.Contains(err.Error(), "1 of 2 stored files cannot be read") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The standard output that refuses is an error.
+func TestExportToABrokenPipe(t *testing.T) {
+	dir := t.TempDir()
+	mustImport(t, dir, sample)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	defer r.Close()
+	c := ExportCommand{Format: "csv", DataDir: dir, Source: "cboe"}
+	if err := c.Run(Streams{Out: w, Err: &bytes.Buffer{}}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("export: %v", err)
+	}
+}
+
+// A disk that refuses in the middle leaves whole dates; once it is mended, the same file completes them.
+func TestFaultImportOnARefusingDisk(t *testing.T) {
+	dir := t.TempDir()
+	obstacle := filepath.Join(dir, "cboe", "2024-11-27")
+	if err := os.MkdirAll(filepath.Dir(obstacle), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(obstacle, []byte("a file where a directory must be"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := header + "2024-11-26,SPX,5900,,,,,,,,,1\r\n" + strings.TrimPrefix(sample, header)
+	_, err := importText(t, dir, text)
+	if err == nil || !strings.Contains(err.Error(), obstacle) || !strings.Contains(err.Error(), "1 of 3 dates were imported before") {
+		t.Fatalf("the disk did not refuse: %v", err)
+	}
+	if out, _, err := exported(dir); out != header+"2024-11-26,SPX,5900,,,,,,,,,1\r\n" || err != nil {
+		t.Errorf("after the fault: %q, %v", out, err)
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustImport(t, dir, text); !strings.HasPrefix(out, "imported 2 dates") || !strings.Contains(out, "skipped 1 dates that are stored: 2024-11-26\n") {
+		t.Errorf("again: %q", out)
+	}
+	if out, _, err := exported(dir); out != text || err != nil {
+		t.Errorf("at last: %q, %v", out, err)
+	}
+	need.Figure(t, "1 write of 3 refused in an import, 3 dates stored in the end")
+}
+
+// An interrupt ends an import between two dates.
+func TestInterruptedImport(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	dir := t.TempDir()
+	c := ImportCommand{File: "-", DataDir: dir, Source: "cboe"}
+	err := c.run(ctx, Streams{In: strings.NewReader(sample), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, now)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "0 of 2 dates were imported") {
+		t.Errorf("import: %v", err)
+	}
+}
+
+// A peer's public file is imported but for its one row on a holiday, which is named.
+func TestAPeersFile(t *testing.T) {
+	text := string(need.Document(t, "spx-gamma-levels.csv"))
+	later := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	_, err := decode([]byte(text), calendar, later)
+	if err == nil || err.Error() != "line 31, column date: 2026-09-07, a Monday, is no session of the exchange" {
+		t.Errorf("error %v", err)
+	}
+	lines := strings.SplitAfter(text, "\n")
+	rows, err := decode([]byte(strings.Join(slices.Delete(lines, 30, 31), "")), calendar, later)
+	if err != nil || len(rows) != 53 || rows[0].values["oi_settle_date"] != nil || rows[52].values["call_wall"] != compute.Level(7800) {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
