@@ -40,6 +40,9 @@ func (r *Refresher) Restore() error {
 		byFeed[res.feed][name] = edition
 		r.held[name].edition = edition
 		r.held[name].answer = restoredAnswer(name, f)
+		if name == FlowResource {
+			r.held[name].answer.restsOn = r.flow.served()
+		}
 		r.log.Info("restored", "resource", name, "date", date, "as_of", edition.Default.Meta.AsOf)
 	}
 	if gamma := r.held[GammaResource]; gamma.edition != nil {
@@ -105,6 +108,9 @@ func (r *Refresher) resume() {
 	}
 	r.sectors.content = r.held[SectorsResource].answer.content
 	r.vix.content = vix.answer.content
+	if vix.edition != nil {
+		r.vix.published = compute.DateOf(vix.answer.asOf.In(compute.NewYork))
+	}
 }
 
 // restoreHistory reads the rows of the series and the summaries of the settlement dates.
@@ -130,7 +136,12 @@ func (r *Refresher) restoreHistory(today string) {
 
 // restoreFlow takes up what each chain contributed to the flow, and the carry of SPX.
 func (r *Refresher) restoreFlow(today string) {
-	for _, symbol := range append([]string{"SPX"}, r.flow.symbols...) {
+	for _, symbol := range append([]string{spxSymbol}, r.flow.symbols...) {
+		guard := r.flow.guards[symbol]
+		if symbol == spxSymbol {
+			guard = r.spx.guard
+		}
+		symbol = plain(symbol)
 		state, date := r.store.State(chainState+symbol, today)
 		if state == nil {
 			continue
@@ -141,7 +152,8 @@ func (r *Refresher) restoreFlow(today string) {
 			continue
 		}
 		r.flow.parts[symbol] = flowPart{flow: f.Flow, source: f.Source}
-		if symbol == "SPX" {
+		guard.restore(f.Source, r.cfg.Clock.Now())
+		if symbol == spxSymbol {
 			r.spx.carry = f.carry()
 		}
 	}

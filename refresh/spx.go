@@ -19,7 +19,11 @@ type spxJob struct {
 	oi      string             // what it said of the state of open interest
 	epoch   int64
 	carry   map[compute.Series]float64
+	guard   *guard
 }
+
+// spxSymbol is the symbol under which the chain's failures are counted and its state is kept.
+const spxSymbol = "SPX"
 
 // refreshSPX fetches the SPX chain and publishes all that rests on it.
 func (r *Refresher) refreshSPX(ctx context.Context) error {
@@ -31,9 +35,9 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	if r.spx.epoch != r.epoch.Load() {
 		r.spx.last = nil // the same document may say more now
 	}
-	c, err := r.fetchChain(ctx, spxChain, &r.spx.last, watch)
+	c, err := r.fetchChain(ctx, spxChain, &r.spx.last, r.spx.guard, watch)
 	if errors.Is(err, upstream.ErrNotModified) {
-		r.succeed(names...)
+		r.succeed(spxSymbol, names...)
 		return nil
 	}
 	if err == nil {
@@ -41,7 +45,7 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	}
 	if err != nil {
 		r.spx.last = nil // the next answer must be whole
-		r.fail(err, names...)
+		r.fail(spxSymbol, err, names...)
 	}
 	return err
 }
@@ -52,7 +56,7 @@ func (r *Refresher) acceptSPX(c *chainDocument, watch *stopwatch) error {
 	oi := openInterestState(c.CapturedAt, r.cal)
 	epoch := r.epoch.Load()
 	if c.content == r.spx.content && oi == r.spx.oi && epoch == r.spx.epoch {
-		r.succeed(GammaResource, SeriesResource, PainResource, FlowResource)
+		r.succeed(spxSymbol, GammaResource, SeriesResource, PainResource, FlowResource)
 		return nil
 	}
 	now := r.cfg.Clock.Now()
@@ -69,6 +73,9 @@ func (r *Refresher) acceptSPX(c *chainDocument, watch *stopwatch) error {
 	defer r.flow.mu.Unlock()
 	r.flow.parts[c.Symbol] = part
 	answers := []answer{gamma, r.series.answer(&gamma), pains, r.flowAnswer(now)}
+	for i := range answers {
+		answers[i].good = []string{spxSymbol}
+	}
 	if err := r.publish(optionsFeed, answers...); err != nil {
 		return err
 	}

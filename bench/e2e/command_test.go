@@ -32,6 +32,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --listen=here", []string{"--listen"}},
 		{"serve --closed-dates=" + file, []string{"line 1"}},
 		{"serve --cboe-base-url=ftp://x --source=cboe", []string{"http"}},
+		{"serve --cboe-requests-per-minute=0", []string{"--cboe-requests-per-minute", "1 to 6000"}},
+		{"serve --cboe-timeout=1h", []string{"--cboe-timeout", "1s", "5m"}},
 		{"serve --max-connections=0", []string{"--max-connections"}},
 		{"serve --data-dir=" + file, []string{"data directory"}},
 		{"severe", []string{"unexpected argument severe", "serve"}},
