@@ -9,8 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// retry runs a job again after it failed: the first time within its interval, then at twice the distance each time,
-// at most 5 minutes apart, at random in the later half of each distance, so that many machines that failed together
+// retry runs a job again after it failed: the first time within its interval, or a minute if that is less, then at twice
+// the distance each time, at most 5 minutes apart, at random in the later half of each distance, so that many machines that failed together
 // do not ask together. Runs that the schedule has for the time until then are left out.
 type retry struct {
 	clock Clock
@@ -22,8 +22,11 @@ type retry struct {
 	next     time.Time // when it runs again, by the machine's clock; zero for: by the schedule
 }
 
-// maxBackoff bounds the distance of two tries.
-const maxBackoff = 5 * time.Minute
+// The bounds of the first and of every later distance of two tries.
+const (
+	maxFirst   = time.Minute
+	maxBackoff = 5 * time.Minute
+)
 
 // tick is a run that is due by the schedule.
 func (b *retry) tick() {
@@ -63,7 +66,7 @@ func (b *retry) after(ctx context.Context, ok bool, group *sync.WaitGroup) {
 
 // backoff returns the pause after so many failures in a row of a job with an interval.
 func backoff(every time.Duration, failures int) time.Duration {
-	pause := min(every, maxBackoff)
+	pause := min(every, maxFirst)
 	for range failures - 1 {
 		if pause = 2 * pause; pause >= maxBackoff {
 			pause = maxBackoff
