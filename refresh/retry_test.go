@@ -41,12 +41,22 @@ func TestFailedJobsBackOff(t *testing.T) {
 		var group sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
+		var mu sync.Mutex
 		failing := true
 		var at []time.Duration
+		from := func(fails bool) (before []time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			before, at, failing = at, nil, fails
+			return before
+		}
 		b := &retry{clock: MachineClock(), every: time.Minute}
 		b.run = cron.FuncJob(func() {
+			mu.Lock()
 			at = append(at, time.Since(start))
-			b.after(ctx, !failing, &group)
+			ok := !failing
+			mu.Unlock()
+			b.after(ctx, ok, &group)
 		})
 		tick := func(minutes int) {
 			for range minutes {
@@ -55,23 +65,22 @@ func TestFailedJobsBackOff(t *testing.T) {
 			}
 		}
 		tick(30)
-		for i := 1; i < len(at); i++ {
+		runs := from(false)
+		for i := 1; i < len(runs); i++ {
 			most := min(time.Minute<<(i-1), maxBackoff)
-			if gap := at[i] - at[i-1]; gap < most/2 || gap >= most {
+			if gap := runs[i] - runs[i-1]; gap < most/2 || gap >= most {
 				t.Errorf("run %d came %v after the one before, want %v to %v", i, gap, most/2, most)
 			}
 		}
-		if len(at) < 7 || len(at) > 14 {
-			t.Errorf("%d runs in 30 minutes: %v", len(at), at)
+		if len(runs) < 7 || len(runs) > 14 {
+			t.Errorf("%d runs in 30 minutes: %v", len(runs), runs)
 		}
-		failing = false
 		tick(5) // the retry comes within these
-		at = nil
+		from(false)
 		tick(5)
-		if len(at) != 5 {
-			t.Errorf("after the recovery: %d runs in 5 minutes", len(at))
+		if n := len(from(true)); n != 5 {
+			t.Errorf("after the recovery: %d runs in 5 minutes", n)
 		}
-		failing = true
 		tick(1)
 		cancel()
 		group.Wait() // a retry that is due does not outlive the context

@@ -24,7 +24,7 @@ func local(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Cleanup(srv.Close)
 	c, err := NewClient(ClientConfig{
 		BaseURL: srv.URL + "/base/", SettlementURL: srv.URL + "/settlement", PerMinute: 6_000_000,
-		Timeout: 500 * time.Millisecond, Backoff: time.Millisecond,
+		Timeout: 2 * time.Second, Backoff: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
