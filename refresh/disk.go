@@ -30,9 +30,9 @@ func (r *Refresher) ExpectedBytesPerYear() int64 {
 		}
 		total += r.sizeOf(product, typical) * sessionsIn(kept)
 	}
-	for _, symbol := range append([]string{"SPX"}, r.flow.symbols...) {
+	for _, symbol := range append([]string{spxSymbol}, r.flow.symbols...) {
 		for _, state := range []string{chainState, volatilityState} {
-			total += r.sizeOf(stateDir+state+symbol, typicalState) * sessionsIn(stateMaxAge)
+			total += r.sizeOf(stateDir+state+plain(symbol), typicalState) * sessionsIn(stateMaxAge)
 		}
 	}
 	return total + r.expectedArchive()

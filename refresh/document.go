@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -24,9 +25,9 @@ type chainDocument struct {
 	input   *archive.Document // with its body, until that is archived
 }
 
-// fetchChain fetches and decodes a chain. It keeps the validators in last, and returns
+// fetchChain fetches and decodes a chain, and asks its guard. It keeps the validators in last, and returns
 // [upstream.ErrNotModified] when the upstream says so. watch, which may be nil, gets a lap for each step.
-func (r *Refresher) fetchChain(ctx context.Context, name upstream.Name, last **upstream.Document, watch *stopwatch) (*chainDocument, error) {
+func (r *Refresher) fetchChain(ctx context.Context, name upstream.Name, last **upstream.Document, guard *guard, watch *stopwatch) (*chainDocument, error) {
 	doc, err := r.cfg.Source.Fetch(ctx, name, *last)
 	if err != nil {
 		return nil, err
@@ -37,6 +38,12 @@ func (r *Refresher) fetchChain(ctx context.Context, name upstream.Name, last **u
 		return nil, err
 	}
 	watch.lap("decode_ms")
+	if _, symbol := name.Split(); c.Symbol != plain(symbol) {
+		return nil, &refusal{upstream.Malformed, fmt.Errorf("%s holds the chain of %.10q", name, c.Symbol)}
+	}
+	if err := guard.check(chainMark{c.Listed - c.Skipped.Total(), c.CapturedAt, c.content}); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	*last = validators(doc)
 	return c, nil
 }

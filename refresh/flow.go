@@ -20,6 +20,7 @@ type flowJob struct {
 	next    int
 	first   bool // the first run, which fetches them all, is over
 	last    map[string]*upstream.Document
+	guards  map[string]*guard
 	epoch   int64
 
 	mu         sync.Mutex // held from a change of parts to its publication
@@ -50,13 +51,15 @@ type flowSource struct {
 	PreviousIV string        `json:"previous_iv_sha256"`
 }
 
-func (f *flowJob) init(cfg Config) {
+func (f *flowJob) init(r *Refresher) {
+	cfg := &r.cfg
 	f.parts = map[string]flowPart{}
-	f.last = map[string]*upstream.Document{}
+	f.last, f.guards = map[string]*upstream.Document{}, map[string]*guard{}
 	f.volatility = map[string]previousVolatility{}
 	for _, s := range cfg.FlowSymbols {
 		if cfg.Source.Offers(upstream.Options(s)) && upstream.Options(s) != spxChain {
 			f.symbols = append(f.symbols, s)
+			f.guards[s] = r.newGuard()
 		}
 	}
 }
@@ -78,36 +81,36 @@ func (r *Refresher) refreshFlow(ctx context.Context) error {
 	}
 	f.first = true
 	var errs []error
-	changed := false
+	var changed []string
 	watch := newStopwatch()
 	for _, symbol := range symbols {
 		last := f.last[symbol]
-		c, err := r.fetchChain(ctx, upstream.Options(symbol), &last, nil)
+		c, err := r.fetchChain(ctx, upstream.Options(symbol), &last, f.guards[symbol], nil)
 		f.last[symbol] = last
-		if errors.Is(err, upstream.ErrNotModified) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err != nil && !errors.Is(err, upstream.ErrNotModified):
 			f.last[symbol] = nil
+			r.fail(plain(symbol), err, FlowResource)
 			errs = append(errs, err)
-			continue
+		case err == nil && r.acceptPart(c):
+			changed = append(changed, c.Symbol)
+		default:
+			r.succeed(plain(symbol), FlowResource)
 		}
-		changed = r.acceptPart(c) || changed
 	}
 	watch.lap("fetch_ms")
-	if len(errs) == len(symbols) {
-		r.fail(errs[0], FlowResource)
-		return errors.Join(errs...)
-	}
-	if !changed {
-		r.succeed(FlowResource)
+	if changed == nil {
 		return errors.Join(errs...)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a := r.flowAnswer(r.cfg.Clock.Now())
+	a.good = changed
 	if err := r.publish(optionsFeed, a); err != nil {
-		return err
+		for _, symbol := range changed {
+			r.fail(symbol, err, FlowResource)
+		}
+		return errors.Join(append(errs, err)...)
 	}
 	watch.lap("publish_ms")
 	r.keepInputs(a)
@@ -178,20 +181,28 @@ type flowChainQuality struct {
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
 
+// served returns the symbols whose parts are of the newest session, sorted. mu is held.
+func (f *flowJob) served() (symbols []string) {
+	var newest compute.Date
+	for _, p := range f.parts {
+		newest = max(newest, p.flow.Session)
+	}
+	for _, symbol := range slices.Sorted(maps.Keys(f.parts)) {
+		if f.parts[symbol].flow.Session == newest {
+			symbols = append(symbols, symbol)
+		}
+	}
+	return symbols
+}
+
 // flowAnswer merges the parts of the newest session. r.flow.mu is held.
 func (r *Refresher) flowAnswer(now time.Time) answer {
 	a := answer{resource: FlowResource, computed: now, byDefault: defaultFlow, stored: allFlow, rare: rareFlow}
 	var flows []compute.ChainFlow
-	var newest compute.Date
-	for _, p := range r.flow.parts {
-		newest = max(newest, p.flow.Session)
-	}
 	q := flowQuality{Chains: []flowChainQuality{}}
-	for _, symbol := range slices.Sorted(maps.Keys(r.flow.parts)) {
+	a.restsOn = r.flow.served()
+	for _, symbol := range a.restsOn {
 		p := r.flow.parts[symbol]
-		if p.flow.Session != newest {
-			continue
-		}
 		flows = append(flows, p.flow)
 		a.inputs = append(a.inputs, p.source.SHA256)
 		a.documents = append(a.documents, p.document())

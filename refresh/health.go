@@ -1,6 +1,8 @@
 package refresh
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"strikecache/compute"
@@ -27,14 +29,12 @@ const (
 	maxLag = 32 * time.Minute
 )
 
-// health is how the refreshes of one resource went.
+// health is how the refreshes of one resource went that rest on one document.
 type health struct {
 	failures int // in a row
 	reason   upstream.Reason
 	since    time.Time // of the failure that made it stale
 }
-
-func (h *health) succeed() { *h = health{} }
 
 func (h *health) fail(reason upstream.Reason, now time.Time) {
 	h.failures++
@@ -42,6 +42,37 @@ func (h *health) fail(reason upstream.Reason, now time.Time) {
 	if h.failures == failuresToStale {
 		h.since = now
 	}
+}
+
+// healths are how the refreshes of one resource go, by the document that failed. One that succeeded has no entry.
+type healths map[string]health
+
+func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
+	one := h[document]
+	one.fail(reason, now)
+	h[document] = one
+}
+
+func (h healths) end(good []string) {
+	for _, document := range good {
+		delete(h, document)
+	}
+}
+
+// worst returns the health that an answer has which rests on documents, nil for all, when those that are good no
+// longer count: that of the one which made it stale first, else of the one with the most failures.
+func (h healths) worst(documents, good []string) (worst health) {
+	for _, document := range slices.Sorted(maps.Keys(h)) {
+		one := h[document]
+		if slices.Contains(good, document) || documents != nil && !slices.Contains(documents, document) {
+			continue
+		}
+		stale, stalest := one.failures >= failuresToStale, worst.failures >= failuresToStale
+		if stale && (!stalest || one.since.Before(worst.since)) || !stalest && one.failures > worst.failures {
+			worst = one
+		}
+	}
+	return worst
 }
 
 // freshness judges an answer that describes the instant asOf. due is the instant that an answer must at least

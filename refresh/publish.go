@@ -33,6 +33,9 @@ type answer struct {
 	variants  map[string]any
 	byDefault string
 	stored    string
+	// restsOn are the documents whose failures make it stale, nil for all it ever failed for; good are those whose
+	// failures its publication ends.
+	restsOn, good []string
 	// rare says which variants few ask for: they are sealed in identity and gzip alone. nil: none.
 	rare func(variant string) bool
 	// documents are what inputs names, in that order; states, and state, which may be nil, what earlier documents left.
@@ -44,7 +47,7 @@ type answer struct {
 type holding struct {
 	edition *snapshots.Edition
 	answer  answer // without data and variants
-	health  health
+	health  healths
 }
 
 // dateOf returns the UTC date under which the answer is stored.
@@ -65,7 +68,7 @@ func (r *Refresher) publish(feed string, answers ...answer) error {
 	for i := range answers {
 		a := &answers[i]
 		res := r.resources[a.resource]
-		edition, err := r.seal(res, a, r.freshness(res, health{}, a.asOf, now))
+		edition, err := r.seal(res, a, r.freshness(res, r.held[a.resource].health.worst(a.restsOn, a.good), a.asOf, now))
 		if err != nil {
 			return fmt.Errorf("publish %s: %w", a.resource, err)
 		}
@@ -80,7 +83,8 @@ func (r *Refresher) publish(feed string, answers ...answer) error {
 	for _, a := range answers {
 		h := r.held[a.resource]
 		a.data, a.variants, a.documents, a.states, a.state = nil, nil, nil, nil, nil
-		h.edition, h.answer, h.health = editions[a.resource], a, health{}
+		h.edition, h.answer = editions[a.resource], a
+		h.health.end(a.good)
 	}
 	return nil
 }
@@ -173,22 +177,22 @@ func (r *Refresher) save(res *resource, a *answer, e *snapshots.Edition) {
 	}
 }
 
-// fail notes that a refresh of the resources failed. Their answers stay.
-func (r *Refresher) fail(err error, names ...string) {
+// fail notes that a refresh of the resources failed for a document. Their answers stay.
+func (r *Refresher) fail(document string, err error, names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	reason, now := reasonOf(err), r.cfg.Clock.Now()
 	for _, name := range names {
-		r.held[name].health.fail(reason, now)
+		r.held[name].health.fail(document, reason, now)
 	}
 }
 
-// succeed notes that a refresh of the resources found nothing new.
-func (r *Refresher) succeed(names ...string) {
+// succeed notes that a refresh of the resources found a good document that says nothing new.
+func (r *Refresher) succeed(document string, names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range names {
-		r.held[name].health.succeed()
+		delete(r.held[name].health, document)
 	}
 }
 
@@ -204,7 +208,7 @@ func (r *Refresher) reseal() error {
 			continue
 		}
 		res := r.resources[name]
-		fresh := r.freshness(res, h.health, h.answer.asOf, now)
+		fresh := r.freshness(res, h.health.worst(h.answer.restsOn, nil), h.answer.asOf, now)
 		if fresh.Equal(h.edition.Default.Meta.Freshness) {
 			continue
 		}

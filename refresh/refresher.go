@@ -79,9 +79,10 @@ func New(cfg Config) *Refresher {
 	}
 	for _, res := range resources(cfg) {
 		r.resources[res.name] = &res
-		r.held[res.name] = &holding{}
+		r.held[res.name] = &holding{health: healths{}}
 	}
-	r.flow.init(cfg)
+	r.spx.guard = r.newGuard()
+	r.flow.init(r)
 	r.sectors.init()
 	return r
 }
@@ -105,15 +106,22 @@ func (r *Refresher) jobs() []job {
 }
 
 // Run refreshes until ctx ends: every job once at the start, all at the same time, then by the schedule. A run
-// of a job never overlaps itself; a run that is due meanwhile is left out. It returns when all jobs have ended.
+// of a job never overlaps itself; a run that is due meanwhile is left out, and so are those that are due while a job
+// that failed backs off. It returns when all jobs have ended.
 func (r *Refresher) Run(ctx context.Context) {
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
 	var once []cron.Job
+	var retries sync.WaitGroup
 	for _, j := range r.jobs() {
-		run := alone.Then(cron.FuncJob(func() { background(func() { r.runJob(ctx, j) }) }))
-		once = append(once, run)
-		runner.Schedule(schedule{r.cfg.Clock, r.cal, j.every}, run)
+		again := &retry{clock: r.cfg.Clock, every: j.every}
+		again.run = alone.Then(cron.FuncJob(func() {
+			ok := false
+			background(func() { ok = r.runJob(ctx, j) })
+			again.after(ctx, ok, &retries)
+		}))
+		once = append(once, again.run)
+		runner.Schedule(schedule{r.cfg.Clock, r.cal, j.every}, cron.FuncJob(again.tick))
 	}
 	runner.Start()
 	runAll(once)
@@ -123,6 +131,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	}
 	<-ctx.Done()
 	<-runner.Stop().Done()
+	retries.Wait()
 }
 
 func runAll(jobs []cron.Job) {
@@ -142,11 +151,11 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// runJob runs a job and is the place where its error is logged. A panic in it, which would be a fault of ours,
-// costs this run alone.
-func (r *Refresher) runJob(ctx context.Context, j job) {
+// runJob runs a job, says whether it succeeded, and is the place where its error is logged. A panic in it, which would
+// be a fault of ours, costs this run alone.
+func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 	if ctx.Err() != nil {
-		return
+		return true
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -155,10 +164,14 @@ func (r *Refresher) runJob(ctx context.Context, j job) {
 	}()
 	if err := r.observed(ctx, j); err != nil && ctx.Err() == nil {
 		r.log.Warn("refresh failed", "job", j.name, "reason", reasonOf(err), "err", err)
+	} else {
+		ok = true
 	}
 	if err := r.reseal(); err != nil {
 		r.log.Error("re-seal failed", "err", err)
+		ok = false
 	}
+	return ok
 }
 
 // observed runs a job and tells the observer.

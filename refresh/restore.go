@@ -41,6 +41,9 @@ func (r *Refresher) Restore() error {
 		byFeed[res.feed][name] = edition
 		r.held[name].edition = edition
 		r.held[name].answer = restoredAnswer(name, f)
+		if name == FlowResource {
+			r.held[name].answer.restsOn = r.flow.served()
+		}
 		r.log.Info("restored", "resource", name, "date", date, "as_of", edition.Default.Meta.AsOf)
 	}
 	if gamma := r.held[GammaResource]; gamma.edition != nil {
@@ -108,6 +111,9 @@ func (r *Refresher) resume() {
 	if sectors := r.held[SectorsResource]; r.holdsInputs(sectors) {
 		r.sectors.content = sectors.answer.content
 	}
+	if vix.edition != nil {
+		r.vix.published = compute.DateOf(vix.answer.asOf.In(compute.NewYork))
+	}
 	if r.holdsInputs(vix) {
 		r.vix.content = vix.answer.content
 	}
@@ -148,7 +154,12 @@ func (r *Refresher) restoreHistory(today string) {
 
 // restoreFlow takes up what each chain contributed to the flow, and the carry of SPX.
 func (r *Refresher) restoreFlow(today string) {
-	for _, symbol := range append([]string{"SPX"}, r.flow.symbols...) {
+	for _, symbol := range append([]string{spxSymbol}, r.flow.symbols...) {
+		guard := r.flow.guards[symbol]
+		if symbol == spxSymbol {
+			guard = r.spx.guard
+		}
+		symbol = plain(symbol)
 		state, date := r.store.State(chainState+symbol, today)
 		if state == nil {
 			continue
@@ -162,7 +173,8 @@ func (r *Refresher) restoreFlow(today string) {
 			continue // stored just before a crash: the simulated market goes on a little earlier, at the last answer
 		}
 		r.flow.parts[symbol] = flowPart{flow: f.Flow, source: f.Source}
-		if symbol == "SPX" {
+		guard.restore(f.Source, r.cfg.Clock.Now())
+		if symbol == spxSymbol {
 			r.spx.carry = carryOf(f.Carry)
 		}
 	}

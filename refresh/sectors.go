@@ -52,8 +52,12 @@ func (r *Refresher) sectorsOffered() bool {
 	})
 }
 
+// quotesFailure is what the failures of the sector quotes are counted under.
+const quotesFailure = "quotes"
+
 // refreshSectors fetches the quotes of all funds, and the histories that lack the previous session, and
-// publishes the rotation. It fails when most funds fail; one fund more or less is not the upstream's failure.
+// publishes the rotation. It fails when most funds fail, and asks for no more then; one fund more or less is not the
+// upstream's failure.
 func (r *Refresher) refreshSectors(ctx context.Context) error {
 	if !r.sectorsOffered() {
 		return nil
@@ -64,6 +68,11 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 	for _, symbol := range symbols {
 		if err := r.fetchQuote(ctx, symbol); err != nil {
 			errs = append(errs, err)
+			r.log.Warn("quote not refreshed", "symbol", symbol, "err", err)
+		}
+		if len(errs) > len(symbols)/2 {
+			r.fail(quotesFailure, errs[0], SectorsResource)
+			return errs[0]
 		}
 	}
 	for _, symbol := range symbols {
@@ -71,16 +80,12 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 			r.log.Warn("history not refreshed", "symbol", symbol, "err", err)
 		}
 	}
-	if len(errs) > len(symbols)/2 {
-		r.fail(errs[0], SectorsResource)
-		return errors.Join(errs...)
-	}
 	watch.lap("fetch_ms")
 	if err := r.publishSectors(watch, len(errs)); err != nil {
-		r.fail(err, SectorsResource)
+		r.fail(quotesFailure, err, SectorsResource)
 		return err
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (r *Refresher) fetchQuote(ctx context.Context, symbol string) error {
@@ -161,10 +166,11 @@ func (r *Refresher) publishSectors(watch *stopwatch, failed int) error {
 		return &refusal{upstream.Empty, errors.New("no fund has a price history")}
 	}
 	if a.content == r.sectors.content {
-		r.succeed(SectorsResource)
+		r.succeed(quotesFailure, SectorsResource)
 		return nil
 	}
 	content := a.content
+	a.good = []string{quotesFailure}
 	if err := r.publish(sectorsFeed, a); err != nil {
 		return err
 	}

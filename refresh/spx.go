@@ -20,7 +20,11 @@ type spxJob struct {
 	oi      string             // what it said of the state of open interest
 	epoch   int64
 	carry   map[compute.Series]float64
+	guard   *guard
 }
+
+// spxSymbol is the symbol under which the chain's failures are counted and its state is kept.
+const spxSymbol = "SPX"
 
 // refreshSPX fetches the SPX chain and publishes all that rests on it.
 func (r *Refresher) refreshSPX(ctx context.Context) error {
@@ -32,9 +36,9 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	if r.spx.epoch != r.epoch.Load() {
 		r.spx.last = nil // the same document may say more now
 	}
-	c, err := r.fetchChain(ctx, spxChain, &r.spx.last, watch)
+	c, err := r.fetchChain(ctx, spxChain, &r.spx.last, r.spx.guard, watch)
 	if errors.Is(err, upstream.ErrNotModified) {
-		r.succeed(names...)
+		r.succeed(spxSymbol, names...)
 		return nil
 	}
 	if err == nil {
@@ -42,7 +46,7 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	}
 	if err != nil {
 		r.spx.last = nil // the next answer must be whole
-		r.fail(err, names...)
+		r.fail(spxSymbol, err, names...)
 	}
 	return err
 }
@@ -53,7 +57,7 @@ func (r *Refresher) acceptSPX(c *chainDocument, watch *stopwatch) error {
 	oi := openInterestState(c.CapturedAt, r.cal)
 	epoch := r.epoch.Load()
 	if c.content == r.spx.content && oi == r.spx.oi && epoch == r.spx.epoch {
-		r.succeed(GammaResource, SeriesResource, PainResource, FlowResource)
+		r.succeed(spxSymbol, GammaResource, SeriesResource, PainResource, FlowResource)
 		return nil
 	}
 	now := r.cfg.Clock.Now()
@@ -71,6 +75,9 @@ func (r *Refresher) acceptSPX(c *chainDocument, watch *stopwatch) error {
 	r.flow.parts[c.Symbol] = part
 	merged := r.cfg.Clock.Now() // other chains may have been merged since the one above
 	answers := []answer{gamma, r.series.answer(&gamma), pains, r.flowAnswer(merged)}
+	for i := range answers {
+		answers[i].good = []string{spxSymbol}
+	}
 	if err := r.publish(optionsFeed, answers...); err != nil {
 		return err
 	}

@@ -21,12 +21,17 @@ import (
 type vixJob struct {
 	mu      sync.Mutex // held for a whole run
 	file    settlementFile
-	tried   time.Time // of the last request for a file
+	tried   time.Time // when a file was last not out yet
 	closes  map[compute.Date]indexCloses
 	asked   time.Time    // of the last request for histories of the indices
 	history []vixSummary // of stored dates, rising
 	content string
+	// published is the date of the answer that was current at the start, 0 for none: an earlier file does not replace it.
+	published compute.Date
 }
+
+// settlementFailure is what the failures of settlement files are counted under.
+const settlementFailure = "settlements"
 
 // settlementFile is a decoded settlement file.
 type settlementFile struct {
@@ -90,44 +95,78 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 	watch := newStopwatch()
 	var failure error
 	if r.vix.file.date < due && !now.Before(r.vix.tried.Add(settlementRetry)) {
-		r.vix.tried = now
-		failure = r.fetchSettlement(ctx, due, now)
+		if failure = r.fetchSettlement(ctx, due, now); failure == nil {
+			r.vix.tried = now
+		}
 	}
 	if err := r.fetchCloses(ctx, now); err != nil {
 		r.log.Warn("index closes not refreshed", "err", err)
 	}
 	watch.lap("fetch_ms")
-	if r.vix.file.rows == nil {
+	switch {
+	case r.vix.file.rows != nil:
+		failure = cmp.Or(r.publishVIX(now, watch, failure), failure)
+	case r.vix.published == 0:
 		failure = cmp.Or[error](failure, &refusal{upstream.Empty, errors.New("no settlement file yet")})
-	} else if err := r.publishVIX(now, watch); err != nil {
-		failure = err
+	case failure == nil:
+		r.succeed(settlementFailure, VIXResource)
 	}
 	if failure != nil {
-		r.fail(failure, VIXResource)
+		r.fail(settlementFailure, failure, VIXResource)
 	}
 	return failure
 }
 
 // fetchSettlement fetches the file of a date and keeps it when it is newer than the one held. An older day's
-// file, or a mere header, is no failure while the date may still not be out.
+// file, a mere header, or none at all is no failure while the date may still not be out.
 func (r *Refresher) fetchSettlement(ctx context.Context, due compute.Date, now time.Time) error {
 	name := upstream.Settlement(due.String())
+	overdue := settlementOverdue(due, now, r.cal)
 	doc, err := r.cfg.Source.Fetch(ctx, name, nil)
+	if reason := upstream.ReasonOf(err); err != nil && !overdue && (reason == upstream.Missing || reason == upstream.Refused) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	f, err := decodeSettlement(doc, due)
-	if errors.Is(err, cboe.ErrNoRows) && !settlementOverdue(due, now, r.cal) {
+	if errors.Is(err, cboe.ErrNoRows) && !overdue {
 		return nil
 	}
 	if err != nil {
 		return decodeError(name, err)
 	}
-	if f.date > r.vix.file.date {
+	if f.date > due {
+		return &refusal{upstream.Malformed, fmt.Errorf("asked for %s, got a file of %s", due, f.date)}
+	}
+	if err := r.unbroken(f); err != nil {
+		return err
+	}
+	if f.date > r.vix.file.date && f.date >= r.vix.published {
 		r.vix.file = f
 	}
-	if f.date < due && settlementOverdue(due, now, r.cal) {
+	if f.date < due && overdue {
 		return &refusal{upstream.Older, fmt.Errorf("asked for %s, got the file of %s", due, f.date)}
+	}
+	return nil
+}
+
+// unbroken refuses a file whose unreadable rows leave a month of the curve out: the months behind it would be taken
+// for the ones before.
+func (r *Refresher) unbroken(f settlementFile) error {
+	if f.bad == 0 {
+		return nil
+	}
+	curve, _, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: r.cal, Now: f.arrived})
+	month := compute.NewDate(f.date.Year(), f.date.Month(), 1)
+	for r.cal.VIXExpiration(month.Year(), month.Month()) <= f.date {
+		month = month.AddMonths(1)
+	}
+	for _, c := range curve.Curve {
+		if want := month.String()[:len("2006-01")]; c.Month != want {
+			return &refusal{upstream.Malformed, fmt.Errorf("settlement file of %s lacks %s and has %d unreadable rows", f.date, want, f.bad)}
+		}
+		month = month.AddMonths(1)
 	}
 	return nil
 }
@@ -266,13 +305,19 @@ type vixQuality struct {
 	Unknown map[string]string `json:"unknown"`
 }
 
-func (r *Refresher) publishVIX(now time.Time, watch *stopwatch) error {
+// publishVIX publishes the curve of the file held. failed is why the file that is due was not had, nil if it was.
+func (r *Refresher) publishVIX(now time.Time, watch *stopwatch, failed error) error {
 	a, summary, err := r.vixAnswer(r.vix.file, r.closesOf(r.vix.file.date), now)
 	if err != nil {
 		return err
 	}
+	if failed == nil {
+		a.good = []string{settlementFailure}
+	}
 	if a.content == r.vix.content {
-		r.succeed(VIXResource)
+		if failed == nil {
+			r.succeed(settlementFailure, VIXResource)
+		}
 		return nil
 	}
 	content := a.content

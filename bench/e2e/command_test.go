@@ -39,6 +39,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"recompute --date=2026-11-31", []string{"--date", "YYYY-MM-DD"}},
 		{"recompute --date=2026-11-20 --product=gex", []string{"--product", "gex/spx", "all"}},
 		{"recompute --date=2026-11-20 --data-dir=/nonexistent", []string{"2026-11-20", "/nonexistent"}},
+		{"serve --cboe-requests-per-minute=0", []string{"--cboe-requests-per-minute", "1 to 6000"}},
+		{"serve --cboe-timeout=1h", []string{"--cboe-timeout", "1s", "5m"}},
 		{"serve --max-connections=0", []string{"--max-connections"}},
 		{"serve --data-dir=" + file, []string{"data directory"}},
 		{"severe", []string{"unexpected argument severe", "serve"}},

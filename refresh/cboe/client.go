@@ -9,8 +9,10 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,6 +36,8 @@ type ClientConfig struct {
 	Timeout       time.Duration // of one request with its body, default 30 s
 	RefusalPause  time.Duration // how long a refused symbol is left alone, default 1 h
 	Backoff       time.Duration // before the second try of a refused request, doubled for each further one; default 3 s
+	// Dial opens connections; nil stands for the network's own way.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
@@ -52,9 +56,10 @@ type Client struct {
 	cfg  ClientConfig
 	http *http.Client
 
-	mu      sync.Mutex
-	gates   map[string]*gate
-	refused map[upstream.Name]time.Time // until when not to ask
+	mu        sync.Mutex
+	gates     map[string]*gate
+	refused   map[upstream.Name]time.Time // until when not to ask
+	throttled map[upstream.Name]bool      // whose last request was
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
@@ -72,31 +77,29 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			return nil, fmt.Errorf("upstream address %q is not an http or https URL", address)
 		}
 	}
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	dial := cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	}
 	return &Client{
 		cfg: cfg,
 		http: &http.Client{
 			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+				Proxy: http.ProxyFromEnvironment, DialContext: dial, ForceAttemptHTTP2: true,
 				TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: cfg.Timeout,
 				MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: 2 * time.Minute,
 			},
-			CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-				if len(via) > maxRedirects {
-					return errRedirects
-				}
-				return nil
-			},
+			// Redirects are followed by the client: each takes a turn at its host.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		gates:   map[string]*gate{},
-		refused: map[upstream.Name]time.Time{},
+		gates: map[string]*gate{}, refused: map[upstream.Name]time.Time{}, throttled: map[upstream.Name]bool{},
 	}, nil
 }
 
 // spxOptions is the document that most answers rest on.
 var spxOptions = upstream.Options("_SPX")
 
-var errRedirects = fmt.Errorf("more than %d redirects", maxRedirects)
+var errRedirects = fmt.Errorf("redirects in a circle, or more than %d", maxRedirects)
 
 func or[T comparable](x, otherwise T) T {
 	var zero T
@@ -159,30 +162,46 @@ func (c *Client) refuse(name upstream.Name) {
 	c.refused[name] = time.Now().Add(c.cfg.RefusalPause)
 }
 
-// once makes one request when its turn comes.
-func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	fail := func(reason upstream.Reason, err error) error {
-		return &upstream.Error{Name: name, Reason: reason, Err: err}
-	}
+// once asks for a document when its turn comes, and follows redirects, each of them in a turn of its own.
+func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (doc *upstream.Document, err error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
 	switch kind {
 	case upstream.Unknown:
-		return nil, fail(upstream.Missing, errors.New("no such document"))
+		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
 	case upstream.SettlementKind:
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
+	defer func() { c.noteThrottled(name, upstream.ReasonOf(err) == upstream.Throttled) }()
+	for been := []string{address}; ; been = append(been, address) {
+		var next string
+		doc, next, err = c.request(ctx, name, address, since)
+		if next == "" {
+			return doc, err
+		}
+		if len(been) > maxRedirects || slices.Contains(been, next) {
+			return nil, &upstream.Error{Name: name, Reason: upstream.Redirects, Err: fmt.Errorf("%w: to %s", errRedirects, next)}
+		}
+		address = next
+	}
+}
+
+// request makes one request in its turn. It returns a document, or where the upstream redirects to.
+func (c *Client) request(ctx context.Context, name upstream.Name, address string, since *upstream.Document) (doc *upstream.Document, redirect string, err error) {
+	fail := func(reason upstream.Reason, err error) (*upstream.Document, string, error) {
+		return nil, "", &upstream.Error{Name: name, Reason: reason, Err: err}
+	}
 	req, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fail(upstream.Unreachable, err)
+		return fail(upstream.Unreachable, err)
 	}
-	gate := c.gate(req.URL.Host)
-	if err := gate.wait(ctx, priority(name)); err != nil {
-		return nil, fail(upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
+	gate, rank := c.gate(req.URL.Host), c.rank(name)
+	if err := gate.wait(ctx, name, rank); err != nil {
+		return fail(upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	req = req.WithContext(ctx)
+	req = req.WithContext(oneTurn(ctx, gate, name, rank))
 	req.Header.Set("User-Agent", c.cfg.UserAgent)
 	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
 	if since != nil && since.ETag != "" {
@@ -193,11 +212,14 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fail(transportReason(err), err)
+		return fail(transportReason(err), err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified && since != nil {
-		return nil, upstream.ErrNotModified
+		return nil, "", upstream.ErrNotModified
+	}
+	if next, err := resp.Location(); err == nil && redirects(resp.StatusCode) {
+		return nil, next.String(), nil
 	}
 	if resp.StatusCode != http.StatusOK {
 		failure := statusError(name, resp)
@@ -206,16 +228,36 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 		} else if failure.RetryAfter > 0 {
 			gate.pause(failure.RetryAfter)
 		}
-		return nil, failure
+		return nil, "", failure
 	}
+	kind, _ := name.Split()
 	body, err := readBody(resp, kind)
 	if err != nil {
-		return nil, fail(bodyReason(err), err)
+		return fail(bodyReason(err), err)
 	}
 	return &upstream.Document{
 		Name: name, Body: body, Received: time.Now().UTC(), Generated: generated(resp.Header), FileDate: fileDate(resp.Header),
 		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
-	}, nil
+	}, "", nil
+}
+
+// oneTurn returns a context in which the transport waits for a further turn when it sends a request for the second
+// time, as it does by itself when a kept connection turns out to be closed.
+func oneTurn(ctx context.Context, gate *gate, name upstream.Name, rank int) context.Context {
+	connections := 0
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		if connections++; connections > 1 {
+			_ = gate.wait(ctx, name, rank) // when ctx has ended, so has the request
+		}
+	}})
+}
+
+func redirects(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
 }
 
 var (
@@ -223,10 +265,14 @@ var (
 	errHTML     = errors.New("body is an HTML page")
 )
 
-// readBody reads a body that the transport has already decompressed.
+// readBody reads a body that the transport has already decompressed. It reads no further than the most bytes that a
+// document of the kind may have.
 func readBody(resp *http.Response, kind upstream.Kind) ([]byte, error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
 		return nil, errHTML
+	}
+	if resp.ContentLength > kind.MaxBody() {
+		return nil, fmt.Errorf("%w: %d bytes, over %d", errTooLarge, resp.ContentLength, kind.MaxBody())
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, kind.MaxBody()+1))
 	if err != nil {
@@ -253,8 +299,6 @@ func bodyReason(err error) upstream.Reason {
 func transportReason(err error) upstream.Reason {
 	var timeout net.Error
 	switch {
-	case errors.Is(err, errRedirects):
-		return upstream.Redirects
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return upstream.TimedOut
 	}
@@ -309,6 +353,9 @@ func fileDate(h http.Header) string {
 	return dateInName.FindString(params["filename"])
 }
 
+// priorities is how many priorities there are.
+const priorities = 5
+
 // priority orders waiting requests; 0 goes first.
 func priority(name upstream.Name) int {
 	switch kind, key := name.Split(); {
@@ -321,7 +368,28 @@ func priority(name upstream.Name) int {
 	case kind == upstream.OptionsKind:
 		return 3
 	}
-	return 4
+	return priorities - 1
+}
+
+// rank returns the priority of a request. A document that was throttled goes last: its next request may keep everybody
+// from the host for a while again.
+func (c *Client) rank(name upstream.Name) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.throttled[name] {
+		return priorities - 1
+	}
+	return priority(name)
+}
+
+func (c *Client) noteThrottled(name upstream.Name, throttled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if throttled {
+		c.throttled[name] = true
+	} else {
+		delete(c.throttled, name)
+	}
 }
 
 func (c *Client) gate(host string) *gate {

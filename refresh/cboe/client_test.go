@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func local(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Cleanup(srv.Close)
 	c, err := NewClient(ClientConfig{
 		BaseURL: srv.URL + "/base/", SettlementURL: srv.URL + "/settlement", PerMinute: 6_000_000,
-		Timeout: 500 * time.Millisecond, Backoff: time.Millisecond,
+		Timeout: 2 * time.Second, Backoff: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +146,13 @@ func TestClientReasons(t *testing.T) {
 				w.Write(line)
 			}
 		}, upstream.TooLarge},
+		"oversized and announced": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000000000")
+			w.(http.Flusher).Flush() // and sends nothing of it
+		}, upstream.TooLarge},
+		"redirected on and on": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
+		}, upstream.Redirects},
 		"oversized when unpacked": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
@@ -190,6 +198,45 @@ func TestClientFollowsRedirects(t *testing.T) {
 	})
 	if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Redirects, and what the transport repeats by itself on a connection that turns out closed, take turns too.
+func TestClientSpacesWhatFollows(t *testing.T) {
+	const interval = 100 * time.Millisecond
+	for name, second := range map[string]http.HandlerFunc{
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path+"?moved", http.StatusFound)
+		},
+		"closed": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		var mu sync.Mutex
+		var at []time.Time
+		c := local(t, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			at = append(at, time.Now())
+			n := len(at)
+			mu.Unlock()
+			if n == 2 {
+				second(w, r)
+				return
+			}
+			fmt.Fprint(w, "{}")
+		})
+		c.cfg.PerMinute = int(time.Minute / interval)
+		for range 2 {
+			if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if len(at) != 3 {
+			t.Fatalf("%s: %d requests, want 3", name, len(at))
+		}
+		for i := range 2 {
+			if gap := at[i+1].Sub(at[i]); gap < interval/2 { // the server's clock and the gate's differ by a journey
+				t.Errorf("%s: request %d came %v after the one before", name, i+2, gap)
+			}
+		}
 	}
 }
 

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"strikecache/refresh/upstream"
 )
 
 // gate spaces the requests to one host: it lets one through every interval, of those that wait the one with the
-// lowest priority number, then the one that waited longest. It is safe for concurrent use.
+// lowest priority number, then the one that waited longest. While others wait, a document does not get two turns in a
+// row, so that its redirects and repetitions delay them by one request at a time. It is safe for concurrent use.
 type gate struct {
 	interval time.Duration
 
@@ -16,19 +19,21 @@ type gate struct {
 	free    time.Time // when the next one may pass
 	waiting []*ticket // in the order of arrival
 	timer   bool      // a call of open is due
+	last    upstream.Name
 }
 
 type ticket struct {
+	name     upstream.Name
 	priority int
 	pass     chan struct{}
 }
 
-// wait returns when the caller may send one request, or with the context's error.
-func (g *gate) wait(ctx context.Context, priority int) error {
+// wait returns when the caller may send one request for a document, or with the context's error.
+func (g *gate) wait(ctx context.Context, name upstream.Name, priority int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &ticket{priority, make(chan struct{})}
+	t := &ticket{name, priority, make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, t)
 	g.schedule()
@@ -75,11 +80,18 @@ func (g *gate) open() {
 		return
 	}
 	best := 0
-	for i, t := range g.waiting {
-		if t.priority < g.waiting[best].priority {
+	rank := func(i int) int { // the document that had the last turn comes behind all others
+		if g.waiting[i].name == g.last {
+			return g.waiting[i].priority + priorities
+		}
+		return g.waiting[i].priority
+	}
+	for i := range g.waiting {
+		if rank(i) < rank(best) {
 			best = i
 		}
 	}
+	g.last = g.waiting[best].name
 	close(g.waiting[best].pass)
 	g.waiting = slices.Delete(g.waiting, best, best+1)
 	g.free = time.Now().Add(g.interval)

@@ -25,6 +25,9 @@ type Source struct {
 
 	CboeBaseURL       string `name:"cboe-base-url" help:"Base of chains, quotes and histories." default:"${cboe_base}" group:"Source cboe"`
 	CboeSettlementURL string `name:"cboe-settlement-url" help:"Address of settlement files, which takes ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
+
+	CboeRequestsPerMinute int           `help:"Requests to one host, evenly spaced, 1 to 6000. The upstream itself refuses some above 45." default:"20" group:"Source cboe"`
+	CboeTimeout           time.Duration `help:"Time for one request with its body, 1s to 5m." default:"30s" group:"Source cboe"`
 }
 
 // Vars are the defaults that the help of [Source] names.
@@ -39,6 +42,10 @@ func (s *Source) Check() error {
 		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
 	case s.Name == "replay" && s.ReplayDir == "":
 		return errors.New("--source replay needs --replay-dir")
+	case s.CboeRequestsPerMinute < 1 || s.CboeRequestsPerMinute > 6000:
+		return fmt.Errorf("--cboe-requests-per-minute must be from 1 to 6000, not %d", s.CboeRequestsPerMinute)
+	case s.CboeTimeout < time.Second || s.CboeTimeout > 5*time.Minute:
+		return fmt.Errorf("--cboe-timeout must be from 1s to 5m0s, not %s", s.CboeTimeout)
 	}
 	_, err := s.simStart()
 	return err
@@ -60,7 +67,9 @@ func (s *Source) Open(cfg *refresh.Config) error {
 	cfg.SourceName = s.Name
 	switch s.Name {
 	case "cboe":
-		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, SettlementURL: s.CboeSettlementURL})
+		client, err := cboe.NewClient(cboe.ClientConfig{
+			BaseURL: s.CboeBaseURL, SettlementURL: s.CboeSettlementURL, PerMinute: s.CboeRequestsPerMinute, Timeout: s.CboeTimeout,
+		})
 		cfg.Source, cfg.Clock = client, refresh.MachineClock()
 		return err
 	case "replay":

@@ -28,6 +28,7 @@ const (
 	GarbageNumbers        // strings, nulls and absurd values in the numbers of many rows; still valid JSON
 	BackwardClock         // a chain or quote with a top-level timestamp an hour older
 	Shrink                // the first tenth of the rows
+	GarbagePrice          // a chain or quote whose underlying has garbage for prices
 )
 
 // RetryAfter is what a [Throttle] asks the client to wait.

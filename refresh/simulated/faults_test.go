@@ -143,6 +143,10 @@ func TestSpoiledDocuments(t *testing.T) {
 	if n := rough.Skipped.BadNumber; n < full.Listed/20 || n > full.Listed/4 || rough.Spot != full.Spot {
 		t.Errorf("garbage: skipped %+v of %d", rough.Skipped, full.Listed)
 	}
+	bad, _ = spoiled(t, m, spxChain, simulated.GarbagePrice)
+	if _, _, err := cboe.DecodeChain(bad.Body); !errors.Is(err, compute.ErrNoSpot) || !json.Valid(bad.Body) {
+		t.Errorf("garbage prices: %v", err)
+	}
 	bad, _ = spoiled(t, m, spxChain, simulated.BackwardClock)
 	past, _, err := cboe.DecodeChain(bad.Body)
 	if err != nil || full.CapturedAt.Sub(past.CapturedAt) != time.Hour || !past.AsOf.Equal(full.AsOf) {

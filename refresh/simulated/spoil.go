@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"bytes"
+	"regexp"
 	"time"
 
 	"strikecache/compute"
@@ -10,6 +11,9 @@ import (
 
 const htmlPage = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head>" +
 	"<body>Checking your browser before accessing the site.</body></html>\n"
+
+// prices are the members from which a reader takes the price of the underlying.
+var prices = regexp.MustCompile(`"(current_price|close)": ?[0-9.eE+-]+`)
 
 // spoil returns the document as a fault alters it.
 func (m *Market) spoil(doc *upstream.Document, fault Fault, now time.Time) (*upstream.Document, error) {
@@ -24,6 +28,8 @@ func (m *Market) spoil(doc *upstream.Document, fault Fault, now time.Time) (*ups
 		body = keepRows(body, kind, func(rows int) int { return (rows + 9) / 10 })
 	case GarbageNumbers:
 		body = garble(body, kind)
+	case GarbagePrice:
+		body = prices.ReplaceAll(body, []byte(`"$1":"n/a"`))
 	case BackwardClock:
 		body = backdate(body)
 	case StaleSettlement:

@@ -126,6 +126,8 @@ const (
 	Malformed   Reason = "upstream_malformed" // cannot be decoded
 	Empty       Reason = "upstream_empty"     // decoded, but says nothing
 	Older       Reason = "upstream_older"     // an earlier day's document
+	Shrunk      Reason = "shrunk"             // a chain under half of the last accepted one
+	Backwards   Reason = "clock_backwards"    // a chain made before the last accepted one
 )
 
 // Error is why a document could not be had.

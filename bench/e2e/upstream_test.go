@@ -1,0 +1,341 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/faulty"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
+	"strikecache/server"
+	"strikecache/snapshots"
+)
+
+// fakeUpstream is an upstream on loopback that can go away and come back.
+type fakeUpstream struct {
+	*faulty.Server
+	t       *testing.T
+	address string
+	http    *http.Server
+}
+
+func startUpstream(t *testing.T, s *faulty.Server) *fakeUpstream {
+	u := &fakeUpstream{Server: s, t: t, address: "127.0.0.1:0"}
+	u.open()
+	t.Cleanup(func() { u.http.Close() })
+	return u
+}
+
+// open listens, on the same port as before.
+func (u *fakeUpstream) open() {
+	u.t.Helper()
+	listener, err := net.Listen("tcp", u.address)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	u.address = listener.Addr().String()
+	u.http = &http.Server{Handler: u.Server, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	go u.http.Serve(listener)
+}
+
+func (u *fakeUpstream) base() string       { return "http://" + u.address + faulty.Base }
+func (u *fakeUpstream) settlement() string { return "http://" + u.address + faulty.Settlement }
+
+const (
+	spxDocument = upstream.Name("options/_SPX.json")
+	quotesDir   = upstream.Name("quotes/")
+	gammaPath   = "/api/v1/gex/spx"
+	painPath    = "/api/public/spx-max-pain"
+	sectorsPath = "/api/v1/sectors/rotation"
+	vixPath     = "/api/public/vix-term-structure"
+)
+
+// ordeal is what one run of the binary suffers: a fault of the SPX chain, and one of the quotes.
+type ordeal struct {
+	chain       simulated.Fault
+	chainReason upstream.Reason
+	quote       simulated.Fault
+	quoteReason upstream.Reason
+}
+
+// ordeals begin with that of the short form.
+var ordeals = []ordeal{
+	{simulated.Shrink, upstream.Shrunk, simulated.Reset, upstream.Truncated},
+	{simulated.BackwardClock, upstream.Backwards, simulated.RedirectLoop, upstream.Redirects},
+	{simulated.EmptyOptions, upstream.Empty, simulated.HTMLPage, upstream.HTML},
+	{simulated.Stall, upstream.TimedOut, simulated.TruncatedGzip, upstream.Truncated},
+	{simulated.Forbidden, upstream.Refused, simulated.GarbagePrice, upstream.Empty},
+	{simulated.HugeBody, upstream.TooLarge, simulated.Refuse, upstream.Unreachable}, // a connection that breaks
+	{simulated.Throttle, upstream.Throttled, simulated.NoFault, ""},
+	{simulated.NoFault, upstream.Unreachable, simulated.NoFault, upstream.Unreachable}, // nobody listens
+}
+
+// The binary starts with good documents, and again with an upstream that fails: it serves what it had, says that it is
+// stale and why, and recovers by itself. A start rather than a fault in flight, because outside the hours of the exchange
+// chains are asked for every 5 minutes alone.
+func TestFaultUpstreamThroughHTTP(t *testing.T) {
+	market := simulated.New(simulated.Config{Seed: 7, Now: time.Now, Calendar: compute.NewCalendar(nil, nil)})
+	u := startUpstream(t, faulty.New(market, 2*time.Second))
+	files := startUpstream(t, u.Server)
+	args := []string{
+		"--data-dir", t.TempDir(), "--source", "cboe", "--cboe-base-url", u.base(), "--cboe-settlement-url", files.settlement(),
+		"--cboe-requests-per-minute", "6000", "--cboe-timeout", "10s",
+		"--gex-every", "5s", "--quotes-every", "5s", "--flow-every", "5s", "--flow-symbols", "XLF",
+	}
+	p := serve(t, args...)
+	p.ready()
+	p.stop(syscall.SIGTERM)
+	runs := ordeals
+	if !need.Full() {
+		runs = runs[:1]
+	}
+	faults, peak := 0, 0
+	for _, o := range runs {
+		name := fmt.Sprintf("%s and %s", o.chainReason, o.quoteReason)
+		t.Run(name, func(t *testing.T) {
+			hit, memory := endure(t, u, o, args)
+			faults, peak = faults+hit, max(peak, memory)
+		})
+	}
+	need.Figure(t, "%d requests of the binary failed in %d starts, peak resident memory %d MiB", faults, len(runs), peak>>20)
+}
+
+// endure starts the binary with an upstream that fails, and mends that. It returns the requests that failed, and the peak of
+// the binary's memory where the system tells.
+func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory int) {
+	seen := len(u.Requests(0))
+	u.Fail(spxDocument, o.chain)
+	u.Fail(quotesDir, o.quote)
+	nobody := o.chain == simulated.NoFault
+	if nobody {
+		u.http.Close()
+	}
+	p := serve(t, args...)
+	want := map[string]upstream.Reason{gammaPath: o.chainReason, painPath: o.chainReason, sectorsPath: o.quoteReason}
+	before := map[string]json.RawMessage{}
+	for path := range want {
+		before[path] = p.envelope(path).Data
+	}
+	for path, reason := range want {
+		if reason == "" {
+			continue
+		}
+		p.await(path+" is stale", func() bool { return p.freshness(path).State == "stale" })
+		if f := p.freshness(path); f.Reason == nil || *f.Reason != string(reason) {
+			t.Errorf("%s: %+v, want the reason %s", path, f, reason)
+		}
+		if now := p.envelope(path).Data; !bytes.Equal(now, before[path]) {
+			t.Errorf("%s: the data changed:\n%.200s\n%.200s", path, before[path], now)
+		}
+	}
+	if f := p.freshness(vixPath); f.State == "stale" {
+		t.Errorf("another feed is %+v", f)
+	}
+	hit, memory = injected(t, u, o, seen), peakMemory(p)
+	if memory > 512<<20 {
+		t.Errorf("peak resident memory %d MiB", memory>>20)
+	}
+	if nobody {
+		hit = len(regexp.MustCompile("connection refused").FindAllString(p.logged(), -1))
+		u.open()
+	}
+	if hit < 3 {
+		t.Fatalf("the fault was injected %d times\n%s", hit, p.logged())
+	}
+	u.Fail(spxDocument, simulated.NoFault)
+	u.Fail(quotesDir, simulated.NoFault)
+	for path := range want {
+		p.await(path+" recovers", func() bool { return p.freshness(path).State != "stale" })
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	return hit, memory
+}
+
+// injected counts the requests that were failed, and checks what was taken of huge bodies.
+func injected(t *testing.T, u *fakeUpstream, o ordeal, seen int) (hit int) {
+	t.Helper()
+	chains, quotes := 0, 0
+	for _, r := range u.Requests(seen) {
+		switch {
+		case r.Fault == simulated.NoFault:
+		case r.Name == spxDocument:
+			chains++
+			if bound := int64(80 << 20); o.chain == simulated.HugeBody && r.Sent > bound { // 64 MiB and the sockets' buffers
+				t.Errorf("the binary took %d bytes of a gigabyte, bound %d", r.Sent, bound)
+			}
+		default:
+			quotes++
+		}
+	}
+	if o.chain != simulated.NoFault && chains < 3 || o.quote != simulated.NoFault && quotes < 3 {
+		t.Errorf("%d requests for the chain failed, %d for quotes", chains, quotes)
+	}
+	return chains + quotes
+}
+
+// await polls a condition that takes several tries of the upstream, each of them a while after the one before.
+func (p *process) await(what string, holds func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if holds() {
+			return
+		}
+	}
+	p.t.Fatalf("%s: not within 4 minutes\n%s", what, p.logged())
+}
+
+// freshness is what an answer says of its own.
+type freshness struct {
+	State  string
+	Reason *string
+}
+
+func (p *process) freshness(path string) freshness {
+	p.t.Helper()
+	_, body := p.get(path)
+	return freshnessOf(p.t, body)
+}
+
+func freshnessOf(t *testing.T, body []byte) freshness {
+	t.Helper()
+	var e struct {
+		Meta struct{ Freshness freshness }
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		t.Fatalf("%v: %.200s", err, body)
+	}
+	return e.Meta.Freshness
+}
+
+var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peakMemory returns the peak resident memory of a process, 0 where the system does not tell.
+func peakMemory(p *process) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	m := peakLine.FindSubmatch(status)
+	if err != nil || m == nil {
+		return 0
+	}
+	kb, err := strconv.Atoi(string(m[1]))
+	if err != nil {
+		return 0
+	}
+	return kb << 10
+}
+
+// The file of the session before is a failure from 11:00 New York on, on the day after the one that it lacks: the machine's
+// clock would have to be there. So refresher and server run in this process, by a clock of their own, which runs 60 times
+// as fast.
+func TestFaultUpstreamOlderSettlement(t *testing.T) {
+	cal := compute.NewCalendar(nil, nil)
+	log := slog.New(slog.DiscardHandler)
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: t.TempDir(), Source: "cboe", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	// compose returns a refresher whose clock starts at a time, and its upstream.
+	compose := func(start time.Time) (*refresh.Refresher, *fakeUpstream, refresh.Clock) {
+		clock := refresh.NewClock(start, 60)
+		u := startUpstream(t, faulty.New(simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: cal}), time.Second))
+		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: u.base(), SettlementURL: u.settlement(), PerMinute: 6000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return refresh.New(refresh.Config{
+			Source: client, SourceName: "cboe", Store: store, Clock: clock, Calendar: cal, RiskFreeRate: 0.04,
+			ChainEvery: time.Hour, QuotesEvery: time.Hour, FlowEvery: time.Hour, Log: log,
+		}), u, clock
+	}
+	// The file of Friday, November 20, comes out at 18:30.
+	r, _, _ := compose(compute.NewDate(2026, 11, 20).At(17, 0, 0, compute.NewYork))
+	if err := r.RefreshOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, u, clock := compose(compute.NewDate(2026, 11, 23).At(11, 1, 0, compute.NewYork))
+	if err := r.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	friday := upstream.Settlement("2026-11-20")
+	u.Fail(friday, simulated.StaleSettlement)
+	listener, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := server.New(server.Config{
+		Finder: store, Source: "cboe", Now: clock.Now, Log: log, Readiness: func() server.Readiness { return server.Readiness{} },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx) })
+	running.Go(func() { web.Serve(listener) })
+	defer func() {
+		cancel()
+		if err := web.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		running.Wait()
+	}()
+	get := func() []byte {
+		resp, err := http.Get("http://" + listener.Addr().String() + vixPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return body
+	}
+	until := func(what string, holds func(body []byte) bool) []byte {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			if body := get(); holds(body) {
+				return body
+			}
+		}
+		t.Fatalf("%s: not within a minute: %.500s", what, get())
+		return nil
+	}
+	thursday, monday := []byte(`"settlement_date":"2026-11-19"`), []byte(`"settlement_date":"2026-11-20"`)
+	body := until("stale for an older file", func(body []byte) bool {
+		f := freshnessOf(t, body)
+		return f.State == "stale" && f.Reason != nil && *f.Reason == string(upstream.Older)
+	})
+	if !bytes.Contains(body, thursday) {
+		t.Errorf("the last good answer is gone: %.300s", body)
+	}
+	hit := 0
+	for _, r := range u.Requests(0) {
+		if r.Name == friday && r.Fault == simulated.StaleSettlement {
+			hit++
+		}
+	}
+	if hit < 3 {
+		t.Fatalf("the fault was injected %d times", hit)
+	}
+	u.Fail(friday, simulated.NoFault)
+	until("recovered", func(body []byte) bool { return freshnessOf(t, body).State != "stale" && bytes.Contains(body, monday) })
+	need.Figure(t, "an older day's settlement file came %d times", hit)
+}

@@ -1,0 +1,540 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/bench/need"
+	"strikecache/refresh"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/faulty"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
+)
+
+// network is a network in memory, on which a bubble's clock goes on while everybody waits.
+type network struct {
+	mu      sync.Mutex
+	conns   map[net.Conn]bool
+	accept  chan net.Conn
+	closed  chan struct{}
+	refuses string // the host whose connections are refused
+	refused int
+}
+
+func newNetwork() *network {
+	return &network{conns: map[net.Conn]bool{}, accept: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (n *network) dial(ctx context.Context, _, host string) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if host == n.refuses {
+		n.refused++
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	ours, theirs := net.Pipe()
+	n.conns[ours], n.conns[theirs] = true, true
+	select {
+	case n.accept <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// refuse refuses connections to a host, and cuts those that there are.
+func (n *network) refuse(host string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refuses, n.refused = host, 0
+	n.cut()
+}
+
+// cut closes all connections. n.mu is held.
+func (n *network) cut() {
+	for c := range n.conns {
+		c.Close()
+	}
+	clear(n.conns)
+}
+
+func (n *network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.accept:
+		return c, nil
+	case <-n.closed:
+		return nil, io.EOF
+	}
+}
+
+func (n *network) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.closed)
+	n.cut()
+	return nil
+}
+
+func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
+
+// The hosts of the upstream, and the client's limits, which are the defaults.
+const (
+	cdnHost    = "127.0.0.1:1"
+	filesHost  = "127.0.0.1:2"
+	spacing    = 3 * time.Second
+	patience   = 30 * time.Second
+	retryAfter = 50 * time.Second
+)
+
+// faultRig is a refresher with the real client in front of an upstream that fails, in a bubble.
+type faultRig struct {
+	*rig
+	net    *network
+	server *faulty.Server
+	seen   int // requests of the upstream that were looked at
+	stop   func()
+}
+
+// newFaultRig starts everything at a time of New York, with what is stored in dir and what prepare sets, and waits
+// until every resource has an answer.
+func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, *faulty.Server)) *faultRig {
+	t.Helper()
+	f := &faultRig{net: newNetwork()}
+	f.rig = newRig(t, dir, start, func(c *refresh.Config) {
+		f.server = faulty.New(c.Source.(*simulated.Market), retryAfter)
+		client, err := cboe.NewClient(cboe.ClientConfig{
+			BaseURL: "http://" + cdnHost + faulty.Base, SettlementURL: "http://" + filesHost + faulty.Settlement, Dial: f.net.dial,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Source, c.ChainEvery, c.FlowEvery = client, time.Minute, time.Minute
+		prepare(c, f.server)
+	})
+	if err := f.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: f.server, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	var running sync.WaitGroup
+	running.Go(func() { srv.Serve(f.net) })
+	ctx, cancel := context.WithCancel(t.Context())
+	running.Go(func() { f.Run(ctx) })
+	f.stop = func() {
+		cancel()
+		srv.Close()
+		running.Wait()
+		f.close()
+	}
+	f.until(t, "every resource is answered", 5*time.Minute, func() bool {
+		for _, name := range allResources {
+			if f.store.Current(name) == nil {
+				return false
+			}
+		}
+		return true
+	})
+	return f
+}
+
+// until polls every second of the bubble's clock.
+func (f *faultRig) until(t *testing.T, what string, limit time.Duration, holds func() bool) {
+	t.Helper()
+	for start := time.Now(); ; time.Sleep(time.Second) {
+		synctest.Wait()
+		if holds() {
+			return
+		}
+		if time.Since(start) > limit {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}
+
+func (f *faultRig) freshness(resource string) (state, reason string) {
+	m := f.meta(resource).Freshness
+	if m.Reason != nil {
+		reason = *m.Reason
+	}
+	return m.State, reason
+}
+
+// requests returns what the upstream was asked since the last call.
+func (f *faultRig) requests() []faulty.Request {
+	got := f.server.Requests(f.seen)
+	f.seen += len(got)
+	return got
+}
+
+// faultCase is a fault, the documents that it hits, and what becomes of the resources that rest on them.
+type faultCase struct {
+	name   string
+	fault  simulated.Fault
+	hits   upstream.Name
+	reason upstream.Reason
+	stale  []string
+}
+
+var (
+	onChain  = []string{refresh.GammaResource, refresh.PainResource, refresh.SeriesResource, refresh.FlowResource}
+	onFlow   = []string{refresh.FlowResource}
+	onQuotes = []string{refresh.SectorsResource}
+	onVIX    = []string{refresh.VIXResource}
+)
+
+const (
+	spxDocument = upstream.Name("options/_SPX.json")
+	xlfDocument = upstream.Name("options/XLF.json")
+	quotesDir   = upstream.Name("quotes/")
+	filesDir    = upstream.Name("settlement/")
+)
+
+// faultCases are the faults, those of the short form first.
+var faultCases = []faultCase{
+	{"a chain that shrinks to a tenth", simulated.Shrink, spxDocument, upstream.Shrunk, onChain},
+	{"403", simulated.Forbidden, spxDocument, upstream.Refused, onChain},
+	{"refuse", simulated.Refuse, spxDocument, upstream.Unreachable, onChain},
+	{"stall", simulated.Stall, spxDocument, upstream.TimedOut, onChain},
+	{"reset mid-body", simulated.Reset, spxDocument, upstream.Truncated, onChain},
+	{"429 with Retry-After", simulated.Throttle, spxDocument, upstream.Throttled, onChain},
+	{"redirect loop", simulated.RedirectLoop, spxDocument, upstream.Redirects, onChain},
+	{"HTML instead of JSON", simulated.HTMLPage, spxDocument, upstream.HTML, onChain},
+	{"truncated gzip", simulated.TruncatedGzip, spxDocument, upstream.Truncated, onChain},
+	{"1 GB body", simulated.HugeBody, spxDocument, upstream.TooLarge, onChain},
+	{"empty options", simulated.EmptyOptions, spxDocument, upstream.Empty, onChain},
+	{"yesterday's settlement file", simulated.StaleSettlement, filesDir, upstream.Older, onVIX},
+	{"garbage prices", simulated.GarbagePrice, spxDocument, upstream.Empty, onChain},
+	{"a clock that runs backwards", simulated.BackwardClock, spxDocument, upstream.Backwards, onChain},
+	// The same at the other feeds.
+	{"flow: a chain that shrinks to a tenth", simulated.Shrink, xlfDocument, upstream.Shrunk, onFlow},
+	{"flow: a clock that runs backwards", simulated.BackwardClock, xlfDocument, upstream.Backwards, onFlow},
+	{"flow: stall", simulated.Stall, xlfDocument, upstream.TimedOut, onFlow},
+	{"quotes: reset mid-body", simulated.Reset, quotesDir, upstream.Truncated, onQuotes},
+	{"quotes: garbage prices", simulated.GarbagePrice, quotesDir, upstream.Empty, onQuotes},
+	{"settlements: 403", simulated.Forbidden, filesDir, upstream.Refused, onVIX},
+	{"settlements: garbage numbers", simulated.GarbageNumbers, filesDir, upstream.Malformed, onVIX},
+	{"settlements: header alone", simulated.EmptyOptions, filesDir, upstream.Empty, onVIX},
+}
+
+// Whatever the upstream does, the last good answers stay, turn stale with its reason, and recover by themselves at the
+// next good document; other feeds go on; and no host is ever asked more often than it may be.
+func TestFaultUpstream(t *testing.T) {
+	injected := 0
+	cases := faultCases
+	if !need.Full() {
+		cases = cases[:2]
+	}
+	if testing.Short() { // the race detector makes a case cost 25 s of processor time
+		cases = cases[:1]
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { injected += suffer(t, c) })
+		})
+	}
+	need.Figure(t, "%d requests failed by the upstream in %d cases", injected, len(cases))
+}
+
+// suffer lets a fault happen and returns how many requests it hit.
+func suffer(t *testing.T, c faultCase) int {
+	dir, start := t.TempDir(), "2026-11-20 10:59"
+	prepare := func(*refresh.Config, *faulty.Server) {}
+	if c.hits == filesDir {
+		// The file of the 20th comes out at 18:30 and is overdue at 11:00 of the next session.
+		earlier := newRig(t, dir, "2026-11-20 17:00")
+		earlier.once()
+		earlier.close()
+		start = "2026-11-23 11:01"
+		prepare = func(cfg *refresh.Config, s *faulty.Server) {
+			cfg.ChainEvery, cfg.QuotesEvery, cfg.FlowEvery = 10*time.Minute, 10*time.Minute, 10*time.Minute
+			s.Fail(c.hits, c.fault)
+		}
+	}
+	f := newFaultRig(t, dir, start, prepare)
+	defer f.stop()
+	if c.hits != filesDir {
+		f.requests()
+		f.until(t, "a quiet instant", time.Minute, func() bool { return f.clock.Now().Second() == 55 })
+	}
+	before := f.bodies(c.stale)
+	if c.fault == simulated.Refuse {
+		f.net.refuse(cdnHost)
+	}
+	if c.hits != filesDir {
+		f.server.Fail(c.hits, c.fault)
+	}
+	f.until(t, "stale", 25*time.Minute, func() bool {
+		for _, name := range c.stale {
+			if state, reason := f.freshness(name); state != "stale" || reason == "upstream_lag" { // settlements lag from 09:45
+				return false
+			}
+		}
+		return true
+	})
+	for _, name := range c.stale {
+		if _, reason := f.freshness(name); reason != string(c.reason) {
+			t.Errorf("%s is stale for %q, want %q", name, reason, c.reason)
+		}
+		if now := f.bodies([]string{name})[name]; !bytes.Equal(now, before[name]) {
+			t.Errorf("%s: the data changed:\n%.200s\n%.200s", name, before[name], now)
+		}
+	}
+	during := f.requests()
+	hit := f.checkFault(t, c, during)
+	f.checkOthers(t, c, during)
+	f.recover(t, c)
+	return hit
+}
+
+// bodies returns the data of resources, without what other documents change in it.
+func (f *faultRig) bodies(names []string) map[string][]byte {
+	out := map[string][]byte{}
+	for _, name := range names {
+		if name != refresh.FlowResource { // of two chains one goes on
+			out[name] = f.store.Current(name).Default.Data()
+		}
+	}
+	return out
+}
+
+// hits says whether a request is one that the case is about.
+func (c *faultCase) about(r faulty.Request) bool {
+	return strings.HasPrefix(string(r.Name), string(c.hits))
+}
+
+// checkFault checks that the fault was injected, and how the client took it.
+func (f *faultRig) checkFault(t *testing.T, c faultCase, requests []faulty.Request) (hit int) {
+	t.Helper()
+	for _, r := range requests {
+		if c.about(r) && r.Fault == c.fault {
+			hit++
+		}
+		if c.fault == simulated.HugeBody && c.about(r) {
+			if bound := int64(64<<20) + 1<<20; r.Sent < 64<<20 || r.Sent > bound {
+				t.Errorf("the client took %d bytes of a gigabyte, bound %d", r.Sent, bound)
+			}
+		}
+	}
+	if c.fault == simulated.Refuse {
+		hit = f.net.refused
+	}
+	if hit < 3 {
+		t.Fatalf("the fault was injected %d times", hit)
+	}
+	checkSpacing(t, requests)
+	if c.hits == spxDocument && c.fault != simulated.Refuse {
+		checkBackoff(t, c, requests)
+	}
+	return hit
+}
+
+// checkSpacing checks that no host is asked more often than it may be.
+func checkSpacing(t *testing.T, requests []faulty.Request) {
+	t.Helper()
+	last := map[string]faulty.Request{}
+	for _, r := range requests {
+		if before, ok := last[r.Host]; ok && r.At.Sub(before.At) < spacing {
+			t.Errorf("%s was asked for %v after %s", r.Name, r.At.Sub(before.At), before.Name)
+		}
+		last[r.Host] = r
+	}
+}
+
+// checkBackoff checks the distances of the runs of a failing job, each of which may make several requests.
+func checkBackoff(t *testing.T, c faultCase, requests []faulty.Request) {
+	t.Helper()
+	const together = 20 * time.Second // redirects, and tries of a refused request
+	var first, last []time.Time
+	for _, r := range requests {
+		switch {
+		case !c.about(r) || r.Fault == simulated.NoFault:
+		case len(last) == 0 || r.At.Sub(last[len(last)-1]) > together:
+			first, last = append(first, r.At), append(last, r.At)
+		default:
+			last[len(last)-1] = r.At
+		}
+	}
+	for i := 1; i < len(first); i++ {
+		most := min(time.Minute<<(i-1), 5*time.Minute)
+		took := map[simulated.Fault]time.Duration{simulated.Stall: patience, simulated.Throttle: retryAfter}[c.fault] + 3*spacing
+		if gap := first[i].Sub(last[i-1]); gap < most/2 || gap > most+took {
+			t.Errorf("try %d came %v after the one before, want %v to %v and at most %v more", i+1, gap, most/2, most, took)
+		}
+	}
+}
+
+// checkOthers checks that a request of another feed is delayed by at most one request of the failing one: whenever
+// the failing document is asked for twice, whoever waits goes between, and a host that is not told to wait never idles
+// while a whole round of quotes is under way.
+func (f *faultRig) checkOthers(t *testing.T, c faultCase, requests []faulty.Request) {
+	t.Helper()
+	others := map[upstream.Name][]time.Time{}
+	var quotes []faulty.Request
+	for _, r := range requests {
+		if !c.about(r) {
+			others[r.Name] = append(others[r.Name], r.At)
+			if strings.HasPrefix(string(r.Name), string(quotesDir+"XL")) {
+				quotes = append(quotes, r)
+			}
+		}
+	}
+	if c.hits != spxDocument || c.fault == simulated.Refuse {
+		return // it shares its feed, or its host refuses all
+	}
+	if n := len(others[xlfDocument]); n == 0 {
+		t.Error("the other chain was not asked for")
+	}
+	limit := 2 * spacing
+	if c.fault == simulated.Throttle {
+		limit += retryAfter
+	}
+	for i := 1; i < len(quotes); i++ {
+		sameRound := quotes[i].Name > quotes[i-1].Name // a round goes through the funds in order
+		if gap := quotes[i].At.Sub(quotes[i-1].At); sameRound && gap > limit {
+			t.Errorf("%s came %v after %s, want at most %v", quotes[i].Name, gap, quotes[i-1].Name, limit)
+		}
+	}
+	if len(quotes) < 11 {
+		t.Errorf("%d quotes were asked for meanwhile", len(quotes))
+	}
+}
+
+// recover takes the fault away: the next good document ends the staleness.
+func (f *faultRig) recover(t *testing.T, c faultCase) {
+	t.Helper()
+	f.net.refuse("")
+	f.server.Fail(c.hits, simulated.NoFault)
+	limit := 6 * time.Minute
+	if c.fault == simulated.Forbidden && c.hits != spxDocument {
+		limit += time.Hour // a symbol that stays refused is left alone for so long
+	}
+	f.until(t, "recovery", limit, func() bool {
+		for _, name := range c.stale {
+			if state, _ := f.freshness(name); state != "fresh" {
+				return false
+			}
+		}
+		return true
+	})
+	good := map[upstream.Name]int{}
+	after := f.requests()
+	for _, r := range after {
+		if c.about(r) && r.Fault == simulated.NoFault {
+			good[r.Name]++
+		}
+	}
+	for name, n := range good {
+		if n > 1 && c.hits != quotesDir || n > 2 {
+			t.Errorf("%s was had %d times before it ended the staleness", name, n)
+		}
+	}
+	if len(good) == 0 {
+		t.Error("recovered without a good document")
+	}
+	checkSpacing(t, after)
+}
+
+// A chain that really contracted, and a clock that was really set back, are accepted with the third document that
+// agrees, of SPX and of the flow universe alike.
+func TestThreeThatAgreeAreAccepted(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	for _, fault := range []simulated.Fault{simulated.Shrink, simulated.BackwardClock} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+			defer r.close()
+			r.once()
+			listed := func() string {
+				return fmt.Sprintf("%s %s", r.meta(refresh.GammaResource).CapturedAt, r.meta(refresh.FlowResource).Quality)
+			}
+			before := listed()
+			for _, name := range []upstream.Name{spxDocument, xlfDocument} {
+				r.market.Fail(name, fault, -1)
+			}
+			for n := 1; n <= 3; n++ {
+				time.Sleep(20 * time.Second) // a further document
+				err := r.RefreshOnce(t.Context())
+				if accepted := listed() != before; accepted != (n == 3) || (err == nil) != (n == 3) {
+					t.Errorf("fault %d, document %d: accepted %v, %v", fault, n, accepted, err)
+				}
+			}
+		})
+	}
+}
+
+// What was accepted before a restart holds after it.
+func TestRefusalsSurviveARestart(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		r.once()
+		r.close()
+		for fault, reason := range map[simulated.Fault]string{simulated.Shrink: "shrunk", simulated.BackwardClock: "clock_backwards"} {
+			again := newRig(t, r.dir, "2026-11-20 11:01")
+			if err := again.Restore(); err != nil {
+				t.Fatal(err)
+			}
+			again.market.Fail("", fault, -1)
+			err := again.RefreshOnce(t.Context())
+			for _, name := range []upstream.Name{spxDocument, xlfDocument} {
+				if want := string(name) + ": " + reason; err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("after the restart: %v, want %s", err, want)
+				}
+			}
+			again.close()
+		}
+	})
+}
+
+// Garbage in rows costs these rows alone.
+func TestGarbageNumbersCostTheirRows(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		r.once()
+		r.market.Fail(spxDocument, simulated.GarbageNumbers, -1)
+		time.Sleep(time.Minute)
+		r.once()
+		quality := string(r.meta(refresh.GammaResource).Quality)
+		if state, _ := r.meta(refresh.GammaResource).Freshness.State, 0; state != "fresh" || strings.Contains(quality, `"bad_number":0,`) {
+			t.Errorf("%s, quality %.300s", state, quality)
+		}
+	})
+}
+
+// An older day's file does not replace the answer that a restart restored.
+func TestAnOlderSettlementDoesNotReplaceARestoredOne(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 18:45")
+		r.once()
+		want := r.store.Current(refresh.VIXResource).Default.Data()
+		r.close()
+		again := newRig(t, r.dir, "2026-11-20 19:00")
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		again.market.Fail(upstream.Settlement("2026-11-20"), simulated.StaleSettlement, 1)
+		again.once()
+		if got := again.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), want) || got.Meta.Freshness.State != "closed" {
+			t.Errorf("%+v: %.200s", got.Meta.Freshness, got.Data())
+		}
+		time.Sleep(20 * time.Minute)
+		again.once()
+		if got := again.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), want) {
+			t.Errorf("after the right file: %.200s", got.Data())
+		}
+	})
+}

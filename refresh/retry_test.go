@@ -1,0 +1,133 @@
+package refresh
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"strikecache/refresh/upstream"
+)
+
+func TestBackoffGrowsIsBoundedAndJitters(t *testing.T) {
+	for _, c := range []struct {
+		every    time.Duration
+		failures int
+		most     time.Duration
+	}{
+		{time.Minute, 1, time.Minute}, {time.Minute, 2, 2 * time.Minute}, {time.Minute, 3, 4 * time.Minute},
+		{time.Minute, 4, maxBackoff}, {time.Minute, 1 << 30, maxBackoff},
+		{5 * time.Second, 1, 5 * time.Second}, {5 * time.Second, 6, 160 * time.Second}, {5 * time.Second, 7, maxBackoff},
+		{5 * time.Minute, 1, time.Minute}, {24 * time.Hour, 2, 2 * time.Minute},
+	} {
+		least, most := time.Duration(1<<62), time.Duration(0)
+		for range 1000 {
+			d := backoff(c.every, c.failures)
+			least, most = min(least, d), max(most, d)
+		}
+		if least < c.most/2 || most >= c.most || most-least < c.most*4/10 {
+			t.Errorf("every %v, %d failures: %v to %v, want from %v to %v", c.every, c.failures, least, most, c.most/2, c.most)
+		}
+	}
+}
+
+// A failing job runs at growing distances and leaves out the runs of the schedule between; after a success the
+// schedule rules again.
+func TestFailedJobsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		var mu sync.Mutex
+		failing := true
+		var at []time.Duration
+		from := func(fails bool) (before []time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			before, at, failing = at, nil, fails
+			return before
+		}
+		b := &retry{clock: MachineClock(), every: time.Minute}
+		b.run = cron.FuncJob(func() {
+			mu.Lock()
+			at = append(at, time.Since(start))
+			ok := !failing
+			mu.Unlock()
+			b.after(ctx, ok, &group)
+		})
+		tick := func(minutes int) {
+			for range minutes {
+				b.tick()
+				time.Sleep(time.Minute)
+			}
+		}
+		tick(30)
+		runs := from(false)
+		for i := 1; i < len(runs); i++ {
+			most := min(time.Minute<<(i-1), maxBackoff)
+			if gap := runs[i] - runs[i-1]; gap < most/2 || gap >= most {
+				t.Errorf("run %d came %v after the one before, want %v to %v", i, gap, most/2, most)
+			}
+		}
+		if len(runs) < 7 || len(runs) > 14 {
+			t.Errorf("%d runs in 30 minutes: %v", len(runs), runs)
+		}
+		tick(5) // the retry comes within these
+		from(false)
+		tick(5)
+		if n := len(from(true)); n != 5 {
+			t.Errorf("after the recovery: %d runs in 5 minutes", n)
+		}
+		tick(1)
+		cancel()
+		group.Wait() // a retry that is due does not outlive the context
+	})
+}
+
+func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
+	var group sync.WaitGroup
+	b := &retry{clock: NewClock(time.Now(), 0), every: time.Minute}
+	b.after(t.Context(), false, &group)
+	group.Wait()
+	if !b.next.IsZero() {
+		t.Errorf("runs again at %v", b.next)
+	}
+}
+
+// What makes a merged answer stale is a document that it rests on.
+func TestWorstHealth(t *testing.T) {
+	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
+	h := healths{}
+	fail := func(document string, reason upstream.Reason, times int) {
+		for range times {
+			h.fail(document, reason, now)
+		}
+		now = now.Add(time.Minute)
+	}
+	fail("SPX", upstream.Refused, 2)
+	fail("XLF", upstream.HTML, 3)
+	fail("XLK", upstream.TimedOut, 7)
+	for _, c := range []struct {
+		restsOn, good []string
+		failures      int
+		reason        upstream.Reason
+	}{
+		{nil, nil, 3, upstream.HTML}, // stale first, though the other failed more often
+		{nil, []string{"XLF"}, 7, upstream.TimedOut},
+		{[]string{"SPX", "SPY"}, nil, 2, upstream.Refused},
+		{[]string{"SPY"}, nil, 0, ""},
+		{[]string{}, nil, 0, ""},
+		{[]string{"SPX"}, []string{"SPX"}, 0, ""},
+	} {
+		if w := h.worst(c.restsOn, c.good); w.failures != c.failures || w.reason != c.reason {
+			t.Errorf("resting on %v, %v good: %+v, want %d %s", c.restsOn, c.good, w, c.failures, c.reason)
+		}
+	}
+	h.end([]string{"XLF", "SPX"})
+	if len(h) != 1 {
+		t.Errorf("after two ended: %v", h)
+	}
+}
