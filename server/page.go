@@ -2,13 +2,13 @@ package server
 
 import (
 	"bytes"
-	"embed"
 	"html/template"
 	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"strikecache/server/web"
 	"strikecache/snapshots"
 )
 
@@ -16,15 +16,6 @@ import (
 type page struct {
 	path, contentType string
 	sealed            *snapshots.Snapshot
-}
-
-//go:embed web
-var web embed.FS
-
-// pageFiles are the pages: path, type, and the file in web. One that ends in .html is a template, executed once.
-var pageFiles = [...][3]string{
-	{"/", "text/html; charset=utf-8", "index.html"},
-	{"/style.css", "text/css; charset=utf-8", "style.css"},
 }
 
 // pageLines stand in every response with a page. Nothing inline runs, nothing of another origin is loaded, nobody
@@ -41,17 +32,18 @@ const pageLines = "Content-Security-Policy: default-src 'none'; script-src 'self
 	"Vary: Accept-Encoding\r\n"
 
 // sealPages makes the pages. Their files are part of the binary, so one that cannot be made is a fault of the build
-// and of every test.
+// and of every test. One that is HTML is a template, executed once.
 func sealPages(cfg Config) []page {
 	about := struct {
 		Source    string
 		Resources []string
 	}{cfg.Source, strings.Split(paths(), ", ")}
 	now := time.Now()
-	pages := make([]page, 0, len(pageFiles))
-	for _, f := range pageFiles {
-		body, err := web.ReadFile("web/" + f[2])
-		if err == nil && strings.HasSuffix(f[2], ".html") {
+	files := web.Files()
+	pages := make([]page, 0, len(files))
+	for _, f := range files {
+		body, err := f.Body, error(nil)
+		if strings.HasPrefix(f.ContentType, "text/html") {
 			body, err = execute(string(body), about)
 		}
 		var sealed *snapshots.Snapshot
@@ -59,9 +51,9 @@ func sealPages(cfg Config) []page {
 			sealed, err = snapshots.SealPage(body, now)
 		}
 		if err != nil {
-			panic("page " + f[2] + ": " + err.Error())
+			panic("page " + f.Path + ": " + err.Error())
 		}
-		pages = append(pages, page{f[0], f[1], sealed})
+		pages = append(pages, page{f.Path, f.ContentType, sealed})
 	}
 	return pages
 }

@@ -83,7 +83,7 @@ func TestTheSimulatedMarketAnswersEverything(t *testing.T) {
 		p.envelope("/api/public/spx-max-pain?expiration=" + x.Expiration)
 	}
 	for target, status := range map[string]int{
-		"/": 404, "/api/v1/options/flow/unusual?limit=101": 400, "/api/public/spx-max-pain?expiration=2000-01-01": 404,
+		"/": 200, "/nowhere": 404, "/api/v1/options/flow/unusual?limit=101": 400, "/api/public/spx-max-pain?expiration=2000-01-01": 404,
 		"/api/v1/gex/spx/historical?date=2999-01-01": 400, "/healthz": 200,
 	} {
 		if resp, body := p.get(target); resp.StatusCode != status {
