@@ -181,7 +181,6 @@ func (b *browser) shoot(name string) {
 	if *screenshots == "" {
 		return
 	}
-	eval[chromedp.Void](b, `scrollTo({top: 0, behavior: "instant"})`)
 	image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		b.t.Fatal(err)

@@ -124,6 +124,7 @@ func TestDashboard(t *testing.T) {
 	if got := b.text("#banners"); !strings.Contains(got, "The market is simulated") {
 		t.Errorf("the page does not say that the market is simulated: %q", got)
 	}
+	b.shoot("first")
 	t.Run("charts", func(t *testing.T) { b.within(t).charts(p) })
 	t.Run("tables", func(t *testing.T) { b.within(t).tables(p) })
 	t.Run("dates", func(t *testing.T) { b.within(t).dates(p, dates) })
@@ -333,6 +334,7 @@ func (b *browser) keyboard() {
 
 // looks checks that nothing is wider than the window, in any theme and width.
 func (b *browser) looks() {
+	eval[chromedp.Void](b, `document.activeElement.blur(); scrollTo({top: 0, behavior: "instant"})`)
 	for _, width := range []int64{1400, 768, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.view(width, 900, scheme)

@@ -2,7 +2,7 @@
 
 import { h, say } from './dom.js';
 import { age, reason } from './format.js';
-import { panels, retry } from './panel.js';
+import { panels, retry, sentence } from './panel.js';
 import { gammaPanel } from './gamma.js';
 import { historyPanel } from './history.js';
 import { maxPainPanel } from './maxpain.js';
@@ -79,9 +79,10 @@ function market() {
   }
   const closed = of('closed');
   const why = new Set(closed.map((m) => reason(m.freshness.reason)));
-  if (closed.length) out.push({ key: 'closed', kind: 'closed', head: 'Market closed.', text: [...why].map((w) => w.charAt(0).toUpperCase() + w.slice(1)).join('. ') + '.' });
-  const notices = new Set(metas.map((m) => m.notice));
-  say(document.getElementById('notices'), [...notices].join('. ') + (notices.size ? '.' : ''));
+  if (closed.length) out.push({ key: 'closed', kind: 'closed', head: 'Market closed.', text: [...why].map(sentence).join(' ') });
+  const last = 'Not investment advice.';
+  const notices = new Set(metas.flatMap((m) => m.notice.split('; ').map(sentence)));
+  say(document.getElementById('notices'), [...notices].filter((n) => n !== last).concat(notices.has(last) ? last : []).join(' '));
   return out;
 }
 

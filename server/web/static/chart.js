@@ -27,7 +27,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
 /**
  * Chart draws what draw is given:
  *   xs, xName, xFormat    the points
- *   series                [{name, values, format, kind: 'line' | 'step' | 'bars' | 'area' | 'points', color, negative, width, dash, labels}]
+ *   series                [{name, values, format, kind: 'line' | 'step' | 'bars' | 'area' | 'points', color, negative, width, dash, labels, under}]
  *   yName, yFormat        of the axis
  *   range, yRange         [from, to] of what is shown; optional
  *   ticks                 the steps allowed between x ticks; optional
@@ -103,7 +103,7 @@ export class Chart {
     return { data, opts: {
       width: this.canvas.clientWidth,
       height: this.height,
-      padding: [marks.length ? labelHeight * 3 + 6 : 14, 20, 0, 0],
+      padding: [marks.length ? labelHeight * marks.length + 6 : 16, 20, 0, 0],
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { size: 7 }, y: false, sync: this.sync && { key: this.sync } },
       scales: {
@@ -223,22 +223,22 @@ function shade(u, bands) {
   }
 }
 
-/** annotate draws marks: a line each, and its label in the first row above the plot in which there is room. */
+/** annotate draws marks: a line each, and its label in the lowest row above the plot in which there is room. */
 function annotate(u, marks, surface) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
-  const rows = [-Infinity, -Infinity, -Infinity];
+  const rows = marks.map(() => -Infinity); // so there is always one with room
   ctx.save();
   ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = 'middle';
+  ctx.textAlign = 'left'; // uPlot leaves that of its last axis
   const placed = [];
   for (const mark of marks.toSorted((a, b) => a.x - b.x)) {
     const x = u.valToPos(mark.x, 'x', true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     const width = ctx.measureText(mark.label).width + 8 * scale;
     const left = Math.min(Math.max(x - width / 2, 2 * scale), u.ctx.canvas.width - width - 2 * scale);
-    let row = rows.findIndex((end) => end <= left);
-    if (row < 0) row = rows.indexOf(Math.min(...rows));
+    const row = rows.findIndex((end) => end <= left);
     rows[row] = left + width + 10 * scale;
     placed.push({ ...mark, x, left, width, y: bbox.top - (row + 0.5) * labelHeight * scale - 2 * scale });
   }
@@ -266,6 +266,7 @@ function nameValues(u, series, fillStyle) {
   ctx.save();
   ctx.font = `${11.5 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textAlign = 'center';
+  ctx.textBaseline = 'alphabetic';
   ctx.fillStyle = fillStyle;
   for (const s of series) {
     let end = -Infinity;
@@ -275,7 +276,7 @@ function nameValues(u, series, fillStyle) {
       const half = ctx.measureText(label).width / 2 + 3;
       if (x - half < end) return;
       end = x + half;
-      const below = s.kind === 'points' ? 18 : -10;
+      const below = s.under?.[i] ? 19 : -10;
       ctx.fillText(label, x, u.valToPos(s.values[i], 'y', true) + below * devicePixelRatio);
     });
   }

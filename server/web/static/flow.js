@@ -69,14 +69,20 @@ function score(item, tip) {
 /** tooltip is one box for all scores, at the element that asks for it. Escape closes it. */
 function tooltip() {
   const element = h('div', { class: 'tip', role: 'tooltip', hidden: true });
+  let at = null;
   const hide = () => { element.hidden = true; };
-  const show = (at, item) => {
+  const show = (button, item) => {
+    at = button;
     const line = ([key, name, most]) => h('li', { class: key }, h('span', null, name), h('b', null, `${number(item.components[key], 1, true)} of ${most}`));
     element.replaceChildren(
       h('p', null, h('b', null, item.contract), ` · ${words(item.band)} · ${date(item.expiration)}`),
       h('ul', null, parts.map(line), h('li', null, h('span', null, 'Quote quality'), h('b', null, `× ${number(item.quality, 2, true)}`))),
       h('p', { class: 'codes' }, item.reasons.join(' · ')));
     element.hidden = false;
+    place();
+  };
+  const place = () => {
+    if (element.hidden) return;
     const box = at.getBoundingClientRect();
     const { offsetWidth: width, offsetHeight: height } = element;
     const above = box.bottom + height + 10 > innerHeight;
@@ -84,6 +90,6 @@ function tooltip() {
     element.style.top = `${above ? Math.max(8, box.top - height - 6) : box.bottom + 6}px`;
   };
   addEventListener('keydown', (event) => { if (event.key === 'Escape') hide(); });
-  addEventListener('scroll', hide, { passive: true, capture: true });
+  addEventListener('scroll', place, { passive: true, capture: true }); // moving to a score by keyboard scrolls
   return { element, show, hide };
 }

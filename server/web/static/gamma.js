@@ -52,7 +52,7 @@ function levelTiles(d) {
     tile('Zero-gamma flip', level(d.zero_gamma_flip), flipNote(d)),
     tile('Call wall', level(d.call_wall), 'largest call gamma above'),
     tile('Put wall', level(d.put_wall), 'largest put gamma below'),
-    tile('Expiring today', percent(d.zero_dte?.gross_share_pct, 1).replace('+', ''), `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}`),
+    tile('Expiring the same day', percent(d.zero_dte?.gross_share_pct, 1).replace('+', ''), `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}`),
   ];
 }
 

@@ -72,7 +72,8 @@ export function retry(nextAt) {
   return left > 0 ? `Trying again in ${left} s.` : 'Trying again now.';
 }
 
-function sentence(text) {
+/** sentence gives a phrase its capital and its full stop. */
+export function sentence(text) {
   const t = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(t) ? t : `${t}.`;
 }

@@ -49,6 +49,7 @@ function draw(chart, d) {
   const half = Math.max(1, (Math.max(...all) - Math.min(...all)) * 0.65); // a flat curve looks flat
   const price = (x) => (x === null ? '–' : `${number(x, 2, true)}\u00a0pts`);
   const end = (m) => `M${m.rank} ${month(m.month)} at ${price(m.settlement)}`;
+  const near = (x) => d.curve.toSorted((a, b) => Math.abs(a.days_to_expiration - x) - Math.abs(b.days_to_expiration - x))[0]?.settlement;
   chart.draw({
     xs, xName: 'Days to expiration', range: [-12, xs.at(-1) + 14], yRange: [middle - half, middle + half],
     xFormat: (x, exact) => {
@@ -57,7 +58,7 @@ function draw(chart, d) {
     },
     series: [
       { name: 'Futures', values: months.map((m) => m?.settlement ?? null), labels: months.map((m) => m && `M${m.rank}`), format: price, kind: 'line', color: '--accent', dots: true },
-      { name: 'Cash index', values: spots.map((s) => s?.[1] ?? null), labels: spots.map((s) => s && s[2]), format: price, kind: 'points', color: '--flip' },
+      { name: 'Cash index', values: spots.map((s) => s?.[1] ?? null), labels: spots.map((s) => s && s[2]), under: spots.map((s) => s && s[1] < near(s[0])), format: price, kind: 'points', color: '--flip' },
       { name: 'Change', values: months.map((m) => m?.change ?? null), format: (x) => points(x), kind: 'none', color: '--muted' },
     ],
     yName: 'Settlement, points', yFormat: (y) => number(y, 1, true), start: d.curve[0]?.days_to_expiration,
