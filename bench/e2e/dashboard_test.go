@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +29,8 @@ import (
 type gammaData struct {
 	Spot     float64
 	CallWall float64 `json:"call_wall"`
+	PutWall  float64 `json:"put_wall"`
+	Flip     float64 `json:"zero_gamma_flip"`
 	Net      float64 `json:"net_gex_dollars"`
 	Strikes  []struct {
 		Strike float64
@@ -181,9 +185,12 @@ func (b *browser) charts(p *process) {
 	b.eventually("the charts show what the server serves", func() bool {
 		// A refresh may come between: then both are looked at again.
 		gamma, pain := dataOf[gammaData](p, "/api/v1/gex/spx"), dataOf[painData](p, "/api/public/spx-max-pain")
-		near, first := 0, ""
+		near, first, share := 0, "", 0.03 // of spot, within which the walls and the flip lie
+		for _, level := range []float64{gamma.CallWall, gamma.PutWall, gamma.Flip} {
+			share = min(max(share, 1.05*math.Abs(level/gamma.Spot-1)), 0.15)
+		}
 		for _, s := range gamma.Strikes {
-			if math.Abs(s.Strike/gamma.Spot-1) <= 0.03 {
+			if math.Abs(s.Strike/gamma.Spot-1) <= share {
 				near++
 			}
 			if s.Strike >= gamma.Spot && first == "" {
@@ -347,6 +354,7 @@ func (b *browser) looks() {
 					b.t.Errorf("%d wide, %s: nothing is drawn in %s", width, scheme, c.Title)
 				}
 			}
+			b.plain()
 			b.shoot(fmt.Sprintf("%d-%s", width, scheme))
 		}
 	}
@@ -466,15 +474,24 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		name, selector, want string
 		change               func(string, int, []byte) (int, []byte)
 	}{
-		{"stale", ".banner.stale", "Unusual options activity: stale. Shown is the last good answer: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
+		{"stale", ".banner.stale", "Unusual options activity. What was last good is shown: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
 		{"closed", ".banner.closed", "Market closed. The exchange is closed; shown are the last values of its session.", freshness("closed", "outside_session")},
 		{"refused", "#flow .notice", "This resource has no answer yet. Trying again", refusal("unusual", 503, "not_ready", "this resource has no answer yet")},
 		{"limited", "#sectors .notice", "Too many requests a minute.", refusal("rotation", 429, "rate_limited", "too many requests a minute")},
 		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
+		{"no capture time", "#flow .ages", " old · checked ", func(_ string, status int, body []byte) (int, []byte) {
+			return status, regexp.MustCompile(`"captured_at":"[^"]*"`).ReplaceAll(body, []byte(`"captured_at":null`))
+		}},
+		{"nothing known", "#flow .empty", "Nothing unusual has been seen", forgotten},
 		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},
 	} {
 		r.set(c.change)
+		if c.name == "nothing known" { // by any panel
+			b.do(chromedp.Reload())
+			b.until("every panel has its answer", allLoaded)
+		}
 		b.eventually(c.name, func() bool { return strings.Contains(b.allText(c.selector), c.want) })
+		b.plain()
 		r.mu.Lock()
 		if r.changed == 0 {
 			t.Errorf("%s: nothing was changed", c.name)
@@ -488,6 +505,62 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		t.Error("text became markup")
 	}
 	b.clean()
+}
+
+// forgotten makes everything of an answer unknown that the API allows to be.
+func forgotten(_ string, status int, body []byte) (int, []byte) {
+	var doc map[string]any
+	if json.Unmarshal(body, &doc) != nil || doc["success"] != true {
+		return status, body
+	}
+	forget(doc["data"])
+	other, err := json.Marshal(doc)
+	if err != nil {
+		return status, body
+	}
+	return status, other
+}
+
+var (
+	unknown = strings.Fields("net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gross_share_pct gamma_tilt zero_gamma_flip flip_distance_pct " +
+		"flip_band gamma_regime call_wall put_wall vol_trigger abs_gamma_strike expected_move_1d max_pain max_pain_range flatness payout_at_max_pain_dollars " +
+		"distance_pct put_call_oi_ratio change vix vix3m contango_m1_m2_pct contango_m4_m7_pct vix_vix3m_ratio cm30 roll_yield_annualized_pct regime shape " +
+		"cash_regime vol_level day week month_return quarter ytd rrg tone cyclical_minus_defensive_pct")
+	empty = strings.Fields("by_strike profile open_interest items flips scenarios conventions")
+)
+
+func forget(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			list, ok := member.([]any)
+			switch {
+			case slices.Contains(unknown, key):
+				v[key] = nil
+			case ok && slices.Contains(empty, key):
+				v[key] = []any{}
+			default:
+				for _, member := range list {
+					forget(member)
+				}
+				forget(member)
+			}
+		}
+	case []any: // a row of the series: its date and session stay
+		for i := 2; i < len(v); i++ {
+			if _, ok := v[i].(float64); ok {
+				v[i] = nil
+			}
+		}
+	}
+}
+
+// plain fails the test when a value was written that is none.
+func (b *browser) plain() {
+	b.t.Helper()
+	if bad := eval[[]string](b, `document.body.innerText.match(/[^\n]*(NaN|undefined|Infinity|\[object)[^\n]*/g) ?? []`); len(bad) > 0 {
+		b.t.Errorf("on the page: %q", bad)
+	}
 }
 
 // allText returns the text of all elements that a selector finds, with plain spaces.

@@ -74,8 +74,8 @@ function market() {
   if (source === 'simulated') out.push({ key: 'simulated', kind: 'simulated', head: 'The market is simulated:', text: 'no number served here is real.' });
   if (source === 'replay') out.push({ key: 'replay', kind: 'simulated', head: 'The market is recorded:', text: 'no number served here is current.' });
   const of = (state) => metas.filter((m) => m.freshness.state === state && !m.endpoint.endsWith('/historical'));
-  for (const m of of('stale')) {
-    out.push({ key: `stale ${m.endpoint}`, kind: 'stale', head: `${m.heading}: stale.`, text: `Shown is the last good answer: ${reason(m.freshness.reason)}.` });
+  for (const [why, list] of Map.groupBy(of('stale'), (m) => reason(m.freshness.reason))) {
+    out.push({ key: `stale ${why}`, kind: 'stale', head: `Stale: ${list.map((m) => m.heading).join(', ')}.`, text: `What was last good is shown: ${why}.` });
   }
   const closed = of('closed');
   const why = new Set(closed.map((m) => reason(m.freshness.reason)));

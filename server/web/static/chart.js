@@ -27,7 +27,8 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
 /**
  * Chart draws what draw is given:
  *   xs, xName, xFormat    the points
- *   series                [{name, values, format, kind: 'line' | 'step' | 'bars' | 'area' | 'points', color, negative, width, dash, labels, under}]
+ *   series                [{name, values, format, kind, color, negative, width, dash, labels, under}]
+ *                         kind is line, step, bars, area, points, or none: in legend and table only
  *   yName, yFormat        of the axis
  *   range, yRange         [from, to] of what is shown; optional
  *   ticks                 the steps allowed between x ticks; optional
@@ -72,8 +73,11 @@ export class Chart {
 
   /** render draws the last spec again: after new data, in another theme. */
   render() {
-    if (!this.#spec || this.canvas.clientWidth === 0) return;
+    if (!this.#spec) return;
     this.#plot?.destroy();
+    this.#plot = null;
+    this.element.classList.toggle('blank', !this.#spec.series.some((s) => s.kind !== 'none' && s.values.some(Number.isFinite)));
+    if (this.canvas.clientWidth === 0) return; // hidden, or nothing to draw
     const { opts, data } = this.#options(this.#spec);
     this.#plot = new uPlot(opts, data, this.canvas);
   }

@@ -59,7 +59,7 @@ function score(item, tip) {
   }));
   const spoken = parts.map(([key, name, most]) => `${name} ${number(item.components[key], 1)} of ${most}`).join(', ');
   const button = h('button', {
-    type: 'button', class: 'score', 'aria-label': `Score ${number(item.score, 1)}, ${item.band}: ${spoken}; times quote quality ${number(item.quality, 2)}`,
+    type: 'button', class: 'score', 'aria-label': `Score ${number(item.score, 1, true)}, ${item.band}: ${spoken}; times quote quality ${number(item.quality, 2)}`,
     mouseenter: () => tip.show(button, item), mouseleave: () => tip.hide(),
     focus: () => tip.show(button, item), blur: () => tip.hide(), click: () => tip.show(button, item),
   }, h('b', null, number(item.score, 1, true)), bar);

@@ -7,15 +7,21 @@ import { axisDollars, date, dollars, level, number, percent, title } from './for
 import { Panel } from './panel.js';
 
 const current = '/api/v1/gex/spx';
-const views = { near: 0.03, wide: 0.07, all: 0.15 };
+const views = { near: () => 0.03, wide: () => 0.07, all: () => 0.15, fit };
+
+/** fit returns the share of spot within which all levels lie, 3 % at least. */
+function fit(d) {
+  const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / d.spot - 1));
+  return Math.min(0.15, Math.max(0.03, 1.05 * Math.max(0, ...away)));
+}
 
 /** gammaPanel returns the panel, and a function that gives it the stored dates. */
 export function gammaPanel() {
   const dates = picker('Date', (d) => panel.follow(d ? `${current}/historical?date=${d}` : current));
   options(dates.select, [['', 'Now']]);
-  let view = 'near';
+  let view = 'fit';
   let last = null;
-  const zoom = choice('Strikes shown', [['near', '±3 %'], ['wide', '±7 %'], ['all', '±15 %']], (v) => { view = v; if (last) byStrike(last); });
+  const zoom = choice('Strikes shown', [['fit', 'Levels'], ['near', '±3 %'], ['wide', '±7 %'], ['all', '±15 %']], (v) => { view = v; if (last) byStrike(last); });
   const levels = h('dl', { class: 'levels' });
   const regime = h('p', { class: 'reading' });
   const strikes = new Chart('Gamma by strike', 330);
@@ -33,7 +39,7 @@ export function gammaPanel() {
       more.replaceChildren(...comparisons(data));
     },
   });
-  const byStrike = (data) => drawStrikes(strikes, data, views[view]);
+  const byStrike = (data) => drawStrikes(strikes, data, views[view](data));
   panel.body.append(levels, regime, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
     h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), more));
   const offer = (stored) => options(dates.select, [['', 'Now'], ...stored.toReversed().map((d) => [d, date(d)])]);
@@ -47,7 +53,7 @@ function tile(name, value, note, kind) {
 function levelTiles(d) {
   const sign = d.gamma_regime === 'positive' || d.gamma_regime === 'negative' ? d.gamma_regime : '';
   return [
-    tile('Spot', level(d.spot), `expected ±${number(d.expected_move_1d, 0)} in a day`),
+    tile('Spot', level(d.spot), d.expected_move_1d === null ? 'expected move unknown' : `expected ±${number(d.expected_move_1d, 0)} in a day`),
     tile('Net gamma', dollars(d.net_gex_dollars), 'per 1 % move', sign),
     tile('Zero-gamma flip', level(d.zero_gamma_flip), flipNote(d)),
     tile('Call wall', level(d.call_wall), 'largest call gamma above'),
@@ -97,7 +103,7 @@ function drawStrikes(chart, d, share) {
     yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
     range: [d.spot * (1 - share), d.spot * (1 + share)], start: d.spot, marks: marks(d), bands: band(d),
     summary: rows.length === 0 ? 'No strike with open interest lies in this range.'
-      : `${number(rows.length)} strikes within ±${number(share * 100)} % of spot. Largest positive: ${level(best[0].strike)} with ` +
+      : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest positive: ${level(best[0].strike)} with ` +
         `${dollars(best[0].net_gex_dollars)}; largest negative: ${level(best.at(-1).strike)} with ${dollars(best.at(-1).net_gex_dollars)}. ` +
         `The shaded band is the flip over five scenarios.`,
   });
@@ -111,7 +117,7 @@ function drawProfile(chart, d) {
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
     yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: d.spot,
     marks: marks(d).slice(0, 2), bands: band(d),
-    summary: `Repriced from ${number(xs[0])} (${dollars(values[0])}) to ${number(xs.at(-1))} (${dollars(values.at(-1))}); ` +
+    summary: xs.length === 0 ? 'There is nothing to reprice.' : `Repriced from ${number(xs[0])} (${dollars(values[0])}) to ${number(xs.at(-1))} (${dollars(values.at(-1))}); ` +
       (d.zero_gamma_flip === null ? 'no flip.' : `it crosses zero at ${level(d.zero_gamma_flip)}.`),
   });
 }

@@ -39,7 +39,7 @@ function draw(levels, net, dates, column) {
     ],
     yName: 'SPX, index points', yFormat: (y) => number(y),
     summary: dates.length === 0 ? 'No date is stored yet.'
-      : `${dates.length} ${dates.length === 1 ? 'date' : 'dates'}, from ${date(dates[0])} to ${date(dates.at(-1))}. ` +
+      : `${dates.length === 1 ? `1 date, ${date(dates[0])}.` : `${dates.length} dates, from ${date(dates[0])} to ${date(dates.at(-1))}.`} ` +
         (flips.length ? `The flip lay between ${level(Math.min(...flips))} and ${level(Math.max(...flips))}.` : 'There was no flip.'),
   });
   const values = column('net_gex_dollars');

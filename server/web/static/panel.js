@@ -60,16 +60,18 @@ export class Panel {
       return;
     }
     const now = marketNow(meta.source);
-    say(this.ages, `${this.what} of ${format.instant(meta.as_of)}, ${format.age(now - Date.parse(meta.as_of))} old · captured ` +
-      `${format.age(now - Date.parse(meta.captured_at))} ago · ${checked ? `checked ${format.age(Date.now() - checked)} ago` : 'not checked yet'}`);
+    const ages = [`${this.what} of ${format.instant(meta.as_of)}, ${format.age(now - Date.parse(meta.as_of))} old`];
+    if (meta.captured_at) ages.push(`captured ${format.age(now - Date.parse(meta.captured_at))} ago`);
+    ages.push(checked ? `checked ${format.age(Date.now() - checked)} ago` : 'not checked yet');
+    say(this.ages, ages.join(' · '));
     this.ages.title = `as_of ${meta.as_of}, captured_at ${meta.captured_at}, computed_at ${meta.computed_at}`;
   }
 }
 
 /** retry says when the next attempt comes. */
 export function retry(nextAt) {
-  const left = Math.ceil((nextAt - Date.now()) / 1000);
-  return left > 0 ? `Trying again in ${left} s.` : 'Trying again now.';
+  const left = nextAt - Date.now();
+  return left > 0 ? `Trying again in ${format.age(left + 999)}.` : 'Trying again now.';
 }
 
 /** sentence gives a phrase its capital and its full stop. */

@@ -72,8 +72,11 @@ export class Feed {
     }
     this.#running = null;
     this.nextAt = wait > longest ? Infinity : Date.now() + jitter(wait);
-    this.onChange(this, fresh);
-    this.look();
+    try {
+      this.onChange(this, fresh);
+    } finally { // what cannot be shown must not be the last
+      this.look();
+    }
   }
 
   async #ask(signal) {

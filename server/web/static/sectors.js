@@ -27,7 +27,8 @@ function read(d) {
   const names = (list) => list.map((s) => `${s.symbol} ${percent(s.return_pct)}`).join(', ');
   const missing = d.missing.length ? ` Missing: ${d.missing.join(', ')}.` : '';
   const mixed = d.mixed_session ? ' The quotes are of different sessions.' : '';
-  return `${title(d.tone)}: cyclical minus defensive ${points(d.cyclical_minus_defensive_pct)} percentage points. ` +
+  const tone = d.tone ? `${title(d.tone)}: cyclical minus defensive ${points(d.cyclical_minus_defensive_pct)} percentage points.` : 'The tone is unknown.';
+  return `${tone} ` +
     `${d.breadth.advancing} of ${d.sectors.length} rise, ${d.breadth.above_benchmark} beat ${d.benchmark.symbol}. ` +
     `Leading: ${names(d.leaders)}. Lagging: ${names(d.laggards)}.${missing}${mixed}`;
 }
@@ -52,7 +53,7 @@ function grid(d) {
       spans.map(([key]) => h('td', { class: 'number' }, percent(d.benchmark.returns_pct[key]))), h('td', null, ''))));
 }
 
-const size = { width: 440, height: 400, left: 44, right: 12, top: 12, bottom: 40 };
+const size = { width: 440, height: 400, left: 54, right: 12, top: 12, bottom: 40 };
 
 function scatter(figure, d) {
   const funds = d.sectors.filter((s) => s.rrg && s.rrg.rs_ratio !== null && s.rrg.rs_momentum !== null);

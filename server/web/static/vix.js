@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { h } from './dom.js';
-import { date, month, number, percent, points, title, words } from './format.js';
+import { date, month, number, percent, points, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
 
 /** vixPanel returns the panel. */
@@ -22,9 +22,12 @@ export function vixPanel() {
   return panel;
 }
 
+const price = (x) => (x === null ? unknown : `${number(x, 2, true)}\u00a0pts`);
+
 function read(d) {
   const stale = d.stale_sessions > 0 ? `, ${d.stale_sessions} ${d.stale_sessions === 1 ? 'session' : 'sessions'} ago` : '';
-  return `${title(d.regime)} (${d.regime_basis === 'm2_m3' ? 'M2 to M3' : 'M1 to M2'}), ${words(d.shape)} curve. Settlements of ${date(d.settlement_date)}${stale}.`;
+  const regime = d.regime ? `${title(d.regime)} (${d.regime_basis === 'm2_m3' ? 'M2 to M3' : 'M1 to M2'}), ${words(d.shape)} curve.` : 'The regime is unknown.';
+  return `${regime} Settlements of ${date(d.settlement_date)}${stale}.`;
 }
 
 function list(d) {
@@ -32,9 +35,9 @@ function list(d) {
   return [
     fact('Contango M1 to M2', percent(d.contango_m1_m2_pct)),
     fact('Contango M4 to M7', percent(d.contango_m4_m7_pct)),
-    fact('30-day constant maturity', `${number(d.cm30, 2, true)} pts`, d.cm30_extrapolated ? 'extrapolated' : null),
-    fact('VIX', `${number(d.vix, 2, true)} pts`, words(d.vol_level)),
-    fact('VIX / VIX3M', number(d.vix_vix3m_ratio, 3, true), words(d.cash_regime)),
+    fact('30-day constant maturity', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : null),
+    fact('VIX', price(d.vix), d.vol_level && words(d.vol_level)),
+    fact('VIX / VIX3M', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
     fact('Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
   ];
 }
@@ -47,7 +50,6 @@ function draw(chart, d) {
   const all = [...d.curve.map((m) => m.settlement), ...cash.map(([, value]) => value)];
   const middle = (Math.min(...all) + Math.max(...all)) / 2;
   const half = Math.max(1, (Math.max(...all) - Math.min(...all)) * 0.65); // a flat curve looks flat
-  const price = (x) => (x === null ? '–' : `${number(x, 2, true)}\u00a0pts`);
   const end = (m) => `M${m.rank} ${month(m.month)} at ${price(m.settlement)}`;
   const near = (x) => d.curve.toSorted((a, b) => Math.abs(a.days_to_expiration - x) - Math.abs(b.days_to_expiration - x))[0]?.settlement;
   chart.draw({
