@@ -7,7 +7,7 @@ GO ?= go
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race faults fuzz mutants bench benchmarks cdn lint vuln cross clean
+.PHONY: help run build test race faults soak fuzz mutants bench benchmarks cdn lint vuln cross clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,9 +18,10 @@ run: ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARG
 build: ## Build ./strikecache, one static binary.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
 
-test: ## Vet, run every test, and list the skipped ones with their reasons.
+test: ## Vet, run every test, list the skipped ones with their reasons, and give every fuzz target 2,000 inputs.
 	$(GO) vet ./...
 	$(GO) test -count=1 -json ./... | $(GO) run ./bench/skips
+	$(GO) run ./bench/fuzz -inputs 2000
 
 race: ## Run the tests under the race detector.
 	$(GO) test -count=1 -race -short -json ./... | $(GO) run ./bench/skips
@@ -28,13 +29,12 @@ race: ## Run the tests under the race detector.
 faults: ## Run the fault tests in full (make test has their short form) and list their figures.
 	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestFault' -json ./... | $(GO) run ./bench/skips
 
+soak: ## Run compressed simulated days under load for 20 minutes (make test has a tenth of it).
+	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestSoak' -json ./bench/e2e | $(GO) run ./bench/skips
+
 FUZZTIME ?= 30s
-fuzz: ## Run every fuzz target for FUZZTIME (30s).
-	@set -e; for pkg in $$($(GO) list ./...); do \
-		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg | tail -n 2; \
-		done; \
-	done
+fuzz: ## Run every fuzz target for FUZZTIME (30s) and count its inputs; one that fails becomes a seed.
+	$(GO) run ./bench/fuzz -time $(FUZZTIME)
 
 mutants: ## Plant named faults, one at a time, and show that a named test kills each.
 	$(GO) run ./bench/mutants

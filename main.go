@@ -23,7 +23,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"strikecache/refresh"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/flags"
+	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
 	"strikecache/server/keys"
@@ -36,6 +38,10 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "strikecache:", err)
+		var outcome *recompute.Outcome
+		if errors.As(err, &outcome) {
+			os.Exit(outcome.ExitCode())
+		}
 		os.Exit(1)
 	}
 }
@@ -49,10 +55,11 @@ serves those bytes. Without flags it serves a simulated market, and every answer
 Every flag can be set by the environment variable named beside it; a flag wins over its variable.`
 
 type commands struct {
-	Serve   serveCommand   `cmd:"" help:"Refresh and serve until interrupted."`
-	Keys    keys.Commands  `cmd:"" help:"Create, list and revoke API keys."`
-	Verify  verifyCommand  `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve     serveCommand      `cmd:"" help:"Refresh and serve until interrupted."`
+	Keys      keys.Commands     `cmd:"" help:"Create, list and revoke API keys."`
+	Verify    verifyCommand     `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
+	Recompute recompute.Command `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
+	Version   versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // run parses the arguments and runs the command, until it is done or ctx ends.
@@ -60,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("strikecache"), kong.Description(about), kong.DefaultEnvars("STRIKECACHE"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Writers(stdout, stderr),
-		kong.Vars(flags.Vars()))
+		kong.Vars(flags.Vars()), kong.Vars(recompute.Vars()))
 	if err != nil {
 		return err
 	}
@@ -72,9 +79,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	selected, err := parser.Parse(args)
 	if err != nil {
-		return fmt.Errorf("%w; the commands are serve, keys, verify and version, each with --help", err)
+		return fmt.Errorf("%w; the commands are serve, keys, verify, recompute and version, each with --help", err)
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
+	selected.BindTo(stdout, (*io.Writer)(nil))
 	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
 }
 
@@ -136,6 +144,11 @@ func (c verifyCommand) Run(out keys.Streams) error {
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
+	archived, badInputs, err := archive.Verify(c.DataDir)
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	files, bad = files+archived, append(bad, badInputs...)
 	for _, b := range bad {
 		fmt.Fprintf(out.Out, "%s: %v\n", b.Path, b.Err)
 	}
@@ -150,7 +163,7 @@ type serveCommand struct {
 	Listen         string `help:"Address to serve on; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory for snapshots; each source keeps to a subdirectory of its name." default:"./data" type:"path"`
 	AdminListen    string `help:"Address for the operator alone: metrics, profiles, probes; empty for none." default:"127.0.0.1:9090"`
-	MaxConnections int    `help:"Connections served at a time; further ones are closed." default:"10000"`
+	MaxConnections int    `help:"Connections served at a time, as far as the limit of open files allows; further ones are refused." default:"10000"`
 
 	KeysFile       string   `help:"File of API keys, made by strikecache keys; by default keys.json in --data-dir. Changes are followed." type:"path" placeholder:"FILE" group:"Access"`
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
@@ -217,6 +230,10 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	if err := c.Source.Open(&cfg); err != nil {
 		return err
 	}
+	if err := c.OpenArchive(&cfg, c.DataDir, c.Name, log); err != nil {
+		return err
+	}
+	defer cfg.Inputs.Close()
 	refresher := refresh.New(cfg)
 	if err := refresher.Restore(); err != nil {
 		return err
@@ -238,7 +255,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	access.Finder, access.Source, access.Now, access.Log = store, c.Source.Name, cfg.Clock.Now, log
 	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
 	access.Readiness = func() server.Readiness {
-		ready := readiness(refresher, store)
+		ready := readiness(refresher, store, cfg.Inputs)
 		ready.Impaired("keys", access.Keys.Err())
 		ready.Impaired("usage", ledger.Err())
 		return ready
@@ -330,7 +347,7 @@ func (c *serveCommand) logger(w io.Writer) *slog.Logger {
 }
 
 // readiness says what the source feeds, what waits, and what is impaired.
-func readiness(r *refresh.Refresher, store *snapshots.Store) server.Readiness {
+func readiness(r *refresh.Refresher, store *snapshots.Store, inputs *archive.Archive) server.Readiness {
 	var out server.Readiness
 	offered := r.Offers()
 	for _, resources := range refresh.Feeds() {
@@ -346,7 +363,7 @@ func readiness(r *refresh.Refresher, store *snapshots.Store) server.Readiness {
 	}
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
-	out.Impaired("disk", store.DiskError())
+	out.Impaired("disk", errors.Join(store.DiskError(), inputs.Err()))
 	return out
 }
 

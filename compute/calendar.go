@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // the binary knows New York on a machine without zone files
@@ -53,6 +54,21 @@ func NewCalendar(closed, early []Date) *Calendar {
 		c.early[d] = struct{}{}
 	}
 	return c
+}
+
+// Closures returns the full closures and the early closes that no rule foresees, rising: [NewCalendar] makes the same
+// calendar of them.
+func (c *Calendar) Closures() (closed, early []Date) {
+	return sorted(c.closed), sorted(c.early)
+}
+
+func sorted(dates map[Date]struct{}) []Date {
+	out := make([]Date, 0, len(dates))
+	for d := range dates {
+		out = append(out, d)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // ParseClosures reads further closures, one a line: a date YYYY-MM-DD, alone for a full closure or followed by

@@ -225,3 +225,18 @@ func TestVIXExpiration(t *testing.T) {
 	}
 	equal(t, "Tuesdays", found, len(tuesdays))
 }
+
+// A calendar made of another's closures is the same calendar.
+func TestClosuresMakeTheSameCalendar(t *testing.T) {
+	closed, early := []compute.Date{compute.NewDate(2031, 3, 4), compute.NewDate(2026, 11, 19)}, []compute.Date{compute.NewDate(2026, 11, 18)}
+	a := compute.NewCalendar(closed, early)
+	b := compute.NewCalendar(a.Closures())
+	for d := compute.NewDate(2018, 1, 1); d < compute.NewDate(2032, 1, 1); d++ {
+		if a.IsSession(d) != b.IsSession(d) || a.IsEarlyClose(d) != b.IsEarlyClose(d) {
+			t.Errorf("%s differs", d)
+		}
+	}
+	if a.IsSession(closed[1]) || !a.IsEarlyClose(early[0]) {
+		t.Error("closures are not applied")
+	}
+}

@@ -77,8 +77,9 @@ func (r *Refresher) backfillSession(ctx context.Context, d compute.Date, last bo
 			return stored, err
 		}
 		if err := r.store.Save(res.name, a.date().String(), snapshots.File{Edition: e, Content: a.content, Summary: a.summary}); err != nil {
-			return stored, err
+			r.log.Error("snapshot not stored", "resource", res.name, "err", err) // the store keeps it until the disk takes it
 		}
+		r.keepInputs(a)
 		if step.resource == GammaResource {
 			r.series.put(a.date().String(), a.summary)
 		}
@@ -126,10 +127,9 @@ func (r *Refresher) pastSectors(at time.Time) (answer, error) {
 		if f.closes, err = cboe.DecodeHistory(history.Body); err != nil {
 			return answer{}, decodeError(history.Name, err)
 		}
-		sha := sha256Hex(history.Body)
 		f.underlying = q.Underlying
-		f.quote = fundDocument{hexOf(q.Content), sha256Hex(quote.Body), quote.Received}
-		f.history = fundDocument{sha, sha, history.Received}
+		f.quote = fundDocument{hexOf(q.Content), quote.Received, inputOf(quote)}
+		f.history = historyDocument(history)
 		funds[symbol] = f
 	}
 	a, ok := r.sectorsAnswer(funds, at)

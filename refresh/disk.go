@@ -35,7 +35,27 @@ func (r *Refresher) ExpectedBytesPerYear() int64 {
 			total += r.sizeOf(stateDir+state+symbol, typicalState) * sessionsIn(stateMaxAge)
 		}
 	}
-	return total
+	return total + r.expectedArchive()
+}
+
+// The bytes of what one date is computed from, compressed (2026-11): the SPX chain; the quotes and histories of the
+// sector funds and the settlements; and a chain of the flow universe with its volatilities.
+const (
+	typicalSPXInput   = 2_000_000
+	typicalFundsInput = 350_000
+	typicalFlowInput  = 250_000
+)
+
+// expectedArchive returns how many bytes the inputs take that are kept at a time.
+func (r *Refresher) expectedArchive() int64 {
+	if r.cfg.Inputs == nil {
+		return 0
+	}
+	size := r.cfg.Inputs.DateBytes()
+	if size == 0 {
+		size = typicalSPXInput + typicalFundsInput + typicalFlowInput*int64(len(r.flow.symbols))
+	}
+	return min(size*sessionsIn(r.cfg.ArchiveMaxAge), r.cfg.Inputs.MaxBytes())
 }
 
 func (r *Refresher) sizeOf(product string, typical int64) int64 {
@@ -65,6 +85,9 @@ const stateMaxAge = 14 * 24 * time.Hour
 // expire removes dated files that are no longer kept.
 func (r *Refresher) expire(context.Context) error {
 	now := r.cfg.Clock.Now()
+	if r.cfg.Inputs != nil && r.cfg.ArchiveMaxAge > 0 {
+		r.cfg.Inputs.Expire(compute.DateOf(now.Add(-r.cfg.ArchiveMaxAge)).String())
+	}
 	removed := 0
 	for _, rule := range []struct {
 		age     time.Duration

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
@@ -18,9 +19,9 @@ type chainDocument struct {
 	*compute.Chain
 	name    upstream.Name
 	content string    // digest without the clocks
-	sha256  string    // of the document
 	arrived time.Time // at the source
 	bytes   int
+	input   *archive.Document // with its body, until that is archived
 }
 
 // fetchChain fetches and decodes a chain. It keeps the validators in last, and returns
@@ -46,8 +47,8 @@ func decodeChain(doc *upstream.Document) (*chainDocument, error) {
 		return nil, decodeError(doc.Name, err)
 	}
 	return &chainDocument{
-		Chain: chain, name: doc.Name, content: hex.EncodeToString(content[:]), sha256: sha256Hex(doc.Body),
-		arrived: doc.Received, bytes: len(doc.Body),
+		Chain: chain, name: doc.Name, content: hex.EncodeToString(content[:]),
+		arrived: doc.Received, bytes: len(doc.Body), input: inputOf(doc),
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
 )
 
@@ -30,6 +31,8 @@ type flowJob struct {
 type flowPart struct {
 	flow   compute.ChainFlow
 	source flowSource
+	// input and previousIV are the bytes behind the source, until they are archived; nil after a restart.
+	input, previousIV *archive.Document
 }
 
 // flowSource says of which document a part is.
@@ -42,6 +45,9 @@ type flowSource struct {
 	Listed     int       `json:"listed"`
 	Skipped    int       `json:"skipped"`
 	IVHistory  bool      `json:"previous_session_iv"`
+	// Name is the document's. PreviousIV is the digest of the state that holds the previous session's volatilities; "" without.
+	Name       upstream.Name `json:"name"`
+	PreviousIV string        `json:"previous_iv_sha256"`
 }
 
 func (f *flowJob) init(cfg Config) {
@@ -99,10 +105,13 @@ func (r *Refresher) refreshFlow(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := r.publish(optionsFeed, r.flowAnswer(r.cfg.Clock.Now())); err != nil {
+	a := r.flowAnswer(r.cfg.Clock.Now())
+	if err := r.publish(optionsFeed, a); err != nil {
 		return err
 	}
 	watch.lap("publish_ms")
+	r.keepInputs(a)
+	watch.lap("archive_ms")
 	r.log.Info("refreshed", watch.with("feed", "flow", "symbols", len(symbols), "failed", len(errs), "universe", len(f.parts))...)
 	return errors.Join(errs...)
 }
@@ -117,7 +126,7 @@ func (r *Refresher) acceptPart(c *chainDocument) bool {
 	}
 	part := r.flowPart(c)
 	r.saveVolatility(c)
-	r.saveChain(c, part.flow, nil)
+	r.saveChain(c, part, nil)
 	r.flow.mu.Lock()
 	defer r.flow.mu.Unlock()
 	r.flow.parts[c.Symbol] = part
@@ -126,14 +135,26 @@ func (r *Refresher) acceptPart(c *chainDocument) bool {
 
 func (c *chainDocument) flowSource() flowSource {
 	return flowSource{
-		AsOf: c.AsOf, CapturedAt: c.CapturedAt, Arrived: c.arrived, SHA256: c.sha256, Content: c.content,
-		Listed: c.Listed, Skipped: c.Skipped.Total(),
+		AsOf: c.AsOf, CapturedAt: c.CapturedAt, Arrived: c.arrived, SHA256: c.input.SHA256, Content: c.content,
+		Name: c.name, Listed: c.Listed, Skipped: c.Skipped.Total(),
 	}
 }
 
 func (r *Refresher) flowPart(c *chainDocument) flowPart {
 	iv := r.previousIV(c)
-	p := flowPart{source: c.flowSource()}
+	p := r.flowPartOf(c, iv)
+	if iv != nil {
+		r.flow.mu.Lock()
+		defer r.flow.mu.Unlock()
+		p.previousIV = r.flow.volatility[c.Symbol].input
+		p.source.PreviousIV = p.previousIV.SHA256
+	}
+	return p
+}
+
+// flowPartOf scores a chain beside the published volatilities of the session before, nil when they are not known.
+func (r *Refresher) flowPartOf(c *chainDocument, iv map[string]float64) flowPart {
+	p := flowPart{source: c.flowSource(), input: c.input}
 	p.source.IVHistory = iv != nil
 	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: c.Chain, Calendar: r.cal, PreviousIV: iv})
 	return p
@@ -173,6 +194,10 @@ func (r *Refresher) flowAnswer(now time.Time) answer {
 		}
 		flows = append(flows, p.flow)
 		a.inputs = append(a.inputs, p.source.SHA256)
+		a.documents = append(a.documents, p.document())
+		if p.source.PreviousIV != "" {
+			a.states = append(a.states, p.volatility(symbol))
+		}
 		a.content += p.source.Content
 		a.asOf, a.arrived = later(a.asOf, p.source.AsOf), later(a.arrived, p.source.Arrived)
 		if a.captured == nil || p.source.CapturedAt.After(*a.captured) {

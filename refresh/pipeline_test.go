@@ -377,6 +377,43 @@ func TestRestartServesTheSameBytes(t *testing.T) {
 	})
 }
 
+// A crash in the middle of a publication leaves files of two documents. When the document no longer changes, the next
+// refresh publishes it again all the same.
+func TestRestartAfterHalfAPublication(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	for _, behind := range []string{refresh.PainResource, refresh.FlowResource} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, t.TempDir(), "2026-11-20 15:50")
+			r.once()
+			path := filepath.Join(r.dir, "simulated", "2026-11-20", snapshots.FileName(behind))
+			old, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(80 * time.Minute)
+			r.once()
+			r.close()
+			if err := os.WriteFile(path, old, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			again := newRig(t, r.dir, "2026-11-20 17:15")
+			defer again.close()
+			if err := again.Restore(); err != nil {
+				t.Fatal(err)
+			}
+			document := again.meta(refresh.GammaResource).Receipt.InputSHA256[0]
+			if slices.Contains(again.meta(behind).Receipt.InputSHA256, document) {
+				t.Fatalf("%s is not behind", behind)
+			}
+			again.once()
+			document = again.meta(refresh.GammaResource).Receipt.InputSHA256[0]
+			if got := again.meta(behind).Receipt.InputSHA256; !slices.Contains(got, document) {
+				t.Errorf("%s stays behind: %q, gamma rests on %s", behind, got, document)
+			}
+		})
+	}
+}
+
 // The settlement of a day appears in the evening; until then the day before's is served, and a new session alone
 // seals it again.
 func TestSettlementsArrive(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/snapshots"
 )
@@ -34,6 +35,9 @@ type answer struct {
 	stored    string
 	// rare says which variants few ask for: they are sealed in identity and gzip alone. nil: none.
 	rare func(variant string) bool
+	// documents are what inputs names, in that order; states, and state, which may be nil, what earlier documents left.
+	documents, states []*archive.Document
+	state             any
 }
 
 // holding is the current answer of a resource.
@@ -75,7 +79,7 @@ func (r *Refresher) publish(feed string, answers ...answer) error {
 	}
 	for _, a := range answers {
 		h := r.held[a.resource]
-		a.data, a.variants = nil, nil
+		a.data, a.variants, a.documents, a.states, a.state = nil, nil, nil, nil, nil
 		h.edition, h.answer, h.health = editions[a.resource], a, health{}
 	}
 	return nil

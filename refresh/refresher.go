@@ -12,6 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -34,6 +35,10 @@ type Config struct {
 	// says how many.
 	Archive          Archive
 	BackfillSessions int
+
+	// Inputs, unless nil, archives what answers were computed from; ArchiveMaxAge is how long, 0 without end.
+	Inputs        *archive.Archive
+	ArchiveMaxAge time.Duration
 
 	// SnapshotMaxAge is how long dated files are kept whose product is not kept for good; 0 keeps them all.
 	SnapshotMaxAge time.Duration

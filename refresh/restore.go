@@ -3,6 +3,7 @@ package refresh
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goccy/go-json"
 
@@ -98,13 +99,30 @@ func (r *Refresher) restoreSeries(editions map[string]*snapshots.Edition, gamma 
 
 // resume lets the jobs recognise input that was published before the restart.
 func (r *Refresher) resume() {
+	// Of the inputs of one chain, those of max pain are archived last, and also when they come too late for gamma.
 	gamma, vix := r.held[GammaResource], r.held[VIXResource]
-	if gamma.edition != nil && gamma.answer.captured != nil {
+	if gamma.edition != nil && gamma.answer.captured != nil && r.oneDocument() && r.holdsInputs(r.held[PainResource]) {
 		r.spx.content = gamma.answer.content
 		r.spx.oi = openInterestState(*gamma.answer.captured, r.cal)
 	}
-	r.sectors.content = r.held[SectorsResource].answer.content
-	r.vix.content = vix.answer.content
+	if sectors := r.held[SectorsResource]; r.holdsInputs(sectors) {
+		r.sectors.content = sectors.answer.content
+	}
+	if r.holdsInputs(vix) {
+		r.vix.content = vix.answer.content
+	}
+}
+
+// oneDocument says whether what rests on the SPX chain was stored of one document. A crash in the middle of a
+// publication leaves some of it behind, for good if the document no longer changed: it must be published again.
+func (r *Refresher) oneDocument() bool {
+	gamma, pain, flow := r.held[GammaResource].answer, r.held[PainResource].answer, r.held[FlowResource].answer
+	for _, input := range gamma.inputs {
+		if !slices.Contains(pain.inputs, input) || !slices.Contains(flow.inputs, input) {
+			return false
+		}
+	}
+	return true
 }
 
 // restoreHistory reads the rows of the series and the summaries of the settlement dates.
@@ -142,7 +160,7 @@ func (r *Refresher) restoreFlow(today string) {
 		}
 		r.flow.parts[symbol] = flowPart{flow: f.Flow, source: f.Source}
 		if symbol == "SPX" {
-			r.spx.carry = f.carry()
+			r.spx.carry = carryOf(f.Carry)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
@@ -29,8 +30,9 @@ type fund struct {
 
 // fundDocument says what was read.
 type fundDocument struct {
-	content, sha256 string // "" before the first
-	arrived         time.Time
+	content string // "" before the first
+	arrived time.Time
+	input   *archive.Document // with its body, until that is archived; nil before the first
 }
 
 // historyRetry is how long the job waits before it asks again for a history that is not complete yet.
@@ -99,9 +101,7 @@ func (r *Refresher) fetchQuote(ctx context.Context, symbol string) error {
 		return decodeError(name, err)
 	}
 	f.quoteLast, f.underlying = validators(doc), q.Underlying
-	if content := hexOf(q.Content); content != f.quote.content {
-		f.quote = fundDocument{content, sha256Hex(doc.Body), doc.Received}
-	}
+	f.quote = fundDocument{hexOf(q.Content), doc.Received, inputOf(doc)}
 	return nil
 }
 
@@ -125,10 +125,14 @@ func (r *Refresher) fetchHistory(ctx context.Context, symbol string) error {
 	if err != nil {
 		return decodeError(name, err)
 	}
-	sha := sha256Hex(doc.Body)
 	f.historyLast, f.closes = validators(doc), closes
-	f.history = fundDocument{sha, sha, doc.Received}
+	f.history = historyDocument(doc)
 	return nil
+}
+
+func historyDocument(doc *upstream.Document) fundDocument {
+	in := inputOf(doc)
+	return fundDocument{in.SHA256, doc.Received, in}
 }
 
 // complete says whether the history reaches the session before the quote's.
@@ -166,6 +170,8 @@ func (r *Refresher) publishSectors(watch *stopwatch, failed int) error {
 	}
 	r.sectors.content = content
 	watch.lap("publish_ms")
+	r.keepInputs(a)
+	watch.lap("archive_ms")
 	r.log.Info("refreshed", watch.with("feed", "sectors", "as_of", a.asOf, "documents", len(a.inputs), "failed", failed)...)
 	return nil
 }
@@ -185,9 +191,10 @@ func (r *Refresher) sectorsAnswer(funds map[string]*fund, now time.Time) (answer
 		}
 		in.Funds[symbol] = compute.Fund{Quote: f.underlying, Closes: f.closes}
 		a.content += f.quote.content + f.history.content
-		a.inputs = append(a.inputs, f.quote.sha256)
-		if f.history.sha256 != "" {
-			a.inputs = append(a.inputs, f.history.sha256)
+		for _, d := range []fundDocument{f.quote, f.history} {
+			if d.input != nil {
+				a.inputs, a.documents = append(a.inputs, d.input.SHA256), append(a.documents, d.input)
+			}
 		}
 		a.asOf, a.arrived = later(a.asOf, f.underlying.AsOf), later(a.arrived, f.quote.arrived)
 		if a.captured == nil || f.underlying.CapturedAt.After(*a.captured) {

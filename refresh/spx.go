@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
 )
 
@@ -61,19 +62,22 @@ func (r *Refresher) acceptSPX(c *chainDocument, watch *stopwatch) error {
 	part := r.flowPart(c)
 	watch.lap("compute_ms")
 	r.saveVolatility(c)
-	r.saveChain(c, part.flow, result.Carry)
+	r.saveChain(c, part, result.Carry)
 	if !gamma.late() {
 		r.series.put(gamma.date().String(), gamma.summary)
 	}
 	r.flow.mu.Lock()
 	defer r.flow.mu.Unlock()
 	r.flow.parts[c.Symbol] = part
-	answers := []answer{gamma, r.series.answer(&gamma), pains, r.flowAnswer(now)}
+	merged := r.cfg.Clock.Now() // other chains may have been merged since the one above
+	answers := []answer{gamma, r.series.answer(&gamma), pains, r.flowAnswer(merged)}
 	if err := r.publish(optionsFeed, answers...); err != nil {
 		return err
 	}
 	watch.lap("publish_ms")
 	r.spx.content, r.spx.oi, r.spx.epoch, r.spx.carry = c.content, oi, epoch, result.Carry
+	r.keepInputs(answers...)
+	watch.lap("archive_ms")
 	r.log.Info("refreshed", watch.with("feed", "spx", "as_of", c.AsOf, "bytes", c.bytes, "listed", c.Listed,
 		"used", result.Data.ContractsAnalyzed, "expirations", len(pains.variants))...)
 	return nil
@@ -88,7 +92,7 @@ func openInterestState(captured time.Time, cal *compute.Calendar) string {
 func (c *chainDocument) answerOf(resource string, now time.Time) answer {
 	return answer{
 		resource: resource, asOf: c.AsOf, captured: new(c.CapturedAt), arrived: c.arrived, computed: now,
-		inputs: []string{c.sha256}, content: c.content,
+		inputs: []string{c.input.SHA256}, documents: []*archive.Document{c.input}, content: c.content,
 	}
 }
 
@@ -97,7 +101,7 @@ func (r *Refresher) gammaAnswer(c *chainDocument, now time.Time, previous map[co
 		Chain: c.Chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, PreviousCarry: previous,
 	})
 	a := c.answerOf(GammaResource, now)
-	a.data, a.quality = &result.Data, result.Quality
+	a.data, a.quality, a.state = &result.Data, result.Quality, gammaState{carryRows(previous)}
 	r.noted(result.Quality.Calendar)
 	a.summary = seriesRow(a.date(), &result.Data, r.cfg.SourceName)
 	return a, result

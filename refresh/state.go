@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 )
 
 // chainFile is the state of a chain that later sessions and restarts need: what it contributes to the flow and,
@@ -28,9 +29,21 @@ type carryRow struct {
 	Carry      float64      `json:"carry"`
 }
 
-func (f *chainFile) carry() map[compute.Series]float64 {
-	out := make(map[compute.Series]float64, len(f.Carry))
-	for _, row := range f.Carry {
+// carryRows returns the rows of a carry in order.
+func carryRows(carry map[compute.Series]float64) []carryRow {
+	rows := make([]carryRow, 0, len(carry))
+	for s, b := range carry {
+		rows = append(rows, carryRow{s.Root, s.Expiration, b})
+	}
+	slices.SortFunc(rows, func(a, b carryRow) int {
+		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Root, b.Root))
+	})
+	return rows
+}
+
+func carryOf(rows []carryRow) map[compute.Series]float64 {
+	out := make(map[compute.Series]float64, len(rows))
+	for _, row := range rows {
 		out[compute.Series{Root: row.Root, Expiration: row.Expiration}] = row.Carry
 	}
 	return out
@@ -42,15 +55,9 @@ const (
 	volatilityState = "iv-"
 )
 
-func (r *Refresher) saveChain(c *chainDocument, flow compute.ChainFlow, carry map[compute.Series]float64) {
-	f := chainFile{Flow: flow, Source: c.flowSource()}
-	for s, b := range carry {
-		f.Carry = append(f.Carry, carryRow{s.Root, s.Expiration, b})
-	}
-	slices.SortFunc(f.Carry, func(a, b carryRow) int {
-		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Root, b.Root))
-	})
-	r.saveState(chainState+c.Symbol, flow.Session, func() ([]byte, error) { return json.Marshal(f) })
+func (r *Refresher) saveChain(c *chainDocument, part flowPart, carry map[compute.Series]float64) {
+	f := chainFile{Flow: part.flow, Source: part.source, Carry: carryRows(carry)}
+	r.saveState(chainState+c.Symbol, part.flow.Session, func() ([]byte, error) { return json.Marshal(f) })
 }
 
 func (r *Refresher) saveState(name string, date compute.Date, encode func() ([]byte, error)) {
@@ -67,6 +74,7 @@ func (r *Refresher) saveState(name string, date compute.Date, encode func() ([]b
 type previousVolatility struct {
 	session compute.Date
 	iv      map[string]float64
+	input   *archive.Document // the state; with its body, until that is archived
 }
 
 // previousIV returns the published volatilities of the last stored snapshot of the previous session, nil when
@@ -88,7 +96,7 @@ func (r *Refresher) previousIV(c *chainDocument) map[string]float64 {
 		r.log.Error("state not readable", "state", volatilityState+c.Symbol, "date", date, "err", err)
 		return nil
 	}
-	r.flow.volatility[c.Symbol] = previousVolatility{session, iv}
+	r.flow.volatility[c.Symbol] = previousVolatility{session, iv, stateInput(volatilityState+c.Symbol, date, state)}
 	return iv
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
@@ -32,7 +33,7 @@ type settlementFile struct {
 	date     compute.Date
 	rows     []compute.FuturesSettlement
 	bad      int
-	sha256   string
+	input    *archive.Document // with its body, until that is archived
 	captured *time.Time
 	arrived  time.Time
 }
@@ -137,7 +138,7 @@ func decodeSettlement(doc *upstream.Document, asked compute.Date) (settlementFil
 	if err != nil {
 		return settlementFile{}, err
 	}
-	f := settlementFile{date: asked, rows: rows, bad: bad, sha256: sha256Hex(doc.Body), arrived: doc.Received}
+	f := settlementFile{date: asked, rows: rows, bad: bad, input: inputOf(doc), arrived: doc.Received}
 	if doc.FileDate != "" {
 		if f.date, err = compute.ParseDate(doc.FileDate); err != nil {
 			return settlementFile{}, fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
@@ -281,6 +282,8 @@ func (r *Refresher) publishVIX(now time.Time, watch *stopwatch) error {
 	r.vix.content = content
 	r.vix.remember(summary)
 	watch.lap("publish_ms")
+	r.keepInputs(a)
+	watch.lap("archive_ms")
 	r.log.Info("refreshed", watch.with("feed", "vix", "settlement_date", r.vix.file.date.String(), "rows", len(r.vix.file.rows))...)
 	return nil
 }
@@ -321,12 +324,17 @@ func (r *Refresher) vixAnswer(f settlementFile, closes indexCloses, now time.Tim
 	if err != nil {
 		return answer{}, summary, fmt.Errorf("encode summary: %w", err)
 	}
+	// Later dates compare with the numbers as they are stored, whether or not there was a restart between.
+	if err := json.Unmarshal(encoded, &summary); err != nil {
+		return answer{}, summary, fmt.Errorf("decode summary: %w", err)
+	}
 	a := answer{
 		resource: VIXResource, asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), captured: f.captured, arrived: f.arrived,
-		computed: now, inputs: []string{f.sha256}, summary: encoded, data: &curve,
+		computed: now, inputs: []string{f.input.SHA256}, documents: []*archive.Document{f.input}, summary: encoded, data: &curve,
+		state:   vixState{closes, r.vix.before(f.date)},
 		quality: vixQuality{quality, f.bad, unknownVIX(&curve, f.date)},
 	}
-	a.content = sha256Hex(fmt.Appendf(nil, "%s %s %s %d %d", f.sha256, level(closes.VIX), level(closes.VIX3M), before, curve.StaleSessions))
+	a.content = sha256Hex(fmt.Appendf(nil, "%s %s %s %d %d", f.input.SHA256, level(closes.VIX), level(closes.VIX3M), before, curve.StaleSessions))
 	return a, summary, nil
 }
 

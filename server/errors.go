@@ -45,11 +45,12 @@ var (
 	errRate             = &apiError{status: 429, code: "rate_limited", message: "too many requests a minute; Retry-After says in how many seconds the next one is served"}
 	errQuota            = &apiError{status: 429, code: "quota_exceeded", message: "the key's requests of this UTC day are used up"}
 	errBusy             = &apiError{status: 503, code: "overloaded", message: "too many historical reads at once", retryAfter: 1}
+	errConnections      = &apiError{status: 503, code: "overloaded", message: "too many connections at once", retryAfter: 1, close: true}
 	errLimit            = &apiError{status: 400, code: "invalid_parameter", message: "limit must be a whole number from 1 to 100", parameter: "limit"}
 	errDate             = &apiError{status: 400, code: "invalid_parameter", message: "date must be YYYY-MM-DD, a UTC calendar date", parameter: "date"}
 	errFuture           = &apiError{status: 400, code: "invalid_parameter", message: "date must not lie in the future", parameter: "date"}
 	errExpiration       = &apiError{status: 400, code: "invalid_parameter", message: "expiration must be YYYY-MM-DD, a calendar date", parameter: "expiration"}
-	errTimeout          = &apiError{status: 408, code: "request_timeout", message: "the request did not arrive within 5 seconds", close: true}
+	errTimeout          = &apiError{status: 408, code: "request_timeout", message: "the request did not arrive in time", close: true}
 	errBodyTooLarge     = &apiError{status: 413, code: "body_too_large", message: "a request body may have at most 1024 bytes", close: true}
 	errHeaderTooLong    = &apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 8192 bytes together", close: true}
 	errTargetTooLong    = &apiError{status: 414, code: "uri_too_long", message: "a request target may have at most 4096 bytes", close: true}
@@ -113,7 +114,7 @@ func (s *Server) errorBody(endpoint string, e *apiError) []byte {
 // fixedErrors returns the errors that do not depend on the request.
 func fixedErrors() []*apiError {
 	return []*apiError{
-		errNotFound, errMethod, errKey, errNotReady, errUnfed, errRate, errQuota, errBusy, errLimit, errDate, errFuture,
+		errNotFound, errMethod, errKey, errNotReady, errUnfed, errRate, errQuota, errBusy, errConnections, errLimit, errDate, errFuture,
 		errExpiration, errTimeout, errBodyTooLarge, errHeaderTooLong, errTargetTooLong, errVersion, errTransferEncoding,
 		errBadRequest, errInternal, errPanic,
 	}

@@ -6,27 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// gate stands between a listener and fasthttp. Every byte of every request passes it: heads are checked by one
-// strict parser, plain requests for a resource are answered right there, and all others reach fasthttp one at a
-// time, whole and checked, so that no two parsers can disagree about where a request ends.
-type gate struct {
-	net.Listener
-	server *Server
-}
-
-// Accept implements net.Listener.
-func (g gate) Accept() (net.Conn, error) {
-	c, err := g.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return g.server.admit(c), nil
-}
 
 // conn is a connection behind the gate. All but Close is used by the goroutine that serves it.
 type conn struct {
@@ -63,13 +45,6 @@ const (
 // smallBody is up to how many bytes copying a body behind its head is cheaper than a vectored write.
 const smallBody = 4 << 10
 
-func (s *Server) admit(c net.Conn) *conn {
-	gated := &conn{Conn: c, server: s, socket: newSocket(c), remote: addressOf(c)}
-	s.conns.add(gated)
-	s.traffic.accepted.Add(1)
-	return gated
-}
-
 // Close implements net.Conn. From another goroutine, it lets the answer that is on its way be the last.
 func (c *conn) Close() error {
 	c.closing.Store(true)
@@ -101,6 +76,9 @@ func (c *conn) Read(p []byte) (n int, err error) {
 			n, err = 0, c.panicked(panicked)
 		}
 		c.state.Store(outside)
+		if err != nil {
+			n, err = 0, io.EOF // all is said: any other error fasthttp would answer, and count, once more
+		}
 	}()
 	return c.read(p)
 }
@@ -113,6 +91,23 @@ func (c *conn) panicked(value any) error {
 		return io.EOF
 	}
 	return c.refuseHead(errPanic)
+}
+
+// Write implements net.Conn for fasthttp.
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil {
+		c.abandon(err)
+	}
+	return n, err
+}
+
+// abandon makes the end of a connection whose client has not read in time a reset: the kernel would go on keeping
+// what the client has not taken, for minutes, or as long as it takes a little.
+func (c *conn) abandon(err error) {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok && errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = tcp.SetLinger(0) // without it, it ends all the same
+	}
 }
 
 func (c *conn) read(p []byte) (int, error) {
@@ -143,7 +138,7 @@ func (c *conn) await(p []byte, begun bool) (int, error) {
 	if begun {
 		if !c.begun {
 			c.begun, c.deadlines = true, 0
-			if err := c.SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
+			if err := c.SetReadDeadline(time.Now().Add(c.server.cfg.ReadTimeout)); err != nil {
 				return 0, err
 			}
 		}
@@ -153,7 +148,7 @@ func (c *conn) await(p []byte, begun bool) (int, error) {
 	defer c.state.Store(inside)
 	if c.deadlines > 0 && c.deadlines != c.answered.Unix() {
 		c.deadlines = c.answered.Unix()
-		if err := c.SetReadDeadline(c.answered.Add(idleTimeout)); err != nil {
+		if err := c.SetReadDeadline(c.answered.Add(c.server.cfg.IdleTimeout)); err != nil {
 			return 0, err
 		}
 	}
@@ -168,8 +163,11 @@ func (c *conn) failed(n int, err error) error {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
-	if n == 0 {
-		return io.EOF // an idle connection, or one that was woken to end
+	if n == 0 { // an idle connection, or one that was woken to end
+		if !c.last() && c.socket.unsent() {
+			c.abandon(err)
+		}
+		return io.EOF
 	}
 	return c.refuseHead(errTimeout)
 }
@@ -188,7 +186,8 @@ func (c *conn) work(b []byte) (used, passed int, err error) {
 		c.begun = false
 		r := c.server.plainRoute(&c.head)
 		if r == nil {
-			return used, c.handOver(b, used), nil
+			passed, err = c.handOver(b, used)
+			return used, passed, err
 		}
 		if err := c.answer(r); err != nil {
 			return used, 0, err
@@ -199,14 +198,23 @@ func (c *conn) work(b []byte) (used, passed int, err error) {
 }
 
 // handOver makes the request at used the first bytes of b, and keeps what follows it.
-func (c *conn) handOver(b []byte, used int) (n int) {
+func (c *conn) handOver(b []byte, used int) (n int, err error) {
 	end := used + c.head.length + c.head.body
 	n = min(end, len(b)) - used
 	c.held = append(c.held, b[used+n:]...)
 	c.pass = c.head.length + c.head.body - n
 	copy(b, b[used:used+n])
 	c.deadlines = 0 // fasthttp sets its own
-	return n
+	return n, c.expectRest()
+}
+
+// expectRest sets the deadline for the rest of a body. fasthttp sets one before it reads a head, and the gate may
+// have answered for hours since.
+func (c *conn) expectRest() error {
+	if c.pass == 0 {
+		return nil
+	}
+	return c.SetReadDeadline(time.Now().Add(c.server.cfg.ReadTimeout))
 }
 
 // readRest reads the rest of a request that fasthttp works on.
@@ -237,7 +245,7 @@ func (c *conn) answer(r *route) error {
 func (c *conn) send(q *request, now time.Time) error {
 	c.answered = now
 	if sec := now.Unix(); c.deadlines != sec {
-		if err := c.SetWriteDeadline(now.Add(writeTimeout)); err != nil {
+		if err := c.SetWriteDeadline(now.Add(c.server.cfg.WriteTimeout)); err != nil {
 			return err
 		}
 		if c.deadlines == 0 {
@@ -256,6 +264,9 @@ func (c *conn) send(q *request, now time.Time) error {
 	}
 	c.sending = true
 	err := c.socket.Send(c.out, body, tail)
+	if err != nil {
+		c.abandon(err)
+	}
 	c.server.counted(rep, q, now)
 	c.sending = false
 	return err
@@ -263,14 +274,18 @@ func (c *conn) send(q *request, now time.Time) error {
 
 // refuseHead answers what is no acceptable head, and ends the connection.
 func (c *conn) refuseHead(e *apiError) error {
-	now := time.Now()
-	c.reply = reply{tail: c.reply.tail, usage: c.reply.usage[:0]}
-	c.server.fail(&c.reply, e)
-	c.ended = true
-	if err := c.send(&request{remote: c.remote}, now); err != nil {
+	if err := c.refuse(e); err != nil {
 		return err
 	}
 	return c.linger()
+}
+
+// refuse sends an error, the last response of the connection.
+func (c *conn) refuse(e *apiError) error {
+	c.reply = reply{tail: c.reply.tail, usage: c.reply.usage[:0]}
+	c.server.fail(&c.reply, e)
+	c.ended = true
+	return c.send(&request{head: string(c.head.method) == "HEAD", remote: c.remote}, time.Now())
 }
 
 // linger lets a client that is still sending read the refusal: closing a socket with unread bytes resets it, and
@@ -288,48 +303,4 @@ func (c *conn) linger() error {
 		}
 	}
 	return io.EOF
-}
-
-// addressOf returns the address of the client.
-func addressOf(c net.Conn) netip.Addr {
-	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
-}
-
-// connSet is the open connections.
-type connSet struct {
-	mu   sync.Mutex
-	open map[*conn]struct{}
-}
-
-func (s *connSet) add(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[*conn]struct{}{}
-	}
-	s.open[c] = struct{}{}
-}
-
-func (s *connSet) remove(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-}
-
-func (s *connSet) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open)
-}
-
-// wake wakes every connection that waits for a request.
-func (s *connSet) wake() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.open {
-		c.wake()
-	}
 }

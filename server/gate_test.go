@@ -98,6 +98,8 @@ func TestSmuggling(t *testing.T) {
 		"NUL in a name":                        {ask + "Host: a\r\nX\x00: 12\r\n\r\n", 400, "bad_request"},
 		"NUL in the target":                    {"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"DEL in a value":                       {ask + "Host: a\r\nX: \x7f\r\n\r\n", 400, "bad_request"},
+		"a fragment in the target":             {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"a fragment in the target, HTTP/1.0":   {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.0\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"non-ASCII target":                     {"GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"bare LF after the request line":       {"GET /api/v1/gex/spx/series HTTP/1.1\nHost: a\r\n\r\n", 400, "bad_request"},
 		"bare LF after a field":                {ask + "Host: a\nX: 1\r\n\r\n", 400, "bad_request"},
@@ -139,6 +141,20 @@ func TestSmuggling(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// A HEAD that is refused gets no body either: it would be read as the start of the next response.
+func TestRefusedHeadHasNoBody(t *testing.T) {
+	address := listen(t, newServer(newShelf(t)))
+	for raw, status := range map[string]string{
+		"HEAD /\xff HTTP/1.1\r\nHost: a\r\n\r\n": "400", "HEAD a:443 HTTP/1.1\r\nHost: a\r\n\r\n": "400", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n": "400",
+		"HEAD /" + strings.Repeat("a", 5000): "414", "HEAD / HTTP/1.1\r\nX: " + strings.Repeat("a", 9000): "431",
+		"HEAD / HTTP/2.0\r\n\r\n": "505", "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n": "413",
+	} {
+		if got := exchange(t, address, raw, false); !strings.HasPrefix(got, "HTTP/1.1 "+status) || !strings.HasSuffix(got, "\r\n\r\n") || !strings.Contains(got, "\r\nContent-Length: ") {
+			t.Errorf("%.60q: %q", raw, got)
+		}
 	}
 }
 

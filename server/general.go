@@ -58,6 +58,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, rep *reply, q *request) {
 		body = slices.Concat(body, tail)
 	}
 	ctx.Response.SetBodyRaw(body)
+	ctx.Response.SkipBody = q.head // after an error of its own fasthttp would forget it
 	s.counted(rep, q, time.Time{}) // fasthttp has not sent it yet
 }
 

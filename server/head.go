@@ -21,7 +21,7 @@ type head struct {
 // The character classes of a head.
 const (
 	tokenChar  = 1 << iota // of methods and field names
-	targetChar             // of request targets: printable ASCII without the space
+	targetChar             // of request targets: printable ASCII without the space and the #, behind which parsers differ
 	valueChar              // of field values: no control but the tab
 	hostChar               // of Host
 )
@@ -35,7 +35,7 @@ var classes = func() (t [256]byte) {
 		if letter || bytes.IndexByte([]byte("-._~%!$&'()*+,;=:[]"), byte(c)) >= 0 {
 			t[c] |= hostChar
 		}
-		if c > ' ' && c < 0x7f {
+		if c > ' ' && c < 0x7f && c != '#' {
 			t[c] |= targetChar
 		}
 		if c == '\t' || c >= ' ' && c != 0x7f {
@@ -93,7 +93,6 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 	}
 	start := i
 	i = run(b, i, tokenChar)
-	h.method = b[start:i]
 	switch {
 	case i-start > maxMethod:
 		return 0, false, errBadRequest
@@ -102,6 +101,7 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 	case b[i] != ' ', i == start:
 		return 0, false, errBadRequest
 	}
+	h.method = b[start:i]
 	i++
 	start = i
 	i = run(b, i, targetChar)
@@ -111,10 +111,15 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 		return 0, false, errTargetTooLong
 	case i == len(b):
 		return 0, false, nil
-	case b[i] != ' ', i == start:
+	case b[i] != ' ', i == start, !h.formed():
 		return 0, false, errBadRequest
 	}
 	return h.version(b, i+1)
+}
+
+// formed says whether the target has one of the four forms of RFC 9112 §3.2.
+func (h *head) formed() bool {
+	return h.target[0] == '/' || string(h.target) == "*" || bytes.Contains(h.target, []byte("://")) || string(h.method) == "CONNECT"
 }
 
 // version parses what ends the request line.

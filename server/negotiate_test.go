@@ -83,16 +83,6 @@ func TestChooseAmongWhatIsSealed(t *testing.T) {
 	}
 }
 
-func FuzzChoose(f *testing.F) {
-	s := sealed(f)
-	f.Add([]byte("gzip;q=0.5, *;q=0"))
-	f.Fuzz(func(t *testing.T, header []byte) {
-		if c := choose(header, s); c >= snapshots.Codings || !s.Has(c) {
-			t.Errorf("%q: coding %d", header, c)
-		}
-	})
-}
-
 func TestParameter(t *testing.T) {
 	for _, c := range []struct {
 		query string
@@ -108,13 +98,4 @@ func TestParameter(t *testing.T) {
 			t.Errorf("%q: %q %d, want %q %d", c.query, value, n, c.value, c.n)
 		}
 	}
-}
-
-func FuzzParameter(f *testing.F) {
-	f.Add([]byte("limit=%35&l%69mit=6"))
-	f.Fuzz(func(t *testing.T, query []byte) {
-		if value, n := parameter(query, "limit"); len(value) > len(query) || (value == nil) != (n == 0) {
-			t.Errorf("%q: %q %d", query, value, n)
-		}
-	})
 }

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +52,12 @@ type Config struct {
 	Readiness func() Readiness
 	Log       *slog.Logger
 
-	MaxConnections int // default 10,000
+	// MaxConnections is how many connections are served at a time; default 10,000, and never more than the limit of
+	// open files leaves room for. Further ones are refused.
+	MaxConnections int
+	ReadTimeout    time.Duration // for the head of a request, and for its body; default 5 s
+	WriteTimeout   time.Duration // for a whole response; default 30 s
+	IdleTimeout    time.Duration // between requests; default 75 s
 
 	// Keys are the keys that are known; nil knows none.
 	Keys *keys.Table
@@ -66,9 +73,9 @@ type Config struct {
 
 // The limits of one connection and one request.
 const (
-	readTimeout  = 5 * time.Second        // for the head of a request, and for its body
-	writeTimeout = 30 * time.Second       // for a whole response
-	idleTimeout  = 75 * time.Second       // between requests
+	readTimeout  = 5 * time.Second
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 75 * time.Second
 	maxHeader    = 8 << 10                // bytes of request line and headers
 	maxTarget    = 4 << 10                // bytes of a request target
 	maxMethod    = 16                     // bytes of a method
@@ -77,6 +84,8 @@ const (
 	// A refused connection is read for a little longer, so that the client can read the refusal.
 	lingerTimeout = 500 * time.Millisecond
 	lingerBytes   = 64 << 10
+	// A burst of connections gives back its goroutines, and their stacks, after this.
+	workerTimeout = 2 * time.Second
 	// maxPerConnection bounds nothing: a poller keeps its connection for days.
 	maxPerConnection = 0
 
@@ -95,14 +104,21 @@ type Server struct {
 	traffic     traffic
 	conns       connSet
 	stopping    atomic.Bool
+	refusing    chan struct{} // one for each of refusals
+	refusals    sync.WaitGroup
 }
 
 // New returns a server that listens nowhere yet.
 func New(cfg Config) *Server {
-	if cfg.MaxConnections == 0 {
-		cfg.MaxConnections = defaultMaxConnections
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, defaultMaxConnections)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, readTimeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, writeTimeout)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, idleTimeout)
+	if room := max(descriptors()-reservedDescriptors, 1); cfg.MaxConnections > room {
+		cfg.Log.Warn("fewer connections than asked for: the limit of open files is too low", "max_connections", cfg.MaxConnections, "served", room)
+		cfg.MaxConnections = room
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, refusing: make(chan struct{}, politeRefusals)}
 	s.traffic.samples, s.traffic.errors = make(chan sample, sampleRoom), errorCounts()
 	s.prepareErrors()
 	s.pages = sealPages(cfg)
@@ -110,13 +126,14 @@ func New(cfg Config) *Server {
 		Handler:                      s.guarded(s.handler()),
 		ErrorHandler:                 s.protocolError,
 		Name:                         serverName,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
-		IdleTimeout:                  idleTimeout,
+		ReadTimeout:                  cfg.ReadTimeout,
+		WriteTimeout:                 cfg.WriteTimeout,
+		IdleTimeout:                  cfg.IdleTimeout,
 		ReadBufferSize:               maxHeader,
 		MaxRequestBodySize:           maxBody,
 		MaxRequestsPerConn:           maxPerConnection,
-		Concurrency:                  cfg.MaxConnections,
+		MaxIdleWorkerDuration:        workerTimeout,
+		Concurrency:                  math.MaxInt32, // the gate has counted
 		DisablePreParseMultipartForm: true,
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
@@ -144,21 +161,35 @@ func (s *Server) Serve(ln net.Listener) error {
 	done := make(chan struct{})
 	defer close(done)
 	go s.report(done)
-	if err := s.http.Serve(gate{ln, s}); err != nil {
+	if err := s.http.Serve(&gate{Listener: ln, server: s, ended: done}); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
 }
 
 // ServeConn answers the requests of one connection until it ends, and closes it.
-func (s *Server) ServeConn(c net.Conn) error { return s.http.ServeConn(s.admit(c)) }
+func (s *Server) ServeConn(c net.Conn) error {
+	if admitted := s.admit(c); admitted != nil {
+		return s.http.ServeConn(admitted)
+	}
+	return nil
+}
 
-// Shutdown stops accepting connections and waits for the requests in flight, at most until ctx ends.
+// Connections returns how many connections are open.
+func (s *Server) Connections() int { return s.conns.count() }
+
+// Shutdown stops accepting connections and waits for the requests in flight, at most until ctx ends. Then it cuts
+// off those that are left, and says how many.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.conns.wake()
-	if err := s.http.ShutdownWithContext(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	err := s.http.ShutdownWithContext(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("shut down: %d connections cut off at the limit: %w", s.conns.cut(), ctx.Err())
+	case err != nil:
 		return fmt.Errorf("shut down: %w", err)
 	}
-	return ctx.Err()
+	s.refusals.Wait() // each ends by itself within twice lingerTimeout
+	return nil
 }

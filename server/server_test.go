@@ -105,10 +105,15 @@ func newServer(s *shelf, change ...func(*server.Config)) *server.Server {
 // start serves a shelf in memory and returns a client of it.
 func start(t testing.TB, s *shelf, unfed ...string) *http.Client {
 	t.Helper()
-	ln := fasthttputil.NewInmemoryListener()
-	web := newServer(s, func(c *server.Config) {
+	return serveInMemory(t, newServer(s, func(c *server.Config) {
 		c.Readiness = func() server.Readiness { return server.Readiness{Unfed: unfed} }
-	})
+	}))
+}
+
+// serveInMemory serves without a network and returns a client.
+func serveInMemory(t testing.TB, web *server.Server) *http.Client {
+	t.Helper()
+	ln := fasthttputil.NewInmemoryListener()
 	done := make(chan error, 1)
 	go func() { done <- web.Serve(ln) }()
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }, DisableCompression: true}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // socket reads from and writes to a connection. A TCP socket never blocks, so its system calls are made without the
@@ -119,4 +121,15 @@ func (s *socket) written(n uint64) {
 		first.Base = (*byte)(unsafe.Add(unsafe.Pointer(first.Base), n))
 		first.Len -= n
 	}
+}
+
+// unsent says whether the client has not taken all that was sent.
+func (s *socket) unsent() bool {
+	n := 0
+	if s.raw != nil {
+		_ = s.raw.Control(func(fd uintptr) { // of what is closed, nothing is left
+			n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
+		})
+	}
+	return n > 0
 }

@@ -79,7 +79,7 @@ func (s *Server) Stats() Stats {
 	t := &s.traffic
 	out := Stats{
 		Errors: map[string]uint64{}, ConnectionsOpen: s.conns.count(), ConnectionsAccepted: t.accepted.Load(),
-		ConnectionsRefused: uint64(s.http.GetRejectedConnectionsCount()),
+		ConnectionsRefused: t.turnedAway.Load(),
 		LogSamplesDropped:  t.dropped.Load(),
 	}
 	if s.cfg.Addresses != nil {

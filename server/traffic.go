@@ -13,12 +13,12 @@ import (
 
 // traffic counts responses. Its methods never allocate.
 type traffic struct {
-	rows     [rows]rowCounts
-	errors   map[string]*atomic.Uint64 // by code; never changed after New
-	accepted atomic.Uint64             // connections
-	sampled  atomic.Uint64
-	dropped  atomic.Uint64 // samples that the log had no time for
-	samples  chan sample
+	rows                 [rows]rowCounts
+	errors               map[string]*atomic.Uint64 // by code; never changed after New
+	accepted, turnedAway atomic.Uint64             // connections
+	sampled              atomic.Uint64
+	dropped              atomic.Uint64 // samples that the log had no time for
+	samples              chan sample
 }
 
 // rowCounts is what one row of the route table has sent.

@@ -1,9 +1,11 @@
 package snapshots
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -76,4 +78,104 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameSnapshot(t, "after a restart", got, f.Edition.Default)
+}
+
+// nobody is a user whom the mode of a directory binds.
+const nobody = 65534
+
+// unprivileged calls f as a user whom modes bind: as nobody where the test runs as root, who may write everywhere. It
+// must not fail the test for good, for it may run on a goroutine of its own.
+func unprivileged(t testing.TB, f func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETFSUID, nobody, 0, 0); errno != 0 {
+			t.Error(errno)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+// A directory that cannot be written is an error when the store opens, not hours later.
+func TestFaultReadOnlyDirectory(t *testing.T) {
+	refused := 0
+	for name, c := range map[string]struct {
+		lock func(dir string) string // makes a directory read-only and returns it
+		want string
+	}{
+		"the source's, with data": {func(dir string) string { return filepath.Join(dir, "simulated") }, "directory cannot be written"},
+		"the data directory":      {func(dir string) string { return dir }, "create directory"},
+	} {
+		dir := t.TempDir()
+		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // nobody may look at it
+			t.Fatal(err)
+		}
+		if name == "the source's, with data" {
+			s := open(t, dir)
+			save(t, s, gamma, friday, single(t, `1`))
+			s.Close()
+		}
+		locked := c.lock(dir)
+		if err := os.Chmod(locked, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Chmod(locked, 0o755) })
+		unprivileged(t, func() {
+			if err := os.WriteFile(filepath.Join(locked, "probe"), nil, 0o644); !os.IsPermission(err) {
+				t.Errorf("%s: it can be written: %v", name, err)
+				return
+			}
+			refused++
+			s, err := Open(options(dir))
+			if err == nil {
+				s.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "permission denied") || !strings.Contains(err.Error(), dir) {
+				t.Errorf("%s: opened with %v", name, err)
+			}
+		})
+	}
+	if refused != 2 {
+		t.Errorf("%d directories were read-only, want 2", refused)
+	}
+}
+
+// A directory that becomes read-only costs durability, not the answer.
+func TestFailingDiskInReadOnlyDirectory(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, friday, single(t, `"old"`))
+	next := single(t, `"new"`)
+	dir := filepath.Join(s.dir, friday)
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Chmod(dir, 0o755) })
+	unprivileged(t, func() {
+		if err := s.Save(gamma, friday, next); !errors.Is(err, os.ErrPermission) || s.DiskError() == nil {
+			t.Errorf("saved with %v", err)
+		}
+	})
+	if got := historical(t, s, friday); got != "new" {
+		t.Errorf("answer %s", got)
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"gex-spx"}) {
+		t.Errorf("directory holds %q", got)
+	}
+	if got := after(t, s, func(s *Store) string { return historical(t, s, friday) }); got != "old" {
+		t.Errorf("answer %s after a crash", got)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if s = reopen(t, s); historical(t, s, friday) != "new" {
+		t.Errorf("answer %s after the directory was mended", historical(t, s, friday))
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -131,32 +130,6 @@ func TestFailingDiskState(t *testing.T) {
 	}
 	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
 		t.Errorf("after a restart: newest %s", got)
-	}
-}
-
-func TestFailingDiskInReadOnlyDirectory(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may write where the mode forbids it")
-	}
-	s := open(t, t.TempDir())
-	save(t, s, gamma, friday, single(t, `"old"`))
-	dir := filepath.Join(s.dir, friday)
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.Chmod(dir, 0o755) })
-	if err := s.Save(gamma, friday, single(t, `"new"`)); err == nil || s.DiskError() == nil {
-		t.Errorf("saved with %v", err)
-	}
-	if got := historical(t, s, friday); got != "new" {
-		t.Errorf("answer %s", got)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s = reopen(t, s) // the process ends before the disk is mended
-	if got := historical(t, s, friday); got != "old" {
-		t.Errorf("answer %s after a restart", got)
 	}
 }
 

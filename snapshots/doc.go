@@ -7,5 +7,8 @@
 // at any instant leaves the old file or the new one. Bytes taken from a snapshot are shared and must never be
 // changed; that is what makes sending them without a copy safe.
 //
+// A disk that refuses a file costs durability, not the answer: it is served from memory, and written when the disk is
+// back. A file that is not whole is named in the log when the store opens and never served.
+//
 // The package does not know what the bytes mean, reads no clock and imports nothing of ours.
 package snapshots

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,6 +135,21 @@ func unframeAs(b []byte, product, date string) (h fileHeader, payload []byte, er
 	return h, payload, err
 }
 
+// readStored reads a stored file and checks that it is whole and that its name and date are its own.
+func readStored(path string) (h fileHeader, b []byte, err error) {
+	if b, err = readFile(path); err != nil {
+		return h, nil, err
+	}
+	if h, _, err = unframe(b); err != nil {
+		return h, nil, err
+	}
+	name := strings.TrimSuffix(filepath.Base(path), lateSuffix)
+	if date := filepath.Base(filepath.Dir(path)); name != fileName(h.Product) || h.Date != date {
+		return h, nil, fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
+	}
+	return h, b, nil
+}
+
 // decodeFile rebuilds what encodeFile wrote. The result shares the memory of b.
 func decodeFile(b []byte, product, date string) (File, error) {
 	h, payload, err := unframeAs(b, product, date)
@@ -187,58 +201,6 @@ func (e *Edition) add(name string, s *Snapshot) {
 		e.Variants = map[string]*Snapshot{}
 	}
 	e.Variants[name] = s
-}
-
-const tempPrefix = ".tmp-"
-
-// writeFile replaces dir/name such that a crash at any instant leaves the old file or the new one, whole: it
-// writes and syncs a temporary file beside it, renames it and syncs the directory. It creates dir.
-func writeFile(dir, name string, b []byte) (err error) {
-	if err := makeDir(dir); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, tempPrefix+name+"-*")
-	if err != nil {
-		return fmt.Errorf("create temporary file: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			tmp.Close()
-			os.Remove(tmp.Name())
-		}
-	}()
-	if err := tmp.Chmod(0o644); err != nil {
-		return fmt.Errorf("set mode of temporary file: %w", err)
-	}
-	if _, err := tmp.Write(b); err != nil {
-		return fmt.Errorf("write temporary file: %w", err)
-	}
-	if err := tmp.Sync(); err != nil {
-		return fmt.Errorf("sync temporary file: %w", err)
-	}
-	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("close temporary file: %w", err)
-	}
-	if err := os.Rename(tmp.Name(), filepath.Join(dir, name)); err != nil {
-		return fmt.Errorf("rename temporary file: %w", err)
-	}
-	return syncDir(dir)
-}
-
-// makeDir creates a directory, with its parents, and makes their entries durable.
-func makeDir(dir string) error {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil
-	}
-	if parent := filepath.Dir(dir); parent != dir {
-		if err := makeDir(parent); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("create directory: %w", err)
-	}
-	return syncDir(filepath.Dir(dir))
 }
 
 func readFile(path string) ([]byte, error) {

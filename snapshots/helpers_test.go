@@ -224,3 +224,9 @@ func await(t testing.TB, what string, done func() bool) {
 		}
 	}
 }
+
+// writeFile writes a file as a store does.
+func writeFile(dir, name string, b []byte) error {
+	w := &writer{disk: system, log: slog.New(slog.DiscardHandler)}
+	return w.write(dir, name, b)
+}

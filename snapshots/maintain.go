@@ -12,8 +12,8 @@ import (
 
 // Expire removes the files of the products that expired names and that are dated before the given date; products
 // are named as in the index, with - for /, states as state-<name>. The newest file of a product always stays,
-// for a restart to serve. It returns how many files it removed.
-func (s *Store) Expire(before string, expired func(file string) bool) (removed int, err error) {
+// for a restart to serve. It returns how many files it removed, and the first error of those it could not.
+func (s *Store) Expire(before string, expired func(file string) bool) (removed int, first error) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	s.mu.Lock()
@@ -31,7 +31,10 @@ func (s *Store) Expire(before string, expired func(file string) bool) (removed i
 	s.mu.Unlock()
 	for _, w := range old {
 		if err := os.Remove(s.path(w.date, w.file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return removed, fmt.Errorf("expire old files: %w", err)
+			if first == nil {
+				first = fmt.Errorf("expire old files: %w", err)
+			}
+			continue
 		}
 		removed++
 		s.mu.Lock()
@@ -39,7 +42,7 @@ func (s *Store) Expire(before string, expired func(file string) bool) (removed i
 		delete(s.pending, s.path(w.date, w.file))
 		s.mu.Unlock()
 	}
-	return removed, nil
+	return removed, first
 }
 
 // FileName returns the name of a product's file in the directory of a date.
@@ -86,7 +89,7 @@ const identityName = "identity"
 func (s *Store) Bind(identity string) error {
 	b, err := os.ReadFile(filepath.Join(s.dir, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return writeFile(s.dir, identityName, []byte(identity+"\n"))
+		return s.writer.write(s.dir, identityName, []byte(identity+"\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("read identity: %w", err)
@@ -126,22 +129,14 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 }
 
 func verifyFile(path string) error {
-	b, err := readFile(path)
+	h, b, err := readStored(path)
 	if err != nil {
 		return err
-	}
-	h, _, err := unframe(b)
-	if err != nil {
-		return err
-	}
-	date := filepath.Base(filepath.Dir(path))
-	if name := strings.TrimSuffix(filepath.Base(path), lateSuffix); name != fileName(h.Product) || h.Date != date {
-		return fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
 	}
 	if strings.HasPrefix(h.Product, stateProduct) {
 		return nil
 	}
-	f, err := decodeFile(b, h.Product, date)
+	f, err := decodeFile(b, h.Product, h.Date)
 	if err != nil {
 		return err
 	}

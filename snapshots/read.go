@@ -106,6 +106,9 @@ func (s *Store) passOver(file, date string, err error) {
 	}
 	if !errors.Is(err, ErrNoSnapshot) && !s.named[path] {
 		s.named[path] = true
+		if bad {
+			s.bad.Add(1)
+		}
 		s.opts.Log.Error("stored file passed over", "file", path, "err", err)
 	}
 }

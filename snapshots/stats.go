@@ -34,9 +34,16 @@ type CacheStats struct {
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	waiting := len(s.pending)
+	s.mu.Unlock()
+	w := s.writer
 	return Stats{
-		FilesWaiting: len(s.pending), BadFiles: int64(len(s.named)),
+		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(),
+		DiskErrors: DiskErrors{
+			Create: w.failed[stepCreate].Load(), Write: w.failed[stepWrite].Load(), Sync: w.failed[stepSync].Load(),
+			Rename: w.failed[stepRename].Load(), SyncDir: w.failed[stepSyncDir].Load(),
+		},
+		FilesWaiting: waiting, BadFiles: s.bad.Load(),
 		Latest: cacheStats(s.latest.cache.Metrics), History: cacheStats(s.history.Metrics),
 	}
 }

@@ -33,12 +33,14 @@ type Store struct {
 	opts    Options
 	dir     string // <Dir>/<Source>
 	lock    *os.File
+	writer  *writer
 	latest  *latest
 	history *ristretto.Cache[string, *Snapshot]
 	reads   singleflight.Group
 	reading chan struct{}            // bounds concurrent file reads of requests
 	newest  atomic.Pointer[dated]    // newest of HistoricalProduct, once it was saved or read
 	dates   atomic.Pointer[[]string] // of HistoricalProduct, rising
+	bad     atomic.Int64             // stored files found that can never be served
 
 	disk sync.Mutex // held while files are written or removed; never waited for with mu held
 
@@ -47,17 +49,14 @@ type Store struct {
 	versions map[string]int      // how often a historical date was saved
 	pending  map[string]write    // writes that failed, by path, waiting for the disk
 	named    map[string]bool     // bad files already logged
-	diskErr  error
+	diskErr  error               // of the last write that failed
+	again    *time.Timer         // of the next retry; nil: none is due
+	closed   bool
 }
 
 type dated struct {
 	date     string
 	snapshot *Snapshot
-}
-
-type write struct {
-	date, file string
-	body       []byte
 }
 
 const (
@@ -68,12 +67,15 @@ const (
 	lockName        = ".lock"
 )
 
-// Open opens or creates the directory of a source, takes it for this process, removes what a crash left behind
-// and indexes the stored dates. Close must be called.
-func Open(opts Options) (*Store, error) {
+// Open opens or creates the directory of a source, takes it for this process, removes what a crash left behind,
+// checks every dated file, names the bad ones in the log and indexes the others. Close must be called.
+func Open(opts Options) (*Store, error) { return openOn(system, opts) }
+
+func openOn(d disk, opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), reading: make(chan struct{}, concurrentReads),
-		index: map[string][]string{}, versions: map[string]int{}, pending: map[string]write{}, named: map[string]bool{},
+		writer: &writer{disk: d, log: opts.Log},
+		index:  map[string][]string{}, versions: map[string]int{}, pending: map[string]write{}, named: map[string]bool{},
 	}
 	if err := s.open(); err != nil {
 		err = errors.Join(err, s.release())
@@ -83,7 +85,10 @@ func Open(opts Options) (*Store, error) {
 }
 
 func (s *Store) open() (err error) {
-	if err = makeDir(s.dir); err != nil {
+	if err = s.writer.makeDir(s.dir); err != nil {
+		return err
+	}
+	if err = s.writer.probe(s.dir); err != nil {
 		return err
 	}
 	if s.lock, err = lockDir(filepath.Join(s.dir, lockName)); err != nil {
@@ -103,6 +108,12 @@ func (s *Store) open() (err error) {
 func (s *Store) Close() error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
+	s.mu.Lock()
+	s.closed = true
+	if s.again != nil {
+		s.again.Stop()
+	}
+	s.mu.Unlock()
 	s.retry()
 	return errors.Join(s.DiskError(), s.release())
 }
@@ -153,6 +164,8 @@ func (s *Store) scanDay(date string) error {
 			}
 		case f.Type().IsRegular():
 			s.index[f.Name()] = append(s.index[f.Name()], date)
+			_, _, err := readStored(s.path(date, f.Name()))
+			s.passOver(f.Name(), date, err)
 		}
 	}
 	return nil
@@ -172,8 +185,8 @@ func (s *Store) Publish(feed string, editions map[string]*Edition) error {
 func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
 
 // Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. When the
-// disk refuses, the error is returned, the answer is still served from memory, and the write is tried again
-// with every later one and at Close.
+// disk refuses, the error is returned, the answer is still served from memory, and the write is tried again after
+// every later one that succeeds, every few seconds and at Close.
 func (s *Store) Save(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
 	if err != nil {
@@ -222,58 +235,6 @@ func (s *Store) SaveState(name, date string, state []byte) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	return s.write(write{date, fileName(stateProduct + name), body})
-}
-
-// write writes a file, and what earlier failures left, and indexes it in any case. s.disk is held.
-func (s *Store) write(w write) error {
-	path := s.path(w.date, w.file)
-	err := writeFile(filepath.Dir(path), w.file, w.body)
-	s.mu.Lock()
-	s.remember(w.file, w.date)
-	if err != nil {
-		s.pending[path] = w
-	} else {
-		delete(s.pending, path)
-	}
-	s.diskErr = err
-	s.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	s.retry()
-	return nil
-}
-
-// retry writes what waits for the disk. s.disk is held.
-func (s *Store) retry() {
-	s.mu.Lock()
-	waiting := make([]write, 0, len(s.pending))
-	for _, w := range s.pending {
-		waiting = append(waiting, w)
-	}
-	s.mu.Unlock()
-	for _, w := range waiting {
-		path := s.path(w.date, w.file)
-		err := writeFile(filepath.Dir(path), w.file, w.body)
-		s.mu.Lock()
-		if err == nil {
-			delete(s.pending, path)
-		}
-		if err != nil || len(s.pending) == 0 {
-			s.diskErr = err
-		}
-		s.mu.Unlock()
-	}
-}
-
-// DiskError returns why something still waits for the disk, nil when nothing does.
-func (s *Store) DiskError() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.diskErr == nil {
-		return nil
-	}
-	return fmt.Errorf("%d files wait for the disk: %w", len(s.pending), s.diskErr)
 }
 
 func (s *Store) path(date, file string) string { return filepath.Join(s.dir, date, file) }

@@ -32,6 +32,13 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --listen=here", []string{"--listen"}},
 		{"serve --closed-dates=" + file, []string{"line 1"}},
 		{"serve --cboe-base-url=ftp://x --source=cboe", []string{"http"}},
+		{"serve --archive-max-bytes=1MB", []string{"--archive-max-bytes", "67108864"}},
+		{"serve --archive-max-bytes=5GiBs", []string{"archive-max-bytes", "5GiB"}},
+		{"serve --archive-max-age=-1h", []string{"--archive-max-age"}},
+		{"recompute", []string{"--date"}},
+		{"recompute --date=2026-11-31", []string{"--date", "YYYY-MM-DD"}},
+		{"recompute --date=2026-11-20 --product=gex", []string{"--product", "gex/spx", "all"}},
+		{"recompute --date=2026-11-20 --data-dir=/nonexistent", []string{"2026-11-20", "/nonexistent"}},
 		{"serve --max-connections=0", []string{"--max-connections"}},
 		{"serve --data-dir=" + file, []string{"data directory"}},
 		{"severe", []string{"unexpected argument severe", "serve"}},
@@ -65,7 +72,7 @@ func TestEnvironmentTwins(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, args := range []string{"", "--help", "serve --help", "verify --help"} {
+	for _, args := range []string{"", "--help", "serve --help", "verify --help", "recompute --help"} {
 		out, _, code := run(t, command(t, strings.Fields(args)...))
 		if code != 0 || !strings.Contains(out, "Usage: strikecache") {
 			t.Errorf("%q: exit %d, %s", args, code, out)

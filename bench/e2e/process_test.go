@@ -81,6 +81,12 @@ func serve(t *testing.T, args ...string) *process {
 
 func serveWith(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
+	return serveWatched(t, cmd, func(string) {})
+}
+
+// serveWatched calls watch with every line of the log, as it comes, until the process has ended.
+func serveWatched(t *testing.T, cmd *exec.Cmd, watch func(line string)) *process {
+	t.Helper()
 	p := &process{t: t, cmd: cmd, end: make(chan error, 1)}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -93,6 +99,7 @@ func serveWith(t *testing.T, cmd *exec.Cmd) *process {
 	go func() {
 		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
+			watch(lines.Text())
 			p.mu.Lock()
 			fmt.Fprintln(&p.log, lines.Text())
 			p.mu.Unlock()

@@ -74,6 +74,11 @@ var mutants = []mutant{
 	{"Transfer-Encoding ignored", "server/head.go", `return errTransferEncoding`, `return nil`, "server", "TestSmuggling"},
 	{"a request without a Host", "server/head.go", `!h.named && !h.http10:`, `false:`, "server", "TestSmuggling"},
 	{"bytes after a request are lost", "server/gate.go", `c.held = append(c.held, b[used+n:]...)`, `_ = used`, "server", "TestUnusualRequests"},
+	{"a body may take as long as an idle connection", "server/gate.go", `if c.pass == 0 {`, `if c.pass >= 0 {`, "server", "TestFaultSlowClients"},
+	{"who does not read keeps the kernel's memory", "server/gate.go", `tcp.SetLinger(0)`, `tcp.SetNoDelay(true)`, "server", "TestFaultSlowClients"},
+	{"one connection more than the limit", "server/admit.go", `len(s.open) >= limit`, `len(s.open) > limit`, "server", "TestFaultConnectionLimit"},
+	{"a lack of descriptors ends the server", "server/admit.go", `case lacking(err):`, `case false:`, "server", "TestFaultAccept"},
+	{"a server that stops resets the backlog", "server/admit.go", `if g.interrupt(0) {`, `if false {`, "server", "TestShutdownServesTheBacklog"},
 	{"checksum of the tail alone", "snapshots/tail.go", `crc32.Update(s.crc, crc32.IEEETable, dst[start:])`, `crc32.ChecksumIEEE(dst[start:])`,
 		"snapshots", "TestKeyedBodies"},
 	{"refused by rate, counted by day", "server/limits/verdict.go", `			v.Outcome = RateLimited
@@ -82,4 +87,8 @@ var mutants = []mutant{
 			return v`, "server/limits", "TestAdmitHeaders"},
 	{"every X-Forwarded-For is believed", "server/limits/proxies.go", `!trusted.Trusts(current)`, `false`, "server/limits", "TestClientAddr"},
 	{"expired keys accepted", "server/keys/table.go", `|| nowNanos >= e.expires`, ``, "server/keys", "TestLookup"},
+	{"another site's name for this machine", "server/admin/admin.go", `if !localHost(r.Host) {`, `if false {`, "server/admin", "TestRebinding"},
+	{"a fault ends the process", "server/gate.go", `if panicked := recover(); panicked != nil {`, `if panicked := any(nil); panicked != nil {`,
+		"server", "TestPanicIsAnswered"},
+	{"every response is timed", "server/traffic.go", `nth%timedEvery == 1`, `nth%timedEvery >= 0`, "server", "TestDurationsAreSampled"},
 }

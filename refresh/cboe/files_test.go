@@ -33,18 +33,6 @@ func TestDecodeHistory(t *testing.T) {
 	}
 }
 
-func FuzzDecodeHistory(f *testing.F) {
-	f.Add([]byte(`{"symbol":"XLK","data":[{"date":"2026-10-02","close":"187.25"}]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		rows, err := DecodeHistory(body)
-		for i, c := range rows {
-			if err == nil && (!(c.Price > 0) || i > 0 && c.Date <= rows[i-1].Date) {
-				t.Errorf("row %d: %v", i, c)
-			}
-		}
-	})
-}
-
 func TestDecodeSettlement(t *testing.T) {
 	const header = "Product,Symbol,Expiration Date,Price\r\n"
 	rows, bad, err := DecodeSettlement([]byte("\xef\xbb\xbf" + header + "VX,VX/V6,2026-10-21,17.4555*\r\n VX , VX40/V6 ,2026-10-07, 17.4555 \r\n" +
@@ -65,18 +53,6 @@ func TestDecodeSettlement(t *testing.T) {
 			t.Errorf("%.60q: %v, want %v", text, err, want)
 		}
 	}
-}
-
-func FuzzDecodeSettlement(f *testing.F) {
-	f.Add([]byte("Product,Symbol,Expiration Date,Price\r\nVX,VX/V6,2026-10-21,17.4555\r\n"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		rows, _, err := DecodeSettlement(body)
-		for _, r := range rows {
-			if err == nil && !(r.Price > 0) {
-				t.Errorf("row %+v", r)
-			}
-		}
-	})
 }
 
 func TestRecordedSettlement(t *testing.T) {

@@ -206,26 +206,3 @@ func TestTradeTimesAcrossDST(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDecodeChain(f *testing.F) {
-	f.Add(wantChain())
-	f.Add(document("2026-08-11 20:36:41", head))
-	f.Add([]byte(`{"data":{"options":[{},null,{"option":"SPX`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		c, _, err := DecodeChain(body)
-		if err != nil {
-			return
-		}
-		if c.Listed != len(c.Contracts)+c.Skipped.Total() {
-			t.Errorf("listed %d, kept %d, skipped %+v", c.Listed, len(c.Contracts), c.Skipped)
-		}
-		for i := range c.Contracts {
-			if k := &c.Contracts[i]; !(k.OpenInterest >= 0) || !(k.Strike >= 0) {
-				t.Errorf("contract %+v", k)
-			}
-		}
-		if _, err := DecodeQuote(body); err != nil {
-			t.Errorf("chain is accepted, its head is not: %v", err)
-		}
-	})
-}

@@ -21,6 +21,9 @@ type Schedule struct {
 
 	RiskFreeRate   float64       `help:"Continuously compounded rate a year, -0.05 to 0.25." default:"0.04" group:"Numbers"`
 	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept; 0 for ever. Gamma, sectors and VIX are always kept." default:"720h" group:"Storage"`
+
+	ArchiveMaxAge   time.Duration `help:"How long inputs are archived, for recompute; 0 without end." default:"2160h" group:"Storage"`
+	ArchiveMaxBytes Bytes         `help:"Bytes that archived inputs may take, such as 500MB or 5GiB, oldest dates first out; 0 archives none." default:"5GiB" group:"Storage"`
 }
 
 var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
@@ -49,6 +52,10 @@ func (s *Schedule) Check() error {
 		return fmt.Errorf("--risk-free-rate must be from -0.05 to 0.25, not %v", s.RiskFreeRate)
 	case s.SnapshotMaxAge < 0:
 		return errors.New("--snapshot-max-age must not be negative")
+	case s.ArchiveMaxAge < 0:
+		return errors.New("--archive-max-age must not be negative")
+	case s.ArchiveMaxBytes != 0 && s.ArchiveMaxBytes < minArchive:
+		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, which hold a day", minArchive)
 	case len(s.FlowSymbols) > maxFlowSymbols:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
 	}
@@ -70,6 +77,7 @@ func (s *Schedule) Open(cfg *refresh.Config, source string) (err error) {
 		cfg.FlowEvery = bySource(source, 10*time.Second, time.Minute)
 	}
 	cfg.RiskFreeRate, cfg.SnapshotMaxAge = s.RiskFreeRate, s.SnapshotMaxAge
+	cfg.ArchiveMaxAge = s.ArchiveMaxAge
 	cfg.Calendar, err = s.calendar()
 	return err
 }

@@ -87,15 +87,27 @@ func (s *Source) Open(cfg *refresh.Config) error {
 	return nil
 }
 
-// resumed is where the stored market left off, or 11:00 New York of the last session.
+// resumed is where the stored market left off, so that no answer is followed by an older one, or 11:00 New York of
+// the last session.
 func resumed(cal *compute.Calendar, store *snapshots.Store, now time.Time) time.Time {
 	session := cal.SessionDate(now)
 	start := session.At(11, 0, 0, compute.NewYork)
 	if start.After(now) {
 		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
 	}
-	if f, _, err := store.Newest(refresh.GammaResource, "9999-12-31"); err == nil && f.Edition.Default.Meta.ComputedAt.After(start) {
-		start = f.Edition.Default.Meta.ComputedAt
+	for _, resources := range refresh.Feeds() {
+		for _, name := range resources {
+			f, _, err := store.Newest(name, "9999-12-31")
+			if err != nil {
+				continue
+			}
+			meta := f.Edition.Default.Meta
+			for _, at := range []time.Time{meta.ComputedAt, meta.Freshness.Since} {
+				if at.After(start) {
+					start = at
+				}
+			}
+		}
 	}
 	return start
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // privateMode is that of every file written here.
@@ -27,6 +28,43 @@ var system = disk{
 	syncDir: syncDir,
 }
 
+const tempPrefix = ".tmp-"
+
+// orphans returns the temporary files beside a file. While the file's lock is held, no writer has one open: a crash
+// left them.
+func orphans(path string) (found []string) {
+	dir, name := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // whoever opens the file says why
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), tempPrefix+name+"-")
+		if ok && strings.Trim(number, "0123456789") == "" && e.Type().IsRegular() {
+			found = append(found, filepath.Join(dir, e.Name()))
+		}
+	}
+	return found
+}
+
+// sweep removes what a crash left beside a file, if anything. One that cannot be removed does no harm.
+func sweep(path string) {
+	if len(orphans(path)) == 0 {
+		return // and needs no lock
+	}
+	unlock, err := lock(path + ".lock")
+	if err != nil {
+		return
+	}
+	defer unlock()
+	for _, orphan := range orphans(path) {
+		os.Remove(orphan)
+	}
+}
+
 // replace replaces a file such that a crash or an error at any step leaves the old file or the new one, whole. The
 // new file has mode 0600 and the owner of the old one.
 func (d disk) replace(path string, b []byte) (err error) {
@@ -34,7 +72,7 @@ func (d disk) replace(path string, b []byte) (err error) {
 	if dir == "" {
 		dir = "."
 	}
-	tmp, err := d.create(dir, ".tmp-"+name+"-*")
+	tmp, err := d.create(dir, tempPrefix+name+"-*")
 	if err != nil {
 		return fmt.Errorf("create temporary file: %w", err)
 	}

@@ -96,30 +96,3 @@ func TestDecodeRefuses(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDecode(f *testing.F) {
-	f.Add(file())
-	f.Add(file(record(digestA, limitsOf), record(digestB, limitsOf+`,"expires":"2027-01-01T01:00:00+01:00","revoked":null`)))
-	f.Add(`{"format":1,"keys":[{"id":"k_0"`)
-	f.Add(`{"format":1,"Keys":[{}]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		keys, err := decode([]byte(text))
-		if err != nil {
-			return
-		}
-		again, err := encode(keys)
-		if err != nil {
-			t.Skip(err) // names of many bytes
-		}
-		back, err := decode(again)
-		if err != nil || !reflect.DeepEqual(back, keys) {
-			t.Fatalf("%v: %s", err, again)
-		}
-		table := Table{}
-		table.entries.Store(&map[[32]byte]*Entry{})
-		table.replace(keys, now)
-		if table.Len() != len(keys) {
-			t.Fatalf("%d of %d keys in force", table.Len(), len(keys))
-		}
-	})
-}

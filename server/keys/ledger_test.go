@@ -225,22 +225,3 @@ func TestLedgerForgets(t *testing.T) {
 		t.Errorf("%v", l.days)
 	}
 }
-
-func FuzzLedger(f *testing.F) {
-	f.Add(`{"format":1,"day":"2026-11-21","requests":{"k_0123456789ab":7}}`)
-	f.Add(`{"format":1,"day":"2026-11-21","requests":null}`)
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, text string) {
-		path, clock := filepath.Join(dir, "usage.json"), now
-		write(t, path, text)
-		l := &Ledger{path: path, log: (&logged{}).logger(), now: func() time.Time { return clock }, days: map[string]*limits.Day{}}
-		if err := l.load(); err != nil && len(l.days) > 0 {
-			t.Fatal("counts of a bad file")
-		}
-		for id, d := range l.days {
-			if n := d.Count(now.UnixNano()); n < 0 || n > limits.MaxCount || !idForm.MatchString(id) {
-				t.Fatalf("%s %d", id, n)
-			}
-		}
-	})
-}

@@ -39,10 +39,11 @@ type Table struct {
 	stop func()
 }
 
-// Open reads the key file and looks at it every second until [Table.Close]. A missing file is an empty table, which
-// the file fills when it appears; any other file that cannot be used is an error. The ledger, which may be nil, keeps
-// the counts of keys; it must outlive the table.
+// Open removes what a crashed writer left beside the key file, reads the file, and looks at it every second until
+// [Table.Close]. A missing file is an empty table, which the file fills when it appears; any other file that cannot be
+// used is an error. The ledger, which may be nil, keeps the counts of keys; it must outlive the table.
 func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
+	sweep(path)
 	t := &Table{path: path, log: log, ledger: ledger}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
 	if err := t.check(time.Now()); errors.Is(err, fs.ErrNotExist) {

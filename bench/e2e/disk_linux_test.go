@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+)
+
+// degraded returns what /readyz says is impaired. It must be 200 all the while, and name codes alone.
+func (p *process) degraded() []string {
+	p.t.Helper()
+	var doc struct {
+		Ready    bool
+		Degraded []string
+	}
+	resp, body := p.get("/readyz")
+	if err := json.Unmarshal(body, &doc); err != nil || resp.StatusCode != http.StatusOK || !doc.Ready || bytes.Contains(body, []byte("/")) &&
+		!bytes.Contains(body, []byte(`"unfed":["`)) {
+		p.t.Errorf("readyz: %d %s, %v", resp.StatusCode, body, err)
+	}
+	return doc.Degraded
+}
+
+// mount puts a file system in memory on a directory, which only root may.
+func mount(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Skipf("needs mount: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func remount(t *testing.T, dir string, flags uintptr, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, options); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A disk that is full costs nothing but durability; when there is room again everything is written. One that is
+// read-only is an error at a start.
+func TestFaultFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	mount(t, dir, "size=1m")
+	p := serve(t, "--data-dir", dir)
+	p.ready()
+	p.until("the disk is full", func() bool { return slices.Equal(p.degraded(), []string{"disk"}) })
+	if full := strings.Count(p.logged(), "no space left on device"); full == 0 {
+		t.Fatalf("the disk was never full: %s", p.logged())
+	}
+	for _, target := range targets {
+		p.envelope(target)
+	}
+	dates := p.backfilled() // from memory
+	if out, _, code := run(t, command(t, "verify", "--data-dir", dir)); code != 0 {
+		t.Errorf("verify while it is full: %s", out)
+	}
+	full := strings.Count(p.logged(), "no space left on device")
+	remount(t, dir, 0, "size=256m")
+	p.until("the disk takes what waited", func() bool { return len(p.degraded()) == 0 })
+	if n := strings.Count(p.logged(), "the disk takes files again"); n == 0 {
+		t.Errorf("the log does not say that the disk is back: %s", p.logged())
+	}
+	p.kill()
+	out, _, code := run(t, command(t, "verify", "--data-dir", dir))
+	if code != 0 || !strings.Contains(out, " 0 bad") {
+		t.Errorf("verify: %s", out)
+	}
+	p = serve(t, "--data-dir", dir, "--sim-speed", "0")
+	for _, target := range targets {
+		p.envelope(target)
+	}
+	for _, date := range dates {
+		p.envelope("/api/v1/gex/spx/historical?date=" + date)
+	}
+	p.kill()
+	remount(t, dir, syscall.MS_RDONLY, "")
+	refuses(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0"), dir, "directory cannot be written", "read-only file system")
+	need.Figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
+}
+
+// refuses runs a server that must not start, and must say why.
+func refuses(t *testing.T, cmd *exec.Cmd, wants ...string) {
+	t.Helper()
+	stdout, stderr, code := run(t, cmd)
+	for _, want := range append(wants, "strikecache: open data directory") {
+		if code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("exit %d, %q; want it to name %q", code, stderr, want)
+		}
+	}
+	if strings.Contains(stdout+stderr, "msg=serving") {
+		t.Error("it started")
+	}
+}
+
+// Where a data directory cannot be, the error says why; where it can, it is made.
+func TestFaultDataDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "sub")} {
+		refuses(t, command(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), file+" is not a directory")
+	}
+	if b, err := os.ReadFile(file); string(b) != "something else" {
+		t.Errorf("the file holds %q, %v", b, err)
+	}
+
+	locked := t.TempDir()
+	if err := os.Chmod(locked, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", locked)
+	if os.Geteuid() == 0 { // whom no mode binds
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		for _, dir := range []string{filepath.Dir(cmd.Path), filepath.Dir(locked)} {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	refuses(t, cmd, locked, "permission denied")
+
+	missing := filepath.Join(t.TempDir(), "not", "there", "yet")
+	p := serve(t, "--data-dir", missing)
+	p.ready()
+	if len(p.degraded()) != 0 {
+		t.Error("a new directory is degraded")
+	}
+	if files, err := filepath.Glob(filepath.Join(missing, "simulated", "*", "gex-spx")); len(files) == 0 || err != nil {
+		t.Errorf("nothing is stored in a directory that was missing: %v", err)
+	}
+	need.Figure(t, "3 places where no data directory can be, each a clear error; a missing one created")
+}
+
+// A start among bad files names each once, serves none, and serves the newest good one at once.
+func TestFaultStartAmongBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	p := serve(t, "--data-dir", dir)
+	p.ready()
+	var dates []string
+	p.until("7 dates are stored", func() bool {
+		files, err := filepath.Glob(filepath.Join(dir, "simulated", "*", "gex-spx"))
+		dates = nil
+		for _, path := range files {
+			dates = append(dates, filepath.Base(filepath.Dir(path)))
+		}
+		return err == nil && len(dates) >= 7
+	})
+	p.kill()
+	stored := func(n int, product string) string { return filepath.Join(dir, "simulated", dates[n], product) }
+	last := len(dates) - 1
+	whole, err := os.ReadFile(stored(last, "gex-spx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	altered := bytes.Clone(whole)
+	altered[len(altered)/2] ^= 1
+	bad := map[string][]byte{
+		stored(last, "gex-spx"):   altered,
+		stored(last-1, "gex-spx"): whole[:len(whole)/2],
+		stored(last-2, "gex-spx"): whole, // of another date
+		stored(last-3, "gex-spx"): {},
+		stored(last-4, "gex-spx"): bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":2`), 1),
+		stored(last-5, "README"):  []byte("hello\n"),
+	}
+	for path, b := range bad {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p = serve(t, "--data-dir", dir, "--sim-speed", "0")
+	for n := last; n > last-5; n-- {
+		resp, body := p.get("/api/v1/gex/spx/historical?date=" + dates[n])
+		if resp.StatusCode == http.StatusNotFound {
+			continue
+		}
+		if a, err := checkAnswer(resp, body); err != nil || a.AsOf.Format(time.DateOnly) != dates[n] { // back-filled again meanwhile
+			t.Errorf("date %s: %v, %v", dates[n], a.edition, err)
+		}
+	}
+	p.envelope("/api/v1/gex/spx/historical?date=" + dates[last-5])
+	p.envelope("/api/v1/gex/spx")
+	for path := range bad {
+		if n := strings.Count(p.logged(), " file="+path+" "); n != 1 {
+			t.Errorf("%s is named %d times in %s", path, n, p.logged())
+		}
+	}
+	need.Figure(t, "%d bad files at a start, each named once, none served", len(bad))
+}

@@ -1,0 +1,318 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+)
+
+// input is one request as bytes, and what the interface says of it.
+type input struct {
+	name, raw string
+	status    int
+	code      string // of an error
+	parameter string // that the error names
+	ends      bool   // whether the server ends the connection
+}
+
+const good = "GET /api/public/vix-term-structure HTTP/1.1\r\nHost: a\r\n\r\n"
+
+// refusal is an error as the interface defines it; a member beyond these is a fault.
+type refusal struct {
+	Success *bool `json:"success"`
+	Error   struct {
+		Code        string   `json:"code"`
+		Message     string   `json:"message"`
+		Parameter   string   `json:"parameter"`
+		Expirations []string `json:"expirations"`
+		Nearest     *struct {
+			Earlier *string `json:"earlier"`
+			Later   *string `json:"later"`
+		} `json:"nearest"`
+	} `json:"error"`
+	Meta struct {
+		Endpoint *string `json:"endpoint"`
+		Source   string  `json:"source"`
+	} `json:"meta"`
+	Usage struct {
+		Tier string `json:"tier"`
+	} `json:"usage"`
+}
+
+// inside is what no client may learn: places in the code, paths of the machine, what Go says when it fails.
+var inside = regexp.MustCompile(`\.go\b|goroutine|panic|runtime|nil pointer|/root|/home|/tmp|/etc/|/var/|fasthttp|ristretto|no such file`)
+
+// Every public parameter, path, method and header at and beyond its bounds: nothing but the documented answers, and
+// the server goes on.
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	keysFile := filepath.Join(dir, "keys.json")
+	secret, _ := newKey(t, keysFile, "input")
+	p := serve(t, "--data-dir", filepath.Join(dir, "data"), "--keys-file", keysFile)
+	p.ready()
+	parameters, paths, framing := inputsOfParameters(p), inputsOfPaths(), inputsOfFraming()
+	inputs := slices.Concat(parameters, paths, inputsOfMethods(), inputsOfHeaders(secret), framing)
+	for _, in := range slices.Concat(parameters, paths, framing) {
+		if after, ok := strings.CutPrefix(in.raw, "GET "); ok {
+			in.name, in.raw = in.name+", HEAD", "HEAD "+after
+			inputs = append(inputs, in)
+		}
+	}
+	for _, in := range parameters { // the other way, through fasthttp
+		in.name, in.raw, in.ends = in.name+", HTTP/1.0", strings.Replace(in.raw, "HTTP/1.1\r\n", "HTTP/1.0\r\n", 1), true
+		inputs = append(inputs, in)
+	}
+	address := strings.TrimPrefix(p.url, "http://")
+	statuses := map[int]int{}
+	for _, in := range inputs {
+		statuses[in.status]++
+		if err := in.try(address); err != nil {
+			t.Errorf("%s: %v\n%.300q", in.name, err, in.raw)
+		}
+		if !in.ends {
+			continue // the good request came on the same connection
+		}
+		if err := (input{raw: good, status: 200}).try(address); err != nil {
+			t.Fatalf("after %s: %v\n%s", in.name, err, p.logged())
+		}
+	}
+	if log := p.logged(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") {
+		t.Errorf("the log has errors:\n%s", log)
+	}
+	need.Figure(t, "%d bad and odd requests, each with the documented answer and a good one after it; by status %v", len(inputs), statuses)
+}
+
+// try sends the request and compares what comes back with what is documented.
+func (in input) try(address string) error {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, in.raw); err != nil {
+		return err
+	}
+	method, _, _ := strings.Cut(strings.TrimLeft(in.raw, "\r\n"), " ")
+	r := bufio.NewReader(c)
+	resp, err := http.ReadResponse(r, &http.Request{Method: method})
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != in.status {
+		return fmt.Errorf("%d, want %d: %.200s", resp.StatusCode, in.status, body)
+	}
+	if in.status >= 400 {
+		if err := in.refused(method, resp, body); err != nil {
+			return fmt.Errorf("%w: %v %.300s", err, resp.Header, body)
+		}
+	}
+	if in.ends != resp.Close {
+		return fmt.Errorf("the response says that the connection ends: %v", resp.Close)
+	}
+	if in.ends {
+		rest, err := io.ReadAll(r)
+		if len(rest) > 0 {
+			return fmt.Errorf("%q where the connection ends", rest)
+		}
+		return err
+	}
+	if _, err := io.WriteString(c, good); err != nil {
+		return err
+	}
+	next, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return fmt.Errorf("the next request: %w", err)
+	}
+	if next.StatusCode != 200 {
+		return fmt.Errorf("the next request: %d", next.StatusCode)
+	}
+	_, err = io.Copy(io.Discard, next.Body)
+	return err
+}
+
+// refused checks an error: its code, its envelope, its headers, and that it says nothing else.
+func (in input) refused(method string, resp *http.Response, body []byte) error {
+	h := resp.Header
+	if h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" ||
+		h.Get("Access-Control-Allow-Origin") != "*" || h.Get("ETag") != "" {
+		return fmt.Errorf("header")
+	}
+	if (in.status == 405) != (h.Get("Allow") == "GET, HEAD, OPTIONS") || (in.status == 401) != (h.Get("WWW-Authenticate") == "ApiKey") {
+		return fmt.Errorf("header of a %d", in.status)
+	}
+	if method == http.MethodHead {
+		if len(body) > 0 {
+			return fmt.Errorf("a body in answer to HEAD")
+		}
+		return nil
+	}
+	var doc refusal
+	d := json.NewDecoder(strings.NewReader(string(body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&doc); err != nil {
+		return fmt.Errorf("envelope: %w", err)
+	}
+	if d.More() || doc.Success == nil || *doc.Success || doc.Error.Message == "" || doc.Meta.Endpoint == nil || doc.Meta.Source != "simulated" || doc.Usage.Tier != "anonymous" {
+		return fmt.Errorf("envelope")
+	}
+	if doc.Error.Code != in.code || doc.Error.Parameter != in.parameter {
+		return fmt.Errorf("want %s of %q", in.code, in.parameter)
+	}
+	if (in.code == "snapshot_not_found") != (doc.Error.Nearest != nil) || (in.code == "expiration_not_found") != (len(doc.Error.Expirations) > 0) {
+		return fmt.Errorf("what is there instead")
+	}
+	if leak := inside.Find(body); leak != nil {
+		return fmt.Errorf("it says %q", leak)
+	}
+	return nil
+}
+
+func get(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n" }
+
+// parameter is a public one, with a value that it takes.
+type parameter struct{ path, name, good string }
+
+// inputsOfParameters tries each parameter with what none takes, and with its own bounds.
+func inputsOfParameters(p *process) (inputs []input) {
+	p.t.Helper()
+	var series struct{ Rows [][]any }
+	if err := json.Unmarshal(p.envelope("/api/v1/gex/spx/series").Data, &series); err != nil || len(series.Rows) == 0 {
+		p.t.Fatal(err)
+	}
+	var pain struct{ Expiration string }
+	if err := json.Unmarshal(p.envelope("/api/public/spx-max-pain").Data, &pain); err != nil {
+		p.t.Fatal(err)
+	}
+	stored, _ := series.Rows[len(series.Rows)-1][0].(string)
+	market := regexp.MustCompile(`market_time=(\d{4}-\d{2}-\d{2})`).FindStringSubmatch(p.logged())
+	if market == nil {
+		p.t.Fatal("the log does not tell the market's time")
+	}
+	today, err := time.Parse(time.DateOnly, market[1])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, x := range []parameter{
+		{"/api/v1/gex/spx/historical", "date", stored}, {"/api/public/spx-max-pain", "expiration", pain.Expiration},
+		{"/api/v1/options/flow/unusual", "limit", "20"},
+	} {
+		inputs = append(inputs, x.always()...)
+		if x.name != "limit" {
+			inputs = append(inputs, x.noDates()...)
+		}
+	}
+	date := parameter{"/api/v1/gex/spx/historical", "date", stored}
+	for _, old := range []string{"2024-02-29", "2000-02-29", "1970-01-01", "1969-12-31", "1900-01-01", "0004-02-29", "0001-01-01", "0000-01-01"} {
+		inputs = append(inputs, date.with(old, 404, "snapshot_not_found"))
+	}
+	for _, future := range []string{today.AddDate(0, 0, 1).Format(time.DateOnly), today.AddDate(1, 0, 0).Format(time.DateOnly), "2999-12-31", "9999-12-31"} {
+		inputs = append(inputs, date.with(future, 400, "invalid_parameter"))
+	}
+	expiration := parameter{"/api/public/spx-max-pain", "expiration", pain.Expiration}
+	for _, none := range []string{"2024-02-29", "1969-12-31", "0000-01-01", "2999-12-31", "9999-12-31", today.AddDate(0, 0, -1).Format(time.DateOnly)} {
+		inputs = append(inputs, expiration.with(none, 404, "expiration_not_found"))
+	}
+	limit := parameter{"/api/v1/options/flow/unusual", "limit", "20"}
+	for _, n := range []string{"1", "2", "9", "10", "19", "20", "21", "99", "100"} {
+		inputs = append(inputs, limit.with(n, 200, ""))
+	}
+	for _, n := range []string{
+		"0", "-0", "00", "01", "007", "020", "101", "110", "199", "999", "1000", "-1", "-20", "%2B1", "%2B20", "1.0", "20.", ".5", "1e1", "1E2", "0x10", "0b1", "1_0", "1,0",
+		"2147483648", "4294967316", "18446744073709551636", "99999999999999999999999999", "NaN", "Infinity", "-Infinity", "%EF%BC%92%EF%BC%90", "%D9%A2%D9%A0", "%C2%B2%C2%B0", "20px", "ten",
+	} {
+		inputs = append(inputs, limit.with(n, 400, "invalid_parameter"))
+	}
+	return inputs
+}
+
+// with is a request with the parameter's value as it stands in the target.
+func (x parameter) with(value string, status int, code string) input {
+	in := input{name: x.name + "=" + value, raw: get(x.path + "?" + x.name + "=" + value), status: status, code: code}
+	if code == "bad_request" || code == "uri_too_long" {
+		in.ends = true
+	} else if code != "" {
+		in.parameter = x.name
+	}
+	return in
+}
+
+// query is a request with a whole query.
+func (x parameter) query(query string, status int, code string) input {
+	in := x.with("", status, code)
+	in.name, in.raw = x.name+": ?"+query, get(x.path+"?"+query)
+	return in
+}
+
+// escaped percent-encodes every byte.
+func escaped(s string) string {
+	var out strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&out, "%%%02X", s[i])
+	}
+	return out.String()
+}
+
+// always is what means the same for every parameter.
+func (x parameter) always() (inputs []input) {
+	n, v := x.name, x.good
+	for _, q := range []string{
+		n + "=" + v, n + "=" + escaped(v), n + "=" + strings.ToLower(escaped(v)), escaped(n) + "=" + v, "&&" + n + "=" + v + "&", "x=1&" + n + "=" + v + "&y", "", "&", "=", "=" + v, "%",
+		"%zz=1", "x", n + "[]=x", n + ".=x", strings.ToUpper(n) + "=x", "x" + n + "=x", n + "x=x", "+" + n + "=x", "%20" + n + "=x", n + "%00=x", "x=" + n + "=1", "x=%26" + n + "=x",
+		"x=" + strings.Repeat("9", 3900), strings.Repeat("a&", 1900), "x=../../etc/passwd", "x=http://a/b?" + n + "=c",
+	} {
+		inputs = append(inputs, x.query(q, 200, ""))
+	}
+	for _, q := range []string{
+		n, n + "=", n + "&x", "x&" + n, n + "=" + v + "&" + n + "=" + v, n + "=" + v + "&" + n + "=x", n + "=" + v + "&" + n + "=", n + "=" + v + "&" + n, n + "&" + n,
+		n + "=&" + n + "=" + v, n + "=" + v + "&" + escaped(n) + "=" + v, strings.Repeat(n+"="+v+"&", 100), n + "=" + v + ";" + n + "=" + v, n + "==" + v, n + "=" + v + "=", n + "=" + v + "?" + n + "=" + v,
+	} {
+		inputs = append(inputs, x.query(q, 400, "invalid_parameter"))
+	}
+	for _, bad := range []string{
+		"x", "null", "undefined", "true", "*", "%2A", "-", "_", ".", "..", "/", "%2F", "%25", "%", "%2", "%zz", "%u0031", "%C0%B1", "%FF", "%E2%82", "%00", v + "%00", "%00" + v, v + "%0A", v + "%0D%0AX-Injected:%201",
+		"%20" + v, v + "%20", "+" + v, v + "+", "%09" + v, "%2B" + v, "%EF%BB%BF" + v, v + "%E2%80%8B", escaped(escaped(v)), "'" + v + "'", "%22" + v + "%22", v + "," + v, v + "%26" + v, v + "/", v + "/..",
+		"../../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "%252e%252e%252fetc", "..%5C..%5Cwindows", "%2Fetc%2Fpasswd", "file:///etc/passwd", "http://a/" + v, "./" + v, v + "/../" + v, ".tmp-gex-spx",
+		"%27%20OR%201=1--", "$(id)", "`id`", "{{7*7}}", "%3Cscript%3E", "%C3%A4", "%F0%9F%92%A9", "%EF%BC%91", strings.Repeat("9", 3900), strings.Repeat("%39", 1300), strings.Repeat("%00", 1300), strings.Repeat(v, 100),
+	} {
+		inputs = append(inputs, x.with(bad, 400, "invalid_parameter"))
+	}
+	for _, malformed := range []string{"\xc3\xa4", "\xff", "\xef\xbc\x92\xef\xbc\x90", "\x00", v + "\x00", v + " ", " " + v, v + "\t", v + "\n", v + "\rX: 1", "\x7f", "\x1b[0m", v + "#", v + "#" + v} {
+		inputs = append(inputs, x.with(malformed, 400, "bad_request"))
+	}
+	inputs = append(inputs, x.with(strings.Repeat("9", 4200), 414, "uri_too_long"), x.with(strings.Repeat("9", 8100), 414, "uri_too_long"), x.with(strings.Repeat("%39", 3000), 414, "uri_too_long"))
+	return inputs
+}
+
+// noDates is what no parameter takes that is a date.
+func (x parameter) noDates() (inputs []input) {
+	for _, bad := range []string{
+		"2023-02-29", "1900-02-29", "2100-02-29", "2024-02-30", "2024-02-31", "2024-04-31", "2024-13-01", "2024-00-01", "2024-01-00", "2024-01-32", "0000-00-00", "2024-99-99", "10000-01-01", "99999-01-01", "-001-01-01", "-2024-01-01",
+		"%2B2024-01-01", "+024-01-01", "024-01-01", "24-01-01", "2024-1-1", "2024-01-1", "2024-1-01", "20240101", "2024-0101", "2024/01/01", "2024.01.01", "2024%2F01%2F01", "01-01-2024", "01/01/2024", "2024-W01-1", "2024-001",
+		"2024-01-01T00:00:00Z", "2024-01-01T", "2024-01-01Z", "2024-01-01%2000:00", "2024-Jan-01", "today", "yesterday", "latest", "now", "2024-01", "2024", "1704067200", "2024-01-0a", "2024-01-%EF%BC%91", "2%C2%B024-01-1", "2024%E2%80%9001%E2%80%9001", "2024-01--1", "2024- 1- 1",
+	} {
+		in := x.with(bad, 400, "invalid_parameter")
+		if strings.Contains(bad, " ") {
+			in = x.with(bad, 400, "bad_request")
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs
+}

@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+)
+
+const (
+	soakSpeed   = 2400 // simulated seconds a second: a day in 36 seconds
+	soakStart   = "2026-11-02T14:00:00Z"
+	soakClients = 4
+	soakPause   = 5 * time.Millisecond // of a client, between its requests
+	soakLook    = 2 * time.Second      // between two looks at the process
+)
+
+// look is what the process is seen to be at one instant.
+type look struct {
+	resident, files, goroutines float64
+	p99                         time.Duration // of the requests since the look before
+}
+
+// The server runs through compressed days under load. What must not grow does not, current answers are never refused
+// or dropped by the cache, and the history has exactly the sessions that passed.
+func TestSoak(t *testing.T) {
+	need.Long(t, "simulated days pass")
+	if !need.Full() {
+		t.Parallel()
+	}
+	length := time.Duration(need.Count(1200)) * time.Second
+	p, admin := operator(t, "--data-dir", t.TempDir(), "--sim-start", soakStart,
+		"--sim-speed", strconv.Itoa(soakSpeed), "--gex-every", "1h", "--quotes-every", "1h", "--flow-every", "1h")
+	p.ready()
+	p.until("back-filled", func() bool { return strings.Contains(p.logged(), "msg=back-filled") })
+	before := p.sessions()
+
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	soak := &soaking{p: p, admin: admin, paths: soakPaths(p)}
+	var clients sync.WaitGroup
+	for i := range soakClients {
+		clients.Go(func() { soak.client(ctx, rand.New(rand.NewPCG(1, uint64(i)))) })
+	}
+	var looks []look
+	for tick := time.NewTicker(soakLook); ctx.Err() == nil; {
+		select {
+		case <-tick.C:
+			looks = append(looks, soak.look())
+		case <-ctx.Done():
+			tick.Stop()
+		}
+	}
+	clients.Wait()
+	if len(soak.wrong) > 0 {
+		t.Errorf("%d wrong answers, the first: %s", len(soak.wrong), soak.wrong[0])
+	}
+	if soak.answered == 0 || len(looks) < 6 {
+		t.Fatalf("%d requests, %d looks: nothing was tried", soak.answered, len(looks))
+	}
+	judgeLooks(t, looks)
+	for name, value := range metricsAt(t, admin) {
+		if strings.HasPrefix(name, "strikecache_latest_cache_") && value != 0 {
+			t.Errorf("%s is %v", name, value)
+		}
+	}
+	passed := judgeSessions(t, p, before)
+	need.Figure(t, "soak: %d requests over %v, %d sessions passed, all answers right", soak.answered, length, passed)
+}
+
+// judgeLooks compares the last third with the first; what comes before has warmed up.
+func judgeLooks(t *testing.T, looks []look) {
+	third := len(looks) / 3
+	first, last := looks[:third], looks[len(looks)-third:]
+	for _, what := range []struct {
+		name     string
+		of       func(look) float64
+		rel, abs float64 // how much more the last third may have
+	}{
+		{"resident bytes", func(l look) float64 { return l.resident }, 0.15, 16 << 20},
+		{"open files", func(l look) float64 { return l.files }, 0, 4},
+		{"goroutines", func(l look) float64 { return l.goroutines }, 0, 8},
+		// A shared machine: ten times would be a leak in time, twice is a neighbour.
+		{"p99 in µs", func(l look) float64 { return float64(l.p99.Microseconds()) }, 9, 0},
+	} {
+		a, b := middle(first, what.of), middle(last, what.of)
+		need.Figure(t, "soak: %s, median of the first and of the last third: %.0f and %.0f", what.name, a, b)
+		if b > a*(1+what.rel)+what.abs {
+			t.Errorf("%s grew from %.0f to %.0f", what.name, a, b)
+		}
+	}
+}
+
+func middle(looks []look, of func(look) float64) float64 {
+	var values []float64
+	for _, l := range looks {
+		values = append(values, of(l))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// judgeSessions compares the history's growth with the sessions of the exchange, and returns how many they are.
+func judgeSessions(t *testing.T, p *process, before []string) int {
+	after := p.sessions()
+	if len(after) <= len(before) || !slices.Equal(after[:len(before)], before) {
+		t.Fatalf("sessions before: %v, after: %v", before, after)
+	}
+	last, err := time.Parse(time.DateOnly, before[len(before)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := after[len(before):]
+	holidays := []string{"2026-11-26", "2026-12-25", "2027-01-01", "2027-01-18", "2027-02-15", "2027-03-26"}
+	var want []string
+	for d := last.AddDate(0, 0, 1); len(want) < len(grown); d = d.AddDate(0, 0, 1) {
+		if date := d.Format(time.DateOnly); d.Weekday() != time.Saturday && d.Weekday() != time.Sunday && !slices.Contains(holidays, date) {
+			want = append(want, date)
+		}
+	}
+	if !slices.Equal(grown, want) {
+		t.Errorf("the history grew by %v, the exchange had %v", grown, want)
+	}
+	// The clock says how many there must be: the last stored session is the clock's own, or the one before it.
+	now := p.marketTime()
+	newest, err := time.Parse(time.DateOnly, grown[len(grown)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if behind := now.Sub(newest); behind < 0 || behind > 5*24*time.Hour {
+		t.Errorf("the newest session is %v, and it is %v", grown[len(grown)-1], now)
+	}
+	return len(grown)
+}
+
+// sessions returns the stored session dates, rising.
+func (p *process) sessions() []string {
+	p.t.Helper()
+	_, body := p.get("/api/v1/gex/spx/series")
+	var series struct {
+		Data struct {
+			Columns []string
+			Rows    [][]any
+		}
+	}
+	if err := json.Unmarshal(body, &series); err != nil {
+		p.t.Fatal(err)
+	}
+	column := slices.Index(series.Data.Columns, "session_date")
+	var dates []string
+	for _, row := range series.Data.Rows {
+		dates = append(dates, row[column].(string))
+	}
+	slices.Sort(dates)
+	return slices.Compact(dates) // a night's snapshot may be of another date than its session's
+}
+
+// marketTime returns the newest computed_at, which is the simulated clock at the last refresh.
+func (p *process) marketTime() time.Time {
+	p.t.Helper()
+	_, body := p.get("/api/v1/gex/spx")
+	var answer struct {
+		Meta struct {
+			ComputedAt time.Time `json:"computed_at"`
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		p.t.Fatal(err)
+	}
+	return answer.Meta.ComputedAt
+}
+
+// metricsAt returns the metrics without labels, by name.
+func metricsAt(t *testing.T, admin string) map[string]float64 {
+	t.Helper()
+	resp, err := http.Get(admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	values := map[string]float64{}
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		name, number, _ := strings.Cut(lines.Text(), " ")
+		if value, err := strconv.ParseFloat(number, 64); err == nil {
+			values[name] = value
+		}
+	}
+	return values
+}
+
+// soakPaths returns what the clients ask for.
+func soakPaths(p *process) []string {
+	paths := []string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation", "/api/public/spx-max-pain",
+		"/api/v1/options/flow/unusual", "/api/v1/options/flow/unusual?limit=7", "/api/public/vix-term-structure"}
+	for _, date := range p.sessions() { // some, of a night alone, are no stored date
+		paths = append(paths, "/api/v1/gex/spx/historical?date="+date)
+	}
+	return paths
+}
+
+// soaking is the load of a soak.
+type soaking struct {
+	p     *process
+	admin string
+	paths []string
+
+	mu        sync.Mutex
+	latencies []time.Duration // since the last look
+	answered  int
+	wrong     []string
+}
+
+// client asks in every way that a client does, until ctx ends.
+func (s *soaking) client(ctx context.Context, random *rand.Rand) {
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	tags := map[string]string{}
+	for pause := time.NewTicker(soakPause); ; {
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		path := s.paths[random.IntN(len(s.paths))]
+		coding := []string{"identity", "gzip", "br", "zstd"}[random.IntN(4)]
+		began := time.Now()
+		err := ask(client, s.p.url+path, coding, tags)
+		took := time.Since(began)
+		s.mu.Lock()
+		s.answered++
+		s.latencies = append(s.latencies, took)
+		if err != nil && len(s.wrong) < 10 {
+			s.wrong = append(s.wrong, path+": "+err.Error())
+		}
+		s.mu.Unlock()
+	}
+}
+
+// ask fetches a URL, conditionally when it was answered before.
+func ask(client *http.Client, url, coding string, tags map[string]string) error {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept-Encoding", coding)
+	if tag := tags[url]; tag != "" {
+		req.Header.Set("If-None-Match", tag)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return err
+	case resp.StatusCode == http.StatusNotModified && tags[url] != "" && len(body) == 0:
+		return nil
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("status %d: %.200s", resp.StatusCode, body)
+	case coding == "identity" && !json.Valid(body):
+		return fmt.Errorf("no JSON: %.200s", body)
+	}
+	tags[url] = resp.Header.Get("ETag")
+	return nil
+}
+
+// look reads the metrics and takes the latencies since the last look.
+func (s *soaking) look() look {
+	m := metricsAt(s.p.t, s.admin)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.latencies)
+	l := look{resident: m["process_resident_memory_bytes"], files: m["process_open_fds"], goroutines: m["go_goroutines"]}
+	if n := len(s.latencies); n > 0 {
+		l.p99 = s.latencies[n*99/100]
+	}
+	s.latencies = s.latencies[:0]
+	return l
+}

@@ -1,0 +1,395 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+	"strikecache/snapshots"
+)
+
+const plenty = 1 << 30
+
+func open(t testing.TB, dir string, maxBytes int64) *Archive {
+	t.Helper()
+	a, err := Open(dir, maxBytes, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// document returns a document whose bytes do not compress.
+func document(seed uint64, size int) *Document {
+	body := make([]byte, size)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range body {
+		body[i] = byte(random.Uint32())
+	}
+	return &Document{Input{Name: fmt.Sprintf("options/%d.json", seed), SHA256: hexDigest(body)}, body}
+}
+
+func recipe(product, date string, documents ...*Document) Recipe {
+	r := Recipe{Product: product, Date: date, Method: "test/1", ComputedAt: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC), State: []byte(`{"carry":[1.5]}`)}
+	for _, d := range documents {
+		r.Inputs = append(r.Inputs, d.Input)
+	}
+	return r
+}
+
+func put(t testing.TB, a *Archive, product, date string, documents ...*Document) {
+	t.Helper()
+	if err := a.Put([]Recipe{recipe(product, date, documents...)}, documents); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files returns the names of the documents, by seed, and of the recipes in a directory.
+func files(t testing.TB, dir string, known ...*Document) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		name := e.Name()
+		for _, d := range known {
+			if name == d.SHA256+documentSuffix {
+				name = d.Name
+			}
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func want(t *testing.T, when string, got []string, wanted ...string) {
+	t.Helper()
+	if slices.Sort(wanted); !slices.Equal(got, wanted) {
+		t.Errorf("%s: %q, want %q", when, got, wanted)
+	}
+}
+
+func TestWhatIsPutIsReadAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "archive")
+	a := open(t, dir, plenty)
+	chain, quote := document(1, 100_000), document(2, 300)
+	put(t, a, "gex/spx", "2026-11-20", chain, quote)
+	r, err := ReadRecipe(dir, "gex/spx", "2026-11-20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wanted := recipe("gex/spx", "2026-11-20", chain, quote); fmt.Sprint(*r) != fmt.Sprint(wanted) {
+		t.Errorf("read %+v, want %+v", *r, wanted)
+	}
+	for _, d := range []*Document{chain, quote} {
+		if body, err := ReadDocument(dir, d.SHA256); err != nil || string(body) != string(d.Body) {
+			t.Errorf("%s: %d bytes, %v", d.Name, len(body), err)
+		}
+	}
+	if _, err := ReadRecipe(dir, "gex/spx", "2026-11-19"); !errors.Is(err, ErrGone) {
+		t.Errorf("another date: %v", err)
+	}
+	if _, err := ReadDocument(dir, strings.Repeat("0", 64)); !errors.Is(err, ErrGone) {
+		t.Errorf("another document: %v", err)
+	}
+	if !a.Holds("gex/spx", "2026-11-20", []string{chain.SHA256, quote.SHA256}) || a.Holds("gex/spx", "2026-11-20", []string{quote.SHA256}) ||
+		a.Holds("gex/spx", "2026-11-19", []string{chain.SHA256}) {
+		t.Error("Holds says otherwise")
+	}
+}
+
+// A new recipe takes the place of the date's older one; what only that one named goes, what another names stays.
+func TestDocumentsAreStoredOnceAndShared(t *testing.T) {
+	dir := t.TempDir()
+	a := open(t, dir, plenty)
+	one, two, shared := document(1, 1000), document(2, 1000), document(3, 1000)
+	all := []*Document{one, two, shared}
+	put(t, a, "gex/spx", "2026-11-19", one, shared)
+	put(t, a, "spx-max-pain", "2026-11-19", one)
+	bytes := a.Bytes()
+	put(t, a, "gex/spx", "2026-11-19", one, shared)
+	want(t, "put twice", files(t, dir, all...), "options/1.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
+	if a.Bytes() != bytes {
+		t.Errorf("%d bytes after putting the same again, %d before", a.Bytes(), bytes)
+	}
+	put(t, a, "gex/spx", "2026-11-19", two, &Document{Input: shared.Input}) // handed over before
+	want(t, "the older recipe gone", files(t, dir, all...), "options/1.json", "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
+	put(t, a, "spx-max-pain", "2026-11-19", two)
+	put(t, a, "gex/spx", "2026-11-20", shared)
+	want(t, "nobody names 1", files(t, dir, all...), "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json", "2026-11-20_gex-spx.json")
+	a = open(t, dir, plenty)
+	a.Expire("2026-11-20")
+	want(t, "3 is of the day that stays", files(t, dir, all...), "options/3.json", "2026-11-20_gex-spx.json")
+	if sum := sizes(t, dir); a.Bytes() != sum {
+		t.Errorf("says %d bytes, the directory has %d", a.Bytes(), sum)
+	}
+}
+
+func sizes(t testing.TB, dir string) (sum int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += info.Size()
+	}
+	return sum
+}
+
+func TestBoundsEvictOldestFirst(t *testing.T) {
+	dir := t.TempDir()
+	a := open(t, dir, 35_000)
+	days := []string{"2026-11-16", "2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"}
+	for i, date := range days {
+		put(t, a, "gex/spx", date, document(uint64(i), 10_000))
+		if a.Bytes() > 35_000 || a.Bytes() != sizes(t, dir) {
+			t.Errorf("%s: %d bytes, the directory has %d", date, a.Bytes(), sizes(t, dir))
+		}
+	}
+	want(t, "three fit", a.dates(), days[2:]...)
+	a.Expire("2026-11-19")
+	want(t, "by age", a.dates(), days[3:]...)
+	a.Expire("2027-01-01")
+	want(t, "the newest stays", a.dates(), days[4])
+	if got := len(files(t, dir)); got != 2 {
+		t.Errorf("%d files, want a recipe and a document", got)
+	}
+	if _, err := Open(dir, 100, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	small := open(t, dir, 100)
+	put(t, small, "gex/spx", "2026-11-21", document(9, 1000))
+	want(t, "nothing fits", files(t, dir))
+}
+
+// A recipe of a newer version names documents that this one cannot know: they stay.
+func TestUnreadableRecipesKeepDocuments(t *testing.T) {
+	dir := t.TempDir()
+	a := open(t, dir, plenty)
+	one, two := document(1, 1000), document(2, 1000)
+	put(t, a, "gex/spx", "2026-11-19", one)
+	path := filepath.Join(dir, "2026-11-19_gex-spx.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := strings.Replace(string(b), `"format":1`, `"format":2`, 1)
+	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRecipe(dir, "gex/spx", "2026-11-19"); !errors.Is(err, ErrNewerFormat) {
+		t.Errorf("read with %v", err)
+	}
+	put(t, open(t, dir, plenty), "gex/spx", "2026-11-20", two)
+	want(t, "both stay", files(t, dir, one, two), "options/1.json", "options/2.json", "2026-11-19_gex-spx.json", "2026-11-20_gex-spx.json")
+}
+
+func TestAlteredFilesAreDetected(t *testing.T) {
+	data := t.TempDir()
+	dir := Dir(data, "simulated")
+	one := document(1, 5000)
+	put(t, open(t, dir, plenty), "gex/spx", "2026-11-19", one)
+	if n, bad, err := Verify(data); n != 2 || bad != nil || err != nil {
+		t.Fatalf("%d files, %v bad, %v", n, bad, err)
+	}
+	for name, read := range map[string]func() error{
+		"2026-11-19_gex-spx.json":   func() error { _, err := ReadRecipe(dir, "gex/spx", "2026-11-19"); return err },
+		one.SHA256 + documentSuffix: func() error { _, err := ReadDocument(dir, one.SHA256); return err },
+	} {
+		path := filepath.Join(dir, name)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flipped := slices.Clone(whole)
+		flipped[len(flipped)/2] ^= 1
+		for how, b := range map[string][]byte{"flipped": flipped, "cut": whole[:len(whole)-9], "empty": {}} {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := read(); !errors.Is(err, ErrAltered) {
+				t.Errorf("%s, %s: %v", name, how, err)
+			}
+			if _, bad, err := Verify(data); len(bad) != 1 || bad[0].Path != path || err != nil {
+				t.Errorf("%s, %s: verify finds %v, %v", name, how, bad, err)
+			}
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := filepath.Join(dir, "2026-11-18_gex-spx.json")
+	if err := os.Rename(filepath.Join(dir, "2026-11-19_gex-spx.json"), moved); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRecipe(dir, "gex/spx", "2026-11-18"); !errors.Is(err, ErrAltered) {
+		t.Errorf("a recipe under another date: %v", err)
+	}
+}
+
+// disk is a disk whose writes fail from the n-th on, -1 for never; the file stays as it was.
+type disk struct {
+	left   int
+	failed int
+}
+
+func (d *disk) write(dir, name string, b []byte) error {
+	if d.left == 0 {
+		d.failed++
+		return syscall.ENOSPC
+	}
+	d.left--
+	return snapshots.WriteFile(dir, name, b)
+}
+
+// A full disk keeps the older recipe, whole; what is new waits in memory, the superseded not, and is written as soon as
+// there is room.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	a := open(t, dir, plenty)
+	old := document(1, 1000)
+	put(t, a, "gex/spx", "2026-11-20", old)
+	full := &disk{}
+	a.write = full.write
+	var newest *Document
+	for i := range uint64(20) {
+		newest = document(10+i, 1000)
+		if err := a.Put([]Recipe{recipe("gex/spx", "2026-11-20", newest)}, []*Document{newest}); !errors.Is(err, syscall.ENOSPC) || !errors.Is(a.Err(), syscall.ENOSPC) {
+			t.Fatalf("put with %v, error %v", err, a.Err())
+		}
+		if len(a.packed) != 1 || len(a.waiting) != 1 {
+			t.Fatalf("%d documents and %d recipes wait", len(a.packed), len(a.waiting))
+		}
+	}
+	if full.failed != 20 {
+		t.Fatalf("%d writes failed", full.failed)
+	}
+	whole(t, dir, "gex/spx", "2026-11-20", old)
+	full.left = -1
+	put(t, a, "vix-term-structure", "2026-11-20", document(2, 100))
+	if a.Err() != nil {
+		t.Errorf("still %v", a.Err())
+	}
+	whole(t, dir, "gex/spx", "2026-11-20", newest)
+	if _, err := ReadDocument(dir, old.SHA256); !errors.Is(err, ErrGone) {
+		t.Errorf("the superseded document: %v", err)
+	}
+}
+
+// whole fails the test unless a recipe names exactly these documents and all can be read.
+func whole(t testing.TB, dir, product, date string, documents ...*Document) {
+	t.Helper()
+	r, err := ReadRecipe(dir, product, date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, d := range documents {
+		named = append(named, d.SHA256)
+	}
+	if !slices.Equal(r.digests(), named) {
+		t.Errorf("%s of %s names %v, want %v", product, date, r.digests(), named)
+	}
+	for _, d := range r.digests() {
+		if _, err := ReadDocument(dir, d); err != nil {
+			t.Errorf("%s of %s: document %s: %v", product, date, d, err)
+		}
+	}
+}
+
+// Whatever write a crash comes before, every recipe on the disk is an intact one that was put, with all its documents,
+// and the next start leaves no document that nobody names.
+func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
+	crashes := 0
+	for n := range need.Count(200) {
+		random := rand.New(rand.NewPCG(uint64(n), 1))
+		dir := t.TempDir()
+		acknowledged, attempted := map[string]string{}, map[string][]string{} // recipe → its input's digests
+		for round := range 6 {
+			a := open(t, dir, plenty)
+			d := &disk{left: random.IntN(12)}
+			a.write = d.write
+			for step := 0; d.failed == 0 && step < 12; step++ {
+				product, date := []string{"gex/spx", "spx-max-pain"}[random.IntN(2)], fmt.Sprintf("2026-11-1%d", random.IntN(3))
+				documents := []*Document{document(uint64(random.IntN(8)), 200), document(uint64(100*round+step+1000), 200)}
+				key := recipeFile(product, date)
+				r := recipe(product, date, documents...)
+				digests := strings.Join(r.digests(), " ")
+				attempted[key] = append(attempted[key], digests)
+				if err := a.Put([]Recipe{r}, documents); err == nil {
+					acknowledged[key], attempted[key] = digests, []string{digests}
+				}
+			}
+			crashes += d.failed // the process ends here: nothing is closed
+			check(t, dir, acknowledged, attempted)
+		}
+		a := open(t, dir, plenty)
+		for _, file := range a.documents() {
+			if a.named[strings.TrimSuffix(file, documentSuffix)] == 0 {
+				t.Errorf("run %d: nobody names %s", n, file)
+			}
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+	if crashes == 0 {
+		t.Fatal("no crash came")
+	}
+	need.Figure(t, "archive: %d crashes between writes, no recipe torn or without its documents", crashes)
+}
+
+func check(t *testing.T, dir string, acknowledged map[string]string, attempted map[string][]string) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(acknowledged)) {
+		b, err := os.ReadFile(filepath.Join(dir, key))
+		if err != nil {
+			t.Errorf("%s was archived: %v", key, err)
+			continue
+		}
+		r, err := decodeRecipe(b, key)
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		if !slices.Contains(attempted[key], strings.Join(r.digests(), " ")) {
+			t.Errorf("%s is none of those put since the last that was acknowledged", key)
+		}
+		for _, d := range r.digests() {
+			if _, err := ReadDocument(dir, d); err != nil {
+				t.Errorf("%s: document %s: %v", key, d, err)
+			}
+		}
+	}
+}
+
+// What a process that was killed had not finished writing goes with the next start.
+func TestTemporaryFilesAreSwept(t *testing.T) {
+	dir := t.TempDir()
+	put(t, open(t, dir, plenty), "gex/spx", "2026-11-20", document(1, 10))
+	if err := os.WriteFile(filepath.Join(dir, ".tmp-x-1"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir, plenty)
+	if got := files(t, dir); len(got) != 2 {
+		t.Errorf("the directory has %q", got)
+	}
+}

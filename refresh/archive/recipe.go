@@ -1,0 +1,240 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-json"
+	"github.com/klauspost/compress/zstd"
+
+	"strikecache/compute"
+	"strikecache/snapshots"
+)
+
+// Errors of what is read back.
+var (
+	// ErrGone is a recipe or a document that the archive does not have, or no longer.
+	ErrGone = errors.New("not in the archive")
+	// ErrAltered is a file whose content is not what its digest says.
+	ErrAltered = errors.New("archived file is torn or altered")
+	// ErrNewerFormat is a recipe that a newer version wrote.
+	ErrNewerFormat = errors.New("recipe has a newer format")
+)
+
+// Recipe says what a stored answer was computed from.
+type Recipe struct {
+	Product string `json:"product"`
+	Date    string `json:"date"` // under which the answer is stored, YYYY-MM-DD
+	Method  string `json:"method"`
+	Build   string `json:"build"` // toolchain and architecture, on which last digits may depend
+	// ComputedAt is the clock's time of the computation.
+	ComputedAt   time.Time      `json:"computed_at"`
+	RiskFreeRate float64        `json:"risk_free_rate"`
+	Closed       []compute.Date `json:"closed,omitempty"` // further exchange closures
+	Early        []compute.Date `json:"early,omitempty"`  // and early closes
+	// Inputs are the upstream's documents, in the order of the receipt.
+	Inputs []Input `json:"inputs"`
+	// States are what earlier sessions left, too large to stand here.
+	States []Input `json:"states,omitempty"`
+	// State is the rest of what earlier documents left: carry, closes, history.
+	State json.RawMessage `json:"state,omitempty"`
+}
+
+// Input names a document.
+type Input struct {
+	Name     string    `json:"name"`
+	SHA256   string    `json:"sha256"`
+	Received time.Time `json:"received"`
+	// Generated and FileDate are what the upstream said beside the document; zero where it did not say.
+	Generated time.Time `json:"generated"`
+	FileDate  string    `json:"file_date,omitempty"`
+}
+
+// Document is an input with its bytes. A nil body stands for one that was handed over before.
+type Document struct {
+	Input
+	Body []byte
+}
+
+// digests returns the digests of all documents that a recipe names.
+func (r *Recipe) digests() []string {
+	var out []string
+	for _, list := range [][]Input{r.Inputs, r.States} {
+		for _, in := range list {
+			out = append(out, in.SHA256)
+		}
+	}
+	return out
+}
+
+// Dir returns where the archive of a source lies in a data directory.
+func Dir(dataDir, source string) string { return filepath.Join(dataDir, source, dirName) }
+
+const (
+	dirName        = "archive"
+	documentSuffix = ".zst"
+	recipeSuffix   = ".json"
+	recipeFormat   = 1
+	// maxDocument bounds one document, unpacked. The largest real one has 14 MB.
+	maxDocument = 64 << 20
+	// maxRecipe bounds a recipe. The largest, a VIX curve after twenty years of history, takes 1 MB.
+	maxRecipe = 16 << 20
+)
+
+// recipeFile names the recipe of a product and a date: names sort by date.
+func recipeFile(product, date string) string {
+	return date + "_" + snapshots.FileName(product) + recipeSuffix
+}
+
+// isRecipe says whether a file has the name of a recipe.
+func isRecipe(file string) bool {
+	date, _, ok := strings.Cut(file, "_")
+	_, err := compute.ParseDate(date)
+	return ok && err == nil && strings.HasSuffix(file, recipeSuffix)
+}
+
+// encodeRecipe writes a line with the format and the digest of the second line, the recipe.
+func encodeRecipe(r *Recipe) ([]byte, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode recipe of %s: %w", r.Product, err)
+	}
+	body = append(body, '\n')
+	return append(fmt.Appendf(nil, `{"format":%d,"sha256":"%s"}`+"\n", recipeFormat, hexDigest(body)), body...), nil
+}
+
+// decodeRecipe reads what encodeRecipe wrote into a file of that name.
+func decodeRecipe(b []byte, file string) (*Recipe, error) {
+	line, body, ok := bytes.Cut(b, []byte{'\n'})
+	var head struct {
+		Format int    `json:"format"`
+		SHA256 string `json:"sha256"`
+	}
+	if !ok || json.Unmarshal(line, &head) != nil || head.Format < 1 {
+		return nil, fmt.Errorf("%w: no header", ErrAltered)
+	}
+	if head.Format > recipeFormat {
+		return nil, fmt.Errorf("%w: %d, this version reads up to %d", ErrNewerFormat, head.Format, recipeFormat)
+	}
+	if head.SHA256 != hexDigest(body) {
+		return nil, fmt.Errorf("%w: digest differs", ErrAltered)
+	}
+	r := &Recipe{}
+	if err := json.Unmarshal(body, r); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAltered, err)
+	}
+	if recipeFile(r.Product, r.Date) != file {
+		return nil, fmt.Errorf("%w: it is of %.40q of %.20q", ErrAltered, r.Product, r.Date)
+	}
+	return r, nil
+}
+
+// ReadRecipe reads the recipe of a product and a date in an archive's directory. It takes no lock and changes
+// nothing. The error is ErrGone when there is none.
+func ReadRecipe(dir, product, date string) (*Recipe, error) {
+	file := recipeFile(product, date)
+	b, err := readFile(filepath.Join(dir, file), maxRecipe)
+	if err != nil {
+		return nil, err
+	}
+	return decodeRecipe(b, file)
+}
+
+// ReadDocument reads the document of a digest in an archive's directory and checks it. The error is ErrGone when it is
+// not there, and ErrAltered when its content is another.
+func ReadDocument(dir, sha256 string) ([]byte, error) {
+	packed, err := readFile(filepath.Join(dir, filepath.Base(sha256)+documentSuffix), maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDocument))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	body, err := z.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAltered, err)
+	}
+	if hexDigest(body) != sha256 {
+		return nil, fmt.Errorf("%w: digest differs", ErrAltered)
+	}
+	return body, nil
+}
+
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrAltered, limit)
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrGone
+	}
+	return b, err
+}
+
+func hexDigest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Verify checks every file of the archives below a data directory, all sources, and returns how many it read and the
+// bad ones. It takes no lock and changes nothing; a running server may keep writing.
+func Verify(dataDir string) (files int, bad []snapshots.BadFile, err error) {
+	dirs, err := filepath.Glob(filepath.Join(dataDir, "*", dirName))
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return files, bad, err
+		}
+		for _, e := range entries {
+			err := verify(dir, e.Name())
+			switch {
+			case errors.Is(err, errOther), errors.Is(err, ErrGone): // no file of ours, or removed meanwhile
+				continue
+			case err != nil:
+				bad = append(bad, snapshots.BadFile{Path: filepath.Join(dir, e.Name()), Err: err})
+			}
+			files++
+		}
+	}
+	return files, bad, nil
+}
+
+var errOther = errors.New("no file of an archive")
+
+func verify(dir, name string) error {
+	if snapshots.Temporary(name) {
+		return errOther
+	}
+	if digest, ok := strings.CutSuffix(name, documentSuffix); ok {
+		_, err := ReadDocument(dir, digest)
+		return err
+	}
+	if !isRecipe(name) {
+		return errOther
+	}
+	b, err := readFile(filepath.Join(dir, name), maxRecipe)
+	if err == nil {
+		_, err = decodeRecipe(b, name)
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package recompute
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Difference is a field whose stored value is not the recomputed one. A side is "absent" where the field is not there.
+type Difference struct {
+	Path, Stored, Recomputed string // a JSON path, and the values as JSON
+}
+
+// String returns the difference as the command prints it.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: stored %s, recomputed %s", d.Path, d.Stored, d.Recomputed)
+}
+
+const (
+	absent = "absent"
+	// maxValue bounds what is shown of one value.
+	maxValue = 200
+)
+
+// differences returns the fields that differ between two JSON values, in the order of the stored paths. Numbers differ
+// when they are spelt differently. Values that differ as bytes alone, in spaces or in the order of fields, are one
+// difference, of the whole.
+func differences(path string, stored, recomputed []byte) ([]Difference, error) {
+	if bytes.Equal(stored, recomputed) {
+		return nil, nil
+	}
+	a, err := decode(stored)
+	if err != nil {
+		return nil, fmt.Errorf("stored %s: %w", path, err)
+	}
+	b, err := decode(recomputed)
+	if err != nil {
+		return nil, fmt.Errorf("recomputed %s: %w", path, err)
+	}
+	var found []Difference
+	compare(path, a, b, func(d Difference) { found = append(found, d) })
+	if found == nil {
+		found = []Difference{{path, "the same fields", "in other bytes"}}
+	}
+	return found, nil
+}
+
+func decode(b []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
+
+func compare(path string, a, b any, differs func(Difference)) {
+	switch x := a.(type) {
+	case map[string]any:
+		if y, ok := b.(map[string]any); ok {
+			compareObjects(path, x, y, differs)
+			return
+		}
+	case []any:
+		if y, ok := b.([]any); ok {
+			for i := range max(len(x), len(y)) {
+				at := path + "[" + strconv.Itoa(i) + "]"
+				switch {
+				case i >= len(y):
+					differs(Difference{at, show(x[i]), absent})
+				case i >= len(x):
+					differs(Difference{at, absent, show(y[i])})
+				default:
+					compare(at, x[i], y[i], differs)
+				}
+			}
+			return
+		}
+	default:
+		if a == b { // of scalars: a slice or a map on the other side is not comparable, and is never equal in type
+			return
+		}
+	}
+	differs(Difference{path, show(a), show(b)})
+}
+
+func compareObjects(path string, x, y map[string]any, differs func(Difference)) {
+	names := maps.Clone(x)
+	maps.Copy(names, y)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		a, inStored := x[name]
+		b, inRecomputed := y[name]
+		at := path + "." + name
+		switch {
+		case !inRecomputed:
+			differs(Difference{at, show(a), absent})
+		case !inStored:
+			differs(Difference{at, absent, show(b)})
+		default:
+			compare(at, a, b, differs)
+		}
+	}
+}
+
+func show(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	if len(b) > maxValue {
+		return fmt.Sprintf("%s… (%d bytes)", bytes.ToValidUTF8(b[:maxValue], nil), len(b))
+	}
+	return string(b)
+}

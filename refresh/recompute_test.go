@@ -1,0 +1,380 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/bench/need"
+	"strikecache/refresh"
+	"strikecache/refresh/archive"
+	"strikecache/refresh/recompute"
+	"strikecache/refresh/replay"
+	"strikecache/snapshots"
+)
+
+// archived gives a rig in dir an archive.
+func archived(t testing.TB, dir string) func(*refresh.Config) {
+	t.Helper()
+	return func(c *refresh.Config) {
+		inputs, err := archive.Open(archive.Dir(dir, "simulated"), 1<<30, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Inputs = inputs
+	}
+}
+
+// again recomputes every product that is stored of a date.
+func again(t testing.TB, dir, date string) map[string]*recompute.Finding {
+	t.Helper()
+	found := map[string]*recompute.Finding{}
+	for _, product := range refresh.StoredProducts() {
+		f, err := recompute.Product(recompute.Place{DataDir: dir, Source: "simulated", Date: date}, product)
+		switch {
+		case errors.Is(err, snapshots.ErrNoSnapshot):
+		case err != nil:
+			t.Fatalf("%s of %s: %v", product, date, err)
+		default:
+			found[product] = f
+		}
+	}
+	return found
+}
+
+// identical recomputes a date and fails the test unless these products are stored and identical.
+func identical(t testing.TB, dir, date string, products ...string) {
+	t.Helper()
+	found := again(t, dir, date)
+	for _, product := range products {
+		f := found[product]
+		switch {
+		case f == nil:
+			t.Errorf("%s of %s is not stored", product, date)
+		case f.Gone != nil:
+			t.Errorf("%s of %s: inputs gone: %v", product, date, f.Gone)
+		case f.Differences != nil:
+			t.Errorf("%s of %s: %d fields differ: %v", product, date, len(f.Differences), f.Differences[:min(5, len(f.Differences))])
+		}
+	}
+	if len(found) != len(products) {
+		t.Errorf("%s: %d products are stored, want %q", date, len(found), products)
+	}
+}
+
+// recipeOf reads a recipe of a rig.
+func recipeOf(t testing.TB, dir, product, date string) *archive.Recipe {
+	t.Helper()
+	r, err := archive.ReadRecipe(archive.Dir(dir, "simulated"), product, date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+var quoted = []string{refresh.GammaResource, refresh.PainResource, refresh.FlowResource, refresh.SectorsResource}
+
+// A day of all that changes the numbers: back-filled sessions, refreshes that rest on the one before, volatilities of
+// the session before, a restart.
+func TestStoredDaysAreRecomputed(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
+			c.Archive, c.BackfillSessions = c.Source.(refresh.Archive), 2
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { r.Run(ctx); close(done) }()
+		time.Sleep(82 * time.Second) // not at an instant when a job is due
+		cancel()
+		<-done
+		r.close()
+		restarted := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
+		defer restarted.close()
+		if err := restarted.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		restarted.once()
+		identical(t, dir, "2026-11-20", quoted...)
+		for _, date := range []string{"2026-11-18", "2026-11-19"} {
+			identical(t, dir, date, refresh.GammaResource, refresh.SectorsResource, refresh.VIXResource)
+		}
+	})
+	for product, rests := range map[string]bool{
+		"the carry of the refresh before": bytes.Contains(recipeOf(t, dir, refresh.GammaResource, "2026-11-20").State, []byte(`"root":"SPX"`)),
+		"volatilities of two chains":      len(recipeOf(t, dir, refresh.FlowResource, "2026-11-20").States) == 2,
+		"settlements of the day before":   bytes.Contains(recipeOf(t, dir, refresh.VIXResource, "2026-11-19").State, []byte(`"settlements":{"VX`)),
+	} {
+		if !rests {
+			t.Errorf("nothing rests on %s: the test shows too little", product)
+		}
+	}
+}
+
+// What arrives too late for a date's gamma changes neither its snapshot nor its inputs.
+func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		defer r.close()
+		r.once()
+		before := recipeOf(t, dir, refresh.GammaResource, "2026-11-19")
+		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
+		r.once()
+		if late := recipeOf(t, dir, refresh.PainResource, "2026-11-19"); late.Inputs[0].SHA256 == before.Inputs[0].SHA256 {
+			t.Fatal("nothing arrived late")
+		}
+		identical(t, dir, "2026-11-19", append(slices.Clone(quoted), refresh.VIXResource)...)
+	})
+}
+
+func TestRecordedDaysAreRecomputed(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	recorded, err := replay.New(filepath.Join(need.Recorded(t), "replay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
+		c.Source, c.Clock = recorded, refresh.NewClock(recorded.Now(), 0)
+	})
+	defer r.close()
+	r.once()
+	identical(t, dir, "2026-08-11", refresh.GammaResource, refresh.PainResource, refresh.FlowResource)
+	identical(t, dir, "2026-10-05", refresh.VIXResource)
+}
+
+// changed stores an answer with other data, sealed as if it were genuine.
+func changed(t testing.TB, r *rig, product, date string, change func(data string, meta *snapshots.Meta) string) {
+	t.Helper()
+	f, err := r.store.Load(product, date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := f.Edition.Default.Meta
+	data := change(string(f.Edition.Default.Data()), &meta)
+	s, err := snapshots.Seal([]byte(data), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edition := &snapshots.Edition{Default: s}
+	for name, v := range f.Edition.Variants {
+		if edition.Variants == nil {
+			edition.Variants = map[string]*snapshots.Snapshot{}
+		}
+		if edition.Variants[name] = v; v == f.Edition.Default {
+			edition.Variants[name] = s
+		}
+	}
+	if err := r.store.Save(product, date, snapshots.File{Edition: edition, Content: f.Content, Summary: f.Summary}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatDiffersIsShownFieldByField(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	const date = "2026-11-20"
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		defer r.close()
+		r.once()
+		replace := func(old, new string) func(string, *snapshots.Meta) string {
+			return func(data string, _ *snapshots.Meta) string {
+				if !strings.Contains(data, old) {
+					t.Fatalf("no %s in %.300s", old, data)
+				}
+				return strings.Replace(data, old, new, 1)
+			}
+		}
+		changed(t, r, refresh.GammaResource, date, replace(`"contracts_analyzed":`, `"contracts_analyzed":1`))
+		changed(t, r, refresh.PainResource, date, replace(`"by_settlement":{"am":`, `"by_settlement":{"bm":`))
+		changed(t, r, refresh.FlowResource, date, func(data string, meta *snapshots.Meta) string {
+			meta.Receipt.Method = "flow/0"
+			return data
+		})
+		changed(t, r, refresh.SectorsResource, date, func(data string, meta *snapshots.Meta) string {
+			meta.Quality = bytes.Replace(meta.Quality, []byte(`"history_rows":`), []byte(`"history_rows":9`), 1)
+			return data
+		})
+		found := again(t, dir, date)
+		for product, paths := range map[string][]string{
+			refresh.GammaResource: {"data.contracts_analyzed"}, refresh.FlowResource: nil,
+			refresh.SectorsResource: {"meta.quality.funds[0].history_rows"},
+		} {
+			var got []string
+			for _, d := range found[product].Differences {
+				got = append(got, d.Path)
+				if d.Stored == d.Recomputed {
+					t.Errorf("%s: %v", product, d)
+				}
+			}
+			if !slices.Equal(got, paths) || found[product].Gone != nil {
+				t.Errorf("%s differs in %q, want %q; gone %v", product, got, paths, found[product].Gone)
+			}
+		}
+		pain := found[refresh.PainResource].Differences
+		if len(pain) != 2 || !strings.HasSuffix(pain[0].Path, ": data.by_settlement.am") || pain[0].Stored != "absent" || pain[1].Recomputed != "absent" {
+			t.Errorf("max pain: %v", pain)
+		}
+		if m := found[refresh.FlowResource].Methods; m != [2]string{"flow/0", "flow/1"} {
+			t.Errorf("methods %q", m)
+		}
+		if found[refresh.GammaResource].Methods != [2]string{} {
+			t.Errorf("methods %q", found[refresh.GammaResource].Methods)
+		}
+	})
+}
+
+// An input that is gone, or is not what it was, is named; so are all when the archive has those of another answer.
+func TestGoneInputsAreNamed(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	const date = "2026-11-20"
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		defer r.close()
+		r.once()
+		recipe := recipeOf(t, dir, refresh.SectorsResource, date)
+		in := archive.Dir(dir, "simulated")
+		if err := os.Remove(filepath.Join(in, recipe.Inputs[3].SHA256+".zst")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(in, recipe.Inputs[5].SHA256+".zst"), []byte("other"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		gone := again(t, dir, date)[refresh.SectorsResource].Gone
+		if len(gone) != 2 || gone[0].SHA256 != recipe.Inputs[3].SHA256 || !errors.Is(gone[0].Err, archive.ErrGone) ||
+			gone[1].Name != recipe.Inputs[5].Name || !errors.Is(gone[1].Err, archive.ErrAltered) {
+			t.Errorf("gone: %v", gone)
+		}
+		changed(t, r, refresh.GammaResource, date, func(data string, meta *snapshots.Meta) string {
+			meta.Receipt.InputSHA256 = []string{strings.Repeat("0", 64)}
+			return data
+		})
+		if gone := again(t, dir, date)[refresh.GammaResource].Gone; len(gone) != 1 || gone[0].SHA256 != strings.Repeat("0", 64) {
+			t.Errorf("inputs of another answer: %v", gone)
+		}
+	})
+}
+
+// A restart archives again what a crash kept out of the archive, and nothing otherwise.
+func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
+	need.Long(t, oneJobAtATime)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 15:00", archived(t, dir))
+		r.once() // the flow of the next session compares with this one
+		time.Sleep(ny(t, "2026-11-20 17:10").Sub(r.clock.Now()))
+		r.once()
+		products := append(slices.Clone(quoted), refresh.VIXResource)
+		restart := func(at string) (resealed []string) {
+			t.Helper()
+			r.close()
+			r = newRig(t, dir, at, archived(t, dir))
+			if err := r.Restore(); err != nil {
+				t.Fatal(err)
+			}
+			before := map[string]*snapshots.Edition{}
+			for _, product := range products {
+				before[product] = r.store.Current(product)
+			}
+			r.once()
+			for _, product := range products {
+				if r.store.Current(product) != before[product] {
+					resealed = append(resealed, product)
+				}
+			}
+			return resealed
+		}
+		if got := restart("2026-11-20 17:15"); got != nil {
+			t.Errorf("sealed again although archived: %q", got)
+		}
+		if err := os.RemoveAll(archive.Dir(dir, "simulated")); err != nil {
+			t.Fatal(err)
+		}
+		if got := restart("2026-11-20 17:20"); len(got) != len(products) {
+			t.Errorf("sealed again: %q, want all", got)
+		}
+		for product, f := range again(t, dir, "2026-11-20") {
+			// Of the flow, the chains that say nothing new are not archived again.
+			if f.Differences != nil || (f.Gone != nil) != (product == refresh.FlowResource) {
+				t.Errorf("%s: %v differ, %v gone", product, f.Differences, f.Gone)
+			}
+		}
+		r.close()
+	})
+}
+
+// An archive that cannot write costs no answer, says so, and catches up.
+func TestFaultArchiveCannotWrite(t *testing.T) {
+	faults := 0
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		var inputs *archive.Archive
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) { inputs = c.Inputs })
+		defer r.close()
+		where := archive.Dir(dir, "simulated")
+		if err := os.WriteFile(where, nil, 0o600); err != nil { // no directory: every write fails
+			t.Fatal(err)
+		}
+		for range need.Count(10) {
+			r.once()
+			if inputs.Err() == nil {
+				t.Fatal("the archive writes")
+			}
+			faults++
+			if lag := r.clock.Now().Sub(r.meta(refresh.GammaResource).AsOf); lag > 16*time.Minute || r.store.DiskError() != nil {
+				t.Errorf("as_of is %v old, disk error %v", lag, r.store.DiskError())
+			}
+			time.Sleep(time.Minute)
+		}
+		if err := os.Remove(where); err != nil {
+			t.Fatal(err)
+		}
+		r.once()
+		if inputs.Err() != nil {
+			t.Errorf("still %v", inputs.Err())
+		}
+		identical(t, dir, "2026-11-20", quoted...)
+	})
+	need.Figure(t, "archive: %d refreshes with a disk that refuses every input, all answered, all archived afterwards", faults)
+}
+
+// BenchmarkArchive takes the full recorded chain and stores it as an input, every file synced: what a refresh costs
+// more.
+func BenchmarkArchive(b *testing.B) {
+	body := need.Document(b, recordedSPX)
+	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
+	dir := b.TempDir()
+	r := newRig(b, dir, "2026-08-11 16:37", archived(b, dir), func(c *refresh.Config) {
+		c.Source, c.FlowSymbols = &twoFaced{bodies: [2][]byte{body, other}}, nil
+	})
+	defer r.close()
+	without := newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
+		c.Source, c.FlowSymbols = &twoFaced{bodies: [2][]byte{body, other}}, nil
+	})
+	defer without.close()
+	r.once()
+	without.once()
+	var with, plain time.Duration
+	for b.Loop() {
+		before := cpuTime()
+		r.once()
+		between := cpuTime()
+		without.once()
+		with, plain = with+between-before, plain+cpuTime()-between
+	}
+	b.ReportMetric(float64(with)/float64(plain), "cpu-ratio")
+	b.ReportMetric(float64(with-plain)/float64(b.N)/1e6, "archive-cpu-ms/op")
+}

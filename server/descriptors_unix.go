@@ -1,0 +1,18 @@
+//go:build linux || darwin
+
+package server
+
+import (
+	"math"
+	"syscall"
+)
+
+// descriptors returns how many files and connections the process may have open. Go has raised it to what the system
+// allows.
+func descriptors() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return math.MaxInt
+	}
+	return int(min(limit.Cur, math.MaxInt32))
+}

@@ -1,0 +1,215 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/snapshots"
+)
+
+// codingForm is an element of Accept-Encoding: codings [ weight ] (RFC 9110 §12.5.3, §12.4.2).
+var codingForm = regexp.MustCompile("^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\\.[0-9]{0,3})?|1(?:\\.0{0,3})?))?[ \t]*$")
+
+// acceptable is what a list of codings says, by the letter: the weights, and false when an element has another form.
+func acceptable(list string) (weights map[string]float64, wellFormed bool) {
+	weights = map[string]float64{}
+	for _, element := range strings.Split(list, ",") {
+		if strings.Trim(element, " \t") == "" {
+			continue // RFC 9110 §5.6.1.2
+		}
+		parts := codingForm.FindStringSubmatch(element)
+		if parts == nil {
+			return nil, false
+		}
+		weight := 1.0
+		if parts[2] != "" {
+			weight, _ = strconv.ParseFloat(parts[2], 64)
+		}
+		name := strings.ToLower(parts[1])
+		weights[strings.TrimPrefix(name, "x-")] = weight // x-gzip is gzip; others with x- are none of ours
+	}
+	return weights, true
+}
+
+// FuzzChoose: the coding is the one that RFC 9110 prefers, by a slow reading; of equals the smallest body. What has
+// another form than the RFC's never gets a coding in which the snapshot is not sealed.
+func FuzzChoose(f *testing.F) {
+	all := sealed(f)
+	small, err := snapshots.Seal([]byte("1"), snapshots.Meta{Quality: json.RawMessage("{}")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	few, err := snapshots.SealIn([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{
+		"", "gzip;q=0.5, *;q=0", "gzip, deflate, br, zstd", "identity;q=0", "*;q=0", "*", "GZIP;Q=1.000, br ; q=0.999", "identity;q=0.001, gzip;q=0.001", "gzip;q=0, gzip", "x-gzip", "br;q=1.001", ",, ,br", "zstd;q=0.7;q=0.1", "gzip;level=1;q=0", "gzip; q = 1",
+		"identity, *;q=0.5", "gzip;q=0.49, br;q=0.5", "gzip;q=0.999, br;q=0.9", "deflate;q=1, *;q=0.1, br;q=0",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, header []byte) {
+		for _, s := range []*snapshots.Snapshot{all, small, few} {
+			got := choose(header, s)
+			if got >= snapshots.Codings || !s.Has(got) {
+				t.Fatalf("%q: coding %d", header, got)
+			}
+			weights, wellFormed := acceptable(string(header))
+			if !wellFormed || strings.Contains(strings.ToLower(string(header)), "x-") && !strings.EqualFold(string(header), "x-gzip") {
+				continue
+			}
+			weightOf := func(c snapshots.Coding) float64 {
+				if w, named := weights[c.String()]; named {
+					return w
+				}
+				if w, star := weights["*"]; star {
+					return w
+				}
+				if c == snapshots.Identity {
+					return 0.001 // acceptable, as long as it is not refused; preferred to nothing
+				}
+				return 0
+			}
+			best := snapshots.Identity // when everything is refused
+			for c := range snapshots.Codings {
+				w, b := weightOf(c), weightOf(best)
+				if s.Has(c) && w > 0 && (w > b || w == b && len(s.Body(c)) < len(s.Body(best))) {
+					best = c
+				}
+			}
+			if got != best {
+				t.Errorf("%q: %v, want %v", header, got, best)
+			}
+		}
+	})
+}
+
+// The forms of If-None-Match: * or a list of entity tags (RFC 9110 §13.1.2, §8.8.3).
+var (
+	tagForm  = regexp.MustCompile(`(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")`)
+	tagsForm = regexp.MustCompile(`^(?:[ \t]*,)*[ \t]*(?:(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"[ \t]*(?:,[ \t]*)*)+$`)
+)
+
+// FuzzConditional: a well-formed If-None-Match matches when one of its tags is one of ours, by weak comparison; any
+// other only when one of our tags, or a *, stands in it. If-Modified-Since counts without it alone, and matches only
+// what package http reads as the very instant.
+func FuzzConditional(f *testing.F) {
+	s := sealed(f)
+	own := []byte(s.ETag(snapshots.Gzip))
+	for _, s := range []string{"", "*", `"a"`, "TAG", "W/TAG", `"a", W/"b",,TAG ,"c"`, `"a" TAG`, "W/*", `"a`, `"a", *`, "w/TAG", `"a,b",TAG`, `"",""`, "\"\xff\"", "TAGTAG", " \tTAG\t"} {
+		f.Add([]byte(s), "DATE", true)
+		f.Add([]byte(s), "Sat, 01 Jan 2000 00:00:00 GMT", false)
+	}
+	f.Fuzz(func(t *testing.T, list []byte, since string, present bool) {
+		text := strings.ReplaceAll(string(list), "TAG", string(own))
+		since = strings.ReplaceAll(since, "DATE", s.LastModified())
+		q := &request{modifiedSince: []byte(since)}
+		if present {
+			q.noneMatch = []byte(text)
+		}
+		got := notModified(q, s)
+		if !present {
+			at, err := http.ParseTime(since)
+			modified, _ := http.ParseTime(s.LastModified())
+			if got != (since == s.LastModified()) || got && (err != nil || !at.Equal(modified)) {
+				t.Errorf("since %q: %v", since, got)
+			}
+			return
+		}
+		has := slices.ContainsFunc([]snapshots.Coding{snapshots.Identity, snapshots.Gzip, snapshots.Brotli, snapshots.Zstd}, func(c snapshots.Coding) bool {
+			return strings.Contains(text, s.ETag(c))
+		})
+		latin := latin1(text)
+		switch {
+		case strings.Trim(text, " \t") == "*":
+			if !got {
+				t.Errorf("%q does not match", text)
+			}
+		case tagsForm.MatchString(latin):
+			want := false
+			for _, m := range tagForm.FindAllStringSubmatch(latin, -1) {
+				for c := range snapshots.Codings {
+					want = want || m[1] == s.ETag(c)
+				}
+			}
+			if got != want {
+				t.Errorf("%q: %v, want %v", text, got, want)
+			}
+		case got && !has && !strings.Contains(text, "*"):
+			t.Errorf("%q matches", text)
+		}
+	})
+}
+
+// latin1 makes each byte a character, for regexp.
+func latin1(s string) string {
+	var out strings.Builder
+	for i := range len(s) {
+		out.WriteRune(rune(s[i]))
+	}
+	return out.String()
+}
+
+// FuzzParameter: a query that package url reads gives the same values; of one that it does not, a malformed escape
+// stays malformed, and so is no value that anybody takes.
+func FuzzParameter(f *testing.F) {
+	for _, s := range []string{"limit=%35&l%69mit=6", "", "limit", "limit=", "&&limit=5&", "LIMIT=5", "limit=a=b", "limit=a+b", "limit=%zz", "limit=%4", "limit=5;limit=6", "limit=%00&limit=%25", "+limit=5", "=5&limit==", "%6c%69%6D%69%74=20"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, query []byte) {
+		before := string(query)
+		value, n := parameter(query, "limit")
+		if (value == nil) != (n == 0) || string(query) != before {
+			t.Fatalf("%q: %q %d", before, value, n)
+		}
+		values, err := url.ParseQuery(before)
+		if err == nil {
+			if want := values["limit"]; len(want) != n || n > 0 && want[0] != string(value) {
+				t.Errorf("%q: %q %d, want %q", before, value, n, want)
+			}
+			return
+		}
+		count := 0 // of pairs that are named so, by the letter
+		for _, pair := range strings.Split(before, "&") {
+			name, v, _ := strings.Cut(pair, "=")
+			if plain, err := url.QueryUnescape(name); err == nil && plain == "limit" {
+				if count++; count == 1 {
+					plain, err := url.QueryUnescape(v)
+					if err == nil && plain != string(value) || err != nil && !strings.Contains(string(value), "%") {
+						t.Errorf("%q: %q, want %q %v", before, value, plain, err)
+					}
+				}
+			}
+		}
+		if count != n {
+			t.Errorf("%q: given %d times, want %d", before, n, count)
+		}
+	})
+}
+
+// FuzzValidDate: a date is valid when package time writes it so.
+func FuzzValidDate(f *testing.F) {
+	for _, s := range []string{"2026-11-20", "2024-02-29", "2023-02-29", "0000-01-01", "9999-12-31", "2026-1-1", "2026-13-01", "-026-01-01", "", "2026-11-2\xff"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		want := false
+		if parts := regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})$`).FindStringSubmatch(string(text)); parts != nil {
+			y, _ := strconv.Atoi(parts[1])
+			m, _ := strconv.Atoi(parts[2])
+			d, _ := strconv.Atoi(parts[3])
+			want = time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) == string(text)
+		}
+		if got := validDate(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	})
+}

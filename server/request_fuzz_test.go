@@ -1,0 +1,207 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/server"
+)
+
+// documented are the codes of each status.
+var documented = map[int][]string{
+	400: {"invalid_parameter", "bad_request"}, 401: {"invalid_api_key"}, 404: {"not_found", "snapshot_not_found", "expiration_not_found"}, 405: {"method_not_allowed"},
+	413: {"body_too_large"}, 414: {"uri_too_long"}, 431: {"headers_too_large"}, 505: {"http_version_not_supported"},
+}
+
+// oneConn is a connection that has sent all it will, and keeps what it gets.
+type oneConn struct {
+	net.Conn
+	in  *bytes.Reader
+	out bytes.Buffer
+}
+
+func (c *oneConn) Read(p []byte) (int, error)       { return c.in.Read(p) }
+func (c *oneConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
+func (c *oneConn) Close() error                     { return nil }
+func (c *oneConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (c *oneConn) LocalAddr() net.Addr              { return c.RemoteAddr() }
+func (c *oneConn) SetDeadline(time.Time) error      { return nil }
+func (c *oneConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *oneConn) SetWriteDeadline(time.Time) error { return nil }
+
+// answers sends raw bytes and returns the responses, whose bodies are read, with the codes of the errors.
+func answers(t *testing.T, web *server.Server, raw string, methods ...string) (responses []*http.Response, codes []string) {
+	t.Helper()
+	c := &oneConn{in: bytes.NewReader([]byte(raw))}
+	_ = web.ServeConn(c) // says how the connection ended; what was sent says the rest
+	r := bufio.NewReader(&c.out)
+	for {
+		if _, err := r.Peek(1); err != nil {
+			return responses, codes
+		}
+		method := "GET"
+		if n := len(responses); n < len(methods) {
+			method = methods[n]
+		}
+		resp, err := http.ReadResponse(r, &http.Request{Method: method})
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		var doc struct {
+			Success bool
+			Error   struct{ Code string }
+		}
+		switch {
+		case resp.StatusCode == 100 || resp.StatusCode == 204 || resp.StatusCode == 304 || method == "HEAD":
+			if len(body) > 0 {
+				t.Errorf("%q: %d with a body", raw, resp.StatusCode)
+			}
+		case resp.StatusCode == 200 && resp.Header.Get("Content-Type") != "application/json; charset=utf-8" && resp.Header.Get("Content-Security-Policy") != "": // a page
+		case resp.Header.Get("Content-Encoding") != "", bytes.HasPrefix(body, []byte(`{"status":"ok"`)), bytes.HasPrefix(body, []byte(`{"ready":`)):
+		default:
+			if err := json.Unmarshal(body, &doc); err != nil {
+				t.Fatalf("%q: %d %v %q", raw, resp.StatusCode, err, body)
+			}
+			if doc.Success != (resp.StatusCode == 200) || resp.StatusCode != 200 && !slices.Contains(documented[resp.StatusCode], doc.Error.Code) {
+				t.Errorf("%q: %d %s", raw, resp.StatusCode, body)
+			}
+		}
+		if resp.StatusCode >= 400 && resp.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%q: %d %v", raw, resp.StatusCode, resp.Header)
+		}
+		responses, codes = append(responses, resp), append(codes, doc.Error.Code)
+	}
+}
+
+// FuzzTarget: the answer to a target is the one that packages http and url say it must be, whichever way it is found:
+// at the gate, or through fasthttp (HTTP/1.0).
+func FuzzTarget(f *testing.F) {
+	web := newServer(newShelf(f))
+	for _, target := range []string{
+		"/", "/api/v1/gex/spx", "/api/v1/gex/spx?x", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/v1/gex/spx/historical?date=2026-11-18", "/api/v1/gex/spx/historical?date=2026-11-21", "/api/v1/gex/spx/historical?date=&date=2026-11-17", "/api/public/spx-max-pain?expiration=2026-11-27",
+		"/api/public/spx-max-pain?expiration=2026-11-28", "/api/v1/options/flow/unusual?limit=20", "/api/v1/options/flow/unusual?l%69mit=%320", "/api/v1/options/flow/unusual?limit=020", "/api/v1/options/flow/unusual?limit=20#x", "http://a/api/v1/gex/spx", "//api/v1/gex/spx", "/api/v1/gex/%73px", "/../etc/passwd", "*", "a:443", "/\xff",
+		"/api/v1/options/flow/unusual?limit=20;limit=1", "/api/v1/gex/spx?x=http://a", "http://%zz/", "http://[::1/api", "/api/public/vix-term-structure?", "/api/v1/gex/spx/series?date=x",
+	} {
+		f.Add(target)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		plain, codes := answers(t, web, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n")
+		general, generalCodes := answers(t, web, "GET "+target+" HTTP/1.0\r\nHost: a\r\n\r\n")
+		if strings.ContainsAny(target, "\r\n") {
+			return // it may be several requests, or a half
+		}
+		if len(plain) != 1 || len(general) != 1 || plain[0].StatusCode != general[0].StatusCode || codes[0] != generalCodes[0] {
+			t.Fatalf("%q: %v %v at the gate, %v %v through fasthttp", target, plain, codes, general, generalCodes)
+		}
+		status, code := plain[0].StatusCode, codes[0]
+		if want, wantCode := expected(target); want != 0 && (status != want || code != wantCode) {
+			t.Errorf("%q: %d %s, want %d %s", target, status, code, want, wantCode)
+		}
+	})
+}
+
+// expected is the answer by the letter of the interface; 0 where package http refuses the request, or where the target
+// is not of the common form.
+func expected(target string) (status int, code string) {
+	if strings.Contains(target, "#") {
+		return 400, "bad_request"
+	}
+	req, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n")))
+	if err != nil || !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || len(target) > 4096 {
+		return 0, ""
+	}
+	path, query, _ := strings.Cut(req.RequestURI, "?")
+	name := map[string]string{"/api/v1/gex/spx/historical": "date", "/api/public/spx-max-pain": "expiration", "/api/v1/options/flow/unusual": "limit"}[path]
+	if name == "" {
+		if slices.Contains([]string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation", "/api/public/vix-term-structure", "/healthz", "/readyz"}, path) || server.IsPage(path) {
+			return 200, ""
+		}
+		return 404, "not_found"
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return 0, ""
+	}
+	switch given := values[name]; {
+	case len(given) == 0:
+		return 200, ""
+	case len(given) > 1:
+		return 400, "invalid_parameter"
+	default:
+		return expectedOf(name, given[0])
+	}
+}
+
+// expectedOf is the answer to a parameter's value. The shelf has three dates, two expirations and three limits.
+func expectedOf(name, value string) (status int, code string) {
+	if name == "limit" {
+		if slices.Contains([]string{"1", "20", "100"}, value) {
+			return 200, ""
+		}
+		return 400, "invalid_parameter"
+	}
+	_, err := time.Parse(time.DateOnly, value)
+	switch {
+	case err != nil || len(value) != 10:
+		return 400, "invalid_parameter"
+	case name == "expiration" && (value == "2026-11-27" || value == "2026-12-18"):
+		return 200, ""
+	case name == "expiration":
+		return 404, "expiration_not_found"
+	case value == "2026-11-17" || value == "2026-11-19" || value == "2026-11-20":
+		return 200, ""
+	case value > "2026-11-20":
+		return 400, "invalid_parameter"
+	}
+	return 404, "snapshot_not_found"
+}
+
+// FuzzConnection: whatever is sent, what comes back is whole responses with documented codes, and what package http
+// reads as the first request is what the first one answers.
+func FuzzConnection(f *testing.F) {
+	web := newServer(newShelf(f))
+	for _, raw := range []string{
+		ask + "Host: a\r\n\r\n" + ask + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n", "HEAD /\xff HTTP/1.1\r\n\r\n", "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + ask + "Host: a\r\n\r\n", "OPTIONS /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n",
+		ask + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi", ask + "Host: a\r\nIf-None-Match: *\r\n\r\n", ask + "Host: a\r\nX-API-Key: x\r\nX-API-Key: y\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
+		"HEAD /api/v1/gex/spx HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", ask + "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", ask + "Host: a\r\nContent-Length: 1025\r\n\r\n", "\r\n" + ask + "Host: a\r\nConnection: close\r\n\r\n", ask + "Host: a\r\nExpect: x\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+	} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		methods := []string{}
+		r := bufio.NewReader(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\r\n"))))
+		for {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				break
+			}
+			methods = append(methods, req.Method)
+			if _, err := io.Copy(io.Discard, req.Body); err != nil {
+				break
+			}
+		}
+		if line, _, _ := bytes.Cut(bytes.TrimPrefix(raw, []byte("\r\n")), []byte{' '}); len(methods) == 0 && string(line) == "HEAD" {
+			methods = []string{"HEAD"}
+		}
+		if len(methods) > 1 || bytes.Contains(raw, []byte("100-continue")) {
+			methods = methods[:0:0]
+			if bytes.Contains(raw, []byte("HEAD")) {
+				return // where a body would begin cannot be told from outside
+			}
+		}
+		answers(t, web, string(raw), methods...)
+	})
+}

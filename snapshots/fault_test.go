@@ -1,0 +1,455 @@
+package snapshots
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/bench/need"
+)
+
+// fault makes one step of a write fail while it is on.
+type fault struct {
+	on    atomic.Bool
+	fired atomic.Int64
+}
+
+// unsynced is a disk that waits for nothing: these tests crash processes, not machines.
+func unsynced() disk {
+	d := system
+	d.sync = func(*os.File) error { return nil }
+	d.syncDir = func(string) error { return nil }
+	return d
+}
+
+// fails says whether the step fails now, and counts it.
+func (f *fault) fails() bool {
+	if f.on.Load() {
+		f.fired.Add(1)
+		return true
+	}
+	return false
+}
+
+// diskFaults are the ways in which a disk refuses a file.
+var diskFaults = []struct {
+	name   string
+	step   step
+	err    error
+	fresh  bool // needs a date without a directory
+	inject func(d *disk, f *fault)
+}{
+	{"no directory", stepCreate, syscall.ENOSPC, true, func(d *disk, f *fault) {
+		mkdir := d.mkdir
+		d.mkdir = func(dir string, mode os.FileMode) error {
+			if f.fails() {
+				return syscall.ENOSPC
+			}
+			return mkdir(dir, mode)
+		}
+	}},
+	{"the directory's own entry is not synced", stepCreate, syscall.EIO, true, func(d *disk, f *fault) {
+		syncDir := d.syncDir
+		d.syncDir = func(dir string) error {
+			if !isDate(filepath.Base(dir)) && f.fails() {
+				return syscall.EIO
+			}
+			return syncDir(dir)
+		}
+	}},
+	{"no temporary file", stepCreate, syscall.EROFS, false, func(d *disk, f *fault) {
+		create := d.create
+		d.create = func(dir, pattern string) (*os.File, error) {
+			if f.fails() {
+				return nil, syscall.EROFS
+			}
+			return create(dir, pattern)
+		}
+	}},
+	{"full before the first byte", stepWrite, syscall.ENOSPC, false, writes(0, syscall.ENOSPC)},
+	{"full in the middle", stepWrite, syscall.ENOSPC, false, writes(2, syscall.ENOSPC)},
+	{"short", stepWrite, io.ErrShortWrite, false, writes(2, io.ErrShortWrite)},
+	{"short, and silent about it", stepWrite, io.ErrShortWrite, false, writes(3, nil)},
+	{"not synced", stepSync, syscall.EIO, false, func(d *disk, f *fault) {
+		sync := d.sync
+		d.sync = func(file *os.File) error {
+			if f.fails() {
+				return syscall.EIO
+			}
+			return sync(file)
+		}
+	}},
+	{"not renamed", stepRename, syscall.EDQUOT, false, func(d *disk, f *fault) {
+		rename := d.rename
+		d.rename = func(from, to string) error {
+			if f.fails() {
+				return syscall.EDQUOT
+			}
+			return rename(from, to)
+		}
+	}},
+	{"the new name is not synced", stepSyncDir, syscall.EIO, false, func(d *disk, f *fault) {
+		syncDir := d.syncDir
+		d.syncDir = func(dir string) error {
+			if isDate(filepath.Base(dir)) && f.fails() {
+				return syscall.EIO
+			}
+			return syncDir(dir)
+		}
+	}},
+}
+
+// writes fails after a part of the bytes.
+func writes(part int, err error) func(d *disk, f *fault) {
+	return func(d *disk, f *fault) {
+		write := d.write
+		d.write = func(file *os.File, b []byte) (int, error) {
+			if !f.fails() {
+				return write(file, b)
+			}
+			n, failed := write(file, b[:min(part, 1)*len(b)/max(part, 1)])
+			return n, errors.Join(failed, err)
+		}
+	}
+}
+
+// stored is a kind of file: how it is saved and found.
+type stored struct {
+	name, file string
+	save       func(s *Store, date, text string) error
+	found      func(s *Store, date string) string
+}
+
+func storedKinds(t *testing.T) []stored {
+	answer := func(text string) File { return single(t, `"`+text+strings.Repeat(" more", 2000)+`"`) }
+	word := func(data []byte) string {
+		first, _, _ := strings.Cut(strings.Trim(string(data), `"`), " ")
+		return first
+	}
+	newest := func(s *Store, date string) string {
+		f, at, err := s.Newest(gamma, date)
+		if err != nil || at != date {
+			return "none"
+		}
+		return word(f.Edition.Default.Data())
+	}
+	return []stored{
+		{"answer", "gex-spx", func(s *Store, date, text string) error { return s.Save(gamma, date, answer(text)) }, newest},
+		{"late answer", "gex-spx@late", func(s *Store, date, text string) error { return s.SaveLate(gamma, date, answer(text)) }, newest},
+		{"state", "state-x", func(s *Store, date, text string) error { return s.SaveState("x", date, []byte(text)) }, func(s *Store, date string) string {
+			state, at := s.State("x", date)
+			if at != date {
+				return "none"
+			}
+			return word(state)
+		}},
+	}
+}
+
+// stats checks what a store counted of a faulty disk.
+func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
+	t.Helper()
+	got := s.Stats()
+	e := got.DiskErrors
+	for i, n := range []int64{e.Create, e.Write, e.Sync, e.Rename, e.SyncDir} {
+		if want := f.fired.Load(); (step(i) == at && n != want) || (step(i) != at && n != 0) {
+			t.Errorf("%d errors of step %v, %d injected at %v", n, step(i), want, at)
+		}
+	}
+	if got.FilesWaiting != waiting || (s.DiskError() != nil) != (waiting > 0) {
+		t.Errorf("%d files wait, want %d; disk error %v", got.FilesWaiting, waiting, s.DiskError())
+	}
+}
+
+// after returns what a process finds that starts on the files as they are now, and that verify finds none bad.
+func after(t *testing.T, s *Store, find func(s *Store) string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(s.opts.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, bad, err := Verify(dir); err != nil || len(bad) != 0 {
+		t.Errorf("bad files %v, %v", bad, err)
+	}
+	again := open(t, dir)
+	defer again.Close()
+	if n := again.Stats().BadFiles; n != 0 {
+		t.Errorf("%d bad files found at the start", n)
+	}
+	return find(again)
+}
+
+// Every step of every kind of file fails, for a new file and for one that replaces another: the old file stays, what
+// is served is the new one, the store says what is wrong, and when the disk is mended nothing is missing.
+func TestFaultDiskSteps(t *testing.T) {
+	injected := int64(0)
+	for _, c := range diskFaults {
+		for _, kind := range storedKinds(t) {
+			for _, replacing := range []bool{false, true} {
+				if replacing && c.fresh {
+					continue
+				}
+				name := c.name + "/" + kind.name + "/new"
+				if replacing {
+					name = c.name + "/" + kind.name + "/replacing"
+				}
+				t.Run(name, func(t *testing.T) {
+					f, d := &fault{}, unsynced()
+					c.inject(&d, f)
+					s, err := openOn(d, options(t.TempDir()))
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { s.Close() })
+					failStep(t, s, f, kind, c.step, c.err, replacing)
+					injected += f.fired.Load()
+				})
+			}
+		}
+	}
+	need.Figure(t, "%d disk faults injected, %d kinds at %d steps; no file lost or bad", injected, len(diskFaults), steps)
+}
+
+func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause error, replacing bool) {
+	path, before := filepath.Join(s.dir, friday, kind.file), []byte(nil)
+	if replacing {
+		if err := kind.save(s, friday, "old"); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if before, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hot := sealed(t, `"hot"`)
+	if err := s.Publish("vix", map[string]*Edition{vix: {Default: hot}}); err != nil {
+		t.Fatal(err)
+	}
+	f.on.Store(true)
+	for i, text := range []string{"first", "second"} {
+		if err := kind.save(s, friday, text); !errors.Is(err, cause) || !strings.Contains(err.Error(), path) {
+			t.Errorf("saved with %v, want %v", err, cause)
+		}
+		if got := f.fired.Load(); got != int64(i+1) {
+			t.Fatalf("%d faults fired, want %d", got, i+1)
+		}
+		if got := kind.found(s, friday); got != text {
+			t.Errorf("found %s, want %s from memory", got, text)
+		}
+		if s.Current(vix).Default != hot {
+			t.Error("the hot answer changed")
+		}
+		f.stats(t, s, at, 1)
+		now, err := os.ReadFile(path)
+		switch {
+		case at == stepSyncDir: // renamed: the new file stands, whole
+			if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != text {
+				t.Errorf("after a crash: %s", got)
+			}
+		case replacing && !bytes.Equal(now, before), !replacing && !errors.Is(err, fs.ErrNotExist):
+			t.Errorf("the old file holds %.60q, %v", now, err)
+		default:
+			want := "none"
+			if replacing {
+				want = "old"
+			}
+			if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != want {
+				t.Errorf("after a crash: %s, want %s", got, want)
+			}
+		}
+		if left := temporary(t, s); len(left) != 0 {
+			t.Errorf("left behind: %q", left)
+		}
+	}
+	// The date ends while the disk is gone, and the next one begins.
+	if err := kind.save(s, "2026-11-21", "next"); err == nil {
+		t.Error("saved the next date")
+	}
+	f.stats(t, s, at, 2)
+	f.on.Store(false)
+	if err := s.SaveState("other", monday, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.stats(t, s, at, 0)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, s.opts.Dir)
+	for date, want := range map[string]string{friday: "second", "2026-11-21": "next"} {
+		if got := kind.found(s, date); got != want {
+			t.Errorf("%s after a restart: %s, want %s", date, got, want)
+		}
+	}
+}
+
+// temporary lists the temporary files of a store.
+func temporary(t *testing.T, s *Store) (left []string) {
+	t.Helper()
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if strings.HasPrefix(d.Name(), tempPrefix) {
+			left = append(left, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// When nothing else is written, what waits is tried again every few seconds, and no more often, until the disk takes
+// it; and the log says once that it did.
+func TestFaultDiskIsTriedAgain(t *testing.T) {
+	document := single(t, `"waits"`)
+	dir, log := t.TempDir(), &logged{}
+	synctest.Test(t, func(t *testing.T) {
+		f, d, o := &fault{}, unsynced(), options(dir)
+		o.Log = slog.New(slog.NewTextHandler(log, nil))
+		syncFile := d.sync
+		d.sync = func(file *os.File) error {
+			if f.fails() {
+				return syscall.EIO
+			}
+			return syncFile(file)
+		}
+		s, err := openOn(d, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		f.on.Store(true)
+		for _, date := range []string{thursday, friday} {
+			if err := s.Save(gamma, date, document); err == nil {
+				t.Error("saved")
+			}
+		}
+		const tries = 100
+		for range tries {
+			time.Sleep(retryEvery)
+			synctest.Wait()
+		}
+		if got, want := f.fired.Load(), int64(2+2*tries); got < want-2 || got > want {
+			t.Errorf("%d attempts in %d pauses, want %d", got, tries, want)
+		}
+		f.stats(t, s, stepSync, 2)
+		f.on.Store(false)
+		time.Sleep(retryEvery)
+		synctest.Wait()
+		f.stats(t, s, stepSync, 0)
+		if got := s.Stats().FilesWritten; got != 2 {
+			t.Errorf("%d files written", got)
+		}
+		time.Sleep(100 * retryEvery)
+		synctest.Wait()
+		if got := s.Stats().FilesWritten; got != 2 {
+			t.Errorf("%d files written after the disk was mended", got)
+		}
+		need.Figure(t, "%d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
+	})
+	if n := log.count("the disk takes files again"); n != 1 {
+		t.Errorf("said %d times: %s", n, log.text.String())
+	}
+	s := open(t, dir)
+	for _, date := range []string{thursday, friday} {
+		if got := historical(t, s, date); got != "waits" {
+			t.Errorf("%s: %s", date, got)
+		}
+	}
+}
+
+// A store that is closed writes nothing more.
+func TestFaultDiskAfterClose(t *testing.T) {
+	document := single(t, `"lost"`)
+	synctest.Test(t, func(t *testing.T) {
+		f, d := &fault{}, unsynced()
+		d.rename = func(string, string) error {
+			f.fired.Add(1)
+			return syscall.EIO
+		}
+		s, err := openOn(d, options(t.TempDir()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Save(gamma, friday, document); err == nil {
+			t.Error("saved")
+		}
+		if err := s.Close(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("closed with %v", err)
+		}
+		tried := f.fired.Load()
+		time.Sleep(10 * retryEvery)
+		synctest.Wait()
+		if got := f.fired.Load(); tried != 2 || got != tried {
+			t.Errorf("%d attempts before Close ended, %d after", tried, got)
+		}
+	})
+}
+
+// What a dead disk cannot take is dropped with the date it belongs to, not kept for ever.
+func TestFaultDiskExpiresWhatWaits(t *testing.T) {
+	f, d := &fault{}, unsynced()
+	create := d.create
+	d.create = func(dir, pattern string) (*os.File, error) {
+		if f.fails() {
+			return nil, syscall.EIO
+		}
+		return create(dir, pattern)
+	}
+	s, err := openOn(d, options(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	f.on.Store(true)
+	for _, date := range []string{monday, tuesday, friday} {
+		if err := s.Save(pain, date, single(t, `1`)); err == nil {
+			t.Error("saved")
+		}
+	}
+	f.stats(t, s, stepCreate, 3)
+	expire(t, s, friday, func(file string) bool { return file == pain }, 2)
+	f.stats(t, s, stepCreate, 1)
+}
+
+// The debug log has a line before each step, in order, and one at the end; other levels have none.
+func TestStoringIsLoggedStepByStep(t *testing.T) {
+	for level, want := range map[slog.Level][]string{
+		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
+	} {
+		log := &logged{}
+		w := &writer{disk: system, log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))}
+		dir := t.TempDir()
+		if err := w.write(dir, "gex-spx", []byte("12345")); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(log.text.String()) {
+			if !strings.HasSuffix(line, " file="+filepath.Join(dir, "gex-spx")+"\n") {
+				t.Errorf("line %q", line)
+			}
+			if _, rest, ok := strings.Cut(line, "msg=storing step="); ok {
+				step, _, _ := strings.Cut(rest, " ")
+				got = append(got, step)
+			} else if strings.Contains(line, "msg=stored ") {
+				got = append(got, "stored")
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("level %v: %q, want %q", level, got, want)
+		}
+		if w.files.Load() != 1 || w.bytes.Load() != 5 {
+			t.Errorf("%d files, %d bytes", w.files.Load(), w.bytes.Load())
+		}
+	}
+}

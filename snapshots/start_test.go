@@ -1,0 +1,176 @@
+package snapshots
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"strikecache/bench/need"
+)
+
+// badFiles are the ways in which a whole file of another date becomes one that must not be served.
+func badFiles(whole, otherProduct []byte) map[string][]byte {
+	out := map[string][]byte{
+		"empty":              {},
+		"foreign text":       []byte("hello\nworld\n"),
+		"foreign JSON":       []byte("{\"a\":1}\n{\"b\":2}\n"),
+		"foreign, binary":    bytes.Repeat([]byte{0, 1, 0xff, '\n'}, 1000),
+		"another product's":  otherProduct,
+		"another date's":     bytes.Replace(whole, []byte(friday), []byte(monday), 1),
+		"of a newer format":  bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":2`), 1),
+		"of a format to be":  []byte(`{"format":99,"layout":"unheard of"}` + "\n\x00\x01"),
+		"written twice":      append(bytes.Clone(whole), whole...),
+		"followed by zeroes": append(bytes.Clone(whole), make([]byte, 512)...),
+		"zeroes":             make([]byte, len(whole)), // a length that reached the disk before its bytes
+	}
+	header := bytes.IndexByte(whole, '\n')
+	for name, at := range map[string]int{
+		"in the header": header / 2, "after the header": header, "after its newline": header + 1,
+		"in the payload": (header + len(whole)) / 2, "before the last byte": len(whole) - 1,
+	} {
+		out["torn "+name] = bytes.Clone(whole[:at])
+	}
+	digest := bytes.Index(whole, []byte(digestMark)) + len(digestMark)
+	for name, at := range map[string]int{
+		"the first byte": 0, "the format": bytes.Index(whole, []byte(`"format":`)) + len(`"format":`), "the digest": digest + 7,
+		"the product": bytes.Index(whole, []byte(`"product":"`)) + len(`"product":"`), "the header's end": header - 1, "its newline": header,
+		"the first byte of the payload": header + 1, "the middle": (header + len(whole)) / 2, "the last byte": len(whole) - 1,
+	} {
+		b := bytes.Clone(whole)
+		b[at] ^= 0x02
+		out["altered in "+name] = b
+	}
+	// The tail of the file never left the page cache: a page of zeroes.
+	b := bytes.Clone(whole)
+	clear(b[len(b)-len(b)/4:])
+	out["its end is zeroes"] = b
+	return out
+}
+
+// What a crash, a failing disk or somebody's hand may leave in the place of a file is found when the store opens, named
+// in the log once, whatever asks for it later, counted, never served, and left as it is for whoever looks into it.
+func TestFaultBadFilesAtTheStart(t *testing.T) {
+	kinds := storedKinds(t)
+	tried := 0
+	for i, kind := range kinds {
+		whole, other := wholeFile(t, kind), wholeFile(t, kinds[(i+1)%len(kinds)])
+		if kind.file == "gex-spx" || kind.file == "gex-spx@late" {
+			other = wholeFile(t, kinds[2]) // the two have one form
+		}
+		for name, b := range badFiles(whole, other) {
+			tried++
+			if bytes.Equal(b, whole) {
+				t.Fatalf("%s: nothing was injected", name)
+			}
+			t.Run(kind.name+" "+name, func(t *testing.T) { startWithBadFile(t, kind, b) })
+		}
+	}
+	need.Figure(t, "%d bad files at the start: each named once, none served", tried)
+}
+
+// wholeFile returns the bytes of a good file of friday.
+func wholeFile(t *testing.T, kind stored) []byte {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	if err := kind.save(s, friday, "good"); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(s.dir, friday, kind.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func startWithBadFile(t *testing.T, kind stored, b []byte) {
+	o, log := options(t.TempDir()), &logged{}
+	s := openWith(t, o)
+	s.writer.disk = unsynced()
+	if err := kind.save(s, thursday, "before"); err != nil {
+		t.Fatal(err)
+	}
+	path := put(t, s, friday+"/"+kind.file, string(b))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, bad, err := Verify(o.Dir)
+	if err != nil || len(bad) != 1 || bad[0].Path != path {
+		t.Errorf("verify finds %v, %v", bad, err)
+	}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	s = openWith(t, o)
+	named := func(when string) {
+		t.Helper()
+		if n := log.count(passedOver); n != 1 || log.count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
+			t.Errorf("%s: %d lines, %d bad files: %s", when, n, s.Stats().BadFiles, log.text.String())
+		}
+	}
+	named("when it opens")
+	for range 2 {
+		if got := kind.found(s, friday); got != "none" {
+			t.Errorf("found %.40q", got)
+		}
+		if got := kind.found(s, thursday); got != "before" {
+			t.Errorf("the good file of the day before: %.40q", got)
+		}
+		for _, date := range []string{"", friday} {
+			if got := historical(t, s, date); strings.Contains(got, "good") {
+				t.Errorf("historical %q: %.40q", date, got)
+			}
+		}
+		if f, err := s.Load(gamma, friday); err == nil {
+			t.Errorf("loaded %.40q", f.Edition.Default.Data())
+		}
+		if slices.Contains(s.Dates(), friday) || slices.Contains(s.StateDates("x"), friday) {
+			t.Error("its date is listed")
+		}
+	}
+	named("after it was asked for")
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
+		t.Errorf("the bad file was changed: %v", err)
+	}
+	if err := kind.save(s, friday, "again"); err != nil {
+		t.Fatal(err)
+	}
+	if got := kind.found(s, friday); got != "again" {
+		t.Errorf("after a new one was written: %.40q", got)
+	}
+	if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != "again" {
+		t.Errorf("and after a restart: %.40q", got)
+	}
+}
+
+// Where no directory can be, the error says so and names it.
+func TestOpenNamesWhatIsWrong(t *testing.T) {
+	place := func(make func(dir string) error) string {
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := make(dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	file := func(dir string) error { return os.WriteFile(dir, nil, 0o644) }
+	for name, c := range map[string]struct{ dir, want string }{
+		"a file in its place": {place(file), "is not a directory"},
+		"a file above it":     {filepath.Join(place(file), "sub"), "is not a directory"},
+		"a file for the source": {place(func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
+		}), "is not a directory"},
+		"a folder for the lock":   {place(func(dir string) error { return os.MkdirAll(filepath.Join(dir, "simulated", lockName), 0o755) }), "open lock file"},
+		"a link to nowhere":       {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory"},
+		"a name that is too long": {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long"},
+	} {
+		s, err := Open(options(c.dir))
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "open data directory "+c.dir) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
