@@ -1,8 +1,18 @@
 package server
 
-import "slices"
+import (
+	"slices"
 
-// IsPage says whether a path is a page's.
+	"strikecache/server/openapi"
+	"strikecache/server/web"
+)
+
+// IsPage says whether a path is a page's, or that of a file beside it.
 func IsPage(path string) bool {
-	return path == "/openapi.json" || path == "/docs" || path == "/docs.css" || slices.ContainsFunc(pageFiles[:], func(f [3]string) bool { return f[0] == path })
+	files, err := openapi.Files()
+	if err != nil {
+		panic(err)
+	}
+	return slices.ContainsFunc(web.Files(), func(f web.File) bool { return f.Path == path }) ||
+		slices.ContainsFunc(files, func(f openapi.File) bool { return f.Path == path })
 }

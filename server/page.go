@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"embed"
 	"html/template"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"strikecache/server/openapi"
+	"strikecache/server/web"
 	"strikecache/snapshots"
 )
 
@@ -18,15 +18,6 @@ type page struct {
 	path, lines string // field lines of every 200 and 304
 	contentType string
 	sealed      *snapshots.Snapshot
-}
-
-//go:embed web
-var web embed.FS
-
-// pageFiles are the pages: path, type, and the file in web. One that ends in .html is a template, executed once.
-var pageFiles = [...][3]string{
-	{"/", "text/html; charset=utf-8", "index.html"},
-	{"/style.css", "text/css; charset=utf-8", "style.css"},
 }
 
 // freshLines stand in every response with a page or file.
@@ -45,7 +36,7 @@ const pageLines = "Content-Security-Policy: default-src 'none'; script-src 'self
 	"Permissions-Policy: camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
 
 // sealPages makes the pages and files. They are part of the binary, so one that cannot be made is a fault of the build
-// and of every test. A page of ours that ends in .html is a template, executed once.
+// and of every test. The dashboard's HTML is a template, executed once.
 func sealPages(cfg Config) []page {
 	about := struct {
 		Source    string
@@ -71,15 +62,14 @@ func sealPages(cfg Config) []page {
 			add(f.Path, f.ContentType, commonLines, f.Body)
 		}
 	}
-	for _, f := range pageFiles {
-		body, err := web.ReadFile("web/" + f[2])
-		if err == nil && strings.HasSuffix(f[2], ".html") {
-			body, err = execute(string(body), about)
+	for _, f := range web.Files() {
+		body := f.Body
+		if strings.HasPrefix(f.ContentType, "text/html") {
+			if body, err = execute(string(body), about); err != nil {
+				panic("page " + f.Path + ": " + err.Error())
+			}
 		}
-		if err != nil {
-			panic("page " + f[0] + ": " + err.Error())
-		}
-		add(f[0], f[1], pageLines, body)
+		add(f.Path, f.ContentType, pageLines, body)
 	}
 	return pages
 }

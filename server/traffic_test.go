@@ -261,7 +261,7 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 func TestPages(t *testing.T) {
 	s := newShelf(t)
 	c := start(t, s)
-	for path, typ := range map[string]string{"/": "text/html; charset=utf-8", "/style.css": "text/css; charset=utf-8"} {
+	for path, typ := range map[string]string{"/": "text/html; charset=utf-8", "/assets/app.css": "text/css; charset=utf-8"} {
 		plain, body := do(t, c, "GET", path, "Accept-Encoding", "identity")
 		if plain.StatusCode != 200 || plain.Header.Get("Content-Type") != typ || plain.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %d %v", path, plain.StatusCode, plain.Header)
@@ -330,6 +330,7 @@ func TestLandingPage(t *testing.T) {
 			}
 		}
 		links := 0
+		page = strings.ReplaceAll(page, `src="`, `href="`)
 		for _, part := range strings.Split(page, `href="/`)[1:] {
 			path, _, _ := strings.Cut(part, `"`)
 			if status, _ := get("/" + path); status != 200 {
@@ -337,7 +338,7 @@ func TestLandingPage(t *testing.T) {
 			}
 			links++
 		}
-		if links != 10 { // seven resources, two probes, one style sheet
+		if links != 26 { // seven resources, two probes, the icon, two style sheets, two scripts and 12 that they load
 			t.Errorf("%s: %d links", source, links)
 		}
 	}

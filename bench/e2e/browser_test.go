@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	devlog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"strikecache/bench/need"
+)
+
+var screenshots = flag.String("screenshots", "", "directory for screenshots of the dashboard; none without it")
+
+// hasten makes the page's time run 20 times as fast, so that intervals of minutes are seconds, and notes what the
+// page asks for and when, in its own time.
+const hasten = `(() => {
+	const factor = 20, now = Date.now, start = now(), later = setTimeout, every = setInterval, ask = fetch;
+	Date.now = () => start + (now() - start) * factor;
+	window.setTimeout = (f, ms, ...args) => later(f, ms / factor, ...args);
+	window.setInterval = (f, ms, ...args) => every(f, ms / factor, ...args);
+	window.asked = [];
+	window.fetch = async (target, init) => {
+		const one = {url: target, at: Date.now(), tag: init?.headers?.["If-None-Match"] ?? "", status: 0};
+		window.asked.push(one);
+		const r = await ask(target, init);
+		one.status = r.status;
+		one.cache = r.headers.get("Cache-Control");
+		return r;
+	};
+})()`
+
+// browser is a Chromium with one page.
+type browser struct {
+	t      *testing.T
+	ctx    context.Context
+	origin string
+
+	mu       sync.Mutex
+	foreign  []string // requests to other origins
+	problems []string // errors on the console, and exceptions
+}
+
+// browse opens a page in Chromium.
+func browse(t *testing.T, address string) *browser {
+	t.Helper()
+	chromium := need.Program(t, "chromium")
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(cancel)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Env("LANG=C"))
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithLogf(func(string, ...any) {}))
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil { // waits for the end, so that its directory can be removed
+			t.Logf("closing Chromium: %v", err)
+		}
+		cancel()
+	})
+	b := &browser{t: t, ctx: ctx, origin: u.Scheme + "://" + u.Host}
+	if err := chromedp.Listen(ctx, b.heard); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: hasten}); err != nil {
+		t.Fatal(err)
+	}
+	b.view(1400, 1000, "light")
+	b.do(chromedp.Navigate(address))
+	return b
+}
+
+func (b *browser) heard(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, b.origin+"/") && !strings.HasPrefix(e.Request.URL, "data:") {
+			b.foreign = append(b.foreign, e.Request.URL)
+		}
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, e.ExceptionDetails.Text)
+	case *devlog.EventEntryAdded:
+		// That a request failed is logged by the browser itself, and some tests make it fail.
+		if e.Entry.Level == devlog.EntryLevelError && e.Entry.Source != devlog.EntrySourceNetwork {
+			b.problems = append(b.problems, e.Entry.Text)
+		}
+	}
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval returns the value of an expression.
+func eval[T any](b *browser, expression string, args ...any) T {
+	b.t.Helper()
+	for i, a := range args {
+		text, err := json.Marshal(a)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		args[i] = string(text)
+	}
+	if len(args) > 0 {
+		expression = fmt.Sprintf(expression, args...)
+	}
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// text returns the text of the first element that a selector finds, with plain spaces.
+func (b *browser) text(selector string) string {
+	b.t.Helper()
+	return eval[string](b, `(document.querySelector(%s)?.innerText ?? "").replace(/\u2060/g, "").replace(/\s+/g, " ").trim()`, selector)
+}
+
+// until polls an expression until it is true, for at most a minute.
+func (b *browser) until(what, expression string) {
+	b.t.Helper()
+	b.eventually(what, func() bool { return eval[bool](b, "!!("+expression+")") })
+}
+
+func (b *browser) eventually(what string, holds func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s: not within a minute\nbanners: %s\nproblems: %q", what, b.text("#banners"), b.problems)
+		}
+	}
+}
+
+// press focuses an element and presses keys.
+func (b *browser) press(selector string, keys ...string) {
+	b.t.Helper()
+	if !eval[bool](b, `(e => { e?.focus(); return !!e && document.activeElement === e; })(document.querySelector(%s))`, selector) {
+		b.t.Fatalf("%s cannot be focused", selector)
+	}
+	for _, k := range keys {
+		b.do(chromedp.KeyEvent(k))
+	}
+}
+
+// view sets the size of the window and the colour scheme.
+func (b *browser) view(width, height int64, scheme string) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(width, height))
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// shoot writes a screenshot of the whole page, when screenshots are asked for.
+func (b *browser) shoot(name string) {
+	b.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), image, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// clean fails the test when the page asked another origin for something, or had an error.
+func (b *browser) clean() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.foreign) > 0 || len(b.problems) > 0 {
+		b.t.Errorf("other origins: %q; problems: %q", b.foreign, b.problems)
+	}
+}

@@ -1,0 +1,72 @@
+// Elements are built from text and attributes only, so data can never become markup.
+
+/** h builds an element. An attribute that is null or false is left out; one that is a function listens. */
+export function h(name, attributes, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+/** svg builds an SVG element. */
+export function svg(name, attributes, ...children) {
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === 'function') element.addEventListener(key, value);
+    else element.setAttribute(key, value === true ? '' : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** say sets the text of an element, and leaves it alone when it says that already: readers are told of changes. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** table builds a data table. A column is {head, number}; a row is a list of texts or elements, the first its head. */
+export function table(caption, columns, rows) {
+  return h('table', null,
+    h('caption', { class: 'unseen' }, caption),
+    h('thead', null, h('tr', null, columns.map((c) => h('th', { scope: 'col', class: c.number && 'number' }, c.head)))),
+    h('tbody', null, rows.map((row) => h('tr', null, row.map((cell, i) => (i === 0
+      ? h('th', { scope: 'row', class: columns[i].number && 'number' }, cell)
+      : h('td', { class: columns[i].number && 'number' }, cell)))))));
+}
+
+/** scroller wraps what may be wider or taller than its place; the keyboard reaches it. */
+export function scroller(label, ...children) {
+  return h('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': label }, children);
+}
+
+let numbered = 0;
+
+/** picker builds a labelled select. onPick gets the value. */
+export function picker(label, onPick) {
+  const id = `pick-${++numbered}`;
+  const select = h('select', { id, change: () => onPick(select.value) });
+  return { element: h('span', { class: 'picker' }, h('label', { for: id }, label), select), select };
+}
+
+/** options replaces the options of a select with [value, text] pairs, when they differ, and keeps what is picked. */
+export function options(select, pairs) {
+  const key = JSON.stringify(pairs);
+  if (select.dataset.key === key) return;
+  const picked = select.value;
+  select.dataset.key = key;
+  select.replaceChildren(...pairs.map(([value, text]) => h('option', { value }, text)));
+  if (pairs.some(([value]) => value === picked)) select.value = picked;
+}
+
+/** choice builds a row of exclusive buttons from [value, text] pairs. */
+export function choice(label, pairs, onPick) {
+  const buttons = pairs.map(([value, text], i) => h('button', {
+    type: 'button', 'aria-pressed': String(i === 0),
+    click: () => {
+      for (const [j, b] of buttons.entries()) b.setAttribute('aria-pressed', String(i === j));
+      onPick(value);
+    },
+  }, text));
+  return h('span', { class: 'choice', role: 'group', 'aria-label': label }, buttons);
+}

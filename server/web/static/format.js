@@ -1,0 +1,95 @@
+// Numbers with their units, instants and ages. What is unknown is a dash.
+
+export const unknown = '–';
+const gap = '\u00a0'; // no line ends between a number and its unit
+const minus = (text) => text.replace('-', '\u2212');
+const known = (x) => typeof x === 'number' && Number.isFinite(x);
+
+/** number writes x with up to so many decimals, exactly so many when fixed. */
+export function number(x, decimals = 0, fixed = false) {
+  if (!known(x)) return unknown;
+  return minus(x.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: fixed ? decimals : 0 }));
+}
+
+/** level writes an index level. */
+export const level = (x) => number(x, 2, known(x) && !Number.isInteger(x));
+
+const signed = (x, text) => (x > 0 ? `+${text}` : text);
+
+/** percent writes a percentage with its sign. */
+export function percent(x, decimals = 2) {
+  return known(x) ? signed(Number(x.toFixed(decimals)), `${number(x, decimals, true)}${gap}%`) : unknown;
+}
+
+/** points writes a difference with its sign. */
+export const points = (x, decimals = 2) => (known(x) ? signed(x, number(x, decimals, true)) : unknown);
+
+const scales = [[1e12, 'tn'], [1e9, 'bn'], [1e6, 'm'], [1e3, 'k']];
+
+/** short writes a count or an amount with three digits: 6.40 bn; brief leaves out closing zeros, as axes do. */
+export function short(x, brief = false) {
+  if (!known(x)) return unknown;
+  const size = Math.abs(x);
+  const [scale, suffix] = scales.find(([s]) => size >= s * 0.9995) ?? [1, ''];
+  const y = x / scale;
+  const decimals = suffix === '' && Number.isInteger(x) || Math.abs(y) >= 99.95 ? 0 : Math.abs(y) >= 9.995 ? 1 : 2;
+  return minus(y.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: brief ? 0 : decimals }) + (suffix && gap + suffix));
+}
+
+/** dollars writes an amount: −$6.40 bn. A word joiner keeps the sign with it. */
+export function dollars(x, brief = false) {
+  if (!known(x)) return unknown;
+  return x < 0 ? `\u2212\u2060$${short(-x, brief)}` : `$${short(x, brief)}`;
+}
+
+/** axisDollars and axisShort write the numbers of an axis. */
+export const axisDollars = (x) => dollars(x, true);
+export const axisShort = (x) => short(Math.abs(x), true);
+
+const newYork = (options) => new Intl.DateTimeFormat('en-GB', { timeZone: 'America/New_York', ...options });
+const clock = newYork({ hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const dayNewYork = newYork({ day: 'numeric', month: 'short' });
+const utcDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short', year: 'numeric' });
+const utcShort = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
+const utcMonth = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'short', year: '2-digit' });
+
+/** instant writes an instant in New York's time: 20 Nov 10:44:39 ET. */
+export function instant(text) {
+  const t = new Date(text);
+  return `${dayNewYork.format(t)} ${clock.format(t)} ET`;
+}
+
+/** date writes a calendar date, which has no time zone. */
+export const date = (text) => utcDay.format(new Date(`${text}T00:00:00Z`));
+export const shortDate = (text) => utcShort.format(new Date(`${text}T00:00:00Z`));
+export const month = (text) => utcMonth.format(new Date(`${text}-01T00:00:00Z`));
+
+/** age writes a span of milliseconds: 15 min 21 s. */
+export function age(ms) {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+/** words turns a code into words: steep_contango is steep contango. */
+export const words = (code) => (code ? code.replaceAll('_', ' ') : unknown);
+
+/** title does so with a capital. */
+export const title = (code) => (code ? words(code).replace(/^./, (c) => c.toUpperCase()) : unknown);
+
+const reasons = {
+  upstream_lag: 'the quotes are over 32 minutes old',
+  outside_session: 'the exchange is closed; shown are the last values of its session',
+  overnight_quotes: 'option quotes move overnight, the index does not',
+  upstream_unreachable: 'the upstream cannot be reached',
+  upstream_timeout: 'the upstream does not answer in time',
+  upstream_refused: 'the upstream refuses the document',
+  upstream_missing: 'the upstream does not have the document',
+  upstream_throttled: 'the upstream asks for fewer requests',
+  upstream_older: 'the upstream sends an earlier day’s document',
+};
+
+/** reason says why an answer is not fresh. */
+export const reason = (code) => reasons[code] ?? (code ? `the upstream’s document cannot be used (${words(code)})` : 'no reason is given');

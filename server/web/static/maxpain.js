@@ -1,0 +1,98 @@
+// Max pain: what all options of an expiration would pay at each settlement price, and where their open interest is.
+
+import { Chart } from './chart.js';
+import { h, options, picker } from './dom.js';
+import { axisDollars, axisShort, date, dollars, level, number, percent, short, words } from './format.js';
+import { Panel } from './panel.js';
+
+const path = '/api/public/spx-max-pain';
+
+/** maxPainPanel returns the panel. */
+export function maxPainPanel() {
+  const expirations = picker('Expiration', (e) => panel.follow(e ? `${path}?expiration=${e}` : path));
+  options(expirations.select, [['', 'Nearest']]);
+  const payout = new Chart('Payout at settlement', 270, { sync: 'pain' });
+  const interest = new Chart('Open interest', 270, { sync: 'pain' });
+  const reading = h('p', { class: 'reading' });
+  const panel = new Panel({
+    id: 'max-pain', heading: 'Max pain', controls: [expirations.element],
+    about: 'The settlement price at which SPX options of one expiration pay their holders least',
+    render(data) {
+      offer(expirations.select, data);
+      reading.textContent = read(data);
+      draw(payout, interest, data);
+    },
+    onFailure({ code }) { // it expired while it was shown
+      if (code !== 'expiration_not_found') return;
+      expirations.select.value = '';
+      panel.follow(path);
+    },
+  });
+  panel.body.append(reading, h('div', { class: 'split' }, payout.element, interest.element));
+  panel.follow(path);
+  return panel;
+}
+
+function offer(select, d) {
+  const text = (x) => `${date(x.expiration)} · ${x.settlement.toUpperCase()} · ${short(x.open_interest)}`;
+  options(select, [['', 'Nearest'], ...d.expirations.map((x) => [x.expiration, text(x)])]);
+}
+
+function read(d) {
+  const days = d.days_to_expiration;
+  const when = `${date(d.expiration)} (${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, ${words(d.settlement).toUpperCase()} settlement)`;
+  if (d.max_pain === null) return `${when}: no open interest, so no max pain.`;
+  const sides = ['am', 'pm'].filter((s) => d.settlement === 'mixed' && d.by_settlement[s])
+    .map((s) => `${s.toUpperCase()} ${level(d.by_settlement[s].max_pain)}`);
+  return `${when}: max pain ${level(d.max_pain)}, ${percent(d.distance_pct)} from spot${sides.length ? ` (${sides.join(', ')})` : ''}. ` +
+    `Payout there ${dollars(d.payout_at_max_pain_dollars)}; within 1 % of that from ${level(d.flatness?.low)} to ${level(d.flatness?.high)}. ` +
+    `Put/call open interest ${number(d.put_call_oi_ratio, 2)}.`;
+}
+
+/** span returns the prices worth showing: where the middle 70 % of the open interest lies, with spot and max pain. */
+function span(d) {
+  const total = d.open_interest.reduce((sum, r) => sum + r.call + r.put, 0);
+  let sum = 0;
+  const inner = d.open_interest.filter((r) => {
+    sum += r.call + r.put;
+    return sum >= 0.15 * total && sum <= 0.85 * total;
+  }).map((r) => r.strike);
+  const all = [...inner, d.spot, d.max_pain ?? d.spot];
+  const [from, to] = [Math.min(...all), Math.max(...all)];
+  const pad = Math.max((to - from) * 0.12, d.spot * 0.015);
+  return [from - pad, to + pad];
+}
+
+function draw(payout, interest, d) {
+  const range = span(d);
+  const inside = (x) => x >= range[0] && x <= range[1];
+  const marks = [
+    { x: d.spot, label: `Spot ${level(d.spot)}`, color: '--ink' },
+    { x: d.max_pain, label: `Max pain ${level(d.max_pain)}`, color: '--flip' },
+  ];
+  const bands = d.flatness ? [{ from: d.flatness.low, to: d.flatness.high, color: '--flip' }] : [];
+  const curve = d.payout_curve.filter((p) => inside(p.settlement_price));
+  const line = (name, key, color, more) => ({ name, values: curve.map((p) => p[key]), format: dollars, kind: 'line', color, dots: false, ...more });
+  payout.draw({
+    xs: curve.map((p) => p.settlement_price), xName: 'Settlement price', xFormat: (x) => level(x), range, start: d.max_pain ?? d.spot, marks, bands,
+    series: [
+      line('Total', 'total_payout_dollars', '--ink', { width: 2.5 }),
+      line('Calls', 'call_payout_dollars', '--positive', { width: 1.5 }),
+      line('Puts', 'put_payout_dollars', '--negative', { width: 1.5 }),
+    ],
+    yName: 'Payout, $', yFormat: axisDollars,
+    summary: d.max_pain === null ? 'Nothing would be paid.'
+      : `The total is least, ${dollars(d.payout_at_max_pain_dollars)}, at ${level(d.max_pain)}. The shaded band is within 1 % of that.`,
+  });
+  const rows = d.open_interest.filter((r) => inside(r.strike));
+  const most = rows.toSorted((a, b) => b.call + b.put - a.call - a.put)[0];
+  interest.draw({
+    xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range, start: d.max_pain ?? d.spot, marks,
+    series: [
+      { name: 'Calls', values: rows.map((r) => r.call), format: short, kind: 'bars', color: '--positive' },
+      { name: 'Puts', values: rows.map((r) => -r.put), format: (v) => short(Math.abs(v)), kind: 'bars', color: '--negative', negative: '--negative' },
+    ],
+    yName: 'Contracts', yFormat: axisShort,
+    summary: most ? `${short(d.call_open_interest)} calls and ${short(d.put_open_interest)} puts; most at ${level(most.strike)}. Calls are drawn upwards, puts downwards.` : 'No open interest.',
+  });
+}

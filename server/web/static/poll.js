@@ -1,0 +1,115 @@
+// Polling as any client should: conditional, no faster than the answer's max-age, not in a hidden tab, and less
+// and less often while nothing answers.
+
+const timeout = 15e3;
+const firstRetry = 3e3;
+const slowestRetry = 60e3;
+const longest = 86400e3; // an answer that is good for longer is not asked for again
+
+const feeds = new Set();
+const jitter = (ms) => ms * (1 + Math.random() / 10);
+
+/** The server's clock minus this machine's, in milliseconds. */
+export let clockOffset = 0;
+
+/** Feed keeps the newest answer of one address, or why there is none. */
+export class Feed {
+  document = null; // the envelope of the last good answer
+  failure = null; // {code, message, status, error} since the last good answer
+  checked = 0; // when the server last said what holds, by this machine's clock
+  nextAt = 0;
+  #etag = null;
+  #failures = 0;
+  #timer = 0;
+  #running = null;
+
+  /** onChange is called after every attempt; fresh says that the document is another one. */
+  constructor(url, onChange) {
+    this.url = url;
+    this.onChange = onChange;
+  }
+
+  start() {
+    feeds.add(this);
+    this.#poll();
+    return this;
+  }
+
+  stop() {
+    feeds.delete(this);
+    clearTimeout(this.#timer);
+    this.#running?.abort();
+  }
+
+  /** look polls when the time has come, or at once after failures. */
+  look(now = false) {
+    if (!feeds.has(this) || this.#running || document.hidden) return;
+    if (now && this.failure) this.nextAt = 0;
+    clearTimeout(this.#timer);
+    if (Date.now() >= this.nextAt) this.#poll();
+    else if (this.nextAt !== Infinity) this.#timer = setTimeout(() => this.look(), this.nextAt - Date.now());
+  }
+
+  async #poll() {
+    const running = new AbortController();
+    this.#running = running;
+    let fresh = false;
+    let wait;
+    try {
+      [fresh, wait] = await this.#ask(AbortSignal.any([running.signal, AbortSignal.timeout(timeout)]));
+      const recovered = this.failure?.code === 'unreachable';
+      this.failure = null;
+      this.#failures = 0;
+      this.checked = Date.now();
+      if (recovered) for (const other of feeds) other.look(true);
+    } catch (error) {
+      if (running.signal.aborted) return;
+      this.#failures++;
+      this.failure = error instanceof Refusal ? error
+        : error instanceof SyntaxError ? new Refusal('unreadable', 'the answer cannot be read')
+          : new Refusal('unreachable', 'the server does not answer');
+      wait = Math.max(this.failure.retryAfter ?? 0, Math.min(slowestRetry, firstRetry * 2 ** (this.#failures - 1)));
+    }
+    this.#running = null;
+    this.nextAt = wait > longest ? Infinity : Date.now() + jitter(wait);
+    try {
+      this.onChange(this, fresh);
+    } finally { // what cannot be shown must not be the last
+      this.look();
+    }
+  }
+
+  async #ask(signal) {
+    const headers = this.#etag ? { 'If-None-Match': this.#etag } : {};
+    const response = await fetch(this.url, { headers, signal, cache: 'no-store', credentials: 'omit' });
+    const sent = Date.parse(response.headers.get('Date'));
+    if (Number.isFinite(sent)) clockOffset = sent - Date.now();
+    if (response.status === 304) return [false, freshFor(response)];
+    const answer = await response.json();
+    if (!response.ok || !answer.success) {
+      const retry = Number(response.headers.get('Retry-After')) * 1000;
+      throw new Refusal(answer.error?.code ?? `status ${response.status}`, answer.error?.message ?? 'no reason is given', retry, answer.error);
+    }
+    this.#etag = response.headers.get('ETag');
+    this.document = answer;
+    return [true, freshFor(response)];
+  }
+}
+
+/** Refusal is an answer that is an error, or no answer. */
+class Refusal extends Error {
+  constructor(code, message, retryAfter, error) {
+    super(message);
+    Object.assign(this, { code, retryAfter, error });
+  }
+}
+
+/** freshFor returns how long an answer may be used, in milliseconds: what a cache on the way has left of it. */
+function freshFor(response) {
+  const maxAge = /max-age=(\d+)/.exec(response.headers.get('Cache-Control') ?? '');
+  const left = (maxAge ? Number(maxAge[1]) : 30) - Number(response.headers.get('Age') ?? 0);
+  return Math.max(left, 1) * 1000;
+}
+
+document.addEventListener('visibilitychange', () => { for (const feed of feeds) feed.look(); });
+addEventListener('online', () => { for (const feed of feeds) feed.look(true); });

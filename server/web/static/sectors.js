@@ -1,0 +1,110 @@
+// Sectors: a table of returns, and the rotation scatter.
+
+import { h, scroller, svg } from './dom.js';
+import { number, percent, points, title } from './format.js';
+import { Panel } from './panel.js';
+
+const spans = [['day', 'Day'], ['week', 'Week'], ['month', 'Month'], ['quarter', 'Quarter'], ['ytd', 'Year to date']];
+
+/** sectorsPanel returns the panel. */
+export function sectorsPanel() {
+  const reading = h('p', { class: 'reading' });
+  const returns = scroller('Sector returns');
+  const rotation = h('figure', { class: 'chart rotation' });
+  const panel = new Panel({
+    id: 'sectors', heading: 'Sector rotation', about: 'Price returns of the 11 sector funds, without dividends',
+    render(data) {
+      reading.textContent = read(data);
+      returns.replaceChildren(grid(data));
+      scatter(rotation, data);
+    },
+  });
+  panel.body.append(reading, h('div', { class: 'split wide-left' }, returns, rotation));
+  return panel;
+}
+
+function read(d) {
+  const names = (list) => list.map((s) => `${s.symbol} ${percent(s.return_pct)}`).join(', ');
+  const missing = d.missing.length ? ` Missing: ${d.missing.join(', ')}.` : '';
+  const mixed = d.mixed_session ? ' The quotes are of different sessions.' : '';
+  const tone = d.tone ? `${title(d.tone)}: cyclical minus defensive ${points(d.cyclical_minus_defensive_pct)} percentage points.` : 'The tone is unknown.';
+  return `${tone} ` +
+    `${d.breadth.advancing} of ${d.sectors.length} rise, ${d.breadth.above_benchmark} beat ${d.benchmark.symbol}. ` +
+    `Leading: ${names(d.leaders)}. Lagging: ${names(d.laggards)}.${missing}${mixed}`;
+}
+
+function grid(d) {
+  const rows = d.sectors.toSorted((a, b) => (a.rank?.day ?? 99) - (b.rank?.day ?? 99));
+  const most = Object.fromEntries(spans.map(([key]) => [key, Math.max(...rows.map((s) => Math.abs(s.returns_pct[key] ?? 0)), 1e-9)]));
+  const cells = (s) => spans.map(([key]) => {
+    const value = s.returns_pct[key];
+    const cell = h('td', { class: 'number heat', 'data-sign': value > 0 ? 'up' : value < 0 ? 'down' : null }, percent(value));
+    cell.style.setProperty('--strength', `${Math.round(34 * Math.abs(value ?? 0) / most[key])}%`);
+    return cell;
+  });
+  const head = (symbol, name) => h('th', { scope: 'row' }, h('b', null, symbol), h('span', { class: 'long' }, ` ${name}`));
+  return h('table', { class: 'sectors' },
+    h('caption', { class: 'unseen' }, 'Returns by sector, best day first'),
+    h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Fund'), h('th', { scope: 'col', class: 'number' }, 'Price, $'),
+      spans.map(([, name]) => h('th', { scope: 'col', class: 'number' }, name)), h('th', { scope: 'col' }, 'Rotation'))),
+    h('tbody', null, rows.map((s) => h('tr', null, head(s.symbol, s.sector), h('td', { class: 'number' }, number(s.price, 2, true)), cells(s),
+      h('td', null, title(s.rrg?.quadrant))))),
+    h('tfoot', null, h('tr', null, head(d.benchmark.symbol, 'benchmark'), h('td', { class: 'number' }, number(d.benchmark.price, 2, true)),
+      spans.map(([key]) => h('td', { class: 'number' }, percent(d.benchmark.returns_pct[key]))), h('td', null, ''))));
+}
+
+const size = { width: 440, height: 400, left: 54, right: 12, top: 12, bottom: 40 };
+
+function scatter(figure, d) {
+  const funds = d.sectors.filter((s) => s.rrg && s.rrg.rs_ratio !== null && s.rrg.rs_momentum !== null);
+  const reach = Math.max(1, ...funds.flatMap((s) => [Math.abs(s.rrg.rs_ratio - 100), Math.abs(s.rrg.rs_momentum - 100)])) * 1.15;
+  const x = (v) => size.left + ((v - 100 + reach) / (2 * reach)) * (size.width - size.left - size.right);
+  const y = (v) => size.top + ((100 + reach - v) / (2 * reach)) * (size.height - size.top - size.bottom);
+  const list = funds.map((s) => `${s.symbol} ${s.rrg.quadrant}`).join(', ');
+  const drawing = svg('svg', { viewBox: `0 0 ${size.width} ${size.height}`, role: 'group', 'aria-label': 'Rotation scatter: relative strength across, its momentum upwards' },
+    quadrants(x, y, reach), axes(x, y, reach), places(funds, x, y));
+  figure.replaceChildren(h('figcaption', null, h('h3', null, 'Rotation')), drawing,
+    h('p', { class: 'summary' }, funds.length ? `Against ${d.benchmark.symbol}, RRG-style; 100 is the average of 63 sessions. ${list}.` : 'Too little price history for the rotation.'));
+}
+
+function quadrants(x, y, reach) {
+  return [['leading', 1, 1, 'end'], ['weakening', 1, -1, 'end'], ['lagging', -1, -1, 'start'], ['improving', -1, 1, 'start']].map(([name, across, up, anchor]) => {
+    const [x0, x1] = [x(100), x(100 + across * reach)].sort((a, b) => a - b);
+    const [y0, y1] = [y(100), y(100 + up * reach)].sort((a, b) => a - b);
+    return svg('g', { class: `quadrant ${name}`, 'aria-hidden': 'true' },
+      svg('rect', { x: x0, y: y0, width: x1 - x0, height: y1 - y0 }),
+      svg('text', { x: anchor === 'end' ? x1 - 8 : x0 + 8, y: up > 0 ? y0 + 18 : y1 - 9, 'text-anchor': anchor }, title(name)));
+  });
+}
+
+function axes(x, y, reach) {
+  const step = [0.25, 0.5, 1, 2, 5].find((s) => reach / s <= 3.5) ?? 10;
+  const at = [];
+  for (let v = -Math.floor(reach / step) * step; v <= reach; v += step) at.push(100 + v);
+  const decimals = step < 0.5 ? 2 : step < 1 ? 1 : 0;
+  return svg('g', { class: 'axes', 'aria-hidden': 'true' },
+    svg('line', { x1: x(100 - reach), x2: x(100 + reach), y1: y(100), y2: y(100) }),
+    svg('line', { x1: x(100), x2: x(100), y1: y(100 - reach), y2: y(100 + reach) }),
+    at.map((v) => svg('text', { x: x(v), y: size.height - 23, 'text-anchor': 'middle' }, number(v, decimals, true))),
+    at.map((v) => svg('text', { x: size.left - 6, y: y(v) + 4, 'text-anchor': 'end' }, number(v, decimals, true))),
+    svg('text', { x: (size.left + size.width - size.right) / 2, y: size.height - 5, 'text-anchor': 'middle' }, 'Relative strength, index'),
+    svg('text', { x: 0, y: 0, 'text-anchor': 'middle', transform: `translate(11 ${(size.height - size.bottom + size.top) / 2}) rotate(-90)` }, 'Momentum, index'));
+}
+
+/** places puts a dot and a name for each fund, the name where it hides no other, if there is such a place. */
+function places(funds, x, y) {
+  const taken = funds.map((s) => [x(s.rrg.rs_ratio) - 6, y(s.rrg.rs_momentum) - 6, 12, 12]);
+  const free = ([a, b, w, hh]) => a > size.left && a + w < size.width - size.right && b > size.top &&
+    b + hh < size.height - size.bottom && !taken.some(([c, d, v, g]) => a < c + v && c < a + w && b < d + g && d < b + hh);
+  return funds.map((s) => {
+    const [cx, cy] = [x(s.rrg.rs_ratio), y(s.rrg.rs_momentum)];
+    const width = s.symbol.length * 8;
+    const tries = [[8, -7], [-8 - width, -7], [-width / 2, -22], [-width / 2, 8], [7, -19], [7, 5], [-7 - width, -19], [-7 - width, 5]]
+      .map(([dx, dy]) => [cx + dx, cy + dy, width, 14]);
+    const box = tries.find(free) ?? tries[0];
+    taken.push(box);
+    const label = `${s.symbol} ${s.sector}, ${s.rrg.quadrant}: relative strength ${number(s.rrg.rs_ratio, 2, true)}, momentum ${number(s.rrg.rs_momentum, 2, true)}`;
+    return svg('g', { class: `fund ${s.rrg.quadrant}`, tabindex: '0', role: 'img', 'aria-label': label },
+      svg('title', null, label), svg('circle', { cx, cy, r: 5.5 }), svg('text', { x: box[0], y: box[1] + 11.5 }, s.symbol));
+  });
+}

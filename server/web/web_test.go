@@ -1,0 +1,76 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What was vendored is what its authors published: uPlot 1.6.32, from the npm package with the SHA-256
+// 4b8a8191e425658e3ea8c8c1314b0fc679c861ee3a1af2b20c7b16ba50b5133d.
+var vendored = map[string]string{
+	"uplot-1.6.32.min.js":      "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f", // dist/uPlot.iife.min.js
+	"uplot-1.6.32.min.css":     "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04", // dist/uPlot.min.css
+	"uplot-1.6.32.LICENSE.txt": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd", // LICENSE
+}
+
+func TestVendored(t *testing.T) {
+	found := 0
+	for _, f := range Files() {
+		want, ok := vendored[path.Base(f.Path)]
+		if !ok {
+			continue
+		}
+		found++
+		if sum := sha256.Sum256(f.Body); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("%s: %x", f.Path, sum)
+		}
+	}
+	if found != len(vendored) {
+		t.Errorf("%d of %d files", found, len(vendored))
+	}
+}
+
+// maxLines is of one script or style sheet of ours.
+const maxLines = 400
+
+// Our own files are small, load nothing from elsewhere, and never make text into markup or code: the page's policy
+// would not let them load, and markup in data would be shown as it is.
+func TestFiles(t *testing.T) {
+	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://`)
+	imports := regexp.MustCompile(`(?:from |import )'\./([^']+)'`)
+	paths := map[string]bool{}
+	for _, f := range Files() {
+		paths[f.Path] = true
+		if f.ContentType == "" || len(f.Body) == 0 {
+			t.Errorf("%s: type %q, %d bytes", f.Path, f.ContentType, len(f.Body))
+		}
+	}
+	var page string
+	for _, f := range Files() {
+		if _, ok := vendored[path.Base(f.Path)]; ok {
+			continue
+		}
+		if n := bytes.Count(f.Body, []byte("\n")); n > maxLines {
+			t.Errorf("%s has %d lines, over %d", f.Path, n, maxLines)
+		}
+		text := strings.ReplaceAll(string(f.Body), "http://www.w3.org/2000/svg", "") // the name of a language
+		for _, bad := range forbidden.FindAllString(text, -1) {
+			t.Errorf("%s has %s", f.Path, bad)
+		}
+		if f.Path == "/" {
+			page = text
+		}
+	}
+	for _, f := range Files() {
+		for _, m := range imports.FindAllStringSubmatch(string(f.Body), -1) {
+			if want := "/assets/" + m[1]; !paths[want] || !strings.Contains(page, `"modulepreload" href="`+want+`"`) {
+				t.Errorf("%s imports %s, which is no file, or which the page does not load ahead", f.Path, want)
+			}
+		}
+	}
+}
