@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -58,6 +59,27 @@ func (r *Refresher) Restore() error {
 	}
 	r.resume()
 	return r.reseal()
+}
+
+// LeftOff returns the market's time at which the store was written last, zero when it never was. A market that goes on
+// there has no answer followed by an older one. The symbols are those of the flow universe.
+func LeftOff(store *snapshots.Store, symbols []string) (left time.Time) {
+	const forever = "9999-12-31"
+	for _, resources := range Feeds() {
+		for _, name := range resources {
+			if f, _, err := store.Newest(name, forever); err == nil {
+				meta := f.Edition.Default.Meta
+				left = later(left, later(meta.ComputedAt, meta.Freshness.Since))
+			}
+		}
+	}
+	for _, symbol := range append([]string{"SPX"}, symbols...) {
+		var f chainFile // stored before the answers that rest on it
+		if state, _ := store.State(chainState+symbol, forever); json.Unmarshal(state, &f) == nil {
+			left = later(left, f.Source.Arrived)
+		}
+	}
+	return left
 }
 
 // restored returns the edition that is served from a file.
@@ -170,7 +192,7 @@ func (r *Refresher) restoreFlow(today string) {
 			continue
 		}
 		if f.Source.CapturedAt.After(r.cfg.Clock.Now()) {
-			continue // stored just before a crash: the simulated market goes on a little earlier, at the last answer
+			continue // the market was told to go on before it was stored
 		}
 		r.flow.parts[symbol] = flowPart{flow: f.Flow, source: f.Source}
 		guard.restore(f.Source, r.cfg.Clock.Now())

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -94,6 +95,7 @@ type killing struct {
 	dir     string
 	start   time.Time // of the simulated market, zero: where it left off
 	disk    map[string]edition
+	arrived time.Time // of the newest stored chain
 	answers answers
 
 	kills map[string]int // by the last step
@@ -275,7 +277,7 @@ func (k *killing) look(p *process) {
 	if code != 0 || !strings.Contains(out, " 0 bad") {
 		k.t.Errorf("verify: exit %d, %s\n%s", code, out, p.logged())
 	}
-	now, err := editions(filepath.Join(k.dir, "simulated"))
+	now, arrived, err := editions(filepath.Join(k.dir, "simulated"))
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -289,7 +291,7 @@ func (k *killing) look(p *process) {
 			k.t.Errorf("%s was %v and is %v", name, before, after)
 		}
 	}
-	k.disk = now
+	k.disk, k.arrived = now, arrived
 	if err := k.answers.stored(now); err != nil {
 		k.t.Error(err)
 	}
@@ -306,45 +308,59 @@ func (k *killing) dates() (dates []string) {
 	return dates
 }
 
-// newest returns when the newest stored answer was computed.
+// newest returns when the newest stored answer was computed or its chain arrived.
 func (k *killing) newest() (at time.Time) {
 	for _, e := range k.disk {
 		if e.Computed.After(at) {
 			at = e.Computed
 		}
 	}
+	if k.arrived.After(at) {
+		at = k.arrived
+	}
 	return at
 }
 
-// editions reads every stored answer, by date and file.
-func editions(dir string) (map[string]edition, error) {
+// editions reads every stored answer, by date and file, and when the newest stored chain arrived.
+func editions(dir string) (out map[string]edition, arrived time.Time, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "????-??-??", "[^.]*"))
 	if err != nil {
-		return nil, err
+		return nil, arrived, err
 	}
-	out := map[string]edition{}
+	out = map[string]edition{}
 	for _, path := range files {
-		if strings.HasPrefix(filepath.Base(path), "state-") {
+		base := filepath.Base(path)
+		if strings.HasPrefix(base, "state-") && !strings.HasPrefix(base, "state-chain-") {
 			continue
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
-			return nil, err
+			return nil, arrived, err
 		}
 		lines := strings.SplitN(string(b), "\n", 3)
-		if len(lines) != 3 {
-			return nil, errors.New(path + " has no second line")
+		if len(lines) < 2 {
+			return nil, arrived, errors.New(path + " has no second line")
+		}
+		if strings.HasPrefix(base, "state-") {
+			var chain struct{ Source struct{ Arrived time.Time } }
+			if err := json.Unmarshal([]byte(lines[1]), &chain); err != nil {
+				return nil, arrived, fmt.Errorf("%s: %w", path, err)
+			}
+			if chain.Source.Arrived.After(arrived) {
+				arrived = chain.Source.Arrived
+			}
+			continue
 		}
 		a, err := parseAnswer([]byte(lines[1]))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, arrived, fmt.Errorf("%s: %w", path, err)
 		}
 		a.sum = sum(b)
 		name, err := filepath.Rel(dir, path)
 		if err != nil {
-			return nil, err
+			return nil, arrived, err
 		}
 		out[filepath.ToSlash(name)] = a.edition
 	}
-	return out, nil
+	return out, arrived, nil
 }

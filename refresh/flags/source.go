@@ -88,7 +88,7 @@ func (s *Source) Open(cfg *refresh.Config) error {
 		return err
 	}
 	if start.IsZero() {
-		start = resumed(cfg.Calendar, cfg.Store, time.Now())
+		start = resumed(cfg.Calendar, cfg.Store, cfg.FlowSymbols, time.Now())
 	}
 	cfg.Clock = refresh.NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
@@ -96,27 +96,15 @@ func (s *Source) Open(cfg *refresh.Config) error {
 	return nil
 }
 
-// resumed is where the stored market left off, so that no answer is followed by an older one, or 11:00 New York of
-// the last session.
-func resumed(cal *compute.Calendar, store *snapshots.Store, now time.Time) time.Time {
+// resumed is where the stored market left off, or 11:00 New York of the last session.
+func resumed(cal *compute.Calendar, store *snapshots.Store, symbols []string, now time.Time) time.Time {
 	session := cal.SessionDate(now)
 	start := session.At(11, 0, 0, compute.NewYork)
 	if start.After(now) {
 		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
 	}
-	for _, resources := range refresh.Feeds() {
-		for _, name := range resources {
-			f, _, err := store.Newest(name, "9999-12-31")
-			if err != nil {
-				continue
-			}
-			meta := f.Edition.Default.Meta
-			for _, at := range []time.Time{meta.ComputedAt, meta.Freshness.Since} {
-				if at.After(start) {
-					start = at
-				}
-			}
-		}
+	if left := refresh.LeftOff(store, symbols); left.After(start) {
+		start = left
 	}
 	return start
 }

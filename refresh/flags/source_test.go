@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ func TestResumed(t *testing.T) {
 		"gamma":                       {[]stored{{refresh.GammaResource, 7, -90}}, at(7)},
 		"sectors after gamma":         {[]stored{{refresh.GammaResource, 7, -90}, {refresh.SectorsResource, 9, 0}}, at(9)},
 		"gamma after the settlements": {[]stored{{refresh.GammaResource, 7, -90}, {refresh.VIXResource, 2, 0}}, at(7)},
+		"a chain stored alone":        {[]stored{{refresh.GammaResource, 7, -90}, {"SPX", 44, 0}}, at(44)},
+		"another chain":               {[]stored{{refresh.GammaResource, 7, -90}, {"XLF", 8, 0}}, at(8)},
+		"a chain before its answers":  {[]stored{{"SPX", 6, 0}, {refresh.GammaResource, 7, -90}}, at(7)},
 		"freshness changed since":     {[]stored{{refresh.GammaResource, 7, 0}, {refresh.PainResource, 7, 31}}, at(31)},
 	} {
 		store, err := snapshots.Open(snapshots.Options{
@@ -39,6 +43,13 @@ func TestResumed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range c.stored {
+			if f.resource == "SPX" || f.resource == "XLF" {
+				state := fmt.Appendf(nil, `{"source":{"arrived":%q}}`, at(f.computed).Format(time.RFC3339))
+				if err := store.SaveState("chain-"+f.resource, "2026-11-20", state); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
 			s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{
 				ComputedAt: at(f.computed), Freshness: snapshots.Freshness{Since: at(f.since)}, Quality: []byte(`{}`),
 			})
@@ -49,7 +60,7 @@ func TestResumed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := resumed(compute.NewCalendar(nil, nil), store, now); !got.Equal(c.want) {
+		if got := resumed(compute.NewCalendar(nil, nil), store, []string{"XLF"}, now); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 		store.Close()
