@@ -207,8 +207,10 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
-// gcPercent keeps the heap at 1.7 times what is live: a refresh would otherwise double the memory of the process.
-const gcPercent = 70
+// gcPercent keeps the heap at 1.3 times what is live: a refresh would otherwise double the memory of the process. Peak of
+// a whole market refreshing every 5 s (2026-11): 208 MiB at 70, 169 at 30, for 5 % more CPU of refreshes; requests allocate
+// nothing.
+const gcPercent = 30
 
 // Run opens, starts, waits, and stops in reverse.
 func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {

@@ -26,7 +26,7 @@ func (w window) settled() time.Time {
 
 var (
 	refreshedLine = regexp.MustCompile(`^time=(\S+) .*msg=refreshed feed=(\S+)`)
-	stepsDuration = regexp.MustCompile(` (fetch|decode|compute|publish)_ms=([0-9.]+)`)
+	stepsDuration = regexp.MustCompile(` (fetch|decode|compute|publish|archive)_ms=([0-9.]+)`)
 )
 
 // windows reads the server's log: each refresh is one line, written at its end, with the duration of its steps.
