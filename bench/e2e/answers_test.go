@@ -148,7 +148,7 @@ type asker struct {
 }
 
 func newAsker(base string) *asker {
-	return &asker{http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 30 * time.Second}, base, func() string { return "zstd" }}
+	return &asker{http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * time.Minute}, base, func() string { return "zstd" }}
 }
 
 func (c *asker) close() { c.client.CloseIdleConnections() }

@@ -115,7 +115,7 @@ func serveWatched(t *testing.T, cmd *exec.Cmd, watch func(line string)) *process
 	case err := <-p.end:
 		p.end <- err
 		t.Fatalf("the server ended: %v\n%s", err, p.logged())
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("the server does not listen\n%s", p.logged())
 	}
 	return p
