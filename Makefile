@@ -20,11 +20,11 @@ build: ## Build ./strikecache, one static binary.
 
 test: ## Vet, run every test, list the skipped ones with their reasons, and give every fuzz target 2,000 inputs.
 	$(GO) vet ./...
-	$(GO) test -count=1 -json ./... | $(GO) run ./bench/skips
+	$(GO) test -count=1 -timeout 30m -json ./... | $(GO) run ./bench/skips
 	$(GO) run ./bench/fuzz -inputs 2000
 
 race: ## Run the tests under the race detector.
-	$(GO) test -count=1 -race -short -json ./... | $(GO) run ./bench/skips
+	$(GO) test -count=1 -timeout 30m -race -short -json ./... | $(GO) run ./bench/skips
 
 faults: ## Run the fault tests in full (make test has their short form) and list their figures.
 	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestFault' -json ./... | $(GO) run ./bench/skips
