@@ -17,8 +17,9 @@ type apiError struct {
 	code       string
 	message    string
 	parameter  string
-	retryAfter int  // seconds
-	close      bool // whether the connection ends
+	allow      string // the methods of a path that was asked by another
+	retryAfter int    // seconds
+	close      bool   // whether the connection ends
 	extra      func(*errorBody)
 }
 
@@ -38,7 +39,8 @@ type nearest struct {
 
 var (
 	errNotFound         = &apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + paths()}
-	errMethod           = &apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed"}
+	errMethod           = &apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed", allow: allowed}
+	errReading          = &apiError{status: 405, code: "method_not_allowed", message: "only GET and HEAD are allowed", allow: "GET, HEAD"} // of probes, pages and files, which need no preflight
 	errKey              = &apiError{status: 401, code: "invalid_api_key", message: "the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same"}
 	errNotReady         = &apiError{status: 503, code: "not_ready", message: "this resource has no answer yet", retryAfter: 5}
 	errUnfed            = &apiError{status: 503, code: "not_ready", message: "the source has no documents that feed this resource", retryAfter: 3600}
@@ -114,7 +116,7 @@ func (s *Server) errorBody(endpoint string, e *apiError) []byte {
 // fixedErrors returns the errors that do not depend on the request.
 func fixedErrors() []*apiError {
 	return []*apiError{
-		errNotFound, errMethod, errKey, errNotReady, errUnfed, errRate, errQuota, errBusy, errConnections, errLimit, errDate, errFuture,
+		errNotFound, errMethod, errReading, errKey, errNotReady, errUnfed, errRate, errQuota, errBusy, errConnections, errLimit, errDate, errFuture,
 		errExpiration, errTimeout, errBodyTooLarge, errHeaderTooLong, errTargetTooLong, errVersion, errTransferEncoding,
 		errBadRequest, errInternal, errPanic,
 	}

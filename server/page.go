@@ -87,7 +87,7 @@ func execute(text string, about any) ([]byte, error) {
 // servePage answers a request for a page. No key and no limit concerns it.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
 	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuse(ctx, nil, errMethod)
+		s.refuse(ctx, nil, errReading)
 		return
 	}
 	h := &ctx.Request.Header

@@ -10,7 +10,7 @@ import (
 // probe answers /healthz and /readyz, which are for orchestrators and never cached.
 func (s *Server) probe(ctx *fasthttp.RequestCtx, row int, body func() (int, []byte, error)) {
 	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuse(ctx, nil, errMethod)
+		s.refuse(ctx, nil, errReading)
 		return
 	}
 	status, b, err := body()

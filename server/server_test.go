@@ -224,7 +224,12 @@ func TestErrors(t *testing.T) {
 		{"POST", "/nowhere", 404, "not_found", ""},
 		{"POST", "/api/v1/gex/spx", 405, "method_not_allowed", ""},
 		{"DELETE", "/api/public/spx-max-pain", 405, "method_not_allowed", ""},
-		{"PUT", "/healthz", 405, "method_not_allowed", ""},
+		{"PUT", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/readyz", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/openapi.json", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/nowhere", 404, "not_found", ""},
 		{"GET", "/api/v1/options/flow/unusual?limit=0", 400, "invalid_parameter", "from 1 to 100"},
 		{"GET", "/api/v1/options/flow/unusual?limit=101", 400, "invalid_parameter", "limit"},
 		{"GET", "/api/v1/options/flow/unusual?limit=", 400, "invalid_parameter", "limit"},
@@ -269,7 +274,14 @@ func TestErrors(t *testing.T) {
 		if resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s %.80s: headers %v", e.method, e.target, resp.Header)
 		}
-		if (e.status == 405) != (resp.Header.Get("Allow") == "GET, HEAD, OPTIONS") || (e.status == 503) != (resp.Header.Get("Retry-After") != "") {
+		allow := ""
+		if e.status == 405 {
+			allow = "GET, HEAD"
+			if strings.HasPrefix(e.target, "/api/") {
+				allow = "GET, HEAD, OPTIONS"
+			}
+		}
+		if resp.Header.Get("Allow") != allow || (e.status == 503) != (resp.Header.Get("Retry-After") != "") {
 			t.Errorf("%s %.80s: Allow %q, Retry-After %q", e.method, e.target, resp.Header.Get("Allow"), resp.Header.Get("Retry-After"))
 		}
 	}

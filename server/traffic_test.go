@@ -297,8 +297,10 @@ func TestPages(t *testing.T) {
 		if head, b := do(t, c, "HEAD", path, "Accept-Encoding", "identity"); head.StatusCode != 200 || len(b) != 0 || head.ContentLength != int64(len(body)) {
 			t.Errorf("%s: HEAD %d %v", path, head.StatusCode, head.Header)
 		}
-		if post, _ := do(t, c, "POST", path); post.StatusCode != 405 {
-			t.Errorf("%s: POST %d", path, post.StatusCode)
+		for _, method := range []string{"POST", "OPTIONS"} {
+			if resp, _ := do(t, c, method, path); resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s: %s %d, Allow %q", path, method, resp.StatusCode, resp.Header.Get("Allow"))
+			}
 		}
 	}
 }
@@ -338,7 +340,7 @@ func TestLandingPage(t *testing.T) {
 			}
 			links++
 		}
-		if links != 26 { // seven resources, two probes, the icon, two style sheets, two scripts and 12 that they load
+		if links != 29 { // seven resources, two probes, the interface twice and its document, the icon, two style sheets, two scripts and 12 that they load
 			t.Errorf("%s: %d links", source, links)
 		}
 	}

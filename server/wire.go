@@ -82,10 +82,10 @@ func (rep *reply) appendLines(dst []byte) []byte {
 func (rep *reply) appendErrorLines(dst []byte) []byte {
 	e := rep.err
 	dst = append(dst, typeLine+"Cache-Control: no-store\r\n"+commonLines...)
-	switch e.status {
-	case fasthttp.StatusMethodNotAllowed:
-		dst = append(dst, "Allow: "+allowed+"\r\n"...)
-	case fasthttp.StatusUnauthorized:
+	if e.allow != "" {
+		dst = append(append(append(dst, "Allow: "...), e.allow...), "\r\n"...)
+	}
+	if e.status == fasthttp.StatusUnauthorized {
 		dst = append(dst, "WWW-Authenticate: ApiKey\r\n"...)
 	}
 	retry := int64(e.retryAfter)

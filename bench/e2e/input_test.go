@@ -148,6 +148,17 @@ func (in input) try(address string) error {
 	return err
 }
 
+// allow returns what the field Allow must say: of a resource, more than of probes and pages.
+func (in input) allow() string {
+	switch {
+	case in.status != 405:
+		return ""
+	case strings.Contains(in.raw, " /api/"):
+		return "GET, HEAD, OPTIONS"
+	}
+	return "GET, HEAD"
+}
+
 // refused checks an error: its code, its envelope, its headers, and that it says nothing else.
 func (in input) refused(method string, resp *http.Response, body []byte) error {
 	h := resp.Header
@@ -155,7 +166,7 @@ func (in input) refused(method string, resp *http.Response, body []byte) error {
 		h.Get("Access-Control-Allow-Origin") != "*" || h.Get("ETag") != "" {
 		return fmt.Errorf("header")
 	}
-	if (in.status == 405) != (h.Get("Allow") == "GET, HEAD, OPTIONS") || (in.status == 401) != (h.Get("WWW-Authenticate") == "ApiKey") {
+	if h.Get("Allow") != in.allow() || (in.status == 401) != (h.Get("WWW-Authenticate") == "ApiKey") {
 		return fmt.Errorf("header of a %d", in.status)
 	}
 	if method == http.MethodHead {

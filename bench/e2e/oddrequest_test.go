@@ -52,6 +52,9 @@ func inputsOfMethods() (inputs []input) {
 		input{name: "OPTIONS", raw: "OPTIONS /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", status: 204},
 		input{name: "OPTIONS of a bad parameter", raw: "OPTIONS /api/v1/options/flow/unusual?limit=x HTTP/1.1\r\nHost: a\r\n\r\n", status: 204},
 		input{name: "OPTIONS nowhere", raw: "OPTIONS /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", status: 404, code: "not_found"},
+		input{name: "OPTIONS of a probe", raw: "OPTIONS /healthz HTTP/1.1\r\nHost: a\r\n\r\n", status: 405, code: "method_not_allowed"},
+		input{name: "OPTIONS of a page", raw: "OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n", status: 405, code: "method_not_allowed"},
+		input{name: "OPTIONS of a file", raw: "OPTIONS /assets/app.css HTTP/1.1\r\nHost: a\r\n\r\n", status: 405, code: "method_not_allowed"},
 		input{name: "HEAD", raw: "HEAD /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", status: 200},
 		input{name: "GET with a body", raw: "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n"[:len("GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\n")+26], status: 200})
 }

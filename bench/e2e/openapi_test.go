@@ -127,7 +127,9 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	unlimited, _ := newKey(t, file, "unlimited", "--per-minute", "0", "--per-day", "0")
 	slow, _ := newKey(t, file, "slow", "--per-minute", "1")
 	spent, _ := newKey(t, file, "spent", "--per-day", "1")
-	p := serve(t, "--data-dir", t.TempDir(), "--keys-file", file)
+	dir := t.TempDir()
+	imported := importLevels(t, dir)
+	p := serve(t, "--data-dir", dir, "--keys-file", file)
 	p.ready()
 	_, body := p.get("/openapi.json")
 	doc, err := openapi.Load(body)
@@ -138,6 +140,9 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	dates := c.backfilled()
 
 	c.answers(dates)
+	for _, date := range imported {
+		c.ask(200, http.MethodGet, "/api/v1/gex/spx/historical?date="+date)
+	}
 	for _, path := range c.resources() {
 		for _, method := range reading {
 			c.ask(200, method, path, "X-API-Key", keyed)
@@ -158,6 +163,18 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	}
 	c.unseen()
 	need.Figure(t, "%s", doc.Figures())
+}
+
+// importLevels stores two dates: one of which little is known, before the verified calendar, and one of which all is.
+func importLevels(t *testing.T, dir string) (dates []string) {
+	t.Helper()
+	cmd := command(t, "import", "-", "--data-dir", dir)
+	cmd.Stdin = strings.NewReader(levelsHeader + "2013-01-07,SPX,1461.89,,,,,,,,,0\r\n" +
+		"2015-01-05,SPX,2020.58,-6454130017,2041.5,2100,2000,2060,2050,negative,2015-01-02,15204\r\n")
+	if stdout, stderr, code := run(t, cmd); code != 0 || !strings.Contains(stdout, "imported 2 dates") {
+		t.Fatalf("import: exit %d, %s%s", code, stdout, stderr)
+	}
+	return []string{"2013-01-07", "2015-01-05"}
 }
 
 // The recorded chain has oddities that the simulated one has not.
@@ -266,6 +283,9 @@ func (c *contract) protocol() {
 		c.raw(505, method, path, method+" "+path+" HTTP/9.9\r\nHost: x\r\n\r\n")
 		if method == http.MethodGet {
 			c.ask(405, http.MethodPost, path)
+			if !slices.Contains(c.doc.Methods(path), http.MethodOptions) {
+				c.ask(405, http.MethodOptions, path)
+			}
 		}
 		slow.Go(func() {
 			request := method + " " + path + head // and no end

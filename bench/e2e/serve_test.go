@@ -53,7 +53,9 @@ func (p *process) backfilled() (dates []string) {
 		}
 		dates = nil
 		for _, row := range series.Rows {
-			dates = append(dates, row[0].(string))
+			if row[12] != "imported" {
+				dates = append(dates, row[0].(string))
+			}
 		}
 		return len(dates) == 31
 	})

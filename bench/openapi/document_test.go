@@ -21,9 +21,12 @@ const small = `{
       "Base": {"type": "object", "required": ["x", "row"], "properties": {
         "x": {"type": ["number", "null"]}, "row": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": {"type": "null"}, "maxItems": 2},
         "more": {"type": "object", "properties": {"z": {"type": "integer"}}},
-        "who": {"oneOf": [{"$ref": "#/components/schemas/One"}, {"$ref": "#/components/schemas/Two"}]}}},
+        "none": {"type": "null"},
+        "who": {"oneOf": [{"$ref": "#/components/schemas/One"}, {"$ref": "#/components/schemas/Two"}]},
+        "deep": {"anyOf": [{"$ref": "#/components/schemas/One"}, {"$ref": "#/components/schemas/Deep"}]}}},
       "One": {"type": "object", "required": ["kind"], "properties": {"kind": {"type": "string", "enum": ["one"]}}},
       "Two": {"type": "object", "required": ["kind", "key"], "properties": {"kind": {"type": "string", "enum": ["two"]}, "key": {"type": "string"}}},
+      "Deep": {"type": "object", "required": ["of"], "properties": {"kind": {"type": "null"}, "of": {"$ref": "#/components/schemas/Two"}, "depth": {"type": "integer"}}},
       "Error": {"type": "object", "properties": {"code": {"type": "string", "enum": ["not_found", "gone"]}}},
       "ErrorAnswer": {"type": "object", "properties": {"error": {"$ref": "#/components/schemas/Error"}}}}}
 }`
@@ -55,6 +58,8 @@ func TestWhatIsDocumentedPasses(t *testing.T) {
 	d := load(t)
 	for what, err := range map[string]error{
 		"200":     d.checked("GET", "/a?n=9", 200, good, "ETag", `"t"`),
+		"none":    d.checked("GET", "/a", 200, `{"x": 1, "row": [], "none": null}`, "ETag", `"t"`),
+		"deep":    d.checked("GET", "/a", 200, `{"x": 1, "row": [], "deep": {"of": {"kind": "two", "key": "k"}, "depth": 2}}`, "ETag", `"t"`),
 		"null":    d.checked("GET", "/a", 200, `{"x": null, "row": []}`, "ETag", `"t"`, "Age", "7"),
 		"304":     d.checked("GET", "/a", 304, "", "ETag", "t"),
 		"HEAD":    d.checked("HEAD", "/a", 200, "", "ETag", `"t"`),
@@ -89,6 +94,7 @@ func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 		"field":             {"GET", "/a", 200, strings.Replace(good, `"x"`, `"w": 1, "x"`, 1), []string{"ETag", `"t"`}, ".w is sent"},
 		"nested field":      {"GET", "/a", 200, strings.Replace(good, `"y"`, `"w": 1, "y"`, 1), []string{"ETag", `"t"`}, ".more.w is sent"},
 		"field of another":  {"GET", "/a", 200, strings.Replace(good, `"two"`, `"one"`, 1), []string{"ETag", `"t"`}, "Base.who.key is sent"},
+		"deep":              {"GET", "/a", 200, strings.Replace(good, `"x"`, `"deep": {"kind": "one", "depth": 2}, "x"`, 1), []string{"ETag", `"t"`}, "Base.deep.depth is sent"},
 		"column":            {"GET", "/a", 200, strings.Replace(good, `"a", 1`, `"a", 1, 2`, 1), []string{"ETag", `"t"`}, "row"},
 		"missing field":     {"GET", "/a", 200, `{"row": []}`, []string{"ETag", `"t"`}, "x"},
 		"null":              {"GET", "/a", 200, strings.Replace(good, `["a", 1]`, `null`, 1), []string{"ETag", `"t"`}, "row"},
@@ -103,20 +109,20 @@ func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 
 func TestWhatIsNeverShownIsNamed(t *testing.T) {
 	d := load(t)
-	if err := d.checked("GET", "/a", 200, `{"x": null, "row": ["a"], "who": {"kind": "one"}}`, "ETag", `"t"`); err != nil {
+	if err := d.checked("GET", "/a", 200, `{"x": null, "row": ["a"], "none": null, "who": {"kind": "one"}}`, "ETag", `"t"`); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.checked("GET", "/b", 404, `{"error": {"code": "gone"}}`); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{".more", ".more.y", "A: Age", "Base.more", "Base.more.z", "Base.row[1]", "Base.x is always null", "GET /a 304", "HEAD /a 200", "Two.key", "Two.kind", "code not_found"}
+	want := []string{".more", ".more.y", "A: Age", "Base.more", "Base.more.z", "Base.row[1]", "Base.x is always null", "Deep.depth", "GET /a 304", "HEAD /a 200", "Two.key", "Two.kind", "code not_found"}
 	got := d.Unseen()
 	for _, key := range want {
 		if !slices.Contains(got, key) {
 			t.Errorf("%s is not named", key)
 		}
 	}
-	for _, key := range []string{"GET /a 200", "A: ETag", "Base.x", "Base.row", "Base.row[0]", "One.kind", "code gone"} {
+	for _, key := range []string{"GET /a 200", "A: ETag", "Base.x", "Base.row", "Base.row[0]", "Base.none", "Base.none is always null", "One.kind", "code gone"} {
 		if slices.Contains(got, key) {
 			t.Errorf("%s is named, and was shown", key)
 		}

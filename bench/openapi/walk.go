@@ -45,8 +45,9 @@ func fields(schema *openapi3.SchemaRef, at string, object map[string]any) (out [
 		out = append(out, field{name, at + "." + name, property})
 	}
 	open = s.AdditionalProperties.Schema != nil || s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has
-	for _, part := range slices.Concat(s.AllOf, s.OneOf) {
-		if slices.Contains(s.OneOf, part) && !fits(part, object) {
+	alternatives := slices.Concat(s.OneOf, s.AnyOf)
+	for _, part := range slices.Concat(s.AllOf, alternatives) {
+		if slices.Contains(alternatives, part) && !fits(part, object) {
 			continue
 		}
 		more, more2 := fields(part, at, object)
@@ -55,14 +56,9 @@ func fields(schema *openapi3.SchemaRef, at string, object map[string]any) (out [
 	return out, open
 }
 
-// fits says whether an object has the values that an alternative allows.
+// fits says whether an object is one that an alternative allows.
 func fits(schema *openapi3.SchemaRef, object map[string]any) bool {
-	for name, property := range schema.Value.Properties {
-		if enum := property.Value.Enum; object != nil && len(enum) > 0 && !slices.Contains(enum, object[name]) {
-			return false
-		}
-	}
-	return true
+	return object == nil || schema.Value.VisitJSON(object, openapi3.EnableJSONSchema2020()) == nil
 }
 
 // walk notes what a value shows of the schemas that define it, and returns an error that names what none of them
@@ -134,11 +130,12 @@ func (d *Document) note(definitions []field, v any) error {
 	return d.walk(definitions, v)
 }
 
+// nullable says whether a value may be null and may be something else.
 func nullable(s *openapi3.Schema) bool {
 	if s.Type.Includes("null") {
-		return true
+		return s.Type.IsMultiple()
 	}
-	return slices.ContainsFunc(s.OneOf, func(part *openapi3.SchemaRef) bool { return nullable(part.Value) })
+	return slices.ContainsFunc(s.OneOf, func(part *openapi3.SchemaRef) bool { return part.Value.Type.Includes("null") })
 }
 
 // documented returns everything that answers can show.

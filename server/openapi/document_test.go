@@ -62,7 +62,8 @@ func eachSchema(t *testing.T, visit func(at string, s map[string]any)) {
 			_, typed := v["type"]
 			_, all := v["allOf"]
 			_, one := v["oneOf"]
-			if (typed || all || one) && !strings.HasSuffix(at, "/properties") && !strings.Contains(at, "/securitySchemes/") {
+			_, anyOf := v["anyOf"]
+			if (typed || all || one || anyOf) && !strings.HasSuffix(at, "/properties") && !strings.Contains(at, "/securitySchemes/") {
 				n++
 				visit(at, v)
 			}
@@ -100,7 +101,7 @@ var unit = regexp.MustCompile(` Unit: ([^.]+)\.$`)
 // units are all that a number may be counted in.
 var units = []string{
 	"USD", "USD per 1 % move of the index", "USD per share", "USD, for SPX index points", "contracts", "dates", "days", "fraction a year", "gamma, per index point",
-	"index points", "minutes", "observations", "percent", "percent a year", "percent of the spot", "percentage points", "points of 10", "points of 100", "points of 15",
+	"index points", "line", "minutes", "observations", "percent", "percent a year", "percent of the spot", "percentage points", "points of 10", "points of 100", "points of 15",
 	"points of 20", "points of 25", "points of 30", "rank", "ratio", "requests", "root and expiration pairs", "rows", "seconds", "sectors", "sessions",
 	"standard deviations, from 100", "strikes", "volatility points", "volatility points a month",
 }
@@ -164,7 +165,7 @@ func TestExamplesAreValid(t *testing.T) {
 		for name, p := range s.Properties {
 			check(at+"."+name, p)
 		}
-		for _, part := range slices.Concat(s.AllOf, s.OneOf, s.PrefixItems) {
+		for _, part := range slices.Concat(s.AllOf, s.OneOf, s.AnyOf, s.PrefixItems) {
 			check(at+"/", part)
 		}
 		check(at+"[]", s.Items)
@@ -203,24 +204,43 @@ func TestSchemasAreTheResultTypes(t *testing.T) {
 		"VIXData": compute.VIXCurve{}, "VIXFuture": compute.VIXFuture{}, "VIXPercentiles": compute.VIXPercentiles{}, "PercentileRank": compute.PercentileRank{},
 		"Meta": snapshots.Meta{}, "Freshness": snapshots.Freshness{}, "Receipt": snapshots.Receipt{},
 	} {
-		want := typeFields(reflect.TypeOf(v))
+		want := slices.DeleteFunc(typeFields(reflect.TypeOf(v)), func(field string) bool { return strings.HasSuffix(field, "~") })
 		if got := schemaFields(t, doc.Components.Schemas, doc.Components.Schemas[name]); !slices.Equal(got, want) {
+			t.Errorf("%s:\n%v, and the type has\n%v", name, got, want)
+		}
+	}
+	// Of an imported date more may be null, and what any other answer leaves out is there.
+	for name, v := range map[string]any{
+		"ImportedData": compute.Gamma{}, "ImportedMeta": snapshots.Meta{}, "ImportedFreshness": snapshots.Freshness{}, "ImportedReceipt": snapshots.Receipt{},
+	} {
+		want := plainNames(typeFields(reflect.TypeOf(v)))
+		if got := plainNames(schemaFields(t, doc.Components.Schemas, doc.Components.Schemas[name])); !slices.Equal(got, want) {
 			t.Errorf("%s:\n%v, and the type has\n%v", name, got, want)
 		}
 	}
 }
 
-// typeFields returns the JSON names of a struct's fields, with a ? when they may be null.
+func plainNames(fields []string) (names []string) {
+	for _, f := range fields {
+		names = append(names, strings.TrimRight(f, "?~"))
+	}
+	return names
+}
+
+// typeFields returns the JSON names of a struct's fields, with a ? when they may be null and a ~ when they may be absent.
 func typeFields(typ reflect.Type) (names []string) {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			names = append(names, typeFields(f.Type)...)
 			continue
 		}
 		if f.Type.Kind() == reflect.Pointer && f.Type != reflect.TypeFor[time.Time]() {
 			name += "?"
+		}
+		if options == "omitempty" {
+			name += "~"
 		}
 		names = append(names, name)
 	}

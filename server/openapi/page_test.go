@@ -79,6 +79,12 @@ func TestThePageHasEverything(t *testing.T) {
 			}
 		}
 	}
+	for _, alternatives := range []string{"AnonymousUsage KeyedUsage", "GammaAnswer ImportedAnswer"} { // oneOf, anyOf
+		one, other, _ := strings.Cut(alternatives, " ")
+		if !strings.Contains(html, ">"+one+`</a> or <a href="#schema-`+other+`">`) {
+			t.Errorf("that it is %s or %s is not shown", one, other)
+		}
+	}
 	// Every field of every schema, with unit and example.
 	eachSchema(t, func(at string, s map[string]any) {
 		properties, _ := s["properties"].(map[string]any)

@@ -64,7 +64,7 @@ type (
 		Minimum, Maximum, ExclusiveMinimum, MinItems, MaxItems json.Number
 		Properties                                             ordered[*schema]
 		Items                                                  *schema
-		PrefixItems, AllOf, OneOf                              []*schema
+		PrefixItems, AllOf, OneOf, AnyOf                       []*schema
 	}
 )
 

@@ -116,8 +116,9 @@ func typeOf(s *schema) template.HTML {
 	case len(s.AllOf) > 0:
 		glue = " with "
 		add(s.AllOf)
-	case len(s.OneOf) > 0:
+	case len(s.OneOf)+len(s.AnyOf) > 0:
 		add(s.OneOf)
+		add(s.AnyOf)
 	case s.Items != nil && len(s.PrefixItems) == 0:
 		parts = append(parts, "array of "+string(typeOf(s.Items)))
 		if len(s.Type) > 1 {
