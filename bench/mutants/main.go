@@ -96,7 +96,7 @@ func (m *mutant) plant(root, dir string) error {
 	switch {
 	case err == nil:
 		return errors.New("the test passes")
-	case !strings.Contains(out, "--- FAIL: "+m.test):
+	case !strings.Contains(out, "--- FAIL: "+m.test) && !(strings.Contains(out, "=== RUN   "+m.test) && strings.Contains(out, "\npanic: ")):
 		return fmt.Errorf("the test did not run: %s", out)
 	}
 	return nil
