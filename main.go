@@ -31,6 +31,7 @@ import (
 	"strikecache/server/admin"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
+	"strikecache/server/ready"
 	"strikecache/snapshots"
 )
 
@@ -58,7 +59,7 @@ Every flag can be set by the environment variable named beside it; a flag wins o
 type commands struct {
 	Serve     serveCommand         `cmd:"" help:"Refresh and serve until interrupted."`
 	Keys      keys.Commands        `cmd:"" help:"Create, list and revoke API keys."`
-	Verify    verifyCommand        `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
+	Verify    verifyCommand        `cmd:"" help:"Check every stored file; name the bad ones and exit 1. With --ready, ask a running server instead."`
 	Recompute recompute.Command    `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
 	Export    levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
@@ -140,9 +141,13 @@ func revision() string {
 
 type verifyCommand struct {
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
+	Ready   string `help:"Only ask the server at this URL whether it is ready; exit 1 with the reason when it is not." placeholder:"URL"`
 }
 
-func (c verifyCommand) Run(out keys.Streams) error {
+func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
+	if c.Ready != "" {
+		return ready.Ask(ctx, c.Ready, out.Out)
+	}
 	files, bad, err := snapshots.Verify(c.DataDir)
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
