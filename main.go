@@ -32,6 +32,7 @@ import (
 	"strikecache/server/keys"
 	"strikecache/server/limits"
 	"strikecache/server/ready"
+	"strikecache/server/systemd"
 	"strikecache/snapshots"
 )
 
@@ -283,9 +284,13 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	running.Go(func() { refresher.Run(refreshing) })
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
+	service := systemd.Open(log)
+	defer service.Close()
+	service.Ready("serving on " + listener.Addr().String()) // whether there is data yet, /readyz says
 	select {
 	case err = <-served:
 	case <-ctx.Done():
+		service.Stopping()
 		log.Info("stopping", "limit", shutdownLimit)
 		limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 		err = web.Shutdown(limit)
