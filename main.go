@@ -29,6 +29,7 @@ import (
 	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
+	"strikecache/server/certs"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
 	"strikecache/server/ready"
@@ -178,6 +179,8 @@ type serveCommand struct {
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes whose X-Forwarded-For says who the client is." placeholder:"ADDR" group:"Access"`
 
+	TLS certs.Flags `embed:"" prefix:"tls-"`
+
 	flags.Source   `embed:""`
 	flags.Schedule `embed:""`
 
@@ -190,7 +193,7 @@ type serveCommand struct {
 
 // Validate is called by the parser; its errors name the right values.
 func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.Source.Check(), c.Schedule.Check()); err != nil {
+	if err := errors.Join(c.Source.Check(), c.Schedule.Check(), c.TLS.Check()); err != nil {
 		return err
 	}
 	switch {
@@ -251,6 +254,11 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	if err != nil {
 		return err
 	}
+	pair, err := c.TLS.Open(log)
+	if err != nil {
+		return err
+	}
+	defer pair.Close()
 	access, ledger, err := c.access(log)
 	if err != nil {
 		return err
@@ -263,15 +271,18 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	}()
 	access.Finder, access.Source, access.Now, access.Log = store, c.Source.Name, cfg.Clock.Now, log
 	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
+	access.TLS = pair.Config()
 	access.Readiness = func() server.Readiness {
 		ready := readiness(refresher, store, cfg.Inputs)
 		ready.Impaired("keys", access.Keys.Err())
 		ready.Impaired("usage", ledger.Err())
+		ready.Impaired("tls", pair.Err())
 		return ready
 	}
 	web := server.New(access)
 	stopAdmin, err := c.admin(web, log, admin.Sources{
 		Now: cfg.Clock.Now, Current: store.Current, Store: store.Stats, Readiness: access.Readiness, Refreshes: refreshes,
+		CertificateExpires: pair.Expires,
 	})
 	if err != nil {
 		return err
@@ -282,23 +293,29 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	refreshing, stopRefreshing := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { refresher.Run(refreshing) })
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(listener) }()
 	service := systemd.Open(log)
 	defer service.Close()
-	service.Ready("serving on " + listener.Addr().String()) // whether there is data yet, /readyz says
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		service.Stopping()
-		log.Info("stopping", "limit", shutdownLimit)
-		limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
-		err = web.Shutdown(limit)
-		cancel()
-	}
+	err = serveUntil(ctx, web, listener, service, log)
 	stopRefreshing()
 	running.Wait()
 	return err
+}
+
+// serveUntil serves until ctx ends, and keeps the service manager informed.
+func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *systemd.Service, log *slog.Logger) error {
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(ln) }()
+	service.Ready("serving on " + ln.Addr().String()) // whether there is data yet, /readyz says
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	service.Stopping()
+	log.Info("stopping", "limit", shutdownLimit)
+	limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
+	defer cancel()
+	return web.Shutdown(limit)
 }
 
 // admin serves the operator, unless there is no --admin-listen, until stop is called.
@@ -382,7 +399,11 @@ func readiness(r *refresh.Refresher, store *snapshots.Store, inputs *archive.Arc
 
 // announce logs what is served from where, and what it takes on disk.
 func (c *serveCommand) announce(log *slog.Logger, store *snapshots.Store, refresher *refresh.Refresher, now time.Time, address string) {
-	log.Info("serving", "address", "http://"+address, "source", c.Source.Name, "market_time", now.Format(time.RFC3339), "version", version())
+	scheme := "http://"
+	if c.TLS.Cert != "" {
+		scheme = "https://"
+	}
+	log.Info("serving", "address", scheme+address, "source", c.Source.Name, "market_time", now.Format(time.RFC3339), "version", version())
 	if c.Source.Name == "simulated" {
 		log.Warn("THE MARKET IS SIMULATED: no number served is real", "seed", c.SimSeed, "speed", c.SimSpeed)
 	}
