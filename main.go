@@ -29,8 +29,11 @@ import (
 	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
+	"strikecache/server/certs"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
+	"strikecache/server/ready"
+	"strikecache/server/systemd"
 	"strikecache/snapshots"
 )
 
@@ -58,7 +61,7 @@ Every flag can be set by the environment variable named beside it; a flag wins o
 type commands struct {
 	Serve     serveCommand         `cmd:"" help:"Refresh and serve until interrupted."`
 	Keys      keys.Commands        `cmd:"" help:"Create, list and revoke API keys."`
-	Verify    verifyCommand        `cmd:"" help:"Check every stored file; name the bad ones and exit 1."`
+	Verify    verifyCommand        `cmd:"" help:"Check every stored file; name the bad ones and exit 1. With --ready, ask a running server instead."`
 	Recompute recompute.Command    `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
 	Export    levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
@@ -140,9 +143,13 @@ func revision() string {
 
 type verifyCommand struct {
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
+	Ready   string `help:"Only ask the server at this URL whether it is ready; exit 1 with the reason when it is not." placeholder:"URL"`
 }
 
-func (c verifyCommand) Run(out keys.Streams) error {
+func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
+	if c.Ready != "" {
+		return ready.Ask(ctx, c.Ready, out.Out)
+	}
 	files, bad, err := snapshots.Verify(c.DataDir)
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
@@ -172,6 +179,8 @@ type serveCommand struct {
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes whose X-Forwarded-For says who the client is." placeholder:"ADDR" group:"Access"`
 
+	TLS certs.Flags `embed:"" prefix:"tls-"`
+
 	flags.Source   `embed:""`
 	flags.Schedule `embed:""`
 
@@ -184,7 +193,7 @@ type serveCommand struct {
 
 // Validate is called by the parser; its errors name the right values.
 func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.Source.Check(), c.Schedule.Check()); err != nil {
+	if err := errors.Join(c.Source.Check(), c.Schedule.Check(), c.TLS.Check()); err != nil {
 		return err
 	}
 	switch {
@@ -247,6 +256,11 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	if err != nil {
 		return err
 	}
+	pair, err := c.TLS.Open(log)
+	if err != nil {
+		return err
+	}
+	defer pair.Close()
 	access, ledger, err := c.access(log)
 	if err != nil {
 		return err
@@ -259,15 +273,18 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	}()
 	access.Finder, access.Source, access.Now, access.Log = store, c.Source.Name, cfg.Clock.Now, log
 	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
+	access.TLS = pair.Config()
 	access.Readiness = func() server.Readiness {
 		ready := readiness(refresher, store, cfg.Inputs)
 		ready.Impaired("keys", access.Keys.Err())
 		ready.Impaired("usage", ledger.Err())
+		ready.Impaired("tls", pair.Err())
 		return ready
 	}
 	web := server.New(access)
 	stopAdmin, err := c.admin(web, log, admin.Sources{
 		Now: cfg.Clock.Now, Current: store.Current, Store: store.Stats, Readiness: access.Readiness, Refreshes: refreshes,
+		CertificateExpires: pair.Expires,
 	})
 	if err != nil {
 		return err
@@ -278,19 +295,29 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	refreshing, stopRefreshing := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { refresher.Run(refreshing) })
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(listener) }()
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		log.Info("stopping", "limit", shutdownLimit)
-		limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
-		err = web.Shutdown(limit)
-		cancel()
-	}
+	service := systemd.Open(log)
+	defer service.Close()
+	err = serveUntil(ctx, web, listener, service, log)
 	stopRefreshing()
 	running.Wait()
 	return err
+}
+
+// serveUntil serves until ctx ends, and keeps the service manager informed.
+func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *systemd.Service, log *slog.Logger) error {
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(ln) }()
+	service.Ready("serving on " + ln.Addr().String()) // whether there is data yet, /readyz says
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	service.Stopping()
+	log.Info("stopping", "limit", shutdownLimit)
+	limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
+	defer cancel()
+	return web.Shutdown(limit)
 }
 
 // admin serves the operator, unless there is no --admin-listen, until stop is called.
@@ -374,7 +401,11 @@ func readiness(r *refresh.Refresher, store *snapshots.Store, inputs *archive.Arc
 
 // announce logs what is served from where, and what it takes on disk.
 func (c *serveCommand) announce(log *slog.Logger, store *snapshots.Store, refresher *refresh.Refresher, now time.Time, address string) {
-	log.Info("serving", "address", "http://"+address, "source", c.Source.Name, "market_time", now.Format(time.RFC3339), "version", version())
+	scheme := "http://"
+	if c.TLS.Cert != "" {
+		scheme = "https://"
+	}
+	log.Info("serving", "address", scheme+address, "source", c.Source.Name, "market_time", now.Format(time.RFC3339), "version", version())
 	if c.Source.Name == "simulated" {
 		log.Warn("THE MARKET IS SIMULATED: no number served is real", "seed", c.SimSeed, "speed", c.SimSpeed)
 	}

@@ -89,7 +89,9 @@ func (g *gate) Close() error {
 
 // admit returns a connection behind the gate, or nil when there are too many: then it has turned it away.
 func (s *Server) admit(c net.Conn) *conn {
-	gated := &conn{Conn: c, server: s, socket: newSocket(c), remote: addressOf(c)}
+	remote := addressOf(c)
+	c, secure := s.secured(c)
+	gated := &conn{Conn: c, tls: secure, server: s, socket: newSocket(c), remote: remote}
 	if !s.conns.add(gated, s.cfg.MaxConnections) {
 		s.traffic.turnedAway.Add(1)
 		s.turnAway(gated)
@@ -111,8 +113,10 @@ func (s *Server) turnAway(c *conn) {
 			<-s.refusing
 		})
 	default:
-		_ = c.refuse(errConnections) // there is nobody left to tell
-		_ = c.Conn.Close()
+		if c.tls == nil { // a handshake would hold up the next connections
+			_ = c.refuse(errConnections) // there is nobody left to tell
+		}
+		c.cutOff()
 	}
 }
 
@@ -181,7 +185,7 @@ func (s *connSet) cut() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.open {
-		_ = c.Conn.Close() // it ends either way
+		c.cutOff()
 	}
 	return len(s.open)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -27,6 +28,9 @@ type conn struct {
 	begun     bool      // a head has, and has its own deadline
 	ended     bool      // the last response has been sent
 	sending   bool      // a response is, at least in part
+
+	tls    *tls.Conn // Conn, if it is TLS
+	shaken bool      // the handshake of TLS has been made, or has failed
 
 	socket *socket
 	out    []byte // head of a response and, when it is small, the body
@@ -80,6 +84,11 @@ func (c *conn) Read(p []byte) (n int, err error) {
 			n, err = 0, io.EOF // all is said: any other error fasthttp would answer, and count, once more
 		}
 	}()
+	if c.tls != nil && !c.shaken {
+		if err := c.handshake(); err != nil {
+			return 0, err
+		}
+	}
 	return c.read(p)
 }
 
@@ -105,8 +114,11 @@ func (c *conn) Write(p []byte) (int, error) {
 // abandon makes the end of a connection whose client has not read in time a reset: the kernel would go on keeping
 // what the client has not taken, for minutes, or as long as it takes a little.
 func (c *conn) abandon(err error) {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok && errors.Is(err, os.ErrDeadlineExceeded) {
+	if tcp := tcpOf(c.Conn); tcp != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = tcp.SetLinger(0) // without it, it ends all the same
+		if c.tls != nil {
+			c.cutOff()
+		}
 	}
 }
 
@@ -208,13 +220,14 @@ func (c *conn) handOver(b []byte, used int) (n int, err error) {
 	return n, c.expectRest()
 }
 
-// expectRest sets the deadline for the rest of a body. fasthttp sets one before it reads a head, and the gate may
-// have answered for hours since.
+// expectRest sets the deadline for the rest of a body, and for the error when it does not come in time. fasthttp sets
+// the one before it reads a head, and the gate may have answered for hours since; it never sets the other.
 func (c *conn) expectRest() error {
 	if c.pass == 0 {
 		return nil
 	}
-	return c.SetReadDeadline(time.Now().Add(c.server.cfg.ReadTimeout))
+	until := time.Now().Add(c.server.cfg.ReadTimeout)
+	return errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until.Add(c.server.cfg.WriteTimeout)))
 }
 
 // readRest reads the rest of a request that fasthttp works on.

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"math"
@@ -58,6 +59,9 @@ type Config struct {
 	ReadTimeout    time.Duration // for the head of a request, and for its body; default 5 s
 	WriteTimeout   time.Duration // for a whole response; default 30 s
 	IdleTimeout    time.Duration // between requests; default 75 s
+
+	// TLS is spoken on every connection, nil for none. It must offer HTTP/1.1 alone.
+	TLS *tls.Config
 
 	// Keys are the keys that are known; nil knows none.
 	Keys *keys.Table

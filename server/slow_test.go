@@ -57,6 +57,7 @@ const vix = "GET /api/public/vix-term-structure HTTP/1.1\r\nHost: a\r\n\r\n"
 // slow is a connection that a slow client holds.
 type slow struct {
 	net.Conn
+	tcp     *net.TCPConn  // of the kernel, under Conn
 	timeout time.Duration // that must end it
 	every   time.Duration // between pieces
 	began   time.Time     // when it began to be slow
@@ -121,7 +122,7 @@ const (
 
 // read asks for a body and takes n bytes of it at a time, 0 for never, until the server resets the connection.
 func (c *slow) read(raw string, size int64, n int) error {
-	if err := c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+	if err := c.tcp.SetReadBuffer(4 << 10); err != nil {
 		return err
 	}
 	c.began = time.Now()
@@ -137,7 +138,7 @@ func (c *slow) read(raw string, size int64, n int) error {
 				return fmt.Errorf("after %d bytes: %w", taken, err)
 			}
 		}
-		if gone, err := resets(c.Conn); err != nil {
+		if gone, err := resets(c.tcp); err != nil {
 			return err
 		} else if gone {
 			break
@@ -162,13 +163,14 @@ func TestFaultSlowClients(t *testing.T) {
 		if c.linux && runtime.GOOS != "linux" {
 			continue
 		}
-		cases.Go(func() { c.held(t, count) })
+		cases.Go(func() { c.held(t, count, nil) })
 	}
 	cases.Wait()
 }
 
-// held lets slow clients hold connections of a server of their own, beside an ordinary client.
-func (c slowClient) held(t *testing.T, count int) {
+// held lets slow clients hold connections of a server of their own, beside an ordinary client. Both speak TLS when
+// they have a configuration for it.
+func (c slowClient) held(t *testing.T, count int, secure *speech) {
 	timeout := 2 * time.Second
 	if need.Full() {
 		timeout = c.full
@@ -182,12 +184,13 @@ func (c slowClient) held(t *testing.T, count int) {
 		if !need.Full() {
 			c.limits(cfg, timeout)
 		}
+		cfg.TLS = secure.server()
 	})
 	address := listen(t, web)
 	stop := make(chan struct{})
 	answered := make(chan int, 1)
-	go func() { answered <- ordinary(t, address, shelf, stop) }()
-	held := c.hold(t, address, count, timeout)
+	go func() { answered <- ordinary(t, address, shelf, secure, stop) }()
+	held := c.hold(t, address, count, timeout, secure)
 	close(stop)
 	n := <-answered
 	if n == 0 {
@@ -201,7 +204,7 @@ func (c slowClient) held(t *testing.T, count int) {
 const early, late = 1100 * time.Millisecond, 5 * time.Second
 
 // hold opens connections of slow clients, and returns how many seconds each was held.
-func (c slowClient) hold(t *testing.T, address string, count int, timeout time.Duration) []float64 {
+func (c slowClient) hold(t *testing.T, address string, count int, timeout time.Duration, secure *speech) []float64 {
 	held := make([]float64, count)
 	var clients sync.WaitGroup
 	for i := range count {
@@ -212,11 +215,17 @@ func (c slowClient) hold(t *testing.T, address string, count int, timeout time.D
 		}
 		clients.Go(func() {
 			defer plain.Close()
-			s := &slow{Conn: plain, timeout: timeout, every: min(timeout/20, time.Second/2), began: time.Now()}
+			s := &slow{Conn: plain, tcp: plain.(*net.TCPConn), timeout: timeout, every: min(timeout/20, time.Second/2), began: time.Now()}
 			if err := s.SetDeadline(time.Now().Add(timeout + late)); err != nil {
 				t.Error(err)
 			}
-			err := c.drive(s)
+			var err error
+			if secure != nil && !secure.bare {
+				s.Conn, err = secure.shake(plain)
+			}
+			if err == nil {
+				err = c.drive(s)
+			}
 			took := time.Since(s.began)
 			held[i] = took.Seconds()
 			if err != nil || took < timeout-early || took > timeout+late {
@@ -233,11 +242,14 @@ func (c slowClient) hold(t *testing.T, address string, count int, timeout time.D
 
 // ordinary asks again and again, on one connection and on new ones, until stop is closed, and returns how often it
 // was answered.
-func ordinary(t *testing.T, address string, shelf *shelf, stop <-chan struct{}) (n int) {
+func ordinary(t *testing.T, address string, shelf *shelf, secure *speech, stop <-chan struct{}) (n int) {
 	want := shelf.editions["vix-term-structure"].Default.Body(snapshots.Identity)
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
+	client, scheme := &http.Client{Transport: transport}, "http://"
+	if secure != nil {
+		transport.TLSClientConfig, scheme = secure.client, "https://"
+	}
 	for ; ; n++ {
 		select {
 		case <-stop:
@@ -247,7 +259,7 @@ func ordinary(t *testing.T, address string, shelf *shelf, stop <-chan struct{}) 
 		if n%10 == 0 {
 			transport.CloseIdleConnections()
 		}
-		resp, err := client.Get("http://" + address + "/api/public/vix-term-structure")
+		resp, err := client.Get(scheme + address + "/api/public/vix-term-structure")
 		if err != nil {
 			t.Error(err)
 			return n
@@ -257,5 +269,19 @@ func ordinary(t *testing.T, address string, shelf *shelf, stop <-chan struct{}) 
 		if err != nil || resp.StatusCode != http.StatusOK || !bytes.Equal(body, want) {
 			t.Errorf("%d %.100q %v", resp.StatusCode, body, err)
 		}
+	}
+}
+
+// A body that does not come is answered, although the time for the response before it has long passed.
+func TestSlowBodyIsAnsweredAfterTheWriteTimeout(t *testing.T) {
+	address := listen(t, newServer(newShelf(t), func(c *server.Config) {
+		c.ReadTimeout, c.WriteTimeout = 400*time.Millisecond, 100*time.Millisecond
+	}))
+	c := dial(t, address)
+	if status, _, err := request(c, vix); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	if status, _, err := request(c, post); status != http.StatusRequestTimeout || err != nil {
+		t.Errorf("%d %v, want 408", status, err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // preparations of the scheduler for one that does, which cost a tenth of a whole request. Deadlines hold as ever.
 type socket struct {
 	conn net.Conn
-	raw  syscall.RawConn // nil: not TCP
+	raw  syscall.RawConn // nil: not TCP, or TLS over it
+	tcp  syscall.RawConn // nil: not even below TLS
 
 	// The arguments and results of the one read and the one write under way, and the functions that make them.
 	buffer       []byte
@@ -29,10 +30,13 @@ type socket struct {
 
 func newSocket(c net.Conn) *socket {
 	s := &socket{conn: c}
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp := tcpOf(c); tcp != nil {
 		if raw, err := tcp.SyscallConn(); err == nil {
-			s.raw, s.read, s.write = raw, s.readOnce, s.writeAll
+			s.tcp = raw
 		}
+	}
+	if _, plain := c.(*net.TCPConn); plain {
+		s.raw, s.read, s.write = s.tcp, s.readOnce, s.writeAll
 	}
 	return s
 }
@@ -126,8 +130,8 @@ func (s *socket) written(n uint64) {
 // unsent says whether the client has not taken all that was sent.
 func (s *socket) unsent() bool {
 	n := 0
-	if s.raw != nil {
-		_ = s.raw.Control(func(fd uintptr) { // of what is closed, nothing is left
+	if s.tcp != nil {
+		_ = s.tcp.Control(func(fd uintptr) { // of what is closed, nothing is left
 			n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
 		})
 	}

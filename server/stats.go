@@ -17,6 +17,7 @@ type Stats struct {
 
 	ConnectionsOpen                         int
 	ConnectionsAccepted, ConnectionsRefused uint64
+	TLSHandshakesFailed                     uint64
 	AddressesHeld                           int // that have a bucket of --anonymous-rate
 	KeysKnown                               int
 	LogSamplesDropped                       uint64 // sampled requests that the log had no time for
@@ -80,7 +81,7 @@ func (s *Server) Stats() Stats {
 	out := Stats{
 		Errors: map[string]uint64{}, ConnectionsOpen: s.conns.count(), ConnectionsAccepted: t.accepted.Load(),
 		ConnectionsRefused: t.turnedAway.Load(),
-		LogSamplesDropped:  t.dropped.Load(),
+		LogSamplesDropped:  t.dropped.Load(), TLSHandshakesFailed: t.unshaken.Load(),
 	}
 	if s.cfg.Addresses != nil {
 		out.AddressesHeld = s.cfg.Addresses.Held()

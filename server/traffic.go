@@ -16,6 +16,7 @@ type traffic struct {
 	rows                 [rows]rowCounts
 	errors               map[string]*atomic.Uint64 // by code; never changed after New
 	accepted, turnedAway atomic.Uint64             // connections
+	unshaken             atomic.Uint64             // failed handshakes of TLS
 	sampled              atomic.Uint64
 	dropped              atomic.Uint64 // samples that the log had no time for
 	samples              chan sample

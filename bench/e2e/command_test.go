@@ -45,6 +45,9 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --data-dir=" + file, []string{"data directory"}},
 		{"severe", []string{"unexpected argument severe", "serve"}},
 		{"verify --data-dir=/nonexistent", []string{"/nonexistent"}},
+		{"serve --tls-cert=" + file, []string{"--tls-cert and --tls-key belong together"}},
+		{"serve --tls-cert=" + file + " --tls-key=" + file, []string{"--tls-cert and --tls-key", "PEM"}},
+		{"verify --ready=127.0.0.1:8080", []string{"--ready", "http://127.0.0.1:8080"}},
 	} {
 		stdout, stderr, code := run(t, command(t, strings.Fields(c.args)...))
 		for _, want := range c.want {

@@ -71,7 +71,7 @@ type process struct {
 	end chan error
 }
 
-var servingLine = regexp.MustCompile(`msg=serving address=(http://\S+)`)
+var servingLine = regexp.MustCompile(`msg=serving address=(https?://\S+)`)
 
 // serve starts a server on a free port and waits until it listens.
 func serve(t *testing.T, args ...string) *process {

@@ -76,7 +76,7 @@ func open(t *testing.T, address string) *stage {
 	st := &stage{t: t, refreshes: admin.NewRefreshes(), client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 	registry, err := admin.NewRegistry(admin.Sources{
 		Version: "v1.2.3", GoVersion: "go1.26", Now: func() time.Time { return now }, Current: find.Current, Readiness: readiness, Server: web.Stats,
-		Refreshes: st.refreshes,
+		Refreshes: st.refreshes, CertificateExpires: func() time.Time { return now },
 		Store: func() snapshots.Stats {
 			return snapshots.Stats{
 				FilesWritten: 5, BytesWritten: 1000, BadFiles: 2, FilesWaiting: 3, DiskErrors: snapshots.DiskErrors{Create: 11, Write: 12, Sync: 13, Rename: 14, SyncDir: 15},
@@ -256,6 +256,8 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 		`strikecache_history_cache_evictions_total`:                   "33",
 		`strikecache_build_info{goversion="go1.26",version="v1.2.3"}`: "1",
 		`strikecache_log_samples_dropped_total`:                       "0",
+		`strikecache_tls_handshakes_failed_total`:                     "0",
+		`strikecache_tls_certificate_expiry_timestamp_seconds`:        "1.7951904e+09",
 		`strikecache_rate_limit_addresses`:                            "0",
 		`strikecache_api_keys`:                                        "0",
 	} {

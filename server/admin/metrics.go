@@ -19,9 +19,11 @@ type Sources struct {
 	Now       func() time.Time // the market's clock, by which snapshots have an age
 	Current   func(resource string) *snapshots.Edition
 	Readiness func() server.Readiness
-	Server    func() server.Stats
-	Store     func() snapshots.Stats
-	Refreshes *Refreshes
+	// CertificateExpires returns until when the TLS certificate is valid, the zero time without TLS.
+	CertificateExpires func() time.Time
+	Server             func() server.Stats
+	Store              func() snapshots.Stats
+	Refreshes          *Refreshes
 }
 
 // NewRegistry returns all metrics, of the process and the runtime too.
@@ -105,6 +107,8 @@ var (
 	connectionsOpen     = desc("connections_open", "Open connections of the public listener.")
 	connectionsAccepted = desc("connections_accepted_total", "Connections that the public listener accepted and served.")
 	connectionsRefused  = desc("connections_refused_total", "Connections refused, as --max-connections were open.")
+	handshakesFailed    = desc("tls_handshakes_failed_total", "TLS handshakes of the public listener that clients broke off or did wrong.")
+	certificateExpires  = desc("tls_certificate_expiry_timestamp_seconds", "Until when the TLS certificate in force is valid; absent without TLS.")
 	rateAddresses       = desc("rate_limit_addresses", "Client addresses that have a bucket of --anonymous-rate.")
 	apiKeys             = desc("api_keys", "Keys in force, the revoked and expired ones in the file included.")
 	logSamples          = desc("log_samples_dropped_total", "Sampled requests that the log had no time for.")
@@ -133,7 +137,7 @@ var (
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, requests, responseBytes, requestDuration, apiErrors, connectionsOpen, connectionsAccepted,
-		connectionsRefused, rateAddresses, apiKeys, logSamples, ready, degraded, resourcesWaiting, snapshotAge,
+		connectionsRefused, handshakesFailed, certificateExpires, rateAddresses, apiKeys, logSamples, ready, degraded, resourcesWaiting, snapshotAge,
 		snapshotStale, snapshotBytes, filesWritten, bytesWritten, filesWaiting, badFiles, diskErrors, latestRejected,
 		latestDropped, latestEvicted, historyRejected, historyDropped, historyEvicted,
 	} {
@@ -174,12 +178,16 @@ func (c *collector) server(ch chan<- prometheus.Metric) {
 	gauge(ch, connectionsOpen, float64(s.ConnectionsOpen))
 	count(ch, connectionsAccepted, s.ConnectionsAccepted)
 	count(ch, connectionsRefused, s.ConnectionsRefused)
+	count(ch, handshakesFailed, s.TLSHandshakesFailed)
 	gauge(ch, rateAddresses, float64(s.AddressesHeld))
 	gauge(ch, apiKeys, float64(s.KeysKnown))
 	count(ch, logSamples, s.LogSamplesDropped)
 }
 
 func (c *collector) answers(ch chan<- prometheus.Metric) {
+	if until := c.from.CertificateExpires(); !until.IsZero() {
+		gauge(ch, certificateExpires, float64(until.Unix()))
+	}
 	r := c.from.Readiness()
 	gauge(ch, ready, truth(len(r.Waiting) == 0))
 	gauge(ch, resourcesWaiting, float64(len(r.Waiting)))

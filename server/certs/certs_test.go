@@ -1,0 +1,153 @@
+package certs_test
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"strikecache/server/certs"
+	"strikecache/server/certs/certstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// journal is a log that is read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+// take returns what has been logged since the last time.
+func (j *journal) take() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	defer j.text.Reset()
+	return j.text.String()
+}
+
+// inForce returns the name on the certificate that a client would get.
+func inForce(t *testing.T, p *certs.Pair) string {
+	t.Helper()
+	cert, err := p.Config().GetCertificate(&tls.ClientHelloInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert.Leaf.Subject.CommonName
+}
+
+// A new pair is followed within two seconds; a bad one leaves the old one in force, is logged once, and is an error
+// until it is mended. The bubble's clock begins in the year 2000.
+func TestReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		at := time.Now()
+		first := certstest.Issue(t, "first", at, time.Hour)
+		second := certstest.Issue(t, "second", at, time.Hour)
+		dir := t.TempDir()
+		elsewhere, _ := second.Write(t, t.TempDir())
+		certFile, keyFile := first.Write(t, dir)
+		var log journal
+		p, err := certs.Open(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for _, step := range []struct {
+			name    string
+			do      func()
+			inForce string
+			fault   string // "" for none
+			logged  string
+		}{
+			{"as opened", func() {}, "first", "", ""},
+			{"another pair", func() { second.Write(t, dir) }, "second", "", "TLS certificate loaded"},
+			{"a key of another", func() { certstest.Pair{Cert: second.Cert, Key: first.Key}.Write(t, dir) }, "second", "private key does not match", "the old one stays"},
+			{"mended as it was", func() { second.Write(t, dir) }, "second", "", "TLS certificate loaded"},
+			{"no PEM", func() { certstest.Pair{Cert: []byte("x"), Key: second.Key}.Write(t, dir) }, "second", "failed to find any PEM data", "the old one stays"},
+			{"a torn key", func() { certstest.Pair{Cert: first.Cert, Key: first.Key[:50]}.Write(t, dir) }, "second", "failed to find any PEM data", "the old one stays"},
+			{"its rest", func() { first.Write(t, dir) }, "first", "", "TLS certificate loaded"},
+			{"too large", func() { certstest.Pair{Cert: make([]byte, 1<<20+1), Key: first.Key}.Write(t, dir) }, "first", "over 1048576 bytes", "the old one stays"},
+			{"no longer too large", func() { first.Write(t, dir) }, "first", "", "usable again"},
+			{"gone", func() { os.Remove(keyFile) }, "first", "private key", "the old one stays"},
+			{"a folder in its place", func() { os.Mkdir(keyFile, 0o700) }, "first", "no regular file", "the old one stays"},
+			{"and back", func() { os.Remove(keyFile); first.Write(t, dir) }, "first", "", "usable again"},
+			{"one that has expired", func() { certstest.Issue(t, "old", at.Add(-day), time.Hour).Write(t, dir) }, "first", "has expired at 1999-12-31T01:00:00Z", "the old one stays"},
+			{"one of the future", func() { certstest.Issue(t, "new", at.Add(5*time.Minute), time.Hour).Write(t, dir) }, "first", "not valid before 2000-01-01T00:05:00Z", "the old one stays"},
+			{"whose time comes", func() { time.Sleep(5 * time.Minute) }, "new", "", "TLS certificate loaded"},
+			{"by a link", func() { os.Remove(certFile); os.Symlink(elsewhere, certFile); os.WriteFile(keyFile, second.Key, 0o600) }, "second", "", "TLS certificate loaded"},
+			{"time goes by", func() { time.Sleep(time.Hour) }, "second", "has expired", ""},
+		} {
+			log.take()
+			step.do()
+			time.Sleep(10*time.Second + time.Millisecond) // five looks
+			synctest.Wait()
+			err := p.Err()
+			if got := inForce(t, p); got != step.inForce || (err != nil) != (step.fault != "") || err != nil && !strings.Contains(err.Error(), step.fault) {
+				t.Errorf("%s: %s is in force, %v", step.name, got, err)
+			}
+			logged := log.take()
+			if n := strings.Count(logged, "\n"); !strings.Contains(logged, step.logged) || n > 1 || n == 0 && step.logged != "" {
+				t.Errorf("%s: log %s", step.name, logged)
+			}
+		}
+		if want := at.Add(time.Hour); !p.Expires().Equal(want) {
+			t.Errorf("expires %v, want %v", p.Expires(), want)
+		}
+	})
+}
+
+// What cannot serve any client is an error before anything starts; what has expired is served, and named.
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	a, b := certstest.Fresh(t, "a"), certstest.Fresh(t, "b")
+	certFile, keyFile := a.Write(t, dir)
+	other, _ := b.Write(t, t.TempDir())
+	for _, c := range [][3]string{
+		{filepath.Join(dir, "none"), keyFile, "none"}, {certFile, filepath.Join(dir, "none"), "none"}, {dir, keyFile, "no regular file"},
+		{other, keyFile, "does not match"}, {keyFile, certFile, "switched"}, {os.DevNull, keyFile, "no regular file"},
+	} {
+		p, err := certs.Open(c[0], c[1], slog.New(slog.DiscardHandler))
+		if err == nil {
+			p.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c[2]) || !strings.Contains(err.Error(), "--tls-cert") {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	certFile, keyFile = certstest.Issue(t, "old", time.Now().Add(-time.Hour), time.Minute).Write(t, dir)
+	p, err := certs.Open(certFile, keyFile, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Err() == nil || inForce(t, p) != "old" {
+		t.Errorf("expired: %v", p.Err())
+	}
+}
+
+func TestNone(t *testing.T) {
+	for f, bad := range map[certs.Flags]bool{{}: false, {Cert: "a"}: true, {Key: "a"}: true, {Cert: "a", Key: "b"}: false} {
+		if err := f.Check(); (err != nil) != bad {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+	p, err := certs.Flags{}.Open(slog.New(slog.DiscardHandler))
+	if p != nil || err != nil || p.Config() != nil || p.Err() != nil || !p.Expires().IsZero() {
+		t.Errorf("%v %v", p, err)
+	}
+	p.Close()
+}

@@ -1,0 +1,93 @@
+package ready_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/server/ready"
+)
+
+func TestAsk(t *testing.T) {
+	for name, c := range map[string]struct {
+		status     int
+		body       string
+		says, fail string
+	}{
+		"ready":            {200, `{"ready":true,"source":"simulated","waiting":[],"unfed":[],"degraded":[]}`, "ready: source simulated\n", ""},
+		"ready, impaired":  {200, `{"ready":true,"source":"replay","waiting":[],"unfed":["sectors/rotation"],"degraded":["disk","tls"]}`, "ready: not fed by the source: sectors/rotation; degraded: disk, tls\n", ""},
+		"waiting":          {503, `{"ready":false,"waiting":["gex/spx","spx-max-pain"],"unfed":[],"degraded":["keys"]}`, "", "not ready: waiting for gex/spx, spx-max-pain; degraded: keys"},
+		"no reason":        {503, `{"ready":false}`, "", "no reason given"},
+		"contradiction":    {503, `{"ready":true}`, "", "contradicts"},
+		"another error":    {503, `overloaded`, "", "status 503"},
+		"an error of ours": {503, `{"success":false,"error":{"code":"overloaded"}}`, "", "status 503, not as strikecache does"},
+		"another server":   {200, `<html>`, "", "not as strikecache does"},
+		"another path":     {404, `{}`, "", "status 404"},
+		"a redirect":       {302, ``, "", "status 302"},
+		"without end":      {200, `{"ready":true` + strings.Repeat(" ", 1<<20) + `}`, "", "not as strikecache does"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/readyz" {
+					t.Errorf("asked for %s", r.URL)
+				}
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(c.status)
+				w.Write([]byte(c.body))
+			}))
+			defer s.Close()
+			for _, base := range []string{s.URL, s.URL + "/", s.URL + "/readyz"} {
+				var out strings.Builder
+				err := ready.Ask(t.Context(), base, &out)
+				if (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) || out.String() != c.says {
+					t.Errorf("%s: %q %v", base, out.String(), err)
+				}
+			}
+		})
+	}
+}
+
+func TestAskRefusesWhatIsNoURL(t *testing.T) {
+	for _, base := range []string{"", "127.0.0.1:8080", "localhost", "ftp://127.0.0.1", "http://", "http://%zz", "/readyz"} {
+		if err := ready.Ask(t.Context(), base, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
+			t.Errorf("%q: %v", base, err)
+		}
+	}
+}
+
+// Nothing listens; and a listener that never answers is waited for five seconds, by a clock of the test's own.
+func TestAskIsBounded(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	ln.Close()
+	if err := ready.Ask(t.Context(), "http://"+address, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "not ready: ") {
+		t.Errorf("nobody listens: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := ready.AskOver(ctx, func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go func() { // takes the request and says nothing
+				for b := make([]byte, 1<<10); ; {
+					if _, err := server.Read(b); err != nil {
+						return
+					}
+				}
+			}()
+			return client, nil
+		})
+		if took := time.Since(began); err == nil || took != 5*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}

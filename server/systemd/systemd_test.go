@@ -1,0 +1,130 @@
+//go:build unix
+
+package systemd_test
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"strikecache/server/systemd"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// manager listens as a service manager does.
+func manager(t *testing.T, name string) *net.UnixConn {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NOTIFY_SOCKET", name)
+	return conn
+}
+
+func heard(t *testing.T, conn *net.UnixConn) string {
+	t.Helper()
+	b := make([]byte, 1<<10)
+	n, err := conn.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b[:n])
+}
+
+func TestConversation(t *testing.T) {
+	names := []string{filepath.Join(t.TempDir(), "notify")}
+	if runtime.GOOS == "linux" {
+		names = append(names, "@strikecache-test-"+strconv.Itoa(os.Getpid()))
+	}
+	for _, name := range names {
+		conn := manager(t, name)
+		t.Setenv("WATCHDOG_USEC", "2000")
+		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
+		s := systemd.Open(slog.New(slog.DiscardHandler))
+		s.Ready("serving")
+		if got := heard(t, conn); got != "READY=1\nSTATUS=serving" {
+			t.Errorf("%s: %q first", name, got)
+		}
+		for range 3 {
+			if got := heard(t, conn); got != "WATCHDOG=1" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+		s.Stopping()
+		alive := 0
+		for got := ""; got != "STOPPING=1"; alive++ {
+			if got = heard(t, conn); got != "WATCHDOG=1" && got != "STOPPING=1" {
+				t.Fatalf("%s: %q", name, got)
+			}
+		}
+		if got := heard(t, conn); got != "WATCHDOG=1" {
+			t.Errorf("%s: %q while it stops", name, got)
+		}
+		s.Close()
+	}
+}
+
+// Without a manager, with one that is gone, and with one that does not watch or watches another process.
+func TestOtherManagers(t *testing.T) {
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	t.Setenv("NOTIFY_SOCKET", "")
+	s := systemd.Open(logger)
+	s.Ready("")
+	s.Stopping()
+	s.Close()
+	if s != nil || log.Len() > 0 {
+		t.Errorf("without a manager: %v %s", s, log.String())
+	}
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	if s := systemd.Open(logger); s != nil || !strings.Contains(log.String(), "service manager not told") {
+		t.Errorf("a manager that is gone: %v %s", s, log.String())
+	}
+	conn := manager(t, filepath.Join(t.TempDir(), "notify"))
+	for _, watch := range [][2]string{{"", ""}, {"1000000", "1"}, {"soon", ""}, {"1", ""}, {"-5", ""}} {
+		t.Setenv("WATCHDOG_USEC", watch[0])
+		t.Setenv("WATCHDOG_PID", watch[1])
+		log.Reset()
+		s := systemd.Open(logger)
+		s.Ready("x")
+		s.Stopping()
+		s.Close()
+		if got := []string{heard(t, conn), heard(t, conn)}; got[0] != "READY=1\nSTATUS=x" || got[1] != "STOPPING=1" {
+			t.Errorf("%q: %q", watch, got)
+		}
+		if bad := watch[0] != "" && watch[1] == ""; strings.Contains(log.String(), "no watchdog") != bad {
+			t.Errorf("%q: log %s", watch, log.String())
+		}
+	}
+}
+
+// A manager that reads nothing costs a second for each message, not the server.
+func TestManagerThatDoesNotRead(t *testing.T) {
+	conn := manager(t, filepath.Join(t.TempDir(), "notify"))
+	var log strings.Builder
+	s := systemd.Open(slog.New(slog.NewTextHandler(&log, nil)))
+	for n := 0; n < 10_000 && log.Len() == 0; n++ {
+		s.Stopping()
+	}
+	if !strings.Contains(log.String(), "timeout") {
+		t.Errorf("the socket never filled: %s", log.String())
+	}
+	s.Close()
+	if got := heard(t, conn); got != "STOPPING=1" {
+		t.Errorf("%q", got)
+	}
+}
