@@ -1,0 +1,198 @@
+// Command clients polls the gamma exposure of the SPX politely, with Go's standard library:
+//
+//	clients [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]
+//
+// It ends after N polls, or never. --max-wait is for tests. The key may stand in the environment instead, as API_KEY,
+// where other users of the machine do not see it. The folder has the same client for curl, Python and JavaScript.
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// failed is a poll that failed and may be tried again.
+type failed struct {
+	why   string
+	after time.Duration // that the server asks to wait, 0: it does not
+}
+
+func (f *failed) Error() string { return f.why }
+
+// errRefused is an answer that asking again does not mend.
+var errRefused = errors.New("refused")
+
+// document is what is printed of an answer. A flip and a regime may be null.
+type document struct {
+	Success bool
+	Data    struct {
+		Spot   json.RawMessage
+		Flip   json.RawMessage `json:"zero_gamma_flip"`
+		Regime *string         `json:"gamma_regime"`
+	}
+	Meta struct {
+		AsOf      string `json:"as_of"`
+		Source    string
+		Freshness struct {
+			State  string
+			Reason *string
+		}
+	}
+}
+
+func (d *document) String() string {
+	or := func(s *string) string {
+		if s == nil {
+			return "null"
+		}
+		return *s
+	}
+	text := fmt.Sprintf("changed as_of=%s spot=%s flip=%s regime=%s source=%s", d.Meta.AsOf, d.Data.Spot, d.Data.Flip, or(d.Data.Regime), d.Meta.Source)
+	if d.Meta.Source == "simulated" {
+		text += " WARNING: simulated, no number is real"
+	}
+	if d.Meta.Freshness.State == "stale" {
+		text += " WARNING: stale, " + or(d.Meta.Freshness.Reason)
+	}
+	return text
+}
+
+// client remembers the tag of what it has.
+type client struct {
+	http     http.Client // asks for gzip and unpacks it
+	url, key string
+	tag      string
+}
+
+func newClient(url, key string) *client {
+	c := &client{url: url, key: key}
+	c.http.Timeout = 10 * time.Second
+	// A redirect would take the key along, to whatever host it names.
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c
+}
+
+// poll asks once and prints what is new. It returns for how long that is fresh.
+func (c *client) poll() (time.Duration, error) {
+	req, err := http.NewRequest(http.MethodGet, c.url, nil)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errRefused, err)
+	}
+	if c.key != "" {
+		req.Header.Set("X-API-Key", c.key)
+	}
+	if c.tag != "" {
+		req.Header.Set("If-None-Match", c.tag)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusOK:
+		var d document
+		if err := json.Unmarshal(body, &d); err != nil {
+			return 0, err
+		}
+		if !d.Success || d.Meta.AsOf == "" {
+			return 0, &failed{why: "not an answer"}
+		}
+		fmt.Println(&d)
+		c.tag = resp.Header.Get("ETag") // only now: it says what this client has
+	case code == http.StatusNotModified:
+		fmt.Println("unchanged")
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500:
+		return 0, &failed{why: "status " + strconv.Itoa(code), after: retryAfter(resp)}
+	default:
+		return 0, fmt.Errorf("%w: status %d %.300s", errRefused, code, body)
+	}
+	return fresh(resp.Header), nil
+}
+
+var maxAge = regexp.MustCompile(`\bmax-age=(\d+)`)
+
+// fresh is for how long an answer stays fresh: what is left of max-age when it comes out of a cache.
+func fresh(h http.Header) time.Duration {
+	left := 30
+	if m := maxAge.FindStringSubmatch(h.Get("Cache-Control")); m != nil {
+		left, _ = strconv.Atoi(m[1]) // the highest number, when it is too high
+	}
+	age, _ := strconv.Atoi(h.Get("Age")) // 0 without one
+	return bounded(left - age)
+}
+
+// retryAfter is for how long the answer asks to wait, given in seconds or as a date; 0 when it does not.
+func retryAfter(resp *http.Response) time.Duration {
+	text := resp.Header.Get("Retry-After")
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(time.Until(at), time.Second), day)
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	return bounded(seconds)
+}
+
+// bounded is a number of seconds, at least one and at most those of a day.
+func bounded(seconds int) time.Duration {
+	return time.Duration(min(max(seconds, 1), 86400)) * time.Second
+}
+
+func main() {
+	count := flag.Int("count", 0, "end after so many polls")
+	seconds := flag.Float64("max-wait", day.Seconds(), "for tests: seconds")
+	flag.Parse()
+	most := time.Duration(*seconds * float64(time.Second))
+	if flag.NArg() < 1 || flag.NArg() > 2 {
+		fmt.Fprintln(os.Stderr, "usage: clients [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]")
+		os.Exit(2)
+	}
+	c := newClient(strings.TrimRight(flag.Arg(0), "/")+"/api/v1/gex/spx", cmp.Or(flag.Arg(1), os.Getenv("API_KEY")))
+	failures := 0
+	for polls := 1; ; polls++ {
+		wait, err := c.poll()
+		var f *failed
+		switch {
+		case errors.Is(err, errRefused):
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		case errors.As(err, &f) && f.after > 0: // --max-wait does not shorten what the server asks for
+			wait = f.after
+		case err != nil:
+			wait = min(time.Second<<min(failures, 6), time.Minute, most)
+		default:
+			wait = min(wait, most)
+		}
+		if failures++; err == nil {
+			failures = 0
+		} else {
+			fmt.Fprintf(os.Stderr, "failed: %v; again in %v s\n", err, wait.Seconds())
+		}
+		if polls == *count {
+			os.Exit(min(failures, 1))
+		}
+		time.Sleep(wait + rand.N(wait/10+time.Millisecond)) // so that clients do not march in step
+	}
+}
