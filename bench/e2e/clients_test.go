@@ -1,0 +1,541 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"strikecache/bench/need"
+)
+
+// goClient builds the Go client once, beside the binary.
+var goClient = sync.OnceValues(func() (string, error) {
+	path, err := binary()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(filepath.Dir(path), "clients")
+	if out, err := exec.Command("go", "build", "-o", path, "strikecache/bench/clients").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// example is a client of bench/clients.
+type example struct {
+	name, file string
+	programs   []string // that it needs; the first runs the file
+}
+
+var examples = []example{
+	{"curl", "curl.sh", []string{"sh", "curl", "jq"}},
+	{"python", "client.py", []string{"python3"}},
+	{"javascript", "client.mjs", []string{"node"}},
+	{"go", "client.go", nil},
+}
+
+// command is how it is started; the test is skipped where that needs what is not installed.
+func (x example) command(t *testing.T) []string {
+	t.Helper()
+	if x.programs == nil {
+		path, err := goClient()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{path}
+	}
+	for _, program := range x.programs {
+		need.Program(t, program)
+	}
+	return []string{need.Program(t, x.programs[0]), filepath.Join(need.Root(t), "bench", "clients", x.file)}
+}
+
+// eachClient runs a test with every example, all at once, for they mostly wait; start starts it.
+func eachClient(t *testing.T, test func(t *testing.T, start func(args ...string) *follower)) {
+	var running sync.WaitGroup
+	for _, x := range examples {
+		running.Go(func() {
+			t.Run(x.name, func(t *testing.T) {
+				argv := x.command(t)
+				test(t, func(args ...string) *follower {
+					if strings.HasPrefix(args[0], "API_KEY=") { // in the environment
+						return follow(t, slices.Concat([]string{"env", args[0]}, argv, args[1:]))
+					}
+					return follow(t, slices.Concat(argv, args))
+				})
+			})
+		})
+	}
+	running.Wait()
+}
+
+// follower is a running client, or any other program that runs beside a server, and what it has printed.
+type follower struct {
+	t   *testing.T
+	end chan struct{}
+	cmd *exec.Cmd
+
+	mu        sync.Mutex
+	out, errs bytes.Buffer
+}
+
+// printed is one stream of a follower.
+type printed struct {
+	f *follower
+	b *bytes.Buffer
+}
+
+func (p printed) Write(b []byte) (int, error) {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	return p.b.Write(b)
+}
+
+// follow starts a program, with what it starts itself in a group that ends with the test.
+func follow(t *testing.T, argv []string) *follower {
+	t.Helper()
+	f := &follower{t: t, cmd: exec.Command(argv[0], argv[1:]...), end: make(chan struct{})}
+	f.cmd.Env = append(os.Environ(), "API_KEY=", "TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
+	f.cmd.Stdout, f.cmd.Stderr = printed{f, &f.out}, printed{f, &f.errs}
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := f.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		f.cmd.Wait()
+		close(f.end)
+	}()
+	t.Cleanup(f.kill)
+	return f
+}
+
+func (f *follower) kill() {
+	select {
+	case <-f.end:
+	default:
+		syscall.Kill(-f.cmd.Process.Pid, syscall.SIGKILL)
+		<-f.end
+	}
+}
+
+// lines returns what was printed until now, line by line.
+func (f *follower) lines() (out, errs []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	split := func(b *bytes.Buffer) []string {
+		return strings.FieldsFunc(b.String(), func(r rune) bool { return r == '\n' })
+	}
+	return split(&f.out), split(&f.errs)
+}
+
+// until polls a condition, for at most a minute.
+func (f *follower) until(what string, holds func(out, errs []string) bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if holds(f.lines()) {
+			return
+		}
+	}
+	out, errs := f.lines()
+	f.t.Fatalf("%s: not within a minute\n%q\n%q", what, out, errs)
+}
+
+// ended waits for the end and checks the exit code.
+func (f *follower) ended(code int) (out, errs []string) {
+	f.t.Helper()
+	select {
+	case <-f.end:
+	case <-time.After(time.Minute):
+		f.t.Error("the client does not end")
+	}
+	out, errs = f.lines()
+	if got := f.cmd.ProcessState.ExitCode(); got != code {
+		f.t.Errorf("exit code %d, want %d\n%q\n%q", got, code, out, errs)
+	}
+	return out, errs
+}
+
+// exchange is a request, and what was answered.
+type exchange struct {
+	at       time.Time
+	asked    http.Header
+	answered http.Header
+	status   int
+	path     string
+}
+
+// front stands before a server and notes every exchange. It answers the first requests itself, as its script says.
+type front struct {
+	*httptest.Server
+	mu     sync.Mutex
+	script []http.HandlerFunc // nil: the server answers
+	seen   []exchange
+}
+
+// newFront needs no server where the script answers everything; where both end, everything is 404. The server's answers
+// pass through change.
+func newFront(t *testing.T, server string, change func(*http.Response), script ...http.HandlerFunc) *front {
+	t.Helper()
+	f := &front{script: script}
+	behind := http.NotFound
+	if server != "" {
+		target, err := url.Parse(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy := httputil.NewSingleHostReverseProxy(target)
+		proxy.Transport = &http.Transport{DisableCompression: true}
+		proxy.ModifyResponse = func(r *http.Response) error {
+			if change != nil {
+				change(r)
+			}
+			return nil
+		}
+		proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
+		behind = proxy.ServeHTTP
+	}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at, asked := time.Now(), r.Header.Clone()
+		f.mu.Lock()
+		answer := behind
+		if len(f.script) > 0 {
+			if f.script[0] != nil {
+				answer = f.script[0]
+			}
+			f.script = f.script[1:]
+		}
+		f.mu.Unlock()
+		n := &noted{ResponseWriter: w, status: http.StatusOK}
+		defer func() { // also when the answer is cut
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.seen = append(f.seen, exchange{at, asked, w.Header().Clone(), n.status, r.URL.Path})
+		}()
+		answer(n, r)
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+type noted struct {
+	http.ResponseWriter
+	status int
+}
+
+func (n *noted) WriteHeader(status int) {
+	n.status = status
+	n.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets a response controller reach the writer.
+func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
+// exchanges returns those with a status, or all with 0.
+func (f *front) exchanges(status int) (some []exchange) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.seen {
+		if status == 0 || x.status == status {
+			some = append(some, x)
+		}
+	}
+	return some
+}
+
+// says answers with a status and fields, given as name and value.
+func says(status int, body string, fields ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(fields); i += 2 {
+			w.Header().Set(fields[i], fields[i+1])
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+// cut answers with half a document.
+func cut(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("ETag", `"cut"`)
+	w.Header().Set("Content-Length", strconv.Itoa(2*len(staleDocument)))
+	io.WriteString(w, staleDocument)
+	http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+const (
+	plainDocument = `{"success":true,"data":{"spot":7500,"zero_gamma_flip":7526.53,"gamma_regime":"negative","profile":[{"spot":1}]},"meta":{"source":"cboe","as_of":"2026-11-20T15:44:39Z","freshness":{"state":"fresh","reason":null}},"usage":{}}`
+	staleDocument = `{"success":true,"data":{"spot":7500.5,"zero_gamma_flip":null,"gamma_regime":null},"meta":{"source":"cboe","as_of":"2026-11-20T15:45:04Z","freshness":{"state":"stale","reason":"upstream_lag"}},"usage":{}}`
+	plainLine     = "changed as_of=2026-11-20T15:44:39Z spot=7500 flip=7526.53 regime=negative source=cboe"
+	staleLine     = "changed as_of=2026-11-20T15:45:04Z spot=7500.5 flip=null regime=null source=cboe WARNING: stale, upstream_lag"
+)
+
+// conditional checks the If-None-Match of every exchange, in order; "" is none.
+func (f *front) conditional(t *testing.T, tags ...string) {
+	t.Helper()
+	seen := f.exchanges(0)
+	if len(seen) != len(tags) {
+		t.Fatalf("%d requests, want %d", len(seen), len(tags))
+	}
+	for i, want := range tags {
+		if got := seen[i].asked.Get("If-None-Match"); got != want {
+			t.Errorf("request %d has If-None-Match %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+func sameLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// Every client asks the real server once for the document and from then on whether it has changed, with a key as
+// without one.
+func TestClients(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keys.json")
+	secrets := map[string]string{}
+	for _, x := range examples {
+		secrets[x.name], _ = newKey(t, file, x.name, "--per-minute", "600")
+	}
+	p, admin := operator(t, "--data-dir", dir, "--keys-file", file, "--sim-speed", "0")
+	p.ready()
+	var g struct {
+		Spot   json.Number
+		Flip   json.Number `json:"zero_gamma_flip"`
+		Regime string      `json:"gamma_regime"`
+	}
+	_, body := p.get(gamma)
+	var e struct {
+		Data json.RawMessage
+		Meta struct {
+			AsOf string `json:"as_of"`
+		}
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(e.Data, &g); err != nil {
+		t.Fatal(err)
+	}
+	changed := fmt.Sprintf("changed as_of=%s spot=%s flip=%s regime=%s source=simulated WARNING: simulated, no number is real", e.Meta.AsOf, g.Spot, g.Flip, g.Regime)
+	var unchanged atomic.Int64
+	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+		for _, key := range []string{"", secrets[filepath.Base(t.Name())]} {
+			f := newFront(t, p.url, nil)
+			args := []string{"--count", "3", "--max-wait", "0.1", f.URL + "/"}
+			if key != "" {
+				args = append(args, key)
+			}
+			out, errs := start(args...).ended(0)
+			sameLines(t, out, changed, "unchanged", "unchanged")
+			sameLines(t, errs)
+			seen := f.exchanges(0)
+			if len(seen) != 3 || seen[0].status != 200 {
+				t.Fatalf("%+v", seen)
+			}
+			tag := seen[0].answered.Get("ETag")
+			f.conditional(t, "", tag, tag)
+			if strings.HasPrefix(tag, "W/") != (key != "") || seen[0].answered.Get("Content-Encoding") == "" {
+				t.Errorf("the tag is %s, the coding %q", tag, seen[0].answered.Get("Content-Encoding"))
+			}
+			for _, x := range seen {
+				if x.asked.Get("X-Api-Key") != key {
+					t.Errorf("the key is %q", x.asked.Get("X-Api-Key"))
+				}
+			}
+			unchanged.Add(int64(len(f.exchanges(http.StatusNotModified))))
+		}
+	})
+	total := 0
+	for line := range strings.Lines(fetch(t, admin+"/metrics")) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if strings.HasPrefix(name, `strikecache_http_requests_total{code="304",`) && strings.HasSuffix(name, `resource="gex/spx"`) {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += n
+		}
+	}
+	if total == 0 || total != int(unchanged.Load()) {
+		t.Errorf("the server counts %d answers 304, the clients had %d", total, unchanged.Load())
+	}
+}
+
+// What is printed of a change, and when no more is asked.
+func TestClientsTell(t *testing.T) {
+	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+		f := newFront(t, "", nil, says(200, plainDocument, "ETag", `"a"`), says(304, "", "ETag", `"a"`), says(200, staleDocument, "ETag", `W/"b"`),
+			says(304, "", "ETag", `W/"b"`), says(200, plainDocument), says(200, plainDocument))
+		out, errs := start("--count", "6", "--max-wait", "0.05", f.URL).ended(0)
+		sameLines(t, out, plainLine, "unchanged", staleLine, "unchanged", plainLine, plainLine)
+		sameLines(t, errs)
+		f.conditional(t, "", `"a"`, `"a"`, `W/"b"`, `W/"b"`, "")
+
+		elsewhere := newFront(t, "", nil)
+		for status, want := range map[int]string{401: "unknown", 302: ""} { // the last would take the key along
+			f := newFront(t, "", nil, says(status, want, "Location", elsewhere.URL))
+			out, errs := start("API_KEY=secret", "--max-wait", "0.05", f.URL).ended(1)
+			if seen := f.exchanges(0); len(seen) != 1 || seen[0].asked.Get("X-Api-Key") != "secret" || len(out) != 0 || !strings.Contains(strings.Join(errs, "\n"), fmt.Sprintf("refused: status %d %s", status, want)) {
+				t.Errorf("%d: %+v, %q, %q", status, seen, out, errs)
+			}
+		}
+		if len(elsewhere.exchanges(0)) != 0 {
+			t.Error("the key went to another host")
+		}
+		if out, errs := start("--max-wait").ended(map[bool]int{true: 1, false: 2}[strings.HasSuffix(t.Name(), "javascript")]); len(out) != 0 || len(errs) == 0 {
+			t.Errorf("without arguments: %q, %q", out, errs)
+		}
+	})
+}
+
+// A server that refuses for a while is asked again when it says, and less and less often when it does not.
+func TestFaultClientsRefused(t *testing.T) {
+	var injected atomic.Int64
+	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+		var date time.Time // read after the request that follows
+		dated := func(w http.ResponseWriter, r *http.Request) {
+			date = time.Now().Truncate(time.Second).Add(2 * time.Second)
+			says(503, "", "Retry-After", date.UTC().Format(http.TimeFormat))(w, r)
+		}
+		f := newFront(t, "", nil, says(200, plainDocument, "ETag", `"a"`), says(429, "", "Retry-After", "1"), dated, says(200, "<html>", "ETag", `"html"`), cut,
+			says(502, "", "ETag", `"502"`), says(500, "", "Retry-After", "never"), says(304, ""), says(503, "", "Retry-After", "99999999999"))
+		told := start("--max-wait", "0.3", f.URL)
+
+		script := []http.HandlerFunc{says(200, plainDocument, "Cache-Control", "public, s-maxage=9, max-age=90, stale-if-error=86400", "Age", "88"), says(500, ""), says(500, "")}
+		want := []string{"failed: status 500; again in 1 s", "failed: status 500; again in 2 s"}
+		if need.Full() {
+			script = append(script, says(500, ""), says(500, ""))
+			want = append(want, "failed: status 500; again in 4 s", "failed: status 500; again in 8 s")
+		}
+		script, want = append(script, says(503, "", "Retry-After", "600")), append(want, "failed: status 503; again in 600 s")
+		g := newFront(t, "", nil, script...)
+		untold := start(g.URL)
+
+		told.until("the last refusal", func(_, errs []string) bool {
+			return len(errs) > 0 && strings.Contains(errs[len(errs)-1], "again in 86400 s")
+		})
+		out, errs := told.lines()
+		sameLines(t, out, plainLine, "unchanged")
+		if len(errs) != 7 {
+			t.Errorf("%q", errs)
+		}
+		f.conditional(t, "", `"a"`, `"a"`, `"a"`, `"a"`, `"a"`, `"a"`, `"a"`, `"a"`)
+		seen := f.exchanges(0)
+		if gap := seen[2].at.Sub(seen[1].at); gap < time.Second {
+			t.Errorf("waited %v, was told 1 s", gap)
+		}
+		if at := seen[3].at; at.Before(date) {
+			t.Errorf("asked again at %v, was told %v", at, date)
+		}
+
+		untold.until("longer and longer pauses", func(_, errs []string) bool { return len(errs) == len(want) })
+		_, failures := untold.lines()
+		sameLines(t, failures, want...)
+		pause := 2 * time.Second // what is left of max-age, and then what is printed
+		seen = g.exchanges(0)
+		for i := 1; i < len(seen); i++ {
+			if gap := seen[i].at.Sub(seen[i-1].at); gap < pause {
+				t.Errorf("pause %d took %v, want %v", i, gap, pause)
+			}
+			pause = time.Second << (i - 1)
+		}
+		injected.Add(int64(len(errs) + len(seen) - 1))
+	})
+	need.Figure(t, "%d answers refused, cut or not the document, to the example clients: each asked again when it should, with its tag", injected.Load())
+}
+
+// A server that takes a request and never answers is given up after 10 seconds.
+func TestFaultClientsSilence(t *testing.T) {
+	if !need.Full() {
+		t.Skip("needs a full run: the limit is 10 seconds")
+	}
+	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+		f := newFront(t, "", nil, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, says(200, plainDocument))
+		out, errs := start("--count", "2", "--max-wait", "0.1", f.URL).ended(0)
+		sameLines(t, out, plainLine)
+		if seen := f.exchanges(0); len(errs) != 1 || len(seen) != 2 || seen[1].at.Sub(seen[0].at) < 9*time.Second {
+			t.Errorf("%q", errs)
+		}
+	})
+}
+
+// Clients outlive the server, and have what it has once it is back.
+func TestFaultClientsServerKilled(t *testing.T) {
+	dir, address, kills := t.TempDir(), freePort(t), need.Count(10)
+	begin := func() *process {
+		p := serveWith(t, command(t, "serve", "--listen", address, "--admin-listen", "", "--data-dir", dir, "--sim-speed", "0"))
+		p.ready()
+		return p
+	}
+	p := begin()
+	p.until("the answer is stored", func() bool {
+		stored, err := filepath.Glob(filepath.Join(dir, "simulated", "*", "gex-spx"))
+		return err == nil && len(stored) > 0
+	})
+	clients := map[string]*follower{}
+	for _, x := range examples {
+		var argv []string
+		t.Run(x.name, func(t *testing.T) { argv = x.command(t) }) // may be skipped
+		if argv != nil {
+			clients[x.name] = follow(t, append(argv, "--max-wait", "0.2", p.url))
+		}
+	}
+	counts := func() (answers, failures map[string]int) {
+		answers, failures = map[string]int{}, map[string]int{}
+		for name, c := range clients {
+			out, errs := c.lines()
+			answers[name], failures[name] = len(out), len(errs)
+		}
+		return answers, failures
+	}
+	lost := 0
+	for range kills {
+		answers, _ := counts()
+		for name, c := range clients {
+			c.until("two polls of "+name, func(out, _ []string) bool { return len(out) >= answers[name]+2 })
+		}
+		_, failures := counts()
+		p.kill()
+		for name, c := range clients {
+			c.until(name+" notices", func(_, errs []string) bool { return len(errs) > failures[name] })
+		}
+		_, after := counts()
+		for name := range clients {
+			lost += after[name] - failures[name]
+		}
+		p = begin()
+	}
+	answers, _ := counts()
+	for name, c := range clients {
+		c.until("a poll of "+name+" at the end", func(out, _ []string) bool { return len(out) > answers[name] })
+		c.kill()
+		out, _ := c.lines()
+		for i, line := range out {
+			if i == 0 && !strings.HasPrefix(line, "changed as_of=") || i > 0 && line != "unchanged" {
+				t.Errorf("%s: line %d is %q", name, i+1, line)
+			}
+		}
+	}
+	need.Figure(t, "%d kills of the server under %d example clients: %d polls failed, and every client has the same document since", kills, len(clients), lost)
+}

@@ -1,0 +1,195 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"strikecache/bench/need"
+)
+
+// nginx starts nginx with the recipe, in which only the addresses and the folder are replaced, before an origin.
+func nginx(t *testing.T, origin string) *process {
+	t.Helper()
+	program := need.Program(t, "nginx")
+	recipe, err := os.ReadFile(filepath.Join(need.Root(t), "bench", "clients", "nginx.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, address := t.TempDir(), freePort(t)
+	text := string(recipe)
+	for from, to := range map[string]string{
+		"/var/cache/nginx/strikecache": filepath.Join(dir, "cache"), "server 127.0.0.1:8080;": "server " + strings.TrimPrefix(origin, "http://") + ";",
+		"listen 80;": "listen " + address + ";",
+	} {
+		if strings.Count(text, from) != 1 {
+			t.Fatalf("the recipe has %q %d times", from, strings.Count(text, from))
+		}
+		text = strings.ReplaceAll(text, from, to)
+	}
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user root;" // its worker must be able to write the temporary directory
+	}
+	main := fmt.Sprintf("%s daemon off; worker_processes 1; pid %[2]s/pid; error_log stderr; events {}\nhttp {\naccess_log off; client_body_temp_path %[2]s/a;"+
+		"proxy_temp_path %[2]s/b; fastcgi_temp_path %[2]s/c; uwsgi_temp_path %[2]s/d; scgi_temp_path %[2]s/e;\n%[3]s}\n", user, dir, text)
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(main), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, []string{program, "-p", dir, "-e", "stderr", "-c", file})
+	p := &process{t: t, url: "http://" + address}
+	f.until("nginx listens", func(_, errs []string) bool {
+		select {
+		case <-f.end:
+			t.Fatalf("nginx ended: %q", errs)
+		default:
+		}
+		resp, err := http.Get(p.url + "/healthz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	return p
+}
+
+// asked returns what nginx asked for a path, and leaves out what came before the mark.
+func (f *front) asked(mark int, path string) (some []exchange) {
+	for _, x := range f.exchanges(0)[mark:] {
+		if x.path == path {
+			some = append(some, x)
+		}
+	}
+	return some
+}
+
+// The recipe for nginx: what is asked twice costs the origin one answer, in each coding; what is asked with a key is
+// never stored; what has expired costs a 304; and what the origin cannot give for a while is there all the same.
+func TestNginxRecipe(t *testing.T) {
+	need.Program(t, "nginx")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keys.json")
+	secret, id := newKey(t, file, "nginx", "--per-minute", "600")
+	p := serve(t, "--data-dir", dir, "--keys-file", file, "--sim-speed", "0")
+	p.ready()
+	const short, soon = "/api/public/vix-term-structure", "/api/v1/sectors/rotation" // their answers are made to expire at once
+	var shortened atomic.Int64
+	origin := newFront(t, p.url, func(r *http.Response) {
+		directives := map[string]string{short: "public, max-age=1, stale-if-error=86400", soon: "public, max-age=1, stale-while-revalidate=600"}[r.Request.URL.Path]
+		if directives != "" && strings.HasPrefix(r.Header.Get("Cache-Control"), "public") {
+			shortened.Add(1)
+			r.Header.Set("Cache-Control", directives)
+		}
+	})
+	n := nginx(t, origin.URL)
+
+	for _, x := range []struct{ accepts, coding, asked string }{
+		{"", "", "identity"}, {"gzip;q=0, br;q=1", "", "identity"}, {"gzip", "gzip", "gzip, identity"}, {"GZIP,deflate", "gzip", "gzip, identity"},
+		{"br", "br", "br, identity"}, {"gzip, deflate, br, zstd", "", "zstd, br, gzip, identity"}, {"zstd,br,gzip", "", "zstd, br, gzip, identity"},
+	} {
+		for i := range 2 {
+			headers := []string{"Accept-Encoding", x.accepts}
+			resp, body := n.get(gamma, headers...)
+			coding := resp.Header.Get("Content-Encoding")
+			if resp.StatusCode != 200 || x.coding != coding && !strings.HasPrefix(x.asked, "zstd") || len(body) == 0 || strings.HasPrefix(resp.Header.Get("ETag"), "W/") {
+				t.Errorf("%q: %d %v", x.accepts, resp.StatusCode, resp.Header)
+			}
+			if i == 1 && resp.Header.Get("X-Cache-Status") != "HIT" {
+				t.Errorf("%q the second time: %s", x.accepts, resp.Header.Get("X-Cache-Status"))
+			}
+			headers = append(headers, "If-None-Match", resp.Header.Get("ETag"))
+			if resp, _ := n.get(gamma, headers...); resp.StatusCode != http.StatusNotModified {
+				t.Errorf("%q with its tag: %d", x.accepts, resp.StatusCode)
+			}
+		}
+	}
+	codings := map[string]int{}
+	for _, x := range origin.asked(0, gamma) {
+		codings[x.asked.Get("Accept-Encoding")]++
+	}
+	if fmt.Sprint(codings) != fmt.Sprint(map[string]int{"identity": 1, "gzip, identity": 1, "br, identity": 1, "zstd, br, gzip, identity": 1}) {
+		t.Errorf("the origin was asked for %v", codings)
+	}
+
+	n.keyed(origin, secret, id)
+	n.expired(origin, short, "REVALIDATED")
+	n.expired(origin, soon, "STALE")
+	if shortened.Load() == 0 {
+		t.Error("no answer was made to expire")
+	}
+
+	if err := p.stop(syscall.SIGKILL); err == nil {
+		t.Error("the origin was not killed")
+	}
+	stale := func() {
+		t.Helper()
+		n.until("a stale answer", func() bool {
+			resp, body := n.get(short)
+			if resp.StatusCode != 200 || len(body) == 0 {
+				t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+			}
+			return resp.Header.Get("X-Cache-Status") == "STALE"
+		})
+	}
+	stale()
+	if len(origin.exchanges(http.StatusBadGateway)) == 0 {
+		t.Error("the origin did not answer 502")
+	}
+	if resp, _ := n.get(short, "X-API-Key", secret); resp.StatusCode != http.StatusBadGateway {
+		t.Errorf("with a key, of a dead origin: %d", resp.StatusCode)
+	}
+	origin.Close() // and now nobody answers
+	stale()
+}
+
+// keyed asks with a key: every request reaches the origin, and a conditional one as it is.
+func (p *process) keyed(origin *front, secret, id string) {
+	p.t.Helper()
+	mark := len(origin.exchanges(0))
+	tag := ""
+	for i := 1; i <= 3; i++ {
+		resp, body := p.get(gamma, "X-API-Key", secret)
+		if u := usageOf(p.t, body); u.Key != id || u.RequestsToday != i || resp.Header.Get("X-Cache-Status") != "" {
+			p.t.Errorf("keyed request %d: %+v %v", i, u, resp.Header)
+		}
+		tag = resp.Header.Get("ETag")
+	}
+	if resp, _ := p.get(gamma, "X-API-Key", secret, "If-None-Match", tag); resp.StatusCode != http.StatusNotModified {
+		p.t.Errorf("keyed with %s: %d", tag, resp.StatusCode)
+	}
+	seen := origin.asked(mark, gamma)
+	if len(seen) != 4 || seen[3].status != http.StatusNotModified {
+		p.t.Errorf("the origin saw %d of 4 keyed requests: %+v", len(seen), seen)
+	}
+	if _, body := p.get(gamma, "Accept-Encoding", "identity"); usageOf(p.t, body).Tier != "anonymous" {
+		p.t.Error("an answer to a key was stored")
+	}
+}
+
+// expired asks until what is stored has expired and is answered as want says, and the origin was asked whether it has
+// changed.
+func (p *process) expired(origin *front, path, want string) {
+	p.t.Helper()
+	mark := len(origin.exchanges(0))
+	p.get(path)
+	p.until(want, func() bool { resp, _ := p.get(path); return resp.Header.Get("X-Cache-Status") == want })
+	p.until("the origin was asked", func() bool { return len(origin.asked(mark, path)) > 1 })
+	seen := origin.asked(mark, path)
+	if seen[0].status != http.StatusOK || seen[0].asked.Get("If-None-Match") != "" {
+		p.t.Fatalf("%+v", seen)
+	}
+	for _, x := range seen[1:] {
+		if x.status != http.StatusNotModified || x.asked.Get("If-None-Match") != seen[0].answered.Get("ETag") {
+			p.t.Errorf("%d to If-None-Match %s", x.status, x.asked.Get("If-None-Match"))
+		}
+	}
+}
