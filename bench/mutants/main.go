@@ -96,10 +96,12 @@ func (m *mutant) plant(root, dir string) error {
 	switch {
 	case err == nil:
 		return errors.New("the test passes")
-	case !strings.Contains(out, "--- FAIL: "+m.test) && !(strings.Contains(out, "=== RUN   "+m.test) && strings.Contains(out, "\npanic: ")):
-		return fmt.Errorf("the test did not run: %s", out)
+	case strings.Contains(out, "--- FAIL: "+m.test):
+		return nil
+	case strings.Contains(out, "=== RUN   "+m.test) && strings.Contains(out, "\npanic: "):
+		return nil // the fault ended the test's process
 	}
-	return nil
+	return fmt.Errorf("the test did not run: %s", out)
 }
 
 func goTest(root, pkg, tests string, args ...string) (string, error) {
