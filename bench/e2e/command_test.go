@@ -93,11 +93,11 @@ func TestHelpAndVersion(t *testing.T) {
 func TestADirectoryHasOneOwner(t *testing.T) {
 	dir := t.TempDir()
 	p := serve(t, "--data-dir", dir)
-	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0")); code == 0 || !strings.Contains(stderr, "another process") {
+	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin-listen", "")); code == 0 || !strings.Contains(stderr, "another process") {
 		t.Errorf("second process: exit %d, %s", code, stderr)
 	}
 	p.kill()
-	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--sim-seed", "2")); code == 0 || !strings.Contains(stderr, "seed 1") {
+	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin-listen", "", "--sim-seed", "2")); code == 0 || !strings.Contains(stderr, "seed 1") {
 		t.Errorf("another seed: exit %d, %s", code, stderr)
 	}
 }

@@ -79,7 +79,7 @@ func TestFaultDescriptors(t *testing.T) {
 
 // A limit of open files that is too low for --max-connections lowers that, and the log says so.
 func TestFewDescriptors(t *testing.T) {
-	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sim-speed", "0")
+	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", t.TempDir(), "--sim-speed", "0")
 	shell := command(t)
 	shell.Path, shell.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 200 && exec "$0" "$@"`}, cmd.Args...)
 	p := serveWith(t, shell)

@@ -89,7 +89,7 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 	p.kill()
 	remount(t, dir, syscall.MS_RDONLY, "")
-	refuses(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0"), dir, "directory cannot be written", "read-only file system")
+	refuses(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin-listen", ""), dir, "directory cannot be written", "read-only file system")
 	need.Figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
 }
 
@@ -114,7 +114,7 @@ func TestFaultDataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "sub")} {
-		refuses(t, command(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir), file+" is not a directory")
+		refuses(t, command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", dir), file+" is not a directory")
 	}
 	if b, err := os.ReadFile(file); string(b) != "something else" {
 		t.Errorf("the file holds %q, %v", b, err)
@@ -124,7 +124,7 @@ func TestFaultDataDirectory(t *testing.T) {
 	if err := os.Chmod(locked, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", locked)
+	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", locked)
 	if os.Geteuid() == 0 { // whom no mode binds
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		for _, dir := range []string{filepath.Dir(cmd.Path), filepath.Dir(locked)} {
