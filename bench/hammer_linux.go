@@ -167,7 +167,10 @@ func (h *hammer) closed(n int) error {
 }
 
 // open sends at a constant rate for a duration and returns every request with its latency from the instant at
-// which it was due. It never sleeps: it has a core of its own, and waking up would be read as latency.
+// which it was due. It takes a breath when there is nothing to take, which adds some 100 µs to every latency: one that
+// never slept would take so much of a virtual machine's processors, together with a refresh, that the host stops them
+// for milliseconds, and that would be read as the server's latency. (2026-11, a spinning loop of the idle class in place
+// of the refresh: p99.9 5 × that without it when the generator spins, 1 × when it breathes.)
 func (h *hammer) open(rate float64, duration time.Duration) (start time.Time, samples []sample, err error) {
 	total := int(rate * duration.Seconds())
 	samples = make([]sample, 0, total)
@@ -193,6 +196,8 @@ func (h *hammer) open(rate float64, duration time.Duration) (start time.Time, sa
 		}
 		if len(samples) > before {
 			last = now
+		} else {
+			pause(breath)
 		}
 		if now-last > stall {
 			return start, nil, errStall

@@ -77,8 +77,8 @@ func alternate(start time.Time, samples []sample, all []window) []alternation {
 			}
 		}
 		quietFrom = w.to
-		if during.TotalCount() == 0 || between.TotalCount() == 0 {
-			continue
+		if during.TotalCount() == 0 || between.TotalCount() < during.TotalCount() {
+			continue // a maximum, or nearly one, grows with the count
 		}
 		a := alternation{WindowMs: float64(w.to.Sub(w.from).Microseconds()) / 1000,
 			During: summarize(during).P999, DuringCount: during.TotalCount(),

@@ -53,7 +53,7 @@ func parseRivals(args []string, stderr io.Writer) (*rivalsOptions, error) {
 	fs.IntVar(&o.core, "server-core", 0, "core of the servers")
 	fs.IntVar(&o.generator, "generator-core", 1, "core of the generator")
 	fs.IntVar(&o.alternations, "alternations", 5, "refreshes that are measured; 1 to 100")
-	fs.DurationVar(&o.gexEvery, "refresh-every", 5*time.Second, "interval of refreshes; 5s to 1m")
+	fs.DurationVar(&o.gexEvery, "refresh-every", 10*time.Second, "interval of refreshes; 5s to 1m")
 	fs.BoolVar(&o.skipRatio, "skip-ratios", false, "measure the refresh only")
 	fs.BoolVar(&o.skipRefresh, "skip-refresh", false, "measure the ratios only")
 	if err := fs.Parse(args); err != nil {
