@@ -16,7 +16,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"strikecache/refresh/archive"
 	"strikecache/refresh/flags"
 	"strikecache/refresh/levels"
+	"strikecache/refresh/process"
 	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
@@ -66,6 +66,7 @@ type commands struct {
 	Export    levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
 	Version   versionCommand       `cmd:"" help:"Print the version."`
+	Refresher refresherCommand     `cmd:"" hidden:"" help:"Refresh for the server that runs this command."`
 }
 
 // run parses the arguments and runs the command, until it is done or ctx ends.
@@ -114,6 +115,10 @@ func unknownVariable(model *kong.Node) error {
 	}
 	return nil
 }
+
+type refresherCommand struct{}
+
+func (refresherCommand) Run(std levels.Streams) error { return process.Run(std.In, std.Out, std.Err) }
 
 type versionCommand struct{}
 
@@ -184,9 +189,8 @@ type serveCommand struct {
 	flags.Source   `embed:""`
 	flags.Schedule `embed:""`
 
-	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
-	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
-	LogEvery  int    `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
+	Log      process.Log `embed:""`
+	LogEvery int         `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
 
 	LogClientAddr bool `help:"Let the lines of --log-every name the client's address, which nothing else logs." group:"Log"`
 }
@@ -216,42 +220,26 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
-// gcPercent keeps the heap at 1.3 times what is live: a refresh would otherwise double the memory of the process. Peak of
-// a whole market refreshing every 5 s (2026-11): 208 MiB at 70, 169 at 30, for 5 % more CPU of refreshes; requests allocate
-// nothing.
-const gcPercent = 30
-
 // Run opens, starts, waits, and stops in reverse.
 func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
-	log := c.logger(out.Err)
-	refreshes := admin.NewRefreshes()
-	cfg := refresh.Config{Log: log, Observe: refreshes.Observe}
-	if err := c.Schedule.Open(&cfg, c.Source.Name); err != nil {
-		return err
-	}
-	store, err := snapshots.Open(snapshots.Options{
+	log := c.Log.New(out.Err)
+	replica, err := snapshots.NewReplica(snapshots.Options{
 		Dir: c.DataDir, Source: c.Source.Name, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
 		HistoryBytes: 64 << 20, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	cfg.Store = store
-	if err := c.Source.Open(&cfg); err != nil {
+	defer replica.Close()
+	refreshes := admin.NewRefreshes()
+	refresher, err := process.Start(ctx, process.Config{
+		Request: process.Request{Source: c.Source, Schedule: c.Schedule, DataDir: c.DataDir, Log: c.Log},
+		Replica: replica, Observe: refreshes.Observe, Stderr: out.Err, Log: log,
+	})
+	if err != nil {
 		return err
 	}
-	if err := c.OpenArchive(&cfg, c.DataDir, c.Name, log); err != nil {
-		return err
-	}
-	defer cfg.Inputs.Close()
-	refresher := refresh.New(cfg)
-	if err := refresher.Restore(); err != nil {
-		return err
-	}
+	defer refresher.Stop()
 	listener, err := server.Listen(c.Listen)
 	if err != nil {
 		return err
@@ -271,11 +259,11 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 			log.Error("usage counts not written", "err", err)
 		}
 	}()
-	access.Finder, access.Source, access.Now, access.Log = store, c.Source.Name, cfg.Clock.Now, log
+	access.Finder, access.Source, access.Now, access.Log = replica, c.Source.Name, refresher.Now, log
 	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
 	access.TLS = pair.Config()
 	access.Readiness = func() server.Readiness {
-		ready := readiness(refresher, store, cfg.Inputs)
+		ready := readiness(refresher, replica)
 		ready.Impaired("keys", access.Keys.Err())
 		ready.Impaired("usage", ledger.Err())
 		ready.Impaired("tls", pair.Err())
@@ -283,24 +271,18 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	}
 	web := server.New(access)
 	stopAdmin, err := c.admin(web, log, admin.Sources{
-		Now: cfg.Clock.Now, Current: store.Current, Store: store.Stats, Readiness: access.Readiness, Refreshes: refreshes,
-		CertificateExpires: pair.Expires,
+		Now: refresher.Now, Current: replica.Current, Readiness: access.Readiness, Refreshes: refreshes,
+		Store: refresher.StoreStats, Refresher: refresher.Usage, CertificateExpires: pair.Expires,
 	})
 	if err != nil {
 		return err
 	}
 	defer stopAdmin()
-	c.announce(log, store, refresher, cfg.Clock.Now(), listener.Addr().String())
-
-	refreshing, stopRefreshing := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { refresher.Run(refreshing) })
+	c.announce(log, refresher.Now(), listener.Addr().String())
+	refresher.Begin()
 	service := systemd.Open(log)
 	defer service.Close()
-	err = serveUntil(ctx, web, listener, service, log)
-	stopRefreshing()
-	running.Wait()
-	return err
+	return serveUntil(ctx, web, listener, service, log)
 }
 
 // serveUntil serves until ctx ends, and keeps the service manager informed.
@@ -366,41 +348,31 @@ func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys
 // shutdownLimit is how long requests in flight may take after the first signal.
 const shutdownLimit = 10 * time.Second
 
-func (c *serveCommand) logger(w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		level = slog.LevelInfo // the parser allows no other
-	}
-	if options := (&slog.HandlerOptions{Level: level}); c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	} else {
-		return slog.New(slog.NewTextHandler(w, options))
-	}
-}
-
 // readiness says what the source feeds, what waits, and what is impaired.
-func readiness(r *refresh.Refresher, store *snapshots.Store, inputs *archive.Archive) server.Readiness {
+func readiness(refresher *process.Refresher, replica *snapshots.Replica) server.Readiness {
 	var out server.Readiness
-	offered := r.Offers()
+	status, down := refresher.Status()
 	for _, resources := range refresh.Feeds() {
 		for _, name := range resources {
-			answered, ok := offered[name]
 			switch {
-			case !ok:
+			case !slices.Contains(status.Offers, name):
 				out.Unfed = append(out.Unfed, name)
-			case !answered:
+			case replica.Current(name) == nil:
 				out.Waiting = append(out.Waiting, name)
 			}
 		}
 	}
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
-	out.Impaired("disk", errors.Join(store.DiskError(), inputs.Err()))
+	if status.DiskError != "" {
+		out.Impaired("disk", errors.New(status.DiskError))
+	}
+	out.Impaired("refresher", down)
 	return out
 }
 
-// announce logs what is served from where, and what it takes on disk.
-func (c *serveCommand) announce(log *slog.Logger, store *snapshots.Store, refresher *refresh.Refresher, now time.Time, address string) {
+// announce logs what is served from where.
+func (c *serveCommand) announce(log *slog.Logger, now time.Time, address string) {
 	scheme := "http://"
 	if c.TLS.Cert != "" {
 		scheme = "https://"
@@ -409,10 +381,4 @@ func (c *serveCommand) announce(log *slog.Logger, store *snapshots.Store, refres
 	if c.Source.Name == "simulated" {
 		log.Warn("THE MARKET IS SIMULATED: no number served is real", "seed", c.SimSeed, "speed", c.SimSpeed)
 	}
-	used, err := store.Usage()
-	if err != nil {
-		log.Warn("disk usage unknown", "err", err)
-		return
-	}
-	log.Info("disk", "dir", c.DataDir, "bytes_used", used, "bytes_expected_per_year", refresher.ExpectedBytesPerYear())
 }

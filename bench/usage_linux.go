@@ -86,13 +86,25 @@ func stat(pid int) (ticks int64, parent int, err error) {
 	return user + system, parent, errors.Join(err1, err2, err3)
 }
 
-// residentPeak returns the most memory that a process has had resident, in bytes.
-func residentPeak(pid int) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// residentPeak adds up the most memory that a process and each of its children has had resident, in bytes. What they
+// share counts for each.
+func residentPeak(pid int) (sum int64, err error) {
+	pids, err := tree(pid)
 	if err != nil {
 		return 0, err
 	}
-	return statusKiB(b, "VmHWM:")
+	for _, p := range pids {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))
+		if err != nil {
+			return 0, err
+		}
+		peak, err := statusKiB(b, "VmHWM:")
+		if err != nil {
+			return 0, err
+		}
+		sum += peak
+	}
+	return sum, nil
 }
 
 func statusKiB(status []byte, name string) (int64, error) {

@@ -116,8 +116,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	for _, j := range r.jobs() {
 		again := &retry{clock: r.cfg.Clock, every: j.every}
 		again.run = alone.Then(cron.FuncJob(func() {
-			ok := false
-			background(func() { ok = r.runJob(ctx, j) })
+			ok := r.runJob(ctx, j)
 			again.after(ctx, ok, &retries)
 		}))
 		once = append(once, again.run)
@@ -126,7 +125,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	runner.Start()
 	runAll(once)
 	if r.cfg.Archive != nil {
-		background(func() { r.runJob(ctx, job{name: "backfill", run: r.backfill}) })
+		r.runJob(ctx, job{name: "backfill", run: r.backfill})
 		runAll(once) // there is history to compare with now
 	}
 	<-ctx.Done()

@@ -42,6 +42,9 @@ func (s *Store) store(path string, w write) error {
 	if err == nil {
 		delete(s.named, path)
 		if _, waited := s.pending[path]; waited {
+			if w.file == fileName(s.opts.HistoricalProduct) {
+				s.opts.Follower.Written(w.date)
+			}
 			if delete(s.pending, path); len(s.pending) == 0 {
 				s.opts.Log.Info("the disk takes files again: none waits for it")
 			}

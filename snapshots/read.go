@@ -129,73 +129,12 @@ func (s *Store) DatesOf(product string) []string { return s.datesOf(fileName(pro
 // StateDates returns the dates on which a state is stored, rising.
 func (s *Store) StateDates(name string) []string { return s.datesOf(fileName(stateProduct + name)) }
 
-// Dates returns the stored dates of the historical product, rising. The slice is shared and must not be
-// changed.
-func (s *Store) Dates() []string { return *s.dates.Load() }
-
-// Historical returns the stored answer of a date of the historical product; an empty date is the newest. It
-// reads the file only when the date is indexed and not in memory.
-func (s *Store) Historical(date string) (*Snapshot, error) {
-	if n := s.newest.Load(); n != nil && (date == "" || date == n.date) {
-		return n.snapshot, nil
-	}
-	if date != "" {
-		return s.historical(date)
-	}
-	for {
-		dates := s.Dates()
-		if len(dates) == 0 {
-			return nil, ErrNoSnapshot
-		}
-		snapshot, err := s.historical(dates[len(dates)-1])
-		if !errors.Is(err, ErrNoSnapshot) || slices.Equal(dates, s.Dates()) {
-			return snapshot, err
-		}
-	}
-}
-
-func (s *Store) historical(date string) (*Snapshot, error) {
-	if snapshot, ok := s.history.Get(date); ok {
-		return snapshot, nil
-	}
-	if _, found := slices.BinarySearch(s.Dates(), date); !found {
-		return nil, ErrNoSnapshot
-	}
-	v, err, _ := s.reads.Do(date, func() (any, error) {
-		select {
-		case s.reading <- struct{}{}:
-			defer func() { <-s.reading }()
-		default:
-			return nil, ErrBusy
-		}
-		return s.readHistorical(date)
-	})
+// pastAnswer reads the stored answer of a date of the historical product.
+func (s *Store) pastAnswer(date string) (*Snapshot, error) {
+	f, err := s.Load(s.opts.HistoricalProduct, date)
 	if err != nil {
+		s.passOver(fileName(s.opts.HistoricalProduct), date, err)
 		return nil, err
 	}
-	return v.(*Snapshot), nil
-}
-
-// readHistorical reads the file of a date and keeps the answer in memory, unless the date was saved meanwhile.
-func (s *Store) readHistorical(date string) (*Snapshot, error) {
-	file := fileName(s.opts.HistoricalProduct)
-	version := func() int { return s.versions[date] }
-	s.mu.Lock()
-	before := version()
-	s.mu.Unlock()
-	f, err := s.load(s.opts.HistoricalProduct, date, file)
-	if err != nil {
-		s.passOver(file, date, err)
-		if errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrNoSnapshot) {
-			return nil, ErrNoSnapshot
-		}
-		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
-	}
-	snapshot := f.Edition.Default
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if version() == before {
-		s.history.Set(date, snapshot, snapshot.Cost())
-	}
-	return snapshot, nil
+	return f.Edition.Default, nil
 }

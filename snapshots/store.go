@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/dgraph-io/ristretto/v2"
-	"golang.org/x/sync/singleflight"
 )
 
 // Options say how to open a [Store].
@@ -26,56 +24,50 @@ type Options struct {
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
 	Log          *slog.Logger
+	Follower     Follower // nil: nobody
 }
 
 // Store keeps editions hot and on disk. All methods are safe for concurrent use. Reads never wait for writes.
 type Store struct {
-	opts    Options
-	dir     string // <Dir>/<Source>
-	lock    *os.File
-	writer  *writer
-	latest  *latest
-	history *ristretto.Cache[string, *Snapshot]
-	reads   singleflight.Group
-	reading chan struct{}            // bounds concurrent file reads of requests
-	newest  atomic.Pointer[dated]    // newest of HistoricalProduct, once it was saved or read
-	dates   atomic.Pointer[[]string] // of HistoricalProduct, rising
-	bad     atomic.Int64             // stored files found that can never be served
+	opts   Options
+	dir    string // <Dir>/<Source>
+	lock   *os.File
+	writer *writer
+	latest *latest
+	past                // of HistoricalProduct
+	bad    atomic.Int64 // stored files found that can never be served
 
 	disk sync.Mutex // held while files are written or removed; never waited for with mu held
 
-	mu       sync.Mutex          // guards what follows, for moments only
-	index    map[string][]string // file name → dates that have it, rising
-	versions map[string]int      // how often a historical date was saved
-	pending  map[string]write    // writes that failed, by path, waiting for the disk
-	named    map[string]bool     // bad files already logged
-	diskErr  error               // of the last write that failed
-	again    *time.Timer         // of the next retry; nil: none is due
-	closed   bool
-}
-
-type dated struct {
-	date     string
-	snapshot *Snapshot
+	mu      sync.Mutex          // guards what follows, for moments only
+	index   map[string][]string // file name → dates that have it, rising
+	pending map[string]write    // writes that failed, by path, waiting for the disk
+	named   map[string]bool     // bad files already logged
+	diskErr error               // of the last write that failed
+	again   *time.Timer         // of the next retry; nil: none is due
+	closed  bool
 }
 
 const (
-	// concurrentReads is how many files are read for requests at a time; every further miss is ErrBusy.
-	concurrentReads = 4
-	lateSuffix      = "@late"
-	stateProduct    = "state/"
-	lockName        = ".lock"
+	lateSuffix   = "@late"
+	stateProduct = "state/"
+	lockName     = ".lock"
 )
+
+// ErrLocked says that another process has taken the directory.
+var ErrLocked = errors.New("another process uses this directory")
 
 // Open opens or creates the directory of a source, takes it for this process, removes what a crash left behind,
 // checks every dated file, names the bad ones in the log and indexes the others. Close must be called.
 func Open(opts Options) (*Store, error) { return openOn(system, opts) }
 
 func openOn(d disk, opts Options) (*Store, error) {
+	if opts.Follower == nil {
+		opts.Follower = noFollower{}
+	}
 	s := &Store{
-		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), reading: make(chan struct{}, concurrentReads),
-		writer: &writer{disk: d, log: opts.Log},
-		index:  map[string][]string{}, versions: map[string]int{}, pending: map[string]write{}, named: map[string]bool{},
+		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{disk: d, log: opts.Log},
+		index: map[string][]string{}, pending: map[string]write{}, named: map[string]bool{},
 	}
 	if err := s.open(); err != nil {
 		err = errors.Join(err, s.release())
@@ -97,7 +89,7 @@ func (s *Store) open() (err error) {
 	if s.latest, err = newLatest(s.opts.Feeds); err != nil {
 		return err
 	}
-	if s.history, err = newHistory(s.opts.HistoryBytes); err != nil {
+	if err = s.past.init(s.opts.HistoryBytes, s.pastAnswer); err != nil {
 		return err
 	}
 	return s.scan()
@@ -122,9 +114,7 @@ func (s *Store) release() error {
 	if s.latest != nil {
 		s.latest.cache.Close()
 	}
-	if s.history != nil {
-		s.history.Close()
-	}
+	s.past.close()
 	if s.lock == nil {
 		return nil
 	}
@@ -178,11 +168,21 @@ func isDate(s string) bool {
 
 // Publish makes the editions of a feed current, all at the same instant.
 func (s *Store) Publish(feed string, editions map[string]*Edition) error {
-	return s.latest.publish(feed, editions)
+	if err := s.latest.publish(feed, editions); err != nil {
+		return err
+	}
+	s.opts.Follower.Published(feed, slices.Collect(maps.Keys(editions)))
+	return nil
 }
 
 // Current returns what a resource serves now, nil before its first publication. It does not allocate.
 func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
+
+// Editions returns what a feed published last, by resource. The map is shared and must not be changed.
+func (s *Store) Editions(feed string) map[string]*Edition {
+	g, _ := s.latest.cache.Get(feed)
+	return g
+}
 
 // Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. When the
 // disk refuses, the error is returned, the answer is still served from memory, and the write is tried again after
@@ -197,22 +197,9 @@ func (s *Store) Save(product, date string, f File) error {
 	err = s.write(write{date, fileName(product), body})
 	if product == s.opts.HistoricalProduct {
 		s.renew(date, f.Edition.Default)
+		s.opts.Follower.Renewed(date, f.Edition.Default, err == nil)
 	}
 	return err
-}
-
-// renew makes a snapshot the historical answer of its date, for requests that come and for those under way.
-// Ristretto applies a first Set in the background, also after a later Del: the Wait lets no older answer return.
-func (s *Store) renew(date string, snapshot *Snapshot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.versions[date]++
-	s.reads.Forget(date)
-	s.history.Del(date)
-	s.history.Wait()
-	if dates := s.Dates(); date == dates[len(dates)-1] {
-		s.newest.Store(&dated{date, snapshot})
-	}
 }
 
 // SaveLate stores an answer that arrived after its date closed. A restart serves it, the history never does.
@@ -262,4 +249,5 @@ func (s *Store) forget(file, date string) {
 func (s *Store) publishDates() {
 	dates := slices.Clone(s.index[fileName(s.opts.HistoricalProduct)])
 	s.dates.Store(&dates)
+	s.opts.Follower.Listed(dates)
 }

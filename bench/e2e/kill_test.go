@@ -172,7 +172,7 @@ func (k *killing) cycle(n int) {
 	cmd := command(k.t, args...)
 	r := &trap{kill: func() {
 		killed.Store(true)
-		cmd.Process.Kill()
+		killGroup(cmd)
 	}}
 	p := serveWatched(k.t, cmd, r.watch)
 	k.answeredAtOnce(p)

@@ -52,6 +52,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, args...)
+	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir()) // unless --data-dir says another
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}          // for killGroup
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "STRIKECACHE_") {
 			cmd.Env = append(cmd.Env, v)
@@ -127,18 +129,29 @@ func (p *process) logged() string {
 	return p.log.String()
 }
 
-// kill ends the process at once, as a power cut would, if it still runs.
-func (p *process) kill() { p.stop(syscall.SIGKILL) }
+// kill ends the process and its refresher at once, as a power cut would, if they still run.
+func (p *process) kill() {
+	killGroup(p.cmd)
+	p.ended()
+}
+
+// killGroup kills a command with all its children.
+func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // stop sends a signal and waits for the end.
 func (p *process) stop(sig os.Signal) error {
 	p.cmd.Process.Signal(sig)
+	return p.ended()
+}
+
+// ended waits for the end.
+func (p *process) ended() error {
 	select {
 	case err := <-p.end:
 		p.end <- err
 		return err
 	case <-time.After(30 * time.Second):
-		p.cmd.Process.Kill()
+		killGroup(p.cmd)
 		p.t.Error("the process does not end")
 		return nil
 	}

@@ -9,9 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -148,7 +146,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 	if f := p.freshness(vixPath); f.State == "stale" {
 		t.Errorf("another feed is %+v", f)
 	}
-	hit, memory = injected(t, u, o, seen), peakMemory(p)
+	hit, memory = injected(t, u, o, seen), int(p.memory("VmHWM"))
 	if memory > 512<<20 {
 		t.Errorf("peak resident memory %d MiB", memory>>20)
 	}
@@ -224,22 +222,6 @@ func freshnessOf(t *testing.T, body []byte) freshness {
 		t.Fatalf("%v: %.200s", err, body)
 	}
 	return e.Meta.Freshness
-}
-
-var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
-
-// peakMemory returns the peak resident memory of a process, 0 where the system does not tell.
-func peakMemory(p *process) int {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	m := peakLine.FindSubmatch(status)
-	if err != nil || m == nil {
-		return 0
-	}
-	kb, err := strconv.Atoi(string(m[1]))
-	if err != nil {
-		return 0
-	}
-	return kb << 10
 }
 
 // The file of the session before is a failure from 11:00 New York on, on the day after the one that it lacks: the machine's

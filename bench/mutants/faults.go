@@ -55,6 +55,12 @@ var mutants = []mutant{
 	{"rounding half to even", "compute/number.go", `return math.Round(x)`, `return math.RoundToEven(x)`,
 		"compute", "TestNumberRounding"},
 	{"ties as the binary falls", "compute/number.go", `noise = 4e-16`, `noise = 0`, "compute", "TestNumberRounding"},
+	{"answers that wait for the disk forgotten", "snapshots/replica.go", `if delete(r.waiting, date); !onDisk {`, `if delete(r.waiting, date); false {`,
+		"snapshots", "TestReplica"},
+	{"starving at once", "refresh/process/starvation.go", `hungerLimit = 3`, `hungerLimit = 1`, "refresh/process", "TestStarvation"},
+	{"publications in pieces", "refresh/process/sender.go", `n = len(numbers)
+`, `n = 0
+`, "refresh/process", "TestFollow"},
 	{"stale after two failures", "refresh/health.go", `failuresToStale = 3`, `failuresToStale = 2`, "refresh", "TestFreshness"},
 	{"dates never close", "refresh/publish.go", `const closesAfter = 10 * time.Minute`, `const closesAfter = 1000 * time.Hour`, "refresh", "TestLateAnswers"},
 	{"settlements a day early", "refresh/vix.go", `		return cal.Previous(d)

@@ -34,6 +34,9 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// MarshalText is the inverse of UnmarshalText.
+func (b Bytes) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }
+
 // OpenArchive opens the archive of a source, whose directory cfg's store owns; none when it may hold nothing.
 func (s *Schedule) OpenArchive(cfg *refresh.Config, dataDir, source string, log *slog.Logger) (err error) {
 	if s.ArchiveMaxBytes > 0 {

@@ -23,7 +23,9 @@ type Sources struct {
 	CertificateExpires func() time.Time
 	Server             func() server.Stats
 	Store              func() snapshots.Stats
-	Refreshes          *Refreshes
+	// Refresher returns what the process that refreshes uses, and how often one was started.
+	Refresher func() (cpuSeconds float64, residentBytes int64, starts int)
+	Refreshes *Refreshes
 }
 
 // NewRegistry returns all metrics, of the process and the runtime too.
@@ -131,6 +133,10 @@ var (
 	historyRejected = desc("history_cache_rejected_sets_total", "Past answers that the cache refused: read again from disk when asked for.")
 	historyDropped  = desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer.")
 	historyEvicted  = desc("history_cache_evictions_total", "Past answers that the cache evicted.")
+
+	refresherCPU      = desc("refresher_cpu_seconds_total", "CPU time of the process that refreshes, since it was started.")
+	refresherResident = desc("refresher_resident_memory_bytes", "Resident memory of the process that refreshes; process_ metrics are of the one that serves.")
+	refresherStarts   = desc("refresher_starts_total", "How often a process that refreshes was started.")
 )
 
 // Describe implements prometheus.Collector.
@@ -140,6 +146,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		connectionsRefused, handshakesFailed, certificateExpires, rateAddresses, apiKeys, logSamples, ready, degraded, resourcesWaiting, snapshotAge,
 		snapshotStale, snapshotBytes, filesWritten, bytesWritten, filesWaiting, badFiles, diskErrors, latestRejected,
 		latestDropped, latestEvicted, historyRejected, historyDropped, historyEvicted,
+		refresherCPU, refresherResident, refresherStarts,
 	} {
 		ch <- d
 	}
@@ -227,6 +234,10 @@ func (c *collector) store(ch chan<- prometheus.Metric) {
 	count(ch, historyRejected, s.History.SetsRejected)
 	count(ch, historyDropped, s.History.SetsDropped)
 	count(ch, historyEvicted, s.History.Evictions)
+	cpu, resident, starts := c.from.Refresher()
+	ch <- prometheus.MustNewConstMetric(refresherCPU, prometheus.CounterValue, cpu)
+	gauge(ch, refresherResident, float64(resident))
+	count(ch, refresherStarts, uint64(starts))
 }
 
 func truth(b bool) float64 {

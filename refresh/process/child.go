@@ -1,0 +1,234 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/refresh/flags"
+	"strikecache/snapshots"
+)
+
+// Request is what a refresher is asked to do.
+type Request struct {
+	Source   flags.Source
+	Schedule flags.Schedule
+	DataDir  string
+	Log      Log
+
+	// Low asks for a low priority where the least one, under which a busy machine may leave no time at all, has been tried.
+	Low bool
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Format string `name:"log-format" help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
+	Level  string `name:"log-level" help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
+}
+
+// New returns a logger.
+func (l Log) New(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		level = slog.LevelInfo // the parser allows no other
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// Status is how a refresher is, as it last said.
+type Status struct {
+	Offers    []string        // resources that the source could ever feed
+	DiskError string          // why something waits for the disk; "" when nothing does
+	Store     snapshots.Stats // but for its caches
+	Usage     Usage
+}
+
+// Usage is what the refresher's process has used, where the system tells.
+type Usage struct {
+	CPUSeconds    float64
+	ResidentBytes int64
+}
+
+// gcPercent keeps the heap at 1.3 times what is live: a refresh would otherwise double the memory of the process. Peak of
+// a whole market refreshing every 5 s (2026-11): 208 MiB at 70, 169 at 30, for 5 % more CPU of refreshes.
+const gcPercent = 30
+
+const (
+	// lockWait is how long the directory may still be taken by the refresher of a server that was killed.
+	lockWait = 3 * time.Second
+	// lookEvery is how often the child looks at itself, and usageEvery how often it tells what it uses.
+	lookEvery  = 250 * time.Millisecond
+	usageEvery = 8 // looks
+	// impatience is how many looks the first answers may take at a priority above the least.
+	impatience = 240
+)
+
+// worker is a refresher at work for another process.
+type worker struct {
+	request   Request
+	log       *slog.Logger
+	sender    *sender
+	cfg       refresh.Config
+	refresher *refresh.Refresher
+	told      Status
+	looks     int
+	givesWay  bool // to every other process, for good
+}
+
+// Run is the refresher's process: it takes a [Request] from in, writes frames to out and logs to stderr, until in ends.
+// Signals that end other processes do not end this one, which may be about to write a file.
+func Run(in io.Reader, out, stderr io.Writer) error {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	var w worker
+	words := json.NewDecoder(in)
+	if err := words.Decode(&w.request); err != nil {
+		return fmt.Errorf("this command is run by serve alone: read request: %w", err)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	name("strikecache-ref")
+	lowerPriority()
+	w.log, w.sender = w.request.Log.New(stderr), newSender(out)
+	if err := w.open(); err != nil {
+		return errors.Join(w.sender.tell(frameFailed, err.Error()), w.close())
+	}
+	if err := words.Decode(new(string)); err != nil { // the word to begin; else the parent has ended before
+		return w.close()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_ = words.Decode(new(string)) // whatever ends it, the parent is gone
+		cancel()
+	}()
+	var running sync.WaitGroup
+	running.Go(func() { w.refresher.Run(ctx) })
+	err := w.report(ctx)
+	cancel()
+	running.Wait()
+	_ = w.sender.flush(w.cfg.Store) // the parent may be gone
+	return errors.Join(err, w.close())
+}
+
+// open opens the store and what refreshes it, and tells what it held.
+func (w *worker) open() (err error) {
+	r := &w.request
+	w.cfg = refresh.Config{Log: w.log, Observe: w.sender.observe}
+	if err := r.Schedule.Open(&w.cfg, r.Source.Name); err != nil {
+		return err
+	}
+	for began := time.Now(); ; time.Sleep(lockWait / 100) {
+		w.cfg.Store, err = snapshots.Open(snapshots.Options{
+			Dir: r.DataDir, Source: r.Source.Name, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
+			HistoryBytes: 1 << 20, Log: w.log, Follower: w.sender, // requests read the parent's history
+		})
+		if !errors.Is(err, snapshots.ErrLocked) || time.Since(began) > lockWait {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.Source.Open(&w.cfg); err != nil {
+		return err
+	}
+	if err := r.Schedule.OpenArchive(&w.cfg, r.DataDir, r.Source.Name, w.log); err != nil {
+		return err
+	}
+	w.refresher = refresh.New(w.cfg)
+	if err := w.refresher.Restore(); err != nil {
+		return err
+	}
+	if used, err := w.cfg.Store.Usage(); err != nil {
+		w.log.Warn("disk usage unknown", "err", err)
+	} else {
+		w.log.Info("disk", "dir", r.DataDir, "bytes_used", used, "bytes_expected_per_year", w.refresher.ExpectedBytesPerYear())
+	}
+	return errors.Join(w.sender.tell(frameClock, w.cfg.Clock), w.sender.flush(w.cfg.Store), w.look(), w.sender.tell(frameReady, nil))
+}
+
+func (w *worker) close() error {
+	if w.cfg.Store == nil {
+		return nil
+	}
+	if w.cfg.Inputs != nil {
+		w.cfg.Inputs.Close()
+	}
+	return w.cfg.Store.Close()
+}
+
+// report tells what changes, until ctx ends.
+func (w *worker) report(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	starving := starvation{}
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.sender.wake:
+			err = w.sender.flush(w.cfg.Store)
+		case <-tick.C:
+			if err = w.look(); err == nil && w.givesWay && starving.look() {
+				err = w.sender.tell(frameStarved, nil)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// look tells the status when it is another.
+func (w *worker) look() error {
+	s := Status{DiskError: textOf(errors.Join(w.cfg.Store.DiskError(), w.inputsErr())), Store: w.cfg.Store.Stats(), Usage: w.told.Usage}
+	s.Store.Latest, s.Store.History = snapshots.CacheStats{}, snapshots.CacheStats{}
+	offers := w.refresher.Offers()
+	s.Offers = slices.Sorted(maps.Keys(offers))
+	if all := !slices.Contains(slices.Collect(maps.Values(offers)), false); !w.givesWay && !w.request.Low && (all || w.looks > impatience) {
+		w.givesWay = true // there is something to serve
+		giveWay()
+	}
+	if w.looks++; w.looks%usageEvery == 1 {
+		s.Usage = used()
+	}
+	if s.equal(w.told) {
+		return nil
+	}
+	w.told = s
+	return w.sender.tell(frameStatus, s)
+}
+
+func (w *worker) inputsErr() error {
+	return w.cfg.Inputs.Err()
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// equal says whether nothing has changed.
+func (s Status) equal(t Status) bool {
+	return slices.Equal(s.Offers, t.Offers) && s.DiskError == t.DiskError && s.Store == t.Store && s.Usage == t.Usage
+}

@@ -1,0 +1,248 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/snapshots"
+)
+
+// Command is the name of the command that calls [Run].
+const Command = "refresher"
+
+// Config says what a refresher's process is for.
+type Config struct {
+	Request Request
+	Replica *snapshots.Replica // takes over what the refresher publishes
+	// Observe is told of every run of a job, as [refresh.Config] says.
+	Observe func(job, code string, took time.Duration)
+	Stderr  io.Writer // of the child
+	Log     *slog.Logger
+}
+
+// Refresher is a refresher in a process of its own, which is started again when it ends. All methods are safe for
+// concurrent use.
+type Refresher struct {
+	cfg     Config
+	stop    sync.Once
+	stopped chan struct{} // closed by Stop
+	done    chan struct{} // closed when the last child has ended
+
+	mu     sync.Mutex
+	clock  refresh.Clock
+	status Status
+	down   error // why there is no child; nil while there is one
+	starts int
+	stdin  io.Writer // of the child
+	begun  bool
+}
+
+const (
+	// stopLimit is how long a child may take to end when it is told to; then it is killed. Nothing stored is lost.
+	stopLimit = 15 * time.Second
+	// The time between the end of a child and the start of the next doubles from the first to the last.
+	firstPause, lastPause = time.Second, 30 * time.Second
+	// steady is how long a child runs before its end counts as the first one again.
+	steady = time.Minute
+)
+
+// Start starts the process and returns when it has told all that was stored, or the error for which it cannot. It
+// refreshes nothing before Begin. Stop must be called.
+func Start(ctx context.Context, cfg Config) (*Refresher, error) {
+	r := &Refresher{cfg: cfg, stopped: make(chan struct{}), done: make(chan struct{})}
+	ready := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- r.run(sync.OnceFunc(func() { close(ready) })) }()
+	select {
+	case <-ready:
+		go r.supervise(ended)
+		return r, nil
+	case err := <-ended:
+		return nil, err
+	case <-ctx.Done():
+		close(r.stopped)
+		return nil, errors.Join(ctx.Err(), <-ended)
+	}
+}
+
+// Begin lets the refresher begin to refresh: before, it only tells what is stored.
+func (r *Refresher) Begin() {
+	r.set(func() {
+		r.begun = true
+		r.begin()
+	})
+}
+
+// begin sends the child the word. r.mu is held.
+func (r *Refresher) begin() {
+	_, _ = io.WriteString(r.stdin, "\"begin\"\n") // a pipe has the room; a child that is gone is started again, and told again
+}
+
+// Stop ends the refresher and waits for it. It may be called more than once.
+func (r *Refresher) Stop() {
+	r.stop.Do(func() { close(r.stopped) })
+	<-r.done
+}
+
+// Now returns the market's time.
+func (r *Refresher) Now() time.Time {
+	r.mu.Lock()
+	clock := r.clock
+	r.mu.Unlock()
+	return clock.Now()
+}
+
+// Status returns how the refresher last said it is, and why there is none at this moment, or nil.
+func (r *Refresher) Status() (Status, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status, r.down
+}
+
+// StoreStats returns what the refresher's store has done since the refresher was started last, and what the replica's
+// caches have.
+func (r *Refresher) StoreStats() snapshots.Stats {
+	status, _ := r.Status()
+	status.Store.Latest, status.Store.History = r.cfg.Replica.CacheStats()
+	return status.Store
+}
+
+// Usage returns what the refresher's process uses, where the system tells, and how often one was started.
+func (r *Refresher) Usage() (cpuSeconds float64, residentBytes int64, starts int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u := r.status.Usage
+	return u.CPUSeconds, u.ResidentBytes, r.starts
+}
+
+// supervise starts the child again when it ends, until Stop.
+func (r *Refresher) supervise(ended chan error) {
+	defer close(r.done)
+	pause := firstPause
+	for began := time.Now(); ; began = time.Now() {
+		err := <-ended
+		select {
+		case <-r.stopped:
+			return
+		default:
+		}
+		r.set(func() { r.down = err })
+		switch {
+		case errors.Is(err, errStarved):
+			r.cfg.Request.Low = true
+			r.cfg.Log.Warn("the machine leaves refreshes no time at the least priority: they get a low one from now on")
+			pause = 0
+		case time.Since(began) > steady:
+			pause = firstPause
+		}
+		if pause > 0 {
+			r.cfg.Log.Error("the refresher ended and is started again", "err", err, "in", pause)
+		}
+		select {
+		case <-r.stopped:
+			return
+		case <-time.After(pause):
+		}
+		pause = min(max(2*pause, firstPause), lastPause)
+		go func() { ended <- r.run(func() {}) }()
+	}
+}
+
+func (r *Refresher) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// run runs one child to its end and returns why it ended.
+func (r *Refresher) run(ready func()) error {
+	cmd, stdin, stdout, err := r.start()
+	if err != nil {
+		return fmt.Errorf("start refresher: %w", err)
+	}
+	ending, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		select {
+		case <-r.stopped:
+		case <-ending:
+		}
+		stdin.Close() // which tells the child to end
+		select {
+		case <-gone:
+		case <-time.After(stopLimit):
+			r.cfg.Log.Error("the refresher does not end and is killed", "after", stopLimit)
+			_ = cmd.Process.Kill() // it may have ended
+		}
+	}()
+	take := receiver{
+		replica: r.cfg.Replica, observe: r.cfg.Observe,
+		clock:  func(c refresh.Clock) { r.set(func() { r.clock = c }) },
+		status: func(s Status) { r.set(func() { r.status = s }) },
+		ready:  func() { r.set(func() { r.down = nil }); ready() },
+	}
+	buffered := bufio.NewReaderSize(stdout, 64<<10)
+	err = take.receive(buffered)
+	close(ending)
+	_, _ = io.Copy(io.Discard, buffered) // a child that is to end must not wait for a reader
+	end := cmd.Wait()
+	close(gone)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the refresher ended")
+		if end != nil {
+			err = fmt.Errorf("the refresher ended: %w", end)
+		}
+	}
+	return err
+}
+
+// start starts a child and sends it its request.
+func (r *Refresher) start() (*exec.Cmd, io.WriteCloser, io.Reader, error) {
+	path, err := executable()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	request, err := json.Marshal(r.cfg.Request)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cmd := exec.Command(path, Command)
+	cmd.Args[0], cmd.Stderr = os.Args[0], r.cfg.Stderr
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "NOTIFY_SOCKET=") && !strings.HasPrefix(v, "WATCHDOG_") { // the service is the parent
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	stdin, inErr := cmd.StdinPipe()
+	stdout, outErr := cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+		return nil, nil, nil, err
+	}
+	_, _ = stdin.Write(request) // less than a pipe holds; a child that is gone already is read as such
+	r.set(func() {
+		r.starts++
+		if r.stdin = stdin; r.begun {
+			r.begin()
+		}
+	})
+	return cmd, stdin, stdout, nil
+}
+
+// executable is the running binary itself, also when its file was replaced: parent and child must be one version.
+func executable() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
+}

@@ -1,0 +1,360 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"strikecache/bench/need"
+	"strikecache/refresh"
+	"strikecache/refresh/flags"
+	"strikecache/snapshots"
+)
+
+// The tests' own binary is the refresher's, as strikecache is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Command {
+		if err := Run(os.Stdin, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func options(dir string) snapshots.Options {
+	return snapshots.Options{
+		Dir: dir, Source: "simulated", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20,
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func newReplica(t *testing.T, dir string) *snapshots.Replica {
+	t.Helper()
+	r, err := snapshots.NewReplica(options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// simulated is a market that stands still, of one sector chain beside SPX.
+func simulated(dir string) Request {
+	return Request{
+		Source: flags.Source{Name: "simulated", SimSeed: 1, SimStart: "2026-11-20T16:00:00Z", CboeRequestsPerMinute: 1},
+		Schedule: flags.Schedule{
+			GexEvery: time.Hour, QuotesEvery: time.Hour, FlowEvery: time.Hour, FlowSymbols: []string{"XLF"}, RiskFreeRate: 0.04,
+			ArchiveMaxBytes: 1 << 30,
+		},
+		DataDir: dir, Log: Log{Format: "text", Level: "info"},
+	}
+}
+
+// lines collects what a child logs.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(b)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.String()
+}
+
+func start(t *testing.T, request Request, log *lines) (*Refresher, *snapshots.Replica) {
+	t.Helper()
+	replica := newReplica(t, request.DataDir)
+	r, err := Start(t.Context(), Config{
+		Request: request, Replica: replica, Observe: func(string, string, time.Duration) {}, Stderr: log, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log.text())
+	}
+	t.Cleanup(r.Stop)
+	r.Begin()
+	return r, replica
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+// child returns the process id of the running refresher.
+func child(t *testing.T) int {
+	t.Helper()
+	own := fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())
+	files, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, file := range files {
+		if b, err := os.ReadFile(file); err == nil && strings.Contains(string(b), own) {
+			if id, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+				return id
+			}
+		}
+	}
+	t.Skip("needs /proc")
+	return 0
+}
+
+// A refresher that is killed is started again, and meanwhile all that it said stays; stopped, it leaves whole files.
+func TestRefresherIsStartedAgain(t *testing.T) {
+	dir, log := t.TempDir(), &lines{}
+	r, replica := start(t, simulated(dir), log)
+	all := func() bool {
+		s, _ := r.Status()
+		return len(s.Offers) > 5 && !slices.ContainsFunc(s.Offers, func(name string) bool { return replica.Current(name) == nil })
+	}
+	until(t, "every answer", all)
+	if now := r.Now(); now.Format(time.RFC3339) != "2026-11-20T16:00:00Z" {
+		t.Errorf("the market's time is %v", now)
+	}
+	until(t, "back-filled dates", func() bool { return len(replica.Dates()) > 20 })
+	before, kills := replica.Current(refresh.GammaResource), need.Count(5)
+	for n := range kills {
+		p, err := os.FindProcess(child(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "notice", func() bool { _, down := r.Status(); return down != nil })
+		if !all() || replica.Current(refresh.GammaResource) == nil {
+			t.Error("an answer is lost")
+		}
+		if s, err := replica.Historical(replica.Dates()[0]); err != nil || s == nil {
+			t.Errorf("history: %v", err)
+		}
+		until(t, "the next", func() bool { _, down := r.Status(); return down == nil })
+		if _, _, starts := r.Usage(); starts != n+2 {
+			t.Errorf("%d starts after %d kills", starts, n+1)
+		}
+	}
+	after := replica.Current(refresh.GammaResource)
+	if after == before || !bytes.Equal(after.Default.Body(snapshots.Identity), before.Default.Body(snapshots.Identity)) {
+		t.Errorf("a restart answers %.300s, before %.300s", after.Default.Body(snapshots.Identity), before.Default.Body(snapshots.Identity))
+	}
+	need.Figure(t, "%d kills of the refresher alone: no answer lost, each time started again", kills)
+	r.Stop()
+	if files, bad, err := snapshots.Verify(dir); files == 0 || len(bad) > 0 || err != nil {
+		t.Errorf("%d files, bad %v, %v", files, bad, err)
+	}
+}
+
+// A start that cannot succeed says why.
+func TestStartFails(t *testing.T) {
+	taken := t.TempDir()
+	store, err := snapshots.Open(options(taken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	replay := simulated(t.TempDir())
+	replay.Source.Name, replay.Source.ReplayDir = "replay", filepath.Join(t.TempDir(), "nothing")
+	for want, request := range map[string]Request{"another process uses this directory": simulated(taken), "no such file or directory": replay} {
+		log := &lines{}
+		r, err := Start(t.Context(), Config{Request: request, Replica: newReplica(t, request.DataDir), Stderr: log, Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			r.Stop()
+			t.Errorf("%s: started", want)
+		} else if !strings.Contains(err.Error(), want) || strings.Contains(log.text(), "panic") {
+			t.Errorf("%v, want %s: %s", err, want, log.text())
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Start(ended, Config{Request: simulated(t.TempDir()), Replica: newReplica(t, t.TempDir()), Observe: func(string, string, time.Duration) {},
+		Stderr: io.Discard, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// Run is for serve alone, and says so.
+func TestRunByHand(t *testing.T) {
+	if err := Run(strings.NewReader(""), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "run by serve") {
+		t.Error(err)
+	}
+}
+
+// What a store publishes and saves arrives in the replica, each snapshot once, in whatever rhythm it is sent.
+func TestFollow(t *testing.T) {
+	dir := t.TempDir()
+	var pipe bytes.Buffer
+	s := newSender(&pipe)
+	o := options(dir)
+	o.Follower = s
+	store, err := snapshots.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	replica := newReplica(t, dir)
+	var observed []string
+	in := receiver{replica: replica, observe: func(job, code string, took time.Duration) { observed = append(observed, fmt.Sprint(job, code, took)) }}
+	pass := func() {
+		t.Helper()
+		if err := s.flush(store); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.receive(bufio.NewReader(&pipe)); !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	one, two := seal(t, 1), seal(t, 2)
+	pain := &snapshots.Edition{Default: two, Variants: map[string]*snapshots.Snapshot{"2026-12-18": two, "2027-01-15": one, "again": one}}
+	feed := "options"
+	if err := store.Publish(feed, map[string]*snapshots.Edition{refresh.PainResource: pain, refresh.GammaResource: {Default: one}}); err != nil {
+		t.Fatal(err)
+	}
+	pass()
+	got := replica.Current(refresh.PainResource)
+	if !reflect.DeepEqual(got, pain) || got.Default != got.Variants["2026-12-18"] || got.Variants["again"] != got.Variants["2027-01-15"] {
+		t.Errorf("another edition: %+v", got)
+	}
+	// Two publications and two saves between two flushes: the last ones count.
+	for _, snapshot := range []*snapshots.Snapshot{two, seal(t, 3)} {
+		if err := store.Publish(feed, map[string]*snapshots.Edition{refresh.GammaResource: {Default: snapshot}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Save(refresh.GammaResource, "2026-11-20", snapshots.File{Edition: &snapshots.Edition{Default: snapshot}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.observe("spx", "ok", time.Second)
+	pass()
+	if data := string(replica.Current(refresh.GammaResource).Default.Data()); data != `3` || !reflect.DeepEqual(replica.Current(refresh.PainResource), pain) {
+		t.Errorf("gamma is %s", data)
+	}
+	if past, err := replica.Historical(""); err != nil || string(past.Data()) != `3` || !slices.Equal(replica.Dates(), []string{"2026-11-20"}) {
+		t.Errorf("history %v, %v", replica.Dates(), err)
+	}
+	if !slices.Equal(observed, []string{"spxok1s"}) {
+		t.Errorf("observed %v", observed)
+	}
+	for range 3 * maxObserved {
+		s.observe("spx", "ok", 1)
+	}
+	pass()
+	if len(observed) != 1+maxObserved {
+		t.Errorf("%d observations", len(observed))
+	}
+}
+
+func seal(t testing.TB, n int) *snapshots.Snapshot {
+	t.Helper()
+	s, err := snapshots.Seal([]byte(strconv.Itoa(n)), snapshots.Meta{Endpoint: "gex/spx", AsOf: time.Unix(int64(n), 0).UTC(), Quality: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The clock of the child is that of the parent.
+func TestClockTravels(t *testing.T) {
+	for name, clock := range map[string]refresh.Clock{
+		"machine": refresh.MachineClock(), "still": refresh.NewClock(time.Unix(1e9, 0), 0), "fast": refresh.NewClock(time.Unix(1e9, 0), 1000),
+	} {
+		var pipe bytes.Buffer
+		if err := newSender(&pipe).tell(frameClock, clock); err != nil {
+			t.Fatal(err)
+		}
+		var got refresh.Clock
+		in := receiver{clock: func(c refresh.Clock) { got = c }}
+		if err := in.receive(&pipe); !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		if at := time.Now().Add(time.Hour); got.At(at).Sub(clock.At(at)).Abs() > time.Second {
+			t.Errorf("%s: %v, want %v", name, got.At(at), clock.At(at))
+		}
+	}
+}
+
+// A frame that is cut off, too long, unknown or refers to nothing ends the reading, and nothing else.
+func TestBadFrames(t *testing.T) {
+	frame := func(k kind, head string, body ...byte) []byte {
+		var out bytes.Buffer
+		w := bufio.NewWriter(&out)
+		if err := writeEncoded(w, k, []byte(head), body); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	for name, b := range map[string][]byte{
+		"cut":            frame(frameDates, `["2026-11-20"]`)[:12],
+		"cut in lengths": frame(frameDates, `[]`)[:5],
+		"long head":      {'d', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0},
+		"long body":      {'d', 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		"unknown":        frame('?', `{}`),
+		"no JSON":        frame(framePublish, `{`),
+		"no snapshot":    frame(frameRenewed, `{"date":"2026-11-20"}`),
+		"no such number": frame(framePublish, `{"feed":"options","editions":{"gex/spx":{"default":0}}}`),
+		"bad snapshot":   frame(frameSnapshot, `{}`),
+		"starved":        frame(frameStarved, `null`),
+		"failed":         frame(frameFailed, `"no disk"`),
+	} {
+		in := receiver{replica: newReplica(t, t.TempDir())}
+		if err := in.receive(bytes.NewReader(b)); err == nil || errors.Is(err, io.EOF) && name != "cut" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := writeEncoded(bufio.NewWriter(io.Discard), frameDates, make([]byte, maxHead+1)); err == nil {
+		t.Error("a long head was written")
+	}
+}
+
+// A process starves that runs little and waits long, three seconds in a row.
+func TestStarvation(t *testing.T) {
+	for name, c := range map[string]struct {
+		ran, waited float64 // each second
+		want        int     // the second at which it is noticed; 0: never
+	}{
+		"idle":            {0.001, 0.001, 0},
+		"busy":            {0.9, 0.1, 0},
+		"half":            {0.5, 0.5, 0},
+		"starving":        {0.003, 0.99, 4},
+		"several threads": {0.003, 3, 4},
+		"barely fed":      {0.15, 0.99, 0},
+	} {
+		var s starvation
+		at, noticed := time.Unix(1e9, 0), 0
+		for second := 1; second < 10 && noticed == 0; second++ {
+			if s.judge(at.Add(time.Duration(second)*time.Second), 1, c.ran*float64(second), c.waited*float64(second), true) {
+				noticed = second
+			}
+		}
+		if noticed != c.want {
+			t.Errorf("%s: noticed at %d, want %d", name, noticed, c.want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package snapshots
+
+import (
+	"errors"
+	"slices"
+	"sync"
+)
+
+// Follower is told what changes in what a [Store] answers. Its methods are called with the store's locks held: they must
+// return at once and not call the store.
+type Follower interface {
+	// Published says that resources of a feed have new editions, current together.
+	Published(feed string, resources []string)
+	// Listed tells the dates of the historical product, rising, which are not changed afterwards.
+	Listed(dates []string)
+	// Renewed tells the new answer of a listed date, and whether its file holds it.
+	Renewed(date string, s *Snapshot, onDisk bool)
+	// Written says that the file of a date, which did not hold its answer, does now.
+	Written(date string)
+}
+
+// noFollower follows a store that nobody follows.
+type noFollower struct{}
+
+func (noFollower) Published(string, []string)      {}
+func (noFollower) Listed([]string)                 {}
+func (noFollower) Renewed(string, *Snapshot, bool) {}
+func (noFollower) Written(string)                  {}
+
+// Replica answers requests as a [Store] does that another process owns: current answers from what it is told, past
+// ones also from the store's files, which it never changes. All methods are safe for concurrent use.
+type Replica struct {
+	opts   Options
+	latest *latest
+	past
+
+	mu      sync.Mutex
+	waiting map[string]*Snapshot // answers that no file holds yet, by date
+	bad     map[string]bool      // dates whose file can never be served
+	listed  []string             // as told
+}
+
+// NewReplica returns a replica that knows of nothing yet. Close must be called.
+func NewReplica(opts Options) (*Replica, error) {
+	r := &Replica{opts: opts, waiting: map[string]*Snapshot{}, bad: map[string]bool{}}
+	var err error
+	if r.latest, err = newLatest(opts.Feeds); err != nil {
+		return nil, err
+	}
+	if err := r.past.init(opts.HistoryBytes, r.pastAnswer); err != nil {
+		r.latest.cache.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close ends the replica's caches. Snapshots already taken stay valid.
+func (r *Replica) Close() {
+	r.latest.cache.Close()
+	r.past.close()
+}
+
+// Current is [Store.Current].
+func (r *Replica) Current(resource string) *Edition { return r.latest.current(resource) }
+
+// Publish is [Store.Publish].
+func (r *Replica) Publish(feed string, editions map[string]*Edition) error {
+	return r.latest.publish(feed, editions)
+}
+
+// Listed tells the replica the dates that are stored, rising.
+func (r *Replica) Listed(dates []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listed = dates
+	r.list()
+}
+
+// list serves the listed dates whose files are good. r.mu is held.
+func (r *Replica) list() {
+	good := slices.DeleteFunc(slices.Clone(r.listed), func(date string) bool { return r.bad[date] })
+	r.dates.Store(&good)
+}
+
+// Renewed tells the replica the new answer of a listed date, and whether its file holds it.
+func (r *Replica) Renewed(date string, s *Snapshot, onDisk bool) {
+	r.mu.Lock()
+	if delete(r.waiting, date); !onDisk {
+		r.waiting[date] = s
+	}
+	delete(r.bad, date)
+	r.list()
+	_, known := slices.BinarySearch(r.listed, date)
+	r.mu.Unlock()
+	if known {
+		r.renew(date, s)
+	}
+}
+
+// Written tells the replica that the file of a date holds its answer now.
+func (r *Replica) Written(date string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, date)
+}
+
+// pastAnswer reads the stored answer of a date.
+func (r *Replica) pastAnswer(date string) (*Snapshot, error) {
+	r.mu.Lock()
+	s := r.waiting[date]
+	r.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	f, err := ReadFile(r.opts.Dir, r.opts.Source, r.opts.HistoricalProduct, date)
+	if err == nil {
+		return f.Edition.Default, nil
+	}
+	if bad := errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat); bad || errors.Is(err, ErrNoSnapshot) {
+		r.mu.Lock()
+		r.bad[date] = true
+		r.list()
+		r.mu.Unlock()
+	}
+	r.opts.Log.Error("stored file passed over", "date", date, "err", err)
+	return nil, err
+}
+
+// CacheStats returns what the caches of current and of past answers did not take or keep.
+func (r *Replica) CacheStats() (latest, history CacheStats) {
+	return cacheStats(r.latest.cache.Metrics), cacheStats(r.history.Metrics)
+}
