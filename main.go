@@ -220,8 +220,14 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
+// gcPercent is for a heap of answers that are replaced as a whole and hold no pointers: to look through it costs nothing.
+const gcPercent = 30
+
 // Run opens, starts, waits, and stops in reverse.
 func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	log := c.Log.New(out.Err)
 	replica, err := snapshots.NewReplica(snapshots.Options{
 		Dir: c.DataDir, Source: c.Source.Name, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,

@@ -86,8 +86,8 @@ func stat(pid int) (ticks int64, parent int, err error) {
 	return user + system, parent, errors.Join(err1, err2, err3)
 }
 
-// residentPeak adds up the most memory that a process and each of its children has had resident, in bytes. What they
-// share counts for each.
+// residentPeak adds up the most memory that a process and each of its descendants has had resident, in bytes. The pages
+// of files count for the process alone: its descendants run the same binary.
 func residentPeak(pid int) (sum int64, err error) {
 	pids, err := tree(pid)
 	if err != nil {
@@ -103,6 +103,14 @@ func residentPeak(pid int) (sum int64, err error) {
 			return 0, err
 		}
 		sum += peak
+		if p == pid {
+			continue
+		}
+		files, err := statusKiB(b, "RssFile:")
+		if err != nil {
+			return 0, err
+		}
+		sum -= files
 	}
 	return sum, nil
 }

@@ -237,7 +237,7 @@ func (c *collector) store(ch chan<- prometheus.Metric) {
 	cpu, resident, starts := c.from.Refresher()
 	ch <- prometheus.MustNewConstMetric(refresherCPU, prometheus.CounterValue, cpu)
 	gauge(ch, refresherResident, float64(resident))
-	count(ch, refresherStarts, uint64(starts))
+	count(ch, refresherStarts, int64(starts))
 }
 
 func truth(b bool) float64 {
