@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -66,6 +67,17 @@ func (r *Replica) Current(resource string) *Edition { return r.latest.current(re
 // Publish is [Store.Publish].
 func (r *Replica) Publish(feed string, editions map[string]*Edition) error {
 	return r.latest.publish(feed, editions)
+}
+
+// Restore is Publish of what a store found on its disk, without those resources whose answer here describes a later
+// instant: one that no file held when the store's process ended.
+func (r *Replica) Restore(feed string, editions map[string]*Edition) error {
+	later := func(resource string, e *Edition) bool {
+		here := r.Current(resource)
+		return here != nil && here.Default.newer(e.Default)
+	}
+	maps.DeleteFunc(editions, later)
+	return r.Publish(feed, editions)
 }
 
 // Listed tells the replica the dates that are stored, rising.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 )
 
 func replicaOf(t *testing.T, s *Store) *Replica {
@@ -88,6 +89,23 @@ func TestReplica(t *testing.T) {
 	r.history.Del(monday)
 	r.history.Wait()
 	said("what the file holds, which is another here", monday, `1`)
+}
+
+// What a store restores never takes the place of a later answer, which its process may not have written.
+func TestReplicaKeepsLaterAnswers(t *testing.T) {
+	r := replicaOf(t, open(t, t.TempDir()))
+	at := func(minutes int) *Edition {
+		return &Edition{Default: sealedAt(t, `1`, asOf.Add(time.Duration(minutes)*time.Minute))}
+	}
+	early, late, same := at(0), at(1), at(1)
+	for _, step := range []struct{ restored, want *Edition }{{early, early}, {late, late}, {early, late}, {same, same}} {
+		if err := r.Restore("options", map[string]*Edition{gamma: step.restored}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Current(gamma); got != step.want {
+			t.Errorf("%v after %v, want %v", got.Default.Meta.AsOf, step.restored.Default.Meta.AsOf, step.want.Default.Meta.AsOf)
+		}
+	}
 }
 
 // A file that cannot be served is passed over until its date is saved again.

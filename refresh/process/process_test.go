@@ -333,6 +333,33 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
+// No frame, whatever it says, ends the parent.
+func FuzzTake(f *testing.F) {
+	head, bodies, err := seal(f, 1).Pack()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(byte(frameSnapshot), head, slices.Concat(bodies...))
+	f.Add(byte(framePublish), []byte(`{"feed":"options","editions":{"gex/spx":{"default":0,"variants":{"a":0}}}}`), []byte{})
+	f.Add(byte(frameRenewed), []byte(`{"date":"2026-11-20","on_disk":true}`), []byte{})
+	f.Add(byte(frameDates), []byte(`["2026-11-19","2026-11-20"]`), []byte{})
+	f.Add(byte(frameStatus), []byte(`{"Offers":["gex/spx"]}`), []byte{})
+	f.Add(byte(frameClock), []byte(`{"market":"2026-11-20T16:00:00Z","wall":"2026-11-20T16:00:00Z","speed":1}`), []byte{})
+	replica, err := snapshots.NewReplica(options(f.TempDir()))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(replica.Close)
+	sent := seal(f, 1)
+	f.Fuzz(func(_ *testing.T, k byte, head, body []byte) {
+		in := receiver{
+			replica: replica, observe: func(string, string, time.Duration) {}, clock: func(c refresh.Clock) { c.Now() }, status: func(Status) {}, ready: func() {},
+		}
+		in.sent = append(in.sent, sent)
+		_ = in.take(kind(k), head, body) // an error ends the child, and is no fault of the parent
+	})
+}
+
 // A process starves that runs little and waits long, three seconds in a row.
 func TestStarvation(t *testing.T) {
 	for name, c := range map[string]struct {

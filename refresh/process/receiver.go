@@ -25,6 +25,7 @@ type receiver struct {
 	ready   func()
 
 	sent []*snapshots.Snapshot // since the last frame that used some
+	live bool                  // the child has told what was stored
 }
 
 // receive takes frames until the child ends or says why it will. It returns io.EOF when the child ended without a word.
@@ -47,6 +48,7 @@ func (r *receiver) take(k kind, head, body []byte) error {
 	case frameStatus:
 		return with(head, func(s Status) error { r.status(s); return nil })
 	case frameReady:
+		r.live = true
 		r.ready()
 		return nil
 	case frameFailed:
@@ -108,6 +110,9 @@ func (r *receiver) publish(p publication) error {
 			e.Variants[name] = r.sent[n]
 		}
 		editions[resource] = e
+	}
+	if !r.live {
+		return r.replica.Restore(p.Feed, editions)
 	}
 	return r.replica.Publish(p.Feed, editions)
 }
