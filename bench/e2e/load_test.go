@@ -22,33 +22,25 @@ import (
 
 const vix = "/api/public/vix-term-structure"
 
-// resident returns the resident memory of a process and its refresher in bytes.
+// resident returns the resident memory of the process that serves in bytes, without its refresher's.
 func (p *process) resident() int64 {
 	p.t.Helper()
-	n := p.memory("VmRSS")
+	n := statusBytes(p.cmd.Process.Pid, "VmRSS")
 	if n == 0 {
 		p.t.Skip("needs /proc")
 	}
 	return n
 }
 
-// memory adds up a value of /proc/PID/status over a process and its refresher, in bytes; 0 where the system does not
-// tell.
-func (p *process) memory(name string) (bytes int64) {
-	own := fmt.Sprintf("\nPPid:\t%d\n", p.cmd.Process.Pid)
-	value := regexp.MustCompile(name + `:\s+(\d+) kB`)
-	files, _ := filepath.Glob("/proc/[0-9]*/status")
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil || file != fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid) && !strings.Contains(string(b), own) {
-			continue
-		}
-		if m := value.FindSubmatch(b); m != nil {
-			n, _ := strconv.ParseInt(string(m[1]), 10, 64) // digits, by the expression
-			bytes += n << 10
-		}
+// statusBytes returns a value of /proc/PID/status in bytes; 0 where the system does not tell.
+func statusBytes(pid int, name string) int64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	m := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(b)
+	if m == nil {
+		return 0
 	}
-	return bytes
+	n, _ := strconv.ParseInt(string(m[1]), 10, 64) // digits, by the expression
+	return n << 10
 }
 
 // opened returns how many descriptors a process has.

@@ -286,7 +286,7 @@ func (s *soaking) look() look {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.latencies)
-	l := look{resident: m["process_resident_memory_bytes"], files: m["process_open_fds"], goroutines: m["go_goroutines"]}
+	l := look{resident: m["process_resident_memory_bytes"] + m["strikecache_refresher_resident_memory_bytes"], files: m["process_open_fds"], goroutines: m["go_goroutines"]}
 	if n := len(s.latencies); n > 0 {
 		l.p99 = s.latencies[n*99/100]
 	}

@@ -146,7 +146,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 	if f := p.freshness(vixPath); f.State == "stale" {
 		t.Errorf("another feed is %+v", f)
 	}
-	hit, memory = injected(t, u, o, seen), int(p.memory("VmHWM"))
+	hit, memory = injected(t, u, o, seen), int(statusBytes(p.cmd.Process.Pid, "VmHWM")+statusBytes(p.refresher(), "VmHWM"))
 	if memory > 512<<20 {
 		t.Errorf("peak resident memory %d MiB", memory>>20)
 	}

@@ -28,9 +28,18 @@ type Request struct {
 	DataDir  string
 	Log      Log
 
-	// Low asks for a low priority where the least one, under which a busy machine may leave no time at all, has been tried.
-	Low bool
+	Priority Priority
 }
+
+// Priority is which processes of the machine go before refreshes.
+type Priority string
+
+// The priorities.
+const (
+	Least  Priority = "least" // every other process; when they leave nothing, Low
+	Low    Priority = "low"   // those that are not nice; refreshes get a tenth when all is wanted
+	Normal Priority = "normal"
+)
 
 // Log says what is logged and how.
 type Log struct {
@@ -104,7 +113,9 @@ func Run(in io.Reader, out, stderr io.Writer) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	name("strikecache-ref")
-	lowerPriority()
+	if w.request.Priority != Normal {
+		lowerPriority()
+	}
 	w.log, w.sender = w.request.Log.New(stderr), newSender(out)
 	if err := w.open(); err != nil {
 		return errors.Join(w.sender.tell(frameFailed, err.Error()), w.close())
@@ -203,7 +214,7 @@ func (w *worker) look() error {
 	s.Store.Latest, s.Store.History = snapshots.CacheStats{}, snapshots.CacheStats{}
 	offers := w.refresher.Offers()
 	s.Offers = slices.Sorted(maps.Keys(offers))
-	if all := !slices.Contains(slices.Collect(maps.Values(offers)), false); !w.givesWay && !w.request.Low && (all || w.looks > impatience) {
+	if all := !slices.Contains(slices.Collect(maps.Values(offers)), false); !w.givesWay && w.request.Priority == Least && (all || w.looks > impatience) {
 		w.givesWay = true // there is something to serve
 		giveWay()
 	}

@@ -141,7 +141,7 @@ func (r *Refresher) supervise(ended chan error) {
 		r.set(func() { r.down = err })
 		switch {
 		case errors.Is(err, errStarved):
-			r.cfg.Request.Low = true
+			r.cfg.Request.Priority = Low
 			r.cfg.Log.Warn("the machine leaves refreshes no time at the least priority: they get a low one from now on")
 			pause = 0
 		case time.Since(began) > steady:

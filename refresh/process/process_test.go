@@ -63,7 +63,7 @@ func simulated(dir string) Request {
 			GexEvery: time.Hour, QuotesEvery: time.Hour, FlowEvery: time.Hour, FlowSymbols: []string{"XLF"}, RiskFreeRate: 0.04,
 			ArchiveMaxBytes: 1 << 30,
 		},
-		DataDir: dir, Log: Log{Format: "text", Level: "info"},
+		DataDir: dir, Priority: Least, Log: Log{Format: "text", Level: "info"},
 	}
 }
 
