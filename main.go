@@ -186,8 +186,6 @@ type serveCommand struct {
 
 	TLS certs.Flags `embed:"" prefix:"tls-"`
 
-	RefreshPriority process.Priority `help:"Processes that go before refreshes, on Linux: ${enum}. least: all others, as long as they leave some time; low: all but nice ones." enum:"least,low,normal" default:"least" group:"Schedule"`
-
 	flags.Source   `embed:""`
 	flags.Schedule `embed:""`
 
@@ -241,7 +239,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	defer replica.Close()
 	refreshes := admin.NewRefreshes()
 	refresher, err := process.Start(ctx, process.Config{
-		Request: process.Request{Source: c.Source, Schedule: c.Schedule, DataDir: c.DataDir, Priority: c.RefreshPriority, Log: c.Log},
+		Request: process.Request{Source: c.Source, Schedule: c.Schedule, DataDir: c.DataDir, Log: c.Log},
 		Replica: replica, Observe: refreshes.Observe, Stderr: out.Err, Log: log,
 	})
 	if err != nil {

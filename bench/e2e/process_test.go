@@ -52,9 +52,8 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, args...)
-	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir(), // unless --data-dir says another
-		"STRIKECACHE_REFRESH_PRIORITY=low") // other tests leave no time to the least
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // for killGroup
+	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir()) // unless --data-dir says another
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}          // for killGroup
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "STRIKECACHE_") {
 			cmd.Env = append(cmd.Env, v)

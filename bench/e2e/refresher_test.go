@@ -33,7 +33,7 @@ func (p *process) refresher() int {
 // Whatever ends the process that refreshes, the one that serves goes on, says so, and starts another.
 func TestFaultRefresherKilled(t *testing.T) {
 	dir, kills, answered := t.TempDir(), need.Count(5), 0
-	p := serve(t, "--data-dir", dir, "--sim-speed", "10", "--gex-every", "5s", "--refresh-priority", "least")
+	p := serve(t, "--data-dir", dir, "--sim-speed", "10", "--gex-every", "5s")
 	p.ready()
 	degraded := func() bool {
 		var doc struct{ Degraded []string }

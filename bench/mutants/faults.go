@@ -57,7 +57,6 @@ var mutants = []mutant{
 	{"ties as the binary falls", "compute/number.go", `noise = 4e-16`, `noise = 0`, "compute", "TestNumberRounding"},
 	{"answers that wait for the disk forgotten", "snapshots/replica.go", `if delete(r.waiting, date); !onDisk {`, `if delete(r.waiting, date); false {`,
 		"snapshots", "TestReplica"},
-	{"starving at once", "refresh/process/starvation.go", `hungerLimit = 3`, `hungerLimit = 1`, "refresh/process", "TestStarvation"},
 	{"publications in pieces", "refresh/process/sender.go", `n = len(numbers)
 `, `n = 0
 `, "refresh/process", "TestFollow"},

@@ -27,19 +27,7 @@ type Request struct {
 	Schedule flags.Schedule
 	DataDir  string
 	Log      Log
-
-	Priority Priority
 }
-
-// Priority is which processes of the machine go before refreshes.
-type Priority string
-
-// The priorities.
-const (
-	Least  Priority = "least" // every other process; when they leave nothing, Low
-	Low    Priority = "low"   // those that are not nice; refreshes get a tenth when all is wanted
-	Normal Priority = "normal"
-)
 
 // Log says what is logged and how.
 type Log struct {
@@ -84,8 +72,6 @@ const (
 	// lookEvery is how often the child looks at itself, and usageEvery how often it tells what it uses.
 	lookEvery  = 250 * time.Millisecond
 	usageEvery = 8 // looks
-	// impatience is how many looks the first answers may take at a priority above the least.
-	impatience = 240
 )
 
 // worker is a refresher at work for another process.
@@ -97,7 +83,6 @@ type worker struct {
 	refresher *refresh.Refresher
 	told      Status
 	looks     int
-	givesWay  bool // to every other process, for good
 }
 
 // Run is the refresher's process: it takes a [Request] from in, writes frames to out and logs to stderr, until in ends.
@@ -113,9 +98,7 @@ func Run(in io.Reader, out, stderr io.Writer) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	name("strikecache-ref")
-	if w.request.Priority != Normal {
-		lowerPriority()
-	}
+	lowerPriority()
 	w.log, w.sender = w.request.Log.New(stderr), newSender(out)
 	if err := w.open(); err != nil {
 		return errors.Join(w.sender.tell(frameFailed, err.Error()), w.close())
@@ -189,7 +172,6 @@ func (w *worker) close() error {
 func (w *worker) report(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	starving := starvation{}
 	for {
 		var err error
 		select {
@@ -198,9 +180,7 @@ func (w *worker) report(ctx context.Context) error {
 		case <-w.sender.wake:
 			err = w.sender.flush(w.cfg.Store)
 		case <-tick.C:
-			if err = w.look(); err == nil && w.givesWay && starving.look() {
-				err = w.sender.tell(frameStarved, nil)
-			}
+			err = w.look()
 		}
 		if err != nil {
 			return err
@@ -212,12 +192,7 @@ func (w *worker) report(ctx context.Context) error {
 func (w *worker) look() error {
 	s := Status{DiskError: textOf(errors.Join(w.cfg.Store.DiskError(), w.inputsErr())), Store: w.cfg.Store.Stats(), Usage: w.told.Usage}
 	s.Store.Latest, s.Store.History = snapshots.CacheStats{}, snapshots.CacheStats{}
-	offers := w.refresher.Offers()
-	s.Offers = slices.Sorted(maps.Keys(offers))
-	if all := !slices.Contains(slices.Collect(maps.Values(offers)), false); !w.givesWay && w.request.Priority == Least && (all || w.looks > impatience) {
-		w.givesWay = true // there is something to serve
-		giveWay()
-	}
+	s.Offers = slices.Sorted(maps.Keys(w.refresher.Offers()))
 	if w.looks++; w.looks%usageEvery == 1 {
 		s.Usage = used()
 	}

@@ -17,7 +17,6 @@ const (
 	frameStatus   kind = 't' // a [Status]
 	frameReady    kind = 'r' // the store is open, and what it held has been told
 	frameFailed   kind = 'f' // the start failed: a text
-	frameStarved  kind = 'x' // the system gives the process no time
 	frameObserved kind = 'o' // a run of a job: an observation
 	frameDates    kind = 'd' // the stored dates
 	frameSnapshot kind = 's' // a snapshot, to which a later frame refers by its number

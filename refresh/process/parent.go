@@ -139,23 +139,16 @@ func (r *Refresher) supervise(ended chan error) {
 		default:
 		}
 		r.set(func() { r.down = err })
-		switch {
-		case errors.Is(err, errStarved):
-			r.cfg.Request.Priority = Low
-			r.cfg.Log.Warn("the machine leaves refreshes no time at the least priority: they get a low one from now on")
-			pause = 0
-		case time.Since(began) > steady:
+		if time.Since(began) > steady {
 			pause = firstPause
 		}
-		if pause > 0 {
-			r.cfg.Log.Error("the refresher ended and is started again", "err", err, "in", pause)
-		}
+		r.cfg.Log.Error("the refresher ended and is started again", "err", err, "in", pause)
 		select {
 		case <-r.stopped:
 			return
 		case <-time.After(pause):
 		}
-		pause = min(max(2*pause, firstPause), lastPause)
+		pause = min(2*pause, lastPause)
 		go func() { ended <- r.run(func() {}) }()
 	}
 }

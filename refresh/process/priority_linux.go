@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,20 +17,13 @@ func name(comm string) { _ = os.WriteFile("/proc/self/comm", []byte(comm), 0) }
 
 // lowerPriority lowers the priority of every thread of the process, and of those to come, which take it over. That it
 // may fail costs nothing but latency.
+//
+// The idle class would let every request interrupt a refresh at once, where the kernel lets a nice thread run on to its
+// next tick (2026-11, median p99.9 of quarter seconds at half of saturation: 1.9 ms without a refresh, 1.8 with one of
+// the idle class, 4.6 with a nice one). But on a saturated machine, a process of that class that ends may take minutes,
+// in which the one that waits for it spins in the kernel, among the entries of /proc that both hold.
 func lowerPriority() {
 	eachThread(func(id int) { _ = unix.Setpriority(unix.PRIO_PROCESS, id, niceness) })
-}
-
-// giveWay puts every thread of the process, and those to come, into the idle class, whose threads any other thread
-// interrupts at once: the kernel lets a nice one run on to its next tick. (2026-11, median p99.9 of quarter seconds at half
-// of saturation: 1.9 ms without a refresh, 1.8 with one of the idle class, 4.6 with a nice one.) Without privileges
-// there is no way back. It does nothing where nobody could see the process starve.
-func giveWay() {
-	if _, _, known := waited(); !known {
-		return
-	}
-	idle := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE, Nice: niceness}
-	eachThread(func(id int) { _ = unix.SchedSetAttr(id, idle, 0) })
 }
 
 // eachThread calls f with every thread of the process, also with those that are started meanwhile.
@@ -49,23 +41,6 @@ func eachThread(f func(id int)) {
 			return
 		}
 	}
-}
-
-// waited returns how long the threads of the process have run and how long they have waited for a processor, in
-// seconds.
-func waited() (ran, waited float64, known bool) {
-	tasks, _ := filepath.Glob("/proc/self/task/*/schedstat")
-	for _, task := range tasks {
-		b, err := os.ReadFile(task)
-		if err != nil {
-			continue // the thread has ended
-		}
-		var r, w int64
-		if _, err := fmt.Sscan(string(b), &r, &w); err == nil {
-			ran, waited, known = ran+float64(r)/1e9, waited+float64(w)/1e9, true
-		}
-	}
-	return ran, waited, known
 }
 
 // used returns what the process uses.

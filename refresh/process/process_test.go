@@ -63,7 +63,7 @@ func simulated(dir string) Request {
 			GexEvery: time.Hour, QuotesEvery: time.Hour, FlowEvery: time.Hour, FlowSymbols: []string{"XLF"}, RiskFreeRate: 0.04,
 			ArchiveMaxBytes: 1 << 30,
 		},
-		DataDir: dir, Priority: Least, Log: Log{Format: "text", Level: "info"},
+		DataDir: dir, Log: Log{Format: "text", Level: "info"},
 	}
 }
 
@@ -320,7 +320,6 @@ func TestBadFrames(t *testing.T) {
 		"no snapshot":    frame(frameRenewed, `{"date":"2026-11-20"}`),
 		"no such number": frame(framePublish, `{"feed":"options","editions":{"gex/spx":{"default":0}}}`),
 		"bad snapshot":   frame(frameSnapshot, `{}`),
-		"starved":        frame(frameStarved, `null`),
 		"failed":         frame(frameFailed, `"no disk"`),
 	} {
 		in := receiver{replica: newReplica(t, t.TempDir())}
@@ -358,30 +357,4 @@ func FuzzTake(f *testing.F) {
 		in.sent = append(in.sent, sent)
 		_ = in.take(kind(k), head, body) // an error ends the child, and is no fault of the parent
 	})
-}
-
-// A process starves that runs little and waits long, three seconds in a row.
-func TestStarvation(t *testing.T) {
-	for name, c := range map[string]struct {
-		ran, waited float64 // each second
-		want        int     // the second at which it is noticed; 0: never
-	}{
-		"idle":            {0.001, 0.001, 0},
-		"busy":            {0.9, 0.1, 0},
-		"half":            {0.5, 0.5, 0},
-		"starving":        {0.003, 0.99, 4},
-		"several threads": {0.003, 3, 4},
-		"barely fed":      {0.15, 0.99, 0},
-	} {
-		var s starvation
-		at, noticed := time.Unix(1e9, 0), 0
-		for second := 1; second < 10 && noticed == 0; second++ {
-			if s.judge(at.Add(time.Duration(second)*time.Second), 1, c.ran*float64(second), c.waited*float64(second), true) {
-				noticed = second
-			}
-		}
-		if noticed != c.want {
-			t.Errorf("%s: noticed at %d, want %d", name, noticed, c.want)
-		}
-	}
 }

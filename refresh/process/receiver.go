@@ -11,10 +11,7 @@ import (
 	"strikecache/snapshots"
 )
 
-var (
-	errStarved = errors.New("the refresher gets no processor time")
-	errNumber  = errors.New("a frame refers to a snapshot that was not sent")
-)
+var errNumber = errors.New("a frame refers to a snapshot that was not sent")
 
 // receiver takes the frames of one child.
 type receiver struct {
@@ -53,8 +50,6 @@ func (r *receiver) take(k kind, head, body []byte) error {
 		return nil
 	case frameFailed:
 		return with(head, func(text string) error { return errors.New(text) })
-	case frameStarved:
-		return errStarved
 	case frameObserved:
 		return with(head, func(o observation) error { r.observe(o.Job, o.Code, time.Duration(o.Took)); return nil })
 	case frameDates:
