@@ -221,7 +221,7 @@ func (c *serveCommand) Validate() error {
 }
 
 // gcPercent is for a heap of answers that are replaced as a whole and hold no pointers: to look through it costs nothing.
-const gcPercent = 30
+const gcPercent = 20
 
 // Run opens, starts, waits, and stops in reverse.
 func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
