@@ -134,7 +134,7 @@ func (o *rivalsOptions) felt(ctx context.Context, b *bench, stdout io.Writer) (*
 			return nil, ctx.Err()
 		}
 		if turn > 4*o.alternations {
-			return nil, errors.New("the server's log tells of no refresh of the chain")
+			return nil, errors.New("the server's log tells of no refresh of the chain after a stretch as long as itself")
 		}
 		began, samples, err := h.open(f.Rate, 2*o.gexEvery)
 		if err != nil {

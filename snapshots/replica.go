@@ -88,10 +88,14 @@ func (r *Replica) Listed(dates []string) {
 	r.list()
 }
 
-// list serves the listed dates whose files are good. r.mu is held.
+// list serves the listed dates whose files are good, and those that no file holds: the store's process may have ended
+// before the disk took them. r.mu is held.
 func (r *Replica) list() {
-	good := slices.DeleteFunc(slices.Clone(r.listed), func(date string) bool { return r.bad[date] })
-	r.dates.Store(&good)
+	dates := slices.DeleteFunc(slices.Clone(r.listed), func(date string) bool { return r.bad[date] })
+	dates = slices.AppendSeq(dates, maps.Keys(r.waiting))
+	slices.Sort(dates)
+	dates = slices.Compact(dates)
+	r.dates.Store(&dates)
 }
 
 // Renewed tells the replica the new answer of a listed date, and whether its file holds it.
@@ -102,7 +106,7 @@ func (r *Replica) Renewed(date string, s *Snapshot, onDisk bool) {
 	}
 	delete(r.bad, date)
 	r.list()
-	_, known := slices.BinarySearch(r.listed, date)
+	_, known := slices.BinarySearch(r.Dates(), date)
 	r.mu.Unlock()
 	if known {
 		r.renew(date, s)

@@ -29,25 +29,6 @@ type Request struct {
 	Log      Log
 }
 
-// Log says what is logged and how.
-type Log struct {
-	Format string `name:"log-format" help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
-	Level  string `name:"log-level" help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
-}
-
-// New returns a logger.
-func (l Log) New(w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
-		level = slog.LevelInfo // the parser allows no other
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
-}
-
 // Status is how a refresher is, as it last said.
 type Status struct {
 	Offers    []string        // resources that the source could ever feed
@@ -162,10 +143,7 @@ func (w *worker) close() error {
 	if w.cfg.Store == nil {
 		return nil
 	}
-	if w.cfg.Inputs != nil {
-		w.cfg.Inputs.Close()
-	}
-	return w.cfg.Store.Close()
+	return errors.Join(w.cfg.Inputs.Close(), w.cfg.Store.Close())
 }
 
 // report tells what changes, until ctx ends.
@@ -190,7 +168,7 @@ func (w *worker) report(ctx context.Context) error {
 
 // look tells the status when it is another.
 func (w *worker) look() error {
-	s := Status{DiskError: textOf(errors.Join(w.cfg.Store.DiskError(), w.inputsErr())), Store: w.cfg.Store.Stats(), Usage: w.told.Usage}
+	s := Status{DiskError: textOf(errors.Join(w.cfg.Store.DiskError(), w.cfg.Inputs.Err())), Store: w.cfg.Store.Stats(), Usage: w.told.Usage}
 	s.Store.Latest, s.Store.History = snapshots.CacheStats{}, snapshots.CacheStats{}
 	s.Offers = slices.Sorted(maps.Keys(w.refresher.Offers()))
 	if w.looks++; w.looks%usageEvery == 1 {
@@ -201,10 +179,6 @@ func (w *worker) look() error {
 	}
 	w.told = s
 	return w.sender.tell(frameStatus, s)
-}
-
-func (w *worker) inputsErr() error {
-	return w.cfg.Inputs.Err()
 }
 
 func textOf(err error) string {

@@ -219,7 +219,10 @@ func (r *Refresher) start() (*exec.Cmd, io.WriteCloser, io.Reader, error) {
 	}
 	stdin, inErr := cmd.StdinPipe()
 	stdout, outErr := cmd.StdoutPipe()
-	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+	if err := errors.Join(inErr, outErr); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
 		return nil, nil, nil, err
 	}
 	_, _ = stdin.Write(request) // less than a pipe holds; a child that is gone already is read as such
