@@ -239,6 +239,11 @@ func (r *Refresher) reseal() error {
 	return errors.Join(errs...)
 }
 
+// Stale seals an edition again as stale since an instant, for a reason.
+func Stale(e *snapshots.Edition, reason string, since time.Time) (*snapshots.Edition, error) {
+	return withFreshness(e, because(stateStale, reason, since.UTC().Truncate(time.Second)))
+}
+
 // withFreshness seals the same data with another freshness. Variants that were one snapshot stay one.
 func withFreshness(e *snapshots.Edition, fresh snapshots.Freshness) (*snapshots.Edition, error) {
 	done := map[*snapshots.Snapshot]*snapshots.Snapshot{}

@@ -171,10 +171,10 @@ func (w *worker) look() error {
 	s := Status{DiskError: textOf(errors.Join(w.cfg.Store.DiskError(), w.cfg.Inputs.Err())), Store: w.cfg.Store.Stats(), Usage: w.told.Usage}
 	s.Store.Latest, s.Store.History = snapshots.CacheStats{}, snapshots.CacheStats{}
 	s.Offers = slices.Sorted(maps.Keys(w.refresher.Offers()))
-	if w.looks++; w.looks%usageEvery == 1 {
-		s.Usage = used()
-	}
-	if s.equal(w.told) {
+	w.looks++
+	if w.looks%usageEvery == 1 {
+		s.Usage = used() // told in any case: a parent that hears nothing starts another child
+	} else if s.equal(w.told) {
 		return nil
 	}
 	w.told = s

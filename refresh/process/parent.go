@@ -28,7 +28,8 @@ type Config struct {
 	Replica *snapshots.Replica // takes over what the refresher publishes
 	// Observe is told of every run of a job, as [refresh.Config] says.
 	Observe func(job, code string, took time.Duration)
-	Stderr  io.Writer // of the child
+	Stderr  io.Writer     // of the child
+	Silence time.Duration // how long the child may say nothing before another is started; 0 for a minute
 	Log     *slog.Logger
 }
 
@@ -56,11 +57,23 @@ const (
 	firstPause, lastPause = time.Second, 30 * time.Second
 	// steady is how long a child runs before its end counts as the first one again.
 	steady = time.Minute
+	// endsToStale is how many ends in a row make every answer stale, as failures of a refresh do.
+	endsToStale = 3
+	// openLimit is how long a child may take to open its store, whose every file it checks.
+	openLimit = time.Hour
+	// silence is how long a child may say nothing: it tells what it uses every two seconds.
+	silence = time.Minute
 )
+
+// reasonDown is the reason of what is stale for want of a refresher.
+const reasonDown = "no_refresher"
 
 // Start starts the process and returns when it has told all that was stored, or the error for which it cannot. It
 // refreshes nothing before Begin. Stop must be called.
 func Start(ctx context.Context, cfg Config) (*Refresher, error) {
+	if cfg.Silence == 0 {
+		cfg.Silence = silence
+	}
 	r := &Refresher{cfg: cfg, stopped: make(chan struct{}), done: make(chan struct{})}
 	ready := make(chan struct{})
 	ended := make(chan error, 1)
@@ -130,7 +143,7 @@ func (r *Refresher) Usage() (cpuSeconds float64, residentBytes int64, starts int
 // supervise starts the child again when it ends, until Stop.
 func (r *Refresher) supervise(ended chan error) {
 	defer close(r.done)
-	pause := firstPause
+	pause, ends := firstPause, 0
 	for began := time.Now(); ; began = time.Now() {
 		err := <-ended
 		select {
@@ -140,7 +153,10 @@ func (r *Refresher) supervise(ended chan error) {
 		}
 		r.set(func() { r.down = err })
 		if time.Since(began) > steady {
-			pause = firstPause
+			pause, ends = firstPause, 0
+		}
+		if ends++; ends >= endsToStale {
+			r.goStale()
 		}
 		r.cfg.Log.Error("the refresher ended and is started again", "err", err, "in", pause)
 		select {
@@ -150,6 +166,29 @@ func (r *Refresher) supervise(ended chan error) {
 		}
 		pause = min(2*pause, lastPause)
 		go func() { ended <- r.run(func() {}) }()
+	}
+}
+
+// goStale seals every answer again as stale that is not.
+func (r *Refresher) goStale() {
+	for feed, resources := range refresh.Feeds() {
+		editions := map[string]*snapshots.Edition{}
+		for _, name := range resources {
+			e := r.cfg.Replica.Current(name)
+			if e == nil || e.Default.Meta.Freshness.State == "stale" {
+				continue
+			}
+			stale, err := refresh.Stale(e, reasonDown, r.Now())
+			if err != nil {
+				r.cfg.Log.Error("re-seal failed", "resource", name, "err", err)
+				continue
+			}
+			editions[name] = stale
+			r.cfg.Log.Info("freshness changed", "resource", name, "state", "stale", "reason", reasonDown)
+		}
+		if err := r.cfg.Replica.Publish(feed, editions); err != nil {
+			r.cfg.Log.Error("publish", "feed", feed, "err", err)
+		}
 	}
 }
 
@@ -179,11 +218,17 @@ func (r *Refresher) run(ready func()) error {
 			_ = cmd.Process.Kill() // it may have ended
 		}
 	}()
+	hung := time.AfterFunc(openLimit, func() {
+		r.cfg.Log.Error("the refresher says nothing and is killed")
+		_ = cmd.Process.Kill() // it may have ended
+	})
+	defer hung.Stop()
 	take := receiver{
 		replica: r.cfg.Replica, observe: r.cfg.Observe,
 		clock:  func(c refresh.Clock) { r.set(func() { r.clock = c }) },
 		status: func(s Status) { r.set(func() { r.status = s }) },
 		ready:  func() { r.set(func() { r.down = nil }); ready() },
+		heard:  func() { hung.Reset(r.cfg.Silence) },
 	}
 	buffered := bufio.NewReaderSize(stdout, 64<<10)
 	err = take.receive(buffered)

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,27 +70,32 @@ func simulated(dir string) Request {
 
 // lines collects what a child logs.
 type lines struct {
-	mu sync.Mutex
-	bytes.Buffer
+	mu  sync.Mutex
+	all bytes.Buffer // not embedded: io.Copy would use its ReadFrom, which takes no lock
 }
 
 func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Buffer.Write(b)
+	return l.all.Write(b)
 }
 
 func (l *lines) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.String()
+	return l.all.String()
 }
 
 func start(t *testing.T, request Request, log *lines) (*Refresher, *snapshots.Replica) {
 	t.Helper()
+	return startWith(t, request, log, 0)
+}
+
+func startWith(t *testing.T, request Request, log *lines, silence time.Duration) (*Refresher, *snapshots.Replica) {
+	t.Helper()
 	replica := newReplica(t, request.DataDir)
 	r, err := Start(t.Context(), Config{
-		Request: request, Replica: replica, Observe: func(string, string, time.Duration) {}, Stderr: log, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Request: request, Replica: replica, Observe: func(string, string, time.Duration) {}, Stderr: log, Log: slog.New(slog.NewTextHandler(log, nil)), Silence: silence,
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.text())
@@ -166,6 +172,71 @@ func TestRefresherIsStartedAgain(t *testing.T) {
 	r.Stop()
 	if files, bad, err := snapshots.Verify(dir); files == 0 || len(bad) > 0 || err != nil {
 		t.Errorf("%d files, bad %v, %v", files, bad, err)
+	}
+}
+
+// Answers that nobody refreshes any more say so, and no longer when somebody does.
+func TestStaleWithoutRefresher(t *testing.T) {
+	dir, log := t.TempDir(), &lines{}
+	r, replica := start(t, simulated(dir), log)
+	states := func() (all []string) {
+		for _, resources := range refresh.Feeds() {
+			for _, name := range resources {
+				if e := replica.Current(name); e == nil {
+					all = append(all, "none")
+				} else if f := e.Default.Meta.Freshness; f.Reason != nil {
+					all = append(all, f.State+" "+*f.Reason)
+				} else {
+					all = append(all, f.State)
+				}
+			}
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	until(t, "every answer", func() bool { return slices.Equal(states(), []string{"fresh"}) })
+	before := replica.Current(refresh.GammaResource).Default
+	p, err := os.FindProcess(child(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var store *snapshots.Store // takes the directory, so that no refresher can start
+	until(t, "the directory", func() (taken bool) {
+		store, err = snapshots.Open(options(dir))
+		return err == nil
+	})
+	until(t, "stale", func() bool { return slices.Equal(states(), []string{"stale no_refresher"}) })
+	after := replica.Current(refresh.GammaResource).Default
+	if !bytes.Equal(after.Data(), before.Data()) || after.Meta.AsOf != before.Meta.AsOf {
+		t.Error("what is stale is another answer")
+	}
+	if _, down := r.Status(); down == nil || !strings.Contains(down.Error(), "another process") {
+		t.Errorf("down: %v", down)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "fresh again", func() bool { return slices.Equal(states(), []string{"fresh"}) })
+}
+
+// A refresher that hangs is replaced.
+func TestSilence(t *testing.T) {
+	log := &lines{}
+	r, _ := startWith(t, simulated(t.TempDir()), log, 4*time.Second)
+	id := child(t)
+	p, err := os.FindProcess(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the next one", func() bool { _, _, starts := r.Usage(); _, down := r.Status(); return starts == 2 && down == nil })
+	if !strings.Contains(log.text(), "says nothing and is killed") || child(t) == id {
+		t.Error(log.text())
 	}
 }
 

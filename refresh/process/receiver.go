@@ -20,6 +20,7 @@ type receiver struct {
 	clock   func(refresh.Clock)
 	status  func(Status)
 	ready   func()
+	heard   func() // after every frame of a child that is ready
 
 	sent []*snapshots.Snapshot // since the last frame that used some
 	live bool                  // the child has told what was stored
@@ -34,6 +35,9 @@ func (r *receiver) receive(from io.Reader) error {
 		}
 		if err := r.take(k, head, body); err != nil {
 			return err
+		}
+		if r.live {
+			r.heard()
 		}
 	}
 }
