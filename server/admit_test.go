@@ -68,16 +68,6 @@ func hogs(t testing.TB, address string, limit int) (held []net.Conn) {
 	return held
 }
 
-// within polls a condition, for at most 20 seconds.
-func within(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("not within 20 seconds: " + what)
-		}
-	}
-}
-
 // Connections over the limit are refused, clearly, whether they ask or not; those within it are answered all the
 // while, and one that ends makes room for another.
 func TestFaultConnectionLimit(t *testing.T) {
@@ -129,7 +119,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 		t.Errorf("%d connections, want %d", n, limit)
 	}
 	held[0].Close()
-	within(t, "room for one", func() bool { return web.Connections() == limit-1 })
+	need.Until(t, "room for one", func() bool { return web.Connections() == limit-1 })
 	if status, _, err := request(dial(t, address), vix); status != 200 || err != nil {
 		t.Error(status, err)
 	}
@@ -266,5 +256,5 @@ func TestShutdownEndsAtTheLimit(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	within(t, "the connection is gone", func() bool { return web.Connections() == 0 })
+	need.Until(t, "the connection is gone", func() bool { return web.Connections() == 0 })
 }

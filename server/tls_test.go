@@ -149,8 +149,8 @@ func TestTLSHandshakes(t *testing.T) {
 			t.Errorf("%s: answered %q", name, got)
 		}
 	}
-	within(t, "failures are counted", func() bool { return web.Stats().TLSHandshakesFailed == failed })
-	within(t, "they are gone", func() bool { return web.Connections() <= 4 })
+	need.Until(t, "failures are counted", func() bool { return web.Stats().TLSHandshakesFailed == failed })
+	need.Until(t, "they are gone", func() bool { return web.Connections() <= 4 })
 }
 
 // tlsClients are ways to be slow before there is TLS at all.
@@ -193,7 +193,7 @@ func TestFaultTLSConnectionLimit(t *testing.T) {
 	web := newServer(newShelf(t), func(c *server.Config) { c.MaxConnections, c.TLS, c.ReadTimeout = limit, secure.server(), time.Minute })
 	address := listen(t, web)
 	held := []net.Conn{secure.dial(t, address), secure.dial(t, address), dial(t, address)} // the last one is silent
-	within(t, "all are admitted", func() bool { return web.Connections() == limit })
+	need.Until(t, "all are admitted", func() bool { return web.Connections() == limit })
 	surplus := need.Count(1000)
 	silent := make([]net.Conn, surplus)
 	for i := range silent {
@@ -217,7 +217,7 @@ func TestFaultTLSConnectionLimit(t *testing.T) {
 		}
 	}
 	held[2].Close()
-	within(t, "room for one", func() bool { return web.Connections() == limit-1 })
+	need.Until(t, "room for one", func() bool { return web.Connections() == limit-1 })
 	if status, _, err := request(secure.dial(t, address), vix); status != 200 || err != nil {
 		t.Error(status, err)
 	}
@@ -238,7 +238,7 @@ func TestTLSShutdown(t *testing.T) {
 	if status, _, err := request(idle, vix); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
-	within(t, "both are admitted", func() bool { return web.Connections() == 2 })
+	need.Until(t, "both are admitted", func() bool { return web.Connections() == 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := web.Shutdown(ctx); err != nil {
@@ -276,12 +276,12 @@ func TestTLSReload(t *testing.T) {
 		t.Fatal(got)
 	}
 	certstest.Pair{Cert: second.Cert, Key: first.Key}.Write(t, dir)
-	within(t, "the bad pair is seen", func() bool { return pair.Err() != nil })
+	need.Until(t, "the bad pair is seen", func() bool { return pair.Err() != nil })
 	if got := name(); got != "first" {
 		t.Errorf("with a bad pair: %s", got)
 	}
 	second.Write(t, dir)
-	within(t, "the new one is served", func() bool { return name() == "second" && pair.Err() == nil })
+	need.Until(t, "the new one is served", func() bool { return name() == "second" && pair.Err() == nil })
 	if _, err := io.WriteString(old, vix); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"strikecache/bench/need"
 	"strikecache/server"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
@@ -37,16 +37,6 @@ func (r *record) String() string {
 
 func (r *record) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// until polls for what the server does in the background.
-func until(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 20 seconds", what)
-		}
-	}
 }
 
 // responses returns the counts of a server without those at zero.
@@ -144,7 +134,7 @@ func TestStatsCountEveryResponse(t *testing.T) {
 	if got.ConnectionsAccepted != connections || got.AddressesHeld != 1 || got.KeysKnown != 1 {
 		t.Errorf("%d connections of %d, %d addresses, %d keys", got.ConnectionsAccepted, connections, got.AddressesHeld, got.KeysKnown)
 	}
-	until(t, "every connection is closed", func() bool { return web.Stats().ConnectionsOpen == 0 })
+	need.Until(t, "every connection is closed", func() bool { return web.Stats().ConnectionsOpen == 0 })
 }
 
 // One response in 64 of a kind is timed, the first among them.
@@ -177,7 +167,7 @@ func TestClientAddressesInTheLog(t *testing.T) {
 		} {
 			exchange(t, address, raw, true)
 		}
-		until(t, "four lines", func() bool { return strings.Count(log.String(), "msg=request") == 4 })
+		need.Until(t, "four lines", func() bool { return strings.Count(log.String(), "msg=request") == 4 })
 		text := log.String()
 		if got := strings.Count(text, "client="+client); named && got != 2 || !named && got != 0 {
 			t.Errorf("%v: %d lines name the client behind the proxy\n%s", named, got, text)

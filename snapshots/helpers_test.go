@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"strikecache/bench/need"
 )
 
 // asOf is the instant that the tests' snapshots describe.
@@ -218,7 +220,7 @@ func names(t testing.TB, dir string) []string {
 // await lets other goroutines run until a condition holds.
 func await(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); runtime.Gosched() {
+	for deadline := time.Now().Add(need.Patience); !done(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting until %s", what)
 		}

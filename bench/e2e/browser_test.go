@@ -139,7 +139,7 @@ func (b *browser) text(selector string) string {
 	return eval[string](b, `(document.querySelector(%s)?.innerText ?? "").replace(/\u2060/g, "").replace(/\s+/g, " ").trim()`, selector)
 }
 
-// until polls an expression until it is true, for at most a minute.
+// until polls an expression until it is true.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
 	b.eventually(what, func() bool { return eval[bool](b, "!!("+expression+")") })
@@ -147,11 +147,7 @@ func (b *browser) until(what, expression string) {
 
 func (b *browser) eventually(what string, holds func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s: not within a minute\nbanners: %s\nproblems: %q", what, b.text("#banners"), b.problems)
-		}
-	}
+	need.Until(b.t, what, holds, func() string { return fmt.Sprintf("banners: %s\nproblems: %q", b.text("#banners"), b.problems) })
 }
 
 // press focuses an element and presses keys.

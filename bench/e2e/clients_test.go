@@ -146,16 +146,13 @@ func (f *follower) lines() (out, errs []string) {
 	return split(&f.out), split(&f.errs)
 }
 
-// until polls a condition, for at most a minute.
+// until polls a condition.
 func (f *follower) until(what string, holds func(out, errs []string) bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if holds(f.lines()) {
-			return
-		}
-	}
-	out, errs := f.lines()
-	f.t.Fatalf("%s: not within a minute\n%q\n%q", what, out, errs)
+	need.Until(f.t, what, func() bool { return holds(f.lines()) }, func() string {
+		out, errs := f.lines()
+		return fmt.Sprintf("%q\n%q", out, errs)
+	})
 }
 
 // ended waits for the end and checks the exit code.
@@ -163,7 +160,7 @@ func (f *follower) ended(code int) (out, errs []string) {
 	f.t.Helper()
 	select {
 	case <-f.end:
-	case <-time.After(time.Minute):
+	case <-time.After(need.Patience):
 		f.t.Error("the client does not end")
 	}
 	out, errs = f.lines()

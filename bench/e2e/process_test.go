@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strikecache/bench/need"
 )
 
 // binary builds the binary once for all tests.
@@ -117,7 +119,7 @@ func serveWatched(t *testing.T, cmd *exec.Cmd, watch func(line string)) *process
 	case err := <-p.end:
 		p.end <- err
 		t.Fatalf("the server ended: %v\n%s", err, p.logged())
-	case <-time.After(2 * time.Minute):
+	case <-time.After(need.Patience):
 		t.Fatalf("the server does not listen\n%s", p.logged())
 	}
 	return p
@@ -150,7 +152,7 @@ func (p *process) ended() error {
 	case err := <-p.end:
 		p.end <- err
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(need.Patience):
 		killGroup(p.cmd)
 		p.t.Error("the process does not end")
 		return nil
@@ -181,15 +183,10 @@ func (p *process) get(path string, headers ...string) (*http.Response, []byte) {
 	return resp, body
 }
 
-// until polls a condition, for at most a minute.
+// until polls a condition.
 func (p *process) until(what string, holds func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	p.t.Fatalf("%s: not within a minute\n%s", what, p.logged())
+	need.Until(p.t, what, holds, p.logged)
 }
 
 func (p *process) ready() {

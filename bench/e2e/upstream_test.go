@@ -135,7 +135,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 		if reason == "" {
 			continue
 		}
-		p.await(path+" is stale", func() bool { return p.freshness(path).State == "stale" })
+		p.until(path+" is stale", func() bool { return p.freshness(path).State == "stale" })
 		if f := p.freshness(path); f.Reason == nil || *f.Reason != string(reason) {
 			t.Errorf("%s: %+v, want the reason %s", path, f, reason)
 		}
@@ -160,7 +160,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 	u.Fail(spxDocument, simulated.NoFault)
 	u.Fail(quotesDir, simulated.NoFault)
 	for path := range want {
-		p.await(path+" recovers", func() bool { return p.freshness(path).State != "stale" })
+		p.until(path+" recovers", func() bool { return p.freshness(path).State != "stale" })
 	}
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Error(err)
@@ -188,17 +188,6 @@ func injected(t *testing.T, u *fakeUpstream, o ordeal, seen int) (hit int) {
 		t.Errorf("%d requests for the chain failed, %d for quotes", chains, quotes)
 	}
 	return chains + quotes
-}
-
-// await polls a condition that takes several tries of the upstream, each of them a while after the one before.
-func (p *process) await(what string, holds func() bool) {
-	p.t.Helper()
-	for deadline := time.Now().Add(4 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	p.t.Fatalf("%s: not within 4 minutes\n%s", what, p.logged())
 }
 
 // freshness is what an answer says of its own.
@@ -292,13 +281,9 @@ func TestFaultUpstreamOlderSettlement(t *testing.T) {
 		return body
 	}
 	until := func(what string, holds func(body []byte) bool) []byte {
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-			if body := get(); holds(body) {
-				return body
-			}
-		}
-		t.Fatalf("%s: not within a minute: %.500s", what, get())
-		return nil
+		var body []byte
+		need.Until(t, what, func() bool { body = get(); return holds(body) }, func() string { return fmt.Sprintf("%.500s", body) })
+		return body
 	}
 	thursday, monday := []byte(`"settlement_date":"2026-11-19"`), []byte(`"settlement_date":"2026-11-20"`)
 	body := until("stale for an older file", func(body []byte) bool {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"strikecache/bench/need"
 )
@@ -138,15 +137,12 @@ func TestImage(t *testing.T) {
 	defer docked("rmi", image)
 	container := docked("run", "-d", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/data:uid=65532", image)
 	defer docked("rm", "-f", container)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
-		out, err := exec.Command(docker, "exec", container, "/strikecache", "verify", "--ready", "http://127.0.0.1:8080").CombinedOutput()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not ready within a minute: %s", out)
-		}
-	}
+	var out []byte
+	need.Until(t, "ready", func() bool {
+		var err error
+		out, err = exec.Command(docker, "exec", container, "/strikecache", "verify", "--ready", "http://127.0.0.1:8080").CombinedOutput()
+		return err == nil
+	}, func() string { return string(out) })
 }
 
 // settings returns the settings of the unit's service, each with its values.
