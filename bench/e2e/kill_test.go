@@ -37,15 +37,15 @@ type trap struct {
 	delay time.Duration
 	last  string // step, and file; "stored" when no file is being written
 	file  string
-	spx   bool // a chain was published by this process
+	spx   chan struct{} // closed when this process has published a chain
 }
 
 // watch reads a line of the log.
 func (r *trap) watch(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if strings.Contains(line, "msg=refreshed feed=spx") {
-		r.spx = true
+	if strings.Contains(line, "msg=refreshed feed=spx") && !r.refreshed() {
+		close(r.spx)
 	}
 	_, rest, ok := strings.Cut(line, "msg=storing step=")
 	if !ok {
@@ -83,9 +83,12 @@ func (r *trap) set(choices *rand.Rand) {
 }
 
 func (r *trap) refreshed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.spx
+	select {
+	case <-r.spx:
+		return true
+	default:
+		return false
+	}
 }
 
 // killing is the state of a run of kills over one data directory.
@@ -144,19 +147,21 @@ func TestFaultKills(t *testing.T) {
 	if inside == 0 || inside*10 < total*3 && need.Full() { // a tenth of the kills may fall otherwise
 		t.Errorf("%d of %d kills fell between the creation of a temporary file and the directory's sync:%s", inside, total, steps)
 	}
-	ended := 0
-	for _, date := range k.dates() {
-		if date > first {
-			ended++ // the one before it
+	ended := func() (n int) {
+		for _, date := range k.dates() {
+			if date > first {
+				n++ // the one before it
+			}
 		}
+		return n
 	}
-	if ended == 0 {
-		t.Error("no date ended during the kills")
+	if ended() == 0 {
+		k.another(first)
 	}
 	need.Figure(t, "%d kills survived, %d of them between creating a temporary file and the end of the directory's sync; by the last step begun:%s",
 		total, inside, steps)
 	need.Figure(t, "%d temporary files left by the kills and swept, %d dates ended meanwhile, %d files on the disk, none bad, none lost",
-		k.temps, ended, len(k.disk))
+		k.temps, ended(), len(k.disk))
 	need.Figure(t, "%d answers checked, %d of them beside the others of their feed; none mixed, %d restored from files of two refreshes",
 		k.answers.checked.Load(), k.answers.beside.Load(), k.answers.apart.Load())
 }
@@ -170,7 +175,7 @@ func (k *killing) cycle(n int) {
 	}
 	var killed atomic.Bool
 	cmd := command(k.t, args...)
-	r := &trap{kill: func() {
+	r := &trap{spx: make(chan struct{}), kill: func() {
 		killed.Store(true)
 		killGroup(cmd)
 	}}
@@ -187,24 +192,32 @@ func (k *killing) cycle(n int) {
 			}
 		})
 	}
-	const patience = 4 * time.Second // for the step to come
-	limit := patience
-	if n%5 == 4 { // at any time
-		limit = time.Duration(k.rand.Int64N(int64(2 * time.Second)))
-	} else {
+	const patience = 4 * time.Second // for the step to come, once there is a chain; at night there may be none
+	armed, published, limit := n%5 < 4, r.spx, 5*patience
+	if armed {
 		r.set(k.rand)
+	} else { // at any time
+		published, limit = nil, time.Duration(k.rand.Int64N(int64(2*time.Second)))
 	}
-	select {
-	case err := <-p.end:
-		p.end <- err
-		if !killed.Load() {
-			k.t.Errorf("it ended by itself: %v", err)
+	over := time.NewTimer(limit)
+	for waiting := true; waiting; {
+		select {
+		case <-published:
+			published = nil
+			over.Reset(patience)
+			continue
+		case err := <-p.end:
+			p.end <- err
+			if !killed.Load() {
+				k.t.Errorf("it ended by itself: %v", err)
+			}
+		case err := <-failed:
+			failed <- err
+		case <-over.C:
 		}
-	case err := <-failed:
-		failed <- err
-	case <-time.After(limit):
+		waiting = false
 	}
-	idle := limit == patience && !killed.Load()
+	idle := armed && !killed.Load()
 	r.kill()
 	p.kill() // waits for its end
 	load.Wait()
@@ -218,6 +231,18 @@ func (k *killing) cycle(n int) {
 	k.look(p)
 	k.account(r)
 	k.resume(n, idle)
+}
+
+// another starts the binary in a later session and kills it when a date after another is stored.
+func (k *killing) another(date string) {
+	k.resume(0, false)
+	p := serve(k.t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF", "--sim-speed", "3000", "--sim-start", k.start.Format(time.RFC3339))
+	p.until("a later date is stored", func() bool {
+		files, _ := filepath.Glob(filepath.Join(k.dir, "simulated", "????-??-??", "gex-spx"))
+		return slices.ContainsFunc(files, func(file string) bool { return filepath.Base(filepath.Dir(file)) > date })
+	})
+	p.kill()
+	k.look(p)
 }
 
 // resume decides where the market goes on: where it left off, or in the next session, as if the machine had been down
