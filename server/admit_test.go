@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -145,11 +144,8 @@ func (l *lacking) Accept() (net.Conn, error) {
 
 // A server that cannot accept for want of descriptors waits, without spinning, says so once, and goes on.
 func TestFaultAccept(t *testing.T) {
-	var log bytes.Buffer
-	var mu sync.Mutex
-	web := newServer(newShelf(t), func(c *server.Config) {
-		c.Log = slog.New(slog.NewTextHandler(&locked{w: &log, mu: &mu}, nil))
-	})
+	var log need.Log
+	web := newServer(newShelf(t), func(c *server.Config) { c.Log = log.Logger(slog.LevelInfo) })
 	tcp, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -174,22 +170,9 @@ func TestFaultAccept(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if n := strings.Count(log.String(), "not accepted for now"); n != 1 || !strings.Contains(log.String(), "too many open files") {
+	if n := log.Count("not accepted for now"); n != 1 || !strings.Contains(log.String(), "too many open files") {
 		t.Errorf("logged %d times: %s", n, log.String())
 	}
-}
-
-type locked struct {
-	w  io.Writer
-	mu *sync.Mutex
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
 }
 
 // Connections that the kernel has accepted when the server is told to stop are answered.

@@ -1,13 +1,11 @@
 package server_test
 
 import (
-	"bytes"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"strikecache/bench/need"
@@ -16,28 +14,6 @@ import (
 	"strikecache/server/limits"
 	"strikecache/snapshots"
 )
-
-// record is a log that a test reads.
-type record struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (r *record) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(b)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
-
-func (r *record) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
 
 // responses returns the counts of a server without those at zero.
 func responses(s server.Stats) map[server.Responses]uint64 {
@@ -156,9 +132,9 @@ func TestClientAddressesInTheLog(t *testing.T) {
 	}
 	const client = "198.51.100.7"
 	for _, named := range []bool{false, true} {
-		var log record
+		var log need.Log
 		web := newServer(newShelf(t), func(c *server.Config) {
-			c.Log, c.LogEvery, c.LogClientAddr, c.Proxies, c.Addresses = log.logger(), 1, named, proxies, limits.NewAddresses(1000)
+			c.Log, c.LogEvery, c.LogClientAddr, c.Proxies, c.Addresses = log.Logger(slog.LevelDebug), 1, named, proxies, limits.NewAddresses(1000)
 		})
 		address := listen(t, web)
 		forwarded := "Host: a\r\nX-Forwarded-For: " + client + "\r\n\r\n"
@@ -188,9 +164,9 @@ func (f faulty) Current(string) *snapshots.Edition { panic(f.detail) }
 
 // A fault of ours is answered without any detail, on both ways, and the server goes on.
 func TestPanicIsAnswered(t *testing.T) {
-	var log record
+	var log need.Log
 	const detail = "/srv/secret/place.go:17 goroutine 5"
-	web := newServer(newShelf(t), func(c *server.Config) { c.Finder, c.Log = faulty{newShelf(t), detail}, log.logger() })
+	web := newServer(newShelf(t), func(c *server.Config) { c.Finder, c.Log = faulty{newShelf(t), detail}, log.Logger(slog.LevelDebug) })
 	address := listen(t, web)
 	bodies := map[string]bool{}
 	for _, fields := range []string{"", "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\n"} {
@@ -223,10 +199,10 @@ func TestPanicIsAnswered(t *testing.T) {
 // An error behind a lookup never shows in the answer, whatever it says.
 func TestErrorsCarryNoDetail(t *testing.T) {
 	s := newShelf(t)
-	var log record
+	var log need.Log
 	s.err = &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF, Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9), Port: 443}}
 	address := listen(t, newServer(s, func(c *server.Config) {
-		c.Log = log.logger()
+		c.Log = log.Logger(slog.LevelDebug)
 		c.Readiness = func() server.Readiness {
 			r := server.Readiness{}
 			r.Impaired("disk", &net.AddrError{Err: "/srv/data/simulated: no space left", Addr: "203.0.113.9"})

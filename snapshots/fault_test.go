@@ -312,10 +312,10 @@ func temporary(t *testing.T, s *Store) (left []string) {
 // it; and the log says once that it did.
 func TestFaultDiskIsTriedAgain(t *testing.T) {
 	document := single(t, `"waits"`)
-	dir, log := t.TempDir(), &logged{}
+	dir, log := t.TempDir(), &need.Log{}
 	synctest.Test(t, func(t *testing.T) {
 		f, d, o := &fault{}, unsynced(), options(dir)
-		o.Log = slog.New(slog.NewTextHandler(log, nil))
+		o.Log = log.Logger(slog.LevelInfo)
 		syncFile := d.sync
 		d.sync = func(file *os.File) error {
 			if f.fails() {
@@ -357,8 +357,8 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 		}
 		need.Figure(t, "%d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
 	})
-	if n := log.count("the disk takes files again"); n != 1 {
-		t.Errorf("said %d times: %s", n, log.text.String())
+	if n := log.Count("the disk takes files again"); n != 1 {
+		t.Errorf("said %d times: %s", n, log)
 	}
 	s := open(t, dir)
 	for _, date := range []string{thursday, friday} {
@@ -427,14 +427,14 @@ func TestStoringIsLoggedStepByStep(t *testing.T) {
 	for level, want := range map[slog.Level][]string{
 		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
 	} {
-		log := &logged{}
-		w := &writer{disk: system, log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))}
+		log := &need.Log{}
+		w := &writer{disk: system, log: log.Logger(level)}
 		dir := t.TempDir()
 		if err := w.write(dir, "gex-spx", []byte("12345")); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for line := range strings.Lines(log.text.String()) {
+		for line := range strings.Lines(log.String()) {
 			if !strings.HasSuffix(line, " file="+filepath.Join(dir, "gex-spx")+"\n") {
 				t.Errorf("line %q", line)
 			}

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -102,25 +100,6 @@ func sameFile(t testing.TB, got, want File) {
 	for _, name := range names {
 		sameSnapshot(t, name, got.Edition.Variants[name], want.Edition.Variants[name])
 	}
-}
-
-// logged collects a store's log.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// count returns how many lines hold a text.
-func (l *logged) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
 }
 
 const (

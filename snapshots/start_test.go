@@ -88,7 +88,7 @@ func wholeFile(t *testing.T, kind stored) []byte {
 }
 
 func startWithBadFile(t *testing.T, kind stored, b []byte) {
-	o, log := options(t.TempDir()), &logged{}
+	o, log := options(t.TempDir()), &need.Log{}
 	s := openWith(t, o)
 	s.writer.disk = unsynced()
 	if err := kind.save(s, thursday, "before"); err != nil {
@@ -102,12 +102,12 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	if err != nil || len(bad) != 1 || bad[0].Path != path {
 		t.Errorf("verify finds %v, %v", bad, err)
 	}
-	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	o.Log = log.Logger(slog.LevelInfo)
 	s = openWith(t, o)
 	named := func(when string) {
 		t.Helper()
-		if n := log.count(passedOver); n != 1 || log.count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
-			t.Errorf("%s: %d lines, %d bad files: %s", when, n, s.Stats().BadFiles, log.text.String())
+		if n := log.Count(passedOver); n != 1 || log.Count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
+			t.Errorf("%s: %d lines, %d bad files: %s", when, n, s.Stats().BadFiles, log)
 		}
 	}
 	named("when it opens")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"strikecache/bench/need"
 )
 
 const (
@@ -205,8 +207,8 @@ func TestNewest(t *testing.T) {
 }
 
 func TestNewestPassesOverBadFiles(t *testing.T) {
-	o, log := options(t.TempDir()), &logged{}
-	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	o, log := options(t.TempDir()), &need.Log{}
+	o.Log = log.Logger(slog.LevelInfo)
 	s := openWith(t, o)
 	for _, date := range []string{tuesday, wednesday, thursday, friday} {
 		save(t, s, pain, date, single(t, `"`+date+`"`))
@@ -220,11 +222,11 @@ func TestNewestPassesOverBadFiles(t *testing.T) {
 			t.Errorf("newest %s", got)
 		}
 	}
-	if n := log.count(passedOver); n != 3 {
+	if n := log.Count(passedOver); n != 3 {
 		t.Errorf("%d lines for 3 bad files", n)
 	}
 	for _, date := range []string{friday, thursday, wednesday} {
-		if log.count(filepath.Join(date, pain)) != 1 {
+		if log.Count(filepath.Join(date, pain)) != 1 {
 			t.Errorf("the file of %s is not named once", date)
 		}
 	}
@@ -255,8 +257,8 @@ func TestNewestWithLateFiles(t *testing.T) {
 		"late much earlier": {10, -1000, friday + ` "dated"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, log := options(t.TempDir()), &logged{}
-			o.Log = slog.New(slog.NewTextHandler(log, nil))
+			o, log := options(t.TempDir()), &need.Log{}
+			o.Log = log.Logger(slog.LevelInfo)
 			s := openWith(t, o)
 			save(t, s, gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour)))
 			save(t, s, gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute)))
@@ -276,7 +278,7 @@ func TestNewestWithLateFiles(t *testing.T) {
 			newest(t, s, gamma, forever)
 			for file, minutes := range map[string]int{"gex-spx": c.dated, "gex-spx@late": c.late} {
 				path := " file=" + filepath.Join(s.dir, friday, file) + " "
-				if n := log.count(path); n != 0 && minutes != -1 || n != 1 && minutes == -1 {
+				if n := log.Count(path); n != 0 && minutes != -1 || n != 1 && minutes == -1 {
 					t.Errorf("%s is named %d times", file, n)
 				}
 			}
@@ -301,8 +303,8 @@ func TestNewestWithALateFileAlone(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
-	o, log := options(t.TempDir()), &logged{}
-	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	o, log := options(t.TempDir()), &need.Log{}
+	o.Log = log.Logger(slog.LevelInfo)
 	s := openWith(t, o)
 	for date, state := range map[string]string{monday: "1", wednesday: "line\nline\x00", friday: ""} {
 		if err := s.SaveState("iv-SPX", date, []byte(state)); err != nil {
@@ -330,8 +332,8 @@ func TestState(t *testing.T) {
 	for range 2 {
 		expect(thursday, "1", monday)
 	}
-	if log.count(passedOver) != 1 {
-		t.Errorf("%d lines for a bad file", log.count(passedOver))
+	if log.Count(passedOver) != 1 {
+		t.Errorf("%d lines for a bad file", log.Count(passedOver))
 	}
 	if err := s.SaveState("iv-SPX", wednesday, []byte("2")); err != nil {
 		t.Fatal(err)

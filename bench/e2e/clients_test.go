@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -93,20 +92,7 @@ type follower struct {
 	end chan struct{}
 	cmd *exec.Cmd
 
-	mu        sync.Mutex
-	out, errs bytes.Buffer
-}
-
-// printed is one stream of a follower.
-type printed struct {
-	f *follower
-	b *bytes.Buffer
-}
-
-func (p printed) Write(b []byte) (int, error) {
-	p.f.mu.Lock()
-	defer p.f.mu.Unlock()
-	return p.b.Write(b)
+	out, errs need.Log
 }
 
 // follow starts a program, with what it starts itself in a group that ends with the test.
@@ -114,7 +100,7 @@ func follow(t *testing.T, argv []string) *follower {
 	t.Helper()
 	f := &follower{t: t, cmd: exec.Command(argv[0], argv[1:]...), end: make(chan struct{})}
 	f.cmd.Env = append(os.Environ(), "API_KEY=", "TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
-	f.cmd.Stdout, f.cmd.Stderr = printed{f, &f.out}, printed{f, &f.errs}
+	f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.errs
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -138,9 +124,7 @@ func (f *follower) kill() {
 
 // lines returns what was printed until now, line by line.
 func (f *follower) lines() (out, errs []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	split := func(b *bytes.Buffer) []string {
+	split := func(b *need.Log) []string {
 		return strings.FieldsFunc(b.String(), func(r rune) bool { return r == '\n' })
 	}
 	return split(&f.out), split(&f.errs)

@@ -70,8 +70,7 @@ type process struct {
 	cmd *exec.Cmd
 	url string
 
-	mu  sync.Mutex
-	log bytes.Buffer
+	log need.Log
 	end chan error
 }
 
@@ -104,9 +103,7 @@ func serveWatched(t *testing.T, cmd *exec.Cmd, watch func(line string)) *process
 		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
 			watch(lines.Text())
-			p.mu.Lock()
 			fmt.Fprintln(&p.log, lines.Text())
-			p.mu.Unlock()
 			if m := servingLine.FindStringSubmatch(lines.Text()); m != nil {
 				listening <- m[1]
 			}
@@ -125,11 +122,7 @@ func serveWatched(t *testing.T, cmd *exec.Cmd, watch func(line string)) *process
 	return p
 }
 
-func (p *process) logged() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
-}
+func (p *process) logged() string { return p.log.String() }
 
 // kill ends the process and its refresher at once, as a power cut would, if they still run.
 func (p *process) kill() {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -68,37 +67,19 @@ func simulated(dir string) Request {
 	}
 }
 
-// lines collects what a child logs.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer // not embedded: io.Copy would use its ReadFrom, which takes no lock
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(b)
-}
-
-func (l *lines) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
-}
-
-func start(t *testing.T, request Request, log *lines) (*Refresher, *snapshots.Replica) {
+func start(t *testing.T, request Request, log *need.Log) (*Refresher, *snapshots.Replica) {
 	t.Helper()
 	return startWith(t, request, log, 0)
 }
 
-func startWith(t *testing.T, request Request, log *lines, silence time.Duration) (*Refresher, *snapshots.Replica) {
+func startWith(t *testing.T, request Request, log *need.Log, silence time.Duration) (*Refresher, *snapshots.Replica) {
 	t.Helper()
 	replica := newReplica(t, request.DataDir)
 	r, err := Start(t.Context(), Config{
-		Request: request, Replica: replica, Observe: func(string, string, time.Duration) {}, Stderr: log, Log: slog.New(slog.NewTextHandler(log, nil)), Silence: silence,
+		Request: request, Replica: replica, Observe: func(string, string, time.Duration) {}, Stderr: log, Log: log.Logger(slog.LevelInfo), Silence: silence,
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, log.text())
+		t.Fatalf("%v\n%s", err, log.String())
 	}
 	t.Cleanup(r.Stop)
 	r.Begin()
@@ -131,7 +112,7 @@ func child(t *testing.T) int {
 
 // A refresher that is killed is started again, and meanwhile all that it said stays; stopped, it leaves whole files.
 func TestRefresherIsStartedAgain(t *testing.T) {
-	dir, log := t.TempDir(), &lines{}
+	dir, log := t.TempDir(), &need.Log{}
 	r, replica := start(t, simulated(dir), log)
 	all := func() bool {
 		s, _ := r.Status()
@@ -176,7 +157,7 @@ func TestRefresherIsStartedAgain(t *testing.T) {
 
 // Answers that nobody refreshes any more say so, and no longer when somebody does.
 func TestStaleWithoutRefresher(t *testing.T) {
-	dir, log := t.TempDir(), &lines{}
+	dir, log := t.TempDir(), &need.Log{}
 	r, replica := start(t, simulated(dir), log)
 	states := func() (all []string) {
 		for _, resources := range refresh.Feeds() {
@@ -223,7 +204,7 @@ func TestStaleWithoutRefresher(t *testing.T) {
 
 // A refresher that hangs is replaced.
 func TestSilence(t *testing.T) {
-	log := &lines{}
+	log := &need.Log{}
 	r, _ := startWith(t, simulated(t.TempDir()), log, 4*time.Second)
 	id := child(t)
 	p, err := os.FindProcess(id)
@@ -234,8 +215,8 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	need.Until(t, "the next one", func() bool { _, _, starts := r.Usage(); _, down := r.Status(); return starts > 1 && down == nil })
-	if !strings.Contains(log.text(), "says nothing and is killed") || child(t) == id {
-		t.Error(log.text())
+	if !strings.Contains(log.String(), "says nothing and is killed") || child(t) == id {
+		t.Error(log.String())
 	}
 }
 
@@ -250,13 +231,13 @@ func TestStartFails(t *testing.T) {
 	replay := simulated(t.TempDir())
 	replay.Source.Name, replay.Source.ReplayDir = "replay", filepath.Join(t.TempDir(), "nothing")
 	for want, request := range map[string]Request{"another process uses this directory": simulated(taken), "no such file or directory": replay} {
-		log := &lines{}
+		log := &need.Log{}
 		r, err := Start(t.Context(), Config{Request: request, Replica: newReplica(t, request.DataDir), Stderr: log, Log: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			r.Stop()
 			t.Errorf("%s: started", want)
-		} else if !strings.Contains(err.Error(), want) || strings.Contains(log.text(), "panic") {
-			t.Errorf("%v, want %s: %s", err, want, log.text())
+		} else if !strings.Contains(err.Error(), want) || strings.Contains(log.String(), "panic") {
+			t.Errorf("%v, want %s: %s", err, want, log.String())
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -6,38 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"strikecache/bench/need"
 	"strikecache/server/certs"
 	"strikecache/server/certs/certstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// journal is a log that is read while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-// take returns what has been logged since the last time.
-func (j *journal) take() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	defer j.text.Reset()
-	return j.text.String()
-}
 
 // inForce returns the name on the certificate that a client would get.
 func inForce(t *testing.T, p *certs.Pair) string {
@@ -60,8 +40,8 @@ func TestReload(t *testing.T) {
 		dir := t.TempDir()
 		elsewhere, _ := second.Write(t, t.TempDir())
 		certFile, keyFile := first.Write(t, dir)
-		var log journal
-		p, err := certs.Open(certFile, keyFile, slog.New(slog.NewTextHandler(&log, nil)))
+		var log need.Log
+		p, err := certs.Open(certFile, keyFile, log.Logger(slog.LevelInfo))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +71,7 @@ func TestReload(t *testing.T) {
 			{"by a link", func() { os.Remove(certFile); os.Symlink(elsewhere, certFile); os.WriteFile(keyFile, second.Key, 0o600) }, "second", "", "TLS certificate loaded"},
 			{"time goes by", func() { time.Sleep(time.Hour) }, "second", "has expired", ""},
 		} {
-			log.take()
+			log.Take()
 			step.do()
 			time.Sleep(10*time.Second + time.Millisecond) // five looks
 			synctest.Wait()
@@ -99,7 +79,7 @@ func TestReload(t *testing.T) {
 			if got := inForce(t, p); got != step.inForce || (err != nil) != (step.fault != "") || err != nil && !strings.Contains(err.Error(), step.fault) {
 				t.Errorf("%s: %s is in force, %v", step.name, got, err)
 			}
-			logged := log.take()
+			logged := log.Take()
 			if n := strings.Count(logged, "\n"); !strings.Contains(logged, step.logged) || n > 1 || n == 0 && step.logged != "" {
 				t.Errorf("%s: log %s", step.name, logged)
 			}

@@ -47,7 +47,7 @@ func TestFaultOrphansAreSwept(t *testing.T) {
 	}
 	unlock()
 	<-done
-	table := open(t, path, nil, &logged{})
+	table := open(t, path, nil, &need.Log{})
 	if _, ok := table.Lookup([]byte(secret), now.UnixNano()); !ok {
 		t.Error("the key is gone")
 	}

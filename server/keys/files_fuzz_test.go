@@ -2,6 +2,7 @@ package keys
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"strikecache/bench/need"
 	"strikecache/server/limits"
 )
 
@@ -31,7 +33,7 @@ func FuzzKeyFile(f *testing.F) {
 			if strings.Contains(err.Error(), digestA) {
 				t.Errorf("the error quotes a digest: %v", err)
 			}
-			if _, err := Open(path, nil, (&logged{}).logger()); err == nil {
+			if _, err := Open(path, nil, (&need.Log{}).Logger(slog.LevelInfo)); err == nil {
 				t.Error("a server opens it")
 			}
 			return
@@ -64,7 +66,7 @@ func FuzzKeyFile(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(back, keys) {
 			t.Fatalf("%v: %s", err, again)
 		}
-		table, err := Open(path, nil, (&logged{}).logger())
+		table, err := Open(path, nil, (&need.Log{}).Logger(slog.LevelInfo))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +99,7 @@ func FuzzLedger(f *testing.F) {
 		path := filepath.Join(dir, "usage.json")
 		write(t, path, text)
 		counts := func() (map[string]int64, *Ledger, error) {
-			l := &Ledger{path: path, log: (&logged{}).logger(), now: func() time.Time { return now }, disk: system, days: map[string]*limits.Day{}}
+			l := &Ledger{path: path, log: (&need.Log{}).Logger(slog.LevelInfo), now: func() time.Time { return now }, disk: system, days: map[string]*limits.Day{}}
 			err := l.load()
 			out := map[string]int64{}
 			for id, d := range l.days {

@@ -1,39 +1,18 @@
 package keys
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"strikecache/bench/need"
 )
 
 // now is a whole second, in the middle of a UTC day.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
-// logged is a log that can be read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// count returns how often a text was logged.
-func (l *logged) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 func keyPath(t testing.TB) string {
 	t.Helper()
@@ -66,9 +45,9 @@ func content(t testing.TB, path string) string {
 }
 
 // open opens a table that the test itself lets look at the file.
-func open(t testing.TB, path string, ledger *Ledger, log *logged) *Table {
+func open(t testing.TB, path string, ledger *Ledger, log *need.Log) *Table {
 	t.Helper()
-	table, err := Open(path, ledger, log.logger())
+	table, err := Open(path, ledger, log.Logger(slog.LevelInfo))
 	if err != nil {
 		t.Fatal(err)
 	}

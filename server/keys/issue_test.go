@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"strikecache/bench/need"
 )
 
 func TestCreate(t *testing.T) {
@@ -196,7 +199,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 		wantError(t, "revoke "+path, err, want)
 		_, err = List(path)
 		wantError(t, "list "+path, err, want)
-		_, err = Open(path, nil, (&logged{}).logger())
+		_, err = Open(path, nil, (&need.Log{}).Logger(slog.LevelInfo))
 		wantError(t, "open "+path, err, want)
 	}
 	if content(t, foreign) != `{"apiVersion":1}` {

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,15 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/need"
 	"strikecache/server/limits"
 )
 
 const someID = "k_0123456789ab"
 
 // ledgerAt opens a ledger whose clock is what clock points to.
-func ledgerAt(t testing.TB, path string, log *logged, clock *time.Time) *Ledger {
+func ledgerAt(t testing.TB, path string, log *need.Log, clock *time.Time) *Ledger {
 	t.Helper()
-	l := openLedger(path, log.logger(), func() time.Time { return *clock })
+	l := openLedger(path, log.Logger(slog.LevelInfo), func() time.Time { return *clock })
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -28,7 +30,7 @@ func usagePath(t testing.TB) string {
 }
 
 func TestLedgerRestart(t *testing.T) {
-	path, clock, log := usagePath(t), now, &logged{}
+	path, clock, log := usagePath(t), now, &need.Log{}
 	l := ledgerAt(t, path, log, &clock)
 	if err := l.Flush(); err != nil {
 		t.Fatal(err)
@@ -67,8 +69,8 @@ func TestLedgerRestart(t *testing.T) {
 	if n := l.counter(someID).Count(clock.UnixNano()); n != 0 {
 		t.Errorf("%d on the next day", n)
 	}
-	if log.count("WARN")+log.count("ERROR") > 0 {
-		t.Error(log.text.String())
+	if log.Count("WARN")+log.Count("ERROR") > 0 {
+		t.Error(log)
 	}
 }
 
@@ -76,8 +78,8 @@ func TestLedgerRestart(t *testing.T) {
 func TestQuotaSurvivesRestart(t *testing.T) {
 	keyFile, path, clock := keyPath(t), usagePath(t), now
 	secret, _ := create(t, keyFile, Spec{Name: "a", PerDay: 3})
-	l := ledgerAt(t, path, &logged{}, &clock)
-	e := lookup(open(t, keyFile, l, &logged{}), secret, now)
+	l := ledgerAt(t, path, &need.Log{}, &clock)
+	e := lookup(open(t, keyFile, l, &need.Log{}), secret, now)
 	for range 2 {
 		e.Admit(now.UnixNano())
 	}
@@ -87,8 +89,8 @@ func TestQuotaSurvivesRestart(t *testing.T) {
 	if err := os.Rename(keyFile, keyFile+".away"); err != nil {
 		t.Fatal(err)
 	}
-	l = ledgerAt(t, path, &logged{}, &clock)
-	table := open(t, keyFile, l, &logged{})
+	l = ledgerAt(t, path, &need.Log{}, &clock)
+	table := open(t, keyFile, l, &need.Log{})
 	if err := l.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,20 +133,20 @@ func TestLedgerUnusableFiles(t *testing.T) {
 		{strings.Replace(good, ":7", `:7,"k_x":3`, 1), "a count starts from 0", 7},
 		{strings.Repeat(" ", maxLedger+1), "has over 16777216 bytes", 0},
 	} {
-		path, clock, log := filepath.Join(t.TempDir(), "usage.json"), now, &logged{}
+		path, clock, log := filepath.Join(t.TempDir(), "usage.json"), now, &need.Log{}
 		write(t, path, c.text)
 		l := ledgerAt(t, path, log, &clock)
 		if n := l.counter(someID).Count(now.UnixNano()); n != c.count {
 			t.Errorf("%.80s: count %d, want %d", c.text, n, c.count)
 		}
-		if n := log.count("level=WARN"); n != log.count(c.logged) && c.logged != "" || (n > 0) != (c.logged != "") {
-			t.Errorf("%.80s: logged %s", c.text, log.text.String())
+		if n := log.Count("level=WARN"); n != log.Count(c.logged) && c.logged != "" || (n > 0) != (c.logged != "") {
+			t.Errorf("%.80s: logged %s", c.text, log)
 		}
 		l.counter(someID).Take(now.UnixNano(), 0)
 		if err := l.Close(); err != nil {
 			t.Errorf("%.80s: %v", c.text, err)
 		}
-		if again := ledgerAt(t, path, &logged{}, &clock); again.counter(someID).Count(now.UnixNano()) != c.count+1 {
+		if again := ledgerAt(t, path, &need.Log{}, &clock); again.counter(someID).Count(now.UnixNano()) != c.count+1 {
 			t.Errorf("%.80s: the file was not replaced", c.text)
 		}
 	}
@@ -153,7 +155,7 @@ func TestLedgerUnusableFiles(t *testing.T) {
 // A disk that refuses is logged once and leaves the old file; what was counted is written when it is mended.
 func TestLedgerDiskFaults(t *testing.T) {
 	for step, d := range faults() {
-		path, clock, log := usagePath(t), now, &logged{}
+		path, clock, log := usagePath(t), now, &need.Log{}
 		l := ledgerAt(t, path, log, &clock)
 		l.counter(someID).Take(now.UnixNano(), 0)
 		if err := l.Flush(); err != nil {
@@ -170,11 +172,11 @@ func TestLedgerDiskFaults(t *testing.T) {
 		if got := content(t, path); got != old && step != "directory" {
 			t.Errorf("%s: file is %s", step, got)
 		}
-		if n := log.count("level=ERROR"); n != 1 {
+		if n := log.Count("level=ERROR"); n != 1 {
 			t.Errorf("%s: logged %d times", step, n)
 		}
 		l.disk = system
-		if err := l.Flush(); err != nil || l.Err() != nil || log.count("written again") != 1 {
+		if err := l.Flush(); err != nil || l.Err() != nil || log.Count("written again") != 1 {
 			t.Errorf("%s: mended: %v", step, err)
 		}
 		if got := content(t, path); got != strings.Replace(old, ": 1\n", ": 2\n", 1) {
@@ -186,7 +188,7 @@ func TestLedgerDiskFaults(t *testing.T) {
 func TestLedgerFlushes(t *testing.T) {
 	path := usagePath(t)
 	synctest.Test(t, func(t *testing.T) {
-		l := OpenLedger(path, (&logged{}).logger())
+		l := OpenLedger(path, (&need.Log{}).Logger(slog.LevelInfo))
 		l.counter(someID).Take(time.Now().UnixNano(), 0)
 		time.Sleep(FlushEvery)
 		synctest.Wait()
@@ -210,7 +212,7 @@ func TestLedgerFlushes(t *testing.T) {
 // Counters of keys that are gone stay for their day and then make room.
 func TestLedgerForgets(t *testing.T) {
 	clock := now
-	l := ledgerAt(t, usagePath(t), &logged{}, &clock)
+	l := ledgerAt(t, usagePath(t), &need.Log{}, &clock)
 	for _, id := range []string{"used", "unused", "live"} {
 		l.counter(id)
 	}

@@ -3,6 +3,7 @@ package keys
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/need"
 	"strikecache/server/limits"
 )
 
@@ -27,7 +29,7 @@ func TestLookup(t *testing.T) {
 	if _, err := Revoke(path, "c", now); err != nil {
 		t.Fatal(err)
 	}
-	table := open(t, path, nil, &logged{})
+	table := open(t, path, nil, &need.Log{})
 	if table.Len() != 3 || table.Err() != nil {
 		t.Errorf("%d keys, %v", table.Len(), table.Err())
 	}
@@ -54,7 +56,7 @@ func TestLookupLength(t *testing.T) {
 	path := keyPath(t)
 	longest, over := strings.Repeat("x", MaxSecret), strings.Repeat("x", MaxSecret+1)
 	write(t, path, file(record(digestOf(longest), limitsOf), record(digestOf(over), limitsOf), record(digestOf(""), limitsOf)))
-	table := open(t, path, nil, &logged{})
+	table := open(t, path, nil, &need.Log{})
 	if lookup(table, longest, now) == nil || lookup(table, over, now) != nil || lookup(table, "", now) != nil {
 		t.Error("the limit is not 1 to 128 bytes")
 	}
@@ -64,7 +66,7 @@ func TestLookupLength(t *testing.T) {
 func TestReloadKeepsState(t *testing.T) {
 	path := keyPath(t)
 	secret, key := create(t, path, Spec{Name: "a", PerMinute: 10, PerDay: 100})
-	log := &logged{}
+	log := &need.Log{}
 	table := open(t, path, nil, log)
 	first := lookup(table, secret, now)
 	for range 4 {
@@ -91,7 +93,7 @@ func TestReloadKeepsState(t *testing.T) {
 	if err := table.check(now); err != nil || lookup(table, secret, now) != nil || table.Len() != 2 {
 		t.Errorf("after the revocation: %v", err)
 	}
-	if n := log.count("keys loaded"); n != 4 {
+	if n := log.Count("keys loaded"); n != 4 {
 		t.Errorf("%d loads logged", n)
 	}
 }
@@ -123,7 +125,7 @@ func TestReloadKeepsTheOldTable(t *testing.T) {
 		path := keyPath(t)
 		secret, _ := create(t, path, Spec{Name: "a"})
 		good := content(t, path)
-		log := &logged{}
+		log := &need.Log{}
 		table := open(t, path, nil, log)
 		e := lookup(table, secret, now)
 		if err := spoil(path); err != nil {
@@ -140,14 +142,14 @@ func TestReloadKeepsTheOldTable(t *testing.T) {
 		if lookup(table, secret, now) != e || e == nil {
 			t.Errorf("%s: the key is not what it was", want)
 		}
-		if n := log.count("level=ERROR"); n != 1 {
+		if n := log.Count("level=ERROR"); n != 1 {
 			t.Errorf("%s: logged %d times", want, n)
 		}
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
 		write(t, path, good)
-		if err := table.check(time.Now()); err != nil || table.Err() != nil || log.count("usable again") != 1 || lookup(table, secret, now) != e {
+		if err := table.check(time.Now()); err != nil || table.Err() != nil || log.Count("usable again") != 1 || lookup(table, secret, now) != e {
 			t.Errorf("%s: after it was mended: %v", want, err)
 		}
 	}
@@ -160,7 +162,7 @@ func TestReloadModeAndBack(t *testing.T) {
 	}
 	path := keyPath(t)
 	create(t, path, Spec{Name: "a"})
-	table := open(t, path, nil, &logged{})
+	table := open(t, path, nil, &need.Log{})
 	later := time.Now().Add(time.Hour)
 	for _, mode := range []os.FileMode{0o640, 0o600, 0o604, 0o400} {
 		if err := os.Chmod(path, mode); err != nil {
@@ -180,7 +182,7 @@ func TestReloadWithinTheClocksResolution(t *testing.T) {
 	if err := os.Chtimes(path, stamp, stamp); err != nil {
 		t.Fatal(err)
 	}
-	table := open(t, path, nil, &logged{})
+	table := open(t, path, nil, &need.Log{})
 	write(t, path, file(record(digestB, limitsOf)))
 	if err := os.Chtimes(path, stamp, stamp); err != nil {
 		t.Fatal(err)
@@ -194,9 +196,9 @@ func TestReloadWithinTheClocksResolution(t *testing.T) {
 func TestTablePolls(t *testing.T) {
 	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {
-		log := &logged{}
-		table, err := Open(path, nil, log.logger())
-		if err != nil || table.Len() != 0 || table.Err() != nil || log.count("no key file") != 1 {
+		log := &need.Log{}
+		table, err := Open(path, nil, log.Logger(slog.LevelInfo))
+		if err != nil || table.Len() != 0 || table.Err() != nil || log.Count("no key file") != 1 {
 			t.Fatalf("missing file: %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -212,7 +214,7 @@ func TestTablePolls(t *testing.T) {
 		table.Close()
 		create(t, path, Spec{Name: "a"})
 		time.Sleep(time.Minute)
-		if table.Len() != 2 || log.count("level=ERROR") > 0 {
+		if table.Len() != 2 || log.Count("level=ERROR") > 0 {
 			t.Errorf("%d keys after Close", table.Len())
 		}
 	})
@@ -221,9 +223,9 @@ func TestTablePolls(t *testing.T) {
 // Requests go on while the file changes again and again; no secret reaches the log.
 func TestLookupDuringReloads(t *testing.T) {
 	path := keyPath(t)
-	log := &logged{}
+	log := &need.Log{}
 	secret, _ := create(t, path, Spec{Name: "a", PerDay: 1_000_000})
-	ledger := openLedger(filepath.Join(t.TempDir(), "usage.json"), log.logger(), func() time.Time { return now })
+	ledger := openLedger(filepath.Join(t.TempDir(), "usage.json"), log.Logger(slog.LevelInfo), func() time.Time { return now })
 	table := open(t, path, ledger, log)
 	const readers, requests = 4, 500
 	var wg sync.WaitGroup
@@ -244,7 +246,7 @@ func TestLookupDuringReloads(t *testing.T) {
 			if err != nil || table.check(now) != nil || lookup(table, other, now) == nil {
 				t.Errorf("not found after its creation: %v", err)
 			}
-			if log.count(other) > 0 {
+			if log.Count(other) > 0 {
 				t.Error("a secret was logged")
 			}
 			if err := ledger.Flush(); err != nil {
@@ -259,7 +261,7 @@ func TestLookupDuringReloads(t *testing.T) {
 	if err := ledger.Close(); err != nil {
 		t.Error(err)
 	}
-	if log.count(secret) > 0 || log.count(digestOf(secret)) > 0 {
+	if log.Count(secret) > 0 || log.Count(digestOf(secret)) > 0 {
 		t.Error("a secret or digest was logged")
 	}
 }
@@ -267,7 +269,7 @@ func TestLookupDuringReloads(t *testing.T) {
 func TestEntryUsage(t *testing.T) {
 	path := keyPath(t)
 	secret, key := create(t, path, Spec{Name: "a", PerDay: 1})
-	e := lookup(open(t, path, nil, &logged{}), secret, now)
+	e := lookup(open(t, path, nil, &need.Log{}), secret, now)
 	v := e.Admit(now.UnixNano())
 	got := string(e.AppendUsage(nil, v))
 	want := `{"tier":"keyed","key":"` + key.ID + `","requests_today":1,"limit_per_day":1,"remaining_today":0,"resets_at":"2026-11-22T00:00:00Z"}`
@@ -280,12 +282,12 @@ func TestEntryUsage(t *testing.T) {
 }
 
 func TestKeyIsLoggedAsItsID(t *testing.T) {
-	log := &logged{}
+	log := &need.Log{}
 	k := Key{ID: "k_0123456789ab", SHA256: digestA, Name: "n"}
-	log.logger().Info("x", "key", k, "entry", newEntry(k, nil, nil))
+	log.Logger(slog.LevelInfo).Info("x", "key", k, "entry", newEntry(k, nil, nil))
 	fmt.Fprintf(log, "%v %+v %s", k, k, newEntry(k, nil, nil))
-	if log.count(k.ID) != 5 || log.count(digestA) != 0 {
-		t.Error(log.text.String())
+	if log.Count(k.ID) != 5 || log.Count(digestA) != 0 {
+		t.Error(log)
 	}
 }
 
@@ -295,9 +297,9 @@ func TestAllocations(t *testing.T) {
 	}
 	path := keyPath(t)
 	text, _ := create(t, path, Spec{Name: "a", PerMinute: 60, PerDay: 1000})
-	ledger := OpenLedger(filepath.Join(t.TempDir(), "usage.json"), (&logged{}).logger())
+	ledger := OpenLedger(filepath.Join(t.TempDir(), "usage.json"), (&need.Log{}).Logger(slog.LevelInfo))
 	t.Cleanup(func() { ledger.Close() })
-	table := open(t, path, ledger, &logged{})
+	table := open(t, path, ledger, &need.Log{})
 	secret, unknown, at, buf := []byte(text), []byte("unknown"), now.UnixNano(), make([]byte, 0, 512)
 	e := lookup(table, text, now)
 	for name, f := range map[string]func(){
@@ -316,7 +318,7 @@ func TestAllocations(t *testing.T) {
 func BenchmarkLookupAndAdmit(b *testing.B) {
 	path := keyPath(b)
 	text, _ := create(b, path, Spec{Name: "a", PerMinute: 600, PerDay: 100_000})
-	table := open(b, path, nil, &logged{})
+	table := open(b, path, nil, &need.Log{})
 	secret, at := []byte(text), now.UnixNano()
 	buf := make([]byte, 0, 512)
 	b.ReportAllocs()
