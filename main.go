@@ -85,6 +85,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		args = []string{"--help"}
 	}
 	selected, err := parser.Parse(args)
+	if wrong := (*kong.ParseError)(nil); errors.As(err, &wrong) && wrong.Context.Selected() != nil {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w; the commands are serve, keys, verify, recompute, export, import and version, each with --help", err)
 	}
@@ -109,6 +112,9 @@ func unknownVariable(model *kong.Node) error {
 	slices.Sort(known)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(name, "STRIKECACHE_SERVICE_") || name == "STRIKECACHE_PORT" || strings.HasPrefix(name, "STRIKECACHE_PORT_") {
+			continue // Kubernetes tells every pod of a service of this name
+		}
 		if _, ok := slices.BinarySearch(known, name); strings.HasPrefix(name, "STRIKECACHE_") && !ok {
 			return fmt.Errorf("environment variable %s is not known; known are %s", name, strings.Join(slices.Compact(known), ", "))
 		}

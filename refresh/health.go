@@ -19,6 +19,8 @@ const (
 	reasonLag       = "upstream_lag"     // in session, but the data is old
 	reasonOutside   = "outside_session"  // outside the schedule window
 	reasonOvernight = "overnight_quotes" // option quotes move, the index does not
+
+	reasonUnattended = "no_refresher" // nobody refreshes it
 )
 
 const (
@@ -47,13 +49,26 @@ func (h *health) fail(reason upstream.Reason, now time.Time) {
 // healths are how the refreshes of one resource go, by the document that failed. One that succeeded has no entry.
 type healths map[string]health
 
+// inherited stands for a document in what another process left stale, until it is refreshed or has failed here.
+const inherited = ""
+
+func (h healths) inherit(stale snapshots.Freshness) {
+	h[inherited] = health{failures: failuresToStale, reason: upstream.Reason(textOf(stale.Reason)), since: stale.Since}
+}
+
+// fail notes a failure. What was stale before stays so.
 func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
 	one := h[document]
+	if _, ok := h[inherited]; ok {
+		delete(h, inherited)
+		one.failures = max(one.failures, failuresToStale-1)
+	}
 	one.fail(reason, now)
 	h[document] = one
 }
 
 func (h healths) end(good []string) {
+	delete(h, inherited)
 	for _, document := range good {
 		delete(h, document)
 	}
@@ -64,7 +79,10 @@ func (h healths) end(good []string) {
 func (h healths) worst(documents, good []string) (worst health) {
 	for _, document := range slices.Sorted(maps.Keys(h)) {
 		one := h[document]
-		if slices.Contains(good, document) || documents != nil && !slices.Contains(documents, document) {
+		if document == inherited && len(good) > 0 {
+			continue
+		}
+		if slices.Contains(good, document) || documents != nil && document != inherited && !slices.Contains(documents, document) {
 			continue
 		}
 		stale, stalest := one.failures >= failuresToStale, worst.failures >= failuresToStale

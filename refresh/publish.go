@@ -192,7 +192,7 @@ func (r *Refresher) succeed(document string, names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range names {
-		delete(r.held[name].health, document)
+		r.held[name].health.end([]string{document})
 	}
 }
 
@@ -239,9 +239,12 @@ func (r *Refresher) reseal() error {
 	return errors.Join(errs...)
 }
 
-// Stale seals an edition again as stale since an instant, for a reason.
-func Stale(e *snapshots.Edition, reason string, since time.Time) (*snapshots.Edition, error) {
-	return withFreshness(e, because(stateStale, reason, since.UTC().Truncate(time.Second)))
+// Unattended seals an edition again as one that nobody refreshes since an instant. One that is stale stays as it is.
+func Unattended(e *snapshots.Edition, since time.Time) (*snapshots.Edition, error) {
+	if e.Default.Meta.Freshness.State == stateStale {
+		return e, nil
+	}
+	return withFreshness(e, because(stateStale, reasonUnattended, since.UTC().Truncate(time.Second)))
 }
 
 // withFreshness seals the same data with another freshness. Variants that were one snapshot stay one.

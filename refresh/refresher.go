@@ -40,6 +40,9 @@ type Config struct {
 	Inputs        *archive.Archive
 	ArchiveMaxAge time.Duration
 
+	// Stale says of answers that are served as stale already what they say of it: they stay so until they are refreshed.
+	Stale map[string]snapshots.Freshness
+
 	// SnapshotMaxAge is how long dated files are kept whose product is not kept for good; 0 keeps them all.
 	SnapshotMaxAge time.Duration
 	Log            *slog.Logger
@@ -189,10 +192,10 @@ func (r *Refresher) observed(ctx context.Context, j job) (err error) {
 	return nil
 }
 
-// noted passes a calendar note on, and warns of it the first time.
+// noted passes a calendar note on, and logs it the first time.
 func (r *Refresher) noted(note *string) *string {
 	if note != nil {
-		r.beyond.Do(func() { r.log.Warn("calendar: " + *note) })
+		r.beyond.Do(func() { r.log.Info("calendar: " + *note) })
 	}
 	return note
 }

@@ -57,6 +57,11 @@ func (r *Refresher) Restore() error {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}
+	for name, stale := range r.cfg.Stale {
+		if h := r.held[name]; h != nil {
+			h.health.inherit(stale)
+		}
+	}
 	r.resume()
 	return r.reseal()
 }

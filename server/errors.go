@@ -50,7 +50,7 @@ var (
 	errConnections      = &apiError{status: 503, code: "overloaded", message: "too many connections at once", retryAfter: 1, close: true}
 	errLimit            = &apiError{status: 400, code: "invalid_parameter", message: "limit must be a whole number from 1 to 100", parameter: "limit"}
 	errDate             = &apiError{status: 400, code: "invalid_parameter", message: "date must be YYYY-MM-DD, a UTC calendar date", parameter: "date"}
-	errFuture           = &apiError{status: 400, code: "invalid_parameter", message: "date must not lie in the future", parameter: "date"}
+	errFuture           = &apiError{status: 400, code: "invalid_parameter", message: "date must not lie in the future of the market's clock", parameter: "date"}
 	errExpiration       = &apiError{status: 400, code: "invalid_parameter", message: "expiration must be YYYY-MM-DD, a calendar date", parameter: "expiration"}
 	errTimeout          = &apiError{status: 408, code: "request_timeout", message: "the request did not arrive in time", close: true}
 	errBodyTooLarge     = &apiError{status: 413, code: "body_too_large", message: "a request body may have at most 1024 bytes", close: true}

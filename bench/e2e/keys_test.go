@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -138,7 +139,7 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := map[string]string{} // Content-Encoding by coding asked for
+	var sent sync.Map // Content-Encoding by coding asked for
 	proxy := &httputil.ReverseProxy{
 		Transport: &http.Transport{DisableCompression: true},
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -148,7 +149,7 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 			r.Out.Header.Set("Accept-Encoding", coding)
 		},
 		ModifyResponse: func(r *http.Response) error {
-			sent[r.Request.Header.Get("Accept-Encoding")] = r.Header.Get("Content-Encoding")
+			sent.Store(r.Request.Header.Get("Accept-Encoding"), r.Header.Get("Content-Encoding"))
 			return nil
 		},
 	}
@@ -184,8 +185,8 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 		t.Fatalf("%v in %s", err, dom)
 	}
 	for coding, u := range read {
-		if u.Tier != "keyed" || u.Key != id || coding != "identity" && sent[coding] != coding {
-			t.Errorf("%s, sent as %q: %+v", coding, sent[coding], u)
+		if as, _ := sent.Load(coding); u.Tier != "keyed" || u.Key != id || coding != "identity" && as != coding {
+			t.Errorf("%s, sent as %q: %+v", coding, as, u)
 		}
 	}
 }

@@ -60,6 +60,8 @@ var mutants = []mutant{
 	{"publications in pieces", "refresh/process/sender.go", `n = len(numbers)
 `, `n = 0
 `, "refresh/process", "TestFollow"},
+	{"a start makes stale answers fresh", "refresh/restore.go", `h.health.inherit(stale)`, `_ = stale`, "refresh", "TestStaleIsInherited"},
+	{"a child is not told what is stale", "refresh/process/parent.go", `asked.Stale = r.stale()`, ``, "refresh/process", "TestStaleWithoutRefresher"},
 	{"stale after two failures", "refresh/health.go", `failuresToStale = 3`, `failuresToStale = 2`, "refresh", "TestFreshness"},
 	{"dates never close", "refresh/publish.go", `const closesAfter = 10 * time.Minute`, `const closesAfter = 1000 * time.Hour`, "refresh", "TestLateAnswers"},
 	{"settlements a day early", "refresh/vix.go", `		return cal.Previous(d)

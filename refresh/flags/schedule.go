@@ -16,7 +16,7 @@ type Schedule struct {
 	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h (default 25s, with cboe 60s)." placeholder:"D" group:"Schedule"`
 	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
 	FlowEvery   time.Duration `help:"Interval at which the next chain of the flow universe is fetched, 1s to 1h (default 10s, with cboe 60s)." placeholder:"D" group:"Schedule"`
-	FlowSymbols []string      `help:"Flow universe beside SPX, at most 100 symbols; indices with an underscore." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" group:"Schedule"`
+	FlowSymbols []string      `help:"Flow universe beside SPX, at most 100 symbols; indices with an underscore (default ${default})." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
 	ClosedDates string        `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
 	RiskFreeRate   float64       `help:"Continuously compounded rate a year, -0.05 to 0.25." default:"0.04" group:"Numbers"`

@@ -27,6 +27,7 @@ type Request struct {
 	Schedule flags.Schedule
 	DataDir  string
 	Log      Log
+	Stale    map[string]snapshots.Freshness // as [refresh.Config] says
 }
 
 // Status is how a refresher is, as it last said.
@@ -96,6 +97,9 @@ func Run(in io.Reader, out, stderr io.Writer) error {
 	var running sync.WaitGroup
 	running.Go(func() { w.refresher.Run(ctx) })
 	err := w.report(ctx)
+	if errors.Is(err, syscall.EPIPE) {
+		err = errors.New("the server is gone")
+	}
 	cancel()
 	running.Wait()
 	_ = w.sender.flush(w.cfg.Store) // the parent may be gone
@@ -105,7 +109,7 @@ func Run(in io.Reader, out, stderr io.Writer) error {
 // open opens the store and what refreshes it, and tells what it held.
 func (w *worker) open() (err error) {
 	r := &w.request
-	w.cfg = refresh.Config{Log: w.log, Observe: w.sender.observe}
+	w.cfg = refresh.Config{Log: w.log, Observe: w.sender.observe, Stale: r.Stale}
 	if err := r.Schedule.Open(&w.cfg, r.Source.Name); err != nil {
 		return err
 	}

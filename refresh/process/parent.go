@@ -65,9 +65,6 @@ const (
 	silence = time.Minute
 )
 
-// reasonDown is the reason of what is stale for want of a refresher.
-const reasonDown = "no_refresher"
-
 // Start starts the process and returns when it has told all that was stored, or the error for which it cannot. It
 // refreshes nothing before Begin. Stop must be called.
 func Start(ctx context.Context, cfg Config) (*Refresher, error) {
@@ -169,27 +166,40 @@ func (r *Refresher) supervise(ended chan error) {
 	}
 }
 
-// goStale seals every answer again as stale that is not.
+// goStale seals every answer again as stale that is not. It stays so until a child has refreshed it.
 func (r *Refresher) goStale() {
 	for feed, resources := range refresh.Feeds() {
 		editions := map[string]*snapshots.Edition{}
 		for _, name := range resources {
 			e := r.cfg.Replica.Current(name)
-			if e == nil || e.Default.Meta.Freshness.State == "stale" {
+			if e == nil {
 				continue
 			}
-			stale, err := refresh.Stale(e, reasonDown, r.Now())
+			stale, err := refresh.Unattended(e, r.Now())
 			if err != nil {
 				r.cfg.Log.Error("re-seal failed", "resource", name, "err", err)
-				continue
+			} else if stale != e {
+				editions[name] = stale
+				r.cfg.Log.Info("freshness changed", "resource", name, "state", "stale", "reason", *stale.Default.Meta.Freshness.Reason)
 			}
-			editions[name] = stale
-			r.cfg.Log.Info("freshness changed", "resource", name, "state", "stale", "reason", reasonDown)
 		}
 		if err := r.cfg.Replica.Publish(feed, editions); err != nil {
 			r.cfg.Log.Error("publish", "feed", feed, "err", err)
 		}
 	}
+}
+
+// stale returns what the answers that are stale say of it.
+func (r *Refresher) stale() map[string]snapshots.Freshness {
+	out := map[string]snapshots.Freshness{}
+	for _, resources := range refresh.Feeds() {
+		for _, name := range resources {
+			if e := r.cfg.Replica.Current(name); e != nil && e.Default.Meta.Freshness.State == "stale" {
+				out[name] = e.Default.Meta.Freshness
+			}
+		}
+	}
+	return out
 }
 
 func (r *Refresher) set(f func()) {
@@ -251,7 +261,9 @@ func (r *Refresher) start() (*exec.Cmd, io.WriteCloser, io.Reader, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	request, err := json.Marshal(r.cfg.Request)
+	asked := r.cfg.Request
+	asked.Stale = r.stale()
+	request, err := json.Marshal(asked)
 	if err != nil {
 		return nil, nil, nil, err
 	}

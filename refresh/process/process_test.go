@@ -200,6 +200,9 @@ func TestStaleWithoutRefresher(t *testing.T) {
 		t.Fatal(err)
 	}
 	need.Until(t, "fresh again", func() bool { return slices.Equal(states(), []string{"fresh"}) })
+	if again := replica.Current(refresh.GammaResource).Default.Meta.Freshness.Since; again.Before(after.Meta.Freshness.Since) {
+		t.Errorf("stale since %v, and fresh since %v", after.Meta.Freshness.Since, again)
+	}
 }
 
 // A refresher that hangs is replaced.

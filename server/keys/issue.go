@@ -99,7 +99,9 @@ func find(keys []Key, idOrName string) (int, error) {
 
 // List returns the keys of a file in the order of their creation. A missing file is an error.
 func List(path string) ([]Key, error) {
-	if _, err := os.Lstat(path); err != nil {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list keys: there is no key file %s yet: keys create makes it", path)
+	} else if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
 	keys, err := load(path)

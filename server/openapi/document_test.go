@@ -3,6 +3,8 @@ package openapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"strikecache/bench/need"
 	contract "strikecache/bench/openapi"
 	"strikecache/compute"
 	"strikecache/server/openapi"
@@ -140,6 +143,32 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		if !used[u] {
 			t.Errorf("no number is in %s", u)
 		}
+	}
+}
+
+// The document names every reason that the code knows.
+func TestEveryReasonIsDescribed(t *testing.T) {
+	constant := regexp.MustCompile(`(?m)^\t(?:reason\w+|\w+ +Reason) += "([a-z_]+)"`)
+	var text string
+	eachSchema(t, func(at string, s map[string]any) {
+		if strings.HasSuffix(at, "/Freshness/properties/reason") {
+			text, _ = s["description"].(string)
+		}
+	})
+	reasons := 0
+	for _, file := range []string{"refresh/health.go", "refresh/upstream/upstream.go"} {
+		source, err := os.ReadFile(filepath.Join(need.Root(t), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range constant.FindAllStringSubmatch(string(source), -1) {
+			if reasons++; !strings.Contains(text, "`"+m[1]+"`") {
+				t.Errorf("%s of %s is not described", m[1], file)
+			}
+		}
+	}
+	if known := strings.Count(text, "`") / 2; reasons < 15 || known != reasons+3 { // and two states, and null
+		t.Errorf("%d reasons in the code, %d words in the document", reasons, known)
 	}
 }
 

@@ -83,6 +83,7 @@ const reasons = {
   upstream_lag: 'the quotes are over 32 minutes old',
   outside_session: 'the exchange is closed; shown are the last values of its session',
   overnight_quotes: 'option quotes move overnight, the index does not',
+  no_refresher: 'the process that refreshes does not run',
   upstream_unreachable: 'the upstream cannot be reached',
   upstream_timeout: 'the upstream does not answer in time',
   upstream_refused: 'the upstream refuses the document',
