@@ -248,6 +248,9 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 		Request: process.Request{Source: c.Source, Schedule: c.Schedule, DataDir: c.DataDir, Log: c.Log},
 		Replica: replica, Observe: refreshes.Observe, Stderr: out.Err, Log: log,
 	})
+	if ctx.Err() != nil {
+		return nil // told to end before it served
+	}
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ func (c *Clock) UnmarshalJSON(b []byte) error {
 	var h clockHands
 	err := json.Unmarshal(b, &h)
 	*c = Clock{market: h.Market, wall: h.Wall, speed: h.Speed}
+	if now := time.Now(); err == nil && !h.Market.IsZero() { // from here on it does not follow steps of the machine's clock
+		c.market, c.wall = c.At(now), now
+	}
 	return err
 }
 

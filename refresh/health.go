@@ -56,10 +56,10 @@ func (h healths) inherit(stale snapshots.Freshness) {
 	h[inherited] = health{failures: failuresToStale, reason: upstream.Reason(textOf(stale.Reason)), since: stale.Since}
 }
 
-// fail notes a failure. What was stale before stays so.
-func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
+// fail notes a failure. What was stale before, and rests on the document, stays so.
+func (h healths) fail(document string, reason upstream.Reason, now time.Time, restsOn []string) {
 	one := h[document]
-	if _, ok := h[inherited]; ok {
+	if _, ok := h[inherited]; ok && (restsOn == nil || slices.Contains(restsOn, document)) {
 		delete(h, inherited)
 		one.failures = max(one.failures, failuresToStale-1)
 	}

@@ -183,7 +183,7 @@ func (r *Refresher) fail(document string, err error, names ...string) {
 	defer r.mu.Unlock()
 	reason, now := reasonOf(err), r.cfg.Clock.Now()
 	for _, name := range names {
-		r.held[name].health.fail(document, reason, now)
+		r.held[name].health.fail(document, reason, now, r.held[name].answer.restsOn)
 	}
 }
 

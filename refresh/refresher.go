@@ -40,9 +40,6 @@ type Config struct {
 	Inputs        *archive.Archive
 	ArchiveMaxAge time.Duration
 
-	// Stale says of answers that are served as stale already what they say of it: they stay so until they are refreshed.
-	Stale map[string]snapshots.Freshness
-
 	// SnapshotMaxAge is how long dated files are kept whose product is not kept for good; 0 keeps them all.
 	SnapshotMaxAge time.Duration
 	Log            *slog.Logger

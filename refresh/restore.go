@@ -57,13 +57,27 @@ func (r *Refresher) Restore() error {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}
-	for name, stale := range r.cfg.Stale {
-		if h := r.held[name]; h != nil {
-			h.health.inherit(stale)
-		}
-	}
 	r.resume()
 	return r.reseal()
+}
+
+// Inherit takes over what is served as stale already, by resource: it stays so until it is refreshed. It comes after
+// Restore and before Run.
+func (r *Refresher) Inherit(stale map[string]snapshots.Freshness) error {
+	r.mu.Lock()
+	for name, f := range stale {
+		if h := r.held[name]; h != nil {
+			h.health.inherit(f)
+		}
+	}
+	r.mu.Unlock()
+	return r.reseal()
+}
+
+// Settle returns when no publication is under way: not while a disk does not answer.
+func (r *Refresher) Settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 }
 
 // LeftOff returns the market's time at which the store was written last, zero when it never was. A market that goes on

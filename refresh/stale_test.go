@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,7 +27,7 @@ func TestStaleIsInherited(t *testing.T) {
 				stale[name] = inherited
 			}
 		}
-		r := newRig(t, before.dir, "2026-11-20 11:00", func(c *refresh.Config) { c.Stale = stale })
+		r := newRig(t, before.dir, "2026-11-20 11:00")
 		defer r.close()
 		says := func(when, name, state, reason string, since time.Time) {
 			t.Helper()
@@ -46,7 +47,7 @@ func TestStaleIsInherited(t *testing.T) {
 			}
 		}
 		stored := tree(t, r.dir)["/simulated/2026-11-20/gex-spx"]
-		if err := r.Restore(); err != nil {
+		if err := errors.Join(r.Restore(), r.Inherit(stale)); err != nil {
 			t.Fatal(err)
 		}
 		all("restored", "stale", reason, since)

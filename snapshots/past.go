@@ -22,6 +22,7 @@ type past struct {
 
 	renewing sync.Mutex     // guards versions, for moments only
 	versions map[string]int // how often a date was saved
+	forgets  int            // how often all was forgotten
 }
 
 type dated struct {
@@ -104,7 +105,7 @@ func (p *past) readHistorical(date string) (*Snapshot, error) {
 	}
 	p.renewing.Lock()
 	defer p.renewing.Unlock()
-	if p.versions[date] == before {
+	if p.versions[date]+p.forgets == before {
 		p.history.Set(date, snapshot, snapshot.Cost())
 	}
 	return snapshot, nil
@@ -113,7 +114,20 @@ func (p *past) readHistorical(date string) (*Snapshot, error) {
 func (p *past) version(date string) int {
 	p.renewing.Lock()
 	defer p.renewing.Unlock()
-	return p.versions[date]
+	return p.versions[date] + p.forgets
+}
+
+// forget lets every answer be read again, those too whose files are being read.
+func (p *past) forget() {
+	p.renewing.Lock()
+	defer p.renewing.Unlock()
+	p.forgets++
+	for _, date := range p.Dates() {
+		p.reads.Forget(date)
+		p.history.Del(date)
+	}
+	p.history.Wait()
+	p.newest.Store(nil)
 }
 
 // renew makes a snapshot the answer of its date, for requests that come and for those under way; the date is known.
@@ -125,7 +139,7 @@ func (p *past) renew(date string, snapshot *Snapshot) {
 	p.reads.Forget(date)
 	p.history.Del(date)
 	p.history.Wait()
-	if dates := p.Dates(); date == dates[len(dates)-1] {
+	if dates := p.Dates(); len(dates) > 0 && date == dates[len(dates)-1] {
 		p.newest.Store(&dated{date, snapshot})
 	}
 }

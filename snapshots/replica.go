@@ -7,11 +7,12 @@ import (
 	"sync"
 )
 
-// Follower is told what changes in what a [Store] answers. Its methods are called with the store's locks held: they must
-// return at once and not call the store.
+// Follower is told what changes in what a [Store] answers. Its methods may be called with the store's locks held: they
+// must return at once and not call the store.
 type Follower interface {
-	// Published says that resources of a feed have new editions, current together.
-	Published(feed string, resources []string)
+	// Published tells the editions of a feed that have become current together; the map must not be changed. Those of one
+	// feed come in the order of their publication when that does not overlap another.
+	Published(feed string, editions map[string]*Edition)
 	// Listed tells the dates of the historical product, rising, which are not changed afterwards.
 	Listed(dates []string)
 	// Renewed tells the new answer of a listed date, and whether its file holds it.
@@ -23,10 +24,10 @@ type Follower interface {
 // noFollower follows a store that nobody follows.
 type noFollower struct{}
 
-func (noFollower) Published(string, []string)      {}
-func (noFollower) Listed([]string)                 {}
-func (noFollower) Renewed(string, *Snapshot, bool) {}
-func (noFollower) Written(string)                  {}
+func (noFollower) Published(string, map[string]*Edition) {}
+func (noFollower) Listed([]string)                       {}
+func (noFollower) Renewed(string, *Snapshot, bool)       {}
+func (noFollower) Written(string)                        {}
 
 // Replica answers requests as a [Store] does that another process owns: current answers from what it is told, past
 // ones also from the store's files, which it never changes. All methods are safe for concurrent use.
@@ -38,12 +39,13 @@ type Replica struct {
 	mu      sync.Mutex
 	waiting map[string]*Snapshot // answers that no file holds yet, by date
 	bad     map[string]bool      // dates whose file can never be served
+	named   map[string]bool      // dates whose file could not be read, as the log says
 	listed  []string             // as told
 }
 
 // NewReplica returns a replica that knows of nothing yet. Close must be called.
 func NewReplica(opts Options) (*Replica, error) {
-	r := &Replica{opts: opts, waiting: map[string]*Snapshot{}, bad: map[string]bool{}}
+	r := &Replica{opts: opts, waiting: map[string]*Snapshot{}, bad: map[string]bool{}, named: map[string]bool{}}
 	var err error
 	if r.latest, err = newLatest(opts.Feeds); err != nil {
 		return nil, err
@@ -64,20 +66,24 @@ func (r *Replica) Close() {
 // Current is [Store.Current].
 func (r *Replica) Current(resource string) *Edition { return r.latest.current(resource) }
 
-// Publish is [Store.Publish].
+// Publish is [Store.Publish], without those resources whose answer here is later: one that no file held when the process
+// before the store's ended. An answer is later that was computed later and describes no earlier instant.
 func (r *Replica) Publish(feed string, editions map[string]*Edition) error {
+	maps.DeleteFunc(editions, func(resource string, e *Edition) bool {
+		here := r.Current(resource)
+		return here != nil && here.Default.Meta.ComputedAt.After(e.Default.Meta.ComputedAt) && !e.Default.newer(here.Default)
+	})
 	return r.latest.publish(feed, editions)
 }
 
 // Restore is Publish of what a store found on its disk, without those resources whose answer here describes a later
-// instant: one that no file held when the store's process ended.
+// instant, or is the same and known to be stale.
 func (r *Replica) Restore(feed string, editions map[string]*Edition) error {
-	later := func(resource string, e *Edition) bool {
+	maps.DeleteFunc(editions, func(resource string, e *Edition) bool {
 		here := r.Current(resource)
-		return here != nil && here.Default.newer(e.Default)
-	}
-	maps.DeleteFunc(editions, later)
-	return r.Publish(feed, editions)
+		return here != nil && (here.Default.newer(e.Default) || here.Default.Meta.Freshness.State == "stale" && !e.Default.newer(here.Default))
+	})
+	return r.latest.publish(feed, editions)
 }
 
 // Listed tells the replica the dates that are stored, rising.
@@ -86,6 +92,18 @@ func (r *Replica) Listed(dates []string) {
 	defer r.mu.Unlock()
 	r.listed = dates
 	r.list()
+}
+
+// Opened is Listed of a store that was opened. What its files hold is read again: the process before may have ended
+// between a file and its word of it.
+func (r *Replica) Opened(dates []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.bad)
+	clear(r.named)
+	r.listed = dates
+	r.list()
+	r.forget()
 }
 
 // list serves the listed dates whose files are good, and those that no file holds: the store's process may have ended
@@ -101,14 +119,14 @@ func (r *Replica) list() {
 // Renewed tells the replica the new answer of a listed date, and whether its file holds it.
 func (r *Replica) Renewed(date string, s *Snapshot, onDisk bool) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if delete(r.waiting, date); !onDisk {
 		r.waiting[date] = s
 	}
 	delete(r.bad, date)
+	delete(r.named, date)
 	r.list()
-	_, known := slices.BinarySearch(r.Dates(), date)
-	r.mu.Unlock()
-	if known {
+	if _, known := slices.BinarySearch(r.Dates(), date); known {
 		r.renew(date, s)
 	}
 }
@@ -123,7 +141,7 @@ func (r *Replica) Written(date string) {
 // pastAnswer reads the stored answer of a date.
 func (r *Replica) pastAnswer(date string) (*Snapshot, error) {
 	r.mu.Lock()
-	s := r.waiting[date]
+	s, before := r.waiting[date], r.version(date)
 	r.mu.Unlock()
 	if s != nil {
 		return s, nil
@@ -132,14 +150,27 @@ func (r *Replica) pastAnswer(date string) (*Snapshot, error) {
 	if err == nil {
 		return f.Edition.Default, nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.version(date) != before {
+		return nil, err // of a file that is another by now
+	}
 	if bad := errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat); bad || errors.Is(err, ErrNoSnapshot) {
-		r.mu.Lock()
 		r.bad[date] = true
 		r.list()
-		r.mu.Unlock()
 	}
-	r.opts.Log.Error("stored file passed over", "date", date, "err", err)
+	if !r.named[date] {
+		r.opts.Log.Error("stored file passed over", "date", date, "err", err)
+		r.named[date] = true
+	}
 	return nil, err
+}
+
+// BadFiles returns how many files cannot be served that were good when the store was opened.
+func (r *Replica) BadFiles() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int64(len(r.bad))
 }
 
 // CacheStats returns what the caches of current and of past answers did not take or keep.

@@ -2,12 +2,19 @@ package snapshots
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"io/fs"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"strikecache/bench/need"
 )
 
 func replicaOf(t *testing.T, s *Store) *Replica {
@@ -111,9 +118,103 @@ func TestReplicaKeepsLaterAnswers(t *testing.T) {
 	}
 }
 
+// What a process publishes that holds less than the one before it takes no later answer back; what was computed anew does.
+func TestReplicaKeepsWhatWasComputedLater(t *testing.T) {
+	r := replicaOf(t, open(t, t.TempDir()))
+	at := func(minutes, computed int, state string) *Edition {
+		m := meta()
+		m.AsOf, m.ComputedAt = asOf.Add(time.Duration(minutes)*time.Minute), asOf.Add(time.Duration(computed)*time.Minute)
+		m.CapturedAt, m.Freshness.State = nil, state
+		s, err := Seal([]byte(`1`), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Edition{Default: s}
+	}
+	for n, step := range []struct {
+		restored bool
+		is       *Edition
+		taken    bool
+	}{
+		{false, at(5, 20, "fresh"), true},
+		{false, at(0, 15, "stale"), false}, // of the process before
+		{false, at(0, 25, "fresh"), true},  // an older document, accepted later
+		{false, at(0, 25, "stale"), true},
+		{true, at(0, 25, "fresh"), false}, // which does not know
+		{false, at(0, 25, "fresh"), true}, // which does
+		{false, at(9, 10, "fresh"), true}, // by a clock that was set back
+	} {
+		publish := r.Publish
+		if step.restored {
+			publish = r.Restore
+		}
+		if err := publish("options", map[string]*Edition{gamma: step.is}); err != nil {
+			t.Fatal(err)
+		}
+		if taken := r.Current(gamma) == step.is; taken != step.taken {
+			t.Errorf("step %d: taken: %v", n, taken)
+		}
+	}
+}
+
+// What the files of a store hold that was opened again is read again: a process may end between a file and its word of it.
+func TestReplicaReadsAgain(t *testing.T) {
+	s := open(t, t.TempDir())
+	r := replicaOf(t, s)
+	save(t, s, gamma, monday, single(t, `1`))
+	r.Opened(s.Dates())
+	said := func(date, want string) {
+		t.Helper()
+		if snapshot, err := r.Historical(date); err != nil || string(snapshot.Data()) != want {
+			t.Errorf("%q: %v, want %s", date, err, want)
+		}
+	}
+	said(monday, `1`)
+	r.Renewed(monday, sealed(t, `2`), true)
+	save(t, s, gamma, monday, single(t, `3`))
+	said("", `2`)
+	r.Opened(s.Dates())
+	said("", `3`)
+	save(t, s, gamma, monday, single(t, `4`))
+	r.history.Wait()
+	said(monday, `3`)
+	r.Renewed(monday, sealed(t, `5`), false)
+	save(t, s, gamma, friday, single(t, `6`))
+	r.Opened(s.Dates())
+	said(monday, `5`) // no file holds it
+	said("", `6`)
+}
+
+// A date that is renewed while its torn file is read is served, and nothing panics.
+func TestReplicaRenewsWhatIsRead(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, friday, single(t, `1`))
+	if err := os.WriteFile(s.path(friday, fileName(gamma)), []byte("torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	five := sealed(t, `5`)
+	for range 300 {
+		r, err := NewReplica(s.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Listed([]string{friday})
+		var both sync.WaitGroup
+		both.Go(func() { _, _ = r.Historical(friday) })
+		both.Go(func() { r.Renewed(friday, five, false) }) // no file holds it, or a reader that comes later meets the torn one
+		both.Wait()
+		if got, err := r.Historical(friday); err != nil || got != five || r.BadFiles() != 0 {
+			t.Fatalf("%v, %d bad files", err, r.BadFiles())
+		}
+		r.Close()
+	}
+}
+
 // A file that cannot be served is passed over until its date is saved again.
 func TestReplicaPassesOverBadFiles(t *testing.T) {
 	s := open(t, t.TempDir())
+	log := &need.Log{}
+	s.opts.Log = log.Logger(slog.LevelInfo)
 	r := replicaOf(t, s)
 	save(t, s, gamma, monday, single(t, `1`))
 	save(t, s, gamma, friday, single(t, `2`))
@@ -126,6 +227,9 @@ func TestReplicaPassesOverBadFiles(t *testing.T) {
 	}
 	if _, err := r.Historical(friday); !errors.Is(err, ErrNoSnapshot) || !slices.Equal(r.Dates(), []string{monday}) {
 		t.Errorf("%v, %v", r.Dates(), err)
+	}
+	if r.BadFiles() != 1 || log.Count(passedOver) != 1 {
+		t.Errorf("%d bad files: %s", r.BadFiles(), log)
 	}
 	r.Listed(s.Dates())
 	if !slices.Equal(r.Dates(), []string{monday}) {
@@ -153,5 +257,50 @@ func TestReplicaDoesNotAllocate(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// A file that cannot be read for another reason is named once, however often it is asked for.
+func TestReplicaNamesAFileOnce(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, monday, single(t, `1`))
+	day := filepath.Dir(s.path(monday, fileName(gamma)))
+	if err := cmp.Or(os.Rename(day, day+"-away"), os.WriteFile(day, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	log := &need.Log{}
+	s.opts.Log = log.Logger(slog.LevelInfo)
+	r := replicaOf(t, s)
+	r.Listed([]string{monday})
+	for range 10 {
+		if _, err := r.Historical(monday); !errors.Is(err, ErrBusy) {
+			t.Error(err)
+		}
+	}
+	if n := log.Count(passedOver); n != 1 || r.BadFiles() != 0 {
+		t.Errorf("%d bad files: %s", r.BadFiles(), log)
+	}
+}
+
+// What a crash left is removed when a store is opened, but for what another writer of the directory sweeps itself.
+func TestOrphansOfOthersStay(t *testing.T) {
+	s := open(t, t.TempDir())
+	own, other := filepath.Join(s.dir, tempPrefix+"identity-1"), filepath.Join(s.dir, countsPrefix+"1")
+	for _, path := range []string{own, other} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.scan(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its own: %v", err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+	if err := s.orphan(filepath.Base(own)); err != nil { // its writer was quicker
+		t.Error(err)
 	}
 }

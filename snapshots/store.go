@@ -3,8 +3,8 @@ package snapshots
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,7 +129,7 @@ func (s *Store) scan() error {
 	}
 	for _, day := range days {
 		if strings.HasPrefix(day.Name(), tempPrefix) {
-			err = os.Remove(filepath.Join(s.dir, day.Name()))
+			err = s.orphan(day.Name())
 		} else if day.IsDir() && isDate(day.Name()) {
 			err = s.scanDay(day.Name())
 		}
@@ -149,7 +149,7 @@ func (s *Store) scanDay(date string) error {
 	for _, f := range files {
 		switch {
 		case strings.HasPrefix(f.Name(), tempPrefix):
-			if err := os.Remove(filepath.Join(s.dir, date, f.Name())); err != nil {
+			if err := s.orphan(filepath.Join(date, f.Name())); err != nil {
 				return err
 			}
 		case f.Type().IsRegular():
@@ -157,6 +157,20 @@ func (s *Store) scanDay(date string) error {
 			_, _, err := readStored(s.path(date, f.Name()))
 			s.passOver(f.Name(), date, err)
 		}
+	}
+	return nil
+}
+
+// countsPrefix is of the temporary files of package keys, whose counts lie in this directory: it sweeps its own.
+const countsPrefix = tempPrefix + "usage.json-"
+
+// orphan removes a temporary file that a crash left.
+func (s *Store) orphan(name string) error {
+	if strings.HasPrefix(name, countsPrefix) {
+		return nil
+	}
+	if err := os.Remove(filepath.Join(s.dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
@@ -171,18 +185,12 @@ func (s *Store) Publish(feed string, editions map[string]*Edition) error {
 	if err := s.latest.publish(feed, editions); err != nil {
 		return err
 	}
-	s.opts.Follower.Published(feed, slices.Collect(maps.Keys(editions)))
+	s.opts.Follower.Published(feed, editions)
 	return nil
 }
 
 // Current returns what a resource serves now, nil before its first publication. It does not allocate.
 func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
-
-// Editions returns what a feed published last, by resource. The map is shared and must not be changed.
-func (s *Store) Editions(feed string) map[string]*Edition {
-	g, _ := s.latest.cache.Get(feed)
-	return g
-}
 
 // Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. When the
 // disk refuses, the error is returned, the answer is still served from memory, and the write is tried again after

@@ -2,11 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,17 +13,7 @@ import (
 // refresher returns the process id of the server's child.
 func (p *process) refresher() int {
 	p.t.Helper()
-	own := fmt.Sprintf("\nPPid:\t%d\n", p.cmd.Process.Pid)
-	files, _ := filepath.Glob("/proc/[0-9]*/status")
-	for _, file := range files {
-		if b, err := os.ReadFile(file); err == nil && strings.Contains(string(b), own) {
-			if id, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-				return id
-			}
-		}
-	}
-	p.t.Skip("needs /proc, and a child in it")
-	return 0
+	return need.Child(p.t, p.cmd.Process.Pid)
 }
 
 // Whatever ends the process that refreshes, the one that serves goes on, says so, and starts another.
@@ -82,5 +68,33 @@ func TestRefresherEndsWithItsServer(t *testing.T) {
 	p.until("its end", func() bool { return syscall.Kill(child, 0) != nil })
 	if strings.Contains(p.logged(), "panic") {
 		t.Error(p.logged())
+	}
+}
+
+// A server that is told to end while its refresher opens the store ends well, and so does the refresher.
+func TestEndBeforeServing(t *testing.T) {
+	for range 3 {
+		cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", t.TempDir())
+		var log need.Log
+		cmd.Stderr = &log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer killGroup(cmd)
+		var child int
+		need.Until(t, "a child", func() bool {
+			ids := need.Children(cmd.Process.Pid)
+			if len(ids) > 0 {
+				child = ids[0]
+			}
+			return child != 0 || cmd.Process.Signal(syscall.Signal(0)) != nil
+		}, log.String)
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, log.String())
+		}
+		need.Until(t, "no refresher", func() bool { return syscall.Kill(child, 0) != nil })
 	}
 }

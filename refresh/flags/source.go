@@ -62,7 +62,8 @@ func (s *Source) simStart() (time.Time, error) {
 	return start, nil
 }
 
-// Open fills in the source and its clock; cfg has its store and its calendar.
+// Open fills in the source and its clock; cfg has its store and its calendar. A clock that cfg has already is that of a
+// simulated market which goes on.
 func (s *Source) Open(cfg *refresh.Config) error {
 	cfg.SourceName = s.Name
 	switch s.Name {
@@ -83,14 +84,16 @@ func (s *Source) Open(cfg *refresh.Config) error {
 	if err := cfg.Store.Bind(fmt.Sprintf("simulated market, seed %d", s.SimSeed)); err != nil {
 		return fmt.Errorf("%w; give another --data-dir, or the seed it was made with", err)
 	}
-	start, err := s.simStart()
-	if err != nil {
-		return err
+	if (cfg.Clock == refresh.Clock{}) {
+		start, err := s.simStart()
+		if err != nil {
+			return err
+		}
+		if start.IsZero() {
+			start = resumed(cfg.Calendar, cfg.Store, cfg.FlowSymbols, time.Now())
+		}
+		cfg.Clock = refresh.NewClock(start, s.SimSpeed)
 	}
-	if start.IsZero() {
-		start = resumed(cfg.Calendar, cfg.Store, cfg.FlowSymbols, time.Now())
-	}
-	cfg.Clock = refresh.NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
 	cfg.Source, cfg.Archive, cfg.BackfillSessions = market, market, 30
 	return nil

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,7 +28,12 @@ type Request struct {
 	Schedule flags.Schedule
 	DataDir  string
 	Log      Log
-	Stale    map[string]snapshots.Freshness // as [refresh.Config] says
+	Clock    *refresh.Clock // of a simulated market that goes on; nil: as Source says
+}
+
+// Word is the parent's word to begin.
+type word struct {
+	Stale map[string]snapshots.Freshness // what is served as stale already, by resource
 }
 
 // Status is how a refresher is, as it last said.
@@ -50,7 +56,7 @@ const gcPercent = 15
 
 const (
 	// lockWait is how long the directory may still be taken by the refresher of a server that was killed.
-	lockWait = 3 * time.Second
+	lockWait = 10 * time.Second
 	// lookEvery is how often the child looks at itself, and usageEvery how often it tells what it uses.
 	lookEvery  = 250 * time.Millisecond
 	usageEvery = 8 // looks
@@ -65,6 +71,7 @@ type worker struct {
 	refresher *refresh.Refresher
 	told      Status
 	looks     int
+	settled   atomic.Int64 // when no publication was under way last, in seconds
 }
 
 // Run is the refresher's process: it takes a [Request] from in, writes frames to out and logs to stderr, until in ends.
@@ -82,17 +89,47 @@ func Run(in io.Reader, out, stderr io.Writer) error {
 	name("strikecache-ref")
 	lowerPriority()
 	w.log, w.sender = w.request.Log.New(stderr), newSender(out)
-	if err := w.open(); err != nil {
-		return errors.Join(w.sender.tell(frameFailed, err.Error()), w.close())
-	}
-	if err := words.Decode(new(string)); err != nil { // the word to begin; else the parent has ended before
-		return w.close()
-	}
+	w.settled.Store(time.Now().Unix())
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	begin := make(chan word, 1)
 	go func() {
-		_ = words.Decode(new(string)) // whatever ends it, the parent is gone
-		cancel()
+		defer cancel() // the parent is gone
+		var said word
+		if words.Decode(&said) == nil {
+			begin <- said
+			_ = words.Decode(&said) // its end
+		}
+	}()
+	opened := make(chan error, 1)
+	go func() { opened <- w.open() }()
+	select {
+	case err := <-opened:
+		if err != nil {
+			return errors.Join(w.sender.tell(frameFailed, err.Error()), w.close())
+		}
+	case <-ctx.Done():
+		return nil // what is stored outlives a kill, too
+	}
+	select {
+	case said := <-begin:
+		return w.work(ctx, cancel, said)
+	case <-ctx.Done():
+		return w.close()
+	}
+}
+
+// work refreshes until ctx ends.
+func (w *worker) work(ctx context.Context, cancel func(), said word) error {
+	if err := w.refresher.Inherit(said.Stale); err != nil {
+		return errors.Join(err, w.close())
+	}
+	go func() { // waits for ever when a disk does not answer
+		for ctx.Err() == nil {
+			w.refresher.Settle()
+			w.settled.Store(time.Now().Unix())
+			time.Sleep(lookEvery)
+		}
 	}()
 	var running sync.WaitGroup
 	running.Go(func() { w.refresher.Run(ctx) })
@@ -102,14 +139,14 @@ func Run(in io.Reader, out, stderr io.Writer) error {
 	}
 	cancel()
 	running.Wait()
-	_ = w.sender.flush(w.cfg.Store) // the parent may be gone
+	_ = w.sender.flush() // the parent may be gone
 	return errors.Join(err, w.close())
 }
 
 // open opens the store and what refreshes it, and tells what it held.
 func (w *worker) open() (err error) {
 	r := &w.request
-	w.cfg = refresh.Config{Log: w.log, Observe: w.sender.observe, Stale: r.Stale}
+	w.cfg = refresh.Config{Log: w.log, Observe: w.sender.observe}
 	if err := r.Schedule.Open(&w.cfg, r.Source.Name); err != nil {
 		return err
 	}
@@ -124,6 +161,9 @@ func (w *worker) open() (err error) {
 	}
 	if err != nil {
 		return err
+	}
+	if r.Clock != nil {
+		w.cfg.Clock = *r.Clock
 	}
 	if err := r.Source.Open(&w.cfg); err != nil {
 		return err
@@ -140,7 +180,7 @@ func (w *worker) open() (err error) {
 	} else {
 		w.log.Info("disk", "dir", r.DataDir, "bytes_used", used, "bytes_expected_per_year", w.refresher.ExpectedBytesPerYear())
 	}
-	return errors.Join(w.sender.tell(frameClock, w.cfg.Clock), w.sender.flush(w.cfg.Store), w.look(), w.sender.tell(frameReady, nil))
+	return errors.Join(w.sender.tell(frameClock, w.cfg.Clock), w.sender.flush(), w.look(), w.sender.tell(frameReady, nil))
 }
 
 func (w *worker) close() error {
@@ -160,7 +200,7 @@ func (w *worker) report(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-w.sender.wake:
-			err = w.sender.flush(w.cfg.Store)
+			err = w.sender.flush()
 		case <-tick.C:
 			err = w.look()
 		}
@@ -176,7 +216,7 @@ func (w *worker) look() error {
 	s.Store.Latest, s.Store.History = snapshots.CacheStats{}, snapshots.CacheStats{}
 	s.Offers = slices.Sorted(maps.Keys(w.refresher.Offers()))
 	w.looks++
-	if w.looks%usageEvery == 1 {
+	if settles := time.Since(time.Unix(w.settled.Load(), 0)) < 2*usageEvery*lookEvery; w.looks%usageEvery == 1 && settles {
 		s.Usage = used() // told in any case: a parent that hears nothing starts another child
 	} else if s.equal(w.told) {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -86,28 +87,18 @@ func startWith(t *testing.T, request Request, log *need.Log, silence time.Durati
 	return r, replica
 }
 
-// children returns the process ids of the refreshers that run.
-func children() (ids []int) {
-	own := fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())
-	files, _ := filepath.Glob("/proc/[0-9]*/status")
-	for _, file := range files {
-		if b, err := os.ReadFile(file); err == nil && strings.Contains(string(b), own) {
-			if id, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return ids
-}
-
 // child returns the process id of the running refresher.
 func child(t *testing.T) int {
 	t.Helper()
-	ids := children()
-	if len(ids) == 0 {
-		t.Skip("needs /proc")
+	return need.Child(t, os.Getpid())
+}
+
+// kill ends a process that this test has started.
+func kill(t *testing.T, id int) {
+	t.Helper()
+	if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
-	return ids[0]
 }
 
 // A refresher that is killed is started again, and meanwhile all that it said stays; stopped, it leaves whole files.
@@ -125,13 +116,7 @@ func TestRefresherIsStartedAgain(t *testing.T) {
 	need.Until(t, "back-filled dates", func() bool { return len(replica.Dates()) > 2 })
 	before, kills := replica.Current(refresh.GammaResource), need.Count(5)
 	for n := range kills {
-		p, err := os.FindProcess(child(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		kill(t, child(t))
 		need.Until(t, "notice", func() bool { _, down := r.Status(); return down != nil })
 		if !all() || replica.Current(refresh.GammaResource) == nil {
 			t.Error("an answer is lost")
@@ -179,10 +164,8 @@ func TestStaleWithoutRefresher(t *testing.T) {
 	child(t)                   // or the test is skipped
 	var store *snapshots.Store // takes the directory, so that no refresher can start
 	need.Until(t, "the directory", func() bool {
-		for _, id := range children() {
-			if p, err := os.FindProcess(id); err == nil {
-				_ = p.Kill() // it may have ended
-			}
+		for _, id := range need.Children(os.Getpid()) {
+			_ = syscall.Kill(id, syscall.SIGKILL) // it may have ended
 		}
 		var err error
 		store, err = snapshots.Open(options(dir))
@@ -205,21 +188,135 @@ func TestStaleWithoutRefresher(t *testing.T) {
 	}
 }
 
-// A refresher that hangs is replaced.
+// A refresher that hangs is replaced; and when one after another does, the answers say so.
 func TestSilence(t *testing.T) {
 	log := &need.Log{}
-	r, _ := startWith(t, simulated(t.TempDir()), log, 4*time.Second)
-	id := child(t)
-	p, err := os.FindProcess(id)
+	r, replica := startWith(t, simulated(t.TempDir()), log, 4*time.Second)
+	need.Until(t, "an answer", func() bool { return replica.Current(refresh.GammaResource) != nil })
+	for n := 1; n <= endsToStale; n++ {
+		id := child(t)
+		if err := syscall.Kill(id, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		need.Until(t, "it is replaced", func() bool { _, down := r.Status(); return down != nil })
+		if !strings.Contains(log.String(), errSilent.Error()) {
+			t.Error(log)
+		}
+		f := replica.Current(refresh.GammaResource).Default.Meta.Freshness
+		if n == endsToStale {
+			need.Until(t, "stale", func() bool {
+				f = replica.Current(refresh.GammaResource).Default.Meta.Freshness
+				return f.State == "stale"
+			})
+			break
+		}
+		need.Until(t, "the next one", func() bool {
+			_, down := r.Status()
+			return down == nil && !slices.Contains(need.Children(os.Getpid()), id)
+		})
+	}
+}
+
+// Without a refresher for long, as when its start hangs, answers are stale too.
+func TestAbsence(t *testing.T) {
+	r, replica := start(t, simulated(t.TempDir()), &need.Log{})
+	state := func() string {
+		if e := replica.Current(refresh.GammaResource); e != nil {
+			return e.Default.Meta.Freshness.State
+		}
+		return "none"
+	}
+	need.Until(t, "an answer", func() bool { return state() == "fresh" })
+	r.absent.Reset(0) // it is there
+	time.Sleep(100 * time.Millisecond)
+	if state() != "fresh" {
+		t.Error("stale beside a refresher")
+	}
+	kill(t, child(t))
+	need.Until(t, "notice", func() bool { _, down := r.Status(); return down != nil })
+	r.absent.Reset(0)
+	need.Until(t, "stale", func() bool { return state() == "stale" })
+	need.Until(t, "fresh again", func() bool { return state() == "fresh" })
+}
+
+// The simulated market goes on where it was when its refresher is another.
+func TestTheMarketGoesOn(t *testing.T) {
+	request := simulated(t.TempDir())
+	request.Source.SimSpeed = 3600
+	r, _ := start(t, request, &need.Log{})
+	for range 2 {
+		time.Sleep(time.Second)
+		before := r.Now()
+		kill(t, child(t))
+		need.Until(t, "notice", func() bool { _, down := r.Status(); return down != nil })
+		need.Until(t, "the next", func() bool { _, down := r.Status(); return down == nil })
+		if now := r.Now(); now.Sub(before) < time.Hour || now.Sub(before) > 1000*time.Hour {
+			t.Errorf("%v after %v", now, before)
+		}
+	}
+}
+
+// A child that cannot be ended, or whose output another process holds, is left alone.
+func TestReap(t *testing.T) {
+	r := &Refresher{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
+	cmd := exec.Command(need.Program(t, "sh"), "-c", "sleep 600 & echo; wait")
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	need.Until(t, "the next one", func() bool { _, _, starts := r.Usage(); _, down := r.Status(); return starts > 1 && down == nil })
-	if !strings.Contains(log.String(), "says nothing and is killed") || child(t) == id {
-		t.Error(log.String())
+	buffered := bufio.NewReader(stdout)
+	if _, err := buffered.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	held := need.Children(cmd.Process.Pid)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, buffered)
+	}()
+	if err := r.reap(cmd, stdout, drained, true); err == nil {
+		t.Error("a killed process ended well")
+	}
+	for _, id := range held {
+		kill(t, id)
+	}
+}
+
+// A refresher whose publications do not end says nothing of itself.
+func TestNoWordWhileStuck(t *testing.T) {
+	store, err := snapshots.Open(options(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	var pipe bytes.Buffer
+	cfg := refresh.Config{Log: slog.New(slog.DiscardHandler)}
+	w := worker{request: simulated(""), log: cfg.Log, sender: newSender(&pipe)}
+	if err := w.request.Schedule.Open(&cfg, "simulated"); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Store = store
+	if err := w.request.Source.Open(&cfg); err != nil {
+		t.Fatal(err)
+	}
+	w.cfg, w.refresher = cfg, refresh.New(cfg)
+	for _, step := range []struct {
+		settled time.Time
+		words   bool
+	}{{time.Now(), true}, {time.Now().Add(-time.Hour), false}, {time.Now(), true}} {
+		w.settled.Store(step.settled.Unix())
+		pipe.Reset()
+		for range usageEvery {
+			if err := w.look(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := pipe.Len() > 0; got != step.words {
+			t.Errorf("settled at %v: %d bytes", step.settled, pipe.Len())
+		}
 	}
 }
 
@@ -272,10 +369,10 @@ func TestFollow(t *testing.T) {
 	defer store.Close()
 	replica := newReplica(t, dir)
 	var observed []string
-	in := receiver{replica: replica, observe: func(job, code string, took time.Duration) { observed = append(observed, fmt.Sprint(job, code, took)) }}
+	in := receiver{replica: replica, heard: func() {}, observe: func(job, code string, took time.Duration) { observed = append(observed, fmt.Sprint(job, code, took)) }}
 	pass := func() {
 		t.Helper()
-		if err := s.flush(store); err != nil {
+		if err := s.flush(); err != nil {
 			t.Fatal(err)
 		}
 		if err := in.receive(bufio.NewReader(&pipe)); !errors.Is(err, io.EOF) {
@@ -341,7 +438,7 @@ func TestClockTravels(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got refresh.Clock
-		in := receiver{clock: func(c refresh.Clock) { got = c }}
+		in := receiver{heard: func() {}, clock: func(c refresh.Clock) { got = c }}
 		if err := in.receive(&pipe); !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
@@ -376,7 +473,7 @@ func TestBadFrames(t *testing.T) {
 		"bad snapshot":   frame(frameSnapshot, `{}`),
 		"failed":         frame(frameFailed, `"no disk"`),
 	} {
-		in := receiver{replica: newReplica(t, t.TempDir())}
+		in := receiver{replica: newReplica(t, t.TempDir()), heard: func() {}}
 		if err := in.receive(bytes.NewReader(b)); err == nil || errors.Is(err, io.EOF) && name != "cut" {
 			t.Errorf("%s: %v", name, err)
 		}

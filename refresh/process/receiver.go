@@ -20,7 +20,7 @@ type receiver struct {
 	clock   func(refresh.Clock)
 	status  func(Status)
 	ready   func()
-	heard   func() // after every frame of a child that is ready
+	heard   func() // after every frame
 
 	sent []*snapshots.Snapshot // since the last frame that used some
 	live bool                  // the child has told what was stored
@@ -36,9 +36,7 @@ func (r *receiver) receive(from io.Reader) error {
 		if err := r.take(k, head, body); err != nil {
 			return err
 		}
-		if r.live {
-			r.heard()
-		}
+		r.heard()
 	}
 }
 
@@ -57,7 +55,14 @@ func (r *receiver) take(k kind, head, body []byte) error {
 	case frameObserved:
 		return with(head, func(o observation) error { r.observe(o.Job, o.Code, time.Duration(o.Took)); return nil })
 	case frameDates:
-		return with(head, func(dates []string) error { r.replica.Listed(dates); return nil })
+		return with(head, func(dates []string) error {
+			if r.live {
+				r.replica.Listed(dates)
+			} else {
+				r.replica.Opened(dates)
+			}
+			return nil
+		})
 	case frameWritten:
 		return with(head, func(date string) error { r.replica.Written(date); return nil })
 	case frameSnapshot:

@@ -18,8 +18,8 @@ type sender struct {
 	wake chan struct{} // holds one
 
 	mu        sync.Mutex
-	published map[string]map[string]bool // feed → resources
-	dates     *[]string                  // nil: as told
+	published map[string]map[string]*snapshots.Edition // by feed and resource
+	dates     *[]string                                // nil: as told
 	renewed   map[string]answered
 	written   map[string]bool
 	observed  []observation
@@ -40,7 +40,7 @@ func newSender(out io.Writer) *sender {
 }
 
 func (s *sender) reset() {
-	s.published, s.renewed, s.written = map[string]map[string]bool{}, map[string]answered{}, map[string]bool{}
+	s.published, s.renewed, s.written = map[string]map[string]*snapshots.Edition{}, map[string]answered{}, map[string]bool{}
 	s.dates, s.observed = nil, nil
 }
 
@@ -54,14 +54,12 @@ func (s *sender) change(f func()) {
 	}
 }
 
-func (s *sender) Published(feed string, resources []string) {
+func (s *sender) Published(feed string, editions map[string]*snapshots.Edition) {
 	s.change(func() {
 		if s.published[feed] == nil {
-			s.published[feed] = map[string]bool{}
+			s.published[feed] = map[string]*snapshots.Edition{}
 		}
-		for _, r := range resources {
-			s.published[feed][r] = true
-		}
+		maps.Copy(s.published[feed], editions)
 	})
 }
 
@@ -97,7 +95,7 @@ func (s *sender) tell(k kind, head any) error {
 }
 
 // flush writes what has changed: dates before their answers, and those before what is current.
-func (s *sender) flush(store *snapshots.Store) error {
+func (s *sender) flush() error {
 	s.mu.Lock()
 	published, dates, renewed, written, observed := s.published, s.dates, s.renewed, s.written, s.observed
 	s.reset()
@@ -121,8 +119,8 @@ func (s *sender) flush(store *snapshots.Store) error {
 			return err
 		}
 	}
-	for feed, resources := range published {
-		if err := s.publication(feed, resources, store.Editions(feed)); err != nil {
+	for feed, editions := range published {
+		if err := s.publication(feed, editions); err != nil {
 			return err
 		}
 	}
@@ -142,8 +140,8 @@ func (s *sender) snapshot(sealed *snapshots.Snapshot) error {
 	return writeEncoded(s.out, frameSnapshot, head, bodies...)
 }
 
-// publication writes the editions of the resources, each snapshot once.
-func (s *sender) publication(feed string, resources map[string]bool, editions map[string]*snapshots.Edition) error {
+// publication writes editions, each snapshot once.
+func (s *sender) publication(feed string, editions map[string]*snapshots.Edition) error {
 	numbers := map[*snapshots.Snapshot]int{}
 	var failed error
 	number := func(sealed *snapshots.Snapshot) int {
@@ -158,8 +156,7 @@ func (s *sender) publication(feed string, resources map[string]bool, editions ma
 		return n
 	}
 	p := publication{Feed: feed, Editions: map[string]editionRefs{}}
-	for resource := range resources {
-		e := editions[resource]
+	for resource, e := range editions {
 		refs := editionRefs{Default: number(e.Default)}
 		for name, variant := range e.Variants {
 			if refs.Variants == nil {
