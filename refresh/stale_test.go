@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/need"
 	"strikecache/refresh"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
@@ -15,6 +16,7 @@ import (
 // What was stale before a restart stays so until it is refreshed: a start alone makes nothing fresh, and a failure tells
 // its own reason.
 func TestStaleIsInherited(t *testing.T) {
+	need.Long(t, oneJobAtATime)
 	synctest.Test(t, func(t *testing.T) {
 		before := newRig(t, t.TempDir(), "2026-11-20 11:00")
 		before.once()
