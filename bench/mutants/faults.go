@@ -60,8 +60,14 @@ var mutants = []mutant{
 	{"publications in pieces", "refresh/process/sender.go", `n = len(numbers)
 `, `n = 0
 `, "refresh/process", "TestFollow"},
-	{"a start makes stale answers fresh", "refresh/restore.go", `h.health.inherit(stale)`, `_ = stale`, "refresh", "TestStaleIsInherited"},
-	{"a child is not told what is stale", "refresh/process/parent.go", `asked.Stale = r.stale()`, ``, "refresh/process", "TestStaleWithoutRefresher"},
+	{"a start makes stale answers fresh", "refresh/restore.go", `h.health.inherit(f)`, `_ = f`, "refresh", "TestStaleIsInherited"},
+	{"a restored answer ends stale", "snapshots/replica.go", `here.Default.Meta.Freshness.State == "stale" &&`, `false &&`,
+		"snapshots", "TestReplicaKeepsWhatWasComputedLater"},
+	{"what a killed refresher wrote last is not read", "snapshots/replica.go", `	r.forget()`, ``, "snapshots", "TestReplicaReadsAgain"},
+	{"who waits for a disk tells that all is well", "refresh/process/child.go", `w.looks%usageEvery == 1 && settles {`,
+		`w.looks%usageEvery == 1 || settles && false {`, "refresh/process", "TestNoWordWhileStuck"},
+	{"the market starts again with its refresher", "refresh/process/parent.go", `asked.Clock = new(r.clock)`, `asked.Clock = nil`,
+		"refresh/process", "TestTheMarketGoesOn"},
 	{"stale after two failures", "refresh/health.go", `failuresToStale = 3`, `failuresToStale = 2`, "refresh", "TestFreshness"},
 	{"dates never close", "refresh/publish.go", `const closesAfter = 10 * time.Minute`, `const closesAfter = 1000 * time.Hour`, "refresh", "TestLateAnswers"},
 	{"settlements a day early", "refresh/vix.go", `		return cal.Previous(d)
