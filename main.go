@@ -248,7 +248,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 		Request: process.Request{Source: c.Source, Schedule: c.Schedule, DataDir: c.DataDir, Log: c.Log},
 		Replica: replica, Observe: refreshes.Observe, Stderr: out.Err, Log: log,
 	})
-	if ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) {
 		return nil // told to end before it served
 	}
 	if err != nil {

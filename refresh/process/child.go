@@ -31,7 +31,7 @@ type Request struct {
 	Clock    *refresh.Clock // of a simulated market that goes on; nil: as Source says
 }
 
-// Word is the parent's word to begin.
+// word is the parent's word to begin.
 type word struct {
 	Stale map[string]snapshots.Freshness // what is served as stale already, by resource
 }
