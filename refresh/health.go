@@ -79,10 +79,11 @@ func (h healths) end(good []string) {
 func (h healths) worst(documents, good []string) (worst health) {
 	for _, document := range slices.Sorted(maps.Keys(h)) {
 		one := h[document]
-		if document == inherited && len(good) > 0 {
-			continue
+		past := slices.Contains(good, document) || documents != nil && !slices.Contains(documents, document)
+		if document == inherited {
+			past = len(good) > 0
 		}
-		if slices.Contains(good, document) || documents != nil && document != inherited && !slices.Contains(documents, document) {
+		if past {
 			continue
 		}
 		stale, stalest := one.failures >= failuresToStale, worst.failures >= failuresToStale

@@ -241,7 +241,7 @@ func (r *Refresher) reseal() error {
 
 // Unattended seals an edition again as one that nobody refreshes since an instant. One that is stale stays as it is.
 func Unattended(e *snapshots.Edition, since time.Time) (*snapshots.Edition, error) {
-	if e.Default.Meta.Freshness.State == stateStale {
+	if e.Default.Meta.Freshness.Stale() {
 		return e, nil
 	}
 	return withFreshness(e, because(stateStale, reasonUnattended, since.UTC().Truncate(time.Second)))

@@ -81,7 +81,7 @@ func (r *Replica) Publish(feed string, editions map[string]*Edition) error {
 func (r *Replica) Restore(feed string, editions map[string]*Edition) error {
 	maps.DeleteFunc(editions, func(resource string, e *Edition) bool {
 		here := r.Current(resource)
-		return here != nil && (here.Default.newer(e.Default) || here.Default.Meta.Freshness.State == "stale" && !e.Default.newer(here.Default))
+		return here != nil && (here.Default.newer(e.Default) || here.Default.Meta.Freshness.Stale() && !e.Default.newer(here.Default))
 	})
 	return r.latest.publish(feed, editions)
 }

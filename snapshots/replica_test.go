@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -279,28 +278,5 @@ func TestReplicaNamesAFileOnce(t *testing.T) {
 	}
 	if n := log.Count(passedOver); n != 1 || r.BadFiles() != 0 {
 		t.Errorf("%d bad files: %s", r.BadFiles(), log)
-	}
-}
-
-// What a crash left is removed when a store is opened, but for what another writer of the directory sweeps itself.
-func TestOrphansOfOthersStay(t *testing.T) {
-	s := open(t, t.TempDir())
-	own, other := filepath.Join(s.dir, tempPrefix+"identity-1"), filepath.Join(s.dir, countsPrefix+"1")
-	for _, path := range []string{own, other} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.scan(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its own: %v", err)
-	}
-	if _, err := os.Stat(other); err != nil {
-		t.Error(err)
-	}
-	if err := s.orphan(filepath.Base(own)); err != nil { // its writer was quicker
-		t.Error(err)
 	}
 }

@@ -46,6 +46,9 @@ func (f Freshness) Equal(g Freshness) bool {
 	return f.State == g.State
 }
 
+// Stale says whether the answer is the last good one, and too old.
+func (f Freshness) Stale() bool { return f.State == "stale" }
+
 // Receipt makes the numbers reproducible.
 type Receipt struct {
 	Method      string   `json:"method"`

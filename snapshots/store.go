@@ -161,14 +161,8 @@ func (s *Store) scanDay(date string) error {
 	return nil
 }
 
-// countsPrefix is of the temporary files of package keys, whose counts lie in this directory: it sweeps its own.
-const countsPrefix = tempPrefix + "usage.json-"
-
 // orphan removes a temporary file that a crash left.
 func (s *Store) orphan(name string) error {
-	if strings.HasPrefix(name, countsPrefix) {
-		return nil
-	}
 	if err := os.Remove(filepath.Join(s.dir, name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -54,7 +54,7 @@ func TestOpenWhereItCannot(t *testing.T) {
 func TestOpenSweepsTemporaryFiles(t *testing.T) {
 	s := open(t, t.TempDir())
 	save(t, s, gamma, monday, single(t, `{"n":1}`))
-	keep := []string{"notes", monday + "/notes", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x", "2026-11-1/" + tempPrefix + "x"}
+	keep := []string{"notes", ".new-usage.json-1", monday + "/notes", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x", "2026-11-1/" + tempPrefix + "x"}
 	for _, name := range keep {
 		put(t, s, name, "x")
 	}

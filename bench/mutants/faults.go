@@ -61,7 +61,7 @@ var mutants = []mutant{
 `, `n = 0
 `, "refresh/process", "TestFollow"},
 	{"a start makes stale answers fresh", "refresh/restore.go", `h.health.inherit(f)`, `_ = f`, "refresh", "TestStaleIsInherited"},
-	{"a restored answer ends stale", "snapshots/replica.go", `here.Default.Meta.Freshness.State == "stale" &&`, `false &&`,
+	{"a restored answer ends stale", "snapshots/replica.go", `here.Default.Meta.Freshness.Stale() &&`, `false &&`,
 		"snapshots", "TestReplicaKeepsWhatWasComputedLater"},
 	{"what a killed refresher wrote last is not read", "snapshots/replica.go", `	r.forget()`, ``, "snapshots", "TestReplicaReadsAgain"},
 	{"who waits for a disk tells that all is well", "refresh/process/child.go", `w.looks%usageEvery == 1 && settles {`,

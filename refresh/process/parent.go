@@ -211,7 +211,7 @@ func (r *Refresher) stale() map[string]snapshots.Freshness {
 	out := map[string]snapshots.Freshness{}
 	for _, resources := range refresh.Feeds() {
 		for _, name := range resources {
-			if e := r.cfg.Replica.Current(name); e != nil && e.Default.Meta.Freshness.State == "stale" {
+			if e := r.cfg.Replica.Current(name); e != nil && e.Default.Meta.Freshness.Stale() {
 				out[name] = e.Default.Meta.Freshness
 			}
 		}

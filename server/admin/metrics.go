@@ -209,7 +209,7 @@ func (c *collector) answers(ch chan<- prometheus.Metric) {
 			continue
 		}
 		gauge(ch, snapshotAge, now.Sub(e.Default.Meta.AsOf).Seconds(), resource)
-		gauge(ch, snapshotStale, truth(e.Default.Meta.Freshness.State == "stale"), resource)
+		gauge(ch, snapshotStale, truth(e.Default.Meta.Freshness.Stale()), resource)
 		for coding := range snapshots.Codings {
 			if e.Default.Has(coding) {
 				gauge(ch, snapshotBytes, float64(len(e.Default.Body(coding))), resource, coding.String())

@@ -28,7 +28,8 @@ var system = disk{
 	syncDir: syncDir,
 }
 
-const tempPrefix = ".tmp-"
+// tempPrefix is another than that of package snapshots, which sweeps its own out of the directory of the counts.
+const tempPrefix = ".new-"
 
 // orphans returns the temporary files beside a file. While the file's lock is held, no writer has one open: a crash
 // left them.

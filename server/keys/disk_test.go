@@ -24,7 +24,7 @@ func TestFaultOrphansAreSwept(t *testing.T) {
 		}()
 	}
 	dir := filepath.Dir(path)
-	foreign := []string{".tmp-keys.json-notes", ".tmp-keys.json", ".tmp-other.json-1", ".tmp-keys.json-x-2", "keys.json-3"}
+	foreign := []string{".new-keys.json-notes", ".new-keys.json", ".new-other.json-1", ".new-keys.json-x-2", "keys.json-3"}
 	for _, name := range foreign {
 		write(t, filepath.Join(dir, name), "not ours")
 	}

@@ -242,7 +242,7 @@ func TestDiskFaultsKeepTheOldFile(t *testing.T) {
 		if got := content(t, path); got != want {
 			t.Errorf("%s: file is %q", step, got)
 		}
-		if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".tmp-*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), tempPrefix+"*")); err != nil || len(left) > 0 {
 			t.Errorf("%s: left behind: %v %v", step, left, err)
 		}
 	}
