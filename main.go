@@ -23,10 +23,7 @@ import (
 
 	"strikecache/refresh"
 	"strikecache/refresh/archive"
-	"strikecache/refresh/flags"
 	"strikecache/refresh/levels"
-	"strikecache/refresh/process"
-	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
 	"strikecache/server/certs"
@@ -42,7 +39,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "strikecache:", err)
-		var outcome *recompute.Outcome
+		var outcome *refresh.Outcome
 		if errors.As(err, &outcome) {
 			os.Exit(outcome.ExitCode())
 		}
@@ -62,11 +59,10 @@ type commands struct {
 	Serve     serveCommand         `cmd:"" help:"Refresh and serve until interrupted."`
 	Keys      keys.Commands        `cmd:"" help:"Create, list and revoke API keys."`
 	Verify    verifyCommand        `cmd:"" help:"Check every stored file; name the bad ones and exit 1. With --ready, ask a running server instead."`
-	Recompute recompute.Command    `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
+	Recompute refresh.RecomputeCommand    `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
 	Export    levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
 	Version   versionCommand       `cmd:"" help:"Print the version."`
-	Refresher refresherCommand     `cmd:"" hidden:"" help:"Refresh for the server that runs this command."`
 }
 
 // run parses the arguments and runs the command, until it is done or ctx ends.
@@ -74,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("strikecache"), kong.Description(about), kong.DefaultEnvars("STRIKECACHE"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Writers(stdout, stderr),
-		kong.Vars(flags.Vars()), kong.Vars(recompute.Vars()))
+		kong.Vars(refresh.FlagVars()))
 	if err != nil {
 		return err
 	}
@@ -121,10 +117,6 @@ func unknownVariable(model *kong.Node) error {
 	}
 	return nil
 }
-
-type refresherCommand struct{}
-
-func (refresherCommand) Run(std levels.Streams) error { return process.Run(std.In, std.Out, std.Err) }
 
 type versionCommand struct{}
 
@@ -192,18 +184,18 @@ type serveCommand struct {
 
 	TLS certs.Flags `embed:"" prefix:"tls-"`
 
-	flags.Source   `embed:""`
-	flags.Schedule `embed:""`
+	refresh.Flags `embed:""`
 
-	Log      process.Log `embed:""`
-	LogEvery int         `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
+	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
+	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
+	LogEvery  int    `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
 
 	LogClientAddr bool `help:"Let the lines of --log-every name the client's address, which nothing else logs." group:"Log"`
 }
 
 // Validate is called by the parser; its errors name the right values.
 func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.Source.Check(), c.Schedule.Check(), c.TLS.Check()); err != nil {
+	if err := errors.Join(c.Flags.Validate(), c.TLS.Check()); err != nil {
 		return err
 	}
 	switch {
@@ -230,40 +222,28 @@ func (c *serveCommand) Validate() error {
 const gcPercent = 20
 
 // Run opens, starts, waits, and stops in reverse.
-func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
+func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	log := c.Log.New(out.Err)
-	replica, err := snapshots.NewReplica(snapshots.Options{
-		Dir: c.DataDir, Source: c.Source.Name, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
-		HistoryBytes: 64 << 20, Log: log,
-	})
-	if err != nil {
-		return err
-	}
-	defer replica.Close()
-	refreshes := admin.NewRefreshes()
-	refresher, err := process.Start(ctx, process.Config{
-		Request: process.Request{Source: c.Source, Schedule: c.Schedule, DataDir: c.DataDir, Log: c.Log},
-		Replica: replica, Observe: refreshes.Observe, Stderr: out.Err, Log: log,
-	})
-	if errors.Is(err, context.Canceled) {
-		return nil // told to end before it served
-	}
-	if err != nil {
-		return err
-	}
-	defer refresher.Stop()
-	listener, err := server.Listen(c.Listen)
-	if err != nil {
-		return err
-	}
+	log := c.logger(out.Err)
 	pair, err := c.TLS.Open(log)
 	if err != nil {
 		return err
 	}
 	defer pair.Close()
+	listener, err := server.Listen(c.Listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	refreshes := admin.NewRefreshes()
+	refresher, err := c.Flags.Open(c.DataDir, log, refreshes.Observe)
+	if err != nil {
+		return err
+	}
+	stopRefreshing := func() error { return refresher.Close() }
+	defer func() { err = errors.Join(err, stopRefreshing()) }()
 	access, ledger, err := c.access(log)
 	if err != nil {
 		return err
@@ -274,11 +254,11 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 			log.Error("usage counts not written", "err", err)
 		}
 	}()
-	access.Finder, access.Source, access.Now, access.Log = replica, c.Source.Name, refresher.Now, log
+	access.Finder, access.Source, access.Now, access.Log = refresher.Store(), c.Source, refresher.Now, log
 	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
 	access.TLS = pair.Config()
 	access.Readiness = func() server.Readiness {
-		ready := readiness(refresher, replica)
+		ready := readiness(refresher)
 		ready.Impaired("keys", access.Keys.Err())
 		ready.Impaired("usage", ledger.Err())
 		ready.Impaired("tls", pair.Err())
@@ -286,18 +266,30 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	}
 	web := server.New(access)
 	stopAdmin, err := c.admin(web, log, admin.Sources{
-		Now: refresher.Now, Current: replica.Current, Readiness: access.Readiness, Refreshes: refreshes,
-		Store: refresher.StoreStats, Refresher: refresher.Usage, CertificateExpires: pair.Expires,
+		Now: refresher.Now, Current: refresher.Store().Current, Readiness: access.Readiness, Refreshes: refreshes,
+		Store: refresher.Store().Stats, CertificateExpires: pair.Expires,
 	})
 	if err != nil {
 		return err
 	}
 	defer stopAdmin()
 	c.announce(log, refresher.Now(), listener.Addr().String())
-	refresher.Begin()
+	stopRefreshing = refresher.Start(ctx)
 	service := systemd.Open(log)
 	defer service.Close()
 	return serveUntil(ctx, web, listener, service, log)
+}
+
+func (c *serveCommand) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelInfo // the parser allows no other
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }
 
 // serveUntil serves until ctx ends, and keeps the service manager informed.
@@ -349,7 +341,7 @@ func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.So
 
 // access opens what the server knows about keys and limits.
 func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys.Ledger, err error) {
-	ledger = keys.OpenLedger(filepath.Join(c.DataDir, c.Source.Name, "usage.json"), log)
+	ledger = keys.OpenLedger(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
 	if cfg.Keys, err = keys.Open(keys.File(c.KeysFile, c.DataDir), ledger, log); err != nil {
 		return cfg, nil, errors.Join(err, ledger.Close())
 	}
@@ -364,25 +356,21 @@ func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys
 const shutdownLimit = 10 * time.Second
 
 // readiness says what the source feeds, what waits, and what is impaired.
-func readiness(refresher *process.Refresher, replica *snapshots.Replica) server.Readiness {
-	var out server.Readiness
-	status, down := refresher.Status()
+func readiness(refresher *refresh.Refresher) (out server.Readiness) {
+	offers := refresher.Offers()
 	for _, resources := range refresh.Feeds() {
 		for _, name := range resources {
-			switch {
-			case !slices.Contains(status.Offers, name):
+			switch answered, offered := offers[name]; {
+			case !offered:
 				out.Unfed = append(out.Unfed, name)
-			case replica.Current(name) == nil:
+			case !answered:
 				out.Waiting = append(out.Waiting, name)
 			}
 		}
 	}
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
-	if status.DiskError != "" {
-		out.Impaired("disk", errors.New(status.DiskError))
-	}
-	out.Impaired("refresher", down)
+	out.Impaired("disk", refresher.DiskError())
 	return out
 }
 
@@ -392,8 +380,8 @@ func (c *serveCommand) announce(log *slog.Logger, now time.Time, address string)
 	if c.TLS.Cert != "" {
 		scheme = "https://"
 	}
-	log.Info("serving", "address", scheme+address, "source", c.Source.Name, "market_time", now.Format(time.RFC3339), "version", version())
-	if c.Source.Name == "simulated" {
+	log.Info("serving", "address", scheme+address, "source", c.Source, "market_time", now.Format(time.RFC3339), "version", version())
+	if c.Source == "simulated" {
 		log.Warn("THE MARKET IS SIMULATED: no number served is real", "seed", c.SimSeed, "speed", c.SimSpeed)
 	}
 }

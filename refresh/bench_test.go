@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/refresh"
 	"strikecache/refresh/upstream"
 )
@@ -29,7 +28,7 @@ func (s *twoFaced) Fetch(context.Context, upstream.Name, *upstream.Document) (*u
 // BenchmarkRefresh takes the full recorded chain of 30,692 contracts from its bytes to published answers of all
 // its resources, files written and synced, beside encoding/json doing nothing but decode it.
 func BenchmarkRefresh(b *testing.B) {
-	body := need.Document(b, recordedSPX)
+	body := recordedBody(b, recordedSPX)
 	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
 	b.Run("decode-to-published", func(b *testing.B) {
 		r := newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {

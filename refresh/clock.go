@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"encoding/json"
 	"math"
 	"time"
 )
@@ -20,29 +19,6 @@ func MachineClock() Clock { return Clock{speed: 1} }
 // stands still.
 func NewClock(market time.Time, speed float64) Clock {
 	return Clock{market: market.UTC(), wall: time.Now(), speed: speed}
-}
-
-// clockHands is a clock for another process of the same machine.
-type clockHands struct {
-	Market time.Time `json:"market"`
-	Wall   time.Time `json:"wall"`
-	Speed  float64   `json:"speed"`
-}
-
-// MarshalJSON encodes the clock for another process of the same machine.
-func (c Clock) MarshalJSON() ([]byte, error) {
-	return json.Marshal(clockHands{c.market, c.wall, c.speed})
-}
-
-// UnmarshalJSON decodes a clock of another process.
-func (c *Clock) UnmarshalJSON(b []byte) error {
-	var h clockHands
-	err := json.Unmarshal(b, &h)
-	*c = Clock{market: h.Market, wall: h.Wall, speed: h.Speed}
-	if now := time.Now(); err == nil && !h.Market.IsZero() { // from here on it does not follow steps of the machine's clock
-		c.market, c.wall = c.At(now), now
-	}
-	return err
 }
 
 // Now returns the market's time in UTC.

@@ -2,7 +2,6 @@ package refresh_test
 
 import (
 	"testing"
-	"time"
 
 	"strikecache/refresh"
 	"strikecache/snapshots"
@@ -49,17 +48,4 @@ func TestCodings(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("restarted", again.store)
-}
-
-// What is expected of a year before the first file is what the first files say, within a third.
-func TestExpectedBytes(t *testing.T) {
-	dir := t.TempDir()
-	r := newRig(t, dir, "2026-08-11 16:37", archived(t, dir), func(c *refresh.Config) { c.ArchiveMaxAge = 90 * 24 * time.Hour })
-	defer r.close()
-	before := r.ExpectedBytesPerYear()
-	r.once()
-	t.Logf("%d bytes a year are expected before the first files, %d after", before, r.ExpectedBytesPerYear())
-	if after := r.ExpectedBytesPerYear(); before > after*4/3 || after > before*4/3 {
-		t.Errorf("%d bytes a year are expected before the first files, %d after", before, after)
-	}
 }

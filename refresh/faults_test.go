@@ -3,6 +3,7 @@ package refresh_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/refresh"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/faulty"
@@ -232,7 +232,7 @@ var faultCases = []faultCase{
 func TestFaultUpstream(t *testing.T) {
 	injected := 0
 	cases := faultCases
-	if !need.Full() {
+	if !full() {
 		cases = cases[:2]
 	}
 	if testing.Short() { // the race detector makes a case cost 25 s of processor time
@@ -243,7 +243,7 @@ func TestFaultUpstream(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { injected += suffer(t, c) })
 		})
 	}
-	need.Figure(t, "%d requests failed by the upstream in %d cases", injected, len(cases))
+	t.Logf("figure: "+"%d requests failed by the upstream in %d cases", injected, len(cases))
 }
 
 // suffer lets a fault happen and returns how many requests it hit.
@@ -448,7 +448,7 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 // A chain that really contracted, and a clock that was really set back, are accepted with the third document that
 // agrees, of SPX and of the flow universe alike.
 func TestThreeThatAgreeAreAccepted(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	for _, fault := range []simulated.Fault{simulated.Shrink, simulated.BackwardClock} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, t.TempDir(), "2026-11-20 11:00")
@@ -474,14 +474,15 @@ func TestThreeThatAgreeAreAccepted(t *testing.T) {
 
 // What was accepted before a restart holds after it.
 func TestRefusalsSurviveARestart(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
 		r.once()
 		r.close()
 		for fault, reason := range map[simulated.Fault]string{simulated.Shrink: "shrunk", simulated.BackwardClock: "clock_backwards"} {
-			again := newRig(t, r.dir, "2026-11-20 11:01")
-			if err := again.Restore(); err != nil {
+			again := newRig(t, r.dir, "2026-11-20 11:01", archived(t, dir))
+			if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 				t.Fatal(err)
 			}
 			again.market.Fail("", fault, -1)
@@ -498,7 +499,7 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 
 // Garbage in rows costs these rows alone.
 func TestGarbageNumbersCostTheirRows(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
 		defer r.close()
@@ -515,7 +516,7 @@ func TestGarbageNumbersCostTheirRows(t *testing.T) {
 
 // An older day's file does not replace the answer that a restart restored.
 func TestAnOlderSettlementDoesNotReplaceARestoredOne(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 18:45")
 		r.once()

@@ -1,166 +1,79 @@
 package refresh
 
 import (
-	"context"
-	"errors"
-	"maps"
+	"cmp"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
 )
 
-// flowJob merges the unusual flow of many chains. SPX arrives with its own job, the others one a run, in turn.
-type flowJob struct {
-	symbols []string // beside SPX
-	next    int
-	first   bool // the first run, which fetches them all, is over
-	last    map[string]*upstream.Document
-	guards  map[string]*guard
-	epoch   int64
-
-	mu         sync.Mutex // held from a change of parts to its publication
-	parts      map[string]flowPart
-	volatility map[string]previousVolatility
-}
-
-// flowPart is what one chain contributes.
+// flowPart is what one chain contributes to the unusual flow.
 type flowPart struct {
-	flow   compute.ChainFlow
-	source flowSource
-	// input and previousIV are the bytes behind the source, until they are archived; nil after a restart.
-	input, previousIV *archive.Document
+	flow            compute.ChainFlow
+	asOf, captured  time.Time
+	listed, skipped int
+	sessionBefore   *document // published volatilities of the session before; nil: not known
 }
 
-// flowSource says of which document a part is.
-type flowSource struct {
-	AsOf       time.Time `json:"as_of"`
-	CapturedAt time.Time `json:"captured_at"`
-	Arrived    time.Time `json:"arrived"`
-	SHA256     string    `json:"sha256"`
-	Content    string    `json:"content"`
-	Listed     int       `json:"listed"`
-	Skipped    int       `json:"skipped"`
-	IVHistory  bool      `json:"previous_session_iv"`
-	// Name is the document's. PreviousIV is the digest of the state that holds the previous session's volatilities; "" without.
-	Name       upstream.Name `json:"name"`
-	PreviousIV string        `json:"previous_iv_sha256"`
-}
-
-func (f *flowJob) init(r *Refresher) {
-	cfg := &r.cfg
-	f.parts = map[string]flowPart{}
-	f.last, f.guards = map[string]*upstream.Document{}, map[string]*guard{}
-	f.volatility = map[string]previousVolatility{}
-	for _, s := range cfg.FlowSymbols {
-		if cfg.Source.Offers(upstream.Options(s)) && upstream.Options(s) != spxChain {
-			f.symbols = append(f.symbols, s)
-			f.guards[s] = r.newGuard()
+// flowNames returns the chains of the flow universe beside SPX that the source has.
+func flowNames(c *Config) (names []upstream.Name) {
+	for _, s := range c.FlowSymbols {
+		if name := upstream.Options(s); name != spxChain && c.Source.Offers(name) {
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
-// refreshFlow fetches the next chain of the universe; the first run fetches all of them.
-func (r *Refresher) refreshFlow(ctx context.Context) error {
-	f := &r.flow
-	if len(f.symbols) == 0 {
-		return nil
+func (d *document) symbol() string {
+	_, key := upstream.Name(d.Name).Split()
+	return withoutUnderscore(key)
+}
+
+// session returns the session that a decoded chain describes.
+func (d *document) session(cal *compute.Calendar) compute.Date {
+	if d.part != nil {
+		return d.part.flow.Session
 	}
-	if epoch := r.epoch.Load(); f.epoch != epoch {
-		f.epoch = epoch
-		clear(f.last) // the same documents may say more now
+	return d.chain.Session(cal)
+}
+
+// gatherFlow gathers the chains of the newest session, by symbol, each with the volatilities of the session before. After
+// a restart it waits until every chain was asked for, since fewer chains would take rows out of the stored answer.
+func gatherFlow(v *view, _ map[string]*answer) (*inputs, error) {
+	if v.job == "spx" && v.r.flowWaits() {
+		return nil, nil
 	}
-	symbols := f.symbols
-	if f.first {
-		symbols = []string{f.symbols[f.next]}
-		f.next = (f.next + 1) % len(f.symbols)
-	}
-	f.first = true
-	var errs []error
-	var changed []string
-	watch := newStopwatch()
-	for _, symbol := range symbols {
-		last := f.last[symbol]
-		c, err := r.fetchChain(ctx, upstream.Options(symbol), &last, f.guards[symbol], nil)
-		f.last[symbol] = last
-		switch {
-		case err != nil && !errors.Is(err, upstream.ErrNotModified):
-			f.last[symbol] = nil
-			r.fail(plain(symbol), err, FlowResource)
-			errs = append(errs, err)
-		case err == nil && r.acceptPart(c):
-			changed = append(changed, c.Symbol)
-		default:
-			r.succeed(plain(symbol), FlowResource)
+	var chains []*document
+	var newest compute.Date
+	for _, name := range append(flowNames(&v.r.cfg), spxChain) {
+		if d := v.document(name); d != nil {
+			chains = append(chains, d)
+			newest = max(newest, d.session(v.r.cal))
 		}
 	}
-	watch.lap("fetch_ms")
-	if changed == nil {
-		return errors.Join(errs...)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	a := r.flowAnswer(r.cfg.Clock.Now())
-	a.good = changed
-	if err := r.publish(optionsFeed, a); err != nil {
-		for _, symbol := range changed {
-			r.fail(symbol, err, FlowResource)
+	chains = slices.DeleteFunc(chains, func(d *document) bool { return d.session(v.r.cal) != newest })
+	slices.SortFunc(chains, func(a, b *document) int { return cmp.Compare(a.symbol(), b.symbol()) })
+	in := v.inputs(chains...)
+	for _, d := range chains {
+		before := v.r.volatilities.before(d.symbol(), newest)
+		if d.part != nil {
+			before = d.part.sessionBefore // the chain itself is gone
 		}
-		return errors.Join(append(errs, err)...)
+		if before != nil {
+			in.states = append(in.states, before)
+		}
 	}
-	watch.lap("publish_ms")
-	r.keepInputs(a)
-	watch.lap("archive_ms")
-	r.log.Info("refreshed", watch.with("feed", "flow", "symbols", len(symbols), "failed", len(errs), "universe", len(f.parts))...)
-	return errors.Join(errs...)
+	return in, nil
 }
 
-// acceptPart scores a chain of the universe and says whether it says anything new.
-func (r *Refresher) acceptPart(c *chainDocument) bool {
-	r.flow.mu.Lock()
-	before, ok := r.flow.parts[c.Symbol]
-	r.flow.mu.Unlock()
-	if ok && before.source.Content == c.content && before.source.IVHistory == (r.previousIV(c) != nil) {
-		return false
-	}
-	part := r.flowPart(c)
-	r.saveVolatility(c)
-	r.saveChain(c, part, nil)
-	r.flow.mu.Lock()
-	defer r.flow.mu.Unlock()
-	r.flow.parts[c.Symbol] = part
-	return true
-}
-
-func (c *chainDocument) flowSource() flowSource {
-	return flowSource{
-		AsOf: c.AsOf, CapturedAt: c.CapturedAt, Arrived: c.arrived, SHA256: c.input.SHA256, Content: c.content,
-		Name: c.name, Listed: c.Listed, Skipped: c.Skipped.Total(),
-	}
-}
-
-func (r *Refresher) flowPart(c *chainDocument) flowPart {
-	iv := r.previousIV(c)
-	p := r.flowPartOf(c, iv)
-	if iv != nil {
-		r.flow.mu.Lock()
-		defer r.flow.mu.Unlock()
-		p.previousIV = r.flow.volatility[c.Symbol].input
-		p.source.PreviousIV = p.previousIV.SHA256
-	}
-	return p
-}
-
-// flowPartOf scores a chain beside the published volatilities of the session before, nil when they are not known.
-func (r *Refresher) flowPartOf(c *chainDocument, iv map[string]float64) flowPart {
-	p := flowPart{source: c.flowSource(), input: c.input}
-	p.source.IVHistory = iv != nil
-	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: c.Chain, Calendar: r.cal, PreviousIV: iv})
-	return p
+func (r *Refresher) flowWaits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.flowKnown && r.held[FlowResource].edition != nil
 }
 
 // flowQuality is `meta.quality` of options/flow/unusual.
@@ -181,51 +94,56 @@ type flowChainQuality struct {
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
 
-// served returns the symbols whose parts are of the newest session, sorted. mu is held.
-func (f *flowJob) served() (symbols []string) {
-	var newest compute.Date
-	for _, p := range f.parts {
-		newest = max(newest, p.flow.Session)
-	}
-	for _, symbol := range slices.Sorted(maps.Keys(f.parts)) {
-		if f.parts[symbol].flow.Session == newest {
-			symbols = append(symbols, symbol)
-		}
-	}
-	return symbols
-}
-
-// flowAnswer merges the parts of the newest session. r.flow.mu is held.
-func (r *Refresher) flowAnswer(now time.Time) answer {
-	a := answer{resource: FlowResource, computed: now, byDefault: defaultFlow, stored: allFlow, rare: rareFlow}
-	var flows []compute.ChainFlow
+func computeFlow(in *inputs) (*answer, error) {
+	a := &answer{byDefault: defaultFlow, storedVariant: allFlow, rare: rareFlow, restsOn: []string{}}
 	q := flowQuality{Chains: []flowChainQuality{}}
-	a.restsOn = r.flow.served()
-	for _, symbol := range a.restsOn {
-		p := r.flow.parts[symbol]
+	var flows []compute.ChainFlow
+	for _, d := range in.documents {
+		if err := d.contribute(in); err != nil {
+			return nil, err
+		}
+		p := d.part
 		flows = append(flows, p.flow)
-		a.inputs = append(a.inputs, p.source.SHA256)
-		a.documents = append(a.documents, p.document())
-		if p.source.PreviousIV != "" {
-			a.states = append(a.states, p.volatility(symbol))
-		}
-		a.content += p.source.Content
-		a.asOf, a.arrived = later(a.asOf, p.source.AsOf), later(a.arrived, p.source.Arrived)
-		if a.captured == nil || p.source.CapturedAt.After(*a.captured) {
-			a.captured = new(p.source.CapturedAt)
-		}
+		a.restsOn = append(a.restsOn, d.symbol())
+		a.describes(p.asOf, p.captured)
 		q.Chains = append(q.Chains, flowChainQuality{
-			Symbol: symbol, AsOf: p.source.AsOf, Listed: p.source.Listed, Skipped: p.source.Skipped,
-			Eligible: p.flow.Eligible, Served: len(p.flow.Items), IVHistory: p.source.IVHistory,
+			Symbol: d.symbol(), AsOf: p.asOf, Listed: p.listed, Skipped: p.skipped,
+			Eligible: p.flow.Eligible, Served: len(p.flow.Items), IVHistory: p.sessionBefore != nil,
 		})
-		if !p.source.IVHistory {
+		if p.sessionBefore == nil {
 			q.IVChange = new(noIVHistory)
 		}
 	}
-	a.content = sha256Hex([]byte(a.content))
 	a.quality = q
 	a.variants = flowVariants(compute.MergeFlow(flows))
-	return a
+	return a, nil
+}
+
+// contribute scores the chain, once, beside the volatilities of the session before that the inputs hold.
+func (d *document) contribute(in *inputs) error {
+	if d.part != nil {
+		return nil
+	}
+	if err := d.open(); err != nil {
+		return err
+	}
+	p := &flowPart{asOf: d.chain.AsOf, captured: d.chain.CapturedAt, listed: d.chain.Listed, skipped: d.chain.Skipped.Total()}
+	var iv map[string]float64
+	for _, s := range in.states {
+		if s.Name == stateDir+volatilityState+d.symbol() {
+			var err error
+			if iv, err = s.volatilities(); err != nil {
+				return err
+			}
+			p.sessionBefore = s
+		}
+	}
+	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: d.chain, Calendar: in.calendar, PreviousIV: iv})
+	d.part = p
+	if d.load != nil {
+		d.chain, d.Body = nil, nil // all chains of a day are a hundred megabytes
+	}
+	return nil
 }
 
 // The limits that answer by default, and that is stored: the others are made of it.

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"strikecache/refresh/upstream"
@@ -12,15 +11,14 @@ import (
 const documentsToAgree = 3
 
 // guard refuses the chains of one symbol that have less than half of the readable rows of the last accepted one
-// (shrunk), or an older timestamp (clock_backwards), until three in a row agree: then it is not they that were
-// wrong, and the last of them is accepted. Two agree when neither has less than half the rows of the other and the later
-// one does not have the older timestamp; the same document again is no further one.
-// The zero guard has accepted nothing yet and accepts anything. Only the job of the symbol uses it.
+// (shrunk), or an older timestamp (clock_backwards), until three in a row agree: then the accepted one was wrong, and
+// the last of the three is accepted. Two agree when neither has less than half the rows of the other and the later one
+// does not have the older timestamp. The same document again does not count as a further one.
+// A guard holds refused documents alone: what is accepted is decided by the last step of the document's way. Only the
+// job of the symbol uses it.
 type guard struct {
-	off      bool
-	accepted *chainMark
-	refused  chainMark // the last one
-	agree    int       // how many refused ones in a row agree, the last one included
+	refused chainMark // the last one
+	agree   int       // how many refused ones in a row agree, the last one included
 }
 
 // chainMark is what the guard compares of a chain.
@@ -30,52 +28,38 @@ type chainMark struct {
 	content  string    // digest without the clocks
 }
 
-// newGuard returns the guard of a chain. A market whose clock stands still has one document of each name: nothing it
-// shows can be overruled by a third.
-func (r *Refresher) newGuard() *guard { return &guard{off: r.cfg.Clock.stands()} }
-
-// check accepts a chain or returns why it is refused.
-func (g *guard) check(m chainMark) error {
-	why := g.against(m)
-	if why == nil || g.off {
-		g.accepted, g.agree = &m, 0
+// check returns why a chain is refused beside the one accepted last, nil when it may go on.
+func (g *guard) check(m chainMark, accepted *document) error {
+	if accepted == nil {
+		return nil
+	}
+	why := m.against(accepted.mark)
+	if why == nil {
+		g.agree = 0
 		return nil
 	}
 	switch {
 	case g.agree > 0 && m.content == g.refused.content && m.captured.Equal(g.refused.captured):
-		return why
 	case g.agree > 0 && !m.captured.Before(g.refused.captured) && 2*m.rows >= g.refused.rows && 2*g.refused.rows >= m.rows:
 		g.agree++
 	default:
 		g.agree = 1
 	}
 	g.refused = m
-	if g.agree < documentsToAgree {
-		return why
+	if g.agree >= documentsToAgree {
+		return nil
 	}
-	g.accepted, g.agree = &m, 0
-	return nil
+	return why
 }
 
-// against returns what speaks against a chain, nil for nothing.
-func (g *guard) against(m chainMark) error {
+// against returns what speaks against a chain after an accepted one, nil for nothing.
+func (m chainMark) against(accepted chainMark) error {
 	switch {
-	case g.accepted == nil:
-	case m.captured.Before(g.accepted.captured):
+	case m.captured.Before(accepted.captured):
 		return &refusal{upstream.Backwards, fmt.Errorf("timestamp %s is before %s, which was accepted",
-			m.captured.Format(time.RFC3339), g.accepted.captured.Format(time.RFC3339))}
-	case 2*m.rows < g.accepted.rows:
-		return &refusal{upstream.Shrunk, fmt.Errorf("%d readable rows, under half of the %d accepted before", m.rows, g.accepted.rows)}
+			m.captured.Format(time.RFC3339), accepted.captured.Format(time.RFC3339))}
+	case 2*m.rows < accepted.rows:
+		return &refusal{upstream.Shrunk, fmt.Errorf("%d readable rows, under half of the %d accepted before", m.rows, accepted.rows)}
 	}
 	return nil
 }
-
-// restore takes up what was accepted before a restart, unless the clock was set back behind it meanwhile.
-func (g *guard) restore(s flowSource, now time.Time) {
-	if !s.CapturedAt.After(now) {
-		g.accepted = &chainMark{rows: s.Listed - s.Skipped, captured: s.CapturedAt, content: s.Content}
-	}
-}
-
-// plain returns a symbol without the underscore of indices.
-func plain(symbol string) string { return strings.TrimPrefix(symbol, "_") }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"strikecache/refresh/upstream"
 )
 
 // Each line is a run of documents, rows@minute with ' for other content of the same minute, and what the guard says of each: ok, or its reason.
@@ -34,8 +32,14 @@ func TestGuard(t *testing.T) {
 	} {
 		var g guard
 		var got []string
+		var accepted *document
 		for _, text := range strings.Fields(c.documents) {
-			got = append(got, verdict(t, &g, text))
+			d := marked(t, text)
+			if err := g.check(d.mark, accepted); err != nil {
+				got = append(got, string(reasonOf(err)))
+				continue
+			}
+			got, accepted = append(got, "ok"), d
 		}
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("%s: %s: %s, want %s", c.name, c.documents, s, c.want)
@@ -43,56 +47,30 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// verdict asks a guard of a document.
-func verdict(t *testing.T, g *guard, text string) string {
+// marked returns a document with rows@minute.
+func marked(t *testing.T, text string) *document {
 	t.Helper()
 	var rows, minute int
 	bare := strings.ReplaceAll(text, "'", "")
 	if _, err := fmt.Sscanf(bare, "%d@%d", &rows, &minute); err != nil {
 		t.Fatal(err)
 	}
-	err := g.check(chainMark{rows, ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute), text})
-	if err == nil {
-		return "ok"
-	}
-	return string(reasonOf(err))
+	return &document{mark: chainMark{rows, ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute), text}}
 }
 
-func TestGuardAfterARestart(t *testing.T) {
-	at := ny(t, "2026-11-20 11:00:00")
-	accepted := flowSource{Listed: 110, Skipped: 10, CapturedAt: at}
-	for _, c := range []struct {
-		now  time.Duration // after the accepted document
-		mark chainMark
-		want upstream.Reason
-	}{
-		{time.Minute, chainMark{50, at, "b"}, ""},
-		{time.Minute, chainMark{49, at, "b"}, upstream.Shrunk},
-		{time.Minute, chainMark{100, at.Add(-time.Second), "b"}, upstream.Backwards},
-		{-time.Second, chainMark{1, at.Add(-time.Hour), "b"}, ""}, // the clock was set back
-	} {
-		var g guard
-		g.restore(accepted, at.Add(c.now))
-		var got upstream.Reason
-		if err := g.check(c.mark); err != nil {
-			got = reasonOf(err)
-		}
-		if got != c.want {
-			t.Errorf("%+v: %q, want %q", c, got, c.want)
+// A document that passes the guard and fails in a later step is not accepted: the next one is compared with the one
+// before it, and it counts as agreed when it comes again.
+func TestGuardAcceptsNothingItself(t *testing.T) {
+	var g guard
+	first := marked(t, "100@0")
+	for _, text := range []string{"100@90000", "100@1"} {
+		if err := g.check(marked(t, text).mark, first); err != nil {
+			t.Errorf("%s after a document that was not accepted: %v", text, err)
 		}
 	}
-}
-
-// A recording may be exchanged for an older or smaller one, since there will never be a third that agrees.
-func TestGuardIsOffWhenTheClockStandsStill(t *testing.T) {
-	for speed, off := range map[float64]bool{0: true, 1: false} {
-		r := &Refresher{cfg: Config{Clock: NewClock(ny(t, "2026-11-20 11:00:00"), speed)}}
-		g := r.newGuard()
-		if verdict(t, g, "100@0") != "ok" || (verdict(t, g, "1@0") == "ok") != off {
-			t.Errorf("speed %v: a shrunk chain is accepted: %v, want %v", speed, !off, off)
+	for i, want := range []bool{false, false, true, true} {
+		if got := g.check(marked(t, fmt.Sprintf("10@%d", min(i, 2))).mark, first) == nil; got != want {
+			t.Errorf("shrunk document %d: passes %v, want %v", i, got, want)
 		}
-	}
-	if g := (&Refresher{cfg: Config{Clock: MachineClock()}}).newGuard(); g.off {
-		t.Error("the machine's clock does not stand still")
 	}
 }

@@ -1,6 +1,8 @@
 package refresh
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -19,8 +21,6 @@ const (
 	reasonLag       = "upstream_lag"     // in session, but the data is old
 	reasonOutside   = "outside_session"  // outside the schedule window
 	reasonOvernight = "overnight_quotes" // option quotes move, the index does not
-
-	reasonUnattended = "no_refresher" // nobody refreshes it
 )
 
 const (
@@ -49,26 +49,13 @@ func (h *health) fail(reason upstream.Reason, now time.Time) {
 // healths are how the refreshes of one resource go, by the document that failed. One that succeeded has no entry.
 type healths map[string]health
 
-// inherited stands for a document in what another process left stale, until it is refreshed or has failed here.
-const inherited = ""
-
-func (h healths) inherit(stale snapshots.Freshness) {
-	h[inherited] = health{failures: failuresToStale, reason: upstream.Reason(textOf(stale.Reason)), since: stale.Since}
-}
-
-// fail notes a failure. What was stale before, and rests on the document, stays so.
-func (h healths) fail(document string, reason upstream.Reason, now time.Time, restsOn []string) {
+func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
 	one := h[document]
-	if _, ok := h[inherited]; ok && (restsOn == nil || slices.Contains(restsOn, document)) {
-		delete(h, inherited)
-		one.failures = max(one.failures, failuresToStale-1)
-	}
 	one.fail(reason, now)
 	h[document] = one
 }
 
 func (h healths) end(good []string) {
-	delete(h, inherited)
 	for _, document := range good {
 		delete(h, document)
 	}
@@ -80,9 +67,6 @@ func (h healths) worst(documents, good []string) (worst health) {
 	for _, document := range slices.Sorted(maps.Keys(h)) {
 		one := h[document]
 		past := slices.Contains(good, document) || documents != nil && !slices.Contains(documents, document)
-		if document == inherited {
-			past = len(good) > 0
-		}
 		if past {
 			continue
 		}
@@ -158,4 +142,123 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// delayMinutes is how old the upstream's quotes are by design.
+const delayMinutes = 15
+
+// due returns the oldest instant that an answer may describe in session without lagging. Settlements are daily: the
+// previous session's is the newest there can be.
+func (p *product) due(now time.Time, cal *compute.Calendar) time.Time {
+	if p.daily {
+		return cal.Close(cal.Previous(cal.SessionDate(now)))
+	}
+	return now.Add(-maxLag)
+}
+
+// fail counts a failed refresh of the products for a document, and returns its error. The answers stay.
+func (r *Refresher) fail(document string, err error, products []*product) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reason, now := reasonOf(err), r.cfg.Clock.Now()
+	for _, p := range products {
+		r.held[p.name].health.fail(document, reason, now)
+	}
+	return err
+}
+
+// succeed counts a refresh of the products that found the accepted document unchanged.
+func (r *Refresher) succeed(products []*product, good ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range products {
+		r.held[p.name].health.end(good)
+	}
+}
+
+// holds says whether a resource has an answer.
+func (r *Refresher) holds(name string) bool { return r.store.Current(name) != nil }
+
+// freshness judges a product that describes asOf. r.mu is held.
+func (r *Refresher) freshness(p *product, h health, asOf, now time.Time) snapshots.Freshness {
+	var before *snapshots.Freshness
+	if e := r.held[p.name].edition; e != nil {
+		before = &e.Default.Meta.Freshness
+	}
+	return h.freshness(now, asOf, p.due(now, r.cal), p.overnight, r.cal, before)
+}
+
+// reseal seals every answer again whose freshness is no longer what it says. A stale one is kept in memory alone, and
+// so is one of a date that has closed: it is no new snapshot of that date.
+func (r *Refresher) reseal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.cfg.Clock.Now()
+	changed := map[string]map[string]*snapshots.Edition{} // by feed
+	for name, h := range r.held {
+		if h.edition == nil {
+			continue
+		}
+		p := productOf(name)
+		fresh := r.freshness(p, h.health.worst(h.restsOn, nil), h.asOf(), now)
+		if fresh.Equal(h.edition.Default.Meta.Freshness) {
+			continue
+		}
+		e, err := withFreshness(h.edition, fresh)
+		if err != nil {
+			return fmt.Errorf("re-seal %s: %w", name, err)
+		}
+		r.log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
+		if changed[p.feed] == nil {
+			changed[p.feed] = map[string]*snapshots.Edition{}
+		}
+		changed[p.feed][name] = e
+	}
+	var errs []error
+	for feed, editions := range changed {
+		if err := r.store.Publish(feed, editions); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for name, e := range editions {
+			r.held[name].edition = e
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// withFreshness seals the same data with another freshness. Variants that were one snapshot stay one.
+func withFreshness(e *snapshots.Edition, fresh snapshots.Freshness) (*snapshots.Edition, error) {
+	done := map[*snapshots.Snapshot]*snapshots.Snapshot{}
+	resealed := func(s *snapshots.Snapshot) (*snapshots.Snapshot, error) {
+		if t, ok := done[s]; ok {
+			return t, nil
+		}
+		meta := s.Meta
+		meta.Freshness = fresh
+		t, err := s.Reseal(meta)
+		done[s] = t
+		return t, err
+	}
+	out := &snapshots.Edition{}
+	var err error
+	if out.Default, err = resealed(e.Default); err != nil {
+		return nil, err
+	}
+	if e.Variants != nil {
+		out.Variants = make(map[string]*snapshots.Snapshot, len(e.Variants))
+	}
+	for name, s := range e.Variants {
+		if out.Variants[name], err = resealed(s); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

@@ -1,130 +1,298 @@
 package refresh
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"runtime"
+	"strings"
+	"time"
 
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
 	"strikecache/refresh/archive"
+	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
 
-// inputOf names a document and keeps its body until it is archived.
-func inputOf(doc *upstream.Document) *archive.Document {
-	return &archive.Document{
+// document is an upstream document, or a piece of kept state, and what was decoded of it. Only the goroutine that
+// takes it the document's way changes it.
+type document struct {
+	archive.Document                    // its body is dropped once it is archived
+	load             func() error       // reads Body again; nil: there is no other place
+	origin           *upstream.Document // without its body: what a conditional request needs; nil for one from the archive
+	content          string             // digest without the document's own clocks
+
+	// What was decoded, by kind.
+	chain      *compute.Chain // dropped once all answers are computed
+	quote      *cboe.Quote
+	closes     []compute.Close
+	settlement *settlement
+
+	volatility map[string]float64 // of a state
+
+	mark chainMark // of a chain
+	part *flowPart // what a chain contributes to the flow, once computed
+}
+
+// newDocument decodes what the upstream sent.
+func newDocument(doc *upstream.Document) (*document, error) {
+	d := &document{Document: archive.Document{
 		Input: archive.Input{
 			Name: string(doc.Name), SHA256: sha256Hex(doc.Body), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate,
 		},
 		Body: doc.Body,
+	}}
+	without := *doc
+	without.Body = nil
+	d.origin = &without
+	return d, d.decode()
+}
+
+// archivedDocument returns an input whose bytes body reads when they are needed.
+func archivedDocument(in archive.Input, body func(archive.Input) ([]byte, error)) *document {
+	d := &document{Document: archive.Document{Input: in}}
+	d.load = func() (err error) {
+		d.Body, err = body(in)
+		return err
 	}
+	return d
 }
 
-// stateInput names dated state as an input.
-func stateInput(name, date string, state []byte) *archive.Document {
-	return &archive.Document{Input: archive.Input{Name: stateDir + name, SHA256: sha256Hex(state), FileDate: date}, Body: state}
+// stateDocument returns dated state as an input.
+func stateDocument(name, date string, state []byte) *document {
+	return &document{Document: archive.Document{
+		Input: archive.Input{Name: stateDir + name, SHA256: sha256Hex(state), FileDate: date}, Body: state,
+	}}
 }
 
-// document returns the chain of the part.
-func (p *flowPart) document() *archive.Document {
-	if p.input != nil {
-		return p.input
+// open has the document decoded. Decoding it again gives the same.
+func (d *document) open() error {
+	if d.chain != nil || d.quote != nil || d.closes != nil || d.settlement != nil {
+		return nil
 	}
-	return &archive.Document{Input: archive.Input{Name: string(p.source.Name), SHA256: p.source.SHA256, Received: p.source.Arrived}}
-}
-
-// volatility returns the state that the part compares with.
-func (p *flowPart) volatility(symbol string) *archive.Document {
-	if p.previousIV != nil {
-		return p.previousIV
-	}
-	return &archive.Document{Input: archive.Input{Name: stateDir + volatilityState + symbol, SHA256: p.source.PreviousIV}}
-}
-
-// gammaState is the state of a gamma recipe.
-type gammaState struct {
-	Carry []carryRow `json:"carry"` // of the snapshot before
-}
-
-// vixState is the state of a recipe of the VIX curve.
-type vixState struct {
-	Closes indexCloses `json:"closes"`
-	// History has the earlier dates, rising, the last one with its settlements.
-	History []vixSummary `json:"history"`
-}
-
-// before returns the history before a date, in the form of a recipe.
-func (v *vixJob) before(date compute.Date) []vixSummary {
-	out := []vixSummary{}
-	for _, h := range v.history {
-		if h.Date < date {
-			if n := len(out); n > 0 {
-				out[n-1].Settlements = nil
-			}
-			out = append(out, h)
+	if d.Body == nil && d.load != nil {
+		if err := d.load(); err != nil {
+			return err
 		}
 	}
-	return out
+	return d.decode()
 }
 
-// keepInputs archives what stored answers were computed from, after their publication: nobody waits for it. Documents
-// lose their bodies. A disk that refuses is logged; the archive writes it later.
-func (r *Refresher) keepInputs(answers ...answer) {
-	var recipes []archive.Recipe
-	var documents []*archive.Document
-	for i := range answers {
-		a := &answers[i]
-		documents = append(append(documents, a.documents...), a.states...)
-		res := r.resources[a.resource]
-		if r.cfg.Inputs == nil || !res.stored || res.closes && a.late() {
-			continue
+func (d *document) decode() (err error) {
+	name := upstream.Name(d.Name)
+	kind, key := name.Split()
+	d.content = d.SHA256
+	switch kind {
+	case upstream.OptionsKind:
+		err = d.decodeChain(key)
+	case upstream.QuotesKind:
+		if d.quote, err = cboe.DecodeQuote(d.Body); err == nil {
+			d.content = hex.EncodeToString(d.quote.Content[:])
 		}
-		recipe, err := r.recipe(res, a)
-		if err != nil {
-			r.log.Error("inputs not archived", "resource", a.resource, "err", err)
-			continue
-		}
-		recipes = append(recipes, recipe)
+	case upstream.HistoryKind:
+		d.closes, err = cboe.DecodeHistory(d.Body)
+	case upstream.SettlementKind:
+		d.settlement, err = decodeSettlement(d, key)
 	}
-	if len(recipes) > 0 {
-		if err := r.cfg.Inputs.Put(recipes, documents); err != nil {
-			r.log.Error("inputs not archived", "err", err)
-		}
+	if err == nil {
+		return nil
 	}
-	for _, d := range documents {
-		d.Body = nil
+	reason := upstream.Malformed
+	switch {
+	case errors.Is(err, cboe.ErrHTML):
+		reason = upstream.HTML
+	case errors.Is(err, compute.ErrEmptyChain), errors.Is(err, compute.ErrNoSpot), errors.Is(err, cboe.ErrNoRows):
+		reason = upstream.Empty
 	}
+	return &upstream.Error{Name: name, Reason: reason, Err: err}
+}
+
+func (d *document) decodeChain(symbol string) error {
+	chain, content, err := cboe.DecodeChain(d.Body)
+	if err != nil {
+		return err
+	}
+	if chain.Symbol != withoutUnderscore(symbol) {
+		return fmt.Errorf("%w: it holds the chain of %.10q", cboe.ErrMalformed, chain.Symbol)
+	}
+	d.chain, d.content = chain, hex.EncodeToString(content[:])
+	d.mark = chainMark{rows: chain.Listed - chain.Skipped.Total(), captured: chain.CapturedAt, content: d.content}
+	return nil
+}
+
+// withoutUnderscore returns the symbol of an index as the chain itself spells it.
+func withoutUnderscore(symbol string) string { return strings.TrimPrefix(symbol, "_") }
+
+func sha256Hex(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// inputs is everything that one answer is computed from. Inputs of a live refresh, of a past session and of a recipe
+// in the archive have the same form.
+type inputs struct {
+	at           time.Time // of the computation, by the market's clock
+	calendar     *compute.Calendar
+	riskFreeRate float64
+	source       string          // name of the upstream
+	documents    []*document     // in the order of the receipt
+	states       []*document     // kept state of its own file
+	state        json.RawMessage // kept state that stands in the recipe; nil: none
+}
+
+// arrived returns when the last document arrived.
+func (in *inputs) arrived() (at time.Time) {
+	for _, d := range in.documents {
+		at = later(at, d.Received)
+	}
+	return at
+}
+
+// digests returns the digests of the documents, as the receipt has them.
+func (in *inputs) digests() (sums []string) {
+	for _, d := range in.documents {
+		sums = append(sums, d.SHA256)
+	}
+	return sums
+}
+
+// content identifies the inputs without the documents' own clocks.
+func (in *inputs) content() string {
+	var all strings.Builder
+	for _, d := range in.documents {
+		all.WriteString(d.content)
+	}
+	for _, d := range in.states {
+		all.WriteString(d.SHA256)
+	}
+	return sha256Hex([]byte(all.String()))
+}
+
+// withState encodes the state that stands in the recipe.
+func (in *inputs) withState(state any) (*inputs, error) {
+	if in == nil {
+		return nil, nil
+	}
+	var err error
+	if in.state, err = json.Marshal(state); err != nil {
+		return nil, fmt.Errorf("encode state: %w", err)
+	}
+	return in, nil
+}
+
+func (in *inputs) decodeState(into any) error {
+	if err := json.Unmarshal(in.state, into); err != nil {
+		return fmt.Errorf("decode state: %w", err)
+	}
+	return nil
+}
+
+// chain returns the one chain that the inputs are.
+func (in *inputs) chain() (*compute.Chain, error) {
+	if len(in.documents) != 1 {
+		return nil, fmt.Errorf("%d documents instead of one chain", len(in.documents))
+	}
+	d := in.documents[0]
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	if d.chain == nil {
+		return nil, fmt.Errorf("%s is not a chain", d.Name)
+	}
+	return d.chain, nil
 }
 
 // Build names the toolchain and the architecture, on which the last digits of numbers may depend.
 func Build() string { return runtime.Version() + " " + runtime.GOARCH }
 
-func (r *Refresher) recipe(res *resource, a *answer) (archive.Recipe, error) {
-	closed, early := r.cal.Closures()
+// recipe describes the inputs of an answer for the archive.
+func (a *answer) recipe() archive.Recipe {
+	in := a.inputs
+	closed, early := in.calendar.Closures()
 	out := archive.Recipe{
-		Product: res.name, Date: a.date().String(), Method: res.method, Build: Build(),
-		ComputedAt: a.computed.UTC(), RiskFreeRate: r.cfg.RiskFreeRate, Closed: closed, Early: early,
+		Product: a.product.name, Date: a.date().String(), Method: a.product.method, Build: Build(),
+		ComputedAt: in.at.UTC(), RiskFreeRate: in.riskFreeRate, Closed: closed, Early: early, State: in.state,
 	}
-	for _, d := range a.documents {
+	for _, d := range in.documents {
 		out.Inputs = append(out.Inputs, d.Input)
 	}
-	for _, d := range a.states {
+	for _, d := range in.states {
 		out.States = append(out.States, d.Input)
 	}
-	if a.state == nil {
-		return out, nil
-	}
-	state, err := json.Marshal(a.state)
-	if err != nil {
-		return out, fmt.Errorf("encode state of %s: %w", res.name, err)
-	}
-	out.State = state
-	return out, nil
+	return out
 }
 
-// holdsInputs says whether the inputs of a restored answer are archived. After a crash between an answer and its
-// inputs they are not, and the answer is computed again from the next document, whatever that says.
-func (r *Refresher) holdsInputs(h *holding) bool {
-	return r.cfg.Inputs == nil || r.cfg.Inputs.Holds(h.answer.resource, h.answer.date().String(), h.answer.inputs)
+// inputsOf returns the inputs that a recipe describes. body reads one of them.
+func inputsOf(r *archive.Recipe, body func(archive.Input) ([]byte, error)) *inputs {
+	in := &inputs{
+		at: r.ComputedAt, calendar: compute.NewCalendar(r.Closed, r.Early), riskFreeRate: r.RiskFreeRate, state: r.State,
+	}
+	for _, d := range r.Inputs {
+		in.documents = append(in.documents, archivedDocument(d, body))
+	}
+	for _, d := range r.States {
+		in.states = append(in.states, archivedDocument(d, body))
+	}
+	return in
+}
+
+// view is what is known while documents are on their way: the fresh ones, and behind them the accepted ones.
+type view struct {
+	r     *Refresher
+	job   string // that takes them
+	at    time.Time
+	fresh map[upstream.Name]*document
+	past  bool // the fresh documents stand alone: they are those of a past session
+}
+
+// document returns the newest document of a name, nil when there is none.
+func (v *view) document(name upstream.Name) *document {
+	if d := v.fresh[name]; d != nil || v.past {
+		return d
+	}
+	return v.r.acceptedDocument(name)
+}
+
+// inputs returns inputs of the documents that are there, nil without any.
+func (v *view) inputs(documents ...*document) *inputs {
+	in := &inputs{at: v.at, calendar: v.r.cal, riskFreeRate: v.r.cfg.RiskFreeRate, source: v.r.cfg.SourceName}
+	for _, d := range documents {
+		if d != nil {
+			in.documents = append(in.documents, d)
+		}
+	}
+	if in.documents == nil {
+		return nil
+	}
+	return in
+}
+
+// fetch asks the source for a document and decodes it. The error is [upstream.ErrNotModified] when it is still the
+// accepted one.
+func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
+	var since *upstream.Document
+	if d := r.acceptedDocument(name); d != nil {
+		since = d.origin
+	}
+	doc, err := r.cfg.Source.Fetch(ctx, name, since)
+	if err != nil {
+		return nil, err
+	}
+	return newDocument(doc)
+}
+
+// acceptedDocument returns the document of a name that went its whole way last, nil before the first.
+func (r *Refresher) acceptedDocument(name upstream.Name) *document {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.accepted[name]
+}
+
+// newView returns a view of documents that are on their way.
+func (r *Refresher) newView(job string) *view {
+	return &view{r: r, job: job, at: r.cfg.Clock.Now(), fresh: map[upstream.Name]*document{}}
 }

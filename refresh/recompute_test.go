@@ -13,10 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/refresh"
 	"strikecache/refresh/archive"
-	"strikecache/refresh/recompute"
 	"strikecache/refresh/replay"
 	"strikecache/snapshots"
 )
@@ -34,11 +32,11 @@ func archived(t testing.TB, dir string) func(*refresh.Config) {
 }
 
 // again recomputes every product that is stored of a date.
-func again(t testing.TB, dir, date string) map[string]*recompute.Finding {
+func again(t testing.TB, dir, date string) map[string]*refresh.Finding {
 	t.Helper()
-	found := map[string]*recompute.Finding{}
+	found := map[string]*refresh.Finding{}
 	for _, product := range refresh.StoredProducts() {
-		f, err := recompute.Product(recompute.Place{DataDir: dir, Source: "simulated", Date: date}, product)
+		f, err := refresh.Recompute(dir, "simulated", date, product)
 		switch {
 		case errors.Is(err, snapshots.ErrNoSnapshot):
 		case err != nil:
@@ -85,7 +83,7 @@ var quoted = []string{refresh.GammaResource, refresh.PainResource, refresh.FlowR
 // A day of all that changes the numbers: back-filled sessions, refreshes that rest on the one before, volatilities of
 // the session before, a restart.
 func TestStoredDaysAreRecomputed(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
@@ -100,7 +98,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		r.close()
 		restarted := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
 		defer restarted.close()
-		if err := restarted.Restore(); err != nil {
+		if err := errors.Join(restarted.Restore(), restarted.Resume()); err != nil {
 			t.Fatal(err)
 		}
 		restarted.once()
@@ -122,7 +120,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 
 // What arrives too late for a date's gamma changes neither its snapshot nor its inputs.
 func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
@@ -139,14 +137,14 @@ func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
 }
 
 func TestRecordedDaysAreRecomputed(t *testing.T) {
-	need.Long(t, oneJobAtATime)
-	recorded, err := replay.New(filepath.Join(need.Recorded(t), "replay"))
+	long(t)
+	source, err := replay.New(recorded(t, "replay"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
-		c.Source, c.Clock = recorded, refresh.NewClock(recorded.Now(), 0)
+		c.Source, c.Clock = source, refresh.NewClock(source.Now(), 0)
 	})
 	defer r.close()
 	r.once()
@@ -182,7 +180,7 @@ func changed(t testing.TB, r *rig, product, date string, change func(data string
 }
 
 func TestWhatDiffersIsShownFieldByField(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	const date = "2026-11-20"
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -238,7 +236,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 
 // An input that is gone, or is not what it was, is named; so are all when the archive has those of another answer.
 func TestGoneInputsAreNamed(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	const date = "2026-11-20"
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -270,7 +268,7 @@ func TestGoneInputsAreNamed(t *testing.T) {
 
 // A restart archives again what a crash kept out of the archive, and nothing otherwise.
 func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
-	need.Long(t, oneJobAtATime)
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-19 15:00", archived(t, dir))
@@ -282,7 +280,7 @@ func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 			t.Helper()
 			r.close()
 			r = newRig(t, dir, at, archived(t, dir))
-			if err := r.Restore(); err != nil {
+			if err := errors.Join(r.Restore(), r.Resume()); err != nil {
 				t.Fatal(err)
 			}
 			before := map[string]*snapshots.Edition{}
@@ -328,7 +326,7 @@ func TestFaultArchiveCannotWrite(t *testing.T) {
 		if err := os.WriteFile(where, nil, 0o600); err != nil { // no directory: every write fails
 			t.Fatal(err)
 		}
-		for range need.Count(10) {
+		for range count(10) {
 			r.once()
 			if inputs.Err() == nil {
 				t.Fatal("the archive writes")
@@ -348,13 +346,13 @@ func TestFaultArchiveCannotWrite(t *testing.T) {
 		}
 		identical(t, dir, "2026-11-20", quoted...)
 	})
-	need.Figure(t, "archive: %d refreshes with a disk that refuses every input, all answered, all archived afterwards", faults)
+	t.Logf("figure: "+"archive: %d refreshes with a disk that refuses every input, all answered, all archived afterwards", faults)
 }
 
 // BenchmarkArchive takes the full recorded chain and stores it as an input, every file synced: what a refresh costs
 // more.
 func BenchmarkArchive(b *testing.B) {
-	body := need.Document(b, recordedSPX)
+	body := recordedBody(b, recordedSPX)
 	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
 	dir := b.TempDir()
 	r := newRig(b, dir, "2026-08-11 16:37", archived(b, dir), func(c *refresh.Config) {

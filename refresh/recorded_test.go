@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"testing"
 
-	"strikecache/bench/need"
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
 )
@@ -22,7 +21,7 @@ const (
 
 func recordedChain(t testing.TB) *compute.Chain {
 	t.Helper()
-	chain, _, err := cboe.DecodeChain(need.Document(t, recordedSPX))
+	chain, _, err := cboe.DecodeChain(recordedBody(t, recordedSPX))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +89,7 @@ func TestRecordedContractsAreAccountedFor(t *testing.T) {
 
 func pathologicalChain(t *testing.T) *compute.Chain {
 	t.Helper()
-	body := need.Document(t, "spx-chain-2026-08-11-pathological.json")
+	body := recordedBody(t, "spx-chain-2026-08-11-pathological.json")
 	chain, _, err := cboe.DecodeChain(body)
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func TestWorstHealth(t *testing.T) {
 	h := healths{}
 	fail := func(document string, reason upstream.Reason, times int) {
 		for range times {
-			h.fail(document, reason, now, nil)
+			h.fail(document, reason, now)
 		}
 		now = now.Add(time.Minute)
 	}

@@ -1,7 +1,13 @@
 package refresh
 
 import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
 	"time"
+
+	"github.com/robfig/cron/v3"
 
 	"strikecache/compute"
 )
@@ -62,4 +68,114 @@ func earlier(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// retry runs a job again after it failed: the first time within its interval, or a minute if that is less, then at twice
+// the distance each time, at most 5 minutes apart, at random in the later half of each distance, so that many machines that failed together
+// do not ask together. Runs that the schedule has for the time until then are left out.
+type retry struct {
+	clock Clock
+	every time.Duration
+	run   cron.Job
+
+	mu       sync.Mutex
+	failures int       // in a row
+	next     time.Time // when it runs again, by the machine's clock; zero for: by the schedule
+}
+
+// The bounds of the first and of every later distance of two tries.
+const (
+	maxFirst   = time.Minute
+	maxBackoff = 5 * time.Minute
+)
+
+// tick is a run that is due by the schedule.
+func (b *retry) tick() {
+	b.mu.Lock()
+	waits := time.Now().Before(b.next)
+	b.mu.Unlock()
+	if !waits {
+		b.run.Run()
+	}
+}
+
+// after is told how a run went. The goroutine of the next one, if it failed, belongs to group and ends with ctx.
+func (b *retry) after(ctx context.Context, ok bool, group *sync.WaitGroup) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = time.Time{}
+	if ok || ctx.Err() != nil {
+		b.failures = 0
+		return
+	}
+	b.failures++
+	next := b.clock.Wall(b.clock.Now().Add(backoff(b.every, b.failures)))
+	if next.IsZero() {
+		return // the market's clock stands still
+	}
+	b.next = next
+	group.Go(func() {
+		timer := time.NewTimer(time.Until(next))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			b.run.Run()
+		case <-ctx.Done():
+		}
+	})
+}
+
+// backoff returns the pause after so many failures in a row of a job with an interval.
+func backoff(every time.Duration, failures int) time.Duration {
+	pause := min(every, maxFirst)
+	for range failures - 1 {
+		if pause = 2 * pause; pause >= maxBackoff {
+			pause = maxBackoff
+			break
+		}
+	}
+	return pause/2 + rand.N(pause-pause/2)
+}
+
+// inBackground runs f on a thread of its own, of low priority where the system has such, and returns when it has
+// ended: what answers requests goes first. A machine with one core lends f a second scheduler context meanwhile,
+// since within one, a long computation keeps the others from seeing the network.
+func inBackground(f func()) {
+	lent.begin()
+	defer lent.end()
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread, with its low priority, ends with this goroutine
+		defer close(done)
+		lowerPriority()
+		f()
+	}()
+	<-done
+}
+
+// lent counts the background work of the process.
+var lent loan
+
+type loan struct {
+	mu   sync.Mutex
+	n    int
+	made bool // whether there is a second context that has to go again
+}
+
+func (l *loan) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n++; l.n == 1 && runtime.GOMAXPROCS(0) == 1 {
+		runtime.GOMAXPROCS(2)
+		l.made = true
+	}
+}
+
+func (l *loan) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n--; l.n == 0 && l.made {
+		runtime.GOMAXPROCS(1)
+		l.made = false
+	}
 }

@@ -8,141 +8,115 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
-	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
-
-// sectorsJob holds the quotes and histories of the sector funds. Only that job uses it.
-type sectorsJob struct {
-	funds   map[string]*fund
-	content string
-}
-
-// fund is the last accepted documents of one fund.
-type fund struct {
-	quote, history         fundDocument
-	underlying             compute.Underlying
-	closes                 []compute.Close
-	historyTried           time.Time
-	quoteLast, historyLast *upstream.Document // validators
-}
-
-// fundDocument says what was read.
-type fundDocument struct {
-	content string // "" before the first
-	arrived time.Time
-	input   *archive.Document // with its body, until that is archived; nil before the first
-}
 
 // historyRetry is how long the job waits before it asks again for a history that is not complete yet.
 const historyRetry = time.Hour
 
-func (s *sectorsJob) init() {
-	s.funds = map[string]*fund{}
-	for _, symbol := range compute.FundSymbols() {
-		s.funds[symbol] = &fund{}
-	}
-}
-
-// sectorsOffered says whether the source has the least that a rotation rests on: quote and history of one sector.
-func (r *Refresher) sectorsOffered() bool {
-	return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
-		return r.cfg.Source.Offers(upstream.Quotes(s.Symbol)) && r.cfg.Source.Offers(upstream.History(s.Symbol))
-	})
-}
-
 // quotesFailure is what the failures of the sector quotes are counted under.
 const quotesFailure = "quotes"
 
-// refreshSectors fetches the quotes of all funds, and the histories that lack the previous session, and
-// publishes the rotation. It fails when most funds fail, and asks for no more then; one fund more or less is not the
-// upstream's failure.
+// sectorsOffered says whether the source has the least that a rotation rests on: quote and history of one sector.
+func sectorsOffered(c *Config) bool {
+	return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
+		return c.Source.Offers(upstream.Quotes(s.Symbol)) && c.Source.Offers(upstream.History(s.Symbol))
+	})
+}
+
+// refreshSectors fetches the quotes of all funds and the histories that lack the previous session, and publishes the
+// rotation. It fails when most funds fail, and asks for no more then. One fund more or less is not the upstream's
+// failure.
 func (r *Refresher) refreshSectors(ctx context.Context) error {
-	if !r.sectorsOffered() {
+	if !sectorsOffered(&r.cfg) {
 		return nil
 	}
-	watch := newStopwatch()
 	symbols := compute.FundSymbols()
+	v := r.newView("sectors")
 	var errs []error
 	for _, symbol := range symbols {
-		if err := r.fetchQuote(ctx, symbol); err != nil {
+		if err := r.fetchInto(ctx, v, upstream.Quotes(symbol)); err != nil {
 			errs = append(errs, err)
 			r.log.Warn("quote not refreshed", "symbol", symbol, "err", err)
 		}
 		if len(errs) > len(symbols)/2 {
-			r.fail(quotesFailure, errs[0], SectorsResource)
-			return errs[0]
+			return r.fail(quotesFailure, errs[0], ofFeed(sectorsFeed))
 		}
 	}
 	for _, symbol := range symbols {
-		if err := r.fetchHistory(ctx, symbol); err != nil {
+		if !r.historyDue(v, symbol) {
+			continue
+		}
+		r.historyAsked[upstream.History(symbol)] = v.at
+		if err := r.fetchInto(ctx, v, upstream.History(symbol)); err != nil {
 			r.log.Warn("history not refreshed", "symbol", symbol, "err", err)
 		}
 	}
-	watch.lap("fetch_ms")
-	if err := r.publishSectors(watch, len(errs)); err != nil {
-		r.fail(quotesFailure, err, SectorsResource)
-		return err
+	err := r.accept(v, sectorsFeed, ofFeed(sectorsFeed), quotesFailure)
+	if err != nil {
+		for _, symbol := range symbols {
+			delete(r.historyAsked, upstream.History(symbol)) // the histories of this run are lost
+		}
+		return r.fail(quotesFailure, err, ofFeed(sectorsFeed))
 	}
 	return nil
 }
 
-func (r *Refresher) fetchQuote(ctx context.Context, symbol string) error {
-	f := r.sectors.funds[symbol]
-	name := upstream.Quotes(symbol)
+// fetchInto fetches a document that the source offers, unless the accepted one is still the newest.
+func (r *Refresher) fetchInto(ctx context.Context, v *view, name upstream.Name) error {
 	if !r.cfg.Source.Offers(name) {
 		return nil
 	}
-	doc, err := r.cfg.Source.Fetch(ctx, name, f.quoteLast)
+	d, err := r.fetch(ctx, name)
 	if errors.Is(err, upstream.ErrNotModified) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	q, err := cboe.DecodeQuote(doc.Body)
-	if err != nil {
-		return decodeError(name, err)
-	}
-	f.quoteLast, f.underlying = validators(doc), q.Underlying
-	f.quote = fundDocument{hexOf(q.Content), doc.Received, inputOf(doc)}
+	v.fresh[name] = d
 	return nil
 }
 
-// fetchHistory fetches a history that lacks the session before the quote's.
-func (r *Refresher) fetchHistory(ctx context.Context, symbol string) error {
-	f := r.sectors.funds[symbol]
-	name := upstream.History(symbol)
-	now := r.cfg.Clock.Now()
-	if f.quote.content == "" || !r.cfg.Source.Offers(name) || f.complete(r.cal) || now.Before(f.historyTried.Add(historyRetry)) {
-		return nil
-	}
-	f.historyTried = now
-	doc, err := r.cfg.Source.Fetch(ctx, name, f.historyLast)
-	if errors.Is(err, upstream.ErrNotModified) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	closes, err := cboe.DecodeHistory(doc.Body)
-	if err != nil {
-		return decodeError(name, err)
-	}
-	f.historyLast, f.closes = validators(doc), closes
-	f.history = historyDocument(doc)
-	return nil
+// historyDue says whether to ask for a history: it lacks the session before the quote's.
+func (r *Refresher) historyDue(v *view, symbol string) bool {
+	quote, history := v.document(upstream.Quotes(symbol)), v.document(upstream.History(symbol))
+	return quote != nil && !complete(quote, history, r.cal) && !v.at.Before(r.historyAsked[upstream.History(symbol)].Add(historyRetry))
 }
 
-func historyDocument(doc *upstream.Document) fundDocument {
-	in := inputOf(doc)
-	return fundDocument{in.SHA256, doc.Received, in}
+// complete says whether a history reaches the session before the quote's.
+func complete(quote, history *document, cal *compute.Calendar) bool {
+	return history != nil && len(history.closes) > 0 &&
+		history.closes[len(history.closes)-1].Date >= cal.Previous(quote.quote.Session(cal))
 }
 
-// complete says whether the history reaches the session before the quote's.
-func (f *fund) complete(cal *compute.Calendar) bool {
-	return len(f.closes) > 0 && f.closes[len(f.closes)-1].Date >= cal.Previous(f.underlying.Session(cal))
+// pastFunds names quotes and histories as they were after the close of a session.
+func pastFunds(cal *compute.Calendar, d compute.Date) (names []upstream.Name, at time.Time) {
+	for _, symbol := range compute.FundSymbols() {
+		names = append(names, upstream.Quotes(symbol), upstream.History(symbol))
+	}
+	return names, cal.Close(d).Add(afterClose)
+}
+
+// gatherSectors gathers quote and history of each fund that has a quote. Without any history there is no rotation.
+func gatherSectors(v *view, _ map[string]*answer) (*inputs, error) {
+	var documents []*document
+	histories := 0
+	for _, symbol := range compute.FundSymbols() {
+		quote, history := v.document(upstream.Quotes(symbol)), v.document(upstream.History(symbol))
+		if quote == nil {
+			continue
+		}
+		documents = append(documents, quote)
+		if history != nil {
+			documents = append(documents, history)
+			histories++
+		}
+	}
+	if histories == 0 {
+		return nil, &refusal{upstream.Empty, errors.New("no fund has a price history")}
+	}
+	return v.inputs(documents...), nil
 }
 
 // sectorsQuality is `meta.quality` of sectors/rotation.
@@ -160,75 +134,56 @@ type fundQuality struct {
 	Note *string `json:"note"`
 }
 
-func (r *Refresher) publishSectors(watch *stopwatch, failed int) error {
-	a, ok := r.sectorsAnswer(r.sectors.funds, r.cfg.Clock.Now())
-	if !ok {
-		return &refusal{upstream.Empty, errors.New("no fund has a price history")}
+func computeSectors(in *inputs) (*answer, error) {
+	quotes, histories := map[string]*document{}, map[string]*document{}
+	for _, d := range in.documents {
+		if err := d.open(); err != nil {
+			return nil, err
+		}
+		if d.quote != nil {
+			quotes[d.symbol()] = d
+		} else {
+			histories[d.symbol()] = d
+		}
 	}
-	if a.content == r.sectors.content {
-		r.succeed(quotesFailure, SectorsResource)
-		return nil
-	}
-	content := a.content
-	a.good = []string{quotesFailure}
-	if err := r.publish(sectorsFeed, a); err != nil {
-		return err
-	}
-	r.sectors.content = content
-	watch.lap("publish_ms")
-	r.keepInputs(a)
-	watch.lap("archive_ms")
-	r.log.Info("refreshed", watch.with("feed", "sectors", "as_of", a.asOf, "documents", len(a.inputs), "failed", failed)...)
-	return nil
-}
-
-// sectorsAnswer computes the rotation of the funds that have a quote. It says false without any sector, or
-// without any price history.
-func (r *Refresher) sectorsAnswer(funds map[string]*fund, now time.Time) (answer, bool) {
-	a := answer{resource: SectorsResource, computed: now}
-	in := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: r.cal}
+	a := &answer{}
 	q := sectorsQuality{Funds: []fundQuality{}}
+	funds := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}
 	var dates []compute.Date
-	history := false
 	for _, symbol := range compute.FundSymbols() {
-		f := funds[symbol]
-		if f == nil || f.quote.content == "" {
+		quote, history := quotes[symbol], histories[symbol]
+		if quote == nil {
 			continue
 		}
-		in.Funds[symbol] = compute.Fund{Quote: f.underlying, Closes: f.closes}
-		a.content += f.quote.content + f.history.content
-		for _, d := range []fundDocument{f.quote, f.history} {
-			if d.input != nil {
-				a.inputs, a.documents = append(a.inputs, d.input.SHA256), append(a.documents, d.input)
-			}
+		u := quote.quote.Underlying
+		fund := compute.Fund{Quote: u}
+		if history != nil {
+			fund.Closes = history.closes
 		}
-		a.asOf, a.arrived = later(a.asOf, f.underlying.AsOf), later(a.arrived, f.quote.arrived)
-		if a.captured == nil || f.underlying.CapturedAt.After(*a.captured) {
-			a.captured = new(f.underlying.CapturedAt)
-		}
-		q.Funds = append(q.Funds, f.quality(symbol, r.cal))
-		dates = append(dates, f.underlying.Session(r.cal))
-		history = history || len(f.closes) > 0
+		funds.Funds[symbol] = fund
+		a.describes(u.AsOf, u.CapturedAt)
+		q.Funds = append(q.Funds, qualityOf(symbol, fund, complete(quote, history, in.calendar)))
+		dates = append(dates, u.Session(in.calendar))
 	}
-	if !history {
-		return a, false
+	rotation, ok := compute.SectorRotation(funds)
+	if !ok {
+		return nil, &refusal{upstream.Empty, errors.New("no sector fund has a quote")}
 	}
-	rotation, ok := compute.SectorRotation(in)
-	q.Calendar = r.noted(compute.CalendarNote(r.cal, dates...))
-	a.content, a.data, a.quality = sha256Hex([]byte(a.content)), &rotation, q
-	return a, ok
+	q.Calendar = compute.CalendarNote(in.calendar, dates...)
+	a.data, a.quality = &rotation, q
+	return a, nil
 }
 
-func (f *fund) quality(symbol string, cal *compute.Calendar) fundQuality {
-	q := fundQuality{Symbol: symbol, AsOf: f.underlying.AsOf, HistoryRows: len(f.closes)}
-	if n := len(f.closes); n > 0 {
-		q.HistoryTo = new(f.closes[n-1].Date)
+func qualityOf(symbol string, f compute.Fund, complete bool) fundQuality {
+	q := fundQuality{Symbol: symbol, AsOf: f.Quote.AsOf, HistoryRows: len(f.Closes)}
+	if n := len(f.Closes); n > 0 {
+		q.HistoryTo = new(f.Closes[n-1].Date)
 	}
 	switch {
-	case len(f.closes) == 0:
+	case len(f.Closes) == 0:
 		q.Note = new("no price history: returns but the day's, and rrg, are null")
-	case !f.complete(cal):
-		q.Note = new(fmt.Sprintf("price history ends on %s: returns from later base days are null", f.closes[len(f.closes)-1].Date))
+	case !complete:
+		q.Note = new(fmt.Sprintf("price history ends on %s: returns from later base days are null", f.Closes[len(f.Closes)-1].Date))
 	}
 	return q
 }

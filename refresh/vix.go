@@ -6,41 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
 
-// vixJob holds the settlements, the closes of the indices and the stored history.
-type vixJob struct {
-	mu      sync.Mutex // held for a whole run
-	file    settlementFile
-	tried   time.Time // when a file was last not out yet
-	closes  map[compute.Date]indexCloses
-	asked   time.Time    // of the last request for histories of the indices
-	history []vixSummary // of stored dates, rising
-	content string
-	// published is the date of the answer that was current at the start, 0 for none: an earlier file does not replace it.
-	published compute.Date
-}
-
 // settlementFailure is what the failures of settlement files are counted under.
 const settlementFailure = "settlements"
 
-// settlementFile is a decoded settlement file.
-type settlementFile struct {
-	date     compute.Date
-	rows     []compute.FuturesSettlement
-	bad      int
-	input    *archive.Document // with its body, until that is archived
-	captured *time.Time
-	arrived  time.Time
+// latestSettlement stands for the newest settlement file, whatever its date, where documents are held by name.
+const latestSettlement = upstream.Name("settlement/")
+
+// settlement is a decoded settlement file.
+type settlement struct {
+	date compute.Date // that it says it is of, else the date that was asked for
+	rows []compute.FuturesSettlement
+	bad  int // rows that cannot be read
 }
 
 // indexCloses are the closes of VIX and VIX3M on one date; nil where unknown. They are dated state.
@@ -57,6 +42,13 @@ type vixSummary struct {
 	Contango    *compute.Ratio     `json:"contango_m1_m2_pct"`
 	SpotBasis   *compute.Ratio     `json:"spot_basis_pct"`
 	Settlements map[string]float64 `json:"settlements"`
+}
+
+// vixState is what a curve rests on beside its settlement file.
+type vixState struct {
+	Closes indexCloses `json:"closes"`
+	// History has the earlier stored dates, rising, the last one with its settlements.
+	History []vixSummary `json:"history"`
 }
 
 const (
@@ -82,68 +74,78 @@ func settlementOverdue(date compute.Date, now time.Time, cal *compute.Calendar) 
 	return now.After(cal.Next(date).At(11, 0, 0, compute.NewYork))
 }
 
-// refreshVIX fetches the settlements that are due, again until the right date arrives, and the closes of the
-// indices on that date, and publishes the curve.
+func settlementsOffered(c *Config) bool {
+	return c.Source.Offers(upstream.Settlement(c.Calendar.SessionDate(c.Clock.Now()).String()))
+}
+
+// settlement returns the newest settlement file, nil when there is none.
+func (v *view) settlement() *settlement {
+	if d := v.document(latestSettlement); d != nil {
+		return d.settlement
+	}
+	return nil
+}
+
+// refreshVIX fetches the settlements that are due, again until the right date arrives, and the closes of the indices
+// on that date, and publishes the curve.
 func (r *Refresher) refreshVIX(ctx context.Context) error {
-	r.vix.mu.Lock()
-	defer r.vix.mu.Unlock()
-	now := r.cfg.Clock.Now()
-	due := settlementDue(now, r.cal)
+	v := r.newView("vix")
+	due := settlementDue(v.at, r.cal)
 	if !r.cfg.Source.Offers(upstream.Settlement(due.String())) {
 		return nil
 	}
-	watch := newStopwatch()
 	var failure error
-	if r.vix.file.date < due && !now.Before(r.vix.tried.Add(settlementRetry)) {
-		if failure = r.fetchSettlement(ctx, due, now); failure == nil {
-			r.vix.tried = now
+	if held := v.settlement(); (held == nil || held.date < due) && !v.at.Before(r.vixAsked[latestSettlement].Add(settlementRetry)) {
+		if failure = r.fetchSettlement(ctx, v, due); failure == nil {
+			r.vixAsked[latestSettlement] = v.at
 		}
 	}
-	if err := r.fetchCloses(ctx, now); err != nil {
+	if err := r.fetchCloses(ctx, v); err != nil {
 		r.log.Warn("index closes not refreshed", "err", err)
 	}
-	watch.lap("fetch_ms")
-	switch {
-	case r.vix.file.rows != nil:
-		failure = cmp.Or(r.publishVIX(now, watch, failure), failure)
-	case r.vix.published == 0:
-		failure = cmp.Or[error](failure, &refusal{upstream.Empty, errors.New("no settlement file yet")})
+	var good []string
+	if failure == nil {
+		good = []string{settlementFailure}
+	}
+	products := ofFeed(vixFeed)
+	switch held := r.holds(VIXResource); {
+	case v.settlement() != nil:
+		if err := r.accept(v, vixFeed, products, good...); err != nil {
+			delete(r.vixAsked, latestSettlement) // the file of this run is lost
+			failure = err
+		}
+	case failure == nil && held:
+		r.succeed(products, good...)
 	case failure == nil:
-		r.succeed(settlementFailure, VIXResource)
+		failure = &refusal{upstream.Empty, errors.New("no settlement file yet")}
 	}
 	if failure != nil {
-		r.fail(settlementFailure, failure, VIXResource)
+		return r.fail(settlementFailure, failure, products)
 	}
-	return failure
+	return nil
 }
 
-// fetchSettlement fetches the file of a date and keeps it when it is newer than the one held. An older day's
-// file, a mere header, or none at all is no failure while the date may still not be out.
-func (r *Refresher) fetchSettlement(ctx context.Context, due compute.Date, now time.Time) error {
-	name := upstream.Settlement(due.String())
-	overdue := settlementOverdue(due, now, r.cal)
-	doc, err := r.cfg.Source.Fetch(ctx, name, nil)
-	if reason := upstream.ReasonOf(err); err != nil && !overdue && (reason == upstream.Missing || reason == upstream.Refused) {
+// fetchSettlement fetches the file of a date and takes it when it is newer than the one held. An older day's file, a
+// mere header, or none at all is no failure while the date may still not be out.
+func (r *Refresher) fetchSettlement(ctx context.Context, v *view, due compute.Date) error {
+	overdue := settlementOverdue(due, v.at, r.cal)
+	d, err := r.fetch(ctx, upstream.Settlement(due.String()))
+	switch reason := upstream.ReasonOf(err); {
+	case err == nil:
+	case !overdue && (reason == upstream.Missing || reason == upstream.Refused || errors.Is(err, cboe.ErrNoRows)):
 		return nil
-	}
-	if err != nil {
+	default:
 		return err
 	}
-	f, err := decodeSettlement(doc, due)
-	if errors.Is(err, cboe.ErrNoRows) && !overdue {
-		return nil
-	}
-	if err != nil {
-		return decodeError(name, err)
-	}
+	f := d.settlement
 	if f.date > due {
 		return &refusal{upstream.Malformed, fmt.Errorf("asked for %s, got a file of %s", due, f.date)}
 	}
-	if err := r.unbroken(f); err != nil {
+	if err := r.unbroken(f, v.at); err != nil {
 		return err
 	}
-	if f.date > r.vix.file.date && f.date >= r.vix.published {
-		r.vix.file = f
+	if held := v.settlement(); (held == nil || f.date > held.date) && f.date >= r.settledTo() {
+		v.fresh[latestSettlement] = d
 	}
 	if f.date < due && overdue {
 		return &refusal{upstream.Older, fmt.Errorf("asked for %s, got the file of %s", due, f.date)}
@@ -151,13 +153,23 @@ func (r *Refresher) fetchSettlement(ctx context.Context, due compute.Date, now t
 	return nil
 }
 
+// settledTo returns the settlement date of the answer that is served, 0 without one: an earlier file never replaces it.
+func (r *Refresher) settledTo() compute.Date {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.held[VIXResource]; h != nil && h.edition != nil {
+		return compute.DateOf(h.asOf().In(compute.NewYork))
+	}
+	return 0
+}
+
 // unbroken refuses a file whose unreadable rows leave a month of the curve out: the months behind it would be taken
 // for the ones before.
-func (r *Refresher) unbroken(f settlementFile) error {
+func (r *Refresher) unbroken(f *settlement, now time.Time) error {
 	if f.bad == 0 {
 		return nil
 	}
-	curve, _, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: r.cal, Now: f.arrived})
+	curve, _, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: r.cal, Now: now})
 	month := compute.NewDate(f.date.Year(), f.date.Month(), 1)
 	for r.cal.VIXExpiration(month.Year(), month.Month()) <= f.date {
 		month = month.AddMonths(1)
@@ -171,130 +183,127 @@ func (r *Refresher) unbroken(f settlementFile) error {
 	return nil
 }
 
-// decodeSettlement decodes a file. The date it says it is of decides, else the date that was asked for.
-func decodeSettlement(doc *upstream.Document, asked compute.Date) (settlementFile, error) {
-	rows, bad, err := cboe.DecodeSettlement(doc.Body)
-	if err != nil {
-		return settlementFile{}, err
+// decodeSettlement decodes a file that was asked for as that of a date.
+func decodeSettlement(d *document, asked string) (f *settlement, err error) {
+	f = &settlement{}
+	if f.rows, f.bad, err = cboe.DecodeSettlement(d.Body); err != nil {
+		return nil, err
 	}
-	f := settlementFile{date: asked, rows: rows, bad: bad, input: inputOf(doc), arrived: doc.Received}
-	if doc.FileDate != "" {
-		if f.date, err = compute.ParseDate(doc.FileDate); err != nil {
-			return settlementFile{}, fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
-		}
-	}
-	if !doc.Generated.IsZero() {
-		f.captured = new(doc.Generated)
+	if f.date, err = compute.ParseDate(cmp.Or(d.FileDate, asked)); err != nil {
+		return nil, fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
 	}
 	return f, nil
 }
 
-// fetchCloses finds the closes of the indices that are still unknown: of the session just closed from quotes,
-// and of the settlement date, failing that, from daily histories.
-func (r *Refresher) fetchCloses(ctx context.Context, now time.Time) error {
-	session := r.cal.SessionDate(now)
+// fetchCloses finds the closes of the indices that are still unknown: of the session just closed from quotes, and of
+// the settlement date, failing that, from daily histories.
+func (r *Refresher) fetchCloses(ctx context.Context, v *view) error {
+	session := r.cal.SessionDate(v.at)
 	evening := session.At(16, 31, 0, compute.NewYork)
-	if !now.Before(evening) && !r.closesOf(session).complete() {
-		if err := r.closesFromQuotes(ctx, session); err != nil {
+	if !v.at.Before(evening) {
+		if err := r.findCloses(ctx, session, upstream.Quotes); err != nil {
 			return err
 		}
 	}
-	date := r.vix.file.date
-	if date == 0 || r.closesOf(date).complete() || now.Before(r.vix.asked.Add(historyRetry)) {
+	f := v.settlement()
+	if f == nil || r.closesOf(f.date).complete() || v.at.Before(r.vixAsked[closesState].Add(historyRetry)) {
 		return nil
 	}
-	r.vix.asked = now
-	if err := r.closesFromQuotes(ctx, date); err != nil {
+	r.vixAsked[closesState] = v.at
+	if err := r.findCloses(ctx, f.date, upstream.Quotes); err != nil {
 		return err
 	}
-	if r.closesOf(date).complete() {
-		return nil
-	}
-	return r.closesFromHistory(ctx, date)
+	return r.findCloses(ctx, f.date, upstream.History)
 }
 
 // closesOf returns the known closes of a date.
-func (r *Refresher) closesOf(date compute.Date) indexCloses {
-	if c, ok := r.vix.closes[date]; ok {
+func (r *Refresher) closesOf(date compute.Date) (c indexCloses) {
+	if c, ok := r.closes[date]; ok {
 		return c
 	}
-	var c indexCloses
 	if state, stored := r.store.State(closesState, date.String()); stored == date.String() {
 		if err := json.Unmarshal(state, &c); err != nil {
 			r.log.Error("state not readable", "state", closesState, "date", stored, "err", err)
-			c = indexCloses{}
+			return indexCloses{}
 		}
 	}
 	return c
 }
 
-func (r *Refresher) keepCloses(date compute.Date, c indexCloses) {
-	if r.vix.closes == nil {
-		r.vix.closes = map[compute.Date]indexCloses{}
-	}
-	if before := r.closesOf(date); before.VIX != c.VIX || before.VIX3M != c.VIX3M {
-		r.saveState(closesState, date, func() ([]byte, error) { return json.Marshal(c) })
-	}
-	r.vix.closes[date] = c
-}
-
-// closesFromQuotes takes a quote as the close of a date when its last trade is of that date at or after 16:14
-// New York.
-func (r *Refresher) closesFromQuotes(ctx context.Context, date compute.Date) error {
-	return r.findCloses(ctx, date, upstream.Quotes, func(body []byte) (*float64, error) {
-		q, err := cboe.DecodeQuote(body)
-		if err != nil {
-			return nil, err
-		}
-		return closeOn(q, date), nil
-	})
-}
-
-// closesFromHistory takes the rows of a date in the daily histories.
-func (r *Refresher) closesFromHistory(ctx context.Context, date compute.Date) error {
-	return r.findCloses(ctx, date, upstream.History, func(body []byte) (*float64, error) {
-		rows, err := cboe.DecodeHistory(body)
-		if err != nil {
-			return nil, err
-		}
-		i, found := slices.BinarySearchFunc(rows, date, func(c compute.Close, d compute.Date) int { return cmp.Compare(c.Date, d) })
-		if !found {
-			return nil, nil
-		}
-		return new(rows[i].Price), nil
-	})
-}
-
-// findCloses asks for the documents of the indices whose close of a date is unknown, and keeps what read finds.
-func (r *Refresher) findCloses(ctx context.Context, date compute.Date, document func(symbol string) upstream.Name,
-	read func(body []byte) (*float64, error)) error {
+// findCloses asks for the documents of the indices whose close of a date is unknown, and keeps what they say.
+func (r *Refresher) findCloses(ctx context.Context, date compute.Date, name func(symbol string) upstream.Name) error {
 	c := r.closesOf(date)
+	before := c
 	for _, index := range []struct {
 		symbol string
 		close  **float64
 	}{{vixIndex, &c.VIX}, {vix3mIndex, &c.VIX3M}} {
-		name := document(index.symbol)
-		if *index.close != nil || !r.cfg.Source.Offers(name) {
+		if *index.close != nil || !r.cfg.Source.Offers(name(index.symbol)) {
 			continue
 		}
-		doc, err := r.cfg.Source.Fetch(ctx, name, nil)
+		d, err := r.fetch(ctx, name(index.symbol))
 		if err != nil {
 			return err
 		}
-		if *index.close, err = read(doc.Body); err != nil {
-			return decodeError(name, err)
-		}
+		*index.close = d.closeOn(date)
 	}
-	r.keepCloses(date, c)
+	if before == c {
+		return nil
+	}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode closes: %w", err)
+	}
+	r.writeState(closesState, date.String(), encoded)
+	r.closes[date] = c
 	return nil
 }
 
-// closeOn returns a quote's price when it is the close of the date, else nil.
-func closeOn(q *cboe.Quote, date compute.Date) *float64 {
-	if compute.DateOf(q.AsOf.In(compute.NewYork)) != date || q.AsOf.Before(date.At(16, 14, 0, compute.NewYork)) {
+// closeOn returns the close of a date that a quote or a history tells, nil when it does not. A quote tells it when its
+// last trade is of that date, at or after 16:14 New York.
+func (d *document) closeOn(date compute.Date) *float64 {
+	if d.quote != nil {
+		if compute.DateOf(d.quote.AsOf.In(compute.NewYork)) != date || d.quote.AsOf.Before(date.At(16, 14, 0, compute.NewYork)) {
+			return nil
+		}
+		return new(d.quote.Spot)
+	}
+	i, found := slices.BinarySearchFunc(d.closes, date, func(c compute.Close, d compute.Date) int { return cmp.Compare(c.Date, d) })
+	if !found {
 		return nil
 	}
-	return new(q.Spot)
+	return new(d.closes[i].Price)
+}
+
+// pastSettlement names the settlements of a session and the quotes that tell the closes of the indices.
+func pastSettlement(_ *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time) {
+	return []upstream.Name{upstream.Settlement(d.String()), upstream.Quotes(vixIndex), upstream.Quotes(vix3mIndex)},
+		d.At(18, 45, 0, compute.NewYork)
+}
+
+func gatherVIX(v *view, _ map[string]*answer) (*inputs, error) {
+	d := v.document(latestSettlement)
+	if d == nil {
+		return nil, nil
+	}
+	date := d.settlement.date
+	var closes indexCloses
+	if v.past {
+		closes.VIX = v.document(upstream.Quotes(vixIndex)).closeOn(date)
+		closes.VIX3M = v.document(upstream.Quotes(vix3mIndex)).closeOn(date)
+	} else {
+		closes = v.r.closesOf(date)
+	}
+	earlier := []vixSummary{}
+	for _, h := range v.r.history {
+		if h.Date < date {
+			if n := len(earlier); n > 0 {
+				earlier[n-1].Settlements = nil
+			}
+			earlier = append(earlier, h)
+		}
+	}
+	return v.inputs(d).withState(vixState{closes, earlier})
 }
 
 // vixQuality is `meta.quality` of vix-term-structure.
@@ -305,89 +314,58 @@ type vixQuality struct {
 	Unknown map[string]string `json:"unknown"`
 }
 
-// publishVIX publishes the curve of the file held. failed is why the file that is due was not had, nil if it was.
-func (r *Refresher) publishVIX(now time.Time, watch *stopwatch, failed error) error {
-	a, summary, err := r.vixAnswer(r.vix.file, r.closesOf(r.vix.file.date), now)
-	if err != nil {
-		return err
+func computeVIX(in *inputs) (*answer, error) {
+	if len(in.documents) != 1 {
+		return nil, fmt.Errorf("%d documents instead of one settlement file", len(in.documents))
 	}
-	if failed == nil {
-		a.good = []string{settlementFailure}
+	d := in.documents[0]
+	if err := d.open(); err != nil {
+		return nil, err
 	}
-	if a.content == r.vix.content {
-		if failed == nil {
-			r.succeed(settlementFailure, VIXResource)
-		}
-		return nil
+	var state vixState
+	if err := in.decodeState(&state); err != nil {
+		return nil, err
 	}
-	content := a.content
-	if err := r.publish(vixFeed, a); err != nil {
-		return err
+	f := d.settlement
+	numbers := compute.VIXInput{
+		Date: f.date, Rows: f.rows, Calendar: in.calendar, Now: in.at, VIX: state.Closes.VIX, VIX3M: state.Closes.VIX3M,
 	}
-	r.vix.content = content
-	r.vix.remember(summary)
-	watch.lap("publish_ms")
-	r.keepInputs(a)
-	watch.lap("archive_ms")
-	r.log.Info("refreshed", watch.with("feed", "vix", "settlement_date", r.vix.file.date.String(), "rows", len(r.vix.file.rows))...)
-	return nil
-}
-
-// remember puts a summary in its place in the history.
-func (v *vixJob) remember(s vixSummary) {
-	i, found := slices.BinarySearchFunc(v.history, s.Date, func(h vixSummary, d compute.Date) int { return cmp.Compare(h.Date, d) })
-	if found {
-		v.history[i] = s
-	} else {
-		v.history = slices.Insert(v.history, i, s)
+	for _, h := range state.History {
+		numbers.History = append(numbers.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
+		numbers.Previous = h.Settlements
 	}
-}
-
-// vixAnswer computes the curve of a settlement file.
-func (r *Refresher) vixAnswer(f settlementFile, closes indexCloses, now time.Time) (answer, vixSummary, error) {
-	in := compute.VIXInput{
-		Date: f.date, Rows: f.rows, Calendar: r.cal, Now: now, VIX: closes.VIX, VIX3M: closes.VIX3M,
-	}
-	before := 0
-	for _, h := range r.vix.history {
-		if h.Date < f.date {
-			in.History = append(in.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
-			in.Previous = h.Settlements
-			before++
-		}
-	}
-	curve, quality, ok := compute.VIXTermStructure(in)
-	r.noted(quality.Calendar)
+	curve, quality, ok := compute.VIXTermStructure(numbers)
 	if !ok {
-		return answer{}, vixSummary{}, &refusal{upstream.Empty, errors.New("settlement file has no monthly VIX future")}
+		return nil, &refusal{upstream.Empty, errors.New("settlement file has no monthly VIX future")}
 	}
 	summary := vixSummary{Date: f.date, Contango: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
 	for _, c := range curve.Curve {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
-	encoded, err := json.Marshal(summary)
-	if err != nil {
-		return answer{}, summary, fmt.Errorf("encode summary: %w", err)
+	a := &answer{asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), data: &curve, quality: vixQuality{quality, f.bad, unknownVIX(&curve, f.date)}}
+	if !d.Generated.IsZero() {
+		a.captured = new(d.Generated)
 	}
-	// Later dates compare with the numbers as they are stored, whether or not there was a restart between.
-	if err := json.Unmarshal(encoded, &summary); err != nil {
-		return answer{}, summary, fmt.Errorf("decode summary: %w", err)
+	var err error
+	if a.summary, err = json.Marshal(summary); err != nil {
+		return nil, fmt.Errorf("encode summary: %w", err)
 	}
-	a := answer{
-		resource: VIXResource, asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), captured: f.captured, arrived: f.arrived,
-		computed: now, inputs: []string{f.input.SHA256}, documents: []*archive.Document{f.input}, summary: encoded, data: &curve,
-		state:   vixState{closes, r.vix.before(f.date)},
-		quality: vixQuality{quality, f.bad, unknownVIX(&curve, f.date)},
-	}
-	a.content = sha256Hex(fmt.Appendf(nil, "%s %s %s %d %d", f.input.SHA256, level(closes.VIX), level(closes.VIX3M), before, curve.StaleSessions))
-	return a, summary, nil
+	return a, nil
 }
 
-func level(x *float64) string {
-	if x == nil {
-		return "-"
+// rememberVIX puts the numbers of a date, as its file has them, in their place in the history.
+func rememberVIX(r *Refresher, a *answer) {
+	var s vixSummary
+	if err := json.Unmarshal(a.summary, &s); err != nil {
+		r.log.Error("stored summary not readable", "resource", VIXResource, "err", err)
+		return
 	}
-	return fmt.Sprint(*x)
+	i, found := slices.BinarySearchFunc(r.history, s.Date, func(h vixSummary, d compute.Date) int { return cmp.Compare(h.Date, d) })
+	if found {
+		r.history[i] = s
+	} else {
+		r.history = slices.Insert(r.history, i, s)
+	}
 }
 
 // unknownVIX says why fields of the curve are null.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 
+	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
-	"strikecache/snapshots"
 )
 
 // oneFile is a source with one answer to everything.
@@ -33,7 +32,7 @@ const (
 // What a settlement file says of a date that is due, and what it means before and after it is overdue.
 func TestFetchSettlement(t *testing.T) {
 	file := func(date, rows string) oneFile {
-		return oneFile{doc: &upstream.Document{Body: []byte(settlementHead + rows), FileDate: date}}
+		return oneFile{doc: &upstream.Document{Name: upstream.Settlement("2026-11-20"), Body: []byte(settlementHead + rows), FileDate: date}}
 	}
 	failed := func(reason upstream.Reason) oneFile {
 		return oneFile{err: &upstream.Error{Reason: reason, Err: errors.New("x")}}
@@ -60,16 +59,17 @@ func TestFetchSettlement(t *testing.T) {
 	} {
 		for at, want := range map[string]upstream.Reason{"2026-11-23 10:59:00": c.early, "2026-11-23 11:01:00": c.late} {
 			now := ny(t, at)
-			r := &Refresher{cfg: Config{Source: c.source}, cal: cal, log: slog.New(slog.DiscardHandler)}
+			r := New(Config{Source: c.source, Calendar: cal, Clock: NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
 			due := settlementDue(now, cal)
-			err := r.fetchSettlement(t.Context(), due, now)
+			v := r.newView("vix")
+			err := r.fetchSettlement(t.Context(), v, due)
 			var got upstream.Reason
 			if err != nil {
 				got = reasonOf(err)
 			}
 			held := ""
-			if r.vix.file.date != 0 {
-				held = r.vix.file.date.String()
+			if f := v.settlement(); f != nil {
+				held = f.date.String()
 			}
 			if got != want || held != c.kept || due.String() != "2026-11-20" {
 				t.Errorf("%s at %s: %q (%v), holding %q; want %q, %q", c.name, at, got, err, held, want, c.kept)
@@ -78,25 +78,12 @@ func TestFetchSettlement(t *testing.T) {
 	}
 }
 
-// The state of an index of the flow universe, whose document has an underscore, is found again after a restart.
-func TestIndicesAreRestored(t *testing.T) {
-	store, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Source: "cboe", Feeds: Feeds(), HistoricalProduct: GammaResource, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	state := `{"source":{"listed":100,"captured_at":"2026-11-20T15:00:00Z"}}`
-	if err := store.SaveState(chainState+"NDX", "2026-11-20", []byte(state)); err != nil {
-		t.Fatal(err)
-	}
-	r := New(Config{
-		Source: oneFile{}, Store: store, Clock: NewClock(ny(t, "2026-11-20 11:00:00"), 1), Calendar: cal, FlowSymbols: []string{"_NDX"},
-		Log: slog.New(slog.DiscardHandler),
-	})
-	r.restoreFlow("2026-11-20")
-	if got := strings.Join(r.flow.served(), " "); got != "NDX" || r.flow.guards["_NDX"].accepted.rows != 100 {
-		t.Errorf("restored %q", got)
+// An index's document has an underscore, its chain and its state have none.
+func TestSymbolsOfIndices(t *testing.T) {
+	for name, want := range map[upstream.Name]string{"options/_NDX.json": "NDX", "options/SPY.json": "SPY", "quotes/_VIX.json": "VIX"} {
+		d := &document{Document: archive.Document{Input: archive.Input{Name: string(name)}}}
+		if got := d.symbol(); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }

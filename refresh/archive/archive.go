@@ -328,6 +328,14 @@ func (a *Archive) Err() error {
 	return nil
 }
 
+// Recipe reads the recipe of a product and a date. The error is ErrGone when there is none.
+func (a *Archive) Recipe(product, date string) (*Recipe, error) {
+	return ReadRecipe(a.dir, product, date)
+}
+
+// Body reads the bytes of an input and checks them. The error is ErrGone when they are not there.
+func (a *Archive) Body(in Input) ([]byte, error) { return ReadDocument(a.dir, in.SHA256) }
+
 // Close tries once more to write what waits for the disk.
 func (a *Archive) Close() error {
 	if a == nil {

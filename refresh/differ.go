@@ -1,4 +1,4 @@
-package recompute
+package refresh
 
 import (
 	"bytes"
@@ -32,30 +32,30 @@ func differences(path string, stored, recomputed []byte) ([]Difference, error) {
 	if bytes.Equal(stored, recomputed) {
 		return nil, nil
 	}
-	a, err := decode(stored)
+	a, err := decodeAny(stored)
 	if err != nil {
 		return nil, fmt.Errorf("stored %s: %w", path, err)
 	}
-	b, err := decode(recomputed)
+	b, err := decodeAny(recomputed)
 	if err != nil {
 		return nil, fmt.Errorf("recomputed %s: %w", path, err)
 	}
 	var found []Difference
-	compare(path, a, b, func(d Difference) { found = append(found, d) })
+	compareValues(path, a, b, func(d Difference) { found = append(found, d) })
 	if found == nil {
 		found = []Difference{{path, "the same fields", "in other bytes"}}
 	}
 	return found, nil
 }
 
-func decode(b []byte) (v any, err error) {
+func decodeAny(b []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	err = d.Decode(&v)
 	return v, err
 }
 
-func compare(path string, a, b any, differs func(Difference)) {
+func compareValues(path string, a, b any, differs func(Difference)) {
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
@@ -72,7 +72,7 @@ func compare(path string, a, b any, differs func(Difference)) {
 				case i >= len(x):
 					differs(Difference{at, absent, show(y[i])})
 				default:
-					compare(at, x[i], y[i], differs)
+					compareValues(at, x[i], y[i], differs)
 				}
 			}
 			return
@@ -98,7 +98,7 @@ func compareObjects(path string, x, y map[string]any, differs func(Difference)) 
 		case !inStored:
 			differs(Difference{at, absent, show(b)})
 		default:
-			compare(at, a, b, differs)
+			compareValues(at, a, b, differs)
 		}
 	}
 }

@@ -1,0 +1,37 @@
+package refresh
+
+import (
+	"testing"
+
+	"strikecache/refresh/upstream"
+)
+
+// SetMethod gives a product another method until the test ends.
+func SetMethod(t testing.TB, name, method string) {
+	p := productOf(name)
+	before := p.method
+	p.method = method
+	t.Cleanup(func() { p.method = before })
+}
+
+// BreakQuality makes sealing of a product's answers fail until restore is called.
+func BreakQuality(name string) (restore func()) {
+	p := productOf(name)
+	compute := p.compute
+	p.compute = func(in *inputs) (*answer, error) {
+		a, err := compute(in)
+		if err == nil {
+			a.quality = func() {} // has no JSON form
+		}
+		return a, err
+	}
+	return func() { p.compute = compute }
+}
+
+// Accepted returns the digest of the accepted document of a name, "" before the first.
+func Accepted(r *Refresher, name upstream.Name) string {
+	if d := r.acceptedDocument(name); d != nil {
+		return d.SHA256
+	}
+	return ""
+}

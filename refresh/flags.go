@@ -1,0 +1,286 @@
+package refresh
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/archive"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/replay"
+	"strikecache/refresh/simulated"
+	"strikecache/snapshots"
+)
+
+// Flags is what the command line says about refreshing, in the form that the kong parser reads.
+type Flags struct {
+	SourceFlags   `embed:""`
+	ScheduleFlags `embed:""`
+}
+
+// Validate is called by the parser. Its errors name the right values.
+func (f *Flags) Validate() error {
+	return errors.Join(f.SourceFlags.check(), f.ScheduleFlags.check())
+}
+
+// FlagVars are the values that the help of [Flags] and [RecomputeCommand] names.
+func FlagVars() map[string]string {
+	return map[string]string{
+		"cboe_base": cboe.DefaultBaseURL, "cboe_settlement": cboe.DefaultSettlementURL,
+		"stored_products": strings.Join(append([]string{allProducts}, StoredProducts()...), ","),
+	}
+}
+
+// historyBytes bounds the memory for answers of past dates.
+const historyBytes = 64 << 20
+
+// Open opens the store of the source below a data directory and makes its newest answers current. The refresher fetches
+// nothing before [Refresher.Run]. [Refresher.Close] must be called. observe is [Config.Observe].
+func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, took time.Duration)) (*Refresher, error) {
+	cfg := Config{SourceName: f.Source, Log: log, Observe: observe}
+	if err := f.ScheduleFlags.apply(&cfg); err != nil {
+		return nil, err
+	}
+	var err error
+	if cfg.Store, err = snapshots.Open(snapshots.Options{
+		Dir: dataDir, Source: f.Source, Feeds: Feeds(), HistoricalProduct: GammaResource, HistoryBytes: historyBytes, Log: log,
+	}); err != nil {
+		return nil, err
+	}
+	r, err := f.open(&cfg, dataDir)
+	if err != nil {
+		return nil, errors.Join(err, cfg.Inputs.Close(), cfg.Store.Close())
+	}
+	return r, nil
+}
+
+func (f *Flags) open(cfg *Config, dataDir string) (*Refresher, error) {
+	if err := f.SourceFlags.apply(cfg); err != nil {
+		return nil, err
+	}
+	if f.ArchiveMaxBytes > 0 {
+		var err error
+		if cfg.Inputs, err = archive.Open(archive.Dir(dataDir, f.Source), int64(f.ArchiveMaxBytes), cfg.Log); err != nil {
+			return nil, err
+		}
+	}
+	r := New(*cfg)
+	return r, r.Restore()
+}
+
+// SourceFlags say where documents come from.
+type SourceFlags struct {
+	Source string `help:"Where documents come from: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+
+	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv, each also as .gz." type:"path" placeholder:"DIR" group:"Source replay"`
+
+	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
+	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or where the stored market left off." placeholder:"TIME" group:"Source simulated"`
+	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
+
+	CboeBaseURL       string `name:"cboe-base-url" help:"Base of chains, quotes and histories." default:"${cboe_base}" group:"Source cboe"`
+	CboeSettlementURL string `name:"cboe-settlement-url" help:"Address of settlement files, which takes ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
+
+	CboeRequestsPerMinute int           `help:"Requests to one host, evenly spaced, 1 to 6000. The upstream itself refuses some above 45." default:"20" group:"Source cboe"`
+	CboeTimeout           time.Duration `help:"Time for one request with its body, 1s to 5m." default:"30s" group:"Source cboe"`
+}
+
+func (s *SourceFlags) check() error {
+	switch {
+	case !(s.SimSpeed >= 0 && s.SimSpeed <= 10_000):
+		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
+	case s.Source == "replay" && s.ReplayDir == "":
+		return errors.New("--source replay needs --replay-dir")
+	case s.CboeRequestsPerMinute < 1 || s.CboeRequestsPerMinute > 6000:
+		return fmt.Errorf("--cboe-requests-per-minute must be from 1 to 6000, not %d", s.CboeRequestsPerMinute)
+	case s.CboeTimeout < time.Second || s.CboeTimeout > 5*time.Minute:
+		return fmt.Errorf("--cboe-timeout must be from 1s to 5m0s, not %s", s.CboeTimeout)
+	}
+	_, err := s.simStart()
+	return err
+}
+
+func (s *SourceFlags) simStart() (time.Time, error) {
+	if s.SimStart == "" {
+		return time.Time{}, nil
+	}
+	start, err := time.Parse(time.RFC3339, s.SimStart)
+	if err != nil {
+		return start, fmt.Errorf("--sim-start: %q is not RFC 3339, such as 2026-11-20T16:00:00Z", s.SimStart)
+	}
+	return start, nil
+}
+
+// apply fills in the source and its clock; cfg has its store and its calendar.
+func (s *SourceFlags) apply(cfg *Config) error {
+	switch s.Source {
+	case "cboe":
+		client, err := cboe.NewClient(cboe.ClientConfig{
+			BaseURL: s.CboeBaseURL, SettlementURL: s.CboeSettlementURL, PerMinute: s.CboeRequestsPerMinute, Timeout: s.CboeTimeout,
+		})
+		cfg.Source, cfg.Clock = client, MachineClock()
+		return err
+	case "replay":
+		recorded, err := replay.New(s.ReplayDir)
+		if err != nil {
+			return err
+		}
+		cfg.Source, cfg.Clock = recorded, NewClock(recorded.Now(), 0)
+		return nil
+	}
+	if err := cfg.Store.Bind(fmt.Sprintf("simulated market, seed %d", s.SimSeed)); err != nil {
+		return fmt.Errorf("%w; give another --data-dir, or the seed it was made with", err)
+	}
+	start, err := s.simStart()
+	if err != nil {
+		return err
+	}
+	if start.IsZero() {
+		start = resumed(cfg.Calendar, cfg.Store, time.Now())
+	}
+	cfg.Clock = NewClock(start, s.SimSpeed)
+	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
+	cfg.Source, cfg.Archive, cfg.BackfillSessions = market, market, backfillSessions
+	return nil
+}
+
+// backfillSessions is how many past sessions a simulated market stores.
+const backfillSessions = 30
+
+// resumed is where the stored market left off, or 11:00 New York of the last session.
+func resumed(cal *compute.Calendar, store *snapshots.Store, now time.Time) time.Time {
+	session := cal.SessionDate(now)
+	start := session.At(11, 0, 0, compute.NewYork)
+	if start.After(now) {
+		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
+	}
+	if left := LeftOff(store); left.After(start) {
+		start = left
+	}
+	return start
+}
+
+// ScheduleFlags say how often what is fetched, with which numbers it is computed, and how long it is kept.
+type ScheduleFlags struct {
+	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h (default 25s, with cboe 60s)." placeholder:"D" group:"Schedule"`
+	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
+	FlowEvery   time.Duration `help:"Interval at which the next chain of the flow universe is fetched, 1s to 1h (default 10s, with cboe 60s)." placeholder:"D" group:"Schedule"`
+	FlowSymbols []string      `help:"Flow universe beside SPX, at most 100 symbols; indices with an underscore (default ${default})." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
+	ClosedDates string        `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
+
+	RiskFreeRate   float64       `help:"Continuously compounded rate a year, -0.05 to 0.25." default:"0.04" group:"Numbers"`
+	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept; 0 for ever. Gamma, sectors and VIX are always kept." default:"720h" group:"Storage"`
+
+	ArchiveMaxAge   time.Duration `help:"How long inputs are archived, for recompute; 0 without end." default:"2160h" group:"Storage"`
+	ArchiveMaxBytes Bytes         `help:"Bytes that archived inputs may take, such as 500MB or 5GiB, oldest dates first out; 0 archives none." default:"5GiB" group:"Storage"`
+}
+
+var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
+
+// maxFlowSymbols bounds the universe: each symbol is a chain in memory and a request in turn.
+const maxFlowSymbols = 100
+
+func (s *ScheduleFlags) check() error {
+	within := func(flag string, d, lo, hi time.Duration) error {
+		if d != 0 && (d < lo || d > hi) {
+			return fmt.Errorf("--%s must be from %s to %s, not %s", flag, lo, hi, d)
+		}
+		return nil
+	}
+	err := errors.Join(
+		within("gex-every", s.GexEvery, 5*time.Second, time.Hour),
+		within("quotes-every", s.QuotesEvery, 5*time.Second, time.Hour),
+		within("flow-every", s.FlowEvery, time.Second, time.Hour))
+	switch {
+	case err != nil:
+		return err
+	case s.QuotesEvery == 0:
+		return errors.New("--quotes-every must be from 5s to 1h0m0s, not 0s")
+	case !(s.RiskFreeRate >= -0.05 && s.RiskFreeRate <= 0.25):
+		return fmt.Errorf("--risk-free-rate must be from -0.05 to 0.25, not %v", s.RiskFreeRate)
+	case s.SnapshotMaxAge < 0:
+		return errors.New("--snapshot-max-age must not be negative")
+	case s.ArchiveMaxAge < 0:
+		return errors.New("--archive-max-age must not be negative")
+	case s.ArchiveMaxBytes != 0 && s.ArchiveMaxBytes < minArchive:
+		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, which hold a day", minArchive)
+	case len(s.FlowSymbols) > maxFlowSymbols:
+		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
+	}
+	for _, symbol := range s.FlowSymbols {
+		if !symbolForm.MatchString(symbol) {
+			return fmt.Errorf("--flow-symbols: %q is not a symbol such as SPY or _NDX", symbol)
+		}
+	}
+	return nil
+}
+
+// apply fills in the calendar, the schedule and the numbers. Intervals not given depend on the source.
+func (s *ScheduleFlags) apply(cfg *Config) (err error) {
+	cfg.ChainEvery, cfg.QuotesEvery, cfg.FlowEvery, cfg.FlowSymbols = s.GexEvery, s.QuotesEvery, s.FlowEvery, s.FlowSymbols
+	if cfg.ChainEvery == 0 {
+		cfg.ChainEvery = bySource(cfg.SourceName, 25*time.Second, time.Minute)
+	}
+	if cfg.FlowEvery == 0 {
+		cfg.FlowEvery = bySource(cfg.SourceName, 10*time.Second, time.Minute)
+	}
+	cfg.RiskFreeRate, cfg.SnapshotMaxAge = s.RiskFreeRate, s.SnapshotMaxAge
+	cfg.ArchiveMaxAge = s.ArchiveMaxAge
+	cfg.Calendar, err = s.calendar()
+	return err
+}
+
+func bySource(source string, otherwise, cboe time.Duration) time.Duration {
+	if source == "cboe" {
+		return cboe
+	}
+	return otherwise
+}
+
+func (s *ScheduleFlags) calendar() (*compute.Calendar, error) {
+	if s.ClosedDates == "" {
+		return compute.NewCalendar(nil, nil), nil
+	}
+	text, err := os.ReadFile(s.ClosedDates)
+	if err != nil {
+		return nil, fmt.Errorf("--closed-dates: %w", err)
+	}
+	closed, early, err := compute.ParseClosures(text)
+	if err != nil {
+		return nil, fmt.Errorf("--closed-dates %s: %w", s.ClosedDates, err)
+	}
+	return compute.NewCalendar(closed, early), nil
+}
+
+// Bytes is a number of bytes on the command line: 1000000, 500MB, 5GiB.
+type Bytes int64
+
+// minArchive is the least that holds the inputs of one day: 2 MB for the SPX chain, 0.3 MB for each other one.
+const minArchive Bytes = 64 << 20
+
+// UnmarshalText is called by the parser.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	number, unit := string(text), int64(1)
+	for suffix, n := range map[string]int64{
+		"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+	} {
+		if rest, ok := strings.CutSuffix(string(text), suffix); ok {
+			number, unit = rest, n
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > 1<<62/unit {
+		return fmt.Errorf("%.40q is no number of bytes, such as 1000000, 500MB or 5GiB", text)
+	}
+	*b = Bytes(n * unit)
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (b Bytes) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }

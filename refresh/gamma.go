@@ -1,0 +1,160 @@
+package refresh
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+)
+
+// gammaState is what the gamma exposure rests on beside its chain.
+type gammaState struct {
+	Carry []carryRow `json:"carry"` // of the snapshot before
+}
+
+// carryRow is the carry of one series, per year.
+type carryRow struct {
+	Root       string       `json:"root"`
+	Expiration compute.Date `json:"expiration"`
+	Carry      float64      `json:"carry"`
+}
+
+func gatherGamma(v *view, done map[string]*answer) (*inputs, error) {
+	in, _ := gatherChain(v, done)
+	var carry map[compute.Series]float64
+	if !v.past {
+		carry = v.r.carry
+	}
+	return in.withState(gammaState{carryRows(carry)})
+}
+
+func computeGamma(in *inputs) (*answer, error) {
+	chain, err := in.chain()
+	if err != nil {
+		return nil, err
+	}
+	var before gammaState
+	if err := in.decodeState(&before); err != nil {
+		return nil, err
+	}
+	result := compute.GammaExposure(compute.GammaInput{
+		Chain: chain, Calendar: in.calendar, RiskFreeRate: in.riskFreeRate, PreviousCarry: carryOf(before.Carry),
+	})
+	a := answerOf(chain)
+	a.data, a.quality, a.carry = &result.Data, result.Quality, result.Carry
+	if a.summary, err = seriesRow(a.date(), &result.Data, in.source); err != nil {
+		return nil, fmt.Errorf("encode row: %w", err)
+	}
+	return a, nil
+}
+
+func rememberGamma(r *Refresher, a *answer) {
+	r.carry = a.carry
+	if !a.late {
+		r.rows[a.date().String()] = a.summary
+	}
+}
+
+// resumeGamma takes up the carry that the stored answer rests on.
+func resumeGamma(r *Refresher, in *inputs) error {
+	var before gammaState
+	err := in.decodeState(&before)
+	r.carry = carryOf(before.Carry)
+	return err
+}
+
+// carryRows returns the rows of a carry in order.
+func carryRows(carry map[compute.Series]float64) []carryRow {
+	rows := make([]carryRow, 0, len(carry))
+	for s, b := range carry {
+		rows = append(rows, carryRow{s.Root, s.Expiration, b})
+	}
+	slices.SortFunc(rows, func(a, b carryRow) int {
+		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Root, b.Root))
+	})
+	return rows
+}
+
+func carryOf(rows []carryRow) map[compute.Series]float64 {
+	out := make(map[compute.Series]float64, len(rows))
+	for _, row := range rows {
+		out[compute.Series{Root: row.Root, Expiration: row.Expiration}] = row.Carry
+	}
+	return out
+}
+
+const (
+	// seriesMethod names the method of gex/spx/series in receipts.
+	seriesMethod = "series/1"
+	// maxSeriesRows is how many dates the series serves.
+	maxSeriesRows = 400
+)
+
+// seriesColumns are the columns of a row, in order.
+var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall",
+	"put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
+
+// seriesRow returns the row of a gamma answer, as JSON.
+func seriesRow(date compute.Date, g *compute.Gamma, source string) ([]byte, error) {
+	return json.Marshal([]any{date, g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger,
+		g.AbsGammaStrike, g.Regime, g.OISettleDate, g.ContractsAnalyzed, source})
+}
+
+// SeriesRow returns the row of a stored gamma snapshot from its columns by name, as JSON; a column without a value is
+// null.
+func SeriesRow(columns map[string]any) ([]byte, error) {
+	row := make([]any, len(seriesColumns))
+	for i, name := range seriesColumns {
+		row[i] = columns[name]
+	}
+	return json.Marshal(row)
+}
+
+// seriesData is the `data` of gex/spx/series.
+type seriesData struct {
+	Columns []string          `json:"columns"`
+	Rows    []json.RawMessage `json:"rows"`
+}
+
+// seriesQuality is its `meta.quality`.
+type seriesQuality struct {
+	Rows int `json:"rows"`
+}
+
+// gatherSeries gathers the newest rows, oldest first, with that of the gamma answer of the same documents.
+func gatherSeries(v *view, done map[string]*answer) (*inputs, error) {
+	rows := maps.Clone(v.r.rows)
+	if a := done[GammaResource]; a != nil && !a.late {
+		rows[a.date().String()] = a.summary
+	}
+	in, _ := gatherChain(v, done)
+	return in.withState(newestRows(rows))
+}
+
+// newestRows returns the rows of the newest dates, oldest first.
+func newestRows(rows map[string]json.RawMessage) []json.RawMessage {
+	dates := slices.Sorted(maps.Keys(rows))
+	newest := []json.RawMessage{}
+	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
+		newest = append(newest, rows[d])
+	}
+	return newest
+}
+
+func computeSeries(in *inputs) (*answer, error) {
+	chain, err := in.chain()
+	if err != nil {
+		return nil, err
+	}
+	data := seriesData{Columns: seriesColumns}
+	if err := in.decodeState(&data.Rows); err != nil {
+		return nil, err
+	}
+	a := answerOf(chain)
+	a.data, a.quality = &data, seriesQuality{len(data.Rows)}
+	return a, nil
+}

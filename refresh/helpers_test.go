@@ -1,0 +1,60 @@
+package refresh_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// full says whether the long form of the tests was asked for.
+func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
+
+// long skips a test that runs the clock over many documents, under the race detector.
+func long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one job at a time, over many documents: not worth its time under the race detector")
+	}
+}
+
+// recorded returns a path below the recorded documents, and skips the test where they are not.
+func recorded(t testing.TB, path string) string {
+	t.Helper()
+	dir := filepath.Join("..", "..", "shared", "recorded")
+	if _, err := os.Stat(dir); err != nil {
+		if required := os.Getenv("STRIKECACHE_REQUIRE"); required == "all" || slices.Contains(strings.Split(required, ","), "recorded") {
+			t.Fatal(err)
+		}
+		t.Skip("needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
+	}
+	return filepath.Join(dir, filepath.FromSlash(path))
+}
+
+// recordedBody returns the bytes of a recorded document; one that ends in .gz is unpacked.
+func recordedBody(t testing.TB, path string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(recorded(t, path))
+	if err == nil && strings.HasSuffix(path, ".gz") {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// count returns a tenth of a number of rounds, and all of them in the long form.
+func count(all int) int {
+	if full() {
+		return all
+	}
+	return (all + 9) / 10
+}

@@ -1,0 +1,42 @@
+package refresh
+
+import "strikecache/compute"
+
+// painQuality is `meta.quality` of spx-max-pain.
+type painQuality struct {
+	Contracts struct {
+		Listed  int         `json:"listed"`
+		Used    int         `json:"used"`
+		Skipped painSkipped `json:"skipped"`
+	} `json:"contracts"`
+	Calendar *string `json:"calendar"`
+}
+
+type painSkipped struct {
+	compute.Skipped
+	Settled int `json:"settled"`
+}
+
+func computeMaxPain(in *inputs) (*answer, error) {
+	chain, err := in.chain()
+	if err != nil {
+		return nil, err
+	}
+	pains := compute.MaxPains(chain, in.calendar)
+	a := answerOf(chain)
+	a.variants = make(map[string]any, len(pains))
+	dates := []compute.Date{chain.Session(in.calendar)}
+	for _, p := range pains {
+		a.variants[p.Expiration.String()] = p
+		dates = append(dates, p.Expiration)
+	}
+	if i := compute.DefaultMaxPain(pains); i >= 0 {
+		a.byDefault = pains[i].Expiration.String()
+	}
+	q := painQuality{Calendar: compute.CalendarNote(in.calendar, dates...)}
+	q.Contracts.Listed = chain.Listed
+	q.Contracts.Used = compute.Unsettled(chain, in.calendar)
+	q.Contracts.Skipped = painSkipped{chain.Skipped, len(chain.Contracts) - q.Contracts.Used}
+	a.quality = q
+	return a, nil
+}

@@ -1,0 +1,299 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/archive"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// Restore makes the newest stored answers current, as they were sealed, before anything is fetched or computed, and
+// takes up the state that later refreshes need. Files of dates after the clock's are left alone. A file that cannot be
+// read is logged and passed over.
+func (r *Refresher) Restore() error {
+	today := compute.DateOf(r.cfg.Clock.Now()).String()
+	r.restoreHistory(today)
+	byFeed := map[string]map[string]*snapshots.Edition{}
+	for _, p := range products {
+		var f snapshots.File
+		var err error
+		switch gamma := r.held[GammaResource]; {
+		case p.stored:
+			f, _, err = r.store.Newest(p.name, today)
+		case p.name == SeriesResource && gamma.edition != nil:
+			f, err = r.storedSeries(gamma)
+		default:
+			continue
+		}
+		if errors.Is(err, snapshots.ErrNoSnapshot) {
+			continue
+		}
+		if err == nil && p.name == FlowResource {
+			f.Edition, err = restoredFlow(f.Edition.Default)
+		}
+		if err != nil {
+			r.log.Error("stored answer not usable", "resource", p.name, "err", err)
+			continue
+		}
+		if byFeed[p.feed] == nil {
+			byFeed[p.feed] = map[string]*snapshots.Edition{}
+		}
+		byFeed[p.feed][p.name] = f.Edition
+		h := r.held[p.name]
+		h.edition, h.content = f.Edition, f.Content
+		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
+	}
+	for feed, editions := range byFeed {
+		if err := r.store.Publish(feed, editions); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+	}
+	return r.reseal()
+}
+
+// restoredFlow seals the answers to every limit from the stored one, which has all rows.
+func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
+	var flow compute.Flow
+	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
+		return nil, err
+	}
+	a := &answer{variants: flowVariants(flow), byDefault: defaultFlow, rare: rareFlow}
+	if err := a.encode(); err != nil {
+		return nil, err
+	}
+	return a.sealVariants(stored.Meta)
+}
+
+// storedSeries seals the series from the stored rows, with the clocks of the stored gamma answer.
+func (r *Refresher) storedSeries(gamma *holding) (f snapshots.File, err error) {
+	data := seriesData{Columns: seriesColumns, Rows: newestRows(r.rows)}
+	p, meta := productOf(SeriesResource), gamma.edition.Default.Meta
+	meta.Endpoint, meta.Receipt.Method, meta.Notice, meta.RefreshSeconds = p.name, p.method, p.notice, p.refreshSeconds(&r.cfg)
+	if meta.Quality, err = json.Marshal(seriesQuality{len(data.Rows)}); err != nil {
+		return f, err
+	}
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return f, err
+	}
+	s, err := snapshots.Seal(encoded, meta)
+	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Content: gamma.content}, err
+}
+
+// restoreHistory reads the rows of the series and the summaries of the settlement dates.
+func (r *Refresher) restoreHistory(today string) {
+	for _, date := range r.store.DatesOf(GammaResource) {
+		if f, err := r.store.Load(GammaResource, date); err == nil && date <= today && len(f.Summary) > 0 {
+			r.rows[date] = f.Summary
+		}
+	}
+	for _, date := range r.store.DatesOf(VIXResource) {
+		if f, err := r.store.Load(VIXResource, date); err == nil && date <= today {
+			rememberVIX(r, &answer{summary: f.Summary})
+		}
+	}
+}
+
+// Resume computes the newest stored answers again from their archived inputs, with the methods and the configuration
+// of this process, and replaces those that differ. A product that was not stored before is computed with them. What is
+// fetched later is compared with these inputs. It comes after Restore; Run begins with it.
+func (r *Refresher) Resume() error {
+	if r.cfg.Inputs == nil {
+		return nil
+	}
+	var errs []error
+	for feed := range Feeds() {
+		v := r.newView("resume")
+		var products []*product
+		for _, p := range ofFeed(feed) {
+			known, err := r.takeInputs(v, p)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
+			} else if known {
+				products = append(products, p)
+			}
+		}
+		if len(v.fresh) == 0 {
+			continue
+		}
+		if err := r.accept(v, feed, products); err != nil {
+			errs = append(errs, fmt.Errorf("resume %s: %w", feed, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// takeInputs puts the archived documents of the stored answer into the view. It says whether the product may be
+// computed from what the view holds: not when it has an answer of other documents.
+func (r *Refresher) takeInputs(v *view, p *product) (known bool, err error) {
+	h := r.held[p.name]
+	if h.edition == nil || !p.stored {
+		return true, nil
+	}
+	meta := h.edition.Default.Meta
+	recipe, err := r.cfg.Inputs.Recipe(p.name, compute.DateOf(meta.AsOf.UTC()).String())
+	if errors.Is(err, archive.ErrGone) || err == nil && !belongs(recipe, meta) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	in := inputsOf(recipe, r.cfg.Inputs.Body)
+	for _, d := range in.documents {
+		if err := d.open(); err != nil {
+			return false, err
+		}
+		d.Body = nil // it can be loaded again
+		if d.mark.captured.After(v.at) {
+			return false, nil // the clock was set back behind it
+		}
+		name := upstream.Name(d.Name)
+		if d.settlement != nil {
+			name = latestSettlement
+		}
+		if v.fresh[name] == nil {
+			v.fresh[name] = d
+		}
+	}
+	if p.resume != nil {
+		err = p.resume(r, in)
+	}
+	return err == nil, err
+}
+
+// belongs says whether a recipe is that of a stored answer.
+func belongs(recipe *archive.Recipe, meta snapshots.Meta) bool {
+	var inputs []string
+	for _, in := range recipe.Inputs {
+		inputs = append(inputs, in.SHA256)
+	}
+	return slices.Equal(inputs, meta.Receipt.InputSHA256) && recipe.ComputedAt.Truncate(time.Second).Equal(meta.ComputedAt)
+}
+
+// Archive is a source that still has the documents of past instants.
+type Archive interface {
+	// At returns the document as the upstream had it at an instant.
+	At(name upstream.Name, at time.Time) (*upstream.Document, error)
+}
+
+// afterClose is when the last quotes of a session are final: after the schedule window.
+const afterClose = windowAfterClose + 4*time.Minute
+
+// backfill stores what is missing of the last sessions, oldest first, from the documents after each close. Stored dates
+// are never touched. The next refreshes of all feeds compare with what it stored.
+func (r *Refresher) backfill(ctx context.Context) error {
+	today := r.cal.SessionDate(r.cfg.Clock.Now())
+	began, stored := time.Now(), 0
+	for d := r.cal.Back(today, r.cfg.BackfillSessions); d < today && ctx.Err() == nil; d = r.cal.Next(d) {
+		for _, p := range products {
+			if p.past == nil || slices.Contains(r.store.DatesOf(p.name), d.String()) || ctx.Err() != nil {
+				continue
+			}
+			if err := r.backfillProduct(p, d); err != nil {
+				return fmt.Errorf("back-fill %s of %s: %w", p.name, d, err)
+			}
+			stored++
+		}
+		if r.cal.Next(d) == today {
+			if err := r.backfillVolatilities(ctx, d); err != nil {
+				return fmt.Errorf("back-fill volatilities of %s: %w", d, err)
+			}
+		}
+	}
+	if stored > 0 {
+		r.log.Info("back-filled", "sessions", r.cfg.BackfillSessions, "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
+		r.mu.Lock()
+		for _, d := range r.accepted {
+			d.origin = nil // the same documents say more beside the history
+		}
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// backfillProduct stores a product of a past session.
+func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
+	v := r.newView("backfill")
+	v.past = true
+	var names []upstream.Name
+	names, v.at = p.past(r.cal, d)
+	for _, name := range names {
+		doc, err := r.cfg.Archive.At(name, v.at)
+		if err != nil {
+			return err
+		}
+		if kind, _ := name.Split(); kind == upstream.SettlementKind {
+			name = latestSettlement
+		}
+		if v.fresh[name], err = newDocument(doc); err != nil {
+			return err
+		}
+	}
+	r.working.Lock()
+	defer r.working.Unlock()
+	answers, err := r.compute(v, []*product{p})
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		fresh := (&health{}).freshness(v.at, a.asOf, p.due(v.at, r.cal), p.overnight, r.cal, nil)
+		if err := a.seal(r, fresh); err != nil {
+			return err
+		}
+		r.writeFile(a)
+		r.archive(answers)
+		if p.remember != nil {
+			carry := r.carry
+			p.remember(r, a)
+			r.carry = carry // of the newest chain
+		}
+	}
+	return nil
+}
+
+// backfillVolatilities stores the published volatilities of the session before the current one, where missing.
+func (r *Refresher) backfillVolatilities(ctx context.Context, session compute.Date) error {
+	for _, name := range append(flowNames(&r.cfg), spxChain) {
+		_, key := name.Split()
+		state := volatilityState + withoutUnderscore(key)
+		if ctx.Err() != nil || slices.Contains(r.store.StateDates(state), session.String()) {
+			continue
+		}
+		_, at := pastChain(r.cal, session)
+		doc, err := r.cfg.Archive.At(name, at)
+		if err != nil {
+			return err
+		}
+		d, err := newDocument(doc)
+		if err != nil {
+			return err
+		}
+		b, err := encodeVolatility(d.chain)
+		if err != nil {
+			return err
+		}
+		r.writeState(state, session.String(), b)
+	}
+	return nil
+}
+
+// LeftOff returns the market's time at which the store was written last, zero when it never was. A market that goes on
+// there has no answer followed by an older one.
+func LeftOff(store *snapshots.Store) (left time.Time) {
+	const forever = "9999-12-31"
+	for _, name := range StoredProducts() {
+		if f, _, err := store.Newest(name, forever); err == nil {
+			meta := f.Edition.Default.Meta
+			left = later(left, later(meta.ComputedAt, meta.Freshness.Since))
+		}
+	}
+	return left
+}

@@ -1,0 +1,162 @@
+package refresh_test
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// A start computes from the archived inputs and keeps a stored answer only where method and data are equal: another
+// method, another configuration and a product that was not stored are served without a new document. A past date's
+// files stay as they are.
+func TestComputeThenCompare(t *testing.T) {
+	long(t)
+	for _, day := range []struct {
+		name, restart string
+		past          bool
+	}{{"the same day", "2026-11-20 17:20", false}, {"two days later", "2026-11-22 12:00", true}} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+			r.once()
+			r.close()
+			date := filepath.Join(dir, "simulated", "2026-11-20")
+			start := func(change ...func(*refresh.Config)) *rig {
+				t.Helper()
+				again := newRig(t, dir, day.restart, append(change, archived(t, dir))...)
+				again.market.Fail("", simulatedDown, -1) // no document can be had
+				if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+					t.Fatal(err)
+				}
+				return again
+			}
+			before := tree(t, date)
+			unchanged := func(what string, except ...string) {
+				t.Helper()
+				now := tree(t, date)
+				for _, name := range except {
+					delete(now, name)
+				}
+				for name, body := range before {
+					if !slices.Contains(except, name) && !bytes.Equal(body, now[name]) {
+						t.Errorf("%s, %s: %s was changed", day.name, what, name)
+					}
+				}
+			}
+
+			same := start()
+			for _, name := range allResources[:5] {
+				if got := same.meta(name).ComputedAt; !got.Equal(ny(t, "2026-11-20 17:10")) {
+					t.Errorf("%s, unchanged: %s was computed at %s", day.name, name, got)
+				}
+			}
+			same.close()
+			unchanged("unchanged")
+
+			other := start(func(c *refresh.Config) { c.RiskFreeRate = 0.05 })
+			if bytes.Equal(same.store.Current(refresh.GammaResource).Default.Data(), other.store.Current(refresh.GammaResource).Default.Data()) {
+				t.Errorf("%s: another rate has the same gamma exposure", day.name)
+			}
+			if other.meta(refresh.PainResource).ComputedAt != same.meta(refresh.PainResource).ComputedAt {
+				t.Errorf("%s: max pain, which has no rate, was sealed again", day.name)
+			}
+			other.close()
+			if day.past {
+				unchanged("another rate")
+			}
+
+			refresh.SetMethod(t, refresh.PainResource, "maxpain/test")
+			method := start()
+			if got := method.meta(refresh.PainResource).Receipt.Method; got != "maxpain/test" {
+				t.Errorf("%s: max pain is of method %s", day.name, got)
+			}
+			method.close()
+			if day.past {
+				unchanged("another method")
+			}
+
+			if err := removeProduct(date, refresh.PainResource); err != nil {
+				t.Fatal(err)
+			}
+			missing := start()
+			if got := missing.store.Current(refresh.PainResource); got == nil || !got.Default.Meta.AsOf.Equal(same.meta(refresh.GammaResource).AsOf) {
+				t.Errorf("%s: max pain, which was not stored, is not served", day.name)
+			}
+			missing.close()
+		})
+	}
+}
+
+// A document that fails in sealing leaves no trace: not in memory, not in the series, not on the disk. Good documents
+// after it are accepted.
+func TestAFailureInSealingLeavesNoTrace(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		defer r.close()
+		r.once()
+		before, current := tree(t, dir), r.store.Current(refresh.GammaResource)
+		restore := refresh.BreakQuality(refresh.FlowResource) // the last product of the feed that is computed
+		time.Sleep(25 * time.Second)
+		if err := r.RefreshOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "encode quality") {
+			t.Fatalf("sealing did not fail: %v", err)
+		}
+		if r.store.Current(refresh.GammaResource) != current {
+			t.Error("a product of the feed became current")
+		}
+		after := tree(t, dir)
+		for _, name := range slices.Sorted(maps.Keys(after)) {
+			if strings.Contains(name, "sectors") || strings.Contains(name, "archive") {
+				continue // of another feed
+			}
+			if !bytes.Equal(before[name], after[name]) {
+				t.Errorf("%s was written", name)
+			}
+		}
+		if got := refresh.Accepted(r.Refresher, upstream.Options("_SPX")); got != current.Default.Meta.Receipt.InputSHA256[0] {
+			t.Error("the chain was remembered")
+		}
+		restore()
+		time.Sleep(25 * time.Second)
+		r.once()
+		if r.store.Current(refresh.GammaResource) == current {
+			t.Error("a good document was not accepted afterwards")
+		}
+		var _ snapshots.Meta
+	})
+}
+
+// A chain of a far future that fails in sealing does not make good chains look late.
+func TestAFailedFutureIsForgotten(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		r.once()
+		restore := refresh.BreakQuality(refresh.FlowResource)
+		r.market.Fail(upstream.Options("_SPX"), simulatedFuture, 1)
+		time.Sleep(25 * time.Second)
+		if err := r.RefreshOnce(t.Context()); err == nil {
+			t.Fatal("the document was accepted")
+		}
+		restore()
+		time.Sleep(25 * time.Second)
+		r.once()
+		var series struct{ Rows [][]any }
+		r.data(refresh.SeriesResource, &series)
+		if len(series.Rows) != 1 || series.Rows[0][0] != "2026-11-20" {
+			t.Errorf("series: %v", series.Rows)
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package refresh
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+
+	"strikecache/compute"
+	"strikecache/snapshots"
+)
+
+const stateDir = "state/"
+
+// volatilityState names the dated state of a chain, followed by its symbol: the published volatility of each contract
+// in the last snapshot of the date.
+const volatilityState = "iv-"
+
+// volatilityStates finds the published volatilities of earlier sessions. The zero value with a store is ready.
+type volatilityStates struct {
+	store *snapshots.Store
+	cal   *compute.Calendar
+	log   *slog.Logger
+	held  map[string]*document // by symbol
+}
+
+// before returns the volatilities of the last stored snapshot of the session before a session, nil when there is none.
+func (s *volatilityStates) before(symbol string, session compute.Date) *document {
+	before := s.cal.Previous(session).String()
+	if d := s.held[symbol]; d != nil && d.FileDate == before {
+		return d
+	}
+	state, date := s.store.State(volatilityState+symbol, before)
+	if state == nil || date != before {
+		return nil
+	}
+	d := stateDocument(volatilityState+symbol, date, state)
+	if _, err := d.volatilities(); err != nil {
+		s.log.Error("state not readable", "state", d.Name, "date", date, "err", err)
+		return nil
+	}
+	if s.held == nil {
+		s.held = map[string]*document{}
+	}
+	s.held[symbol] = d
+	return d
+}
+
+// volatilities returns the published volatility of each contract that a state holds.
+func (d *document) volatilities() (map[string]float64, error) {
+	if d.volatility != nil {
+		return d.volatility, nil
+	}
+	if d.Body == nil && d.load != nil {
+		if err := d.load(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if d.volatility, err = decodeVolatility(d.Body); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", d.Name, err)
+	}
+	return d.volatility, nil
+}
+
+// encodeVolatility writes the published volatility of each contract that has one, a line each, compressed.
+func encodeVolatility(chain *compute.Chain) ([]byte, error) {
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	var line []byte
+	for i := range chain.Contracts {
+		if c := &chain.Contracts[i]; c.IV > 0 {
+			line = append(c.AppendSymbol(line[:0]), ' ')
+			line = append(strconv.AppendFloat(line, c.IV, 'g', -1, 64), '\n')
+			if _, err := z.Write(line); err != nil {
+				return nil, err
+			}
+		}
+	}
+	err = z.Close()
+	return out.Bytes(), err
+}
+
+func decodeVolatility(state []byte) (map[string]float64, error) {
+	z, err := gzip.NewReader(bytes.NewReader(state))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(z, compute.MaxRows*64))
+	if err != nil {
+		return nil, err
+	}
+	iv := make(map[string]float64, bytes.Count(text, []byte{'\n'}))
+	for line := range bytes.Lines(text) {
+		symbol, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '})
+		x, err := strconv.ParseFloat(string(value), 64)
+		if !ok || err != nil {
+			return nil, fmt.Errorf("bad line %.40q", line)
+		}
+		iv[string(symbol)] = x
+	}
+	return iv, nil
+}
