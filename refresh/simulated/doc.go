@@ -21,8 +21,6 @@
 //  6. surface.go, quoting.go: the volatility surface at the instant, theoretical values, greeks, bid and ask.
 //  7. chain.go, quote.go, writer.go: the bytes.
 //
-// Faults (faults.go, spoil.go) make [Market.Fetch] fail, or alter its document, as a real upstream does.
-//
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
 // ones, open interest and older trades do not follow from the trading of the days before, the SPX stands still from 16:00 to 16:15 while
 // its clock runs on, and at night nothing but option quotes moves.

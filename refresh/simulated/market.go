@@ -36,7 +36,6 @@ type Market struct {
 	tables  map[*instrument][]*table
 	history map[*instrument][]bar
 	built   map[upstream.Name]built
-	faults  map[upstream.Name]*failure
 }
 
 // built is the last document of a name.
@@ -51,7 +50,7 @@ func New(cfg Config) *Market {
 		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"), paces: newPaces(),
 		instruments: newInstruments(), bySymbol: map[string]*instrument{},
 		tables: map[*instrument][]*table{}, history: map[*instrument][]bar{},
-		built: map[upstream.Name]built{}, faults: map[upstream.Name]*failure{},
+		built: map[upstream.Name]built{},
 	}
 	for _, in := range m.instruments {
 		m.bySymbol[in.symbol] = in
@@ -88,35 +87,19 @@ func (m *Market) Offers(name upstream.Name) bool {
 	return false
 }
 
-// Fetch implements [upstream.Source]: it returns what [Market.At] does at the simulated time, unless a fault is
-// due (see [Market.Fail]).
+// Fetch implements [upstream.Source]: it returns what [Market.At] does at the simulated time.
 func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: err}
 	}
-	now := m.now()
-	fault := m.due(name)
-	if fault == Stall {
-		<-ctx.Done()
-		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: ctx.Err()}
-	}
-	if err := fault.err(name); err != nil {
-		return nil, err
-	}
-	doc, err := m.At(name, now)
-	if err != nil {
-		return nil, err
-	}
-	if doc, err = m.spoil(doc, fault, now); err != nil {
-		return nil, err
-	}
-	if since != nil && since.ETag == doc.ETag {
+	doc, err := m.At(name, m.now())
+	if err == nil && since != nil && since.ETag == doc.ETag {
 		return nil, upstream.ErrNotModified
 	}
-	return doc, nil
+	return doc, err
 }
 
-// At returns the document that the upstream would have at an instant, without faults. It shares the body with
+// At returns the document that the upstream would have at an instant. It shares the body with
 // other callers. Every error is an [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	if !m.Offers(name) {
