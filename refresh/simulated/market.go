@@ -1,3 +1,30 @@
+// Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures
+// settlement files, byte for byte in the form of the real ones, so that everything runs without a network.
+//
+// A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any
+// past instant, in any order, and two markets with one seed agree. (Bytes are the same on one GOARCH; others may
+// fuse multiplications.) Nothing is random: every number is drawn from a tree of hashes at a path such as
+// market/date or options/root/expiration/strike (noise.go).
+//
+// The path of one chain document, with the file that each step is in:
+//
+//  1. clock.go: the instant becomes a frame. It says when the file was generated (a beat every 15 seconds, none
+//     on weekends), which instant its quotes describe (15 minutes before, not past the end of the session), and
+//     which session's listing, open interest and previous close are valid by then.
+//  2. prices.go: the daily closes of the factors up to that session: the market, which returns to a trend, its
+//     volatility (the VIX), which returns to a mean and jumps at times, and a path of each instrument's own. Between
+//     two closes runs a bridge, so an intraday path always ends at the official close.
+//  3. instruments.go: market, beta and own path give the price of an instrument.
+//  4. listing.go: what is listed, as roles that an expiration date can play and bands of strikes.
+//  5. contracts.go: what does not change during the session: open interest, the day's volume and the number of
+//     trades it is made of, previous closes, older trades, and the unusual trading of a few contracts.
+//  6. surface.go: the volatility surface at the instant, theoretical values, greeks, bid and ask.
+//  7. chain.go, quote.go, spelling.go: the bytes.
+//
+// Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
+// ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
+// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, and at night nothing but
+// option quotes moves.
 package simulated
 
 import (
@@ -28,11 +55,9 @@ type Market struct {
 	key         noise
 	instruments []*instrument
 	bySymbol    map[string]*instrument
-	paces       *paces
 
 	mu      sync.Mutex // guards all below
 	factors *factors
-	tapes   []*tape
 	tables  map[*instrument][]*table
 	history map[*instrument][]bar
 	built   map[upstream.Name]built
@@ -47,7 +72,7 @@ type built struct {
 // New returns a market.
 func New(cfg Config) *Market {
 	m := &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"), paces: newPaces(),
+		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"),
 		instruments: newInstruments(), bySymbol: map[string]*instrument{},
 		tables: map[*instrument][]*table{}, history: map[*instrument][]bar{},
 		built: map[upstream.Name]built{},
@@ -55,7 +80,7 @@ func New(cfg Config) *Market {
 	for _, in := range m.instruments {
 		m.bySymbol[in.symbol] = in
 	}
-	m.factors = newFactors(m.key.named("factors"), cfg.Calendar)
+	m.factors = &factors{key: m.key.named("factors"), calendar: cfg.Calendar, own: map[*instrument][]float64{}}
 	return m
 }
 

@@ -3,6 +3,7 @@ package simulated
 import (
 	"math"
 	"strconv"
+	"time"
 
 	"strikecache/compute"
 )
@@ -10,7 +11,7 @@ import (
 // quote writes a quote document.
 func (m *Market) quote(in *instrument, f *frame) []byte {
 	b := appendHead(make([]byte, 0, 640), f)
-	return m.appendUnderlying(b, in, m.day(in, f.session), f)
+	return m.appendUnderlying(b, m.day(in, f.session), f)
 }
 
 // appendHead appends the beginning of a chain or quote document.
@@ -24,8 +25,8 @@ func appendHead(b []byte, f *frame) []byte {
 const seqnoEpoch = 1_600_000_000
 
 // appendUnderlying appends the 22 keys of an underlying and the end of the document.
-func (m *Market) appendUnderlying(b []byte, in *instrument, d *day, f *frame) []byte {
-	u := f.progress(f.close)
+func (m *Market) appendUnderlying(b []byte, d *day, f *frame) []byte {
+	in, u := d.in, f.progress()
 	price := d.price(u)
 	low, high := d.extremes(u)
 	before := d.before
@@ -49,7 +50,7 @@ func (m *Market) appendUnderlying(b []byte, in *instrument, d *day, f *frame) []
 	b = appendFixed(append(b, `,"close":`...), price, 4)
 	b = appendFixed(append(b, `,"prev_day_close":`...), before, 4)
 	b = strconv.AppendInt(append(b, `,"volume":`...), d.shares(u), 10)
-	b = m.appendIV30(b, in, d, f, u)
+	b = m.appendIV30(b, d, u)
 	seqno := 4_000_000_000 + 60*(f.generated.Unix()-seqnoEpoch) + int64(m.key.named("seqno").child(uint64(f.generated.Unix())).below(800))
 	b = strconv.AppendInt(append(b, `,"seqno":`...), seqno, 10)
 	last := f.asOf
@@ -58,7 +59,7 @@ func (m *Market) appendUnderlying(b []byte, in *instrument, d *day, f *frame) []
 	}
 	b = appendClock(append(b, `,"last_trade_time":`...), last.In(compute.NewYork), 'T')
 	tick := "no_change"
-	switch past := d.price(max(u-5/d.length, 0)); {
+	switch past := d.price(max(u-0.0002, 0)); {
 	case price > past:
 		tick = "up"
 	case price < past:
@@ -94,22 +95,9 @@ func (m *Market) appendBook(b []byte, in *instrument, price float64, f *frame) [
 	return strconv.AppendInt(append(b, `,"ask_size":`...), int64(askSize), 10)
 }
 
-// appendIV30 appends the 30-day implied volatility, in percent.
-func (m *Market) appendIV30(b []byte, in *instrument, d *day, f *frame, u float64) []byte {
-	const month = 30.0 / 365
-	of := func(s surface) float64 { return math.Round(1e5*s.at(month)) / 1e3 }
-	now, before := 0.0, 0.0
-	switch {
-	case in.symbol == vix: // options on the VIX have no surface here
-		i := d.session
-		now = math.Round(6e4*math.Exp(0.5*(interpolate(d.tape.vol, u)-volMean))) / 1e3
-		before = math.Round(6e4*math.Exp(0.5*(m.factors.vol[i-1]-volMean))) / 1e3
-	case in.iv > 0:
-		now, before = of(d.surface(u)), of(m.closingSurface(in, d.session-1))
-	}
-	if !f.changed {
-		before = now
-	}
+// appendIV30 appends the 30-day implied volatility, in percent, and its change since the close before.
+func (m *Market) appendIV30(b []byte, d *day, u float64) []byte {
+	now, before := d.in.iv30(d.at(u)), d.in.iv30(m.factors.closeOf(d.in, d.session-1))
 	b = appendFixed(append(b, `,"iv30":`...), now, 3)
 	b = appendFixed(append(b, `,"iv30_change":`...), now-before, 3)
 	b = append(b, `,"iv30_change_percent":`...)
@@ -117,4 +105,62 @@ func (m *Market) appendIV30(b []byte, in *instrument, d *day, f *frame, u float6
 		return append(b, "null"...)
 	}
 	return appendFixed(b, (now/before-1)*100, 4)
+}
+
+func (in *instrument) iv30(p point) float64 {
+	percent := 0.0
+	switch {
+	case in.symbol == vix: // options on the VIX have no surface here
+		percent = 60 * math.Exp(0.5*(p.vol-volMean))
+	case in.iv > 0:
+		percent = 100 * in.surface(p).at(30.0/365)
+	}
+	return math.Round(1e3*percent) / 1e3
+}
+
+// historyHour is the hour of the day, New York, at which a history gets the row of the day.
+const historyHour = 18
+
+// lastBar returns the last session whose row the histories have.
+func (m *Market) lastBar(at time.Time) int {
+	today := compute.DateOf(at.In(compute.NewYork))
+	return m.morning(today, at, historyHour)
+}
+
+// historyBody writes the daily history of an instrument up to session last. The values of indices are strings.
+func (m *Market) historyBody(in *instrument, last int) []byte {
+	b := make([]byte, 0, 110*(last+1)+64)
+	b = append(append(b, `{"symbol":"`...), in.symbol...)
+	b = append(b, `","data":[`...)
+	for i, row := range m.bars(in, last) {
+		if i < in.unlisted {
+			row = bar{}
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, `{"date":"`...), m.factors.dates[i].String()...)
+		b = append(b, '"')
+		b = appendBar(b, row, in.index())
+		b = append(b, '}')
+	}
+	return append(b, `]}`...)
+}
+
+func appendBar(b []byte, r bar, quoted bool) []byte {
+	for i, key := range [...]string{`,"open":`, `,"high":`, `,"low":`, `,"close":`} {
+		b = append(b, key...)
+		x := [...]float64{r.open, r.high, r.low, r.close}[i]
+		if quoted {
+			b = strconv.AppendFloat(append(b, '"'), x, 'f', 4, 64)
+			b = append(b, '"')
+		} else {
+			b = appendFixed(b, x, 2)
+		}
+	}
+	b = append(b, `,"volume":`...)
+	if quoted {
+		return append(b, `"0"`...)
+	}
+	return strconv.AppendInt(b, r.shares, 10)
 }

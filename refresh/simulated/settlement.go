@@ -132,30 +132,20 @@ func (w *settlementWriter) futurePrice(expires compute.Date) float64 {
 	f := w.factors
 	noise := w.key.named("VX").child(uint64(expires)).child(uint64(w.date)).normal()
 	if expires == w.date {
-		open := f.volLeg(w.session)
-		return math.Round(100*(math.Exp(open.from+open.gap)+0.05*noise)) / 100
+		atOpen := f.openOf(w.bySymbol[vix], w.session).vol
+		return math.Round(100*(math.Exp(atOpen)+0.05*noise)) / 100
 	}
 	const pull = 6.5 // per year
 	years := float64(expires-w.date) / 365
-	level := termLevel*math.Exp(f.term[w.session]) - 1.3*math.Expm1(-2*years)
-	price := level - (level-math.Exp(f.vol[w.session]))*math.Exp(-pull*years) + 0.012*noise
+	level := termLevel*math.Exp(f.closes[w.session].term) - 1.3*math.Expm1(-2*years)
+	price := level - (level-math.Exp(f.closes[w.session].vol))*math.Exp(-pull*years) + 0.012*noise
 	return math.Round(price*1e4) / 1e4
 }
 
 // others writes the other products of the exchange, which readers must leave out.
 func (w *settlementWriter) others() {
-	index := w.closing(w.bySymbol[spx], w.session)
-	walk := func(name string) float64 { // a slow walk around 1
-		x := 0.0
-		for period := 5; period <= 320; period *= 4 {
-			k := int(w.date) / period
-			key := w.key.named(name).child(uint64(period))
-			at := float64(int(w.date)%period) / float64(period)
-			from, to := key.child(uint64(k)).normal(), key.child(uint64(k+1)).normal()
-			x += 0.003 * math.Sqrt(float64(period)) * (from + (to-from)*at)
-		}
-		return math.Exp(x)
-	}
+	index := math.Exp(w.factors.closes[w.session].market)
+	risk := index / 7350 // what the other prices follow
 	quarterly := func(product string, price float64, decimals int) {
 		for n, q := 0, w.date.AddMonths(1); n < 3; q = q.AddMonths(1) {
 			if q.Month()%3 == 0 {
@@ -177,11 +167,11 @@ func (w *settlementWriter) others() {
 	last := func(year int, month time.Month) compute.Date {
 		return w.calendar.OnOrBefore(compute.NewDate(year, month+1, 0))
 	}
-	monthly("VA", 8, math.Round(150*walk("VA")), 0.25, 2, third)
-	quarterly("IBHY", 180*walk("IBHY"), 2)
-	quarterly("IBIG", 140*walk("IBIG"), 2)
-	quarterly("IEMD", 155*walk("IEMD"), 2)
-	coin, ether := 86_000*walk("FBT"), 2700*walk("FET")
+	monthly("VA", 8, math.Round(150*risk), 0.25, 2, third)
+	quarterly("IBHY", 180*risk, 2)
+	quarterly("IBIG", 140*risk, 2)
+	quarterly("IEMD", 155*risk, 2)
+	coin, ether := 86_000*risk, 2700*risk
 	monthly("XBTF", 4, coin/10, 0, 2, last)
 	monthly("FBT", 4, coin, 0.006, 2, last)
 	monthly("FET", 4, ether, 0.006, 2, last)

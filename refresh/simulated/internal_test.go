@@ -36,16 +36,14 @@ func TestSpellings(t *testing.T) {
 }
 
 func TestPacesAreInverse(t *testing.T) {
-	p := newPaces()
 	b := burst{start: 0.4}
 	last := -1.0
 	for i := range 1001 {
 		u := float64(i) / 1000
-		if d := p.when(activity(u)) - u; d > 2e-4 || d < -2e-4 {
-			t.Errorf("ordinary trading at %v comes back as %v", u, u+d)
-		}
-		if d := b.when(b.pace(u)) - u; d > 1e-12 || d < -1e-12 {
-			t.Errorf("a burst at %v comes back as %v", u, u+d)
+		for name, of := range map[string]burst{"ordinary trading": {}, "a burst": b} {
+			if d := of.pace(of.reaches(u)) - u; d > 1e-9 || d < -1e-9 {
+				t.Errorf("%s: share %v comes back as %v", name, u, u+d)
+			}
 		}
 		if x := activity(u); x <= last {
 			t.Errorf("trading falls at %v", u)
@@ -87,10 +85,9 @@ func TestNoise(t *testing.T) {
 	if mean, variance := sum/n, squares/n; mean*mean > 0.001 || variance < 0.95 || variance > 1.05 || units/n < 0.49 || units/n > 0.51 {
 		t.Errorf("mean %.3f, variance %.3f, mean of units %.3f", mean, variance, units/n)
 	}
-	var dst [knots + 1]float64
 	middle := 0.0
 	for i := range uint64(400) {
-		noise(2).child(i).bridge(dst[:])
+		dst := noise(2).child(i).bridge()
 		if dst[0] != 0 || dst[knots] != 0 {
 			t.Fatal("a bridge does not end at 0")
 		}
