@@ -68,7 +68,7 @@ func (w *chainWriter) series(s *series) {
 		for right := range 2 {
 			c := &w.contracts[s.first+2*i+right]
 			key := s.contractKey(i, right)
-			r := row{theo: v.price[right], right: right}
+			r := row{theo: v.price[right], right: right, tick: 1}
 			w.quote(&r, &m, &v, s, key)
 			w.traded(&r, s, c, key, strike)
 			w.body = append(w.body, prefix...)
@@ -135,7 +135,7 @@ func size(n noise) uint32 {
 
 // traded sets what the session's trades so far say, or the last trade before it.
 func (w *chainWriter) traded(r *row, s *series, c *contract, key noise, strike float64) {
-	trades := tradeKey(key, w.date)
+	trades := w.tradeKey(key)
 	r.last, r.lastTrade = float64(c.last), c.lastTrade
 	if c.lastTrade.date != 0 {
 		r.tick = trades.below(len(ticks))
@@ -144,7 +144,7 @@ func (w *chainWriter) traded(r *row, s *series, c *contract, key noise, strike f
 		return
 	}
 	passed := w.frame.asOf.Sub(w.open)
-	n := c.tradesBy(trades, c.burst.pace(min(float64(passed)/float64(w.tradingTime(s)), 1)))
+	n := w.tradesBy(s, c, key, passed)
 	if n == 0 {
 		return
 	}
@@ -154,10 +154,8 @@ func (w *chainWriter) traded(r *row, s *series, c *contract, key noise, strike f
 	r.volume = uint32(uint64(c.volume) * uint64(n) / uint64(c.trades))
 	r.last, r.open = price, float64(c.open)
 	r.low, r.high = min(r.open, r.last), max(r.open, r.last)
-	r.tick = trades.child(uint64(n)).below(len(ticks))
+	r.tick = trades.child(uint64(n)).child(0).below(len(ticks))
 }
-
-var ticks = [...]string{"no_change", "up", "down"}
 
 // append appends a row from the closing quote of its symbol on.
 func (w *chainWriter) append(r *row, c *contract, g *greeks) {

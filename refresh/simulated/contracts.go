@@ -7,67 +7,33 @@ import (
 	"strikecache/compute"
 )
 
-// contract is what does not change of a listed option while its table is current. A contract's trades of a session
-// are not stored: the n-th of them is drawn from the contract's noise.
+// contract is what does not change of a listed option while its table is current. Its trades of a session are not
+// stored: they are of one size, and evenly spread over the pace of the session (see [contract.pace]).
 type contract struct {
 	openInterest uint32
 	volume       uint32    // contracts traded by the end of the session
 	trades       uint32    // in how many trades
-	burst        burst     // when most of them happen, if trading is unusual
+	burst        float64   // share of the session from which on it trades unusually much, 0 for ordinary trading
 	prevClose    float64   // the middle of the closing quote
 	open         float32   // price of the session's first trade
 	last         float32   // price of the last trade before the session
 	lastTrade    tradeTime // of that trade
 }
 
-// burst is unusual trading: many times the open interest, most of it within a tenth of the session and the rest after
-// that. The zero value is none.
-type burst struct {
-	start float64 // share of the session, above 0 and below 1 - burstLength
-	atAsk bool    // else at the bid
-}
-
-const (
-	burstLength = 0.1
-	burstShare  = 0.85 // of the trades, within burstLength
-)
-
 // pace returns the share of the contract's trades that is done when u of its session has passed.
-func (b burst) pace(u float64) float64 {
-	end := b.start + burstLength
-	switch {
-	case b.start == 0:
-		return activity(u)
-	case u < end:
-		return burstShare * max(u-b.start, 0) / burstLength
+func (c *contract) pace(u float64) float64 {
+	if c.burst > 0 {
+		return max(u-c.burst, 0) / (1 - c.burst)
 	}
-	return 1 - (1-burstShare)*(1-u)/(1-end)
+	return activity(u)
 }
 
 // reaches returns the u at which a share of the contract's trades is done, the inverse of pace.
-func (b burst) reaches(share float64) float64 {
-	end := b.start + burstLength
-	switch {
-	case b.start == 0:
-		return activityReaches(share)
-	case share < burstShare:
-		return b.start + burstLength*share/burstShare
+func (c *contract) reaches(share float64) float64 {
+	if c.burst > 0 {
+		return c.burst + (1-c.burst)*share
 	}
-	return 1 - (1-share)*(1-end)/(1-burstShare)
-}
-
-// tradesBy returns how many of a contract's trades are done at a pace: one happens in each of equal parts.
-func (c *contract) tradesBy(key noise, pace float64) uint32 {
-	n := uint32(pace * float64(c.trades))
-	if n < c.trades && c.paceOf(key, n+1) <= pace {
-		n++
-	}
-	return n
-}
-
-// paceOf returns the pace at which the n-th trade happens, n from 1.
-func (c *contract) paceOf(key noise, n uint32) float64 {
-	return (float64(n) - key.child(uint64(n)).unit()) / float64(c.trades)
+	return activityReaches(share)
 }
 
 // tableKey is what a table depends on, as sessions of the market.
@@ -139,24 +105,27 @@ func (t *table) tradingTime(s *series) time.Duration {
 	return earlier(end, s.settles).Sub(t.open)
 }
 
-// trade returns the n-th trade of a contract in the session: how long after the open, and its price.
+// tradeKey returns the noise of a contract's trades in the session.
+func (t *table) tradeKey(key noise) noise { return key.child(7).child(uint64(t.date)) }
+
+// tradesBy returns how many of a contract's trades are done when a time has passed since the open.
+func (t *table) tradesBy(s *series, c *contract, key noise, passed time.Duration) uint32 {
+	pace := c.pace(min(float64(passed)/float64(t.tradingTime(s)), 1))
+	return uint32(pace*float64(c.trades) + t.tradeKey(key).unit())
+}
+
+// trade returns the n-th trade of a contract in the session, n from 1: how long after the open, and its price.
 func (t *table) trade(s *series, c *contract, key noise, n uint32, strike float64, right int) (after time.Duration, price float64) {
-	trades := tradeKey(key, t.date)
-	length := t.tradingTime(s)
-	after = time.Duration(c.burst.reaches(c.paceOf(trades, n)) * float64(length)).Truncate(time.Second)
-	at := trades.child(uint64(n)).child(0).unit()
-	if c.burst.start > 0 {
-		at = 0
-		if c.burst.atAsk {
-			at = 1
-		}
+	trades := t.tradeKey(key)
+	share := (float64(n) - trades.unit()) / float64(c.trades)
+	after = time.Duration(c.reaches(share) * float64(t.tradingTime(s))).Truncate(time.Second)
+	at := trades.child(uint64(n)).unit()
+	if c.burst > 0 {
+		at = min(math.Floor(2.5*trades.child(0).unit()), 1) // at the ask, or less often at the bid
 	}
 	surface := t.in.surface(t.at(float64(after) / float64(t.close.Sub(t.open))))
 	return after, surface.tradePrice(t.spec, s, s.settles.Sub(t.open)-after, key, strike, right, at)
 }
-
-// tradeKey returns the noise of a contract's trades in a session.
-func tradeKey(key noise, session compute.Date) noise { return key.child(7).child(uint64(session)) }
 
 // tradePrice returns the price of a trade some time before the settlement: at is 0 to 1, and a third of it is the bid
 // and the ask. No trade has the price 0.
@@ -342,8 +311,8 @@ func (b *tableBuilder) tradeOn(d compute.Date, key noise) tradeTime {
 	return tradeTime{d, int32((9.5 + activityReaches(key.child(1).unit())*hours) * hour)}
 }
 
-// addBursts picks the session's bursts, out of the money and up to six weeks from expiration, and spreads them over
-// the session.
+// addBursts makes a few contracts trade many times their open interest, out of the money and up to six weeks from
+// expiration. Their beginnings are spread over the session.
 func (b *tableBuilder) addBursts() {
 	n, floor := b.t.spec.bursts, b.t.spec.burstFloor
 	key := b.key.named("bursts").named(b.t.in.symbol).child(uint64(b.t.date))
@@ -359,13 +328,11 @@ func (b *tableBuilder) addBursts() {
 		i, right := key.child(1).below(len(s.strikes)), key.child(2).below(2)
 		c := &b.t.contracts[s.first+2*i+right]
 		z := m.deviations(float64(s.strikes[i])/1000) * float64(1-2*right) // above 0 out of the money
-		if z < 0.3 || z > 1.5 || c.volume == 0 || c.burst.start > 0 || int(c.openInterest) > floor/8 {
+		if z < 0.3 || z > 1.5 || c.volume == 0 || c.burst > 0 || int(c.openInterest) > floor/8 {
 			continue
 		}
 		c.volume, c.trades = uint32(float64(floor)*(1+key.child(3).unit())), 400
-		c.burst = burst{
-			start: 0.01 + 0.86*(float64(picked)+key.child(4).unit())/float64(n), atAsk: key.child(5).unit() < 0.7,
-		}
+		c.burst = 0.01 + 0.86*(float64(picked)+key.child(4).unit())/float64(n)
 		picked++
 	}
 }

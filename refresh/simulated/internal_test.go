@@ -36,12 +36,11 @@ func TestSpellings(t *testing.T) {
 }
 
 func TestPacesAreInverse(t *testing.T) {
-	b := burst{start: 0.4}
 	last := -1.0
 	for i := range 1001 {
 		u := float64(i) / 1000
-		for name, of := range map[string]burst{"ordinary trading": {}, "a burst": b} {
-			if d := of.pace(of.reaches(u)) - u; d > 1e-9 || d < -1e-9 {
+		for name, c := range map[string]contract{"ordinary trading": {}, "unusual trading": {burst: 0.4}} {
+			if d := c.pace(c.reaches(u)) - u; d > 1e-9 || d < -1e-9 {
 				t.Errorf("%s: share %v comes back as %v", name, u, u+d)
 			}
 		}
@@ -53,24 +52,41 @@ func TestPacesAreInverse(t *testing.T) {
 	}
 }
 
-func TestTradesBy(t *testing.T) {
-	for key := range noise(50) {
-		c := contract{trades: uint32(key.child(0).below(40) + 1)}
-		n := uint32(0)
-		for i := range 2001 {
-			pace := float64(i) / 2000
-			by := c.tradesBy(key, pace)
-			if by < n {
-				t.Fatalf("trades fall from %d to %d at %v", n, by, pace)
+// Whenever a trade is counted, its time has come; the next one is still to come; and all are done at the end.
+func TestTradesHappenInOrder(t *testing.T) {
+	m := New(Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
+	f, _ := m.frame(time.Date(2026, time.August, 11, 16, 0, 0, 0, time.UTC))
+	table := m.table(m.bySymbol["TSLA"], &f)
+	traded := 0
+	for i := range table.series {
+		s := &table.series[i]
+		for j, strike := range s.strikes {
+			c, key := &table.contracts[s.first+2*j], s.contractKey(j, 0)
+			if c.trades == 0 {
+				continue
 			}
-			n = by
-			if by > 0 && c.paceOf(key, by) > pace || by < c.trades && c.paceOf(key, by+1) <= pace {
-				t.Fatalf("%d trades at pace %v", by, pace)
+			traded++
+			length := table.tradingTime(s)
+			if n := table.tradesBy(s, c, key, length); n != c.trades {
+				t.Fatalf("%d of %d trades at the end", n, c.trades)
+			}
+			before := uint32(0)
+			for passed := time.Duration(0); passed < length; passed += length / 50 {
+				n := table.tradesBy(s, c, key, passed)
+				if n < before {
+					t.Fatalf("trades fall from %d to %d", before, n)
+				}
+				if n > 0 {
+					if after, _ := table.trade(s, c, key, n, float64(strike)/1000, 0); after > passed {
+						t.Fatalf("trade %d is counted after %v and happens after %v", n, passed, after)
+					}
+				}
+				before = n
 			}
 		}
-		if n != c.trades {
-			t.Fatalf("%d of %d trades at the end", n, c.trades)
-		}
+	}
+	if traded < 100 {
+		t.Errorf("%d contracts trade", traded)
 	}
 }
 
