@@ -2,9 +2,12 @@ package refresh_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +37,7 @@ func TestComputeThenCompare(t *testing.T) {
 			start := func(change ...func(*refresh.Config)) *rig {
 				t.Helper()
 				again := newRig(t, dir, day.restart, append(change, archived(t, dir))...)
-				again.market.Fail("", simulatedDown, -1) // no document can be had
+				again.market.Fail("", faultRefuse, -1) // no document can be had
 				if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 					t.Fatal(err)
 				}
@@ -85,7 +88,7 @@ func TestComputeThenCompare(t *testing.T) {
 				unchanged("another method")
 			}
 
-			if err := removeProduct(date, refresh.PainResource); err != nil {
+			if err := os.Remove(filepath.Join(date, snapshots.FileName(refresh.PainResource))); err != nil {
 				t.Fatal(err)
 			}
 			missing := start()
@@ -133,24 +136,46 @@ func TestAFailureInSealingLeavesNoTrace(t *testing.T) {
 		if r.store.Current(refresh.GammaResource) == current {
 			t.Error("a good document was not accepted afterwards")
 		}
-		var _ snapshots.Meta
 	})
+}
+
+// edited is a market whose SPX chain a test changes.
+type edited struct {
+	*faultyMarket
+	edit func(chain []byte) []byte
+}
+
+func (e *edited) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	doc, err := e.faultyMarket.Fetch(ctx, name, since)
+	if err == nil && name == upstream.Options("_SPX") && e.edit != nil {
+		other := *doc
+		other.Body = e.edit(doc.Body)
+		doc = &other
+	}
+	return doc, err
 }
 
 // A chain of a far future that fails in sealing does not make good chains look late.
 func TestAFailedFutureIsForgotten(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		source := &edited{}
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+			source.faultyMarket = c.Source.(*faultyMarket)
+			c.Source = source
+		})
 		defer r.close()
 		r.once()
 		restore := refresh.BreakQuality(refresh.FlowResource)
-		r.market.Fail(upstream.Options("_SPX"), simulatedFuture, 1)
+		source.edit = func(chain []byte) []byte {
+			return regexp.MustCompile(`2026-11-20[ T]1[0-9]`).ReplaceAll(chain, []byte("2099-01-05 15"))
+		}
 		time.Sleep(25 * time.Second)
 		if err := r.RefreshOnce(t.Context()); err == nil {
 			t.Fatal("the document was accepted")
 		}
 		restore()
+		source.edit = nil
 		time.Sleep(25 * time.Second)
 		r.once()
 		var series struct{ Rows [][]any }

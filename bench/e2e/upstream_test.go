@@ -19,7 +19,6 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/cboe"
-	"strikecache/refresh/faulty"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/server"
@@ -28,14 +27,14 @@ import (
 
 // fakeUpstream is an upstream on loopback that can go away and come back.
 type fakeUpstream struct {
-	*faulty.Server
+	*faultyServer
 	t       *testing.T
 	address string
 	http    *http.Server
 }
 
-func startUpstream(t *testing.T, s *faulty.Server) *fakeUpstream {
-	u := &fakeUpstream{Server: s, t: t, address: "127.0.0.1:0"}
+func startUpstream(t *testing.T, s *faultyServer) *fakeUpstream {
+	u := &fakeUpstream{faultyServer: s, t: t, address: "127.0.0.1:0"}
 	u.open()
 	t.Cleanup(func() { u.http.Close() })
 	return u
@@ -49,12 +48,12 @@ func (u *fakeUpstream) open() {
 		u.t.Fatal(err)
 	}
 	u.address = listener.Addr().String()
-	u.http = &http.Server{Handler: u.Server, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	u.http = &http.Server{Handler: u.faultyServer, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go u.http.Serve(listener)
 }
 
-func (u *fakeUpstream) base() string       { return "http://" + u.address + faulty.Base }
-func (u *fakeUpstream) settlement() string { return "http://" + u.address + faulty.Settlement }
+func (u *fakeUpstream) base() string       { return "http://" + u.address + servedBase }
+func (u *fakeUpstream) settlement() string { return "http://" + u.address + servedSettlement }
 
 const (
 	spxDocument = upstream.Name("options/_SPX.json")
@@ -67,31 +66,32 @@ const (
 
 // ordeal is what one run of the binary suffers: a fault of the SPX chain, and one of the quotes.
 type ordeal struct {
-	chain       simulated.Fault
+	chain       fault
 	chainReason upstream.Reason
-	quote       simulated.Fault
+	quote       fault
 	quoteReason upstream.Reason
 }
 
 // ordeals begin with that of the short form.
 var ordeals = []ordeal{
-	{simulated.Shrink, upstream.Shrunk, simulated.Reset, upstream.Truncated},
-	{simulated.BackwardClock, upstream.Backwards, simulated.RedirectLoop, upstream.Redirects},
-	{simulated.EmptyOptions, upstream.Empty, simulated.HTMLPage, upstream.HTML},
-	{simulated.Stall, upstream.TimedOut, simulated.TruncatedGzip, upstream.Truncated},
-	{simulated.Forbidden, upstream.Refused, simulated.GarbagePrice, upstream.Empty},
-	{simulated.HugeBody, upstream.TooLarge, simulated.Refuse, upstream.Unreachable}, // a connection that breaks
-	{simulated.Throttle, upstream.Throttled, simulated.NoFault, ""},
-	{simulated.NoFault, upstream.Unreachable, simulated.NoFault, upstream.Unreachable}, // nobody listens
+	{faultShrink, upstream.Shrunk, faultReset, upstream.Truncated},
+	{faultBackwardClock, upstream.Backwards, faultRedirectLoop, upstream.Redirects},
+	{faultEmptyOptions, upstream.Empty, faultHTMLPage, upstream.HTML},
+	{faultStall, upstream.TimedOut, faultTruncatedGzip, upstream.Truncated},
+	{faultForbidden, upstream.Refused, faultGarbagePrice, upstream.Empty},
+	{faultHugeBody, upstream.TooLarge, faultRefuse, upstream.Unreachable}, // a connection that breaks
+	{faultThrottle, upstream.Throttled, noFault, ""},
+	{noFault, upstream.Unreachable, noFault, upstream.Unreachable}, // nobody listens
 }
 
 // The binary starts with good documents, and again with an upstream that fails: it serves what it had, says that it is
 // stale and why, and recovers by itself. A start rather than a fault in flight, because outside the hours of the exchange
 // chains are asked for every 5 minutes alone.
 func TestFaultUpstreamThroughHTTP(t *testing.T) {
-	market := simulated.New(simulated.Config{Seed: 7, Now: time.Now, Calendar: compute.NewCalendar(nil, nil)})
-	u := startUpstream(t, faulty.New(market, 2*time.Second))
-	files := startUpstream(t, u.Server)
+	cal := compute.NewCalendar(nil, nil)
+	market := simulated.New(simulated.Config{Seed: 7, Now: time.Now, Calendar: cal})
+	u := startUpstream(t, newFaultyServer(market, cal, 2*time.Second))
+	files := startUpstream(t, u.faultyServer)
 	args := []string{
 		"--data-dir", t.TempDir(), "--source", "cboe", "--cboe-base-url", u.base(), "--cboe-settlement-url", files.settlement(),
 		"--cboe-requests-per-minute", "6000", "--cboe-timeout", "10s",
@@ -121,7 +121,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 	seen := len(u.Requests(0))
 	u.Fail(spxDocument, o.chain)
 	u.Fail(quotesDir, o.quote)
-	nobody := o.chain == simulated.NoFault
+	nobody := o.chain == noFault
 	if nobody {
 		u.http.Close()
 	}
@@ -157,8 +157,8 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 	if hit < 3 {
 		t.Fatalf("the fault was injected %d times\n%s", hit, p.logged())
 	}
-	u.Fail(spxDocument, simulated.NoFault)
-	u.Fail(quotesDir, simulated.NoFault)
+	u.Fail(spxDocument, noFault)
+	u.Fail(quotesDir, noFault)
 	for path := range want {
 		p.until(path+" recovers", func() bool { return p.freshness(path).State != "stale" })
 	}
@@ -174,17 +174,17 @@ func injected(t *testing.T, u *fakeUpstream, o ordeal, seen int) (hit int) {
 	chains, quotes := 0, 0
 	for _, r := range u.Requests(seen) {
 		switch {
-		case r.Fault == simulated.NoFault:
+		case r.Fault == noFault:
 		case r.Name == spxDocument:
 			chains++
-			if bound := int64(80 << 20); o.chain == simulated.HugeBody && r.Sent > bound { // 64 MiB and the sockets' buffers
+			if bound := int64(80 << 20); o.chain == faultHugeBody && r.Sent > bound { // 64 MiB and the sockets' buffers
 				t.Errorf("the binary took %d bytes of a gigabyte, bound %d", r.Sent, bound)
 			}
 		default:
 			quotes++
 		}
 	}
-	if o.chain != simulated.NoFault && chains < 3 || o.quote != simulated.NoFault && quotes < 3 {
+	if o.chain != noFault && chains < 3 || o.quote != noFault && quotes < 3 {
 		t.Errorf("%d requests for the chain failed, %d for quotes", chains, quotes)
 	}
 	return chains + quotes
@@ -229,7 +229,7 @@ func TestFaultUpstreamOlderSettlement(t *testing.T) {
 	// compose returns a refresher whose clock starts at a time, and its upstream.
 	compose := func(start time.Time) (*refresh.Refresher, *fakeUpstream, refresh.Clock) {
 		clock := refresh.NewClock(start, 60)
-		u := startUpstream(t, faulty.New(simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: cal}), time.Second))
+		u := startUpstream(t, newFaultyServer(simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: cal}), cal, time.Second))
 		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: u.base(), SettlementURL: u.settlement(), PerMinute: 6000})
 		if err != nil {
 			t.Fatal(err)
@@ -249,7 +249,7 @@ func TestFaultUpstreamOlderSettlement(t *testing.T) {
 		t.Fatal(err)
 	}
 	friday := upstream.Settlement("2026-11-20")
-	u.Fail(friday, simulated.StaleSettlement)
+	u.Fail(friday, faultStaleSettlement)
 	listener, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -295,14 +295,14 @@ func TestFaultUpstreamOlderSettlement(t *testing.T) {
 	}
 	hit := 0
 	for _, r := range u.Requests(0) {
-		if r.Name == friday && r.Fault == simulated.StaleSettlement {
+		if r.Name == friday && r.Fault == faultStaleSettlement {
 			hit++
 		}
 	}
 	if hit < 3 {
 		t.Fatalf("the fault was injected %d times", hit)
 	}
-	u.Fail(friday, simulated.NoFault)
+	u.Fail(friday, noFault)
 	until("recovered", func(body []byte) bool { return freshnessOf(t, body).State != "stale" && bytes.Contains(body, monday) })
 	need.Figure(t, "an older day's settlement file came %d times", hit)
 }

@@ -233,7 +233,7 @@ func TestClientSpacesWhatFollows(t *testing.T) {
 			t.Fatalf("%s: %d requests, want 3", name, len(at))
 		}
 		for i := range 2 {
-			if gap := at[i+1].Sub(at[i]); gap < interval/2 { // the server's clock and the gate's differ by a journey
+			if gap := at[i+1].Sub(at[i]); gap < interval/2 { // the server sees a request later than the spacing lets it go
 				t.Errorf("%s: request %d came %v after the one before", name, i+2, gap)
 			}
 		}
@@ -281,7 +281,7 @@ func TestClientHonoursRetryAfter(t *testing.T) {
 		if !errors.As(err, &failure) || failure.RetryAfter != want {
 			t.Errorf("Retry-After %q: %v", value, err)
 		}
-		for host, g := range c.gates {
+		for host, g := range c.hosts {
 			if free := g.free.Sub(before); free < want {
 				t.Errorf("Retry-After %q: %s is asked again after %v", value, host, free)
 			}

@@ -68,7 +68,6 @@ func TestConcurrentUse(t *testing.T) {
 				if _, err := m.At("options/XLK.json", at); err != nil {
 					t.Error(err)
 				}
-				m.Fail("quotes/XLK.json", simulated.Forbidden, 1)
 				doc, err := m.Fetch(t.Context(), "options/XLF.json", nil)
 				if err != nil || doc.ETag != want {
 					t.Errorf("fetch: %v", err)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"strikecache/compute"
 )
@@ -62,8 +63,10 @@ func DecodeChain(body []byte) (*compute.Chain, Digest, error) {
 type decoder struct {
 	scanner
 	rows       *compute.ChainBuilder // nil for a quote, whose options are ignored
-	plan       rowPlan
 	lastTrades tradeClock
+
+	symbolRaw []byte        // of the row under way
+	quote     compute.Quote // of that row
 
 	timestamp, symbol          []byte // top level
 	dataSymbol, lastTrade      []byte
@@ -88,8 +91,8 @@ func (d *decoder) document() (*Quote, error) {
 		return nil, compute.ErrNoSpot
 	}
 	var okCaptured, okAsOf bool
-	u.CapturedAt, okCaptured = parseUTC(d.timestamp)
-	u.AsOf, okAsOf = parseNewYork(d.lastTrade)
+	u.CapturedAt, okCaptured = parseClock(d.timestamp, time.UTC)
+	u.AsOf, okAsOf = parseClock(d.lastTrade, compute.NewYork)
 	if !okCaptured || !okAsOf {
 		return nil, ErrNoClock
 	}
@@ -175,128 +178,42 @@ func (d *decoder) content() (sum Digest) {
 	return sum
 }
 
-// rowPlan is the keys of a row as the first one wrote them. The upstream writes all rows alike, so a row's next
-// key is recognised by one comparison; any other order or spelling is read all the same.
-type rowPlan struct {
-	keys   [][]byte // with quotes and colon
-	fields []field
+// row takes one element of the options array. An element that is no object is a row without a symbol.
+func (d *decoder) row() bool {
+	nan := math.NaN()
+	d.symbolRaw, d.quote = nil, compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: nan, Volume: nan, IV: nan, Gamma: nan, Delta: nan}
+	ok := false
+	if d.next() == '{' {
+		ok = d.object(maxDepth, d.rowMember)
+	} else {
+		ok = d.skip(maxDepth)
+	}
+	d.rows.Add(d.symbolRaw, d.quote)
+	return ok
 }
 
-type field uint8
-
-const (
-	fieldOther field = iota
-	fieldOption
-	fieldBid
-	fieldAsk
-	fieldIV
-	fieldOpenInterest
-	fieldVolume
-	fieldDelta
-	fieldGamma
-	fieldLast
-	fieldLastTime
-)
-
-func fieldOf(key []byte) field {
+func (d *decoder) rowMember(key []byte) (ok bool) {
+	q := &d.quote
 	switch string(key) {
 	case "option":
-		return fieldOption
+		d.symbolRaw, ok = d.str()
 	case "bid":
-		return fieldBid
-	case "ask":
-		return fieldAsk
-	case "iv":
-		return fieldIV
-	case "open_interest":
-		return fieldOpenInterest
-	case "volume":
-		return fieldVolume
-	case "delta":
-		return fieldDelta
-	case "gamma":
-		return fieldGamma
-	case "last_trade_price":
-		return fieldLast
-	case "last_trade_time":
-		return fieldLastTime
-	}
-	return fieldOther
-}
-
-// row takes one element of the options array. An element that is no object is a row without a symbol.
-func (d *decoder) row() (ok bool) {
-	nan := math.NaN()
-	q := compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: nan, Volume: nan, IV: nan, Gamma: nan, Delta: nan}
-	if d.next() != '{' {
-		d.rows.Add(nil, q)
-		return d.skip(maxDepth)
-	}
-	d.pos++
-	var symbol []byte
-	learn := d.plan.keys == nil
-	for i := 0; ; i++ {
-		if i == 0 && d.take('}') {
-			break
-		}
-		var f field
-		if i < len(d.plan.keys) && bytes.HasPrefix(d.buf[d.pos:], d.plan.keys[i]) && !learn {
-			d.pos += len(d.plan.keys[i])
-			f = d.plan.fields[i]
-		} else if f, ok = d.rowKey(learn); !ok {
-			return false
-		}
-		if !d.rowValue(f, &q, &symbol) {
-			return false
-		}
-		if d.take(',') {
-			continue
-		}
-		if !d.take('}') {
-			return false
-		}
-		break
-	}
-	d.rows.Add(symbol, q)
-	return true
-}
-
-func (d *decoder) rowKey(learn bool) (field, bool) {
-	d.skipSpace()
-	start := d.pos
-	key, ok := d.rawString()
-	if !ok || !d.take(':') {
-		return 0, false
-	}
-	f := fieldOf(key)
-	if learn {
-		d.plan.keys = append(d.plan.keys, d.buf[start:d.pos])
-		d.plan.fields = append(d.plan.fields, f)
-	}
-	return f, true
-}
-
-func (d *decoder) rowValue(f field, q *compute.Quote, symbol *[]byte) (ok bool) {
-	switch f {
-	case fieldOption:
-		*symbol, ok = d.str()
-	case fieldBid:
 		q.Bid, ok = d.float()
-	case fieldAsk:
+	case "ask":
 		q.Ask, ok = d.float()
-	case fieldIV:
+	case "iv":
 		q.IV, ok = d.float()
-	case fieldOpenInterest:
+	case "open_interest":
 		q.OpenInterest, ok = d.float()
-	case fieldVolume:
+	case "volume":
 		q.Volume, ok = d.float()
-	case fieldDelta:
+	case "delta":
 		q.Delta, ok = d.float()
-	case fieldGamma:
+	case "gamma":
 		q.Gamma, ok = d.float()
-	case fieldLast:
+	case "last_trade_price":
 		q.Last, ok = d.float()
-	case fieldLastTime:
+	case "last_trade_time":
 		var raw []byte
 		raw, ok = d.str()
 		q.LastTrade = d.lastTrades.unix(raw)
@@ -304,4 +221,62 @@ func (d *decoder) rowValue(f field, q *compute.Quote, symbol *[]byte) (ok bool) 
 		return d.skip(maxDepth)
 	}
 	return ok
+}
+
+// parseClock parses YYYY-MM-DD, a space or a T, and HH:MM:SS, a fraction of a second allowed and dropped.
+func parseClock(raw []byte, loc *time.Location) (time.Time, bool) {
+	date, seconds, ok := splitClock(raw)
+	if !ok {
+		return time.Time{}, false
+	}
+	d, err := compute.ParseDate(string(date))
+	return d.At(seconds/3600, seconds/60%60, seconds%60, loc).UTC(), err == nil
+}
+
+// splitClock returns the date of a clock and the second of its day.
+func splitClock(raw []byte) (date []byte, seconds int, ok bool) {
+	if len(raw) < 19 || raw[10] != ' ' && raw[10] != 'T' || raw[13] != ':' || raw[16] != ':' || len(raw) > 19 && raw[19] != '.' {
+		return nil, 0, false
+	}
+	h, m, s := twoDigits(raw[11:]), twoDigits(raw[14:]), twoDigits(raw[17:])
+	if len(bytes.TrimLeft(raw[19:], ".0123456789")) > 0 {
+		return nil, 0, false
+	}
+	return raw[:10], h*3600 + m*60 + s, h < 24 && m < 60 && s < 60
+}
+
+// twoDigits returns the number that two digits say, and a large one for other bytes.
+func twoDigits(b []byte) int {
+	if !isDigit(b[0]) || !isDigit(b[1]) {
+		return 100
+	}
+	return int(b[0]-'0')*10 + int(b[1]-'0')
+}
+
+// tradeClock converts the last trade times of a chain to Unix seconds. Thousands of rows share a few hundred dates, so
+// it remembers the midnight of each date on which the clocks do not change.
+type tradeClock map[string]int64
+
+// unix returns the Unix seconds of a New York time, 0 for one that is absent or malformed.
+func (c *tradeClock) unix(raw []byte) int64 {
+	date, seconds, ok := splitClock(raw)
+	if !ok {
+		return 0
+	}
+	if midnight, ok := (*c)[string(date)]; ok {
+		return midnight + int64(seconds)
+	}
+	t, ok := parseClock(raw, compute.NewYork)
+	if !ok {
+		return 0
+	}
+	d, _ := compute.ParseDate(string(date)) // parseClock parsed it
+	midnight := d.At(0, 0, 0, compute.NewYork).Unix()
+	if (d+1).At(0, 0, 0, compute.NewYork).Unix()-midnight == 24*3600 && len(*c) < 4096 {
+		if *c == nil {
+			*c = tradeClock{}
+		}
+		(*c)[string(date)] = midnight
+	}
+	return t.Unix()
 }
