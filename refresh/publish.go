@@ -101,6 +101,7 @@ func (a *answer) encode() (err error) {
 type holding struct {
 	edition *snapshots.Edition // nil before the first
 	content string             // of its inputs
+	stored  bool               // read from its file at the start, and not computed again since
 	restsOn []string           // as of the answer
 	health  healths
 }
@@ -168,7 +169,9 @@ func (r *Refresher) accept(v *view, feed string, products []*product, good ...st
 	steps.lap("archive_ms")
 	r.report(v, changed, steps)
 	for _, d := range v.fresh {
-		d.chain = nil
+		if d.part != nil {
+			d.chain = nil
+		}
 		if r.cfg.Inputs == nil || d.load != nil {
 			d.Body = nil
 		}
@@ -320,14 +323,14 @@ func (r *Refresher) writeFile(a *answer) {
 	}
 }
 
-// keeps says whether an answer gets a file. One that differs from the stored answer of a past date in its method or
-// configuration alone does not: what is stored of past dates stays as it is.
+// keeps says whether an answer gets a file. One that replaces the stored answer of a past date at a start, of the same
+// documents, does not: what is stored of past dates stays as it is.
 func (r *Refresher) keeps(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.held[a.product.name]
-	sameInputs := h.edition != nil && h.content == a.inputs.content()
-	return a.product.stored && !(sameInputs && dateClosed(a.date(), r.cfg.Clock.Now()))
+	replaces := h.stored && h.content == a.inputs.content()
+	return a.product.stored && !(replaces && dateClosed(a.date(), r.cfg.Clock.Now()))
 }
 
 // makeCurrent makes the sealed answers of a feed current, all at the same instant.
@@ -359,7 +362,7 @@ func (r *Refresher) remember(v *view, answers []*answer, good []string) {
 		if a.edition != nil {
 			h.edition, h.content = a.edition, a.inputs.content()
 		}
-		h.restsOn = a.restsOn
+		h.restsOn, h.stored = a.restsOn, false
 		h.health.end(good)
 		if a.product.remember != nil {
 			a.product.remember(r, a)

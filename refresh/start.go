@@ -48,7 +48,7 @@ func (r *Refresher) Restore() error {
 		}
 		byFeed[p.feed][p.name] = f.Edition
 		h := r.held[p.name]
-		h.edition, h.content = f.Edition, f.Content
+		h.edition, h.content, h.stored = f.Edition, f.Content, p.stored
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
 	for feed, editions := range byFeed {
