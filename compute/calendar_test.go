@@ -200,7 +200,7 @@ func TestOpenAndClose(t *testing.T) {
 	}
 }
 
-// The Tuesdays of METHODS §6; every other monthly expiration is the Wednesday 30 days before the third Friday of the
+// The Tuesdays of METHODS.md §6; every other monthly expiration is the Wednesday 30 days before the third Friday of the
 // next month.
 func TestVIXExpiration(t *testing.T) {
 	tuesdays := map[string]bool{"2014-03-18": true, "2019-03-19": true, "2022-03-15": true, "2024-06-18": true,

@@ -63,7 +63,7 @@ func TestBadSymbols(t *testing.T) {
 	}
 }
 
-// The roots of METHODS §1.1 for SPX; an adjusted series ends in a digit; a fund's root is its own symbol, PM.
+// The roots of METHODS.md §1.1 for SPX; an adjusted series ends in a digit; a fund's root is its own symbol, PM.
 func TestRoots(t *testing.T) {
 	for _, c := range []struct {
 		underlying, root string
@@ -187,7 +187,7 @@ func marshalChain(c *compute.Chain) string {
 	return b.String()
 }
 
-// Root, expiration, strike, call before put: the order of all sums (METHODS §0).
+// Root, expiration, strike, call before put: the order of all sums (METHODS.md §0).
 func TestContractOrder(t *testing.T) {
 	chain := build(t, index(7000, noon),
 		row{"SPXW260821C07000000", blank(1)}, row{"SPX270115P07000000", blank(1)}, row{"SPX260821P07000000", blank(1)},

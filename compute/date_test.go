@@ -85,7 +85,7 @@ func TestDateJSON(t *testing.T) {
 	}
 }
 
-// The same day of another month, or its last day (METHODS §3).
+// The same day of another month, or its last day (METHODS.md §3).
 func TestAddMonths(t *testing.T) {
 	for _, c := range []struct {
 		date   string

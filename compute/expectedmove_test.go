@@ -10,7 +10,7 @@ import (
 // The expected move of one series with a published volatility of 0.2 at 7000, n sessions before it settles.
 func move(hours, n float64) float64 { return 7000 * 0.2 * math.Sqrt(years(hours)) / math.Sqrt(n) }
 
-// METHODS §1.3: the nearest expiration with at least one full session after the session date on or before its last
+// METHODS.md §1.3: the nearest expiration with at least one full session after the session date on or before its last
 // trading day (AM: the day before); n counts the sessions from as_of, the current one by its unexpired fraction.
 func TestExpectedMove(t *testing.T) {
 	for _, c := range []struct {

@@ -32,7 +32,7 @@ func TestBands(t *testing.T) {
 	}
 }
 
-// ranked is the order of METHODS §5: rounded score, premium in whole dollars, contract.
+// ranked is the order of METHODS.md §5: rounded score, premium in whole dollars, contract.
 func ranked(a, b compute.FlowItem) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Premium, a.Premium), cmp.Compare(a.Contract, b.Contract))
 }

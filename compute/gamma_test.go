@@ -11,7 +11,7 @@ import (
 	"strikecache/compute"
 )
 
-// gammaOf is the gamma of METHODS §1.1 for a spot s, total volatility v and no carry.
+// gammaOf is the gamma of METHODS.md §1.1 for a spot s, total volatility v and no carry.
 func gammaOf(s, k, v float64) float64 {
 	d1 := math.Log(s/k)/v + v/2
 	return math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (s * v)
@@ -46,7 +46,7 @@ func TestTimeToSettlement(t *testing.T) {
 	} {
 		seconds := at(c.settles).Sub(at(c.asOf)).Seconds()
 		r := exposure(t, index(7000, c.asOf), row{c.symbol, published(0.2, 10)})
-		// Under 15 minutes the volatility is that of 15 minutes (METHODS §1.1, step 2).
+		// Under 15 minutes the volatility is that of 15 minutes (METHODS.md §1.1, step 2).
 		v := 0.2 * math.Sqrt(math.Max(seconds, 900)/(365*86400))
 		want := dollarsOf(7000, gammaOf(7000, 7000, v)) * 10
 		near(t, c.name, r.Data.Gross, want, 1e-9*want)
@@ -127,7 +127,7 @@ func TestThreeContractsByHand(t *testing.T) {
 	}
 }
 
-// Settled rows stay in the file for hours (METHODS §1.1): the day's AM rows after 09:30, the PM rows after 16:00.
+// Settled rows stay in the file for hours (METHODS.md §1.1): the day's AM rows after 09:30, the PM rows after 16:00.
 func TestSkippedAccounts(t *testing.T) {
 	rows := []row{
 		{"SPX260821C07000000", published(0.2, 5)},  // settles 09:30

@@ -162,7 +162,7 @@ func TestDefaultMaxPain(t *testing.T) {
 	equal(t, "settled", compute.DefaultMaxPain(pains(t, 7000, "2026-08-22T15:00:00Z", far...)), -1)
 }
 
-// bruteForce is METHODS §4 in whole tenths of a dollar: strikes in thousandths, every strike against every contract.
+// bruteForce is METHODS.md §4 in whole tenths of a dollar: strikes in thousandths, every strike against every contract.
 type bruteForce struct {
 	call, put []int64
 	best      float64

@@ -15,7 +15,7 @@ func TestNumberRounding(t *testing.T) {
 		value json.Marshaler
 		want  string
 	}{
-		// Half away from zero, at the decimals of METHODS §0: whole dollars, 2 for levels, 4 for ratios, 7 for
+		// Half away from zero, at the decimals of METHODS.md §0: whole dollars, 2 for levels, 4 for ratios, 7 for
 		// differences of gammas, 1 for scores. Halves that a double holds exactly.
 		{Dollars(2.5), "3"}, {Dollars(3.5), "4"}, {Dollars(-2.5), "-3"}, {Dollars(0.5), "1"}, {Dollars(-0.5), "-1"},
 		{Level(0.125), "0.13"}, {Level(-0.125), "-0.13"}, {Level(7728.375), "7728.38"},

@@ -51,7 +51,7 @@ func sector(t *testing.T, r compute.Rotation, symbol string) compute.SectorRow {
 	return r.Sectors[i]
 }
 
-// The table of METHODS §3.
+// The table of METHODS.md §3.
 func TestSectorNames(t *testing.T) {
 	want := map[string]string{"XLC": "Communication Services", "XLY": "Consumer Discretionary", "XLP": "Consumer Staples", "XLE": "Energy",
 		"XLF": "Financials", "XLV": "Health Care", "XLI": "Industrials", "XLB": "Materials", "XLRE": "Real Estate",

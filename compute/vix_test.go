@@ -45,7 +45,7 @@ func curve(t *testing.T, in compute.VIXInput) (compute.VIXCurve, compute.VIXQual
 	return c, q
 }
 
-// Every field of METHODS §6, from the settlements by hand.
+// Every field of METHODS.md §6, from the settlements by hand.
 func TestRecordedCurve(t *testing.T) {
 	in := evening("2026-10-05", october5()...)
 	in.VIX, in.VIX3M = new(16.5), new(18.75)
