@@ -165,7 +165,7 @@ func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float
 	})
 }
 
-// plainQuality is METHODS.md §1.4 but for the counts that plainResult itself has. All shares are percentages.
+// plainQuality is METHODS.md §1.7 but for the counts that plainResult itself has. All shares are percentages.
 type plainQuality struct {
 	FlooredStrikes    int
 	ShareOpenInterest map[string]float64 // by step, none included; nil when there is no open interest

@@ -34,7 +34,7 @@ const (
 var forwardSources = []forwardSource{forwardParity, forwardOtherSide, forwardInterpolated, forwardExtrapolated,
 	forwardPrevious, forwardNone}
 
-// volStep is the step of METHODS that gave a strike its volatility.
+// volStep is the step of METHODS.md that gave a strike its volatility.
 type volStep uint8
 
 const (
