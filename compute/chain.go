@@ -144,8 +144,25 @@ func (c *Chain) series() iter.Seq[[]Contract] {
 	}
 }
 
+// unsettled yields the contracts of each root and expiration with T > 0, in order, and when they settle.
+func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Time, []Contract] {
+	return func(yield func(time.Time, []Contract) bool) {
+		for contracts := range c.series() {
+			settles := contracts[0].Settlement.Instant(contracts[0].Expiration, cal)
+			if settles.After(c.AsOf) && !yield(settles, contracts) {
+				return
+			}
+		}
+	}
+}
+
 // Unsettled returns how many contracts of a chain have T > 0.
-func Unsettled(c *Chain, cal *Calendar) int { return len(liveContracts(c, cal)) }
+func Unsettled(c *Chain, cal *Calendar) (n int) {
+	for _, contracts := range c.unsettled(cal) {
+		n += len(contracts)
+	}
+	return n
+}
 
 // ErrEmptyChain is returned for a document without a single row: an outage, never "no exposure".
 var ErrEmptyChain = errors.New("option chain is empty")

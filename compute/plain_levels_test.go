@@ -32,7 +32,7 @@ func strikeRows(groups []*plainSeries, legs []leg, spot float64) []plainStrike {
 		}
 	}
 	for i := range legs {
-		row, gex := rows[legs[i].contract.Strike], legs[i].gex(spot, spot)
+		row, gex := rows[legs[i].contract.Strike], legs[i].gex(0, spot)
 		if legs[i].sign > 0 {
 			row.CallGEX += gex
 		} else {
@@ -148,7 +148,7 @@ func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float
 			Forward: g.forward, ForwardSource: g.source, SharePct: known(0)}
 		for i := range legs {
 			if legs[i].group == g {
-				gex := legs[i].gex(spot, spot)
+				gex := legs[i].gex(0, spot)
 				row.Net += gex
 				row.Gross += math.Abs(gex)
 				row.Used++
@@ -207,7 +207,7 @@ func measureQuality(groups []*plainSeries, legs []leg, chain *compute.Chain, fli
 			quoted++
 		}
 		if l.group.seconds > 2*86400 && isFinite(l.contract.Gamma) {
-			differences = append(differences, math.Abs(l.contract.Gamma-l.gamma(chain.Spot, chain.Spot)))
+			differences = append(differences, math.Abs(l.contract.Gamma-l.gamma(0, chain.Spot)))
 		}
 	}
 	q.TwoSidedPct = ratio(100*float64(quoted), float64(len(legs)))
@@ -223,7 +223,7 @@ func measureQuality(groups []*plainSeries, legs []leg, chain *compute.Chain, fli
 func grossBySteps(legs []leg, spot, at float64) map[string]float64 {
 	sums := map[string]float64{}
 	for i := range legs {
-		sums[legs[i].step] += math.Abs(legs[i].gex(spot, at))
+		sums[legs[i].step] += math.Abs(legs[i].gex(math.Log(at/spot), at))
 	}
 	return sums
 }

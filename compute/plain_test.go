@@ -231,31 +231,31 @@ func (r *plainResult) usedLegs(groups []*plainSeries, spot, rate float64) []leg 
 	return legs
 }
 
-// gamma is the gamma of a leg at a hypothetical spot, with F(S') = F*S'/S and v held.
-func (l *leg) gamma(spot, at float64) float64 {
-	d1 := (l.logFK+math.Log(at/spot))/l.v + l.v/2
+// gamma is the gamma of a leg at a hypothetical spot S', with F(S') = F*S'/S and v held. shift is ln(S'/S).
+func (l *leg) gamma(shift, at float64) float64 {
+	d1 := (l.logFK+shift)/l.v + l.v/2
 	return l.discount * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (at * l.v)
 }
 
 // gex is the dollars of hedge delta per 1 % move of a leg at a hypothetical spot.
-func (l *leg) gex(spot, at float64) float64 {
-	return l.sign * l.gamma(spot, at) * l.weight * 100 * at * at * 0.01
+func (l *leg) gex(shift, at float64) float64 {
+	return l.sign * l.gamma(shift, at) * l.weight * 100 * at * at * 0.01
 }
 
 // netExposure is G at a hypothetical spot: the sum over the legs in their order.
 func netExposure(legs []leg, spot, at float64) float64 {
-	sum := 0.0
+	sum, shift := 0.0, math.Log(at/spot)
 	for i := range legs {
-		sum += legs[i].gex(spot, at)
+		sum += legs[i].gex(shift, at)
 	}
 	return sum
 }
 
 // grossExposure is the sum of the absolute exposures.
 func grossExposure(legs []leg, spot, at float64) float64 {
-	sum := 0.0
+	sum, shift := 0.0, math.Log(at/spot)
 	for i := range legs {
-		sum += math.Abs(legs[i].gex(spot, at))
+		sum += math.Abs(legs[i].gex(shift, at))
 	}
 	return sum
 }
@@ -268,9 +268,9 @@ func (r *plainResult) totals(legs []leg, spot float64) {
 	var call, put float64
 	for i := range legs {
 		if legs[i].sign > 0 {
-			call += legs[i].gex(spot, spot)
+			call += legs[i].gex(0, spot)
 		} else {
-			put += legs[i].gex(spot, spot)
+			put += legs[i].gex(0, spot)
 		}
 	}
 	r.Net = known(netExposure(legs, spot, spot))

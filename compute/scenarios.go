@@ -1,9 +1,6 @@
 package compute
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // The scenarios, in the order they are served.
 const (
@@ -220,7 +217,7 @@ func weekdaysBetween(from, to Date) int {
 	}
 	n := days / 7 * 5
 	for d := from + Date(days/7*7); d < to; d++ {
-		if w := d.Weekday(); w != time.Saturday && w != time.Sunday {
+		if !d.Weekend() {
 			n++
 		}
 	}

@@ -97,19 +97,14 @@ func newSurface(c *Chain, cal *Calendar, rate float64, previous map[Series]float
 }
 
 func (s *surface) group(c *Chain, cal *Calendar) {
-	for contracts := range c.series() {
-		first := &contracts[0]
-		instant := first.Settlement.Instant(first.Expiration, cal)
-		years := instant.Sub(c.AsOf).Seconds() / secondsPerYear
-		if years <= 0 {
-			s.settled += len(contracts)
-			continue
-		}
+	s.settled = len(c.Contracts)
+	for settles, contracts := range c.unsettled(cal) {
+		s.settled -= len(contracts)
 		s.series = append(s.series, &series{
-			Series:     Series{first.Root, first.Expiration},
-			settlement: first.Settlement,
-			instant:    instant,
-			years:      years,
+			Series:     Series{contracts[0].Root, contracts[0].Expiration},
+			settlement: contracts[0].Settlement,
+			instant:    settles,
+			years:      settles.Sub(c.AsOf).Seconds() / secondsPerYear,
 			strikes:    groupStrikes(contracts),
 		})
 	}
