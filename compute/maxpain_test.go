@@ -296,3 +296,10 @@ func TestMaxPainFields(t *testing.T) {
 			`{"settlement_price":157.5,"call_payout_dollars":38,"put_payout_dollars":0,"total_payout_dollars":38}]`) // 37.5
 	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
 }
+
+// Sums are exact in thousandths, so that a flat minimum is found at strikes in tenths too.
+func TestMaxPainAtStrikesInTenths(t *testing.T) {
+	p := pains(t, 100.2, noon, painRows("SPXW260821", oi{100, 0, 2}, oi{100.1, 2, 2}, oi{100.2, 0, 0}, oi{100.3, 0, 2}, oi{100.4, 0, 0})...)[0]
+	near(t, "max pain", p.MaxPain, 100.2, 0)
+	equal(t, "range", *p.Range, [2]compute.Level{100.1, 100.3})
+}

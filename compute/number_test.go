@@ -157,37 +157,6 @@ func TestNumberIsStable(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	empty := newTable(0, 0)
-	if b, err := empty.bytes(); string(b) != "[]" || err != nil {
-		t.Errorf("no rows: %s, %v", b, err)
-	}
-	table := newTable(1, 1) // both numbers are hints
-	for _, x := range []float64{1.005, -2} {
-		table.open()
-		table.number(`"level":`, x, 2)
-		table.number(`,"dollars":`, 10*x, 0)
-		table.close()
-	}
-	b, err := table.bytes()
-	if want := `[{"level":1,"dollars":10},{"level":-2,"dollars":-20}]`; err != nil ||
-		string(b) != want && string(b) != strings.Replace(want, ":1,", ":1.01,", 1) { // 1.005 is not a double
-		t.Errorf("%s, %v", b, err)
-	}
-	if !json.Valid(b) {
-		t.Errorf("not JSON: %s", b)
-	}
-	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		table := newTable(1, 20)
-		table.open()
-		table.number(`"x":`, x, 2)
-		table.close()
-		if b, err := table.bytes(); err == nil {
-			t.Errorf("%v is written as %s", x, b)
-		}
-	}
-}
-
 func TestTablesFailOnNaN(t *testing.T) {
 	for _, v := range []json.Marshaler{PayoutCurve{{Price: 7000, Put: Dollars(math.NaN())}},
 		StrikeOIs{{Strike: 7000, Call: Count(math.Inf(1))}}} {

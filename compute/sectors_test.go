@@ -280,3 +280,18 @@ func TestMixedSession(t *testing.T) {
 	equal(t, "one session", r.Mixed, false)
 	equal(t, "the Friday's", r.SessionDate, day("2026-08-14"))
 }
+
+// Without the benchmark the sectors are served all the same.
+func TestRotationWithoutBenchmark(t *testing.T) {
+	funds := market()
+	delete(funds, compute.Benchmark)
+	r := rotation(t, funds)
+	equal(t, "sectors", len(r.Sectors), 11)
+	equal(t, "missing", r.Missing[0], compute.Benchmark)
+	isNull(t, "price", r.Benchmark.Price)
+	isNull(t, "relative", r.Sectors[0].Relative.Day)
+	isNull(t, "above benchmark", r.Breadth.AboveBenchmark)
+	if r.Sectors[0].Rank.Day == nil || r.Tone == nil {
+		t.Error("ranks and tone do not rest on the benchmark")
+	}
+}

@@ -200,3 +200,11 @@ func TestStaleSessions(t *testing.T) {
 	c, _ := curve(t, in)
 	equal(t, "Labor Day", c.StaleSessions, 0)
 }
+
+// A symbol counts once on the curve, and a year has 1, 2 or 4 digits.
+func TestSettlementRowsCountOnce(t *testing.T) {
+	c, q := curve(t, evening("2026-10-05", future("VX/V6", "2026-10-21", 17), future("VX/V6", "2026-10-21", 17), future("VX/X026", "2026-11-18", 18)))
+	equal(t, "months", len(c.Curve), 1)
+	equal(t, "bad rows", q.BadRows, 1)
+	equal(t, "weekly", q.Weekly, 1)
+}
