@@ -179,6 +179,20 @@ func (c *Calendar) Known(d Date) bool {
 	return y >= FirstKnownYear && y <= LastKnownYear
 }
 
+// calendarNote is what meta.quality.calendar says of dates that the verified calendar does not cover.
+const calendarNote = "some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"
+
+// CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the verified years,
+// else nil.
+func CalendarNote(cal *Calendar, dates ...Date) *string {
+	for _, d := range dates {
+		if !cal.Known(d) {
+			return new(calendarNote)
+		}
+	}
+	return nil
+}
+
 // IsSession says whether the exchange is open on d.
 func (c *Calendar) IsSession(d Date) bool {
 	return !d.Weekend() && !c.closed[d] && !isHoliday(d)

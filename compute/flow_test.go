@@ -198,7 +198,7 @@ func TestPremiumBasis(t *testing.T) {
 	}
 }
 
-// The members of API.md, and bytes that survive reading and writing: a stored item is served again as it was.
+// The members of the JSON object, and bytes that survive reading and writing: a stored item is served again as it was.
 func TestFlowJSON(t *testing.T) {
 	q := trade(1.87, 2.13, 2.06, 1234, 77, 123)
 	q.IV, q.Delta = 0.2345, -0.3131

@@ -236,7 +236,7 @@ func TestSameInputSameBytes(t *testing.T) {
 	}
 }
 
-// The members of API.md, in its order; more may follow.
+// The members of the JSON objects, in their order; more may follow.
 func TestGammaFields(t *testing.T) {
 	r := exposure(t, index(4000, "2026-05-22T14:00:00Z"), handRows()...)
 	want := strings.Fields(`symbol spot net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gamma_tilt

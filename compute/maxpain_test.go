@@ -269,7 +269,7 @@ func TestMaxPainAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// The members of API.md.
+// The members of the JSON objects.
 func TestMaxPainFields(t *testing.T) {
 	p := pains(t, 7000, noon, append(painRows("SPX260821", oi{7000, 50, 1}), painRows("SPXW260821", oi{7100, 2, 0})...)...)[0]
 	side := "max_pain max_pain_range flatness payout_at_max_pain_dollars distance_pct call_open_interest put_open_interest " +

@@ -123,7 +123,7 @@ func TestRecordedAgainstPlainImplementation(t *testing.T) {
 	}
 }
 
-// Max pain of every date and of every root and date, with the whole curve, as the oracle found them.
+// Max pain of every date and of every root and date, with the whole curve, as an independent program found them.
 func TestRecordedMaxPain(t *testing.T) {
 	type pain struct {
 		MaxPain float64 `json:"max_pain"`
