@@ -130,6 +130,9 @@ func (e *exposure) sum() {
 		e.call += sum.call
 		e.put += sum.put
 	}
+	for i := range table {
+		table[i].Net = table[i].Call + table[i].Put
+	}
 	e.strikes = table
 }
 

@@ -174,13 +174,12 @@ func (e *exposure) byExpiration() []ExpirationGamma {
 	rows := make([]ExpirationGamma, 0, len(e.series))
 	for i, s := range e.surface.series {
 		sum := e.series[i]
-		row := ExpirationGamma{
+		rows = append(rows, ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
 			Net: Dollars(sum.call + sum.put), Gross: Dollars(sum.call - sum.put),
 			Share:   e.share(sum.call-sum.put, sum.used),
 			Forward: Level(s.forward(e.surface.spot)), ForwardSource: s.source,
-		}
-		rows = append(rows, row)
+		})
 	}
 	slices.SortStableFunc(rows, func(a, b ExpirationGamma) int {
 		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Settlement, b.Settlement))

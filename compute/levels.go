@@ -17,9 +17,6 @@ type Wall struct {
 
 // levels fills in the key levels, which compare strikes.
 func (e *exposure) levels(g *Gamma) {
-	for i := range e.strikes {
-		e.strikes[i].Net = e.strikes[i].Call + e.strikes[i].Put
-	}
 	spot := Level(e.surface.spot)
 	call := func(r *StrikeGamma) float64 { return float64(r.Call) }
 	put := func(r *StrikeGamma) float64 { return float64(-r.Put) }
