@@ -10,9 +10,12 @@ import (
 	"strikecache/compute"
 )
 
+// fullRun says whether the long versions of the comparisons are asked for.
+func fullRun() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
+
 // markets is how many synthetic markets are compared: each moment three times, and five times in a full run.
 func markets() int {
-	if os.Getenv("STRIKECACHE_FULL") != "" {
+	if fullRun() {
 		return 5 * len(moments)
 	}
 	return 3 * len(moments)
