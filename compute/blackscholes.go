@@ -1,42 +1,6 @@
 package compute
 
-import (
-	"fmt"
-	"math"
-)
-
-// Right is the right of an option.
-type Right uint8
-
-// The two rights, in their order within a strike.
-const (
-	Call Right = iota
-	Put
-)
-
-// String returns call or put.
-func (r Right) String() string {
-	if r == Put {
-		return "put"
-	}
-	return "call"
-}
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (r Right) MarshalJSON() ([]byte, error) { return []byte(`"` + r.String() + `"`), nil }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler].
-func (r *Right) UnmarshalJSON(b []byte) error {
-	switch string(b) {
-	case `"call"`:
-		*r = Call
-	case `"put"`:
-		*r = Put
-	default:
-		return fmt.Errorf("parse right %.20q: want call or put", b)
-	}
-	return nil
-}
+import "math"
 
 const invSqrt2Pi = 0.39894228040143267793994605993438 // 1/√(2π)
 

@@ -242,19 +242,6 @@ func TestValueProperties(t *testing.T) {
 	})
 }
 
-func TestImpliedIsMonotone(t *testing.T) {
-	for _, k := range []float64{6500, 7000, 7000.25, 7400} {
-		last := 0.0
-		for price := 0.01; price < 3000; price *= 1.5 {
-			v, ok := compute.ImpliedTotalVolatility(compute.Call, math.Max(7000-k, 0)+price, 7000, k)
-			if !ok || v <= last {
-				t.Errorf("k %v time value %v: v = %v, %v after %v", k, price, v, ok, last)
-			}
-			last = v
-		}
-	}
-}
-
 // Gamma is the second derivative of the discounted value by the spot, the forward moving in proportion: a fourth
 // order difference with steps of 0.05 standard deviations is good to about 1e-6 of the peak gamma.
 func TestGammaIsTheSecondDerivative(t *testing.T) {
@@ -316,4 +303,14 @@ func FuzzImpliedTotalVolatility(f *testing.F) {
 			t.Errorf("v = %v reprices to %v, not %v", v, again, value)
 		}
 	})
+}
+
+// The solver recovers a volatility also where a step lands on it exactly.
+func TestImpliedWhereAStepIsExact(t *testing.T) {
+	p := compute.BlackValue(compute.Call, 7728.2, 7314.626520414114, 0.5)
+	v, ok := compute.ImpliedTotalVolatility(compute.Call, p, 7728.2, 7314.626520414114)
+	if !ok {
+		t.Fatal("no volatility")
+	}
+	nearly(t, "v", v, 0.5, 1e-12)
 }

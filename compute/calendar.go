@@ -4,11 +4,94 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // the binary knows New York on a machine without zone files
 )
+
+// Date is a calendar date without a time zone, counted in days since 1970-01-01. Dates compare and subtract as
+// integers: b - a is the number of calendar days from a to b.
+type Date int32
+
+// NewDate returns the date of the given year, month and day. Values outside their usual ranges are normalised
+// as by [time.Date].
+func NewDate(year int, month time.Month, day int) Date {
+	return Date(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay)
+}
+
+// DateOf returns the date that t has in its own location.
+func DateOf(t time.Time) Date {
+	y, m, d := t.Date()
+	return NewDate(y, m, d)
+}
+
+// ParseDate parses YYYY-MM-DD. It accepts nothing else: no spaces, no signs, no date that does not exist.
+func ParseDate(s string) (Date, error) {
+	if len(s) != len(time.DateOnly) {
+		return 0, fmt.Errorf("parse date %.40q: want YYYY-MM-DD", s)
+	}
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		return 0, fmt.Errorf("parse date %q: want YYYY-MM-DD", s)
+	}
+	return DateOf(t), nil
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// Midnight returns the start of the date in UTC.
+func (d Date) Midnight() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
+
+// At returns the instant of the date at the given wall clock time in loc.
+func (d Date) At(hour, minute, second int, loc *time.Location) time.Time {
+	y, m, day := d.Midnight().Date()
+	return time.Date(y, m, day, hour, minute, second, 0, loc)
+}
+
+// Weekday returns the day of the week.
+func (d Date) Weekday() time.Weekday { return time.Weekday(((int(d)+4)%7 + 7) % 7) }
+
+// Weekend says whether the date is a Saturday or a Sunday.
+func (d Date) Weekend() bool { w := d.Weekday(); return w == time.Saturday || w == time.Sunday }
+
+// Year returns the year.
+func (d Date) Year() int { return d.Midnight().Year() }
+
+// Month returns the month.
+func (d Date) Month() time.Month { return d.Midnight().Month() }
+
+// Day returns the day of the month.
+func (d Date) Day() int { return d.Midnight().Day() }
+
+// AddMonths returns the same day n months later (earlier if n is negative), or the last day of that month when
+// it has no such day.
+func (d Date) AddMonths(n int) Date {
+	y, m, day := d.Midnight().Date()
+	first := NewDate(y, m+time.Month(n), 1)
+	last := NewDate(first.Year(), first.Month()+1, 0)
+	return min(first+Date(day-1), last)
+}
+
+// String returns YYYY-MM-DD.
+func (d Date) String() string { return d.Midnight().Format(time.DateOnly) }
+
+// MarshalJSON implements [encoding/json.Marshaler].
+func (d Date) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `"`), nil }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler].
+func (d *Date) UnmarshalJSON(b []byte) error {
+	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
+		return fmt.Errorf("parse date %.40q: want a string", b)
+	}
+	parsed, err := ParseDate(string(b[1 : len(b)-1]))
+	if err != nil {
+		return err
+	}
+	*d = parsed
+	return nil
+}
 
 // NewYork is the exchange's time zone.
 var NewYork = mustLocation("America/New_York")
@@ -34,8 +117,7 @@ const (
 // Source: NYSE Rule 7.2 (full holidays and their observance), the exchanges' holiday calendars, which Cboe
 // options follow, and the closures announced one by one that no rule foresees (specialClosures).
 type Calendar struct {
-	closed map[Date]struct{}
-	early  map[Date]struct{}
+	closed, early map[Date]bool
 }
 
 // specialClosures are full closures outside the rules since 2014.
@@ -46,12 +128,12 @@ var specialClosures = []Date{
 
 // NewCalendar returns the exchange calendar, with further full closures and early closes (both may be nil).
 func NewCalendar(closed, early []Date) *Calendar {
-	c := &Calendar{closed: map[Date]struct{}{}, early: map[Date]struct{}{}}
-	for _, d := range append(specialClosures[:len(specialClosures):len(specialClosures)], closed...) {
-		c.closed[d] = struct{}{}
+	c := &Calendar{closed: map[Date]bool{}, early: map[Date]bool{}}
+	for _, d := range slices.Concat(specialClosures, closed) {
+		c.closed[d] = true
 	}
 	for _, d := range early {
-		c.early[d] = struct{}{}
+		c.early[d] = true
 	}
 	return c
 }
@@ -59,16 +141,7 @@ func NewCalendar(closed, early []Date) *Calendar {
 // Closures returns the full closures and the early closes that no rule foresees, rising: [NewCalendar] makes the same
 // calendar of them.
 func (c *Calendar) Closures() (closed, early []Date) {
-	return sorted(c.closed), sorted(c.early)
-}
-
-func sorted(dates map[Date]struct{}) []Date {
-	out := make([]Date, 0, len(dates))
-	for d := range dates {
-		out = append(out, d)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(c.closed)), slices.Sorted(maps.Keys(c.early))
 }
 
 // ParseClosures reads further closures, one a line: a date YYYY-MM-DD, alone for a full closure or followed by
@@ -106,26 +179,28 @@ func (c *Calendar) Known(d Date) bool {
 	return y >= FirstKnownYear && y <= LastKnownYear
 }
 
+// calendarNote is what meta.quality.calendar says of dates that the verified calendar does not cover.
+const calendarNote = "some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"
+
+// CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the verified years,
+// else nil.
+func CalendarNote(cal *Calendar, dates ...Date) *string {
+	for _, d := range dates {
+		if !cal.Known(d) {
+			return new(calendarNote)
+		}
+	}
+	return nil
+}
+
 // IsSession says whether the exchange is open on d.
 func (c *Calendar) IsSession(d Date) bool {
-	if d.Weekend() {
-		return false
-	}
-	if _, ok := c.closed[d]; ok {
-		return false
-	}
-	return !isHoliday(d)
+	return !d.Weekend() && !c.closed[d] && !isHoliday(d)
 }
 
 // IsEarlyClose says whether d is a session that ends at 13:00 New York.
 func (c *Calendar) IsEarlyClose(d Date) bool {
-	if !c.IsSession(d) {
-		return false
-	}
-	if _, ok := c.early[d]; ok {
-		return true
-	}
-	return isEarlyClose(d)
+	return c.IsSession(d) && (c.early[d] || isEarlyClose(d))
 }
 
 // Open returns the instant the session of d opens, 09:30 New York.

@@ -55,27 +55,6 @@ func TestCalendarDayByDay(t *testing.T) {
 	}
 }
 
-// What every other calendar gets wrong, by name.
-func TestCalendarEasilyWrong(t *testing.T) {
-	for date, open := range map[string]bool{
-		"2018-12-05": false, "2025-01-09": false, // days of mourning
-		"2021-06-18": true, "2022-06-20": false, // Juneteenth from 2022
-		"2021-12-31": true, "2027-12-31": true, // New Year's Day on a Saturday is not observed
-		"2023-01-02": false, "2017-01-02": false, // on a Sunday it is
-		"2021-12-24": false, "2022-12-26": false, "2020-07-03": false, "2021-07-05": false, "2027-06-18": false,
-		"2025-12-26": true, "2024-12-24": true, "2026-04-03": false, "2026-04-06": true,
-	} {
-		if cal.IsSession(day(date)) != open {
-			t.Errorf("%s: session is %v", date, !open)
-		}
-	}
-	for _, date := range []string{"2015-07-02", "2016-12-23", "2017-12-22", "2020-07-02", "2026-07-02", "2028-12-22"} {
-		if cal.IsEarlyClose(day(date)) {
-			t.Errorf("%s closes early", date)
-		}
-	}
-}
-
 func TestCalendarKnown(t *testing.T) {
 	for date, want := range map[string]bool{"2013-12-31": false, "2014-01-01": true, "2030-12-31": true, "2031-01-01": false} {
 		equal(t, date, cal.Known(day(date)), want)
@@ -200,7 +179,7 @@ func TestOpenAndClose(t *testing.T) {
 	}
 }
 
-// The Tuesdays of METHODS §6; every other monthly expiration is the Wednesday 30 days before the third Friday of the
+// The Tuesdays of METHODS.md §6; every other monthly expiration is the Wednesday 30 days before the third Friday of the
 // next month.
 func TestVIXExpiration(t *testing.T) {
 	tuesdays := map[string]bool{"2014-03-18": true, "2019-03-19": true, "2022-03-15": true, "2024-06-18": true,

@@ -14,6 +14,39 @@ import (
 // Multiplier is the number of index points, or shares, that one contract delivers.
 const Multiplier = 100
 
+// Right is the right of an option.
+type Right uint8
+
+// The two rights, in their order within a strike.
+const (
+	Call Right = iota
+	Put
+)
+
+// String returns call or put.
+func (r Right) String() string {
+	if r == Put {
+		return "put"
+	}
+	return "call"
+}
+
+// MarshalJSON implements [encoding/json.Marshaler].
+func (r Right) MarshalJSON() ([]byte, error) { return []byte(`"` + r.String() + `"`), nil }
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler].
+func (r *Right) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case `"call"`:
+		*r = Call
+	case `"put"`:
+		*r = Put
+	default:
+		return fmt.Errorf("parse right %.20q: want call or put", b)
+	}
+	return nil
+}
+
 // Settlement says when in the day of expiration a contract settles.
 type Settlement uint8
 
@@ -144,8 +177,25 @@ func (c *Chain) series() iter.Seq[[]Contract] {
 	}
 }
 
+// unsettled yields the contracts of each root and expiration with T > 0, in order, and when they settle.
+func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Time, []Contract] {
+	return func(yield func(time.Time, []Contract) bool) {
+		for contracts := range c.series() {
+			settles := contracts[0].Settlement.Instant(contracts[0].Expiration, cal)
+			if settles.After(c.AsOf) && !yield(settles, contracts) {
+				return
+			}
+		}
+	}
+}
+
 // Unsettled returns how many contracts of a chain have T > 0.
-func Unsettled(c *Chain, cal *Calendar) int { return len(liveContracts(c, cal)) }
+func Unsettled(c *Chain, cal *Calendar) (n int) {
+	for _, contracts := range c.unsettled(cal) {
+		n += len(contracts)
+	}
+	return n
+}
 
 // ErrEmptyChain is returned for a document without a single row: an outage, never "no exposure".
 var ErrEmptyChain = errors.New("option chain is empty")
@@ -179,7 +229,6 @@ type ChainBuilder struct {
 	listed    int
 	badSymbol int
 	unsorted  bool
-	roots     map[string]string // one string for each root, however many rows repeat it
 }
 
 // Grow makes room for n rows.
@@ -202,24 +251,12 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	}
 	n := len(b.rows)
 	if n > 0 && b.rows[n-1].Root == string(root) {
-		c.Root = b.rows[n-1].Root
+		c.Root = b.rows[n-1].Root // one string for many rows
 	} else {
-		c.Root = b.intern(root)
+		c.Root = string(root)
 	}
 	b.rows = append(b.rows, c)
 	b.unsorted = b.unsorted || n > 0 && compareListing(&b.rows[n-1], &b.rows[n]) > 0
-}
-
-func (b *ChainBuilder) intern(root []byte) string {
-	if s, ok := b.roots[string(root)]; ok {
-		return s
-	}
-	if b.roots == nil {
-		b.roots = map[string]string{}
-	}
-	s := string(root)
-	b.roots[s] = s
-	return s
 }
 
 // Build validates the collected rows and returns the chain, which takes over their memory: the builder must

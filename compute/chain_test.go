@@ -63,7 +63,7 @@ func TestBadSymbols(t *testing.T) {
 	}
 }
 
-// The roots of METHODS §1.1 for SPX; an adjusted series ends in a digit; a fund's root is its own symbol, PM.
+// The roots of METHODS.md §1.1 for SPX; an adjusted series ends in a digit; a fund's root is its own symbol, PM.
 func TestRoots(t *testing.T) {
 	for _, c := range []struct {
 		underlying, root string
@@ -113,16 +113,6 @@ func TestSkipOrder(t *testing.T) {
 	equal(t, "listed", chain.Listed, 12)
 	if len(chain.Contracts) != 2 || chain.Contracts[0].OpenInterest != 0 || chain.Contracts[1].OpenInterest != 2.5 {
 		t.Errorf("kept %+v", chain.Contracts)
-	}
-}
-
-// Any other bad number is an absent one: the row stays.
-func TestAbsentNumbersStay(t *testing.T) {
-	chain := build(t, index(7000, noon), row{"SPXW260821P07500000", blank(3)})
-	equal(t, "kept", len(chain.Contracts), 1)
-	equal(t, "skipped", chain.Skipped.Total(), 0)
-	if q := chain.Contracts[0].Quote; !math.IsNaN(q.Bid) || q.TwoSided() {
-		t.Errorf("%+v", q)
 	}
 }
 
@@ -187,7 +177,7 @@ func marshalChain(c *compute.Chain) string {
 	return b.String()
 }
 
-// Root, expiration, strike, call before put: the order of all sums (METHODS §0).
+// Root, expiration, strike, call before put: the order of all sums (METHODS.md §0).
 func TestContractOrder(t *testing.T) {
 	chain := build(t, index(7000, noon),
 		row{"SPXW260821C07000000", blank(1)}, row{"SPX270115P07000000", blank(1)}, row{"SPX260821P07000000", blank(1)},
@@ -276,4 +266,46 @@ func FuzzSymbol(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Absurd numbers are absent ones: they must not lose the document.
+func TestAbsurdNumbers(t *testing.T) {
+	absurd := func(change func(*compute.Quote)) compute.Quote {
+		q := quoted(10, 11, 100)
+		q.IV, q.Volume = 0.2, 10
+		change(&q)
+		return q
+	}
+	for name, q := range map[string]compute.Quote{
+		"iv":            absurd(func(q *compute.Quote) { q.IV, q.Bid, q.Ask = 1e200, 0, 0 }),
+		"open interest": absurd(func(q *compute.Quote) { q.OpenInterest = 1e308 }),
+		"bid and ask":   absurd(func(q *compute.Quote) { q.Bid, q.Ask = 1e-308, 1e-308 }),
+		"volume":        absurd(func(q *compute.Quote) { q.Volume = 1e306 }),
+		"gamma":         absurd(func(q *compute.Quote) { q.Gamma = 1e300 }),
+	} {
+		var rows []row
+		for _, k := range []float64{6900, 7000, 7100} {
+			for _, right := range []string{"C", "P"} {
+				rows = append(rows, row{symbolOf("SPXW260821"+right, k), q})
+			}
+		}
+		rows = append(rows, row{symbolOf("SPXW260821C", 7050), blank(5)})
+		u := index(7000, noon)
+		r := exposure(t, u, rows...)
+		marshal(t, r.Data)
+		marshal(t, r.Quality)
+		for _, p := range pains(t, 7000, noon, rows...) {
+			marshal(t, p)
+		}
+		marshal(t, compute.MergeFlow([]compute.ChainFlow{flowOf(t, u, nil, rows...)}))
+		if r.Quality.Contracts.Listed != len(rows) {
+			t.Errorf("%s: %+v", name, r.Quality.Contracts)
+		}
+	}
+	var b compute.ChainBuilder
+	b.Add([]byte("SPXW260821C07000000"), blank(5))
+	u := index(1e17, noon)
+	if _, err := b.Build(u); err == nil {
+		t.Error("a spot of 1e17 is accepted")
+	}
 }

@@ -2,6 +2,10 @@ package compute_test
 
 import (
 	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,22 +58,6 @@ func TestDateAt(t *testing.T) {
 	}
 }
 
-func TestParseDate(t *testing.T) {
-	for _, s := range []string{"2026-08-11", "1970-01-01", "1969-12-31", "2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31"} {
-		d, err := compute.ParseDate(s)
-		if err != nil || d.String() != s {
-			t.Errorf("%s: %s, %v", s, d, err)
-		}
-	}
-	for _, s := range []string{"", "2026-8-11", "2026-08-1", "26-08-11", " 2026-08-11", "2026-08-11 ", "+026-08-11",
-		"-026-08-11", "2026-02-30", "2025-02-29", "1900-02-29", "2026-13-01", "2026-00-10", "2026-04-00", "2026/08/11",
-		"20260811", "2026-08-11T00:00:00Z", "2026-08-1a", "２０２６-08"} {
-		if d, err := compute.ParseDate(s); err == nil {
-			t.Errorf("%q is taken as %s", s, d)
-		}
-	}
-}
-
 func TestDateJSON(t *testing.T) {
 	if got := string(marshal(t, day("2026-08-11"))); got != `"2026-08-11"` {
 		t.Error(got)
@@ -85,22 +73,100 @@ func TestDateJSON(t *testing.T) {
 	}
 }
 
-// The same day of another month, or its last day (METHODS §3).
-func TestAddMonths(t *testing.T) {
-	for _, c := range []struct {
-		date   string
-		months int
-		want   string
-	}{
-		{"2026-08-11", -1, "2026-07-11"}, {"2026-08-11", -3, "2026-05-11"}, {"2026-03-31", -1, "2026-02-28"},
-		{"2024-03-31", -1, "2024-02-29"}, {"2026-05-31", -3, "2026-02-28"}, {"2026-05-31", -1, "2026-04-30"},
-		{"2026-07-31", -1, "2026-06-30"}, {"2026-01-15", -1, "2025-12-15"}, {"2026-02-28", -3, "2025-11-28"},
-		{"2026-12-31", -1, "2026-11-30"}, {"2026-01-31", 1, "2026-02-28"}, {"2026-01-31", 13, "2027-02-28"},
-		{"2026-12-31", 2, "2027-02-28"}, {"2026-08-11", 0, "2026-08-11"}, {"2024-02-29", -12, "2023-02-28"},
-		{"2024-02-29", 48, "2028-02-29"}, {"2026-03-30", -1, "2026-02-28"}, {"2026-08-31", -6, "2026-02-28"},
-	} {
-		if got := day(c.date).AddMonths(c.months); got != day(c.want) {
-			t.Errorf("%s %+d months is %s, want %s", c.date, c.months, got, c.want)
-		}
+var dateForm = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})$`)
+
+// daysIn is the length of a month, counted on the fingers.
+func daysIn(year, month int) int {
+	switch {
+	case month == 2 && (year%4 == 0 && year%100 != 0 || year%400 == 0):
+		return 29
+	case month == 2:
+		return 28
+	case month == 4 || month == 6 || month == 9 || month == 11:
+		return 30
 	}
+	return 31
+}
+
+// FuzzParseDate: what is taken is a date of four, two and two digits that exists, as package time reads it, and spells
+// itself again. The same day of another month is that day, or the month's last (METHODS.md §3).
+func FuzzParseDate(f *testing.F) {
+	for _, s := range []string{"2026-11-20", "2024-02-29", "2023-02-29", "1900-02-29", "2000-02-29", "0000-01-01", "0001-01-01", "9999-12-31",
+		"1969-12-31", "1970-01-01", "2026-01-31", "2026-03-31", "2024-03-31", "2026-05-31", "2026-08-31", "2026-12-31", "2026-00-01", "2026-13-01",
+		"2026-04-00", "2026-04-31", "2026-1-1", "26-08-11", "-026-01-01", "+026-08-11", "2026-01-01 ", " 2026-08-11", "2026/08/11", "20260811",
+		"2026-08-11T00:00:00Z", "2026-08-1a", "２０-01-01", "２０２６-08", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := compute.ParseDate(text)
+		parts := dateForm.FindStringSubmatch(text)
+		exists := false
+		if parts != nil {
+			y, _ := strconv.Atoi(parts[1])
+			m, _ := strconv.Atoi(parts[2])
+			day, _ := strconv.Atoi(parts[3])
+			exists = m >= 1 && m <= 12 && day >= 1 && day <= daysIn(y, m)
+		}
+		if (err == nil) != exists {
+			t.Fatalf("%q: %v, exists %v", text, err, exists)
+		}
+		var member compute.Date
+		if quoted, _ := json.Marshal(text); (json.Unmarshal(quoted, &member) == nil) != exists || member != d {
+			t.Errorf("%q as JSON: %v", text, member)
+		}
+		if err != nil {
+			return
+		}
+		want, err := time.Parse(time.DateOnly, text)
+		if err != nil || d.String() != text || !d.Midnight().Equal(want) || d.Weekday() != want.Weekday() || d.Year() != want.Year() || d.Month() != want.Month() || d.Day() != want.Day() {
+			t.Errorf("%q: %v, %v, want %v %v", text, d, d.Midnight(), want, err)
+		}
+		for _, n := range []int{-13, -12, -6, -3, -1, 0, 1, 2, 12, 13, 25, 48} {
+			to := d.AddMonths(n)
+			month := want.AddDate(0, 0, 1-want.Day()).AddDate(0, n, 0)
+			if to.Month() != month.Month() || to.Year() != month.Year() || to.Day() != min(want.Day(), daysIn(month.Year(), int(month.Month()))) {
+				t.Errorf("%q and %d months: %v", text, n, to)
+			}
+		}
+	})
+}
+
+var closureForm = regexp.MustCompile(`^[ \t\r\v\f]*(?:(\S+)(?:[ \t\r\v\f]+(early))?[ \t\r\v\f]*)?(?:#.*)?$`)
+
+// FuzzParseClosures: a file is taken when each of its lines is one, and then says what its lines say.
+func FuzzParseClosures(f *testing.F) {
+	for _, s := range []string{"2026-12-24 early\n2025-01-09 # mourning\r\n\n", "# nothing", "2026-12-24 late", "2026-12-24early", "2026-02-30", "2026-12-24\t early #early", "early", "2026-12-24#", "\x00", "2026-12-24 early early", "2026-12-24\r2026-12-25"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		closed, early, err := compute.ParseClosures(text)
+		var wantClosed, wantEarly []compute.Date
+		good := true
+		for line := range strings.Lines(string(text)) {
+			if len(line) > 60_000 || strings.ContainsFunc(line, func(r rune) bool { return r >= 0x80 }) {
+				return // too long a line, or spaces beyond ASCII
+			}
+			line, _, _ = strings.Cut(strings.TrimRight(line, "\r\n"), "#")
+			parts := closureForm.FindStringSubmatch(line)
+			switch {
+			case parts == nil || parts[1] != "" && !dateForm.MatchString(parts[1]):
+				good = false
+			case parts[1] == "":
+			default:
+				day, dayErr := time.Parse(time.DateOnly, parts[1])
+				good = good && dayErr == nil
+				if to := &wantClosed; parts[2] == "" {
+					*to = append(*to, compute.DateOf(day))
+				} else {
+					wantEarly = append(wantEarly, compute.DateOf(day))
+				}
+			}
+		}
+		if (err == nil) != good {
+			t.Fatalf("%v, want it good: %v", err, good)
+		}
+		if good && (!slices.Equal(closed, wantClosed) || !slices.Equal(early, wantEarly)) {
+			t.Errorf("%v %v, want %v %v", closed, early, wantClosed, wantEarly)
+		}
+	})
 }

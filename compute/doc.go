@@ -1,4 +1,5 @@
-// Package compute turns market documents, already decoded, into the six results that strikecache serves.
+// Package compute turns market documents, already decoded, into the results that strikecache serves. METHODS.md,
+// beside this file, defines every number.
 //
 // It is the ground floor: every function is pure. The path one number takes is: rows are collected by a
 // [ChainBuilder] into a validated [Chain]; a function such as [GammaExposure], [MaxPains] or [UnusualFlow] reads

@@ -101,7 +101,7 @@ func lobesOf(values []float64) []lobe {
 	return lobes
 }
 
-// flipTolerance is the width, in index points, to which a root is bracketed. METHODS asks for 0.01.
+// flipTolerance is the width, in index points, to which a root is bracketed. METHODS.md asks for 0.01.
 const flipTolerance = 1e-4
 
 // bisect returns the root of G between lo and hi; rising says that G is positive at hi.

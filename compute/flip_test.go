@@ -152,7 +152,7 @@ func TestPhantomRootIsDropped(t *testing.T) {
 	isNull(t, "band", r.Data.FlipBand)
 }
 
-// A lobe only 12 points wide between two larger ones is bracketed by the grid of METHODS §1.2: points at most 1 apart
+// A lobe only 12 points wide between two larger ones is bracketed by the grid of METHODS.md §1.2: points at most 1 apart
 // within 3 % of the spot.
 func TestNarrowLobeIsFound(t *testing.T) {
 	r := exposure(t, index(7000, closing), row{"SPXW260821C06990000", published(flatIV(0.0007), 100)},

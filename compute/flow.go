@@ -114,7 +114,12 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	chain := in.Chain
 	session := chain.Session(in.Calendar)
 	out := ChainFlow{Symbol: chain.Symbol, Session: session}
-	live := liveContracts(chain, in.Calendar)
+	var live []*Contract
+	for _, contracts := range chain.unsettled(in.Calendar) {
+		for i := range contracts {
+			live = append(live, &contracts[i])
+		}
+	}
 	out.Rejected.Settled = len(chain.Contracts) - len(live)
 	sizes := newSizePeers(live, session)
 	limits := limitsOf(chain.Symbol)
@@ -186,17 +191,4 @@ func (f Flow) Limit(n int) Flow {
 	f.Items = f.Items[:min(n, len(f.Items))]
 	f.Count = len(f.Items)
 	return f
-}
-
-// liveContracts returns the contracts with T > 0.
-func liveContracts(chain *Chain, cal *Calendar) []*Contract {
-	live := make([]*Contract, 0, len(chain.Contracts))
-	for series := range chain.series() {
-		if first := &series[0]; first.Settlement.Instant(first.Expiration, cal).After(chain.AsOf) {
-			for i := range series {
-				live = append(live, &series[i])
-			}
-		}
-	}
-	return live
 }

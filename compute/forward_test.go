@@ -49,7 +49,7 @@ func wantForward(t *testing.T, r compute.GammaResult, series string, f float64, 
 	}
 }
 
-// The votes K + C - P of METHODS §1.1 at r = 0, picked by hand.
+// The votes K + C - P of METHODS.md §1.1 at r = 0, picked by hand.
 func TestParityVotes(t *testing.T) {
 	type vote struct{ strike, difference float64 }
 	nine := []vote{{7000, 1}, {6975, 27}, {7025, -22}, {6950, 54}, {7050, -45}, {6925, 81}, {7075, -68}}

@@ -1,7 +1,9 @@
 package compute
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -168,117 +170,21 @@ func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state 
 	return cal.Previous(last), oiSettled
 }
 
-// exposure is the work of one [GammaExposure] call.
-type exposure struct {
-	GammaInput
-	session   Date
-	surface   *surface
-	used      int
-	call, put float64 // sums of GEX: >= 0, <= 0
-	skipped   struct{ noOpenInterest, noVolatility int }
-	series    []seriesSum // beside surface.series
-	strikes   []StrikeGamma
-}
-
-// seriesSum holds the sums of one series.
-type seriesSum struct {
-	used      int
-	call, put float64
-}
-
-func (e *exposure) gross() float64 { return e.call - e.put }
-
-// dollarsPerGamma is the GEX, in dollars per 1 % move, of one contract with a gamma of 1.
-func dollarsPerGamma(spot float64) float64 { return Multiplier * spot * spot * 0.01 }
-
-// gex returns the unsigned GEX of one contract of a strike at a hypothetical spot.
-func (e *exposure) gex(s *series, row *strike, at float64) float64 {
-	gamma := BlackGamma(e.surface.spot, at, s.forward(e.surface.spot), row.k, row.v, s.discount(e.RiskFreeRate))
-	return gamma * dollarsPerGamma(at)
-}
-
-// usedContract says whether a contract enters the sums.
-func usedContract(row *strike, c *Contract) bool {
-	return c != nil && c.OpenInterest > 0 && row.step != volNone
-}
-
-// sum adds up the exposure at the spot, over all, by series and by strike.
-func (e *exposure) sum() {
-	table := newStrikeTable(e.surface)
-	e.series = make([]seriesSum, len(e.surface.series))
-	for i, s := range e.surface.series {
-		sum := &e.series[i]
-		for j := range s.strikes {
-			row := &s.strikes[j]
-			at := table.row(row.k)
-			unit := math.NaN()
-			for right, c := range row.contracts {
-				if c == nil {
-					continue
-				}
-				at.count(Right(right), c)
-				switch {
-				case c.OpenInterest == 0:
-					e.skipped.noOpenInterest++
-					continue
-				case row.step == volNone:
-					e.skipped.noVolatility++
-					continue
-				}
-				if math.IsNaN(unit) {
-					unit = e.gex(s, row, e.surface.spot)
-				}
-				sum.used++
-				if gex := unit * c.OpenInterest; Right(right) == Call {
-					sum.call += gex
-					at.Call += Dollars(gex)
-				} else {
-					sum.put -= gex
-					at.Put -= Dollars(gex)
-				}
-			}
-		}
-		e.used += sum.used
-		e.call += sum.call
-		e.put += sum.put
-	}
-	e.strikes = table.rows
-}
-
-// carry returns the carry of the series that have one.
-func (e *exposure) carry() map[Series]float64 {
-	out := make(map[Series]float64, len(e.surface.series))
-	for _, s := range e.surface.series {
-		if s.source != forwardNone {
-			out[s.Series] = s.carry()
-		}
-	}
-	return out
-}
-
 func (e *exposure) byExpiration() []ExpirationGamma {
 	rows := make([]ExpirationGamma, 0, len(e.series))
 	for i, s := range e.surface.series {
 		sum := e.series[i]
-		row := ExpirationGamma{
+		rows = append(rows, ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
 			Net: Dollars(sum.call + sum.put), Gross: Dollars(sum.call - sum.put),
 			Share:   e.share(sum.call-sum.put, sum.used),
 			Forward: Level(s.forward(e.surface.spot)), ForwardSource: s.source,
-		}
-		rows = append(rows, row)
+		})
 	}
-	sortByExpiration(rows)
+	slices.SortStableFunc(rows, func(a, b ExpirationGamma) int {
+		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Settlement, b.Settlement))
+	})
 	return rows
-}
-
-// share returns the share of gross that some contracts hold, in percent: 0 for none of them, nil when they have
-// no exposure to compare.
-func (e *exposure) share(gross float64, contracts int) *Ratio {
-	if contracts == 0 {
-		return new(Ratio(0))
-	}
-	return percentOf(gross, e.gross())
 }
 
 // regime compares the net exposure with its uncertainty.

@@ -1,60 +1,6 @@
 package compute
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
-
-// StrikeGamma is the exposure and the positions of one strike over all roots and expirations with T > 0.
-type StrikeGamma struct {
-	Strike           Level   `json:"strike"`
-	Call             Dollars `json:"call_gex_dollars"`
-	Put              Dollars `json:"put_gex_dollars"`
-	Net              Dollars `json:"net_gex_dollars"`
-	CallOpenInterest Count   `json:"call_open_interest"`
-	PutOpenInterest  Count   `json:"put_open_interest"`
-	CallVolume       Count   `json:"call_volume"`
-	PutVolume        Count   `json:"put_volume"`
-}
-
-func (r *StrikeGamma) gross() Dollars { return r.Call - r.Put }
-
-// count adds the positions of a contract.
-func (r *StrikeGamma) count(right Right, c *Contract) {
-	if right == Call {
-		r.CallOpenInterest += Count(c.OpenInterest)
-		r.CallVolume += Count(positive(c.Volume))
-	} else {
-		r.PutOpenInterest += Count(c.OpenInterest)
-		r.PutVolume += Count(positive(c.Volume))
-	}
-}
-
-// strikeTable holds one row per listed strike, rising.
-type strikeTable struct{ rows []StrikeGamma }
-
-func newStrikeTable(s *surface) *strikeTable {
-	var strikes []float64
-	for _, g := range s.series {
-		for i := range g.strikes {
-			strikes = append(strikes, g.strikes[i].k)
-		}
-	}
-	slices.Sort(strikes)
-	strikes = slices.Compact(strikes)
-	t := &strikeTable{rows: make([]StrikeGamma, len(strikes))}
-	for i, k := range strikes {
-		t.rows[i].Strike = Level(k)
-	}
-	return t
-}
-
-// row returns the row of a listed strike.
-func (t *strikeTable) row(k float64) *StrikeGamma {
-	i, _ := slices.BinarySearchFunc(t.rows, Level(k), func(r StrikeGamma, k Level) int { return cmp.Compare(r.Strike, k) })
-	return &t.rows[i]
-}
+import "math"
 
 // Walls are the strikes with the largest call and put side by three measures, without regard to the spot.
 type Walls struct {
@@ -71,9 +17,6 @@ type Wall struct {
 
 // levels fills in the key levels, which compare strikes.
 func (e *exposure) levels(g *Gamma) {
-	for i := range e.strikes {
-		e.strikes[i].Net = e.strikes[i].Call + e.strikes[i].Put
-	}
 	spot := Level(e.surface.spot)
 	call := func(r *StrikeGamma) float64 { return float64(r.Call) }
 	put := func(r *StrikeGamma) float64 { return float64(-r.Put) }
@@ -147,10 +90,4 @@ func (e *exposure) byStrike() []StrikeGamma {
 		}
 	}
 	return out
-}
-
-func sortByExpiration(rows []ExpirationGamma) {
-	slices.SortStableFunc(rows, func(a, b ExpirationGamma) int {
-		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Settlement, b.Settlement))
-	})
 }

@@ -75,18 +75,15 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	session := chain.Session(cal)
 	var dates []Date
 	byDate := map[Date]*painDate{}
-	for series := range chain.series() {
-		first := &series[0]
-		if !first.Settlement.Instant(first.Expiration, cal).After(chain.AsOf) {
-			continue
-		}
+	for _, contracts := range chain.unsettled(cal) {
+		first := &contracts[0]
 		d := byDate[first.Expiration]
 		if d == nil {
 			d = &painDate{}
 			byDate[first.Expiration] = d
 			dates = append(dates, first.Expiration)
 		}
-		d[first.Settlement] = mergeStrikeOIs(d[first.Settlement], strikeOIs(series))
+		d[first.Settlement] = mergeStrikeOIs(d[first.Settlement], strikeOIs(contracts))
 	}
 	slices.Sort(dates)
 	out := make([]*MaxPain, len(dates))
@@ -121,14 +118,12 @@ func DefaultMaxPain(pains []*MaxPain) int {
 func (p *MaxPain) fill(d *painDate, spot float64) {
 	am, pm := d[AM], d[PM]
 	if am != nil {
-		p.Settlement = AM.String()
-		p.BySettlement.AM = new(newPainSide(am, spot))
-		p.PainSide = *p.BySettlement.AM
+		p.Settlement, p.PainSide = AM.String(), newPainSide(am, spot)
+		p.BySettlement.AM = new(p.PainSide)
 	}
 	if pm != nil {
-		p.Settlement = PM.String()
-		p.BySettlement.PM = new(newPainSide(pm, spot))
-		p.PainSide = *p.BySettlement.PM
+		p.Settlement, p.PainSide = PM.String(), newPainSide(pm, spot)
+		p.BySettlement.PM = new(p.PainSide)
 	}
 	if am != nil && pm != nil {
 		p.Settlement = mixedSettlement
@@ -221,22 +216,18 @@ func (side *PainSide) minimise(spot float64) {
 			least = p
 		}
 	}
-	span := func(limit Dollars) (lo, hi Level) {
-		first := true
+	upTo := func(limit Dollars) Band { // convex: the prices up to a limit are a run
+		band := Band{least.Price, least.Price}
 		for _, p := range side.Curve {
 			if p.Payout <= limit {
-				if first {
-					lo, first = p.Price, false
-				}
-				hi = p.Price
+				band.Low, band.High = min(band.Low, p.Price), max(band.High, p.Price)
 			}
 		}
-		return lo, hi
+		return band
 	}
-	lo, hi := span(least.Payout)
-	side.Range = &[2]Level{lo, hi}
-	lo, hi = span(1.01 * least.Payout)
-	side.Flatness = &Band{lo, hi}
+	flat := upTo(least.Payout)
+	side.Range = &[2]Level{flat.Low, flat.High}
+	side.Flatness = new(upTo(1.01 * least.Payout))
 	side.MaxPain = new(least.Price)
 	side.Payout = new(least.Payout)
 	side.Distance = new(Ratio((float64(least.Price) - spot) / spot * 100))

@@ -162,7 +162,7 @@ func TestDefaultMaxPain(t *testing.T) {
 	equal(t, "settled", compute.DefaultMaxPain(pains(t, 7000, "2026-08-22T15:00:00Z", far...)), -1)
 }
 
-// bruteForce is METHODS §4 in whole tenths of a dollar: strikes in thousandths, every strike against every contract.
+// bruteForce is METHODS.md §4 in whole tenths of a dollar: strikes in thousandths, every strike against every contract.
 type bruteForce struct {
 	call, put []int64
 	best      float64
@@ -269,7 +269,7 @@ func TestMaxPainAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// The members of API.md.
+// The members of the JSON objects.
 func TestMaxPainFields(t *testing.T) {
 	p := pains(t, 7000, noon, append(painRows("SPX260821", oi{7000, 50, 1}), painRows("SPXW260821", oi{7100, 2, 0})...)...)[0]
 	side := "max_pain max_pain_range flatness payout_at_max_pain_dollars distance_pct call_open_interest put_open_interest " +
@@ -295,4 +295,11 @@ func TestMaxPainFields(t *testing.T) {
 		`[{"settlement_price":157.13,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
 			`{"settlement_price":157.5,"call_payout_dollars":38,"put_payout_dollars":0,"total_payout_dollars":38}]`) // 37.5
 	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
+}
+
+// Sums are exact in thousandths, so that a flat minimum is found at strikes in tenths too.
+func TestMaxPainAtStrikesInTenths(t *testing.T) {
+	p := pains(t, 100.2, noon, painRows("SPXW260821", oi{100, 0, 2}, oi{100.1, 2, 2}, oi{100.2, 0, 0}, oi{100.3, 0, 2}, oi{100.4, 0, 0})...)[0]
+	near(t, "max pain", p.MaxPain, 100.2, 0)
+	equal(t, "range", *p.Range, [2]compute.Level{100.1, 100.3})
 }

@@ -3,6 +3,7 @@ package compute
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -119,6 +120,33 @@ func positive(x float64) float64 {
 		return x
 	}
 	return 0
+}
+
+// percentOf returns part/whole in percent, nil when the whole is 0.
+func percentOf(part, whole float64) *Ratio {
+	if whole == 0 {
+		return nil
+	}
+	return new(Ratio(part / whole * 100))
+}
+
+// median returns the median of xs, the mean of the middle two for an even count, and sorts xs. It is NaN for
+// an empty slice.
+func median(xs []float64) float64 { return quantile(xs, 0.5) }
+
+// quantile returns the p-quantile of xs with linear interpolation between order statistics (type 7 of Hyndman
+// and Fan, The American Statistician 50, 1996), and sorts xs. It is NaN for an empty slice.
+func quantile(xs []float64, p float64) float64 {
+	if len(xs) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(xs)
+	at := p * float64(len(xs)-1)
+	i := int(at)
+	if i+1 == len(xs) {
+		return xs[i]
+	}
+	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }
 
 // table writes a JSON array of flat objects.

@@ -1,303 +1,297 @@
 package compute_test
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
-	"testing"
 
 	"strikecache/compute"
-	"strikecache/compute/plain"
 )
 
-// markets is how many synthetic markets are compared.
-const markets = 95
+// The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §1, the gamma exposure. It
+// was written from the text alone, so that an error in the production code is not repeated in it: contract by
+// contract, no sharing between strikes, no recurrences, its own Black formula, its own bisections and its own clock
+// arithmetic. It rounds nothing and is slow. TestPlainIsIndependent holds what it may use.
 
-// judge compares the numbers of one market to the tolerances of METHODS §7.
-type judge struct {
-	*testing.T
-	name   string
-	spot   float64
-	gross  float64
-	coarse bool // the grid of METHODS §1.2, in points, is too coarse for the spot: finer grids find more flips
+// plainInput is everything that the numbers depend on.
+type plainInput struct {
+	Chain         *compute.Chain
+	Closed        map[compute.Date]bool // full exchange holidays that are weekdays
+	Early         map[compute.Date]bool // sessions that close at 13:00
+	Rate          float64
+	PreviousCarry map[compute.Series]float64 // b of the previous snapshot, may be nil
 }
 
-func (j judge) failf(what string, got, want any) {
-	j.Helper()
-	j.Errorf("%s: %s = %v, want %v", j.name, what, got, want)
+// plainResult holds every number of METHODS.md §1, unrounded. A nil pointer is null. All shares are percentages.
+type plainResult struct {
+	SessionDate  compute.Date
+	OISettleDate compute.Date
+	OIState      string // settled or updating
+
+	Net, Call, Put, Gross, Tilt *float64
+
+	Flip            *float64
+	FlipStatus      string
+	Flips           []plainCrossing
+	FlipDistancePct *float64
+	FlipBand        *plainBand
+	Scenarios       []plainScenario
+	Regime          *string
+
+	CallWall, PutWall, VolTrigger, AbsGammaStrike *float64
+	Walls                                         plainWalls
+
+	ZeroDTE        plainZeroDTE
+	ExpectedMove1D *float64
+
+	Listed  int
+	Used    int
+	Skipped plainSkipped
+
+	Conventions  plainConventions
+	ByExpiration []plainExpiration
+	Profile      []plainPoint
+	ByStrike     []plainStrike
+	Quality      plainQuality
 }
 
-func (j judge) exact(what string, got, want any) {
-	j.Helper()
-	if got != want {
-		j.failf(what, got, want)
+// plainBand is the lowest and the highest flip.
+type plainBand struct{ Low, High float64 }
+
+// plainScenario is one repricing of the chain.
+type plainScenario struct {
+	Name      string
+	Net, Flip *float64
+}
+
+// plainWallPair is one call wall and one put wall.
+type plainWallPair struct{ Call, Put *float64 }
+
+// plainWalls are the walls without a side limit.
+type plainWalls struct{ Gross, Net, OpenInterest plainWallPair }
+
+// plainZeroDTE is the part of the used contracts that settles on the session date.
+type plainZeroDTE struct {
+	Net       float64
+	SharePct  *float64 // of gross; nil only when the gross itself is 0 although such contracts exist
+	Flip      *float64
+	Contracts int
+}
+
+// plainSkipped counts what is not used, by the first reason that applies.
+type plainSkipped struct {
+	compute.Skipped
+	Settled, NoOpenInterest, NoVolatility int
+}
+
+// plainNetAndFlip is the net and the flip under one convention.
+type plainNetAndFlip struct{ Net, Flip *float64 }
+
+// plainConventions are the four conventions side by side.
+type plainConventions struct{ Model, PublishedGamma, Perfiliev, VolumeWeighted plainNetAndFlip }
+
+// plainExpiration is one date and settlement.
+type plainExpiration struct {
+	Root          string
+	Expiration    compute.Date
+	Settlement    compute.Settlement
+	Net, Gross    float64
+	SharePct      *float64 // of gross; nil only when the gross of the whole chain is 0 but the row has used contracts
+	Forward       float64
+	ForwardSource string // parity, other_settlement, interpolated, extrapolated, previous or none
+	Used          int
+}
+
+// plainPoint is G at one hypothetical spot.
+type plainPoint struct {
+	Spot float64
+	Net  *float64 // nil with nothing used
+}
+
+// plainStrike is one strike over both roots and all expirations.
+type plainStrike struct {
+	Strike, CallGEX, PutGEX, Net         float64
+	CallOI, PutOI, CallVolume, PutVolume float64
+}
+
+// plainSeries is the contracts of one root and expiration with T > 0.
+type plainSeries struct {
+	root       string
+	expiration compute.Date
+	settlement compute.Settlement
+	contracts  []*compute.Contract
+	seconds    float64 // from as_of to settlement
+	years      float64 // T
+	logCarry   float64 // ln(F/S)
+	forward    float64
+	source     string
+	smiles     []smile // by strike, ascending
+}
+
+// leg is one used contract with the constants of its formula.
+type leg struct {
+	contract *compute.Contract
+	group    *plainSeries
+	sign     float64 // +1 call, -1 put
+	weight   float64 // open interest, or volume
+	logFK    float64 // ln(F/K) at the spot
+	discount float64 // exp((b-r)T) = F/S * exp(-rT)
+	v        float64 // total volatility
+	step     string
+}
+
+// plainGamma computes everything of METHODS.md §1.
+func plainGamma(in plainInput) plainResult {
+	clock := plainClock{closed: in.Closed, early: in.Early}
+	chain, spot := in.Chain, in.Chain.Spot
+	var r plainResult
+	r.SessionDate = clock.lastSession(newYorkDate(chain.AsOf))
+	r.OISettleDate, r.OIState = clock.openInterestDate(chain.CapturedAt)
+	r.Listed = chain.Listed
+	r.Skipped.Skipped = chain.Skipped
+
+	groups, settled := groupContracts(chain, clock)
+	r.Skipped.Settled = settled
+	setForwards(groups, spot, in.Rate, in.PreviousCarry)
+	for _, g := range groups {
+		g.smiles = volatilities(g, in.Rate)
 	}
-}
+	legs := r.usedLegs(groups, spot, in.Rate)
+	r.Used = len(legs)
 
-func about(j judge, what string, got, want, tolerance float64) {
-	j.Helper()
-	if !(math.Abs(got-want) <= tolerance) {
-		j.failf(what, got, want)
+	r.totals(legs, spot)
+	r.flip(legs, spot)
+	r.scenarios(legs, spot, in.Rate)
+	rows := strikeRows(groups, legs, spot)
+	r.levels(rows, spot)
+	r.regime(spot)
+	r.zeroDTE(legs, spot)
+	if len(legs) > 0 {
+		r.ExpectedMove1D = expectedMove(groups, clock, chain.AsOf, r.SessionDate, spot)
 	}
-}
-
-// maybe compares two numbers that may be null.
-func maybe[T ~float64](j judge, what string, got *T, want *float64, tolerance float64) {
-	j.Helper()
-	switch {
-	case got == nil && want == nil:
-	case got == nil || want == nil:
-		j.failf(what, show(got), show(want))
-	default:
-		about(j, what, float64(*got), *want, tolerance)
-	}
-}
-
-func show[T ~float64](x *T) string {
-	if x == nil {
-		return "null"
-	}
-	return fmt.Sprint(float64(*x))
-}
-
-// The tolerances of METHODS §7. That of the flip's distance is for an index of thousands, where 0.02 point is 3e-4 %.
-func (j judge) dollars() float64  { return 1e-6 * j.gross }
-func (j judge) table() float64    { return math.Max(1, 1e-6*j.gross) }
-func (j judge) distance() float64 { return math.Max(6e-4, 0.02/j.spot*100) }
-
-const (
-	points = 0.02
-	ratios = 2e-4
-	// atFlip is for the shares of gross at the flip, which itself is known to 0.02 point alone.
-	atFlip = 0.01
-)
-
-// flip compares two flips.
-func (j judge) flip(what string, got *compute.Level, want *float64) {
-	j.Helper()
-	if !j.coarse {
-		maybe(j, what, got, want, points)
-	}
-}
-
-func TestAgainstPlainImplementation(t *testing.T) {
-	closed, early := listing(t)
-	g := &generator{Rand: rand.New(rand.NewPCG(23, 24)), seen: map[string]int{}}
-	for i := range markets {
-		m := g.market(t, i)
-		got := compute.GammaExposure(compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous})
-		want := plain.Gamma(plain.Input{Chain: m.chain, Closed: closed, Early: early, Rate: m.rate, PreviousCarry: m.previous})
-		j := judge{T: t, name: fmt.Sprintf("market %d (%s)", i, sceneries[i%len(sceneries)].asOf), spot: m.chain.Spot,
-			coarse: m.chain.Spot < 1000}
-		if want.Gross != nil {
-			j.gross = *want.Gross
+	r.conventions(legs, spot)
+	r.byExpiration(groups, legs, spot)
+	for j := -60; j <= 60; j++ {
+		p := plainPoint{Spot: spot * (1 + float64(j)/1000)}
+		if len(legs) > 0 {
+			p.Net = known(netExposure(legs, spot, p.Spot))
 		}
-		compareHead(j, got.Data, want)
-		compareFlips(j, got.Data, want)
-		compareLevels(j, got.Data, want)
-		compareTables(j, got.Data, want)
-		compareQuality(j, got.Quality, want)
-		marshal(t, got.Data)
-		marshal(t, got.Quality)
-		countFeatures(g, got)
+		r.Profile = append(r.Profile, p)
 	}
-	for _, feature := range []string{"AM and PM on one date", "missing side", "one-sided quote", "crossed quote", "locked quote", "zero iv",
-		"NaN numbers", "zero open interest", "settled rows", "settled", "no_open_interest", "no_volatility", "0DTE", "floored", "strike 0",
-		"parity", "other_settlement", "interpolated", "extrapolated", "previous", "none", "volatility implied", "volatility published",
-		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
-		"neutral", "updating", "settled interest", "trigger", "no trigger", "move", "no move", "flip of 0DTE", "bad rows"} {
-		if g.seen[feature] == 0 {
-			t.Errorf("no market has %s: %v", feature, g.seen)
+	for _, row := range rows {
+		if row.CallOI+row.PutOI > 0 && 100*math.Abs(row.Strike-spot) <= 15*spot {
+			r.ByStrike = append(r.ByStrike, row)
 		}
 	}
+	r.Quality = measureQuality(groups, legs, chain, r.Flip)
+	return r
 }
 
-// countFeatures counts what the result of a market says it contained.
-func countFeatures(g *generator, r compute.GammaResult) {
-	d, q := r.Data, r.Quality
-	g.note("settled", q.Contracts.Skipped.Settled > 0)
-	g.note("no_open_interest", q.Contracts.Skipped.NoOpenInterest > 0)
-	g.note("no_volatility", q.Contracts.Skipped.NoVolatility > 0)
-	g.note("bad rows", q.Contracts.Skipped.Total() > 0)
-	g.note("0DTE", d.ZeroDTE.Contracts > 0)
-	g.note("flip of 0DTE", d.ZeroDTE.Flip != nil)
-	g.note("floored", q.FlooredStrikes > 0)
-	for source, n := range q.Forwards {
-		g.note(string(source), n > 0)
+// groupContracts collects the contracts with T > 0 and counts the others.
+func groupContracts(chain *compute.Chain, clock plainClock) (groups []*plainSeries, settled int) {
+	for i := range chain.Contracts {
+		c := &chain.Contracts[i]
+		seconds := clock.settlement(c.Expiration, c.Settlement).Sub(chain.AsOf).Seconds()
+		if !(seconds > 0) {
+			settled++
+			continue
+		}
+		n := len(groups)
+		if n == 0 || groups[n-1].root != c.Root || groups[n-1].expiration != c.Expiration {
+			groups = append(groups, &plainSeries{root: c.Root, expiration: c.Expiration, settlement: c.Settlement,
+				seconds: seconds, years: seconds / (365 * 86400)})
+			n++
+		}
+		groups[n-1].contracts = append(groups[n-1].contracts, c)
 	}
-	for _, s := range q.Volatility {
-		g.note("volatility "+s.Step, s.OpenInterest != nil && *s.OpenInterest > 0)
-	}
-	g.note(string(d.FlipStatus), true)
-	if d.Regime != nil {
-		g.note(*d.Regime, true)
-	}
-	g.note("updating", d.OIState == "updating")
-	g.note("settled interest", d.OIState == "settled")
-	g.note("trigger", d.VolTrigger != nil)
-	g.note("no trigger", d.VolTrigger == nil)
-	g.note("move", d.ExpectedMove != nil)
-	g.note("no move", d.ExpectedMove == nil)
+	return groups, settled
 }
 
-func compareHead(j judge, got compute.Gamma, want plain.Result) {
-	j.Helper()
-	j.exact("session date", got.SessionDate, want.SessionDate)
-	j.exact("settle date", got.OISettleDate, want.OISettleDate)
-	j.exact("state", got.OIState, want.OIState)
-	j.exact("used", got.ContractsAnalyzed, want.Used)
-	maybe(j, "net", got.Net, want.Net, j.dollars())
-	maybe(j, "call", got.Call, want.Call, j.dollars())
-	maybe(j, "put", got.Put, want.Put, j.dollars())
-	maybe(j, "gross", got.Gross, want.Gross, j.dollars())
-	if want.Tilt != nil && math.Abs(*want.Tilt) > 100 { // a ratio to next to nothing has no such absolute tolerance
-		maybe(j, "tilt", got.Tilt, want.Tilt, 1e-6**want.Tilt)
-	} else {
-		maybe(j, "tilt", got.Tilt, want.Tilt, ratios)
+// usedLegs returns the used contracts and counts the skipped ones.
+func (r *plainResult) usedLegs(groups []*plainSeries, spot, rate float64) []leg {
+	var legs []leg
+	for _, g := range groups {
+		for _, c := range g.contracts {
+			s := g.smileAt(c.Strike)
+			if !(c.OpenInterest > 0) {
+				r.Skipped.NoOpenInterest++
+				continue
+			}
+			if s.step == stepNone {
+				r.Skipped.NoVolatility++
+				continue
+			}
+			sign := 1.0
+			if c.Right == compute.Put {
+				sign = -1
+			}
+			legs = append(legs, leg{contract: c, group: g, sign: sign, weight: c.OpenInterest,
+				logFK: math.Log(g.forward / c.Strike), discount: g.forward / spot * math.Exp(-rate*g.years),
+				v: s.v, step: s.step})
+		}
 	}
-	maybe(j, "move", got.ExpectedMove, want.ExpectedMove1D, points)
-	z := want.ZeroDTE
-	j.exact("0DTE contracts", got.ZeroDTE.Contracts, z.Contracts)
-	about(j, "0DTE net", float64(got.ZeroDTE.Net), z.Net, j.dollars())
-	maybe(j, "0DTE share", got.ZeroDTE.Share, z.SharePct, ratios)
-	j.flip("0DTE flip", got.ZeroDTE.Flip, z.Flip)
+	return legs
 }
 
-func compareFlips(j judge, got compute.Gamma, want plain.Result) {
-	j.Helper()
-	if len(got.Scenarios) != len(want.Scenarios) {
-		j.failf("scenarios", len(got.Scenarios), len(want.Scenarios))
+// gamma is the gamma of a leg at a hypothetical spot S', with F(S') = F*S'/S and v held. shift is ln(S'/S).
+func (l *leg) gamma(shift, at float64) float64 {
+	d1 := (l.logFK+shift)/l.v + l.v/2
+	return l.discount * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (at * l.v)
+}
+
+// gex is the dollars of hedge delta per 1 % move of a leg at a hypothetical spot.
+func (l *leg) gex(shift, at float64) float64 {
+	return l.sign * l.gamma(shift, at) * l.weight * 100 * at * at * 0.01
+}
+
+// netExposure is G at a hypothetical spot: the sum over the legs in their order.
+func netExposure(legs []leg, spot, at float64) float64 {
+	sum, shift := 0.0, math.Log(at/spot)
+	for i := range legs {
+		sum += legs[i].gex(shift, at)
+	}
+	return sum
+}
+
+// grossExposure is the sum of the absolute exposures.
+func grossExposure(legs []leg, spot, at float64) float64 {
+	sum, shift := 0.0, math.Log(at/spot)
+	for i := range legs {
+		sum += math.Abs(legs[i].gex(shift, at))
+	}
+	return sum
+}
+
+// totals fills net, call, put, gross and tilt.
+func (r *plainResult) totals(legs []leg, spot float64) {
+	if len(legs) == 0 {
 		return
 	}
-	for i, s := range got.Scenarios {
-		j.exact("scenario", s.Name, want.Scenarios[i].Name)
-		maybe(j, s.Name+" net", s.Net, want.Scenarios[i].Net, j.dollars())
-		j.flip(s.Name+" flip", s.Flip, want.Scenarios[i].Flip)
-	}
-	c := want.Conventions
-	for i, w := range []plain.Convention{c.Model, c.PublishedGamma, c.Perfiliev, c.VolumeWeighted} {
-		name := got.Conventions[i].Name
-		size := j.gross // the other conventions have sizes of their own
-		if w.Net != nil {
-			size = math.Max(size, math.Abs(*w.Net))
-		}
-		maybe(j, name+" net", got.Conventions[i].Net, w.Net, 1e-6*size)
-		j.flip(name+" flip", got.Conventions[i].Flip, w.Flip)
-	}
-	if j.coarse {
-		return
-	}
-	j.exact("status", string(got.FlipStatus), want.FlipStatus)
-	j.flip("flip", got.Flip, want.Flip)
-	maybe(j, "distance", got.FlipDistance, want.FlipDistancePct, j.distance())
-	if len(got.Flips) != len(want.Flips) {
-		j.failf("flips", got.Flips, want.Flips)
-	} else {
-		for i, f := range got.Flips {
-			about(j, "flips", float64(f.Price), want.Flips[i].Level, points)
-			j.exact("direction", f.Direction, want.Flips[i].Direction)
+	var call, put float64
+	for i := range legs {
+		if legs[i].sign > 0 {
+			call += legs[i].gex(0, spot)
+		} else {
+			put += legs[i].gex(0, spot)
 		}
 	}
-	if (got.FlipBand == nil) != (want.FlipBand == nil) {
-		j.failf("band", got.FlipBand, want.FlipBand)
-	} else if got.FlipBand != nil {
-		about(j, "band low", float64(got.FlipBand.Low), want.FlipBand.Low, points)
-		about(j, "band high", float64(got.FlipBand.High), want.FlipBand.High, points)
-	}
+	r.Net = known(netExposure(legs, spot, spot))
+	r.Call, r.Put, r.Gross = known(call), known(put), known(call-put)
+	r.Tilt = ratio(call, -put)
 }
 
-func compareLevels(j judge, got compute.Gamma, want plain.Result) {
-	j.Helper()
-	for _, c := range []struct {
-		name string
-		got  *compute.Level
-		want *float64
-	}{
-		{"call wall", got.CallWall, want.CallWall}, {"put wall", got.PutWall, want.PutWall}, {"trigger", got.VolTrigger, want.VolTrigger},
-		{"most gamma", got.AbsGammaStrike, want.AbsGammaStrike},
-		{"gross call", got.Walls.Gross.Call, want.Walls.Gross.Call}, {"gross put", got.Walls.Gross.Put, want.Walls.Gross.Put},
-		{"net call", got.Walls.Net.Call, want.Walls.Net.Call}, {"net put", got.Walls.Net.Put, want.Walls.Net.Put},
-	} {
-		maybe(j, c.name, c.got, c.want, 0)
-	}
-	if want.Used > 0 {
-		maybe(j, "open interest call", got.Walls.OpenInterest.Call, want.Walls.OpenInterest.Call, 0)
-		maybe(j, "open interest put", got.Walls.OpenInterest.Put, want.Walls.OpenInterest.Put, 0)
-	}
-	if (got.Regime == nil) != (want.Regime == nil) {
-		j.failf("regime", got.Regime, want.Regime)
-	} else if got.Regime != nil && !j.coarse { // it asks for the scenarios' flips
-		j.exact("regime", *got.Regime, *want.Regime)
-	}
-}
-
-func compareTables(j judge, got compute.Gamma, want plain.Result) {
-	j.Helper()
-	if len(got.ByExpiration) != len(want.ByExpiration) || len(got.ByStrike) != len(want.ByStrike) || len(got.Profile) != len(want.Profile) {
-		j.failf("table lengths", fmt.Sprint(len(got.ByExpiration), len(got.ByStrike), len(got.Profile)),
-			fmt.Sprint(len(want.ByExpiration), len(want.ByStrike), len(want.Profile)))
-		return
-	}
-	for i, g := range got.ByExpiration {
-		w := want.ByExpiration[i]
-		j.exact("expiration", g.Expiration, w.Expiration)
-		j.exact("settlement", g.Settlement, w.Settlement)
-		j.exact("forward source", string(g.ForwardSource), w.ForwardSource)
-		about(j, "forward", float64(g.Forward), w.Forward, 1e-9*j.spot)
-		about(j, "expiration net", float64(g.Net), w.Net, j.table())
-		about(j, "expiration gross", float64(g.Gross), w.Gross, j.table())
-		maybe(j, "expiration share", g.Share, w.SharePct, ratios)
-	}
-	for i, g := range got.ByStrike {
-		w := want.ByStrike[i]
-		about(j, "strike", float64(g.Strike), w.Strike, 0)
-		about(j, "strike call", float64(g.Call), w.CallGEX, j.table())
-		about(j, "strike put", float64(g.Put), w.PutGEX, j.table())
-		about(j, "strike net", float64(g.Net), w.Net, j.table())
-		j.exact("call open interest", float64(g.CallOpenInterest), w.CallOI)
-		j.exact("put open interest", float64(g.PutOpenInterest), w.PutOI)
-		j.exact("call volume", float64(g.CallVolume), w.CallVolume)
-		j.exact("put volume", float64(g.PutVolume), w.PutVolume)
-	}
-	for i, g := range got.Profile {
-		about(j, "profile spot", float64(g.Spot), want.Profile[i].Spot, 1e-9*j.spot)
-		maybe(j, "profile net", g.Net, want.Profile[i].Net, j.table())
-	}
-}
-
-func compareQuality(j judge, got compute.GammaQuality, want plain.Result) {
-	j.Helper()
-	c, q := got.Contracts, want.Quality
-	j.exact("listed", c.Listed, want.Listed)
-	j.exact("skipped", c.Skipped, compute.SkippedGamma{Skipped: want.Skipped.Skipped, Settled: want.Skipped.Settled,
-		NoOpenInterest: want.Skipped.NoOpenInterest, NoVolatility: want.Skipped.NoVolatility})
-	s := c.Skipped
-	j.exact("listed = used + skipped", c.Listed, c.Used+s.Total()+s.Settled+s.NoOpenInterest+s.NoVolatility)
-	j.exact("floored", got.FlooredStrikes, q.FlooredStrikes)
-	maybe(j, "two-sided", got.TwoSidedShare, q.TwoSidedPct, ratios)
-	j.exact("compared gammas", got.GammaDifference.Contracts, q.GammaContracts)
-	maybe(j, "median difference", got.GammaDifference.Median, q.GammaMedian, 1e-9)
-	maybe(j, "95th percentile", got.GammaDifference.Percentile95, q.GammaP95, 1e-9)
-	about(j, "age", float64(got.QuoteAgeSeconds), q.QuoteAgeSeconds, 0)
-	sources := 0
-	for source, n := range got.Forwards {
-		j.exact("forwards "+string(source), n, q.ForwardSources[string(source)])
-		sources += n
-	}
-	j.exact("forwards", sources, len(want.ByExpiration))
-	for _, s := range got.Volatility {
-		maybe(j, s.Step+" interest", s.OpenInterest, ofStep(q.ShareOpenInterest, s.Step), ratios)
-		maybe(j, s.Step+" at the spot", s.GrossAtSpot, ofStep(q.ShareGrossSpot, s.Step), ratios)
-		if !j.coarse {
-			maybe(j, s.Step+" at the flip", s.GrossAtFlip, ofStep(q.ShareGrossFlip, s.Step), atFlip)
-		}
-	}
-}
-
-// ofStep is the share of a step, nil where there is nothing to share.
-func ofStep(shares map[string]float64, step string) *float64 {
-	if shares == nil {
+// known returns a pointer to a finite number, else nil.
+func known(x float64) *float64 {
+	if !isFinite(x) {
 		return nil
 	}
-	return new(shares[step])
+	return &x
 }
+
+// ratio returns a/b, nil when b is 0.
+func ratio(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	return known(a / b)
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

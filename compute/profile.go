@@ -46,6 +46,21 @@ func (p *profile) at(spot float64) float64 {
 	return spot * sum
 }
 
+// points returns G at S·(1 + j/1000), j = -60 … 60.
+func (p *profile) points() []ProfilePoint {
+	const steps = 60
+	out := make([]ProfilePoint, 0, 2*steps+1)
+	for j := -steps; j <= steps; j++ {
+		spot := p.spot * (1 + float64(j)/1000)
+		point := ProfilePoint{Spot: Level(spot)}
+		if p.contracts > 0 {
+			point.Net = new(Dollars(p.at(spot)))
+		}
+		out = append(out, point)
+	}
+	return out
+}
+
 // The grid on which sign changes are bracketed covers ±15 % of the spot in steps of at most 1 point within
 // ±3 % and of at most 5 points outside.
 const (

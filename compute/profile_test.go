@@ -9,7 +9,7 @@ import (
 
 const epsilon = 0x1p-52
 
-// directly returns G at a hypothetical spot by METHODS §1.1, term by term, the sum of the terms' sizes, and a bound on
+// directly returns G at a hypothetical spot by METHODS.md §1.1, term by term, the sum of the terms' sizes, and a bound on
 // the error of any double precision evaluation there: u = d1 + x/v is known to some units of |d1| + |x|/v, also because
 // the point itself is, and e^(-u²/2) to |u| times that.
 func (p *profile) directly(spot float64) (g, size, bound float64) {
@@ -113,7 +113,7 @@ func TestGridOfTermsFarOutside(t *testing.T) {
 	}
 }
 
-// METHODS §1.2: from 0.85·S to 1.15·S, at most 1 point apart within ±3 % and at most 5 outside.
+// METHODS.md §1.2: from 0.85·S to 1.15·S, at most 1 point apart within ±3 % and at most 5 outside.
 func TestGridSpacing(t *testing.T) {
 	for _, spot := range []float64{0.5, 3, 20, 99.99, 157.5, 2000, 4000, 5999.99, 7728.2002, 12345.67, 60000, 250_000} {
 		spots, values := (&profile{spot: spot}).grid()

@@ -1,17 +1,47 @@
 package compute_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/compute"
-	"strikecache/compute/plain"
 )
+
+// document returns a file of ../shared, which is beside the project's root; one that ends in .gz is unpacked. Without
+// it the test is skipped, or fails where STRIKECACHE_REQUIRE lists the file's folder.
+func document(t *testing.T, path string) []byte {
+	t.Helper()
+	body, err := os.ReadFile("../../shared/" + path)
+	if errors.Is(err, fs.ErrNotExist) {
+		const lack = "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe"
+		folder, _, _ := strings.Cut(path, "/")
+		required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
+		if slices.Contains(required, folder) || slices.Contains(required, "all") {
+			t.Fatal(lack)
+		}
+		t.Skip(lack)
+	}
+	if err == nil && strings.HasSuffix(path, ".gz") {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
 
 // recordedChain decodes a recorded option chain with the standard library alone.
 func recordedChain(t *testing.T, name string) *compute.Chain {
@@ -29,7 +59,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 			}
 		}
 	}
-	if err := json.Unmarshal(need.Document(t, name), &doc); err != nil {
+	if err := json.Unmarshal(document(t, "recorded/"+name), &doc); err != nil {
 		t.Fatal(err)
 	}
 	captured, err := time.Parse(time.DateTime, doc.Timestamp) // UTC
@@ -55,7 +85,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 
 const spxChain = "replay/options/_SPX.json.gz" // 2026-08-11, after the close
 
-// The numbers of METHODS §7, from numpy programs on the recorded chain.
+// The numbers of METHODS.md §7, from numpy programs on the recorded chain.
 func TestRecordedConventions(t *testing.T) {
 	chain := recordedChain(t, spxChain)
 	equal(t, "rows", chain.Listed, 30_692)
@@ -66,11 +96,7 @@ func TestRecordedConventions(t *testing.T) {
 			Net float64 `json:"net_gex"`
 		} `json:"vendor_gamma_excl_settled"`
 	}
-	text, err := os.ReadFile(filepath.Join(need.Oracle(t), "gex-2026-08-11.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &oracle); err != nil {
+	if err := json.Unmarshal(document(t, "oracle/gex-2026-08-11.json"), &oracle); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net, 1e-9*oracle.Unsettled.Net)
@@ -80,14 +106,19 @@ func TestRecordedConventions(t *testing.T) {
 	equal(t, "settle date", r.Data.OISettleDate, day("2026-08-10"))
 }
 
-// The second implementation on real chains.
+// The second implementation on real chains; a whole chain takes it seconds, so that is for a full run.
 func TestRecordedAgainstPlainImplementation(t *testing.T) {
+	t.Parallel()
 	closed, early := listing(t)
-	for _, name := range []string{"spx-chain-2026-08-11-pathological.json", spxChain} {
+	names := []string{"spx-chain-2026-08-11-pathological.json"}
+	if fullRun() {
+		names = append(names, spxChain)
+	}
+	for _, name := range names {
 		chain := recordedChain(t, name)
 		got := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
-		want := plain.Gamma(plain.Input{Chain: chain, Closed: closed, Early: early, Rate: 0.04})
-		j := judge{T: t, name: name, spot: chain.Spot, gross: *want.Gross}
+		want := plainGamma(plainInput{Chain: chain, Closed: closed, Early: early, Rate: 0.04})
+		j := comparison{T: t, name: name, spot: chain.Spot, gross: *want.Gross}
 		compareHead(j, got.Data, want)
 		compareFlips(j, got.Data, want)
 		compareLevels(j, got.Data, want)
@@ -96,7 +127,7 @@ func TestRecordedAgainstPlainImplementation(t *testing.T) {
 	}
 }
 
-// Max pain of every date and of every root and date, with the whole curve, as the oracle found them.
+// Max pain of every date and of every root and date, with the whole curve, as an independent program found them.
 func TestRecordedMaxPain(t *testing.T) {
 	type pain struct {
 		MaxPain float64 `json:"max_pain"`
@@ -109,11 +140,7 @@ func TestRecordedMaxPain(t *testing.T) {
 		ByDate     map[string]pain `json:"by_date"`
 		ByRootDate map[string]pain `json:"by_root_date"`
 	}
-	text, err := os.ReadFile(filepath.Join(need.Oracle(t), "maxpain-2026-08-11.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &oracle); err != nil {
+	if err := json.Unmarshal(document(t, "oracle/maxpain-2026-08-11.json"), &oracle); err != nil {
 		t.Fatal(err)
 	}
 	all := compute.MaxPains(recordedChain(t, spxChain), cal)

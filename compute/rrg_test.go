@@ -43,7 +43,7 @@ func z63(xs map[int]float64, last int) float64 {
 	return (xs[last] - mean) / math.Sqrt(m2/(n-1))
 }
 
-// rrgByHand computes METHODS §3 backwards from the last close: 63 values of the momentum need rs_ratio at the last 73
+// rrgByHand computes METHODS.md §3 backwards from the last close: 63 values of the momentum need rs_ratio at the last 73
 // closes, and those 135 closes.
 func rrgByHand(fund, benchmark []compute.Close) (ratio, momentum float64) {
 	last := len(fund) - 1

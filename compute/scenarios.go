@@ -1,9 +1,6 @@
 package compute
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // The scenarios, in the order they are served.
 const (
@@ -13,51 +10,6 @@ const (
 	scenarioExNearest = "ex_nearest_expiration"
 	scenarioWithin90  = "within_90_days"
 )
-
-// variant says how a profile departs from the base model.
-type variant struct {
-	volScale float64                 // factor on every v
-	noCarry  bool                    // F = S in every series
-	keep     func(*series) bool      // nil keeps all
-	weight   func(*Contract) float64 // nil is open interest
-}
-
-// profile builds G of the used contracts under a variant.
-func (e *exposure) profile(v variant) *profile {
-	p := &profile{spot: e.surface.spot}
-	for _, s := range e.surface.series {
-		if v.keep != nil && !v.keep(s) {
-			continue
-		}
-		f := s.forward(p.spot)
-		if v.noCarry {
-			f = p.spot
-		}
-		growth := f / p.spot * s.discount(e.RiskFreeRate)
-		for i := range s.strikes {
-			row := &s.strikes[i]
-			weight := 0.0
-			for right, c := range row.contracts {
-				if !usedContract(row, c) {
-					continue
-				}
-				p.contracts++
-				w := c.OpenInterest
-				if v.weight != nil {
-					w = v.weight(c)
-				}
-				if Right(right) == Put {
-					w = -w
-				}
-				weight += w
-			}
-			if weight != 0 {
-				p.add(weight, row.v*v.volScale, logMoneyness(f, row.k), growth)
-			}
-		}
-	}
-	return p
-}
 
 // scenarios reprices the exposure under each changed assumption.
 func (e *exposure) scenarios() []Scenario {
@@ -130,21 +82,6 @@ func (e *exposure) zeroDTE() ZeroDTE {
 	return z
 }
 
-// points returns G at S·(1 + j/1000), j = -60 … 60.
-func (p *profile) points() []ProfilePoint {
-	const steps = 60
-	out := make([]ProfilePoint, 0, 2*steps+1)
-	for j := -steps; j <= steps; j++ {
-		spot := p.spot * (1 + float64(j)/1000)
-		point := ProfilePoint{Spot: Level(spot)}
-		if p.contracts > 0 {
-			point.Net = new(Dollars(p.at(spot)))
-		}
-		out = append(out, point)
-	}
-	return out
-}
-
 // conventions computes the exposure of the used contracts under each convention that readers may meet
 // elsewhere. flip is the model's own.
 func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
@@ -160,27 +97,6 @@ func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 		{"volume_weighted", volume.net(), levelOrNil(volume.findFlips().nearest),
 			"the session's volume in place of open interest"},
 	}
-}
-
-// eachUsed calls f for every used contract, in the fixed order of sums.
-func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
-	for _, s := range e.surface.series {
-		for i := range s.strikes {
-			row := &s.strikes[i]
-			for _, c := range row.contracts {
-				if usedContract(row, c) {
-					f(s, row, c)
-				}
-			}
-		}
-	}
-}
-
-func sign(r Right) float64 {
-	if r == Put {
-		return -1
-	}
-	return 1
 }
 
 // publishedGamma returns the net by the upstream's gamma, nil when no used contract has one.
@@ -220,9 +136,16 @@ func weekdaysBetween(from, to Date) int {
 	}
 	n := days / 7 * 5
 	for d := from + Date(days/7*7); d < to; d++ {
-		if w := d.Weekday(); w != time.Saturday && w != time.Sunday {
+		if !d.Weekend() {
 			n++
 		}
 	}
 	return n
+}
+
+func sign(r Right) float64 {
+	if r == Put {
+		return -1
+	}
+	return 1
 }

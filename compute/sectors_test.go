@@ -51,7 +51,7 @@ func sector(t *testing.T, r compute.Rotation, symbol string) compute.SectorRow {
 	return r.Sectors[i]
 }
 
-// The table of METHODS §3.
+// The table of METHODS.md §3.
 func TestSectorNames(t *testing.T) {
 	want := map[string]string{"XLC": "Communication Services", "XLY": "Consumer Discretionary", "XLP": "Consumer Staples", "XLE": "Energy",
 		"XLF": "Financials", "XLV": "Health Care", "XLI": "Industrials", "XLB": "Materials", "XLRE": "Real Estate",
@@ -279,4 +279,19 @@ func TestMixedSession(t *testing.T) {
 	r := rotation(t, funds)
 	equal(t, "one session", r.Mixed, false)
 	equal(t, "the Friday's", r.SessionDate, day("2026-08-14"))
+}
+
+// Without the benchmark the sectors are served all the same.
+func TestRotationWithoutBenchmark(t *testing.T) {
+	funds := market()
+	delete(funds, compute.Benchmark)
+	r := rotation(t, funds)
+	equal(t, "sectors", len(r.Sectors), 11)
+	equal(t, "missing", r.Missing[0], compute.Benchmark)
+	isNull(t, "price", r.Benchmark.Price)
+	isNull(t, "relative", r.Sectors[0].Relative.Day)
+	isNull(t, "above benchmark", r.Breadth.AboveBenchmark)
+	if r.Sectors[0].Rank.Day == nil || r.Tone == nil {
+		t.Error("ranks and tone do not rest on the benchmark")
+	}
 }

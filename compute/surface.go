@@ -34,7 +34,7 @@ const (
 var forwardSources = []forwardSource{forwardParity, forwardOtherSide, forwardInterpolated, forwardExtrapolated,
 	forwardPrevious, forwardNone}
 
-// volStep is the step of METHODS that gave a strike its volatility.
+// volStep is the step of METHODS.md that gave a strike its volatility.
 type volStep uint8
 
 const (
@@ -97,19 +97,14 @@ func newSurface(c *Chain, cal *Calendar, rate float64, previous map[Series]float
 }
 
 func (s *surface) group(c *Chain, cal *Calendar) {
-	for contracts := range c.series() {
-		first := &contracts[0]
-		instant := first.Settlement.Instant(first.Expiration, cal)
-		years := instant.Sub(c.AsOf).Seconds() / secondsPerYear
-		if years <= 0 {
-			s.settled += len(contracts)
-			continue
-		}
+	s.settled = len(c.Contracts)
+	for settles, contracts := range c.unsettled(cal) {
+		s.settled -= len(contracts)
 		s.series = append(s.series, &series{
-			Series:     Series{first.Root, first.Expiration},
-			settlement: first.Settlement,
-			instant:    instant,
-			years:      years,
+			Series:     Series{contracts[0].Root, contracts[0].Expiration},
+			settlement: contracts[0].Settlement,
+			instant:    settles,
+			years:      settles.Sub(c.AsOf).Seconds() / secondsPerYear,
 			strikes:    groupStrikes(contracts),
 		})
 	}
@@ -237,36 +232,32 @@ func (s *series) findVolatilities(spot, rate float64) (floored int) {
 }
 
 // interpolateVolatilities fills the strikes that steps 1 and 2 left out: v² linear in ln(K/F), which is linear
-// in ln K, between the nearest priced neighbours, flat outside them.
+// in ln K, between the nearest priced neighbours, flat outside them. An interpolated strike is no neighbour.
 func (s *series) interpolateVolatilities() {
-	before := -1
-	for i := 0; i < len(s.strikes); i++ {
+	var priced []*strike
+	for i := range s.strikes {
 		if s.strikes[i].step != volNone {
-			before = i
+			priced = append(priced, &s.strikes[i])
+		}
+	}
+	if len(priced) == 0 || len(priced) == len(s.strikes) {
+		return
+	}
+	next := 0 // in priced, the first strike behind the row
+	for i := range s.strikes {
+		row := &s.strikes[i]
+		switch {
+		case row.step != volNone:
+			next++
 			continue
+		case next == 0:
+			row.v = priced[0].v
+		case next == len(priced):
+			row.v = priced[next-1].v
+		default:
+			row.v = betweenStrikes(priced[next-1], priced[next], row.k)
 		}
-		after := i
-		for after < len(s.strikes) && s.strikes[after].step == volNone {
-			after++
-		}
-		for j := i; j < after; j++ {
-			row := &s.strikes[j]
-			switch {
-			case before >= 0 && after < len(s.strikes):
-				row.v = betweenStrikes(&s.strikes[before], &s.strikes[after], row.k)
-			case before >= 0:
-				row.v = s.strikes[before].v
-			case after < len(s.strikes):
-				row.v = s.strikes[after].v
-			default:
-				return // nothing in the series is priced
-			}
-		}
-		for j := i; j < after; j++ {
-			s.strikes[j].step = volInterpolated
-		}
-		i = after - 1
-		// before stays: an interpolated strike is no neighbour
+		row.step = volInterpolated
 	}
 }
 
@@ -276,23 +267,4 @@ func betweenStrikes(a, b *strike, k float64) float64 {
 	}
 	w := math.Log(k/a.k) / math.Log(b.k/a.k)
 	return math.Sqrt(a.v*a.v + w*(b.v*b.v-a.v*a.v))
-}
-
-// median returns the median of xs, the mean of the middle two for an even count, and sorts xs. It is NaN for
-// an empty slice.
-func median(xs []float64) float64 { return quantile(xs, 0.5) }
-
-// quantile returns the p-quantile of xs with linear interpolation between order statistics (type 7 of Hyndman
-// and Fan, The American Statistician 50, 1996), and sorts xs. It is NaN for an empty slice.
-func quantile(xs []float64, p float64) float64 {
-	if len(xs) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(xs)
-	at := p * float64(len(xs)-1)
-	i := int(at)
-	if i+1 == len(xs) {
-		return xs[i]
-	}
-	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }

@@ -45,7 +45,7 @@ func curve(t *testing.T, in compute.VIXInput) (compute.VIXCurve, compute.VIXQual
 	return c, q
 }
 
-// Every field of METHODS §6, from the settlements by hand.
+// Every field of METHODS.md §6, from the settlements by hand.
 func TestRecordedCurve(t *testing.T) {
 	in := evening("2026-10-05", october5()...)
 	in.VIX, in.VIX3M = new(16.5), new(18.75)
@@ -199,4 +199,12 @@ func TestStaleSessions(t *testing.T) {
 	in.Now = at("2026-09-07T15:00:00Z") // Labor Day
 	c, _ := curve(t, in)
 	equal(t, "Labor Day", c.StaleSessions, 0)
+}
+
+// A symbol counts once on the curve, and a year has 1, 2 or 4 digits.
+func TestSettlementRowsCountOnce(t *testing.T) {
+	c, q := curve(t, evening("2026-10-05", future("VX/V6", "2026-10-21", 17), future("VX/V6", "2026-10-21", 17), future("VX/X026", "2026-11-18", 18)))
+	equal(t, "months", len(c.Curve), 1)
+	equal(t, "bad rows", q.BadRows, 1)
+	equal(t, "weekly", q.Weekly, 1)
 }

@@ -10,19 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/snapshots"
 )
-
-// Streams are what a command reads and prints to.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
 
 // ExportCommand is `strikecache export`, in the form that the kong parser reads.
 type ExportCommand struct {
@@ -53,30 +46,22 @@ func (c *ExportCommand) Run(to Streams) error {
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	rows := make([][]json.RawMessage, len(days))
-	sources := map[string]int{}
-	for i, d := range days {
-		rows[i] = d.cells
-		sources[d.source]++
-	}
-	encoded := encodeJSON(rows)
-	if c.Format == "csv" {
-		if encoded, err = encodeCSV(rows); err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
-	}
-	if c.Output == "" {
-		_, err = to.Out.Write(encoded)
-	} else {
-		err = writeOutput(c.Output, encoded)
-	}
-	if err != nil {
+	if err := c.write(to.Out, days); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	for _, err := range bad {
 		fmt.Fprintln(to.Err, err)
 	}
-	fmt.Fprintf(to.Err, "exported %d sessions%s\n", len(rows), bySource(sources))
+	sources := map[string]int{}
+	for _, d := range days {
+		sources[d.source]++
+	}
+	said, between := fmt.Sprintf("exported %d sessions", len(days)), ": "
+	for _, source := range slices.Sorted(maps.Keys(sources)) {
+		said += fmt.Sprintf("%s%d %s", between, sources[source], source)
+		between = ", "
+	}
+	fmt.Fprintln(to.Err, said)
 	if sources["simulated"] > 0 {
 		fmt.Fprintln(to.Err, "THE MARKET IS SIMULATED: its rows are not real, and the file does not say so")
 	}
@@ -86,15 +71,23 @@ func (c *ExportCommand) Run(to Streams) error {
 	return nil
 }
 
-func bySource(count map[string]int) string {
-	var parts []string
-	for _, source := range slices.Sorted(maps.Keys(count)) {
-		parts = append(parts, fmt.Sprintf("%d %s", count[source], source))
+// write writes the rows to the output.
+func (c *ExportCommand) write(out io.Writer, days []day) (err error) {
+	rows := make([][]json.RawMessage, len(days))
+	for i, d := range days {
+		rows[i] = d.cells
 	}
-	if parts == nil {
-		return ""
+	encoded := encodeJSON(rows)
+	if c.Format == "csv" {
+		if encoded, err = encodeCSV(rows); err != nil {
+			return err
+		}
 	}
-	return ": " + strings.Join(parts, ", ")
+	if c.Output != "" {
+		return writeOutput(c.Output, encoded)
+	}
+	_, err = out.Write(encoded)
+	return err
 }
 
 // writeOutput replaces a file as the store does. Anything but a file, such as a device, is not replaced.
@@ -107,7 +100,7 @@ func writeOutput(path string, b []byte) error {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); err != nil {
+	if _, err := os.Stat(dir); err != nil { // it is not made
 		return err
 	}
 	return snapshots.WriteFile(dir, filepath.Base(path), b)
@@ -165,14 +158,11 @@ func dayOf(s *snapshots.Snapshot) (day, error) {
 	if err := json.Unmarshal(s.Data(), &data); err != nil {
 		return d, fmt.Errorf("snapshot of %s: %w", s.Meta.SessionDate, err)
 	}
+	data["date"] = json.RawMessage(`"` + s.Meta.SessionDate + `"`)
 	for i, column := range columns {
-		switch value, ok := data[column.name]; {
-		case column.name == "date":
-			d.cells[i] = json.RawMessage(`"` + s.Meta.SessionDate + `"`)
-		case ok:
+		d.cells[i] = json.RawMessage("null")
+		if value, ok := data[column.name]; ok {
 			d.cells[i] = value
-		default:
-			d.cells[i] = json.RawMessage("null")
 		}
 	}
 	return d, nil

@@ -4,13 +4,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -28,8 +31,6 @@ type ImportCommand struct {
 	DataDir     string `help:"Directory of the stored files." default:"./data" type:"path"`
 	Source      string `help:"Source whose history gets the rows: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 }
-
-const standardInput = "-"
 
 // Run is called by the parser. It stores all rows of the file whose dates are not stored, or none when a cell is bad.
 func (c *ImportCommand) Run(ctx context.Context, with Streams) error {
@@ -97,7 +98,7 @@ func (c *ImportCommand) calendar() (*compute.Calendar, error) {
 // read returns the file and the name that the snapshots give it.
 func (c *ImportCommand) read(in io.Reader) (name string, text []byte, err error) {
 	name = "standard input"
-	if c.File != standardInput {
+	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
 			return "", nil, err
@@ -133,4 +134,90 @@ func (o *origin) report(out io.Writer, did string, imported int, skipped []strin
 	if len(skipped) > 0 {
 		fmt.Fprintf(out, "skipped %d dates that are stored: %s\n", len(skipped), strings.Join(skipped, " "))
 	}
+}
+
+const (
+	// imported is the source of an imported snapshot, and the reason of its freshness.
+	imported = "imported"
+	// delayMinutes is that of all answers.
+	delayMinutes = 15
+)
+
+// origin is the file that rows come from.
+type origin struct {
+	name, sha256 string
+	calendar     *compute.Calendar
+	now          time.Time
+}
+
+// quality is `meta.quality` of an imported snapshot.
+type quality struct {
+	Unknown  string  `json:"unknown"` // why the other fields are null
+	Line     int     `json:"line"`    // of the file
+	Calendar *string `json:"calendar"`
+}
+
+// store saves the rows, in their order, until one fails or ctx ends, and returns how many it saved.
+func (o *origin) store(ctx context.Context, store *snapshots.Store, rows []row) (saved int, err error) {
+	for saved, r := range rows {
+		if err := ctx.Err(); err != nil {
+			return saved, err
+		}
+		f, err := o.seal(r)
+		if err != nil {
+			return saved, fmt.Errorf("row of %s: %w", r.date, err)
+		}
+		if err := store.Save(refresh.GammaResource, r.date.String(), f); err != nil {
+			return saved, err
+		}
+	}
+	return len(rows), nil
+}
+
+// seal makes a snapshot of a row.
+func (o *origin) seal(r row) (snapshots.File, error) {
+	data, err := gammaData(r)
+	if err != nil {
+		return snapshots.File{}, err
+	}
+	known, err := json.Marshal(quality{"levels_only", r.line, compute.CalendarNote(o.calendar, r.date)})
+	if err != nil {
+		return snapshots.File{}, err
+	}
+	closed := o.calendar.Close(r.date).UTC()
+	s, err := snapshots.Seal(data, snapshots.Meta{
+		Endpoint: refresh.GammaResource, Source: imported, ImportedFrom: o.name,
+		AsOf: closed, ComputedAt: o.now.UTC().Truncate(time.Second), SessionDate: r.date.String(), DelayMinutes: delayMinutes,
+		Freshness: snapshots.Freshness{State: "closed", Reason: new(imported), Since: closed},
+		Receipt:   snapshots.Receipt{Method: "import/1", InputSHA256: []string{o.sha256}},
+		Quality:   known,
+		Notice:    "Imported daily levels, as their publisher computed them; as_of is the close of the session; not investment advice",
+	})
+	if err != nil {
+		return snapshots.File{}, err
+	}
+	columns := maps.Clone(r.values)
+	columns["session_date"], columns["source"] = r.date, imported
+	summary, err := refresh.SeriesRow(columns)
+	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Summary: summary}, err
+}
+
+// gammaData returns the fields of [compute.Gamma], in their order, null where the row does not know them.
+func gammaData(r row) ([]byte, error) {
+	var names []string
+	var values []json.RawMessage
+	fields := reflect.TypeFor[compute.Gamma]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		value := r.values[name]
+		if name == "session_date" {
+			value = r.date
+		}
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		names, values = append(names, name), append(values, encoded)
+	}
+	return appendObject(nil, names, values), nil
 }

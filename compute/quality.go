@@ -45,20 +45,6 @@ type GammaDifference struct {
 	Percentile95 *GammaDiff `json:"percentile_95"`
 }
 
-// calendarNote is what meta.quality.calendar says of dates that the verified calendar does not cover.
-const calendarNote = "some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"
-
-// CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the verified years,
-// else nil.
-func CalendarNote(cal *Calendar, dates ...Date) *string {
-	for _, d := range dates {
-		if !cal.Known(d) {
-			return new(calendarNote)
-		}
-	}
-	return nil
-}
-
 func (e *exposure) quality(flip *float64) GammaQuality {
 	q := GammaQuality{
 		Contracts: ContractCounts{
@@ -148,12 +134,4 @@ func total(xs [volSteps]float64) float64 {
 		sum += x
 	}
 	return sum
-}
-
-// percentOf returns part/whole in percent, nil when the whole is 0.
-func percentOf(part, whole float64) *Ratio {
-	if whole == 0 {
-		return nil
-	}
-	return new(Ratio(part / whole * 100))
 }

@@ -1,20 +1,20 @@
-package plain
+package compute_test
 
 import (
 	"math"
 )
 
-// Crossing is one material root of G.
-type Crossing struct {
+// plainCrossing is one material root of G.
+type plainCrossing struct {
 	Level     float64
 	Direction string // negative_to_positive or positive_to_negative as the spot rises
 }
 
-// search is what the flip search found.
-type search struct {
+// flipSearch is what the flip search found.
+type flipSearch struct {
 	flip      *float64
 	status    string
-	crossings []Crossing
+	crossings []plainCrossing
 }
 
 // grid is the literal grid of §1.2, ascending.
@@ -49,10 +49,10 @@ type lobe struct {
 }
 
 // findFlips searches the material roots of the exposure of the legs.
-func findFlips(legs []leg, spot float64) search {
+func findFlips(legs []leg, spot float64) flipSearch {
 	var lobes []lobe
 	for _, x := range grid(spot) {
-		g := exposure(legs, spot, x)
+		g := netExposure(legs, spot, x)
 		if g == 0 {
 			continue
 		}
@@ -65,7 +65,7 @@ func findFlips(legs []leg, spot float64) search {
 		lobes[n-1].most = math.Max(lobes[n-1].most, math.Abs(g))
 	}
 	if len(lobes) == 0 {
-		return search{status: "insufficient_data"}
+		return flipSearch{status: "insufficient_data"}
 	}
 	largest := lobes[0]
 	for _, l := range lobes {
@@ -73,13 +73,13 @@ func findFlips(legs []leg, spot float64) search {
 			largest = l
 		}
 	}
-	var s search
+	var s flipSearch
 	for i := 1; i < len(lobes); i++ {
 		left, right := lobes[i-1], lobes[i]
 		if left.most < 0.01*largest.most || right.most < 0.01*largest.most {
 			continue
 		}
-		c := Crossing{Level: bisect(legs, spot, left.last, right.first, right.positive)}
+		c := plainCrossing{Level: bisect(legs, spot, left.last, right.first, right.positive)}
 		c.Direction = "positive_to_negative"
 		if right.positive {
 			c.Direction = "negative_to_positive"
@@ -88,7 +88,7 @@ func findFlips(legs []leg, spot float64) search {
 	}
 	for _, c := range s.crossings { // ascending, so a tie keeps the lower
 		if s.flip == nil || math.Abs(c.Level-spot) < math.Abs(*s.flip-spot) {
-			s.flip = number(c.Level)
+			s.flip = known(c.Level)
 		}
 	}
 	switch {
@@ -108,7 +108,7 @@ func findFlips(legs []leg, spot float64) search {
 func bisect(legs []leg, spot, low, high float64, rising bool) float64 {
 	for range 60 {
 		x := low + (high-low)/2
-		g := exposure(legs, spot, x)
+		g := netExposure(legs, spot, x)
 		if g == 0 {
 			return x
 		}
@@ -122,16 +122,16 @@ func bisect(legs []leg, spot, low, high float64, rising bool) float64 {
 }
 
 // flip fills the flip of the model.
-func (r *Result) flip(legs []leg, spot float64) {
+func (r *plainResult) flip(legs []leg, spot float64) {
 	s := findFlips(legs, spot)
 	r.Flip, r.FlipStatus, r.Flips = s.flip, s.status, s.crossings
 	if s.flip != nil {
-		r.FlipDistancePct = number((spot - *s.flip) / spot * 100)
+		r.FlipDistancePct = known((spot - *s.flip) / spot * 100)
 	}
 }
 
 // scenarios fills the scenarios and the band.
-func (r *Result) scenarios(legs []leg, spot, rate float64) {
+func (r *plainResult) scenarios(legs []leg, spot, rate float64) {
 	nearest := r.SessionDate
 	for i := range legs {
 		if d := legs[i].contract.Expiration; i == 0 || d < nearest {
@@ -156,12 +156,12 @@ func (r *Result) scenarios(legs []leg, spot, rate float64) {
 			within = append(within, l)
 		}
 	}
-	r.Scenarios = []Scenario{
-		scenario("vol_down_10", down, spot),
-		scenario("vol_up_10", up, spot),
-		scenario("no_carry", flat, spot),
-		scenario("ex_nearest_expiration", without, spot),
-		scenario("within_90_days", within, spot),
+	r.Scenarios = []plainScenario{
+		reprice("vol_down_10", down, spot),
+		reprice("vol_up_10", up, spot),
+		reprice("no_carry", flat, spot),
+		reprice("ex_nearest_expiration", without, spot),
+		reprice("within_90_days", within, spot),
 	}
 	all := []*float64{r.Flip}
 	for _, s := range r.Scenarios {
@@ -172,38 +172,38 @@ func (r *Result) scenarios(legs []leg, spot, rate float64) {
 			continue
 		}
 		if r.FlipBand == nil {
-			r.FlipBand = &Band{*f, *f}
+			r.FlipBand = &plainBand{*f, *f}
 		}
 		r.FlipBand.Low = math.Min(r.FlipBand.Low, *f)
 		r.FlipBand.High = math.Max(r.FlipBand.High, *f)
 	}
 }
 
-func scenario(name string, legs []leg, spot float64) Scenario {
-	c := convention(legs, spot)
-	return Scenario{Name: name, Net: c.Net, Flip: c.Flip}
+func reprice(name string, legs []leg, spot float64) plainScenario {
+	c := netAndFlip(legs, spot)
+	return plainScenario{Name: name, Net: c.Net, Flip: c.Flip}
 }
 
-// convention is the net and the flip of a set of legs, both nil when it is empty.
-func convention(legs []leg, spot float64) Convention {
+// netAndFlip is the net and the flip of a set of legs, both nil when it is empty.
+func netAndFlip(legs []leg, spot float64) plainNetAndFlip {
 	if len(legs) == 0 {
-		return Convention{}
+		return plainNetAndFlip{}
 	}
-	return Convention{Net: number(exposure(legs, spot, spot)), Flip: findFlips(legs, spot).flip}
+	return plainNetAndFlip{Net: known(netExposure(legs, spot, spot)), Flip: findFlips(legs, spot).flip}
 }
 
 // conventions fills the four conventions of the used contracts.
-func (r *Result) conventions(legs []leg, spot float64) {
-	r.Conventions.Model = Convention{Net: r.Net, Flip: r.Flip}
+func (r *plainResult) conventions(legs []leg, spot float64) {
+	r.Conventions.Model = plainNetAndFlip{Net: r.Net, Flip: r.Flip}
 	published, anyPublished := 0.0, false
 	var perfiliev, volume []leg
 	for _, l := range legs {
 		c := l.contract
-		if finite(c.Gamma) {
+		if isFinite(c.Gamma) {
 			published += l.sign * c.Gamma * c.OpenInterest * 100 * spot * spot * 0.01
 			anyPublished = true
 		}
-		if c.IV > 0 && finite(c.IV) {
+		if c.IV > 0 && isFinite(c.IV) {
 			days := max(1, weekdaysBetween(r.SessionDate, c.Expiration))
 			x := l
 			x.v = c.IV * math.Sqrt(float64(days)/262)
@@ -212,14 +212,14 @@ func (r *Result) conventions(legs []leg, spot float64) {
 		}
 		x := l
 		x.weight = 0
-		if c.Volume > 0 && finite(c.Volume) {
+		if c.Volume > 0 && isFinite(c.Volume) {
 			x.weight = c.Volume
 		}
 		volume = append(volume, x)
 	}
 	if anyPublished {
-		r.Conventions.PublishedGamma.Net = number(published)
+		r.Conventions.PublishedGamma.Net = known(published)
 	}
-	r.Conventions.Perfiliev = convention(perfiliev, spot)
-	r.Conventions.VolumeWeighted = convention(volume, spot)
+	r.Conventions.Perfiliev = netAndFlip(perfiliev, spot)
+	r.Conventions.VolumeWeighted = netAndFlip(volume, spot)
 }

@@ -10,16 +10,16 @@ import (
 	"strikecache/compute"
 )
 
-// scenery is the instant and size of a synthetic market.
-type scenery struct {
+// moment is the instant and size of a synthetic market.
+type moment struct {
 	asOf string
 	spot float64
 	step float64 // between strikes
 }
 
-// sceneries are instants on every side of the rules: in session, before the open, in the last minutes, after the close,
+// moments are instants on every side of the rules: in session, before the open, in the last minutes, after the close,
 // on an early close, over the changes of the clock, on a weekend and a holiday; and spots of three sizes.
-var sceneries = []scenery{
+var moments = []moment{
 	{"2026-08-11T16:00:00Z", 7000.37, 25}, {"2026-08-11T12:00:00Z", 7003, 10}, {"2026-08-11T19:47:30Z", 6998.12, 5},
 	{"2026-08-11T19:59:40Z", 7001, 5}, {"2026-08-11T20:14:59Z", 7000, 25}, {"2026-08-21T13:20:00Z", 7728.2, 20},
 	{"2026-08-21T13:30:00Z", 7728.2, 20}, {"2026-11-27T15:00:00Z", 7100.5, 25}, {"2026-11-27T17:50:00Z", 7100.5, 5},
@@ -66,7 +66,7 @@ func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 // market draws a market. Of every five, one quotes no series well, so that no parity forward exists.
 func (g *generator) market(t *testing.T, i int) synthetic {
-	s := sceneries[i%len(sceneries)]
+	s := moments[i%len(moments)]
 	u := index(s.spot, s.asOf)
 	u.CapturedAt = u.AsOf.Add(time.Duration(g.IntN(100_000)) * time.Second)
 	m := synthetic{rate: []float64{0, 0.04, 0.055}[g.IntN(3)], previous: map[compute.Series]float64{}}
@@ -107,7 +107,7 @@ func (g *generator) market(t *testing.T, i int) synthetic {
 }
 
 // series adds the rows of one root and expiration: priced by Black's formula with a smile, then spoilt.
-func (g *generator) series(s scenery, u compute.Underlying, rate float64, root string, expiration compute.Date, how quoting) {
+func (g *generator) series(s moment, u compute.Underlying, rate float64, root string, expiration compute.Date, how quoting) {
 	settlement := map[string]compute.Settlement{"SPX": compute.AM, "SPXW": compute.PM}[root]
 	left := settlement.Instant(expiration, cal).Sub(u.AsOf).Hours()
 	t := years(math.Max(left, 0.01))
@@ -141,7 +141,7 @@ func (g *generator) series(s scenery, u compute.Underlying, rate float64, root s
 }
 
 // quote draws the numbers of one contract around its price.
-func (g *generator) quote(s scenery, price, iv float64, how quoting, j int) compute.Quote {
+func (g *generator) quote(s moment, price, iv float64, how quoting, j int) compute.Quote {
 	tick := s.spot / 140_000 // 0.05 of an index of 7000
 	half := tick * float64(1+g.IntN(6))
 	q := blank(float64(g.IntN(2000)))

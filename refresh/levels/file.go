@@ -22,39 +22,60 @@ const (
 	maxFaults = 20
 )
 
-// row is a row of a file, all of its values checked. A column without a value is null.
-type row struct {
-	line   int
-	date   compute.Date
-	values map[string]any
-}
-
-// cell is a value of a file as it is spelt. null is an empty cell of CSV; text and literal are what a JSON value is, and
-// both true for CSV, which does not tell.
-type cell struct {
-	value               string
-	null, text, literal bool
-}
-
-// fault is what is wrong with a file, and where.
-type fault struct {
-	line   int
-	column string // "" for a whole line
-	err    error
-}
-
-// Error implements error.
-func (f *fault) Error() string {
-	if f.column == "" {
-		return fmt.Sprintf("line %d: %v", f.line, f.err)
-	}
-	return fmt.Sprintf("line %d, column %s: %v", f.line, f.column, f.err)
-}
-
-// Unwrap returns what is wrong, without the place.
-func (f *fault) Unwrap() error { return f.err }
-
 var errTooManyRows = fmt.Errorf("over %d rows", maxRows)
+
+// encodeCSV writes rows of JSON values: a header, lines that end in CRLF, null as an empty cell.
+func encodeCSV(rows [][]json.RawMessage) ([]byte, error) {
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	w.UseCRLF = true
+	if err := w.Write(names()); err != nil {
+		return nil, err
+	}
+	cells := make([]string, len(columns))
+	for _, row := range rows {
+		for i, value := range row {
+			switch {
+			case string(value) == "null":
+				cells[i] = ""
+			case value[0] != '"':
+				cells[i] = string(value)
+			default:
+				if err := json.Unmarshal(value, &cells[i]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := w.Write(cells); err != nil {
+			return nil, err
+		}
+	}
+	w.Flush()
+	return out.Bytes(), w.Error()
+}
+
+// encodeJSON writes rows of JSON values as an array, an object a line.
+func encodeJSON(rows [][]json.RawMessage) []byte {
+	out, between := []byte("["), "\n"
+	for _, row := range rows {
+		out = appendObject(append(out, between...), names(), row)
+		between = ",\n"
+	}
+	if len(rows) > 0 {
+		out = append(out, '\n')
+	}
+	return append(out, "]\n"...)
+}
+
+// appendObject appends a JSON object of the given members.
+func appendObject(b []byte, names []string, values []json.RawMessage) []byte {
+	between := byte('{')
+	for i, name := range names {
+		b = fmt.Appendf(append(b, between), "%q:%s", name, values[i])
+		between = ','
+	}
+	return append(b, '}')
+}
 
 // decode reads a file in CSV or JSON, whichever it is, and returns its rows in the order of their dates. The error names
 // the first bad cells.
@@ -64,17 +85,17 @@ func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) 
 	if start := bytes.TrimLeft(b, " \t\r\n"); len(start) > 0 && (start[0] == '[' || start[0] == '{') {
 		read = readJSON
 	}
-	check := checker{calendar: calendar, now: now, lines: map[compute.Date]int{}}
+	checker := checker{calendar: calendar, now: now, lines: map[compute.Date]int{}}
 	var rows []row
 	var faults []error
 	err := read(b, func(line int, cells []cell) error {
-		r, bad := check.row(line, cells)
+		r, bad := checker.check(line, cells)
 		rows, faults = append(rows, r), append(faults, bad...)
 		switch {
 		case len(faults) > maxFaults:
 			return errors.New("there are more faults")
 		case len(rows) > maxRows:
-			return &fault{line, "", errTooManyRows}
+			return faultAt(line, "", errTooManyRows)
 		}
 		return nil
 	})
@@ -83,38 +104,6 @@ func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) 
 	}
 	slices.SortFunc(rows, func(a, b row) int { return int(a.date - b.date) })
 	return rows, nil
-}
-
-// row checks the cells of one row.
-func (c *checker) row(line int, cells []cell) (row, []error) {
-	c.line, c.date = line, 0
-	r := row{line: line, values: map[string]any{}}
-	var faults []error
-	for i, column := range columns {
-		value, err := c.cell(column, cells[i])
-		if err != nil {
-			faults = append(faults, &fault{line, column.name, err})
-		}
-		if value != nil {
-			r.values[column.name] = value
-		}
-	}
-	r.date = c.date
-	return r, faults
-}
-
-func (c *checker) cell(column column, cell cell) (any, error) {
-	switch {
-	case cell.null && column.nullable:
-		return nil, nil
-	case cell.null:
-		return nil, errors.New("there is no value")
-	case column.isText() && !cell.text:
-		return nil, fmt.Errorf("%.40s is not a string", cell.value)
-	case !column.isText() && !cell.literal:
-		return nil, fmt.Errorf("%.40q is not a number", cell.value)
-	}
-	return column.parse(c, cell.value)
 }
 
 // readCSV calls visit for every record but the header, which must be as export writes it.
@@ -126,7 +115,7 @@ func readCSV(b []byte, visit func(line int, cells []cell) error) error {
 		return err
 	}
 	if !slices.Equal(header, names()) {
-		return &fault{1, "", fmt.Errorf("the header is not %s", strings.Join(names(), ","))}
+		return faultAt(1, "", fmt.Errorf("the header is not %s", strings.Join(names(), ",")))
 	}
 	cells := make([]cell, len(columns))
 	for {
@@ -138,7 +127,7 @@ func readCSV(b []byte, visit func(line int, cells []cell) error) error {
 			return err // it names the line
 		}
 		for i, value := range record {
-			cells[i] = cell{value, value == "", true, true}
+			cells[i] = cell{value: value, null: value == "", text: true, number: true}
 		}
 		line, _ := r.FieldPos(0)
 		if err := visit(line, cells); err != nil {
@@ -149,48 +138,46 @@ func readCSV(b []byte, visit func(line int, cells []cell) error) error {
 
 // jsonReader reads an array of flat objects and knows in which line it is.
 type jsonReader struct {
-	text   []byte
-	tokens *json.Decoder
-	line   int
-	at     int64 // the end of the last token
+	*json.Decoder
+	text []byte
+	line int
+	end  int64 // of the last token
 }
 
 // readJSON calls visit for every object, which must have every column once and nothing else.
 func readJSON(b []byte, visit func(line int, cells []cell) error) error {
-	r := &jsonReader{text: b, tokens: json.NewDecoder(bytes.NewReader(b)), line: 1}
-	r.tokens.UseNumber()
+	r := &jsonReader{Decoder: json.NewDecoder(bytes.NewReader(b)), text: b, line: 1}
+	r.UseNumber()
 	if err := r.expect('['); err != nil {
 		return err
 	}
 	cells := make([]cell, len(columns))
-	for r.tokens.More() {
+	for r.More() {
 		line, err := r.object(cells)
-		if err != nil {
-			return err
+		if err == nil {
+			err = visit(line, cells)
 		}
-		if err := visit(line, cells); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	if err := r.expect(']'); err != nil {
 		return err
 	}
-	if _, err := r.tokens.Token(); !errors.Is(err, io.EOF) {
-		return r.fault("", errors.New("something follows the array"))
+	if _, err := r.Token(); !errors.Is(err, io.EOF) {
+		return faultAt(r.line, "", errors.New("something follows the array"))
 	}
 	return nil
 }
 
-func (r *jsonReader) fault(column string, err error) error { return &fault{r.line, column, err} }
-
 // next returns the next token.
 func (r *jsonReader) next() (json.Token, error) {
-	token, err := r.tokens.Token()
-	end := min(r.tokens.InputOffset(), int64(len(r.text)))
-	r.line += bytes.Count(r.text[r.at:end], []byte{'\n'})
-	r.at = end
+	token, err := r.Token()
+	end := min(r.InputOffset(), int64(len(r.text)))
+	r.line += bytes.Count(r.text[r.end:end], []byte{'\n'})
+	r.end = end
 	if err != nil {
-		return nil, r.fault("", err)
+		return nil, faultAt(r.line, "", err)
 	}
 	return token, nil
 }
@@ -198,7 +185,7 @@ func (r *jsonReader) next() (json.Token, error) {
 func (r *jsonReader) expect(want json.Delim) error {
 	token, err := r.next()
 	if err == nil && token != want {
-		err = r.fault("", fmt.Errorf("found %.40q, want %v of an array of objects", fmt.Sprint(token), want))
+		err = faultAt(r.line, "", fmt.Errorf("found %.40q, want %v of an array of objects", fmt.Sprint(token), want))
 	}
 	return err
 }
@@ -210,7 +197,7 @@ func (r *jsonReader) object(cells []cell) (line int, err error) {
 	}
 	line = r.line
 	seen := make([]bool, len(columns))
-	for r.tokens.More() {
+	for r.More() {
 		token, err := r.next()
 		if err != nil {
 			return 0, err
@@ -219,9 +206,9 @@ func (r *jsonReader) object(cells []cell) (line int, err error) {
 		i := slices.Index(names(), name)
 		switch {
 		case i < 0:
-			return 0, r.fault("", fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(names(), ", ")))
+			return 0, faultAt(r.line, "", fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(names(), ", ")))
 		case seen[i]:
-			return 0, r.fault(name, errors.New("it stands twice in one object"))
+			return 0, faultAt(r.line, name, errors.New("it stands twice in one object"))
 		}
 		seen[i] = true
 		if cells[i], err = r.scalar(name); err != nil {
@@ -232,7 +219,7 @@ func (r *jsonReader) object(cells []cell) (line int, err error) {
 		return 0, err
 	}
 	if i := slices.Index(seen, false); i >= 0 {
-		return 0, r.fault(columns[i].name, errors.New("the object does not have it"))
+		return 0, faultAt(r.line, columns[i].name, errors.New("the object does not have it"))
 	}
 	return line, nil
 }
@@ -248,7 +235,7 @@ func (r *jsonReader) scalar(column string) (cell, error) {
 	case string:
 		return cell{value: v, text: true}, nil
 	case json.Number:
-		return cell{value: v.String(), literal: true}, nil
+		return cell{value: v.String(), number: true}, nil
 	}
-	return cell{}, r.fault(column, fmt.Errorf("found %v, want a string, a number or null", token))
+	return cell{}, faultAt(r.line, column, fmt.Errorf("found %v, want a string, a number or null", token))
 }

@@ -1,0 +1,216 @@
+package compute
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// StrikeGamma is the exposure and the positions of one strike over all roots and expirations with T > 0.
+type StrikeGamma struct {
+	Strike           Level   `json:"strike"`
+	Call             Dollars `json:"call_gex_dollars"`
+	Put              Dollars `json:"put_gex_dollars"`
+	Net              Dollars `json:"net_gex_dollars"`
+	CallOpenInterest Count   `json:"call_open_interest"`
+	PutOpenInterest  Count   `json:"put_open_interest"`
+	CallVolume       Count   `json:"call_volume"`
+	PutVolume        Count   `json:"put_volume"`
+}
+
+func (r *StrikeGamma) gross() Dollars { return r.Call - r.Put }
+
+// count adds the positions of a contract.
+func (r *StrikeGamma) count(right Right, c *Contract) {
+	if right == Call {
+		r.CallOpenInterest += Count(c.OpenInterest)
+		r.CallVolume += Count(positive(c.Volume))
+	} else {
+		r.PutOpenInterest += Count(c.OpenInterest)
+		r.PutVolume += Count(positive(c.Volume))
+	}
+}
+
+// strikeTable holds one row per listed strike, rising.
+type strikeTable []StrikeGamma
+
+func newStrikeTable(s *surface) strikeTable {
+	var strikes []float64
+	for _, g := range s.series {
+		for i := range g.strikes {
+			strikes = append(strikes, g.strikes[i].k)
+		}
+	}
+	slices.Sort(strikes)
+	strikes = slices.Compact(strikes)
+	t := make(strikeTable, len(strikes))
+	for i, k := range strikes {
+		t[i].Strike = Level(k)
+	}
+	return t
+}
+
+// row returns the row of a listed strike.
+func (t strikeTable) row(k float64) *StrikeGamma {
+	i, _ := slices.BinarySearchFunc(t, Level(k), func(r StrikeGamma, k Level) int { return cmp.Compare(r.Strike, k) })
+	return &t[i]
+}
+
+// exposure is the work of one [GammaExposure] call.
+type exposure struct {
+	GammaInput
+	session   Date
+	surface   *surface
+	used      int
+	call, put float64 // sums of GEX: >= 0, <= 0
+	skipped   struct{ noOpenInterest, noVolatility int }
+	series    []seriesSum // beside surface.series
+	strikes   strikeTable
+}
+
+// seriesSum holds the sums of one series.
+type seriesSum struct {
+	used      int
+	call, put float64
+}
+
+func (e *exposure) gross() float64 { return e.call - e.put }
+
+// dollarsPerGamma is the GEX, in dollars per 1 % move, of one contract with a gamma of 1.
+func dollarsPerGamma(spot float64) float64 { return Multiplier * spot * spot * 0.01 }
+
+// gex returns the unsigned GEX of one contract of a strike at a hypothetical spot.
+func (e *exposure) gex(s *series, row *strike, at float64) float64 {
+	gamma := BlackGamma(e.surface.spot, at, s.forward(e.surface.spot), row.k, row.v, s.discount(e.RiskFreeRate))
+	return gamma * dollarsPerGamma(at)
+}
+
+// usedContract says whether a contract enters the sums.
+func usedContract(row *strike, c *Contract) bool {
+	return c != nil && c.OpenInterest > 0 && row.step != volNone
+}
+
+// sum adds up the exposure at the spot, over all, by series and by strike.
+func (e *exposure) sum() {
+	table := newStrikeTable(e.surface)
+	e.series = make([]seriesSum, len(e.surface.series))
+	for i, s := range e.surface.series {
+		sum := &e.series[i]
+		for j := range s.strikes {
+			row := &s.strikes[j]
+			at := table.row(row.k)
+			unit := math.NaN()
+			for right, c := range row.contracts {
+				if c == nil {
+					continue
+				}
+				at.count(Right(right), c)
+				switch {
+				case c.OpenInterest == 0:
+					e.skipped.noOpenInterest++
+					continue
+				case row.step == volNone:
+					e.skipped.noVolatility++
+					continue
+				}
+				if math.IsNaN(unit) {
+					unit = e.gex(s, row, e.surface.spot)
+				}
+				sum.used++
+				if gex := unit * c.OpenInterest; Right(right) == Call {
+					sum.call += gex
+					at.Call += Dollars(gex)
+				} else {
+					sum.put -= gex
+					at.Put -= Dollars(gex)
+				}
+			}
+		}
+		e.used += sum.used
+		e.call += sum.call
+		e.put += sum.put
+	}
+	for i := range table {
+		table[i].Net = table[i].Call + table[i].Put
+	}
+	e.strikes = table
+}
+
+// carry returns the carry of the series that have one.
+func (e *exposure) carry() map[Series]float64 {
+	out := make(map[Series]float64, len(e.surface.series))
+	for _, s := range e.surface.series {
+		if s.source != forwardNone {
+			out[s.Series] = s.carry()
+		}
+	}
+	return out
+}
+
+// eachUsed calls f for every used contract, in the fixed order of sums.
+func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
+	for _, s := range e.surface.series {
+		for i := range s.strikes {
+			row := &s.strikes[i]
+			for _, c := range row.contracts {
+				if usedContract(row, c) {
+					f(s, row, c)
+				}
+			}
+		}
+	}
+}
+
+// share returns the share of gross that some contracts hold, in percent: 0 for none of them, nil when they have
+// no exposure to compare.
+func (e *exposure) share(gross float64, contracts int) *Ratio {
+	if contracts == 0 {
+		return new(Ratio(0))
+	}
+	return percentOf(gross, e.gross())
+}
+
+// variant says how a profile departs from the base model.
+type variant struct {
+	volScale float64                 // factor on every v
+	noCarry  bool                    // F = S in every series
+	keep     func(*series) bool      // nil keeps all
+	weight   func(*Contract) float64 // nil is open interest
+}
+
+// profile builds G of the used contracts under a variant.
+func (e *exposure) profile(v variant) *profile {
+	p := &profile{spot: e.surface.spot}
+	for _, s := range e.surface.series {
+		if v.keep != nil && !v.keep(s) {
+			continue
+		}
+		f := s.forward(p.spot)
+		if v.noCarry {
+			f = p.spot
+		}
+		growth := f / p.spot * s.discount(e.RiskFreeRate)
+		for i := range s.strikes {
+			row := &s.strikes[i]
+			weight := 0.0
+			for right, c := range row.contracts {
+				if !usedContract(row, c) {
+					continue
+				}
+				p.contracts++
+				w := c.OpenInterest
+				if v.weight != nil {
+					w = v.weight(c)
+				}
+				if Right(right) == Put {
+					w = -w
+				}
+				weight += w
+			}
+			if weight != 0 {
+				p.add(weight, row.v*v.volScale, logMoneyness(f, row.k), growth)
+			}
+		}
+	}
+	return p
+}
