@@ -1,0 +1,170 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// responses makes the responses, with an example of each body.
+func (g *generator) responses() (all object) {
+	for _, r := range resources {
+		description := "The current answer."
+		examples := object{{"example", object{
+			{"summary", "An answer of the simulated market, put together from the examples of its fields. Lists are shortened."},
+			{"value", g.answerExample(r.response+"Answer", r)},
+		}}}
+		if r.response == "Historical" {
+			description = "The stored answer, byte for byte as it was sealed, or the levels of an imported date."
+			examples[0].value.(object)[1].value = g.answerExample("GammaAnswer", r)
+			examples.put("imported", object{{"summary", "An imported date."}, {"value", g.compose(reference("schemas", "ImportedAnswer"), 0)}})
+		}
+		head := "Cache-Control=" + r.cacheControl + validator + "Vary Content-Encoding " + limited
+		all.put(r.response, response(description, head, reference("schemas", r.response+"Answer"), examples))
+	}
+	for _, p := range plain {
+		switch {
+		case p.name == "Page":
+			all.put(p.name, object{{"description", p.description}, {"headers", headerFields(p.headers)},
+				{"content", object{{"text/html", object{{"schema", object{{"type", "string"}, {"description", "HTML."}}}}}}}})
+		case p.schema == "":
+			all.put(p.name, object{{"description", p.description}, {"headers", headerFields(p.headers)}})
+		default:
+			value := g.compose(reference("schemas", p.schema), 0).(object)
+			if p.name == "Waiting" {
+				value.put("ready", false)
+				value.put("waiting", []any{"gex/spx", "gex/spx/series"})
+			}
+			all.put(p.name, response(p.description, p.headers, reference("schemas", p.schema), object{{"example", object{{"summary", p.example}, {"value", value}}}}))
+		}
+	}
+	for _, f := range failures {
+		var codes []any
+		var examples object
+		for _, e := range f.examples {
+			if len(codes) == 0 || codes[len(codes)-1] != e.code {
+				codes = append(codes, e.code)
+			}
+			examples.put(e.name, object{{"summary", e.summary}, {"value", g.errorExample(e)}})
+		}
+		all.put(f.name, response(f.description, noStore+f.headers, errorSchema(codes), examples))
+	}
+	return all
+}
+
+func response(description, headers string, schema, examples object) object {
+	return object{
+		{"description", description}, {"headers", headerFields(headers)},
+		{"content", object{{"application/json", object{{"schema", schema}, {"examples", examples}}}}},
+	}
+}
+
+// errorSchema makes the schema of an error with one of the codes.
+func errorSchema(codes []any) object {
+	code := object{{"type", "string"}, {"description", "Code of the error."}, {"enum", codes}, {"examples", codes[:1]}}
+	withCode := object{{"type", "object"}, {"description", "Its code."}, {"properties", object{{"code", code}}}}
+	err := object{{"description", "What is wrong."}, {"allOf", []any{reference("schemas", "Error"), withCode}}}
+	return object{{"description", "An error with a code of this status."}, {"allOf", []any{reference("schemas", "ErrorAnswer"),
+		object{{"type", "object"}, {"description", "The codes of this status."}, {"properties", object{{"error", err}}}}}}}
+}
+
+// errorExample makes an error with what its code adds to it.
+func (g *generator) errorExample(e errorExample) object {
+	body, source := object{{"code", e.code}, {"message", e.message}}, "simulated"
+	if e.parameter != "" {
+		body.put("parameter", e.parameter)
+	}
+	usage := reference("schemas", "AnonymousUsage")
+	switch e.code {
+	case "snapshot_not_found":
+		body.put("nearest", g.compose(reference("schemas", "Nearest"), 0))
+	case "expiration_not_found":
+		body.put("expirations", []any{"2026-11-20", "2026-11-23", "2026-11-24"})
+	case "quota_exceeded":
+		usage = reference("schemas", "KeyedUsage")
+	}
+	if e.name == "unfed" {
+		source = "replay"
+	}
+	used := g.compose(usage, 0).(object)
+	if e.code == "quota_exceeded" {
+		used.put("requests_today", used.get("limit_per_day"))
+		used.put("remaining_today", 0)
+	}
+	return object{{"success", false}, {"error", body}, {"meta", object{{"endpoint", e.endpoint}, {"source", source}}}, {"usage", used}}
+}
+
+// answerExample makes an answer of a resource of the examples of its fields.
+func (g *generator) answerExample(schema string, r resource) any {
+	answer := g.compose(reference("schemas", schema), 0).(object)
+	meta := answer.get("meta").(object)
+	meta.put("endpoint", strings.TrimSuffix(r.endpoint, "/historical"))
+	meta.put("refresh_seconds", json.Number(r.example.seconds))
+	meta.put("notice", r.example.notice)
+	receipt := meta.get("receipt").(object)
+	receipt.put("method", r.example.method)
+	return answer
+}
+
+// compose makes an example of a schema of the examples of its fields. i is the place in a list that has one item for
+// each value of some field.
+func (g *generator) compose(s object, i int) any {
+	if ref, ok := s.get("$ref").(string); ok {
+		return g.compose(g.schemas[ref[strings.LastIndexByte(ref, '/')+1:]], i)
+	}
+	for _, keyword := range []string{"oneOf", "anyOf"} {
+		if some, ok := s.get(keyword).([]any); ok {
+			return g.compose(some[0].(object), i)
+		}
+	}
+	if parts, ok := s.get("allOf").([]any); ok {
+		var merged object
+		for _, part := range parts {
+			for _, m := range g.compose(part.(object), i).(object) {
+				merged.put(m.key, m.value)
+			}
+		}
+		return merged
+	}
+	if fixed := s.get("const"); fixed != nil {
+		return fixed
+	}
+	if properties, ok := s.get("properties").(object); ok {
+		required, _ := s.get("required").([]any)
+		o := object{}
+		for _, name := range required {
+			o.put(name.(string), g.compose(properties.get(name.(string)).(object), i))
+		}
+		return o
+	}
+	if columns, ok := s.get("prefixItems").([]any); ok {
+		row := make([]any, len(columns))
+		for c, column := range columns {
+			row[c] = g.compose(column.(object), 0)
+		}
+		return row
+	}
+	if items, ok := s.get("items").(object); ok {
+		n := 1
+		if least, ok := s.get("minItems").(json.Number); ok {
+			v, _ := least.Int64() // a whole number, as the table has it
+			n = int(v)
+		} else if least, ok := s.get("minItems").(int); ok {
+			n = least
+		}
+		list := make([]any, n)
+		for at := range list {
+			list[at] = g.compose(items, at)
+		}
+		return list
+	}
+	if enum, ok := s.get("enum").([]any); ok && i > 0 {
+		return enum[i%len(enum)]
+	}
+	if examples, ok := s.get("examples").([]any); ok {
+		return examples[0]
+	}
+	if s.get("type") == "boolean" {
+		return true
+	}
+	return object{}
+}
