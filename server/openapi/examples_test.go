@@ -163,7 +163,10 @@ func (g *generator) compose(s object, i int) any {
 	if examples, ok := s.get("examples").([]any); ok {
 		return examples[0]
 	}
-	if s.get("type") == "boolean" {
+	switch s.get("type") {
+	case "null":
+		return nil
+	case "boolean":
 		return true
 	}
 	return object{}

@@ -18,33 +18,32 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json anew")
 
-// TestTheDocumentIsUpToDate makes openapi.json of the Go types, fields.txt and paths_test.go, and compares.
+// TestMain writes openapi.json before the tests read it.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if made, faults := generate(); *update && len(faults) == 0 {
+		if err := os.WriteFile("openapi.json", made, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// openapi.json is what the Go types, fields.txt and paths_test.go say.
 func TestTheDocumentIsUpToDate(t *testing.T) {
-	made, faults := generate(t)
+	made, faults := generate()
 	for _, fault := range faults {
 		t.Error(fault)
 	}
-	if t.Failed() {
-		return
-	}
-	if *update {
-		if err := os.WriteFile("openapi.json", made, 0o644); err != nil {
-			t.Fatal(err)
+	if written := document(t); len(faults) == 0 && !bytes.Equal(made, written) {
+		old, now := strings.Split(string(written), "\n"), strings.Split(string(made), "\n")
+		i := 0
+		for i < min(len(old), len(now))-1 && old[i] == now[i] {
+			i++
 		}
+		t.Errorf("openapi.json is not up to date: go test ./server/openapi -update\nline %d is    %.200s\nand must be %.200s", i+1, old[i], now[i])
 	}
-	written, err := os.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Equal(made, written) {
-		return
-	}
-	old, now := strings.Split(string(written), "\n"), strings.Split(string(made), "\n")
-	i := 0
-	for i < min(len(old), len(now)) && old[i] == now[i] {
-		i++
-	}
-	t.Errorf("openapi.json is not up to date: go test ./server/openapi -update\nline %d is    %.200s\nand must be %.200s", i+1, old[min(i, len(old)-1)], now[min(i, len(now)-1)])
 }
 
 const about = "Read-only JSON over HTTP. Every resource answers GET and HEAD, and OPTIONS for scripts of other origins. Probes, pages and this document " +
@@ -64,11 +63,10 @@ const about = "Read-only JSON over HTTP. Every resource answers GET and HEAD, an
 	"**Errors.** An error has the same envelope and a stable `code`, and is never cached. A path that is no resource is 404 `not_found`."
 
 // generate makes the document, and names what is missing or wrong in its sources.
-func generate(t *testing.T) (document []byte, faults []string) {
-	t.Helper()
+func generate() (document []byte, faults []string) {
 	table, err := parseTable(fieldsText)
 	if err != nil {
-		t.Fatalf("fields.txt: %v", err)
+		return nil, []string{"fields.txt: " + err.Error()}
 	}
 	g := &generator{table: table, schemas: map[string]object{}}
 	g.allSchemas()
@@ -102,17 +100,28 @@ func generate(t *testing.T) (document []byte, faults []string) {
 			{"parameters", parameters}, {"headers", headers}, {"responses", responses}, {"schemas", schemas},
 		}},
 	}
-	for name, s := range table.sections {
-		for _, l := range s.lines {
-			if !l.used {
-				g.fault("fields.txt describes %s of [%s], which no type has", l.name, name)
-			}
-		}
-	}
+	g.unused()
 	var out bytes.Buffer
 	write(&out, doc, "")
 	out.WriteByte('\n')
 	return out.Bytes(), g.faults
+}
+
+// unused names what the table has and no schema needed, and texts that are no sentences.
+func (g *generator) unused() {
+	for name, s := range g.table.sections {
+		texts := []string{s.text}
+		for _, l := range s.lines {
+			if texts = append(texts, l.text); !l.used {
+				g.fault("fields.txt describes %s of [%s], which no type has", l.name, name)
+			}
+		}
+		for _, text := range texts {
+			if strings.Contains(text, "  ") || text != "" && !strings.HasSuffix(text, ".") {
+				g.fault("[%s]: a text with two spaces or without a full stop: %q", name, text)
+			}
+		}
+	}
 }
 
 // allSchemas makes every schema that a response refers to.
