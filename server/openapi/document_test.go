@@ -194,3 +194,42 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 		t.Errorf("only %d reasons in the code", len(known))
 	}
 }
+
+// API.md tells in prose what the document lists: it names every path, parameter and error code, and no other.
+func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
+	text, err := os.ReadFile("../API.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, _ := parsed(t)
+	known := map[string]bool{}
+	for path := range doc["paths"].(map[string]any) {
+		known[path] = true
+	}
+	components := doc["components"].(map[string]any)
+	each("", components["schemas"].(map[string]any)["Error"], func(at string, o map[string]any) {
+		if codes, ok := o["enum"].([]any); ok && at == "/properties/code" {
+			for _, code := range codes {
+				known[code.(string)] = true
+			}
+		}
+	})
+	for _, p := range components["parameters"].(map[string]any) {
+		if p := p.(map[string]any); p["in"] == "query" {
+			known[p["name"].(string)] = true
+		}
+	}
+	for word := range known {
+		if !bytes.Contains(text, []byte("`"+word+"`")) {
+			t.Errorf("API.md does not name %s", word)
+		}
+	}
+	for _, m := range regexp.MustCompile("`(/[^`]*)`|(?m)^\\| \\d+ \\| `([a-z_]+)`").FindAllSubmatch(text, -1) {
+		if word := string(m[1]) + string(m[2]); !known[word] {
+			t.Errorf("API.md names %s, which is no path or code of the document", word)
+		}
+	}
+	if len(known) < 30 {
+		t.Errorf("only %d words", len(known))
+	}
+}
