@@ -159,6 +159,16 @@ func TestAFieldThatIsNotDescribedIsNamed(t *testing.T) {
 	}
 }
 
+// The example of an answer has the fields of its schema, in their order, with the values of the real answer.
+func TestARealExampleIsLaidOverTheComposedOne(t *testing.T) {
+	composed := object{{"old", 1}, {"new", 2}, {"list", []any{object{{"a", 3}, {"new", 4}}}}}
+	real := map[string]any{"list": []any{map[string]any{"a": 5}, map[string]any{"a": 6}}, "old": 7, "gone": 8}
+	want := `{"old": 7, "new": 2, "list": [{"a": 5, "new": 4}, {"a": 6, "new": 4}]}`
+	if got := oneLine(overlay(composed, real)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // The document names every reason that the code knows.
 func TestEveryReasonIsDescribed(t *testing.T) {
 	constant := regexp.MustCompile(`(?m)^\t(?:reason\w+|\w+ +Reason) += "([a-z_]+)"`)

@@ -1,6 +1,8 @@
 package openapi_test
 
 import (
+	"bytes"
+	_ "embed"
 	"encoding/json"
 	"strings"
 )
@@ -8,16 +10,13 @@ import (
 // responses makes the responses, with an example of each body.
 func (g *generator) responses() (all object) {
 	for _, r := range resources {
-		description := "The current answer."
-		examples := object{{"example", object{
-			{"summary", "An answer of the simulated market, put together from the examples of its fields. Lists are shortened."},
-			{"value", g.answerExample(r.response+"Answer", r)},
-		}}}
+		description, schema := "The current answer.", r.response+"Answer"
+		var imported object
 		if r.response == "Historical" {
-			description = "The stored answer, byte for byte as it was sealed, or the levels of an imported date."
-			examples[0].value.(object)[1].value = g.answerExample("GammaAnswer", r)
-			examples.put("imported", object{{"summary", "An imported date."}, {"value", g.compose(reference("schemas", "ImportedAnswer"), 0)}})
+			description, schema = "The stored answer, byte for byte as it was sealed, or the levels of an imported date.", "GammaAnswer"
+			imported = object{{"imported", g.example("An imported date.", "ImportedAnswer", "Imported")}}
 		}
+		examples := append(object{{"simulated", g.example("An answer of the simulated market. Long lists are shortened.", schema, r.response)}}, imported...)
 		head := "Cache-Control=" + r.cacheControl + validator + "Vary Content-Encoding " + limited
 		all.put(r.response, response(description, head, reference("schemas", r.response+"Answer"), examples))
 	}
@@ -29,12 +28,7 @@ func (g *generator) responses() (all object) {
 		case p.schema == "":
 			all.put(p.name, object{{"description", p.description}, {"headers", headerFields(p.headers)}})
 		default:
-			value := g.compose(reference("schemas", p.schema), 0).(object)
-			if p.name == "Waiting" {
-				value.put("ready", false)
-				value.put("waiting", []any{"gex/spx", "gex/spx/series"})
-			}
-			all.put(p.name, response(p.description, p.headers, reference("schemas", p.schema), object{{"example", object{{"summary", p.example}, {"value", value}}}}))
+			all.put(p.name, response(p.description, p.headers, reference("schemas", p.schema), object{{"example", g.example(p.summary, p.schema, p.name)}}))
 		}
 	}
 	for _, f := range failures {
@@ -76,7 +70,7 @@ func (g *generator) errorExample(e errorExample) object {
 	usage := reference("schemas", "AnonymousUsage")
 	switch e.code {
 	case "snapshot_not_found":
-		body.put("nearest", g.compose(reference("schemas", "Nearest"), 0))
+		body.put("nearest", g.compose(reference("schemas", "Nearest")))
 	case "expiration_not_found":
 		body.put("expirations", []any{"2026-11-20", "2026-11-23", "2026-11-24"})
 	case "quota_exceeded":
@@ -85,7 +79,7 @@ func (g *generator) errorExample(e errorExample) object {
 	if e.name == "unfed" {
 		source = "replay"
 	}
-	used := g.compose(usage, 0).(object)
+	used := g.compose(usage).(object)
 	if e.code == "quota_exceeded" {
 		used.put("requests_today", used.get("limit_per_day"))
 		used.put("remaining_today", 0)
@@ -93,33 +87,69 @@ func (g *generator) errorExample(e errorExample) object {
 	return object{{"success", false}, {"error", body}, {"meta", object{{"endpoint", e.endpoint}, {"source", source}}}, {"usage", used}}
 }
 
-// answerExample makes an answer of a resource of the examples of its fields.
-func (g *generator) answerExample(schema string, r resource) any {
-	answer := g.compose(reference("schemas", schema), 0).(object)
-	meta := answer.get("meta").(object)
-	meta.put("endpoint", strings.TrimSuffix(r.endpoint, "/historical"))
-	meta.put("refresh_seconds", json.Number(r.example.seconds))
-	meta.put("notice", r.example.notice)
-	receipt := meta.get("receipt").(object)
-	receipt.put("method", r.example.method)
-	return answer
+// realExamples has real answers with shortened lists, by the name of their response.
+//
+//go:embed testdata/examples.json
+var realExamples []byte
+
+// example makes the example of a response. It is the real one where that is known. A field that is younger than the
+// real one has the example of its line.
+func (g *generator) example(summary, schema, response string) object {
+	var known map[string]any
+	d := json.NewDecoder(bytes.NewReader(realExamples))
+	d.UseNumber()
+	if err := d.Decode(&known); err != nil {
+		g.fault("testdata/examples.json: %v", err)
+	}
+	composed := g.compose(reference("schemas", schema))
+	if real, found := known[response]; found {
+		composed = overlay(composed, real)
+	}
+	return object{{"summary", summary}, {"value", composed}}
 }
 
-// compose makes an example of a schema of the examples of its fields. i is the place in a list that has one item for
-// each value of some field.
-func (g *generator) compose(s object, i int) any {
+// overlay returns a composed example with the values of a real one, in the order of the composed one.
+func overlay(composed, real any) any {
+	switch values := real.(type) {
+	case map[string]any:
+		fields, _ := composed.(object)
+		out := object{}
+		for _, f := range fields {
+			if v, found := values[f.key]; found {
+				f.value = overlay(f.value, v)
+			}
+			out = append(out, f)
+		}
+		return out
+	case []any:
+		items, _ := composed.([]any)
+		out := []any{}
+		for _, v := range values {
+			var item any
+			if len(items) > 0 {
+				item = items[0]
+			}
+			out = append(out, overlay(item, v))
+		}
+		return out
+	}
+	return real
+}
+
+// compose makes an example of a schema of the examples of its fields.
+func (g *generator) compose(s object) any {
 	if ref, ok := s.get("$ref").(string); ok {
-		return g.compose(g.schemas[ref[strings.LastIndexByte(ref, '/')+1:]], i)
+		return g.compose(g.schemas[ref[strings.LastIndexByte(ref, '/')+1:]])
 	}
 	for _, keyword := range []string{"oneOf", "anyOf"} {
 		if some, ok := s.get(keyword).([]any); ok {
-			return g.compose(some[0].(object), i)
+			return g.compose(some[0].(object))
 		}
 	}
 	if parts, ok := s.get("allOf").([]any); ok {
 		var merged object
 		for _, part := range parts {
-			for _, m := range g.compose(part.(object), i).(object) {
+			for _, m := range g.compose(part.(object)).(object) {
 				merged.put(m.key, m.value)
 			}
 		}
@@ -132,14 +162,14 @@ func (g *generator) compose(s object, i int) any {
 		required, _ := s.get("required").([]any)
 		o := object{}
 		for _, name := range required {
-			o.put(name.(string), g.compose(properties.get(name.(string)).(object), i))
+			o.put(name.(string), g.compose(properties.get(name.(string)).(object)))
 		}
 		return o
 	}
 	if columns, ok := s.get("prefixItems").([]any); ok {
 		row := make([]any, len(columns))
 		for c, column := range columns {
-			row[c] = g.compose(column.(object), 0)
+			row[c] = g.compose(column.(object))
 		}
 		return row
 	}
@@ -152,13 +182,10 @@ func (g *generator) compose(s object, i int) any {
 			n = least
 		}
 		list := make([]any, n)
-		for at := range list {
-			list[at] = g.compose(items, at)
+		for i := range list {
+			list[i] = g.compose(items)
 		}
 		return list
-	}
-	if enum, ok := s.get("enum").([]any); ok && i > 0 {
-		return enum[i%len(enum)]
 	}
 	if examples, ok := s.get("examples").([]any); ok {
 		return examples[0]

@@ -15,55 +15,36 @@ type resource struct {
 	cacheControl         string // the header of its 200 response
 	parameter, notFound  string // its query parameter, and the response when nothing has that value
 	summary, description string
-	example              metaExample
 }
-
-// metaExample has what differs in `meta` from the examples of the table.
-type metaExample struct{ method, seconds, notice string }
-
-const (
-	gammaNotice   = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed; not investment advice"
-	painNotice    = "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast; not investment advice"
-	flowNotice    = "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred; not investment advice"
-	sectorsNotice = "Delayed 15 minutes and derived; price returns without dividends; not investment advice"
-	vixNotice     = "Derived from daily settlement prices of VIX futures; not investment advice"
-)
 
 var resources = []resource{
 	{"/api/v1/gex/spx", "gex/spx", "Gamma", "Gamma", "Gamma", "CacheControlGamma", "", "",
 		"Current dealer gamma exposure of SPX",
 		"Net, call and put gamma exposure, the zero-gamma flip with its band, walls and other levels, by strike and by expiration. " +
-			"Exposure is in dollars of hedge delta per 1 % move of the index, under a model of dealer positions.",
-		metaExample{"gex/1", "25", gammaNotice}},
+			"Exposure is in dollars of hedge delta per 1 % move of the index, under a model of dealer positions."},
 	{"/api/v1/gex/spx/historical", "gex/spx/historical", "HistoricalGamma", "Gamma", "Historical", "CacheControlHistorical", "Date", "NoSnapshot",
 		"Stored gamma exposure of a UTC date",
 		"The latest snapshot of a UTC calendar date or, when no date is given, of the newest stored date. It is byte for byte as it was " +
 			"sealed, so its `freshness` describes that moment. A date closes at 00:10 UTC of the next day. After that its snapshot never " +
 			"changes. A day without a snapshot stays without one. A date may have been imported from a file of daily levels: then `meta.source` is " +
-			"`imported`, and every field that the file does not have is `null`.",
-		metaExample{"gex/1", "25", gammaNotice}},
+			"`imported`, and every field that the file does not have is `null`."},
 	{"/api/v1/gex/spx/series", "gex/spx/series", "GammaSeries", "Gamma", "Series", "CacheControlInterval", "", "",
 		"Daily gamma levels",
-		"One row of levels per stored UTC date, as a table.",
-		metaExample{"series/1", "25", gammaNotice}},
+		"One row of levels per stored UTC date, as a table."},
 	{"/api/v1/sectors/rotation", "sectors/rotation", "SectorRotation", "Sectors", "Rotation", "CacheControlInterval", "", "",
 		"Sector rotation",
-		"The 11 US sector funds: returns over five periods, ranks, leaders and laggards, breadth, dispersion and a rotation graph against SPY.",
-		metaExample{"sectors/1", "60", sectorsNotice}},
+		"The 11 US sector funds: returns over five periods, ranks, leaders and laggards, breadth, dispersion and a rotation graph against SPY."},
 	{"/api/public/spx-max-pain", "spx-max-pain", "MaxPain", "Max pain", "MaxPain", "CacheControlInterval", "Expiration", "NoExpiration",
 		"Max pain of an SPX expiration",
 		"The settlement price at which the open contracts of an expiration pay out least, with the payout curve and open interest per " +
-			"strike. Without a parameter: the nearest expiration with open interest. Max pain is arithmetic, not a forecast.",
-		metaExample{"maxpain/1", "25", painNotice}},
+			"strike. Without a parameter: the nearest expiration with open interest. Max pain is arithmetic, not a forecast."},
 	{"/api/v1/options/flow/unusual", "options/flow/unusual", "UnusualFlow", "Flow", "Flow", "CacheControlInterval", "Limit", "",
 		"Unusual options activity",
 		"The highest-scoring contracts of the newest session, from the option chains of several underlyings. The score has five bounded " +
-			"components and a factor for the quality of the quote.",
-		metaExample{"flow/1", "10", flowNotice}},
+			"components and a factor for the quality of the quote."},
 	{"/api/public/vix-term-structure", "vix-term-structure", "VIXTermStructure", "VIX", "VIX", "CacheControlInterval", "", "",
 		"VIX futures term structure",
-		"Delayed official daily settlements of the monthly VIX futures, contango, 30-day constant maturity, and the regime.",
-		metaExample{"vix/1", "300", vixNotice}},
+		"Delayed official daily settlements of the monthly VIX futures, contango, 30-day constant maturity, and the regime."},
 }
 
 // pages are the paths that answer without an envelope. Neither keys nor limits concern them.
@@ -177,13 +158,13 @@ const (
 )
 
 // plain are the responses without an error and without an answer of a resource. schema is that of its JSON.
-var plain = []struct{ name, description, headers, schema, example string }{
+var plain = []struct{ name, description, headers, schema, summary string }{
 	{"NotModified", "What the client holds is current: `If-None-Match` has the tag of the answer in any coding or, without that field, " +
 		"`If-Modified-Since` is exactly the `Last-Modified` that was sent.", "Cache-Control" + validator + "Vary " + limited, "", ""},
 	{"Preflight", "What scripts of other origins may ask.", "Allow Access-Control-Allow-Methods=AllowMethods Access-Control-Allow-Headers=AllowHeaders " +
 		"Access-Control-Max-Age=MaxAge " + common, "", ""},
 	{"Healthy", "The process answers.", noStore + common, "Health", "The process answers."},
-	{"Ready", "Every resource that the source can feed has an answer.", noStore + common, "Readiness", "Every resource answers."},
+	{"Ready", "Every resource that the source can feed has an answer.", noStore + common, "Readiness", "A replay without price histories."},
 	{"Waiting", "Some resource has no answer yet.", noStore + common, "Readiness", "Just started."},
 	{"Document", "This document.", fileHead + "Content-Encoding " + common, "Document", "Its first line."},
 	{"DocumentNotModified", "What the client holds is current.", fileHead + common, "", ""},

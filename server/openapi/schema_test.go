@@ -261,7 +261,7 @@ func (g *generator) scalar(at string, l *line, typ reflect.Type, null bool) obje
 	if number := name == "number" || name == "integer"; units > 1 || number != (units == 1) {
 		g.fault("%s: %s has %d units: %q", at, name, units, l.facts)
 	}
-	example := g.example(at, l.example, name)
+	example := g.lineExample(at, l.example, name)
 	if enum, _ := s.get("enum").([]any); example == nil && enum != nil {
 		example = enum[0]
 	}
@@ -294,6 +294,12 @@ func (g *generator) fact(s *object, fact string, null bool) bool {
 			values = append(values, nil)
 		}
 		s.put("enum", values)
+	case "names of":
+		var names []any
+		for _, l := range g.section(value).lines {
+			names = append(names, l.name)
+		}
+		s.put("enum", names)
 	case "default":
 		s.put("default", constant(value))
 	default:
@@ -343,8 +349,8 @@ func constant(text string) any {
 	return text
 }
 
-// example returns an example of a type, nil without one.
-func (g *generator) example(at, text, typ string) any {
+// lineExample returns the example of a line as a value of a type, nil without one.
+func (g *generator) lineExample(at, text, typ string) any {
 	if text == "" {
 		return nil
 	}
