@@ -100,34 +100,10 @@ func (o ordered[T]) get(key string) (value T) {
 // nameOf returns the last part of a reference.
 func nameOf(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
 
-// tagged returns the paths of a tag.
-func (d *description) tagged(tag string) (paths ordered[*part]) {
-	for _, p := range d.Paths {
-		if p.Value.Get.Tags[0] == tag {
-			paths = append(paths, p)
-		}
-	}
-	return paths
-}
-
-// fields returns the members of a schema, those of the schemas it is composed of among them, or the positions of a row.
-func (d *description) fields(s *schema) (fields ordered[*schema]) {
-	if s.Ref != "" {
-		return d.fields(d.Components.Schemas.get(nameOf(s.Ref)))
-	}
-	for _, part := range s.AllOf {
-		fields = append(fields, d.fields(part)...)
-	}
+// fields returns the members of a schema, or the positions of a row.
+func fields(s *schema) (fields ordered[*schema]) {
 	for i, item := range s.PrefixItems {
 		fields = append(fields, member[*schema]{fmt.Sprintf("[%d]", i), item})
 	}
 	return append(fields, s.Properties...)
-}
-
-// about describes a schema, in the words of the one that it refers to where it has none of its own.
-func (d *description) about(s *schema) string {
-	if s.Description == "" && s.Ref != "" {
-		return d.Components.Schemas.get(nameOf(s.Ref)).Description
-	}
-	return s.Description
 }

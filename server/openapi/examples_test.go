@@ -102,15 +102,15 @@ func (g *generator) example(summary, schema, response string) object {
 		g.fault("testdata/examples.json: %v", err)
 	}
 	composed := g.compose(reference("schemas", schema))
-	if real, found := known[response]; found {
-		composed = overlay(composed, real)
+	if answer, found := known[response]; found {
+		composed = overlay(composed, answer)
 	}
 	return object{{"summary", summary}, {"value", composed}}
 }
 
 // overlay returns a composed example with the values of a real one, in the order of the composed one.
-func overlay(composed, real any) any {
-	switch values := real.(type) {
+func overlay(composed, answer any) any {
+	switch values := answer.(type) {
 	case map[string]any:
 		fields, _ := composed.(object)
 		out := object{}
@@ -133,7 +133,7 @@ func overlay(composed, real any) any {
 		}
 		return out
 	}
-	return real
+	return answer
 }
 
 // compose makes an example of a schema of the examples of its fields.

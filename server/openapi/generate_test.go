@@ -140,7 +140,7 @@ func (g *generator) allSchemas() {
 		g.component(r.response+"Quality", reflect.TypeOf(shape.Quality))
 		meta := object{{"allOf", []any{reference("schemas", "Meta"), object{
 			{"type", "object"}, {"description", "The resource's own."}, {"required", []any{"quality"}},
-			{"properties", object{{"quality", reference("schemas", r.response+"Quality")}}},
+			{"properties", object{{"quality", g.described(r.response + "Quality")}}},
 		}}}}
 		g.answer(r.response, meta)
 		delete(shapes, r.endpoint)
@@ -151,7 +151,7 @@ func (g *generator) allSchemas() {
 	g.schemas["Unknown"] = object{{"type", "null"}, {"description", g.section("Unknown").text}}
 	g.component("ImportedData", reflect.TypeOf(refresh.Shapes()[refresh.GammaResource].Data))
 	g.component("ImportedMeta", reflect.TypeFor[snapshots.Meta]())
-	g.answer("Imported", reference("schemas", "ImportedMeta"))
+	g.answer("Imported", g.described("ImportedMeta"))
 	g.alternatives("HistoricalAnswer", "anyOf", "GammaAnswer", "ImportedAnswer")
 	g.component("ErrorAnswer", reflect.TypeFor[errorAnswer]())
 	g.component("Health", reflect.TypeFor[health]())
@@ -173,7 +173,7 @@ func (g *generator) answer(name string, meta object) {
 		{"type", "object"}, {"description", g.section(name + "Answer").text}, {"required", []any{"success", "data", "meta", "usage"}},
 		{"properties", object{
 			{"success", g.property(envelope, "success", reflect.TypeFor[bool]())},
-			{"data", reference("schemas", name+"Data")}, {"meta", meta}, {"usage", reference("schemas", "Usage")},
+			{"data", g.described(name + "Data")}, {"meta", meta}, {"usage", g.described("Usage")},
 		}},
 	}
 }

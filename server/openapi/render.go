@@ -17,7 +17,7 @@ func render(document []byte) ([]byte, error) {
 	}
 	t, err := template.New("docs").Funcs(template.FuncMap{
 		"prose": prose, "type": typeOf, "body": bodyOf, "values": values, "unit": unitOf, "example": example, "plain": plain,
-		"indent": indent, "name": nameOf, "tagged": d.tagged, "fields": d.fields, "about": d.about,
+		"indent": indent, "name": nameOf, "fields": fields,
 		"parameter": func(p *part) *part { return d.Components.Parameters.get(nameOf(p.Ref)) },
 		"response":  func(p *part) *part { return d.Components.Responses.get(nameOf(p.Ref)) },
 	}).Parse(page)
@@ -34,24 +34,25 @@ func render(document []byte) ([]byte, error) {
 var (
 	boldText   = regexp.MustCompile(`\*\*(.+?)\*\*`)
 	codeText   = regexp.MustCompile("`(.+?)`")
-	unitText   = regexp.MustCompile(` Unit: (.+)\.$`)
 	paragraphs = strings.NewReplacer("\n\n", "</p><p>")
 )
 
 // prose renders the little of CommonMark that the document uses. The text is escaped first.
 func prose(text string) template.HTML {
-	html := template.HTMLEscapeString(unitText.ReplaceAllString(text, ""))
+	text, _, _ = strings.Cut(text, unitMark)
+	html := template.HTMLEscapeString(text)
 	html = boldText.ReplaceAllString(html, "<strong>$1</strong>")
 	html = codeText.ReplaceAllString(html, "<code>$1</code>")
 	return template.HTML("<p>" + paragraphs.Replace(html) + "</p>") //nolint:gosec // G203: escaped above
 }
 
+// unitMark is before the unit at the end of a description.
+const unitMark = " Unit: "
+
 // unitOf returns the unit at the end of a description.
 func unitOf(text string) string {
-	if m := unitText.FindStringSubmatch(text); m != nil {
-		return m[1]
-	}
-	return ""
+	_, unit, _ := strings.Cut(text, unitMark)
+	return strings.TrimSuffix(unit, ".")
 }
 
 // typeOf renders the type of a schema, with links to the schemas that it names.

@@ -79,8 +79,10 @@ func (g *generator) component(name string, typ reflect.Type) {
 		s = g.mapping(name, typ)
 	case name == "SeriesRow":
 		s = g.row(name)
-	default:
+	case typ.Kind() == reflect.Struct:
 		s = g.structure(name, typ)
+	default:
+		g.fault("%s is the schema of %v, which is no struct and no map", name, typ)
 	}
 	if old, made := g.schemas[name]; made && !reflect.DeepEqual(old, s) {
 		g.fault("%s: %v differs from another type of this name", name, typ)
@@ -95,15 +97,21 @@ func (g *generator) structure(name string, typ reflect.Type) object {
 	var required []any
 	for _, f := range fieldsOf(typ) {
 		field, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if options == "omitempty" && sec.line(field) == nil {
-			continue // which is there in another schema of this type
+		omitted := strings.HasPrefix(options, "omit")
+		if omitted && sec.line(field) == nil {
+			continue // another schema of this type has it
 		}
 		properties.put(field, g.property(sec, field, f.Type))
-		if options != "omitempty" || imported(name) {
+		if !omitted || imported(name) {
 			required = append(required, field)
 		}
 	}
 	return object{{"type", "object"}, {"description", sec.text}, {"required", required}, {"properties", properties}}
+}
+
+// described refers to a schema, in the words of its section.
+func (g *generator) described(component string) object {
+	return append(reference("schemas", component), member{"description", g.section(component).text})
 }
 
 // imported says whether a schema is one of an imported date. Its fields are those of the type that any other answer
@@ -114,9 +122,10 @@ func imported(name string) bool { return strings.HasPrefix(name, "Imported") }
 // fieldsOf returns the fields of a struct, those of embedded structs among them, in the order of their JSON.
 func fieldsOf(typ reflect.Type) (fields []reflect.StructField) {
 	for i := range typ.NumField() {
-		if f := typ.Field(i); f.Anonymous && f.Tag.Get("json") == "" {
+		switch f := typ.Field(i); {
+		case f.Anonymous && f.Tag.Get("json") == "":
 			fields = append(fields, fieldsOf(f.Type)...)
-		} else {
+		case f.IsExported() && f.Tag.Get("json") != "-":
 			fields = append(fields, f)
 		}
 	}
@@ -172,7 +181,7 @@ func (g *generator) property(sec *section, field string, typ reflect.Type) objec
 	at := sec.name + "." + field
 	l := sec.line(field)
 	if l == nil && imported(sec.name) {
-		return reference("schemas", "Unknown")
+		return g.described("Unknown")
 	}
 	if l == nil {
 		g.fault("fields.txt does not describe %s (%v)", at, typ)
@@ -203,10 +212,7 @@ func (g *generator) property(sec *section, field string, typ reflect.Type) objec
 		if null {
 			s = object{{"oneOf", []any{s, object{{"type", "null"}}}}}
 		}
-		if l.text != "" {
-			s.put("description", l.text)
-		}
-		return s
+		return append(s, member{"description", cmp.Or(l.text, g.section(component).text)})
 	case kind == reflect.Struct && typ != reflect.TypeFor[time.Time](), kind == reflect.Map:
 		g.fault("fields.txt does not say which schema %s has (%v): see NAME", at, typ)
 		return object{}
