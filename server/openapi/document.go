@@ -4,49 +4,30 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // The parts of a document that a reader is shown.
 type (
 	description struct {
-		Info struct {
-			Title, Version, Summary, Description string
-		}
+		Info       struct{ Title, Version, Summary, Description string }
 		Tags       []struct{ Name, Description string }
-		Paths      ordered[*pathItem]
+		Paths      ordered[*part]
 		Components struct {
-			SecuritySchemes ordered[struct{ Name, Description string }]
-			Parameters      ordered[*parameter]
-			Headers         ordered[*header]
-			Responses       ordered[*response]
-			Schemas         ordered[*schema]
+			SecuritySchemes, Parameters, Headers, Responses ordered[*part]
+			Schemas                                         ordered[*schema]
 		}
 	}
-	pathItem struct {
-		Parameters         []*parameter
-		Get, Head, Options *operation
-	}
-	operation struct {
-		OperationID, Summary, Description string
-		Tags                              []string
-		Responses                         ordered[*response]
-	}
-	parameter struct {
-		Ref                   string `json:"$ref"`
-		Name, In, Description string
-		Schema                *schema
-	}
-	header struct {
-		Ref         string `json:"$ref"`
-		Description string
-		Required    bool
-		Schema      *schema
-	}
-	response struct {
-		Ref         string `json:"$ref"`
-		Description string
-		Headers     ordered[*header]
-		Content     ordered[struct {
+	// part is a path, an operation, a parameter, a header field or a response. Each has some of these members.
+	part struct {
+		Ref                                         string `json:"$ref"`
+		Name, In, OperationID, Summary, Description string
+		Tags                                        []string
+		Get, Options                                *part
+		Parameters                                  []*part
+		Headers, Responses                          ordered[*part]
+		Schema                                      *schema
+		Content                                     ordered[struct {
 			Schema   *schema
 			Examples ordered[struct {
 				Summary string
@@ -58,8 +39,7 @@ type (
 		Ref                                                    string `json:"$ref"`
 		Type                                                   typeNames
 		Format, Description, Pattern                           string
-		Const                                                  json.RawMessage
-		Default                                                json.RawMessage
+		Const, Default                                         json.RawMessage
 		Enum, Examples                                         []json.RawMessage
 		Minimum, Maximum, ExclusiveMinimum, MinItems, MaxItems json.Number
 		Properties                                             ordered[*schema]
@@ -73,7 +53,7 @@ type typeNames []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (t *typeNames) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
+	if b[0] == '[' {
 		return json.Unmarshal(b, (*[]string)(t))
 	}
 	*t = make([]string, 1)
@@ -115,4 +95,15 @@ func (o ordered[T]) get(key string) (value T) {
 		}
 	}
 	return value
+}
+
+// nameOf returns the last part of a reference.
+func nameOf(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
+
+// fields returns the members of a schema, or the positions of a row.
+func fields(s *schema) (fields ordered[*schema]) {
+	for i, item := range s.PrefixItems {
+		fields = append(fields, member[*schema]{fmt.Sprintf("[%d]", i), item})
+	}
+	return append(fields, s.Properties...)
 }
