@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +36,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(untilSignal(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "strikecache:", err)
 		var outcome *refresh.Outcome
 		if errors.As(err, &outcome) {
@@ -45,6 +44,27 @@ func main() {
 		}
 		os.Exit(1)
 	}
+}
+
+// untilSignal returns a context that the first signal ends. A second signal ends the process at once, also when it comes
+// right behind the first.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		cancel()
+		select {
+		case second := <-signals: // it came before the reset
+			if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(second) != nil {
+				os.Exit(1)
+			}
+		default:
+		}
+	}()
+	return ctx
 }
 
 const about = `An edge cache for options market structure.
@@ -105,17 +125,38 @@ func unknownVariable(model *kong.Node) error {
 		}
 	}
 	learn(model)
-	slices.Sort(known)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if strings.HasPrefix(name, "STRIKECACHE_SERVICE_") || name == "STRIKECACHE_PORT" || strings.HasPrefix(name, "STRIKECACHE_PORT_") {
 			continue // Kubernetes tells every pod of a service of this name
 		}
-		if _, ok := slices.BinarySearch(known, name); strings.HasPrefix(name, "STRIKECACHE_") && !ok {
-			return fmt.Errorf("environment variable %s is not known; known are %s", name, strings.Join(slices.Compact(known), ", "))
+		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
+			closest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+			return fmt.Errorf("environment variable %s is not known; did you mean %s? `strikecache serve --help` lists all", name, closest)
 		}
 	}
 	return nil
+}
+
+// distance returns how many letters must be put in, taken out or replaced to make one text of the other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
 }
 
 type versionCommand struct{}
@@ -243,7 +284,11 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return err
 	}
 	stopRefreshing := func() error { return refresher.Close() }
-	defer func() { err = errors.Join(err, stopRefreshing()) }()
+	defer func() {
+		if err = errors.Join(err, stopRefreshing()); err == nil {
+			log.Info("stopped")
+		}
+	}()
 	access, ledger, err := c.access(log)
 	if err != nil {
 		return err
