@@ -65,13 +65,13 @@ func TestAddressesMemory(t *testing.T) {
 // A full set gives the place of its fullest bucket away: who has used more stays limited.
 func TestAddressesEvictTheFullest(t *testing.T) {
 	table := newAddresses(10, 1)
-	for n := range uint32(setWays) {
+	for n := range uint32(setSize) {
 		for range n + 1 { // the nth client has used n+1 of its 10
 			table.Admit(v4(n), noon)
 		}
 	}
 	table.Admit(v4(1000), noon) // takes the place of client 0
-	for n := uint32(1); n < setWays; n++ {
+	for n := uint32(1); n < setSize; n++ {
 		if got, want := table.Admit(v4(n), noon).Minute.Remaining, max(10-int64(n)-2, 0); got != want {
 			t.Errorf("client %d: %d remain, want %d", n, got, want)
 		}

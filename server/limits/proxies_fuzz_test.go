@@ -38,6 +38,7 @@ func FuzzClientAddr(f *testing.F) {
 	f.Add("192.0.2.1", "::1", "::1", "")
 	f.Add("10.0.0.1", "1.2.3.4", ",", "10.0.0.1/33")
 	f.Fuzz(func(t *testing.T, remote, first, second, list string) {
+		checkParseAddr(t, first)
 		trusted, err := ParseProxies(list)
 		prefixes, good := plainProxies(list)
 		if (err == nil) != good || good && trusted == nil && len(prefixes) > 0 || trusted != nil && !slices.Equal(trusted.prefixes, prefixes) {
@@ -61,6 +62,13 @@ func FuzzClientAddr(f *testing.F) {
 		for _, lines := range [][][]byte{{[]byte(first), []byte(second)}, {[]byte(first + "," + second)}, {[]byte(first + ", " + second)}} {
 			if got := ClientAddr(from, lines, trusted); got != want {
 				t.Errorf("%q through %q: %v, want %v", lines, list, got, want)
+			}
+			// What an untrusted client puts to the left of itself changes nothing.
+			if !trusted.Trusts(want) {
+				forged := append([][]byte{[]byte("203.0.113.1"), []byte("garbage")}, lines...)
+				if got := ClientAddr(from, forged, trusted); got != want {
+					t.Errorf("%q with a forged header: %v, want %v", lines, got, want)
+				}
 			}
 		}
 	})
