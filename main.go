@@ -287,7 +287,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	web := server.New(access)
 	stopAdmin, err := c.admin(web, log, admin.Sources{
 		Now: refresher.Now, Current: replica.Current, Readiness: access.Readiness, Refreshes: refreshes,
-		Store: refresher.StoreStats, Refresher: refresher.Usage, CertificateExpires: pair.Expires,
+		Store: refresher.StoreStats, CertificateExpires: pair.Expires,
 	})
 	if err != nil {
 		return err

@@ -76,7 +76,6 @@ func open(t *testing.T, address string) *stage {
 	st := &stage{t: t, refreshes: admin.NewRefreshes(), client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 	registry, err := admin.NewRegistry(admin.Sources{
 		Version: "v1.2.3", GoVersion: "go1.26", Now: func() time.Time { return now }, Current: find.Current, Readiness: readiness, Server: web.Stats,
-		Refresher: func() (float64, int64, int) { return 1.5, 64 << 20, 2 },
 		Refreshes: st.refreshes, CertificateExpires: func() time.Time { return now },
 		Store: func() snapshots.Stats {
 			return snapshots.Stats{

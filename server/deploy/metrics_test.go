@@ -38,7 +38,6 @@ func scrape(t *testing.T) string {
 	refreshes.Observe("spx", "ok", time.Second)
 	registry, err := admin.NewRegistry(admin.Sources{
 		Now: time.Now, Current: func(string) *snapshots.Edition { return &snapshots.Edition{Default: snapshot} }, Refreshes: refreshes,
-		Refresher:          func() (float64, int64, int) { return 1, 1 << 20, 1 },
 		Readiness:          func() server.Readiness { return server.Readiness{Degraded: []string{"disk"}} },
 		CertificateExpires: time.Now, Store: func() snapshots.Stats { return snapshots.Stats{} },
 		Server: func() server.Stats {
