@@ -51,7 +51,7 @@ type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
-// A secret that could not be shown is of no use to its owner, and must be of none to others.
+// If the secret cannot be printed, its key is revoked.
 func TestCreateCommandWithoutOutput(t *testing.T) {
 	path := keyPath(t)
 	wantError(t, "create", (createCommand{Name: "a"}).run(path, Streams{closed{}, closed{}}, now), "which is now revoked")

@@ -14,8 +14,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// FuzzKeyFile: what loads is what a plain reading of the JSON says, saves and loads again equal, and a server that
-// opens it knows its keys and no other.
+// FuzzKeyFile: a key file loads as encoding/json reads it, loads the same after it was written, and a server that opens it
+// knows its keys and no other keys.
 func FuzzKeyFile(f *testing.F) {
 	for _, s := range []string{
 		file(), file(record(digestA, limitsOf)), file(record(digestA, limitsOf), record(digestB, limitsOf+`,"expires":"2027-01-01T01:00:00+01:00","revoked":null`)),
@@ -89,8 +89,8 @@ func FuzzKeyFile(f *testing.F) {
 	})
 }
 
-// FuzzLedger: a file is taken whole or not at all, but for counts that cannot be, and what was taken is written and
-// taken again; a file that cannot be used is replaced by one that can.
+// FuzzLedger: a file is loaded whole, except for impossible counts, or not at all. What was loaded is written and loaded
+// again. A file that cannot be used is replaced.
 func FuzzLedger(f *testing.F) {
 	good := `{"format":1,"day":"2026-11-21","requests":{"k_0123456789ab":7,"k_ffffffffffff":0}}`
 	for _, s := range []string{good, good[:40], "", "[]", strings.Replace(good, "11-21", "11-20", 1), strings.Replace(good, "11-21", "11-22", 1), strings.Replace(good, ":7", ":-7", 1), strings.Replace(good, "k_01", "k_XY", 1), strings.Replace(good, ":7", ":1e3", 1), good + good,

@@ -83,7 +83,7 @@ func look(table *Table) error {
 	return table.Err()
 }
 
-// wantError fails unless the error has every text.
+// wantError fails unless the error contains every text.
 func wantError(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 
 const someID = "k_0123456789ab"
 
-// ledgerAt opens a ledger whose clock is what clock points to.
+// ledgerAt opens a ledger with the time *clock.
 func ledgerAt(t testing.TB, path string, log *logged, clock *time.Time) *Ledger {
 	t.Helper()
 	l := openLedger(path, log.logger(), func() time.Time { return *clock })
@@ -74,7 +74,7 @@ func TestLedgerRestart(t *testing.T) {
 	}
 }
 
-// The whole way: a quota holds over a restart, also for a key whose file appears only later.
+// A quota holds over a restart, also if the key file appears after the start.
 func TestQuotaSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keyFile, path, clock := keyPath(t), usagePath(t), now
@@ -217,7 +217,7 @@ func TestLedgerFlushes(t *testing.T) {
 	})
 }
 
-// Counters of keys that are gone stay for their day and then make room.
+// The counter of a key that is no longer in the file is kept until the end of its day.
 func TestLedgerForgets(t *testing.T) {
 	clock := now
 	l := ledgerAt(t, usagePath(t), &logged{}, &clock)

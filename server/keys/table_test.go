@@ -50,7 +50,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// A key of any length up to the limit can be in the file; a longer one is not even hashed.
+// Secrets of 1 to 128 bytes are looked up.
 func TestLookupLength(t *testing.T) {
 	path := keyPath(t)
 	longest, over := strings.Repeat("x", MaxSecret), strings.Repeat("x", MaxSecret+1)
@@ -61,7 +61,7 @@ func TestLookupLength(t *testing.T) {
 	}
 }
 
-// The counts and tokens of a key outlive every reload in which it stays, also one that changes its limits.
+// A key keeps its count and its tokens when the file is loaded again, also when its limits change.
 func TestReloadKeepsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := keyPath(t)
@@ -99,7 +99,7 @@ func TestReloadKeepsState(t *testing.T) {
 	})
 }
 
-// A file that cannot be used changes nothing and is logged once, whatever is wrong with it.
+// A file that cannot be used changes nothing and is logged once.
 func TestReloadKeepsTheOldTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spoil := map[string]func(path string) error{
@@ -151,7 +151,7 @@ func TestReloadKeepsTheOldTable(t *testing.T) {
 	})
 }
 
-// Only the mode changes, and back: the content, which was read already, is in force again.
+// A change of the mode alone is noticed, in both directions.
 func TestReloadModeAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if !checksModes {
@@ -190,7 +190,7 @@ func TestReloadWithinTheClocksResolution(t *testing.T) {
 	})
 }
 
-// The table itself looks at the file: a missing one is picked up, a second change too, and none after Close.
+// The table follows its file from before it exists until Close.
 func TestTablePolls(t *testing.T) {
 	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestEmptyFileAppears(t *testing.T) {
 	})
 }
 
-// Requests go on while the file changes again and again; no secret reaches the log.
+// Requests are answered and counted while the file changes. No secret reaches the log.
 func TestLookupDuringReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := keyPath(t)
@@ -330,7 +330,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkLookupAndAdmit is what a key costs a request.
+// BenchmarkLookupAndAdmit measures what a key costs a request.
 func BenchmarkLookupAndAdmit(b *testing.B) {
 	path := keyPath(b)
 	text, _ := create(b, path, Spec{Name: "a", PerMinute: 600, PerDay: 100_000})

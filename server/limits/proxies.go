@@ -14,7 +14,7 @@ const (
 	maxHops = 32
 )
 
-// Proxies are the addresses whose X-Forwarded-For counts. A nil pointer trusts none. It never changes.
+// Proxies are the addresses whose X-Forwarded-For is believed. A nil pointer trusts no address. It never changes.
 type Proxies struct{ prefixes []netip.Prefix }
 
 // ParseProxies reads a comma-separated list of at most 256 addresses and prefixes, such as "10.0.0.0/8,::1". The

@@ -10,7 +10,7 @@ import (
 
 var portForm = regexp.MustCompile(`^(?:\[([^\]]*)\]|([^:]*))(?::([0-9]{1,5}))?$`)
 
-// plainElement reads an element of X-Forwarded-For with package netip.
+// plainElement reads an element of X-Forwarded-For by a regular expression.
 func plainElement(text string) (netip.Addr, bool) {
 	text = strings.Trim(text, " \t")
 	bare, err := netip.ParseAddr(text)
@@ -26,8 +26,8 @@ func plainElement(text string) (netip.Addr, bool) {
 	return addr, err == nil && addr.Zone() == "" && bracketed == addr.Is6()
 }
 
-// FuzzClientAddr: the client is the one that a slow walk over all elements finds: from the right, the first that is no
-// trusted proxy, or the last one before what is malformed.
+// FuzzClientAddr: a slow walk over all elements finds the same client: from the right, the first address that is no trusted
+// proxy, or the last address before a malformed element.
 func FuzzClientAddr(f *testing.F) {
 	for _, text := range addressTexts {
 		f.Add("10.0.0.1", "198.51.100.7, "+text, "10.0.0.2", "10.0.0.0/8,fd00::/8,::1")
