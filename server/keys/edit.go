@@ -73,11 +73,11 @@ func List(path string) ([]Key, error) {
 	return keys, nil
 }
 
-// exists returns an error that helps if there is no key file.
+// exists returns an error that says how to create the key file if there is no such file.
 func exists(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no key file %s; \"strikecache keys create NAME\" makes it with a first key, "+
-			"--keys-file or --data-dir names another place", path)
+		return fmt.Errorf("there is no key file %s: \"strikecache keys create NAME\" creates it with a first key; "+
+			"if yours is elsewhere, give --keys-file or --data-dir", path)
 	}
 	return nil
 }

@@ -53,7 +53,8 @@ type ledgerFile struct {
 
 // OpenLedger reads the counts of today from a file in a directory that need not exist, and writes them every
 // [FlushEvery] when they have changed, until [Ledger.Close]. If the file is of another day or cannot be read, every
-// key starts from 0; a file that cannot be read is logged.
+// key starts from 0; a file that cannot be read is logged. Open the [snapshots.Store] of the directory first: it
+// removes the unfinished files of all writers.
 func OpenLedger(path string, log *slog.Logger) *Ledger { return openLedger(path, log, time.Now) }
 
 func openLedger(path string, log *slog.Logger, now func() time.Time) *Ledger {

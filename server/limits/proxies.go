@@ -150,6 +150,6 @@ func parseAddr(b []byte) (netip.Addr, bool) {
 			return netip.Addr{}, false
 		}
 	}
-	addr, err := netip.ParseAddr(unsafe.String(&b[0], len(b)))
+	addr, err := netip.ParseAddr(unsafe.String(&b[0], len(b))) //nolint:gosec // G103: as the comment above says
 	return addr, err == nil
 }
