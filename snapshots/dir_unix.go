@@ -37,3 +37,12 @@ func lockDir(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// keepOwner gives a new file the owner and group of an old one, unless this process owns the old one.
+func keepOwner(f *os.File, old os.FileInfo) error {
+	stat, ok := old.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) == os.Geteuid() {
+		return nil
+	}
+	return f.Chown(int(stat.Uid), int(stat.Gid))
+}

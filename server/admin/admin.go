@@ -1,3 +1,8 @@
+// Package admin serves metrics, profiles and the probes to the operator, on a listener of its own.
+//
+// It is plain net/http, as nothing here is fast or public. Metrics are read at each scrape: the path of a public
+// request knows counters and nothing of Prometheus. Labels are names of resources and feeds, statuses, error codes,
+// codings and steps of a write: never a key, a date, an address or anything else that a client chooses.
 package admin
 
 import (
@@ -105,8 +110,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// guarded lets nothing but reading pass, and answers for a fault of ours: it is logged without the client's address,
-// which net/http would name.
+// guarded lets only GET and HEAD pass. It answers 500 for a panic and logs it without the client's address, which
+// net/http would log.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -126,8 +131,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// local refuses requests for a name that is not this machine's: a page of another site whose name was made to point
-// here (DNS rebinding) sends that name as Host. An address cannot be made to point elsewhere.
+// local refuses requests for a name that is not this machine's. A web page whose name was made to point here (DNS
+// rebinding) sends that name as Host. An address cannot be made to point elsewhere.
 func local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !localHost(r.Host) {
@@ -149,10 +154,10 @@ func localHost(host string) bool {
 	return err == nil
 }
 
-// short refuses a profile over a longer time than anyone waits for.
+// short refuses a profile of more than maxProfile seconds.
 func short(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if seconds, _ := strconv.ParseFloat(r.FormValue("seconds"), 64); !(seconds <= maxProfile) { // pprof has a default for what is no number
+		if seconds, _ := strconv.ParseFloat(r.FormValue("seconds"), 64); !(seconds <= maxProfile) { // pprof takes its default if it is no number; NaN is refused
 			http.Error(w, fmt.Sprintf("seconds must be at most %d", maxProfile), http.StatusBadRequest)
 			return
 		}
@@ -174,14 +179,14 @@ func (s *Server) probe(p Probe) http.HandlerFunc {
 	}
 }
 
-// limited accepts so many connections at a time as room has room for.
+// limited is a listener with at most cap(room) connections at a time. Further connections wait.
 type limited struct {
 	net.Listener
 	room chan struct{}
 }
 
-// Accept implements net.Listener. It takes its place after the connection has come, so that a closed listener is
-// seen at once.
+// Accept implements net.Listener. It takes a place after the connection has arrived, so that a closed listener is
+// noticed at once.
 func (l *limited) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {

@@ -56,7 +56,7 @@ func newFinder(t testing.TB, state string) finder {
 	return finder{&snapshots.Edition{Default: s}}
 }
 
-// stage is a public server and the admin server beside it.
+// stage is a public server with its admin server.
 type stage struct {
 	t             *testing.T
 	public, admin string
@@ -76,7 +76,6 @@ func open(t *testing.T, address string) *stage {
 	st := &stage{t: t, refreshes: admin.NewRefreshes(), client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 	registry, err := admin.NewRegistry(admin.Sources{
 		Version: "v1.2.3", GoVersion: "go1.26", Now: func() time.Time { return now }, Current: find.Current, Readiness: readiness, Server: web.Stats,
-		Refresher: func() (float64, int64, int) { return 1.5, 64 << 20, 2 },
 		Refreshes: st.refreshes, CertificateExpires: func() time.Time { return now },
 		Store: func() snapshots.Stats {
 			return snapshots.Stats{
@@ -155,7 +154,7 @@ func (st *stage) scrape() map[string]string {
 	return samples
 }
 
-// promtool check metrics is this linter; it wants a help text, base units and conventional suffixes.
+// This is the linter of promtool check metrics. It wants help texts, base units and conventional suffixes.
 func TestMetricsAreConventional(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
 	st.refreshes.Observe("spx", "ok", time.Second)
@@ -175,7 +174,7 @@ func TestMetricsAreConventional(t *testing.T) {
 	}
 }
 
-// The labels are those that no client can choose, and their values are names of ours.
+// No client can choose a label or its value.
 func TestLabels(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
 	st.refreshes.Observe("spx", "upstream_timeout", time.Second)
@@ -276,7 +275,7 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 	}
 }
 
-// Metrics and profiles are there, and nothing else is; nothing but reading is allowed.
+// The listener has metrics, profiles and probes, and nothing else. Only GET and HEAD are allowed.
 func TestRoutes(t *testing.T) {
 	st := open(t, "[::1]:0")
 	for path, want := range map[string]int{
@@ -305,7 +304,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// A page whose name was made to point to this machine reads nothing.
+// A web page whose name was made to point to this machine (DNS rebinding) reads nothing.
 func TestRebinding(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
 	_, port, err := net.SplitHostPort(st.admin)
@@ -338,7 +337,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// On an address of the network any name may be asked for: there a scraper has one.
+// A listener that other machines reach answers for any name.
 func TestOpenListener(t *testing.T) {
 	st := open(t, "0.0.0.0:0")
 	_, port, err := net.SplitHostPort(st.admin)
@@ -350,7 +349,7 @@ func TestOpenListener(t *testing.T) {
 	}
 }
 
-// So many connections are held at a time; the next one waits until one of them goes.
+// At most 64 connections are open. The next one waits until one of them is closed.
 func TestConnectionLimit(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
 	st.client.CloseIdleConnections()
@@ -389,7 +388,7 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// A fault of a metric's source is answered, logged without the client's address, and costs this request alone.
+// A panic is answered with 500, logged without the client's address, and ends its request only.
 func TestPanicIsAnswered(t *testing.T) {
 	var log strings.Builder
 	s := admin.New(admin.Config{
@@ -445,7 +444,7 @@ func TestListenNamesTheFlag(t *testing.T) {
 	}
 }
 
-// Every name of the route table is a resource once.
+// No resource has the name of another.
 func TestResourcesAreDistinct(t *testing.T) {
 	names := server.Resources()
 	slices.Sort(names)

@@ -12,7 +12,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Sources are what the metrics are read from. Every function is called for each scrape.
+// Sources are what the metrics are read from. Every function is called at each scrape, and may be called at any time.
 type Sources struct {
 	Version   string // of the build
 	GoVersion string
@@ -23,9 +23,7 @@ type Sources struct {
 	CertificateExpires func() time.Time
 	Server             func() server.Stats
 	Store              func() snapshots.Stats
-	// Refresher returns what the process that refreshes uses, and how often one was started.
-	Refresher func() (cpuSeconds float64, residentBytes int64, starts int)
-	Refreshes *Refreshes
+	Refreshes          *Refreshes
 }
 
 // NewRegistry returns all metrics, of the process and the runtime too.
@@ -66,7 +64,7 @@ func NewRefreshes() *Refreshes {
 	}
 }
 
-// Observe notes a run: its feed, the code of its outcome, ok for success, and how long it took.
+// Observe counts a run of a feed. The code is ok, or the reason of the failure.
 func (r *Refreshes) Observe(feed, code string, took time.Duration) {
 	r.runs.WithLabelValues(feed, code).Inc()
 	r.took.WithLabelValues(feed).Observe(took.Seconds())
@@ -89,72 +87,19 @@ func (r *Refreshes) Collect(ch chan<- prometheus.Metric) {
 	r.success.Collect(ch)
 }
 
-// collector reads everything else when it is asked.
+// collector reads all metrics of ours but those of refreshes, at each scrape.
 type collector struct{ from Sources }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("strikecache_"+name, help, labels, nil)
 }
 
-var (
-	buildInfo = desc("build_info", "Always 1; the build is in the labels.", "version", "goversion")
-
-	requests = desc("http_requests_total", "Responses sent, by name of the route table, status (0: a rare one) and content coding (of an error identity, of a 304 that of the answer it stands for).",
-		"resource", "code", "coding")
-	responseBytes   = desc("http_response_bytes_total", "Bytes of response bodies, as they are coded.", "resource", "coding")
-	requestDuration = desc("http_request_duration_seconds",
-		"Time from a whole request head to its response in the kernel's hands. A sample: of every resource, status and coding the first and then one in 64; requests that the general path answers, as repeated fields or HTTP/1.0 are, are not timed.",
-		"resource")
-	apiErrors           = desc("api_errors_total", "Error answers, by the error code of the interface; rate_limited and quota_exceeded are the limits.", "code")
-	connectionsOpen     = desc("connections_open", "Open connections of the public listener.")
-	connectionsAccepted = desc("connections_accepted_total", "Connections that the public listener accepted and served.")
-	connectionsRefused  = desc("connections_refused_total", "Connections refused, as --max-connections were open.")
-	handshakesFailed    = desc("tls_handshakes_failed_total", "TLS handshakes of the public listener that clients broke off or did wrong.")
-	certificateExpires  = desc("tls_certificate_expiry_timestamp_seconds", "Until when the TLS certificate in force is valid; absent without TLS.")
-	rateAddresses       = desc("rate_limit_addresses", "Client addresses that have a bucket of --anonymous-rate.")
-	apiKeys             = desc("api_keys", "Keys in force, the revoked and expired ones in the file included.")
-	logSamples          = desc("log_samples_dropped_total", "Sampled requests that the log had no time for.")
-
-	ready            = desc("ready", "Whether every resource that the source can feed has an answer, 0 or 1.")
-	degraded         = desc("degraded", "1 for each reason code of what is impaired, as /readyz says.", "code")
-	resourcesWaiting = desc("resources_waiting", "Resources that the source can feed and that have no answer yet.")
-	snapshotAge      = desc("snapshot_age_seconds", "Time since the instant that the current answer describes (as_of), by the market's clock.", "resource")
-	snapshotStale    = desc("snapshot_stale", "Whether the current answer's freshness is stale, 0 or 1.", "resource")
-	snapshotBytes    = desc("snapshot_size_bytes", "Size of the current default answer.", "resource", "coding")
-
-	filesWritten    = desc("files_written_total", "Dated files written durably.")
-	bytesWritten    = desc("file_bytes_written_total", "Bytes of the dated files written.")
-	filesWaiting    = desc("files_waiting", "Files that the disk refused last and that are served from memory until it takes them.")
-	badFiles        = desc("bad_files_total", "Stored files found torn, altered, foreign or of a newer format.")
-	diskErrors      = desc("disk_errors_total", "Failed writes, retries included, by the step that failed.", "step")
-	latestRejected  = desc("latest_cache_rejected_sets_total", "Current answers that the cache refused: must stay 0.")
-	latestDropped   = desc("latest_cache_dropped_sets_total", "Current answers that the cache dropped for a full buffer: must stay 0.")
-	latestEvicted   = desc("latest_cache_evictions_total", "Current answers that the cache evicted: must stay 0.")
-	historyRejected = desc("history_cache_rejected_sets_total", "Past answers that the cache refused: read again from disk when asked for.")
-	historyDropped  = desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer.")
-	historyEvicted  = desc("history_cache_evictions_total", "Past answers that the cache evicted.")
-
-	refresherCPU      = desc("refresher_cpu_seconds_total", "CPU time of the process that refreshes, since it was started.")
-	refresherResident = desc("refresher_resident_memory_bytes", "Resident memory of the process that refreshes; process_ metrics are of the one that serves.")
-	refresherStarts   = desc("refresher_starts_total", "How often a process that refreshes was started.")
-)
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		buildInfo, requests, responseBytes, requestDuration, apiErrors, connectionsOpen, connectionsAccepted,
-		connectionsRefused, handshakesFailed, certificateExpires, rateAddresses, apiKeys, logSamples, ready, degraded, resourcesWaiting, snapshotAge,
-		snapshotStale, snapshotBytes, filesWritten, bytesWritten, filesWaiting, badFiles, diskErrors, latestRejected,
-		latestDropped, latestEvicted, historyRejected, historyDropped, historyEvicted,
-		refresherCPU, refresherResident, refresherStarts,
-	} {
-		ch <- d
-	}
-}
+// Describe implements prometheus.Collector. It describes nothing: what there is to collect depends on what is served.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	gauge(ch, buildInfo, 1, c.from.Version, c.from.GoVersion)
+	gauge(ch, desc("build_info", "Always 1; the build is in the labels.", "version", "goversion"), 1, c.from.Version, c.from.GoVersion)
 	c.server(ch)
 	c.answers(ch)
 	c.store(ch)
@@ -170,38 +115,49 @@ func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ..
 
 func (c *collector) server(ch chan<- prometheus.Metric) {
 	s := c.from.Server()
+	requests := desc("http_requests_total", "Responses sent, by resource, status (0: a rare one) and content coding. "+
+		"An error has coding identity, a 304 the coding of the answer it stands for.", "resource", "code", "coding")
 	for _, r := range s.Responses {
 		count(ch, requests, r.Count, r.Resource, strconv.Itoa(r.Status), r.Coding)
 	}
+	responseBytes := desc("http_response_bytes_total", "Bytes of response bodies, as they are coded.", "resource", "coding")
 	for _, b := range s.Bytes {
 		count(ch, responseBytes, b.Count, b.Resource, b.Coding)
 	}
+	requestDuration := desc("http_request_duration_seconds", "Time from the end of a request head to the write of its response. "+
+		"A sample: the first request of every resource, status and coding, then one in 64. "+
+		"Requests that fasthttp answers, such as HTTP/1.0, are not timed.", "resource")
 	for _, d := range s.Durations {
 		ch <- prometheus.MustNewConstHistogram(requestDuration, d.Count, d.Sum, d.Buckets, d.Resource)
 	}
+	apiErrors := desc("api_errors_total", "Error answers, by the error code of the interface; rate_limited and quota_exceeded are the limits.", "code")
 	for code, n := range s.Errors {
 		count(ch, apiErrors, n, code)
 	}
-	gauge(ch, connectionsOpen, float64(s.ConnectionsOpen))
-	count(ch, connectionsAccepted, s.ConnectionsAccepted)
-	count(ch, connectionsRefused, s.ConnectionsRefused)
-	count(ch, handshakesFailed, s.TLSHandshakesFailed)
-	gauge(ch, rateAddresses, float64(s.AddressesHeld))
-	gauge(ch, apiKeys, float64(s.KeysKnown))
-	count(ch, logSamples, s.LogSamplesDropped)
+	gauge(ch, desc("connections_open", "Open connections of the public listener."), float64(s.ConnectionsOpen))
+	count(ch, desc("connections_accepted_total", "Connections that the public listener accepted and served."), s.ConnectionsAccepted)
+	count(ch, desc("connections_refused_total", "Connections refused, as --max-connections were open."), s.ConnectionsRefused)
+	count(ch, desc("tls_handshakes_failed_total", "TLS handshakes of the public listener that failed."), s.TLSHandshakesFailed)
+	gauge(ch, desc("rate_limit_addresses", "Client addresses that have a bucket of --anonymous-rate."), float64(s.AddressesHeld))
+	gauge(ch, desc("api_keys", "Keys in the key file in force, including revoked and expired keys."), float64(s.KeysKnown))
+	count(ch, desc("log_samples_dropped_total", "Sampled requests that were not logged, as the log was too slow."), s.LogSamplesDropped)
 }
 
 func (c *collector) answers(ch chan<- prometheus.Metric) {
 	if until := c.from.CertificateExpires(); !until.IsZero() {
-		gauge(ch, certificateExpires, float64(until.Unix()))
+		gauge(ch, desc("tls_certificate_expiry_timestamp_seconds", "When the TLS certificate in force expires; absent without TLS."), float64(until.Unix()))
 	}
 	r := c.from.Readiness()
-	gauge(ch, ready, truth(len(r.Waiting) == 0))
-	gauge(ch, resourcesWaiting, float64(len(r.Waiting)))
+	gauge(ch, desc("ready", "Whether every resource that the source can feed has an answer, 0 or 1."), truth(len(r.Waiting) == 0))
+	gauge(ch, desc("resources_waiting", "Resources that the source can feed and that have no answer yet."), float64(len(r.Waiting)))
+	degraded := desc("degraded", "1 for each part that is impaired, by the code that /readyz shows.", "code")
 	slices.Sort(r.Degraded)
 	for _, code := range slices.Compact(r.Degraded) {
 		gauge(ch, degraded, 1, code)
 	}
+	snapshotAge := desc("snapshot_age_seconds", "Time since the instant that the current answer describes (as_of), by the market's clock.", "resource")
+	snapshotStale := desc("snapshot_stale", "Whether the current answer's freshness is stale, 0 or 1.", "resource")
+	snapshotBytes := desc("snapshot_size_bytes", "Size of the current default answer.", "resource", "coding")
 	now := c.from.Now()
 	for _, resource := range server.Resources() {
 		e := c.from.Current(resource)
@@ -220,26 +176,24 @@ func (c *collector) answers(ch chan<- prometheus.Metric) {
 
 func (c *collector) store(ch chan<- prometheus.Metric) {
 	s := c.from.Store()
-	count(ch, filesWritten, s.FilesWritten)
-	count(ch, bytesWritten, s.BytesWritten)
-	count(ch, badFiles, s.BadFiles)
-	gauge(ch, filesWaiting, float64(s.FilesWaiting))
+	count(ch, desc("files_written_total", "Dated files written durably."), s.FilesWritten)
+	count(ch, desc("file_bytes_written_total", "Bytes of the dated files written."), s.BytesWritten)
+	count(ch, desc("bad_files_total", "Stored files found torn, altered, misplaced or of a newer format."), s.BadFiles)
+	gauge(ch, desc("files_waiting", "Files whose last write failed. They are served from memory and written again until it succeeds."), float64(s.FilesWaiting))
 	d := s.DiskErrors
+	diskErrors := desc("disk_errors_total", "Failed writes, retries included, by the step that failed.", "step")
 	for step, n := range map[string]int64{"create": d.Create, "write": d.Write, "sync": d.Sync, "rename": d.Rename, "sync_dir": d.SyncDir} {
 		count(ch, diskErrors, n, step)
 	}
-	count(ch, latestRejected, s.Latest.SetsRejected)
-	count(ch, latestDropped, s.Latest.SetsDropped)
-	count(ch, latestEvicted, s.Latest.Evictions)
-	count(ch, historyRejected, s.History.SetsRejected)
-	count(ch, historyDropped, s.History.SetsDropped)
-	count(ch, historyEvicted, s.History.Evictions)
-	cpu, resident, starts := c.from.Refresher()
-	ch <- prometheus.MustNewConstMetric(refresherCPU, prometheus.CounterValue, cpu)
-	gauge(ch, refresherResident, float64(resident))
-	count(ch, refresherStarts, int64(starts))
+	count(ch, desc("latest_cache_rejected_sets_total", "Current answers that the cache refused: must stay 0."), s.Latest.SetsRejected)
+	count(ch, desc("latest_cache_dropped_sets_total", "Current answers that the cache dropped for a full buffer: must stay 0."), s.Latest.SetsDropped)
+	count(ch, desc("latest_cache_evictions_total", "Current answers that the cache evicted: must stay 0."), s.Latest.Evictions)
+	count(ch, desc("history_cache_rejected_sets_total", "Past answers that the cache refused: each is read from disk when a client asks for it."), s.History.SetsRejected)
+	count(ch, desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer."), s.History.SetsDropped)
+	count(ch, desc("history_cache_evictions_total", "Past answers that the cache evicted."), s.History.Evictions)
 }
 
+// truth is 1 for true and 0 for false.
 func truth(b bool) float64 {
 	if b {
 		return 1

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -8,196 +9,206 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
-	"strikecache/bench/need"
+	"github.com/oasdiff/yaml3"
 )
 
-// instruction is one of a Dockerfile.
-type instruction struct{ name, args string }
-
-func dockerfile(t *testing.T) (all []instruction) {
-	t.Helper()
-	b, err := os.ReadFile("Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(strings.ReplaceAll(string(b), "\\\n", " ")) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		name, args, _ := strings.Cut(line, " ")
-		all = append(all, instruction{name, strings.TrimSpace(args)})
-	}
-	return all
-}
-
-// The image holds one static binary and an empty directory, and runs as nobody in particular.
-func TestDockerfile(t *testing.T) {
-	final := dockerfile(t)
-	stages := 0
-	for i, in := range slices.Backward(final) {
-		if in.name == "FROM" {
-			if stages++; stages == 1 {
-				if !strings.HasPrefix(in.args, "gcr.io/distroless/static-debian") || !strings.HasSuffix(in.args, ":nonroot") {
-					t.Errorf("from %s", in.args)
-				}
-				final = final[i+1:]
-			}
-		}
-		if in.name == "RUN" && stages == 0 {
-			t.Errorf("the image has no shell: %s", in.args)
-		}
-		if in.name == "RUN" && strings.Contains(in.args, "go build") && !strings.Contains(in.args, "CGO_ENABLED=0") {
-			t.Errorf("not static: %s", in.args)
-		}
-	}
-	if stages != 2 {
-		t.Errorf("%d stages", stages)
-	}
-	got := map[string][]string{}
-	for _, in := range final {
-		got[in.name] = append(got[in.name], in.args)
-	}
-	for name, want := range map[string][]string{
-		"COPY": {"--from=build /out/strikecache /strikecache", "--from=build --chown=65532:65532 /out/data /data"},
-		"USER": {"nonroot"}, "EXPOSE": {"8080"}, "VOLUME": {"/data"}, "ENTRYPOINT": {`["/strikecache"]`},
-		"CMD": {`["serve", "--listen", ":8080"]`}, "ENV": {"STRIKECACHE_LISTEN=:8080 STRIKECACHE_DATA_DIR=/data"},
-		"HEALTHCHECK": {`--interval=30s --timeout=10s --start-period=2m --retries=3 CMD ["/strikecache", "verify", "--ready", "http://127.0.0.1:8080"]`},
-	} {
-		if !slices.Equal(got[name], want) {
-			t.Errorf("%s %q, want %q", name, got[name], want)
-		}
-	}
-	for _, in := range final {
-		if _, form, ok := strings.Cut(in.args, "["); ok {
-			var words []string
-			if err := json.Unmarshal([]byte("["+form), &words); err != nil {
-				t.Errorf("%s is not in exec form: %v", in.name, err)
-			}
-		}
-	}
-}
-
-var flag = regexp.MustCompile(`--[a-z][a-z-]+`)
-
-// strikecache builds the binary and returns its path and the help of its commands.
-func strikecache(t *testing.T) (path, help string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "strikecache")
-	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir = need.Root(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for _, command := range []string{"serve", "verify", "keys create"} {
-		out, err := exec.Command(path, append(strings.Fields(command), "--help")...).Output()
-		if err != nil {
-			t.Fatal(command, err)
-		}
-		help += string(out)
-	}
-	return path, help
-}
-
-// Every flag and variable that the files name is one of the binary's.
+// Every flag and variable that a file names is one of the program's, or one of another program that is listed here.
 func TestFlagsExist(t *testing.T) {
-	_, help := strikecache(t)
-	own := []string{"--now", "--pipe", "--reference", "--read-only", "--cap-drop", "--from", "--chown", "--interval", "--timeout", "--start-period", "--retries"}
-	for _, file := range []string{"Dockerfile", "strikecache.service", "alerts.yml", "grafana.json"} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range append(flag.FindAllString(string(b), -1), regexp.MustCompile(`STRIKECACHE_[A-Z_]+`).FindAllString(string(b), -1)...) {
-			if !slices.Contains(own, name) && !regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(help) {
+	var help string
+	for _, command := range []string{"serve", "verify", "keys create"} {
+		help += run(t, strikecache(t), append(strings.Fields(command), "--help")...)
+	}
+	others := strings.Fields("--build --cap-drop --chown --from --interval --name --now --profile --read-only --reference --retries --start-period --timeout")
+	named := regexp.MustCompile(`--[a-z][a-z-]+|STRIKECACHE_[A-Z_]+`)
+	for _, file := range []string{"Dockerfile", "compose.yaml", "strikecache.service", "alerts.yml", "grafana.json", "README.md"} {
+		for _, name := range named.FindAllString(text(t, file), -1) {
+			if !slices.Contains(others, name) && name != "STRIKECACHE_REQUIRE" && !regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(help) {
 				t.Errorf("%s: %s is no flag or variable of strikecache", file, name)
 			}
 		}
 	}
 }
 
-// The image is built, and its health check run, where there is an engine.
-func TestImage(t *testing.T) {
-	docker := need.Program(t, "docker")
-	if out, err := exec.Command(docker, "version", "--format", "{{.Server.Version}}").CombinedOutput(); err != nil {
-		t.Skipf("needs an engine: %s", strings.TrimSpace(string(out)))
-	}
-	docked := func(args ...string) string {
-		t.Helper()
-		out, err := exec.Command(docker, args...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("docker %v: %v\n%s", args, err, out)
+// The image has one static binary and no shell: nothing can be run in its last stage but the binary.
+func TestDockerfile(t *testing.T) {
+	stages := 0
+	for line := range strings.Lines(text(t, "Dockerfile")) {
+		instruction, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch instruction {
+		case "FROM":
+			if stages++; stages == 2 && !strings.HasSuffix(args, ":nonroot") {
+				t.Errorf("the image is made from %s", args)
+			}
+		case "RUN":
+			if stages == 2 {
+				t.Errorf("the image has no shell for %s", args)
+			}
+			if strings.Contains(args, "go build") && !strings.Contains(args, "CGO_ENABLED=0") {
+				t.Errorf("not static: %s", args)
+			}
+		case "ENTRYPOINT", "CMD", "HEALTHCHECK":
+			var words []string
+			if err := json.Unmarshal([]byte(args[strings.Index(args, "["):]), &words); err != nil {
+				t.Errorf("%s is not in exec form: %v", instruction, err)
+			}
 		}
-		return strings.TrimSpace(string(out))
 	}
-	image := "strikecache-test:" + strings.ToLower(t.Name())
-	docked("build", "-q", "-f", "Dockerfile", "-t", image, need.Root(t))
-	defer docked("rmi", image)
-	container := docked("run", "-d", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/data:uid=65532", image)
-	defer docked("rm", "-f", container)
-	var out []byte
-	need.Until(t, "ready", func() bool {
-		var err error
-		out, err = exec.Command(docker, "exec", container, "/strikecache", "verify", "--ready", "http://127.0.0.1:8080").CombinedOutput()
-		return err == nil
-	}, func() string { return string(out) })
+	if stages != 2 {
+		t.Errorf("%d stages", stages)
+	}
 }
 
-// settings returns the settings of the unit's service, each with its values.
-func settings(t *testing.T) map[string][]string {
+// composeFile is what the tests need of compose.yaml.
+type composeFile struct {
+	Services map[string]struct {
+		Ports   []string
+		Configs []struct{ Source, Target string }
+	}
+	Configs map[string]struct{ File, Content string }
+}
+
+func compose(t *testing.T) (c composeFile) {
 	t.Helper()
-	b, err := os.ReadFile("strikecache.service")
-	if err != nil {
+	if err := yaml.Unmarshal([]byte(text(t, "compose.yaml")), &c); err != nil {
 		t.Fatal(err)
 	}
-	all := map[string][]string{}
-	for line := range strings.Lines(string(b)) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
-			all[name] = append(all[name], value)
-		}
-	}
-	return all
+	return c
 }
 
+// Every config is there and mounted, Prometheus asks the admin listener of the image, and its port is not published.
+func TestCompose(t *testing.T) {
+	c := compose(t)
+	mounted := map[string]bool{}
+	for name, service := range c.Services {
+		for _, config := range service.Configs {
+			mounted[config.Source] = true
+			if source, ok := c.Configs[config.Source]; !ok || source.File != "" && text(t, source.File) == "" {
+				t.Errorf("%s: no config %s", name, config.Source)
+			}
+		}
+		for _, port := range service.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") || strings.HasSuffix(port, ":9090") {
+				t.Errorf("%s publishes %s", name, port)
+			}
+		}
+	}
+	if len(c.Services) != 3 || len(mounted) != len(c.Configs) {
+		t.Errorf("%d services, %d of %d configs mounted", len(c.Services), len(mounted), len(c.Configs))
+	}
+	if !strings.Contains(c.Configs["prometheus"].Content, "strikecache:9090") || !strings.Contains(text(t, "Dockerfile"), "STRIKECACHE_ADMIN_LISTEN=:9090 ") {
+		t.Error("Prometheus does not ask the admin listener of the image")
+	}
+}
+
+// The image is built, and its health check succeeds, where there is an engine.
+func TestImage(t *testing.T) {
+	docker := program(t, "docker")
+	if out, err := exec.Command(docker, "version", "--format", "{{.Server.Version}}").CombinedOutput(); err != nil {
+		t.Skipf("needs a container engine: %s", strings.TrimSpace(string(out)))
+	}
+	run(t, docker, "build", "-q", "-f", "Dockerfile", "-t", "strikecache-test", filepath.Join("..", ".."))
+	defer run(t, docker, "rmi", "strikecache-test")
+	container := run(t, docker, "run", "-d", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/data:uid=65532", "strikecache-test")
+	defer run(t, docker, "rm", "-f", container)
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) {
+		out, err := exec.Command(docker, "exec", container, "/strikecache", "verify", "--ready", "http://127.0.0.1:9090").CombinedOutput()
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not ready within 5 minutes: %s", out)
+		}
+	}
+}
+
+// What systemd says of the unit, with the binary in its place, and what the program expects of the unit.
 func TestUnit(t *testing.T) {
-	got := settings(t)
-	for name, want := range map[string]string{
-		"Type": "notify", "WatchdogSec": "30", "DynamicUser": "yes", "StateDirectory": "strikecache", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "",
-		"ProtectSystem": "strict", "ProtectHome": "yes", "PrivateDevices": "yes", "MemoryDenyWriteExecute": "yes", "SystemCallArchitectures": "native",
-		"SystemCallFilter": "@system-service ~@privileged", "RestrictAddressFamilies": "AF_INET AF_INET6 AF_UNIX", "RestrictNamespaces": "yes",
-		"ExecStart": "/usr/local/bin/strikecache serve", "Environment": "STRIKECACHE_DATA_DIR=%S/strikecache",
-	} {
-		if have := strings.Join(got[name], " "); have != want {
-			t.Errorf("%s=%s, want %s", name, have, want)
+	unit := text(t, "strikecache.service")
+	for _, line := range []string{"Type=notify", "WatchdogSec=30", "Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0"} {
+		if !strings.Contains(unit, "\n"+line+"\n") {
+			t.Errorf("no %s", line)
 		}
 	}
-}
-
-// What systemd says of the unit, with the binary in its place.
-func TestUnitIsSound(t *testing.T) {
-	analyze := need.Program(t, "systemd-analyze")
-	b, err := os.ReadFile("strikecache.service")
-	if err != nil {
+	analyze := program(t, "systemd-analyze")
+	path := filepath.Join(t.TempDir(), "strikecache.service")
+	unit = strings.ReplaceAll(unit, "ExecStart=/usr/local/bin/strikecache", "ExecStart="+strikecache(t))
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path, _ := strikecache(t)
-	unit := filepath.Join(t.TempDir(), "strikecache.service")
-	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(b), "ExecStart=/usr/local/bin/strikecache", "ExecStart="+path)), 0o600); err != nil {
-		t.Fatal(err)
+	if out := run(t, analyze, "verify", path); strings.Contains(out, "strikecache") {
+		t.Errorf("verify: %s", out)
 	}
-	if out, err := exec.Command(analyze, "verify", unit).CombinedOutput(); err != nil || strings.Contains(string(out), "strikecache") {
-		t.Errorf("verify: %v\n%s", err, out)
-	}
-	if out, err := exec.Command(analyze, "security", "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "--threshold") {
+	if !strings.Contains(run(t, analyze, "security", "--help"), "--threshold") {
 		t.Skip("needs systemd-analyze security --offline, of systemd 250")
 	}
-	out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", unit).CombinedOutput() // 2.0 of 10; a plain unit has 9.6
+	run(t, analyze, "security", "--offline=true", "--threshold=20", path) // 2.0 of 10; a plain unit has 9.6
+}
+
+// The system calls of a server from its start through a refresh to its end are those that the unit allows.
+func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
+	strace, analyze := program(t, "strace"), program(t, "systemd-analyze")
+	if out, err := exec.Command(strace, "-f", "-o", filepath.Join(t.TempDir(), "try"), "true").CombinedOutput(); err != nil {
+		t.Skipf("needs leave to trace a process: %s", strings.TrimSpace(string(out)))
+	}
+	privileged := callsOf(t, analyze, "@privileged")
+	allowed := slices.DeleteFunc(callsOf(t, analyze, "@system-service"), func(c string) bool { return slices.Contains(privileged, c) })
+	allowed = append(allowed, callsOf(t, analyze, "@default")...)
+	if len(allowed) < 200 || len(privileged) < 20 {
+		t.Fatalf("%d calls are allowed, %d are privileged", len(allowed), len(privileged))
+	}
+	trace := filepath.Join(t.TempDir(), "trace")
+	cmd := exec.Command(strace, "-D", "-f", "-qq", "-c", "-o", trace, // -D: the process that is started is the server
+		strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir())
+	log, err := cmd.StderrPipe()
 	if err != nil {
-		t.Errorf("security: %v\n%s", err, out)
+		t.Fatal(err)
 	}
-	if _, level, ok := strings.Cut(string(out), "exposure level for strikecache.service: "); ok {
-		need.Figure(t, "systemd's exposure level is %s", strings.TrimSpace(level))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
+	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
+	defer hung.Stop()
+	for lines := bufio.NewScanner(log); lines.Scan(); { // until the server and strace have ended
+		if strings.Contains(lines.Text(), "msg=refreshed feed=vix") {
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	made := 0
+	for line := range strings.Lines(text(t, trace)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 || !strings.Contains(fields[0], ".") || fields[len(fields)-1] == "total" {
+			continue
+		}
+		made++
+		if call := fields[len(fields)-1]; !slices.Contains(allowed, call) {
+			t.Errorf("the unit forbids %s", call)
+		}
+	}
+	if made < 20 {
+		t.Errorf("%d calls traced:\n%s", made, text(t, trace))
+	}
+}
+
+// callsOf returns the system calls of a set, and of the sets in it.
+func callsOf(t *testing.T, analyze, set string) (calls []string) {
+	t.Helper()
+	for line := range strings.Lines(run(t, analyze, "syscall-filter", set)) {
+		switch word := strings.TrimSpace(line); {
+		case word == set, word == "", strings.HasPrefix(word, "#"):
+		case strings.HasPrefix(word, "@"):
+			calls = append(calls, callsOf(t, analyze, word)...)
+		default:
+			calls = append(calls, word)
+		}
+	}
+	return calls
 }

@@ -3,9 +3,8 @@ package deploy_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +15,8 @@ import (
 	"time"
 
 	"github.com/oasdiff/yaml3"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"strikecache/bench/need"
 	"strikecache/server"
 	"strikecache/server/admin"
 	"strikecache/snapshots"
@@ -26,122 +25,79 @@ import (
 // scrape returns what /metrics says when everything that is counted has happened.
 func scrape(t *testing.T) string {
 	t.Helper()
-	now := time.Now()
 	snapshot, err := snapshots.Seal([]byte(`{"x":1}`), snapshots.Meta{
-		Endpoint: "gex/spx", Source: "simulated", AsOf: now, Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
+		Endpoint: "gex/spx", Source: "simulated", AsOf: time.Now(), Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := server.New(server.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	web := server.New(server.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now}) // it knows all error codes
 	refreshes := admin.NewRefreshes()
 	refreshes.Observe("spx", "ok", time.Second)
 	registry, err := admin.NewRegistry(admin.Sources{
 		Now: time.Now, Current: func(string) *snapshots.Edition { return &snapshots.Edition{Default: snapshot} }, Refreshes: refreshes,
-		Refresher:          func() (float64, int64, int) { return 1, 1 << 20, 1 },
 		Readiness:          func() server.Readiness { return server.Readiness{Degraded: []string{"disk"}} },
 		CertificateExpires: time.Now, Store: func() snapshots.Stats { return snapshots.Stats{} },
 		Server: func() server.Stats {
-			stats := web.Stats() // it knows the codes of all errors
-			stats.Responses = []server.Responses{{Resource: "gex/spx", Status: 200, Coding: "gzip", Count: 1}}
-			stats.Bytes = []server.Bytes{{Resource: "gex/spx", Coding: "gzip", Count: 1}}
-			stats.Durations = []server.Durations{{Resource: "gex/spx", Buckets: map[float64]uint64{1: 1}, Count: 1}}
-			return stats
+			return server.Stats{
+				Responses: []server.Responses{{Resource: "gex/spx", Status: 200, Coding: "gzip", Count: 1}},
+				Bytes:     []server.Bytes{{Resource: "gex/spx", Coding: "gzip", Count: 1}},
+				Durations: []server.Durations{{Resource: "gex/spx", Buckets: map[float64]uint64{1: 1}, Count: 1}},
+				Errors:    web.Stats().Errors,
+			}
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := admin.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	if answer.Code != 200 {
+		t.Fatal(answer.Code, answer.Body)
 	}
-	s := admin.New(admin.Config{Metrics: registry, Log: slog.New(slog.DiscardHandler)})
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	defer func() {
-		http.DefaultClient.CloseIdleConnections()
-		if err := s.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
-	resp, err := http.Get("http://" + ln.Addr().String() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.StatusCode, err)
-	}
-	return string(b)
+	return answer.Body.String()
 }
 
-var label = regexp.MustCompile(`([a-zA-Z_]+)="([^"]*)"`)
+var (
+	sample   = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? `)
+	selector = regexp.MustCompile(`\b(up|(?:strikecache|process|go)_[a-z0-9_]+)\b(?:\{([^}]*)\})?`)
+	label    = regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)"`)
+	grouping = regexp.MustCompile(`\bby\s*\(([^)]*)\)`)
+)
 
-// exposed returns the labels of every metric of a scrape, and their values.
-func exposed(text string) map[string]map[string][]string {
-	metrics := map[string]map[string][]string{"up": {}} // of Prometheus itself
-	for line := range strings.Lines(text) {
-		name := regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*`).FindString(line)
-		if name == "" {
-			continue
+// exposed returns the labels of every metric of a scrape.
+func exposed(text string) map[string][]string {
+	metrics := map[string][]string{"up": {"instance", "job"}} // of Prometheus itself
+	for _, m := range sample.FindAllStringSubmatch(text, -1) {
+		labels := []string{"instance", "job"} // of every target
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			labels = append(labels, l[1])
 		}
-		if metrics[name] == nil {
-			metrics[name] = map[string][]string{}
-		}
-		for _, m := range label.FindAllStringSubmatch(line, -1) {
-			metrics[name][m[1]] = append(metrics[name][m[1]], m[2])
-		}
-	}
-	for _, labels := range metrics { // those of every target
-		labels["instance"], labels["job"] = nil, []string{"strikecache"}
+		metrics[m[1]] = labels
 	}
 	return metrics
 }
 
-var (
-	selector = regexp.MustCompile(`([a-z_][a-z0-9_]*)(?:\{([^}]*)\})?(?:\[[^\]]*\])?`)
-	grouping = regexp.MustCompile(`\b(?:by|without|on|ignoring)\s*\(([^)]*)\)`)
-	function = regexp.MustCompile(`\b[a-z_]+\s*\(`)
-	word     = regexp.MustCompile(`\b(?:or|and|unless|bool)\b`)
-	matcher  = regexp.MustCompile(`^([a-z_]+)(=~|!~|!=|=)"([^"]*)"$`)
-)
-
-// check holds an expression against the metrics that there are, and returns the names it uses.
-func check(expr string, metrics map[string]map[string][]string) (used []string, err error) {
+// check compares the metrics and labels of an expression with those that there are, and returns the metrics it uses.
+func check(expr string, metrics map[string][]string) (used []string, err error) {
 	var groups []string
-	rest := grouping.ReplaceAllStringFunc(expr, func(s string) string {
-		groups = append(groups, strings.Split(grouping.FindStringSubmatch(s)[1], ",")...)
-		return " "
-	})
-	rest = word.ReplaceAllString(function.ReplaceAllString(rest, "("), " ")
-	for _, m := range selector.FindAllStringSubmatch(rest, -1) {
+	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
+		groups = append(groups, regexp.MustCompile(`[a-z_]+`).FindAllString(m[1], -1)...)
+	}
+	for _, m := range selector.FindAllStringSubmatch(expr, -1) {
 		labels, ok := metrics[m[1]]
 		if !ok {
 			return nil, fmt.Errorf("there is no metric %s", m[1])
 		}
 		used = append(used, m[1])
-		for _, g := range groups {
-			if _, ok := labels[strings.TrimSpace(g)]; !ok {
-				return nil, fmt.Errorf("%s has no label %s", m[1], g)
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			if !slices.Contains(labels, l[1]) {
+				return nil, fmt.Errorf("%s has no label %s", m[1], l[1])
 			}
 		}
-		for _, one := range strings.Split(m[2], ",") {
-			parts := matcher.FindStringSubmatch(strings.TrimSpace(one))
-			if one == "" {
-				continue
-			}
-			if parts == nil {
-				return nil, fmt.Errorf("%q is no matcher", one)
-			}
-			values, ok := labels[parts[1]]
-			// Only of the error codes does a scrape have all values from the start.
-			if !ok || parts[2] == "=" && m[1] == "strikecache_api_errors_total" && !slices.Contains(values, parts[3]) {
-				return nil, fmt.Errorf("%s has no %s", m[1], one)
+		for _, g := range groups {
+			if !slices.Contains(labels, g) {
+				return nil, fmt.Errorf("%s has no label %s", m[1], g)
 			}
 		}
 	}
@@ -158,13 +114,11 @@ func TestCheck(t *testing.T) {
 		`sum by (code) (rate(strikecache_http_requests_total{instance=~"$instance",code=~"5.."}[$__rate_interval])) > 0`: "",
 		`histogram_quantile(0.5, sum by (le) (rate(strikecache_http_request_duration_seconds_bucket[5m])))`:              "",
 		`up{job="strikecache"} == 0 or strikecache_ready == 0`:                                                           "",
-		`strikecache_readiness == 0`:                                    "no metric strikecache_readiness",
-		`rate(strikecache_http_request_duration_seconds[5m])`:           "no metric strikecache_http_request_duration_seconds",
-		`sum by (le) (strikecache_ready)`:                               "no label le",
-		`strikecache_ready{resource="x"}`:                               "has no resource",
-		`increase(strikecache_api_errors_total{code="internal"}[5m])`:   "has no code",
-		`sum(rate(strikecache_ready{instance="a"}[5m])) / up{feed="b"}`: "up has no feed",
-		`time() - 5`: "there is no metric in",
+		`strikecache_readiness == 0`:                          "no metric strikecache_readiness",
+		`rate(strikecache_http_request_duration_seconds[5m])`: "no metric strikecache_http_request_duration_seconds",
+		`sum by (le) (strikecache_ready)`:                     "strikecache_ready has no label le",
+		`strikecache_ready{resource="x"}`:                     "strikecache_ready has no label resource",
+		`time() - 5`:                                          "there is no metric in",
 	} {
 		if _, err := check(expr, metrics); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", expr, err, want)
@@ -172,52 +126,40 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-type rule struct {
-	Alert, Expr, For    string
-	Labels, Annotations map[string]string
-}
-
-func alerts(t *testing.T) (all []rule) {
-	t.Helper()
-	b, err := os.ReadFile("alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal(b, &file); err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range file.Groups {
-		all = append(all, g.Rules...)
-	}
-	return all
-}
-
+// Every alert uses metrics that there are, explains itself, has a test, and is in the README.
 func TestAlerts(t *testing.T) {
-	metrics := exposed(scrape(t))
-	tests, err := os.ReadFile("alerts_test.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := alerts(t)
-	for _, r := range all {
-		if _, err := check(r.Expr, metrics); err != nil {
-			t.Errorf("%s: %v", r.Alert, err)
-		}
-		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
-			t.Errorf("%s: severity %q", r.Alert, s)
-		}
-		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-			t.Errorf("%s says too little", r.Alert)
-		}
-		for _, want := range []string{"alertname: " + r.Alert + ",", "name: " + r.Alert + " fires"} {
-			if !strings.Contains(string(tests), want) {
-				t.Errorf("alerts_test.yml has no %s", want)
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
 			}
 		}
 	}
-	if len(all) < 10 {
-		t.Errorf("%d alerts", len(all))
+	if err := yaml.Unmarshal([]byte(text(t, "alerts.yml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	scraped, tests, readme := scrape(t), text(t, "alerts_test.yml"), text(t, "README.md")
+	metrics, code := exposed(scraped), regexp.MustCompile(`strikecache_api_errors_total{code="[a-z_]+"}`)
+	for _, r := range file.Groups[0].Rules {
+		if _, err := check(r.Expr, metrics); err != nil {
+			t.Errorf("%s: %v", r.Alert, err)
+		}
+		if series := code.FindString(r.Expr); !strings.Contains(scraped, series) {
+			t.Errorf("%s: there is no %s", r.Alert, series)
+		}
+		if s := r.Labels["severity"]; s != "warning" && s != "critical" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s: %q %q", r.Alert, r.Labels, r.Annotations)
+		}
+		if !strings.Contains(tests, "alertname: "+r.Alert+",") || !strings.Contains(tests, "name: "+r.Alert+" fires") {
+			t.Errorf("alerts_test.yml does not test %s", r.Alert)
+		}
+		if !strings.Contains(readme, "| `"+r.Alert+"` |") {
+			t.Errorf("README.md does not name %s", r.Alert)
+		}
+	}
+	if n := strings.Count(readme, "| `Strikecache"); n != len(file.Groups[0].Rules) || n < 10 {
+		t.Errorf("%d alerts, %d in README.md", len(file.Groups[0].Rules), n)
 	}
 }
 
@@ -225,37 +167,29 @@ type panel struct {
 	ID          int
 	Type, Title string
 	GridPos     struct{ X, Y, W, H int }
-	Datasource  struct{ UID string }
 	Targets     []struct{ Expr string }
 }
 
-func dashboard(t *testing.T) (panels []panel) {
+func dashboard(t *testing.T) []panel {
 	t.Helper()
-	b, err := os.ReadFile("grafana.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var d struct{ Panels []panel }
-	if err := json.Unmarshal(b, &d); err != nil {
+	if err := json.Unmarshal([]byte(text(t, "grafana.json")), &d); err != nil {
 		t.Fatal(err)
 	}
 	return d.Panels
 }
 
-// Every panel shows metrics that there are, every metric of ours is shown, and no panel lies on another.
+// Every panel shows metrics that there are, every metric of ours is shown and in the README, and no panel covers another.
 func TestDashboard(t *testing.T) {
-	metrics := exposed(scrape(t))
-	shown, ids := map[string]bool{}, map[int]bool{}
-	taken := map[[2]int]string{}
+	metrics, shown, taken := exposed(scrape(t)), map[string]bool{}, map[[2]int]string{}
 	for _, p := range dashboard(t) {
-		if ids[p.ID] || p.Type != "row" && (p.Datasource.UID != "${datasource}" || len(p.Targets) == 0) {
-			t.Errorf("%s: id %d, data source %q, %d targets", p.Title, p.ID, p.Datasource.UID, len(p.Targets))
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("%s is empty", p.Title)
 		}
-		ids[p.ID] = true
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x > 23 {
-					t.Fatalf("%s at %d, %d lies on %q", p.Title, x, y, other)
+					t.Fatalf("%s at %d, %d covers %q", p.Title, x, y, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
@@ -270,16 +204,22 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
+	readme := text(t, "README.md")
 	for name := range metrics {
-		if base := strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count"); strings.HasPrefix(name, "strikecache_") && !shown[name] && !shown[base+"_bucket"] {
+		base := regexp.MustCompile(`_(sum|count|bucket)$`).ReplaceAllString(name, "")
+		short, ours := strings.CutPrefix(base, "strikecache_")
+		if ours && !shown[name] && !shown[base+"_bucket"] {
 			t.Errorf("%s is shown nowhere", name)
+		}
+		if ours && !strings.Contains(short, "_cache_") && !strings.Contains(readme, "`"+short+"`") {
+			t.Errorf("README.md does not name %s", name)
 		}
 	}
 }
 
-// What Prometheus itself says of the rules, of the metrics, and of the dashboard's expressions.
+// What Prometheus itself says of the rules, the metrics, the dashboard's expressions and its configuration.
 func TestPromtool(t *testing.T) {
-	promtool := need.Program(t, "promtool")
+	promtool := program(t, "promtool")
 	var rules strings.Builder
 	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for _, p := range dashboard(t) {
@@ -288,21 +228,20 @@ func TestPromtool(t *testing.T) {
 			fmt.Fprintf(&rules, "  - {record: 'panel:%d:%d', expr: '%s'}\n", p.ID, i, expr)
 		}
 	}
-	path := filepath.Join(t.TempDir(), "dashboard.yml")
-	if err := os.WriteFile(path, []byte(rules.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		args  []string
-		input string
-	}{
-		{[]string{"check", "rules", "alerts.yml"}, ""}, {[]string{"test", "rules", "alerts_test.yml"}, ""},
-		{[]string{"check", "rules", path}, ""}, {[]string{"check", "metrics"}, scrape(t)},
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"dashboard.yml": rules.String(), "alerts.yml": text(t, "alerts.yml"), "prometheus.yml": compose(t).Configs["prometheus"].Content,
 	} {
-		cmd := exec.Command(promtool, c.args...)
-		cmd.Stdin = strings.NewReader(c.input)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("promtool %v: %v\n%s", c.args, err, out)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
 		}
+	}
+	run(t, promtool, "check", "rules", "alerts.yml", filepath.Join(dir, "dashboard.yml"))
+	run(t, promtool, "test", "rules", "alerts_test.yml")
+	run(t, promtool, "check", "config", filepath.Join(dir, "prometheus.yml"))
+	lint := exec.Command(promtool, "check", "metrics")
+	lint.Stdin = strings.NewReader(scrape(t))
+	if out, err := lint.CombinedOutput(); err != nil {
+		t.Errorf("check metrics: %v\n%s", err, out)
 	}
 }

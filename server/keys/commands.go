@@ -1,8 +1,12 @@
 package keys
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
+	"text/tabwriter"
 	"time"
 )
 
@@ -19,7 +23,7 @@ type Commands struct {
 	DataDir  string `help:"Directory for snapshots." default:"./data" type:"path"`
 }
 
-// File returns the path of the key file: the one given, or keys.json in the data directory.
+// File returns the path of the key file: the given path, or keys.json in the data directory.
 func File(file, dataDir string) string {
 	if file == "" {
 		return filepath.Join(dataDir, "keys.json")
@@ -37,12 +41,28 @@ type createCommand struct {
 }
 
 // Run is called by the parser.
-func (c createCommand) Run(all *Commands, to Streams) error {
-	spec, now := Spec{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}, time.Now()
+func (c createCommand) Run(all *Commands, to Streams) error { return c.run(all.file(), to, time.Now()) }
+
+// run issues a key. It prints the secret as the one line on Out, and the terms of the key on Err.
+func (c createCommand) run(path string, to Streams, now time.Time) error {
+	spec := Spec{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
 	if c.ExpiresIn != 0 {
 		spec.Expires = now.Add(c.ExpiresIn)
 	}
-	return CreateCommand(to.Out, to.Err, all.file(), spec, now)
+	secret, key, err := Create(path, spec, now)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(to.Out, secret); err != nil {
+		// The owner has not seen the secret; nobody else may use it.
+		if _, gone := Revoke(path, key.ID, now); gone != nil {
+			return fmt.Errorf("print the secret of %s: %w; it could not be revoked either: %w", key.ID, err, gone)
+		}
+		return fmt.Errorf("print the secret of %s, which is now revoked: %w", key.ID, err)
+	}
+	_, err = fmt.Fprintf(to.Err, "created %s %q (%s); the line above is its secret, which is shown this once and stored nowhere\n",
+		key.ID, key.Name, terms(key))
+	return err
 }
 
 type listCommand struct {
@@ -50,8 +70,40 @@ type listCommand struct {
 }
 
 // Run is called by the parser.
-func (c listCommand) Run(all *Commands, to Streams) error {
-	return ListCommand(to.Out, all.file(), c.JSON, time.Now())
+func (c listCommand) Run(all *Commands, to Streams) error { return c.run(all.file(), to, time.Now()) }
+
+// run prints the keys as a table, or as a JSON array of the members of [Key] without sha256, and state.
+func (c listCommand) run(path string, to Streams, now time.Time) error {
+	keys, err := List(path)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return listJSON(to.Out, keys, now)
+	}
+	w := tabwriter.NewWriter(to.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tCREATED\tEXPIRES\tPER MINUTE\tPER DAY\tSTATE")
+	for _, k := range keys {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Created.Format(time.RFC3339), orNever(k.Expires),
+			orUnlimited(int64(k.PerMinute)), orUnlimited(k.PerDay), k.State(now))
+	}
+	return w.Flush()
+}
+
+func listJSON(to io.Writer, keys []Key, now time.Time) error {
+	type row struct {
+		Key
+		SHA256 string `json:"sha256,omitempty"` // empty, in place of the digest
+		State  string `json:"state"`
+	}
+	rows := make([]row, 0, len(keys))
+	for _, k := range keys {
+		rows = append(rows, row{Key: k, State: k.State(now)})
+	}
+	enc := json.NewEncoder(to)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(rows)
 }
 
 type revokeCommand struct {
@@ -59,6 +111,32 @@ type revokeCommand struct {
 }
 
 // Run is called by the parser.
-func (c revokeCommand) Run(all *Commands, to Streams) error {
-	return RevokeCommand(to.Out, all.file(), c.Key, time.Now())
+func (c revokeCommand) Run(all *Commands, to Streams) error { return c.run(all.file(), to, time.Now()) }
+
+func (c revokeCommand) run(path string, to Streams, now time.Time) error {
+	key, err := Revoke(path, c.Key, now)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(to.Out, "revoked %s %q (%s)\n", key.ID, key.Name, terms(key))
+	return err
+}
+
+// terms says in words what a key allows.
+func terms(k Key) string {
+	return fmt.Sprintf("a minute: %s, a day: %s, expires: %s", orUnlimited(int64(k.PerMinute)), orUnlimited(k.PerDay), orNever(k.Expires))
+}
+
+func orUnlimited(n int64) string {
+	if n == 0 {
+		return "unlimited"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func orNever(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Format(time.RFC3339)
 }

@@ -7,8 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"strikecache/server/watch"
+	"strikecache/snapshots"
 )
 
 const (
@@ -18,21 +23,111 @@ const (
 	maxFile = 4 << 20
 )
 
-type keyFile struct {
-	Format int               `json:"format"`
-	Keys   []json.RawMessage `json:"keys"`
+// readPrivate reads a key file: a regular file of bounded size that only its owner may use.
+func readPrivate(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
+	}
+	switch mode := info.Mode(); {
+	case mode&os.ModeSymlink != 0:
+		return nil, fmt.Errorf("key file %s is a symbolic link; give the file itself", path)
+	case !mode.IsRegular():
+		return nil, fmt.Errorf("key file %s is not a regular file", path)
+	case checksModes && mode&0o077 != 0:
+		return nil, fmt.Errorf("key file %s has mode %04o: others than its owner may use it; run chmod 600 %s", path, mode.Perm(), path)
+	}
+	text, err := watch.ReadFile(path, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("key file: %w", err)
+	}
+	return text, nil
 }
 
-// decode reads a key file strictly: what the writer would not have written, white space aside, is an error, and one
+// load reads the keys of a file. Errors that wrap fs.ErrNotExist say that there is no file.
+func load(path string) ([]Key, error) {
+	text, err := readPrivate(path)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("key file %s: %w", path, err)
+	}
+	return keys, nil
+}
+
+// update replaces a key file by a changed one, under a lock that every writer takes. A missing file has no keys.
+// After an error the file is as it was.
+func update(path string, change func([]Key) ([]Key, error)) error {
+	if _, err := load(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // and leave no lock beside a file that is not a key file
+	}
+	unlock, err := lock(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	keys, err := load(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if keys, err = change(keys); err != nil {
+		return err
+	}
+	text, err := encode(keys)
+	if err != nil {
+		return err
+	}
+	if _, err := decode(text); err != nil {
+		return fmt.Errorf("refuse to write a file that could not be read: %w", err)
+	}
+	return snapshots.WritePrivateFile(filepath.Dir(path), filepath.Base(path), text)
+}
+
+// sweep removes the temporary files that writers of a key file left when they were killed. A temporary file that
+// cannot be removed does no harm.
+func sweep(path string) {
+	unfinished := func() []string { return snapshots.Unfinished(filepath.Dir(path), filepath.Base(path)) }
+	if len(unfinished()) == 0 {
+		return // without a lock file
+	}
+	unlock, err := lock(path + ".lock")
+	if err != nil {
+		return
+	}
+	defer unlock()
+	for _, file := range unfinished() { // those of a writer that has just finished are gone
+		os.Remove(file)
+	}
+}
+
+// encode returns the text of a key file. It does not judge the keys; decode does.
+func encode(keys []Key) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(struct {
+		Format int   `json:"format"`
+		Keys   []Key `json:"keys"`
+	}{fileFormat, append([]Key{}, keys...)})
+	return b.Bytes(), err
+}
+
+// decode reads the text of a key file strictly: a limit that a typing error hid must not become unlimited. An error
 // in a record names the record. No error quotes a digest.
 func decode(text []byte) ([]Key, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("over %d bytes", maxFile)
 	}
-	if err := checkNames(text); err != nil {
-		return nil, err
+	if err := checkNames(json.NewDecoder(bytes.NewReader(text)), 0); err != nil {
+		return nil, readable(err)
 	}
-	var f keyFile
+	var f struct {
+		Format int               `json:"format"`
+		Keys   []json.RawMessage `json:"keys"`
+	}
 	if err := strictly(text, &f); err != nil {
 		return nil, err
 	}
@@ -46,9 +141,9 @@ func decode(text []byte) ([]Key, error) {
 	}
 	keys := make([]Key, len(f.Keys))
 	seen := make(map[string]int, len(keys))
-	for i, raw := range f.Keys {
+	for i, record := range f.Keys {
 		k := &keys[i]
-		if err := decodeKey(raw, k); err != nil {
+		if err := decodeKey(record, k); err != nil {
 			return nil, fmt.Errorf("key %d, named %.64q: %w", i+1, k.Name, err)
 		}
 		// The id is made of the digest, so that equal digests have equal ids.
@@ -61,14 +156,14 @@ func decode(text []byte) ([]Key, error) {
 }
 
 // decodeKey reads a record. After an error the key has its name, if it could be read.
-func decodeKey(raw []byte, k *Key) error {
+func decodeKey(text []byte, k *Key) error {
 	var record struct {
 		*Key
 		PerMinute *int   `json:"per_minute"` // absent must not mean unlimited
 		PerDay    *int64 `json:"per_day"`
 	}
 	record.Key = k
-	if err := strictly(raw, &record); err != nil {
+	if err := strictly(text, &record); err != nil {
 		return err
 	}
 	if record.PerMinute == nil || record.PerDay == nil {
@@ -77,25 +172,6 @@ func decodeKey(raw []byte, k *Key) error {
 	k.PerMinute, k.PerDay = *record.PerMinute, *record.PerDay
 	k.Created, k.Expires, k.Revoked = k.Created.UTC(), k.Expires.UTC(), k.Revoked.UTC()
 	return k.validate()
-}
-
-// encode returns the key file.
-func encode(keys []Key) ([]byte, error) {
-	if len(keys) > MaxKeys {
-		return nil, fmt.Errorf("%d keys, at most %d are allowed", len(keys), MaxKeys)
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(struct {
-		Format int   `json:"format"`
-		Keys   []Key `json:"keys"`
-	}{fileFormat, append([]Key{}, keys...)})
-	if err == nil && b.Len() > maxFile {
-		err = fmt.Errorf("the file would have %d bytes, over %d", b.Len(), maxFile)
-	}
-	return b.Bytes(), err
 }
 
 // strictly decodes exactly one JSON value without unknown members.
@@ -111,7 +187,42 @@ func strictly(text []byte, into any) error {
 	return nil
 }
 
-// readable keeps Go's types out of a JSON error.
+// checkNames reads one JSON value and refuses what encoding/json accepts: a member that is there twice, and a name
+// that differs in case from the right one.
+func checkNames(d *json.Decoder, depth int) error {
+	token, err := d.Token()
+	opened, nested := token.(json.Delim)
+	if err != nil || !nested {
+		return err
+	}
+	if depth == 3 { // the file, its keys, a key
+		return errors.New("there is JSON inside a member of a key")
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		if opened == '{' {
+			member, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := member.(string)
+			if seen[name] {
+				return fmt.Errorf("member %.64q is there twice", name)
+			}
+			if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+				return fmt.Errorf("unknown field %.64q", name)
+			}
+			seen[name] = true
+		}
+		if err := checkNames(d, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token() // the end of the object or array
+	return err
+}
+
+// readable returns a JSON error without the types of Go.
 func readable(err error) error {
 	var typ *json.UnmarshalTypeError
 	var when *time.ParseError
@@ -126,66 +237,4 @@ func readable(err error) error {
 		return errors.New("the JSON ends too early")
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-}
-
-// checkNames refuses what encoding/json lets pass: a member that is there twice, or is spelled differently, which is
-// the same to it if only the case differs.
-func checkNames(text []byte) error {
-	const depth = 3 // the file, its keys, a key
-	type level struct {
-		object bool
-		value  bool // whether a member's value comes next
-		names  map[string]bool
-	}
-	var stack []level
-	d := json.NewDecoder(bytes.NewReader(text))
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) && len(stack) == 0 {
-			return nil
-		}
-		if err != nil {
-			return readable(err)
-		}
-		if token == json.Delim('}') || token == json.Delim(']') {
-			stack = stack[:len(stack)-1]
-			continue
-		}
-		if n := len(stack); n > 0 && stack[n-1].object {
-			top := &stack[n-1]
-			if top.value = !top.value; top.value {
-				name, _ := token.(string)
-				if top.names[name] {
-					return fmt.Errorf("member %.64q is there twice", name)
-				}
-				if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-					return fmt.Errorf("unknown field %.64q", name)
-				}
-				top.names[name] = true
-				continue
-			}
-		}
-		if token == json.Delim('{') || token == json.Delim('[') {
-			if len(stack) == depth {
-				return errors.New("there is JSON inside a member of a key")
-			}
-			stack = append(stack, level{object: token == json.Delim('{'), names: map[string]bool{}})
-		}
-	}
-}
-
-// load reads the keys of a file; a missing file has none.
-func load(path string) ([]Key, error) {
-	text, _, err := read(path, maxFile, checkPrivate)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("key file: %w", err)
-	}
-	keys, err := decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("key file %s: %w", path, err)
-	}
-	return keys, nil
 }

@@ -10,7 +10,7 @@ import (
 
 var digestA, digestB = digestOf("a"), digestOf("b")
 
-// record is a record of the file; more replaces or adds members.
+// record returns a record of the key file with further members.
 func record(digest, more string) string {
 	return fmt.Sprintf(`{"id":%q,"name":"a name","sha256":%q,"created":"2026-01-02T03:04:05Z"%s}`, publicID(digest), digest, more)
 }

@@ -5,11 +5,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"strikecache/bench/need"
 )
+
+// logged is the text of a log, read while others write it. The zero value is empty and ready.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logged) count(text string) int { return strings.Count(l.String(), text) }
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // now is a whole second, in the middle of a UTC day.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -30,7 +52,7 @@ func create(t testing.TB, path string, spec Spec) (string, Key) {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), privateMode); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -44,10 +66,9 @@ func content(t testing.TB, path string) string {
 	return string(b)
 }
 
-// open opens a table that the test itself lets look at the file.
-func open(t testing.TB, path string, ledger *Ledger, log *need.Log) *Table {
+func open(t testing.TB, path string, ledger *Ledger, log *logged) *Table {
 	t.Helper()
-	table, err := Open(path, ledger, log.Logger(slog.LevelInfo))
+	table, err := Open(path, ledger, log.logger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +76,14 @@ func open(t testing.TB, path string, ledger *Ledger, log *need.Log) *Table {
 	return table
 }
 
-// wantError fails unless the error has every text.
+// look lets a table that was opened in this synctest bubble look at its file, and returns what it says of it.
+func look(table *Table) error {
+	time.Sleep(lookEvery)
+	synctest.Wait()
+	return table.Err()
+}
+
+// wantError fails unless the error contains every text.
 func wantError(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	if err == nil {

@@ -1,3 +1,9 @@
+// Package keys issues API keys and recognises them.
+//
+// A key is a random secret that [Create] shows once. The key file holds the SHA-256 of the secret, a name, limits and
+// an expiry. Only its owner may read the file, and every change replaces the whole file. The server holds the keys in
+// a [Table], which follows the file. [Table.Lookup] hashes what a client presents and finds the [Entry], whose Admit
+// decides about the request. A [Ledger] keeps the day's counts over a restart. No secret is ever stored or logged.
 package keys
 
 import (
@@ -22,7 +28,7 @@ const (
 	idPrefix     = "k_"
 	idDigits     = 12
 
-	// MaxKeys is how many keys a file may hold, the revoked ones included.
+	// MaxKeys is how many keys a file may hold, including revoked keys.
 	MaxKeys = 10_000
 	// MaxName is the longest name, in characters.
 	MaxName = 64
@@ -30,13 +36,13 @@ const (
 	MaxSecret = 128
 )
 
-// Key is what is known of a key: all but the secret.
+// Key is a key without its secret.
 type Key struct {
 	// ID names the key in public: k_ and the first 12 hexadecimal digits of SHA256.
 	ID string `json:"id"`
-	// Name is the operator's, 1 to 64 printable characters. Several keys may have the same.
+	// Name is chosen by the operator, 1 to 64 printable characters. Several keys may have the same name.
 	Name string `json:"name"`
-	// SHA256 is that of the secret, 64 lower-case hexadecimal digits.
+	// SHA256 is the digest of the secret, 64 lower-case hexadecimal digits.
 	SHA256  string    `json:"sha256"`
 	Created time.Time `json:"created"`
 	// Expires is the first instant at which the key is no longer accepted; zero: never.
@@ -45,14 +51,14 @@ type Key struct {
 	PerMinute int `json:"per_minute"`
 	// PerDay is the quota in requests a UTC day, 0 to [limits.MaxPerDay]; 0: unlimited.
 	PerDay int64 `json:"per_day"`
-	// Revoked is when the key was revoked; zero: it is not. A revoked key is never accepted.
+	// Revoked is when the key was revoked; zero: it was not. A revoked key is never accepted.
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-// String returns the public id, so that no log shows more.
+// String returns the public id: no log shows more of a key.
 func (k Key) String() string { return k.ID }
 
-// LogValue returns the public id, so that no log shows more.
+// LogValue returns the public id: no log shows more of a key.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.ID) }
 
 // State returns active, expired or revoked.
@@ -66,7 +72,7 @@ func (k Key) State(now time.Time) string {
 	return "active"
 }
 
-// Spec is what a new key is to be; its fields are those of [Key].
+// Spec describes a key to create. Its fields mean what those of [Key] mean.
 type Spec struct {
 	Name      string
 	PerMinute int
@@ -100,13 +106,13 @@ func (s Spec) validate() error {
 	return nil
 }
 
-// plausible says whether a time is none, or can be counted in nanoseconds and written as RFC 3339.
+// plausible says whether a time is zero, or can be counted in nanoseconds and written as RFC 3339.
 func plausible(t time.Time) bool {
 	y := t.UTC().Year()
 	return t.IsZero() || y >= 2000 && y < 2200
 }
 
-// validate checks a key that was read.
+// validate says what is wrong with a key that was read.
 func (k Key) validate() error {
 	if err := (Spec{k.Name, k.PerMinute, k.PerDay, k.Expires}).validate(); err != nil {
 		return err
@@ -116,7 +122,7 @@ func (k Key) validate() error {
 	case err != nil || len(digest) != sha256.Size || strings.ToLower(k.SHA256) != k.SHA256:
 		return fmt.Errorf("sha256 is not %d lower-case hexadecimal digits", 2*sha256.Size)
 	case k.ID != publicID(k.SHA256):
-		return fmt.Errorf("id is not %s, which its sha256 makes it", publicID(k.SHA256))
+		return fmt.Errorf("id is not %s, the id that belongs to its sha256", publicID(k.SHA256))
 	case k.Created.IsZero() || !plausible(k.Created):
 		return errors.New("created must lie in the years 2000 to 2199")
 	case !plausible(k.Revoked):
@@ -125,7 +131,7 @@ func (k Key) validate() error {
 	return nil
 }
 
-// publicID returns the id of a key by its digest in hexadecimal.
+// publicID returns the id of the key whose secret has a digest, in hexadecimal.
 func publicID(digest string) string { return idPrefix + digest[:idDigits] }
 
 // newSecret returns a random secret and its SHA-256 in hexadecimal.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"regexp"
 	"sync"
@@ -14,10 +13,12 @@ import (
 	"time"
 
 	"strikecache/server/limits"
+	"strikecache/server/watch"
+	"strikecache/snapshots"
 )
 
 const (
-	// FlushEvery is how often a [Ledger] writes what has changed: what a crash can lose.
+	// FlushEvery is how often a [Ledger] writes counts that have changed. A crash loses at most what was counted since.
 	FlushEvery = 10 * time.Second
 
 	// maxLedger bounds a ledger in bytes; 10,000 keys take 340 KB.
@@ -25,14 +26,15 @@ const (
 	ledgerFormat = 1
 )
 
-// Ledger keeps the day's counts of keys in a file, so that they survive a restart: a crash loses those of the last
-// [FlushEvery] at most, an orderly end none. The file holds ids and counts, no secret and no address. Create it with
-// [OpenLedger]. A nil ledger keeps counts in memory only.
+// Ledger keeps the day's counts of keys in a file, so that they survive a restart: a crash loses the counts of the
+// last [FlushEvery] at most, an orderly end loses none. The file holds ids and counts, no secret and no address.
+// Create it with [OpenLedger]. A nil ledger keeps counts in memory only.
 type Ledger struct {
-	path string
-	log  *slog.Logger
-	now  func() time.Time
-	disk disk
+	path      string
+	log       *slog.Logger
+	now       func() time.Time
+	writeFile func(dir, name string, b []byte) error // a test lets it fail
+	stop      func()
 
 	mu   sync.Mutex
 	days map[string]*limits.Day // by id
@@ -40,8 +42,6 @@ type Ledger struct {
 	writing sync.Mutex
 	written string // what the file holds; "" at the start
 	failure atomic.Pointer[error]
-
-	stop func()
 }
 
 // ledgerFile is the stored form.
@@ -52,16 +52,17 @@ type ledgerFile struct {
 }
 
 // OpenLedger reads the counts of today from a file in a directory that need not exist, and writes them every
-// [FlushEvery] when they have changed, until [Ledger.Close]. A file of another day, or one that cannot be read,
-// starts every key from 0; the latter is logged.
+// [FlushEvery] when they have changed, until [Ledger.Close]. If the file is of another day or cannot be read, every
+// key starts from 0; a file that cannot be read is logged. Open the [snapshots.Store] of the directory first: it
+// removes the unfinished files of all writers.
 func OpenLedger(path string, log *slog.Logger) *Ledger { return openLedger(path, log, time.Now) }
 
 func openLedger(path string, log *slog.Logger, now func() time.Time) *Ledger {
-	l := &Ledger{path: path, log: log, now: now, disk: system, days: map[string]*limits.Day{}}
+	l := &Ledger{path: path, log: log, now: now, writeFile: snapshots.WritePrivateFile, days: map[string]*limits.Day{}}
 	if err := l.load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("usage file not loaded: the counts of today start from 0", "file", path, "err", err)
 	}
-	l.stop = every(FlushEvery, func() { _ = l.Flush() }) // Flush logs what is new
+	l.stop = watch.Every(FlushEvery, func() { _ = l.Flush() }) // Flush logs its errors
 	return l
 }
 
@@ -83,7 +84,7 @@ var idForm = regexp.MustCompile(`^k_[0-9a-f]{12}$`)
 
 // load reads the file.
 func (l *Ledger) load() error {
-	text, _, err := read(l.path, maxLedger, checkRegular)
+	text, err := watch.ReadFile(l.path, maxLedger)
 	if err != nil {
 		return err
 	}
@@ -132,36 +133,34 @@ func (l *Ledger) counter(id string) *limits.Day {
 	return d
 }
 
-// forget drops the counters of keys that are gone and hold no count of today.
-func (l *Ledger) forget(live map[string]bool, now time.Time) {
+// forget drops the counters of keys that are no longer present and hold no count of today.
+func (l *Ledger) forget(present map[string]bool, now time.Time) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, d := range l.days {
-		if !live[id] && d.Count(now.UnixNano()) == 0 {
+		if !present[id] && d.Count(now.UnixNano()) == 0 {
 			delete(l.days, id)
 		}
 	}
 }
 
-// Flush writes the counts if they have changed since the last write, and logs a failure unless it is that of the
-// last write.
+// Flush writes the counts if they have changed since the last write. It logs an error unless the write before failed
+// with the same error.
 func (l *Ledger) Flush() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	err := l.write()
-	last := l.Err()
+	before, err := l.Err(), l.write()
 	switch {
-	case err == nil && last != nil:
+	case err == nil && before != nil:
 		l.log.Info("usage file is written again", "file", l.path)
-	case err != nil && (last == nil || last.Error() != err.Error()):
-		l.log.Error("usage file not written: a restart would forget counts", "file", l.path, "err", err)
-	}
-	if err == nil {
 		l.failure.Store(nil)
-	} else {
+	case err != nil:
+		if before == nil || before.Error() != err.Error() {
+			l.log.Error("usage file not written: a restart would forget counts", "file", l.path, "err", err)
+		}
 		l.failure.Store(&err)
 	}
 	return err
@@ -184,10 +183,7 @@ func (l *Ledger) write() error {
 	if string(text) == l.written || l.written == "" && len(f.Requests) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
-		return fmt.Errorf("create directory: %w", err)
-	}
-	if err := l.disk.replace(l.path, append(text, '\n')); err != nil {
+	if err := l.writeFile(filepath.Dir(l.path), filepath.Base(l.path), append(text, '\n')); err != nil {
 		return err
 	}
 	l.written = string(text)

@@ -10,16 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/server/limits"
+	"strikecache/snapshots"
 )
 
 const someID = "k_0123456789ab"
 
-// ledgerAt opens a ledger whose clock is what clock points to.
-func ledgerAt(t testing.TB, path string, log *need.Log, clock *time.Time) *Ledger {
+// ledgerAt opens a ledger with the time *clock.
+func ledgerAt(t testing.TB, path string, log *logged, clock *time.Time) *Ledger {
 	t.Helper()
-	l := openLedger(path, log.Logger(slog.LevelInfo), func() time.Time { return *clock })
+	l := openLedger(path, log.logger(), func() time.Time { return *clock })
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -30,7 +30,7 @@ func usagePath(t testing.TB) string {
 }
 
 func TestLedgerRestart(t *testing.T) {
-	path, clock, log := usagePath(t), now, &need.Log{}
+	path, clock, log := usagePath(t), now, &logged{}
 	l := ledgerAt(t, path, log, &clock)
 	if err := l.Flush(); err != nil {
 		t.Fatal(err)
@@ -69,44 +69,46 @@ func TestLedgerRestart(t *testing.T) {
 	if n := l.counter(someID).Count(clock.UnixNano()); n != 0 {
 		t.Errorf("%d on the next day", n)
 	}
-	if log.Count("WARN")+log.Count("ERROR") > 0 {
+	if log.count("WARN")+log.count("ERROR") > 0 {
 		t.Error(log)
 	}
 }
 
-// The whole way: a quota holds over a restart, also for a key whose file appears only later.
+// A quota holds over a restart, also if the key file appears after the start.
 func TestQuotaSurvivesRestart(t *testing.T) {
-	keyFile, path, clock := keyPath(t), usagePath(t), now
-	secret, _ := create(t, keyFile, Spec{Name: "a", PerDay: 3})
-	l := ledgerAt(t, path, &need.Log{}, &clock)
-	e := lookup(open(t, keyFile, l, &need.Log{}), secret, now)
-	for range 2 {
-		e.Admit(now.UnixNano())
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(keyFile, keyFile+".away"); err != nil {
-		t.Fatal(err)
-	}
-	l = ledgerAt(t, path, &need.Log{}, &clock)
-	table := open(t, keyFile, l, &need.Log{})
-	if err := l.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(keyFile+".away", keyFile); err != nil {
-		t.Fatal(err)
-	}
-	if err := table.check(now); err != nil {
-		t.Fatal(err)
-	}
-	e = lookup(table, secret, now)
-	if v := e.Admit(now.UnixNano()); v.Outcome != limits.Allowed || v.Today != 3 {
-		t.Errorf("%+v", v)
-	}
-	if v := e.Admit(now.UnixNano()); v.Outcome != limits.QuotaExceeded {
-		t.Errorf("%+v", v)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		keyFile, path, clock := keyPath(t), usagePath(t), now
+		secret, _ := create(t, keyFile, Spec{Name: "a", PerDay: 3})
+		l := ledgerAt(t, path, &logged{}, &clock)
+		e := lookup(open(t, keyFile, l, &logged{}), secret, now)
+		for range 2 {
+			e.Admit(now.UnixNano())
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(keyFile, keyFile+".away"); err != nil {
+			t.Fatal(err)
+		}
+		l = ledgerAt(t, path, &logged{}, &clock)
+		table := open(t, keyFile, l, &logged{})
+		if err := l.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(keyFile+".away", keyFile); err != nil {
+			t.Fatal(err)
+		}
+		if err := look(table); err != nil {
+			t.Fatal(err)
+		}
+		e = lookup(table, secret, now)
+		if v := e.Admit(now.UnixNano()); v.Outcome != limits.Allowed || v.Today != 3 {
+			t.Errorf("%+v", v)
+		}
+		if v := e.Admit(now.UnixNano()); v.Outcome != limits.QuotaExceeded {
+			t.Errorf("%+v", v)
+		}
+	})
 }
 
 func TestLedgerUnusableFiles(t *testing.T) {
@@ -133,29 +135,35 @@ func TestLedgerUnusableFiles(t *testing.T) {
 		{strings.Replace(good, ":7", `:7,"k_x":3`, 1), "a count starts from 0", 7},
 		{strings.Repeat(" ", maxLedger+1), "has over 16777216 bytes", 0},
 	} {
-		path, clock, log := filepath.Join(t.TempDir(), "usage.json"), now, &need.Log{}
+		path, clock, log := filepath.Join(t.TempDir(), "usage.json"), now, &logged{}
 		write(t, path, c.text)
 		l := ledgerAt(t, path, log, &clock)
 		if n := l.counter(someID).Count(now.UnixNano()); n != c.count {
 			t.Errorf("%.80s: count %d, want %d", c.text, n, c.count)
 		}
-		if n := log.Count("level=WARN"); n != log.Count(c.logged) && c.logged != "" || (n > 0) != (c.logged != "") {
+		if n := log.count("level=WARN"); n != log.count(c.logged) && c.logged != "" || (n > 0) != (c.logged != "") {
 			t.Errorf("%.80s: logged %s", c.text, log)
 		}
 		l.counter(someID).Take(now.UnixNano(), 0)
 		if err := l.Close(); err != nil {
 			t.Errorf("%.80s: %v", c.text, err)
 		}
-		if again := ledgerAt(t, path, &need.Log{}, &clock); again.counter(someID).Count(now.UnixNano()) != c.count+1 {
+		if again := ledgerAt(t, path, &logged{}, &clock); again.counter(someID).Count(now.UnixNano()) != c.count+1 {
 			t.Errorf("%.80s: the file was not replaced", c.text)
 		}
 	}
 }
 
-// A disk that refuses is logged once and leaves the old file; what was counted is written when it is mended.
+// A disk that refuses is logged once. What was counted is written when the disk is mended.
 func TestLedgerDiskFaults(t *testing.T) {
-	for step, d := range faults() {
-		path, clock, log := usagePath(t), now, &need.Log{}
+	errDisk := errors.New("disk refuses")
+	for step, fail := range map[string]func(dir, name string, b []byte) error{
+		"before the rename": func(string, string, []byte) error { return errDisk },
+		"after the rename": func(dir, name string, b []byte) error {
+			return errors.Join(snapshots.WritePrivateFile(dir, name, b), errDisk)
+		},
+	} {
+		path, clock, log := usagePath(t), now, &logged{}
 		l := ledgerAt(t, path, log, &clock)
 		l.counter(someID).Take(now.UnixNano(), 0)
 		if err := l.Flush(); err != nil {
@@ -163,20 +171,20 @@ func TestLedgerDiskFaults(t *testing.T) {
 		}
 		old := content(t, path)
 		l.counter(someID).Take(now.UnixNano(), 0)
-		l.disk = d
+		l.writeFile = fail
 		for range 3 {
 			if err := l.Flush(); !errors.Is(err, errDisk) || !errors.Is(l.Err(), errDisk) {
 				t.Errorf("%s: %v", step, err)
 			}
 		}
-		if got := content(t, path); got != old && step != "directory" {
+		if got := content(t, path); (got == old) != (step == "before the rename") {
 			t.Errorf("%s: file is %s", step, got)
 		}
-		if n := log.Count("level=ERROR"); n != 1 {
+		if n := log.count("level=ERROR"); n != 1 {
 			t.Errorf("%s: logged %d times", step, n)
 		}
-		l.disk = system
-		if err := l.Flush(); err != nil || l.Err() != nil || log.Count("written again") != 1 {
+		l.writeFile = snapshots.WritePrivateFile
+		if err := l.Flush(); err != nil || l.Err() != nil || log.count("written again") != 1 {
 			t.Errorf("%s: mended: %v", step, err)
 		}
 		if got := content(t, path); got != strings.Replace(old, ": 1\n", ": 2\n", 1) {
@@ -188,7 +196,7 @@ func TestLedgerDiskFaults(t *testing.T) {
 func TestLedgerFlushes(t *testing.T) {
 	path := usagePath(t)
 	synctest.Test(t, func(t *testing.T) {
-		l := OpenLedger(path, (&need.Log{}).Logger(slog.LevelInfo))
+		l := OpenLedger(path, slog.New(slog.DiscardHandler))
 		l.counter(someID).Take(time.Now().UnixNano(), 0)
 		time.Sleep(FlushEvery)
 		synctest.Wait()
@@ -209,10 +217,10 @@ func TestLedgerFlushes(t *testing.T) {
 	})
 }
 
-// Counters of keys that are gone stay for their day and then make room.
+// The counter of a key that is no longer in the file is kept until the end of its day.
 func TestLedgerForgets(t *testing.T) {
 	clock := now
-	l := ledgerAt(t, usagePath(t), &need.Log{}, &clock)
+	l := ledgerAt(t, usagePath(t), &logged{}, &clock)
 	for _, id := range []string{"used", "unused", "live"} {
 		l.counter(id)
 	}

@@ -7,72 +7,59 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"sync"
+	"math"
 	"sync/atomic"
 	"time"
 
 	"strikecache/server/limits"
+	"strikecache/server/watch"
 )
 
-// pollEvery is how often the key file is looked at. A look that finds nothing new costs one lstat.
-const pollEvery = time.Second
+// lookEvery is how often the key file is read for changes.
+const lookEvery = time.Second
 
-// settled is how old a file must be before an unchanged stamp is believed: a second write within the resolution of
-// the file system's times, with the same size, leaves the same stamp.
-const settled = 2 * time.Second
-
-// Table is the live set of keys. Create it with [Open]. Its methods may be called at the same time.
+// Table is the keys in force. Create it with [Open]. Its methods may be called at the same time.
 type Table struct {
 	path   string
 	log    *slog.Logger
 	ledger *Ledger
+	files  *watch.Files
+	found  bool // whether the file was there once; for the goroutine that looks at the file
 
-	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil, never changed once stored
-	failure atomic.Pointer[error]                        // of the last look at the file; nil: none
-
-	mu    sync.Mutex        // held while looking at the file
-	stamp os.FileInfo       // of the file that was read last; nil: none
-	bad   error             // what was wrong with what it held
-	sum   [sha256.Size]byte // of the text in force
-
-	stop func()
+	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
 }
 
-// Open removes what a crashed writer left beside the key file, reads the file, and looks at it every second until
-// [Table.Close]. A missing file is an empty table, which the file fills when it appears; any other file that cannot be
-// used is an error. The ledger, which may be nil, keeps the counts of keys; it must outlive the table.
+// Open removes what a killed writer left beside the key file, reads the file, and follows its changes until
+// [Table.Close]. If the file is missing, the table is empty until the file appears. A file that cannot be used is an
+// error at first; later the keys stay as they were and [Table.Err] says why. The ledger, which may be nil, keeps the
+// counts of keys; it must outlive the table.
 func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
 	sweep(path)
 	t := &Table{path: path, log: log, ledger: ledger}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
-	if err := t.check(time.Now()); errors.Is(err, fs.ErrNotExist) {
-		log.Info("no key file: no key is known until it appears", "file", path)
-	} else if err != nil {
+	files, err := watch.Open(watch.Config{
+		Name: "key file", Paths: []string{path}, Every: lookEvery, Read: t.read, Load: t.load, Log: log,
+	})
+	if err != nil {
 		return nil, err
 	}
-	t.stop = every(pollEvery, func() { _ = t.check(time.Now()) }) // check logs what is new
+	t.files = files
 	return t, nil
 }
 
-// Close stops looking at the file. Lookup goes on with what was read last.
-func (t *Table) Close() { t.stop() }
+// Close ends following the file. Lookup goes on with what was read last.
+func (t *Table) Close() { t.files.Close() }
 
-// Len returns the number of keys, the expired and revoked ones included.
+// Len returns the number of keys, including expired and revoked keys.
 func (t *Table) Len() int { return len(*t.entries.Load()) }
 
 // Err returns why the key file as it is now is not in force, nil if it is.
-func (t *Table) Err() error {
-	if err := t.failure.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+func (t *Table) Err() error { return t.files.Err() }
 
-// Lookup finds the key of a secret that was presented at a Unix time in nanoseconds. It is not found when it is
-// unknown, longer than 128 bytes, expired or revoked. It keeps nothing of secret and never allocates.
+// Lookup finds the key of a secret that was presented at a Unix time in nanoseconds. The key is not found when it is
+// unknown, longer than 128 bytes, expired or revoked. Lookup keeps nothing of secret and never allocates.
 //
-// The secret is compared by its digest: what the time of a lookup tells about a digest says nothing about a secret.
+// The secret is compared by its digest: the time of a lookup can tell something about a digest, never about a secret.
 func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 	if len(secret) == 0 || len(secret) > MaxSecret {
 		return nil, false
@@ -84,68 +71,43 @@ func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 	return e, true
 }
 
-// check looks at the file and puts a changed one in force. When it is unusable or gone, the keys stay as they are,
-// and the error is logged unless it is that of the last look.
-func (t *Table) check(now time.Time) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	changed, err := t.reload(now)
-	last := t.Err()
-	switch {
-	case err == nil && changed:
-		t.log.Info("keys loaded", "file", t.path, "keys", t.Len())
-	case err == nil && last != nil:
-		t.log.Info("key file is usable again", "file", t.path)
-	case err != nil && last == nil && t.stamp == nil && errors.Is(err, fs.ErrNotExist): // at the start: no error yet
-		return err
-	case err != nil && (last == nil || last.Error() != err.Error()):
-		t.log.Error("key file not loaded: the keys stay as they were", "err", err)
+// missing is what read returns instead of the text of a file that was never there.
+const missing = "no key file"
+
+// read returns the text of the key file.
+func (t *Table) read(path string) ([]byte, error) {
+	text, err := readPrivate(path)
+	if errors.Is(err, fs.ErrNotExist) && !t.found {
+		return []byte(missing), nil
 	}
-	if err == nil {
-		t.failure.Store(nil)
-	} else {
-		t.failure.Store(&err)
-	}
-	return err
+	t.found = true
+	return text, err
 }
 
-// reload reads the file if it is not the one that was read last.
-func (t *Table) reload(now time.Time) (changed bool, err error) {
-	info, err := inspect(t.path, checkPrivate)
+// load puts the text of the key file in force.
+func (t *Table) load(contents [][]byte, now time.Time) error {
+	if string(contents[0]) == missing {
+		t.log.Info("no key file: no key is known until it appears", "file", t.path)
+		return nil
+	}
+	keys, err := decode(contents[0])
 	if err != nil {
-		return false, fmt.Errorf("key file: %w", err)
+		return fmt.Errorf("key file %s: %w", t.path, err)
 	}
-	if t.stamp != nil && sameStamp(t.stamp, info) && now.Sub(info.ModTime()).Abs() > settled {
-		return false, t.bad
-	}
-	text, info, err := read(t.path, maxFile, checkPrivate)
-	if err != nil {
-		return false, fmt.Errorf("key file: %w", err)
-	}
-	t.stamp, t.bad = info, nil
-	sum := sha256.Sum256(text)
-	if sum == t.sum {
-		return false, nil
-	}
-	keys, err := decode(text)
-	if err != nil {
-		t.bad = fmt.Errorf("key file %s: %w", t.path, err)
-		return false, t.bad
-	}
-	t.sum = sum
 	t.replace(keys, now)
-	return true, nil
+	t.log.Info("keys loaded", "file", t.path, "keys", t.Len())
+	return nil
 }
 
 // replace puts keys in force. A key that was there before keeps its bucket and its counter.
 func (t *Table) replace(keys []Key, now time.Time) {
 	old := *t.entries.Load()
 	next := make(map[[sha256.Size]byte]*Entry, len(keys))
-	live := make(map[string]bool, len(keys))
+	present := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		var digest [sha256.Size]byte
 		_, _ = hex.Decode(digest[:], []byte(k.SHA256)) // decode has checked it
-		live[k.ID] = true
+		present[k.ID] = true
 		switch before := old[digest]; {
 		case before == nil:
 			next[digest] = newEntry(k, &limits.Bucket{}, t.ledger.counter(k.ID))
@@ -156,29 +118,38 @@ func (t *Table) replace(keys []Key, now time.Time) {
 		}
 	}
 	t.entries.Store(&next)
-	t.ledger.forget(live, now)
+	t.ledger.forget(present, now)
 }
 
-// every calls f at an interval, from one goroutine, until the returned function is called; that waits for a call
-// in progress, and may be called again.
-func every(interval time.Duration, f func()) (stop func()) {
-	done := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				f()
-			case <-done:
-				return
-			}
-		}
-	})
-	var once sync.Once
-	return func() {
-		once.Do(func() { close(done) })
-		running.Wait()
+// Entry is a key in force. Its fields never change. A key that is changed in the file gets a new entry with the same
+// bucket and counter. All methods may be called at the same time and never allocate.
+type Entry struct {
+	Key
+	policy  string
+	revoked bool
+	expires int64 // Unix nanoseconds
+	bucket  *limits.Bucket
+	day     *limits.Day
+}
+
+func newEntry(k Key, bucket *limits.Bucket, day *limits.Day) *Entry {
+	e := &Entry{Key: k, bucket: bucket, day: day, revoked: !k.Revoked.IsZero(), expires: math.MaxInt64}
+	e.policy = string(limits.AppendPolicy(nil, k.PerMinute, k.PerDay))
+	if !k.Expires.IsZero() {
+		e.expires = k.Expires.UnixNano()
 	}
+	return e
+}
+
+// Admit decides about a request at a Unix time in nanoseconds and counts it if it is allowed; see [limits.Admit].
+func (e *Entry) Admit(nowNanos int64) limits.Verdict {
+	return limits.Admit(e.bucket, e.day, e.PerMinute, e.PerDay, nowNanos)
+}
+
+// Policy returns the value of RateLimit-Policy, "" for a key without limits.
+func (e *Entry) Policy() string { return e.policy }
+
+// AppendUsage appends the usage member of an answer after a verdict; see [limits.AppendUsage].
+func (e *Entry) AppendUsage(dst []byte, v limits.Verdict) []byte {
+	return limits.AppendUsage(dst, e.ID, v.Today, v.PerDay, v.DayEnd)
 }

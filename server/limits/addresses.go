@@ -9,18 +9,18 @@ import (
 
 const (
 	// MaxAddresses is how many client addresses have a bucket at a time.
-	MaxAddresses = setWays * addressSets
+	MaxAddresses = setSize * addressSets
 
-	// setWays is how many addresses share a set. With 16, a table that is half full has evicted under 1 in 1,000.
-	setWays     = 16
+	// setSize is how many addresses share a set. With 16, a table that is half full has evicted under 1 in 1,000.
+	setSize     = 16
 	addressSets = 4096
 )
 
 // Addresses keeps a bucket for each client address: an IPv4 address (also one that is mapped into IPv6) or an IPv6
-// /64. It takes 1,081,344 bytes, at once and for good, for at most [MaxAddresses] addresses. When the places that an
-// address may take are all in use, it takes that of the fullest bucket, which is also the one that was limited
-// least or longest ago. An eviction only ever forgives: the evicted address finds a full bucket when it comes back.
-// All methods may be called at the same time.
+// /64. It takes 1,081,344 bytes, at once and for good, for at most [MaxAddresses] addresses. An address always falls
+// into the same set. If that set has no free slot, the address takes the slot with the fullest bucket: the one that
+// was limited least, or longest ago. An eviction only ever forgives: an evicted address that returns has a full
+// bucket. All methods may be called at the same time.
 type Addresses struct {
 	perMinute int
 	policy    string
@@ -30,7 +30,7 @@ type Addresses struct {
 
 type addressSet struct {
 	mu    sync.Mutex
-	slots [setWays]struct {
+	slots [setSize]struct {
 		client uint64
 		full   int64 // as in Bucket; 0 in a slot without an address
 	}
@@ -80,24 +80,24 @@ func (a *Addresses) take(client uint64, now int64) (d Decision) {
 	set := &a.sets[maphash.Comparable(a.seed, client)%uint64(len(a.sets))]
 	set.mu.Lock()
 	defer set.mu.Unlock()
-	victim := &set.slots[0]
+	fullest := &set.slots[0]
 	for i := range set.slots {
 		slot := &set.slots[i]
 		if slot.client == client && slot.full != 0 {
 			slot.full, d = take(slot.full, now, a.perMinute)
 			return d
 		}
-		if slot.full < victim.full {
-			victim = slot
+		if slot.full < fullest.full {
+			fullest = slot
 		}
 	}
-	victim.client = client
-	victim.full, d = take(0, now, a.perMinute)
+	fullest.client = client
+	fullest.full, d = take(0, now, a.perMinute)
 	return d
 }
 
 // client returns the number of an address: the upper half of an IPv6 address, which is the /64. An IPv4 address
-// gets one in the multicast range, from which no request comes.
+// gets a number in the multicast range, from which no request comes.
 func client(addr netip.Addr) uint64 {
 	if addr = addr.Unmap(); addr.Is4() {
 		b := addr.As4()

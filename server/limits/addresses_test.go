@@ -52,7 +52,7 @@ func v4(n uint32) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// The table is all the memory there is, as its comment says.
+// The table takes the memory that its comment says.
 func TestAddressesMemory(t *testing.T) {
 	if got := unsafe.Sizeof(addressSet{}) * addressSets; got != 1_081_344 {
 		t.Errorf("%d bytes", got)
@@ -62,16 +62,16 @@ func TestAddressesMemory(t *testing.T) {
 	}
 }
 
-// A full set gives the place of its fullest bucket away: who has used more stays limited.
+// A new address takes the slot of the fullest bucket: addresses that have used more stay limited.
 func TestAddressesEvictTheFullest(t *testing.T) {
 	table := newAddresses(10, 1)
-	for n := range uint32(setWays) {
+	for n := range uint32(setSize) {
 		for range n + 1 { // the nth client has used n+1 of its 10
 			table.Admit(v4(n), noon)
 		}
 	}
 	table.Admit(v4(1000), noon) // takes the place of client 0
-	for n := uint32(1); n < setWays; n++ {
+	for n := uint32(1); n < setSize; n++ {
 		if got, want := table.Admit(v4(n), noon).Minute.Remaining, max(10-int64(n)-2, 0); got != want {
 			t.Errorf("client %d: %d remain, want %d", n, got, want)
 		}
@@ -95,7 +95,7 @@ func TestAddressesOnlyForgive(t *testing.T) {
 	}
 }
 
-// With half as many clients as places, nearly every one is limited exactly.
+// With half as many clients as slots, nearly every client is limited exactly.
 func TestAddressesHalfFull(t *testing.T) {
 	table := NewAddresses(1)
 	for n := range uint32(MaxAddresses / 2) {

@@ -8,16 +8,17 @@ import (
 // MaxPerMinute is the highest rate, in requests a minute.
 const MaxPerMinute = 1_000_000
 
-// Bucket is a token bucket of one client. It holds as many tokens as the rate allows requests a minute, is full at
-// first and refills evenly: a client may send a whole minute's allowance at once, then one request every
-// 60 s / rate; no 60 seconds see more than twice the rate. The zero value is a full bucket. All methods may be
+// Bucket is the token bucket of one client. It holds as many tokens as the rate allows requests a minute, is full at
+// first and refills evenly: a client may send a whole minute's allowance at once, then one request every 60 s / rate.
+// In no 60 seconds are more requests allowed than twice the rate. The zero value is a full bucket. All methods may be
 // called at the same time.
 //
-// It is the generic cell rate algorithm: the one number is the instant at which the bucket is full again, in Unix
-// nanoseconds. As a full bucket is a minute deep at every rate, a client keeps its share when its rate changes.
+// It is the generic cell rate algorithm. Its one number is the instant at which the bucket is full again, in Unix
+// nanoseconds. A full bucket holds a minute's tokens at every rate, so that a client keeps its share of the tokens
+// when its rate changes.
 type Bucket struct{ full atomic.Int64 }
 
-// Decision is what a bucket answers.
+// Decision is the answer of a bucket to one request.
 type Decision struct {
 	OK           bool
 	Remaining    int64 // requests that would be allowed at once now
@@ -25,8 +26,8 @@ type Decision struct {
 	ResetSeconds int64 // until the bucket is full, rounded up
 }
 
-// Take takes a token at a Unix time in nanoseconds, at a rate from 1 to [MaxPerMinute]. A refused request takes
-// none. A clock that goes back refuses for at most one token's time and a second longer than the truth would.
+// Take takes a token at a Unix time in nanoseconds, at a rate from 1 to [MaxPerMinute]. A refused request takes no
+// token. After the clock was set back, a client waits for at most one token's time and a second too long.
 func (b *Bucket) Take(nowNanos int64, perMinute int) Decision {
 	for {
 		old := b.full.Load()
@@ -46,21 +47,21 @@ func (b *Bucket) Peek(nowNanos int64, perMinute int) Decision {
 	return d
 }
 
-// skew is how far behind the newest one the time of a concurrent caller may lie.
+// skew is how far the time of a caller may lie behind that of a concurrent caller.
 const skew = int64(time.Second)
 
-// interval returns the nanoseconds that a token takes; rounded up, so that the rate is never exceeded.
+// interval returns the nanoseconds between two tokens, rounded up so that the rate is never exceeded.
 func interval(perMinute int) int64 {
 	n := int64(perMinute)
 	return (int64(time.Minute) + n - 1) / n
 }
 
-// take is the algorithm without the memory: it returns when the bucket is full again.
+// take decides about a request of a bucket that is full again at an instant. It returns the instant after the request.
 func take(full, now int64, perMinute int) (int64, Decision) {
 	interval := interval(perMinute)
 	depth := interval * int64(perMinute)
 	if full > now+depth+skew {
-		full = now + depth // the clock went back: without this the client would wait until it has caught up
+		full = now + depth // the clock was set back: otherwise the client would wait until it has caught up
 	}
 	if next := max(full, now) + interval; next <= now+depth {
 		d := describe(next, now, interval, perMinute)
@@ -70,12 +71,12 @@ func take(full, now int64, perMinute int) (int64, Decision) {
 	return full, describe(clamp(full, now, depth), now, interval, perMinute)
 }
 
-// clamp keeps a bucket between full and empty.
+// clamp returns the instant at which a bucket is full again that is at most full and at least empty.
 func clamp(full, now, depth int64) int64 { return min(max(full, now), now+depth) }
 
 // describe says what is in a bucket that is full again at an instant from now to now and its depth.
 func describe(full, now, interval int64, perMinute int) Decision {
-	free := interval*int64(perMinute) - (full - now) // nanoseconds' worth of tokens
+	free := interval*int64(perMinute) - (full - now) // the tokens that are there, in nanoseconds
 	d := Decision{Remaining: free / interval, ResetSeconds: seconds(full - now)}
 	if full > now {
 		d.NextSeconds = seconds(interval - free%interval)

@@ -46,7 +46,7 @@ func TestBucketByHand(t *testing.T) {
 	}
 }
 
-// A refused client that waits as long as it is told is allowed, and half a token earlier it is not.
+// A refused client that waits as long as it is told is allowed. Half a token after the refusal it is not.
 func TestBucketRetryIsExact(t *testing.T) {
 	for _, rate := range []int{1, 2, 7, 59, 60, 61, 600, 999_999, MaxPerMinute} {
 		if interval(rate)*int64(rate) < 60*second {
@@ -71,8 +71,8 @@ func TestBucketRetryIsExact(t *testing.T) {
 	}
 }
 
-// Whatever the arrivals: never more than the burst and what has refilled since the start, what is said to remain can
-// be taken, and no request is refused while a token is there.
+// For random arrivals: never more are allowed than a full bucket and what has refilled since the start, Remaining is
+// exact, and no request is refused while there is a token.
 func TestBucketProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

@@ -15,8 +15,8 @@ const (
 	dayNanos  = int64(24 * time.Hour)
 )
 
-// Day counts the requests of one UTC day; at 00:00 UTC it starts again from 0. The zero value has counted nothing.
-// All methods may be called at the same time.
+// Day counts the requests of one UTC day. At 00:00 UTC it starts from 0. The zero value has counted nothing. All
+// methods may be called at the same time.
 type Day struct{ packed atomic.Uint64 } // the day's number since 1970 above countBits, and the count
 
 // DayNumber returns the number of the UTC day, 0 for 1970-01-01, at a Unix time in nanoseconds, which must not be
@@ -26,8 +26,8 @@ func DayNumber(nowNanos int64) int64 { return nowNanos / dayNanos }
 // DayEnd returns the Unix time in seconds of the next 00:00 UTC.
 func DayEnd(nowNanos int64) int64 { return (DayNumber(nowNanos) + 1) * 86_400 }
 
-// Take counts a request unless limit requests of the day are counted already; a limit of 0 is none. It returns the
-// count after it, and whether the request was counted.
+// Take counts a request unless limit requests of the day are counted already. A limit of 0 is no limit. It returns the
+// count, and whether the request was counted.
 func (d *Day) Take(nowNanos, limit int64) (count int64, ok bool) {
 	for {
 		old := d.packed.Load()
@@ -42,20 +42,20 @@ func (d *Day) Take(nowNanos, limit int64) (count int64, ok bool) {
 	}
 }
 
-// Count returns the requests that are counted of the day.
+// Count returns how many requests of the day are counted.
 func (d *Day) Count(nowNanos int64) int64 {
 	_, count := on(d.packed.Load(), nowNanos)
 	return count
 }
 
-// Restore sets what is counted of a day, by its number.
+// Restore sets the count of a day, which is given by its number.
 func (d *Day) Restore(day, count int64) {
 	d.packed.Store(pack(day, min(max(count, 0), MaxCount)))
 }
 
-// on returns the day to count a request for, and what is counted of it. A caller whose time is still just before
-// midnight, while another's is past it, counts for the new day. Otherwise a clock that goes back to another day
-// starts that day from 0: it never keeps a client out.
+// on returns the day for which to count a request, and the count of that day. If one caller's time is just before
+// midnight and a concurrent caller's is just after it, both count for the new day. Otherwise a clock that is set back to
+// another day starts that day from 0, so that no client is refused for it.
 func on(packed uint64, now int64) (day, count int64) {
 	day, count = int64(packed>>countBits), int64(packed&MaxCount)
 	today := DayNumber(now)

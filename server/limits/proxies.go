@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"unsafe"
 )
 
 const (
@@ -13,7 +14,7 @@ const (
 	maxHops = 32
 )
 
-// Proxies are the addresses whose X-Forwarded-For counts. A nil pointer trusts none. It never changes.
+// Proxies are the addresses whose X-Forwarded-For is believed. A nil pointer trusts no address. It never changes.
 type Proxies struct{ prefixes []netip.Prefix }
 
 // ParseProxies reads a comma-separated list of at most 256 addresses and prefixes, such as "10.0.0.0/8,::1". The
@@ -71,10 +72,11 @@ func (p *Proxies) Trusts(addr netip.Addr) bool {
 }
 
 // ClientAddr returns the address of the client behind trusted proxies. The lines are the values of every
-// X-Forwarded-For header in their order; they are read, not kept. From the right, every address that a trusted
-// proxy reports is believed, until one is not itself trusted: that is the client, and what it claims further left is
-// not read. A malformed element, or the 33rd, ends the walk at the last address before it. Elements may carry a
-// port. The result has no zone, and IPv4 in IPv6 is IPv4. It never allocates.
+// X-Forwarded-For header in their order; they are read, not kept. The walk goes from the right: every address that a
+// trusted proxy reports is believed, until an address is not itself trusted. That one is the client, and what it
+// claims further left is not read. A malformed element, or the 33rd, ends the walk at the last address before it.
+// Elements may carry a port. The result has no zone, and IPv4 in IPv6 is IPv4. It does not allocate, but for the
+// error of an element that has only the characters of an address and is none.
 func ClientAddr(remote netip.Addr, lines [][]byte, trusted *Proxies) netip.Addr {
 	current := remote.WithZone("").Unmap()
 	hops := 0
@@ -96,4 +98,58 @@ func ClientAddr(remote netip.Addr, lines [][]byte, trusted *Proxies) netip.Addr 
 		}
 	}
 	return current
+}
+
+// parseElement reads an element of X-Forwarded-For: an address, maybe with a port, an IPv6 address then in brackets.
+func parseElement(b []byte) (netip.Addr, bool) {
+	b = bytes.Trim(b, " \t")
+	if len(b) > 0 && b[0] == '[' {
+		end := bytes.IndexByte(b, ']')
+		if end < 0 || !validPort(b[end+1:]) {
+			return netip.Addr{}, false
+		}
+		addr, ok := parseAddr(b[1:end])
+		return addr, ok && addr.Is6()
+	}
+	if colon := bytes.IndexByte(b, ':'); colon >= 0 && bytes.IndexByte(b[colon+1:], ':') < 0 { // one: a port
+		if !validPort(b[colon:]) {
+			return netip.Addr{}, false
+		}
+		b = b[:colon]
+	}
+	return parseAddr(b)
+}
+
+// validPort says whether b is nothing, or a colon and one to five digits.
+func validPort(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	if b[0] != ':' || len(b) < 2 || len(b) > 6 {
+		return false
+	}
+	for _, c := range b[1:] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// maxAddr is the length of the longest address, an IPv6 address that ends as IPv4.
+const maxAddr = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
+
+// parseAddr is netip.ParseAddr for bytes, without zones. A conversion to a string would allocate, as the error of
+// ParseAddr keeps it; here the string is a view of b, and neither it nor the error outlives the call.
+func parseAddr(b []byte) (netip.Addr, bool) {
+	if len(b) == 0 || len(b) > maxAddr {
+		return netip.Addr{}, false
+	}
+	for _, c := range b {
+		if (c < '0' || c > ':') && (c|0x20 < 'a' || c|0x20 > 'f') && c != '.' {
+			return netip.Addr{}, false
+		}
+	}
+	addr, err := netip.ParseAddr(unsafe.String(&b[0], len(b))) //nolint:gosec // G103: as the comment above says
+	return addr, err == nil
 }

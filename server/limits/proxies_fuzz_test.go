@@ -10,7 +10,7 @@ import (
 
 var portForm = regexp.MustCompile(`^(?:\[([^\]]*)\]|([^:]*))(?::([0-9]{1,5}))?$`)
 
-// plainElement reads an element of X-Forwarded-For with package netip.
+// plainElement reads an element of X-Forwarded-For by a regular expression.
 func plainElement(text string) (netip.Addr, bool) {
 	text = strings.Trim(text, " \t")
 	bare, err := netip.ParseAddr(text)
@@ -26,8 +26,8 @@ func plainElement(text string) (netip.Addr, bool) {
 	return addr, err == nil && addr.Zone() == "" && bracketed == addr.Is6()
 }
 
-// FuzzClientAddr: the client is the one that a slow walk over all elements finds: from the right, the first that is no
-// trusted proxy, or the last one before what is malformed.
+// FuzzClientAddr: a slow walk over all elements finds the same client: from the right, the first address that is no trusted
+// proxy, or the last address before a malformed element.
 func FuzzClientAddr(f *testing.F) {
 	for _, text := range addressTexts {
 		f.Add("10.0.0.1", "198.51.100.7, "+text, "10.0.0.2", "10.0.0.0/8,fd00::/8,::1")
@@ -38,6 +38,7 @@ func FuzzClientAddr(f *testing.F) {
 	f.Add("192.0.2.1", "::1", "::1", "")
 	f.Add("10.0.0.1", "1.2.3.4", ",", "10.0.0.1/33")
 	f.Fuzz(func(t *testing.T, remote, first, second, list string) {
+		checkParseAddr(t, first)
 		trusted, err := ParseProxies(list)
 		prefixes, good := plainProxies(list)
 		if (err == nil) != good || good && trusted == nil && len(prefixes) > 0 || trusted != nil && !slices.Equal(trusted.prefixes, prefixes) {
@@ -61,6 +62,13 @@ func FuzzClientAddr(f *testing.F) {
 		for _, lines := range [][][]byte{{[]byte(first), []byte(second)}, {[]byte(first + "," + second)}, {[]byte(first + ", " + second)}} {
 			if got := ClientAddr(from, lines, trusted); got != want {
 				t.Errorf("%q through %q: %v, want %v", lines, list, got, want)
+			}
+			// What an untrusted client puts to the left of itself changes nothing.
+			if !trusted.Trusts(want) {
+				forged := append([][]byte{[]byte("203.0.113.1"), []byte("garbage")}, lines...)
+				if got := ClientAddr(from, forged, trusted); got != want {
+					t.Errorf("%q with a forged header: %v, want %v", lines, got, want)
+				}
 			}
 		}
 	})

@@ -8,12 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
+	"strikecache/snapshots"
 )
 
 func TestCreate(t *testing.T) {
@@ -82,7 +83,7 @@ func TestCreateRefuses(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	path := keyPath(t)
 	_, err := Revoke(path, "a", now)
-	wantError(t, "no file", err, "revoke key")
+	wantError(t, "no file", err, "revoke key: there is no key file "+path, "strikecache keys create NAME", "--keys-file")
 	if _, err := os.Lstat(path + ".lock"); err == nil {
 		t.Error("a lock was left where no file is")
 	}
@@ -134,6 +135,50 @@ func TestState(t *testing.T) {
 	}
 	if got := (Key{}).State(now); got != "active" {
 		t.Error(got)
+	}
+}
+
+// A writer that was killed leaves its temporary file. The next start of the server removes it, and no other file, and
+// not while another writer holds the lock.
+func TestFaultUnfinishedFilesAreSwept(t *testing.T) {
+	path := keyPath(t)
+	secret, _ := create(t, path, Spec{Name: "a"})
+	dir := filepath.Dir(path)
+	foreign := []string{".tmp-keys.json-notes", ".tmp-keys.json", ".tmp-other.json-1", ".tmp-keys.json-x-2", "keys.json-3"}
+	for _, name := range append([]string{".tmp-keys.json-1", ".tmp-keys.json-23"}, foreign...) {
+		write(t, filepath.Join(dir, name), "half")
+	}
+	unlock, err := lock(path + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { sweep(path); close(done) }()
+	select {
+	case <-done:
+		t.Error("swept while a writer holds the lock")
+	case <-time.After(20 * time.Millisecond):
+	}
+	if n := len(snapshots.Unfinished(dir, "keys.json")); n != 2 {
+		t.Errorf("%d unfinished files while a writer holds the lock", n)
+	}
+	unlock()
+	<-done
+	if _, ok := open(t, path, nil, &logged{}).Lookup([]byte(secret), now.UnixNano()); !ok {
+		t.Error("the key is gone")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	want := append(foreign, "keys.json", "keys.json.lock")
+	slices.Sort(want)
+	if !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
 	}
 }
 
@@ -199,7 +244,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 		wantError(t, "revoke "+path, err, want)
 		_, err = List(path)
 		wantError(t, "list "+path, err, want)
-		_, err = Open(path, nil, (&need.Log{}).Logger(slog.LevelInfo))
+		_, err = Open(path, nil, slog.New(slog.DiscardHandler))
 		wantError(t, "open "+path, err, want)
 	}
 	if content(t, foreign) != `{"apiVersion":1}` {
@@ -207,44 +252,6 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 	}
 	if keys, err := List(real); err != nil || len(keys) != 1 {
 		t.Errorf("%v %v", keys, err)
-	}
-}
-
-var errDisk = errors.New("disk refuses")
-
-// faults are disks that fail at one step each.
-func faults() map[string]disk {
-	create, write, half, sync, rename, folder := system, system, system, system, system, system
-	create.create = func(string, string) (*os.File, error) { return nil, errDisk }
-	write.write = func(*os.File, []byte) (int, error) { return 0, errDisk }
-	half.write = func(f *os.File, b []byte) (int, error) {
-		n, _ := f.Write(b[:len(b)/2])
-		return n, errDisk
-	}
-	sync.sync = func(*os.File) error { return errDisk }
-	rename.rename = func(string, string) error { return errDisk }
-	folder.syncDir = func(string) error { return errDisk }
-	return map[string]disk{"create": create, "write": write, "half a write": half, "sync": sync, "rename": rename, "directory": folder}
-}
-
-func TestDiskFaultsKeepTheOldFile(t *testing.T) {
-	for step, d := range faults() {
-		path := keyPath(t)
-		create(t, path, Spec{Name: "old"})
-		old := content(t, path)
-		if err := d.replace(path, []byte("new")); !errors.Is(err, errDisk) {
-			t.Errorf("%s: %v", step, err)
-		}
-		want := old
-		if step == "directory" {
-			want = "new" // it is whole, and only a power cut may bring the old one back
-		}
-		if got := content(t, path); got != want {
-			t.Errorf("%s: file is %q", step, got)
-		}
-		if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), tempPrefix+"*")); err != nil || len(left) > 0 {
-			t.Errorf("%s: left behind: %v %v", step, left, err)
-		}
 	}
 }
 
@@ -263,13 +270,14 @@ func TestFileIsFull(t *testing.T) {
 	t.Logf("%d bytes", len(text))
 	_, _, err = Create(path, Spec{Name: "one more"}, now)
 	wantError(t, "create", err, "the file holds 10000 keys, the most allowed")
-	if _, err := encode(append(keys, Key{})); err == nil {
-		t.Error("10,001 keys were written")
+	longer := func(keys []Key) ([]Key, error) {
+		for i := range keys {
+			keys[i].Name = strings.Repeat("𝔫", MaxName)
+		}
+		return keys, nil
 	}
-	for i := range keys {
-		keys[i].Name = strings.Repeat("𝔫", MaxName)
-	}
-	if _, err := encode(keys); err == nil {
-		t.Error("a file was written that is too long to be read")
+	wantError(t, "longer names", update(path, longer), "refuse to write a file that could not be read: over 4194304 bytes")
+	if content(t, path) != string(text) {
+		t.Error("the file was changed")
 	}
 }

@@ -55,7 +55,7 @@ func TestAdmitHeaders(t *testing.T) {
 	}
 }
 
-// What is over the quota takes no token.
+// A request over the quota takes no token.
 func TestQuotaTakesNoToken(t *testing.T) {
 	var b Bucket
 	var d Day
@@ -73,7 +73,7 @@ func TestQuotaTakesNoToken(t *testing.T) {
 	}
 }
 
-// Many at once: what is counted is what was allowed, and both limits hold.
+// Concurrent requests: the count is the number of allowed requests, and both limits hold.
 func TestAdmitConcurrent(t *testing.T) {
 	var b Bucket
 	var d Day

@@ -8,11 +8,50 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 )
 
-// disk is the operations of a write that can fail; a test lets them fail one by one.
+// WriteFile replaces the file dir/name by b, with mode 0644. It creates dir. A crash or an error at any instant leaves the
+// old file or the new one, whole: WriteFile writes and syncs a temporary file in dir, renames it and syncs dir. After an
+// error the new file stands only if the sync of dir was what failed. A crash may leave the temporary file behind; see
+// [Temporary] and [Unfinished]. WriteFile does not keep b.
+func WriteFile(dir, name string, b []byte) error {
+	w := writer{disk: system, log: slog.New(slog.DiscardHandler)}
+	return w.write(dir, name, b)
+}
+
+// WritePrivateFile is [WriteFile] for a file that only its owner may use: the new file has mode 0600, and the owner and
+// group of the file that it replaces. So root may change a file of a server that does not run as root.
+func WritePrivateFile(dir, name string, b []byte) error {
+	w := writer{disk: system, log: slog.New(slog.DiscardHandler), private: true}
+	return w.write(dir, name, b)
+}
+
+const tempPrefix = ".tmp-"
+
+// Temporary says whether a file name is that of an unfinished write: of a file that is being written, or that a crash left
+// behind.
+func Temporary(name string) bool { return strings.HasPrefix(name, tempPrefix) }
+
+// Unfinished returns the paths of the temporary files of dir/name. If nobody is writing dir/name now, a crash left them
+// and they may be removed.
+func Unfinished(dir, name string) (paths []string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), tempPrefix+name+"-")
+		if ok && strings.Trim(number, "0123456789") == "" && e.Type().IsRegular() {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+// disk holds the operations of a write that can fail. A test lets them fail one by one.
 type disk struct {
 	mkdir   func(dir string, mode os.FileMode) error
 	create  func(dir, pattern string) (*os.File, error)
@@ -50,19 +89,16 @@ func (s step) String() string {
 
 // writer writes files, one at a time, and counts what came of them.
 type writer struct {
-	disk   disk
-	log    *slog.Logger
-	files  atomic.Int64
-	bytes  atomic.Int64
-	failed [steps]atomic.Int64
+	disk    disk
+	log     *slog.Logger
+	private bool // as WritePrivateFile describes
+	files   atomic.Int64
+	bytes   atomic.Int64
+	failed  [steps]atomic.Int64
 }
 
-const tempPrefix = ".tmp-"
-
-// write replaces dir/name such that a crash at any instant leaves the old file or the new one, whole: it
-// writes and syncs a temporary file beside it, renames it and syncs the directory. It creates dir. After an error
-// the old file stands, or the new one when only the last step failed. The debug log has a line before each step
-// and one at the end, so that the last line tells where a process died.
+// write does what [WriteFile] promises. The debug log has a line before each step and one at the end, so that the last line
+// tells at which step a process died.
 func (w *writer) write(dir, name string, b []byte) (err error) {
 	path := filepath.Join(dir, name)
 	var at step
@@ -93,8 +129,8 @@ func (w *writer) write(dir, name string, b []byte) (err error) {
 			os.Remove(tmp.Name())
 		}
 	}()
-	if err := tmp.Chmod(0o644); err != nil {
-		return fmt.Errorf("set mode of temporary file: %w", err)
+	if err := w.setAccess(tmp, path); err != nil {
+		return err
 	}
 	begin(stepWrite)
 	if n, err := w.disk.write(tmp, b); err != nil {
@@ -115,6 +151,25 @@ func (w *writer) write(dir, name string, b []byte) (err error) {
 	}
 	begin(stepSyncDir)
 	return w.disk.syncDir(dir)
+}
+
+// setAccess sets the mode, and the owner if it matters, of the temporary file that is to replace path.
+func (w *writer) setAccess(tmp *os.File, path string) error {
+	mode := os.FileMode(0o644)
+	if w.private {
+		mode = 0o600
+	}
+	if err := tmp.Chmod(mode); err != nil {
+		return fmt.Errorf("set mode of temporary file: %w", err)
+	}
+	old, err := os.Lstat(path)
+	if err != nil || !w.private {
+		return nil
+	}
+	if err := keepOwner(tmp, old); err != nil {
+		return fmt.Errorf("keep the owner of %s: %w", path, err)
+	}
+	return nil
 }
 
 // makeDir creates a directory, with its parents, and makes their entries durable. One whose entry is not durable

@@ -1,0 +1,31 @@
+//go:build unix
+
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// checksModes says whether the mode of a file tells who may read it.
+const checksModes = true
+
+// lock waits until this caller alone holds the lock file, which it creates and leaves behind.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+	}
+}
