@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,7 +26,6 @@ import (
 	"strikecache/refresh/archive"
 	"strikecache/refresh/flags"
 	"strikecache/refresh/levels"
-	"strikecache/refresh/process"
 	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
@@ -66,7 +66,6 @@ type commands struct {
 	Export    levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
 	Version   versionCommand       `cmd:"" help:"Print the version."`
-	Refresher refresherCommand     `cmd:"" hidden:"" help:"Refresh for the server that runs this command."`
 }
 
 // run parses the arguments and runs the command, until it is done or ctx ends.
@@ -121,10 +120,6 @@ func unknownVariable(model *kong.Node) error {
 	}
 	return nil
 }
-
-type refresherCommand struct{}
-
-func (refresherCommand) Run(std levels.Streams) error { return process.Run(std.In, std.Out, std.Err) }
 
 type versionCommand struct{}
 
@@ -195,8 +190,9 @@ type serveCommand struct {
 	flags.Source   `embed:""`
 	flags.Schedule `embed:""`
 
-	Log      process.Log `embed:""`
-	LogEvery int         `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
+	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
+	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
+	LogEvery  int    `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
 
 	LogClientAddr bool `help:"Let the lines of --log-every name the client's address, which nothing else logs." group:"Log"`
 }
@@ -234,27 +230,25 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	log := c.Log.New(out.Err)
-	replica, err := snapshots.NewReplica(snapshots.Options{
+	log := c.logger(out.Err)
+	store, err := snapshots.Open(snapshots.Options{
 		Dir: c.DataDir, Source: c.Source.Name, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
 		HistoryBytes: 64 << 20, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	defer replica.Close()
 	refreshes := admin.NewRefreshes()
-	refresher, err := process.Start(ctx, process.Config{
-		Request: process.Request{Source: c.Source, Schedule: c.Schedule, DataDir: c.DataDir, Log: c.Log},
-		Replica: replica, Observe: refreshes.Observe, Stderr: out.Err, Log: log,
-	})
-	if errors.Is(err, context.Canceled) {
-		return nil // told to end before it served
-	}
+	cfg := refresh.Config{Store: store, Log: log, Observe: refreshes.Observe}
+	defer func() {
+		if err := errors.Join(cfg.Inputs.Close(), store.Close()); err != nil {
+			log.Error("data directory not closed", "err", err)
+		}
+	}()
+	refresher, err := c.refresher(&cfg)
 	if err != nil {
 		return err
 	}
-	defer refresher.Stop()
 	listener, err := server.Listen(c.Listen)
 	if err != nil {
 		return err
@@ -274,11 +268,11 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 			log.Error("usage counts not written", "err", err)
 		}
 	}()
-	access.Finder, access.Source, access.Now, access.Log = replica, c.Source.Name, refresher.Now, log
+	access.Finder, access.Source, access.Now, access.Log = store, c.Source.Name, cfg.Clock.Now, log
 	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
 	access.TLS = pair.Config()
 	access.Readiness = func() server.Readiness {
-		ready := readiness(refresher, replica)
+		ready := readiness(refresher, store, cfg.Inputs)
 		ready.Impaired("keys", access.Keys.Err())
 		ready.Impaired("usage", ledger.Err())
 		ready.Impaired("tls", pair.Err())
@@ -286,18 +280,57 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	}
 	web := server.New(access)
 	stopAdmin, err := c.admin(web, log, admin.Sources{
-		Now: refresher.Now, Current: replica.Current, Readiness: access.Readiness, Refreshes: refreshes,
-		Store: refresher.StoreStats, Refresher: refresher.Usage, CertificateExpires: pair.Expires,
+		Now: cfg.Clock.Now, Current: store.Current, Readiness: access.Readiness, Refreshes: refreshes,
+		Store: store.Stats, Refresher: func() (float64, int64, int) { return 0, 0, 1 }, CertificateExpires: pair.Expires,
 	})
 	if err != nil {
 		return err
 	}
 	defer stopAdmin()
-	c.announce(log, refresher.Now(), listener.Addr().String())
-	refresher.Begin()
+	c.announce(log, cfg.Clock.Now(), listener.Addr().String())
+	var running sync.WaitGroup
+	defer running.Wait()
+	refreshing, stopRefreshing := context.WithCancel(ctx)
+	defer stopRefreshing()
+	running.Go(func() { refresher.Run(refreshing) })
 	service := systemd.Open(log)
 	defer service.Close()
 	return serveUntil(ctx, web, listener, service, log)
+}
+
+// refresher opens the source and restores what is stored.
+func (c *serveCommand) refresher(cfg *refresh.Config) (*refresh.Refresher, error) {
+	if err := c.Schedule.Open(cfg, c.Source.Name); err != nil {
+		return nil, err
+	}
+	if err := c.Source.Open(cfg); err != nil {
+		return nil, err
+	}
+	if err := c.Schedule.OpenArchive(cfg, c.DataDir, c.Source.Name, cfg.Log); err != nil {
+		return nil, err
+	}
+	r := refresh.New(*cfg)
+	if err := r.Restore(); err != nil {
+		return nil, err
+	}
+	if used, err := cfg.Store.Usage(); err != nil {
+		cfg.Log.Warn("disk usage unknown", "err", err)
+	} else {
+		cfg.Log.Info("disk", "dir", c.DataDir, "bytes_used", used, "bytes_expected_per_year", r.ExpectedBytesPerYear())
+	}
+	return r, nil
+}
+
+func (c *serveCommand) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelInfo // the parser allows no other
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }
 
 // serveUntil serves until ctx ends, and keeps the service manager informed.
@@ -364,25 +397,22 @@ func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys
 const shutdownLimit = 10 * time.Second
 
 // readiness says what the source feeds, what waits, and what is impaired.
-func readiness(refresher *process.Refresher, replica *snapshots.Replica) server.Readiness {
+func readiness(refresher *refresh.Refresher, store *snapshots.Store, inputs *archive.Archive) server.Readiness {
 	var out server.Readiness
-	status, down := refresher.Status()
+	offers := refresher.Offers()
 	for _, resources := range refresh.Feeds() {
 		for _, name := range resources {
 			switch {
-			case !slices.Contains(status.Offers, name):
+			case !offers[name]:
 				out.Unfed = append(out.Unfed, name)
-			case replica.Current(name) == nil:
+			case store.Current(name) == nil:
 				out.Waiting = append(out.Waiting, name)
 			}
 		}
 	}
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
-	if status.DiskError != "" {
-		out.Impaired("disk", errors.New(status.DiskError))
-	}
-	out.Impaired("refresher", down)
+	out.Impaired("disk", errors.Join(store.DiskError(), inputs.Err()))
 	return out
 }
 

@@ -96,6 +96,23 @@ func compress(c Coding, b []byte, room int) ([]byte, error) {
 	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), nil
 }
 
+// compressWhole returns b in a coding, ended.
+func compressWhole(c Coding, b []byte) ([]byte, error) {
+	w, err := newCompressor(c)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	w.Reset(&out)
+	if _, err := w.Write(b); err != nil {
+		return nil, err
+	}
+	if closer, ok := w.(io.Closer); ok {
+		err = closer.Close()
+	}
+	return out.Bytes(), err
+}
+
 // maxBody bounds one decompressed body. The largest real one is under 1 MB.
 const maxBody = 64 << 20
 

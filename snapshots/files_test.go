@@ -294,7 +294,7 @@ func TestWriteFileFails(t *testing.T) {
 
 func TestFileName(t *testing.T) {
 	for product, want := range map[string]string{gamma: "gex-spx", pain: pain, "options/flow/unusual": "options-flow-unusual", "state/chain-SPX": "state-chain-SPX"} {
-		if got := fileName(product); got != want {
+		if got := FileName(product); got != want {
 			t.Errorf("%s is in %s, want %s", product, got, want)
 		}
 	}

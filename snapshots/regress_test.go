@@ -37,7 +37,7 @@ func TestOpenReturnsItsErrors(t *testing.T) {
 		t.Errorf("the lock stayed: %v", err)
 	}
 	o = options(t.TempDir())
-	if err := os.MkdirAll(filepath.Join(o.Dir, o.Source, monday, tempPrefix+"x", "sub"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(o.Dir, o.Source, tempPrefix+"x", "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if opened(o) == nil {

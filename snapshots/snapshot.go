@@ -1,3 +1,15 @@
+// Package snapshots keeps answers as the exact bytes that clients receive.
+//
+// A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in every content coding, with
+// entity tags. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
+// resource's parameter. A [Store] keeps editions twice. In memory, the editions of one feed form a generation and switch
+// together. On disk there is one file per product and UTC date, written so that a crash at any instant leaves the old file
+// or the new one. The bytes of a snapshot are shared and must never be changed: so they are sent without a copy.
+//
+// If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
+// again. A file that is not whole is logged and counted when the store opens, and is never served.
+//
+// The package does not know what the bytes mean and imports nothing else of this program.
 package snapshots
 
 import (
@@ -48,12 +60,14 @@ func (s *Snapshot) Matches(tag []byte) bool {
 // back; so the whole text is a validator, and the order of two says nothing.
 func (s *Snapshot) LastModified() string { return s.modified }
 
+const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
+
 func lastModified(m Meta) string {
 	at := m.ComputedAt
 	if m.Freshness.Since.After(at) {
 		at = m.Freshness.Since
 	}
-	return at.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+	return at.UTC().Format(httpTime)
 }
 
 // Data returns the bytes of the envelope's data. They must not be changed.

@@ -144,7 +144,7 @@ func readStored(path string) (h fileHeader, b []byte, err error) {
 		return h, nil, err
 	}
 	name := strings.TrimSuffix(filepath.Base(path), lateSuffix)
-	if date := filepath.Base(filepath.Dir(path)); name != fileName(h.Product) || h.Date != date {
+	if date := filepath.Base(filepath.Dir(path)); name != FileName(h.Product) || h.Date != date {
 		return h, nil, fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
 	}
 	return h, b, nil
@@ -203,8 +203,9 @@ func (e *Edition) add(name string, s *Snapshot) {
 	e.Variants[name] = s
 }
 
+// readFile reads a stored file. It follows no symbolic link: the store indexes regular files alone.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
@@ -214,5 +215,5 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// fileName is a product's name in a date's directory.
-func fileName(product string) string { return strings.ReplaceAll(product, "/", "-") }
+// FileName returns the name of a product's file in the directory of a date.
+func FileName(product string) string { return strings.ReplaceAll(product, "/", "-") }
