@@ -15,8 +15,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"strikecache/bench/need"
 )
 
 // fault makes one step of a write fail while it is on.
@@ -218,7 +216,7 @@ func TestFaultDiskSteps(t *testing.T) {
 			}
 		}
 	}
-	need.Figure(t, "%d disk faults injected, %d kinds at %d steps; no file lost or bad", injected, len(diskFaults), steps)
+	t.Logf("figure: %d disk faults injected, %d kinds at %d steps; no file lost or bad", injected, len(diskFaults), steps)
 }
 
 func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause error, replacing bool) {
@@ -312,10 +310,10 @@ func temporary(t *testing.T, s *Store) (left []string) {
 // them. However long the outage lasts, the log says once that it began and once that it is over.
 func TestFaultDiskIsTriedAgain(t *testing.T) {
 	document := single(t, `"waits"`)
-	dir, log := t.TempDir(), &need.Log{}
+	dir, log := t.TempDir(), &testLog{}
 	synctest.Test(t, func(t *testing.T) {
 		f, d, o := &fault{}, unsynced(), options(dir)
-		o.Log = log.Logger(slog.LevelInfo)
+		o.Log = log.logger(slog.LevelInfo)
 		syncFile := d.sync
 		d.sync = func(file *os.File) error {
 			if f.fails() {
@@ -355,10 +353,10 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 		if got := s.Stats().FilesWritten; got != 2 {
 			t.Errorf("%d files written after the disk was mended", got)
 		}
-		need.Figure(t, "%d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
+		t.Logf("figure: %d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
 	})
 	for _, line := range []string{"level=ERROR", "disk refuses writes", "disk writable again, all pending files saved"} {
-		if n := log.Count(line); n != 1 {
+		if n := log.count(line); n != 1 {
 			t.Errorf("%q is logged %d times: %s", line, n, log)
 		}
 	}
@@ -429,8 +427,8 @@ func TestStoringIsLoggedStepByStep(t *testing.T) {
 	for level, want := range map[slog.Level][]string{
 		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
 	} {
-		log := &need.Log{}
-		w := &writer{disk: system, log: log.Logger(level)}
+		log := &testLog{}
+		w := &writer{disk: system, log: log.logger(level)}
 		dir := t.TempDir()
 		if err := w.write(dir, "gex-spx", []byte("12345")); err != nil {
 			t.Fatal(err)

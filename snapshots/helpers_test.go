@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
 
 // asOf is the instant that the tests' snapshots describe.
@@ -199,7 +201,7 @@ func names(t testing.TB, dir string) []string {
 // await lets other goroutines run until a condition holds.
 func await(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(need.Patience); !done(); runtime.Gosched() {
+	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting until %s", what)
 		}
@@ -210,4 +212,47 @@ func await(t testing.TB, what string, done func() bool) {
 func writeFile(dir, name string, b []byte) error {
 	w := &writer{disk: system, log: slog.New(slog.DiscardHandler)}
 	return w.write(dir, name, b)
+}
+
+// patience is how long a test waits for another goroutine before it fails.
+const patience = 2 * time.Minute
+
+// testLog is a log that is read while others write it. The zero value is empty and ready.
+type testLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *testLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *testLog) count(text string) int { return strings.Count(l.String(), text) }
+
+func (l *testLog) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
+}
+
+// program returns the path of a program that is not ours. A machine without it skips the test, unless STRIKECACHE_REQUIRE,
+// a comma-separated list of what must be there, or all, names it.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
+	if slices.Contains(required, name) || slices.Contains(required, "all") {
+		t.Fatalf("program %s is not installed, and STRIKECACHE_REQUIRE asks for it", name)
+	}
+	t.Skipf("needs the program %s", name)
+	return ""
 }

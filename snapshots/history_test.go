@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"strikecache/bench/need"
 )
 
 // week is a store with an answer for each date, after a restart: none of them is in memory.
@@ -186,8 +184,8 @@ func TestHistoricalServesOverwrites(t *testing.T) {
 
 // A damaged file is not served, is named once, and its date is none any more until it is written again.
 func TestHistoricalDamage(t *testing.T) {
-	o, log := options(t.TempDir()), &need.Log{}
-	o.Log = log.Logger(slog.LevelInfo)
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelInfo)
 	s := week(t, o, monday, tuesday, wednesday, friday)
 	damage(t, s, monday+"/gex-spx")
 	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
@@ -206,7 +204,7 @@ func TestHistoricalDamage(t *testing.T) {
 	if got := s.Dates(); !slices.Equal(got, []string{tuesday}) {
 		t.Errorf("dates %q", got)
 	}
-	if n := log.Count(passedOver); n != 3 {
+	if n := log.count(passedOver); n != 3 {
 		t.Errorf("%d lines for 3 bad files", n)
 	}
 	if got := historical(t, s, ""); got != tuesday {

@@ -61,32 +61,38 @@ func (s *Store) writeIdentity() error {
 }
 
 // readIdentity returns what the directory of a source holds, "" if neither form says it; whether both forms are there and
-// intact; and the damaged form, nil if none is. A form that is missing is not damaged, unless only the copy is there.
+// intact; and the damaged form, nil if none is. A copy with a digest wins over the text. A directory of an earlier version
+// has no copy, and that is no damage.
 func readIdentity(dir string) (held string, complete bool, bad *BadFile) {
 	textPath, copyPath := filepath.Join(dir, identityName), filepath.Join(dir, identityCopy)
 	text, textErr := readIdentityText(textPath)
-	var copied string
-	b, copyErr := readFile(copyPath)
-	if copyErr == nil {
-		var payload []byte
-		_, payload, copyErr = unframeAs(b, identityName, "")
-		copied = string(payload)
-	}
-	switch noText, noCopy := errors.Is(textErr, fs.ErrNotExist), errors.Is(copyErr, fs.ErrNotExist); {
-	case copyErr == nil && text == copied:
-		return copied, true, nil
-	case copyErr == nil && textErr == nil:
-		return copied, false, &BadFile{textPath, fmt.Errorf("%w: it says %.200q, its copy %.200q", ErrTorn, text, copied)}
-	case copyErr == nil:
+	copied, copyErr := readIdentityCopy(copyPath)
+	missing := errors.Is(copyErr, fs.ErrNotExist)
+	switch {
+	case copyErr == nil && textErr == nil && text != copied:
+		textErr = fmt.Errorf("%w: it says %.200q, its copy %.200q", ErrTorn, text, copied)
+		fallthrough
+	case copyErr == nil && textErr != nil:
 		return copied, false, &BadFile{textPath, textErr}
-	case noCopy && noText:
+	case copyErr == nil:
+		return copied, true, nil
+	case missing && errors.Is(textErr, fs.ErrNotExist):
 		return "", false, nil
 	case textErr != nil:
 		return "", false, &BadFile{textPath, textErr}
-	case noCopy:
+	case missing:
 		return text, false, nil
 	}
 	return text, false, &BadFile{copyPath, copyErr}
+}
+
+func readIdentityCopy(path string) (string, error) {
+	b, err := readFile(path)
+	if err != nil {
+		return "", err
+	}
+	_, payload, err := unframeAs(b, identityName, "")
+	return string(payload), err
 }
 
 // readIdentityText reads the text form: one line of printable characters.

@@ -158,6 +158,8 @@ func TestUsageAndFileSize(t *testing.T) {
 	if n := s.FileSize(stateProduct + "x"); n < 5 || n > 200 {
 		t.Errorf("a state of 5 bytes takes %d", n)
 	}
+	s.disk.Lock() // or the store would create the directory again
+	defer s.disk.Unlock()
 	if err := os.RemoveAll(s.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -166,32 +168,6 @@ func TestUsageAndFileSize(t *testing.T) {
 	}
 	if n, err := s.Usage(); err == nil {
 		t.Errorf("%d bytes without a directory", n)
-	}
-}
-
-func TestBind(t *testing.T) {
-	s := open(t, t.TempDir())
-	for range 2 {
-		for range 2 {
-			if err := s.Bind("market of seed 1"); err != nil {
-				t.Errorf("the same: %v", err)
-			}
-		}
-		err := s.Bind("market of seed 2")
-		if err == nil || !strings.Contains(err.Error(), "market of seed 1") || !strings.Contains(err.Error(), "market of seed 2") {
-			t.Errorf("another: %v", err)
-		}
-		s = reopen(t, s)
-	}
-	if n, bad, err := Verify(s.opts.Dir); n != 0 || len(bad) != 0 || err != nil {
-		t.Errorf("the identity was verified as a file: %d, %v, %v", n, bad, err)
-	}
-	blocked := open(t, t.TempDir())
-	if err := os.Mkdir(filepath.Join(blocked.dir, identityName), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := blocked.Bind("x"); err == nil {
-		t.Error("bound though the identity cannot be read")
 	}
 }
 

@@ -37,23 +37,23 @@ func (s *Store) Save(product, date string, f File) error {
 // SaveLate is [Store.Save] for an answer that arrived after its date closed. A restart serves it, the history never does.
 func (s *Store) SaveLate(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
-	if err != nil {
-		return fmt.Errorf("save %s of %s: %w", product, date, err)
-	}
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	return s.write(write{date, FileName(product) + lateSuffix, body})
+	return s.saveBeside(FileName(product)+lateSuffix, date, body, err)
 }
 
 // SaveState stores, as [Store.Save] does, what a later session needs of a date beside its snapshots.
 func (s *Store) SaveState(name, date string, state []byte) error {
 	body, err := frame(fileHeader{Product: stateProduct + name, Date: date}, state)
+	return s.saveBeside(FileName(stateProduct+name), date, body, err)
+}
+
+// saveBeside saves an encoded file that is no answer of the history, unless encoding it failed.
+func (s *Store) saveBeside(file, date string, body []byte, err error) error {
 	if err != nil {
-		return fmt.Errorf("save state %s of %s: %w", name, date, err)
+		return fmt.Errorf("save %s of %s: %w", file, date, err)
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	return s.write(write{date, FileName(stateProduct + name), body})
+	return s.write(write{date, file, body})
 }
 
 // Expire removes the files of the products that expired names and that are dated before the given date; products

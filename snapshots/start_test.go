@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"strikecache/bench/need"
 )
 
 // badFiles are the ways in which a whole file of another date becomes one that must not be served.
@@ -70,7 +68,7 @@ func TestFaultBadFilesAtTheStart(t *testing.T) {
 			t.Run(kind.name+" "+name, func(t *testing.T) { startWithBadFile(t, kind, b) })
 		}
 	}
-	need.Figure(t, "%d bad files at the start: each named once, none served", tried)
+	t.Logf("figure: %d bad files at the start: each named once, none served", tried)
 }
 
 // wholeFile returns the bytes of a good file of friday.
@@ -88,7 +86,7 @@ func wholeFile(t *testing.T, kind stored) []byte {
 }
 
 func startWithBadFile(t *testing.T, kind stored, b []byte) {
-	o, log := options(t.TempDir()), &need.Log{}
+	o, log := options(t.TempDir()), &testLog{}
 	s := openWith(t, o)
 	s.writer.disk = unsynced()
 	if err := kind.save(s, thursday, "before"); err != nil {
@@ -102,11 +100,11 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	if err != nil || len(bad) != 1 || bad[0].Path != path {
 		t.Errorf("verify finds %v, %v", bad, err)
 	}
-	o.Log = log.Logger(slog.LevelInfo)
+	o.Log = log.logger(slog.LevelInfo)
 	s = openWith(t, o)
 	named := func(when string) {
 		t.Helper()
-		if n := log.Count(passedOver); n != 1 || log.Count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
+		if n := log.count(passedOver); n != 1 || log.count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
 			t.Errorf("%s: %d lines, %d bad files: %s", when, n, s.Stats().BadFiles, log)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
 
 const (
@@ -23,22 +21,6 @@ const (
 
 // passedOver is what a store logs about a file that it cannot use.
 const passedOver = "stored file passed over"
-
-func TestOpenTakesTheDirectory(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	first := open(t, dir)
-	_, err := Open(options(dir))
-	if err == nil || !strings.Contains(err.Error(), "another process") || !strings.Contains(err.Error(), filepath.Join(dir, "simulated")) {
-		t.Errorf("a second store of the directory: %v", err)
-	}
-	other := options(dir)
-	other.Source = "cboe"
-	openWith(t, other) // another source of the same directory is free
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	open(t, dir)
-}
 
 func TestOpenWhereItCannot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
@@ -207,8 +189,8 @@ func TestNewest(t *testing.T) {
 }
 
 func TestNewestPassesOverBadFiles(t *testing.T) {
-	o, log := options(t.TempDir()), &need.Log{}
-	o.Log = log.Logger(slog.LevelInfo)
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelInfo)
 	s := openWith(t, o)
 	for _, date := range []string{tuesday, wednesday, thursday, friday} {
 		save(t, s, pain, date, single(t, `"`+date+`"`))
@@ -222,11 +204,11 @@ func TestNewestPassesOverBadFiles(t *testing.T) {
 			t.Errorf("newest %s", got)
 		}
 	}
-	if n := log.Count(passedOver); n != 3 {
+	if n := log.count(passedOver); n != 3 {
 		t.Errorf("%d lines for 3 bad files", n)
 	}
 	for _, date := range []string{friday, thursday, wednesday} {
-		if log.Count(filepath.Join(date, pain)) != 1 {
+		if log.count(filepath.Join(date, pain)) != 1 {
 			t.Errorf("the file of %s is not named once", date)
 		}
 	}
@@ -257,8 +239,8 @@ func TestNewestWithLateFiles(t *testing.T) {
 		"late much earlier": {10, -1000, friday + ` "dated"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, log := options(t.TempDir()), &need.Log{}
-			o.Log = log.Logger(slog.LevelInfo)
+			o, log := options(t.TempDir()), &testLog{}
+			o.Log = log.logger(slog.LevelInfo)
 			s := openWith(t, o)
 			save(t, s, gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour)))
 			save(t, s, gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute)))
@@ -278,7 +260,7 @@ func TestNewestWithLateFiles(t *testing.T) {
 			newest(t, s, gamma, forever)
 			for file, minutes := range map[string]int{"gex-spx": c.dated, "gex-spx@late": c.late} {
 				path := " file=" + filepath.Join(s.dir, friday, file) + " "
-				if n := log.Count(path); n != 0 && minutes != -1 || n != 1 && minutes == -1 {
+				if n := log.count(path); n != 0 && minutes != -1 || n != 1 && minutes == -1 {
 					t.Errorf("%s is named %d times", file, n)
 				}
 			}
@@ -303,8 +285,8 @@ func TestNewestWithALateFileAlone(t *testing.T) {
 }
 
 func TestState(t *testing.T) {
-	o, log := options(t.TempDir()), &need.Log{}
-	o.Log = log.Logger(slog.LevelInfo)
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelInfo)
 	s := openWith(t, o)
 	for date, state := range map[string]string{monday: "1", wednesday: "line\nline\x00", friday: ""} {
 		if err := s.SaveState("iv-SPX", date, []byte(state)); err != nil {
@@ -332,8 +314,8 @@ func TestState(t *testing.T) {
 	for range 2 {
 		expect(thursday, "1", monday)
 	}
-	if log.Count(passedOver) != 1 {
-		t.Errorf("%d lines for a bad file", log.Count(passedOver))
+	if log.count(passedOver) != 1 {
+		t.Errorf("%d lines for a bad file", log.count(passedOver))
 	}
 	if err := s.SaveState("iv-SPX", wednesday, []byte("2")); err != nil {
 		t.Fatal(err)
