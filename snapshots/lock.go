@@ -16,9 +16,9 @@ var ErrLocked = errors.New("another process uses this directory")
 
 const lockName = ".lock"
 
-// dirLock keeps other processes out of a source's directory. There are two locks. The lock file is locked by the kernel
-// for whoever opens it, but a process that removes the directory removes the lock file too. The place, where the system has
-// such locks, is a name in the kernel that no file stands for. The kernel releases both when the process ends.
+// dirLock keeps other processes out of a source's directory, by two locks. The first is on the lock file, and is lost if
+// somebody removes the directory. The second is a name in the kernel for the place where the directory stands, on systems
+// that have such names. The kernel releases both when the process ends.
 type dirLock struct {
 	path  string // of the lock file
 	file  *os.File
@@ -48,8 +48,8 @@ func (l *dirLock) takeFile() error {
 		defer f.Close()
 		var text [20]byte
 		n, _ := f.ReadAt(text[:], 0)
-		if pid := strings.TrimSpace(string(text[:n])); errors.Is(err, ErrLocked) && pid != "" {
-			return fmt.Errorf("%w: process %.20q", err, pid)
+		if pid, notNumber := strconv.Atoi(strings.TrimSpace(string(text[:n]))); errors.Is(err, ErrLocked) && notNumber == nil {
+			return fmt.Errorf("%w: process %d", err, pid)
 		}
 		return err
 	}

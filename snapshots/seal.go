@@ -115,9 +115,8 @@ func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
 	return SealIn(s.Data(), meta, codings...)
 }
 
-// SealPage seals bytes that are no envelope, such as a page for people, in every coding. modified is what
-// LastModified says. The result has no data, meta or prefix: only its bodies and their tags mean anything. It keeps
-// body, which must not be changed afterwards.
+// SealPage seals bytes that are no envelope, such as a web page, in every coding. LastModified returns modified. The result
+// has no data, meta or prefix, only bodies and their tags. It keeps body, which must not be changed afterwards.
 func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 	s := &Snapshot{modified: modified.UTC().Format(httpTime)}
 	s.bodies[Identity] = body
@@ -197,8 +196,9 @@ func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 
 var null = []byte("null")
 
-// parse rebuilds a snapshot from its stored bodies, nil where one is not stored; of identity and gzip one must be.
-// It keeps their memory. A coded body is not decoded, but must end in the tail that belongs to identity.
+// parse rebuilds a snapshot from its stored bodies. A body that is not stored is nil, but identity or gzip must be stored.
+// The snapshot keeps the memory of the bodies. Coded bodies are not decoded, but each must end in the tail that belongs to
+// the identity body.
 func parse(bodies [Codings][]byte) (*Snapshot, error) {
 	if bodies[Identity] == nil {
 		var err error

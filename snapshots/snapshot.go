@@ -30,22 +30,22 @@ type Snapshot struct {
 	data     [2]int // where data stands in the identity body
 }
 
-// Body returns the whole response body in a coding, with the usage of an anonymous caller; nil when the snapshot is
-// not sealed in it. Identity and Gzip never are nil. The bytes are the snapshot's own: they must not be changed.
+// Body returns the whole response body in a coding, with the usage of an anonymous caller, or nil if the snapshot is not
+// sealed in the coding. Every snapshot is sealed in Identity and Gzip. The bytes must not be changed.
 func (s *Snapshot) Body(c Coding) []byte { return s.bodies[c] }
 
 // Has says whether the snapshot is sealed in a coding.
 func (s *Snapshot) Has(c Coding) bool { return s.bodies[c] != nil }
 
-// Prefix returns the part of [Snapshot.Body] before the coded value of usage, nil when the snapshot is not sealed in
-// the coding. It shares the body's memory and must not be changed or appended to.
+// Prefix returns the part of [Snapshot.Body] before the coded value of usage, or nil if the snapshot is not sealed in the
+// coding. It shares the body's memory and must not be changed or appended to.
 func (s *Snapshot) Prefix(c Coding) []byte { return s.bodies[c][:s.prefix[c]:s.prefix[c]] }
 
 // ETag returns the strong entity tag of a coding, with its quotes, also of one that the snapshot is not sealed in.
 func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
 
-// Matches says whether an opaque tag, with its quotes and without W/, is that of the snapshot in any coding, also
-// in one that it is not sealed in. It does not allocate.
+// Matches says whether an opaque tag, with its quotes and without W/, is the snapshot's in any coding, also in a coding that
+// the snapshot is not sealed in. It does not allocate.
 func (s *Snapshot) Matches(tag []byte) bool {
 	for _, own := range s.tags {
 		if string(tag) == own {
@@ -55,9 +55,9 @@ func (s *Snapshot) Matches(tag []byte) bool {
 	return false
 }
 
-// LastModified returns the instant of the last change of the answer, as HTTP spells it: when it was computed, or since
-// when it has its freshness, whichever is later. A later answer may have an earlier one, when its freshness looks
-// back; so the whole text is a validator, and the order of two says nothing.
+// LastModified returns the instant of the last change of the answer, as HTTP spells it. That is when the answer was computed
+// or when its freshness began, whichever is later. A later answer may have an earlier LastModified, since its freshness may
+// begin in the past. So compare it as a whole text, never by order.
 func (s *Snapshot) LastModified() string { return s.modified }
 
 const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
