@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -420,36 +419,4 @@ func TestFaultDiskExpiresWhatWaits(t *testing.T) {
 	f.stats(t, s, stepCreate, 3)
 	expire(t, s, friday, func(file string) bool { return file == pain }, 2)
 	f.stats(t, s, stepCreate, 1)
-}
-
-// The debug log has a line before each step, in order, and one at the end; other levels have none.
-func TestStoringIsLoggedStepByStep(t *testing.T) {
-	for level, want := range map[slog.Level][]string{
-		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
-	} {
-		log := &testLog{}
-		w := &writer{disk: system, log: log.logger(level)}
-		dir := t.TempDir()
-		if err := w.write(dir, "gex-spx", []byte("12345")); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for line := range strings.Lines(log.String()) {
-			if !strings.HasSuffix(line, " file="+filepath.Join(dir, "gex-spx")+"\n") {
-				t.Errorf("line %q", line)
-			}
-			if _, rest, ok := strings.Cut(line, "msg=storing step="); ok {
-				step, _, _ := strings.Cut(rest, " ")
-				got = append(got, step)
-			} else if strings.Contains(line, "msg=stored ") {
-				got = append(got, "stored")
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("level %v: %q, want %q", level, got, want)
-		}
-		if w.files.Load() != 1 || w.bytes.Load() != 5 {
-			t.Errorf("%d files, %d bytes", w.files.Load(), w.bytes.Load())
-		}
-	}
 }

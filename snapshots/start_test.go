@@ -2,7 +2,6 @@ package snapshots
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -140,35 +139,5 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	}
 	if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != "again" {
 		t.Errorf("and after a restart: %.40q", got)
-	}
-}
-
-// Where no directory can be, the error says so and names it.
-func TestOpenNamesWhatIsWrong(t *testing.T) {
-	place := func(make func(dir string) error) string {
-		dir := filepath.Join(t.TempDir(), "data")
-		if err := make(dir); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	file := func(dir string) error { return os.WriteFile(dir, nil, 0o644) }
-	for name, c := range map[string]struct{ dir, want string }{
-		"a file in its place": {place(file), "is not a directory"},
-		"a file above it":     {filepath.Join(place(file), "sub"), "is not a directory"},
-		"a file for the source": {place(func(dir string) error {
-			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
-		}), "is not a directory"},
-		"a folder for the lock":   {place(func(dir string) error { return os.MkdirAll(filepath.Join(dir, "simulated", lockName), 0o755) }), "open lock file"},
-		"a link to nowhere":       {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory"},
-		"a name that is too long": {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long"},
-	} {
-		s, err := Open(options(c.dir))
-		if err == nil {
-			s.Close()
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "open data directory "+c.dir) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
 	}
 }
