@@ -59,18 +59,13 @@ func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// stocked returns a replica, from which the binary serves, of a real store with what is on a shelf.
-func stocked(t testing.TB, s *shelf) *snapshots.Replica {
+// stocked returns a real store with what is on a shelf.
+func stocked(t testing.TB, s *shelf) *snapshots.Store {
 	t.Helper()
 	options := snapshots.Options{
 		Dir: t.TempDir(), Source: "simulated", Feeds: map[string][]string{"all": slices.Collect(maps.Keys(s.editions))},
 		HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	}
-	replica, err := snapshots.NewReplica(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(replica.Close)
 	store, err := snapshots.Open(options)
 	if err != nil {
 		t.Fatal(err)
@@ -85,13 +80,14 @@ func stocked(t testing.TB, s *shelf) *snapshots.Replica {
 			t.Fatal(err)
 		}
 	}
-	if err := replica.Publish("all", s.editions); err != nil {
+	if err := store.Publish("all", s.editions); err != nil {
 		t.Fatal(err)
 	}
-	replica.Listed(store.Dates())
 	newest := store.Dates()[len(store.Dates())-1]
-	replica.Renewed(newest, s.dated[newest], true)
-	return replica
+	if err := store.Save("gex/spx", newest, snapshots.File{Edition: &snapshots.Edition{Default: s.dated[newest]}}); err != nil {
+		t.Fatal(err)
+	}
+	return store
 }
 
 // A request that has an answer allocates nothing, with keys, limits, counts and a sampled log on, and is answered

@@ -29,15 +29,14 @@ func (c Coding) String() string { return [...]string{"identity", "gzip", "br", "
 // tagSuffix keeps the entity tags of the codings apart.
 func (c Coding) tagSuffix() string { return [...]string{"", "-gz", "-br", "-zs"}[c] }
 
-// The levels trade the refresher's time for every client's bandwidth. Bytes out of 4.9 MB, one chain's documents
-// without the rare limits of flow, and time (2026-11): gzip-6 14.8 % in 21 ms; br-5 9.7 % in 59 ms; zstd-1 10.4 % in
-// 9 ms. Refused: br-1, 11.2 % in 13 ms, for it is larger than gzip for gamma and flow; the next level of zstd,
-// 10.2 %, for it costs 45 ms more of a whole refresh, in cache misses.
+// The levels trade the time of a refresh for the bandwidth of every client. Measured on the 4.9 MB of answers of one chain
+// (2026-11): gzip-6 leaves 14.8 % in 21 ms, br-5 9.7 % in 59 ms, zstd-1 10.4 % in 9 ms. Tried and not taken: br-1, 11.2 % in
+// 13 ms, is larger than gzip for gamma and flow. The next level of zstd, 10.2 %, adds 45 ms to a whole refresh.
 const (
 	gzipLevel   = 6
 	brotliLevel = 5
 	zstdLevel   = zstd.SpeedFastest
-	// The windows hold the largest real body whole; they are what a client must keep. Browsers take 8 MB of zstd.
+	// A client must keep a window in memory. These hold the largest real body whole. Browsers accept 8 MB of zstd.
 	brotliWindow = 20 // binary logarithm
 	zstdWindow   = 1 << 20
 )
@@ -94,6 +93,23 @@ func compress(c Coding, b []byte, room int) ([]byte, error) {
 		return nil, err
 	}
 	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), nil
+}
+
+// compressWhole returns b in a coding, ended.
+func compressWhole(c Coding, b []byte) ([]byte, error) {
+	w, err := newCompressor(c)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	w.Reset(&out)
+	if _, err := w.Write(b); err != nil {
+		return nil, err
+	}
+	if closer, ok := w.(io.Closer); ok {
+		err = closer.Close()
+	}
+	return out.Bytes(), err
 }
 
 // maxBody bounds one decompressed body. The largest real one is under 1 MB.

@@ -2,7 +2,6 @@ package snapshots
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -13,9 +12,8 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"strikecache/bench/need"
 )
 
 func TestCodingNames(t *testing.T) {
@@ -274,8 +272,8 @@ func TestForeignDecoders(t *testing.T) {
 		{Zstd, "node", []string{"-e", inNode, "zstdDecompressSync"}, `require("zlib").zstdDecompressSync.name`},
 	} {
 		t.Run(p.coding.String()+" in "+p.program, func(t *testing.T) {
-			program := need.Program(t, p.program)
-			if p.probe != "" && exec.Command(program, "-e", p.probe).Run() != nil {
+			path := program(t, p.program)
+			if p.probe != "" && exec.Command(path, "-e", p.probe).Run() != nil {
 				t.Skipf("needs %s with %v: this one is too old", p.program, p.coding)
 			}
 			var bodies, want [][]byte
@@ -291,7 +289,7 @@ func TestForeignDecoders(t *testing.T) {
 			if p.program == "zstd" { // decodes frame after frame, and knows no lengths
 				bodies, want = [][]byte{bytes.Join(bodies, nil)}, [][]byte{bytes.Join(want, nil)}
 			}
-			got := foreign(t, bodies, program, p.args...)
+			got := foreign(t, bodies, path, p.args...)
 			if len(got) != len(want) {
 				t.Fatalf("%d bodies, want %d", len(got), len(want))
 			}

@@ -35,11 +35,11 @@ func limitFiles(t testing.TB, bytes uint64) (lift func()) {
 
 func TestWriteFileOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	if err := writeFile(dir, "gex", []byte("old")); err != nil {
+	if err := WriteFile(dir, "gex", []byte("old")); err != nil {
 		t.Fatal(err)
 	}
 	limitFiles(t, 4096)
-	if err := writeFile(dir, "gex", []byte(strings.Repeat("new", 5000))); err == nil || !strings.Contains(err.Error(), "write temporary file") {
+	if err := WriteFile(dir, "gex", []byte(strings.Repeat("new", 5000))); err == nil || !strings.Contains(err.Error(), "write temporary file") {
 		t.Errorf("written with %v", err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "gex"))

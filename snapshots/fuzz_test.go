@@ -2,9 +2,49 @@ package snapshots
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
+
+	"github.com/goccy/go-json"
 )
+
+// FuzzAltered: a stored file is accepted as it was written and in no other form: changed, cut, lengthened, with parts
+// swapped, or in the place of another.
+func FuzzAltered(f *testing.F) {
+	many := Edition{Default: sealed(f, `{"strike":1}`)}
+	many.Variants = map[string]*Snapshot{"2026-11-20": many.Default, "2026-11-27": sealedIn(f, `{"strike":2}`)}
+	good := encoded(f, gamma, File{Edition: &many, Content: "00ff", Summary: []byte(`["2026-11-20",7000]`)})
+	for i, part := range []string{"", "\n", "0", `{"format":1,`, `"sha256":"`, strings.Repeat("\x00", 64), `"product":"gex/spx"`} {
+		f.Add(uint16(i*40), uint16(i), []byte(part))
+	}
+	f.Add(uint16(0), uint16(1), []byte("["))
+	f.Add(uint16(10), uint16(1), []byte("2"))
+	f.Add(uint16(len(good)), uint16(0), []byte("x"))
+	f.Add(uint16(len(good)-1), uint16(9), []byte(nil))
+	f.Add(uint16(0), uint16(len(good)), good[:len(good)/2])
+	f.Fuzz(func(t *testing.T, at, remove uint16, insert []byte) {
+		start := min(int(at), len(good))
+		end := min(start+int(remove), len(good))
+		b := bytes.Join([][]byte{good[:start], insert, good[end:]}, nil)
+		got, err := decodeFile(b, gamma, friday)
+		if bytes.Equal(b, good) {
+			if err != nil {
+				t.Fatalf("refused as it was written: %v", err)
+			}
+			sameFile(t, got, File{Edition: &many, Content: "00ff", Summary: []byte(`["2026-11-20",7000]`)})
+			for _, place := range [][2]string{{pain, friday}, {gamma, "2026-11-19"}, {"", ""}} {
+				if _, err := decodeFile(b, place[0], place[1]); !errors.Is(err, ErrTorn) {
+					t.Errorf("as %q: %v", place, err)
+				}
+			}
+			return
+		}
+		if !errors.Is(err, ErrTorn) && !errors.Is(err, ErrNewerFormat) {
+			t.Fatalf("bytes %d to %d replaced by %q: %v", start, end, insert, err)
+		}
+	})
+}
 
 // decodeFile never panics, refuses with one of its two errors, and what it accepts is written again as an equal
 // edition. The fuzzer cannot find a digest, so each input is tried with the right one too.
@@ -74,5 +114,27 @@ func FuzzSeal(f *testing.F) {
 			t.Fatal(err)
 		}
 		sameSnapshot(t, "read back", got.Edition.Default, s)
+	})
+}
+
+// Whatever the data and the usage are, every coding says the same.
+func FuzzKeyedBody(f *testing.F) {
+	f.Add([]byte(""), []byte("7"), uint16(1))
+	f.Add([]byte("abcabcabc\x00\xff"), []byte(`{"tier":"keyed"}`), uint16(7000))
+	f.Fuzz(func(t *testing.T, text, usage []byte, times uint16) {
+		data, err := json.Marshal(bytes.Repeat(text, int(times)%(1+1<<18/(1+len(text)))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sealed(t, string(data))
+		want := expected(s, usage)
+		for c := range Codings {
+			if got := unpack(t, c, s.Body(c)); !bytes.Equal(got, s.Body(Identity)) {
+				t.Errorf("%v: %d bytes, want %d", c, len(got), len(s.Body(Identity)))
+			}
+			if got := unpack(t, c, keyed(s, c, usage)); !bytes.Equal(got, want) {
+				t.Errorf("%v, keyed: %d bytes, want %d", c, len(got), len(want))
+			}
+		}
 	})
 }

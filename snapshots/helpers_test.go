@@ -2,18 +2,66 @@ package snapshots
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
+	"github.com/goccy/go-json"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	monday    = "2026-11-16"
+	tuesday   = "2026-11-17"
+	wednesday = "2026-11-18"
+	thursday  = "2026-11-19"
+	friday    = "2026-11-20"
+)
+
+// obstruct makes a date impossible to write, also for root: a file stands where its directory must be. It returns
+// how to mend the disk.
+func obstruct(t testing.TB, s *Store, date string) (mend func()) {
+	t.Helper()
+	path := put(t, s, date, "in the way")
+	return func() {
+		t.Helper()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func encoded(t testing.TB, product string, f File) []byte {
+	t.Helper()
+	b, err := encodeFile(product, friday, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// variants is an edition of three, whose default is neither the first nor the last by name.
+func variants(t testing.TB) *Edition {
+	t.Helper()
+	e := &Edition{Variants: map[string]*Snapshot{}}
+	for _, name := range []string{"2026-11-27", "2026-12-18", "2027-01-15"} {
+		e.Variants[name] = sealed(t, `{"expiration":"`+name+`"}`)
+	}
+	e.Default = e.Variants["2026-12-18"]
+	return e
+}
 
 // asOf is the instant that the tests' snapshots describe.
 var asOf = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
@@ -199,15 +247,135 @@ func names(t testing.TB, dir string) []string {
 // await lets other goroutines run until a condition holds.
 func await(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(need.Patience); !done(); runtime.Gosched() {
+	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting until %s", what)
 		}
 	}
 }
 
-// writeFile writes a file as a store does.
-func writeFile(dir, name string, b []byte) error {
-	w := &writer{disk: system, log: slog.New(slog.DiscardHandler)}
-	return w.write(dir, name, b)
+// patience is how long a test waits for another goroutine before it fails.
+const patience = 2 * time.Minute
+
+// testLog is a log that is read while others write it. The zero value is empty and ready.
+type testLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *testLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *testLog) count(text string) int { return strings.Count(l.String(), text) }
+
+func (l *testLog) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
+}
+
+// program returns the path of a program that is not ours. A machine without it skips the test, unless STRIKECACHE_REQUIRE,
+// a comma-separated list of what must be there, or all, names it.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
+	if slices.Contains(required, name) || slices.Contains(required, "all") {
+		t.Fatalf("program %s is not installed, and STRIKECACHE_REQUIRE asks for it", name)
+	}
+	t.Skipf("needs the program %s", name)
+	return ""
+}
+
+// week is a store with an answer for each date, after a restart: none of them is in memory.
+func week(t testing.TB, o Options, dates ...string) *Store {
+	t.Helper()
+	s := openWith(t, o)
+	for _, date := range dates {
+		save(t, s, gamma, date, single(t, `"`+date+`"`))
+	}
+	return reopen(t, s)
+}
+
+// historical returns the data of a date's answer.
+func historical(t testing.TB, s *Store, date string) string {
+	t.Helper()
+	snapshot, err := s.Historical(date)
+	switch {
+	case errors.Is(err, ErrNoSnapshot) && snapshot == nil:
+		return "none"
+	case errors.Is(err, ErrBusy) && snapshot == nil:
+		return "busy"
+	case err != nil || snapshot == nil:
+		t.Fatalf("historical %q: %v, %v", date, snapshot, err)
+	}
+	return strings.Trim(string(snapshot.Data()), `"`)
+}
+
+func none(string) bool { return false }
+
+func every(string) bool { return true }
+
+// stocked is a store with every kind of file on every day of a week.
+func stocked(t testing.TB) *Store {
+	t.Helper()
+	s := open(t, t.TempDir())
+	for _, date := range []string{monday, tuesday, wednesday, thursday, friday} {
+		save(t, s, gamma, date, single(t, `"`+date+`"`))
+		save(t, s, pain, date, File{Edition: variants(t)})
+		if err := errors.Join(s.SaveLate(gamma, date, single(t, `"late"`)), s.SaveState("chain-SPX", date, []byte("x"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// held lists a store's dated files.
+func held(t testing.TB, s *Store) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(s.dir, "2*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range paths {
+		rel, err := filepath.Rel(s.dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths[i] = filepath.ToSlash(rel)
+	}
+	return paths
+}
+
+func expire(t *testing.T, s *Store, before string, expired func(string) bool, want int) {
+	t.Helper()
+	if n, err := s.Expire(before, expired); n != want || err != nil {
+		t.Errorf("expired %d files before %s, %v, want %d", n, before, err, want)
+	}
+}
+
+// passedOver is what a store logs about a file that it cannot use.
+const passedOver = "stored file passed over"
+
+// newest returns the data and date of a product's newest answer.
+func newest(t *testing.T, s *Store, product, notAfter string) string {
+	t.Helper()
+	f, date, err := s.Newest(product, notAfter)
+	if err != nil {
+		if !errors.Is(err, ErrNoSnapshot) || date != "" || f.Edition != nil {
+			t.Fatalf("newest on or before %s: %v, %q, %v", notAfter, f, date, err)
+		}
+		return "none"
+	}
+	return date + " " + string(f.Edition.Default.Data())
 }

@@ -10,35 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-
-	"strikecache/bench/need"
 )
-
-// week is a store with an answer for each date, after a restart: none of them is in memory.
-func week(t testing.TB, o Options, dates ...string) *Store {
-	t.Helper()
-	s := openWith(t, o)
-	for _, date := range dates {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
-	}
-	return reopen(t, s)
-}
-
-// historical returns the data of a date's answer.
-func historical(t testing.TB, s *Store, date string) string {
-	t.Helper()
-	snapshot, err := s.Historical(date)
-	switch {
-	case errors.Is(err, ErrNoSnapshot) && snapshot == nil:
-		return "none"
-	case errors.Is(err, ErrBusy) && snapshot == nil:
-		return "busy"
-	case err != nil || snapshot == nil:
-		t.Fatalf("historical %q: %v, %v", date, snapshot, err)
-	}
-	return strings.Trim(string(snapshot.Data()), `"`)
-}
 
 // occupy takes every place for reading files, so that whoever goes to the disk is refused, and returns how to
 // free them.
@@ -186,8 +160,8 @@ func TestHistoricalServesOverwrites(t *testing.T) {
 
 // A damaged file is not served, is named once, and its date is none any more until it is written again.
 func TestHistoricalDamage(t *testing.T) {
-	o, log := options(t.TempDir()), &need.Log{}
-	o.Log = log.Logger(slog.LevelInfo)
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelInfo)
 	s := week(t, o, monday, tuesday, wednesday, friday)
 	damage(t, s, monday+"/gex-spx")
 	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
@@ -196,6 +170,9 @@ func TestHistoricalDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, s, friday+"/gex-spx", string(b[:len(b)/2]))
+	if got := historical(t, s, ""); got != tuesday {
+		t.Errorf("newest: %s", got)
+	}
 	for range 2 {
 		for _, date := range []string{monday, wednesday, friday} {
 			if got := historical(t, s, date); got != "none" {
@@ -206,7 +183,7 @@ func TestHistoricalDamage(t *testing.T) {
 	if got := s.Dates(); !slices.Equal(got, []string{tuesday}) {
 		t.Errorf("dates %q", got)
 	}
-	if n := log.Count(passedOver); n != 3 {
+	if n := log.count(passedOver); n != 3 {
 		t.Errorf("%d lines for 3 bad files", n)
 	}
 	if got := historical(t, s, ""); got != tuesday {
@@ -324,5 +301,109 @@ func TestHistoricalDoesNotAllocateForTheNewest(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestLateFileAloneIsInNoHistory(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, thursday, single(t, `"thursday"`))
+	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"before", "after"} {
+		if got := historical(t, s, ""); got != "thursday" {
+			t.Errorf("%s a restart: newest in the history: %s", when, got)
+		}
+		if got := s.Dates(); !slices.Equal(got, []string{thursday}) {
+			t.Errorf("%s a restart: dates %q", when, got)
+		}
+		free := occupy(s)
+		if got := historical(t, s, friday); got != "none" {
+			t.Errorf("%s a restart: the late date goes to the disk: %s", when, got)
+		}
+		free()
+		s = reopen(t, s)
+	}
+}
+
+func TestOlderDateAfterARestartIsNotTheNewest(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	save(t, s, gamma, wednesday, single(t, `"`+wednesday+`"`)) // such as a back-fill
+	if got := historical(t, s, ""); got != friday {
+		t.Errorf("newest is %s, stored are %q", got, s.Dates())
+	}
+}
+
+func TestOverwriteDuringARead(t *testing.T) {
+	o := options(t.TempDir())
+	o.HistoryBytes = 64 << 20
+	s := openWith(t, o)
+	large := func(n int) File {
+		return single(t, fmt.Sprintf(`{"n":%d,"fill":%q}`, n, strings.Repeat("abcdefghij", 100_000)))
+	}
+	save(t, s, gamma, monday, large(0))
+	save(t, s, gamma, friday, large(0))
+	first, later := 0, 0
+	for n := 1; n <= 30; n++ {
+		next, want := large(n), fmt.Sprintf(`{"n":%d,`, n)
+		s.history.Del(monday)
+		s.history.Wait()
+		var wg sync.WaitGroup
+		var done atomic.Bool
+		wg.Go(func() { s.Historical(monday); done.Store(true) })
+		await(t, "the reader reads", func() bool { return len(s.reading) > 0 || done.Load() })
+		save(t, s, gamma, monday, next)
+		if got, err := s.Historical(monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {
+			first++
+		}
+		wg.Wait()
+		s.history.Wait()
+		if got, err := s.Historical(monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {
+			later++
+		}
+	}
+	if first+later > 0 {
+		t.Errorf("after 30 overwrites: the old answer %d times right after Save, %d times for good", first, later)
+	}
+}
+
+func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	dir := filepath.Join(s.dir, monday)
+	if err := os.Rename(dir, dir+"~"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, monday, "in the way: the read fails with ENOTDIR, as it would with EMFILE or EIO")
+	historical(t, s, monday)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+"~", dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := historical(t, s, monday); got != monday {
+		t.Errorf("when the file can be read again: %s, dates %q", got, s.Dates())
+	}
+}
+
+func TestHistoryDoesNotWaitForWrites(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	s.disk.Lock() // as Save holds it for as long as fsync takes, and Expire for all its removals
+	done := make(chan struct{})
+	go func() { s.Historical(monday); close(done) }()
+	waits := false
+	await(t, "it ends or waits", func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			waits = inside("sync.(*Mutex).Lock") > 0
+			return waits
+		}
+	})
+	s.disk.Unlock()
+	<-done
+	if waits {
+		t.Error("a request for a past date waits for the writer's lock")
 	}
 }

@@ -1,3 +1,15 @@
+// Package snapshots keeps answers as the exact bytes that clients receive.
+//
+// A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in every content coding, with
+// entity tags. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
+// resource's parameter. A [Store] keeps editions twice. In memory, the editions of one feed form a generation and switch
+// together. On disk there is one file per product and UTC date, written so that a crash at any instant leaves the old file
+// or the new one. The bytes of a snapshot are shared and must never be changed: so they are sent without a copy.
+//
+// If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
+// again. A file that is not whole is logged and counted when the store opens, and is never served.
+//
+// The package does not know what the bytes mean and imports nothing else of this program.
 package snapshots
 
 import (
@@ -18,22 +30,22 @@ type Snapshot struct {
 	data     [2]int // where data stands in the identity body
 }
 
-// Body returns the whole response body in a coding, with the usage of an anonymous caller; nil when the snapshot is
-// not sealed in it. Identity and Gzip never are nil. The bytes are the snapshot's own: they must not be changed.
+// Body returns the whole response body in a coding, with the usage of an anonymous caller, or nil if the snapshot is not
+// sealed in the coding. Every snapshot is sealed in Identity and Gzip. The bytes must not be changed.
 func (s *Snapshot) Body(c Coding) []byte { return s.bodies[c] }
 
 // Has says whether the snapshot is sealed in a coding.
 func (s *Snapshot) Has(c Coding) bool { return s.bodies[c] != nil }
 
-// Prefix returns the part of [Snapshot.Body] before the coded value of usage, nil when the snapshot is not sealed in
-// the coding. It shares the body's memory and must not be changed or appended to.
+// Prefix returns the part of [Snapshot.Body] before the coded value of usage, or nil if the snapshot is not sealed in the
+// coding. It shares the body's memory and must not be changed or appended to.
 func (s *Snapshot) Prefix(c Coding) []byte { return s.bodies[c][:s.prefix[c]:s.prefix[c]] }
 
 // ETag returns the strong entity tag of a coding, with its quotes, also of one that the snapshot is not sealed in.
 func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
 
-// Matches says whether an opaque tag, with its quotes and without W/, is that of the snapshot in any coding, also
-// in one that it is not sealed in. It does not allocate.
+// Matches says whether an opaque tag, with its quotes and without W/, is the snapshot's in any coding, also in a coding that
+// the snapshot is not sealed in. It does not allocate.
 func (s *Snapshot) Matches(tag []byte) bool {
 	for _, own := range s.tags {
 		if string(tag) == own {
@@ -43,17 +55,19 @@ func (s *Snapshot) Matches(tag []byte) bool {
 	return false
 }
 
-// LastModified returns the instant of the last change of the answer, as HTTP spells it: when it was computed, or since
-// when it has its freshness, whichever is later. A later answer may have an earlier one, when its freshness looks
-// back; so the whole text is a validator, and the order of two says nothing.
+// LastModified returns the instant of the last change of the answer, as HTTP spells it. That is when the answer was computed
+// or when its freshness began, whichever is later. A later answer may have an earlier LastModified, since its freshness may
+// begin in the past. So compare it as a whole text, never by order.
 func (s *Snapshot) LastModified() string { return s.modified }
+
+const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 func lastModified(m Meta) string {
 	at := m.ComputedAt
 	if m.Freshness.Since.After(at) {
 		at = m.Freshness.Since
 	}
-	return at.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+	return at.UTC().Format(httpTime)
 }
 
 // Data returns the bytes of the envelope's data. They must not be changed.

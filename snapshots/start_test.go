@@ -2,15 +2,12 @@ package snapshots
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"strikecache/bench/need"
 )
 
 // badFiles are the ways in which a whole file of another date becomes one that must not be served.
@@ -70,7 +67,7 @@ func TestFaultBadFilesAtTheStart(t *testing.T) {
 			t.Run(kind.name+" "+name, func(t *testing.T) { startWithBadFile(t, kind, b) })
 		}
 	}
-	need.Figure(t, "%d bad files at the start: each named once, none served", tried)
+	t.Logf("figure: %d bad files at the start: each named once, none served", tried)
 }
 
 // wholeFile returns the bytes of a good file of friday.
@@ -88,7 +85,7 @@ func wholeFile(t *testing.T, kind stored) []byte {
 }
 
 func startWithBadFile(t *testing.T, kind stored, b []byte) {
-	o, log := options(t.TempDir()), &need.Log{}
+	o, log := options(t.TempDir()), &testLog{}
 	s := openWith(t, o)
 	s.writer.disk = unsynced()
 	if err := kind.save(s, thursday, "before"); err != nil {
@@ -102,11 +99,11 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	if err != nil || len(bad) != 1 || bad[0].Path != path {
 		t.Errorf("verify finds %v, %v", bad, err)
 	}
-	o.Log = log.Logger(slog.LevelInfo)
+	o.Log = log.logger(slog.LevelInfo)
 	s = openWith(t, o)
 	named := func(when string) {
 		t.Helper()
-		if n := log.Count(passedOver); n != 1 || log.Count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
+		if n := log.count(passedOver); n != 1 || log.count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
 			t.Errorf("%s: %d lines, %d bad files: %s", when, n, s.Stats().BadFiles, log)
 		}
 	}
@@ -142,35 +139,5 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	}
 	if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != "again" {
 		t.Errorf("and after a restart: %.40q", got)
-	}
-}
-
-// Where no directory can be, the error says so and names it.
-func TestOpenNamesWhatIsWrong(t *testing.T) {
-	place := func(make func(dir string) error) string {
-		dir := filepath.Join(t.TempDir(), "data")
-		if err := make(dir); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	file := func(dir string) error { return os.WriteFile(dir, nil, 0o644) }
-	for name, c := range map[string]struct{ dir, want string }{
-		"a file in its place": {place(file), "is not a directory"},
-		"a file above it":     {filepath.Join(place(file), "sub"), "is not a directory"},
-		"a file for the source": {place(func(dir string) error {
-			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
-		}), "is not a directory"},
-		"a folder for the lock":   {place(func(dir string) error { return os.MkdirAll(filepath.Join(dir, "simulated", lockName), 0o755) }), "open lock file"},
-		"a link to nowhere":       {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory"},
-		"a name that is too long": {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long"},
-	} {
-		s, err := Open(options(c.dir))
-		if err == nil {
-			s.Close()
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "open data directory "+c.dir) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
 	}
 }

@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,10 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dgraph-io/ristretto/v2"
 )
 
 // Options say how to open a [Store].
@@ -24,47 +26,46 @@ type Options struct {
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
 	Log          *slog.Logger
-	Follower     Follower // nil: nobody
 }
 
-// Store keeps editions hot and on disk. All methods are safe for concurrent use. Reads never wait for writes.
+// Store keeps editions in memory and on disk. All methods are safe for concurrent use. Reads never wait for writes.
+//
+// A write goes this way: 1. The file is written, with the disk lock held. 2. If that failed, the bytes become pending.
+// 3. The date is indexed, whether the write failed or not: from now on a read finds the file or the pending bytes. 4. For
+// the historical product, the snapshot replaces the one in memory. 5. After a success, the pending files are written.
 type Store struct {
 	opts   Options
 	dir    string // <Dir>/<Source>
-	lock   *os.File
+	lock   *dirLock
 	writer *writer
 	latest *latest
-	past                // of HistoricalProduct
-	bad    atomic.Int64 // stored files found that can never be served
+	past                  // of HistoricalProduct
+	bad    atomic.Int64   // stored files found that can never be served
+	stop   func()         // ends the goroutine that writes pending files
+	retry  sync.WaitGroup // that goroutine
 
 	disk sync.Mutex // held while files are written or removed; never waited for with mu held
 
-	mu      sync.Mutex          // guards what follows, for moments only
-	index   map[string][]string // file name → dates that have it, rising
-	pending map[string]write    // writes that failed, by path, waiting for the disk
-	named   map[string]bool     // bad files already logged
-	diskErr error               // of the last write that failed
-	again   *time.Timer         // of the next retry; nil: none is due
-	closed  bool
+	mu       sync.Mutex          // guards what follows, for moments only
+	index    map[string][]string // file name → dates that have it, rising
+	pending  map[string]write    // last write of each path that the disk refused
+	named    map[string]bool     // bad files already logged
+	diskErr  error               // of the last write that failed
+	refusing bool                // the log says that the disk refuses writes
+	identity string              // as bound; "" before Bind
 }
 
 const (
 	lateSuffix   = "@late"
 	stateProduct = "state/"
-	lockName     = ".lock"
 )
 
-// ErrLocked says that another process has taken the directory.
-var ErrLocked = errors.New("another process uses this directory")
-
-// Open opens or creates the directory of a source, takes it for this process, removes what a crash left behind,
-// checks every dated file, names the bad ones in the log and indexes the others. Close must be called.
+// Open opens or creates the directory of a source, takes it for this process, removes temporary files that a crash left,
+// checks every dated file, logs the bad ones and indexes the others. If another process has the directory, Open returns
+// ErrLocked at once. Close must be called.
 func Open(opts Options) (*Store, error) { return openOn(system, opts) }
 
 func openOn(d disk, opts Options) (*Store, error) {
-	if opts.Follower == nil {
-		opts.Follower = noFollower{}
-	}
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{disk: d, log: opts.Log},
 		index: map[string][]string{}, pending: map[string]write{}, named: map[string]bool{},
@@ -73,6 +74,9 @@ func openOn(d disk, opts Options) (*Store, error) {
 		err = errors.Join(err, s.release())
 		return nil, fmt.Errorf("open data directory %s: %w", s.dir, err)
 	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	s.retry.Go(func() { s.retryPending(ctx) })
 	return s, nil
 }
 
@@ -83,7 +87,7 @@ func (s *Store) open() (err error) {
 	if err = s.writer.probe(s.dir); err != nil {
 		return err
 	}
-	if s.lock, err = lockDir(filepath.Join(s.dir, lockName)); err != nil {
+	if s.lock, err = lockDir(s.opts.Dir, s.opts.Source); err != nil {
 		return err
 	}
 	if s.latest, err = newLatest(s.opts.Feeds); err != nil {
@@ -95,18 +99,13 @@ func (s *Store) open() (err error) {
 	return s.scan()
 }
 
-// Close tries once more to write what waits for the disk, and releases the directory. Snapshots already taken
-// stay valid.
+// Close tries once more to write the pending files, and releases the directory. Snapshots already taken stay valid.
 func (s *Store) Close() error {
+	s.stop()
+	s.retry.Wait()
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.mu.Lock()
-	s.closed = true
-	if s.again != nil {
-		s.again.Stop()
-	}
-	s.mu.Unlock()
-	s.retry()
+	s.writePending()
 	return errors.Join(s.DiskError(), s.release())
 }
 
@@ -118,53 +117,85 @@ func (s *Store) release() error {
 	if s.lock == nil {
 		return nil
 	}
-	return s.lock.Close()
+	return s.lock.release()
 }
 
-// scan removes orphaned temporary files and fills the index.
+// scan removes temporary files and fills the index. The store is new: nobody else uses it yet.
 func (s *Store) scan() error {
-	days, err := os.ReadDir(s.dir)
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if Temporary(e.Name()) {
+			if err := s.removeTemporary("", e.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	err = walkDates(s.dir, func(date string, e fs.DirEntry) error {
+		if Temporary(e.Name()) {
+			return s.removeTemporary(date, e.Name())
+		}
+		bad := checkEntry(date, e)
+		if bad == nil {
+			s.index[e.Name()] = append(s.index[e.Name()], date)
+			_, _, bad = readStored(s.path(date, e.Name()))
+		}
+		s.passOver(e.Name(), date, bad)
+		return nil
+	})
+	s.publishDates()
+	return err
+}
+
+func (s *Store) removeTemporary(date, name string) error {
+	if err := os.Remove(s.path(date, name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// walkDates calls visit for every entry, but not for folders, in the date directories of a source's directory, dates
+// rising. It also visits, with date "", what has the name of a date and is no directory.
+func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
+	days, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return err
 	}
 	for _, day := range days {
-		if strings.HasPrefix(day.Name(), tempPrefix) {
-			err = s.orphan(day.Name())
-		} else if day.IsDir() && isDate(day.Name()) {
-			err = s.scanDay(day.Name())
+		if !isDate(day.Name()) {
+			continue
 		}
+		if !day.IsDir() {
+			if err := visit("", day); err != nil {
+				return err
+			}
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(dir, day.Name()))
 		if err != nil {
 			return err
 		}
-	}
-	s.publishDates()
-	return nil
-}
-
-func (s *Store) scanDay(date string) error {
-	files, err := os.ReadDir(filepath.Join(s.dir, date))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		switch {
-		case strings.HasPrefix(f.Name(), tempPrefix):
-			if err := s.orphan(filepath.Join(date, f.Name())); err != nil {
+		for _, f := range files {
+			if f.IsDir() {
+				continue
+			}
+			if err := visit(day.Name(), f); err != nil {
 				return err
 			}
-		case f.Type().IsRegular():
-			s.index[f.Name()] = append(s.index[f.Name()], date)
-			_, _, err := readStored(s.path(date, f.Name()))
-			s.passOver(f.Name(), date, err)
 		}
 	}
 	return nil
 }
 
-// orphan removes a temporary file that a crash left.
-func (s *Store) orphan(name string) error {
-	if err := os.Remove(filepath.Join(s.dir, name)); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// checkEntry says why an entry that walkDates visits can be no stored file, nil if it can be one.
+func checkEntry(date string, e fs.DirEntry) error {
+	switch {
+	case date == "":
+		return fmt.Errorf("%w: ignored, for it has the name of a date and is no directory", ErrTorn)
+	case !e.Type().IsRegular():
+		return fmt.Errorf("%w: ignored, for it is no regular file but %v", ErrTorn, e.Type())
 	}
 	return nil
 }
@@ -172,58 +203,6 @@ func (s *Store) orphan(name string) error {
 func isDate(s string) bool {
 	_, err := time.Parse(time.DateOnly, s)
 	return err == nil && len(s) == len(time.DateOnly)
-}
-
-// Publish makes the editions of a feed current, all at the same instant.
-func (s *Store) Publish(feed string, editions map[string]*Edition) error {
-	if err := s.latest.publish(feed, editions); err != nil {
-		return err
-	}
-	s.opts.Follower.Published(feed, editions)
-	return nil
-}
-
-// Current returns what a resource serves now, nil before its first publication. It does not allocate.
-func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
-
-// Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. When the
-// disk refuses, the error is returned, the answer is still served from memory, and the write is tried again after
-// every later one that succeeds, every few seconds and at Close.
-func (s *Store) Save(product, date string, f File) error {
-	body, err := encodeFile(product, date, f)
-	if err != nil {
-		return fmt.Errorf("save %s of %s: %w", product, date, err)
-	}
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	err = s.write(write{date, fileName(product), body})
-	if product == s.opts.HistoricalProduct {
-		s.renew(date, f.Edition.Default)
-		s.opts.Follower.Renewed(date, f.Edition.Default, err == nil)
-	}
-	return err
-}
-
-// SaveLate stores an answer that arrived after its date closed. A restart serves it, the history never does.
-func (s *Store) SaveLate(product, date string, f File) error {
-	body, err := encodeFile(product, date, f)
-	if err != nil {
-		return fmt.Errorf("save %s of %s: %w", product, date, err)
-	}
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	return s.write(write{date, fileName(product) + lateSuffix, body})
-}
-
-// SaveState stores what a later session needs of a date beside its snapshots.
-func (s *Store) SaveState(name, date string, state []byte) error {
-	body, err := frame(fileHeader{Product: stateProduct + name, Date: date}, state)
-	if err != nil {
-		return fmt.Errorf("save state %s of %s: %w", name, date, err)
-	}
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	return s.write(write{date, fileName(stateProduct + name), body})
 }
 
 func (s *Store) path(date, file string) string { return filepath.Join(s.dir, date, file) }
@@ -242,14 +221,106 @@ func (s *Store) forget(file, date string) {
 		s.index[file] = slices.Delete(s.index[file], i, i+1)
 		s.publishDates()
 	}
-	if file == fileName(s.opts.HistoricalProduct) {
+	if file == FileName(s.opts.HistoricalProduct) {
 		s.history.Del(date)
 	}
 }
 
 // publishDates refreshes the lock-free copy of the historical product's dates. s.mu is held, or s is new.
 func (s *Store) publishDates() {
-	dates := slices.Clone(s.index[fileName(s.opts.HistoricalProduct)])
-	s.dates.Store(&dates)
-	s.opts.Follower.Listed(dates)
+	s.dates.Store(new(slices.Clone(s.index[FileName(s.opts.HistoricalProduct)])))
+}
+
+// Publish makes the editions of a feed current, all at the same instant. It keeps the editions but not the map.
+func (s *Store) Publish(feed string, editions map[string]*Edition) error {
+	return s.latest.publish(feed, editions)
+}
+
+// Current returns what a resource serves now, nil before its first publication. It does not allocate.
+func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
+
+// Usage returns the bytes that all files of the source take.
+func (s *Store) Usage() (bytes int64, err error) {
+	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if path != s.dir && errors.Is(err, fs.ErrNotExist) {
+			return nil // replaced meanwhile
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	return bytes, err
+}
+
+// FileSize returns the bytes of a product's newest file, 0 if there is none.
+func (s *Store) FileSize(product string) int64 {
+	dates := s.DatesOf(product)
+	if len(dates) == 0 {
+		return 0
+	}
+	info, err := os.Stat(s.path(dates[len(dates)-1], FileName(product)))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Stats are what a [Store] has done since it was opened, and what is pending now.
+type Stats struct {
+	FilesWritten int64
+	BytesWritten int64
+	DiskErrors   DiskErrors
+	// FilesWaiting are the pending files: the disk refused them, and they are served from memory until it takes them.
+	FilesWaiting int
+	// BadFiles are the stored files found torn, altered, foreign or of a newer format.
+	BadFiles int64
+	// Latest is the cache of current answers, which must never refuse or evict; History that of past ones, which may.
+	Latest, History CacheStats
+}
+
+// DiskErrors counts the writes that failed, by the step that failed, retries included.
+type DiskErrors struct {
+	Create  int64 // of a directory or a temporary file
+	Write   int64
+	Sync    int64
+	Rename  int64
+	SyncDir int64
+}
+
+// CacheStats counts what a cache did not take or keep.
+type CacheStats struct {
+	SetsRejected int64
+	SetsDropped  int64
+	Evictions    int64
+}
+
+// Stats returns the counts.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	waiting := len(s.pending)
+	s.mu.Unlock()
+	w := s.writer
+	return Stats{
+		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(),
+		DiskErrors: DiskErrors{
+			Create: w.failed[stepCreate].Load(), Write: w.failed[stepWrite].Load(), Sync: w.failed[stepSync].Load(),
+			Rename: w.failed[stepRename].Load(), SyncDir: w.failed[stepSyncDir].Load(),
+		},
+		FilesWaiting: waiting, BadFiles: s.bad.Load(),
+		Latest: cacheStats(s.latest.cache.Metrics), History: cacheStats(s.history.Metrics),
+	}
+}
+
+func cacheStats(m *ristretto.Metrics) CacheStats {
+	return CacheStats{
+		SetsRejected: int64(m.SetsRejected()), SetsDropped: int64(m.SetsDropped()), Evictions: int64(m.KeysEvicted()),
+	}
 }

@@ -2,51 +2,181 @@ package snapshots
 
 import (
 	"errors"
-	"log/slog"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
-
-	"strikecache/bench/need"
 )
 
-const (
-	monday    = "2026-11-16"
-	tuesday   = "2026-11-17"
-	wednesday = "2026-11-18"
-	thursday  = "2026-11-19"
-	friday    = "2026-11-20"
-)
-
-// passedOver is what a store logs about a file that it cannot use.
-const passedOver = "stored file passed over"
-
-func TestOpenTakesTheDirectory(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	first := open(t, dir)
-	_, err := Open(options(dir))
-	if err == nil || !strings.Contains(err.Error(), "another process") || !strings.Contains(err.Error(), filepath.Join(dir, "simulated")) {
-		t.Errorf("a second store of the directory: %v", err)
+// Everything at once: under the race detector no access may go without its lock, and what a reader gets is always
+// something that was written for its date.
+func TestStoreFromManyGoroutines(t *testing.T) {
+	s := open(t, t.TempDir())
+	dates := []string{monday, tuesday, wednesday, thursday, friday}
+	file := map[string]File{}
+	for _, date := range dates {
+		file[date] = single(t, `"`+date+`"`)
+		save(t, s, gamma, date, file[date])
 	}
-	other := options(dir)
-	other.Source = "cboe"
-	openWith(t, other) // another source of the same directory is free
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
+	var wg sync.WaitGroup
+	work := func(n int, step func(date string) error) {
+		wg.Go(func() {
+			for i := range n {
+				if err := step(dates[i%len(dates)]); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	open(t, dir)
+	work(40, func(date string) error { return s.Save(gamma, date, file[date]) })
+	work(40, func(date string) error { return s.SaveLate(gamma, date, file[date]) })
+	work(40, func(date string) error { return s.SaveState("x", date, []byte(date)) })
+	for range 4 {
+		work(400, func(date string) error {
+			if got, err := s.Historical(date); err != nil && !errors.Is(err, ErrBusy) || err == nil && string(got.Data()) != `"`+date+`"` {
+				return fmt.Errorf("historical %s: %v, %w", date, got, err)
+			}
+			return nil
+		})
+	}
+	work(40, func(date string) error {
+		f, found, err := s.Newest(gamma, date)
+		if err != nil || found != date || string(f.Edition.Default.Data()) != `"`+date+`"` {
+			return fmt.Errorf("newest %s: %s, %w", date, found, err)
+		}
+		return nil
+	})
+	work(40, func(date string) error {
+		if state, found := s.State("x", date); string(state) != found {
+			return fmt.Errorf("state of %s: %s", found, state)
+		}
+		return nil
+	})
+	work(20, func(date string) error {
+		_, err := s.Expire(date, func(string) bool { return false })
+		return err
+	})
+	work(100, func(string) error {
+		if got := s.Dates(); !slices.Equal(got, dates) {
+			return fmt.Errorf("dates %q", got)
+		}
+		return errors.Join(s.DiskError())
+	})
+	work(20, func(string) error {
+		_, err := s.Usage()
+		return err
+	})
+	work(20, func(string) error {
+		_, bad, err := Verify(s.opts.Dir)
+		if len(bad) > 0 {
+			return bad[0].Err
+		}
+		return err
+	})
+	wg.Wait()
 }
 
-func TestOpenWhereItCannot(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
+func TestUsageAndFileSize(t *testing.T) {
+	s := open(t, t.TempDir())
+	if n := s.FileSize(gamma); n != 0 {
+		t.Errorf("%d bytes of nothing", n)
+	}
+	before, err := s.Usage()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(options(path)); err == nil || !strings.Contains(err.Error(), "open data directory") {
-		t.Errorf("a file as directory: %v", err)
+	small, large := single(t, `1`), single(t, string(document(50_000)))
+	save(t, s, gamma, monday, large)
+	save(t, s, gamma, friday, small)
+	save(t, s, gamma, tuesday, large)
+	if n, want := s.FileSize(gamma), int64(len(encoded(t, gamma, small))); n != want {
+		t.Errorf("newest file has %d bytes, want %d", n, want)
+	}
+	want := before + int64(2*len(encoded(t, gamma, large))+len(encoded(t, gamma, small)))
+	if n, err := s.Usage(); n != want || err != nil {
+		t.Errorf("all files have %d bytes, %v, want %d", n, err, want)
+	}
+	if err := s.SaveState("x", friday, []byte("12345")); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.FileSize(stateProduct + "x"); n < 5 || n > 200 {
+		t.Errorf("a state of 5 bytes takes %d", n)
+	}
+	s.disk.Lock() // or the store would create the directory again
+	defer s.disk.Unlock()
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.FileSize(gamma); n != 0 {
+		t.Errorf("%d bytes without a directory", n)
+	}
+	if n, err := s.Usage(); err == nil {
+		t.Errorf("%d bytes without a directory", n)
+	}
+}
+
+func TestOpenReturnsItsErrors(t *testing.T) {
+	opened := func(o Options) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = nil
+				t.Errorf("panic: %v", p)
+			}
+		}()
+		s, err := Open(o)
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	o := options(t.TempDir())
+	o.HistoryBytes = 0
+	if opened(o) == nil {
+		t.Error("no room for history: no error")
+	}
+	o.HistoryBytes = 1 << 20
+	if err := opened(o); err != nil {
+		t.Errorf("the lock stayed: %v", err)
+	}
+	o = options(t.TempDir())
+	if err := os.MkdirAll(filepath.Join(o.Dir, o.Source, tempPrefix+"x", "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if opened(o) == nil {
+		t.Error("what cannot be swept: no error")
+	}
+}
+
+// Where no directory can be, the error says so and names it.
+func TestOpenNamesWhatIsWrong(t *testing.T) {
+	place := func(make func(dir string) error) string {
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := make(dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	file := func(dir string) error { return os.WriteFile(dir, nil, 0o644) }
+	for name, c := range map[string]struct{ dir, want string }{
+		"a file in its place": {place(file), "is not a directory"},
+		"a file above it":     {filepath.Join(place(file), "sub"), "is not a directory"},
+		"a file for the source": {place(func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
+		}), "is not a directory"},
+		"a folder for the lock":   {place(func(dir string) error { return os.MkdirAll(filepath.Join(dir, "simulated", lockName), 0o755) }), "open lock file"},
+		"a link to nowhere":       {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory"},
+		"a name that is too long": {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long"},
+	} {
+		s, err := Open(options(c.dir))
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "open data directory "+c.dir) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
 	}
 }
 
@@ -58,7 +188,7 @@ func TestOpenSweepsTemporaryFiles(t *testing.T) {
 	for _, name := range keep {
 		put(t, s, name, "x")
 	}
-	sweep := []string{monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix, tuesday + "/" + tempPrefix + "spx-max-pain-9"}
+	sweep := []string{tempPrefix + identityName + "-123", monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix, tuesday + "/" + tempPrefix + "spx-max-pain-9"}
 	for _, name := range sweep {
 		put(t, s, name, "half")
 	}
@@ -117,241 +247,6 @@ func TestDatesOfIsACopy(t *testing.T) {
 	s.DatesOf(gamma)[0] = "changed"
 	if got := s.DatesOf(gamma); !slices.Equal(got, []string{monday}) {
 		t.Errorf("dates %q", got)
-	}
-}
-
-func TestSaveAndLoad(t *testing.T) {
-	s := open(t, t.TempDir())
-	f := File{Edition: variants(t), Content: "inputs", Summary: []byte(`{"row":1}`)}
-	save(t, s, pain, friday, f)
-	for range 2 {
-		got, err := s.Load(pain, friday)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameFile(t, got, f)
-		for _, none := range []struct{ product, date string }{{pain, monday}, {gamma, friday}, {pain, ""}} {
-			if _, err := s.Load(none.product, none.date); !errors.Is(err, ErrNoSnapshot) {
-				t.Errorf("%s of %q: %v", none.product, none.date, err)
-			}
-		}
-		s = reopen(t, s)
-	}
-	if got := names(t, filepath.Join(s.dir, friday)); !slices.Equal(got, []string{pain}) {
-		t.Errorf("directory holds %q", got)
-	}
-}
-
-func TestSaveReplaces(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, pain, friday, File{Edition: variants(t)})
-	f := single(t, `{"n":2}`)
-	save(t, s, pain, friday, f)
-	got, err := s.Load(pain, friday)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameFile(t, got, f)
-	if dates := s.DatesOf(pain); !slices.Equal(dates, []string{friday}) {
-		t.Errorf("dates %q", dates)
-	}
-}
-
-func TestLoadOfADamagedFile(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, pain, friday, single(t, `{"n":1}`))
-	damage(t, s, friday+"/"+pain)
-	if _, err := s.Load(pain, friday); !errors.Is(err, ErrTorn) {
-		t.Errorf("damaged: %v", err)
-	}
-	put(t, s, friday+"/"+pain, `{"format":7}`+"\nx")
-	if _, err := s.Load(pain, friday); !errors.Is(err, ErrNewerFormat) {
-		t.Errorf("of a newer format: %v", err)
-	}
-}
-
-// newest returns the data and date of a product's newest answer.
-func newest(t *testing.T, s *Store, product, notAfter string) string {
-	t.Helper()
-	f, date, err := s.Newest(product, notAfter)
-	if err != nil {
-		if !errors.Is(err, ErrNoSnapshot) || date != "" || f.Edition != nil {
-			t.Fatalf("newest on or before %s: %v, %q, %v", notAfter, f, date, err)
-		}
-		return "none"
-	}
-	return date + " " + string(f.Edition.Default.Data())
-}
-
-func TestNewest(t *testing.T) {
-	s := open(t, t.TempDir())
-	if got := newest(t, s, gamma, forever); got != "none" {
-		t.Errorf("of nothing: %s", got)
-	}
-	for _, date := range []string{friday, tuesday, thursday} { // an older date after a newer
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
-	}
-	for range 2 {
-		for notAfter, want := range map[string]string{
-			forever: friday, friday: friday, thursday: thursday, wednesday: tuesday, tuesday: tuesday,
-		} {
-			if got := newest(t, s, gamma, notAfter); got != want+` "`+want+`"` {
-				t.Errorf("on or before %s: %s", notAfter, got)
-			}
-		}
-		if got := newest(t, s, gamma, monday); got != "none" {
-			t.Errorf("before the first: %s", got)
-		}
-		s = reopen(t, s)
-	}
-}
-
-func TestNewestPassesOverBadFiles(t *testing.T) {
-	o, log := options(t.TempDir()), &need.Log{}
-	o.Log = log.Logger(slog.LevelInfo)
-	s := openWith(t, o)
-	for _, date := range []string{tuesday, wednesday, thursday, friday} {
-		save(t, s, pain, date, single(t, `"`+date+`"`))
-	}
-	damage(t, s, friday+"/"+pain)
-	put(t, s, thursday+"/"+pain, `{"format":2}`+"\n")
-	put(t, s, wednesday+"/"+pain, "")
-	s = reopen(t, s)
-	for range 3 {
-		if got := newest(t, s, pain, forever); got != tuesday+` "`+tuesday+`"` {
-			t.Errorf("newest %s", got)
-		}
-	}
-	if n := log.Count(passedOver); n != 3 {
-		t.Errorf("%d lines for 3 bad files", n)
-	}
-	for _, date := range []string{friday, thursday, wednesday} {
-		if log.Count(filepath.Join(date, pain)) != 1 {
-			t.Errorf("the file of %s is not named once", date)
-		}
-	}
-	if got := s.DatesOf(pain); !slices.Equal(got, []string{tuesday}) {
-		t.Errorf("dates %q", got)
-	}
-	save(t, s, pain, friday, single(t, `"again"`))
-	if got := newest(t, s, pain, forever); got != friday+` "again"` {
-		t.Errorf("newest after another write: %s", got)
-	}
-}
-
-// A restart serves the later of a date's two files.
-func TestNewestWithLateFiles(t *testing.T) {
-	at := func(data string, asOf time.Time) File {
-		return File{Edition: &Edition{Default: sealedAt(t, data, asOf)}}
-	}
-	for name, c := range map[string]struct {
-		dated, late int // minutes; -1: damaged
-		want        string
-	}{
-		"late is newer":     {0, 10, friday + ` "late"`},
-		"late is older":     {10, 0, friday + ` "dated"`},
-		"late is as old":    {10, 10, friday + ` "dated"`},
-		"late is damaged":   {0, -1, friday + ` "dated"`},
-		"dated is damaged":  {-1, 0, friday + ` "late"`},
-		"both are damaged":  {-1, -1, thursday + ` "before"`},
-		"late much earlier": {10, -1000, friday + ` "dated"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o, log := options(t.TempDir()), &need.Log{}
-			o.Log = log.Logger(slog.LevelInfo)
-			s := openWith(t, o)
-			save(t, s, gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour)))
-			save(t, s, gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute)))
-			if err := s.SaveLate(gamma, friday, at(`"late"`, asOf.Add(time.Duration(c.late)*time.Minute))); err != nil {
-				t.Fatal(err)
-			}
-			if c.dated == -1 {
-				damage(t, s, friday+"/gex-spx")
-			}
-			if c.late == -1 {
-				damage(t, s, friday+"/gex-spx@late")
-			}
-			s = reopen(t, s)
-			if got := newest(t, s, gamma, forever); got != c.want {
-				t.Errorf("newest %s, want %s", got, c.want)
-			}
-			newest(t, s, gamma, forever)
-			for file, minutes := range map[string]int{"gex-spx": c.dated, "gex-spx@late": c.late} {
-				path := " file=" + filepath.Join(s.dir, friday, file) + " "
-				if n := log.Count(path); n != 0 && minutes != -1 || n != 1 && minutes == -1 {
-					t.Errorf("%s is named %d times", file, n)
-				}
-			}
-		})
-	}
-}
-
-// A date that has a late file alone is served after a restart.
-func TestNewestWithALateFileAlone(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, gamma, thursday, single(t, `"before"`))
-	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
-		t.Fatal(err)
-	}
-	s = reopen(t, s)
-	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
-		t.Errorf("newest %s", got)
-	}
-	if got := newest(t, s, gamma, thursday); got != thursday+` "before"` {
-		t.Errorf("newest before it %s", got)
-	}
-}
-
-func TestState(t *testing.T) {
-	o, log := options(t.TempDir()), &need.Log{}
-	o.Log = log.Logger(slog.LevelInfo)
-	s := openWith(t, o)
-	for date, state := range map[string]string{monday: "1", wednesday: "line\nline\x00", friday: ""} {
-		if err := s.SaveState("iv-SPX", date, []byte(state)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect := func(notAfter, want, wantDate string) {
-		t.Helper()
-		if got, date := s.State("iv-SPX", notAfter); string(got) != want || date != wantDate {
-			t.Errorf("on or before %s: %q of %q, want %q of %q", notAfter, got, date, want, wantDate)
-		}
-	}
-	for range 2 {
-		expect(forever, "", friday)
-		expect(thursday, "line\nline\x00", wednesday)
-		expect(wednesday, "line\nline\x00", wednesday)
-		expect(tuesday, "1", monday)
-		expect("2026-11-15", "", "")
-		if got, date := s.State("iv-SPY", forever); got != nil || date != "" {
-			t.Errorf("of another name: %q of %q", got, date)
-		}
-		s = reopen(t, s)
-	}
-	damage(t, s, wednesday+"/state-iv-SPX")
-	for range 2 {
-		expect(thursday, "1", monday)
-	}
-	if log.Count(passedOver) != 1 {
-		t.Errorf("%d lines for a bad file", log.Count(passedOver))
-	}
-	if err := s.SaveState("iv-SPX", wednesday, []byte("2")); err != nil {
-		t.Fatal(err)
-	}
-	expect(thursday, "2", wednesday)
-}
-
-// State and answers of one name are kept apart.
-func TestStateIsNoAnswer(t *testing.T) {
-	s := open(t, t.TempDir())
-	if err := s.SaveState("x", friday, []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load("x", friday); !errors.Is(err, ErrNoSnapshot) {
-		t.Errorf("load: %v", err)
-	}
-	if _, err := s.Load("state-x", friday); !errors.Is(err, ErrTorn) {
-		t.Errorf("load of a name that falls on the same file: %v", err)
 	}
 }
 

@@ -2,13 +2,12 @@ package snapshots
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/goccy/go-json"
 )
 
 // usageSizes are lengths of usage around the limits of every length field, and beyond what is allowed.
@@ -45,7 +44,7 @@ func expected(s *Snapshot, usage []byte) []byte {
 func TestKeyedBodies(t *testing.T) {
 	for name, data := range texts(t) {
 		sizes := usageSizes
-		if len(data) > 200_000 {
+		if len(data) > 20_000 {
 			sizes = []int{0, 1, 150, 4096}
 		}
 		s := sealed(t, data)
@@ -136,67 +135,6 @@ func TestTailsAndTagsDoNotAllocate(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestMatches(t *testing.T) {
-	s, few, other := sealed(t, `1`), sealedIn(t, `1`), sealed(t, `2`)
-	stem := strings.Trim(s.ETag(Identity), `"`)
-	for tag, want := range map[string]bool{
-		`"` + stem + `"`: true, `"` + stem + `-gz"`: true, `"` + stem + `-br"`: true, `"` + stem + `-zs"`: true,
-		"": false, `"`: false, `""`: false, "*": false, stem: false, `"` + stem: false, stem + `"`: false, `W/"` + stem + `"`: false,
-		`"` + stem + `-"`: false, `"` + stem + `-xx"`: false, `"` + stem + `-gz`: false, `"` + stem + `-gz" `: false, `"` + stem[1:] + `"`: false,
-		`"` + strings.ToUpper(stem) + `"`: false, other.ETag(Identity): false, other.ETag(Gzip): false,
-	} {
-		if s.Matches([]byte(tag)) != want || few.Matches([]byte(tag)) != want {
-			t.Errorf("%s matches: %t, want %t", tag, !want, want)
-		}
-	}
-	if s.Matches(nil) {
-		t.Error("nil matches")
-	}
-}
-
-func TestLastModified(t *testing.T) {
-	computed := asOf.Add(16 * time.Minute)
-	reason := "upstream_lag"
-	for name, c := range map[string]struct {
-		computed, since, want time.Time
-	}{
-		"computed while fresh":     {computed, asOf, computed},
-		"at once":                  {computed, computed, computed},
-		"sealed again since":       {computed, computed.Add(time.Hour), computed.Add(time.Hour)},
-		"in another zone":          {computed.In(time.FixedZone("", -5*3600)), asOf, computed},
-		"parts of a second":        {computed.Add(900 * time.Millisecond), asOf, computed},
-		"parts of a second, since": {computed, computed.Add(1900 * time.Millisecond), computed.Add(time.Second)},
-	} {
-		m := meta()
-		m.ComputedAt, m.Freshness = c.computed, Freshness{State: "stale", Reason: &reason, Since: c.since}
-		if got := sealedWith(t, `1`, m).LastModified(); got != c.want.Format(http.TimeFormat) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-// Whatever the data and the usage are, every coding says the same.
-func FuzzKeyedBody(f *testing.F) {
-	f.Add([]byte(""), []byte("7"), uint16(1))
-	f.Add([]byte("abcabcabc\x00\xff"), []byte(`{"tier":"keyed"}`), uint16(7000))
-	f.Fuzz(func(t *testing.T, text, usage []byte, times uint16) {
-		data, err := json.Marshal(bytes.Repeat(text, int(times)%(1+1<<18/(1+len(text)))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := sealed(t, string(data))
-		want := expected(s, usage)
-		for c := range Codings {
-			if got := unpack(t, c, s.Body(c)); !bytes.Equal(got, s.Body(Identity)) {
-				t.Errorf("%v: %d bytes, want %d", c, len(got), len(s.Body(Identity)))
-			}
-			if got := unpack(t, c, keyed(s, c, usage)); !bytes.Equal(got, want) {
-				t.Errorf("%v, keyed: %d bytes, want %d", c, len(got), len(want))
-			}
-		}
-	})
 }
 
 func BenchmarkAppendTail(b *testing.B) {

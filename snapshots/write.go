@@ -172,8 +172,8 @@ func (w *writer) setAccess(tmp *os.File, path string) error {
 	return nil
 }
 
-// makeDir creates a directory, with its parents, and makes their entries durable. One whose entry is not durable
-// is removed again, so that the next call does not take it for done.
+// makeDir creates a directory, with its parents, and makes their entries durable. If it cannot make an entry durable, it
+// removes the directory, so that the next call tries again.
 func (w *writer) makeDir(dir string) error {
 	switch info, err := os.Stat(dir); {
 	case err == nil && info.IsDir():
@@ -199,8 +199,8 @@ func (w *writer) makeDir(dir string) error {
 	return nil
 }
 
-// probe says why a directory cannot be written at all, at a start and not hours later. A disk that is full or
-// fails otherwise may mend: what is stored can be served until it does.
+// probe says why this process may not write a directory: at the start, not hours later. It passes a disk that is full or
+// fails otherwise, which may recover: until then the stored answers are served.
 func (w *writer) probe(dir string) error {
 	f, err := w.disk.create(dir, tempPrefix+"probe-*")
 	if err == nil {

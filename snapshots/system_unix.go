@@ -22,20 +22,15 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// lockDir takes the directory for this process until the returned file is closed.
-func lockDir(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w", err)
-	}
+// lockFile locks a file for this process until the file is closed.
+func lockFile(f *os.File) error {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrLocked
+			return ErrLocked
 		}
-		return nil, fmt.Errorf("lock directory: %w", err)
+		return fmt.Errorf("lock directory: %w", err)
 	}
-	return f, nil
+	return nil
 }
 
 // keepOwner gives a new file the owner and group of an old one, unless this process owns the old one.

@@ -1,0 +1,256 @@
+package snapshots
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func imported(t testing.TB, data string) File {
+	m := meta()
+	m.Source, m.ImportedFrom = "imported", "levels.csv"
+	return File{Edition: &Edition{Default: sealedWith(t, data, m)}}
+}
+
+// An imported answer is history alone.
+func TestNewestPassesOverImports(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, thursday, imported(t, `"imported"`))
+	if got := newest(t, s, gamma, forever); got != "none" {
+		t.Errorf("newest of an import alone: %s", got)
+	}
+	save(t, s, gamma, tuesday, single(t, `"own"`))
+	save(t, s, gamma, friday, imported(t, `"imported"`))
+	for range 2 {
+		if got := newest(t, s, gamma, forever); got != tuesday+` "own"` {
+			t.Errorf("newest %s", got)
+		}
+		if got := historical(t, s, ""); got != "imported" || !slices.Equal(s.Dates(), []string{tuesday, thursday, friday}) {
+			t.Errorf("newest of the history %s, dates %q", got, s.Dates())
+		}
+		s = reopen(t, s)
+	}
+	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
+		t.Errorf("a late answer of an imported date: %s", got)
+	}
+	f, err := s.Load(gamma, friday)
+	if err != nil || f.Edition.Default.Meta.ImportedFrom != "levels.csv" {
+		t.Errorf("the import: %+v, %v", f, err)
+	}
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	s := open(t, t.TempDir())
+	f := File{Edition: variants(t), Content: "inputs", Summary: []byte(`{"row":1}`)}
+	save(t, s, pain, friday, f)
+	for range 2 {
+		got, err := s.Load(pain, friday)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameFile(t, got, f)
+		for _, none := range []struct{ product, date string }{{pain, monday}, {gamma, friday}, {pain, ""}} {
+			if _, err := s.Load(none.product, none.date); !errors.Is(err, ErrNoSnapshot) {
+				t.Errorf("%s of %q: %v", none.product, none.date, err)
+			}
+		}
+		s = reopen(t, s)
+	}
+	if got := names(t, filepath.Join(s.dir, friday)); !slices.Equal(got, []string{pain}) {
+		t.Errorf("directory holds %q", got)
+	}
+}
+
+func TestLoadOfADamagedFile(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, pain, friday, single(t, `{"n":1}`))
+	damage(t, s, friday+"/"+pain)
+	if _, err := s.Load(pain, friday); !errors.Is(err, ErrTorn) {
+		t.Errorf("damaged: %v", err)
+	}
+	put(t, s, friday+"/"+pain, `{"format":7}`+"\nx")
+	if _, err := s.Load(pain, friday); !errors.Is(err, ErrNewerFormat) {
+		t.Errorf("of a newer format: %v", err)
+	}
+}
+
+func TestNewest(t *testing.T) {
+	s := open(t, t.TempDir())
+	if got := newest(t, s, gamma, forever); got != "none" {
+		t.Errorf("of nothing: %s", got)
+	}
+	for _, date := range []string{friday, tuesday, thursday} { // an older date after a newer
+		save(t, s, gamma, date, single(t, `"`+date+`"`))
+	}
+	for range 2 {
+		for notAfter, want := range map[string]string{
+			forever: friday, friday: friday, thursday: thursday, wednesday: tuesday, tuesday: tuesday,
+		} {
+			if got := newest(t, s, gamma, notAfter); got != want+` "`+want+`"` {
+				t.Errorf("on or before %s: %s", notAfter, got)
+			}
+		}
+		if got := newest(t, s, gamma, monday); got != "none" {
+			t.Errorf("before the first: %s", got)
+		}
+		s = reopen(t, s)
+	}
+}
+
+func TestNewestPassesOverBadFiles(t *testing.T) {
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelInfo)
+	s := openWith(t, o)
+	for _, date := range []string{tuesday, wednesday, thursday, friday} {
+		save(t, s, pain, date, single(t, `"`+date+`"`))
+	}
+	damage(t, s, friday+"/"+pain)
+	put(t, s, thursday+"/"+pain, `{"format":2}`+"\n")
+	put(t, s, wednesday+"/"+pain, "")
+	s = reopen(t, s)
+	for range 3 {
+		if got := newest(t, s, pain, forever); got != tuesday+` "`+tuesday+`"` {
+			t.Errorf("newest %s", got)
+		}
+	}
+	if n := log.count(passedOver); n != 3 {
+		t.Errorf("%d lines for 3 bad files", n)
+	}
+	for _, date := range []string{friday, thursday, wednesday} {
+		if log.count(filepath.Join(date, pain)) != 1 {
+			t.Errorf("the file of %s is not named once", date)
+		}
+	}
+	if got := s.DatesOf(pain); !slices.Equal(got, []string{tuesday}) {
+		t.Errorf("dates %q", got)
+	}
+	save(t, s, pain, friday, single(t, `"again"`))
+	if got := newest(t, s, pain, forever); got != friday+` "again"` {
+		t.Errorf("newest after another write: %s", got)
+	}
+}
+
+// A restart serves the later of a date's two files.
+func TestNewestWithLateFiles(t *testing.T) {
+	at := func(data string, asOf time.Time) File {
+		return File{Edition: &Edition{Default: sealedAt(t, data, asOf)}}
+	}
+	for name, c := range map[string]struct {
+		dated, late int // minutes; -1: damaged
+		want        string
+	}{
+		"late is newer":     {0, 10, friday + ` "late"`},
+		"late is older":     {10, 0, friday + ` "dated"`},
+		"late is as old":    {10, 10, friday + ` "dated"`},
+		"late is damaged":   {0, -1, friday + ` "dated"`},
+		"dated is damaged":  {-1, 0, friday + ` "late"`},
+		"both are damaged":  {-1, -1, thursday + ` "before"`},
+		"late much earlier": {10, -1000, friday + ` "dated"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, log := options(t.TempDir()), &testLog{}
+			o.Log = log.logger(slog.LevelInfo)
+			s := openWith(t, o)
+			save(t, s, gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour)))
+			save(t, s, gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute)))
+			if err := s.SaveLate(gamma, friday, at(`"late"`, asOf.Add(time.Duration(c.late)*time.Minute))); err != nil {
+				t.Fatal(err)
+			}
+			if c.dated == -1 {
+				damage(t, s, friday+"/gex-spx")
+			}
+			if c.late == -1 {
+				damage(t, s, friday+"/gex-spx@late")
+			}
+			s = reopen(t, s)
+			for range 2 {
+				if got := newest(t, s, gamma, forever); got != c.want {
+					t.Errorf("newest %s, want %s", got, c.want)
+				}
+			}
+			for file, minutes := range map[string]int{"gex-spx": c.dated, "gex-spx@late": c.late} {
+				path := " file=" + filepath.Join(s.dir, friday, file) + " "
+				if n := log.count(path); n != 0 && minutes != -1 || n != 1 && minutes == -1 {
+					t.Errorf("%s is named %d times", file, n)
+				}
+			}
+		})
+	}
+}
+
+// A date that has a late file alone is served, at once and after a restart.
+func TestNewestWithALateFileAlone(t *testing.T) {
+	s := open(t, t.TempDir())
+	save(t, s, gamma, thursday, single(t, `"before"`))
+	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := newest(t, s, gamma, forever); got != friday+` "late"` {
+			t.Errorf("newest %s", got)
+		}
+		s = reopen(t, s)
+	}
+	if got := newest(t, s, gamma, thursday); got != thursday+` "before"` {
+		t.Errorf("newest before it %s", got)
+	}
+}
+
+func TestState(t *testing.T) {
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelInfo)
+	s := openWith(t, o)
+	for date, state := range map[string]string{monday: "1", wednesday: "line\nline\x00", friday: ""} {
+		if err := s.SaveState("iv-SPX", date, []byte(state)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(notAfter, want, wantDate string) {
+		t.Helper()
+		if got, date := s.State("iv-SPX", notAfter); string(got) != want || date != wantDate {
+			t.Errorf("on or before %s: %q of %q, want %q of %q", notAfter, got, date, want, wantDate)
+		}
+	}
+	for range 2 {
+		expect(forever, "", friday)
+		expect(thursday, "line\nline\x00", wednesday)
+		expect(wednesday, "line\nline\x00", wednesday)
+		expect(tuesday, "1", monday)
+		expect("2026-11-15", "", "")
+		if got, date := s.State("iv-SPY", forever); got != nil || date != "" {
+			t.Errorf("of another name: %q of %q", got, date)
+		}
+		s = reopen(t, s)
+	}
+	damage(t, s, wednesday+"/state-iv-SPX")
+	for range 2 {
+		expect(thursday, "1", monday)
+	}
+	if log.count(passedOver) != 1 {
+		t.Errorf("%d lines for a bad file", log.count(passedOver))
+	}
+	if err := s.SaveState("iv-SPX", wednesday, []byte("2")); err != nil {
+		t.Fatal(err)
+	}
+	expect(thursday, "2", wednesday)
+}
+
+// State and answers of one name are kept apart.
+func TestStateIsNoAnswer(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.SaveState("x", friday, []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load("x", friday); !errors.Is(err, ErrNoSnapshot) {
+		t.Errorf("load: %v", err)
+	}
+	if _, err := s.Load("state-x", friday); !errors.Is(err, ErrTorn) {
+		t.Errorf("load of a name that falls on the same file: %v", err)
+	}
+}

@@ -1,0 +1,116 @@
+package snapshots
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTags(t *testing.T) {
+	base := sealed(t, `{"a":1}`)
+	other := meta()
+	other.Freshness.State = "closed"
+	seen := map[string]string{}
+	for name, s := range map[string]*Snapshot{
+		"base": base, "other data": sealed(t, `{"a":2}`), "other meta": sealedWith(t, `{"a":1}`, other), "no data": sealed(t, `null`),
+	} {
+		for c, form := range map[Coding]string{
+			Identity: `^"[0-9a-f]{32}"$`, Gzip: `^"[0-9a-f]{32}-gz"$`, Brotli: `^"[0-9a-f]{32}-br"$`, Zstd: `^"[0-9a-f]{32}-zs"$`,
+		} {
+			tag := s.ETag(c)
+			if !regexp.MustCompile(form).MatchString(tag) {
+				t.Errorf("%s, %v: tag %s is not of the form %s", name, c, tag, form)
+			}
+			if before, ok := seen[tag]; ok {
+				t.Errorf("%s and %s, %v share the tag %s", before, name, c, tag)
+			}
+			seen[tag] = name + ", " + c.String()
+		}
+	}
+	if again := sealed(t, `{"a":1}`); again.ETag(Identity) != base.ETag(Identity) || again.ETag(Gzip) != base.ETag(Gzip) {
+		t.Error("the same bytes have other tags")
+	}
+}
+
+func TestFreshnessEqual(t *testing.T) {
+	a, b, same := "a", "b", "a"
+	states := []Freshness{{State: "fresh"}, {State: "closed"}, {State: "fresh", Reason: &a}, {State: "fresh", Reason: &b}}
+	for i, f := range states {
+		for j, g := range states {
+			g.Since = asOf
+			if f.Equal(g) != (i == j) {
+				t.Errorf("%v equal to %v: %t", f, g, f.Equal(g))
+			}
+		}
+	}
+	if !states[2].Equal(Freshness{State: "fresh", Reason: &same}) {
+		t.Error("reasons are compared by pointer")
+	}
+}
+
+func TestNewer(t *testing.T) {
+	at := func(asOf time.Time, captured *time.Time) *Snapshot {
+		return &Snapshot{Meta: Meta{AsOf: asOf, CapturedAt: captured}}
+	}
+	early, late := asOf.Add(time.Minute), asOf.Add(time.Hour)
+	rising := []*Snapshot{at(asOf, nil), at(asOf, &early), at(asOf, &late), at(asOf.Add(time.Second), nil), at(asOf.Add(time.Second), &early)}
+	for i, s := range rising {
+		for j, o := range rising {
+			if s.newer(o) != (i > j) {
+				t.Errorf("%d newer than %d: %t", i, j, s.newer(o))
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	e := Edition{Variants: map[string]*Snapshot{"b": nil, "a": nil, "10": nil}}
+	if got := e.Names(); !slices.Equal(got, []string{"10", "a", "b"}) {
+		t.Errorf("names %q", got)
+	}
+	if got := (&Edition{}).Names(); len(got) != 0 {
+		t.Errorf("names %q of nothing", got)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	s, few, other := sealed(t, `1`), sealedIn(t, `1`), sealed(t, `2`)
+	stem := strings.Trim(s.ETag(Identity), `"`)
+	for tag, want := range map[string]bool{
+		`"` + stem + `"`: true, `"` + stem + `-gz"`: true, `"` + stem + `-br"`: true, `"` + stem + `-zs"`: true,
+		"": false, `"`: false, `""`: false, "*": false, stem: false, `"` + stem: false, stem + `"`: false, `W/"` + stem + `"`: false,
+		`"` + stem + `-"`: false, `"` + stem + `-xx"`: false, `"` + stem + `-gz`: false, `"` + stem + `-gz" `: false, `"` + stem[1:] + `"`: false,
+		`"` + strings.ToUpper(stem) + `"`: false, other.ETag(Identity): false, other.ETag(Gzip): false,
+	} {
+		if s.Matches([]byte(tag)) != want || few.Matches([]byte(tag)) != want {
+			t.Errorf("%s matches: %t, want %t", tag, !want, want)
+		}
+	}
+	if s.Matches(nil) {
+		t.Error("nil matches")
+	}
+}
+
+func TestLastModified(t *testing.T) {
+	computed := asOf.Add(16 * time.Minute)
+	reason := "upstream_lag"
+	for name, c := range map[string]struct {
+		computed, since, want time.Time
+	}{
+		"computed while fresh":     {computed, asOf, computed},
+		"at once":                  {computed, computed, computed},
+		"sealed again since":       {computed, computed.Add(time.Hour), computed.Add(time.Hour)},
+		"in another zone":          {computed.In(time.FixedZone("", -5*3600)), asOf, computed},
+		"parts of a second":        {computed.Add(900 * time.Millisecond), asOf, computed},
+		"parts of a second, since": {computed, computed.Add(1900 * time.Millisecond), computed.Add(time.Second)},
+	} {
+		m := meta()
+		m.ComputedAt, m.Freshness = c.computed, Freshness{State: "stale", Reason: &reason, Since: c.since}
+		if got := sealedWith(t, `1`, m).LastModified(); got != c.want.Format(http.TimeFormat) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

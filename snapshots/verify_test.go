@@ -1,0 +1,211 @@
+package snapshots
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A load trusts the digest; Verify decodes, and names a file whose codings say different things.
+func TestVerifyComparesCodings(t *testing.T) {
+	s := open(t, t.TempDir())
+	for c := Brotli; c < Codings; c++ {
+		mixed := *sealed(t, `{"a":1}`)
+		mixed.bodies[c] = sealed(t, `{"a":2}`).bodies[c]
+		save(t, s, gamma, friday, File{Edition: &Edition{Default: &mixed}})
+		if _, err := s.Load(gamma, friday); err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		files, bad, err := Verify(s.opts.Dir)
+		if err != nil || files != 1 || len(bad) != 1 || !errors.Is(bad[0].Err, ErrTorn) || !strings.Contains(bad[0].Err.Error(), c.String()) {
+			t.Errorf("%v: %d files, %v, %v", c, files, bad, err)
+		}
+	}
+	save(t, s, gamma, friday, single(t, `{"a":1}`))
+	if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 0 {
+		t.Errorf("a good file: %v, %v", bad, err)
+	}
+}
+
+// A process that does not own the directory sees what is stored, while another owns it, and leaves no trace.
+func TestReadingWithoutTheLock(t *testing.T) {
+	o := options(t.TempDir())
+	if _, err := ListDates(o.Dir, o.Source, gamma); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of no directory: %v", err)
+	}
+	s := openWith(t, o)
+	for _, date := range []string{friday, tuesday} {
+		save(t, s, gamma, date, single(t, `"`+date+`"`))
+	}
+	save(t, s, pain, wednesday, single(t, `1`))
+	put(t, s, thursday+"/.tmp-gex-spx-1", "half")
+	put(t, s, monday+"/gex-spx/file", "the product's name is a directory")
+	put(t, s, "notes/gex-spx", "no date")
+	dates, err := ListDates(o.Dir, o.Source, gamma)
+	if want := []string{tuesday, friday}; err != nil || !slices.Equal(dates, want) {
+		t.Errorf("dates %q, %v, want %q", dates, err, want)
+	}
+	f, err := ReadFile(o.Dir, o.Source, gamma, friday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameFile(t, f, single(t, `"`+friday+`"`))
+	if _, err := ReadFile(o.Dir, o.Source, gamma, wednesday); !errors.Is(err, ErrNoSnapshot) {
+		t.Errorf("of a date without the product: %v", err)
+	}
+	damage(t, s, friday+"/gex-spx")
+	if _, err := ReadFile(o.Dir, o.Source, gamma, friday); !errors.Is(err, ErrTorn) {
+		t.Errorf("damaged: %v", err)
+	}
+	if !exists(t, s, thursday+"/.tmp-gex-spx-1") {
+		t.Error("another process's temporary file is gone")
+	}
+}
+
+func TestVerifyGoodTree(t *testing.T) {
+	s := stocked(t)
+	other := options(s.opts.Dir)
+	other.Source = "cboe"
+	save(t, openWith(t, other), vix, friday, single(t, `1`))
+	for _, ignored := range []string{monday + "/" + tempPrefix + "gex-spx-1", "README", "old/gex-spx", "2026-02-30/gex-spx", monday + "/sub/file"} {
+		put(t, s, ignored, "x")
+	}
+	before := held(t, s)
+	n, bad, err := Verify(s.opts.Dir)
+	if n != 21 || len(bad) != 0 || err != nil {
+		t.Errorf("%d files, bad %v, %v, want 21 good ones", n, bad, err)
+	}
+	if got := held(t, s); !slices.Equal(got, before) {
+		t.Errorf("files changed to %q", got)
+	}
+	if n, bad, err := Verify(filepath.Join(s.opts.Dir, "none")); n != 0 || len(bad) != 0 || err == nil {
+		t.Errorf("no directory: %d, %v, %v", n, bad, err)
+	}
+}
+
+// Each bad file is named, and why.
+func TestVerifyBadFiles(t *testing.T) {
+	s := stocked(t)
+	b, err := os.ReadFile(filepath.Join(s.dir, friday, pain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damage(t, s, monday+"/gex-spx")
+	damage(t, s, monday+"/gex-spx@late")
+	damage(t, s, monday+"/state-chain-SPX")
+	put(t, s, tuesday+"/"+pain, string(b[:len(b)/3]))
+	put(t, s, tuesday+"/gex-spx", "")
+	put(t, s, wednesday+"/gex-spx", string(b))
+	put(t, s, wednesday+"/notes", "hello\n")
+	put(t, s, thursday+"/"+pain, strings.Replace(string(b), `"format":1`, `"format":2`, 1))
+	want := map[string]error{
+		monday + "/gex-spx": ErrTorn, monday + "/gex-spx@late": ErrTorn, monday + "/state-chain-SPX": ErrTorn, tuesday + "/" + pain: ErrTorn,
+		tuesday + "/gex-spx": ErrTorn, wednesday + "/gex-spx": ErrTorn, wednesday + "/notes": ErrTorn, thursday + "/" + pain: ErrNewerFormat,
+	}
+	n, bad, err := Verify(s.opts.Dir)
+	if n != 21 || err != nil {
+		t.Errorf("%d files, %v", n, err)
+	}
+	for _, f := range bad {
+		rel, err := filepath.Rel(s.dir, f.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := filepath.ToSlash(rel); want[name] == nil || !errors.Is(f.Err, want[name]) {
+			t.Errorf("%s: %v, want %v", name, f.Err, want[name])
+		} else {
+			delete(want, name)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not named: %v", want)
+	}
+}
+
+func TestFileOfAnotherDate(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	b, _ := os.ReadFile(filepath.Join(s.dir, monday, "gex-spx"))
+	put(t, s, tuesday+"/gex-spx", string(b)) // a slip in a restored back-up
+	s = reopen(t, s)
+	_, bad, _ := Verify(s.opts.Dir)
+	if got := historical(t, s, tuesday); got != "none" || len(bad) == 0 {
+		t.Errorf("%s is answered with %s; verify finds %v", tuesday, got, bad)
+	}
+}
+
+func TestFolderIsNoFile(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday)
+	put(t, s, friday+"/gex-spx/x", "a folder")
+	s = reopen(t, s)
+	if got := s.Dates(); !slices.Equal(got, []string{monday}) {
+		t.Errorf("dates %q", got)
+	}
+	if _, bad, _ := Verify(s.opts.Dir); len(bad) != 0 {
+		t.Errorf("%v", bad)
+	}
+}
+
+// The server ignores symbolic links among its dated files. The start and verify name each of them.
+func TestSymbolicLinksAreNamed(t *testing.T) {
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelInfo)
+	s := openWith(t, o)
+	save(t, s, gamma, monday, single(t, `1`))
+	save(t, s, gamma, tuesday, single(t, `1`))
+	away := t.TempDir()
+	for path, target := range map[string]string{
+		filepath.Join(monday, "gex-spx"): filepath.Join(away, "gex-spx"),
+		tuesday:                          filepath.Join(away, tuesday),
+	} {
+		if err := errors.Join(os.Rename(filepath.Join(s.dir, path), target), os.Symlink(target, filepath.Join(s.dir, path))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, s, friday, "a file with the name of a date")
+	want := []string{filepath.Join(s.dir, monday, "gex-spx"), filepath.Join(s.dir, tuesday), filepath.Join(s.dir, friday)}
+	_, bad, err := Verify(o.Dir)
+	if err != nil || len(bad) != len(want) {
+		t.Errorf("verify finds %v, %v", bad, err)
+	}
+	s = reopen(t, s)
+	for i, path := range want {
+		if i < len(bad) && (bad[i].Path != path || !errors.Is(bad[i].Err, ErrTorn)) {
+			t.Errorf("verify names %s, %v, want %s", bad[i].Path, bad[i].Err, path)
+		}
+		if log.count(passedOver+`" file=`+path+" ") != 1 {
+			t.Errorf("the start does not name %s: %s", path, log)
+		}
+	}
+	if n := s.Stats().BadFiles; n != 3 || len(s.Dates()) != 0 {
+		t.Errorf("%d bad files, dates %q", n, s.Dates())
+	}
+	if _, err := ReadFile(o.Dir, o.Source, gamma, monday); !errors.Is(err, ErrTorn) {
+		t.Errorf("read through the link: %v", err)
+	}
+	if dates, err := ListDates(o.Dir, o.Source, gamma); len(dates) != 0 || err != nil {
+		t.Errorf("listed %q, %v", dates, err)
+	}
+}
+
+// The data directory itself, and that of a source, may be links: an operator moves them to another disk.
+func TestVerifyFollowsTheDirectory(t *testing.T) {
+	o := options(filepath.Join(t.TempDir(), "data"))
+	s := openWith(t, o)
+	save(t, s, gamma, monday, single(t, `1`))
+	damage(t, s, monday+"/gex-spx")
+	away := t.TempDir()
+	for _, path := range []string{s.dir, o.Dir} {
+		target := filepath.Join(away, filepath.Base(path))
+		if err := errors.Join(os.Rename(path, target), os.Symlink(target, path)); err != nil {
+			t.Fatal(err)
+		}
+		if files, bad, err := Verify(o.Dir); files != 1 || len(bad) != 1 || err != nil {
+			t.Errorf("%s is a link: %d files, %v, %v", path, files, bad, err)
+		}
+	}
+}
