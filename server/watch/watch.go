@@ -1,0 +1,143 @@
+// Package watch follows files that an operator replaces while the server runs: a key file, a TLS certificate. The
+// files are polled. Their contents tell what their times do not, such as a link that points to another file now.
+package watch
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says what to follow.
+type Config struct {
+	// Name is what the files hold, for log lines, such as "TLS certificate".
+	Name string
+	// Paths are the files. They are read and judged together.
+	Paths []string
+	Every time.Duration // between two looks
+	// Read returns the content of a file. [ReadFile] with a bound is one.
+	Read func(path string) ([]byte, error)
+	// Load puts the contents, in the order of Paths, in force. After an error what was in force before stays. Load is
+	// called by [Open], then for every change, and at every look while it fails. It must not keep the slice.
+	Load func(contents [][]byte, now time.Time) error
+	Log  *slog.Logger
+}
+
+// Files follows the files of a [Config]. Create it with [Open].
+type Files struct {
+	cfg     Config
+	inForce [sha256.Size]byte     // digest of what was loaded last
+	failure atomic.Pointer[error] // of the last look; nil: none
+	stop    func()
+}
+
+// Open reads and loads the files, whose error it returns, and looks for changes until [Files.Close]. A later error is
+// logged when it is another than that of the look before.
+func Open(cfg Config) (*Files, error) {
+	f := &Files{cfg: cfg}
+	if err := f.look(time.Now()); err != nil {
+		return nil, err
+	}
+	f.stop = Every(cfg.Every, f.check)
+	return f, nil
+}
+
+// Close stops looking, and waits for a look in progress.
+func (f *Files) Close() { f.stop() }
+
+// Err returns why the files as they are now are not in force, nil if they are. It may be called at any time.
+func (f *Files) Err() error {
+	if err := f.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// check looks at the files and keeps and logs the outcome.
+func (f *Files) check() {
+	before, err := f.Err(), f.look(time.Now())
+	switch {
+	case err != nil:
+		if before == nil || before.Error() != err.Error() {
+			f.cfg.Log.Error(f.cfg.Name+" not loaded: the old one stays in force", "err", err)
+		}
+		f.failure.Store(&err)
+	case before != nil:
+		f.cfg.Log.Info(f.cfg.Name + " is usable again")
+		f.failure.Store(nil)
+	}
+}
+
+// look loads the files if they are not what is in force.
+func (f *Files) look(now time.Time) error {
+	contents := make([][]byte, len(f.cfg.Paths))
+	digests := sha256.New()
+	for i, path := range f.cfg.Paths {
+		b, err := f.cfg.Read(path)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(b)
+		digests.Write(sum[:])
+		contents[i] = b
+	}
+	sum := [sha256.Size]byte(digests.Sum(nil))
+	if sum == f.inForce {
+		return nil
+	}
+	if err := f.cfg.Load(contents, now); err != nil {
+		return err
+	}
+	f.inForce = sum
+	return nil
+}
+
+// ReadFile reads a regular file of at most limit bytes.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path) // opening a pipe could wait for ever
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path) //nolint:gosec // G304: the operator names it
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s has over %d bytes", path, limit)
+	}
+	return b, err
+}
+
+// Every calls f at an interval, from one goroutine, until the returned function is called. That function waits for a
+// call in progress, and may itself be called more than once.
+func Every(interval time.Duration, f func()) (stop func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				f()
+			case <-done:
+				return
+			}
+		}
+	})
+	var once sync.Once
+	return func() {
+		once.Do(func() { close(done) })
+		running.Wait()
+	}
+}
