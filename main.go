@@ -29,11 +29,8 @@ import (
 	"strikecache/refresh/recompute"
 	"strikecache/server"
 	"strikecache/server/admin"
-	"strikecache/server/certs"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
-	"strikecache/server/ready"
-	"strikecache/server/systemd"
 	"strikecache/snapshots"
 )
 
@@ -159,7 +156,7 @@ type verifyCommand struct {
 
 func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 	if c.Ready != "" {
-		return ready.Ask(ctx, c.Ready, out.Out)
+		return server.AskReady(ctx, c.Ready, out.Out)
 	}
 	files, bad, err := snapshots.Verify(c.DataDir)
 	if err != nil {
@@ -190,7 +187,7 @@ type serveCommand struct {
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes whose X-Forwarded-For says who the client is." placeholder:"ADDR" group:"Access"`
 
-	TLS certs.Flags `embed:"" prefix:"tls-"`
+	TLS server.TLSFlags `embed:"" prefix:"tls-"`
 
 	flags.Source   `embed:""`
 	flags.Schedule `embed:""`
@@ -295,13 +292,13 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) error {
 	defer stopAdmin()
 	c.announce(log, refresher.Now(), listener.Addr().String())
 	refresher.Begin()
-	service := systemd.Open(log)
+	service := server.OpenNotifier(log)
 	defer service.Close()
 	return serveUntil(ctx, web, listener, service, log)
 }
 
 // serveUntil serves until ctx ends, and keeps the service manager informed.
-func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *systemd.Service, log *slog.Logger) error {
+func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *server.Notifier, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	service.Ready("serving on " + ln.Addr().String()) // whether there is data yet, /readyz says

@@ -114,11 +114,11 @@ func TestFaultConnectionLimit(t *testing.T) {
 			t.Error(status, err)
 		}
 	}
-	if n := web.Connections(); n != limit {
+	if n := web.Stats().ConnectionsOpen; n != limit {
 		t.Errorf("%d connections, want %d", n, limit)
 	}
 	held[0].Close()
-	need.Until(t, "room for one", func() bool { return web.Connections() == limit-1 })
+	need.Until(t, "room for one", func() bool { return web.Stats().ConnectionsOpen == limit-1 })
 	if status, _, err := request(dial(t, address), vix); status != 200 || err != nil {
 		t.Error(status, err)
 	}
@@ -195,7 +195,7 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 		}
 		clients = append(clients, c)
 	}
-	if n := web.Connections(); n != 0 {
+	if n := web.Stats().ConnectionsOpen; n != 0 {
 		t.Errorf("%d connections are not in the backlog", n)
 	}
 	close(ln.fail)
@@ -239,5 +239,5 @@ func TestShutdownEndsAtTheLimit(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	need.Until(t, "the connection is gone", func() bool { return web.Connections() == 0 })
+	need.Until(t, "the connection is gone", func() bool { return web.Stats().ConnectionsOpen == 0 })
 }

@@ -59,19 +59,13 @@ func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// stocked returns a replica, from which the binary serves, of a real store with what is on a shelf.
-func stocked(t testing.TB, s *shelf) *snapshots.Replica {
+// storeOf returns a real store with what a finder has.
+func storeOf(t testing.TB, s *shelf) *snapshots.Store {
 	t.Helper()
-	options := snapshots.Options{
+	store, err := snapshots.Open(snapshots.Options{
 		Dir: t.TempDir(), Source: "simulated", Feeds: map[string][]string{"all": slices.Collect(maps.Keys(s.editions))},
 		HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
-	}
-	replica, err := snapshots.NewReplica(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(replica.Close)
-	store, err := snapshots.Open(options)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +79,10 @@ func stocked(t testing.TB, s *shelf) *snapshots.Replica {
 			t.Fatal(err)
 		}
 	}
-	if err := replica.Publish("all", s.editions); err != nil {
+	if err := store.Publish("all", s.editions); err != nil {
 		t.Fatal(err)
 	}
-	replica.Listed(store.Dates())
-	newest := store.Dates()[len(store.Dates())-1]
-	replica.Renewed(newest, s.dated[newest], true)
-	return replica
+	return store
 }
 
 // A request that has an answer allocates nothing, with keys, limits, counts and a sampled log on, and is answered
@@ -107,7 +98,7 @@ func TestNoAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	web, secrets := withKeys(t, s, func(c *server.Config) {
-		c.Finder, c.LogEvery, c.Addresses, c.Proxies = stocked(t, s), 10, limits.NewAddresses(1_000_000), proxies
+		c.Finder, c.LogEvery, c.Addresses, c.Proxies = storeOf(t, s), 10, limits.NewAddresses(1_000_000), proxies
 	}, keys.Spec{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
 	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"

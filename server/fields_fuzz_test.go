@@ -111,7 +111,7 @@ func FuzzConditional(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list []byte, since string, present bool) {
 		text := strings.ReplaceAll(string(list), "TAG", string(own))
 		since = strings.ReplaceAll(since, "DATE", s.LastModified())
-		q := &request{modifiedSince: []byte(since)}
+		q := &fields{modifiedSince: []byte(since)}
 		if present {
 			q.noneMatch = []byte(text)
 		}

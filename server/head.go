@@ -2,26 +2,34 @@ package server
 
 import "bytes"
 
-// head is the head of one request, checked against RFC 9112 more strictly than it asks: what two parsers could
-// read differently is refused. Its slices are parts of the buffer that was parsed.
+// head is the head of one request, parsed more strictly than RFC 9112 asks: ambiguous requests (smuggling) are refused.
+// Its slices are parts of the buffer that was parsed.
 type head struct {
 	method, target []byte
 	length         int  // bytes of the head, its empty line included
 	body           int  // bytes of the body that follows
 	http10         bool // HTTP/1.0, not 1.1
-	// plain says that nothing stands in the head that needs the general server: GET or HEAD of an origin-form
-	// target in HTTP/1.1 on a connection that goes on, without a body, no field of ours given twice.
-	plain bool
+	// direct says that the connection can answer the request itself: GET or HEAD of a target that is a path, HTTP/1.1,
+	// keep-alive, without a body, none of the fields given twice. fasthttp answers all other requests.
+	direct bool
+	fields
 
-	encodings, noneMatch, modifiedSince, key, forwarded []byte
+	hasHost, hasLength bool
+}
 
-	named, sized bool // Host and Content-Length are there
+// fields are the values of the request fields that an answer depends on, nil for those that are absent.
+type fields struct{ encodings, noneMatch, modifiedSince, key, forwarded []byte }
+
+// query returns what follows the ? of the target.
+func (h *head) query() []byte {
+	_, query, _ := bytes.Cut(h.target, []byte{'?'})
+	return query
 }
 
 // The character classes of a head.
 const (
 	tokenChar  = 1 << iota // of methods and field names
-	targetChar             // of request targets: printable ASCII without the space and the #, behind which parsers differ
+	targetChar             // of request targets: printable ASCII without space, and without #, which parsers read differently
 	valueChar              // of field values: no control but the tab
 	hostChar               // of Host
 )
@@ -45,8 +53,8 @@ var classes = func() (t [256]byte) {
 	return t
 }()
 
-// run returns the first position at or after i whose byte is not of the class.
-func run(b []byte, i int, class byte) int {
+// skip returns the first position at or after i whose byte is not of the class.
+func skip(b []byte, i int, class byte) int {
 	for i < len(b) && classes[b[i]]&class != 0 {
 		i++
 	}
@@ -56,7 +64,7 @@ func run(b []byte, i int, class byte) int {
 // parse reads the head at the start of b. It returns true when the head is whole, false when more bytes are
 // needed, and an error as soon as what is there can be no head that is accepted.
 func (h *head) parse(b []byte) (whole bool, refused *apiError) {
-	*h = head{plain: true}
+	*h = head{}
 	i, whole, refused := h.requestLine(b)
 	for whole {
 		if i == len(b) {
@@ -75,7 +83,7 @@ func (h *head) parse(b []byte) (whole bool, refused *apiError) {
 	switch {
 	case i+1 == len(b):
 		return false, nil
-	case b[i+1] != '\n', !h.named && !h.http10:
+	case b[i+1] != '\n', !h.hasHost && !h.http10:
 		return false, errBadRequest
 	}
 	h.length = i + 2
@@ -92,7 +100,7 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 		return 0, false, nil
 	}
 	start := i
-	i = run(b, i, tokenChar)
+	i = skip(b, i, tokenChar)
 	switch {
 	case i-start > maxMethod:
 		return 0, false, errBadRequest
@@ -104,25 +112,25 @@ func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
 	h.method = b[start:i]
 	i++
 	start = i
-	i = run(b, i, targetChar)
+	i = skip(b, i, targetChar)
 	h.target = b[start:i]
 	switch {
 	case i-start > maxTarget:
 		return 0, false, errTargetTooLong
 	case i == len(b):
 		return 0, false, nil
-	case b[i] != ' ', i == start, !h.formed():
+	case b[i] != ' ', i == start, !h.targetForm():
 		return 0, false, errBadRequest
 	}
 	return h.version(b, i+1)
 }
 
-// formed says whether the target has one of the four forms of RFC 9112 §3.2.
-func (h *head) formed() bool {
+// targetForm says whether the target has one of the four forms of RFC 9112 §3.2.
+func (h *head) targetForm() bool {
 	return h.target[0] == '/' || string(h.target) == "*" || bytes.Contains(h.target, []byte("://")) || string(h.method) == "CONNECT"
 }
 
-// version parses what ends the request line.
+// version parses the end of the request line.
 func (h *head) version(b []byte, i int) (next int, whole bool, refused *apiError) {
 	const form = "HTTP/1.1\r\n"
 	for n := range len(form) {
@@ -142,14 +150,14 @@ func (h *head) version(b []byte, i int) (next int, whole bool, refused *apiError
 	}
 	h.http10 = b[i+7] == '0'
 	get := string(h.method) == "GET" || string(h.method) == "HEAD"
-	h.plain = get && !h.http10 && h.target[0] == '/'
+	h.direct = get && !h.http10 && h.target[0] == '/'
 	return i + len(form), true, nil
 }
 
 // field parses the field line at i and returns where the next line begins.
 func (h *head) field(b []byte, i int) (next int, whole bool, refused *apiError) {
 	start := i
-	i = run(b, i, tokenChar)
+	i = skip(b, i, tokenChar)
 	name := b[start:i]
 	switch {
 	case i == len(b):
@@ -159,7 +167,7 @@ func (h *head) field(b []byte, i int) (next int, whole bool, refused *apiError) 
 	}
 	i++
 	start = i
-	i = run(b, i, valueChar)
+	i = skip(b, i, valueChar)
 	end := i
 	switch {
 	case i == len(b):
@@ -177,18 +185,19 @@ func (h *head) field(b []byte, i int) (next int, whole bool, refused *apiError) 
 	for end > start && (b[end-1] == ' ' || b[end-1] == '\t') {
 		end--
 	}
-	return i + 2, true, h.know(name, b[start:end])
+	return i + 2, true, h.keep(name, b[start:end])
 }
 
-// know keeps a field that matters here.
-func (h *head) know(name, value []byte) *apiError {
+// keep keeps the value of a field that an answer depends on, and checks the fields that frame a request. Most fields
+// are none of these, and their length tells.
+func (h *head) keep(name, value []byte) *apiError {
 	switch len(name) {
 	case len("Host"):
 		if equalFold(name, "host") {
-			if h.named || run(value, 0, hostChar) != len(value) {
+			if h.hasHost || skip(value, 0, hostChar) != len(value) {
 				return errBadRequest
 			}
-			h.named = true
+			h.hasHost = true
 		}
 	case len("X-API-Key"):
 		if equalFold(name, "x-api-key") {
@@ -196,7 +205,7 @@ func (h *head) know(name, value []byte) *apiError {
 		}
 	case len("Connection"):
 		if equalFold(name, "connection") && !equalFold(value, "keep-alive") {
-			h.plain = false
+			h.direct = false
 		}
 	case len("If-None-Match"):
 		if equalFold(name, "if-none-match") {
@@ -204,7 +213,7 @@ func (h *head) know(name, value []byte) *apiError {
 		}
 	case len("Content-Length"):
 		if equalFold(name, "content-length") {
-			return h.size(value)
+			return h.contentLength(value)
 		}
 	case len("Accept-Encoding"): // and X-Forwarded-For
 		if equalFold(name, "accept-encoding") {
@@ -218,32 +227,28 @@ func (h *head) know(name, value []byte) *apiError {
 		} else if equalFold(name, "transfer-encoding") {
 			return errTransferEncoding
 		}
-	case len("Expect"):
-		if equalFold(name, "expect") {
-			h.plain = false
-		}
-	case len("Upgrade"):
-		if equalFold(name, "upgrade") {
-			h.plain = false
+	case len("Expect"), len("Upgrade"):
+		if equalFold(name, "expect") || equalFold(name, "upgrade") {
+			h.direct = false
 		}
 	}
 	return nil
 }
 
-// once keeps the value of a field; a second one is left to the general server, which joins them.
+// once keeps the value of a field. A request with two of them is left to fasthttp, where they are joined.
 func (h *head) once(field *[]byte, value []byte) {
 	if *field != nil {
-		h.plain = false
+		h.direct = false
 	}
 	*field = value
 }
 
-// size reads Content-Length, which may stand once.
-func (h *head) size(value []byte) *apiError {
-	if h.sized || len(value) == 0 {
+// contentLength parses Content-Length, which may be given once.
+func (h *head) contentLength(value []byte) *apiError {
+	if h.hasLength || len(value) == 0 {
 		return errBadRequest
 	}
-	h.sized = true
+	h.hasLength = true
 	for _, c := range value {
 		if c < '0' || c > '9' {
 			return errBadRequest
@@ -255,6 +260,6 @@ func (h *head) size(value []byte) *apiError {
 	if h.body > maxBody {
 		return errBodyTooLarge
 	}
-	h.plain = h.plain && h.body == 0
+	h.direct = h.direct && h.body == 0
 	return nil
 }

@@ -55,14 +55,14 @@ func FuzzHead(f *testing.F) {
 			"X-Api-Key": h.key, "X-Forwarded-For": h.forwarded,
 		} {
 			values := req.Header[name]
-			if h.plain && len(values) > 1 {
+			if h.direct && len(values) > 1 {
 				t.Errorf("%s is repeated in a plain request", name)
 			}
 			if len(values) > 0 && values[len(values)-1] != string(value) || len(values) == 0 && value != nil {
 				t.Errorf("%s is %q, here %q", name, values, value)
 			}
 		}
-		if h.plain && (req.Close || h.body > 0 || req.Header.Get("Expect") != "" || req.Header.Get("Upgrade") != "" || req.URL.IsAbs()) {
+		if h.direct && (req.Close || h.body > 0 || req.Header.Get("Expect") != "" || req.Header.Get("Upgrade") != "" || req.URL.IsAbs()) {
 			t.Error("a request that is not plain")
 		}
 	})
@@ -87,7 +87,7 @@ func TestHeadNeedsAllItsBytes(t *testing.T) {
 			t.Errorf("%q: whole %v, refused %v", raw[:n], whole, refused)
 		}
 	}
-	if whole, refused := h.parse([]byte(raw + "abc")); !whole || refused != nil || h.length != len(raw) || h.body != 3 || h.plain {
+	if whole, refused := h.parse([]byte(raw + "abc")); !whole || refused != nil || h.length != len(raw) || h.body != 3 || h.direct {
 		t.Errorf("%v %v %+v", whole, refused, h)
 	}
 }

@@ -16,27 +16,25 @@ import (
 
 	"strikecache/bench/need"
 	"strikecache/server"
-	"strikecache/server/certs"
-	"strikecache/server/certs/certstest"
 )
 
 // speech is TLS for both ends; a nil one is none.
 type speech struct {
-	pair   *certs.Pair
+	pair   *server.Certificate
 	client *tls.Config
 	bare   bool // the client under test makes no handshake
 }
 
 func newSpeech(t testing.TB) *speech {
 	t.Helper()
-	issued := certstest.Fresh(t, "a")
-	certFile, keyFile := issued.Write(t, t.TempDir())
-	pair, err := certs.Open(certFile, keyFile, slog.New(slog.DiscardHandler))
+	issued := issueNow(t, "a")
+	certFile, keyFile := issued.write(t, t.TempDir())
+	pair, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pair.Close)
-	return &speech{pair: pair, client: &tls.Config{RootCAs: certstest.Roots(t, issued), ServerName: "localhost"}}
+	return &speech{pair: pair, client: &tls.Config{RootCAs: rootsOf(t, issued), ServerName: "localhost"}}
 }
 
 func (s *speech) server() *tls.Config {
@@ -150,7 +148,7 @@ func TestTLSHandshakes(t *testing.T) {
 		}
 	}
 	need.Until(t, "failures are counted", func() bool { return web.Stats().TLSHandshakesFailed == failed })
-	need.Until(t, "they are gone", func() bool { return web.Connections() <= 4 })
+	need.Until(t, "they are gone", func() bool { return web.Stats().ConnectionsOpen <= 4 })
 }
 
 // tlsClients are ways to be slow before there is TLS at all.
@@ -193,7 +191,7 @@ func TestFaultTLSConnectionLimit(t *testing.T) {
 	web := newServer(newShelf(t), func(c *server.Config) { c.MaxConnections, c.TLS, c.ReadTimeout = limit, secure.server(), time.Minute })
 	address := listen(t, web)
 	held := []net.Conn{secure.dial(t, address), secure.dial(t, address), dial(t, address)} // the last one is silent
-	need.Until(t, "all are admitted", func() bool { return web.Connections() == limit })
+	need.Until(t, "all are admitted", func() bool { return web.Stats().ConnectionsOpen == limit })
 	surplus := need.Count(1000)
 	silent := make([]net.Conn, surplus)
 	for i := range silent {
@@ -217,7 +215,7 @@ func TestFaultTLSConnectionLimit(t *testing.T) {
 		}
 	}
 	held[2].Close()
-	need.Until(t, "room for one", func() bool { return web.Connections() == limit-1 })
+	need.Until(t, "room for one", func() bool { return web.Stats().ConnectionsOpen == limit-1 })
 	if status, _, err := request(secure.dial(t, address), vix); status != 200 || err != nil {
 		t.Error(status, err)
 	}
@@ -238,7 +236,7 @@ func TestTLSShutdown(t *testing.T) {
 	if status, _, err := request(idle, vix); status != 200 || err != nil {
 		t.Fatal(status, err)
 	}
-	need.Until(t, "both are admitted", func() bool { return web.Connections() == 2 })
+	need.Until(t, "both are admitted", func() bool { return web.Stats().ConnectionsOpen == 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := web.Shutdown(ctx); err != nil {
@@ -257,15 +255,15 @@ func TestTLSShutdown(t *testing.T) {
 
 // A certificate that is replaced serves new connections; those that are open go on.
 func TestTLSReload(t *testing.T) {
-	dir, first, second := t.TempDir(), certstest.Fresh(t, "first"), certstest.Fresh(t, "second")
-	certFile, keyFile := first.Write(t, dir)
-	pair, err := certs.Open(certFile, keyFile, slog.New(slog.DiscardHandler))
+	dir, first, second := t.TempDir(), issueNow(t, "first"), issueNow(t, "second")
+	certFile, keyFile := first.write(t, dir)
+	pair, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pair.Close()
 	address := listen(t, newServer(newShelf(t), func(c *server.Config) { c.TLS = pair.Config() }))
-	client := &speech{client: &tls.Config{RootCAs: certstest.Roots(t, first, second), ServerName: "localhost"}}
+	client := &speech{client: &tls.Config{RootCAs: rootsOf(t, first, second), ServerName: "localhost"}}
 	name := func() string {
 		c := client.dial(t, address)
 		defer c.Close()
@@ -275,12 +273,12 @@ func TestTLSReload(t *testing.T) {
 	if got := name(); got != "first" {
 		t.Fatal(got)
 	}
-	certstest.Pair{Cert: second.Cert, Key: first.Key}.Write(t, dir)
+	keyPair{Cert: second.Cert, Key: first.Key}.write(t, dir)
 	need.Until(t, "the bad pair is seen", func() bool { return pair.Err() != nil })
 	if got := name(); got != "first" {
 		t.Errorf("with a bad pair: %s", got)
 	}
-	second.Write(t, dir)
+	second.write(t, dir)
 	need.Until(t, "the new one is served", func() bool { return name() == "second" && pair.Err() == nil })
 	if _, err := io.WriteString(old, vix); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ type Files struct {
 // logged when it is another than that of the look before.
 func Open(cfg Config) (*Files, error) {
 	f := &Files{cfg: cfg}
-	if err := f.look(time.Now()); err != nil {
+	if _, err := f.look(time.Now()); err != nil {
 		return nil, err
 	}
 	f.stop = Every(cfg.Every, f.check)
@@ -60,41 +60,41 @@ func (f *Files) Err() error {
 
 // check looks at the files and keeps and logs the outcome.
 func (f *Files) check() {
-	before, err := f.Err(), f.look(time.Now())
-	switch {
-	case err != nil:
+	before := f.Err()
+	loaded, err := f.look(time.Now())
+	if err != nil {
 		if before == nil || before.Error() != err.Error() {
 			f.cfg.Log.Error(f.cfg.Name+" not loaded: the old one stays in force", "err", err)
 		}
 		f.failure.Store(&err)
-	case before != nil:
-		f.cfg.Log.Info(f.cfg.Name + " is usable again")
-		f.failure.Store(nil)
+		return
 	}
+	if before != nil && !loaded {
+		f.cfg.Log.Info(f.cfg.Name + " is usable again")
+	}
+	f.failure.Store(nil)
 }
 
 // look loads the files if they are not what is in force.
-func (f *Files) look(now time.Time) error {
+func (f *Files) look(now time.Time) (loaded bool, err error) {
 	contents := make([][]byte, len(f.cfg.Paths))
 	digests := sha256.New()
 	for i, path := range f.cfg.Paths {
-		b, err := f.cfg.Read(path)
-		if err != nil {
-			return err
+		if contents[i], err = f.cfg.Read(path); err != nil {
+			return false, err
 		}
-		sum := sha256.Sum256(b)
+		sum := sha256.Sum256(contents[i])
 		digests.Write(sum[:])
-		contents[i] = b
 	}
 	sum := [sha256.Size]byte(digests.Sum(nil))
 	if sum == f.inForce {
-		return nil
+		return false, nil
 	}
 	if err := f.cfg.Load(contents, now); err != nil {
-		return err
+		return false, err
 	}
 	f.inForce = sum
-	return nil
+	return true, nil
 }
 
 // ReadFile reads a regular file of at most limit bytes.

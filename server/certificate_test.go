@@ -1,4 +1,4 @@
-package certs_test
+package server_test
 
 import (
 	"crypto/tls"
@@ -10,17 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"strikecache/bench/need"
-	"strikecache/server/certs"
-	"strikecache/server/certs/certstest"
+	"strikecache/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // inForce returns the name on the certificate that a client would get.
-func inForce(t *testing.T, p *certs.Pair) string {
+func inForce(t *testing.T, p *server.Certificate) string {
 	t.Helper()
 	cert, err := p.Config().GetCertificate(&tls.ClientHelloInfo{})
 	if err != nil {
@@ -35,13 +30,13 @@ func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour
 		at := time.Now()
-		first := certstest.Issue(t, "first", at, time.Hour)
-		second := certstest.Issue(t, "second", at, time.Hour)
+		first := issue(t, "first", at, time.Hour)
+		second := issue(t, "second", at, time.Hour)
 		dir := t.TempDir()
-		elsewhere, _ := second.Write(t, t.TempDir())
-		certFile, keyFile := first.Write(t, dir)
+		elsewhere, _ := second.write(t, t.TempDir())
+		certFile, keyFile := first.write(t, dir)
 		var log need.Log
-		p, err := certs.Open(certFile, keyFile, log.Logger(slog.LevelInfo))
+		p, err := server.OpenCertificate(certFile, keyFile, log.Logger(slog.LevelInfo))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,19 +49,19 @@ func TestReload(t *testing.T) {
 			logged  string
 		}{
 			{"as opened", func() {}, "first", "", ""},
-			{"another pair", func() { second.Write(t, dir) }, "second", "", "TLS certificate loaded"},
-			{"a key of another", func() { certstest.Pair{Cert: second.Cert, Key: first.Key}.Write(t, dir) }, "second", "private key does not match", "the old one stays"},
-			{"mended as it was", func() { second.Write(t, dir) }, "second", "", "TLS certificate loaded"},
-			{"no PEM", func() { certstest.Pair{Cert: []byte("x"), Key: second.Key}.Write(t, dir) }, "second", "failed to find any PEM data", "the old one stays"},
-			{"a torn key", func() { certstest.Pair{Cert: first.Cert, Key: first.Key[:50]}.Write(t, dir) }, "second", "failed to find any PEM data", "the old one stays"},
-			{"its rest", func() { first.Write(t, dir) }, "first", "", "TLS certificate loaded"},
-			{"too large", func() { certstest.Pair{Cert: make([]byte, 1<<20+1), Key: first.Key}.Write(t, dir) }, "first", "over 1048576 bytes", "the old one stays"},
-			{"no longer too large", func() { first.Write(t, dir) }, "first", "", "usable again"},
-			{"gone", func() { os.Remove(keyFile) }, "first", "private key", "the old one stays"},
+			{"another pair", func() { second.write(t, dir) }, "second", "", "TLS certificate loaded"},
+			{"a key of another", func() { keyPair{Cert: second.Cert, Key: first.Key}.write(t, dir) }, "second", "private key does not match", "the old one stays"},
+			{"mended as it was", func() { second.write(t, dir) }, "second", "", "usable again"},
+			{"no PEM", func() { keyPair{Cert: []byte("x"), Key: second.Key}.write(t, dir) }, "second", "failed to find any PEM data", "the old one stays"},
+			{"a torn key", func() { keyPair{Cert: first.Cert, Key: first.Key[:50]}.write(t, dir) }, "second", "failed to find any PEM data", "the old one stays"},
+			{"its rest", func() { first.write(t, dir) }, "first", "", "TLS certificate loaded"},
+			{"too large", func() { keyPair{Cert: make([]byte, 1<<20+1), Key: first.Key}.write(t, dir) }, "first", "over 1048576 bytes", "the old one stays"},
+			{"no longer too large", func() { first.write(t, dir) }, "first", "", "usable again"},
+			{"gone", func() { os.Remove(keyFile) }, "first", "tls.key: no such file", "the old one stays"},
 			{"a folder in its place", func() { os.Mkdir(keyFile, 0o700) }, "first", "no regular file", "the old one stays"},
-			{"and back", func() { os.Remove(keyFile); first.Write(t, dir) }, "first", "", "usable again"},
-			{"one that has expired", func() { certstest.Issue(t, "old", at.Add(-day), time.Hour).Write(t, dir) }, "first", "has expired at 1999-12-31T01:00:00Z", "the old one stays"},
-			{"one of the future", func() { certstest.Issue(t, "new", at.Add(5*time.Minute), time.Hour).Write(t, dir) }, "first", "not valid before 2000-01-01T00:05:00Z", "the old one stays"},
+			{"and back", func() { os.Remove(keyFile); first.write(t, dir) }, "first", "", "usable again"},
+			{"one that has expired", func() { issue(t, "old", at.Add(-day), time.Hour).write(t, dir) }, "first", "has expired at 1999-12-31T01:00:00Z", "the old one stays"},
+			{"one of the future", func() { issue(t, "new", at.Add(5*time.Minute), time.Hour).write(t, dir) }, "first", "not valid before 2000-01-01T00:05:00Z", "the old one stays"},
 			{"whose time comes", func() { time.Sleep(5 * time.Minute) }, "new", "", "TLS certificate loaded"},
 			{"by a link", func() { os.Remove(certFile); os.Symlink(elsewhere, certFile); os.WriteFile(keyFile, second.Key, 0o600) }, "second", "", "TLS certificate loaded"},
 			{"time goes by", func() { time.Sleep(time.Hour) }, "second", "has expired", ""},
@@ -93,14 +88,14 @@ func TestReload(t *testing.T) {
 // What cannot serve any client is an error before anything starts; what has expired is served, and named.
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
-	a, b := certstest.Fresh(t, "a"), certstest.Fresh(t, "b")
-	certFile, keyFile := a.Write(t, dir)
-	other, _ := b.Write(t, t.TempDir())
+	a, b := issueNow(t, "a"), issueNow(t, "b")
+	certFile, keyFile := a.write(t, dir)
+	other, _ := b.write(t, t.TempDir())
 	for _, c := range [][3]string{
 		{filepath.Join(dir, "none"), keyFile, "none"}, {certFile, filepath.Join(dir, "none"), "none"}, {dir, keyFile, "no regular file"},
 		{other, keyFile, "does not match"}, {keyFile, certFile, "switched"}, {os.DevNull, keyFile, "no regular file"},
 	} {
-		p, err := certs.Open(c[0], c[1], slog.New(slog.DiscardHandler))
+		p, err := server.OpenCertificate(c[0], c[1], slog.New(slog.DiscardHandler))
 		if err == nil {
 			p.Close()
 		}
@@ -108,8 +103,8 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
-	certFile, keyFile = certstest.Issue(t, "old", time.Now().Add(-time.Hour), time.Minute).Write(t, dir)
-	p, err := certs.Open(certFile, keyFile, slog.New(slog.DiscardHandler))
+	certFile, keyFile = issue(t, "old", time.Now().Add(-time.Hour), time.Minute).write(t, dir)
+	p, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,12 +115,12 @@ func TestOpen(t *testing.T) {
 }
 
 func TestNone(t *testing.T) {
-	for f, bad := range map[certs.Flags]bool{{}: false, {Cert: "a"}: true, {Key: "a"}: true, {Cert: "a", Key: "b"}: false} {
+	for f, bad := range map[server.TLSFlags]bool{{}: false, {Cert: "a"}: true, {Key: "a"}: true, {Cert: "a", Key: "b"}: false} {
 		if err := f.Check(); (err != nil) != bad {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
-	p, err := certs.Flags{}.Open(slog.New(slog.DiscardHandler))
+	p, err := server.TLSFlags{}.Open(slog.New(slog.DiscardHandler))
 	if p != nil || err != nil || p.Config() != nil || p.Err() != nil || !p.Expires().IsZero() {
 		t.Errorf("%v %v", p, err)
 	}
