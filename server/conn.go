@@ -216,12 +216,12 @@ func (c *conn) readFailed(begun bool, err error) error {
 // the start of b are now a request for fasthttp.
 func (c *conn) answerAll(b []byte) (used, given int, err error) {
 	for used < len(b) && !c.ended {
-		whole, refused := c.head.parse(b[used:])
-		switch {
-		case refused != nil:
-			return used, 0, c.refuseAndLinger(refused)
-		case !whole:
+		switch e := c.head.parse(b[used:]); e {
+		case nil:
+		case incomplete:
 			return used, 0, nil
+		default:
+			return used, 0, c.refuseAndLinger(e)
 		}
 		c.headBegun = false
 		r := c.server.directRoute(&c.head)

@@ -61,66 +61,58 @@ func skip(b []byte, i int, class byte) int {
 	return i
 }
 
-// parse reads the head at the start of b. It returns true when the head is whole, false when more bytes are
-// needed, and an error as soon as what is there can be no head that is accepted.
-func (h *head) parse(b []byte) (whole bool, refused *apiError) {
+// incomplete is the outcome of a head that needs more bytes.
+var incomplete = &apiError{}
+
+// parse reads the head at the start of b. It returns nil when the head is complete, incomplete when more bytes are
+// needed, and any other error as soon as what is there cannot be the start of an accepted head.
+func (h *head) parse(b []byte) *apiError {
 	*h = head{}
-	i, whole, refused := h.requestLine(b)
-	for whole {
-		if i == len(b) {
-			return false, nil
-		}
-		if b[i] == '\r' {
-			break
-		}
-		if i, whole, refused = h.field(b, i); refused != nil {
-			return false, refused
-		}
-	}
-	if !whole {
-		return false, refused
+	i, e := h.requestLine(b)
+	for e == nil && i < len(b) && b[i] != '\r' {
+		i, e = h.field(b, i)
 	}
 	switch {
-	case i+1 == len(b):
-		return false, nil
+	case e != nil:
+		return e
+	case i+1 >= len(b):
+		return incomplete
 	case b[i+1] != '\n', !h.hasHost && !h.http10:
-		return false, errBadRequest
+		return errBadRequest
 	}
 	h.length = i + 2
-	return true, nil
+	return nil
 }
 
 // requestLine parses the first line and returns where the second begins. One empty line before it is ignored, as
 // RFC 9112 §2.2 asks for.
-func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
-	i := 0
-	if len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
-		i = 2
-	} else if len(b) == 1 && b[0] == '\r' {
-		return 0, false, nil
+func (h *head) requestLine(b []byte) (next int, e *apiError) {
+	start := 0
+	if bytes.HasPrefix(b, []byte("\r\n")) {
+		start = 2
+	} else if string(b) == "\r" {
+		return 0, incomplete
 	}
-	start := i
-	i = skip(b, i, tokenChar)
+	i := skip(b, start, tokenChar)
 	switch {
 	case i-start > maxMethod:
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	case i == len(b):
-		return 0, false, nil
+		return 0, incomplete
 	case b[i] != ' ', i == start:
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	}
 	h.method = b[start:i]
-	i++
-	start = i
-	i = skip(b, i, targetChar)
+	start = i + 1
+	i = skip(b, start, targetChar)
 	h.target = b[start:i]
 	switch {
 	case i-start > maxTarget:
-		return 0, false, errTargetTooLong
+		return 0, errTargetTooLong
 	case i == len(b):
-		return 0, false, nil
+		return 0, incomplete
 	case b[i] != ' ', i == start, !h.targetForm():
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	}
 	return h.version(b, i+1)
 }
@@ -131,61 +123,58 @@ func (h *head) targetForm() bool {
 }
 
 // version parses the end of the request line.
-func (h *head) version(b []byte, i int) (next int, whole bool, refused *apiError) {
+func (h *head) version(b []byte, i int) (next int, e *apiError) {
 	const form = "HTTP/1.1\r\n"
 	for n := range len(form) {
 		if i+n == len(b) {
-			return 0, false, nil
+			return 0, incomplete
 		}
 		c := b[i+n]
 		if digit := n == 5 || n == 7; digit && c >= '0' && c <= '9' {
 			continue
 		}
 		if c != form[n] {
-			return 0, false, errBadRequest
+			return 0, errBadRequest
 		}
 	}
 	if b[i+5] != '1' || b[i+7] > '1' {
-		return 0, false, errVersion
+		return 0, errVersion
 	}
 	h.http10 = b[i+7] == '0'
 	get := string(h.method) == "GET" || string(h.method) == "HEAD"
 	h.direct = get && !h.http10 && h.target[0] == '/'
-	return i + len(form), true, nil
+	return i + len(form), nil
 }
 
 // field parses the field line at i and returns where the next line begins.
-func (h *head) field(b []byte, i int) (next int, whole bool, refused *apiError) {
+func (h *head) field(b []byte, i int) (next int, e *apiError) {
 	start := i
 	i = skip(b, i, tokenChar)
 	name := b[start:i]
 	switch {
 	case i == len(b):
-		return 0, false, nil
+		return 0, incomplete
 	case b[i] != ':', i == start: // a space before the colon, a folded line, no name
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	}
-	i++
-	start = i
-	i = skip(b, i, valueChar)
-	end := i
+	start = i + 1
+	i = skip(b, start, valueChar)
 	switch {
-	case i == len(b):
-		return 0, false, nil
-	case b[i] != '\r': // NUL and other controls, a bare line feed
-		return 0, false, errBadRequest
-	case i+1 == len(b):
-		return 0, false, nil
+	case i < len(b) && b[i] != '\r': // NUL and other controls, a bare line feed
+		return 0, errBadRequest
+	case i+1 >= len(b):
+		return 0, incomplete
 	case b[i+1] != '\n':
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	}
+	end := i
 	for start < end && (b[start] == ' ' || b[start] == '\t') {
 		start++
 	}
 	for end > start && (b[end-1] == ' ' || b[end-1] == '\t') {
 		end--
 	}
-	return i + 2, true, h.keep(name, b[start:end])
+	return i + 2, h.keep(name, b[start:end])
 }
 
 // keep keeps the value of a field that an answer depends on, and checks the fields that frame a request. Most fields
