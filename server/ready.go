@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,10 +50,7 @@ func (s *Server) Readyz() (status int, body []byte, err error) {
 	ready := len(r.Waiting) == 0
 	list := func(names []string) []string { return append([]string{}, names...) } // null is no list
 	body, err = json.Marshal(readyDocument{&ready, s.cfg.Source, list(r.Waiting), list(r.Unfed), list(r.Degraded)})
-	if !ready {
-		return http.StatusServiceUnavailable, body, err
-	}
-	return http.StatusOK, body, err
+	return statusOf(ready), body, err
 }
 
 const (
@@ -108,16 +104,18 @@ func fetchReady(ctx context.Context, address string) (d readyDocument, err error
 	if err != nil {
 		return d, fmt.Errorf("read %s: %w", address, err)
 	}
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusServiceUnavailable {
-		return d, fmt.Errorf("%s answers with status %d", address, resp.StatusCode)
-	}
-	if json.Unmarshal(body, &d) != nil || d.Ready == nil {
+	if json.Unmarshal(body, &d) != nil || d.Ready == nil || statusOf(*d.Ready) != resp.StatusCode {
 		return d, fmt.Errorf("%s answers with status %d, not as strikecache does", address, resp.StatusCode)
 	}
-	if *d.Ready != (resp.StatusCode == http.StatusOK) {
-		return d, errors.New("the answer contradicts its status")
-	}
 	return d, nil
+}
+
+// statusOf is the status of /readyz.
+func statusOf(ready bool) int {
+	if ready {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
 }
 
 // reasons lists what the document names, or returns otherwise when it names nothing.

@@ -23,7 +23,7 @@ func TestAsk(t *testing.T) {
 		"ready, impaired":  {200, `{"ready":true,"source":"replay","waiting":[],"unfed":["sectors/rotation"],"degraded":["disk","tls"]}`, "ready: not fed by the source: sectors/rotation; degraded: disk, tls\n", ""},
 		"waiting":          {503, `{"ready":false,"waiting":["gex/spx","spx-max-pain"],"unfed":[],"degraded":["keys"]}`, "", "not ready: waiting for gex/spx, spx-max-pain; degraded: keys"},
 		"no reason":        {503, `{"ready":false}`, "", "no reason given"},
-		"contradiction":    {503, `{"ready":true}`, "", "contradicts"},
+		"contradiction":    {503, `{"ready":true}`, "", "status 503, not as strikecache does"},
 		"another error":    {503, `overloaded`, "", "status 503"},
 		"an error of ours": {503, `{"success":false,"error":{"code":"overloaded"}}`, "", "status 503, not as strikecache does"},
 		"another server":   {200, `<html>`, "", "not as strikecache does"},

@@ -17,7 +17,7 @@ type response struct {
 	route    *route // nil: none
 	status   int
 	snapshot *snapshots.Snapshot
-	cache    *cachePolicy
+	caching  caching
 	coding   snapshots.Coding
 	err      *apiError
 	errBody  []byte
@@ -99,12 +99,10 @@ func (rep *response) appendLines(dst []byte) []byte {
 	if rep.status == fasthttp.StatusOK {
 		dst = append(append(dst, typeLine...), encodingLines[rep.coding]...)
 	}
-	cache, weak := rep.cache.public, ""
+	dst = append(rep.caching.append(dst, keyed), "ETag: "...)
 	if keyed {
-		cache, weak = rep.cache.private, "W/" // usage changes without the tag
+		dst = append(dst, "W/"...) // usage changes without the tag
 	}
-	dst = append(append(dst, "Cache-Control: "...), cache...)
-	dst = append(append(dst, "\r\nETag: "...), weak...)
 	dst = append(dst, rep.snapshot.ETag(rep.coding)...)
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
 	dst = append(dst, "\r\n"+varyLine+commonLines...)

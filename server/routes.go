@@ -24,7 +24,7 @@ type route struct {
 	row      int       // of its counts, see [traffic]
 }
 
-type finder func(s *Server, value []byte) (*snapshots.Snapshot, *cachePolicy, *apiError)
+type finder func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError)
 
 // routes is the table of the public resources.
 var routes = func() []route {
@@ -121,20 +121,20 @@ func unescape(b []byte) []byte {
 
 // current finds what a resource serves now. unknown returns the error of a value that the resource does not have.
 func current(resource string, unknown func(e *snapshots.Edition, value []byte) *apiError) finder {
-	return func(s *Server, value []byte) (*snapshots.Snapshot, *cachePolicy, *apiError) {
+	return func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError) {
 		e := s.cfg.Finder.Current(resource)
 		switch {
 		case e == nil:
-			return nil, nil, s.notReady(resource)
+			return nil, caching{}, s.notReady(resource)
 		case resource == gammaResource:
-			return e.Default, gammaCache, nil
+			return e.Default, gammaCaching, nil
 		case value == nil:
-			return e.Default, refreshCache(e.Default), nil
+			return e.Default, refreshCaching(e.Default), nil
 		}
 		if variant, ok := e.Variants[string(value)]; ok {
-			return variant, refreshCache(variant), nil
+			return variant, refreshCaching(variant), nil
 		}
-		return nil, nil, unknown(e, value)
+		return nil, caching{}, unknown(e, value)
 	}
 }
 
@@ -158,18 +158,18 @@ func (s *Server) notReady(resource string) *apiError {
 }
 
 // historical finds the stored gamma exposure of a date, without one that of the newest.
-func (s *Server) historical(value []byte) (*snapshots.Snapshot, *cachePolicy, *apiError) {
-	date, cache := "", recentCache
+func (s *Server) historical(value []byte) (*snapshots.Snapshot, caching, *apiError) {
+	date, cache := "", recentCaching
 	if value != nil {
 		dates := s.cfg.Finder.Dates()
 		i, found := slices.BinarySearch(dates, string(value)) // allocates nothing for a date
 		if !found {
-			return nil, nil, s.noSnapshot(value)
+			return nil, caching{}, s.noSnapshot(value)
 		}
 		date = dates[i]
 		var buffer [len(time.DateOnly)]byte
 		if open := s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly); date < string(open) {
-			cache = closedCache
+			cache = closedCaching
 		}
 	}
 	snapshot, err := s.cfg.Finder.Historical(date)
@@ -177,14 +177,14 @@ func (s *Server) historical(value []byte) (*snapshots.Snapshot, *cachePolicy, *a
 	case err == nil:
 		return snapshot, cache, nil
 	case errors.Is(err, snapshots.ErrNoSnapshot) && value == nil:
-		return nil, nil, s.notReady(gammaResource)
+		return nil, caching{}, s.notReady(gammaResource)
 	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is bad, or gone
-		return nil, nil, s.noSnapshot(value)
+		return nil, caching{}, s.noSnapshot(value)
 	case errors.Is(err, snapshots.ErrBusy):
-		return nil, nil, errBusy
+		return nil, caching{}, errBusy
 	}
 	s.cfg.Log.Error("historical lookup failed", "err", err)
-	return nil, nil, errInternal
+	return nil, caching{}, errInternal
 }
 
 // closedAfter is how long after its end, in UTC, a date can no longer change.
@@ -228,29 +228,29 @@ func validDate(b []byte) bool {
 	return err == nil
 }
 
-// cachePolicy is a Cache-Control for everyone, and one for the holder of a key, whose answers no shared cache may keep.
-type cachePolicy struct{ public, private string }
-
-func newCachePolicy(directives string) *cachePolicy {
-	return &cachePolicy{"public, " + directives, "private, " + directives}
+// caching is what Cache-Control says of an answer.
+type caching struct {
+	maxAge     int    // seconds
+	directives string // what follows
 }
 
 var (
-	// gammaCache is that of the gamma exposure: 25 seconds, whatever the refresh interval.
-	gammaCache = newCachePolicy("max-age=25, stale-while-revalidate=25, stale-if-error=86400")
-	// recentCache is that of a historical date which may still change.
-	recentCache = newCachePolicy("max-age=25")
-	closedCache = newCachePolicy("max-age=31536000, immutable")
-	// refreshCaches are those of the other answers, by their refresh interval in seconds.
-	refreshCaches = func() (policies [3601]*cachePolicy) {
-		for seconds := range policies {
-			policies[seconds] = newCachePolicy("max-age=" + strconv.Itoa(seconds))
-		}
-		return policies
-	}()
+	gammaCaching  = caching{25, ", stale-while-revalidate=25, stale-if-error=86400"} // whatever the refresh interval
+	recentCaching = caching{25, ""}                                                  // of a historical date which may still change
+	closedCaching = caching{31_536_000, ", immutable"}                               // of one that cannot
 )
 
-// refreshCache is the caching of a snapshot that is replaced at its refresh interval.
-func refreshCache(s *snapshots.Snapshot) *cachePolicy {
-	return refreshCaches[min(max(s.Meta.RefreshSeconds, 0), len(refreshCaches)-1)]
+// refreshCaching is that of a snapshot that is replaced at its refresh interval.
+func refreshCaching(s *snapshots.Snapshot) caching {
+	return caching{maxAge: min(max(s.Meta.RefreshSeconds, 0), 3600)}
+}
+
+// append appends a Cache-Control line. No shared cache may keep a keyed answer.
+func (c caching) append(dst []byte, keyed bool) []byte {
+	scope := "Cache-Control: public, max-age="
+	if keyed {
+		scope = "Cache-Control: private, max-age="
+	}
+	dst = strconv.AppendInt(append(dst, scope...), int64(c.maxAge), 10)
+	return append(append(dst, c.directives...), "\r\n"...)
 }
