@@ -16,7 +16,7 @@ func IsPage(path string) bool {
 	if err != nil {
 		panic(err)
 	}
-	return slices.ContainsFunc(web.Files(), func(f web.File) bool { return f.Path == path }) ||
+	return path == "/" || path == "/favicon.ico" || slices.ContainsFunc(web.Files(), func(f web.File) bool { return f.Path == path }) ||
 		slices.ContainsFunc(files, func(f openapi.File) bool { return f.Path == path })
 }
 

@@ -26,7 +26,7 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	}
 	r.ANY("/healthz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, rowHealthz, s.Healthz) })
 	r.ANY("/readyz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, rowReadyz, s.Readyz) })
-	for _, page := range sealPages(s.cfg) {
+	for _, page := range sealedPages(s.cfg.Source) {
 		r.ANY(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &page) })
 	}
 	s.registered = r.List

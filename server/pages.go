@@ -1,8 +1,8 @@
 package server
 
 import (
-	"bytes"
-	"html/template"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -38,20 +38,15 @@ const (
 	iconPath = "/assets/icon.svg"
 )
 
-// sealPages makes the pages and files: the description of the interface, the dashboard and what it loads. They are part
-// of the binary, so an error is a fault of the build, which every test shows. The dashboard is a template, executed once.
-func sealPages(cfg Config) (pages []page) {
-	now := time.Now()
-	add := func(path, contentType, lines string, body []byte, err error) {
-		var sealed *snapshots.Snapshot
-		if err == nil {
-			sealed, err = snapshots.SealPage(body, now)
-		}
-		if err != nil {
-			panic("page " + path + ": " + err.Error())
-		}
-		pages = append(pages, page{path, contentType, lines + "Vary: Accept-Encoding\r\n", sealed})
-	}
+// sealedPages returns the pages and files: the description of the interface, the dashboard and what it loads. They are
+// part of the binary, so an error is a fault of the build, which every test shows.
+func sealedPages(source string) []page {
+	dashboard := web.Dashboard(source, paths())
+	return append(slices.Clip(staticPages()), sealPage(dashboard.Path, dashboard.ContentType, revalidateLine+browserLines, dashboard.Body))
+}
+
+// staticPages are those that are the same for every server. Sealing them takes 0.1 s.
+var staticPages = sync.OnceValue(func() (pages []page) {
 	documents, err := openapi.Files()
 	if err != nil {
 		panic("openapi: " + err.Error())
@@ -61,31 +56,23 @@ func sealPages(cfg Config) (pages []page) {
 		if f.Page {
 			lines = revalidateLine + browserLines
 		}
-		add(f.Path, f.ContentType, lines, f.Body, nil)
+		pages = append(pages, sealPage(f.Path, f.ContentType, lines, f.Body))
 	}
 	for _, f := range web.Files() {
-		switch f.Path {
-		case "/":
-			f.Body, err = dashboard(f.Body, cfg.Source)
-		case iconPath: // browsers ask for it there beside a document that names no icon
-			add("/favicon.ico", f.ContentType, dayLine+browserLines, f.Body, nil)
+		if f.Path == iconPath { // beside a document that names no icon, browsers ask for it there
+			pages = append(pages, sealPage("/favicon.ico", f.ContentType, dayLine+browserLines, f.Body))
 		}
-		add(f.Path, f.ContentType, revalidateLine+browserLines, f.Body, err)
+		pages = append(pages, sealPage(f.Path, f.ContentType, revalidateLine+browserLines, f.Body))
 	}
 	return pages
-}
+})
 
-func dashboard(text []byte, source string) ([]byte, error) {
-	t, err := template.New("").Parse(string(text))
+func sealPage(path, contentType, lines string, body []byte) page {
+	sealed, err := snapshots.SealPage(body, time.Now())
 	if err != nil {
-		return nil, err
+		panic("page " + path + ": " + err.Error())
 	}
-	var out bytes.Buffer
-	err = t.Execute(&out, struct {
-		Source    string
-		Resources []string // their paths
-	}{source, paths()})
-	return out.Bytes(), err
+	return page{path, contentType, lines + "Vary: Accept-Encoding\r\n", sealed}
 }
 
 // servePage answers a request for a page. Keys and limits do not concern it.
