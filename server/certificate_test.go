@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/server"
 )
 
@@ -24,8 +23,8 @@ func inForce(t *testing.T, p *server.Certificate) string {
 	return cert.Leaf.Subject.CommonName
 }
 
-// A new pair is followed within two seconds; a bad one leaves the old one in force, is logged once, and is an error
-// until it is mended. The bubble's clock begins in the year 2000.
+// A new pair is in force within two seconds. A bad one leaves the old one in force, is logged once, and is an error until it
+// is mended. The bubble's clock begins in the year 2000.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour
@@ -35,8 +34,8 @@ func TestReload(t *testing.T) {
 		dir := t.TempDir()
 		elsewhere, _ := second.write(t, t.TempDir())
 		certFile, keyFile := first.write(t, dir)
-		var log need.Log
-		p, err := server.OpenCertificate(certFile, keyFile, log.Logger(slog.LevelInfo))
+		var log logText
+		p, err := server.OpenCertificate(certFile, keyFile, log.logger())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +65,7 @@ func TestReload(t *testing.T) {
 			{"by a link", func() { os.Remove(certFile); os.Symlink(elsewhere, certFile); os.WriteFile(keyFile, second.Key, 0o600) }, "second", "", "TLS certificate loaded"},
 			{"time goes by", func() { time.Sleep(time.Hour) }, "second", "has expired", ""},
 		} {
-			log.Take()
+			log.take()
 			step.do()
 			time.Sleep(10*time.Second + time.Millisecond) // five looks
 			synctest.Wait()
@@ -74,7 +73,7 @@ func TestReload(t *testing.T) {
 			if got := inForce(t, p); got != step.inForce || (err != nil) != (step.fault != "") || err != nil && !strings.Contains(err.Error(), step.fault) {
 				t.Errorf("%s: %s is in force, %v", step.name, got, err)
 			}
-			logged := log.Take()
+			logged := log.take()
 			if n := strings.Count(logged, "\n"); !strings.Contains(logged, step.logged) || n > 1 || n == 0 && step.logged != "" {
 				t.Errorf("%s: log %s", step.name, logged)
 			}
@@ -85,7 +84,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// What cannot serve any client is an error before anything starts; what has expired is served, and named.
+// Files that cannot serve any client are an error at the start. A certificate that has expired is served, and is an error.
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	a, b := issueNow(t, "a"), issueNow(t, "b")
