@@ -15,8 +15,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// handler routes the requests that fasthttp answers: all but the direct ones.
-func (s *Server) handler() fasthttp.RequestHandler {
+// router routes the requests that fasthttp answers: all but the direct ones.
+func (s *Server) router() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleMethodNotAllowed, r.HandleOPTIONS = false, false
@@ -29,9 +29,8 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	for _, page := range sealedPages(s.cfg.Source) {
 		r.ANY(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &page) })
 	}
-	s.registered = r.List
 	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
-	return r.Handler
+	return r
 }
 
 // guarded answers a request whose handler panicked with an error without details, and ends the connection.

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -94,5 +95,18 @@ func TestLandingPage(t *testing.T) {
 		if links != 29 { // seven resources, two probes, the interface twice and its document, the icon, two style sheets, two scripts and 12 that they load
 			t.Errorf("%s: %d links", source, links)
 		}
+	}
+}
+
+// Browsers ask for /favicon.ico beside a document that names no icon.
+func TestIcon(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
+	resp, icon := do(t, c, "GET", "/favicon.ico")
+	if _, want := do(t, c, "GET", "/assets/icon.svg"); resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "image/svg+xml" || !bytes.Equal(icon, want) ||
+		resp.Header.Get("Cache-Control") != "public, max-age=86400" {
+		t.Errorf("%d %v %.80s", resp.StatusCode, resp.Header, icon)
+	}
+	if resp, _ := do(t, c, "GET", "/favicon.ico", "If-None-Match", resp.Header.Get("ETag")); resp.StatusCode != 304 {
+		t.Errorf("%d with its tag", resp.StatusCode)
 	}
 }

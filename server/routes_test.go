@@ -1,13 +1,50 @@
 package server
 
 import (
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"maps"
 	"net/url"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"strikecache/server/openapi"
 )
+
+// The documented paths are those that are answered. Files beside a page, such as its style sheet, are not documented.
+func TestTheDocumentHasEveryPath(t *testing.T) {
+	files, err := openapi.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct{ Paths map[string]any }
+	if err := json.Unmarshal(files[0].Body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Now: time.Now, Readiness: func() Readiness { return Readiness{} }, Log: slog.New(slog.DiscardHandler)})
+	answered := map[string]bool{}
+	for _, list := range s.router().List() {
+		for _, p := range list {
+			if ext := path.Ext(p); (ext == "" || ext == ".json") && fs.ValidPath(p[1:]) || p == "/" {
+				answered[p] = true
+			}
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(answered)), slices.Sorted(maps.Keys(doc.Paths)); !slices.Equal(got, want) {
+		t.Errorf("answered: %v\ndocumented: %v", got, want)
+	}
+	for _, p := range paths() {
+		if !answered[p] {
+			t.Errorf("%s is in the table and not answered", p)
+		}
+	}
+}
 
 // FuzzParameter: a query that package url reads gives the same values. In any other a malformed escape stays as it is, and so
 // is no valid value.

@@ -91,8 +91,7 @@ const (
 type Server struct {
 	cfg         Config
 	http        *fasthttp.Server
-	registered  func() map[string][]string // paths that fasthttp answers, by method
-	routeOf     map[string]*route          // by path
+	routeOf     map[string]*route // by path
 	errorBodies map[errorKey][]byte
 	date        dateLine
 	traffic     *traffic
@@ -118,7 +117,7 @@ func New(cfg Config) *Server {
 	}
 	s.prepareErrors()
 	s.http = &fasthttp.Server{
-		Handler:                      s.guarded(s.handler()),
+		Handler:                      s.guarded(s.router().Handler),
 		ErrorHandler:                 s.protocolError,
 		Name:                         serverName,
 		ReadTimeout:                  cfg.ReadTimeout,
