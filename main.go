@@ -27,11 +27,8 @@ import (
 	"strikecache/refresh/levels"
 	"strikecache/server"
 	"strikecache/server/admin"
-	"strikecache/server/certs"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
-	"strikecache/server/ready"
-	"strikecache/server/systemd"
 	"strikecache/snapshots"
 )
 
@@ -76,13 +73,13 @@ serves those bytes. Without flags it serves a simulated market, and every answer
 Every flag can be set by the environment variable named beside it; a flag wins over its variable.`
 
 type commands struct {
-	Serve     serveCommand         `cmd:"" help:"Refresh and serve until interrupted."`
-	Keys      keys.Commands        `cmd:"" help:"Create, list and revoke API keys."`
-	Verify    verifyCommand        `cmd:"" help:"Check every stored file; name the bad ones and exit 1. With --ready, ask a running server instead."`
-	Recompute refresh.RecomputeCommand    `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
-	Export    levels.ExportCommand `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
-	Import    levels.ImportCommand `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
-	Version   versionCommand       `cmd:"" help:"Print the version."`
+	Serve     serveCommand             `cmd:"" help:"Refresh and serve until interrupted."`
+	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
+	Verify    verifyCommand            `cmd:"" help:"Check every stored file; name the bad ones and exit 1. With --ready, ask a running server instead."`
+	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
+	Export    levels.ExportCommand     `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
+	Import    levels.ImportCommand     `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
+	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
 
 // run parses the arguments and runs the command, until it is done or ctx ends.
@@ -192,7 +189,7 @@ type verifyCommand struct {
 
 func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 	if c.Ready != "" {
-		return ready.Ask(ctx, c.Ready, out.Out)
+		return server.AskReady(ctx, c.Ready, out.Out)
 	}
 	files, bad, err := snapshots.Verify(c.DataDir)
 	if err != nil {
@@ -223,7 +220,7 @@ type serveCommand struct {
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes whose X-Forwarded-For says who the client is." placeholder:"ADDR" group:"Access"`
 
-	TLS certs.Flags `embed:"" prefix:"tls-"`
+	TLS server.TLSFlags `embed:"" prefix:"tls-"`
 
 	refresh.Flags `embed:""`
 
@@ -320,7 +317,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	defer stopAdmin()
 	c.announce(log, refresher.Now(), listener.Addr().String())
 	stopRefreshing = refresher.Start(ctx)
-	service := systemd.Open(log)
+	service := server.OpenNotifier(log)
 	defer service.Close()
 	return serveUntil(ctx, web, listener, service, log)
 }
@@ -338,7 +335,7 @@ func (c *serveCommand) logger(w io.Writer) *slog.Logger {
 }
 
 // serveUntil serves until ctx ends, and keeps the service manager informed.
-func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *systemd.Service, log *slog.Logger) error {
+func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *server.Notifier, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	service.Ready("serving on " + ln.Addr().String()) // whether there is data yet, /readyz says

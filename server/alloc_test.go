@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +18,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// wire is a connection whose client is a test: one request in, one response out, no memory of its own in between.
-type wire struct {
+// testConn is a connection whose client is a test: one request in, one response out, no allocation in between.
+type testConn struct {
 	net.Conn
 	request  chan []byte
 	response []byte
@@ -26,47 +27,46 @@ type wire struct {
 	done     chan struct{} // the server waits for the next request
 }
 
-func newWire() *wire {
-	return &wire{request: make(chan []byte), done: make(chan struct{}), response: make([]byte, 0, 1<<20)}
+func newTestConn() *testConn {
+	return &testConn{request: make(chan []byte), done: make(chan struct{}), response: make([]byte, 0, 1<<20)}
 }
 
-func (w *wire) Read(p []byte) (int, error) {
-	if w.asked {
-		w.done <- struct{}{}
+func (c *testConn) Read(p []byte) (int, error) {
+	if c.asked {
+		c.done <- struct{}{}
 	}
-	r, ok := <-w.request
-	if w.asked = ok; !ok {
+	r, ok := <-c.request
+	if c.asked = ok; !ok {
 		return 0, io.EOF
 	}
 	return copy(p, r), nil
 }
 
-func (w *wire) Write(b []byte) (int, error) {
-	w.response = append(w.response, b...)
+func (c *testConn) Write(b []byte) (int, error) {
+	c.response = append(c.response, b...)
 	return len(b), nil
 }
 
-func (w *wire) ask(request []byte) {
-	w.response = w.response[:0]
-	w.request <- request
-	<-w.done
+func (c *testConn) ask(request []byte) {
+	c.response = c.response[:0]
+	c.request <- request
+	<-c.done
 }
 
-func (w *wire) Close() error                     { return nil }
-func (w *wire) LocalAddr() net.Addr              { return nil }
-func (w *wire) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
-func (w *wire) SetDeadline(time.Time) error      { return nil }
-func (w *wire) SetReadDeadline(time.Time) error  { return nil }
-func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+func (c *testConn) Close() error                     { return nil }
+func (c *testConn) LocalAddr() net.Addr              { return nil }
+func (c *testConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (c *testConn) SetDeadline(time.Time) error      { return nil }
+func (c *testConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *testConn) SetWriteDeadline(time.Time) error { return nil }
 
-// stocked returns a real store with what is on a shelf.
-func stocked(t testing.TB, s *shelf) *snapshots.Store {
+// storeOf returns a real store with what a finder has.
+func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	t.Helper()
-	options := snapshots.Options{
+	store, err := snapshots.Open(snapshots.Options{
 		Dir: t.TempDir(), Source: "simulated", Feeds: map[string][]string{"all": slices.Collect(maps.Keys(s.editions))},
 		HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
-	}
-	store, err := snapshots.Open(options)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,20 +90,20 @@ func stocked(t testing.TB, s *shelf) *snapshots.Store {
 	return store
 }
 
-// A request that has an answer allocates nothing, with keys, limits, counts and a sampled log on, and is answered
-// with exactly the sealed bytes.
+// A request that has an answer allocates nothing, with keys, limits, counts and --log-every, and is answered with exactly
+// the sealed bytes.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("the race detector allocates")
 	}
-	s := newShelf(t)
+	s := newFinder(t)
 	gamma := s.editions["gex/spx"].Default
 	proxies, err := limits.ParseProxies("192.0.2.0/24")
 	if err != nil {
 		t.Fatal(err)
 	}
 	web, secrets := withKeys(t, s, func(c *server.Config) {
-		c.Finder, c.LogEvery, c.Addresses, c.Proxies = stocked(t, s), 10, limits.NewAddresses(1_000_000), proxies
+		c.Finder, c.LogEvery, c.Addresses, c.Proxies = storeOf(t, s), 10, limits.NewAddresses(1_000_000), proxies
 	}, keys.Spec{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
 	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
@@ -135,26 +135,26 @@ func TestNoAllocations(t *testing.T) {
 				method = "HEAD"
 			}
 			raw := []byte(method + " " + c.target + " HTTP/1.1\r\n" + browser + c.fields + "\r\n")
-			w := newWire()
+			conn := newTestConn()
 			served := make(chan error, 1)
-			go func() { served <- web.ServeConn(w) }()
+			go func() { served <- web.ServeConn(conn) }()
 			for range 200 { // what is kept for the next request, such as a date's answer, is there
-				w.ask(raw)
+				conn.ask(raw)
 			}
 			allocs := testing.AllocsPerRun(200, func() {
-				w.ask(raw)
-				if c.body != nil && !bytes.HasSuffix(w.response, c.body) {
+				conn.ask(raw)
+				if c.body != nil && !bytes.HasSuffix(conn.response, c.body) {
 					t.Fatal("the body is another one")
 				}
 			})
-			head, body, _ := bytes.Cut(w.response, []byte("\r\n\r\n"))
+			head, body, _ := bytes.Cut(conn.response, []byte("\r\n\r\n"))
 			if !bytes.HasPrefix(head, []byte("HTTP/1.1 "+c.status)) || (c.body != nil && !bytes.Equal(body, c.body)) {
 				t.Errorf("%s", head)
 			}
 			if allocs != 0 {
 				t.Errorf("%v allocations a request", allocs)
 			}
-			close(w.request)
+			close(conn.request)
 			if err := <-served; err != nil {
 				t.Error(err)
 			}

@@ -4,4 +4,4 @@ package server
 
 import "math"
 
-func descriptors() int { return math.MaxInt }
+func maxDescriptors() int { return math.MaxInt }

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// descriptors returns how many files and connections the process may have open. Go has raised it to what the system
+// maxDescriptors returns how many files and connections the process may have open. Go has raised it to what the system
 // allows.
-func descriptors() int {
+func maxDescriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt

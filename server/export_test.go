@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"io"
+	"net"
 	"slices"
 
 	"strikecache/server/openapi"
@@ -13,6 +16,13 @@ func IsPage(path string) bool {
 	if err != nil {
 		panic(err)
 	}
-	return slices.ContainsFunc(web.Files(), func(f web.File) bool { return f.Path == path }) ||
+	return path == "/" || path == "/favicon.ico" || slices.ContainsFunc(web.Files(), func(f web.File) bool { return f.Path == path }) ||
 		slices.ContainsFunc(files, func(f openapi.File) bool { return f.Path == path })
+}
+
+// AskReadyOver asks over connections of the test's own.
+func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
+	defer func(old func(context.Context, string, string) (net.Conn, error)) { askTransport.DialContext = old }(askTransport.DialContext)
+	askTransport.DialContext = dial
+	return AskReady(ctx, "http://127.0.0.1:1", io.Discard)
 }

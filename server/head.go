@@ -2,26 +2,34 @@ package server
 
 import "bytes"
 
-// head is the head of one request, checked against RFC 9112 more strictly than it asks: what two parsers could
-// read differently is refused. Its slices are parts of the buffer that was parsed.
+// head is the head of one request, parsed more strictly than RFC 9112 asks: ambiguous requests (smuggling) are refused.
+// Its slices are parts of the buffer that was parsed.
 type head struct {
 	method, target []byte
 	length         int  // bytes of the head, its empty line included
 	body           int  // bytes of the body that follows
 	http10         bool // HTTP/1.0, not 1.1
-	// plain says that nothing stands in the head that needs the general server: GET or HEAD of an origin-form
-	// target in HTTP/1.1 on a connection that goes on, without a body, no field of ours given twice.
-	plain bool
+	// direct says that the connection can answer the request itself: GET or HEAD of a target that is a path, HTTP/1.1,
+	// keep-alive, without a body, none of the fields given twice. fasthttp answers all other requests.
+	direct bool
+	fields
 
-	encodings, noneMatch, modifiedSince, key, forwarded []byte
+	hasHost, hasLength bool
+}
 
-	named, sized bool // Host and Content-Length are there
+// fields are the values of the request fields that an answer depends on, nil for those that are absent.
+type fields struct{ encodings, noneMatch, modifiedSince, key, forwarded []byte }
+
+// query returns what follows the ? of the target.
+func (h *head) query() []byte {
+	_, query, _ := bytes.Cut(h.target, []byte{'?'})
+	return query
 }
 
 // The character classes of a head.
 const (
 	tokenChar  = 1 << iota // of methods and field names
-	targetChar             // of request targets: printable ASCII without the space and the #, behind which parsers differ
+	targetChar             // of request targets: printable ASCII without space, and without #, which parsers read differently
 	valueChar              // of field values: no control but the tab
 	hostChar               // of Host
 )
@@ -45,150 +53,140 @@ var classes = func() (t [256]byte) {
 	return t
 }()
 
-// run returns the first position at or after i whose byte is not of the class.
-func run(b []byte, i int, class byte) int {
+// skip returns the first position at or after i whose byte is not of the class.
+func skip(b []byte, i int, class byte) int {
 	for i < len(b) && classes[b[i]]&class != 0 {
 		i++
 	}
 	return i
 }
 
-// parse reads the head at the start of b. It returns true when the head is whole, false when more bytes are
-// needed, and an error as soon as what is there can be no head that is accepted.
-func (h *head) parse(b []byte) (whole bool, refused *apiError) {
-	*h = head{plain: true}
-	i, whole, refused := h.requestLine(b)
-	for whole {
-		if i == len(b) {
-			return false, nil
-		}
-		if b[i] == '\r' {
-			break
-		}
-		if i, whole, refused = h.field(b, i); refused != nil {
-			return false, refused
-		}
-	}
-	if !whole {
-		return false, refused
+// incomplete is the outcome of a head that needs more bytes.
+var incomplete = &apiError{}
+
+// parse reads the head at the start of b. It returns nil when the head is complete, incomplete when more bytes are
+// needed, and any other error as soon as what is there cannot be the start of an accepted head.
+func (h *head) parse(b []byte) *apiError {
+	*h = head{}
+	i, e := h.requestLine(b)
+	for e == nil && i < len(b) && b[i] != '\r' {
+		i, e = h.field(b, i)
 	}
 	switch {
-	case i+1 == len(b):
-		return false, nil
-	case b[i+1] != '\n', !h.named && !h.http10:
-		return false, errBadRequest
+	case e != nil:
+		return e
+	case i+1 >= len(b):
+		return incomplete
+	case b[i+1] != '\n', !h.hasHost && !h.http10:
+		return errBadRequest
 	}
 	h.length = i + 2
-	return true, nil
+	return nil
 }
 
 // requestLine parses the first line and returns where the second begins. One empty line before it is ignored, as
 // RFC 9112 §2.2 asks for.
-func (h *head) requestLine(b []byte) (next int, whole bool, refused *apiError) {
-	i := 0
-	if len(b) >= 2 && b[0] == '\r' && b[1] == '\n' {
-		i = 2
-	} else if len(b) == 1 && b[0] == '\r' {
-		return 0, false, nil
+func (h *head) requestLine(b []byte) (next int, e *apiError) {
+	start := 0
+	if bytes.HasPrefix(b, []byte("\r\n")) {
+		start = 2
+	} else if string(b) == "\r" {
+		return 0, incomplete
 	}
-	start := i
-	i = run(b, i, tokenChar)
+	i := skip(b, start, tokenChar)
 	switch {
 	case i-start > maxMethod:
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	case i == len(b):
-		return 0, false, nil
+		return 0, incomplete
 	case b[i] != ' ', i == start:
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	}
 	h.method = b[start:i]
-	i++
-	start = i
-	i = run(b, i, targetChar)
+	start = i + 1
+	i = skip(b, start, targetChar)
 	h.target = b[start:i]
 	switch {
 	case i-start > maxTarget:
-		return 0, false, errTargetTooLong
+		return 0, errTargetTooLong
 	case i == len(b):
-		return 0, false, nil
-	case b[i] != ' ', i == start, !h.formed():
-		return 0, false, errBadRequest
+		return 0, incomplete
+	case b[i] != ' ', i == start, !h.targetForm():
+		return 0, errBadRequest
 	}
 	return h.version(b, i+1)
 }
 
-// formed says whether the target has one of the four forms of RFC 9112 §3.2.
-func (h *head) formed() bool {
+// targetForm says whether the target has one of the four forms of RFC 9112 §3.2.
+func (h *head) targetForm() bool {
 	return h.target[0] == '/' || string(h.target) == "*" || bytes.Contains(h.target, []byte("://")) || string(h.method) == "CONNECT"
 }
 
-// version parses what ends the request line.
-func (h *head) version(b []byte, i int) (next int, whole bool, refused *apiError) {
+// version parses the end of the request line.
+func (h *head) version(b []byte, i int) (next int, e *apiError) {
 	const form = "HTTP/1.1\r\n"
 	for n := range len(form) {
 		if i+n == len(b) {
-			return 0, false, nil
+			return 0, incomplete
 		}
 		c := b[i+n]
 		if digit := n == 5 || n == 7; digit && c >= '0' && c <= '9' {
 			continue
 		}
 		if c != form[n] {
-			return 0, false, errBadRequest
+			return 0, errBadRequest
 		}
 	}
 	if b[i+5] != '1' || b[i+7] > '1' {
-		return 0, false, errVersion
+		return 0, errVersion
 	}
 	h.http10 = b[i+7] == '0'
 	get := string(h.method) == "GET" || string(h.method) == "HEAD"
-	h.plain = get && !h.http10 && h.target[0] == '/'
-	return i + len(form), true, nil
+	h.direct = get && !h.http10 && h.target[0] == '/'
+	return i + len(form), nil
 }
 
 // field parses the field line at i and returns where the next line begins.
-func (h *head) field(b []byte, i int) (next int, whole bool, refused *apiError) {
+func (h *head) field(b []byte, i int) (next int, e *apiError) {
 	start := i
-	i = run(b, i, tokenChar)
+	i = skip(b, i, tokenChar)
 	name := b[start:i]
 	switch {
 	case i == len(b):
-		return 0, false, nil
+		return 0, incomplete
 	case b[i] != ':', i == start: // a space before the colon, a folded line, no name
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	}
-	i++
-	start = i
-	i = run(b, i, valueChar)
-	end := i
+	start = i + 1
+	i = skip(b, start, valueChar)
 	switch {
-	case i == len(b):
-		return 0, false, nil
-	case b[i] != '\r': // NUL and other controls, a bare line feed
-		return 0, false, errBadRequest
-	case i+1 == len(b):
-		return 0, false, nil
+	case i < len(b) && b[i] != '\r': // NUL and other controls, a bare line feed
+		return 0, errBadRequest
+	case i+1 >= len(b):
+		return 0, incomplete
 	case b[i+1] != '\n':
-		return 0, false, errBadRequest
+		return 0, errBadRequest
 	}
+	end := i
 	for start < end && (b[start] == ' ' || b[start] == '\t') {
 		start++
 	}
 	for end > start && (b[end-1] == ' ' || b[end-1] == '\t') {
 		end--
 	}
-	return i + 2, true, h.know(name, b[start:end])
+	return i + 2, h.keep(name, b[start:end])
 }
 
-// know keeps a field that matters here.
-func (h *head) know(name, value []byte) *apiError {
+// keep keeps the value of a field that an answer depends on, and checks the fields that frame a request. Most fields
+// are none of these, and their length tells.
+func (h *head) keep(name, value []byte) *apiError {
 	switch len(name) {
 	case len("Host"):
 		if equalFold(name, "host") {
-			if h.named || run(value, 0, hostChar) != len(value) {
+			if h.hasHost || skip(value, 0, hostChar) != len(value) {
 				return errBadRequest
 			}
-			h.named = true
+			h.hasHost = true
 		}
 	case len("X-API-Key"):
 		if equalFold(name, "x-api-key") {
@@ -196,7 +194,7 @@ func (h *head) know(name, value []byte) *apiError {
 		}
 	case len("Connection"):
 		if equalFold(name, "connection") && !equalFold(value, "keep-alive") {
-			h.plain = false
+			h.direct = false
 		}
 	case len("If-None-Match"):
 		if equalFold(name, "if-none-match") {
@@ -204,7 +202,7 @@ func (h *head) know(name, value []byte) *apiError {
 		}
 	case len("Content-Length"):
 		if equalFold(name, "content-length") {
-			return h.size(value)
+			return h.contentLength(value)
 		}
 	case len("Accept-Encoding"): // and X-Forwarded-For
 		if equalFold(name, "accept-encoding") {
@@ -218,32 +216,28 @@ func (h *head) know(name, value []byte) *apiError {
 		} else if equalFold(name, "transfer-encoding") {
 			return errTransferEncoding
 		}
-	case len("Expect"):
-		if equalFold(name, "expect") {
-			h.plain = false
-		}
-	case len("Upgrade"):
-		if equalFold(name, "upgrade") {
-			h.plain = false
+	case len("Expect"), len("Upgrade"):
+		if equalFold(name, "expect") || equalFold(name, "upgrade") {
+			h.direct = false
 		}
 	}
 	return nil
 }
 
-// once keeps the value of a field; a second one is left to the general server, which joins them.
+// once keeps the value of a field. A request with two of them is left to fasthttp, where they are joined.
 func (h *head) once(field *[]byte, value []byte) {
 	if *field != nil {
-		h.plain = false
+		h.direct = false
 	}
 	*field = value
 }
 
-// size reads Content-Length, which may stand once.
-func (h *head) size(value []byte) *apiError {
-	if h.sized || len(value) == 0 {
+// contentLength parses Content-Length, which may be given once.
+func (h *head) contentLength(value []byte) *apiError {
+	if h.hasLength || len(value) == 0 {
 		return errBadRequest
 	}
-	h.sized = true
+	h.hasLength = true
 	for _, c := range value {
 		if c < '0' || c > '9' {
 			return errBadRequest
@@ -255,6 +249,6 @@ func (h *head) size(value []byte) *apiError {
 	if h.body > maxBody {
 		return errBodyTooLarge
 	}
-	h.plain = h.plain && h.body == 0
+	h.direct = h.direct && h.body == 0
 	return nil
 }

@@ -24,11 +24,7 @@ func FuzzHead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var h head
-		whole, refused := h.parse(raw)
-		if whole && refused != nil {
-			t.Fatal("both whole and refused")
-		}
-		if !whole {
+		if h.parse(raw) != nil {
 			return
 		}
 		trimmed := bytes.TrimPrefix(raw, []byte("\r\n")) // net/http does not ignore an empty line before the head
@@ -55,14 +51,14 @@ func FuzzHead(f *testing.F) {
 			"X-Api-Key": h.key, "X-Forwarded-For": h.forwarded,
 		} {
 			values := req.Header[name]
-			if h.plain && len(values) > 1 {
+			if h.direct && len(values) > 1 {
 				t.Errorf("%s is repeated in a plain request", name)
 			}
 			if len(values) > 0 && values[len(values)-1] != string(value) || len(values) == 0 && value != nil {
 				t.Errorf("%s is %q, here %q", name, values, value)
 			}
 		}
-		if h.plain && (req.Close || h.body > 0 || req.Header.Get("Expect") != "" || req.Header.Get("Upgrade") != "" || req.URL.IsAbs()) {
+		if h.direct && (req.Close || h.body > 0 || req.Header.Get("Expect") != "" || req.Header.Get("Upgrade") != "" || req.URL.IsAbs()) {
 			t.Error("a request that is not plain")
 		}
 	})
@@ -83,12 +79,12 @@ func TestHeadNeedsAllItsBytes(t *testing.T) {
 	raw := "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX-API-Key: k\r\n\r\n"
 	var h head
 	for n := range len(raw) {
-		if whole, refused := h.parse([]byte(raw[:n])); whole || refused != nil {
-			t.Errorf("%q: whole %v, refused %v", raw[:n], whole, refused)
+		if e := h.parse([]byte(raw[:n])); e != incomplete {
+			t.Errorf("%q: %v", raw[:n], e)
 		}
 	}
-	if whole, refused := h.parse([]byte(raw + "abc")); !whole || refused != nil || h.length != len(raw) || h.body != 3 || h.plain {
-		t.Errorf("%v %v %+v", whole, refused, h)
+	if e := h.parse([]byte(raw + "abc")); e != nil || h.length != len(raw) || h.body != 3 || h.direct {
+		t.Errorf("%v %+v", e, h)
 	}
 }
 
@@ -100,8 +96,8 @@ func TestHeadRefusesSecondFraming(t *testing.T) {
 		"Content-Length : 5\r\n", "Content-Length\r\n", "X: a\r\n Content-Length: 5\r\n", "Host: b\r\n",
 	} {
 		var h head
-		if whole, refused := h.parse([]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n")); whole || refused == nil {
-			t.Errorf("%q: whole %v, body %d", fields, whole, h.body)
+		if e := h.parse([]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n")); e == nil || e == incomplete {
+			t.Errorf("%q: %v, body %d", fields, e, h.body)
 		}
 	}
 }

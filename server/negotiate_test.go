@@ -2,6 +2,10 @@ package server
 
 import (
 	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,34 +72,146 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A snapshot that is not sealed in the best coding is sent in the best of those that it has.
-func TestChooseAmongWhatIsSealed(t *testing.T) {
-	s, err := snapshots.SealIn([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for header, want := range map[string]snapshots.Coding{
-		"br": snapshots.Identity, "zstd, br": snapshots.Identity, "br, zstd, gzip;q=0.1": snapshots.Gzip, "*": snapshots.Gzip,
-	} {
-		if got := choose([]byte(header), s); got != want {
-			t.Errorf("%q: %v, want %v", header, got, want)
+// codingForm is an element of Accept-Encoding: codings [ weight ] (RFC 9110 §12.5.3, §12.4.2).
+var codingForm = regexp.MustCompile("^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\\.[0-9]{0,3})?|1(?:\\.0{0,3})?))?[ \t]*$")
+
+// acceptable is what a list of codings says, by the letter: the weights, and false when an element has another form.
+func acceptable(list string) (weights map[string]float64, wellFormed bool) {
+	weights = map[string]float64{}
+	for _, element := range strings.Split(list, ",") {
+		if strings.Trim(element, " \t") == "" {
+			continue // RFC 9110 §5.6.1.2
 		}
+		parts := codingForm.FindStringSubmatch(element)
+		if parts == nil {
+			return nil, false
+		}
+		weight := 1.0
+		if parts[2] != "" {
+			weight, _ = strconv.ParseFloat(parts[2], 64)
+		}
+		name := strings.ToLower(parts[1])
+		weights[strings.TrimPrefix(name, "x-")] = weight // x-gzip is gzip; others with x- are none of ours
 	}
+	return weights, true
 }
 
-func TestParameter(t *testing.T) {
-	for _, c := range []struct {
-		query string
-		value string
-		n     int
-	}{
-		{"", "", 0}, {"a=1", "", 0}, {"limit=5", "5", 1}, {"limit", "", 1}, {"limit=", "", 1}, {"&&limit=5&", "5", 1}, {"limit=5&limit=6", "5", 2},
-		{"LIMIT=5", "", 0}, {"l%69mit=%35", "5", 1}, {"limit=a=b", "a=b", 1}, {"limit=a+b", "a b", 1}, {"limit=%zz", "%zz", 1}, {"limit=%4", "%4", 1},
-		{"xlimit=5", "", 0}, {"limit=5;limit=6", "5;limit=6", 1},
-	} {
-		value, n := parameter([]byte(c.query), "limit")
-		if string(value) != c.value || n != c.n || (value == nil) != (n == 0) {
-			t.Errorf("%q: %q %d, want %q %d", c.query, value, n, c.value, c.n)
-		}
+// FuzzChoose: the coding is the one that RFC 9110 prefers, by a slow reading; of equals the one with the smallest body. A
+// malformed header never chooses a coding in which the snapshot is not sealed.
+func FuzzChoose(f *testing.F) {
+	all := sealed(f)
+	small, err := snapshots.Seal([]byte("1"), snapshots.Meta{Quality: json.RawMessage("{}")})
+	if err != nil {
+		f.Fatal(err)
 	}
+	few, err := snapshots.SealIn([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{
+		"", "gzip;q=0.5, *;q=0", "gzip, deflate, br, zstd", "identity;q=0", "*;q=0", "*", "GZIP;Q=1.000, br ; q=0.999", "identity;q=0.001, gzip;q=0.001", "gzip;q=0, gzip", "x-gzip", "br;q=1.001", ",, ,br", "zstd;q=0.7;q=0.1", "gzip;level=1;q=0", "gzip; q = 1",
+		"identity, *;q=0.5", "gzip;q=0.49, br;q=0.5", "gzip;q=0.999, br;q=0.9", "deflate;q=1, *;q=0.1, br;q=0",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, header []byte) {
+		for _, s := range []*snapshots.Snapshot{all, small, few} {
+			got := choose(header, s)
+			if got >= snapshots.Codings || !s.Has(got) {
+				t.Fatalf("%q: coding %d", header, got)
+			}
+			weights, wellFormed := acceptable(string(header))
+			if !wellFormed || strings.Contains(strings.ToLower(string(header)), "x-") && !strings.EqualFold(string(header), "x-gzip") {
+				continue
+			}
+			weightOf := func(c snapshots.Coding) float64 {
+				if w, named := weights[c.String()]; named {
+					return w
+				}
+				if w, star := weights["*"]; star {
+					return w
+				}
+				if c == snapshots.Identity {
+					return 0.001 // acceptable, as long as it is not refused; preferred to nothing
+				}
+				return 0
+			}
+			best := snapshots.Identity // when everything is refused
+			for c := range snapshots.Codings {
+				w, b := weightOf(c), weightOf(best)
+				if s.Has(c) && w > 0 && (w > b || w == b && len(s.Body(c)) < len(s.Body(best))) {
+					best = c
+				}
+			}
+			if got != best {
+				t.Errorf("%q: %v, want %v", header, got, best)
+			}
+		}
+	})
+}
+
+// The forms of If-None-Match: * or a list of entity tags (RFC 9110 §13.1.2, §8.8.3).
+var (
+	tagForm  = regexp.MustCompile(`(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")`)
+	tagsForm = regexp.MustCompile(`^(?:[ \t]*,)*[ \t]*(?:(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"[ \t]*(?:,[ \t]*)*)+$`)
+)
+
+// FuzzConditional: a well-formed If-None-Match matches when one of its tags is one of ours, by weak comparison. Any other
+// matches only when it contains one of our tags, or a *. If-Modified-Since counts without it alone, and matches only what
+// package http reads as the very instant.
+func FuzzConditional(f *testing.F) {
+	s := sealed(f)
+	own := []byte(s.ETag(snapshots.Gzip))
+	for _, s := range []string{"", "*", `"a"`, "TAG", "W/TAG", `"a", W/"b",,TAG ,"c"`, `"a" TAG`, "W/*", `"a`, `"a", *`, "w/TAG", `"a,b",TAG`, `"",""`, "\"\xff\"", "TAGTAG", " \tTAG\t"} {
+		f.Add([]byte(s), "DATE", true)
+		f.Add([]byte(s), "Sat, 01 Jan 2000 00:00:00 GMT", false)
+	}
+	f.Fuzz(func(t *testing.T, list []byte, since string, present bool) {
+		text := strings.ReplaceAll(string(list), "TAG", string(own))
+		since = strings.ReplaceAll(since, "DATE", s.LastModified())
+		q := &fields{modifiedSince: []byte(since)}
+		if present {
+			q.noneMatch = []byte(text)
+		}
+		got := notModified(q, s)
+		if !present {
+			at, err := http.ParseTime(since)
+			modified, _ := http.ParseTime(s.LastModified())
+			if got != (since == s.LastModified()) || got && (err != nil || !at.Equal(modified)) {
+				t.Errorf("since %q: %v", since, got)
+			}
+			return
+		}
+		has := slices.ContainsFunc([]snapshots.Coding{snapshots.Identity, snapshots.Gzip, snapshots.Brotli, snapshots.Zstd}, func(c snapshots.Coding) bool {
+			return strings.Contains(text, s.ETag(c))
+		})
+		latin := latin1(text)
+		switch {
+		case strings.Trim(text, " \t") == "*":
+			if !got {
+				t.Errorf("%q does not match", text)
+			}
+		case tagsForm.MatchString(latin):
+			want := false
+			for _, m := range tagForm.FindAllStringSubmatch(latin, -1) {
+				for c := range snapshots.Codings {
+					want = want || m[1] == s.ETag(c)
+				}
+			}
+			if got != want {
+				t.Errorf("%q: %v, want %v", text, got, want)
+			}
+		case got && !has && !strings.Contains(text, "*"):
+			t.Errorf("%q matches", text)
+		}
+	})
+}
+
+// latin1 makes each byte a character, for regexp.
+func latin1(s string) string {
+	var out strings.Builder
+	for i := range len(s) {
+		out.WriteRune(rune(s[i]))
+	}
+	return out.String()
 }

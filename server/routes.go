@@ -2,39 +2,77 @@ package server
 
 import (
 	"bytes"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
 
-	"github.com/fasthttp/router"
-	"github.com/valyala/fasthttp"
+	"strikecache/snapshots"
 )
 
-// route is one public resource. All paths are concrete: a parameter in the path costs three allocations a
+// route is one public resource. All paths are concrete, because a parameter in the path costs three allocations a
 // request.
 type route struct {
 	path      string
 	endpoint  string // the canonical name, as meta.endpoint has it
 	parameter string // the one query parameter that is known; "" for none
-	repeated  *apiError
-	row       int // in the counts of traffic
-	// find returns the snapshot that answers, or an error of this package. A value is a part of the request.
-	find func(s *Server, value []byte) (answer, *apiError)
+	// find returns the snapshot that answers, or an error of this package. value is the parameter's, nil without one.
+	find finder
+
+	repeated *apiError // of the parameter
+	row      int       // of its counts, see [traffic]
 }
 
-// routes is the one table of the public resources.
-var routes = []route{
-	{"/api/v1/gex/spx", gammaResource, "", nil, 0, current(gammaResource)},
-	{"/api/v1/gex/spx/historical", gammaResource + "/historical", "date", repeated("date"), 1, (*Server).historical},
-	{"/api/v1/gex/spx/series", gammaResource + "/series", "", nil, 2, current(gammaResource + "/series")},
-	{"/api/v1/sectors/rotation", "sectors/rotation", "", nil, 3, current("sectors/rotation")},
-	{"/api/public/spx-max-pain", painResource, "expiration", repeated("expiration"), 4, (*Server).maxPain},
-	{"/api/v1/options/flow/unusual", flowResource, "limit", repeated("limit"), 5, (*Server).flow},
-	{"/api/public/vix-term-structure", "vix-term-structure", "", nil, 6, current("vix-term-structure")},
+type finder func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError)
+
+// routes is the table of the public resources.
+var routes = func() []route {
+	table := []route{
+		{path: "/api/v1/gex/spx", endpoint: gammaResource, find: current(gammaResource, nil)},
+		{path: "/api/v1/gex/spx/historical", endpoint: gammaResource + "/historical", parameter: "date", find: (*Server).historical},
+		{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series", find: current(gammaResource+"/series", nil)},
+		{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", find: current("sectors/rotation", nil)},
+		{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", find: current("spx-max-pain", noExpiration)},
+		{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", find: current("options/flow/unusual", noLimit)},
+		{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", find: current("vix-term-structure", nil)},
+	}
+	for i := range table {
+		table[i].row = ownRows + i
+		if name := table[i].parameter; name != "" {
+			table[i].repeated = repeated(name)
+		}
+	}
+	return table
+}()
+
+const gammaResource = "gex/spx"
+
+// Resources returns the names of the public resources.
+func Resources() []string {
+	names := make([]string, len(routes))
+	for i := range routes {
+		names[i] = routes[i].endpoint
+	}
+	return names
 }
 
-const (
-	gammaResource = "gex/spx"
-	painResource  = "spx-max-pain"
-	flowResource  = "options/flow/unusual"
-)
+func paths() []string {
+	paths := make([]string, len(routes))
+	for i := range routes {
+		paths[i] = routes[i].path
+	}
+	return paths
+}
+
+// directRoute returns the resource that a direct request asks for, nil when fasthttp must answer it.
+func (s *Server) directRoute(h *head) *route {
+	if !h.direct {
+		return nil
+	}
+	path, _, _ := bytes.Cut(h.target, []byte{'?'})
+	return s.routeOf[string(path)]
+}
 
 // value returns the value of the route's parameter in a query, nil without one.
 func (r *route) value(query []byte) ([]byte, *apiError) {
@@ -48,38 +86,171 @@ func (r *route) value(query []byte) ([]byte, *apiError) {
 	return value, nil
 }
 
-// plainRoute returns the resource that a plain request asks for, nil when fasthttp must look at it.
-func (s *Server) plainRoute(h *head) *route {
-	if !h.plain {
-		return nil
+// parameter returns the decoded value of a query parameter, nil when it is absent, and how many times it is given.
+func parameter(query []byte, name string) (value []byte, n int) {
+	for len(query) > 0 {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte{'&'})
+		key, v, _ := bytes.Cut(pair, []byte{'='})
+		if string(unescape(key)) != name {
+			continue
+		}
+		if n == 0 {
+			value = unescape(v)
+		}
+		n++
 	}
-	path, _, _ := bytes.Cut(h.target, []byte{'?'})
-	return s.byPath[string(path)]
+	return value, n
 }
 
-func queryOf(target []byte) []byte {
-	_, query, _ := bytes.Cut(target, []byte{'?'})
-	return query
+// unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode, and when an
+// escape is malformed: then b has a %, and so is no valid value of any parameter.
+func unescape(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	if !bytes.ContainsAny(b, "%+") {
+		return b
+	}
+	decoded, err := url.QueryUnescape(string(b))
+	if err != nil {
+		return b
+	}
+	return []byte(decoded)
 }
 
-// handler builds fasthttp's handler: of everything that is no plain request for a resource.
-func (s *Server) handler() fasthttp.RequestHandler {
-	r := router.New()
-	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
-	r.HandleMethodNotAllowed, r.HandleOPTIONS = false, false
-	s.byPath = map[string]*route{}
-	for i := range routes {
-		route := &routes[i]
-		s.byPath[route.path] = route
-		r.ANY(route.path, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, route) })
+// current finds what a resource serves now. unknown returns the error of a value that the resource does not have.
+func current(resource string, unknown func(e *snapshots.Edition, value []byte) *apiError) finder {
+	return func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError) {
+		e := s.cfg.Finder.Current(resource)
+		switch {
+		case e == nil:
+			return nil, caching{}, s.notReady(resource)
+		case resource == gammaResource:
+			return e.Default, gammaCaching, nil
+		case value == nil:
+			return e.Default, refreshCaching(e.Default), nil
+		}
+		if variant, ok := e.Variants[string(value)]; ok {
+			return variant, refreshCaching(variant), nil
+		}
+		return nil, caching{}, unknown(e, value)
 	}
-	r.ANY("/healthz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, rowHealthz, s.Healthz) })
-	r.ANY("/readyz", func(ctx *fasthttp.RequestCtx) { s.probe(ctx, rowReadyz, s.Readyz) })
-	for i := range s.pages {
-		page := &s.pages[i]
-		r.ANY(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, page) })
+}
+
+func noLimit(*snapshots.Edition, []byte) *apiError { return errLimit }
+
+func noExpiration(e *snapshots.Edition, value []byte) *apiError {
+	if !validDate(value) {
+		return errExpiration
 	}
-	s.registered = r.List
-	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
-	return r.Handler
+	unknown := *errNoExpiration
+	unknown.expirations = e.Names()
+	return &unknown
+}
+
+// notReady says whether waiting for an answer helps.
+func (s *Server) notReady(resource string) *apiError {
+	if slices.Contains(s.cfg.Readiness().Unfed, resource) {
+		return errUnfed
+	}
+	return errNotReady
+}
+
+// historical finds the stored gamma exposure of a date, without one that of the newest.
+func (s *Server) historical(value []byte) (*snapshots.Snapshot, caching, *apiError) {
+	date, cache := "", recentCaching
+	if value != nil {
+		dates := s.cfg.Finder.Dates()
+		i, found := slices.BinarySearch(dates, string(value)) // allocates nothing for a date
+		if !found {
+			return nil, caching{}, s.noSnapshot(value)
+		}
+		date = dates[i]
+		var buffer [len(time.DateOnly)]byte
+		if open := s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly); date < string(open) {
+			cache = closedCaching
+		}
+	}
+	snapshot, err := s.cfg.Finder.Historical(date)
+	switch {
+	case err == nil:
+		return snapshot, cache, nil
+	case errors.Is(err, snapshots.ErrNoSnapshot) && value == nil:
+		return nil, caching{}, s.notReady(gammaResource)
+	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is bad, or gone
+		return nil, caching{}, s.noSnapshot(value)
+	case errors.Is(err, snapshots.ErrBusy):
+		return nil, caching{}, errBusy
+	}
+	s.cfg.Log.Error("historical lookup failed", "err", err)
+	return nil, caching{}, errInternal
+}
+
+// closedAfter is how long after its end, in UTC, a date can no longer change.
+const closedAfter = 15 * time.Minute
+
+// noSnapshot says why there is no snapshot of a date.
+func (s *Server) noSnapshot(value []byte) *apiError {
+	if !validDate(value) {
+		return errDate
+	}
+	date := string(value)
+	if date > s.cfg.Now().Format(time.DateOnly) {
+		return errFuture
+	}
+	unknown := *errNoSnapshot
+	unknown.nearest = around(s.cfg.Finder.Dates(), date)
+	return &unknown
+}
+
+// around returns the stored dates next to one that is not stored.
+func around(dates []string, date string) *nearest {
+	n := &nearest{}
+	for i := range dates {
+		if dates[i] < date {
+			n.Earlier = &dates[i]
+		}
+		if dates[i] > date {
+			n.Later = &dates[i]
+			break
+		}
+	}
+	return n
+}
+
+// validDate says whether b is an existing date YYYY-MM-DD.
+func validDate(b []byte) bool {
+	if len(b) != len(time.DateOnly) {
+		return false
+	}
+	_, err := time.Parse(time.DateOnly, string(b))
+	return err == nil
+}
+
+// caching is what Cache-Control says of an answer.
+type caching struct {
+	maxAge     int    // seconds
+	directives string // what follows
+}
+
+var (
+	gammaCaching  = caching{25, ", stale-while-revalidate=25, stale-if-error=86400"} // whatever the refresh interval
+	recentCaching = caching{25, ""}                                                  // of a historical date which may still change
+	closedCaching = caching{31_536_000, ", immutable"}                               // of one that cannot
+)
+
+// refreshCaching is that of a snapshot that is replaced at its refresh interval.
+func refreshCaching(s *snapshots.Snapshot) caching {
+	return caching{maxAge: min(max(s.Meta.RefreshSeconds, 0), 3600)}
+}
+
+// append appends a Cache-Control line. No shared cache may keep a keyed answer.
+func (c caching) append(dst []byte, keyed bool) []byte {
+	scope := "Cache-Control: public, max-age="
+	if keyed {
+		scope = "Cache-Control: private, max-age="
+	}
+	dst = strconv.AppendInt(append(dst, scope...), int64(c.maxAge), 10)
+	return append(append(dst, c.directives...), "\r\n"...)
 }

@@ -6,20 +6,17 @@ import "net"
 
 // socket reads from and writes to a connection.
 type socket struct {
-	conn   net.Conn
-	vector net.Buffers
-	parts  [3][]byte
+	net.Conn
+	buffers      net.Buffers
+	bufferMemory [3][]byte
 }
 
-func newSocket(c net.Conn) *socket { return &socket{conn: c} }
-
-// Read is net.Conn's.
-func (s *socket) Read(p []byte) (int, error) { return s.conn.Read(p) }
+func newSocket(c net.Conn) *socket { return &socket{Conn: c} }
 
 // Send writes the parts, at most three, all of them or as many as go until an error.
 func (s *socket) Send(parts ...[]byte) error {
-	s.vector = append(s.parts[:0], parts...)
-	_, err := s.vector.WriteTo(s.conn)
+	s.buffers = append(s.bufferMemory[:0], parts...)
+	_, err := s.buffers.WriteTo(s.Conn)
 	return err
 }
 

@@ -1,26 +1,24 @@
 package server
 
 import (
-	"sync/atomic"
 	"time"
 
 	"strikecache/snapshots"
 )
 
-// Stats is what a server has done since its start, as far as it is counted. Names are those of the route table.
+// Stats is what a server has counted since its start. A resource is one of [Resources], or page, healthz, readyz, other.
 type Stats struct {
 	Responses []Responses
 	Bytes     []Bytes
 	Durations []Durations
-	// Errors are the counts of every error code of the interface.
-	Errors map[string]uint64
+	Errors    map[string]uint64 // by code, with every code of the interface
 
 	ConnectionsOpen                         int
 	ConnectionsAccepted, ConnectionsRefused uint64
 	TLSHandshakesFailed                     uint64
 	AddressesHeld                           int // that have a bucket of --anonymous-rate
 	KeysKnown                               int
-	LogSamplesDropped                       uint64 // sampled requests that the log had no time for
+	LogSamplesDropped                       uint64 // lines of --log-every that the log was too slow for
 }
 
 // Responses counts the responses of a resource with a status, 0 for a rare one, in a coding.
@@ -37,8 +35,8 @@ type Bytes struct {
 	Count            uint64
 }
 
-// Durations is the distribution of the time from a whole request head to a response in the kernel's hands, of one in
-// 64 responses that the gate sent.
+// Durations is the distribution of the time from a complete request head until the kernel has the response, of one in
+// 64 direct responses.
 type Durations struct {
 	Resource string
 	Buckets  map[float64]uint64 // cumulative, by upper bound in seconds
@@ -46,42 +44,12 @@ type Durations struct {
 	Sum      float64 // seconds
 }
 
-// Resources returns the names of the public resources.
-func Resources() []string {
-	names := make([]string, len(routes))
-	for i := range routes {
-		names[i] = routes[i].endpoint
-	}
-	return names
-}
-
-// rowName names a row of the counts, "" one that is not in use.
-func rowName(row int) string {
-	switch row {
-	case rowHealthz:
-		return "healthz"
-	case rowReadyz:
-		return "readyz"
-	case rowPage:
-		return "page"
-	case rowOther:
-		return "other"
-	}
-	for i := range routes {
-		if routes[i].row == row {
-			return routes[i].endpoint
-		}
-	}
-	return ""
-}
-
-// Stats reads the counts. They go on meanwhile: each is right, and no two are of the very same instant.
+// Stats reads the counts while they go on: each is right, but no two are of the same instant.
 func (s *Server) Stats() Stats {
-	t := &s.traffic
+	t := s.traffic
 	out := Stats{
 		Errors: map[string]uint64{}, ConnectionsOpen: s.conns.count(), ConnectionsAccepted: t.accepted.Load(),
-		ConnectionsRefused: t.turnedAway.Load(),
-		LogSamplesDropped:  t.dropped.Load(), TLSHandshakesFailed: t.unshaken.Load(),
+		ConnectionsRefused: t.refused.Load(), LogSamplesDropped: t.linesDropped.Load(), TLSHandshakesFailed: t.handshakesFailed.Load(),
 	}
 	if s.cfg.Addresses != nil {
 		out.AddressesHeld = s.cfg.Addresses.Held()
@@ -92,8 +60,8 @@ func (s *Server) Stats() Stats {
 	for code, n := range t.errors {
 		out.Errors[code] = n.Load()
 	}
-	for row := range t.rows {
-		t.rows[row].appendTo(&out, rowName(row))
+	for row, name := range append(ownRowNames[:], Resources()...) {
+		t.rows[row].appendTo(&out, name)
 	}
 	return out
 }
@@ -123,11 +91,24 @@ func (r *rowCounts) appendTo(out *Stats, resource string) {
 	}
 }
 
-// errorCounts returns a counter for every code of an error.
-func errorCounts() map[string]*atomic.Uint64 {
-	counts := map[string]*atomic.Uint64{codeNoSnapshot: {}, codeNoExpiration: {}}
-	for _, e := range fixedErrors() {
-		counts[e.code] = &atomic.Uint64{}
+// summary is the counts of responses by kind of status, and the bytes of their bodies.
+type summary struct{ ok, notModified, refused, failed, bytes uint64 }
+
+func (s Stats) summary() (sum summary) {
+	for _, r := range s.Responses {
+		switch {
+		case r.Status == 304:
+			sum.notModified += r.Count
+		case r.Status >= 500:
+			sum.failed += r.Count
+		case r.Status >= 400 || r.Status == 0:
+			sum.refused += r.Count
+		default:
+			sum.ok += r.Count
+		}
 	}
-	return counts
+	for _, b := range s.Bytes {
+		sum.bytes += b.Count
+	}
+	return sum
 }

@@ -9,21 +9,19 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"strikecache/server/certs/certstest"
 )
 
 // The server speaks TLS with a pair of files, follows their change, and keeps its certificate, and says so, when the
 // new one is bad.
 func TestTLS(t *testing.T) {
-	dir, first, second := t.TempDir(), certstest.Fresh(t, "first"), certstest.Fresh(t, "second")
-	certFile, keyFile := first.Write(t, dir)
+	dir, first, second := t.TempDir(), issueNow(t, "first"), issueNow(t, "second")
+	certFile, keyFile := first.write(t, dir)
 	p := serve(t, "--data-dir", t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile)
 	if !strings.HasPrefix(p.url, "https://") {
 		t.Fatalf("serving on %s", p.url)
 	}
 	ask := func(path string) (name, body string) {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: certstest.Roots(t, first, second)}}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: rootsOf(t, first, second)}}
 		defer transport.CloseIdleConnections()
 		resp, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Get(p.url + path)
 		if err != nil {
@@ -52,7 +50,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.until("degraded", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"degraded":["tls"]`) })
-	second.Write(t, dir)
+	second.write(t, dir)
 	p.until("the new one is served", func() bool { name, _ := ask("/healthz"); return name == "second" })
 	p.until("no longer degraded", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"degraded":[]`) })
 	if log := p.logged(); !strings.Contains(log, "TLS certificate not loaded") {

@@ -3,7 +3,9 @@
 package web
 
 import (
+	"bytes"
 	"embed"
+	"html/template"
 	"path"
 )
 
@@ -17,6 +19,8 @@ type File struct {
 //go:embed static
 var static embed.FS
 
+const dashboardFile = "index.html"
+
 // types are the content types by extension. A file of another kind does not belong here.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
@@ -26,24 +30,34 @@ var types = map[string]string{
 	".txt":  "text/plain; charset=utf-8",
 }
 
-// Files returns the files: the page at /, all others below /assets/. The page is an html/template of what the server
-// knows: Source, the name of the upstream, and Resources, the paths of the public resources.
-func Files() []File {
+// Dashboard returns the page at /. It names the source of the data and links to the paths of the public resources.
+func Dashboard(source string, resources []string) File {
+	var out bytes.Buffer
+	err := template.Must(template.ParseFS(static, "static/"+dashboardFile)).Execute(&out, struct {
+		Source    string
+		Resources []string
+	}{source, resources})
+	if err != nil {
+		panic(err) // the template is part of the binary
+	}
+	return File{"/", types[path.Ext(dashboardFile)], out.Bytes()}
+}
+
+// Files returns the files that the dashboard loads, all below /assets/.
+func Files() (files []File) {
 	entries, err := static.ReadDir("static")
 	if err != nil {
 		panic(err) // the directory is part of the binary
 	}
-	files := make([]File, 0, len(entries))
 	for _, e := range entries {
+		if e.Name() == dashboardFile {
+			continue
+		}
 		body, err := static.ReadFile("static/" + e.Name())
 		if err != nil {
 			panic(err)
 		}
-		url := "/assets/" + e.Name()
-		if e.Name() == "index.html" {
-			url = "/"
-		}
-		files = append(files, File{url, types[path.Ext(e.Name())], body})
+		files = append(files, File{"/assets/" + e.Name(), types[path.Ext(e.Name())], body})
 	}
 	return files
 }

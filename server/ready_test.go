@@ -1,4 +1,4 @@
-package ready_test
+package server_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"strikecache/server/ready"
+	"strikecache/server"
 )
 
 func TestAsk(t *testing.T) {
@@ -23,7 +23,7 @@ func TestAsk(t *testing.T) {
 		"ready, impaired":  {200, `{"ready":true,"source":"replay","waiting":[],"unfed":["sectors/rotation"],"degraded":["disk","tls"]}`, "ready: not fed by the source: sectors/rotation; degraded: disk, tls\n", ""},
 		"waiting":          {503, `{"ready":false,"waiting":["gex/spx","spx-max-pain"],"unfed":[],"degraded":["keys"]}`, "", "not ready: waiting for gex/spx, spx-max-pain; degraded: keys"},
 		"no reason":        {503, `{"ready":false}`, "", "no reason given"},
-		"contradiction":    {503, `{"ready":true}`, "", "contradicts"},
+		"contradiction":    {503, `{"ready":true}`, "", "status 503, not as strikecache does"},
 		"another error":    {503, `overloaded`, "", "status 503"},
 		"an error of ours": {503, `{"success":false,"error":{"code":"overloaded"}}`, "", "status 503, not as strikecache does"},
 		"another server":   {200, `<html>`, "", "not as strikecache does"},
@@ -43,7 +43,7 @@ func TestAsk(t *testing.T) {
 			defer s.Close()
 			for _, base := range []string{s.URL, s.URL + "/", s.URL + "/readyz"} {
 				var out strings.Builder
-				err := ready.Ask(t.Context(), base, &out)
+				err := server.AskReady(t.Context(), base, &out)
 				if (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) || out.String() != c.says {
 					t.Errorf("%s: %q %v", base, out.String(), err)
 				}
@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 
 func TestAskRefusesWhatIsNoURL(t *testing.T) {
 	for _, base := range []string{"", "127.0.0.1:8080", "localhost", "ftp://127.0.0.1", "http://", "http://%zz", "/readyz"} {
-		if err := ready.Ask(t.Context(), base, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
+		if err := server.AskReady(t.Context(), base, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
 			t.Errorf("%q: %v", base, err)
 		}
 	}
@@ -68,14 +68,14 @@ func TestAskIsBounded(t *testing.T) {
 	}
 	address := ln.Addr().String()
 	ln.Close()
-	if err := ready.Ask(t.Context(), "http://"+address, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "not ready: ") {
+	if err := server.AskReady(t.Context(), "http://"+address, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "not ready: ") {
 		t.Errorf("nobody listens: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		err := ready.AskOver(ctx, func(context.Context, string, string) (net.Conn, error) {
+		err := server.AskReadyOver(ctx, func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
 			go func() { // takes the request and says nothing
 				for b := make([]byte, 1<<10); ; {

@@ -22,14 +22,24 @@ var documented = map[int][]string{
 	413: {"body_too_large"}, 414: {"uri_too_long"}, 431: {"headers_too_large"}, 505: {"http_version_not_supported"},
 }
 
-// oneConn is a connection that has sent all it will, and keeps what it gets.
+// oneConn is a connection that delivers its parts, one a read, and keeps what it gets.
 type oneConn struct {
 	net.Conn
-	in  *bytes.Reader
-	out bytes.Buffer
+	parts [][]byte
+	out   bytes.Buffer
 }
 
-func (c *oneConn) Read(p []byte) (int, error)       { return c.in.Read(p) }
+func (c *oneConn) Read(p []byte) (int, error) {
+	if len(c.parts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.parts[0])
+	if c.parts[0] = c.parts[0][n:]; len(c.parts[0]) == 0 {
+		c.parts = c.parts[1:]
+	}
+	return n, nil
+}
+
 func (c *oneConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
 func (c *oneConn) Close() error                     { return nil }
 func (c *oneConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
@@ -41,7 +51,7 @@ func (c *oneConn) SetWriteDeadline(time.Time) error { return nil }
 // answers sends raw bytes and returns the responses, whose bodies are read, with the codes of the errors.
 func answers(t *testing.T, web *server.Server, raw string, methods ...string) (responses []*http.Response, codes []string) {
 	t.Helper()
-	c := &oneConn{in: bytes.NewReader([]byte(raw))}
+	c := &oneConn{parts: [][]byte{[]byte(raw)}}
 	_ = web.ServeConn(c) // says how the connection ended; what was sent says the rest
 	r := bufio.NewReader(&c.out)
 	for {
@@ -86,10 +96,10 @@ func answers(t *testing.T, web *server.Server, raw string, methods ...string) (r
 	}
 }
 
-// FuzzTarget: the answer to a target is the one that packages http and url say it must be, whichever way it is found:
-// at the gate, or through fasthttp (HTTP/1.0).
+// FuzzTarget: the answer to a target is the one that packages http and url say it must be, whether the connection answers
+// (HTTP/1.1) or fasthttp (HTTP/1.0).
 func FuzzTarget(f *testing.F) {
-	web := newServer(newShelf(f))
+	web := newServer(newFinder(f))
 	for _, target := range []string{
 		"/", "/api/v1/gex/spx", "/api/v1/gex/spx?x", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/v1/gex/spx/historical?date=2026-11-18", "/api/v1/gex/spx/historical?date=2026-11-21", "/api/v1/gex/spx/historical?date=&date=2026-11-17", "/api/public/spx-max-pain?expiration=2026-11-27",
 		"/api/public/spx-max-pain?expiration=2026-11-28", "/api/v1/options/flow/unusual?limit=20", "/api/v1/options/flow/unusual?l%69mit=%320", "/api/v1/options/flow/unusual?limit=020", "/api/v1/options/flow/unusual?limit=20#x", "http://a/api/v1/gex/spx", "//api/v1/gex/spx", "/api/v1/gex/%73px", "/../etc/passwd", "*", "a:443", "/\xff",
@@ -98,23 +108,23 @@ func FuzzTarget(f *testing.F) {
 		f.Add(target)
 	}
 	f.Fuzz(func(t *testing.T, target string) {
-		plain, codes := answers(t, web, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n")
-		general, generalCodes := answers(t, web, "GET "+target+" HTTP/1.0\r\nHost: a\r\n\r\n")
+		direct, codes := answers(t, web, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n")
+		other, otherCodes := answers(t, web, "GET "+target+" HTTP/1.0\r\nHost: a\r\n\r\n")
 		if strings.ContainsAny(target, "\r\n") {
 			return // it may be several requests, or a half
 		}
-		if len(plain) != 1 || len(general) != 1 || plain[0].StatusCode != general[0].StatusCode || codes[0] != generalCodes[0] {
-			t.Fatalf("%q: %v %v at the gate, %v %v through fasthttp", target, plain, codes, general, generalCodes)
+		if len(direct) != 1 || len(other) != 1 || direct[0].StatusCode != other[0].StatusCode || codes[0] != otherCodes[0] {
+			t.Fatalf("%q: %v %v from the connection, %v %v through fasthttp", target, direct, codes, other, otherCodes)
 		}
-		status, code := plain[0].StatusCode, codes[0]
+		status, code := direct[0].StatusCode, codes[0]
 		if want, wantCode := expected(target); want != 0 && (status != want || code != wantCode) {
 			t.Errorf("%q: %d %s, want %d %s", target, status, code, want, wantCode)
 		}
 	})
 }
 
-// expected is the answer by the letter of the interface; 0 where package http refuses the request, or where the target
-// is not of the common form.
+// expected is the answer by the letter of the interface, 0 where package http refuses the request or the target has an
+// unusual form.
 func expected(target string) (status int, code string) {
 	if strings.Contains(target, "#") {
 		return 400, "bad_request"
@@ -145,7 +155,7 @@ func expected(target string) (status int, code string) {
 	}
 }
 
-// expectedOf is the answer to a parameter's value. The shelf has three dates, two expirations and three limits.
+// expectedOf is the answer to a parameter's value. The finder has three dates, two expirations and three limits.
 func expectedOf(name, value string) (status int, code string) {
 	if name == "limit" {
 		if slices.Contains([]string{"1", "20", "100"}, value) {
@@ -169,14 +179,13 @@ func expectedOf(name, value string) (status int, code string) {
 	return 404, "snapshot_not_found"
 }
 
-// FuzzConnection: whatever is sent, what comes back is whole responses with documented codes, and what package http
-// reads as the first request is what the first one answers.
+// FuzzConnection: whatever is sent, what comes back is whole responses with documented codes.
 func FuzzConnection(f *testing.F) {
-	web := newServer(newShelf(f))
+	web := newServer(newFinder(f))
 	for _, raw := range []string{
-		ask + "Host: a\r\n\r\n" + ask + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n", "HEAD /\xff HTTP/1.1\r\n\r\n", "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + ask + "Host: a\r\n\r\n", "OPTIONS /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n",
-		ask + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi", ask + "Host: a\r\nIf-None-Match: *\r\n\r\n", ask + "Host: a\r\nX-API-Key: x\r\nX-API-Key: y\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
-		"HEAD /api/v1/gex/spx HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", ask + "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", ask + "Host: a\r\nContent-Length: 1025\r\n\r\n", "\r\n" + ask + "Host: a\r\nConnection: close\r\n\r\n", ask + "Host: a\r\nExpect: x\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+		series + seriesLine + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n", "HEAD /\xff HTTP/1.1\r\n\r\n", "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + series, "OPTIONS /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n",
+		seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi", seriesLine + "Host: a\r\nIf-None-Match: *\r\n\r\n", seriesLine + "Host: a\r\nX-API-Key: x\r\nX-API-Key: y\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
+		"HEAD /api/v1/gex/spx HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", seriesLine + "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", "\r\n" + seriesLine + "Host: a\r\nConnection: close\r\n\r\n", seriesLine + "Host: a\r\nExpect: x\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
 	} {
 		f.Add([]byte(raw))
 	}

@@ -1,5 +1,4 @@
-// Package certstest issues certificates for tests.
-package certstest
+package e2e
 
 import (
 	"crypto/ecdsa"
@@ -16,11 +15,11 @@ import (
 	"time"
 )
 
-// Pair is a self-signed certificate for 127.0.0.1 and its key, in PEM.
-type Pair struct{ Cert, Key []byte }
+// keyPair is a self-signed certificate for 127.0.0.1 and its key, in PEM.
+type keyPair struct{ Cert, Key []byte }
 
-// Issue returns a new certificate of a name, valid from an instant for a time.
-func Issue(t testing.TB, name string, from time.Time, valid time.Duration) Pair {
+// issue returns a new certificate of a name, valid from an instant for a time.
+func issue(t testing.TB, name string, from time.Time, valid time.Duration) keyPair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -39,20 +38,20 @@ func Issue(t testing.TB, name string, from time.Time, valid time.Duration) Pair 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Pair{
+	return keyPair{
 		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
 	}
 }
 
-// Fresh returns a certificate that is valid now.
-func Fresh(t testing.TB, name string) Pair {
+// issueNow returns a certificate that is valid now.
+func issueNow(t testing.TB, name string) keyPair {
 	t.Helper()
-	return Issue(t, name, time.Now().Add(-time.Hour), 24*time.Hour)
+	return issue(t, name, time.Now().Add(-time.Hour), 24*time.Hour)
 }
 
-// Write writes the files of a pair into a directory, each renamed into place.
-func (p Pair) Write(t testing.TB, dir string) (certFile, keyFile string) {
+// write writes the files of a pair into a directory, each renamed into place.
+func (p keyPair) write(t testing.TB, dir string) (certFile, keyFile string) {
 	t.Helper()
 	certFile, keyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	for path, b := range map[string][]byte{certFile: p.Cert, keyFile: p.Key} {
@@ -66,8 +65,8 @@ func (p Pair) Write(t testing.TB, dir string) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// Roots returns a pool of certificates that trusts the pairs.
-func Roots(t testing.TB, pairs ...Pair) *x509.CertPool {
+// rootsOf returns a pool of certificates that trusts the pairs.
+func rootsOf(t testing.TB, pairs ...keyPair) *x509.CertPool {
 	t.Helper()
 	pool := x509.NewCertPool()
 	for _, p := range pairs {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package systemd_test
+package server_test
 
 import (
 	"log/slog"
@@ -13,12 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"strikecache/server/systemd"
+	"strikecache/server"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // manager listens as a service manager does.
 func manager(t *testing.T, name string) *net.UnixConn {
@@ -54,7 +50,7 @@ func TestConversation(t *testing.T) {
 		conn := manager(t, name)
 		t.Setenv("WATCHDOG_USEC", "2000")
 		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
-		s := systemd.Open(slog.New(slog.DiscardHandler))
+		s := server.OpenNotifier(slog.New(slog.DiscardHandler))
 		s.Ready("serving")
 		if got := heard(t, conn); got != "READY=1\nSTATUS=serving" {
 			t.Errorf("%s: %q first", name, got)
@@ -83,7 +79,7 @@ func TestOtherManagers(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	t.Setenv("NOTIFY_SOCKET", "")
-	s := systemd.Open(logger)
+	s := server.OpenNotifier(logger)
 	s.Ready("")
 	s.Stopping()
 	s.Close()
@@ -91,7 +87,7 @@ func TestOtherManagers(t *testing.T) {
 		t.Errorf("without a manager: %v %s", s, log.String())
 	}
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
-	if s := systemd.Open(logger); s != nil || !strings.Contains(log.String(), "service manager not told") {
+	if s := server.OpenNotifier(logger); s != nil || !strings.Contains(log.String(), "service manager not told") {
 		t.Errorf("a manager that is gone: %v %s", s, log.String())
 	}
 	conn := manager(t, filepath.Join(t.TempDir(), "notify"))
@@ -99,7 +95,7 @@ func TestOtherManagers(t *testing.T) {
 		t.Setenv("WATCHDOG_USEC", watch[0])
 		t.Setenv("WATCHDOG_PID", watch[1])
 		log.Reset()
-		s := systemd.Open(logger)
+		s := server.OpenNotifier(logger)
 		s.Ready("x")
 		s.Stopping()
 		s.Close()
@@ -116,7 +112,7 @@ func TestOtherManagers(t *testing.T) {
 func TestManagerThatDoesNotRead(t *testing.T) {
 	conn := manager(t, filepath.Join(t.TempDir(), "notify"))
 	var log strings.Builder
-	s := systemd.Open(slog.New(slog.NewTextHandler(&log, nil)))
+	s := server.OpenNotifier(slog.New(slog.NewTextHandler(&log, nil)))
 	for n := 0; n < 10_000 && log.Len() == 0; n++ {
 		s.Stopping()
 	}

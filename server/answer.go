@@ -1,0 +1,124 @@
+package server
+
+import (
+	"bytes"
+	"net/netip"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"strikecache/server/limits"
+	"strikecache/snapshots"
+)
+
+// request is what an answer depends on. Its slices belong to the reader of the request.
+type request struct {
+	head   bool // HEAD, not GET
+	query  []byte
+	remote netip.Addr
+	fields
+}
+
+// decide answers a request for a resource: key and limits, then the snapshot, then its coding and the conditions. It
+// writes into rep, whose memory it uses again, and does not allocate when there is an answer.
+func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
+	*rep = response{route: r, status: fasthttp.StatusOK, usage: rep.usage[:0], tail: rep.tail[:0]}
+	if e := s.charge(q, now.UnixNano(), rep); e != nil {
+		s.fail(rep, e)
+		return
+	}
+	value, e := r.value(q.query)
+	if e == nil {
+		rep.snapshot, rep.caching, e = r.find(s, value)
+	}
+	if e != nil {
+		s.fail(rep, e)
+		return
+	}
+	rep.coding = choose(q.encodings, rep.snapshot)
+	if notModified(&q.fields, rep.snapshot) {
+		rep.status = fasthttp.StatusNotModified
+		return
+	}
+	if rep.entry != nil {
+		rep.tail = rep.snapshot.AppendTail(rep.tail, rep.coding, rep.usage)
+	}
+}
+
+// charge checks the key and the limits of a request, and counts it against them.
+func (s *Server) charge(q *request, now int64, rep *response) *apiError {
+	switch {
+	case len(q.key) > 0:
+		if s.cfg.Keys == nil {
+			return errKey
+		}
+		entry, ok := s.cfg.Keys.Lookup(q.key, now)
+		if !ok {
+			return errKey
+		}
+		rep.entry, rep.verdict, rep.policy = entry, entry.Admit(now), entry.Policy()
+		rep.usage = entry.AppendUsage(rep.usage, rep.verdict)
+	case s.cfg.Addresses != nil:
+		rep.verdict, rep.policy = s.cfg.Addresses.Admit(s.client(q), now), s.cfg.Addresses.Policy()
+	}
+	switch rep.verdict.Outcome {
+	case limits.RateLimited:
+		return errRate
+	case limits.QuotaExceeded:
+		return errQuota
+	}
+	return nil
+}
+
+// client returns the address of the client behind the trusted proxies.
+func (s *Server) client(q *request) netip.Addr {
+	return limits.ClientAddr(q.remote, [][]byte{q.forwarded}, s.cfg.Proxies)
+}
+
+// fail makes a response an error.
+func (s *Server) fail(rep *response, e *apiError) {
+	rep.err, rep.status, rep.close = e, e.status, e.close
+	rep.errBody = s.errorBody(rep.route, e)
+	usage := rep.usage
+	if rep.entry == nil {
+		usage = anonymousUsage
+	}
+	rep.tail = append(append(rep.tail[:0], usage...), '}')
+}
+
+var anonymousUsage = []byte(`{"tier":"anonymous"}`)
+
+// notModified evaluates If-None-Match and, without one, If-Modified-Since (RFC 9110 §13.2.2). The date must be exactly
+// the one that was sent, because a snapshot may be replaced by one with an earlier date.
+func notModified(f *fields, s *snapshots.Snapshot) bool {
+	if f.noneMatch != nil {
+		return anyTag(f.noneMatch, s)
+	}
+	return string(f.modifiedSince) == s.LastModified()
+}
+
+// anyTag says whether a list of entity tags has one of the snapshot's, in any coding. The comparison is weak, because a
+// CDN that decompresses weakens the tag. What follows a malformed tag is ignored.
+func anyTag(list []byte, s *snapshots.Snapshot) bool {
+	for {
+		list = bytes.TrimLeft(list, " \t,")
+		if len(list) == 0 {
+			return false
+		}
+		if list[0] == '*' {
+			return true
+		}
+		list = bytes.TrimPrefix(list, []byte("W/"))
+		if len(list) == 0 || list[0] != '"' {
+			return false
+		}
+		end := bytes.IndexByte(list[1:], '"')
+		if end < 0 {
+			return false
+		}
+		if s.Matches(list[:end+2]) {
+			return true
+		}
+		list = list[end+2:]
+	}
+}

@@ -1,0 +1,408 @@
+package server_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/server"
+	"strikecache/server/keys"
+	"strikecache/server/limits"
+	"strikecache/snapshots"
+)
+
+func TestEveryResourceSendsItsSnapshot(t *testing.T) {
+	s := newFinder(t)
+	c := clientOf(t, newServer(s))
+	for target, want := range map[string]*snapshots.Snapshot{
+		"/api/v1/gex/spx":                                    s.editions["gex/spx"].Default,
+		"/api/v1/gex/spx?anything=ignored&date=x":            s.editions["gex/spx"].Default,
+		"/api/v1/gex/spx/series":                             s.editions["gex/spx/series"].Default,
+		"/api/v1/gex/spx/historical":                         s.dated["2026-11-20"],
+		"/api/v1/gex/spx/historical?date=2026-11-17":         s.dated["2026-11-17"],
+		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":     s.dated["2026-11-17"],
+		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19": s.dated["2026-11-19"],
+		"/api/v1/sectors/rotation":                           s.editions["sectors/rotation"].Default,
+		"/api/public/spx-max-pain":                           s.editions["spx-max-pain"].Default,
+		"/api/public/spx-max-pain?expiration=2026-11-27":     s.editions["spx-max-pain"].Variants["2026-11-27"],
+		"/api/v1/options/flow/unusual":                       s.editions["options/flow/unusual"].Variants["20"],
+		"/api/v1/options/flow/unusual?limit=100":             s.editions["options/flow/unusual"].Variants["100"],
+		"/api/v1/options/flow/unusual?limit=%31":             s.editions["options/flow/unusual"].Variants["1"],
+		"/api/public/vix-term-structure":                     s.editions["vix-term-structure"].Default,
+	} {
+		resp, body := do(t, c, "GET", target)
+		if resp.StatusCode != 200 || !bytes.Equal(body, want.Body(snapshots.Identity)) {
+			t.Errorf("%s: %d %s", target, resp.StatusCode, body)
+		}
+		if resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("ETag") != want.ETag(snapshots.Identity) {
+			t.Errorf("%s: headers %v", target, resp.Header)
+		}
+		resp, body = do(t, c, "GET", target, "Accept-Encoding", "gzip")
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		if plain, err := io.ReadAll(z); err != nil || !bytes.Equal(plain, want.Body(snapshots.Identity)) || resp.Header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("%s: gzip does not unpack to the identity body: %v", target, err)
+		}
+	}
+}
+
+func TestHeadEqualsGet(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
+	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/options/flow/unusual?limit=0", "/nowhere", "/healthz", "/readyz"} {
+		for _, coding := range []string{"identity", "gzip"} {
+			get, body := do(t, c, "GET", target, "Accept-Encoding", coding)
+			head, none := do(t, c, "HEAD", target, "Accept-Encoding", coding)
+			if len(none) != 0 || head.StatusCode != get.StatusCode || head.ContentLength != int64(len(body)) {
+				t.Errorf("%s: HEAD %d, length %d, body %q", target, head.StatusCode, head.ContentLength, none)
+			}
+			get.Header.Del("Date")
+			head.Header.Del("Date")
+			for name := range get.Header {
+				if get.Header.Get(name) != head.Header.Get(name) {
+					t.Errorf("%s: %s differs: %q and %q", target, name, get.Header.Get(name), head.Header.Get(name))
+				}
+			}
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	s := newFinder(t)
+	c := clientOf(t, newServer(s, unfedSectors))
+	delete(s.editions, "sectors/rotation")
+	delete(s.editions, "vix-term-structure")
+	for _, e := range []struct {
+		method, target string
+		status         int
+		code, contains string
+	}{
+		{"GET", "/nowhere", 404, "not_found", "/api/v1/gex/spx"},
+		{"GET", "/api/v1/gex/spx/", 404, "not_found", ""},
+		{"GET", "/API/V1/GEX/SPX", 404, "not_found", ""},
+		{"POST", "/nowhere", 404, "not_found", ""},
+		{"POST", "/api/v1/gex/spx", 405, "method_not_allowed", ""},
+		{"DELETE", "/api/public/spx-max-pain", 405, "method_not_allowed", ""},
+		{"PUT", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/readyz", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/openapi.json", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/", 405, "method_not_allowed", "only GET and HEAD are"},
+		{"OPTIONS", "/nowhere", 404, "not_found", ""},
+		{"GET", "/api/v1/options/flow/unusual?limit=0", 400, "invalid_parameter", "from 1 to 100"},
+		{"GET", "/api/v1/options/flow/unusual?limit=101", 400, "invalid_parameter", "limit"},
+		{"GET", "/api/v1/options/flow/unusual?limit=", 400, "invalid_parameter", "limit"},
+		{"GET", "/api/v1/options/flow/unusual?limit", 400, "invalid_parameter", "limit"},
+		{"GET", "/api/v1/options/flow/unusual?limit=020", 400, "invalid_parameter", "limit"},
+		{"GET", "/api/v1/options/flow/unusual?limit=+20", 400, "invalid_parameter", "limit"},
+		{"GET", "/api/v1/options/flow/unusual?limit=2%30%", 400, "invalid_parameter", "limit"},
+		{"GET", "/api/v1/options/flow/unusual?limit=%E2%91%A0", 400, "invalid_parameter", "limit"},
+		{"GET", "/api/v1/options/flow/unusual?limit=20&limit=20", 400, "invalid_parameter", "more than once"},
+		{"GET", "/api/v1/options/flow/unusual?limit=20&lim%69t=20", 400, "invalid_parameter", "more than once"},
+		{"GET", "/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
+		{"GET", "/api/public/spx-max-pain?expiration=2026-12-32", 400, "invalid_parameter", "YYYY-MM-DD"},
+		{"GET", "/api/public/spx-max-pain?expiration=../../etc/passwd", 400, "invalid_parameter", "expiration"},
+		{"GET", "/api/public/spx-max-pain?expiration=", 400, "invalid_parameter", "expiration"},
+		{"GET", "/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
+		{"GET", "/api/v1/gex/spx/historical?date=2020-01-01", 404, "snapshot_not_found", `"nearest":{"earlier":null,"later":"2026-11-17"}`},
+		{"GET", "/api/v1/gex/spx/historical?date=2026-11-21", 400, "invalid_parameter", "future"},
+		{"GET", "/api/v1/gex/spx/historical?date=2026-1-1", 400, "invalid_parameter", "date"},
+		{"GET", "/api/v1/gex/spx/historical?date=2026-02-29", 400, "invalid_parameter", "date"},
+		{"GET", "/api/v1/gex/spx/historical?date=2026-11-17&date=2026-11-17", 400, "invalid_parameter", "more than once"},
+		{"GET", "/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000), 400, "invalid_parameter", "date"},
+		{"GET", "/api/public/vix-term-structure", 503, "not_ready", "no answer yet"},
+		{"GET", "/api/v1/sectors/rotation", 503, "not_ready", "no documents"},
+	} {
+		resp, body := do(t, c, e.method, e.target)
+		var doc struct {
+			Success *bool
+			Error   struct{ Code, Message, Parameter string }
+			Meta    struct{ Endpoint, Source string }
+			Usage   struct{ Tier string }
+		}
+		if err := json.Unmarshal(body, &doc); err != nil {
+			t.Errorf("%s %s: %v in %q", e.method, e.target, err, body)
+			continue
+		}
+		if resp.StatusCode != e.status || doc.Error.Code != e.code || !strings.Contains(string(body), e.contains) {
+			t.Errorf("%s %.80s: %d %s, want %d %s with %q", e.method, e.target, resp.StatusCode, body, e.status, e.code, e.contains)
+		}
+		if doc.Success == nil || *doc.Success || doc.Meta.Source != "simulated" || doc.Usage.Tier != "anonymous" || doc.Error.Message == "" {
+			t.Errorf("%s %.80s: envelope %s", e.method, e.target, body)
+		}
+		if resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s %.80s: headers %v", e.method, e.target, resp.Header)
+		}
+		allow := ""
+		if e.status == 405 {
+			allow = "GET, HEAD"
+			if strings.HasPrefix(e.target, "/api/") {
+				allow = "GET, HEAD, OPTIONS"
+			}
+		}
+		if resp.Header.Get("Allow") != allow || (e.status == 503) != (resp.Header.Get("Retry-After") != "") {
+			t.Errorf("%s %.80s: Allow %q, Retry-After %q", e.method, e.target, resp.Header.Get("Allow"), resp.Header.Get("Retry-After"))
+		}
+	}
+}
+
+// unfedSectors makes a source that cannot feed the sectors.
+func unfedSectors(c *server.Config) {
+	c.Readiness = func() server.Readiness { return server.Readiness{Unfed: []string{"sectors/rotation"}} }
+}
+
+func TestBusyHistoryIs503(t *testing.T) {
+	s := newFinder(t)
+	s.err = snapshots.ErrBusy
+	resp, body := do(t, clientOf(t, newServer(s)), "GET", "/api/v1/gex/spx/historical?date=2026-11-17")
+	if resp.StatusCode != 503 || !strings.Contains(string(body), "overloaded") || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestCacheControl(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
+	for target, want := range map[string]string{
+		"/api/v1/gex/spx":                            "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400",
+		"/api/public/spx-max-pain":                   "public, max-age=60",
+		"/api/v1/gex/spx/historical":                 "public, max-age=25",
+		"/api/v1/gex/spx/historical?date=2026-11-20": "public, max-age=25", // today
+		"/api/v1/gex/spx/historical?date=2026-11-19": "public, max-age=25", // closes at 00:10, immutable from 00:15
+		"/api/v1/gex/spx/historical?date=2026-11-17": "public, max-age=31536000, immutable",
+	} {
+		resp, _ := do(t, c, "GET", target)
+		if got := resp.Header.Get("Cache-Control"); got != want {
+			t.Errorf("%s: %q, want %q", target, got, want)
+		}
+		if resp.Header.Get("Vary") != "Accept-Encoding, X-API-Key" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: headers %v", target, resp.Header)
+		}
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	resp, body := do(t, clientOf(t, newServer(newFinder(t))), "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org",
+		"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
+	h := resp.Header
+	if resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "X-API-Key") ||
+		!strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
+		t.Errorf("%d %v", resp.StatusCode, h)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	resp, body := do(t, clientOf(t, newServer(newFinder(t), unfedSectors)), "GET", "/readyz")
+	if resp.StatusCode != 200 || !strings.Contains(string(body), `"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestConditionalRequests(t *testing.T) {
+	s := newFinder(t)
+	c := clientOf(t, newServer(s))
+	gamma, other := s.editions["gex/spx"].Default, s.dated["2026-11-17"]
+	tag := func(c snapshots.Coding) string { return gamma.ETag(c) }
+	modified, err := http.ParseTime(gamma.LastModified())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(d time.Duration) string { return modified.Add(d).Format(http.TimeFormat) }
+	for _, e := range []struct {
+		name, noneMatch, modifiedSince string
+		status                         int
+	}{
+		{"own tag", tag(snapshots.Identity), "", 304},
+		{"tag of another coding", tag(snapshots.Brotli), "", 304},
+		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
+		{"in a list", `"a", W/"b" ,` + tag(snapshots.Zstd) + `, "c"`, "", 304},
+		{"anything", "*", "", 304},
+		{"tag of another snapshot", other.ETag(snapshots.Identity), "", 200},
+		{"without quotes", strings.Trim(tag(snapshots.Identity), `"`), "", 200},
+		{"lower-case w", "w/" + tag(snapshots.Identity), "", 200},
+		{"cut off", tag(snapshots.Identity)[:20], "", 200},
+		{"after what is malformed", `"a" b, ` + tag(snapshots.Identity), "", 200},
+		{"empty", "", "", 200},
+		{"the same instant", "", at(0), 304},
+		{"later", "", at(time.Hour), 200}, // not a date of ours
+		{"earlier", "", at(-time.Second), 200},
+		{"no date", "", "yesterday", 200},
+		{"tag goes before date", `"a"`, at(0), 200},
+		{"tag goes before date, and matches", tag(snapshots.Identity), at(-time.Hour), 304},
+	} {
+		headers := []string{"Accept-Encoding", "identity"}
+		if e.noneMatch != "" {
+			headers = append(headers, "If-None-Match", e.noneMatch)
+		}
+		if e.modifiedSince != "" {
+			headers = append(headers, "If-Modified-Since", e.modifiedSince)
+		}
+		for _, method := range []string{"GET", "HEAD"} {
+			resp, body := do(t, c, method, "/api/v1/gex/spx", headers...)
+			if resp.StatusCode != e.status || (len(body) > 0) != (e.status == 200 && method == "GET") {
+				t.Errorf("%s %s: %d with %d bytes, want %d", method, e.name, resp.StatusCode, len(body), e.status)
+			}
+			// RFC 9110 §15.4.5: what a 200 would have had.
+			for name, want := range map[string]string{
+				"ETag": tag(snapshots.Identity), "Last-Modified": at(0), "Vary": "Accept-Encoding, X-API-Key",
+				"Cache-Control": "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400", "Access-Control-Allow-Origin": "*",
+			} {
+				if got := resp.Header.Get(name); got != want {
+					t.Errorf("%s %s: %s is %q, want %q", method, e.name, name, got, want)
+				}
+			}
+			if resp.Header.Get("Date") == "" || e.status == 304 && resp.Header.Get("Content-Length") != "" {
+				t.Errorf("%s %s: %v", method, e.name, resp.Header)
+			}
+		}
+	}
+}
+
+// The connection and fasthttp give the same answer to the same request, field for field. Two X-Forwarded-For, which mean
+// nothing here, make a request one for fasthttp.
+func TestBothWaysAnswerAlike(t *testing.T) {
+	s := newFinder(t)
+	gamma := s.editions["gex/spx"].Default
+	address := listen(t, newServer(s))
+	for _, target := range []string{
+		"/api/v1/gex/spx", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/public/spx-max-pain?expiration=2026-11-27",
+		"/api/v1/options/flow/unusual?limit=1", "/api/v1/options/flow/unusual?limit=0", "/api/v1/gex/spx/historical?date=2026-11-18",
+	} {
+		for _, fields := range []string{
+			"", "Accept-Encoding: gzip\r\n", "Accept-Encoding: br, zstd\r\n", "If-None-Match: " + gamma.ETag(snapshots.Gzip) + "\r\n", "X-API-Key: guess\r\n",
+		} {
+			for _, method := range []string{"GET", "HEAD"} {
+				raw := method + " " + target + " HTTP/1.1\r\nHost: a\r\n" + fields
+				a, b := fieldsOf(exchange(t, address, raw+"\r\n", true)), fieldsOf(exchange(t, address, raw+twice+"\r\n", true))
+				if len(a) < 6 || !slices.Equal(a, b) {
+					t.Errorf("%s %s with %q:\n%q\n%q", method, target, fields, a, b)
+				}
+			}
+		}
+	}
+}
+
+// fieldsOf returns the status line, the sorted field lines but Date, and the body of a response.
+func fieldsOf(response string) []string {
+	head, body, _ := strings.Cut(response, "\r\n\r\n")
+	lines := strings.Split(strings.ReplaceAll(head, "Etag:", "ETag:"), "\r\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "Date: ") })
+	for i := range lines[1:] {
+		name, value, _ := strings.Cut(lines[i+1], ":")
+		lines[i+1] = http.CanonicalHeaderKey(name) + ":" + value
+	}
+	slices.Sort(lines[1:])
+	return append(lines, body)
+}
+
+type usage struct {
+	Tier          string
+	Key           string
+	RequestsToday int  `json:"requests_today"`
+	LimitPerDay   *int `json:"limit_per_day"`
+	Remaining     *int `json:"remaining_today"`
+}
+
+func usageOf(t testing.TB, body []byte) usage {
+	t.Helper()
+	var doc struct{ Usage usage }
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatalf("%v in %.200q", err, body)
+	}
+	return doc.Usage
+}
+
+// A keyed answer has the same data, its own usage, and a Cache-Control that keeps it from everyone else.
+func TestKeyedAnswers(t *testing.T) {
+	s := newFinder(t)
+	web, secrets := withKeys(t, s, nil, keys.Spec{Name: "free"}, keys.Spec{Name: "metered", PerMinute: 600, PerDay: 8})
+	c := clientOf(t, web)
+	ask := func(method, key string, headers ...string) (*http.Response, []byte) {
+		t.Helper()
+		return do(t, c, method, "/api/v1/gex/spx", append(headers, "X-API-Key", key)...)
+	}
+	gamma := s.editions["gex/spx"].Default
+	data := append([]byte(`{"success":true,"data":`), gamma.Data()...)
+	resp, body := ask("GET", secrets["free"])
+	u := usageOf(t, body)
+	if !bytes.HasPrefix(body, data) || u.Tier != "keyed" || !strings.HasPrefix(u.Key, "k_") || u.RequestsToday != 1 || u.LimitPerDay != nil || u.Remaining != nil {
+		t.Errorf("%+v in %.100q", u, body)
+	}
+	if h := resp.Header; h.Get("ETag") != "W/"+gamma.ETag(snapshots.Identity) || !strings.HasPrefix(h.Get("Cache-Control"), "private, max-age=25") ||
+		h.Get("RateLimit") != "" {
+		t.Errorf("%v", h)
+	}
+	for n := 1; n <= 7; n++ {
+		resp, body := ask("GET", secrets["metered"])
+		u, h := usageOf(t, body), resp.Header
+		if u.RequestsToday != n || *u.LimitPerDay != 8 || *u.Remaining != 8-n {
+			t.Errorf("request %d: %+v", n, u)
+		}
+		if h.Get("RateLimit-Policy") != `"minute";q=600;w=60, "day";q=8;w=86400` || !strings.Contains(h.Get("RateLimit"), fmt.Sprintf(`"day";r=%d;t=`, 8-n)) ||
+			h.Get("X-RateLimit-Limit") != "8" || h.Get("X-RateLimit-Remaining") != fmt.Sprint(8-n) || h.Get("X-RateLimit-Reset") == "" {
+			t.Errorf("request %d: %v", n, h)
+		}
+	}
+	resp, _ = ask("GET", secrets["metered"], "If-None-Match", gamma.ETag(snapshots.Gzip)) // counts too
+	if resp.StatusCode != 304 || resp.Header.Get("X-RateLimit-Remaining") != "0" || resp.Header.Get("ETag") != "W/"+gamma.ETag(snapshots.Identity) {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	resp, body = ask("GET", secrets["metered"])
+	if resp.StatusCode != 429 || !bytes.Contains(body, []byte(`"code":"quota_exceeded"`)) || resp.Header.Get("Retry-After") == "" || usageOf(t, body).RequestsToday != 8 {
+		t.Errorf("%d %s %v", resp.StatusCode, body, resp.Header)
+	}
+	resp, body = ask("GET", secrets["free"]+"x")
+	if resp.StatusCode != 401 || usageOf(t, body).Tier != "anonymous" || !bytes.Contains(body, []byte("invalid_api_key")) || resp.Header.Get("WWW-Authenticate") != "ApiKey" {
+		t.Errorf("%d %s %v", resp.StatusCode, body, resp.Header)
+	}
+	for _, coding := range []snapshots.Coding{snapshots.Gzip, snapshots.Brotli, snapshots.Zstd} {
+		resp, body := ask("GET", secrets["free"], "Accept-Encoding", coding.String())
+		if resp.Header.Get("Content-Encoding") != coding.String() || !bytes.HasPrefix(body, gamma.Prefix(coding)) {
+			t.Errorf("%v: %v", coding, resp.Header)
+		}
+		if resp, _ := ask("HEAD", secrets["free"], "Accept-Encoding", coding.String()); resp.ContentLength != int64(len(body)) {
+			t.Errorf("%v: HEAD has length %d, GET %d", coding, resp.ContentLength, len(body))
+		}
+	}
+}
+
+func TestRateLimits(t *testing.T) {
+	proxies, err := limits.ParseProxies("127.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, secrets := withKeys(t, newFinder(t), func(c *server.Config) {
+		c.Addresses, c.Proxies = limits.NewAddresses(3), proxies
+	}, keys.Spec{Name: "slow", PerMinute: 2})
+	address := listen(t, web)
+	counts := map[string]int{}
+	for range 5 {
+		for _, fields := range []string{
+			"", "X-Forwarded-For: 192.0.2.1\r\n", "X-Forwarded-For: 192.0.2.7, 192.0.2.2\r\n", "X-Forwarded-For: 192.0.2.3\r\nX-Forwarded-For: 192.0.2.4\r\n",
+			"X-API-Key: " + secrets["slow"] + "\r\n",
+		} {
+			got := exchange(t, address, "GET /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n", true)
+			counts[fields+got[9:12]]++
+			if strings.HasPrefix(got[9:], "429") != strings.Contains(got, "Retry-After: ") || !strings.Contains(got, "RateLimit-Policy: \"minute\";q=") {
+				t.Errorf("%q", got)
+			}
+		}
+	}
+	for name, n := range counts {
+		limit := 3
+		if strings.HasPrefix(name, "X-API-Key") {
+			limit = 2
+		}
+		if strings.HasSuffix(name, "200") && n != limit || strings.HasSuffix(name, "429") && n != 5-limit || len(counts) != 10 {
+			t.Errorf("%v", slices.Sorted(maps.Keys(counts)))
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Ambiguous requests are refused with the documented error, and the connection ends: nothing after them is answered.
+func TestSmuggling(t *testing.T) {
+	address := listen(t, newServer(newFinder(t)))
+	for name, c := range map[string]struct {
+		raw    string
+		status int
+		code   string
+	}{
+		"Content-Length and Transfer-Encoding": {"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "bad_request"},
+		"Transfer-Encoding alone":              {"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "bad_request"},
+		"Transfer-Encoding disguised":          {seriesLine + "Host: a\r\ntransfer-ENCODING: identity\r\n\r\n", 400, "bad_request"},
+		"Transfer-Encoding in HTTP/1.0":        {"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "bad_request"},
+		"two Content-Lengths":                  {seriesLine + "Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400, "bad_request"},
+		"the same Content-Length twice":        {seriesLine + "Host: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400, "bad_request"},
+		"a list of Content-Lengths":            {seriesLine + "Host: a\r\nContent-Length: 5, 5\r\n\r\nhello", 400, "bad_request"},
+		"signed Content-Length":                {seriesLine + "Host: a\r\nContent-Length: +5\r\n\r\nhello", 400, "bad_request"},
+		"negative Content-Length":              {seriesLine + "Host: a\r\nContent-Length: -5\r\n\r\nhello", 400, "bad_request"},
+		"hexadecimal Content-Length":           {seriesLine + "Host: a\r\nContent-Length: 0x5\r\n\r\nhello", 400, "bad_request"},
+		"empty Content-Length":                 {seriesLine + "Host: a\r\nContent-Length:\r\n\r\n", 400, "bad_request"},
+		"Content-Length over the limit":        {seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", 413, "body_too_large"},
+		"Content-Length that overflows":        {seriesLine + "Host: a\r\nContent-Length: 18446744073709551617\r\n\r\n", 413, "body_too_large"},
+		"space before the colon":               {seriesLine + "Host: a\r\nContent-Length : 5\r\n\r\nhello", 400, "bad_request"},
+		"tab before the colon":                 {seriesLine + "Host: a\r\nX\t: 5\r\n\r\n", 400, "bad_request"},
+		"field without a name":                 {seriesLine + "Host: a\r\n: 5\r\n\r\n", 400, "bad_request"},
+		"field without a colon":                {seriesLine + "Host: a\r\nnothing\r\n\r\n", 400, "bad_request"},
+		"folded line":                          {seriesLine + "Host: a\r\nX: 1\r\n 2\r\n\r\n", 400, "bad_request"},
+		"folded line with a tab":               {seriesLine + "Host: a\r\nX: 1\r\n\t2\r\n\r\n", 400, "bad_request"},
+		"bare CR in a value":                   {seriesLine + "Host: a\r\nX: 1\rY: 2\r\n\r\n", 400, "bad_request"},
+		"bare CR in the request line":          {"GET /\r HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"NUL in a value":                       {seriesLine + "Host: a\r\nX: 1\x002\r\n\r\n", 400, "bad_request"},
+		"NUL in a name":                        {seriesLine + "Host: a\r\nX\x00: 12\r\n\r\n", 400, "bad_request"},
+		"NUL in the target":                    {"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"DEL in a value":                       {seriesLine + "Host: a\r\nX: \x7f\r\n\r\n", 400, "bad_request"},
+		"a fragment in the target":             {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"a fragment in the target, HTTP/1.0":   {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.0\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"non-ASCII target":                     {"GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"bare LF after the request line":       {"GET /api/v1/gex/spx/series HTTP/1.1\nHost: a\r\n\r\n", 400, "bad_request"},
+		"bare LF after a field":                {seriesLine + "Host: a\nX: 1\r\n\r\n", 400, "bad_request"},
+		"bare LF that never ends":              {"GET /api/v1/gex/spx/series HTTP/1.1\n" + strings.Repeat("X: 1\n", 200), 400, "bad_request"},
+		"bare LF at the end of the head":       {seriesLine + "Host: a\r\n\n", 400, "bad_request"},
+		"no Host":                              {seriesLine + "\r\n", 400, "bad_request"},
+		"two Hosts":                            {seriesLine + "Host: a\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"Host that is none":                    {seriesLine + "Host: a b\r\n\r\n", 400, "bad_request"},
+		"Host with a path":                     {seriesLine + "Host: a/b\r\n\r\n", 400, "bad_request"},
+		"HTTP/9.9":                             {"GET / HTTP/9.9\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"},
+		"HTTP/2.0":                             {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "http_version_not_supported"},
+		"HTTP/1.2":                             {"GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"},
+		"HTTP/0.9":                             {"GET /\r\n\r\n", 400, "bad_request"},
+		"no version":                           {"GET / \r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"lower-case version":                   {"GET / http/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"version with more":                    {"GET / HTTP/1.1 \r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"version of two digits":                {"GET / HTTP/1.10\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"two spaces in the request line":       {"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"tab in the request line":              {"GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"method that is no token":              {"G(T / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
+		"method without end":                   {strings.Repeat("A", 17), 400, "bad_request"},
+		"TLS":                                  {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "bad_request"},
+		"target too long":                      {"GET /" + strings.Repeat("a", 4096) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414, "uri_too_long"},
+		"target without end":                   {"GET /" + strings.Repeat("a", 5000), 414, "uri_too_long"},
+		"head too large":                       {seriesLine + "Host: a\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n", 431, "headers_too_large"},
+		"too many fields":                      {seriesLine + "Host: a\r\n" + strings.Repeat("X: 1\r\n", 2000), 431, "headers_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := exchange(t, address, c.raw+series, false) // the server ends the connection by itself
+			resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(got)), nil)
+			if err != nil {
+				t.Fatalf("%v in %q", err, got)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != c.status || !bytes.Contains(body, []byte(`"code":"`+c.code+`"`)) {
+				t.Errorf("%d %s %v, want %d %s", resp.StatusCode, body, err, c.status, c.code)
+			}
+			if !resp.Close || strings.Count(got, "Server: ") != 1 || !bytes.HasSuffix(body, []byte(`,"usage":{"tier":"anonymous"}}`)) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// A HEAD that is refused gets no body either: it would be read as the start of the next response.
+func TestRefusedHeadHasNoBody(t *testing.T) {
+	address := listen(t, newServer(newFinder(t)))
+	for raw, status := range map[string]string{
+		"HEAD /\xff HTTP/1.1\r\nHost: a\r\n\r\n": "400", "HEAD a:443 HTTP/1.1\r\nHost: a\r\n\r\n": "400", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n": "400",
+		"HEAD /" + strings.Repeat("a", 5000): "414", "HEAD / HTTP/1.1\r\nX: " + strings.Repeat("a", 9000): "431",
+		"HEAD / HTTP/2.0\r\n\r\n": "505", "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n": "413",
+	} {
+		if got := exchange(t, address, raw, false); !strings.HasPrefix(got, "HTTP/1.1 "+status) || !strings.HasSuffix(got, "\r\n\r\n") || !strings.Contains(got, "\r\nContent-Length: ") {
+			t.Errorf("%.60q: %q", raw, got)
+		}
+	}
+}
+
+// Unusual but correct requests are answered.
+func TestUnusualRequests(t *testing.T) {
+	address := listen(t, newServer(newFinder(t)))
+	for name, c := range map[string]struct {
+		raw      string
+		statuses string
+	}{
+		"pipelined":                   {strings.Repeat(seriesLine+"Host: a\r\n\r\n", 5), "200 200 200 200 200"},
+		"pipelined, of both kinds":    {seriesLine + "Host: a\r\n\r\nPOST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + seriesLine + "Host: a\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n" + series, "200 405 200 404 200"},
+		"a body that looks like one":  {"GET /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\nContent-Length: 35\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n\r\n" + series, "200 200"},
+		"an empty line first":         {"\r\n" + series, "200"},
+		"an empty Host":               {seriesLine + "Host:\r\n\r\n", "200"},
+		"Host of an IPv6 address":     {seriesLine + "Host: [::1]:8080\r\n\r\n", "200"},
+		"HTTP/1.0 without a Host":     {"GET /api/v1/gex/spx/series HTTP/1.0\r\n\r\n", "200"},
+		"HTTP/1.0 that goes on":       {strings.Repeat("GET /api/v1/gex/spx/series HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 2), "200 200"},
+		"Connection: close":           {seriesLine + "Host: a\r\nConnection: close\r\n\r\n" + series, "200"},
+		"absolute target":             {"GET http://a/api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
+		"tabs around a value":         {seriesLine + "Host:\t a \t\r\nX:\r\n\r\n", "200"},
+		"bytes over 127 in a value":   {seriesLine + "Host: a\r\nX: \xff\xfe\r\n\r\n", "200"},
+		"Accept-Encoding twice":       {seriesLine + "Host: a\r\nAccept-Encoding: gzip;q=0\r\nAccept-Encoding: br;q=0\r\n\r\n", "200"},
+		"Content-Length: 0":           {seriesLine + "Host: a\r\nContent-Length: 0\r\n\r\n" + series, "200 200"},
+		"Expect":                      {seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" + series, "100 200 200"},
+		"Upgrade to HTTP/2":           {seriesLine + "Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n", "200"},
+		"target of the greatest size": {"GET /api/v1/gex/spx/series?" + strings.Repeat("a", 4096-len("/api/v1/gex/spx/series?")) + " HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
+		"an unknown method":           {"BREW /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", "405"},
+		"OPTIONS of everything":       {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
+		"a path that climbs":          {"GET /api/v1/../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
+		"a half request":              {seriesLine + "Host: a\r\n", ""},
+		"nothing":                     {"", ""},
+		"a request and a half":        {series + seriesLine, "200"},
+		"HEAD":                        {"HEAD /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n" + series, "200 200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := exchange(t, address, c.raw, true)
+			r := bufio.NewReader(strings.NewReader(got))
+			var statuses []string
+			for {
+				if _, err := r.Peek(1); err != nil {
+					break
+				}
+				method := "GET"
+				if name == "HEAD" && len(statuses) == 0 {
+					method = "HEAD"
+				}
+				resp, err := http.ReadResponse(r, &http.Request{Method: method})
+				if err != nil {
+					t.Fatalf("%v in %q", err, got)
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					t.Fatal(err)
+				}
+				statuses = append(statuses, strconv.Itoa(resp.StatusCode))
+			}
+			if s := strings.Join(statuses, " "); s != c.statuses {
+				t.Errorf("%s, want %s: %.300q", s, c.statuses, got)
+			}
+		})
+	}
+}
+
+// However the bytes arrive, the answers are the same.
+func TestSplitRequests(t *testing.T) {
+	web := newServer(newFinder(t))
+	raw := seriesLine + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n" + "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + series
+	served := func(parts ...string) string {
+		c := &oneConn{}
+		for _, p := range parts {
+			c.parts = append(c.parts, []byte(p))
+		}
+		_ = web.ServeConn(c) // says how the connection ended
+		return undated(c.out.String())
+	}
+	want := served(raw)
+	if strings.Count(want, "HTTP/1.1 ") != 3 {
+		t.Fatalf("%q", want)
+	}
+	for cut := 1; cut < len(raw); cut++ {
+		if got := served(raw[:cut], raw[cut:]); got != want {
+			t.Errorf("cut at %d: %q", cut, got)
+		}
+	}
+	if got := served(strings.Split(raw, "")...); got != want {
+		t.Errorf("byte by byte: %q", got)
+	}
+}

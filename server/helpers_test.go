@@ -1,0 +1,308 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+	"go.uber.org/goleak"
+
+	"strikecache/server"
+	"strikecache/server/keys"
+	"strikecache/snapshots"
+)
+
+// fasthttp starts two goroutines that cannot be stopped: its clock, and the cleaner of idle workers, which looks every
+// 10 seconds whether its server still runs.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+// Requests.
+const (
+	vix    = "GET /api/public/vix-term-structure HTTP/1.1\r\nHost: a\r\n\r\n"
+	gamma  = "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n"
+	pain   = "GET /api/public/spx-max-pain HTTP/1.1\r\nHost: a\r\n\r\n"
+	series = seriesLine + "Host: a\r\n\r\n"
+	// seriesLine is the first line of a request.
+	seriesLine = "GET /api/v1/gex/spx/series HTTP/1.1\r\n"
+	// twice are fields that mean nothing here, but leave a request to fasthttp.
+	twice = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\n"
+)
+
+// finder is a server.Finder with a few sealed snapshots.
+type finder struct {
+	editions map[string]*snapshots.Edition
+	dated    map[string]*snapshots.Snapshot
+	err      error
+}
+
+func (f *finder) Current(resource string) *snapshots.Edition { return f.editions[resource] }
+
+func (f *finder) Dates() (dates []string) {
+	for d := range f.dated {
+		dates = append(dates, d)
+	}
+	slices.Sort(dates)
+	return dates
+}
+
+func (f *finder) Historical(date string) (*snapshots.Snapshot, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	if dates := f.Dates(); date == "" && len(dates) > 0 {
+		date = dates[len(dates)-1]
+	}
+	if snapshot := f.dated[date]; snapshot != nil {
+		return snapshot, nil
+	}
+	return nil, snapshots.ErrNoSnapshot
+}
+
+func seal(t testing.TB, endpoint, data string) *snapshots.Snapshot {
+	t.Helper()
+	s, err := snapshots.Seal([]byte(data), snapshots.Meta{
+		Endpoint: endpoint, Source: "simulated", RefreshSeconds: 60, Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// now is the market time of all tests: after midnight UTC, when the date before is not closed yet.
+var now = time.Date(2026, 11, 20, 0, 14, 59, 0, time.UTC)
+
+func newFinder(t testing.TB) *finder {
+	flow := map[string]*snapshots.Snapshot{}
+	for _, n := range []string{"1", "20", "100"} {
+		flow[n] = seal(t, "options/flow/unusual", `{"count":`+n+`}`)
+	}
+	one := func(endpoint string) *snapshots.Edition {
+		return &snapshots.Edition{Default: seal(t, endpoint, `{"x":1}`)}
+	}
+	december, november := seal(t, "spx-max-pain", `{"expiration":"2026-12-18"}`), seal(t, "spx-max-pain", `{"expiration":"2026-11-27"}`)
+	return &finder{
+		editions: map[string]*snapshots.Edition{
+			"gex/spx":              {Default: seal(t, "gex/spx", `{"spot":7000,"filler":"`+strings.Repeat("gamma ", 500)+`"}`)},
+			"gex/spx/series":       one("gex/spx/series"),
+			"sectors/rotation":     one("sectors/rotation"),
+			"vix-term-structure":   one("vix-term-structure"),
+			"spx-max-pain":         {Default: december, Variants: map[string]*snapshots.Snapshot{"2026-12-18": december, "2026-11-27": november}},
+			"options/flow/unusual": {Default: flow["20"], Variants: flow},
+		},
+		dated: map[string]*snapshots.Snapshot{
+			"2026-11-17": seal(t, "gex/spx", `{"day":17}`), "2026-11-19": seal(t, "gex/spx", `{"day":19}`), "2026-11-20": seal(t, "gex/spx", `{"day":20}`),
+		},
+	}
+}
+
+// newServer returns a server that listens nowhere yet.
+func newServer(f *finder, change ...func(*server.Config)) *server.Server {
+	cfg := server.Config{
+		Finder: f, Source: "simulated", Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		Readiness: func() server.Readiness { return server.Readiness{} },
+	}
+	for _, c := range change {
+		if c != nil {
+			c(&cfg)
+		}
+	}
+	return server.New(cfg)
+}
+
+// withKeys returns a server that knows keys, and the secrets by name.
+func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...keys.Spec) (*server.Server, map[string]string) {
+	t.Helper()
+	path, secrets := filepath.Join(t.TempDir(), "keys.json"), map[string]string{}
+	for _, spec := range specs {
+		secret, _, err := keys.Create(path, spec, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[spec.Name] = secret
+	}
+	table, err := keys.Open(path, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(table.Close)
+	return newServer(f, func(c *server.Config) { c.Keys = table }, change), secrets
+}
+
+// serveOn serves on a listener until shutdown is called, which is done at the end of the test at the latest.
+func serveOn(t testing.TB, web *server.Server, ln net.Listener) (shutdown func(context.Context) error) {
+	t.Helper()
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(ln) }()
+	var once sync.Once
+	shutdown = func(ctx context.Context) (err error) {
+		once.Do(func() {
+			err = web.Shutdown(ctx)
+			if failed := <-served; failed != nil {
+				t.Error(failed)
+			}
+		})
+		return err
+	}
+	t.Cleanup(func() {
+		if err := shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return shutdown
+}
+
+// listen serves on loopback and returns the address.
+func listen(t testing.TB, web *server.Server) string {
+	t.Helper()
+	ln, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveOn(t, web, ln)
+	return ln.Addr().String()
+}
+
+// clientOf serves without a network and returns a client.
+func clientOf(t testing.TB, web *server.Server) *http.Client {
+	t.Helper()
+	ln := fasthttputil.NewInmemoryListener()
+	t.Cleanup(func() { ln.Close() })
+	serveOn(t, web, ln)
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }, DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// do makes a request with header fields given as names and values.
+func do(t testing.TB, c *http.Client, method, target string, headers ...string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequest(method, "http://strikecache"+target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, body
+}
+
+// dial opens a connection that is closed with the test, and on which no operation hangs for ever.
+func dial(t testing.TB, address string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c.(*net.TCPConn)
+}
+
+// exchange sends raw bytes on a connection of its own and returns everything that comes back until the server ends it.
+// With done, the client says that it sends no more.
+func exchange(t testing.TB, address, raw string, done bool) string {
+	t.Helper()
+	c := dial(t, address)
+	defer c.Close()
+	_, err := io.WriteString(c, raw)
+	if err == nil && done {
+		err = c.CloseWrite()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatalf("%.60q: %v after %.80q", raw, err, got)
+	}
+	return string(got)
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 5 * time.Minute
+
+// until polls until a condition holds.
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// full says whether this is a run of make faults: with all clients and the timeouts of production.
+func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
+
+// scaled returns n in a full run, and a part of it otherwise.
+func scaled(n int) int {
+	if full() {
+		return n
+	}
+	return max(n/40, 8)
+}
+
+// logText is a log that is read while it is written.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// take returns what was written since it was last called.
+func (l *logText) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
+func (l *logText) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// isReset says whether an error is that of a connection that the other end has reset.
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

@@ -1,0 +1,224 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"strikecache/server"
+)
+
+// request sends one request and returns the status and body of the answer.
+func request(c net.Conn, raw string) (int, []byte, error) {
+	if _, err := io.WriteString(c, raw); err != nil {
+		return 0, nil, err
+	}
+	return response(c)
+}
+
+func response(c net.Conn) (int, []byte, error) {
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if resp.StatusCode == http.StatusServiceUnavailable && (!resp.Close || resp.Header.Get("Retry-After") != "1") {
+		err = errors.Join(err, errors.New("no Connection: close, or no Retry-After"))
+	}
+	return resp.StatusCode, body, err
+}
+
+// answered reports a request that is not answered with 200.
+func answered(t testing.TB, c net.Conn) {
+	t.Helper()
+	if status, _, err := request(c, vix); status != 200 || err != nil {
+		t.Errorf("%d %v", status, err)
+	}
+}
+
+// Connections over the limit are refused with an answer, whether they send a request or not. Those within it are
+// answered all the while, and one that ends makes room for another.
+func TestFaultConnectionLimit(t *testing.T) {
+	const limit = 3
+	web := newServer(newFinder(t), func(c *server.Config) { c.MaxConnections = limit })
+	address := listen(t, web)
+	var within [limit]net.Conn
+	for i := range within {
+		within[i] = dial(t, address)
+		answered(t, within[i])
+	}
+	const refusal = `{"success":false,"error":{"code":"overloaded","message":"too many connections at once"},"meta":{"endpoint":"","source":"simulated"},"usage":{"tier":"anonymous"}}`
+	surplus := scaled(4000)
+	var refused atomic.Int64
+	var clients sync.WaitGroup
+	for range 20 {
+		clients.Go(func() {
+			for range surplus / 20 {
+				c, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				status, body, err := request(c, vix)
+				if status != 503 || string(body) != refusal || err != nil {
+					t.Errorf("%d %s %v", status, body, err)
+				} else {
+					refused.Add(1)
+				}
+				c.Close()
+			}
+		})
+	}
+	clients.Wait()
+	t.Logf("figure: %d of %d connections over the limit refused with the envelope", refused.Load(), surplus/20*20)
+
+	var silent [100]net.Conn // more than are refused patiently
+	for i := range silent {
+		silent[i] = dial(t, address)
+	}
+	for _, c := range silent {
+		if status, body, err := response(c); status != 503 || string(body) != refusal || err != nil {
+			t.Errorf("silent: %d %s %v", status, body, err)
+		}
+	}
+	for _, c := range within {
+		answered(t, c)
+	}
+	if n := web.Stats().ConnectionsOpen; n != limit {
+		t.Errorf("%d connections, want %d", n, limit)
+	}
+	within[0].Close()
+	until(t, "room for one", func() bool { return web.Stats().ConnectionsOpen == limit-1 })
+	answered(t, dial(t, address))
+}
+
+// exhausted is a listener that fails for lack of descriptors a few times.
+type exhausted struct {
+	*net.TCPListener
+	left, tried atomic.Int64
+	fail        chan struct{} // the first failure comes when it is closed; nil for at once
+}
+
+func newExhausted(t testing.TB, failures int64) *exhausted {
+	t.Helper()
+	ln, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &exhausted{TCPListener: ln.(*net.TCPListener)}
+	e.left.Store(failures)
+	return e
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	l.tried.Add(1)
+	if l.left.Add(-1) >= 0 {
+		if l.fail != nil {
+			<-l.fail
+		}
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.TCPListener.Accept()
+}
+
+// A server that cannot accept for lack of descriptors waits, without spinning, says so once, and goes on.
+func TestFaultAccept(t *testing.T) {
+	var log logText
+	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log = log.logger() }), newExhausted(t, 5), time.Now()
+	shutdown := serveOn(t, web, ln)
+	answered(t, dial(t, ln.Addr().String()))
+	if took := time.Since(began); took < 500*time.Millisecond {
+		t.Errorf("5 failures took %v: it spins", took)
+	}
+	if n := ln.tried.Load(); n < 6 {
+		t.Errorf("%d tries: the fault did not happen", n)
+	}
+	if err := shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); strings.Count(text, "not accepted for now") != 1 || !strings.Contains(text, "too many open files") {
+		t.Errorf("log %s", text)
+	}
+}
+
+// Connections that the kernel has accepted when the server is told to stop are answered.
+func TestShutdownServesTheBacklog(t *testing.T) {
+	web, ln := newServer(newFinder(t)), newExhausted(t, 1)
+	ln.fail = make(chan struct{}) // the accept loop waits while the clients connect and ask, and then still pauses
+	shutdown := serveOn(t, web, ln)
+	var clients []net.Conn
+	for range 20 {
+		c := dial(t, ln.Addr().String())
+		if _, err := io.WriteString(c, vix); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	if n := web.Stats().ConnectionsOpen; n != 0 {
+		t.Errorf("%d connections are not in the backlog", n)
+	}
+	close(ln.fail)
+	if err := shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, c := range clients {
+		if status, _, err := response(c); status != 200 || err != nil {
+			t.Error(status, err)
+		}
+	}
+}
+
+// A client that never takes its answer is cut off at the limit, and the error says so.
+func TestShutdownEndsAtTheLimit(t *testing.T) {
+	f := newFinder(t)
+	f.editions["gex/spx"].Default = bigAnswer(t)
+	web, ln := newServer(f), newExhausted(t, 0)
+	shutdown := serveOn(t, web, ln)
+	stuck := dial(t, ln.Addr().String())
+	if _, err := io.WriteString(stuck, gamma); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(stuck, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	limit, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err := shutdown(limit)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 connections cut off") {
+		t.Errorf("shutdown: %v", err)
+	}
+	until(t, "the connection is gone", func() bool { return web.Stats().ConnectionsOpen == 0 })
+}
+
+// A server that stops waits for no idle client, nor for one in its TLS handshake, and ends their connections properly.
+func TestShutdown(t *testing.T) {
+	for _, secure := range []*tlsEnds{nil, newTLSEnds(t)} {
+		web := newServer(newFinder(t), func(c *server.Config) { c.TLS, c.ReadTimeout, c.IdleTimeout = secure.server(), time.Hour, time.Hour })
+		ln := newExhausted(t, 0)
+		shutdown, address := serveOn(t, web, ln), ln.Addr().String()
+		silent, idle := dial(t, address), net.Conn(nil)
+		if idle = dial(t, address); secure != nil {
+			idle = secure.dial(t, address)
+		}
+		answered(t, idle)
+		until(t, "both are admitted", func() bool { return web.Stats().ConnectionsOpen >= 2 })
+		if err := shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for name, c := range map[string]net.Conn{"idle": idle, "silent": silent} {
+			if b, err := io.ReadAll(c); len(b) > 0 || err != nil {
+				t.Errorf("%s: %q %v", name, b, err)
+			}
+		}
+	}
+}

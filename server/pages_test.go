@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"strikecache/server"
+)
+
+func TestPages(t *testing.T) {
+	s := newFinder(t)
+	c := clientOf(t, newServer(s))
+	for path, typ := range map[string]string{"/": "text/html; charset=utf-8", "/assets/app.css": "text/css; charset=utf-8"} {
+		plain, body := do(t, c, "GET", path, "Accept-Encoding", "identity")
+		if plain.StatusCode != 200 || plain.Header.Get("Content-Type") != typ || plain.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %d %v", path, plain.StatusCode, plain.Header)
+		}
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+				"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			"Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Vary": "Accept-Encoding", "Cache-Control": "no-cache",
+		} {
+			if got := plain.Header.Values(name); len(got) != 1 || got[0] != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+		if !strings.Contains(plain.Header.Get("Permissions-Policy"), "geolocation=()") {
+			t.Errorf("%s: Permissions-Policy %q", path, plain.Header.Get("Permissions-Policy"))
+		}
+		tags := map[string]bool{plain.Header.Get("ETag"): true}
+		for _, coding := range []string{"gzip", "br", "zstd"} {
+			coded, b := do(t, c, "GET", path, "Accept-Encoding", coding)
+			if coded.Header.Get("Content-Encoding") != coding || path == "/" && len(b) >= len(body) {
+				t.Errorf("%s in %s: %q, %d bytes of %d", path, coding, coded.Header.Get("Content-Encoding"), len(b), len(body))
+			}
+			tags[coded.Header.Get("ETag")] = true
+		}
+		if len(tags) != 4 || tags[""] {
+			t.Errorf("%s: %v", path, tags)
+		}
+		same, b := do(t, c, "GET", path, "If-None-Match", plain.Header.Get("ETag"))
+		if same.StatusCode != 304 || len(b) != 0 || same.Header.Get("ETag") == "" || same.Header.Get("Content-Security-Policy") == "" {
+			t.Errorf("%s: %d %v", path, same.StatusCode, same.Header)
+		}
+		if head, b := do(t, c, "HEAD", path, "Accept-Encoding", "identity"); head.StatusCode != 200 || len(b) != 0 || head.ContentLength != int64(len(body)) {
+			t.Errorf("%s: HEAD %d %v", path, head.StatusCode, head.Header)
+		}
+		for _, method := range []string{"POST", "OPTIONS"} {
+			if resp, _ := do(t, c, method, path); resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s: %s %d, Allow %q", path, method, resp.StatusCode, resp.Header.Get("Allow"))
+			}
+		}
+	}
+}
+
+// The dashboard has nothing inline, links only to what exists, and says whether its numbers are real.
+func TestLandingPage(t *testing.T) {
+	for source, simulated := range map[string]bool{"simulated": true, "cboe": false} {
+		address := listen(t, newServer(newFinder(t), func(c *server.Config) { c.Source = source }))
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		get := func(path string) (int, string) {
+			resp, err := c.Get("http://" + address + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.StatusCode, string(body)
+		}
+		_, page := get("/")
+		if strings.Contains(page, "The market is simulated") != simulated || !strings.Contains(page, "<strong>"+source+"</strong>") {
+			t.Errorf("%s: %s", source, page)
+		}
+		for _, inline := range []string{"<script>", "<style", " style=", " onclick=", "javascript:", "//"} {
+			if strings.Contains(strings.ToLower(page), inline) {
+				t.Errorf("%s: the page has %q", source, inline)
+			}
+		}
+		links := 0
+		page = strings.ReplaceAll(page, `src="`, `href="`)
+		for _, part := range strings.Split(page, `href="/`)[1:] {
+			path, _, _ := strings.Cut(part, `"`)
+			if status, _ := get("/" + path); status != 200 {
+				t.Errorf("%s: link /%s: %d", source, path, status)
+			}
+			links++
+		}
+		if links != 29 { // seven resources, two probes, the interface twice and its document, the icon, two style sheets, two scripts and 12 that they load
+			t.Errorf("%s: %d links", source, links)
+		}
+	}
+}
+
+// Browsers ask for /favicon.ico beside a document that names no icon.
+func TestIcon(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
+	resp, icon := do(t, c, "GET", "/favicon.ico")
+	if _, want := do(t, c, "GET", "/assets/icon.svg"); resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "image/svg+xml" || !bytes.Equal(icon, want) ||
+		resp.Header.Get("Cache-Control") != "public, max-age=86400" {
+		t.Errorf("%d %v %.80s", resp.StatusCode, resp.Header, icon)
+	}
+	if resp, _ := do(t, c, "GET", "/favicon.ico", "If-None-Match", resp.Header.Get("ETag")); resp.StatusCode != 304 {
+		t.Errorf("%d with its tag", resp.StatusCode)
+	}
+}

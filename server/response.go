@@ -1,0 +1,165 @@
+package server
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"strikecache/server/keys"
+	"strikecache/server/limits"
+	"strikecache/snapshots"
+)
+
+// response is the response to one request: a snapshot in a coding, or an error.
+type response struct {
+	route    *route // nil: none
+	status   int
+	snapshot *snapshots.Snapshot
+	caching  caching
+	coding   snapshots.Coding
+	err      *apiError
+	errBody  []byte
+	close    bool // the connection ends
+
+	entry   *keys.Entry // nil without a key
+	verdict limits.Verdict
+	policy  string // of the limits that apply
+	usage   []byte // JSON, of the key; empty without one
+	tail    []byte // what continues the body: of errors and of keyed answers
+}
+
+// body returns the body in two parts. The first is shared and must not be changed.
+func (rep *response) body() (prepared, tail []byte) {
+	switch {
+	case rep.err != nil:
+		return rep.errBody, rep.tail
+	case rep.status == fasthttp.StatusNotModified:
+		return nil, nil
+	case rep.entry != nil:
+		return rep.snapshot.Prefix(rep.coding), rep.tail
+	}
+	return rep.snapshot.Body(rep.coding), nil
+}
+
+const (
+	serverName = "strikecache"
+	allowed    = "GET, HEAD, OPTIONS"
+
+	// commonLines stand in every response of a resource.
+	commonLines = "Access-Control-Allow-Origin: *\r\n" +
+		"Access-Control-Expose-Headers: ETag, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset\r\n" +
+		"X-Content-Type-Options: nosniff\r\n"
+	typeLine    = "Content-Type: application/json\r\n"
+	varyLine    = "Vary: Accept-Encoding, X-API-Key\r\n"
+	noStoreLine = "Cache-Control: no-store\r\n"
+)
+
+// encodingLines are the Content-Encoding of the codings, "" for identity.
+var encodingLines = func() (lines [snapshots.Codings]string) {
+	for c := range snapshots.Codings {
+		if c != snapshots.Identity {
+			lines[c] = "Content-Encoding: " + c.String() + "\r\n"
+		}
+	}
+	return lines
+}()
+
+// appendHead appends the whole head of a response, its empty line included.
+func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
+	switch rep.status {
+	case fasthttp.StatusOK:
+		dst = append(dst, "HTTP/1.1 200 OK\r\nServer: "+serverName+"\r\n"...)
+	case fasthttp.StatusNotModified:
+		dst = append(dst, "HTTP/1.1 304 Not Modified\r\nServer: "+serverName+"\r\n"...)
+	default:
+		dst = append(dst, "HTTP/1.1 "...)
+		dst = strconv.AppendInt(dst, int64(rep.status), 10)
+		dst = append(append(dst, ' '), fasthttp.StatusMessage(rep.status)...)
+		dst = append(dst, "\r\nServer: "+serverName+"\r\n"...)
+	}
+	dst = append(dst, s.date.line(now)...)
+	if rep.status != fasthttp.StatusNotModified {
+		body, tail := rep.body()
+		dst = appendNumber(dst, "Content-Length: ", int64(len(body)+len(tail)))
+	}
+	if rep.close {
+		dst = append(dst, "Connection: close\r\n"...)
+	}
+	return append(rep.appendLines(dst), "\r\n"...)
+}
+
+// appendLines appends the field lines of a response but those about the connection and the length.
+func (rep *response) appendLines(dst []byte) []byte {
+	if rep.err != nil {
+		return rep.appendErrorLines(dst)
+	}
+	keyed := rep.entry != nil
+	if rep.status == fasthttp.StatusOK {
+		dst = append(append(dst, typeLine...), encodingLines[rep.coding]...)
+	}
+	dst = append(rep.caching.append(dst, keyed), "ETag: "...)
+	if keyed {
+		dst = append(dst, "W/"...) // usage changes without the tag
+	}
+	dst = append(dst, rep.snapshot.ETag(rep.coding)...)
+	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
+	dst = append(dst, "\r\n"+varyLine+commonLines...)
+	return rep.appendLimits(dst)
+}
+
+func (rep *response) appendErrorLines(dst []byte) []byte {
+	e := rep.err
+	dst = append(dst, typeLine+noStoreLine+commonLines...)
+	if e.allow != "" {
+		dst = append(append(append(dst, "Allow: "...), e.allow...), "\r\n"...)
+	}
+	if e.status == fasthttp.StatusUnauthorized {
+		dst = append(dst, "WWW-Authenticate: ApiKey\r\n"...)
+	}
+	retry := int64(e.retryAfter)
+	if e.status == fasthttp.StatusTooManyRequests {
+		retry = rep.verdict.RetryAfter()
+	}
+	if retry > 0 {
+		dst = appendNumber(dst, "Retry-After: ", retry)
+	}
+	return rep.appendLimits(dst)
+}
+
+// appendLimits appends the rate-limit fields, if a limit applies to the caller.
+func (rep *response) appendLimits(dst []byte) []byte {
+	if !rep.verdict.Limited() {
+		return dst
+	}
+	dst = append(append(dst, "RateLimit-Policy: "...), rep.policy...)
+	dst = append(rep.verdict.AppendRateLimit(append(dst, "\r\nRateLimit: "...)), "\r\n"...)
+	limit, remaining, reset := rep.verdict.Binding()
+	dst = appendNumber(dst, "X-RateLimit-Limit: ", limit)
+	dst = appendNumber(dst, "X-RateLimit-Remaining: ", remaining)
+	return appendNumber(dst, "X-RateLimit-Reset: ", reset)
+}
+
+// appendNumber appends a field line whose value is a number.
+func appendNumber(dst []byte, name string, n int64) []byte {
+	return append(strconv.AppendInt(append(dst, name...), n, 10), "\r\n"...)
+}
+
+// dateLine is the Date field of the current second.
+type dateLine struct{ current atomic.Pointer[secondLine] }
+
+type secondLine struct {
+	second int64
+	line   []byte
+}
+
+// line returns the field line, rendered at most once a second. The bytes are shared and must not be changed.
+func (d *dateLine) line(now time.Time) []byte {
+	if l := d.current.Load(); l != nil && l.second == now.Unix() {
+		return l.line
+	}
+	l := &secondLine{now.Unix(), append(fasthttp.AppendHTTPDate([]byte("Date: "), now.UTC()), "\r\n"...)}
+	d.current.Store(l)
+	return l.line
+}
