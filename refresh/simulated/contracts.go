@@ -51,17 +51,11 @@ type table struct {
 	contracts []contract // by series, strike, right
 }
 
-// tablesKept bounds the tables kept of each chain: the listing changes at 03:00 and the open interest at 07:00.
-const tablesKept = 2
-
 // table returns the table that a frame needs.
 func (m *Market) table(in *instrument, f *frame) *table {
 	key := tableKey{f.session, f.listed, f.published}
-	kept := m.tables[in]
-	for _, t := range kept {
-		if t.key == key {
-			return t
-		}
+	if t := m.tables[in]; t != nil && t.key == key {
+		return t
 	}
 	t := &table{
 		day: m.day(in, key.session), key: key, spec: in.chain, date: f.date, open: f.open, close: f.close,
@@ -83,10 +77,7 @@ func (m *Market) table(in *instrument, f *frame) *table {
 	for i := range t.series {
 		b.price(&t.series[i])
 	}
-	if len(kept) == tablesKept {
-		kept = kept[1:]
-	}
-	m.tables[in] = append(kept, t)
+	m.tables[in] = t
 	return t
 }
 
