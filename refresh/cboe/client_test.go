@@ -210,7 +210,7 @@ func TestClientFollowsRedirects(t *testing.T) {
 
 // Redirects, and what the transport repeats by itself on a connection that turns out closed, take turns too.
 func TestClientSpacesWhatFollows(t *testing.T) {
-	const interval = 100 * time.Millisecond
+	const interval = 400 * time.Millisecond
 	for name, second := range map[string]http.HandlerFunc{
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path+"?moved", http.StatusFound)
