@@ -1,3 +1,39 @@
+// Package cboe fetches and decodes the delayed documents of Cboe. It serves every source: simulated and replayed
+// documents have the same forms.
+//
+// What the documents are like (recorded in August to October 2026):
+//
+// Option chains, options/_SPX.json, and quotes, quotes/XLK.json. Indices have a leading underscore, funds and stocks
+// none. SPXW has no file of its own: its rows are in _SPX.json.
+//
+//		{"timestamp": "2026-08-11 20:36:41", "data": {"options": [rows], "symbol": "^SPX", head}, "symbol": "_SPX"}
+//
+//	  - A SPX chain has about 30,000 rows, 12 to 14 MB, 1.7 MB as gzip. The head comes after the rows. A quote has no options.
+//	  - timestamp is when the file was made: UTC, without a zone. It goes on after the close while nothing else changes.
+//	  - data.last_trade_time is the clock of the data: New York time, without a zone, 15 minutes behind in the session,
+//	    16:14:59 after the close of an index. data.seqno advances without a new price. Neither seqno nor timestamp tells
+//	    whether a document says something new, so [Digest] leaves out both.
+//	  - data.current_price may be null or 0; then close is taken. prev_day_close becomes the close of the same day in the
+//	    evening and is not read; price_change_percent goes on describing the session.
+//	  - A row's option is root, YYMMDD, C or P, and the strike in thousandths in 8 digits. Every number is a float, also
+//	    open_interest and volume: 2960.0. iv is a decimal with 4 digits, 0 where it could not be inverted, and absurd in
+//	    some expired or deep rows. last_trade_time is New York time, or null for a contract that never traded.
+//	  - Root SPX settles at the open, SPXW at the close; five dates have both. A root that ends in a digit delivers
+//	    something else: its rows are counted and left out, as are rows with an unknown root or a bad symbol, a second row
+//	    of one contract, and rows without a usable open interest. A number that cannot be read is NaN and costs no other.
+//	  - open_interest is of the close before; it changes in the morning. Expired rows stay until the next morning, Friday's
+//	    all weekend, and keep numbers that mean nothing.
+//
+// Daily histories, charts/historical/XLK.json: {"symbol", "data": [{"date", "open", "high", "low", "close", "volume"}]},
+// oldest first. Values are numbers or strings; rows from before a listing have 0. See [DecodeHistory].
+//
+// Settlements of VIX futures, a CSV of Product,Symbol,Expiration Date,Price with other products in it. Weeklies that did
+// not trade carry the price of the front month. For a day that is not out yet the upstream answers with an earlier day's
+// file, which only the file name in Content-Disposition tells, or with a header alone. See [DecodeSettlement].
+//
+// How the upstream behaves: files are made about once a minute. The CDN redirects to another host with 307. A 403 is an
+// unknown symbol for good, or a refusal in passing: the same request succeeds seconds later. More than 45 requests a
+// minute are refused with 429 (420 from some networks), and asking on prolongs it. A 200 may be an HTML page. See [Client].
 package cboe
 
 import (

@@ -58,11 +58,13 @@ func New(dir string) (*Source, error) {
 	}
 	slices.Sort(s.settlements)
 	if s.now.IsZero() && len(s.settlements) > 0 {
-		s.now = publication(s.settlements[len(s.settlements)-1])
+		newest, _ := compute.ParseDate(s.settlements[len(s.settlements)-1]) // index has parsed it
+		s.now = newest.At(18, 30, 0, compute.NewYork).UTC()                 // by then the file is out
 	}
 	return s, nil
 }
 
+// index adds a document.
 func (s *Source) index(name upstream.Name, kind upstream.Kind, key string) error {
 	s.captured[name] = time.Time{}
 	switch kind {
@@ -84,15 +86,6 @@ func (s *Source) index(name upstream.Name, kind upstream.Kind, key string) error
 		}
 	}
 	return nil
-}
-
-// publication is when a settlement file of a date is surely out: 18:30 New York.
-func publication(date string) time.Time {
-	d, err := compute.ParseDate(date)
-	if err != nil {
-		return time.Time{}
-	}
-	return d.At(18, 30, 0, compute.NewYork).UTC()
 }
 
 // Now returns the newest instant at which a document of the folder was captured: the time it is in the replay.
@@ -141,39 +134,31 @@ func (s *Source) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	return &upstream.Document{Name: name, Body: body, Received: captured, FileDate: date}, nil
 }
 
+// read returns the bytes of a document, from its file or from the compressed one.
 func (s *Source) read(name upstream.Name, kind upstream.Kind) ([]byte, error) {
 	path := filepath.Join(s.dir, filepath.FromSlash(string(name)))
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return readGzip(path+".gz", kind)
+	packed := errors.Is(err, fs.ErrNotExist)
+	if packed {
+		path += ".gz"
+		f, err = os.Open(path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readAll(f, path, kind)
-}
-
-func readGzip(path string, kind upstream.Kind) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	var r io.Reader = f
+	if packed {
+		if r, err = gzip.NewReader(f); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return readAll(z, path, kind)
-}
-
-func readAll(r io.Reader, path string, kind upstream.Kind) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, kind.MaxBody()+1))
+	if err == nil && int64(len(body)) > kind.MaxBody() {
+		err = fmt.Errorf("over %d bytes", kind.MaxBody())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if int64(len(body)) > kind.MaxBody() {
-		return nil, fmt.Errorf("read %s: over %d bytes", path, kind.MaxBody())
 	}
 	return body, nil
 }

@@ -51,17 +51,11 @@ type table struct {
 	contracts []contract // by series, strike, right
 }
 
-// tablesKept bounds the tables kept of each chain: the listing changes at 03:00 and the open interest at 07:00.
-const tablesKept = 2
-
 // table returns the table that a frame needs.
 func (m *Market) table(in *instrument, f *frame) *table {
 	key := tableKey{f.session, f.listed, f.published}
-	kept := m.tables[in]
-	for _, t := range kept {
-		if t.key == key {
-			return t
-		}
+	if t := m.tables[in]; t != nil && t.key == key {
+		return t
 	}
 	t := &table{
 		day: m.day(in, key.session), key: key, spec: in.chain, date: f.date, open: f.open, close: f.close,
@@ -80,13 +74,7 @@ func (m *Market) table(in *instrument, f *frame) *table {
 		b.fill(&t.series[i])
 	}
 	b.addBursts()
-	for i := range t.series {
-		b.price(&t.series[i])
-	}
-	if len(kept) == tablesKept {
-		kept = kept[1:]
-	}
-	m.tables[in] = append(kept, t)
+	m.tables[in] = t
 	return t
 }
 
@@ -125,6 +113,12 @@ func (t *table) trade(s *series, c *contract, key noise, n uint32, strike float6
 	}
 	surface := t.in.surface(t.at(float64(after) / float64(t.close.Sub(t.open))))
 	return after, surface.tradePrice(t.spec, s, s.settles.Sub(t.open)-after, key, strike, right, at)
+}
+
+// openingTrade returns the price of a contract's first trade in the session.
+func (t *table) openingTrade(s *series, c *contract, key noise, strike float64, right int) float32 {
+	_, price := t.trade(s, c, key, 1, strike, right)
+	return float32(price)
 }
 
 // tradePrice returns the price of a trade some time before the settlement: at is 0 to 1, and a third of it is the bid
@@ -178,32 +172,41 @@ type appeal struct {
 	days       int     // to expiration
 }
 
-// fill sets open interest and trading of a series.
+// fill sets what is known of a series' contracts.
 func (b *tableBuilder) fill(s *series) {
-	trading := s.since <= b.t.date && s.settles.After(b.t.open)
-	m := b.closingSurface(b.before).smile(s.settles.Sub(b.calendar.Close(b.before))) // also of one that settled at the open
+	before := b.closingSurface(b.before).smile(s.settles.Sub(b.calendar.Close(b.before)))
+	m := before // also of a series that settled at the open
 	if s.settles.After(b.t.open) {
 		m = b.opening.smile(s.settles.Sub(b.t.open))
 	}
+	trades := s.since <= b.t.date && s.settles.After(b.t.open)
 	for i, thousandths := range s.strikes {
 		strike := float64(thousandths) / 1000
+		v := before.value(strike)
 		a := appeal{deviations: m.deviations(strike), roundness: b.roundness(thousandths), days: s.days(b.t.date)}
 		untouched := (0.16 + 0.24*float64(s.days(b.published))/float64(s.life)) * min(1.35, 1.25/a.roundness)
 		for right := range 2 {
-			key := s.contractKey(i, right)
+			c, key := &b.t.contracts[s.first+2*i+right], s.contractKey(i, right)
+			if s.since < b.t.date {
+				c.prevClose = middle(b.t.spec.maker.quote(&before, &v, right, key, s.am))
+			}
 			if key.child(0).unit() < untouched {
 				continue // never traded
 			}
-			c := &b.t.contracts[s.first+2*i+right]
 			if s.since < b.published {
 				c.openInterest = b.openInterest(s, key, strike, a.roundness, right)
 			}
 			a.inMoney = (a.deviations < 0) == (right == 0)
 			chance := a.chance()
-			if trading && key.child(1).child(uint64(b.t.date)).unit() < chance {
-				b.trade(s, c, key, a)
+			if trades && key.child(1).child(uint64(b.t.date)).unit() < chance {
+				c.volume, c.trades = b.trading(s, key, a)
+				c.open = b.t.openingTrade(s, c, key, strike, right)
 			}
-			c.lastTrade = b.lastTrade(s, key, chance)
+			if c.lastTrade = b.lastTrade(s, key, chance); c.lastTrade.date != 0 {
+				d := c.lastTrade.date
+				left := s.settles.Sub(b.calendar.Close(d))
+				c.last = float32(b.closingSurface(d).tradePrice(b.t.spec, s, left, key, strike, right, key.child(8).unit()))
+			}
 		}
 	}
 }
@@ -255,8 +258,8 @@ func (a appeal) chance() float64 {
 	return min(p, 0.97) * (0.45 + 0.55*math.Exp(-float64(a.days)/60))
 }
 
-// trade gives a contract its trading of the session.
-func (b *tableBuilder) trade(s *series, c *contract, key noise, a appeal) {
+// trading returns how many contracts are traded in the session, and in how many trades.
+func (b *tableBuilder) trading(s *series, key noise, a appeal) (volume, trades uint32) {
 	days := float64(a.days)
 	level := 50 + 2600*math.Exp(-days/2.5) + 400*math.Exp(-days/8)
 	switch {
@@ -276,8 +279,8 @@ func (b *tableBuilder) trade(s *series, c *contract, key noise, a appeal) {
 	today := key.child(5).child(uint64(b.t.date))
 	few := math.Exp(3.2 * today.child(0).unit())
 	popular := 0.7*key.child(2).normal() + 0.8*today.child(1).normal() // one that is open more trades more
-	c.volume = uint32(level*math.Exp(popular-0.5) + few)
-	c.trades = min(c.volume, 1+uint32(math.Pow(float64(c.volume), 0.7)*(0.4+today.child(2).unit())))
+	volume = uint32(level*math.Exp(popular-0.5) + few)
+	return volume, min(volume, 1+uint32(math.Pow(float64(volume), 0.7)*(0.4+today.child(2).unit())))
 }
 
 // lastTrade returns when a contract last traded before the session: found by going back through the sessions of a
@@ -333,38 +336,8 @@ func (b *tableBuilder) addBursts() {
 		}
 		c.volume, c.trades = uint32(float64(floor)*(1+key.child(3).unit())), 400
 		c.burst = 0.01 + 0.86*(float64(picked)+key.child(4).unit())/float64(n)
+		c.open = b.t.openingTrade(s, c, s.contractKey(i, right), float64(s.strikes[i])/1000, right)
 		picked++
-	}
-}
-
-// price sets the prices of a series that are the same all session.
-func (b *tableBuilder) price(s *series) {
-	quotedBefore := s.since < b.t.date
-	var before smile
-	if quotedBefore {
-		before = b.closingSurface(b.before).smile(s.settles.Sub(b.calendar.Close(b.before)))
-	}
-	for i, thousandths := range s.strikes {
-		strike := float64(thousandths) / 1000
-		var v value
-		if quotedBefore {
-			v = before.value(strike)
-		}
-		for right := range 2 {
-			c := &b.t.contracts[s.first+2*i+right]
-			key := s.contractKey(i, right)
-			if quotedBefore {
-				c.prevClose = middle(b.t.spec.maker.quote(&before, &v, right, key, s.am))
-			}
-			if c.trades > 0 {
-				_, price := b.t.trade(s, c, key, 1, strike, right)
-				c.open = float32(price)
-			}
-			if d := c.lastTrade.date; d != 0 {
-				left := s.settles.Sub(b.calendar.Close(d))
-				c.last = float32(b.closingSurface(d).tradePrice(b.t.spec, s, left, key, strike, right, key.child(8).unit()))
-			}
-		}
 	}
 }
 

@@ -18,6 +18,7 @@ type instrument struct {
 	symbol string // the upstream's: _SPX, XLK
 	// level is the price on pricedOn when neither the market nor the instrument is off its trend, USD.
 	level  float64
+	base   float64 // logarithm of the price when the logarithm of the market and own are 0
 	beta   float64 // to the market
 	own    float64 // standard deviation of its own daily return
 	iv     float64 // implied volatility in a quiet market, a decimal; 0 for none
@@ -50,7 +51,7 @@ func (in *instrument) logPrice(p point) float64 {
 		level := termLevel * math.Exp(p.term)
 		return math.Log(level + 0.4 + vix3mShare*(math.Exp(p.vol)-level))
 	}
-	return math.Log(in.level) + in.beta*(p.market-trend(pricedOn)) + p.own
+	return in.base + in.beta*p.market + p.own
 }
 
 // price returns the quoted price for given factors.
@@ -70,7 +71,7 @@ func newInstruments() []*instrument {
 	index, large, stock, sector := spxChain(), largeFundChain(), stockChain(), sectorChain()
 	adjusted := stockChain()
 	adjusted.adjusted = true
-	return []*instrument{
+	all := []*instrument{
 		{symbol: spx, level: 7350, beta: 1, iv: 0.12, chain: index, unit: 5000},
 		{symbol: vix},
 		{symbol: vix3m},
@@ -94,6 +95,10 @@ func newInstruments() []*instrument {
 		{symbol: "AMZN", level: 238, beta: 1.25, own: 0.013, iv: 0.3, shares: 42e6, chain: stock, unit: 2500},
 		{symbol: "META", level: 690, beta: 1.25, own: 0.015, iv: 0.31, shares: 13e6, chain: stock, unit: 5000},
 	}
+	for _, in := range all {
+		in.base = math.Log(in.level) - in.beta*trend(pricedOn)
+	}
+	return all
 }
 
 // chainSpec is how the options of an underlying are listed, quoted and traded.

@@ -32,7 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"strconv"
+	"net/http"
 	"sync"
 	"time"
 
@@ -58,15 +58,9 @@ type Market struct {
 
 	mu      sync.Mutex // guards all below
 	factors *factors
-	tables  map[*instrument][]*table
+	tables  map[*instrument]*table // the last one of each
 	history map[*instrument][]bar
-	built   map[upstream.Name]built
-}
-
-// built is the last document of a name.
-type built struct {
-	version int64 // of what the document was made from
-	doc     *upstream.Document
+	built   map[upstream.Name]*upstream.Document // the last one of each
 }
 
 // New returns a market.
@@ -74,8 +68,8 @@ func New(cfg Config) *Market {
 	m := &Market{
 		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"),
 		instruments: newInstruments(), bySymbol: map[string]*instrument{},
-		tables: map[*instrument][]*table{}, history: map[*instrument][]bar{},
-		built: map[upstream.Name]built{},
+		tables: map[*instrument]*table{}, history: map[*instrument][]bar{},
+		built: map[upstream.Name]*upstream.Document{},
 	}
 	for _, in := range m.instruments {
 		m.bySymbol[in.symbol] = in
@@ -124,11 +118,14 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	return doc, err
 }
 
-// At returns the document that the upstream would have at an instant. It shares the body with
-// other callers. Every error is an [*upstream.Error].
+// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error is an [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	kind, key := name.Split()
 	if !m.Offers(name) {
-		return nil, refusal(name)
+		if kind == upstream.Unknown || kind == upstream.SettlementKind {
+			return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
+		}
+		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +134,6 @@ func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error
 		err := fmt.Errorf("the simulated market begins on %s", epoch)
 		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: err}
 	}
-	kind, key := name.Split()
 	switch kind {
 	case upstream.OptionsKind:
 		return m.cached(name, at, f.generated, func() []byte { return m.chain(m.bySymbol[key], &f) }), nil
@@ -153,38 +149,20 @@ func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error
 
 // cached returns the document of a name that was generated at an instant: the last one, or a new one of body.
 func (m *Market) cached(name upstream.Name, at, generated time.Time, body func() []byte) *upstream.Document {
-	version := generated.Unix()
-	last, ok := m.built[name]
-	if !ok || last.version != version {
-		last = built{version, document(name, body(), generated)}
-		m.built[name] = last
+	if last := m.built[name]; last == nil || !last.Generated.Equal(generated) {
+		m.built[name] = document(name, body(), generated)
 	}
-	doc := *last.doc
+	doc := *m.built[name]
 	doc.Received = at.UTC()
 	return &doc
 }
 
-// httpTime is the form of Last-Modified.
-const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
-
-// document returns a document with its validators. It takes over body.
+// document returns a document with its validators: the time, and the length and CRC-32C of the content, which the
+// processor computes at memory speed. It takes over body.
 func document(name upstream.Name, body []byte, generated time.Time) *upstream.Document {
 	generated = generated.UTC()
 	return &upstream.Document{
-		Name: name, Body: body, Generated: generated, ETag: etag(body), LastModified: generated.Format(httpTime),
+		Name: name, Body: body, Generated: generated, LastModified: generated.Format(http.TimeFormat),
+		ETag: fmt.Sprintf(`"%x-%x"`, len(body), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))),
 	}
-}
-
-// etag returns a validator of the content: its length and CRC-32C, which the processor computes at memory speed.
-func etag(body []byte) string {
-	tag := append([]byte{'"'}, strconv.FormatInt(int64(len(body)), 16)...)
-	tag = strconv.AppendUint(append(tag, '-'), uint64(crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))), 16)
-	return string(append(tag, '"'))
-}
-
-func refusal(name upstream.Name) error {
-	if kind, _ := name.Split(); kind == upstream.Unknown || kind == upstream.SettlementKind {
-		return &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
-	}
-	return &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
 }

@@ -38,8 +38,8 @@ func (n noise) normal() float64 {
 	return (float64(sum)/(1<<16) - 2) * math.Sqrt(3)
 }
 
-// knots is the number of intervals of a path: one each 23 seconds of a full session.
-const knots = 1024
+// knots is the number of intervals of a path: one each 46 seconds of a full session.
+const knots = 512
 
 // bridge returns a Brownian bridge on [0, 1]: 0 at both ends, and in between each middle is drawn given its
 // neighbours (Lévy's construction).

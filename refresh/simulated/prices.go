@@ -137,15 +137,18 @@ const volBeta = -5
 // wandering returns a path from one point to another: the straight way and random bridges, which are scaled for a
 // session of the instrument, times size.
 func (f *factors) wandering(in *instrument, i int, from, to point, key noise, size float64) *[knots + 1]point {
-	market, vol, own := key.named("market").bridge(), key.named("volatility").bridge(), key.named(in.symbol).bridge()
+	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), new([knots + 1]float64)
+	if in.own > 0 {
+		own = key.named(in.symbol).bridge()
+	}
 	ofMarket, ofOwn := 0.7*size*f.deviation(i), 0.6*size*in.own
 	var path [knots + 1]point
 	for k := range path {
-		p := from.toward(to, float64(k)/knots)
+		p := &path[k]
+		*p = from.toward(to, float64(k)/knots)
 		p.market += ofMarket * market[k]
 		p.vol += 0.015*size*vol[k] + volBeta*ofMarket*market[k]
 		p.own += ofOwn * own[k]
-		path[k] = p
 	}
 	path[knots] = to
 	return &path
@@ -188,17 +191,14 @@ func (d *day) price(u float64) float64 { return d.in.price(d.at(u)) }
 
 // extremes returns the lowest and highest price up to u.
 func (d *day) extremes(u float64) (low, high float64) {
-	now := d.at(u)
+	now := d.in.logPrice(d.at(u))
 	least, most := now, now
-	k, _ := knotAt(u)
-	for _, p := range d.path[:k+1] {
-		if x := d.in.logPrice(p); x < d.in.logPrice(least) {
-			least = p
-		} else if x > d.in.logPrice(most) {
-			most = p
-		}
+	last, _ := knotAt(u)
+	for k := range last + 1 {
+		x := d.in.logPrice(d.path[k])
+		least, most = min(least, x), max(most, x)
 	}
-	return d.in.price(least), d.in.price(most)
+	return d.in.quoted(math.Exp(least)), d.in.quoted(math.Exp(most))
 }
 
 // shares returns the volume up to u, more of it on a day that moves the price far.
