@@ -209,6 +209,7 @@ func TestFaultDiskSteps(t *testing.T) {
 						t.Fatal(err)
 					}
 					t.Cleanup(func() { s.Close() })
+					noRetries(s)
 					failStep(t, s, f, kind, c.step, c.err, replacing)
 					injected += f.fired.Load()
 				})
@@ -410,6 +411,7 @@ func TestFaultDiskExpiresWhatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	noRetries(s)
 	f.on.Store(true)
 	for _, date := range []string{monday, tuesday, friday} {
 		if err := s.Save(pain, date, single(t, `1`)); err == nil {

@@ -379,3 +379,9 @@ func newest(t *testing.T, s *Store, product, notAfter string) string {
 	}
 	return date + " " + string(f.Edition.Default.Data())
 }
+
+// noRetries ends the retries that a store makes every few seconds, for a test that counts writes: it may be slow.
+func noRetries(s *Store) {
+	s.stop()
+	s.retry.Wait()
+}
