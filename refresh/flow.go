@@ -28,11 +28,6 @@ func flowNames(c *Config) (names []upstream.Name) {
 	return names
 }
 
-func (d *document) symbol() string {
-	_, key := upstream.Name(d.Name).Split()
-	return withoutUnderscore(key)
-}
-
 // session returns the session that a decoded chain describes.
 func (d *document) session(cal *compute.Calendar) compute.Date {
 	if d.part != nil {

@@ -96,6 +96,7 @@ const (
 
 // seriesColumns are the columns of a row, in order.
 var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall",
+
 	"put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
 
 // seriesRow returns the row of a gamma answer, as JSON.

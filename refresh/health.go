@@ -176,9 +176,6 @@ func (r *Refresher) succeed(products []*product, good ...string) {
 	}
 }
 
-// holds says whether a resource has an answer.
-func (r *Refresher) holds(name string) bool { return r.store.Current(name) != nil }
-
 // freshness judges a product that describes asOf. r.mu is held.
 func (r *Refresher) freshness(p *product, h health, asOf, now time.Time) snapshots.Freshness {
 	var before *snapshots.Freshness
@@ -195,11 +192,11 @@ func (r *Refresher) reseal() error {
 	defer r.mu.Unlock()
 	now := r.cfg.Clock.Now()
 	changed := map[string]map[string]*snapshots.Edition{} // by feed
-	for name, h := range r.held {
+	for _, p := range r.products {
+		name, h := p.name, r.held[p.name]
 		if h.edition == nil {
 			continue
 		}
-		p := productOf(name)
 		fresh := r.freshness(p, h.health.worst(h.restsOn, nil), h.asOf(), now)
 		if fresh.Equal(h.edition.Default.Meta.Freshness) {
 			continue

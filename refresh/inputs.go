@@ -1,12 +1,10 @@
 package refresh
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -124,6 +122,11 @@ func (d *document) decodeChain(symbol string) error {
 	return nil
 }
 
+func (d *document) symbol() string {
+	_, key := upstream.Name(d.Name).Split()
+	return withoutUnderscore(key)
+}
+
 // withoutUnderscore returns the symbol of an index as the chain itself spells it.
 func withoutUnderscore(symbol string) string { return strings.TrimPrefix(symbol, "_") }
 
@@ -206,26 +209,6 @@ func (in *inputs) chain() (*compute.Chain, error) {
 	return d.chain, nil
 }
 
-// Build names the toolchain and the architecture, on which the last digits of numbers may depend.
-func Build() string { return runtime.Version() + " " + runtime.GOARCH }
-
-// recipe describes the inputs of an answer for the archive.
-func (a *answer) recipe() archive.Recipe {
-	in := a.inputs
-	closed, early := in.calendar.Closures()
-	out := archive.Recipe{
-		Product: a.product.name, Date: a.date().String(), Method: a.product.method, Build: Build(),
-		ComputedAt: in.at.UTC(), RiskFreeRate: in.riskFreeRate, Closed: closed, Early: early, State: in.state,
-	}
-	for _, d := range in.documents {
-		out.Inputs = append(out.Inputs, d.Input)
-	}
-	for _, d := range in.states {
-		out.States = append(out.States, d.Input)
-	}
-	return out
-}
-
 // inputsOf returns the inputs that a recipe describes. body reads one of them.
 func inputsOf(r *archive.Recipe, body func(archive.Input) ([]byte, error)) *inputs {
 	in := &inputs{
@@ -238,61 +221,4 @@ func inputsOf(r *archive.Recipe, body func(archive.Input) ([]byte, error)) *inpu
 		in.states = append(in.states, archivedDocument(d, body))
 	}
 	return in
-}
-
-// view is what is known while documents are on their way: the fresh ones, and behind them the accepted ones.
-type view struct {
-	r     *Refresher
-	job   string // that takes them
-	at    time.Time
-	fresh map[upstream.Name]*document
-	past  bool // the fresh documents stand alone: they are those of a past session
-}
-
-// document returns the newest document of a name, nil when there is none.
-func (v *view) document(name upstream.Name) *document {
-	if d := v.fresh[name]; d != nil || v.past {
-		return d
-	}
-	return v.r.acceptedDocument(name)
-}
-
-// inputs returns inputs of the documents that are there, nil without any.
-func (v *view) inputs(documents ...*document) *inputs {
-	in := &inputs{at: v.at, calendar: v.r.cal, riskFreeRate: v.r.cfg.RiskFreeRate, source: v.r.cfg.SourceName}
-	for _, d := range documents {
-		if d != nil {
-			in.documents = append(in.documents, d)
-		}
-	}
-	if in.documents == nil {
-		return nil
-	}
-	return in
-}
-
-// fetch asks the source for a document and decodes it. The error is [upstream.ErrNotModified] when it is still the
-// accepted one.
-func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
-	var since *upstream.Document
-	if d := r.acceptedDocument(name); d != nil {
-		since = d.origin
-	}
-	doc, err := r.cfg.Source.Fetch(ctx, name, since)
-	if err != nil {
-		return nil, err
-	}
-	return newDocument(doc)
-}
-
-// acceptedDocument returns the document of a name that went its whole way last, nil before the first.
-func (r *Refresher) acceptedDocument(name upstream.Name) *document {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.accepted[name]
-}
-
-// newView returns a view of documents that are on their way.
-func (r *Refresher) newView(job string) *view {
-	return &view{r: r, job: job, at: r.cfg.Clock.Now(), fresh: map[upstream.Name]*document{}}
 }

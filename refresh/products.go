@@ -5,61 +5,7 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/upstream"
 )
-
-// The resources, by the canonical form of their keys.
-const (
-	GammaResource   = "gex/spx"
-	SeriesResource  = "gex/spx/series"
-	PainResource    = "spx-max-pain"
-	FlowResource    = "options/flow/unusual"
-	SectorsResource = "sectors/rotation"
-	VIXResource     = "vix-term-structure"
-)
-
-// The feeds. The products of one feed become current at the same instant.
-const (
-	optionsFeed = "options"
-	sectorsFeed = "sectors"
-	vixFeed     = "vix"
-)
-
-// product is one row of the table: all that the refresher knows of a resource.
-type product struct {
-	name   string // canonical name, meta.endpoint
-	feed   string
-	method string // in the receipt
-	notice string
-	every  func(*Config) time.Duration // between refreshes in session
-
-	overnight  bool // rests on option quotes, which also move at night
-	everyChain bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
-	daily      bool // the upstream makes one document a day
-	stored     bool // has dated files
-	closes     bool // the file of a UTC date never changes once that date has closed
-	expires    bool // dated files are removed after Config.SnapshotMaxAge
-
-	// offered says whether the source could ever feed the product.
-	offered func(*Config) bool
-	// gather returns the inputs of the answer that describes now, nil while they are not complete. done has the answers
-	// of the products above it in the table that the same documents feed.
-	gather func(v *view, done map[string]*answer) (*inputs, error)
-	// compute turns inputs into an answer. It is the only way to an answer of the product: live refresh, start,
-	// back-fill and recompute call it. It depends on nothing but the inputs.
-	compute func(in *inputs) (*answer, error)
-
-	// The following may be nil.
-
-	// remember takes up what later answers need of a published one.
-	remember func(r *Refresher, a *answer)
-	// resume takes up the state that a stored answer was computed with, so that a start computes from the same.
-	resume func(r *Refresher, in *inputs) error
-	// past names the documents of a past session and when they are final, for back-fill.
-	past func(cal *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time)
-
-	data, quality any // zero values of what the answer holds, for the API description
-}
 
 const notAdvice = "; not investment advice"
 
@@ -110,39 +56,12 @@ var products = []*product{
 	},
 }
 
-// spxChain is the document that most products rest on.
-var spxChain = upstream.Options("_SPX")
-
-func chainEvery(c *Config) time.Duration { return c.ChainEvery }
-
-func spxOffered(c *Config) bool { return c.Source.Offers(spxChain) }
-
-// gatherChain gathers the SPX chain alone.
-func gatherChain(v *view, _ map[string]*answer) (*inputs, error) {
-	return v.inputs(v.document(spxChain)), nil
-}
-
-// pastChain names the SPX chain as it was after the close of a session, when its last quotes are final.
-func pastChain(cal *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time) {
-	return []upstream.Name{spxChain}, cal.Close(d).Add(afterClose)
-}
-
 // productOf returns the row of a resource, nil for an unknown name.
 func productOf(name string) *product {
 	if i := slices.IndexFunc(products, func(p *product) bool { return p.name == name }); i >= 0 {
 		return products[i]
 	}
 	return nil
-}
-
-// ofFeed returns the products of a feed, in the order of the table.
-func ofFeed(feed string) (of []*product) {
-	for _, p := range products {
-		if p.feed == feed {
-			of = append(of, p)
-		}
-	}
-	return of
 }
 
 // Feeds returns which resources each feed publishes together, as [snapshots.Options] wants it.

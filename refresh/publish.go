@@ -1,138 +1,15 @@
 package refresh
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
+	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/goccy/go-json"
 
 	"strikecache/compute"
 	"strikecache/refresh/archive"
 	"strikecache/snapshots"
 )
-
-// answer is a computed product before it is sealed.
-type answer struct {
-	product *product
-	inputs  *inputs
-
-	asOf     time.Time
-	captured *time.Time // nil when no document says
-	quality  any
-	data     any // a pointer to the default's, when there are no variants
-	// variants points to all answers by parameter value, the default's among them; nil without a parameter.
-	// storedVariant is the value whose answer alone is kept in the file; "" keeps all.
-	variants                 map[string]any
-	byDefault, storedVariant string
-	// rare says which variants few ask for: they are sealed in identity and gzip alone. nil: none.
-	rare func(variant string) bool
-	// restsOn are the symbols whose failures make the answer stale, nil for all it ever failed for.
-	restsOn []string
-
-	summary []byte                     // kept beside the answer in its file; may be nil
-	carry   map[compute.Series]float64 // of gamma: for the next one
-	late    bool                       // its date had closed when the last document arrived
-	kept    bool                       // it has a file that the archived inputs belong to
-
-	encoded map[any][]byte // JSON of data and variants, by pointer
-	edition *snapshots.Edition
-}
-
-// answerOf starts an answer that rests on one chain.
-func answerOf(chain *compute.Chain) *answer {
-	return &answer{asOf: chain.AsOf, captured: new(chain.CapturedAt)}
-}
-
-// describes moves the answer's clocks up to those of one of its documents.
-func (a *answer) describes(asOf, captured time.Time) {
-	a.asOf = later(a.asOf, asOf)
-	if a.captured == nil || captured.After(*a.captured) {
-		a.captured = new(captured)
-	}
-}
-
-// date returns the UTC date under which the answer is stored.
-func (a *answer) date() compute.Date { return compute.DateOf(a.asOf.UTC()) }
-
-// closesAfter is how long after its end, in UTC, a date still accepts snapshots.
-const closesAfter = 10 * time.Minute
-
-// dateClosed says whether a UTC date accepts no more snapshots.
-func dateClosed(date compute.Date, now time.Time) bool {
-	return now.After((date + 1).Midnight().Add(closesAfter))
-}
-
-// answer computes the product's answer and encodes it.
-func (p *product) answer(in *inputs) (*answer, error) {
-	a, err := p.compute(in)
-	if err != nil {
-		return nil, fmt.Errorf("compute %s: %w", p.name, err)
-	}
-	a.product, a.inputs = p, in
-	a.late = dateClosed(a.date(), in.arrived())
-	if err := a.encode(); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", p.name, err)
-	}
-	return a, nil
-}
-
-func (a *answer) encode() (err error) {
-	a.encoded = map[any][]byte{}
-	each := a.variants
-	if each == nil {
-		each = map[string]any{"": a.data}
-	} else if each[a.byDefault] == nil {
-		return fmt.Errorf("no variant %q to answer by default", a.byDefault)
-	}
-	for name, data := range each {
-		if a.encoded[data] == nil {
-			if a.encoded[data], err = json.Marshal(data); err != nil {
-				return fmt.Errorf("variant %q: %w", name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// holding is the current answer of a product, and how its refreshes go.
-type holding struct {
-	edition *snapshots.Edition // nil before the first
-	content string             // of its inputs
-	stored  bool               // read from its file at the start, and not computed again since
-	restsOn []string           // as of the answer
-	health  healths
-}
-
-func (h *holding) asOf() time.Time { return h.edition.Default.Meta.AsOf }
-
-// says whether the held answer is what the computed one would be: by the same method, of the same inputs but for their
-// clocks, with the same data.
-func (h *holding) says(a *answer, cfg *Config) bool {
-	if h.edition == nil || h.content != a.inputs.content() {
-		return false
-	}
-	meta := h.edition.Default.Meta
-	if meta.Receipt.Method != a.product.method || meta.Notice != a.product.notice || meta.RefreshSeconds != a.product.refreshSeconds(cfg) {
-		return false
-	}
-	if a.variants == nil {
-		return bytes.Equal(h.edition.Default.Data(), a.encoded[a.data])
-	}
-	if len(a.variants) != len(h.edition.Variants) || h.edition.Default != h.edition.Variants[a.byDefault] {
-		return false
-	}
-	for name, data := range a.variants {
-		if s := h.edition.Variants[name]; s == nil || !bytes.Equal(s.Data(), a.encoded[data]) {
-			return false
-		}
-	}
-	return true
-}
-
-func (p *product) refreshSeconds(cfg *Config) int { return int(p.every(cfg).Seconds()) }
 
 // accept takes the fresh documents of a feed the rest of their way: compute each product, seal all that is new, write
 // the files, make them current together, archive the inputs. What a later step could refuse is not remembered, stored
@@ -235,60 +112,6 @@ func (r *Refresher) seal(answers []*answer, good []string) error {
 		}
 	}
 	return nil
-}
-
-func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
-	quality, err := json.Marshal(a.quality)
-	if err != nil {
-		return fmt.Errorf("encode quality: %w", err)
-	}
-	meta := snapshots.Meta{
-		Endpoint: a.product.name, Source: r.cfg.SourceName,
-		AsOf: a.asOf, CapturedAt: a.captured, ComputedAt: a.inputs.at.UTC().Truncate(time.Second),
-		SessionDate: r.cal.SessionDate(a.asOf).String(), DelayMinutes: delayMinutes,
-		RefreshSeconds: a.product.refreshSeconds(&r.cfg), Freshness: fresh,
-		Receipt: snapshots.Receipt{Method: a.product.method, InputSHA256: a.inputs.digests()},
-		Quality: quality, Notice: a.product.notice,
-	}
-	if a.variants == nil {
-		s, err := snapshots.Seal(a.encoded[a.data], meta)
-		a.edition = &snapshots.Edition{Default: s}
-		return err
-	}
-	a.edition, err = a.sealVariants(meta)
-	return err
-}
-
-// sealVariants seals data by parameter value. Variants that share a pointer share a snapshot, which is sealed in all
-// codings unless all of them are rare.
-func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
-	common := map[any]bool{}
-	for name, data := range a.variants {
-		if a.rare == nil || !a.rare(name) {
-			common[data] = true
-		}
-	}
-	sealed := make(map[any]*snapshots.Snapshot, len(a.encoded))
-	e := &snapshots.Edition{Variants: make(map[string]*snapshots.Snapshot, len(a.variants))}
-	for _, name := range slices.Sorted(maps.Keys(a.variants)) {
-		data := a.variants[name]
-		if sealed[data] == nil {
-			seal := snapshots.Seal
-			if !common[data] {
-				seal = func(data []byte, meta snapshots.Meta) (*snapshots.Snapshot, error) {
-					return snapshots.SealIn(data, meta)
-				}
-			}
-			s, err := seal(a.encoded[data], meta)
-			if err != nil {
-				return nil, fmt.Errorf("variant %s: %w", name, err)
-			}
-			sealed[data] = s
-		}
-		e.Variants[name] = sealed[data]
-	}
-	e.Default = e.Variants[a.byDefault]
-	return e, nil
 }
 
 // write writes the dated files. What a disk refuses is served all the same: the store says so, and writes it later.
@@ -420,3 +243,21 @@ func (r *Refresher) report(v *view, answers []*answer, steps *stopwatch) {
 	}
 	log("refreshed", steps.with("feed", v.job, "as_of", answers[0].asOf, "documents", len(v.fresh), "resources", names)...)
 }
+
+// stopwatch measures the steps of a refresh for its log line.
+type stopwatch struct {
+	last  time.Time
+	attrs []any
+}
+
+func newStopwatch() *stopwatch { return &stopwatch{last: time.Now()} }
+
+// lap adds the milliseconds since the last lap.
+func (w *stopwatch) lap(name string) {
+	now := time.Now()
+	w.attrs = append(w.attrs, slog.Float64(name, float64(now.Sub(w.last).Microseconds())/1000))
+	w.last = now
+}
+
+// with returns the given attributes and the laps.
+func (w *stopwatch) with(attrs ...any) []any { return append(attrs, w.attrs...) }

@@ -266,21 +266,6 @@ func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) er
 	return nil
 }
 
-// storedData returns the bytes of data by parameter value, as the file has them: the one that is kept under "", or all.
-func (a *answer) storedData() map[string][]byte {
-	switch {
-	case a.variants == nil:
-		return map[string][]byte{"": a.encoded[a.data]}
-	case a.storedVariant != "":
-		return map[string][]byte{"": a.encoded[a.variants[a.storedVariant]]}
-	}
-	all := map[string][]byte{}
-	for name, data := range a.variants {
-		all[name] = a.encoded[data]
-	}
-	return all
-}
-
 // reproducible is the part of meta that rests on the inputs alone.
 type reproducible struct {
 	AsOf        time.Time       `json:"as_of"`

@@ -40,7 +40,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 			r.log.Warn("quote not refreshed", "symbol", symbol, "err", err)
 		}
 		if len(errs) > len(symbols)/2 {
-			return r.fail(quotesFailure, errs[0], ofFeed(sectorsFeed))
+			return r.fail(quotesFailure, errs[0], r.ofFeed(sectorsFeed))
 		}
 	}
 	for _, symbol := range symbols {
@@ -52,12 +52,12 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 			r.log.Warn("history not refreshed", "symbol", symbol, "err", err)
 		}
 	}
-	err := r.accept(v, sectorsFeed, ofFeed(sectorsFeed), quotesFailure)
+	err := r.accept(v, sectorsFeed, r.ofFeed(sectorsFeed), quotesFailure)
 	if err != nil {
 		for _, symbol := range symbols {
 			delete(r.historyAsked, upstream.History(symbol)) // the histories of this run are lost
 		}
-		return r.fail(quotesFailure, err, ofFeed(sectorsFeed))
+		return r.fail(quotesFailure, err, r.ofFeed(sectorsFeed))
 	}
 	return nil
 }

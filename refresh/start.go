@@ -113,7 +113,7 @@ func (r *Refresher) Resume() error {
 	for feed := range Feeds() {
 		v := r.newView("resume")
 		var products []*product
-		for _, p := range ofFeed(feed) {
+		for _, p := range r.ofFeed(feed) {
 			known, err := r.takeInputs(v, p)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))

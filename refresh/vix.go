@@ -107,7 +107,7 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 	if failure == nil {
 		good = []string{settlementFailure}
 	}
-	products := ofFeed(vixFeed)
+	products := r.ofFeed(vixFeed)
 	switch held := r.holds(VIXResource); {
 	case v.settlement() != nil:
 		if err := r.accept(v, vixFeed, products, good...); err != nil {

@@ -1,0 +1,88 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/upstream"
+)
+
+// spxChain is the document that most products rest on.
+var spxChain = upstream.Options("_SPX")
+
+func chainEvery(c *Config) time.Duration { return c.ChainEvery }
+
+func spxOffered(c *Config) bool { return c.Source.Offers(spxChain) }
+
+// gatherChain gathers the SPX chain alone.
+func gatherChain(v *view, _ map[string]*answer) (*inputs, error) {
+	return v.inputs(v.document(spxChain)), nil
+}
+
+// pastChain names the SPX chain as it was after the close of a session, when its last quotes are final.
+func pastChain(cal *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time) {
+	return []upstream.Name{spxChain}, cal.Close(d).Add(afterClose)
+}
+
+// refreshSPX fetches the SPX chain and publishes all that rests on it.
+func (r *Refresher) refreshSPX(ctx context.Context) error {
+	if !spxOffered(&r.cfg) {
+		return nil
+	}
+	return r.refreshChains(ctx, "spx", r.ofFeed(optionsFeed), spxChain)
+}
+
+// refreshFlow fetches the next chain of the flow universe; the first run fetches all of them.
+func (r *Refresher) refreshFlow(ctx context.Context) error {
+	names := flowNames(&r.cfg)
+	if len(names) == 0 {
+		return nil
+	}
+	if r.flowTurn >= 0 {
+		names = names[r.flowTurn : r.flowTurn+1]
+	}
+	r.flowTurn = (r.flowTurn + 1) % len(flowNames(&r.cfg))
+	products := slices.DeleteFunc(r.ofFeed(optionsFeed), func(p *product) bool { return !p.everyChain })
+	err := r.refreshChains(ctx, "flow", products, names...)
+	r.mu.Lock()
+	r.flowKnown = true
+	r.mu.Unlock()
+	return err
+}
+
+// refreshChains fetches chains and publishes the products that rest on them. A chain that fails leaves the others alone.
+func (r *Refresher) refreshChains(ctx context.Context, job string, products []*product, names ...upstream.Name) error {
+	v := r.newView(job)
+	var errs []error
+	var good []string
+	for _, name := range names {
+		d, err := r.fetch(ctx, name)
+		if err == nil && !r.cfg.Clock.stands() { // of a clock that stands still there is one document of each name
+			err = r.guards[name].check(d.mark, r.acceptedDocument(name))
+		}
+		switch _, key := name.Split(); {
+		case err == nil:
+			v.fresh[name] = d
+			good = append(good, withoutUnderscore(key))
+		case errors.Is(err, upstream.ErrNotModified):
+			r.succeed(products, withoutUnderscore(key))
+		default:
+			errs = append(errs, r.fail(withoutUnderscore(key), fmt.Errorf("%s: %w", name, err), products))
+		}
+	}
+	if good == nil {
+		return errors.Join(errs...)
+	}
+	v.at = r.cfg.Clock.Now()
+	if err := r.accept(v, optionsFeed, products, good...); err != nil {
+		for _, symbol := range good {
+			r.fail(symbol, err, products)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
