@@ -41,8 +41,10 @@ const (
 )
 
 // faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use.
+// Its SPX chain has the first tenth of the rows, the nearest expirations: a whole one costs ten times the time of a test.
 type faultyMarket struct {
 	*simulated.Market
+	whole bool // the SPX chain has all rows
 
 	mu     sync.Mutex
 	faults map[upstream.Name]*dueFault
@@ -95,6 +97,7 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 	if err != nil {
 		return nil, err
 	}
+	doc = m.short(doc)
 	if doc, err = m.spoil(ctx, doc, f); err != nil {
 		return nil, err
 	}
@@ -102,6 +105,28 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 		return nil, upstream.ErrNotModified
 	}
 	return doc, nil
+}
+
+// At implements [refresh.Archive].
+func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	doc, err := m.Market.At(name, at)
+	if err != nil {
+		return nil, err
+	}
+	return m.short(doc), nil
+}
+
+// short returns the document, of an SPX chain the first tenth of the rows.
+func (m *faultyMarket) short(doc *upstream.Document) *upstream.Document {
+	if m.whole || doc.Name != upstream.Options("_SPX") {
+		return doc
+	}
+	from, to, separator := rowsOf(doc.Body, upstream.OptionsKind)
+	cut := from + (to-from)/10
+	cut += bytes.Index(doc.Body[cut:to], []byte(separator)) + 1 // behind a row
+	few := *doc
+	few.Body = append(bytes.Clone(doc.Body[:cut]), doc.Body[to:]...)
+	return &few
 }
 
 const htmlPage = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head>" +

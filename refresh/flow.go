@@ -68,7 +68,8 @@ func gatherFlow(v *view, _ map[string]*answer) (*inputs, error) {
 func (r *Refresher) flowWaits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.flowKnown && r.held[FlowResource].edition != nil
+	h := r.held[FlowResource]
+	return !r.flowKnown && h.edition != nil && !h.asOf().After(r.cfg.Clock.Now())
 }
 
 // flowQuality is `meta.quality` of options/flow/unusual.

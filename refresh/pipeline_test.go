@@ -104,6 +104,7 @@ var allResources = []string{refresh.GammaResource, refresh.SeriesResource, refre
 func TestEveryResourceIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		r.market.whole = true
 		defer r.close()
 		for name, answered := range r.Offers() {
 			if answered {
