@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,24 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
-
-// degraded returns what /readyz says is impaired. It must be 200 all the while, and name codes alone.
-func (p *process) degraded() []string {
-	p.t.Helper()
-	var doc struct {
-		Ready    bool
-		Degraded []string
-	}
-	resp, body := p.get("/readyz")
-	if err := json.Unmarshal(body, &doc); err != nil || resp.StatusCode != http.StatusOK || !doc.Ready || bytes.Contains(body, []byte("/")) &&
-		!bytes.Contains(body, []byte(`"unfed":["`)) {
-		p.t.Errorf("readyz: %d %s, %v", resp.StatusCode, body, err)
-	}
-	return doc.Degraded
-}
 
 // mount puts a file system in memory on a directory, which only root may.
 func mount(t *testing.T, dir, options string) {
@@ -54,6 +36,7 @@ func remount(t *testing.T, dir string, flags uintptr, options string) {
 // A disk that is full costs nothing but durability; when there is room again everything is written. One that is
 // read-only is an error at a start.
 func TestFaultFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mount(t, dir, "size=1m")
 	p := serve(t, "--data-dir", dir)
@@ -72,7 +55,7 @@ func TestFaultFullDisk(t *testing.T) {
 	full := strings.Count(p.logged(), "no space left on device")
 	remount(t, dir, 0, "size=256m")
 	p.until("the disk takes what waited", func() bool { return len(p.degraded()) == 0 })
-	if n := strings.Count(p.logged(), "the disk takes files again"); n == 0 {
+	if n := strings.Count(p.logged(), "disk writable again"); n == 0 {
 		t.Errorf("the log does not say that the disk is back: %s", p.logged())
 	}
 	p.kill()
@@ -89,8 +72,8 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 	p.kill()
 	remount(t, dir, syscall.MS_RDONLY, "")
-	refuses(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin-listen", ""), dir, "directory cannot be written", "read-only file system")
-	need.Figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
+	refuses(t, command(t, "serve", "--data-dir", dir), dir, "directory cannot be written", "read-only file system")
+	figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
 }
 
 // refuses runs a server that must not start, and must say why.
@@ -109,12 +92,13 @@ func refuses(t *testing.T, cmd *exec.Cmd, wants ...string) {
 
 // Where a data directory cannot be, the error says why; where it can, it is made.
 func TestFaultDataDirectory(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "sub")} {
-		refuses(t, command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", dir), file+" is not a directory")
+		refuses(t, command(t, "serve", "--data-dir", dir), file+" is not a directory")
 	}
 	if b, err := os.ReadFile(file); string(b) != "something else" {
 		t.Errorf("the file holds %q, %v", b, err)
@@ -124,7 +108,7 @@ func TestFaultDataDirectory(t *testing.T) {
 	if err := os.Chmod(locked, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", locked)
+	cmd := command(t, "serve", "--data-dir", locked)
 	if os.Geteuid() == 0 { // whom no mode binds
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		for _, dir := range []string{filepath.Dir(cmd.Path), filepath.Dir(locked)} {
@@ -144,11 +128,12 @@ func TestFaultDataDirectory(t *testing.T) {
 	if files, err := filepath.Glob(filepath.Join(missing, "simulated", "*", "gex-spx")); len(files) == 0 || err != nil {
 		t.Errorf("nothing is stored in a directory that was missing: %v", err)
 	}
-	need.Figure(t, "3 places where no data directory can be, each a clear error; a missing one created")
+	figure(t, "3 places where no data directory can be, each a clear error; a missing one created")
 }
 
 // A start among bad files names each once, serves none, and serves the newest good one at once.
 func TestFaultStartAmongBadFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := serve(t, "--data-dir", dir)
 	p.ready()
@@ -200,5 +185,5 @@ func TestFaultStartAmongBadFiles(t *testing.T) {
 			t.Errorf("%s is named %d times in %s", path, n, p.logged())
 		}
 	}
-	need.Figure(t, "%d bad files at a start, each named once, none served", len(bad))
+	figure(t, "%d bad files at a start, each named once, none served", len(bad))
 }
