@@ -36,8 +36,9 @@ test: ## Vet and run every test, short forms of the long ones; the failed ones a
 	$(GO) vet ./...
 	$(call gotest,-timeout 20m ./...)
 
-race: ## Run the tests under the race detector.
-	$(call gotest,-timeout 30m -race -short ./...)
+race: ## Run the tests of all that is concurrent under the race detector, and the binary built with it.
+	$(call gotest,-timeout 30m -race -short . ./refresh/... ./server/... ./snapshots/...)
+	$(call gotest,-timeout 30m -race -run '^Test(FirstStart|TLS|Keys|KillAndStartAgain|FaultDrain|SecondSignal)$$' ./bench/e2e)
 
 faults: ## Run the fault tests in full (make test has their short form) and list their figures.
 	$(call gotest,-timeout 60m -run '^TestFault' ./...)

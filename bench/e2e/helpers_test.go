@@ -29,6 +29,8 @@ var (
 	root    string // of the project
 	scratch string // folder of what all tests share; removed at the end
 	binary  string // built once
+
+	buildFlags []string // of every program
 )
 
 func TestMain(m *testing.M) {
@@ -63,7 +65,7 @@ func runTests(m *testing.M) int {
 // build builds a program of the project into the scratch folder and returns its path.
 func build(name string, args ...string) (string, error) {
 	path := filepath.Join(scratch, name)
-	cmd := exec.Command("go", append([]string{"build", "-o", path}, args...)...)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", path}, buildFlags, args)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w: %s", name, err, out)
@@ -267,7 +269,14 @@ func start(cmd *exec.Cmd, watch func(line string)) (*process, error) {
 	return p, nil
 }
 
-func (p *process) logged() string  { return p.log.String() }
+// logged returns the log until now, "" of a process whose log nobody reads.
+func (p *process) logged() string {
+	if p.log == nil {
+		return ""
+	}
+	return p.log.String()
+}
+
 func (p *process) address() string { return strings.TrimPrefix(p.url, "http://") }
 
 // kill ends the process at once, as a power cut would, if it still runs.
