@@ -153,12 +153,12 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 			const out = {};
 			for (const coding of ["gzip", "br", "zstd", "identity"]) {
 				try {
-					const r = await fetch("/" + coding + gammaPath, {headers: {"X-API-Key": %q}, cache: "no-store"});
+					const r = await fetch("/" + coding + %q, {headers: {"X-API-Key": %q}, cache: "no-store"});
 					out[coding] = (await r.json()).usage;
 				} catch (e) { out[coding] = String(e); }
 			}
 			document.querySelector("pre").textContent = JSON.stringify(out);
-		})();</script>`, secret)
+		})();</script>`, gammaPath, secret)
 	}))
 	defer page.Close()
 	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
