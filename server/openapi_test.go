@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -9,18 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"strikecache/bench/openapi"
-	document "strikecache/server/openapi"
+	"strikecache/server/openapi"
 )
 
 // The documented paths are those that are answered. Parts of a page, such as its style sheet, are no resources.
 func TestTheDocumentHasEveryPath(t *testing.T) {
-	files, err := document.Files()
+	files, err := openapi.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := openapi.Load(files[0].Body)
-	if err != nil {
+	var doc struct{ Paths map[string]json.RawMessage }
+	if err := json.Unmarshal(files[0].Body, &doc); err != nil {
 		t.Fatal(err)
 	}
 	s := New(Config{Now: time.Now, Readiness: func() Readiness { return Readiness{} }, Log: slog.New(slog.DiscardHandler)})
@@ -32,8 +32,8 @@ func TestTheDocumentHasEveryPath(t *testing.T) {
 			}
 		}
 	}
-	if got := slices.Sorted(maps.Keys(answered)); !slices.Equal(got, doc.Paths()) {
-		t.Errorf("answered: %v\ndocumented: %v", got, doc.Paths())
+	if got, want := slices.Sorted(maps.Keys(doc.Paths)), slices.Sorted(maps.Keys(answered)); !slices.Equal(got, want) {
+		t.Errorf("documented: %v\nanswered: %v", got, want)
 	}
 	for _, r := range routes {
 		if !answered[r.path] {

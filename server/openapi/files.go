@@ -1,3 +1,12 @@
+// Package openapi holds the description of the public interface: an OpenAPI 3.1 document, and the same document as a
+// page for people that needs no script and no other host.
+//
+// The document, openapi.json, is made by the tests of this package: of the types of the results, of fields.txt, which has
+// a line for every field, and of the table of paths in paths_test.go. After a change to one of them,
+//
+//	go test ./server/openapi -update
+//
+// writes it anew. The page is rendered from the document when the process starts.
 package openapi
 
 import _ "embed"

@@ -3,7 +3,9 @@ package openapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,17 +14,11 @@ import (
 
 func page(t *testing.T) string {
 	t.Helper()
-	files, err := openapi.Files()
+	html, err := openapi.Render(document(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		if f.Path == "/docs" && f.Page {
-			return string(f.Body)
-		}
-	}
-	t.Fatal("no page")
-	return ""
+	return string(html)
 }
 
 // What the content security policy forbids would be missing in a browser.
@@ -79,25 +75,46 @@ func TestThePageHasEverything(t *testing.T) {
 			}
 		}
 	}
+	parsedDocument, _ := parsed(t)
+	unit, units := regexp.MustCompile(` Unit: ([^.]+)\.$`), map[string]bool{}
 	for _, alternatives := range []string{"AnonymousUsage KeyedUsage", "GammaAnswer ImportedAnswer"} { // oneOf, anyOf
 		one, other, _ := strings.Cut(alternatives, " ")
 		if !strings.Contains(html, ">"+one+`</a> or <a href="#schema-`+other+`">`) {
 			t.Errorf("that it is %s or %s is not shown", one, other)
 		}
 	}
-	// Every field of every schema, with unit and example.
-	eachSchema(t, func(at string, s map[string]any) {
-		properties, _ := s["properties"].(map[string]any)
+	// Every field of every schema, and every unit.
+	each("", parsedDocument, func(at string, o map[string]any) {
+		properties, _ := o["properties"].(map[string]any)
 		for name := range properties {
 			if strings.HasPrefix(at, "/components/schemas/") && !strings.Contains(html, "<code>"+name+"</code>") {
 				t.Errorf("%s of %s is not shown", name, at)
 			}
 		}
-	})
-	for _, u := range units {
-		if !strings.Contains(html, "<td>"+u+"</td>") {
-			t.Errorf("unit %s is not shown", u)
+		text, _ := o["description"].(string)
+		if m := unit.FindStringSubmatch(text); m != nil {
+			if units[m[1]] = true; !strings.Contains(html, "<td>"+m[1]+"</td>") {
+				t.Errorf("unit %s of %s is not shown", m[1], at)
+			}
 		}
+	})
+	if len(units) < 25 {
+		t.Errorf("only %d units", len(units))
+	}
+}
+
+func TestTheFilesAreServedAsWhatTheyAre(t *testing.T) {
+	files, err := openapi.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range files {
+		got = append(got, fmt.Sprint(f.Path, " ", f.ContentType, " ", f.Page, " ", len(f.Body) > 1000))
+	}
+	want := []string{"/openapi.json application/json false true", "/docs text/html; charset=utf-8 true true", "/docs.css text/css; charset=utf-8 true true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 

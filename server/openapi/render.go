@@ -16,10 +16,10 @@ func render(document []byte) ([]byte, error) {
 		return nil, fmt.Errorf("parse OpenAPI document: %w", err)
 	}
 	t, err := template.New("docs").Funcs(template.FuncMap{
-		"prose": prose, "fields": d.fields, "about": d.about, "body": bodyOf, "type": typeOf, "values": values, "unit": unitOf, "example": example, "plain": plain, "indent": indent, "name": nameOf,
-		"parameter": func(p *parameter) *parameter { return follow(p, p.Ref, d.Components.Parameters) },
-		"response":  func(r *response) *response { return follow(r, r.Ref, d.Components.Responses) },
-		"tagged":    d.tagged,
+		"prose": prose, "type": typeOf, "body": bodyOf, "values": values, "unit": unitOf, "example": example, "plain": plain,
+		"indent": indent, "name": nameOf, "tagged": d.tagged, "fields": d.fields, "about": d.about,
+		"parameter": func(p *part) *part { return d.Components.Parameters.get(nameOf(p.Ref)) },
+		"response":  func(p *part) *part { return d.Components.Responses.get(nameOf(p.Ref)) },
 	}).Parse(page)
 	if err != nil {
 		return nil, fmt.Errorf("parse page: %w", err)
@@ -31,50 +31,6 @@ func render(document []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// nameOf returns the last part of a reference.
-func nameOf(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
-
-// follow returns what a reference points to, or the thing itself without one.
-func follow[T any](thing T, ref string, components ordered[T]) T {
-	if ref == "" {
-		return thing
-	}
-	return components.get(nameOf(ref))
-}
-
-// tagged returns the paths of a tag.
-func (d *description) tagged(tag string) (paths ordered[*pathItem]) {
-	for _, p := range d.Paths {
-		if p.Value.Get.Tags[0] == tag {
-			paths = append(paths, p)
-		}
-	}
-	return paths
-}
-
-// fields returns the members of a schema, those of the schemas it is composed of among them, or the positions of a
-// row.
-func (d *description) fields(s *schema) (fields ordered[*schema]) {
-	if s.Ref != "" {
-		return d.fields(d.Components.Schemas.get(nameOf(s.Ref)))
-	}
-	for _, part := range s.AllOf {
-		fields = append(fields, d.fields(part)...)
-	}
-	for i, item := range s.PrefixItems {
-		fields = append(fields, member[*schema]{fmt.Sprintf("[%d]", i), item})
-	}
-	return append(fields, s.Properties...)
-}
-
-// about describes a schema, in the words of the one that it refers to where it has none of its own.
-func (d *description) about(s *schema) string {
-	if s.Description == "" && s.Ref != "" {
-		return d.Components.Schemas.get(nameOf(s.Ref)).Description
-	}
-	return s.Description
-}
-
 var (
 	boldText   = regexp.MustCompile(`\*\*(.+?)\*\*`)
 	codeText   = regexp.MustCompile("`(.+?)`")
@@ -82,7 +38,7 @@ var (
 	paragraphs = strings.NewReplacer("\n\n", "</p><p>")
 )
 
-// prose renders the little of CommonMark that the document uses. What it is given is escaped first.
+// prose renders the little of CommonMark that the document uses. The text is escaped first.
 func prose(text string) template.HTML {
 	html := template.HTMLEscapeString(unitText.ReplaceAllString(text, ""))
 	html = boldText.ReplaceAllString(html, "<strong>$1</strong>")
@@ -100,55 +56,44 @@ func unitOf(text string) string {
 
 // typeOf renders the type of a schema, with links to the schemas that it names.
 func typeOf(s *schema) template.HTML {
-	var parts []string
-	add := func(schemas []*schema) {
-		for _, s := range schemas {
-			if html := typeOf(s); html != "" {
-				parts = append(parts, string(html))
-			}
-		}
-	}
-	glue := " or "
 	switch {
 	case s.Ref != "":
 		name := template.HTMLEscapeString(nameOf(s.Ref))
 		return template.HTML(`<a href="#schema-` + name + `">` + name + `</a>`) //nolint:gosec // G203: escaped above
 	case len(s.AllOf) > 0:
-		glue = " with "
-		add(s.AllOf)
+		html := typeOf(s.AllOf[0])
+		for _, p := range s.AllOf[len(s.AllOf)-1].Properties {
+			html += " with <code>" + template.HTML(template.HTMLEscapeString(p.Key)) + "</code> " + typeOf(p.Value) //nolint:gosec // G203: escaped here
+		}
+		return html
 	case len(s.OneOf)+len(s.AnyOf) > 0:
-		add(s.OneOf)
-		add(s.AnyOf)
+		alternatives := append(s.OneOf, s.AnyOf...)
+		html := typeOf(alternatives[0])
+		for _, other := range alternatives[1:] {
+			html += " or " + typeOf(other)
+		}
+		return html
 	case s.Items != nil && len(s.PrefixItems) == 0:
-		parts = append(parts, "array of "+string(typeOf(s.Items)))
+		items := "array of " + typeOf(s.Items)
 		if len(s.Type) > 1 {
-			parts = append(parts, "null")
+			items += " or null"
 		}
-	case len(s.Properties) > 0:
-		glue = ", "
-		for _, p := range s.Properties {
-			parts = append(parts, "<code>"+template.HTMLEscapeString(p.Key)+"</code> "+string(typeOf(p.Value)))
-		}
-	default:
-		for _, name := range s.Type {
-			if s.Format != "" && name == "string" {
-				name = s.Format
-			}
-			parts = append(parts, template.HTMLEscapeString(name))
-		}
+		return items
 	}
-	return template.HTML(strings.Join(parts, glue)) //nolint:gosec // G203: every part is escaped
+	names := strings.Join(s.Type, " or ")
+	if s.Format != "" && s.Type[0] == "string" {
+		names = strings.Replace(names, "string", s.Format, 1)
+	}
+	return template.HTML(template.HTMLEscapeString(names)) //nolint:gosec // G203: escaped here
 }
 
-// bodyOf renders the type of a body, and which codes its error may have.
+// bodyOf renders the type of a body and, of an error, the codes that it may have.
 func bodyOf(s *schema) template.HTML {
-	html := typeOf(s)
-	if len(s.AllOf) == 2 && s.AllOf[0].Ref != "" {
-		if e := s.AllOf[1].Properties.get("error"); e != nil && len(e.AllOf) == 2 {
-			html = typeOf(s.AllOf[0]) + " <code>" + template.HTML(template.HTMLEscapeString(values(e.AllOf[1].Properties.get("code")))) + "</code>" //nolint:gosec // G203: escaped here
-		}
+	if len(s.AllOf) < 2 {
+		return typeOf(s)
 	}
-	return html
+	code := s.AllOf[1].Properties.get("error").AllOf[1].Properties.get("code")
+	return typeOf(s.AllOf[0]) + " <code>" + template.HTML(template.HTMLEscapeString(values(code))) + "</code>" //nolint:gosec // G203: escaped here
 }
 
 // values says which values a schema allows.
@@ -164,15 +109,12 @@ func values(s *schema) string {
 		return strings.Join(names, ", ")
 	}
 	var bounds []string
-	for _, b := range []struct {
-		name  string
-		value string
-	}{
+	for _, b := range [][2]string{
 		{"above", s.ExclusiveMinimum.String()}, {"at least", s.Minimum.String()}, {"at most", s.Maximum.String()},
 		{"items at least", s.MinItems.String()}, {"items at most", s.MaxItems.String()}, {"default", string(s.Default)}, {"pattern", s.Pattern},
 	} {
-		if b.value != "" {
-			bounds = append(bounds, b.name+" "+b.value)
+		if b[1] != "" {
+			bounds = append(bounds, b[0]+" "+b[1])
 		}
 	}
 	return strings.Join(bounds, ", ")

@@ -1,0 +1,321 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"strikecache/server/openapi"
+)
+
+// description is an OpenAPI document, and what the answers held against it have shown of it.
+type description struct {
+	Paths      map[string]map[string]json.RawMessage
+	Components struct {
+		Parameters map[string]struct{ Name, In string }
+		Responses  map[string]struct {
+			Headers map[string]documentedHeader
+			Content map[string]json.RawMessage
+		}
+		Headers map[string]struct {
+			Required bool
+			Schema   struct{ Type string }
+		}
+		Schemas struct {
+			Error struct {
+				Properties struct{ Code struct{ Enum []string } }
+			}
+		}
+	}
+	compiler *jsonschema.Compiler
+	seen     map[string]bool
+}
+
+type documentedHeader struct {
+	Ref string `json:"$ref"`
+}
+
+// describe reads a document. Its schemas are closed: a field that they do not have is a fault, though the document
+// itself lets fields be added.
+func describe(t testing.TB, body []byte) *description {
+	t.Helper()
+	d := &description{compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
+	if err := json.Unmarshal(body, d); err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeSchemas("", schemas, regexp.MustCompile(`^/components/schemas/(Meta|Error|ErrorAnswer)$|/allOf/\d+$`))
+	d.compiler.AssertFormat()
+	if err := d.compiler.AddResource("openapi.json", schemas); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// closeSchemas closes every schema of an object but the parts of others.
+func closeSchemas(at string, v any, parts *regexp.Regexp) {
+	switch v := v.(type) {
+	case map[string]any:
+		_, object := v["properties"].(map[string]any)
+		if _, said := v["additionalProperties"]; object && v["type"] == "object" && !said && !parts.MatchString(at) {
+			v["additionalProperties"] = false
+		} else if v["allOf"] != nil {
+			v["unevaluatedProperties"] = false
+		}
+		for k, x := range v {
+			closeSchemas(at+"/"+k, x, parts)
+		}
+	case []any:
+		for i, x := range v {
+			closeSchemas(fmt.Sprintf("%s/%d", at, i), x, parts)
+		}
+	}
+}
+
+// valid holds a value against the schema at a place of the document.
+func (d *description) valid(at string, v any) error {
+	schema, err := d.compiler.Compile("openapi.json#/" + at)
+	if err != nil {
+		return err
+	}
+	return schema.Validate(v)
+}
+
+// paths returns the documented paths, sorted.
+func (d *description) paths() []string { return slices.Sorted(maps.Keys(d.Paths)) }
+
+// methods returns the documented methods of a path, sorted.
+func (d *description) methods(path string) (methods []string) {
+	for key := range d.Paths[path] {
+		if key != "parameters" {
+			methods = append(methods, strings.ToUpper(key))
+		}
+	}
+	slices.Sort(methods)
+	return methods
+}
+
+// responses returns the names of the responses of an operation, by status.
+func (d *description) responses(path, method string) map[string]string {
+	var operation struct{ Responses map[string]documentedHeader }
+	if raw := d.Paths[path][strings.ToLower(method)]; json.Unmarshal(raw, &operation) != nil {
+		return nil // a method that the path does not have
+	}
+	names := map[string]string{}
+	for status, r := range operation.Responses {
+		names[status] = last(r.Ref)
+	}
+	return names
+}
+
+func last(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
+
+// framing are the fields of HTTP itself, which no document needs to describe.
+var framing = []string{"Connection", "Content-Length", "Content-Type", "Date", "Server"}
+
+// check holds an answer against the document. The body must not be coded. A method that the document does not have
+// is held against GET, and a path that it does not have must be answered with a documented error.
+func (d *description) check(req *http.Request, resp *http.Response, body []byte) error {
+	path, method, status := req.URL.Path, req.Method, fmt.Sprint(resp.StatusCode)
+	if d.Paths[path] == nil {
+		if resp.StatusCode != http.StatusNotFound {
+			return fmt.Errorf("%s is not documented, yet answered %s", path, status)
+		}
+		return d.body("components/schemas/ErrorAnswer", body)
+	}
+	if d.responses(path, method) == nil {
+		method = http.MethodGet
+	}
+	name := d.responses(path, method)[status]
+	if name == "" {
+		return fmt.Errorf("%s %s is documented without status %s", method, path, status)
+	}
+	if resp.StatusCode == http.StatusOK {
+		if err := d.allows(req.URL); err != nil {
+			return fmt.Errorf("answered, though the document does not allow the request: %w", err)
+		}
+	}
+	d.seen[method+" "+path+" "+status] = true
+	if err := d.headers(name, resp.Header); err != nil {
+		return err
+	}
+	content := d.Components.Responses[name].Content
+	if method == http.MethodHead || len(content) == 0 {
+		if len(body) > 0 {
+			return fmt.Errorf("%d bytes of a body that must not be", len(body))
+		}
+		return nil
+	}
+	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	if content[media] == nil {
+		return fmt.Errorf("response %s is not documented as %s", name, resp.Header.Get("Content-Type"))
+	}
+	if media != "application/json" {
+		return nil
+	}
+	return d.body("components/responses/"+name+"/content/application~1json/schema", body)
+}
+
+// body holds a JSON body against the schema at a place of the document.
+func (d *description) body(at string, body []byte) error {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if answer, _ := v.(map[string]any); answer != nil {
+		if failure, _ := answer["error"].(map[string]any); failure != nil {
+			d.seen[fmt.Sprint("code ", failure["code"])] = true
+		}
+	}
+	return d.valid(at, v)
+}
+
+// allows says whether the parameters of a query are within their documented bounds.
+func (d *description) allows(target *url.URL) error {
+	var references []documentedHeader
+	if err := json.Unmarshal(d.Paths[target.Path]["parameters"], &references); err != nil && d.Paths[target.Path]["parameters"] != nil {
+		return err
+	}
+	for _, ref := range references {
+		p := d.Components.Parameters[last(ref.Ref)]
+		if value := target.Query().Get(p.Name); p.In == "query" && value != "" {
+			if err := d.text("parameters", last(ref.Ref), value); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// text holds the text of a parameter or a header field against its schema.
+func (d *description) text(kind, name, text string) error {
+	at := "components/" + kind + "/" + name + "/schema"
+	if err := d.valid(at, text); err == nil {
+		return nil
+	}
+	return d.valid(at, json.Number(text)) // which fails too unless the schema is that of a number
+}
+
+// headers holds the fields of an answer against those of a response.
+func (d *description) headers(name string, sent http.Header) error {
+	var failures []error
+	documented := map[string]bool{}
+	for field, ref := range d.Components.Responses[name].Headers {
+		documented[http.CanonicalHeaderKey(field)] = true
+		value, h := sent.Get(field), d.Components.Headers[last(ref.Ref)]
+		switch {
+		case value == "" && h.Required:
+			failures = append(failures, fmt.Errorf("response %s: no %s", name, field))
+		case value != "":
+			d.seen[name+": "+field] = true
+			if err := d.text("headers", last(ref.Ref), value); err != nil {
+				failures = append(failures, fmt.Errorf("response %s: %s: %q: %w", name, field, value, err))
+			}
+		}
+	}
+	for field := range sent {
+		if !documented[field] && !slices.Contains(framing, field) {
+			failures = append(failures, fmt.Errorf("response %s: %s is sent and not documented", name, field))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// documented returns what answers can show: statuses of operations, header fields of responses, error codes.
+func (d *description) documented() map[string]bool {
+	all := map[string]bool{}
+	for path := range d.Paths {
+		for _, method := range d.methods(path) {
+			for status, name := range d.responses(path, method) {
+				all[method+" "+path+" "+status] = true
+				for field := range d.Components.Responses[name].Headers {
+					all[name+": "+field] = true
+				}
+			}
+		}
+	}
+	for _, code := range d.Components.Schemas.Error.Properties.Code.Enum {
+		all["code "+code] = true
+	}
+	return all
+}
+
+// unseen returns what is documented and no answer showed, sorted.
+func (d *description) unseen() []string {
+	all := d.documented()
+	maps.DeleteFunc(all, func(key string, _ bool) bool { return d.seen[key] })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// figures says how much of the document the answers showed.
+func (d *description) figures() string {
+	all := len(d.documented())
+	return fmt.Sprintf("%d of %d documented statuses, header fields and codes shown", all-len(d.unseen()), all)
+}
+
+// An answer that is not as the document says is named.
+func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
+	files, err := openapi.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nobody = `{"success":false,"error":{"code":"not_found","message":"m"},"meta":{"endpoint":"","source":"cboe"},"usage":{"tier":"anonymous"}}`
+	const ready = `{"ready": true, "source": "cboe", "waiting": [], "unfed": [], "degraded": []}`
+	for what, c := range map[string]struct {
+		method, target string
+		status         int
+		body, field    string // field: one more header field, or one less, with a minus
+		want           string
+	}{
+		"all is well":        {"GET", "/readyz", 200, ready, "", ""},
+		"not found":          {"GET", "/b", 404, nobody, "", ""},
+		"HEAD":               {"HEAD", "/readyz", 200, "", "", ""},
+		"status":             {"GET", "/readyz", 418, "{}", "", "without status 418"},
+		"path":               {"GET", "/b", 200, "{}", "", "/b is not documented"},
+		"request":            {"GET", "/api/v1/options/flow/unusual?limit=101", 200, "{}", "", "does not allow the request"},
+		"header":             {"GET", "/readyz", 200, ready, "X-New=1", "X-New is sent and not documented"},
+		"no header":          {"GET", "/readyz", 200, ready, "-Cache-Control", "no Cache-Control"},
+		"header's value":     {"GET", "/readyz", 200, ready, "Cache-Control=public", "Cache-Control"},
+		"header's number":    {"OPTIONS", "/api/v1/gex/spx", 204, "", "Access-Control-Max-Age=old", "Access-Control-Max-Age"},
+		"HEAD's body":        {"HEAD", "/readyz", 200, ready, "", "a body that must not be"},
+		"type":               {"GET", "/readyz", 200, ready, "Content-Type=text/plain", "text/plain"},
+		"field":              {"GET", "/readyz", 200, strings.Replace(ready, "{", `{"new": 1, `, 1), "", "new"},
+		"missing field":      {"GET", "/readyz", 200, strings.Replace(ready, `"ready": true, `, "", 1), "", "ready"},
+		"value of a field":   {"GET", "/readyz", 200, strings.Replace(ready, "cboe", "tea", 1), "", "source"},
+		"code of a status":   {"GET", "/readyz", 405, nobody, "Allow=GET, HEAD", "code"},
+		"field, in an error": {"GET", "/readyz", 405, strings.Replace(nobody, "not_found", `method_not_allowed","new":"1`, 1), "Allow=GET, HEAD", "new"},
+	} {
+		d := describe(t, files[0].Body)
+		target, err := url.Parse(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp := &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {"application/json"}, "Date": {"now"}, "Cache-Control": {"no-store"},
+			"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"ETag"}, "X-Content-Type-Options": {"nosniff"}}}
+		if name, value, set := strings.Cut(c.field, "="); set {
+			resp.Header.Set(name, value)
+		} else {
+			resp.Header.Del(strings.TrimPrefix(c.field, "-"))
+		}
+		err = d.check(&http.Request{Method: c.method, URL: target}, resp, []byte(c.body))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want it to name %q", what, err, c.want)
+		}
+		if c.status == 200 && err == nil && slices.Contains(d.unseen(), c.method+" "+c.target+" 200") {
+			t.Errorf("%s was shown and counts as unseen", what)
+		}
+	}
+}

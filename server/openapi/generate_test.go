@@ -1,0 +1,288 @@
+package openapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"strikecache/refresh"
+	"strikecache/snapshots"
+)
+
+var update = flag.Bool("update", false, "write openapi.json anew")
+
+// TestMain writes openapi.json before the tests read it.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if made, faults := generate(); *update && len(faults) == 0 {
+		if err := os.WriteFile("openapi.json", made, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// openapi.json is what the Go types, fields.txt and paths_test.go say.
+func TestTheDocumentIsUpToDate(t *testing.T) {
+	made, faults := generate()
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+	if written := document(t); len(faults) == 0 && !bytes.Equal(made, written) {
+		old, now := strings.Split(string(written), "\n"), strings.Split(string(made), "\n")
+		i := 0
+		for i < min(len(old), len(now))-1 && old[i] == now[i] {
+			i++
+		}
+		t.Errorf("openapi.json is not up to date: go test ./server/openapi -update\nline %d is    %.200s\nand must be %.200s", i+1, old[i], now[i])
+	}
+}
+
+const about = "Read-only JSON over HTTP. Every resource answers GET and HEAD, and OPTIONS for scripts of other origins. Probes, pages and this document " +
+	"answer GET and HEAD alone. Any other method is 405. Every answer is delayed and derived, dealer positions are modelled, and nothing here is " +
+	"investment advice.\n\n" +
+	"**Envelope.** Every answer is one object with `success`, `data` or `error`, `meta` and `usage`. While its inputs do not change, no byte of `data` " +
+	"and `meta` changes, so an unchanged market is answered 304 for hours.\n\n" +
+	"**Numbers.** Dollars are whole. Index levels, prices and strikes have at most 2 decimals, percentages, ratios and volatilities at most 4, gamma " +
+	"differences 7, scores 1. Every number's description ends with its unit. An unknown value is `null`, never 0, and the description says when. " +
+	"Fields may be added; none is renamed or dropped.\n\n" +
+	"**Clocks.** `as_of` is the instant that the quotes describe, `captured_at` when the upstream made its document, `computed_at` when the answer was " +
+	"computed. All are UTC. Session dates are those of the exchange in New York.\n\n" +
+	"**Parameters.** An unknown parameter is ignored. A known one that is given twice, empty or malformed is 400.\n\n" +
+	"**Keys and limits.** `X-API-Key` is optional everywhere. A key has limits of its own and fills `usage`; the data is the same. Clients without a " +
+	"key have no limit unless the operator sets one. Where a limit applies, the `RateLimit` fields tell what is left.\n\n" +
+	"**Caching.** Send the `ETag` back in `If-None-Match`, no sooner than `max-age` says. Answers come in zstd, br, gzip or uncompressed.\n\n" +
+	"**Errors.** An error has the same envelope and a stable `code`, and is never cached. A path that is no resource is 404 `not_found`."
+
+// generate makes the document, and names what is missing or wrong in its sources.
+func generate() (document []byte, faults []string) {
+	table, err := parseTable(fieldsText)
+	if err != nil {
+		return nil, []string{"fields.txt: " + err.Error()}
+	}
+	g := &generator{table: table, schemas: map[string]object{}}
+	g.allSchemas()
+	var tagged []any
+	for _, tag := range tags {
+		tagged = append(tagged, object{{"name", tag[0]}, {"description", tag[1]}})
+	}
+	headers, parameters := g.headers(), g.parameters()
+	responses := g.responses() // before the schemas are listed, so that examples can be made of all of them
+	var schemas object
+	for _, name := range slices.Sorted(maps.Keys(g.schemas)) {
+		schemas.put(name, g.schemas[name])
+	}
+	doc := object{
+		{"openapi", "3.1.0"},
+		{"info", object{
+			{"title", "strikecache"}, {"version", "1.0.0"},
+			{"summary", "Options market structure, computed ahead of time and served as sealed bytes."},
+			{"description", about},
+			{"license", object{{"name", "MIT"}, {"identifier", "MIT"}}},
+		}},
+		{"servers", []any{object{{"url", "/"}, {"description", "The server that sent this document."}}}},
+		{"security", []any{object{}, object{{"ApiKey", []any{}}}}},
+		{"tags", tagged},
+		{"paths", paths()},
+		{"components", object{
+			{"securitySchemes", object{{"ApiKey", object{
+				{"type", "apiKey"}, {"in", "header"}, {"name", "X-API-Key"},
+				{"description", "Optional everywhere. A key has limits of its own and fills `usage`; the data is the same."},
+			}}}},
+			{"parameters", parameters}, {"headers", headers}, {"responses", responses}, {"schemas", schemas},
+		}},
+	}
+	g.unused()
+	var out bytes.Buffer
+	write(&out, doc, "")
+	out.WriteByte('\n')
+	return out.Bytes(), g.faults
+}
+
+// unused names what the table has and no schema needed, and texts that are no sentences.
+func (g *generator) unused() {
+	for name, s := range g.table.sections {
+		texts := []string{s.text}
+		for _, l := range s.lines {
+			if texts = append(texts, l.text); !l.used {
+				g.fault("fields.txt describes %s of [%s], which no type has", l.name, name)
+			}
+		}
+		for _, text := range texts {
+			if strings.Contains(text, "  ") || text != "" && !strings.HasSuffix(text, ".") {
+				g.fault("[%s]: a text with two spaces or without a full stop: %q", name, text)
+			}
+		}
+	}
+}
+
+// allSchemas makes every schema that a response refers to.
+func (g *generator) allSchemas() {
+	shapes := refresh.Shapes()
+	g.component("Meta", reflect.TypeFor[snapshots.Meta]())
+	g.component("AnonymousUsage", reflect.TypeFor[usage]())
+	g.component("KeyedUsage", reflect.TypeFor[keyedUsage]())
+	g.alternatives("Usage", "oneOf", "AnonymousUsage", "KeyedUsage")
+	for _, r := range resources {
+		shape, found := shapes[r.endpoint]
+		if !found {
+			continue // gex/spx/historical is stored answers of gex/spx
+		}
+		g.component(r.response+"Data", reflect.TypeOf(shape.Data))
+		g.component(r.response+"Quality", reflect.TypeOf(shape.Quality))
+		meta := object{{"allOf", []any{reference("schemas", "Meta"), object{
+			{"type", "object"}, {"description", "The resource's own."}, {"required", []any{"quality"}},
+			{"properties", object{{"quality", reference("schemas", r.response+"Quality")}}},
+		}}}}
+		g.answer(r.response, meta)
+		delete(shapes, r.endpoint)
+	}
+	for name := range shapes {
+		g.fault("%s is no resource of paths_test.go", name)
+	}
+	g.schemas["Unknown"] = object{{"type", "null"}, {"description", g.section("Unknown").text}}
+	g.component("ImportedData", reflect.TypeOf(refresh.Shapes()[refresh.GammaResource].Data))
+	g.component("ImportedMeta", reflect.TypeFor[snapshots.Meta]())
+	g.answer("Imported", reference("schemas", "ImportedMeta"))
+	g.alternatives("HistoricalAnswer", "anyOf", "GammaAnswer", "ImportedAnswer")
+	g.component("ErrorAnswer", reflect.TypeFor[errorAnswer]())
+	g.component("Health", reflect.TypeFor[health]())
+	g.component("Readiness", reflect.TypeFor[readiness]())
+	g.schemas["Document"] = object{
+		{"type", "object"}, {"description", g.section("Document").text}, {"required", []any{"openapi"}},
+		{"properties", object{{"openapi", g.property(g.section("Document"), "openapi", reflect.TypeFor[string]())}}}, {"additionalProperties", true},
+	}
+}
+
+// answer makes the envelope of a resource's answer.
+func (g *generator) answer(name string, meta object) {
+	envelope := g.section("Answer")
+	line := envelope.line("meta")
+	if meta.get("$ref") == nil {
+		meta.put("description", line.text)
+	}
+	g.schemas[name+"Answer"] = object{
+		{"type", "object"}, {"description", g.section(name + "Answer").text}, {"required", []any{"success", "data", "meta", "usage"}},
+		{"properties", object{
+			{"success", g.property(envelope, "success", reflect.TypeFor[bool]())},
+			{"data", reference("schemas", name+"Data")}, {"meta", meta}, {"usage", reference("schemas", "Usage")},
+		}},
+	}
+}
+
+// alternatives makes a schema that is one of others.
+func (g *generator) alternatives(name, keyword string, others ...string) {
+	var refs []any
+	for _, other := range others {
+		refs = append(refs, reference("schemas", other))
+	}
+	g.schemas[name] = object{{"description", g.section(name).text}, {keyword, refs}}
+}
+
+// headers makes the header fields, sorted by nothing but the table.
+func (g *generator) headers() (all object) {
+	for _, l := range g.section("Header fields").lines {
+		h := g.texts(l)
+		if _, optional := l.fact("optional"); !optional {
+			h = slices.Insert(h, 1, member{"required", true})
+		}
+		all.put(l.name, h)
+	}
+	return all
+}
+
+// parameters makes the parameters.
+func (g *generator) parameters() (all object) {
+	for _, l := range g.section("Parameters").lines {
+		component, in := l.name, "header"
+		if strings.ToLower(l.name) == l.name {
+			component, in = strings.ToUpper(l.name[:1])+l.name[1:], "query"
+		}
+		component = strings.ReplaceAll(component, "-", "")
+		all.put(component, append(object{{"name", l.name}, {"in", in}}, g.texts(l)...))
+	}
+	return all
+}
+
+// texts makes the description and the schema of a header field or a parameter: an integer when it has a unit, else a
+// string.
+func (g *generator) texts(l *line) object {
+	l.used = true
+	typ := reflect.TypeFor[string]()
+	for _, fact := range l.facts {
+		if slices.Contains([]string{"requests", "seconds", "observations"}, fact) {
+			typ = reflect.TypeFor[int]()
+		}
+	}
+	s := g.scalar(l.name, l, typ, false)
+	text := s.get("description")
+	s = slices.DeleteFunc(s, func(m member) bool { return m.key == "description" })
+	return object{{"description", text}, {"schema", s}}
+}
+
+// write formats a value: on one line where it fits.
+func write(out *bytes.Buffer, v any, indent string) {
+	const width = 150
+	if line := oneLine(v); len(indent)+len(line) <= width {
+		out.WriteString(line)
+		return
+	}
+	switch v := v.(type) {
+	case object:
+		out.WriteString("{\n")
+		for i, m := range v {
+			fmt.Fprintf(out, "%s  %s: ", indent, oneLine(m.key))
+			write(out, m.value, indent+"  ")
+			out.WriteString(separator(i, len(v)))
+		}
+		out.WriteString(indent + "}")
+	case []any:
+		out.WriteString("[\n")
+		for i, x := range v {
+			out.WriteString(indent + "  ")
+			write(out, x, indent+"  ")
+			out.WriteString(separator(i, len(v)))
+		}
+		out.WriteString(indent + "]")
+	default:
+		out.WriteString(oneLine(v))
+	}
+}
+
+func separator(i, n int) string {
+	if i < n-1 {
+		return ",\n"
+	}
+	return "\n"
+}
+
+func oneLine(v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case object:
+		for _, m := range v {
+			parts = append(parts, oneLine(m.key)+": "+oneLine(m.value))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		for _, x := range v {
+			parts = append(parts, oneLine(x))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(out.String())
+}
