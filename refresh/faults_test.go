@@ -18,8 +18,6 @@ import (
 	"strikecache/bench/need"
 	"strikecache/refresh"
 	"strikecache/refresh/cboe"
-	"strikecache/refresh/faulty"
-	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
 
@@ -102,20 +100,20 @@ const (
 type faultRig struct {
 	*rig
 	net    *network
-	server *faulty.Server
+	server *faultyServer
 	seen   int // requests of the upstream that were looked at
 	stop   func()
 }
 
 // newFaultRig starts everything at a time of New York, with what is stored in dir and what prepare sets, and waits
 // until every resource has an answer.
-func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, *faulty.Server)) *faultRig {
+func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, *faultyServer)) *faultRig {
 	t.Helper()
 	f := &faultRig{net: newNetwork()}
 	f.rig = newRig(t, dir, start, func(c *refresh.Config) {
-		f.server = faulty.New(c.Source.(*simulated.Market), retryAfter)
+		f.server = newFaultyServer(c.Source.(*faultyMarket), retryAfter)
 		client, err := cboe.NewClient(cboe.ClientConfig{
-			BaseURL: "http://" + cdnHost + faulty.Base, SettlementURL: "http://" + filesHost + faulty.Settlement, Dial: f.net.dial,
+			BaseURL: "http://" + cdnHost + servedBase, SettlementURL: "http://" + filesHost + servedSettlement, Dial: f.net.dial,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +169,7 @@ func (f *faultRig) freshness(resource string) (state, reason string) {
 }
 
 // requests returns what the upstream was asked since the last call.
-func (f *faultRig) requests() []faulty.Request {
+func (f *faultRig) requests() []seenRequest {
 	got := f.server.Requests(f.seen)
 	f.seen += len(got)
 	return got
@@ -180,7 +178,7 @@ func (f *faultRig) requests() []faulty.Request {
 // faultCase is a fault, the documents that it hits, and what becomes of the resources that rest on them.
 type faultCase struct {
 	name   string
-	fault  simulated.Fault
+	fault  fault
 	hits   upstream.Name
 	reason upstream.Reason
 	stale  []string
@@ -202,29 +200,29 @@ const (
 
 // faultCases are the faults, those of the short form first.
 var faultCases = []faultCase{
-	{"a chain that shrinks to a tenth", simulated.Shrink, spxDocument, upstream.Shrunk, onChain},
-	{"403", simulated.Forbidden, spxDocument, upstream.Refused, onChain},
-	{"refuse", simulated.Refuse, spxDocument, upstream.Unreachable, onChain},
-	{"stall", simulated.Stall, spxDocument, upstream.TimedOut, onChain},
-	{"reset mid-body", simulated.Reset, spxDocument, upstream.Truncated, onChain},
-	{"429 with Retry-After", simulated.Throttle, spxDocument, upstream.Throttled, onChain},
-	{"redirect loop", simulated.RedirectLoop, spxDocument, upstream.Redirects, onChain},
-	{"HTML instead of JSON", simulated.HTMLPage, spxDocument, upstream.HTML, onChain},
-	{"truncated gzip", simulated.TruncatedGzip, spxDocument, upstream.Truncated, onChain},
-	{"1 GB body", simulated.HugeBody, spxDocument, upstream.TooLarge, onChain},
-	{"empty options", simulated.EmptyOptions, spxDocument, upstream.Empty, onChain},
-	{"yesterday's settlement file", simulated.StaleSettlement, filesDir, upstream.Older, onVIX},
-	{"garbage prices", simulated.GarbagePrice, spxDocument, upstream.Empty, onChain},
-	{"a clock that runs backwards", simulated.BackwardClock, spxDocument, upstream.Backwards, onChain},
+	{"a chain that shrinks to a tenth", faultShrink, spxDocument, upstream.Shrunk, onChain},
+	{"403", faultForbidden, spxDocument, upstream.Refused, onChain},
+	{"refuse", faultRefuse, spxDocument, upstream.Unreachable, onChain},
+	{"stall", faultStall, spxDocument, upstream.TimedOut, onChain},
+	{"reset mid-body", faultReset, spxDocument, upstream.Truncated, onChain},
+	{"429 with Retry-After", faultThrottle, spxDocument, upstream.Throttled, onChain},
+	{"redirect loop", faultRedirectLoop, spxDocument, upstream.Redirects, onChain},
+	{"HTML instead of JSON", faultHTMLPage, spxDocument, upstream.HTML, onChain},
+	{"truncated gzip", faultTruncatedGzip, spxDocument, upstream.Truncated, onChain},
+	{"1 GB body", faultHugeBody, spxDocument, upstream.TooLarge, onChain},
+	{"empty options", faultEmptyOptions, spxDocument, upstream.Empty, onChain},
+	{"yesterday's settlement file", faultStaleSettlement, filesDir, upstream.Older, onVIX},
+	{"garbage prices", faultGarbagePrice, spxDocument, upstream.Empty, onChain},
+	{"a clock that runs backwards", faultBackwardClock, spxDocument, upstream.Backwards, onChain},
 	// The same at the other feeds.
-	{"flow: a chain that shrinks to a tenth", simulated.Shrink, xlfDocument, upstream.Shrunk, onFlow},
-	{"flow: a clock that runs backwards", simulated.BackwardClock, xlfDocument, upstream.Backwards, onFlow},
-	{"flow: stall", simulated.Stall, xlfDocument, upstream.TimedOut, onFlow},
-	{"quotes: reset mid-body", simulated.Reset, quotesDir, upstream.Truncated, onQuotes},
-	{"quotes: garbage prices", simulated.GarbagePrice, quotesDir, upstream.Empty, onQuotes},
-	{"settlements: 403", simulated.Forbidden, filesDir, upstream.Refused, onVIX},
-	{"settlements: garbage numbers", simulated.GarbageNumbers, filesDir, upstream.Malformed, onVIX},
-	{"settlements: header alone", simulated.EmptyOptions, filesDir, upstream.Empty, onVIX},
+	{"flow: a chain that shrinks to a tenth", faultShrink, xlfDocument, upstream.Shrunk, onFlow},
+	{"flow: a clock that runs backwards", faultBackwardClock, xlfDocument, upstream.Backwards, onFlow},
+	{"flow: stall", faultStall, xlfDocument, upstream.TimedOut, onFlow},
+	{"quotes: reset mid-body", faultReset, quotesDir, upstream.Truncated, onQuotes},
+	{"quotes: garbage prices", faultGarbagePrice, quotesDir, upstream.Empty, onQuotes},
+	{"settlements: 403", faultForbidden, filesDir, upstream.Refused, onVIX},
+	{"settlements: garbage numbers", faultGarbageNumbers, filesDir, upstream.Malformed, onVIX},
+	{"settlements: header alone", faultEmptyOptions, filesDir, upstream.Empty, onVIX},
 }
 
 // Whatever the upstream does, the last good answers stay, turn stale with its reason, and recover by themselves at the
@@ -249,14 +247,14 @@ func TestFaultUpstream(t *testing.T) {
 // suffer lets a fault happen and returns how many requests it hit.
 func suffer(t *testing.T, c faultCase) int {
 	dir, start := t.TempDir(), "2026-11-20 10:59"
-	prepare := func(*refresh.Config, *faulty.Server) {}
+	prepare := func(*refresh.Config, *faultyServer) {}
 	if c.hits == filesDir {
 		// The file of the 20th comes out at 18:30 and is overdue at 11:00 of the next session.
 		earlier := newRig(t, dir, "2026-11-20 17:00")
 		earlier.once()
 		earlier.close()
 		start = "2026-11-23 11:01"
-		prepare = func(cfg *refresh.Config, s *faulty.Server) {
+		prepare = func(cfg *refresh.Config, s *faultyServer) {
 			cfg.ChainEvery, cfg.QuotesEvery, cfg.FlowEvery = 10*time.Minute, 10*time.Minute, 10*time.Minute
 			s.Fail(c.hits, c.fault)
 		}
@@ -268,7 +266,7 @@ func suffer(t *testing.T, c faultCase) int {
 		f.until(t, "a quiet instant", time.Minute, func() bool { return f.clock.Now().Second() == 55 })
 	}
 	before := f.bodies(c.stale)
-	if c.fault == simulated.Refuse {
+	if c.fault == faultRefuse {
 		f.net.refuse(cdnHost)
 	}
 	if c.hits != filesDir {
@@ -309,40 +307,40 @@ func (f *faultRig) bodies(names []string) map[string][]byte {
 }
 
 // hits says whether a request is one that the case is about.
-func (c *faultCase) about(r faulty.Request) bool {
+func (c *faultCase) about(r seenRequest) bool {
 	return strings.HasPrefix(string(r.Name), string(c.hits))
 }
 
 // checkFault checks that the fault was injected, and how the client took it.
-func (f *faultRig) checkFault(t *testing.T, c faultCase, requests []faulty.Request) (hit int) {
+func (f *faultRig) checkFault(t *testing.T, c faultCase, requests []seenRequest) (hit int) {
 	t.Helper()
 	for _, r := range requests {
 		if c.about(r) && r.Fault == c.fault {
 			hit++
 		}
-		if c.fault == simulated.HugeBody && c.about(r) {
+		if c.fault == faultHugeBody && c.about(r) {
 			if bound := int64(64<<20) + 1<<20; r.Sent < 64<<20 || r.Sent > bound {
 				t.Errorf("the client took %d bytes of a gigabyte, bound %d", r.Sent, bound)
 			}
 		}
 	}
-	if c.fault == simulated.Refuse {
+	if c.fault == faultRefuse {
 		hit = f.net.refused
 	}
 	if hit < 3 {
 		t.Fatalf("the fault was injected %d times", hit)
 	}
 	checkSpacing(t, requests)
-	if c.hits == spxDocument && c.fault != simulated.Refuse {
+	if c.hits == spxDocument && c.fault != faultRefuse {
 		checkBackoff(t, c, requests)
 	}
 	return hit
 }
 
 // checkSpacing checks that no host is asked more often than it may be.
-func checkSpacing(t *testing.T, requests []faulty.Request) {
+func checkSpacing(t *testing.T, requests []seenRequest) {
 	t.Helper()
-	last := map[string]faulty.Request{}
+	last := map[string]seenRequest{}
 	for _, r := range requests {
 		if before, ok := last[r.Host]; ok && r.At.Sub(before.At) < spacing {
 			t.Errorf("%s was asked for %v after %s", r.Name, r.At.Sub(before.At), before.Name)
@@ -352,13 +350,13 @@ func checkSpacing(t *testing.T, requests []faulty.Request) {
 }
 
 // checkBackoff checks the distances of the runs of a failing job, each of which may make several requests.
-func checkBackoff(t *testing.T, c faultCase, requests []faulty.Request) {
+func checkBackoff(t *testing.T, c faultCase, requests []seenRequest) {
 	t.Helper()
 	const together = 20 * time.Second // redirects, and tries of a refused request
 	var first, last []time.Time
 	for _, r := range requests {
 		switch {
-		case !c.about(r) || r.Fault == simulated.NoFault:
+		case !c.about(r) || r.Fault == noFault:
 		case len(last) == 0 || r.At.Sub(last[len(last)-1]) > together:
 			first, last = append(first, r.At), append(last, r.At)
 		default:
@@ -367,7 +365,7 @@ func checkBackoff(t *testing.T, c faultCase, requests []faulty.Request) {
 	}
 	for i := 1; i < len(first); i++ {
 		most := min(time.Minute<<(i-1), 5*time.Minute)
-		took := map[simulated.Fault]time.Duration{simulated.Stall: patience, simulated.Throttle: retryAfter}[c.fault] + 3*spacing
+		took := map[fault]time.Duration{faultStall: patience, faultThrottle: retryAfter}[c.fault] + 3*spacing
 		if gap := first[i].Sub(last[i-1]); gap < most/2 || gap > most+took {
 			t.Errorf("try %d came %v after the one before, want %v to %v and at most %v more", i+1, gap, most/2, most, took)
 		}
@@ -377,10 +375,10 @@ func checkBackoff(t *testing.T, c faultCase, requests []faulty.Request) {
 // checkOthers checks that a request of another feed is delayed by at most one request of the failing one: whenever
 // the failing document is asked for twice, whoever waits goes between, and a host that is not told to wait never idles
 // while a whole round of quotes is under way.
-func (f *faultRig) checkOthers(t *testing.T, c faultCase, requests []faulty.Request) {
+func (f *faultRig) checkOthers(t *testing.T, c faultCase, requests []seenRequest) {
 	t.Helper()
 	others := map[upstream.Name][]time.Time{}
-	var quotes []faulty.Request
+	var quotes []seenRequest
 	for _, r := range requests {
 		if !c.about(r) {
 			others[r.Name] = append(others[r.Name], r.At)
@@ -389,14 +387,14 @@ func (f *faultRig) checkOthers(t *testing.T, c faultCase, requests []faulty.Requ
 			}
 		}
 	}
-	if c.hits != spxDocument || c.fault == simulated.Refuse {
+	if c.hits != spxDocument || c.fault == faultRefuse {
 		return // it shares its feed, or its host refuses all
 	}
 	if n := len(others[xlfDocument]); n == 0 {
 		t.Error("the other chain was not asked for")
 	}
 	limit := 2 * spacing
-	if c.fault == simulated.Throttle {
+	if c.fault == faultThrottle {
 		limit += retryAfter
 	}
 	for i := 1; i < len(quotes); i++ {
@@ -414,9 +412,9 @@ func (f *faultRig) checkOthers(t *testing.T, c faultCase, requests []faulty.Requ
 func (f *faultRig) recover(t *testing.T, c faultCase) {
 	t.Helper()
 	f.net.refuse("")
-	f.server.Fail(c.hits, simulated.NoFault)
+	f.server.Fail(c.hits, noFault)
 	limit := 6 * time.Minute
-	if c.fault == simulated.Forbidden && c.hits != spxDocument {
+	if c.fault == faultForbidden && c.hits != spxDocument {
 		limit += time.Hour // a symbol that stays refused is left alone for so long
 	}
 	f.until(t, "recovery", limit, func() bool {
@@ -430,7 +428,7 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 	good := map[upstream.Name]int{}
 	after := f.requests()
 	for _, r := range after {
-		if c.about(r) && r.Fault == simulated.NoFault {
+		if c.about(r) && r.Fault == noFault {
 			good[r.Name]++
 		}
 	}
@@ -449,7 +447,7 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 // agrees, of SPX and of the flow universe alike.
 func TestThreeThatAgreeAreAccepted(t *testing.T) {
 	need.Long(t, oneJobAtATime)
-	for _, fault := range []simulated.Fault{simulated.Shrink, simulated.BackwardClock} {
+	for _, fault := range []fault{faultShrink, faultBackwardClock} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, t.TempDir(), "2026-11-20 11:00")
 			defer r.close()
@@ -479,7 +477,7 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
 		r.once()
 		r.close()
-		for fault, reason := range map[simulated.Fault]string{simulated.Shrink: "shrunk", simulated.BackwardClock: "clock_backwards"} {
+		for fault, reason := range map[fault]string{faultShrink: "shrunk", faultBackwardClock: "clock_backwards"} {
 			again := newRig(t, r.dir, "2026-11-20 11:01")
 			if err := again.Restore(); err != nil {
 				t.Fatal(err)
@@ -503,7 +501,7 @@ func TestGarbageNumbersCostTheirRows(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
 		defer r.close()
 		r.once()
-		r.market.Fail(spxDocument, simulated.GarbageNumbers, -1)
+		r.market.Fail(spxDocument, faultGarbageNumbers, -1)
 		time.Sleep(time.Minute)
 		r.once()
 		quality := string(r.meta(refresh.GammaResource).Quality)
@@ -526,7 +524,7 @@ func TestAnOlderSettlementDoesNotReplaceARestoredOne(t *testing.T) {
 		if err := again.Restore(); err != nil {
 			t.Fatal(err)
 		}
-		again.market.Fail(upstream.Settlement("2026-11-20"), simulated.StaleSettlement, 1)
+		again.market.Fail(upstream.Settlement("2026-11-20"), faultStaleSettlement, 1)
 		again.once()
 		if got := again.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), want) || got.Meta.Freshness.State != "closed" {
 			t.Errorf("%+v: %.200s", got.Meta.Freshness, got.Data())

@@ -41,7 +41,7 @@ type rig struct {
 	*refresh.Refresher
 	t      testing.TB
 	store  *snapshots.Store
-	market *simulated.Market
+	market *faultyMarket
 	clock  refresh.Clock
 	dir    string
 }
@@ -57,7 +57,7 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 		t.Fatal(err)
 	}
 	clock := refresh.NewClock(ny(t, start), 1)
-	market := simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
+	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
 	cfg := refresh.Config{
 		Source: market, SourceName: "simulated", Store: store, Clock: clock, Calendar: calendar, RiskFreeRate: rate,
 		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, FlowEvery: 10 * time.Second, FlowSymbols: []string{"XLF"},
@@ -261,7 +261,7 @@ func TestFailuresTurnStale(t *testing.T) {
 		r.once()
 		data := r.store.Current(refresh.GammaResource).Default.Data()
 		stored := tree(t, r.dir)["/simulated/2026-11-20/gex-spx"]
-		r.market.Fail(upstream.Options("_SPX"), simulated.HTMLPage, -1)
+		r.market.Fail(upstream.Options("_SPX"), faultHTMLPage, -1)
 		for n := 1; n <= 3; n++ {
 			time.Sleep(25 * time.Second)
 			if err := r.RefreshOnce(t.Context()); err == nil {
@@ -426,7 +426,7 @@ func TestRestartBeforeAChainWasStored(t *testing.T) {
 		if err := again.Restore(); err != nil {
 			t.Fatal(err)
 		}
-		again.market.Fail(upstream.Options("XLF"), simulated.HTMLPage, -1)
+		again.market.Fail(upstream.Options("XLF"), faultHTMLPage, -1)
 		if err := again.RefreshOnce(t.Context()); err == nil {
 			t.Fatal("a page instead of a chain is accepted")
 		}

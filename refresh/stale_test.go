@@ -8,7 +8,6 @@ import (
 
 	"strikecache/bench/need"
 	"strikecache/refresh"
-	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -57,7 +56,7 @@ func TestStaleIsInherited(t *testing.T) {
 			t.Error("a stale answer was written to its dated file")
 		}
 		time.Sleep(25 * time.Second)
-		r.market.Fail(upstream.Options("_SPX"), simulated.HTMLPage, -1)
+		r.market.Fail(upstream.Options("_SPX"), faultHTMLPage, -1)
 		if err := r.RefreshOnce(t.Context()); err == nil {
 			t.Fatal("a page instead of a chain is accepted")
 		}

@@ -1,6 +1,7 @@
 package cboe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,20 +58,20 @@ type Client struct {
 	http *http.Client
 
 	mu        sync.Mutex
-	gates     map[string]*gate
+	hosts     map[string]*spacing
 	refused   map[upstream.Name]time.Time // until when not to ask
 	throttled map[upstream.Name]bool      // whose last request was
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	cfg.BaseURL = strings.TrimSuffix(or(cfg.BaseURL, DefaultBaseURL), "/")
-	cfg.SettlementURL = or(cfg.SettlementURL, DefaultSettlementURL)
-	cfg.UserAgent = or(cfg.UserAgent, "strikecache (delayed options analytics cache)")
-	cfg.PerMinute = or(cfg.PerMinute, 20)
-	cfg.Timeout = or(cfg.Timeout, 30*time.Second)
-	cfg.RefusalPause = or(cfg.RefusalPause, time.Hour)
-	cfg.Backoff = or(cfg.Backoff, 3*time.Second)
+	cfg.BaseURL = strings.TrimSuffix(cmp.Or(cfg.BaseURL, DefaultBaseURL), "/")
+	cfg.SettlementURL = cmp.Or(cfg.SettlementURL, DefaultSettlementURL)
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "strikecache (delayed options analytics cache)")
+	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
+	cfg.RefusalPause = cmp.Or(cfg.RefusalPause, time.Hour)
+	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)
 	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -92,7 +93,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			// Redirects are followed by the client: each takes a turn at its host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		gates: map[string]*gate{}, refused: map[upstream.Name]time.Time{}, throttled: map[upstream.Name]bool{},
+		hosts: map[string]*spacing{}, refused: map[upstream.Name]time.Time{}, throttled: map[upstream.Name]bool{},
 	}, nil
 }
 
@@ -100,14 +101,6 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 var spxOptions = upstream.Options("_SPX")
 
 var errRedirects = fmt.Errorf("redirects in a circle, or more than %d", maxRedirects)
-
-func or[T comparable](x, otherwise T) T {
-	var zero T
-	if x == zero {
-		return otherwise
-	}
-	return x
-}
 
 // Offers implements [upstream.Source].
 func (c *Client) Offers(name upstream.Name) bool {
@@ -142,13 +135,14 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	}
 }
 
+// refusedUntil returns until when a refused symbol is left alone; false for one that may be asked for.
 func (c *Client) refusedUntil(name upstream.Name) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	until, ok := c.refused[name]
 	if ok && time.Now().After(until) {
 		delete(c.refused, name)
-		ok = false
+		return until, false
 	}
 	return until, ok
 }
@@ -172,14 +166,14 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 	case upstream.SettlementKind:
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
-	defer func() { c.noteThrottled(name, upstream.ReasonOf(err) == upstream.Throttled) }()
-	for been := []string{address}; ; been = append(been, address) {
+	defer func() { c.setThrottled(name, upstream.ReasonOf(err) == upstream.Throttled) }()
+	for visited := []string{address}; ; visited = append(visited, address) {
 		var next string
 		doc, next, err = c.request(ctx, name, address, since)
 		if next == "" {
 			return doc, err
 		}
-		if len(been) > maxRedirects || slices.Contains(been, next) {
+		if len(visited) > maxRedirects || slices.Contains(visited, next) {
 			return nil, &upstream.Error{Name: name, Reason: upstream.Redirects, Err: fmt.Errorf("%w: to %s", errRedirects, next)}
 		}
 		address = next
@@ -188,20 +182,17 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 
 // request makes one request in its turn. It returns a document, or where the upstream redirects to.
 func (c *Client) request(ctx context.Context, name upstream.Name, address string, since *upstream.Document) (doc *upstream.Document, redirect string, err error) {
-	fail := func(reason upstream.Reason, err error) (*upstream.Document, string, error) {
-		return nil, "", &upstream.Error{Name: name, Reason: reason, Err: err}
-	}
 	req, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
-		return fail(upstream.Unreachable, err)
+		return nil, "", &upstream.Error{Name: name, Reason: upstream.Unreachable, Err: err}
 	}
-	gate, rank := c.gate(req.URL.Host), c.rank(name)
-	if err := gate.wait(ctx, name, rank); err != nil {
-		return fail(upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
+	host, rank := c.host(req.URL.Host), c.rank(name)
+	if err := host.wait(ctx, name, rank); err != nil {
+		return nil, "", &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: fmt.Errorf("wait for a turn: %w", err)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	req = req.WithContext(oneTurn(ctx, gate, name, rank))
+	req = req.WithContext(oneTurn(ctx, host, name, rank))
 	req.Header.Set("User-Agent", c.cfg.UserAgent)
 	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
 	if since != nil && since.ETag != "" {
@@ -212,28 +203,24 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fail(transportReason(err), err)
+		return nil, "", &upstream.Error{Name: name, Reason: failureReason(err, upstream.Unreachable), Err: err}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified && since != nil {
 		return nil, "", upstream.ErrNotModified
 	}
-	if next, err := resp.Location(); err == nil && redirects(resp.StatusCode) {
+	if next, err := resp.Location(); err == nil && slices.Contains(redirects, resp.StatusCode) {
 		return nil, next.String(), nil
 	}
 	if resp.StatusCode != http.StatusOK {
 		failure := statusError(name, resp)
-		if failure.Reason == upstream.Throttled {
-			gate.pause(max(failure.RetryAfter, time.Second))
-		} else if failure.RetryAfter > 0 {
-			gate.pause(failure.RetryAfter)
-		}
+		host.pause(failure.RetryAfter)
 		return nil, "", failure
 	}
 	kind, _ := name.Split()
 	body, err := readBody(resp, kind)
 	if err != nil {
-		return fail(bodyReason(err), err)
+		return nil, "", &upstream.Error{Name: name, Reason: failureReason(err, upstream.Truncated), Err: err}
 	}
 	return &upstream.Document{
 		Name: name, Body: body, Received: time.Now().UTC(), Generated: generated(resp.Header), FileDate: fileDate(resp.Header),
@@ -243,21 +230,18 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 
 // oneTurn returns a context in which the transport waits for a further turn when it sends a request for the second
 // time, as it does by itself when a kept connection turns out to be closed.
-func oneTurn(ctx context.Context, gate *gate, name upstream.Name, rank int) context.Context {
+func oneTurn(ctx context.Context, host *spacing, name upstream.Name, rank int) context.Context {
 	connections := 0
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		if connections++; connections > 1 {
-			_ = gate.wait(ctx, name, rank) // when ctx has ended, so has the request
+			_ = host.wait(ctx, name, rank) // when ctx has ended, so has the request
 		}
 	}})
 }
 
-func redirects(status int) bool {
-	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return false
+// redirects are the statuses whose Location is followed.
+var redirects = []int{
+	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
 var (
@@ -275,34 +259,24 @@ func readBody(resp *http.Response, kind upstream.Kind) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes, over %d", errTooLarge, resp.ContentLength, kind.MaxBody())
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, kind.MaxBody()+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(body)) > kind.MaxBody() {
+	if err == nil && int64(len(body)) > kind.MaxBody() {
 		return nil, fmt.Errorf("%w: over %d bytes", errTooLarge, kind.MaxBody())
 	}
-	return body, nil
+	return body, err
 }
 
-func bodyReason(err error) upstream.Reason {
+// failureReason returns why a request failed, otherwise where the error does not say.
+func failureReason(err error, otherwise upstream.Reason) upstream.Reason {
+	var network net.Error
 	switch {
 	case errors.Is(err, errTooLarge):
 		return upstream.TooLarge
 	case errors.Is(err, errHTML):
 		return upstream.HTML
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return upstream.TimedOut
 	}
-	return upstream.Truncated
-}
-
-func transportReason(err error) upstream.Reason {
-	var timeout net.Error
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return upstream.TimedOut
-	}
-	return upstream.Unreachable
+	return otherwise
 }
 
 func statusError(name upstream.Name, resp *http.Response) *upstream.Error {
@@ -317,7 +291,7 @@ func statusError(name upstream.Name, resp *http.Response) *upstream.Error {
 		failure.Reason = upstream.Missing
 	case http.StatusTooManyRequests, 420:
 		failure.Reason = upstream.Throttled
-		failure.RetryAfter = or(failure.RetryAfter, throttledPause)
+		failure.RetryAfter = cmp.Or(failure.RetryAfter, throttledPause)
 	}
 	return failure
 }
@@ -334,11 +308,9 @@ func retryAfter(h http.Header) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
+// generated returns the time of Last-Modified, zero where there is none.
 func generated(h http.Header) time.Time {
-	t, err := http.ParseTime(h.Get("Last-Modified"))
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := http.ParseTime(h.Get("Last-Modified"))
 	return t.UTC()
 }
 
@@ -346,10 +318,7 @@ var dateInName = regexp.MustCompile(`\d{4}-\d{2}-\d{2}`)
 
 // fileDate returns the date in the file name of a Content-Disposition.
 func fileDate(h http.Header) string {
-	_, params, err := mime.ParseMediaType(h.Get("Content-Disposition"))
-	if err != nil {
-		return ""
-	}
+	_, params, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
 	return dateInName.FindString(params["filename"])
 }
 
@@ -382,7 +351,7 @@ func (c *Client) rank(name upstream.Name) int {
 	return priority(name)
 }
 
-func (c *Client) noteThrottled(name upstream.Name, throttled bool) {
+func (c *Client) setThrottled(name upstream.Name, throttled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if throttled {
@@ -392,13 +361,14 @@ func (c *Client) noteThrottled(name upstream.Name, throttled bool) {
 	}
 }
 
-func (c *Client) gate(host string) *gate {
+// host returns the spacing of a host's requests.
+func (c *Client) host(name string) *spacing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g, ok := c.gates[host]
+	h, ok := c.hosts[name]
 	if !ok {
-		g = &gate{interval: time.Minute / time.Duration(c.cfg.PerMinute)}
-		c.gates[host] = g
+		h = &spacing{interval: time.Minute / time.Duration(c.cfg.PerMinute)}
+		c.hosts[name] = h
 	}
-	return g
+	return h
 }

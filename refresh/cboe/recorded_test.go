@@ -1,16 +1,54 @@
 package cboe
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/compute"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
 )
+
+// recordedDir returns the folder of recorded documents beside the module.
+func recordedDir(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join("..", "..", "..", "shared", "recorded")
+	if _, err := os.Stat(dir); err != nil {
+		const why = "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; " +
+			"their formats are described in refresh/cboe"
+		required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
+		if slices.Contains(required, "recorded") || slices.Contains(required, "all") {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	return dir
+}
+
+// recorded returns a recorded document, unpacked.
+func recorded(t testing.TB, path string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join(recordedDir(t), filepath.FromSlash(path)))
+	if err == nil && strings.HasSuffix(path, ".gz") {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
 
 const spxChain = "replay/options/_SPX.json.gz"
 
@@ -35,9 +73,26 @@ type rivalDocument struct {
 	} `json:"data"`
 }
 
-// Every row of a real chain, against encoding/json.
-func TestRecordedChainAgreesWithEncodingJSON(t *testing.T) {
-	body := need.Document(t, spxChain)
+// Every row of a chain, against encoding/json.
+func TestChainAgreesWithEncodingJSON(t *testing.T) {
+	t.Run("simulated", func(t *testing.T) {
+		at := time.Date(2026, time.August, 11, 17, 0, 0, 0, time.UTC)
+		market := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
+		doc, err := market.At(upstream.Options("_SPX"), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agreesWithEncodingJSON(t, doc.Body)
+	})
+	t.Run("recorded", func(t *testing.T) {
+		if listed, expirations := agreesWithEncodingJSON(t, recorded(t, spxChain)); listed != 30692 || expirations != 55 {
+			t.Errorf("%d rows, %d expirations, want 30692 and 55", listed, expirations)
+		}
+	})
+}
+
+func agreesWithEncodingJSON(t *testing.T, body []byte) (listed, expirations int) {
+	t.Helper()
 	var want rivalDocument
 	if err := json.Unmarshal(body, &want); err != nil {
 		t.Fatal(err)
@@ -46,10 +101,10 @@ func TestRecordedChainAgreesWithEncodingJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Listed != 30692 || len(got.Contracts) != len(want.Data.Options) || got.Spot != want.Data.CurrentPrice {
-		t.Fatalf("listed %d, kept %d, spot %v", got.Listed, len(got.Contracts), got.Spot)
+	if len(got.Contracts) != len(want.Data.Options) || got.Spot != want.Data.CurrentPrice {
+		t.Fatalf("listed %d, kept %d of %d, spot %v", got.Listed, len(got.Contracts), len(want.Data.Options), got.Spot)
 	}
-	expirations := map[compute.Date]bool{}
+	dates := map[compute.Date]bool{}
 	for i, w := range want.Data.Options {
 		g := &got.Contracts[i]
 		lastTrade := int64(0)
@@ -65,17 +120,15 @@ func TestRecordedChainAgreesWithEncodingJSON(t *testing.T) {
 		if g.Symbol() != w.Option || g.Quote != q {
 			t.Fatalf("row %d: got %s %+v, want %s %+v", i, g.Symbol(), g.Quote, w.Option, q)
 		}
-		expirations[g.Expiration] = true
+		dates[g.Expiration] = true
 	}
-	if len(expirations) != 55 {
-		t.Errorf("%d expirations, want 55", len(expirations))
-	}
+	return got.Listed, len(dates)
 }
 
 // Ten real envelopes of one weekend, session, close and evening: clocks, sessions and closes.
 func TestRecordedEnvelopes(t *testing.T) {
 	cal := compute.NewCalendar(nil, nil)
-	files, err := filepath.Glob(filepath.Join(need.Recorded(t), "spx-headers", "*.json"))
+	files, err := filepath.Glob(filepath.Join(recordedDir(t), "spx-headers", "*.json"))
 	if err != nil || len(files) != 10 {
 		t.Fatalf("%d envelopes: %v", len(files), err)
 	}
@@ -127,7 +180,7 @@ func TestRecordedEnvelopes(t *testing.T) {
 }
 
 func TestRecordedPathologicalChain(t *testing.T) {
-	body := need.Document(t, "spx-chain-2026-08-11-pathological.json")
+	body := recorded(t, "spx-chain-2026-08-11-pathological.json")
 	c, _, err := DecodeChain(body)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +197,7 @@ func TestRecordedPathologicalChain(t *testing.T) {
 
 // BenchmarkDecodeChain stands beside its rival: encoding/json into structs, without the validation.
 func BenchmarkDecodeChain(b *testing.B) {
-	body := need.Document(b, spxChain)
+	body := recorded(b, spxChain)
 	b.Run("scanner", func(b *testing.B) {
 		b.SetBytes(int64(len(body)))
 		b.ReportAllocs()

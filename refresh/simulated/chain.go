@@ -1,10 +1,6 @@
 package simulated
 
-import (
-	"time"
-
-	"strikecache/compute"
-)
+import "strikecache/compute"
 
 // bytesPerRow is the room made for a row of a chain.
 const bytesPerRow = 425
@@ -13,43 +9,30 @@ const bytesPerRow = 425
 func (m *Market) chain(in *instrument, f *frame) []byte {
 	t := m.table(in, f)
 	w := chainWriter{
-		table: t, spec: in.chain, paces: m.paces, frame: f, surface: m.optionSurface(in, t.day, f),
-		dates: map[compute.Date]string{}, beat: uint64(f.generated.Unix()),
-		live: f.trading(in), body: make([]byte, 0, len(t.contracts)*bytesPerRow+2048),
+		table: t, frame: f, surface: in.surface(t.at(f.progress())), dates: map[compute.Date]string{},
+		beat: uint64(f.generated.Unix()), live: f.trading(in), body: make([]byte, 0, len(t.contracts)*bytesPerRow+2048),
 	}
-	w.spot = t.day.price(f.progress(f.close))
-	w.low, w.high = t.day.extremes(f.progress(f.close))
+	if f.overnight > 0 { // a price that only the options show
+		w.surface = in.surface(m.factors.overnight(in, m.factors.index(m.calendar.Next(f.date)), f.overnight))
+	}
 	w.body = appendHead(w.body, f)
 	w.body = append(w.body, `"options":[`...)
 	for i := range t.series {
 		w.series(&t.series[i])
 	}
 	w.body = append(w.body[:len(w.body)-1], `],`...) // without the comma after the last row
-	return m.appendUnderlying(w.body, in, t.day, f)
-}
-
-// optionSurface returns what options are priced with: in session the index, between 20:15 and 09:15 a spot that
-// only they show, else the close.
-func (m *Market) optionSurface(in *instrument, d *day, f *frame) surface {
-	if f.overnight > 0 {
-		return m.overnightSurface(in, m.factors.index(m.calendar.Next(f.date)), f.overnight)
-	}
-	return d.surface(f.progress(f.close))
+	return m.appendUnderlying(w.body, t.day, f)
 }
 
 // chainWriter writes the rows of a chain.
 type chainWriter struct {
 	*table
-	spec      *chainSpec
-	paces     *paces
-	frame     *frame
-	surface   surface
-	spot      float64 // of the underlying, with the lowest and highest of the session so far
-	low, high float64
-	dates     map[compute.Date]string
-	beat      uint64
-	live      bool // the options trade
-	body      []byte
+	frame   *frame
+	surface surface
+	dates   map[compute.Date]string // as they are spelled
+	beat    uint64
+	live    bool // the options trade
+	body    []byte
 }
 
 // row is one contract as published.
@@ -59,12 +42,11 @@ type row struct {
 	iv, theo                        float64
 	right                           int
 	lastTrade                       tradeTime
-	tick                            uint64
+	tick                            int
 }
 
 // series writes the rows of a root and expiration.
 func (w *chainWriter) series(s *series) {
-	session := w.trading(s, w.frame.open)
 	left := s.settles.Sub(w.frame.asOf)
 	var m smile
 	if left > 0 {
@@ -86,9 +68,9 @@ func (w *chainWriter) series(s *series) {
 		for right := range 2 {
 			c := &w.contracts[s.first+2*i+right]
 			key := s.contractKey(i, right)
-			r := row{theo: v.price[right], right: right}
+			r := row{theo: v.price[right], right: right, tick: 1}
 			w.quote(&r, &m, &v, s, key)
-			w.traded(&r, c, &session, key, strike)
+			w.traded(&r, s, c, key, strike)
 			w.body = append(w.body, prefix...)
 			w.body = append(w.body, "CP"[right])
 			w.body = appendDigits(w.body, int(thousandths), 8)
@@ -100,9 +82,9 @@ func (w *chainWriter) series(s *series) {
 // settled returns the value of a strike after settlement, the intrinsic one. The upstream goes on inverting
 // prices that have no time value: next to the settlement its numbers are absurd.
 func (w *chainWriter) settled(s *series, m *smile, strike float64) (v value, g greeks) {
-	m.spot = w.day.price(1)
+	m.spot = w.price(1)
 	if s.am {
-		m.spot = w.day.price(0)
+		m.spot = w.price(0)
 	}
 	v.price[0], v.price[1] = max(m.spot-strike, 0), max(strike-m.spot, 0)
 	if strike < m.spot {
@@ -121,7 +103,7 @@ func (w *chainWriter) settled(s *series, m *smile, strike float64) (v value, g g
 
 // quote sets bid, ask, sizes and the published implied volatility.
 func (w *chainWriter) quote(r *row, m *smile, v *value, s *series, key noise) {
-	bid, ask := w.spec.quote(m, v, r.right, key, s.am)
+	bid, ask := w.spec.maker.quote(m, v, r.right, key, s.am)
 	r.bid, r.ask = float64(bid)/100, float64(ask)/100
 	if w.live {
 		n := key.child(11).child(w.beat)
@@ -152,41 +134,38 @@ func size(n noise) uint32 {
 }
 
 // traded sets what the session's trades so far say, or the last trade before it.
-func (w *chainWriter) traded(r *row, c *contract, session *trading, key noise, strike float64) {
+func (w *chainWriter) traded(r *row, s *series, c *contract, key noise, strike float64) {
+	trades := w.tradeKey(key)
 	r.last, r.lastTrade = float64(c.last), c.lastTrade
-	if r.tick = uint64(key.child(13).child(uint64(w.day.session)).below(3)); c.lastTrade.date == 0 {
-		r.tick = 0
+	if c.lastTrade.date != 0 {
+		r.tick = trades.below(len(ticks))
 	}
 	if c.trades == 0 {
 		return
 	}
-	trades := tradeKey(key, w.frame.date)
-	u := min(w.frame.asOf.Sub(session.open).Seconds()/session.length, 1)
-	n := c.tradesBy(trades, session.paceAt(c, u))
+	passed := w.frame.asOf.Sub(w.open)
+	n := w.tradesBy(s, c, key, passed)
 	if n == 0 {
 		return
 	}
+	after, price := w.trade(s, c, key, n, strike, r.right)
+	hour, minute, second := w.open.Add(min(after, passed)).In(compute.NewYork).Clock()
+	r.lastTrade = tradeTime{w.frame.date, int32(hour*3600 + minute*60 + second)}
 	r.volume = uint32(uint64(c.volume) * uint64(n) / uint64(c.trades))
-	after, price := session.trade(w.paces, c, key, n, strike, r.right)
-	// The clock of the pace is a table; rounding must not carry a trade past the instant of the quotes.
-	at := min(after, int(w.frame.asOf.Sub(session.open)/time.Second))
-	r.lastTrade = tradeTime{w.frame.date, secondOfDay(session.open) + int32(at)}
 	r.last, r.open = price, float64(c.open)
-	r.tick = uint64(trades.child(uint64(n)).below(3))
 	r.low, r.high = min(r.open, r.last), max(r.open, r.last)
-	if n > 3 { // about when the underlying was at its own
-		a, b := price+float64(c.delta)*(w.high-w.spot), price+float64(c.delta)*(w.low-w.spot)
-		r.low, r.high = min(r.low, max(min(a, b), 0.05)), max(r.high, a, b)
-	}
-}
-
-func secondOfDay(t time.Time) int32 {
-	hour, minute, second := t.In(compute.NewYork).Clock()
-	return int32(hour*secondsPerHour + minute*60 + second)
+	r.tick = trades.child(uint64(n)).child(0).below(len(ticks))
 }
 
 // append appends a row from the closing quote of its symbol on.
 func (w *chainWriter) append(r *row, c *contract, g *greeks) {
+	change, percent := 0.0, 0.0
+	if r.volume > 0 {
+		change = r.last - c.prevClose
+		if c.prevClose > 0 {
+			percent = change / c.prevClose * 100
+		}
+	}
 	b := w.body
 	b = appendFixed(append(b, `","bid":`...), r.bid, 2)
 	b = appendCount(append(b, `,"bid_size":`...), r.bidSize)
@@ -201,13 +180,6 @@ func (w *chainWriter) append(r *row, c *contract, g *greeks) {
 	b = appendFixed(append(b, `,"theta":`...), g.theta[r.right], 4)
 	b = appendFixed(append(b, `,"rho":`...), g.rho[r.right], 4)
 	b = appendFixed(append(b, `,"theo":`...), r.theo, 4)
-	change, percent := 0.0, 0.0
-	if r.volume > 0 {
-		change = r.last - c.prevClose
-		if c.prevClose > 0 {
-			percent = change / c.prevClose * 100
-		}
-	}
 	b = appendFixed(append(b, `,"change":`...), change, 4)
 	b = appendFixed(append(b, `,"open":`...), r.open, 2)
 	b = appendFixed(append(b, `,"high":`...), r.high, 2)
@@ -220,4 +192,23 @@ func (w *chainWriter) append(r *row, c *contract, g *greeks) {
 	w.body = append(b, `},`...)
 }
 
-var ticks = [...]string{"no_change", "up", "down"}
+// tradeTime is a last_trade_time: a date and a second of its day, New York. The zero value is null.
+type tradeTime struct {
+	date   compute.Date
+	second int32
+}
+
+// appendTrade appends a last trade time, or null. text caches the spelling of dates.
+func appendTrade(b []byte, t tradeTime, text map[compute.Date]string) []byte {
+	if t.date == 0 {
+		return append(b, "null"...)
+	}
+	date, ok := text[t.date]
+	if !ok {
+		date = `"` + t.date.String() + `T`
+		text[t.date] = date
+	}
+	b = append(b, date...)
+	b = appendTime(b, int(t.second)/3600, int(t.second)/60%60, int(t.second)%60)
+	return append(b, '"')
+}

@@ -10,8 +10,9 @@ const (
 	beat      = 15 * time.Second // between two generations of a file
 	beatPhase = 11 * time.Second // past the minute
 
-	// The delay of quotes: 15m04s to 15m27s, see lag.
-	leastLag = 904
+	// The delay of quotes is 15m04s to 15m18s. The span is less than a beat, so that clocks never go back.
+	leastLag = 904 * time.Second
+	lagSpan  = 15 // seconds
 
 	// indexTail is how long after the close an index is still published, and its options trade.
 	indexTail = 15 * time.Minute
@@ -29,7 +30,6 @@ type frame struct {
 	listed    int  // session that the listing of options is of
 	published int  // session on whose morning the open interest was published
 	rolled    bool // prev_day_close is already the close of the session
-	changed   bool // iv30_change still describes the session
 	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1.
 	overnight float64
 }
@@ -44,18 +44,15 @@ func (m *Market) frame(at time.Time) (frame, bool) {
 	}
 	delayed := f.generated.Add(-m.lag(f.generated))
 	f.session = m.factors.index(compute.DateOf(delayed.In(compute.NewYork)))
+	if delayed.Before(m.calendar.Open(m.factors.dates[f.session])) {
+		f.session--
+	}
 	f.date = m.factors.dates[f.session]
 	f.open, f.close = m.calendar.Open(f.date), m.calendar.Close(f.date)
-	if delayed.Before(f.open) {
-		f.session--
-		f.date = m.factors.dates[f.session]
-		f.open, f.close = m.calendar.Open(f.date), m.calendar.Close(f.date)
-	}
 	end := f.close.Add(indexTail - time.Second)
 	f.live = !delayed.After(end)
 	f.asOf = earlier(delayed, end)
 	f.rolled = !f.generated.Before(f.date.At(21, 0, 0, compute.NewYork))
-	f.changed = f.generated.Before(f.date.At(17, 0, 0, compute.NewYork))
 	f.listed = m.morning(today, f.generated, 3)
 	f.published = m.morning(today, f.generated, 7)
 	if next := m.calendar.Next(f.date); !f.live {
@@ -81,17 +78,10 @@ func generation(at time.Time) time.Time {
 	return earlier(generated, saturday.At(12, 6, 13, time.UTC))
 }
 
-// lag returns how late the quotes of a file are. It wanders by less than a beat from one file to the next, so
-// that their clocks never go back.
+// lag returns how late the quotes of a file are.
 func (m *Market) lag(generated time.Time) time.Duration {
-	key := m.key.named("lag")
-	const block = 600
-	n := generated.Unix()
-	base := func(k int64) float64 { return 12 * key.child(uint64(k)).unit() }
-	from, to := base(n/block), base(n/block+1)
-	wander := from + (to-from)*float64(n%block)/block
-	seconds := leastLag + int(wander) + key.child(1<<40+uint64(n)).below(12)
-	return time.Duration(seconds) * time.Second
+	n := m.key.named("lag").child(uint64(generated.Unix()))
+	return leastLag + time.Duration(n.below(lagSpan))*time.Second
 }
 
 // morning returns today's session when the clock is past an hour of its morning, else the session before.
@@ -103,9 +93,9 @@ func (m *Market) morning(today compute.Date, now time.Time, hour int) int {
 	return i
 }
 
-// progress returns how much of the time from the open to an end has passed at the delayed instant, 0 to 1.
-func (f *frame) progress(end time.Time) float64 {
-	return min(float64(f.asOf.Sub(f.open))/float64(end.Sub(f.open)), 1)
+// progress returns the share of the session that has passed at the delayed instant, 0 to 1.
+func (f *frame) progress() float64 {
+	return min(float64(f.asOf.Sub(f.open))/float64(f.close.Sub(f.open)), 1)
 }
 
 // trading says whether an instrument and its options trade: those of an index for a while after the close.

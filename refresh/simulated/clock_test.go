@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
@@ -13,7 +12,7 @@ import (
 const clockForm = "2006-01-02T15:04:05"
 
 func TestClocks(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	for _, c := range []struct{ at, timestamp, index, stock string }{
 		// at and last trades New York, timestamp UTC; "" is the delayed instant
 		{"2026-08-11 12:00:05", "2026-08-11 15:59:56", "", ""},
@@ -65,7 +64,7 @@ func TestClocks(t *testing.T) {
 }
 
 func TestClocksNeverGoBack(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	var last *cboe.Quote
 	var seqno int
 	for at := ny("2026-08-11 09:30:00"); at.Before(ny("2026-08-11 16:40:00")); at = at.Add(15 * time.Second) {
@@ -89,8 +88,8 @@ func TestClocksNeverGoBack(t *testing.T) {
 }
 
 func TestFrozenBody(t *testing.T) {
-	need.Long(t, oneGoroutine)
-	m := newMarket(1)
+	long(t)
+	m := market
 	same := func(symbol, a, b string) bool {
 		before, err := cboe.DecodeQuote(documentAt(t, m, upstream.Options(symbol), ny(a)).Body)
 		if err != nil {
@@ -115,7 +114,11 @@ func TestFrozenBody(t *testing.T) {
 		{"2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
 		{"2026-08-14 21:01:00", "2026-08-15 05:00:00", true}, // not on the night to Saturday
 	} {
-		for _, symbol := range []string{"_SPX", "SPY"} {
+		symbols := []string{"SPY", "TSLA"}
+		if c.frozen {
+			symbols[1] = "_SPX"
+		}
+		for _, symbol := range symbols {
 			if same(symbol, c.a, c.b) != c.frozen {
 				t.Errorf("%s from %s to %s: want frozen %v", symbol, c.a, c.b, c.frozen)
 			}
@@ -124,7 +127,7 @@ func TestFrozenBody(t *testing.T) {
 }
 
 func TestPreviousCloseRollsInTheEvening(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	for _, symbol := range []string{"_SPX", "XLK", "_VIX"} {
 		at := func(s string) []member {
 			return members(string(documentAt(t, m, upstream.Quotes(symbol), ny(s)).Body))

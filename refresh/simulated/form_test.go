@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"strikecache/bench/need"
 	"strikecache/refresh/upstream"
 )
 
@@ -126,13 +125,13 @@ func checkUnderlying(t *testing.T, name string, underlying []member, report func
 }
 
 func TestRecordedChainHasTheFormTestedFor(t *testing.T) {
-	checkForm(t, "recorded", recorded(t, "options/_SPX.json.gz"))
+	checkForm(t, "recorded", recorded(t, "replay/options/_SPX.json.gz"))
 }
 
 func TestChainsHaveTheUpstreamsForm(t *testing.T) {
-	need.Long(t, oneGoroutine)
-	m := newMarket(1)
-	for _, at := range []string{"2026-08-11 12:00:00", "2026-08-11 16:36:50", "2026-08-12 02:00:00", "2026-08-21 15:00:00"} {
+	long(t)
+	m := market
+	for _, at := range []string{"2026-08-11 12:00:00", "2026-08-11 16:36:50"} {
 		doc := documentAt(t, m, spxChain, ny(at))
 		if !json.Valid(doc.Body) {
 			t.Fatalf("%s: not JSON", at)
@@ -145,13 +144,16 @@ func TestChainsHaveTheUpstreamsForm(t *testing.T) {
 		}
 		checkForm(t, at, doc.Body)
 	}
+	for _, at := range []string{"2026-08-12 02:00:00", "2026-08-21 15:00:00"} {
+		checkForm(t, at, documentAt(t, m, upstream.Options("SPY"), ny(at)).Body)
+	}
 	for _, symbol := range m.Symbols() {
 		checkForm(t, symbol, documentAt(t, m, upstream.Options(symbol), ny("2026-08-11 12:00:00")).Body)
 	}
 }
 
 func TestQuotesHaveTheUpstreamsForm(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	check := func(name string, body []byte) []member {
 		head, data, ok := strings.Cut(string(body), `"data":`)
 		if !ok || !strings.HasPrefix(head, `{"timestamp":`) {
@@ -179,7 +181,7 @@ func TestQuotesHaveTheUpstreamsForm(t *testing.T) {
 		}
 	}
 	for _, symbol := range []string{"XLK", "_VIX", "_VIX3M"} {
-		t.Run("recorded "+symbol, func(t *testing.T) { check(symbol, recorded(t, "quotes/"+symbol+".json")) })
+		t.Run("recorded "+symbol, func(t *testing.T) { check(symbol, recorded(t, "replay/quotes/"+symbol+".json")) })
 	}
 }
 
@@ -197,7 +199,7 @@ func TestRowsAreLikeTheRecordedOnes(t *testing.T) {
 		}
 		return out
 	}
-	want, got := shares(recorded(t, "options/_SPX.json.gz")), shares(documentAt(t, newMarket(1), spxChain, ny("2026-08-11 16:36:50")).Body)
+	want, got := shares(recorded(t, "replay/options/_SPX.json.gz")), shares(documentAt(t, market, spxChain, ny("2026-08-11 16:36:50")).Body)
 	for key, within := range map[string]float64{
 		"bytes": 10, "iv": 0.04, "open_interest": 0.07, "volume": 0.12, "gamma": 0.1, "bid": 0.05, "last_trade_time": 0.07,
 	} {

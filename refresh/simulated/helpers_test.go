@@ -1,19 +1,21 @@
 package simulated_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
-
-// oneGoroutine is why a test is not worth its time under the race detector.
-const oneGoroutine = "many documents, one goroutine"
 
 var (
 	spxChain = upstream.Options("_SPX")
@@ -24,6 +26,17 @@ func newMarket(seed uint64) *simulated.Market {
 	return simulated.New(simulated.Config{
 		Seed: seed, Now: func() time.Time { return ny("2026-08-11 12:00:00") }, Calendar: compute.NewCalendar(nil, nil),
 	})
+}
+
+// market is what most tests share: a market with seed 1, which remembers what it has computed.
+var market = newMarket(1)
+
+// long skips a test of many documents in short runs, such as those of the race detector: one goroutine makes them.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: many documents, one goroutine")
+	}
 }
 
 // ny parses a New York wall clock time.
@@ -129,8 +142,27 @@ func parts(t testing.TB, body []byte) (rows []string, underlying []member) {
 	return strings.Split(list, "},{"), members(tail)
 }
 
-// recorded returns a recorded document below ../shared/recorded/replay of the module.
+// recorded returns a recorded document below ../shared/recorded of the module, unpacked.
 func recorded(t testing.TB, path string) []byte {
 	t.Helper()
-	return need.Document(t, "replay/"+path)
+	body, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "recorded", filepath.FromSlash(path)))
+	if os.IsNotExist(err) {
+		const why = "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; " +
+			"their formats are described in refresh/cboe"
+		required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
+		if slices.Contains(required, "recorded") || slices.Contains(required, "all") {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	if err == nil && strings.HasSuffix(path, ".gz") {
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(z)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
 }

@@ -37,7 +37,7 @@ func number(t *testing.T, s string) float64 {
 }
 
 func TestHistoryJoinsQuotes(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "SPY", "XLC", "XLRE", "TSLA"} {
 		for _, day := range []string{"2026-03-06", "2026-08-11", "2026-11-27"} {
 			rows := rowsOf(t, m, symbol, day+" 18:00:30")
@@ -67,7 +67,7 @@ func TestHistoryJoinsQuotes(t *testing.T) {
 }
 
 func TestDaysExtremesOnlyWiden(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	var low, high float64
 	for _, at := range []string{"09:46", "09:50", "10:15", "11:00", "12:30", "14:00", "15:30", "16:05", "16:40"} {
 		quote := members(string(documentAt(t, m, "quotes/AAPL.json", ny("2026-08-11 "+at+":00")).Body))
@@ -80,7 +80,7 @@ func TestDaysExtremesOnlyWiden(t *testing.T) {
 }
 
 func TestRowOfTheDayAppearsAtSix(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	for at, want := range map[string]string{
 		"2026-08-11 09:00:00": "2026-08-10", "2026-08-11 17:59:00": "2026-08-10", "2026-08-11 18:01:00": "2026-08-11",
 		"2026-08-12 12:00:00": "2026-08-11", "2026-08-15 12:00:00": "2026-08-14", "2026-08-17 12:00:00": "2026-08-14",
@@ -93,7 +93,7 @@ func TestRowOfTheDayAppearsAtSix(t *testing.T) {
 }
 
 func TestHistoryRows(t *testing.T) {
-	m, calendar := newMarket(1), compute.NewCalendar(nil, nil)
+	m, calendar := market, compute.NewCalendar(nil, nil)
 	for _, symbol := range []string{"XLK", "XLC", "_SPX", "_VIX", "_VIX3M", "TSLA"} {
 		rows := rowsOf(t, m, symbol, "2026-08-11 12:00:00")
 		want := compute.NewDate(2022, 1, 3)

@@ -1,3 +1,30 @@
+// Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures
+// settlement files, byte for byte in the form of the real ones, so that everything runs without a network.
+//
+// A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any
+// past instant, in any order, and two markets with one seed agree. (Bytes are the same on one GOARCH; others may
+// fuse multiplications.) Nothing is random: every number is drawn from a tree of hashes at a path such as
+// market/date or options/root/expiration/strike (noise.go).
+//
+// The path of one chain document, with the file that each step is in:
+//
+//  1. clock.go: the instant becomes a frame. It says when the file was generated (a beat every 15 seconds, none
+//     on weekends), which instant its quotes describe (15 minutes before, not past the end of the session), and
+//     which session's listing, open interest and previous close are valid by then.
+//  2. prices.go: the daily closes of the factors up to that session: the market, which returns to a trend, its
+//     volatility (the VIX), which returns to a mean and jumps at times, and a path of each instrument's own. Between
+//     two closes runs a bridge, so an intraday path always ends at the official close.
+//  3. instruments.go: market, beta and own path give the price of an instrument.
+//  4. listing.go: what is listed, as roles that an expiration date can play and bands of strikes.
+//  5. contracts.go: what does not change during the session: open interest, the day's volume and the number of
+//     trades it is made of, previous closes, older trades, and the unusual trading of a few contracts.
+//  6. surface.go: the volatility surface at the instant, theoretical values, greeks, bid and ask.
+//  7. chain.go, quote.go, spelling.go: the bytes.
+//
+// Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
+// ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
+// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, and at night nothing but
+// option quotes moves.
 package simulated
 
 import (
@@ -28,15 +55,12 @@ type Market struct {
 	key         noise
 	instruments []*instrument
 	bySymbol    map[string]*instrument
-	paces       *paces
 
 	mu      sync.Mutex // guards all below
 	factors *factors
-	tapes   []*tape
 	tables  map[*instrument][]*table
 	history map[*instrument][]bar
 	built   map[upstream.Name]built
-	faults  map[upstream.Name]*failure
 }
 
 // built is the last document of a name.
@@ -48,15 +72,15 @@ type built struct {
 // New returns a market.
 func New(cfg Config) *Market {
 	m := &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"), paces: newPaces(),
+		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"),
 		instruments: newInstruments(), bySymbol: map[string]*instrument{},
 		tables: map[*instrument][]*table{}, history: map[*instrument][]bar{},
-		built: map[upstream.Name]built{}, faults: map[upstream.Name]*failure{},
+		built: map[upstream.Name]built{},
 	}
 	for _, in := range m.instruments {
 		m.bySymbol[in.symbol] = in
 	}
-	m.factors = newFactors(m.key.named("factors"), cfg.Calendar)
+	m.factors = &factors{key: m.key.named("factors"), calendar: cfg.Calendar, own: map[*instrument][]float64{}}
 	return m
 }
 
@@ -88,35 +112,19 @@ func (m *Market) Offers(name upstream.Name) bool {
 	return false
 }
 
-// Fetch implements [upstream.Source]: it returns what [Market.At] does at the simulated time, unless a fault is
-// due (see [Market.Fail]).
+// Fetch implements [upstream.Source]: it returns what [Market.At] does at the simulated time.
 func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: err}
 	}
-	now := m.now()
-	fault := m.due(name)
-	if fault == Stall {
-		<-ctx.Done()
-		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: ctx.Err()}
-	}
-	if err := fault.err(name); err != nil {
-		return nil, err
-	}
-	doc, err := m.At(name, now)
-	if err != nil {
-		return nil, err
-	}
-	if doc, err = m.spoil(doc, fault, now); err != nil {
-		return nil, err
-	}
-	if since != nil && since.ETag == doc.ETag {
+	doc, err := m.At(name, m.now())
+	if err == nil && since != nil && since.ETag == doc.ETag {
 		return nil, upstream.ErrNotModified
 	}
-	return doc, nil
+	return doc, err
 }
 
-// At returns the document that the upstream would have at an instant, without faults. It shares the body with
+// At returns the document that the upstream would have at an instant. It shares the body with
 // other callers. Every error is an [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	if !m.Offers(name) {

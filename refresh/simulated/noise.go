@@ -38,30 +38,26 @@ func (n noise) normal() float64 {
 	return (float64(sum)/(1<<16) - 2) * math.Sqrt(3)
 }
 
-// bridge fills dst, of 2^k + 1 values, with a Brownian bridge on [0, 1]: 0 at both ends, and in between each
-// middle is drawn given its neighbours (Lévy's construction).
-func (n noise) bridge(dst []float64) {
-	last := len(dst) - 1
-	dst[0], dst[last] = 0, 0
-	for step := last; step > 1; step /= 2 {
+// knots is the number of intervals of a path: one each 46 seconds of a full session.
+const knots = 512
+
+// bridge returns a Brownian bridge on [0, 1]: 0 at both ends, and in between each middle is drawn given its
+// neighbours (Lévy's construction).
+func (n noise) bridge() *[knots + 1]float64 {
+	var b [knots + 1]float64
+	for step := knots; step > 1; step /= 2 {
 		half := step / 2
-		deviation := 0.5 * math.Sqrt(float64(step)/float64(last))
-		for i := half; i < last; i += step {
-			dst[i] = 0.5*(dst[i-half]+dst[i+half]) + deviation*n.child(uint64(i)).normal()
+		deviation := 0.5 * math.Sqrt(float64(step)/knots)
+		for i := half; i < knots; i += step {
+			b[i] = 0.5*(b[i-half]+b[i+half]) + deviation*n.child(uint64(i)).normal()
 		}
 	}
+	return &b
 }
 
-// interpolate returns the value at u in [0, 1] of a path through evenly spaced knots.
-func interpolate(knots []float64, u float64) float64 {
-	last := len(knots) - 1
-	x := u * float64(last)
-	i := int(x)
-	switch {
-	case !(u > 0):
-		return knots[0]
-	case i >= last:
-		return knots[last]
-	}
-	return knots[i] + (knots[i+1]-knots[i])*(x-float64(i))
+// knotAt returns the knot before u in [0, 1], less than knots, and how far u lies on the way to the next one.
+func knotAt(u float64) (k int, rest float64) {
+	x := min(max(u, 0), 1) * knots
+	k = min(int(x), knots-1)
+	return k, x - float64(k)
 }

@@ -1,8 +1,10 @@
 package simulated
 
 import (
+	"cmp"
+	"fmt"
 	"math"
-	"strconv"
+	"time"
 
 	"strikecache/compute"
 )
@@ -10,111 +12,111 @@ import (
 // quote writes a quote document.
 func (m *Market) quote(in *instrument, f *frame) []byte {
 	b := appendHead(make([]byte, 0, 640), f)
-	return m.appendUnderlying(b, in, m.day(in, f.session), f)
+	return m.appendUnderlying(b, m.day(in, f.session), f)
 }
 
 // appendHead appends the beginning of a chain or quote document.
 func appendHead(b []byte, f *frame) []byte {
-	b = append(b, `{"timestamp":`...)
-	b = appendClock(b, f.generated, ' ')
-	return append(b, `,"data":{`...)
+	return append(appendClock(append(b, `{"timestamp":`...), f.generated, ' '), `,"data":{`...)
 }
 
-// seqnoEpoch is an instant before the market begins, Unix seconds.
-const seqnoEpoch = 1_600_000_000
+// fixed is a number that fmt spells with at most 4 decimals.
+type fixed float64
+
+// String implements [fmt.Stringer].
+func (x fixed) String() string { return string(appendFixed(nil, float64(x), 4)) }
 
 // appendUnderlying appends the 22 keys of an underlying and the end of the document.
-func (m *Market) appendUnderlying(b []byte, in *instrument, d *day, f *frame) []byte {
-	u := f.progress(f.close)
-	price := d.price(u)
+func (m *Market) appendUnderlying(b []byte, d *day, f *frame) []byte {
+	in, u := d.in, f.progress()
+	price, past := d.price(u), d.price(u-0.0002)
 	low, high := d.extremes(u)
-	before := d.before
+	before, last := d.before, f.asOf
 	if f.rolled {
 		before = d.price(1)
 	}
-	symbol, kind, exchange := in.symbol, "stock", 3
-	if in.index() {
-		symbol, kind, exchange = "^"+in.symbol[1:], "index", 5
-	}
-	b = append(append(b, `"symbol":"`...), symbol...)
-	b = append(append(b, `","security_type":"`...), kind...)
-	b = strconv.AppendInt(append(b, `","exchange_id":`...), int64(exchange), 10)
-	b = appendFixed(append(b, `,"current_price":`...), price, 4)
-	b = appendFixed(append(b, `,"price_change":`...), price-d.before, 4)
-	b = appendFixed(append(b, `,"price_change_percent":`...), (price/d.before-1)*100, 4)
-	b = m.appendBook(b, in, price, f)
-	b = appendFixed(append(b, `,"open":`...), d.price(0), 4)
-	b = appendFixed(append(b, `,"high":`...), high, 4)
-	b = appendFixed(append(b, `,"low":`...), low, 4)
-	b = appendFixed(append(b, `,"close":`...), price, 4)
-	b = appendFixed(append(b, `,"prev_day_close":`...), before, 4)
-	b = strconv.AppendInt(append(b, `,"volume":`...), d.shares(u), 10)
-	b = m.appendIV30(b, in, d, f, u)
-	seqno := 4_000_000_000 + 60*(f.generated.Unix()-seqnoEpoch) + int64(m.key.named("seqno").child(uint64(f.generated.Unix())).below(800))
-	b = strconv.AppendInt(append(b, `,"seqno":`...), seqno, 10)
-	last := f.asOf
+	symbol, kind, exchange := "^"+in.symbol[1:], "index", 5
 	if !in.index() {
-		last = earlier(f.asOf, f.close)
+		symbol, kind, exchange = in.symbol, "stock", 3
+		last = earlier(last, f.close)
 	}
-	b = appendClock(append(b, `,"last_trade_time":`...), last.In(compute.NewYork), 'T')
-	tick := "no_change"
-	switch past := d.price(max(u-5/d.length, 0)); {
-	case price > past:
-		tick = "up"
-	case price < past:
-		tick = "down"
-	}
-	b = append(append(b, `,"tick":"`...), tick...)
-	b = append(append(b, `"},"symbol":"`...), in.symbol...)
-	return append(b, `"}`...)
+	b = fmt.Appendf(b, `"symbol":%q,"security_type":%q,"exchange_id":%d,"current_price":%s,"price_change":%s,"price_change_percent":%s`,
+		symbol, kind, exchange, fixed(price), fixed(price-d.before), fixed((price/d.before-1)*100))
+	b = m.appendBook(b, in, price, f)
+	b = fmt.Appendf(b, `,"open":%s,"high":%s,"low":%s,"close":%s,"prev_day_close":%s,"volume":%d`,
+		fixed(d.price(0)), fixed(high), fixed(low), fixed(price), fixed(before), d.shares(u))
+	b = appendIV30(b, in.iv30(d.at(u)), in.iv30(m.factors.closeOf(in, d.session-1)))
+	b = fmt.Appendf(b, `,"seqno":%d,"last_trade_time":`, 10*f.generated.Unix())
+	b = appendClock(b, last.In(compute.NewYork), 'T')
+	return fmt.Appendf(b, `,"tick":%q},"symbol":%q}`, ticks[1+cmp.Compare(price, past)], in.symbol)
 }
+
+// ticks are how a price may differ from the one before.
+var ticks = [...]string{"down", "no_change", "up"}
 
 // appendBook appends the quote of the underlying itself: none for the volatility indices, a wide one for the SPX
 // after the close.
 func (m *Market) appendBook(b []byte, in *instrument, price float64, f *frame) []byte {
-	key := m.key.named(in.symbol).named("book")
-	minute := key.child(uint64(f.asOf.Unix()))
-	bid, ask, bidSize, askSize := 0.0, 0.0, 0, 0
+	n := m.key.named(in.symbol).named("book").child(uint64(f.asOf.Unix()))
+	half, size := 0.01, 100
 	switch {
-	case in.symbol == spx && f.trading(in):
-		bid, ask, bidSize, askSize = price-1-2*minute.unit(), price+1+2*minute.child(0).unit(), 1, 1
 	case in.symbol == spx:
-		bid, ask, bidSize, askSize = price*0.9949, price*1.0049, 1, 1
-	case !in.index():
-		wide := 0.0
+		half, size = 1+2*n.unit(), 1
 		if !f.trading(in) {
-			wide = 0.05
+			half = 0.005 * price
 		}
-		bid, ask = price-0.01*float64(minute.below(2))-wide, price+0.01+wide
-		bidSize, askSize = 100*(1+minute.child(1).below(12)), 100*(1+minute.child(2).below(12))
+	case in.index():
+		price, half, size = 0, 0, 0
 	}
-	b = appendFixed(append(b, `,"bid":`...), in.quoted(bid), 4)
-	b = appendFixed(append(b, `,"ask":`...), in.quoted(ask), 4)
-	b = strconv.AppendInt(append(b, `,"bid_size":`...), int64(bidSize), 10)
-	return strconv.AppendInt(append(b, `,"ask_size":`...), int64(askSize), 10)
+	return fmt.Appendf(b, `,"bid":%s,"ask":%s,"bid_size":%d,"ask_size":%d`, fixed(in.quoted(price-half)), fixed(in.quoted(price+half)),
+		size*(1+n.child(1).below(12)), size*(1+n.child(2).below(12)))
 }
 
-// appendIV30 appends the 30-day implied volatility, in percent.
-func (m *Market) appendIV30(b []byte, in *instrument, d *day, f *frame, u float64) []byte {
-	const month = 30.0 / 365
-	of := func(s surface) float64 { return math.Round(1e5*s.at(month)) / 1e3 }
-	now, before := 0.0, 0.0
+// appendIV30 appends the 30-day implied volatility, in percent, and its change since the close before.
+func appendIV30(b []byte, now, before float64) []byte {
+	percent := "null"
+	if now != 0 {
+		percent = fixed((now/before - 1) * 100).String()
+	}
+	return fmt.Appendf(b, `,"iv30":%s,"iv30_change":%s,"iv30_change_percent":%s`, fixed(now), fixed(math.Round((now-before)*1e3)/1e3), percent)
+}
+
+// iv30 returns the 30-day implied volatility, in percent.
+func (in *instrument) iv30(p point) float64 {
+	percent := 0.0
 	switch {
 	case in.symbol == vix: // options on the VIX have no surface here
-		i := d.session
-		now = math.Round(6e4*math.Exp(0.5*(interpolate(d.tape.vol, u)-volMean))) / 1e3
-		before = math.Round(6e4*math.Exp(0.5*(m.factors.vol[i-1]-volMean))) / 1e3
+		percent = 60 * math.Exp(0.5*(p.vol-volMean))
 	case in.iv > 0:
-		now, before = of(d.surface(u)), of(m.closingSurface(in, d.session-1))
+		percent = 100 * in.surface(p).at(30.0/365)
 	}
-	if !f.changed {
-		before = now
+	return math.Round(1e3*percent) / 1e3
+}
+
+// historyHour is the hour of the day, New York, at which a history gets the row of the day.
+const historyHour = 18
+
+// lastBar returns the last session whose row the histories have.
+func (m *Market) lastBar(at time.Time) int {
+	today := compute.DateOf(at.In(compute.NewYork))
+	return m.morning(today, at, historyHour)
+}
+
+// historyBody writes the daily history of an instrument up to session last. The values of indices are strings.
+func (m *Market) historyBody(in *instrument, last int) []byte {
+	b := fmt.Appendf(make([]byte, 0, 110*(last+1)+64), `{"symbol":%q,"data":[`, in.symbol)
+	for i, row := range m.bars(in, last) {
+		if i < in.unlisted {
+			row = bar{}
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		form := `{"date":"%s","open":%s,"high":%s,"low":%s,"close":%s,"volume":%d}`
+		if in.index() {
+			form = `{"date":"%s","open":"%s","high":"%s","low":"%s","close":"%s","volume":"%d"}`
+		}
+		b = fmt.Appendf(b, form, m.factors.dates[i], fixed(row.open), fixed(row.high), fixed(row.low), fixed(row.close), row.shares)
 	}
-	b = appendFixed(append(b, `,"iv30":`...), now, 3)
-	b = appendFixed(append(b, `,"iv30_change":`...), now-before, 3)
-	b = append(b, `,"iv30_change_percent":`...)
-	if now == 0 {
-		return append(b, "null"...)
-	}
-	return appendFixed(b, (now/before-1)*100, 4)
+	return append(b, `]}`...)
 }

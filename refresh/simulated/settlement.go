@@ -1,8 +1,10 @@
 package simulated
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,7 +38,7 @@ func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upst
 
 // settlementBody writes the settlement file of a session.
 func (m *Market) settlementBody(date compute.Date) []byte {
-	w := settlementWriter{Market: m, date: date, session: m.factors.index(date), body: []byte(settlementHeader)}
+	w := settlementWriter{Market: m, date: date, close: m.factors.closes[m.factors.index(date)], body: []byte(settlementHeader)}
 	w.volatility()
 	w.others()
 	return w.body
@@ -45,48 +47,38 @@ func (m *Market) settlementBody(date compute.Date) []byte {
 // settlementWriter writes one settlement file.
 type settlementWriter struct {
 	*Market
-	date    compute.Date
-	session int
-	body    []byte
+	date  compute.Date
+	close point // the factors at the session's close
+	body  []byte
 }
 
 const (
-	monthsListed   = 9
-	weeksListed    = 6
-	monthLetters   = "FGHJKMNQUVXZ"
-	shortestDigits = -1
+	monthsListed = 9
+	weeksListed  = 6
+	monthLetters = "FGHJKMNQUVXZ"
+	shortest     = -1 // as many decimals as the price has
 )
 
-// add appends a row; decimals is shortestDigits for as many as the price has.
-func (w *settlementWriter) add(product, symbol string, expires compute.Date, price float64, decimals int) {
-	w.body = append(append(append(w.body, product...), ','), symbol...)
-	w.body = append(append(append(w.body, ','), expires.String()...), ',')
-	w.body = append(strconv.AppendFloat(w.body, price, 'f', decimals, 64), "\r\n"...)
-}
-
-// symbol returns the name of a contract: VX/V6, with a week number VX40/V6.
-func futureSymbol(product, week string, year int, month time.Month) string {
-	return product + week + "/" + monthLetters[month-1:month] + strconv.Itoa(year%10)
-}
-
-// future is one monthly VIX future.
+// future is a contract with its price.
 type future struct {
-	year    int
-	month   time.Month
+	week    string       // "40" of a weekly one, else ""
+	month   compute.Date // any date of the month of its name
 	expires compute.Date
 	price   float64
 }
 
-// volatility writes VIX futures, weeklies among them, and their small twins.
+// add appends a row. A contract is named VX/V6, with a week number VX40/V6.
+func (w *settlementWriter) add(product string, f future, decimals int) {
+	w.body = fmt.Appendf(w.body, "%s,%s%s/%c%d,%s,%s\r\n", product, product, f.week, monthLetters[f.month.Month()-1],
+		f.month.Year()%10, f.expires, strconv.FormatFloat(f.price, 'f', decimals, 64))
+}
+
+// volatility writes VIX futures in the order in which they expire, weeklies among them, and their small twins.
 func (w *settlementWriter) volatility() {
 	var months []future
-	for n := 0; len(months) < monthsListed; n++ {
-		first := compute.NewDate(w.date.Year(), w.date.Month()+time.Month(n), 1)
-		f := future{year: first.Year(), month: first.Month()}
-		f.expires = w.calendar.VIXExpiration(f.year, f.month)
-		if f.expires >= w.date {
-			f.price = w.futurePrice(f.expires)
-			months = append(months, f)
+	for first := w.date - compute.Date(w.date.Day()) + 1; len(months) < monthsListed; first = first.AddMonths(1) {
+		if expires := w.calendar.VIXExpiration(first.Year(), first.Month()); expires >= w.date {
+			months = append(months, future{month: first, expires: expires, price: w.futurePrice(expires)})
 		}
 	}
 	// Weeklies hardly trade: they carry the price of the first month after this session.
@@ -94,98 +86,76 @@ func (w *settlementWriter) volatility() {
 	if months[0].expires == w.date {
 		front = months[1].price
 	}
-	next := 0
+	all := slices.Clone(months)
 	wednesday := w.date + compute.Date((time.Wednesday-w.date.Weekday()+7)%7)
-	for range weeksListed {
-		for next < len(months) && months[next].expires < wednesday-1 {
-			w.addMonth(&months[next])
-			next++
-		}
-		if next < len(months) && months[next].expires <= wednesday+1 {
-			w.addMonth(&months[next])
-			next++
-		} else {
+	for end := wednesday + 7*weeksListed; wednesday < end; wednesday += 7 {
+		expires := w.calendar.OnOrBefore(wednesday)
+		inMonth := func(f future) bool { return f.expires >= wednesday-1 && f.expires <= wednesday+1 }
+		if expires >= w.date && !slices.ContainsFunc(months, inMonth) {
 			week := (wednesday-compute.NewDate(wednesday.Year(), time.January, 1))/7 + 1
-			expires := w.calendar.OnOrBefore(wednesday)
-			if expires >= w.date {
-				symbol := futureSymbol("VX", fmt.Sprintf("%02d", week), wednesday.Year(), wednesday.Month())
-				w.add("VX", symbol, expires, front, shortestDigits)
-			}
+			all = append(all, future{week: fmt.Sprintf("%02d", week), month: wednesday, expires: expires, price: front})
 		}
-		wednesday += 7
 	}
-	for ; next < len(months); next++ {
-		w.addMonth(&months[next])
+	slices.SortFunc(all, func(a, b future) int { return cmp.Compare(a.expires, b.expires) })
+	for _, f := range all {
+		w.add("VX", f, shortest)
 	}
 	for _, f := range months[:6] {
-		w.add("VXM", futureSymbol("VXM", "", f.year, f.month), f.expires, f.price, shortestDigits)
+		w.add("VXM", f, shortest)
 	}
-}
-
-func (w *settlementWriter) addMonth(f *future) {
-	w.add("VX", futureSymbol("VX", "", f.year, f.month), f.expires, f.price, shortestDigits)
 }
 
 // futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with time to expiration; on the
 // day it expires the final settlement, a VIX value at the open.
 func (w *settlementWriter) futurePrice(expires compute.Date) float64 {
-	f := w.factors
 	noise := w.key.named("VX").child(uint64(expires)).child(uint64(w.date)).normal()
 	if expires == w.date {
-		open := f.volLeg(w.session)
-		return math.Round(100*(math.Exp(open.from+open.gap)+0.05*noise)) / 100
+		atOpen := w.factors.openOf(w.bySymbol[vix], w.factors.index(w.date)).vol
+		return math.Round(100*(math.Exp(atOpen)+0.05*noise)) / 100
 	}
 	const pull = 6.5 // per year
 	years := float64(expires-w.date) / 365
-	level := termLevel*math.Exp(f.term[w.session]) - 1.3*math.Expm1(-2*years)
-	price := level - (level-math.Exp(f.vol[w.session]))*math.Exp(-pull*years) + 0.012*noise
+	level := termLevel*math.Exp(w.close.term) - 1.3*math.Expm1(-2*years)
+	price := level - (level-math.Exp(w.close.vol))*math.Exp(-pull*years) + 0.012*noise
 	return math.Round(price*1e4) / 1e4
 }
 
 // others writes the other products of the exchange, which readers must leave out.
 func (w *settlementWriter) others() {
-	index := w.closing(w.bySymbol[spx], w.session)
-	walk := func(name string) float64 { // a slow walk around 1
-		x := 0.0
-		for period := 5; period <= 320; period *= 4 {
-			k := int(w.date) / period
-			key := w.key.named(name).child(uint64(period))
-			at := float64(int(w.date)%period) / float64(period)
-			from, to := key.child(uint64(k)).normal(), key.child(uint64(k+1)).normal()
-			x += 0.003 * math.Sqrt(float64(period)) * (from + (to-from)*at)
-		}
-		return math.Exp(x)
+	index := math.Exp(w.close.market)
+	risk := index / 7350 // what the other prices follow
+	third := func(d compute.Date) compute.Date { return monthlyDate(w.calendar, d.Year(), d.Month()) }
+	last := func(d compute.Date) compute.Date {
+		return w.calendar.OnOrBefore(compute.NewDate(d.Year(), d.Month()+1, 0))
 	}
-	quarterly := func(product string, price float64, decimals int) {
-		for n, q := 0, w.date.AddMonths(1); n < 3; q = q.AddMonths(1) {
-			if q.Month()%3 == 0 {
-				first := w.calendar.Next(compute.NewDate(q.Year(), q.Month(), 1) - 1)
-				w.add(product, futureSymbol(product, "", q.Year(), q.Month()), first, price*(1+0.008*float64(n)), decimals)
+	quarter := func(d compute.Date) compute.Date {
+		if d.Month()%3 != 0 {
+			return 0
+		}
+		return w.calendar.Next(compute.NewDate(d.Year(), d.Month(), 1) - 1)
+	}
+	for _, p := range []struct {
+		product string
+		count   int
+		price   float64
+		slope   float64 // share of the price that each further month adds
+		expires func(compute.Date) compute.Date
+	}{
+		{"VA", 8, math.Round(150 * risk), 0.25, third},
+		{"IBHY", 3, 180 * risk, 0.008, quarter}, {"IBIG", 3, 140 * risk, 0.008, quarter}, {"IEMD", 3, 155 * risk, 0.008, quarter},
+		{"XBTF", 4, 8600 * risk, 0, last}, {"FBT", 4, 86_000 * risk, 0.006, last}, {"FET", 4, 2700 * risk, 0.006, last},
+		{"PBT", 1, 86_000 * risk, 0, nil}, {"PET", 1, 2700 * risk, 0, nil},
+		{"MGTN", 4, index * 0.0727, 0.003, third},
+	} {
+		if p.expires == nil { // perpetual, with a year of two digits
+			w.body = fmt.Appendf(w.body, "%s,%s/Z35,2035-12-28,%.2f\r\n", p.product, p.product, p.price)
+			continue
+		}
+		for n, d := 0, w.date; n < p.count; d = d.AddMonths(1) {
+			if expires := p.expires(d); expires > w.date {
+				w.add(p.product, future{month: d, expires: expires, price: p.price * (1 + p.slope*float64(n))}, 2)
 				n++
 			}
 		}
 	}
-	monthly := func(product string, count int, price, slope float64, decimals int, on func(year int, month time.Month) compute.Date) {
-		for n, d := 0, w.date; n < count; d = d.AddMonths(1) {
-			if expires := on(d.Year(), d.Month()); expires > w.date {
-				w.add(product, futureSymbol(product, "", d.Year(), d.Month()), expires, price*(1+slope*float64(n)), decimals)
-				n++
-			}
-		}
-	}
-	third := func(year int, month time.Month) compute.Date { return monthlyDate(w.calendar, year, month) }
-	last := func(year int, month time.Month) compute.Date {
-		return w.calendar.OnOrBefore(compute.NewDate(year, month+1, 0))
-	}
-	monthly("VA", 8, math.Round(150*walk("VA")), 0.25, 2, third)
-	quarterly("IBHY", 180*walk("IBHY"), 2)
-	quarterly("IBIG", 140*walk("IBIG"), 2)
-	quarterly("IEMD", 155*walk("IEMD"), 2)
-	coin, ether := 86_000*walk("FBT"), 2700*walk("FET")
-	monthly("XBTF", 4, coin/10, 0, 2, last)
-	monthly("FBT", 4, coin, 0.006, 2, last)
-	monthly("FET", 4, ether, 0.006, 2, last)
-	w.add("PBT", "PBT/Z35", compute.NewDate(2035, time.December, 28), coin, 2)
-	w.add("PET", "PET/Z35", compute.NewDate(2035, time.December, 28), ether, 2)
-	monthly("MGTN", 4, index*0.0727, 0.003, 2, third)
 }

@@ -25,7 +25,7 @@ func settlementAt(t *testing.T, m *simulated.Market, date, at string) ([]compute
 }
 
 func TestSettlementPublication(t *testing.T) {
-	m := newMarket(1)
+	m := market
 	for _, c := range []struct {
 		asked, at, date string
 		rows            bool
@@ -52,7 +52,7 @@ func TestSettlementPublication(t *testing.T) {
 var weekly = regexp.MustCompile(`^VX\d\d/[FGHJKMNQUVXZ]\d$`)
 
 func TestSettlementRows(t *testing.T) {
-	m, calendar := newMarket(1), compute.NewCalendar(nil, nil)
+	m, calendar := market, compute.NewCalendar(nil, nil)
 	for d := calendar.Next(compute.NewDate(2026, time.January, 1)); d < compute.NewDate(2027, time.July, 1); d = calendar.Next(d) {
 		rows, doc := settlementAt(t, m, d.String(), d.String()+" 20:00:00")
 		body := string(doc.Body)
@@ -111,8 +111,8 @@ func TestCurveIsUsuallyInContango(t *testing.T) {
 }
 
 func TestRecordedSettlementHasTheSameForm(t *testing.T) {
-	body := string(recorded(t, "settlement/2026-10-05.csv"))
-	_, doc := settlementAt(t, newMarket(1), "2026-10-05", "2026-10-05 20:00:00")
+	body := string(recorded(t, "replay/settlement/2026-10-05.csv"))
+	_, doc := settlementAt(t, market, "2026-10-05", "2026-10-05 20:00:00")
 	products := func(body string) (all []string) {
 		for _, line := range strings.Split(body, "\r\n") {
 			name, _, _ := strings.Cut(line, ",")

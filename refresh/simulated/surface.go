@@ -13,7 +13,11 @@ const (
 	yield = 0.005
 )
 
-const secondsPerYear = 365 * 24 * 3600
+const (
+	secondsPerYear = 365 * 24 * 3600
+	// leastYears keeps the formulas finite in the last second.
+	leastYears = 1.0 / secondsPerYear
+)
 
 // surface is the implied volatility of one underlying at one instant. At the money it runs from a short to a
 // long level with time to expiration; around that the smile has one shape in units of standard deviations, so
@@ -26,14 +30,14 @@ type surface struct {
 	steepness   float64 // of the smile, 1 for the SPX
 }
 
-// surface returns an instrument's surface for given factors. spot is its price.
-func (in *instrument) surface(spot, vol, term, own float64) surface {
-	quiet := math.Exp(vol - volMean)
+// surface returns an instrument's surface for given factors.
+func (in *instrument) surface(p point) surface {
+	quiet := math.Exp(p.vol - volMean)
 	if in.symbol == spx {
-		return surface{spot: spot, short: in.iv * quiet, long: 0.195 * math.Exp(0.5*term), steepness: 1}
+		return surface{spot: in.price(p), short: in.iv * quiet, long: 0.195 * math.Exp(0.5*p.term), steepness: 1}
 	}
 	return surface{
-		spot: spot, short: in.iv * math.Pow(quiet, 0.8) * math.Exp(-2*own), long: in.iv * 1.08 * math.Exp(0.4*term-own),
+		spot: in.price(p), short: in.iv * math.Pow(quiet, 0.8) * math.Exp(-2*p.own), long: in.iv * 1.08 * math.Exp(0.4*p.term-p.own),
 		steepness: min(1, 0.25+0.1/in.iv),
 	}
 }
@@ -43,9 +47,6 @@ func (s surface) at(years float64) float64 {
 	decay := func(x float64) float64 { return -math.Expm1(-x) / x }
 	return s.long - (s.long-s.short)*(0.7*decay(8*years)+0.3*decay(0.8*years))
 }
-
-// leastYears keeps the formulas finite in the last second.
-const leastYears = 1.0 / secondsPerYear
 
 // smile is the surface at one expiration.
 type smile struct {
@@ -98,12 +99,6 @@ func (m *smile) value(strike float64) value {
 	return v
 }
 
-// delta returns the delta of one side of a strike, USD per USD.
-func (m *smile) delta(strike float64, right int) float64 {
-	v := m.value(strike)
-	return m.greeks(strike, &v).delta[right]
-}
-
 // greeks are the published sensitivities; of a pair, the call's stands first.
 type greeks struct {
 	delta, theta, rho [2]float64 // per USD; USD a day; USD per percentage point of the rate
@@ -133,3 +128,56 @@ func (m *smile) greeks(strike float64, v *value) (g greeks) {
 
 // normal is the standard normal distribution.
 func normal(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
+
+// maker is how an underlying's options are quoted.
+type maker struct {
+	least   float64 // width of the cheapest, USD
+	slope   float64 // width per USD of time value
+	deep    float64 // the most that intrinsic value adds, USD
+	deepAt  float64 // intrinsic value, as a share of the spot, that adds all of it
+	fine    int     // tick below 3 USD, cents
+	coarse  int     // tick from there on, cents
+	amWider float64 // AM-settled series are quoted so much wider
+}
+
+// quote returns bid and ask of one side of a strike, in cents. Contracts in the money are quoted wide and a little
+// off; key is the contract's noise. The bid of a contract that is worth less than a tick is 0; the ask is always
+// above the bid.
+func (k *maker) quote(m *smile, v *value, right int, key noise, am bool) (bid, ask int) {
+	price := v.price[right]
+	width := k.least + k.slope*v.timeValue
+	if am {
+		width *= k.amWider
+	}
+	if m.years > 1.9 { // the market in the far years is very wide (2026-08-11: 5 points at 2.3 years, 300 at 5.4)
+		width *= math.Exp(1.3 * (m.years - 1.9))
+	}
+	intrinsic := price - v.timeValue
+	if intrinsic > 0 {
+		width += k.deep * (0.2 + 0.8*key.child(9).unit()) * min(1, intrinsic/(k.deepAt*m.spot))
+	}
+	width = min(width, 0.04*m.spot)
+	if intrinsic > 0 {
+		price += 0.06 * width * (key.child(10).unit() - 0.5)
+	}
+	half := min(0.5*width, 0.03+0.5*price)
+	bid = int((price - half) * 100)
+	if tick := k.tick(bid); bid < tick {
+		bid = 0
+	} else {
+		bid -= bid % tick
+	}
+	ask = int(math.Ceil((price+half)*100 - 1e-9))
+	tick := k.tick(ask)
+	if over := ask % tick; over > 0 {
+		ask += tick - over
+	}
+	return bid, max(ask, bid+tick, tick)
+}
+
+func (k *maker) tick(cents int) int {
+	if cents < 300 {
+		return k.fine
+	}
+	return k.coarse
+}

@@ -12,15 +12,15 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-func TestGateSpacesAndPrefers(t *testing.T) {
+func TestSpacingPrefers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{interval: 3 * time.Second}
+		s := &spacing{interval: 3 * time.Second}
 		start := time.Now()
 		var mu sync.Mutex
 		var order []int
 		var at []time.Duration
 		pass := func(priority int) {
-			if err := g.wait(t.Context(), "", priority); err != nil {
+			if err := s.wait(t.Context(), "", priority); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
@@ -33,7 +33,7 @@ func TestGateSpacesAndPrefers(t *testing.T) {
 			wg.Go(func() { pass(p) })
 			synctest.Wait()
 		}
-		time.Sleep(4 * time.Second) // one 2 has passed; now the most urgent comes
+		time.Sleep(4 * time.Second) // a request of priority 2 has passed; now the most urgent one comes
 		wg.Go(func() { pass(0) })
 		wg.Wait()
 		if want := []int{4, 2, 0, 2, 3, 4}; !slices.Equal(order, want) {
@@ -47,16 +47,16 @@ func TestGateSpacesAndPrefers(t *testing.T) {
 	})
 }
 
-func TestGatePauses(t *testing.T) {
+func TestSpacingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{interval: time.Second}
+		s := &spacing{interval: time.Second}
 		start := time.Now()
-		if err := g.wait(t.Context(), "", 0); err != nil {
+		if err := s.wait(t.Context(), "", 0); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { // it waits already when the pause comes
-			if err := g.wait(t.Context(), "", 0); err != nil {
+			if err := s.wait(t.Context(), "", 0); err != nil {
 				t.Error(err)
 			}
 			if d := time.Since(start); d != time.Minute {
@@ -64,44 +64,44 @@ func TestGatePauses(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		g.pause(time.Minute)
-		g.pause(time.Second) // a shorter pause does not shorten it
+		s.pause(time.Minute)
+		s.pause(time.Second) // a shorter pause does not shorten it
 		wg.Wait()
 	})
 }
 
-func TestGateForgetsWhoGaveUp(t *testing.T) {
+func TestSpacingForgetsRequestsThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{interval: 10 * time.Second}
-		if err := g.wait(t.Context(), "", 0); err != nil {
+		s := &spacing{interval: 10 * time.Second}
+		if err := s.wait(t.Context(), "", 0); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if err := g.wait(ctx, "", 0); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.wait(ctx, "", 0); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("gave up with %v", err)
 		}
 		start := time.Now()
-		if err := g.wait(t.Context(), "", 5); err != nil {
+		if err := s.wait(t.Context(), "", 5); err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(start); d != 8*time.Second {
-			t.Errorf("the next waited %v, want 8s: the turn of the one who gave up is free", d)
+			t.Errorf("the next waited %v, want 8s: the turn of the request that gave up is free", d)
 		}
-		if err := g.wait(ctx, "", 0); err == nil {
+		if err := s.wait(ctx, "", 0); err == nil {
 			t.Error("an ended context passes")
 		}
 	})
 }
 
 // A document that asks again at once, as it does for a redirect, delays others by one request at a time.
-func TestGateAlternates(t *testing.T) {
+func TestSpacingAlternates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{interval: 3 * time.Second}
+		s := &spacing{interval: 3 * time.Second}
 		var mu sync.Mutex
 		var order []upstream.Name
 		pass := func(name upstream.Name, priority int) {
-			if err := g.wait(t.Context(), name, priority); err != nil {
+			if err := s.wait(t.Context(), name, priority); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()

@@ -36,16 +36,13 @@ func TestSpellings(t *testing.T) {
 }
 
 func TestPacesAreInverse(t *testing.T) {
-	p := newPaces()
-	b := burst{start: 0.4}
 	last := -1.0
 	for i := range 1001 {
 		u := float64(i) / 1000
-		if d := p.when(activity(u)) - u; d > 2e-4 || d < -2e-4 {
-			t.Errorf("ordinary trading at %v comes back as %v", u, u+d)
-		}
-		if d := b.when(b.pace(u)) - u; d > 1e-12 || d < -1e-12 {
-			t.Errorf("a burst at %v comes back as %v", u, u+d)
+		for name, c := range map[string]contract{"ordinary trading": {}, "unusual trading": {burst: 0.4}} {
+			if d := c.pace(c.reaches(u)) - u; d > 1e-9 || d < -1e-9 {
+				t.Errorf("%s: share %v comes back as %v", name, u, u+d)
+			}
 		}
 		if x := activity(u); x <= last {
 			t.Errorf("trading falls at %v", u)
@@ -55,24 +52,41 @@ func TestPacesAreInverse(t *testing.T) {
 	}
 }
 
-func TestTradesBy(t *testing.T) {
-	for key := range noise(50) {
-		c := contract{trades: uint32(key.child(0).below(40) + 1)}
-		n := uint32(0)
-		for i := range 2001 {
-			pace := float64(i) / 2000
-			by := c.tradesBy(key, pace)
-			if by < n {
-				t.Fatalf("trades fall from %d to %d at %v", n, by, pace)
+// Whenever a trade is counted, its time has come; the next one is still to come; and all are done at the end.
+func TestTradesHappenInOrder(t *testing.T) {
+	m := New(Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
+	f, _ := m.frame(time.Date(2026, time.August, 11, 16, 0, 0, 0, time.UTC))
+	table := m.table(m.bySymbol["TSLA"], &f)
+	traded := 0
+	for i := range table.series {
+		s := &table.series[i]
+		for j, strike := range s.strikes {
+			c, key := &table.contracts[s.first+2*j], s.contractKey(j, 0)
+			if c.trades == 0 {
+				continue
 			}
-			n = by
-			if by > 0 && c.paceOf(key, by) > pace || by < c.trades && c.paceOf(key, by+1) <= pace {
-				t.Fatalf("%d trades at pace %v", by, pace)
+			traded++
+			length := table.tradingTime(s)
+			if n := table.tradesBy(s, c, key, length); n != c.trades {
+				t.Fatalf("%d of %d trades at the end", n, c.trades)
+			}
+			before := uint32(0)
+			for passed := time.Duration(0); passed < length; passed += length / 50 {
+				n := table.tradesBy(s, c, key, passed)
+				if n < before {
+					t.Fatalf("trades fall from %d to %d", before, n)
+				}
+				if n > 0 {
+					if after, _ := table.trade(s, c, key, n, float64(strike)/1000, 0); after > passed {
+						t.Fatalf("trade %d is counted after %v and happens after %v", n, passed, after)
+					}
+				}
+				before = n
 			}
 		}
-		if n != c.trades {
-			t.Fatalf("%d of %d trades at the end", n, c.trades)
-		}
+	}
+	if traded < 100 {
+		t.Errorf("%d contracts trade", traded)
 	}
 }
 
@@ -87,10 +101,9 @@ func TestNoise(t *testing.T) {
 	if mean, variance := sum/n, squares/n; mean*mean > 0.001 || variance < 0.95 || variance > 1.05 || units/n < 0.49 || units/n > 0.51 {
 		t.Errorf("mean %.3f, variance %.3f, mean of units %.3f", mean, variance, units/n)
 	}
-	var dst [knots + 1]float64
 	middle := 0.0
 	for i := range uint64(400) {
-		noise(2).child(i).bridge(dst[:])
+		dst := noise(2).child(i).bridge()
 		if dst[0] != 0 || dst[knots] != 0 {
 			t.Fatal("a bridge does not end at 0")
 		}

@@ -1,7 +1,9 @@
 package cboe
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -54,51 +56,34 @@ func (s *scanner) rawString() (raw []byte, ok bool) {
 	if !s.take('"') {
 		return nil, false
 	}
-	start := s.pos
-	for i := start; i < len(s.buf); i++ {
+	for i := s.pos; i < len(s.buf); i++ {
 		switch c := s.buf[i]; {
 		case c == '"':
-			s.pos = i + 1
-			return s.buf[start:i], true
+			raw, s.pos = s.buf[s.pos:i], i+1
+			return raw, true
 		case c < ' ':
 			return nil, false
 		case c == '\\':
-			return s.escapedString(start, i)
+			if i += escapeLen(s.buf[i+1:]); i >= len(s.buf) {
+				return nil, false
+			}
 		}
 	}
 	return nil, false
 }
 
-// escapedString goes on from the first backslash of a string, at i.
-func (s *scanner) escapedString(start, i int) (raw []byte, ok bool) {
-	for i < len(s.buf) {
-		switch c := s.buf[i]; {
-		case c == '"':
-			s.pos = i + 1
-			return s.buf[start:i], true
-		case c < ' ':
-			return nil, false
-		case c == '\\':
-			i++
-			if i == len(s.buf) {
-				return nil, false
-			}
-			switch s.buf[i] {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			case 'u':
-				for range 4 {
-					i++
-					if i == len(s.buf) || !isHex(s.buf[i]) {
-						return nil, false
-					}
-				}
-			default:
-				return nil, false
-			}
-		}
-		i++
+// escapeLen returns the length of an escape without its backslash, and more than len(b) for one that is malformed.
+func escapeLen(b []byte) int {
+	if len(b) == 0 || bytes.IndexByte([]byte(`"\/bfnrtu`), b[0]) < 0 {
+		return len(b) + 1
 	}
-	return nil, false
+	if b[0] != 'u' {
+		return 1
+	}
+	if len(b) < 5 || !isHex(b[1]) || !isHex(b[2]) || !isHex(b[3]) || !isHex(b[4]) {
+		return len(b) + 1
+	}
+	return 5
 }
 
 func isHex(c byte) bool {
@@ -106,18 +91,14 @@ func isHex(c byte) bool {
 }
 
 // text returns the value of a raw string, unescaped.
-func text(raw []byte) string {
-	for _, c := range raw {
-		if c == '\\' {
-			var out string
-			quoted := append(append([]byte{'"'}, raw...), '"')
-			if json.Unmarshal(quoted, &out) != nil {
-				return ""
-			}
-			return out
-		}
+func text(raw []byte) (out string) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw)
 	}
-	return string(raw)
+	if json.Unmarshal(fmt.Appendf(nil, `"%s"`, raw), &out) != nil {
+		return ""
+	}
+	return out
 }
 
 // number takes a number. Its value is NaN when it overflows a float64.
@@ -189,7 +170,7 @@ var tenTo = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1
 // literal takes true, false or null.
 func (s *scanner) literal() bool {
 	for _, word := range [...]string{"null", "true", "false"} {
-		if len(s.buf)-s.pos >= len(word) && string(s.buf[s.pos:s.pos+len(word)]) == word {
+		if bytes.HasPrefix(s.buf[s.pos:], []byte(word)) {
 			s.pos += len(word)
 			return true
 		}

@@ -4,8 +4,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-
-	"strikecache/compute"
 )
 
 // The upstream writes a float as Python does: the shortest digits, and always a point. The functions here append
@@ -58,19 +56,17 @@ func appendCount(b []byte, n uint32) []byte {
 func appendClock(b []byte, t time.Time, separator byte) []byte {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
-	b = append(b, '"')
-	b = appendDigits(b, year, 4)
-	b = append(b, '-')
-	b = appendDigits(b, int(month), 2)
-	b = append(b, '-')
-	b = appendDigits(b, day, 2)
-	b = append(b, separator)
+	b = appendDigits(append(b, '"'), year, 4)
+	b = appendDigits(append(b, '-'), int(month), 2)
+	b = appendDigits(append(b, '-'), day, 2)
+	return append(appendTime(append(b, separator), hour, minute, second), '"')
+}
+
+// appendTime appends a time of day: 16:14:59.
+func appendTime(b []byte, hour, minute, second int) []byte {
 	b = appendDigits(b, hour, 2)
-	b = append(b, ':')
-	b = appendDigits(b, minute, 2)
-	b = append(b, ':')
-	b = appendDigits(b, second, 2)
-	return append(b, '"')
+	b = appendDigits(append(b, ':'), minute, 2)
+	return appendDigits(append(b, ':'), second, 2)
 }
 
 // appendDigits appends n >= 0 with a fixed number of digits.
@@ -81,30 +77,4 @@ func appendDigits(b []byte, n, digits int) []byte {
 		n /= 10
 	}
 	return append(b, buf[:digits]...)
-}
-
-// tradeTime is a last_trade_time: a date and a second of its day, New York. The zero value is null.
-type tradeTime struct {
-	date   compute.Date
-	second int32
-}
-
-// appendTrade appends a last trade time, or null. text caches the spelling of dates.
-func appendTrade(b []byte, t tradeTime, text map[compute.Date]string) []byte {
-	if t.date == 0 {
-		return append(b, "null"...)
-	}
-	date, ok := text[t.date]
-	if !ok {
-		date = `"` + t.date.String() + `T`
-		text[t.date] = date
-	}
-	b = append(b, date...)
-	s := int(t.second)
-	b = appendDigits(b, s/3600, 2)
-	b = append(b, ':')
-	b = appendDigits(b, s/60%60, 2)
-	b = append(b, ':')
-	b = appendDigits(b, s%60, 2)
-	return append(b, '"')
 }

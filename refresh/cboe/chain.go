@@ -1,0 +1,318 @@
+// Package cboe fetches and decodes the delayed documents of Cboe. It serves every source: simulated and replayed
+// documents have the same forms.
+//
+// What the documents are like (recorded in August to October 2026):
+//
+// Option chains, options/_SPX.json, and quotes, quotes/XLK.json. Indices have a leading underscore, funds and stocks
+// none. SPXW has no file of its own: its rows are in _SPX.json.
+//
+//		{"timestamp": "2026-08-11 20:36:41", "data": {"options": [rows], "symbol": "^SPX", head}, "symbol": "_SPX"}
+//
+//	  - A SPX chain has about 30,000 rows, 12 to 14 MB, 1.7 MB as gzip. The head comes after the rows. A quote has no options.
+//	  - timestamp is when the file was made: UTC, without a zone. It goes on after the close while nothing else changes.
+//	  - data.last_trade_time is the clock of the data: New York time, without a zone, 15 minutes behind in the session,
+//	    16:14:59 after the close of an index. data.seqno advances without a new price. Neither seqno nor timestamp tells
+//	    whether a document says something new, so [Digest] leaves out both.
+//	  - data.current_price may be null or 0; then close is taken. prev_day_close becomes the close of the same day in the
+//	    evening and is not read; price_change_percent goes on describing the session.
+//	  - A row's option is root, YYMMDD, C or P, and the strike in thousandths in 8 digits. Every number is a float, also
+//	    open_interest and volume: 2960.0. iv is a decimal with 4 digits, 0 where it could not be inverted, and absurd in
+//	    some expired or deep rows. last_trade_time is New York time, or null for a contract that never traded.
+//	  - Root SPX settles at the open, SPXW at the close; five dates have both. A root that ends in a digit delivers
+//	    something else: its rows are counted and left out, as are rows with an unknown root or a bad symbol, a second row
+//	    of one contract, and rows without a usable open interest. A number that cannot be read is NaN and costs no other.
+//	  - open_interest is of the close before; it changes in the morning. Expired rows stay until the next morning, Friday's
+//	    all weekend, and keep numbers that mean nothing.
+//
+// Daily histories, charts/historical/XLK.json: {"symbol", "data": [{"date", "open", "high", "low", "close", "volume"}]},
+// oldest first. Values are numbers or strings; rows from before a listing have 0. See [DecodeHistory].
+//
+// Settlements of VIX futures, a CSV of Product,Symbol,Expiration Date,Price with other products in it. Weeklies that did
+// not trade carry the price of the front month. For a day that is not out yet the upstream answers with an earlier day's
+// file, which only the file name in Content-Disposition tells, or with a header alone. See [DecodeSettlement].
+//
+// How the upstream behaves: files are made about once a minute. The CDN redirects to another host with 307. A 403 is an
+// unknown symbol for good, or a refusal in passing: the same request succeeds seconds later. More than 45 requests a
+// minute are refused with 429 (420 from some networks), and asking on prolongs it. A 200 may be an HTML page. See [Client].
+package cboe
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"strikecache/compute"
+)
+
+// Digest is a SHA-256.
+type Digest [sha256.Size]byte
+
+// Quote is a decoded quote document, or the head of a chain document.
+type Quote struct {
+	compute.Underlying
+	// Content is the digest of the document without its two clocks, the top-level timestamp and data.seqno,
+	// which advance while nothing else does: two documents with equal Content say the same.
+	Content Digest
+}
+
+// Errors of documents that are well-formed but cannot be used.
+var (
+	ErrHTML      = errors.New("document is HTML, not JSON")
+	ErrNoClock   = errors.New("document has no usable timestamp")
+	ErrMalformed = errors.New("document is malformed")
+)
+
+// DecodeQuote decodes a quote document. It keeps no reference to body.
+func DecodeQuote(body []byte) (*Quote, error) {
+	d := decoder{scanner: scanner{buf: body}}
+	q, err := d.document()
+	if err != nil {
+		return nil, fmt.Errorf("decode quote: %w", err)
+	}
+	return q, nil
+}
+
+// DecodeChain decodes an option chain document, in any order of keys, and validates its rows. It keeps no
+// reference to body. An empty chain is [compute.ErrEmptyChain].
+func DecodeChain(body []byte) (*compute.Chain, Digest, error) {
+	rows := &compute.ChainBuilder{}
+	rows.Grow(len(body) / 390) // bytes a row on the wire
+	d := decoder{scanner: scanner{buf: body}, rows: rows}
+	q, err := d.document()
+	if err != nil {
+		return nil, Digest{}, fmt.Errorf("decode chain: %w", err)
+	}
+	chain, err := rows.Build(q.Underlying)
+	if err != nil {
+		return nil, Digest{}, fmt.Errorf("decode chain: %w", err)
+	}
+	return chain, q.Content, nil
+}
+
+// decoder reads one document of the shape {"timestamp", "data": {…, "options": […]}, "symbol"}.
+type decoder struct {
+	scanner
+	rows       *compute.ChainBuilder // nil for a quote, whose options are ignored
+	lastTrades tradeClock
+
+	symbolRaw []byte        // of the row under way
+	quote     compute.Quote // of that row
+
+	timestamp, symbol          []byte // top level
+	dataSymbol, lastTrade      []byte
+	current, closed, changePct float64
+	clocks                     [][2]int // byte ranges of timestamp and seqno
+	seenData, seenOptions      bool
+}
+
+func (d *decoder) document() (*Quote, error) {
+	d.current, d.closed, d.changePct = math.NaN(), math.NaN(), math.NaN()
+	if d.next() == '<' {
+		return nil, ErrHTML
+	}
+	if !d.object(maxDepth, d.topMember) || d.next() != 0 || d.pos < len(d.buf) {
+		return nil, fmt.Errorf("%w near byte %d of %d", ErrMalformed, d.pos, len(d.buf))
+	}
+	u := compute.Underlying{Symbol: d.symbolName(), Spot: d.current, PriceChangePercent: d.changePct}
+	if !(u.Spot > 0) {
+		u.Spot = d.closed
+	}
+	if !(u.Spot > 0) || math.IsInf(u.Spot, 1) {
+		return nil, compute.ErrNoSpot
+	}
+	var okCaptured, okAsOf bool
+	u.CapturedAt, okCaptured = parseClock(d.timestamp, time.UTC)
+	u.AsOf, okAsOf = parseClock(d.lastTrade, compute.NewYork)
+	if !okCaptured || !okAsOf {
+		return nil, ErrNoClock
+	}
+	return &Quote{Underlying: u, Content: d.content()}, nil
+}
+
+// symbolName returns the symbol without the prefix of indices: ^SPX and _SPX are SPX.
+func (d *decoder) symbolName() string {
+	name := text(d.dataSymbol)
+	if name == "" {
+		name = text(d.symbol)
+	}
+	return strings.TrimLeft(name, "^_")
+}
+
+func (d *decoder) topMember(key []byte) (ok bool) {
+	switch string(key) {
+	case "timestamp":
+		return d.clock(&d.timestamp)
+	case "symbol":
+		d.symbol, ok = d.str()
+		return ok
+	case "data":
+		if d.seenData || d.next() != '{' {
+			return false
+		}
+		d.seenData = true
+		return d.object(maxDepth, d.dataMember)
+	}
+	return d.skip(maxDepth)
+}
+
+func (d *decoder) dataMember(key []byte) (ok bool) {
+	switch string(key) {
+	case "options":
+		if d.rows == nil || d.next() != '[' {
+			return d.skip(maxDepth)
+		}
+		if d.seenOptions {
+			return false
+		}
+		d.seenOptions = true
+		return d.array(maxDepth, d.row)
+	case "symbol":
+		d.dataSymbol, ok = d.str()
+	case "current_price":
+		d.current, ok = d.float()
+	case "close":
+		d.closed, ok = d.float()
+	case "price_change_percent":
+		d.changePct, ok = d.float()
+	case "last_trade_time":
+		d.lastTrade, ok = d.str()
+	case "seqno":
+		var ignored []byte
+		return d.clock(&ignored)
+	default:
+		return d.skip(maxDepth)
+	}
+	return ok
+}
+
+// clock takes the value of a clock and remembers where it stands.
+func (d *decoder) clock(raw *[]byte) (ok bool) {
+	d.skipSpace()
+	start := d.pos
+	*raw, ok = d.str()
+	d.clocks = append(d.clocks, [2]int{start, d.pos})
+	return ok
+}
+
+// content digests the document without its clocks.
+func (d *decoder) content() (sum Digest) {
+	slices.SortFunc(d.clocks, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
+	h := sha256.New()
+	at := 0
+	for _, c := range d.clocks {
+		h.Write(d.buf[at:c[0]])
+		at = c[1]
+	}
+	h.Write(d.buf[at:])
+	h.Sum(sum[:0])
+	return sum
+}
+
+// row takes one element of the options array. An element that is no object is a row without a symbol.
+func (d *decoder) row() bool {
+	nan := math.NaN()
+	d.symbolRaw, d.quote = nil, compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: nan, Volume: nan, IV: nan, Gamma: nan, Delta: nan}
+	ok := false
+	if d.next() == '{' {
+		ok = d.object(maxDepth, d.rowMember)
+	} else {
+		ok = d.skip(maxDepth)
+	}
+	d.rows.Add(d.symbolRaw, d.quote)
+	return ok
+}
+
+func (d *decoder) rowMember(key []byte) (ok bool) {
+	q := &d.quote
+	switch string(key) {
+	case "option":
+		d.symbolRaw, ok = d.str()
+	case "bid":
+		q.Bid, ok = d.float()
+	case "ask":
+		q.Ask, ok = d.float()
+	case "iv":
+		q.IV, ok = d.float()
+	case "open_interest":
+		q.OpenInterest, ok = d.float()
+	case "volume":
+		q.Volume, ok = d.float()
+	case "delta":
+		q.Delta, ok = d.float()
+	case "gamma":
+		q.Gamma, ok = d.float()
+	case "last_trade_price":
+		q.Last, ok = d.float()
+	case "last_trade_time":
+		var raw []byte
+		raw, ok = d.str()
+		q.LastTrade = d.lastTrades.unix(raw)
+	default:
+		return d.skip(maxDepth)
+	}
+	return ok
+}
+
+// parseClock parses YYYY-MM-DD, a space or a T, and HH:MM:SS, a fraction of a second allowed and dropped.
+func parseClock(raw []byte, loc *time.Location) (time.Time, bool) {
+	date, seconds, ok := splitClock(raw)
+	if !ok {
+		return time.Time{}, false
+	}
+	d, err := compute.ParseDate(string(date))
+	return d.At(seconds/3600, seconds/60%60, seconds%60, loc).UTC(), err == nil
+}
+
+// splitClock returns the date of a clock and the second of its day.
+func splitClock(raw []byte) (date []byte, seconds int, ok bool) {
+	if len(raw) < 19 || raw[10] != ' ' && raw[10] != 'T' || raw[13] != ':' || raw[16] != ':' || len(raw) > 19 && raw[19] != '.' {
+		return nil, 0, false
+	}
+	h, m, s := twoDigits(raw[11:]), twoDigits(raw[14:]), twoDigits(raw[17:])
+	if len(bytes.TrimLeft(raw[19:], ".0123456789")) > 0 {
+		return nil, 0, false
+	}
+	return raw[:10], h*3600 + m*60 + s, h < 24 && m < 60 && s < 60
+}
+
+// twoDigits returns the number that two digits say, and a large one for other bytes.
+func twoDigits(b []byte) int {
+	if !isDigit(b[0]) || !isDigit(b[1]) {
+		return 100
+	}
+	return int(b[0]-'0')*10 + int(b[1]-'0')
+}
+
+// tradeClock converts the last trade times of a chain to Unix seconds. Thousands of rows share a few hundred dates, so
+// it remembers the midnight of each date on which the clocks do not change.
+type tradeClock map[string]int64
+
+// unix returns the Unix seconds of a New York time, 0 for one that is absent or malformed.
+func (c *tradeClock) unix(raw []byte) int64 {
+	date, seconds, ok := splitClock(raw)
+	if !ok {
+		return 0
+	}
+	if midnight, ok := (*c)[string(date)]; ok {
+		return midnight + int64(seconds)
+	}
+	t, ok := parseClock(raw, compute.NewYork)
+	if !ok {
+		return 0
+	}
+	d, _ := compute.ParseDate(string(date)) // parseClock parsed it
+	midnight := d.At(0, 0, 0, compute.NewYork).Unix()
+	if (d+1).At(0, 0, 0, compute.NewYork).Unix()-midnight == 24*3600 && len(*c) < 4096 {
+		if *c == nil {
+			*c = tradeClock{}
+		}
+		(*c)[string(date)] = midnight
+	}
+	return t.Unix()
+}

@@ -1,0 +1,99 @@
+package cboe
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// spacing lets one request to a host through every interval: of those that wait the one with the lowest priority number,
+// then the one that waited longest. While others wait, a document does not get two turns in a row, so that its redirects
+// and repetitions delay the others by one request at a time. It is safe for concurrent use.
+type spacing struct {
+	interval time.Duration
+
+	mu      sync.Mutex
+	free    time.Time // when the next request may go
+	waiting []*ticket // in the order of arrival
+	timer   bool      // a call of next is due
+	last    upstream.Name
+}
+
+type ticket struct {
+	name     upstream.Name
+	priority int
+	turn     chan struct{}
+}
+
+// wait returns when the caller may send one request for a document, or with the context's error.
+func (s *spacing) wait(ctx context.Context, name upstream.Name, priority int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t := &ticket{name, priority, make(chan struct{})}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, t)
+	s.schedule()
+	s.mu.Unlock()
+	select {
+	case <-t.turn:
+		return nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if i := slices.Index(s.waiting, t); i >= 0 {
+			s.waiting = slices.Delete(s.waiting, i, i+1)
+			return ctx.Err()
+		}
+		return nil // its turn came at the same moment and is taken
+	}
+}
+
+// pause lets no request through for a while.
+func (s *spacing) pause(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until := time.Now().Add(d); until.After(s.free) {
+		s.free = until
+	}
+}
+
+// schedule arranges for the call of next. s.mu is held.
+func (s *spacing) schedule() {
+	if s.timer || len(s.waiting) == 0 {
+		return
+	}
+	s.timer = true
+	time.AfterFunc(time.Until(s.free), s.next)
+}
+
+// next gives the turn to the best request that waits.
+func (s *spacing) next() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = false
+	if now := time.Now(); now.Before(s.free) || len(s.waiting) == 0 {
+		s.schedule() // paused meanwhile, or all gave up
+		return
+	}
+	best := 0
+	rank := func(i int) int { // the document that had the last turn comes behind all others
+		if s.waiting[i].name == s.last {
+			return s.waiting[i].priority + priorities
+		}
+		return s.waiting[i].priority
+	}
+	for i := range s.waiting {
+		if rank(i) < rank(best) {
+			best = i
+		}
+	}
+	s.last = s.waiting[best].name
+	close(s.waiting[best].turn)
+	s.waiting = slices.Delete(s.waiting, best, best+1)
+	s.free = time.Now().Add(s.interval)
+	s.schedule()
+}

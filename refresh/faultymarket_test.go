@@ -1,0 +1,275 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
+)
+
+// fault is a way in which an upstream fails.
+type fault uint8
+
+// The faults, each with the reason that a client of [faultyServer] then gives. A fault that alters the document leaves one
+// that it does not apply to as it is.
+const (
+	noFault              fault = iota
+	faultRefuse                // connection refused: Unreachable
+	faultStall                 // no answer until the context ends: TimedOut
+	faultReset                 // broken in the middle of the body: Truncated
+	faultForbidden             // 403: Refused
+	faultThrottle              // 429: Throttled
+	faultRedirectLoop          // Redirects
+	faultTruncatedGzip         // the compressed body ends early: Truncated
+	faultHugeBody              // TooLarge
+	faultHTMLPage              // a page instead of the document
+	faultEmptyOptions          // no rows: an empty options or data array, a settlement file of a header alone
+	faultStaleSettlement       // the settlement file of the session before, whose FileDate says so
+	faultGarbageNumbers        // strings, nulls and absurd values in the numbers of many rows; still valid JSON
+	faultBackwardClock         // a chain or quote with a top-level timestamp an hour older
+	faultShrink                // the first tenth of the rows
+	faultGarbagePrice          // a chain or quote whose underlying has garbage for prices
+)
+
+// faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use.
+type faultyMarket struct {
+	*simulated.Market
+
+	mu     sync.Mutex
+	faults map[upstream.Name]*dueFault
+}
+
+// dueFault is a fault that was set for a name.
+type dueFault struct {
+	fault fault
+	times int // fetches it lasts, negative for ever
+}
+
+func newFaultyMarket(cfg simulated.Config) *faultyMarket {
+	return &faultyMarket{Market: simulated.New(cfg), faults: map[upstream.Name]*dueFault{}}
+}
+
+// Fail makes the next fetches of a document fail: as many as times says, or all if it is negative. It replaces an
+// earlier fault of the name. The name "" stands for all documents that have no fault of their own.
+func (m *faultyMarket) Fail(name upstream.Name, f fault, times int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults[name] = &dueFault{f, times}
+}
+
+// ClearFaults takes all faults away.
+func (m *faultyMarket) ClearFaults() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.faults)
+}
+
+// due returns the fault of this fetch and counts it.
+func (m *faultyMarket) due(name upstream.Name) fault {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, own := m.faults[name]
+	if !own {
+		f = m.faults[""]
+	}
+	if f == nil || f.times == 0 {
+		return noFault
+	}
+	f.times--
+	return f.fault
+}
+
+// Fetch implements [upstream.Source].
+func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	f := m.due(name)
+	doc, err := m.Market.Fetch(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	if doc, err = m.spoil(ctx, doc, f); err != nil {
+		return nil, err
+	}
+	if since != nil && since.ETag == doc.ETag {
+		return nil, upstream.ErrNotModified
+	}
+	return doc, nil
+}
+
+const htmlPage = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head>" +
+	"<body>Checking your browser before accessing the site.</body></html>\n"
+
+// priceMembers are the members from which a reader takes the price of the underlying.
+var priceMembers = regexp.MustCompile(`"(current_price|close)": ?[0-9.eE+-]+`)
+
+// spoil returns the document as a fault alters it.
+func (m *faultyMarket) spoil(ctx context.Context, doc *upstream.Document, f fault) (*upstream.Document, error) {
+	kind, key := doc.Name.Split()
+	spoiled := *doc
+	spoiled.ETag = `"spoiled ` + doc.ETag[1:]
+	switch f {
+	case faultHTMLPage:
+		spoiled.Body = []byte(htmlPage)
+	case faultEmptyOptions:
+		spoiled.Body = keepRows(doc.Body, kind, func(int) int { return 0 })
+	case faultShrink:
+		spoiled.Body = keepRows(doc.Body, kind, func(rows int) int { return (rows + 9) / 10 })
+	case faultGarbageNumbers:
+		spoiled.Body = garble(doc.Body, kind)
+	case faultGarbagePrice:
+		spoiled.Body = priceMembers.ReplaceAll(doc.Body, []byte(`"$1":"n/a"`))
+	case faultBackwardClock:
+		spoiled.Body = backdate(doc.Body)
+	case faultStaleSettlement:
+		date, err := compute.ParseDate(key)
+		if err != nil {
+			return doc, nil
+		}
+		stale, err := m.Market.Fetch(ctx, upstream.Settlement(calendar.Previous(date).String()), nil)
+		if err == nil {
+			stale.Name = doc.Name
+		}
+		return stale, err
+	default:
+		return doc, nil
+	}
+	return &spoiled, nil
+}
+
+// rowsOf returns the range of a body that holds its rows, and the separator of the rows: the elements of the options
+// or data array, the lines after a header. A quote has none.
+func rowsOf(body []byte, kind upstream.Kind) (from, to int, separator string) {
+	array := `"options":[`
+	switch kind {
+	case upstream.SettlementKind:
+		return bytes.Index(body, []byte("\r\n")) + 2, len(body), "\r\n"
+	case upstream.HistoryKind:
+		array = `"data":[`
+	}
+	at := bytes.Index(body, []byte(array))
+	if at < 0 {
+		return 0, len(body), ""
+	}
+	from = at + len(array)
+	return from, from + bytes.IndexByte(body[from:], ']'), "},"
+}
+
+// keepRows returns a body with its first rows only, as many of them as keep says.
+func keepRows(body []byte, kind upstream.Kind, keep func(rows int) int) []byte {
+	from, to, separator := rowsOf(body, kind)
+	if separator == "" {
+		return body
+	}
+	rows := bytes.SplitAfter(body[from:to], []byte(separator))
+	kept := bytes.TrimSuffix(bytes.Join(rows[:keep(len(rows))], nil), []byte(","))
+	return bytes.Join([][]byte{body[:from], kept, body[to:]}, nil)
+}
+
+// numbers find the numbers of a document's rows, in quotes or not.
+var (
+	jsonNumbers = regexp.MustCompile(`":("?-?[0-9.]+(?:e-\d+)?"?)[,}]`)
+	fileNumbers = regexp.MustCompile(`,(-?[0-9.]+)\r`)
+)
+
+// garble returns a body with every seventh number of its rows, or of a quote, replaced by garbage.
+func garble(body []byte, kind upstream.Kind) []byte {
+	numbers := jsonNumbers
+	garbage := []string{`null`, `"n/a"`, `1e308`, `-1.0`, `"12.5"`, `1e999`, `[]`, `{}`, `true`, `"NaN"`, `99999999999999999999.0`}
+	if kind == upstream.SettlementKind {
+		numbers = fileNumbers
+		garbage = []string{``, `n/a`, `1e308`, `-1.0`, `0`, `1e999`, `*`, `NaN`, `-`, `?`, `99999999999999999999.0`}
+	}
+	from, to, _ := rowsOf(body, kind)
+	out, kept := bytes.Clone(body[:from]), from
+	for i, at := range numbers.FindAllSubmatchIndex(body[from:to], -1) {
+		if i%7 == 2 {
+			out = append(append(out, body[kept:from+at[2]]...), garbage[i/7%len(garbage)]...)
+			kept = from + at[3]
+		}
+	}
+	return append(out, body[kept:]...)
+}
+
+// backdate returns a body whose timestamp is an hour older.
+func backdate(body []byte) []byte {
+	const head, layout = `{"timestamp":"`, "2006-01-02 15:04:05"
+	if !bytes.HasPrefix(body, []byte(head)) {
+		return body
+	}
+	t, err := time.Parse(layout, string(body[len(head):len(head)+len(layout)]))
+	if err != nil {
+		return body
+	}
+	out := bytes.Clone(body)
+	t.Add(-time.Hour).AppendFormat(out[:len(head)], layout)
+	return out
+}
+
+// Each fault spoils a document in the way that its name says, and the decoders refuse the document or leave out rows.
+func TestSpoiledDocuments(t *testing.T) {
+	now := ny(t, "2026-08-11 12:00")
+	market := newFaultyMarket(simulated.Config{Seed: 7, Now: func() time.Time { return now }, Calendar: calendar})
+	fetch := func(name upstream.Name, f fault) *upstream.Document {
+		market.Fail(name, f, 1)
+		doc, err := market.Fetch(t.Context(), name, nil)
+		if err != nil {
+			t.Fatalf("%s with fault %d: %v", name, f, err)
+		}
+		if good, err := market.Fetch(t.Context(), name, doc); f != noFault && (err != nil || good.ETag == doc.ETag || doc.Name != name) {
+			t.Errorf("%s with fault %d: named %s, the next fetch: %v", name, f, doc.Name, err)
+		}
+		return doc
+	}
+	full, _, err := cboe.DecodeChain(fetch(spxDocument, noFault).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := func(f fault) (*compute.Chain, error) {
+		chain, _, err := cboe.DecodeChain(fetch(spxDocument, f).Body)
+		return chain, err
+	}
+	for f, want := range map[fault]error{faultHTMLPage: cboe.ErrHTML, faultEmptyOptions: compute.ErrEmptyChain, faultGarbagePrice: compute.ErrNoSpot} {
+		if _, err := chain(f); !errors.Is(err, want) {
+			t.Errorf("fault %d: %v, want %v", f, err, want)
+		}
+	}
+	if part, err := chain(faultShrink); err != nil || part.Listed != (full.Listed+9)/10 {
+		t.Errorf("shrunk: %+v, %v", part, err)
+	}
+	if past, err := chain(faultBackwardClock); err != nil || full.CapturedAt.Sub(past.CapturedAt) != time.Hour || !past.AsOf.Equal(full.AsOf) {
+		t.Errorf("backward clock: %v", err)
+	}
+	if rough, err := chain(faultGarbageNumbers); err != nil || rough.Skipped.BadNumber < full.Listed/20 || rough.Skipped.BadNumber > full.Listed/4 || rough.Spot != full.Spot {
+		t.Errorf("garbage numbers: %v", err)
+	}
+	history := upstream.History("XLK")
+	all, _ := cboe.DecodeHistory(fetch(history, noFault).Body)
+	if few, err := cboe.DecodeHistory(fetch(history, faultGarbageNumbers).Body); err != nil || len(few) >= len(all) || len(few) < len(all)/2 {
+		t.Errorf("garbage in a history: %d of %d rows, %v", len(few), len(all), err)
+	}
+	if _, err := cboe.DecodeHistory(fetch(history, faultEmptyOptions).Body); !errors.Is(err, cboe.ErrNoRows) {
+		t.Errorf("empty history: %v", err)
+	}
+	quote := fetch(upstream.Quotes("XLK"), faultGarbageNumbers).Body
+	if _, err := cboe.DecodeQuote(quote); err != nil || !json.Valid(quote) {
+		t.Errorf("garbage in a quote: %v: %s", err, quote)
+	}
+	settlement := upstream.Settlement("2026-08-06")
+	if doc := fetch(settlement, faultStaleSettlement); doc.FileDate != "2026-08-05" {
+		t.Errorf("stale settlement: file of %s", doc.FileDate)
+	}
+	if _, _, err := cboe.DecodeSettlement(fetch(settlement, faultEmptyOptions).Body); !errors.Is(err, cboe.ErrNoRows) {
+		t.Errorf("empty settlement: %v", err)
+	}
+	if rows, bad, err := cboe.DecodeSettlement(fetch(settlement, faultGarbageNumbers).Body); err != nil || bad == 0 || len(rows) < 40 {
+		t.Errorf("garbage in a settlement: %d rows, %d bad, %v", len(rows), bad, err)
+	}
+}

@@ -1,0 +1,199 @@
+package refresh_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// The paths below which chains, quotes and histories are served, and that of settlement files.
+const (
+	servedBase       = "/api/global/delayed_quotes"
+	servedSettlement = "/us/futures/settlement/csv"
+)
+
+// hugeBody is how many bytes a [faultHugeBody] wants to send.
+const hugeBody = 1 << 30
+
+// seenRequest is one request that the server saw.
+type seenRequest struct {
+	Host  string
+	Name  upstream.Name
+	At    time.Time
+	Fault fault // what it was answered with
+	Sent  int64 // bytes of a huge body that were taken
+}
+
+// faultyServer serves the documents of a market over HTTP, as the real upstream does, with faults. It implements [http.Handler] and is safe for concurrent use.
+type faultyServer struct {
+	market     *faultyMarket
+	retryAfter time.Duration
+
+	mu       sync.Mutex
+	faults   map[upstream.Name]fault
+	frozen   map[upstream.Name]*upstream.Document
+	requests []seenRequest
+}
+
+// newFaultyServer returns an upstream without faults. A throttled client is told to wait for retryAfter, in whole seconds.
+func newFaultyServer(market *faultyMarket, retryAfter time.Duration) *faultyServer {
+	return &faultyServer{
+		market: market, retryAfter: retryAfter, faults: map[upstream.Name]fault{}, frozen: map[upstream.Name]*upstream.Document{},
+	}
+}
+
+// Fail makes every request for a document fail, until it is told [noFault]. A name that ends in a slash stands
+// for all below it that have no fault of their own. A [faultRefuse] breaks the connection without an answer, a
+// [faultShrink] and a [faultBackwardClock] go on with the document that they began with.
+func (s *faultyServer) Fail(name upstream.Name, f fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults[name] = f
+	clear(s.frozen)
+}
+
+// Requests returns what was asked for since n requests ago, oldest first.
+func (s *faultyServer) Requests(from int) []seenRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests[from:])
+}
+
+// begin records a request and returns its fault and its index.
+func (s *faultyServer) begin(host string, name upstream.Name) (fault, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, own := s.faults[name]
+	if !own {
+		f = s.faults[name[:strings.LastIndexByte(string(name), '/')+1]]
+	}
+	s.requests = append(s.requests, seenRequest{Host: host, Name: name, At: time.Now(), Fault: f})
+	return f, len(s.requests) - 1
+}
+
+// nameOfRequest returns the document that a request asks for, and how often it was redirected.
+func nameOfRequest(r *http.Request) (name upstream.Name, hops int) {
+	query := r.URL.Query()
+	hops, _ = strconv.Atoi(query.Get("hops"))
+	if date := query.Get("dt"); r.URL.Path == servedSettlement {
+		return upstream.Settlement(date), hops
+	}
+	return upstream.Name(strings.TrimPrefix(r.URL.Path, servedBase+"/")), hops
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, hops := nameOfRequest(r)
+	fault, at := s.begin(r.Host, name)
+	switch fault {
+	case faultRefuse:
+		panic(http.ErrAbortHandler)
+	case faultStall:
+		<-r.Context().Done()
+		return
+	case faultForbidden:
+		w.WriteHeader(http.StatusForbidden)
+		return
+	case faultThrottle:
+		w.Header().Set("Retry-After", strconv.Itoa(int(s.retryAfter.Seconds())))
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	case faultRedirectLoop:
+		query := r.URL.Query()
+		query.Set("hops", strconv.Itoa(hops+1)) // never the same address twice
+		http.Redirect(w, r, r.URL.Path+"?"+query.Encode(), http.StatusTemporaryRedirect)
+		return
+	case faultHugeBody:
+		s.huge(w, at)
+		return
+	}
+	doc, err := s.document(r, name, fault)
+	if err != nil {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	s.send(w, r, doc, fault)
+}
+
+// huge sends a gigabyte of white space and counts what is taken of it.
+func (s *faultyServer) huge(w http.ResponseWriter, at int) {
+	blank := bytes.Repeat([]byte{' '}, 64<<10)
+	for sent := int64(0); sent < hugeBody; {
+		n, err := w.Write(blank)
+		sent += int64(n)
+		s.mu.Lock()
+		s.requests[at].Sent = sent
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// document returns what the market says, spoiled by the fault if it is of that kind.
+func (s *faultyServer) document(r *http.Request, name upstream.Name, fault fault) (*upstream.Document, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if doc := s.frozen[name]; doc != nil {
+		return doc, nil
+	}
+	switch fault {
+	case faultReset, faultTruncatedGzip:
+	default:
+		s.market.Fail(name, fault, 1)
+	}
+	doc, err := s.market.Fetch(r.Context(), name, nil)
+	if err == nil && (fault == faultShrink || fault == faultBackwardClock) {
+		s.frozen[name] = doc
+	}
+	return doc, err
+}
+
+// send writes a document as the upstream does, or the first half of it.
+func (s *faultyServer) send(w http.ResponseWriter, r *http.Request, doc *upstream.Document, fault fault) {
+	h := w.Header()
+	h.Set("ETag", doc.ETag)
+	h.Set("Last-Modified", doc.LastModified)
+	if doc.FileDate != "" {
+		h.Set("Content-Disposition", "attachment; filename=FuturesSettlements_"+doc.FileDate+".csv")
+	}
+	if r.Header.Get("If-None-Match") == doc.ETag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if fault == faultHTMLPage {
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(doc.Body)
+		return
+	}
+	packed := pack(doc.Body)
+	h.Set("Content-Encoding", "gzip")
+	switch fault {
+	case faultTruncatedGzip:
+		packed = packed[:len(packed)/2]
+	case faultReset:
+		h.Set("Content-Length", strconv.Itoa(len(packed)))
+		_, _ = w.Write(packed[:len(packed)/2]) // errors here and below mean that the client went away
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(packed)
+}
+
+func pack(body []byte) []byte {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	_, _ = z.Write(body) // a buffer takes everything
+	_ = z.Close()
+	return b.Bytes()
+}
