@@ -165,7 +165,9 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 
 func commandOf(binary string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// In a session of its own: Linux shares the processor among sessions first, so that the low priority of a refresh counts
+	// beside its own server and not beside whatever else keeps the machine busy.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "STRIKECACHE_") {
 			cmd.Env = append(cmd.Env, v)
