@@ -2,16 +2,8 @@ package e2e
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -182,7 +174,7 @@ func TestVerifyReady(t *testing.T) {
 // new one is bad.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	dir, first, second := t.TempDir(), newCertificate(t, "first"), newCertificate(t, "second")
+	dir, first, second := t.TempDir(), issueNow(t, "first"), issueNow(t, "second")
 	certFile, keyFile := first.write(t, dir)
 	p := serveStored(t, "--tls-cert", certFile, "--tls-key", keyFile)
 	if !strings.HasPrefix(p.url, "https://") {
@@ -335,51 +327,10 @@ func TestEndBeforeServing(t *testing.T) {
 	}
 }
 
-// certificate is a self-signed certificate for 127.0.0.1 and its key, in PEM.
-type certificate struct{ cert, key []byte }
-
-func newCertificate(t *testing.T, name string) certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})}
-}
-
-// write writes the files of a pair into a directory, each renamed into place.
-func (c certificate) write(t *testing.T, dir string) (certFile, keyFile string) {
-	t.Helper()
-	certFile, keyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	for path, b := range map[string][]byte{certFile: c.cert, keyFile: c.key} {
-		if err := errors.Join(os.WriteFile(path+".new", b, 0o600), os.Rename(path+".new", path)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certFile, keyFile
-}
-
 // askTLS fetches a URL, and trusts some certificates.
-func askTLS(t *testing.T, url string, trusted ...certificate) (*http.Response, string) {
+func askTLS(t *testing.T, url string, trusted ...keyPair) (*http.Response, string) {
 	t.Helper()
-	pool := x509.NewCertPool()
-	for _, c := range trusted {
-		pool.AppendCertsFromPEM(c.cert)
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: rootsOf(t, trusted...)}}
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport, Timeout: patience}).Get(url)
 	if err != nil {
