@@ -117,16 +117,20 @@ func TestFaultDrain(t *testing.T) {
 		})
 	}
 	readers, halves, idle := make([]net.Conn, clients/10), make([]net.Conn, clients/10), p.crowd(clients)
-	for i := range readers { // a reader whose answer is under way, and a head that is
+	for i := range readers { // a reader whose answer is under way
 		readers[i], halves[i] = p.dial(), p.dial()
 		p.write(readers[i], stuck)
-		p.write(halves[i], asking[:20])
 	}
 	lost := p.dial()
 	if full() { // and one that never comes, which takes 5 seconds
 		p.write(lost, asking[:20])
 	}
 	p.until("many answers", func() bool { return answered.Load() > int64(20*clients) })
+	for _, c := range halves { // a head may take 5 seconds in all
+		p.write(c, asking[:20])
+	}
+	written := answered.Load()
+	p.until("the halves are read", func() bool { return answered.Load() > written+int64(10*clients) })
 
 	began, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- p.stop(syscall.SIGTERM) }()
@@ -151,6 +155,14 @@ func TestFaultDrain(t *testing.T) {
 		t.Fatal("the process did not wait for the requests in flight")
 	default:
 	}
+	each(len(halves), len(halves), func(i int) {
+		if _, err := io.WriteString(halves[i], asking[20:]); err != nil {
+			t.Error(err)
+		}
+		if statuses, announced, err := readAnswers(halves[i], small); err != nil || len(statuses) != 1 || statuses[0] != 200 || !announced {
+			t.Errorf("half head: %v, %v", statuses, err)
+		}
+	})
 	var whole atomic.Int64
 	each(len(readers), len(readers), func(i int) {
 		statuses, announced, err := readAnswers(slowly{readers[i]}, big)
@@ -158,12 +170,6 @@ func TestFaultDrain(t *testing.T) {
 			t.Errorf("slow reader: %d answers, %v, last announced: %v", len(statuses), err, announced)
 		}
 		whole.Add(int64(len(statuses)))
-		if _, err := io.WriteString(halves[i], asking[20:]); err != nil {
-			t.Error(err)
-		}
-		if statuses, announced, err := readAnswers(halves[i], small); err != nil || len(statuses) != 1 || statuses[0] != 200 || !announced {
-			t.Errorf("half head: %v, %v", statuses, err)
-		}
 	})
 	if statuses, _, err := readAnswers(lost, nil); err != nil || full() != slices.Equal(statuses, []int{408}) {
 		t.Errorf("lost head: %v, %v", statuses, err)
