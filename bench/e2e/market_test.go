@@ -70,7 +70,7 @@ func (s *sharedServer) start() {
 	if s.p, s.err = start(cmd, func(string) {}); s.err != nil {
 		return
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * patience); ; time.Sleep(100 * time.Millisecond) {
 		if s.err = s.complete(); s.err == nil {
 			return
 		}
