@@ -6,47 +6,62 @@ SHELL := bash
 GO ?= go
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 
-.PHONY: help run build test race faults soak fuzz mutants bench benchmarks cdn lint openapi-lint vuln cross clean
+.PHONY: help run build test race faults soak fuzz bench benchmarks lint openapi-lint vuln cross clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARGS="…".
-	$(GO) run . serve $(ARGS)
+# The shell becomes the server, so that make waits for its end after Ctrl-C, and its exit code is that of the recipe.
+run: build ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARGS="…".
+	@exec ./strikecache serve $(ARGS)
 
 build: ## Build ./strikecache, one static binary.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
 
-test: ## Vet, run every test, list the skipped ones with their reasons, and give every fuzz target 2,000 inputs.
+# gotest runs go test with the arguments $(1). It prints a line a package, then the skipped tests by reason and the figures
+# that tests report, and last the failed tests with their messages.
+define gotest
+@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+$(GO) run $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary all --jsonfile "$$log" -- -count=1 $(1); code=$$?; \
+awk -F '"' '/"Action":"output"/ && /_test.go:[0-9]+: / {split($$0, said, /_test.go:[0-9]+: /); sub(/\\n"}$$/, "", said[2]); last[$$12 $$16] = said[2]} \
+	/"Action":"skip"/ && /"Test":/ {reasons[last[$$12 $$16]]++} \
+	/figure: / {sub(/.*figure: /, ""); sub(/\\n"}$$/, ""); print "figure: " $$0} \
+	END {for (r in reasons) print "skipped: " reasons[r] "× " r}' "$$log"; \
+$(GO) run $(GOTESTSUM) --format none --hide-summary skipped --raw-command -- cat "$$log"; exit $$code
+endef
+
+test: ## Vet and run every test, short forms of the long ones; the failed ones are named last.
 	$(GO) vet ./...
-	$(GO) test -count=1 -timeout 30m -json ./... | $(GO) run ./bench/skips
-	$(GO) run ./bench/fuzz -inputs 2000
+	$(call gotest,-timeout 20m ./...)
 
-race: ## Run the tests under the race detector.
-	$(GO) test -count=1 -timeout 30m -race -short -json ./... | $(GO) run ./bench/skips
+race: ## Run the tests of all that is concurrent under the race detector, and the binary built with it.
+	$(call gotest,-timeout 30m -race -short . ./refresh/... ./server/... ./snapshots/...)
+	$(call gotest,-timeout 30m -race -run '^Test(FirstStart|TLS|Keys|KillAndStartAgain|FaultDrain|SecondSignal)$$' ./bench/e2e)
 
 faults: ## Run the fault tests in full (make test has their short form) and list their figures.
-	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestFault' -json ./... | $(GO) run ./bench/skips
+	$(call gotest,-timeout 60m -run '^TestFault' ./...)
 
-soak: ## Run compressed simulated days under load for 20 minutes (make test has a tenth of it).
-	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestSoak' -json ./bench/e2e | $(GO) run ./bench/skips
+soak: ## Run compressed simulated days under load for 20 minutes.
+	$(call gotest,-timeout 60m -run '^TestSoak' ./bench/e2e)
+
+faults soak: export STRIKECACHE_FULL := 1
 
 FUZZTIME ?= 30s
-fuzz: ## Run every fuzz target for FUZZTIME (30s) and count its inputs; one that fails becomes a seed.
-	$(GO) run ./bench/fuzz -time $(FUZZTIME)
+fuzz: ## Run every fuzz target for FUZZTIME (30s); an input that fails becomes a seed, which make test runs.
+	@targets=$$($(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ {t[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, t[i]; n = 0}') || exit 1; \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package </dev/null || failed="$$failed $$target"; \
+	done <<< "$$targets"; \
+	if [ -n "$$failed" ]; then echo "fuzz targets that failed:$$failed"; exit 1; fi
 
-mutants: ## Plant named faults, one at a time, and show that a named test kills each.
-	$(GO) run ./bench/mutants
-
-bench: ## Measure the server beside its rivals; writes bench/results.json and the README's tables.
-	$(GO) run ./bench rivals --out bench/results.json --write-readme README.md
+bench: ## Measure the server beside its rivals; writes bench/results.json and the tables of bench/README.md.
+	$(GO) run ./bench rivals --out bench/results.json --write-readme bench/README.md
 
 benchmarks: ## Run the Go benchmarks, each beside its rival.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-
-cdn: ## Check the server behind Varnish, where it is installed: what a refresh costs, and who gets whose answer.
-	$(GO) run ./bench/varnish
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...

@@ -148,7 +148,7 @@ type asker struct {
 }
 
 func newAsker(base string) *asker {
-	return &asker{http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * time.Minute}, base, func() string { return "zstd" }}
+	return &asker{http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: patience}, base, func() string { return "zstd" }}
 }
 
 func (c *asker) close() { c.client.CloseIdleConnections() }
@@ -220,8 +220,7 @@ func (s *answers) ask(c *asker, target string) (answer, error) {
 
 // fileOf is where a target's answer is stored.
 var fileOf = map[string]string{
-	"/api/v1/gex/spx": "gex-spx", "/api/v1/sectors/rotation": "sectors-rotation", "/api/public/spx-max-pain": "spx-max-pain",
-	"/api/v1/options/flow/unusual": "options-flow-unusual", "/api/public/vix-term-structure": "vix-term-structure",
+	gammaPath: "gex-spx", sectorsPath: "sectors-rotation", painPath: "spx-max-pain", flowPath: "options-flow-unusual", vixPath: "vix-term-structure",
 }
 
 // stored checks that the newest answers that were given lie on the disk: a restart can give them again.
@@ -255,7 +254,7 @@ func (s *answers) stored(disk map[string]edition) error {
 const pace = 20 * time.Millisecond
 
 // poll asks for everything, in every coding, until an answer fails.
-func (s *answers) poll(base string, choices *rand.Rand, r *trap) error {
+func (s *answers) poll(base string, choices *rand.Rand, r *killer) error {
 	codings := []string{"identity", "gzip", "br", "zstd"}
 	c := newAsker(base)
 	defer c.close()
@@ -273,10 +272,10 @@ func (s *answers) poll(base string, choices *rand.Rand, r *trap) error {
 // besides asks for all answers that rest on the SPX chain. When gamma is the same before and after them, all must be of
 // the same document: they are published together. Before a process has published any, they come from files, which a
 // kill may have left one apart.
-func (s *answers) besides(c *asker, r *trap) error {
+func (s *answers) besides(c *asker, r *killer) error {
 	published := r.refreshed()
 	var got [5]answer
-	for i, target := range []string{"/api/v1/gex/spx", "/api/public/spx-max-pain", "/api/v1/gex/spx/series", "/api/v1/options/flow/unusual", "/api/v1/gex/spx"} {
+	for i, target := range []string{gammaPath, painPath, seriesPath, flowPath, gammaPath} {
 		var err error
 		if got[i], err = s.ask(c, target); err != nil {
 			return err

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	devlog "github.com/chromedp/cdproto/log"
@@ -19,8 +18,6 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"strikecache/bench/need"
 )
 
 var screenshots = flag.String("screenshots", "", "directory for screenshots of the dashboard; none without it")
@@ -57,12 +54,12 @@ type browser struct {
 // browse opens a page in Chromium.
 func browse(t *testing.T, address string) *browser {
 	t.Helper()
-	chromium := need.Program(t, "chromium")
+	chromium := program(t, "chromium")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	t.Cleanup(cancel)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
@@ -147,7 +144,7 @@ func (b *browser) until(what, expression string) {
 
 func (b *browser) eventually(what string, holds func() bool) {
 	b.t.Helper()
-	need.Until(b.t, what, holds, func() string { return fmt.Sprintf("banners: %s\nproblems: %q", b.text("#banners"), b.problems) })
+	until(b.t, what, holds, func() string { return fmt.Sprintf("banners: %s\nproblems: %q", b.text("#banners"), b.problems) })
 }
 
 // press focuses an element and presses keys.

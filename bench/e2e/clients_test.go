@@ -21,22 +21,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
 
-// goClient builds the Go client once, beside the binary.
-var goClient = sync.OnceValues(func() (string, error) {
-	path, err := binary()
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(filepath.Dir(path), "clients")
-	if out, err := exec.Command("go", "build", "-o", path, "strikecache/bench/clients").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build: %w: %s", err, out)
-	}
-	return path, nil
-})
+// goClient builds the Go client once.
+var goClient = sync.OnceValues(func() (string, error) { return build("client", "./bench/clients") })
 
 // example is a client of bench/clients.
 type example struct {
@@ -61,10 +49,10 @@ func (x example) command(t *testing.T) []string {
 		}
 		return []string{path}
 	}
-	for _, program := range x.programs {
-		need.Program(t, program)
+	for _, name := range x.programs {
+		program(t, name)
 	}
-	return []string{need.Program(t, x.programs[0]), filepath.Join(need.Root(t), "bench", "clients", x.file)}
+	return []string{program(t, x.programs[0]), filepath.Join(root, "bench", "clients", x.file)}
 }
 
 // eachClient runs a test with every example, all at once, for they mostly wait; start starts it.
@@ -92,7 +80,7 @@ type follower struct {
 	end chan struct{}
 	cmd *exec.Cmd
 
-	out, errs need.Log
+	out, errs output
 }
 
 // follow starts a program, with what it starts itself in a group that ends with the test.
@@ -124,7 +112,7 @@ func (f *follower) kill() {
 
 // lines returns what was printed until now, line by line.
 func (f *follower) lines() (out, errs []string) {
-	split := func(b *need.Log) []string {
+	split := func(b *output) []string {
 		return strings.FieldsFunc(b.String(), func(r rune) bool { return r == '\n' })
 	}
 	return split(&f.out), split(&f.errs)
@@ -133,7 +121,7 @@ func (f *follower) lines() (out, errs []string) {
 // until polls a condition.
 func (f *follower) until(what string, holds func(out, errs []string) bool) {
 	f.t.Helper()
-	need.Until(f.t, what, func() bool { return holds(f.lines()) }, func() string {
+	until(f.t, what, func() bool { return holds(f.lines()) }, func() string {
 		out, errs := f.lines()
 		return fmt.Sprintf("%q\n%q", out, errs)
 	})
@@ -144,7 +132,7 @@ func (f *follower) ended(code int) (out, errs []string) {
 	f.t.Helper()
 	select {
 	case <-f.end:
-	case <-time.After(need.Patience):
+	case <-time.After(patience):
 		f.t.Error("the client does not end")
 	}
 	out, errs = f.lines()
@@ -163,7 +151,7 @@ type exchange struct {
 	path     string
 }
 
-// front stands before a server and notes every exchange. It answers the first requests itself, as its script says.
+// front stands before a server and records every exchange. It answers the first requests itself, as its script says.
 type front struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -204,7 +192,7 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 			f.script = f.script[1:]
 		}
 		f.mu.Unlock()
-		n := &noted{ResponseWriter: w, status: http.StatusOK}
+		n := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		defer func() { // also when the answer is cut
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -216,18 +204,19 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 	return f
 }
 
-type noted struct {
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-func (n *noted) WriteHeader(status int) {
+func (n *statusWriter) WriteHeader(status int) {
 	n.status = status
 	n.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap lets a response controller reach the writer.
-func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+func (n *statusWriter) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
 // exchanges returns those with a status, or all with 0.
 func (f *front) exchanges(status int) (some []exchange) {
@@ -292,33 +281,21 @@ func sameLines(t *testing.T, got []string, want ...string) {
 // Every client asks the real server once for the document and from then on whether it has changed, with a key as
 // without one.
 func TestClients(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.json")
 	secrets := map[string]string{}
 	for _, x := range examples {
 		secrets[x.name], _ = newKey(t, file, x.name, "--per-minute", "600")
 	}
-	p, admin := operator(t, "--data-dir", dir, "--keys-file", file, "--sim-speed", "0")
+	p := serveStored(t, "--keys-file", file, "--admin-listen", "127.0.0.1:0")
 	p.ready()
-	var g struct {
+	g := dataOf[struct {
 		Spot   json.Number
 		Flip   json.Number `json:"zero_gamma_flip"`
 		Regime string      `json:"gamma_regime"`
-	}
-	_, body := p.get(gamma)
-	var e struct {
-		Data json.RawMessage
-		Meta struct {
-			AsOf string `json:"as_of"`
-		}
-	}
-	if err := json.Unmarshal(body, &e); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(e.Data, &g); err != nil {
-		t.Fatal(err)
-	}
-	changed := fmt.Sprintf("changed as_of=%s spot=%s flip=%s regime=%s source=simulated WARNING: simulated, no number is real", e.Meta.AsOf, g.Spot, g.Flip, g.Regime)
+	}](p, gammaPath)
+	changed := fmt.Sprintf("changed as_of=%s spot=%s flip=%s regime=%s source=simulated WARNING: simulated, no number is real", p.envelope(gammaPath).Meta.AsOf, g.Spot, g.Flip, g.Regime)
 	var unchanged atomic.Int64
 	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
 		for _, key := range []string{"", secrets[filepath.Base(t.Name())]} {
@@ -348,7 +325,7 @@ func TestClients(t *testing.T) {
 		}
 	})
 	total := 0
-	for line := range strings.Lines(fetch(t, admin+"/metrics")) {
+	for line := range strings.Lines(p.operator("/metrics")) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
 		if strings.HasPrefix(name, `strikecache_http_requests_total{code="304",`) && strings.HasSuffix(name, `resource="gex/spx"`) {
 			n, err := strconv.Atoi(value)
@@ -365,6 +342,7 @@ func TestClients(t *testing.T) {
 
 // What is printed of a change, and when no more is asked.
 func TestClientsTell(t *testing.T) {
+	t.Parallel()
 	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
 		f := newFront(t, "", nil, says(200, plainDocument, "ETag", `"a"`), says(304, "", "ETag", `"a"`), says(200, staleDocument, "ETag", `W/"b"`),
 			says(304, "", "ETag", `W/"b"`), says(200, plainDocument), says(200, plainDocument))
@@ -392,6 +370,7 @@ func TestClientsTell(t *testing.T) {
 
 // A server that refuses for a while is asked again when it says, and less and less often when it does not.
 func TestFaultClientsRefused(t *testing.T) {
+	t.Parallel()
 	var injected atomic.Int64
 	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
 		var date time.Time // read after the request that follows
@@ -405,7 +384,7 @@ func TestFaultClientsRefused(t *testing.T) {
 
 		script := []http.HandlerFunc{says(200, plainDocument, "Cache-Control", "public, s-maxage=9, max-age=90, stale-if-error=86400", "Age", "88"), says(500, ""), says(500, "")}
 		want := []string{"failed: status 500; again in 1 s", "failed: status 500; again in 2 s"}
-		if need.Full() {
+		if full() {
 			script = append(script, says(500, ""), says(500, ""))
 			want = append(want, "failed: status 500; again in 4 s", "failed: status 500; again in 8 s")
 		}
@@ -443,12 +422,13 @@ func TestFaultClientsRefused(t *testing.T) {
 		}
 		injected.Add(int64(len(errs) + len(seen) - 1))
 	})
-	need.Figure(t, "%d answers refused, cut or not the document, to the example clients: each asked again when it should, with its tag", injected.Load())
+	figure(t, "%d answers refused, cut or not the document, to the example clients: each asked again when it should, with its tag", injected.Load())
 }
 
 // A server that takes a request and never answers is given up after 10 seconds.
 func TestFaultClientsSilence(t *testing.T) {
-	if !need.Full() {
+	t.Parallel()
+	if !full() {
 		t.Skip("needs a full run: the limit is 10 seconds")
 	}
 	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
@@ -463,17 +443,14 @@ func TestFaultClientsSilence(t *testing.T) {
 
 // Clients outlive the server, and have what it has once it is back.
 func TestFaultClientsServerKilled(t *testing.T) {
-	dir, address, kills := t.TempDir(), freePort(t), need.Count(10)
+	t.Parallel()
+	dir, address, kills := storedDay(t), freePort(t), count(10)
 	begin := func() *process {
-		p := serveWith(t, command(t, "serve", "--listen", address, "--admin-listen", "", "--data-dir", dir, "--sim-speed", "0"))
+		p := serveWith(t, command(t, "serve", "--listen", address, "--data-dir", dir, "--sim-speed", "0"))
 		p.ready()
 		return p
 	}
 	p := begin()
-	p.until("the answer is stored", func() bool {
-		stored, err := filepath.Glob(filepath.Join(dir, "simulated", "*", "gex-spx"))
-		return err == nil && len(stored) > 0
-	})
 	clients := map[string]*follower{}
 	for _, x := range examples {
 		var argv []string
@@ -518,5 +495,5 @@ func TestFaultClientsServerKilled(t *testing.T) {
 			}
 		}
 	}
-	need.Figure(t, "%d kills of the server under %d example clients: %d polls failed, and every client has the same document since", kills, len(clients), lost)
+	figure(t, "%d kills of the server under %d example clients: %d polls failed, and every client has the same document since", kills, len(clients), lost)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,8 +10,13 @@ import (
 
 // A flag or value that is not understood is an error that names the right ones, before anything starts.
 func TestBadFlagsAreNamed(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("2026-12-24 late\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	levels := filepath.Join(t.TempDir(), "bad.csv")
+	if err := os.WriteFile(levels, []byte(levelsHeader+"2015-01-05,SPX,x,,,,,,,,,1\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -35,48 +41,71 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --archive-max-bytes=1MB", []string{"--archive-max-bytes", "67108864"}},
 		{"serve --archive-max-bytes=5GiBs", []string{"archive-max-bytes", "5GiB"}},
 		{"serve --archive-max-age=-1h", []string{"--archive-max-age"}},
-		{"recompute", []string{"--date"}},
-		{"recompute --date=2026-11-31", []string{"--date", "YYYY-MM-DD"}},
-		{"recompute --date=2026-11-20 --product=gex", []string{"--product", "gex/spx", "all"}},
-		{"recompute --date=2026-11-20 --data-dir=/nonexistent", []string{"2026-11-20", "/nonexistent"}},
 		{"serve --cboe-requests-per-minute=0", []string{"--cboe-requests-per-minute", "1 to 6000"}},
 		{"serve --cboe-timeout=1h", []string{"--cboe-timeout", "1s", "5m"}},
 		{"serve --max-connections=0", []string{"--max-connections"}},
 		{"serve --data-dir=" + file, []string{"data directory"}},
-		{"severe", []string{"unexpected argument severe", "serve"}},
-		{"verify --data-dir=/nonexistent", []string{"/nonexistent"}},
 		{"serve --tls-cert=" + file, []string{"--tls-cert and --tls-key belong together"}},
 		{"serve --tls-cert=" + file + " --tls-key=" + file, []string{"--tls-cert and --tls-key", "PEM"}},
+		{"recompute", []string{"--date"}},
+		{"recompute --date=2026-11-31", []string{"--date", "YYYY-MM-DD"}},
+		{"recompute --date=2026-11-20 --product=gex", []string{"--product", "gex/spx", "all"}},
+		{"recompute --date=2026-11-20 --data-dir=/nonexistent", []string{"2026-11-20", "/nonexistent"}},
+		{"severe", []string{"unexpected argument severe", "serve"}},
+		{"verify --data-dir=/nonexistent", []string{"/nonexistent"}},
 		{"verify --ready=127.0.0.1:8080", []string{"--ready", "http://127.0.0.1:8080"}},
+		{"keys revoke x --keys-file=/nonexistent/keys.json", []string{"/nonexistent/keys.json"}},
+		{"export --format=xml", []string{"--format", "csv", "json"}},
+		{"export --from=2026-02-30", []string{"--from", "YYYY-MM-DD"}},
+		{"export --data-dir=/nonexistent", []string{"/nonexistent"}},
+		{"export --source=yahoo", []string{"simulated", "cboe", "replay"}},
+		{"import", []string{"<file>"}},
+		{"import /nonexistent", []string{"/nonexistent"}},
+		{"import " + levels, []string{"bad.csv", "line 2, column spot"}},
+		{"import " + levels + " --closed-dates=x", []string{"closed-dates"}},
 	} {
 		stdout, stderr, code := run(t, command(t, strings.Fields(c.args)...))
 		for _, want := range c.want {
-			if code == 0 || !strings.Contains(stderr, want) {
-				t.Errorf("%s: exit %d, %q; want it to name %q", c.args, code, stderr, want)
+			if code != 1 || !strings.Contains(stderr, want) || stdout != "" && !strings.HasPrefix(c.args, "recompute") {
+				t.Errorf("%s: exit %d, %q, %q; want it to name %q", c.args, code, stdout, stderr, want)
 			}
 		}
-		if strings.Contains(stdout+stderr, "msg=serving") {
-			t.Errorf("%s: it started", c.args)
+		if strings.HasPrefix(c.args, "keys") && strings.Contains(stderr, "lstat") || strings.Contains(stderr, "msg=serving") {
+			t.Errorf("%s: %s", c.args, stderr)
 		}
+	}
+}
+
+// A certificate that cannot be read is noticed before any port is bound: here the port is taken.
+func TestCertificateComesBeforeThePort(t *testing.T) {
+	t.Parallel()
+	taken := shared(t).address()
+	_, stderr, code := run(t, command(t, "serve", "--listen", taken, "--tls-cert", "/nonexistent/cert", "--tls-key", "/nonexistent/key"))
+	if code != 1 || !strings.Contains(stderr, "/nonexistent/cert") || strings.Contains(stderr, "in use") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if _, stderr, code := run(t, command(t, append([]string{"serve", "--listen", taken}, noUpstream...)...)); code != 1 || !strings.Contains(stderr, "in use") {
+		t.Errorf("a taken port: exit %d, %s", code, stderr)
 	}
 }
 
 func TestEnvironmentTwins(t *testing.T) {
-	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "")
+	t.Parallel()
+	cmd := command(t, "serve")
 	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir(), "STRIKECACHE_LOG_FORMAT=text", "STRIKECACHE_SIM_SEED=99", "STRIKECACHE_CBOE_BASE_URL=http://127.0.0.1:1")
 	p := serveWith(t, cmd)
-	if !strings.Contains(p.logged(), "msg=serving") {
-		t.Errorf("log %s", p.logged())
-	}
 	p.until("the seed is logged", func() bool { return strings.Contains(p.logged(), "seed=99") })
-	cmd = command(t, "serve")
-	cmd.Env = append(cmd.Env, "STRIKECACHE_SEED=99")
-	if _, stderr, code := run(t, cmd); code == 0 || !strings.Contains(stderr, "STRIKECACHE_SEED is not known") || !strings.Contains(stderr, "STRIKECACHE_SIM_SEED") {
-		t.Errorf("unknown variable: exit %d, %s", code, stderr)
+	for name, want := range map[string]string{"STRIKECACHE_SEED": "STRIKECACHE_SEED", "STRIKECACHE_SIM_SEDE": "did you mean STRIKECACHE_SIM_SEED"} {
+		cmd = command(t, "serve")
+		cmd.Env = append(cmd.Env, name+"=99")
+		if _, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, name+" is not known") || !strings.Contains(stderr, want) || len(stderr) > 300 {
+			t.Errorf("unknown variable: exit %d, %s", code, stderr)
+		}
 	}
 }
 
 func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
 	for _, args := range []string{"", "--help", "serve --help", "verify --help", "recompute --help"} {
 		out, _, code := run(t, command(t, strings.Fields(args)...))
 		if code != 0 || !strings.Contains(out, "Usage: strikecache") {
@@ -89,15 +118,52 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// Two processes must not write the same directory, and another seed's market is not mixed in.
+// Two processes must not write one directory: the second fails at once and says so. Another seed's market is not mixed in.
 func TestADirectoryHasOneOwner(t *testing.T) {
-	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir)
-	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin-listen", "")); code == 0 || !strings.Contains(stderr, "another process") {
-		t.Errorf("second process: exit %d, %s", code, stderr)
+	t.Parallel()
+	dir := storedDay(t)
+	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
+	for _, args := range [][]string{{"serve", "--data-dir", dir}, {"import", "-", "--data-dir", dir}} {
+		cmd := command(t, args...)
+		cmd.Stdin = strings.NewReader(levelsHeader + "2015-01-05,SPX,2000,,,,,,,,,1\r\n")
+		if stdout, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, "another process") || strings.Contains(stdout+stderr, "msg=") {
+			t.Errorf("%s: exit %d, %s", args[0], code, stderr)
+		}
 	}
 	p.kill()
-	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin-listen", "", "--sim-seed", "2")); code == 0 || !strings.Contains(stderr, "seed 1") {
+	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--sim-seed", "2")); code != 1 || !strings.Contains(stderr, "seed 1") {
 		t.Errorf("another seed: exit %d, %s", code, stderr)
+	}
+}
+
+func TestVerifyNamesBadFiles(t *testing.T) {
+	t.Parallel()
+	dir := storedDay(t)
+	verified(t, dir)
+	file := storedFiles(t, dir, "simulated")[0]
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = bytes.Clone(b)
+	b[len(b)/2] ^= 1
+	alter(t, file, b)
+	out, _, code := run(t, command(t, "verify", "--data-dir", dir))
+	if code != 1 || !strings.Contains(out, file) || !strings.Contains(out, "1 bad") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+}
+
+// Others may read the file of keys: the server does not start, and says what to do.
+func TestOpenKeyFileIsRefused(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "keys.json")
+	newKey(t, file, "k")
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, code := run(t, command(t, "serve", "--keys-file", file))
+	if code != 1 || !strings.Contains(stderr, "has mode 0644") || !strings.Contains(stderr, "chmod 600 "+file) || strings.Contains(stderr, "goroutine") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

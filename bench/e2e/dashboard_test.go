@@ -21,8 +21,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"strikecache/bench/need"
 )
 
 // The parts of the answers that the tests look for on the page.
@@ -43,14 +41,6 @@ type painData struct {
 	Expiration  string
 	MaxPain     float64 `json:"max_pain"`
 	Expirations []struct{ Expiration string }
-}
-
-func dataOf[T any](p *process, path string) (v T) {
-	p.t.Helper()
-	if err := json.Unmarshal(p.envelope(path).Data, &v); err != nil {
-		p.t.Fatal(err)
-	}
-	return v
 }
 
 // grouped writes a level as the page does: 7,514.62 or 7,500.
@@ -114,15 +104,16 @@ const allLoaded = `document.querySelectorAll("section.panel").length === 6 && !d
 
 // The dashboard in a real browser: everything it draws, picks, and says when the server is gone.
 func TestDashboard(t *testing.T) {
-	need.Program(t, "chromium")
-	address, dir := freePort(t), t.TempDir()
+	t.Parallel()
+	program(t, "chromium")
+	address, dir := freePort(t), storedDay(t)
 	start := func() *process {
-		p := serveWith(t, command(t, "serve", "--listen", address, "--admin-listen", "", "--data-dir", dir))
+		p := serveWith(t, command(t, "serve", "--listen", address, "--data-dir", dir))
 		p.ready()
 		return p
 	}
 	p := start()
-	dates := p.backfilled()
+	dates := p.sessions()
 	b := browse(t, p.url)
 	b.until("every panel has its answer", allLoaded)
 	if got := b.text("#banners"); !strings.Contains(got, "The market is simulated") {
@@ -149,9 +140,7 @@ func TestDashboard(t *testing.T) {
 	p = start()
 	b.until("the page recovers", `!document.querySelector(".banner.down") && `+allLoaded)
 	b.clean()
-	if err := p.stop(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
+	p.stopped()
 }
 
 // within lets a subtest report.
@@ -184,7 +173,7 @@ const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f =>
 func (b *browser) charts(p *process) {
 	b.eventually("the charts show what the server serves", func() bool {
 		// A refresh may come between: then both are looked at again.
-		gamma, pain := dataOf[gammaData](p, "/api/v1/gex/spx"), dataOf[painData](p, "/api/public/spx-max-pain")
+		gamma, pain := dataOf[gammaData](p, "/api/v1/gex/spx"), dataOf[painData](p, painPath)
 		near, first, share := 0, "", 0.03 // of spot, within which the walls and the flip lie
 		for _, level := range []float64{gamma.CallWall, gamma.PutWall, gamma.Flip} {
 			share = min(max(share, 1.05*math.Abs(level/gamma.Spot-1)), 0.15)
@@ -235,19 +224,19 @@ func (b *browser) tables(p *process) {
 	b.eventually("the tables show what the server serves", func() bool {
 		vix := dataOf[struct {
 			Curve []struct{ Settlement float64 }
-		}](p, "/api/public/vix-term-structure")
+		}](p, vixPath)
 		sectors := dataOf[struct {
 			Sectors []struct {
 				Symbol  string
 				Returns map[string]float64 `json:"returns_pct"`
 			}
-		}](p, "/api/v1/sectors/rotation")
+		}](p, sectorsPath)
 		flow := dataOf[struct {
 			Items []struct {
 				Symbol string
 				Score  float64
 			}
-		}](p, "/api/v1/options/flow/unusual")
+		}](p, flowPath)
 		eval[bool](b, `document.querySelector("#vix details").open = true`)
 		b.until("the table opens", `!!document.querySelector("#vix details table")`)
 		table, grid, first := b.text("#vix details table"), b.text("#sectors table"), b.text("#flow tbody tr")
@@ -279,7 +268,7 @@ func (b *browser) dates(p *process, dates []string) {
 	if got := eval[string](b, `document.querySelector(%s).value`, picker); got != date {
 		b.t.Fatalf("%s is picked, not %s", got, date)
 	}
-	gamma := dataOf[gammaData](p, "/api/v1/gex/spx/historical?date="+date)
+	gamma := dataOf[gammaData](p, datePath+date)
 	b.eventually("the levels are those of "+date, func() bool {
 		levels := b.text("#gamma .levels")
 		return strings.Contains(levels, "Spot "+grouped(gamma.Spot)) && strings.Contains(levels, "Call wall "+grouped(gamma.CallWall))
@@ -293,7 +282,7 @@ func (b *browser) dates(p *process, dates []string) {
 
 func (b *browser) expirations(p *process) {
 	const picker = "#max-pain .controls select"
-	all := dataOf[painData](p, "/api/public/spx-max-pain").Expirations
+	all := dataOf[painData](p, painPath).Expirations
 	b.until("all expirations are offered", fmt.Sprintf(`document.querySelector("%s").options.length === %d`, picker, len(all)+1))
 	b.press(picker, kb.End)
 	last := all[len(all)-1].Expiration
@@ -436,8 +425,9 @@ func (r *rewriter) modify(resp *http.Response) error {
 
 // What is wrong with an answer, the page says in plain words.
 func TestDashboardSaysWhatIsWrong(t *testing.T) {
-	need.Program(t, "chromium")
-	p := serve(t, "--data-dir", t.TempDir())
+	t.Parallel()
+	program(t, "chromium")
+	p := serve(t, "--data-dir", storedDay(t))
 	p.ready()
 	target, err := url.Parse(p.url)
 	if err != nil {

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"strikecache/bench/need"
 )
 
 // spent returns the CPU time of a process, in clock ticks of 10 ms.
@@ -36,19 +34,20 @@ func (p *process) spent() int {
 
 // A server without a descriptor left neither dies nor spins: connections wait until others end, and are answered.
 func TestFaultDescriptors(t *testing.T) {
+	t.Parallel()
 	const room = 20
-	p := serve(t, "--data-dir", t.TempDir(), "--sim-speed", "0")
+	p := serveStored(t)
 	p.ready()
-	if need.Full() {
+	if full() {
 		p.backfilled() // then it is at rest
 	}
-	_, want := p.get(vix)
+	_, want := p.get(vixPath)
 	limit := unix.Rlimit{Cur: uint64(p.opened() + room), Max: uint64(p.opened() + room)}
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
 		t.Fatal(err)
 	}
 	var waiting []net.Conn
-	for range room + need.Count(400) {
+	for range room + count(400) {
 		c := p.dial() // the kernel accepts
 		p.write(c, asking)
 		waiting = append(waiting, c)
@@ -56,11 +55,11 @@ func TestFaultDescriptors(t *testing.T) {
 	p.until("descriptors are lacking", func() bool {
 		return strings.Contains(p.logged(), "connections are not accepted for now") && strings.Contains(p.logged(), "too many open files")
 	})
-	if need.Full() {
+	if full() {
 		before := p.spent()
 		time.Sleep(2 * time.Second) // what is measured is what it does meanwhile
 		spent := 10 * (p.spent() - before)
-		if need.Figure(t, "%d ms of CPU in 2 s without a descriptor", spent); spent > 1000 {
+		if figure(t, "%d ms of CPU in 2 s without a descriptor", spent); spent > 1000 {
 			t.Error("it spins")
 		}
 	}
@@ -70,7 +69,7 @@ func TestFaultDescriptors(t *testing.T) {
 		}
 		c.Close() // and the next has room
 	}
-	need.Figure(t, "%d connections without a descriptor waited, and were answered", len(waiting)-room)
+	figure(t, "%d connections without a descriptor waited, and were answered", len(waiting)-room)
 	p.until("it is as before", func() bool { return p.opened() < int(limit.Cur)-room/2 })
 	if resp, _ := p.get("/readyz"); resp.StatusCode != 200 {
 		t.Error(resp.Status)
@@ -79,7 +78,8 @@ func TestFaultDescriptors(t *testing.T) {
 
 // A limit of open files that is too low for --max-connections lowers that, and the log says so.
 func TestFewDescriptors(t *testing.T) {
-	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", t.TempDir(), "--sim-speed", "0")
+	t.Parallel()
+	cmd := command(t, "serve", "--data-dir", t.TempDir(), "--sim-speed", "0")
 	shell := command(t)
 	shell.Path, shell.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 200 && exec "$0" "$@"`}, cmd.Args...)
 	p := serveWith(t, shell)

@@ -2,7 +2,8 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,24 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
-
-// degraded returns what /readyz says is impaired. It must be 200 all the while, and name codes alone.
-func (p *process) degraded() []string {
-	p.t.Helper()
-	var doc struct {
-		Ready    bool
-		Degraded []string
-	}
-	resp, body := p.get("/readyz")
-	if err := json.Unmarshal(body, &doc); err != nil || resp.StatusCode != http.StatusOK || !doc.Ready || bytes.Contains(body, []byte("/")) &&
-		!bytes.Contains(body, []byte(`"unfed":["`)) {
-		p.t.Errorf("readyz: %d %s, %v", resp.StatusCode, body, err)
-	}
-	return doc.Degraded
-}
 
 // mount puts a file system in memory on a directory, which only root may.
 func mount(t *testing.T, dir, options string) {
@@ -51,12 +35,44 @@ func remount(t *testing.T, dir string, flags uintptr, options string) {
 	}
 }
 
+// nearlyFull mounts a small file system with a stored day that lacks its archive and its five oldest sessions. It has room
+// for one or two files more.
+func nearlyFull(t *testing.T) (dir string) {
+	t.Helper()
+	from, dir := storedDay(t), t.TempDir()
+	for _, file := range storedFiles(t, from, "simulated")[:5] {
+		if err := os.RemoveAll(filepath.Dir(file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(from, "simulated", "archive")); err != nil {
+		t.Fatal(err)
+	}
+	used := int64(0)
+	err := filepath.WalkDir(from, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		used += info.Size()>>12<<12 + 4<<10
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount(t, dir, fmt.Sprintf("size=%d", used+100<<10))
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // A disk that is full costs nothing but durability; when there is room again everything is written. One that is
 // read-only is an error at a start.
 func TestFaultFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	mount(t, dir, "size=1m")
-	p := serve(t, "--data-dir", dir)
+	t.Parallel()
+	dir := nearlyFull(t)
+	p := serve(t, "--data-dir", dir) // its clock runs, as that of the retries does
 	p.ready()
 	p.until("the disk is full", func() bool { return slices.Equal(p.degraded(), []string{"disk"}) })
 	if full := strings.Count(p.logged(), "no space left on device"); full == 0 {
@@ -66,20 +82,15 @@ func TestFaultFullDisk(t *testing.T) {
 		p.envelope(target)
 	}
 	dates := p.backfilled() // from memory
-	if out, _, code := run(t, command(t, "verify", "--data-dir", dir)); code != 0 {
-		t.Errorf("verify while it is full: %s", out)
-	}
+	verified(t, dir)
 	full := strings.Count(p.logged(), "no space left on device")
 	remount(t, dir, 0, "size=256m")
 	p.until("the disk takes what waited", func() bool { return len(p.degraded()) == 0 })
-	if n := strings.Count(p.logged(), "the disk takes files again"); n == 0 {
+	if n := strings.Count(p.logged(), "disk writable again"); n == 0 {
 		t.Errorf("the log does not say that the disk is back: %s", p.logged())
 	}
 	p.kill()
-	out, _, code := run(t, command(t, "verify", "--data-dir", dir))
-	if code != 0 || !strings.Contains(out, " 0 bad") {
-		t.Errorf("verify: %s", out)
-	}
+	verified(t, dir)
 	p = serve(t, "--data-dir", dir, "--sim-speed", "0")
 	for _, target := range targets {
 		p.envelope(target)
@@ -89,8 +100,8 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 	p.kill()
 	remount(t, dir, syscall.MS_RDONLY, "")
-	refuses(t, command(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--admin-listen", ""), dir, "directory cannot be written", "read-only file system")
-	need.Figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
+	refuses(t, command(t, "serve", "--data-dir", dir), dir, "directory cannot be written", "read-only file system")
+	figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
 }
 
 // refuses runs a server that must not start, and must say why.
@@ -109,12 +120,13 @@ func refuses(t *testing.T, cmd *exec.Cmd, wants ...string) {
 
 // Where a data directory cannot be, the error says why; where it can, it is made.
 func TestFaultDataDirectory(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "sub")} {
-		refuses(t, command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", dir), file+" is not a directory")
+		refuses(t, command(t, "serve", "--data-dir", dir), file+" is not a directory")
 	}
 	if b, err := os.ReadFile(file); string(b) != "something else" {
 		t.Errorf("the file holds %q, %v", b, err)
@@ -124,7 +136,7 @@ func TestFaultDataDirectory(t *testing.T) {
 	if err := os.Chmod(locked, 0o555); err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(t, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "", "--data-dir", locked)
+	cmd := command(t, "serve", "--data-dir", locked)
 	if os.Geteuid() == 0 { // whom no mode binds
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		for _, dir := range []string{filepath.Dir(cmd.Path), filepath.Dir(locked)} {
@@ -144,11 +156,12 @@ func TestFaultDataDirectory(t *testing.T) {
 	if files, err := filepath.Glob(filepath.Join(missing, "simulated", "*", "gex-spx")); len(files) == 0 || err != nil {
 		t.Errorf("nothing is stored in a directory that was missing: %v", err)
 	}
-	need.Figure(t, "3 places where no data directory can be, each a clear error; a missing one created")
+	figure(t, "3 places where no data directory can be, each a clear error; a missing one created")
 }
 
 // A start among bad files names each once, serves none, and serves the newest good one at once.
 func TestFaultStartAmongBadFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := serve(t, "--data-dir", dir)
 	p.ready()
@@ -200,5 +213,5 @@ func TestFaultStartAmongBadFiles(t *testing.T) {
 			t.Errorf("%s is named %d times in %s", path, n, p.logged())
 		}
 	}
-	need.Figure(t, "%d bad files at a start, each named once, none served", len(bad))
+	figure(t, "%d bad files at a start, each named once, none served", len(bad))
 }

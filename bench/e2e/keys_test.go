@@ -1,10 +1,15 @@
 package e2e
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -15,10 +20,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-
-	"strikecache/bench/need"
+	"time"
 )
 
 // newKey creates a key with the binary and returns its secret and public id.
@@ -31,29 +34,15 @@ func newKey(t *testing.T, file string, args ...string) (secret, id string) {
 	return strings.TrimSpace(stdout), regexp.MustCompile(`k_[0-9a-f]{12}`).FindString(stderr)
 }
 
-// usage is the usage member of an answer.
-type usage struct {
-	Tier          string
-	Key           string
-	RequestsToday int  `json:"requests_today"`
-	Remaining     *int `json:"remaining_today"`
-}
-
 func usageOf(t *testing.T, body []byte) usage {
 	t.Helper()
-	var doc struct {
-		Success bool
-		Usage   usage
-	}
-	if err := json.Unmarshal(body, &doc); err != nil || !doc.Success {
-		t.Fatalf("%v in %.300q", err, body)
-	}
-	return doc.Usage
+	return envelopeOf(t, body).Usage
 }
 
 // The life of a key: created, used, counted across a restart, followed when it is revoked.
 func TestKeys(t *testing.T) {
-	dir := t.TempDir()
+	t.Parallel()
+	dir, data := t.TempDir(), storedDay(t)
 	file := filepath.Join(dir, "keys.json")
 	secret, id := newKey(t, file, "dashboard", "--per-minute", "600", "--per-day", "5")
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -63,37 +52,35 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the secret is stored: %v", err)
 	}
 	start := func() *process {
-		p := serve(t, "--data-dir", filepath.Join(dir, "data"), "--keys-file", file)
+		p := serve(t, "--data-dir", data, "--sim-speed", "0", "--keys-file", file)
 		p.ready()
 		return p
 	}
 	p := start()
 	for n := 1; n <= 3; n++ {
-		_, body := p.get("/api/v1/gex/spx", "X-API-Key", secret)
+		_, body := p.get(gammaPath, "X-API-Key", secret)
 		if u := usageOf(t, body); u.Tier != "keyed" || u.Key != id || u.RequestsToday != n || u.Remaining == nil || *u.Remaining != 5-n {
 			t.Errorf("request %d: %s", n, body[len(body)-200:])
 		}
 	}
-	if err := p.stop(syscall.SIGTERM); err != nil {
-		t.Errorf("%v\n%s", err, p.logged())
-	}
+	p.stopped()
 	p = start()
-	resp, body := p.get("/api/v1/gex/spx", "X-API-Key", secret)
+	resp, body := p.get(gammaPath, "X-API-Key", secret)
 	if u := usageOf(t, body); u.RequestsToday != 4 || resp.Header.Get("X-RateLimit-Remaining") != "1" {
 		t.Errorf("after a restart: %+v %v", u, resp.Header)
 	}
-	if _, body := p.get("/api/v1/gex/spx"); usageOf(t, body).Tier != "anonymous" {
+	if _, body := p.get(gammaPath); usageOf(t, body).Tier != "anonymous" {
 		t.Errorf("%s", body[len(body)-200:])
 	}
-	p.get("/api/v1/gex/spx", "X-API-Key", secret)
-	if resp, body := p.get("/api/v1/gex/spx", "X-API-Key", secret); resp.StatusCode != 429 || !strings.Contains(string(body), "quota_exceeded") {
+	p.get(gammaPath, "X-API-Key", secret)
+	if resp, body := p.get(gammaPath, "X-API-Key", secret); resp.StatusCode != 429 || !strings.Contains(string(body), "quota_exceeded") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	if stdout, stderr, code := run(t, command(t, "keys", "revoke", "--keys-file", file, "dashboard")); code != 0 || !strings.Contains(stdout, id) {
 		t.Errorf("%d %s %s", code, stdout, stderr)
 	}
 	p.until("the key is revoked", func() bool {
-		resp, _ := p.get("/api/v1/gex/spx", "X-API-Key", secret)
+		resp, _ := p.get(gammaPath, "X-API-Key", secret)
 		return resp.StatusCode == 401
 	})
 	if log := p.logged(); strings.Contains(log, secret) {
@@ -101,27 +88,31 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// keyed creates a key that the shared server knows.
+func keyed(t *testing.T, p *process, name string) (secret, id string) {
+	t.Helper()
+	secret, id = newKey(t, filepath.Join(market.dir, "keys.json"), name, "--per-minute", "6000")
+	p.until("the key is known", func() bool { resp, _ := p.get(gammaPath, "X-API-Key", secret); return resp.StatusCode == http.StatusOK })
+	return secret, id
+}
+
 // curl reads a keyed answer in every coding it knows.
 func TestCurlReadsKeyedAnswers(t *testing.T) {
-	curl := need.Program(t, "curl")
-	file := filepath.Join(t.TempDir(), "keys.json")
-	secret, id := newKey(t, file, "curl")
-	p := serve(t, "--data-dir", t.TempDir(), "--keys-file", file)
-	p.ready()
+	t.Parallel()
+	curl := program(t, "curl")
 	features, err := exec.Command(curl, "--version").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for _, coding := range []string{"gzip", "br", "zstd", "identity"} {
-		if name := map[string]string{"br": "brotli"}[coding]; (name != "" || coding == "zstd") && !strings.Contains(string(features), max(name, coding)) {
+	p := shared(t)
+	secret, id := keyed(t, p, "curl")
+	for n, coding := range []string{"gzip", "br", "zstd", "identity"} {
+		if name := map[string]string{"br": "brotli", "zstd": "zstd"}[coding]; !strings.Contains(string(features), name) {
 			t.Logf("this curl has no %s", coding)
 			continue
 		}
-		n++
-		out, err := exec.Command(curl, "-sS", "--fail", "--compressed", "-H", "Accept-Encoding: "+coding, "-H", "X-API-Key: "+secret,
-			p.url+"/api/v1/gex/spx").Output()
-		if u := usageOf(t, out); err != nil || u.Key != id || u.RequestsToday != n {
+		out, err := exec.Command(curl, "-sS", "--fail", "--compressed", "-H", "Accept-Encoding: "+coding, "-H", "X-API-Key: "+secret, p.url+gammaPath).Output()
+		if u := usageOf(t, out); err != nil || u.Key != id || u.RequestsToday < n+1 {
 			t.Errorf("%s: %v %+v", coding, err, u)
 		}
 	}
@@ -130,11 +121,10 @@ func TestCurlReadsKeyedAnswers(t *testing.T) {
 // A real browser reads a keyed answer in every coding. It sends what Accept-Encoding it likes, so a proxy in between
 // asks for one coding at a time and passes the bytes on.
 func TestChromiumReadsKeyedAnswers(t *testing.T) {
-	chromium := need.Program(t, "chromium")
-	file := filepath.Join(t.TempDir(), "keys.json")
-	secret, id := newKey(t, file, "chromium")
-	p := serve(t, "--data-dir", t.TempDir(), "--keys-file", file)
-	p.ready()
+	t.Parallel()
+	chromium := program(t, "chromium")
+	p := shared(t)
+	secret, id := keyed(t, p, "chromium")
 	target, err := url.Parse(p.url)
 	if err != nil {
 		t.Fatal(err)
@@ -163,12 +153,12 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 			const out = {};
 			for (const coding of ["gzip", "br", "zstd", "identity"]) {
 				try {
-					const r = await fetch("/" + coding + "/api/v1/gex/spx", {headers: {"X-API-Key": %q}, cache: "no-store"});
+					const r = await fetch("/" + coding + %q, {headers: {"X-API-Key": %q}, cache: "no-store"});
 					out[coding] = (await r.json()).usage;
 				} catch (e) { out[coding] = String(e); }
 			}
 			document.querySelector("pre").textContent = JSON.stringify(out);
-		})();</script>`, secret)
+		})();</script>`, gammaPath, secret)
 	}))
 	defer page.Close()
 	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -188,5 +178,174 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 		if as, _ := sent.Load(coding); u.Tier != "keyed" || u.Key != id || coding != "identity" && as != coding {
 			t.Errorf("%s, sent as %q: %+v", coding, as, u)
 		}
+	}
+}
+
+// from asks with raw bytes from an address of this machine and returns the answer.
+func from(t *testing.T, address, url, raw string) string {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: patience}
+	c, err := dialer.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Skipf("needs to speak from %s: %v", address, err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, raw); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// No secret and no client address reaches the log, the disk, the metrics or a profile, with the most talkative log
+// there is; an address reaches the log when it is asked for, and nothing else.
+func TestNothingSecretLeaves(t *testing.T) {
+	t.Parallel()
+	const peer, client, invalid = "127.9.8.7", "198.51.100.7", "sk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	for _, named := range []bool{false, true} {
+		dir, data := t.TempDir(), storedDay(t)
+		file := filepath.Join(dir, "keys.json")
+		secret, id := newKey(t, file, "dashboard", "--per-minute", "3", "--per-day", "100")
+		args := []string{
+			"--data-dir", data, "--keys-file", file, "--log-level", "debug", "--log-every", "1", "--trusted-proxies", peer, "--anonymous-rate", "5",
+			"--admin-listen", "127.0.0.1:0",
+		}
+		if named {
+			args = append(args, "--log-client-addr")
+		}
+		p := serve(t, args...)
+		p.ready()
+		const get = "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + client + "\r\n"
+		answered := ""
+		for _, raw := range []string{
+			get + "X-API-Key: " + secret + "\r\n\r\n", get + "X-API-Key: " + secret + "\r\n\r\n", get + "X-API-Key: " + secret + "\r\n\r\n",
+			get + "X-API-Key: " + secret + "\r\n\r\n",                              // over the rate
+			get + "X-API-Key: " + secret + "\r\nX-API-Key: " + secret + "\r\n\r\n", // the general path
+			get + "X-API-Key: " + invalid + "\r\n\r\n", get + "X-API-Key: " + secret + invalid + "\r\n\r\n",
+			get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", // over the rate
+			"GET /" + secret + " HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + client + "\r\n\r\n",
+			"GET /api/public/spx-max-pain?expiration=" + secret + " HTTP/1.1\r\nHost: " + secret + "\r\nX-Forwarded-For: " + client + "\r\n\r\n",
+			"GET / HTTP/9.9\r\nX-API-Key: " + secret + "\r\n\r\n", get + "X-API-Key: " + secret + "\r\n", "\x16\x03\x01" + secret,
+		} {
+			answered += from(t, peer, p.url, raw)
+		}
+		// The faults were met: a key that is known, over its rate, unknown; an address over its rate.
+		for _, want := range []string{`"key":"` + id, "invalid_api_key", "rate_limited", "not_found", "http_version_not_supported", "bad_request"} {
+			if !strings.Contains(answered, want) {
+				t.Fatalf("no answer has %s:\n%s", want, answered)
+			}
+		}
+		secrets := []string{secret, strings.TrimPrefix(secret, "sk_"), invalid, digestOf(secret), digestOf(invalid)}
+		for _, path := range []string{"/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1"} {
+			absent(t, "the admin's "+path, p.operator(path), append(secrets, peer+":", client)...)
+		}
+		if strings.Contains(p.operator("/metrics"), id) {
+			t.Error("the metrics name a key")
+		}
+		p.until("the requests are logged", func() bool {
+			return strings.Contains(p.logged(), "key="+id) && strings.Contains(p.logged(), "status=505")
+		})
+		p.stopped()
+		absent(t, "the log", p.logged(), secrets...)
+		if log := p.logged(); named != strings.Contains(log, "client="+client) || !named && (strings.Contains(log, client) || strings.Contains(log, peer)) {
+			t.Errorf("--log-client-addr %v: %s", named, log)
+		}
+		files := 0
+		look := func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) == "archive" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			files++
+			what := append(secrets[:3:3], peer, client)
+			if path != file { // which holds the digest, and nothing else does
+				what = append(secrets, peer, client)
+			}
+			absent(t, path, string(text), what...)
+			if name := d.Name(); err == nil && (name == "keys.json" || name == "usage.json") {
+				if info, err := d.Info(); err != nil || info.Mode().Perm() != 0o600 {
+					t.Errorf("%s: %v %v", path, info.Mode(), err)
+				}
+				files += 100
+			}
+			return err
+		}
+		if err := errors.Join(filepath.WalkDir(dir, look), filepath.WalkDir(data, look)); err != nil || files < 205 {
+			t.Errorf("%d files looked at, the keys and their usage among them: %v", files, err)
+		}
+	}
+}
+
+func absent(t *testing.T, where, text string, secrets ...string) {
+	t.Helper()
+	for _, s := range secrets {
+		if i := strings.Index(text, s); i >= 0 {
+			t.Errorf("%s has %s: %.200q", where, s, text[max(0, i-100):])
+		}
+	}
+}
+
+func digestOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// No answer says where anything lies, how it is made or what the upstream said: with an upstream that is not there,
+// and for every way to be refused.
+func TestErrorsSayNothingOfTheInside(t *testing.T) {
+	t.Parallel()
+	upstream, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 1)
+	served := make(chan error, 1)
+	go func() {
+		served <- http.Serve(upstream, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			http.Error(w, "upstream-detail in /var/upstream", http.StatusInternalServerError)
+		}))
+	}()
+	defer func() { upstream.Close(); <-served }()
+	dir := t.TempDir()
+	p := serve(t, "--data-dir", dir, "--source", "cboe", "--cboe-base-url", "http://"+upstream.Addr().String(), "--cboe-settlement-url", "http://"+upstream.Addr().String())
+	<-asked
+	p.until("a refresh has failed", func() bool { return strings.Contains(p.logged(), "refresh failed") })
+	for _, c := range []struct{ raw, code string }{
+		{"GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", "not_ready"},
+		{"GET /api/v1/gex/spx/historical HTTP/1.1\r\nHost: a\r\n\r\n", "not_ready"},
+		{"GET /api/v1/gex/spx/historical?date=2020-01-02 HTTP/1.1\r\nHost: a\r\n\r\n", "snapshot_not_found"},
+		{"GET /api/v1/gex/spx/historical?date=../../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", "invalid_parameter"},
+		{"GET /api/public/spx-max-pain?expiration=2020-01-02 HTTP/1.1\r\nHost: a\r\n\r\n", "not_ready"},
+		{"GET /api/v1/options/flow/unusual?limit=0 HTTP/1.1\r\nHost: a\r\n\r\n", "not_ready"},
+		{"GET /api/v1/sectors/rotation HTTP/1.1\r\nHost: a\r\n\r\n", "not_ready"},
+		{"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n", `"ready":false`},
+		{"GET /../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", "not_found"},
+		{"GET /debug/pprof/ HTTP/1.1\r\nHost: a\r\n\r\n", "not_found"},
+		{"PUT /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", "method_not_allowed"},
+		{"GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nX-API-Key: ../x\r\n\r\n", "invalid_api_key"},
+		{"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nHost: a\r\n\r\n", "bad_request"},
+		{"GET / HTTP/9.9\r\nHost: a\r\n\r\n", "http_version_not_supported"},
+		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n", "body_too_large"},
+		{"GET /" + strings.Repeat("a", 5000), "uri_too_long"},
+		{"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("a", 9000), "headers_too_large"},
+	} {
+		got := from(t, "127.0.0.1", p.url, c.raw)
+		if !strings.Contains(got, c.code) {
+			t.Errorf("%.60q: %q, want %s", c.raw, got, c.code)
+		}
+		absent(t, c.raw[:20], got, dir, "upstream-detail", "/var/upstream", upstream.Addr().String(), ".go:", "goroutine", "dial tcp", "passwd", "refused")
 	}
 }

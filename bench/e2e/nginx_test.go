@@ -11,15 +11,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-
-	"strikecache/bench/need"
 )
 
 // nginx starts nginx with the recipe, in which only the addresses and the folder are replaced, before an origin.
 func nginx(t *testing.T, origin string) *process {
 	t.Helper()
-	program := need.Program(t, "nginx")
-	recipe, err := os.ReadFile(filepath.Join(need.Root(t), "bench", "clients", "nginx.conf"))
+	path := program(t, "nginx")
+	recipe, err := os.ReadFile(filepath.Join(root, "bench", "clients", "nginx.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +42,7 @@ func nginx(t *testing.T, origin string) *process {
 	if err := os.WriteFile(file, []byte(main), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := follow(t, []string{program, "-p", dir, "-e", "stderr", "-c", file})
+	f := follow(t, []string{path, "-p", dir, "-e", "stderr", "-c", file})
 	p := &process{t: t, url: "http://" + address}
 	f.until("nginx listens", func(_, errs []string) bool {
 		select {
@@ -75,13 +73,13 @@ func (f *front) asked(mark int, path string) (some []exchange) {
 // The recipe for nginx: what is asked twice costs the origin one answer, in each coding; what is asked with a key is
 // never stored; what has expired costs a 304; and what the origin cannot give for a while is there all the same.
 func TestNginxRecipe(t *testing.T) {
-	need.Program(t, "nginx")
-	dir := t.TempDir()
-	file := filepath.Join(dir, "keys.json")
-	secret, id := newKey(t, file, "nginx", "--per-minute", "600")
-	p := serve(t, "--data-dir", dir, "--keys-file", file, "--sim-speed", "0")
+	t.Parallel()
+	program(t, "nginx")
+	dir := storedDay(t)
+	secret, id := newKey(t, filepath.Join(dir, "keys.json"), "nginx", "--per-minute", "600")
+	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
 	p.ready()
-	const short, soon = "/api/public/vix-term-structure", "/api/v1/sectors/rotation" // their answers are made to expire at once
+	const short, soon = vixPath, sectorsPath // their answers are made to expire at once
 	var shortened atomic.Int64
 	origin := newFront(t, p.url, func(r *http.Response) {
 		directives := map[string]string{short: "public, max-age=1, stale-if-error=86400", soon: "public, max-age=1, stale-while-revalidate=600"}[r.Request.URL.Path]
@@ -98,7 +96,7 @@ func TestNginxRecipe(t *testing.T) {
 	} {
 		for i := range 2 {
 			headers := []string{"Accept-Encoding", x.accepts}
-			resp, body := n.get(gamma, headers...)
+			resp, body := n.get(gammaPath, headers...)
 			coding := resp.Header.Get("Content-Encoding")
 			if resp.StatusCode != 200 || x.coding != coding && !strings.HasPrefix(x.asked, "zstd") || len(body) == 0 || strings.HasPrefix(resp.Header.Get("ETag"), "W/") {
 				t.Errorf("%q: %d %v", x.accepts, resp.StatusCode, resp.Header)
@@ -107,13 +105,13 @@ func TestNginxRecipe(t *testing.T) {
 				t.Errorf("%q the second time: %s", x.accepts, resp.Header.Get("X-Cache-Status"))
 			}
 			headers = append(headers, "If-None-Match", resp.Header.Get("ETag"))
-			if resp, _ := n.get(gamma, headers...); resp.StatusCode != http.StatusNotModified {
+			if resp, _ := n.get(gammaPath, headers...); resp.StatusCode != http.StatusNotModified {
 				t.Errorf("%q with its tag: %d", x.accepts, resp.StatusCode)
 			}
 		}
 	}
 	codings := map[string]int{}
-	for _, x := range origin.asked(0, gamma) {
+	for _, x := range origin.asked(0, gammaPath) {
 		codings[x.asked.Get("Accept-Encoding")]++
 	}
 	if fmt.Sprint(codings) != fmt.Sprint(map[string]int{"identity": 1, "gzip, identity": 1, "br, identity": 1, "zstd, br, gzip, identity": 1}) {
@@ -157,20 +155,20 @@ func (p *process) keyed(origin *front, secret, id string) {
 	mark := len(origin.exchanges(0))
 	tag := ""
 	for i := 1; i <= 3; i++ {
-		resp, body := p.get(gamma, "X-API-Key", secret)
+		resp, body := p.get(gammaPath, "X-API-Key", secret)
 		if u := usageOf(p.t, body); u.Key != id || u.RequestsToday != i || resp.Header.Get("X-Cache-Status") != "" {
 			p.t.Errorf("keyed request %d: %+v %v", i, u, resp.Header)
 		}
 		tag = resp.Header.Get("ETag")
 	}
-	if resp, _ := p.get(gamma, "X-API-Key", secret, "If-None-Match", tag); resp.StatusCode != http.StatusNotModified {
+	if resp, _ := p.get(gammaPath, "X-API-Key", secret, "If-None-Match", tag); resp.StatusCode != http.StatusNotModified {
 		p.t.Errorf("keyed with %s: %d", tag, resp.StatusCode)
 	}
-	seen := origin.asked(mark, gamma)
+	seen := origin.asked(mark, gammaPath)
 	if len(seen) != 4 || seen[3].status != http.StatusNotModified {
 		p.t.Errorf("the origin saw %d of 4 keyed requests: %+v", len(seen), seen)
 	}
-	if _, body := p.get(gamma, "Accept-Encoding", "identity"); usageOf(p.t, body).Tier != "anonymous" {
+	if _, body := p.get(gammaPath, "Accept-Encoding", "identity"); usageOf(p.t, body).Tier != "anonymous" {
 		p.t.Error("an answer to a key was stored")
 	}
 }

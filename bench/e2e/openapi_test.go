@@ -18,8 +18,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
 
 // contract is a server and the document that it serves.
@@ -38,7 +36,7 @@ func (c *contract) ask(status int, method, target string, headers ...string) {
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
 		c.t.Fatal(err)
@@ -82,7 +80,7 @@ func (c *contract) raw(status int, method, path, request string) {
 		c.t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		c.t.Fatal(err)
 	}
 	if _, err := io.WriteString(conn, request); err != nil {
@@ -121,19 +119,20 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // Every answer is as the document says: every resource with every parameter, every error, every header field. Every status,
 // header field and code that the document has is shown by some answer.
 func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys.json")
 	keyed, _ := newKey(t, file, "keyed", "--per-minute", "6000", "--per-day", "100000")
 	unlimited, _ := newKey(t, file, "unlimited", "--per-minute", "0", "--per-day", "0")
 	slow, _ := newKey(t, file, "slow", "--per-minute", "1")
 	spent, _ := newKey(t, file, "spent", "--per-day", "1")
-	dir := t.TempDir()
+	dir := storedDay(t)
 	imported := importLevels(t, dir)
 	p := serve(t, "--data-dir", dir, "--keys-file", file)
 	p.ready()
 	_, body := p.get("/openapi.json")
 	doc := describe(t, body)
 	c := &contract{p, doc}
-	dates := c.backfilled()
+	dates := c.sessions()
 
 	c.answers(dates)
 	for _, date := range imported {
@@ -175,7 +174,8 @@ func importLevels(t *testing.T, dir string) (dates []string) {
 
 // The recorded chain has oddities that the simulated one has not.
 func TestTheDocumentDescribesRecordedAnswers(t *testing.T) {
-	p := serve(t, "--data-dir", t.TempDir(), "--source", "replay", "--replay-dir", filepath.Join(need.Recorded(t), "replay"), "--anonymous-rate", "600")
+	t.Parallel()
+	p := serve(t, "--data-dir", t.TempDir(), "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"), "--anonymous-rate", "600")
 	p.ready()
 	_, body := p.get("/openapi.json")
 	doc := describe(t, body)

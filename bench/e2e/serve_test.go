@@ -2,71 +2,24 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
+	"crypto/tls"
+	"io"
+	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
 
-// targets are all resources, with their parameters.
-var targets = []string{
-	"/api/v1/gex/spx", "/api/v1/gex/spx/historical", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation",
-	"/api/public/spx-max-pain", "/api/v1/options/flow/unusual", "/api/v1/options/flow/unusual?limit=1",
-	"/api/v1/options/flow/unusual?limit=100", "/api/public/vix-term-structure",
-}
-
-type envelope struct {
-	Success bool
-	Data    json.RawMessage
-	Meta    struct {
-		Endpoint, Source string
-		Freshness        struct{ State string }
-		Receipt          struct {
-			Data string `json:"data_sha256"`
-		}
-	}
-	Usage struct{ Tier string }
-}
-
-func (p *process) envelope(path string) (e envelope) {
-	p.t.Helper()
-	resp, body := p.get(path)
-	if err := json.Unmarshal(body, &e); err != nil || resp.StatusCode != http.StatusOK || !e.Success {
-		p.t.Fatalf("%s: %d, %v, %.300s", path, resp.StatusCode, err, body)
-	}
-	return e
-}
-
-// backfilled waits until the series has the last 30 sessions and the current one, and returns their dates.
-func (p *process) backfilled() (dates []string) {
-	p.t.Helper()
-	p.until("30 sessions are back-filled", func() bool {
-		var series struct{ Rows [][]any }
-		if err := json.Unmarshal(p.envelope("/api/v1/gex/spx/series").Data, &series); err != nil {
-			p.t.Fatal(err)
-		}
-		dates = nil
-		for _, row := range series.Rows {
-			if row[12] != "imported" {
-				dates = append(dates, row[0].(string))
-			}
-		}
-		return len(dates) == 31
-	})
-	return dates
-}
-
 func TestTheSimulatedMarketAnswersEverything(t *testing.T) {
-	start := time.Now()
-	p := serve(t, "--data-dir", t.TempDir())
-	p.ready()
-	t.Logf("all resources answered %v after the start", time.Since(start).Round(10*time.Millisecond))
+	t.Parallel()
+	p := shared(t)
 	if !strings.Contains(p.logged(), "SIMULATED") {
 		t.Error("the log does not say that the market is simulated")
 	}
@@ -75,110 +28,318 @@ func TestTheSimulatedMarketAnswersEverything(t *testing.T) {
 			t.Errorf("%s: %+v", target, e.Meta)
 		}
 	}
-	var pain struct {
-		Expirations []struct{ Expiration string } `json:"expirations"`
+	expirations := dataOf[painData](p, painPath).Expirations
+	if len(expirations) < 50 {
+		t.Fatalf("%d expirations", len(expirations))
 	}
-	if err := json.Unmarshal(p.envelope("/api/public/spx-max-pain").Data, &pain); err != nil || len(pain.Expirations) < 50 {
-		t.Fatalf("%d expirations, %v", len(pain.Expirations), err)
-	}
-	for _, x := range pain.Expirations {
-		p.envelope("/api/public/spx-max-pain?expiration=" + x.Expiration)
+	for _, x := range expirations {
+		p.envelope(painPath + "?expiration=" + x.Expiration)
 	}
 	for target, status := range map[string]int{
-		"/": 200, "/nowhere": 404, "/api/v1/options/flow/unusual?limit=101": 400, "/api/public/spx-max-pain?expiration=2000-01-01": 404,
-		"/api/v1/gex/spx/historical?date=2999-01-01": 400, "/healthz": 200,
+		"/": 200, "/nowhere": 404, flowPath + "?limit=101": 400, painPath + "?expiration=2000-01-01": 404, datePath + "2999-01-01": 400, "/healthz": 200,
+		"/favicon.ico": 200, // or the page's icon would be a 404 in every log
 	} {
 		if resp, body := p.get(target); resp.StatusCode != status {
-			t.Errorf("%s: %d %s, want %d", target, resp.StatusCode, body, status)
+			t.Errorf("%s: %d %.300s, want %d", target, resp.StatusCode, body, status)
 		}
 	}
-	for _, date := range p.backfilled() {
-		p.envelope("/api/v1/gex/spx/historical?date=" + date)
-	}
-	if err := p.stop(syscall.SIGTERM); err != nil {
-		t.Errorf("stopped with %v", err)
+	for _, date := range p.sessions() {
+		p.envelope(datePath + date)
 	}
 }
 
-// Whatever clients saw last, they see at once after a crash.
-func TestKillAndStartAgain(t *testing.T) {
-	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir)
+// A market whose clock runs, in an empty directory: everything is answered, then followed, with fewer lines in the log than
+// refreshes, then stopped.
+func TestFirstStart(t *testing.T) {
+	t.Parallel()
+	p := serve(t, "--sim-speed", "60", "--gex-every", "5s", "--flow-symbols", "XLF", "--admin-listen", "127.0.0.1:0")
 	p.ready()
-	p.backfilled()
-	seen := map[string][]byte{}
-	for range 3 { // a refresh may come between; then look again
-		changed := false
-		for _, target := range targets {
-			_, body := p.get(target)
-			changed = changed || !bytes.Equal(seen[target], body)
-			seen[target] = body
+	first := p.envelope(gammaPath)
+	p.until("a newer answer", func() bool { return p.envelope(gammaPath).Meta.Receipt.Data != first.Meta.Receipt.Data })
+	refreshes := 0
+	p.until("30 refreshes", func() bool {
+		refreshes = 0
+		for _, m := range regexp.MustCompile(`strikecache_refreshes_total\{code="ok",feed="\w+"\} (\d+)`).FindAllStringSubmatch(p.operator("/metrics"), -1) {
+			n, _ := strconv.Atoi(m[1]) // digits, by the expression
+			refreshes += n
 		}
-		if !changed {
-			break
-		}
+		return refreshes >= 30
+	})
+	if n := strings.Count(p.logged(), "msg=refreshed"); n > refreshes/2 {
+		t.Errorf("%d of %d refreshes were logged", n, refreshes)
 	}
-	p.kill()
-	p = serve(t, "--data-dir", dir, "--sim-speed", "0") // time stands still: nothing is refreshed
-	for _, target := range targets {
-		if _, body := p.get(target); !bytes.Equal(body, seen[target]) {
-			t.Errorf("%s differs after the restart:\n%.300s\n%.300s", target, seen[target], body)
-		}
-	}
-	p.stop(syscall.SIGTERM)
-	if out, _, code := run(t, command(t, "verify", "--data-dir", dir)); code != 0 || !strings.Contains(out, " 0 bad") {
-		t.Errorf("verify: exit %d, %s", code, out)
+	p.stopped()
+	if log := p.logged(); !regexp.MustCompile(`msg=stopping[^\n]*\n(.*\n)*.*msg=stopped`).MatchString(log) {
+		t.Errorf("the log does not end with stopping and stopped: %s", log)
 	}
 }
 
 func TestReplayFromRecordedDocuments(t *testing.T) {
-	p := serve(t, "--data-dir", t.TempDir(), "--source", "replay", "--replay-dir", filepath.Join(need.Recorded(t), "replay"))
+	t.Parallel()
+	dir := t.TempDir()
+	p := serve(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"))
 	p.ready()
-	var gamma struct{ Spot float64 }
-	if err := json.Unmarshal(p.envelope("/api/v1/gex/spx").Data, &gamma); err != nil || gamma.Spot != 7728.20 {
-		t.Errorf("spot %v, %v", gamma.Spot, err)
+	if spot := dataOf[gammaData](p, gammaPath).Spot; spot != 7728.20 {
+		t.Errorf("spot %v", spot)
 	}
 	type side struct {
 		MaxPain float64 `json:"max_pain"`
 	}
-	var pain struct {
+	pain := dataOf[struct {
 		side
 		Sides struct{ AM, PM side } `json:"by_settlement"`
+	}](p, painPath+"?expiration=2026-08-21")
+	if pain.MaxPain != 7475 || pain.Sides.AM.MaxPain != 7400 || pain.Sides.PM.MaxPain != 7580 {
+		t.Errorf("max pain %+v", pain)
 	}
-	e := p.envelope("/api/public/spx-max-pain?expiration=2026-08-21")
-	if err := json.Unmarshal(e.Data, &pain); err != nil || pain.MaxPain != 7475 || pain.Sides.AM.MaxPain != 7400 || pain.Sides.PM.MaxPain != 7580 || e.Meta.Source != "replay" {
-		t.Errorf("max pain %+v, source %s, %v", pain, e.Meta.Source, err)
-	}
-	if resp, body := p.get("/api/v1/sectors/rotation"); resp.StatusCode != 503 || !bytes.Contains(body, []byte("not_ready")) {
+	if resp, body := p.get(sectorsPath); resp.StatusCode != 503 || !bytes.Contains(body, []byte("not_ready")) {
 		t.Errorf("sectors without history: %d %s", resp.StatusCode, body)
 	}
 	if _, body := p.get("/readyz"); !bytes.Contains(body, []byte(`"unfed":["sectors/rotation"]`)) {
 		t.Errorf("readyz: %s", body)
 	}
-	if e := p.envelope("/api/v1/gex/spx/historical?date=2026-08-11"); e.Meta.Source != "replay" {
+	if e := p.envelope(datePath + "2026-08-11"); e.Meta.Source != "replay" {
 		t.Errorf("historical: %+v", e.Meta)
+	}
+	p.stopped()
+	for date, product := range map[string]string{"2026-08-11": "gex/spx identical\n", "2026-10-05": "vix-term-structure identical\n"} {
+		if out, errs, code := recompute(t, dir, date, "--source", "replay"); code != 0 || !strings.Contains(out, product) {
+			t.Errorf("%s: exit %d, %s%s", date, code, out, errs)
+		}
 	}
 }
 
-func TestVerifyNamesBadFiles(t *testing.T) {
-	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir)
-	p.ready()
-	p.stop(syscall.SIGTERM)
-	files, err := filepath.Glob(filepath.Join(dir, "simulated", "*", "gex-spx"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	b, err := os.ReadFile(files[0])
+// A service manager is told that the server listens, although it has no data yet, that it is alive, and that it stops.
+func TestServiceManagerIsTold(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[len(b)/2] ^= 1
-	if err := os.WriteFile(files[0], b, 0o644); err != nil {
+	defer manager.Close()
+	if err := manager.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	out, _, code := run(t, command(t, "verify", "--data-dir", dir))
-	if code != 1 || !strings.Contains(out, files[0]) || !strings.Contains(out, "1 bad") {
-		t.Errorf("exit %d, %s", code, out)
+	hear := func() string {
+		b := make([]byte, 1<<10)
+		n, err := manager.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
 	}
+	cmd := command(t, append([]string{"serve"}, noUpstream...)...)
+	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+name, "WATCHDOG_USEC=100000")
+	p := serveWith(t, cmd)
+	if got := hear(); got != "READY=1\nSTATUS=serving on "+p.address() {
+		t.Errorf("first %q", got)
+	}
+	if resp, body := p.get("/readyz"); resp.StatusCode != 503 {
+		t.Errorf("readyz: %d %s", resp.StatusCode, body)
+	}
+	for range 3 {
+		if got := hear(); got != "WATCHDOG=1" {
+			t.Errorf("then %q", got)
+		}
+	}
+	p.stopped()
+	for got := ""; got != "STOPPING=1"; {
+		if got = hear(); got != "WATCHDOG=1" && got != "STOPPING=1" {
+			t.Fatalf("at the end %q", got)
+		}
+	}
+}
+
+// A health check that has nothing but the binary: it says when the server is ready, and why it is not.
+func TestVerifyReady(t *testing.T) {
+	t.Parallel()
+	ask := func(url string) (string, string, int) {
+		return run(t, command(t, "verify", "--ready", url, "--data-dir", "/nonexistent"))
+	}
+	if out, stderr, code := ask(shared(t).url); code != 0 || out != "ready: source simulated\n" {
+		t.Errorf("ready: exit %d, %s%s", code, out, stderr)
+	}
+	starving := serve(t, noUpstream...)
+	if out, stderr, code := ask(starving.url); code != 1 || out != "" || !strings.Contains(stderr, "not ready: waiting for gex/spx, ") {
+		t.Errorf("without an upstream: exit %d, %s%s", code, out, stderr)
+	}
+	starving.stopped()
+	if out, stderr, code := ask(starving.url); code != 1 || out != "" || !strings.Contains(stderr, "not ready: ") || !strings.Contains(stderr, "refused") {
+		t.Errorf("stopped: exit %d, %s%s", code, out, stderr)
+	}
+}
+
+// The server speaks TLS with a pair of files, follows their change, and keeps its certificate, and says so, when the
+// new one is bad.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	dir, first, second := t.TempDir(), issueNow(t, "first"), issueNow(t, "second")
+	certFile, keyFile := first.write(t, dir)
+	p := serveStored(t, "--tls-cert", certFile, "--tls-key", keyFile)
+	if !strings.HasPrefix(p.url, "https://") {
+		t.Fatalf("serving on %s", p.url)
+	}
+	ask := func(path string) (name, body string) {
+		t.Helper()
+		resp, body := askTLS(t, p.url+path, first, second)
+		if resp.Proto != "HTTP/1.1" {
+			t.Error(resp.Proto)
+		}
+		return resp.TLS.PeerCertificates[0].Subject.CommonName, body
+	}
+	p.until("ready", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"ready":true`) })
+	if name, body := ask(gammaPath); name != "first" || !strings.Contains(body, `"success":true`) {
+		t.Errorf("%s %.200s", name, body)
+	}
+	if _, stderr, code := run(t, command(t, "verify", "--ready", p.url)); code != 1 || !strings.Contains(stderr, "certificate") {
+		t.Errorf("a health check that does not know the issuer: exit %d, %s", code, stderr)
+	}
+	trusting := command(t, "verify", "--ready", p.url)
+	trusting.Env = append(trusting.Env, "SSL_CERT_FILE="+certFile)
+	if out, stderr, code := run(t, trusting); code != 0 || !strings.HasPrefix(out, "ready: ") {
+		t.Errorf("one that does: exit %d, %s", code, stderr)
+	}
+	if err := os.WriteFile(certFile, []byte("-----BEGIN"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.until("degraded", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"degraded":["tls"]`) })
+	second.write(t, dir)
+	p.until("the new one is served", func() bool { name, _ := ask("/healthz"); return name == "second" })
+	p.until("no longer degraded", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"degraded":[]`) })
+	if log := p.logged(); !strings.Contains(log, "TLS certificate not loaded") {
+		t.Errorf("log %s", log)
+	}
+	p.stopped()
+}
+
+// metric returns the value of a sample in a scrape, "" without one.
+func metric(scrape, sample string) string {
+	for line := range strings.Lines(scrape) {
+		if value, ok := strings.CutPrefix(line, sample+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// The metrics of a running server say what it did, exactly; Prometheus takes them, and its alert rules watch feeds that
+// there are.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	p := serve(t, "--admin-listen", "127.0.0.1:0")
+	p.ready()
+	const sample = `strikecache_http_requests_total{code="200",coding="identity",resource="vix-term-structure"}`
+	if before := metric(p.operator("/metrics"), sample); before != "" {
+		t.Errorf("before any request: %s", before)
+	}
+	for range 130 {
+		p.get(vixPath, "Accept-Encoding", "identity")
+	}
+	scrape := ""
+	for _, feed := range alertedFeeds(t) {
+		p.until("a success of "+feed, func() bool { // a run ends a moment after its answers are there
+			scrape = p.operator("/metrics")
+			return metric(scrape, `strikecache_refreshes_total{code="ok",feed="`+feed+`"}`) != "" && strings.Contains(scrape, `strikecache_refresh_last_success_timestamp_seconds{feed="`+feed+`"}`)
+		})
+	}
+	for name, want := range map[string]string{
+		sample: "130", "strikecache_ready": "1", "strikecache_resources_waiting": "0", `strikecache_snapshot_stale{resource="gex/spx"}`: "0",
+		`strikecache_http_request_duration_seconds_count{resource="vix-term-structure"}`: "3", // 1, 65, 129
+		"strikecache_connections_refused_total":                                          "0", "strikecache_latest_cache_rejected_sets_total": "0", "strikecache_bad_files_total": "0",
+	} {
+		if got := metric(scrape, name); got != want {
+			t.Errorf("%s is %q, want %s", name, got, want)
+		}
+	}
+	for _, resource := range []string{"gex/spx", "gex/spx/series", "sectors/rotation", "spx-max-pain", "options/flow/unusual", "vix-term-structure"} {
+		if metric(scrape, `strikecache_snapshot_age_seconds{resource="`+resource+`"}`) == "" {
+			t.Errorf("no age of %s", resource)
+		}
+	}
+	p.operator("/debug/pprof/goroutine?debug=1")
+	p.stopped()
+	t.Run("promtool", func(t *testing.T) {
+		cmd := exec.Command(program(t, "promtool"), "check", "metrics")
+		cmd.Stdin = strings.NewReader(scrape)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool: %v\n%s", err, out)
+		}
+	})
+}
+
+// alertedFeeds are those that the alert rules watch.
+func alertedFeeds(t *testing.T) []string {
+	t.Helper()
+	rules, err := os.ReadFile(filepath.Join(root, "server", "deploy", "alerts.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds := regexp.MustCompile(`last_success_timestamp_seconds\{feed=~"([a-z|]+)"\}`).FindStringSubmatch(string(rules))
+	if feeds == nil {
+		t.Fatal("no rule about the feeds")
+	}
+	return strings.Split(feeds[1], "|")
+}
+
+// An admin listener that cannot be had is an error that names the flag; none is none.
+func TestAdminListen(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	taken := strings.TrimPrefix(p.admin, "http://")
+	for _, c := range []struct{ listen, want string }{{taken, "in use"}, {"here", "missing port"}, {"127.0.0.1:99999", "invalid port"}} {
+		stdout, stderr, code := run(t, command(t, "serve", "--admin-listen", c.listen))
+		if code == 0 || !strings.Contains(stderr, "--admin-listen") || !strings.Contains(stderr, c.want) || strings.Contains(stdout+stderr, "msg=serving") {
+			t.Errorf("%s: exit %d, %s", c.listen, code, stderr)
+		}
+	}
+	for _, path := range []string{"/metrics", "/debug/pprof/"} {
+		if resp, _ := p.get(path); resp.StatusCode != 404 {
+			t.Errorf("the public listener answers %s: %d", path, resp.StatusCode)
+		}
+	}
+	if q := serve(t, noUpstream...); strings.Contains(q.logged(), "serving admin") {
+		t.Errorf("%s", q.logged())
+	}
+	if q := serve(t, append([]string{"--admin-listen", "[::]:0"}, noUpstream...)...); !strings.Contains(q.logged(), "open to other machines") {
+		t.Errorf("no warning: %s", q.logged())
+	}
+}
+
+// A server that is told to end while it opens its store ends well.
+func TestEndBeforeServing(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		cmd := command(t, "serve")
+		var log output
+		cmd.Stderr = &log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer killGroup(cmd)
+		until(t, "a first line", func() bool { return strings.Contains(log.String(), "\n") }, log.String)
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, log.String())
+		}
+	}
+}
+
+// askTLS fetches a URL, and trusts some certificates.
+func askTLS(t *testing.T, url string, trusted ...keyPair) (*http.Response, string) {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: rootsOf(t, trusted...)}}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport, Timeout: patience}).Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
 
 const (
@@ -35,20 +32,19 @@ type look struct {
 // The server runs through compressed days under load. What must not grow does not, current answers are never refused
 // or dropped by the cache, and the history has exactly the sessions that passed.
 func TestSoak(t *testing.T) {
-	need.Long(t, "simulated days pass")
-	if !need.Full() {
-		t.Parallel()
+	if !full() {
+		t.Skip("runs in make soak or make faults alone")
 	}
-	length := time.Duration(need.Count(1200)) * time.Second
-	p, admin := operator(t, "--data-dir", t.TempDir(), "--sim-start", soakStart,
+	const length = 20 * time.Minute
+	p := serve(t, "--admin-listen", "127.0.0.1:0", "--sim-start", soakStart,
 		"--sim-speed", strconv.Itoa(soakSpeed), "--gex-every", "1h", "--quotes-every", "1h", "--flow-every", "1h")
 	p.ready()
 	p.until("back-filled", func() bool { return strings.Contains(p.logged(), "msg=back-filled") })
-	before := p.sessions()
+	before := p.exchangeSessions()
 
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
-	soak := &soaking{p: p, admin: admin, paths: soakPaths(p)}
+	soak := &soaking{p: p, paths: soakPaths(p)}
 	var clients sync.WaitGroup
 	for i := range soakClients {
 		clients.Go(func() { soak.client(ctx, rand.New(rand.NewPCG(1, uint64(i)))) })
@@ -70,13 +66,13 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("%d requests, %d looks: nothing was tried", soak.answered, len(looks))
 	}
 	judgeLooks(t, looks)
-	for name, value := range metricsAt(t, admin) {
+	for name, value := range p.metrics() {
 		if strings.HasPrefix(name, "strikecache_latest_cache_") && value != 0 {
 			t.Errorf("%s is %v", name, value)
 		}
 	}
 	passed := judgeSessions(t, p, before)
-	need.Figure(t, "soak: %d requests over %v, %d sessions passed, all answers right", soak.answered, length, passed)
+	figure(t, "soak: %d requests over %v, %d sessions passed, all answers right", soak.answered, length, passed)
 }
 
 // judgeLooks compares the last third with the first; what comes before has warmed up.
@@ -95,7 +91,7 @@ func judgeLooks(t *testing.T, looks []look) {
 		{"p99 in µs", func(l look) float64 { return float64(l.p99.Microseconds()) }, 9, 0},
 	} {
 		a, b := middle(first, what.of), middle(last, what.of)
-		need.Figure(t, "soak: %s, median of the first and of the last third: %.0f and %.0f", what.name, a, b)
+		figure(t, "soak: %s, median of the first and of the last third: %.0f and %.0f", what.name, a, b)
 		if b > a*(1+what.rel)+what.abs {
 			t.Errorf("%s grew from %.0f to %.0f", what.name, a, b)
 		}
@@ -114,7 +110,7 @@ func middle(looks []look, of func(look) float64) float64 {
 // judgeSessions holds the history against the sessions of the exchange, from the oldest stored one on, and returns how
 // many have passed since before.
 func judgeSessions(t *testing.T, p *process, before []string) int {
-	after := p.sessions()
+	after := p.exchangeSessions()
 	first, err := time.Parse(time.DateOnly, before[0])
 	if err != nil {
 		t.Fatal(err)
@@ -146,22 +142,16 @@ func judgeSessions(t *testing.T, p *process, before []string) int {
 	return passed
 }
 
-// sessions returns the stored session dates, rising.
-func (p *process) sessions() []string {
+// exchangeSessions returns the stored session dates, rising.
+func (p *process) exchangeSessions() []string {
 	p.t.Helper()
-	_, body := p.get("/api/v1/gex/spx/series")
-	var series struct {
-		Data struct {
-			Columns []string
-			Rows    [][]any
-		}
-	}
-	if err := json.Unmarshal(body, &series); err != nil {
-		p.t.Fatal(err)
-	}
-	column := slices.Index(series.Data.Columns, "session_date")
+	series := dataOf[struct {
+		Columns []string
+		Rows    [][]any
+	}](p, seriesPath)
+	column := slices.Index(series.Columns, "session_date")
 	var dates []string
-	for _, row := range series.Data.Rows {
+	for _, row := range series.Rows {
 		dates = append(dates, row[column].(string))
 	}
 	slices.Sort(dates)
@@ -183,17 +173,11 @@ func (p *process) marketTime() time.Time {
 	return answer.Meta.ComputedAt
 }
 
-// metricsAt returns the metrics without labels, by name.
-func metricsAt(t *testing.T, admin string) map[string]float64 {
-	t.Helper()
-	resp, err := http.Get(admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
+// metrics returns the metrics without labels, by name.
+func (p *process) metrics() map[string]float64 {
 	values := map[string]float64{}
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		name, number, _ := strings.Cut(lines.Text(), " ")
+	for line := range strings.Lines(p.operator("/metrics")) {
+		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if value, err := strconv.ParseFloat(number, 64); err == nil {
 			values[name] = value
 		}
@@ -203,10 +187,9 @@ func metricsAt(t *testing.T, admin string) map[string]float64 {
 
 // soakPaths returns what the clients ask for.
 func soakPaths(p *process) []string {
-	paths := []string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation", "/api/public/spx-max-pain",
-		"/api/v1/options/flow/unusual", "/api/v1/options/flow/unusual?limit=7", "/api/public/vix-term-structure"}
-	for _, date := range p.sessions() { // some, of a night alone, are no stored date
-		paths = append(paths, "/api/v1/gex/spx/historical?date="+date)
+	paths := slices.Clone(targets)
+	for _, date := range p.exchangeSessions() { // some, of a night alone, are no stored date
+		paths = append(paths, datePath+date)
 	}
 	return paths
 }
@@ -214,7 +197,6 @@ func soakPaths(p *process) []string {
 // soaking is the load of a soak.
 type soaking struct {
 	p     *process
-	admin string
 	paths []string
 
 	mu        sync.Mutex
@@ -225,7 +207,7 @@ type soaking struct {
 
 // client asks in every way that a client does, until ctx ends.
 func (s *soaking) client(ctx context.Context, random *rand.Rand) {
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1}}
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
 	tags := map[string]string{}
 	for pause := time.NewTicker(soakPause); ; {
@@ -282,11 +264,11 @@ func ask(client *http.Client, url, coding string, tags map[string]string) error 
 
 // look reads the metrics and takes the latencies since the last look.
 func (s *soaking) look() look {
-	m := metricsAt(s.p.t, s.admin)
+	m := s.p.metrics()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.latencies)
-	l := look{resident: m["process_resident_memory_bytes"] + m["strikecache_refresher_resident_memory_bytes"], files: m["process_open_fds"], goroutines: m["go_goroutines"]}
+	l := look{resident: m["process_resident_memory_bytes"], files: m["process_open_fds"], goroutines: m["go_goroutines"]}
 	if n := len(s.latencies); n > 0 {
 		l.p99 = s.latencies[n*99/100]
 	}

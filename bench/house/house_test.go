@@ -1,7 +1,8 @@
+// Package house holds the tests of the project itself: which package may import which, that each explains itself, that
+// files and functions stay short enough to read, and that what is cited is there.
 package house
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -9,12 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"strikecache/bench/need"
 )
 
 const module = "strikecache"
@@ -31,11 +32,14 @@ var arrows = []struct {
 	{"bench", "measures what a stranger would measure", nil},
 }
 
+// root is the project's folder.
+const root = "../.."
+
 // goList runs go list in the project's root.
 func goList(t *testing.T, args ...string) []string {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
-	cmd.Dir = need.Root(t)
+	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -46,15 +50,17 @@ func goList(t *testing.T, args ...string) []string {
 
 func TestArrows(t *testing.T) {
 	for _, a := range arrows {
-		root := module + "/" + a.dir
 		allowed := append([]string{a.dir}, a.may...)
 		for _, dep := range goList(t, "-deps", "./"+a.dir+"/...") {
 			rest, ours := strings.CutPrefix(dep, module+"/")
 			top, _, _ := strings.Cut(rest, "/")
 			if ours && !slices.Contains(allowed, top) {
-				t.Errorf("%s depends on %s: %s", root, dep, a.why)
+				t.Errorf("%s depends on %s: %s", a.dir, dep, a.why)
 			}
 		}
+	}
+	for _, found := range goList(t, "-f", `{{$package := .ImportPath}}{{range .Imports}}{{if eq . "testing"}}{{$package}}{{end}}{{end}}`, "./...") {
+		t.Errorf("%s imports testing: test code belongs into files that end in _test.go", found)
 	}
 }
 
@@ -154,19 +160,57 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// The top level is fixed; dotfiles, LICENSE and what git ignores may stand beside it.
-func TestTopLevel(t *testing.T) {
-	allowed := []string{"main.go", "server", "refresh", "compute", "snapshots", "bench", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE"}
-	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard")
-	cmd.Dir = need.Root(t)
+// tracked returns the files of the project, as paths relative to its root.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate")
+	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
 		t.Skip("needs git: the tree is no checkout")
 	}
-	for line := range bytes.Lines(out) {
-		top, _, _ := strings.Cut(strings.TrimSpace(string(line)), "/")
+	return strings.Fields(string(out))
+}
+
+// The top level is fixed; dotfiles, LICENSE and what git ignores may stand beside it.
+func TestTopLevel(t *testing.T) {
+	allowed := []string{"main.go", "server", "refresh", "compute", "snapshots", "bench", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE"}
+	for _, file := range tracked(t) {
+		top, _, _ := strings.Cut(file, "/")
 		if !strings.HasPrefix(top, ".") && !slices.Contains(allowed, top) {
 			t.Errorf("%s stands on the top level", top)
+		}
+	}
+}
+
+var (
+	markdown  = regexp.MustCompile(`[\w./-]+\.md\b`)
+	workplace = regexp.MustCompile(`(^|[^\w./-])/(work|root|home)/`)
+)
+
+// What a comment or a page cites is in the repository, and no file names the machine that it was written on.
+func TestCitations(t *testing.T) {
+	files := tracked(t)
+	for _, file := range files {
+		switch ext := path.Ext(file); {
+		case strings.Contains(file, "testdata/"), ext != ".go" && ext != ".md" && ext != ".sh" && ext != "" && ext != ".yml" && ext != ".yaml":
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			continue // deleted, and not yet committed
+		}
+		for number, line := range strings.Split(string(text), "\n") {
+			if !strings.Contains(line, "://") {
+				for _, cited := range markdown.FindAllString(strings.ReplaceAll(line, `\n`, " "), -1) {
+					if !slices.Contains(files, path.Clean(cited)) && !slices.Contains(files, path.Join(path.Dir(file), cited)) {
+						t.Errorf("%s:%d cites %s, which is not there", file, number+1, cited)
+					}
+				}
+			}
+			if workplace.MatchString(line) && !strings.Contains(line, "workplace = ") && !strings.Contains(line, "inside = ") {
+				t.Errorf("%s:%d names a place of one machine: %s", file, number+1, strings.TrimSpace(line))
+			}
 		}
 	}
 }
@@ -174,7 +218,6 @@ func TestTopLevel(t *testing.T) {
 // eachFile parses every Go file of the project; paths are relative to its root.
 func eachFile(t *testing.T, visit func(path string, f *ast.File, set *token.FileSet)) {
 	t.Helper()
-	root := need.Root(t)
 	n := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -206,7 +249,7 @@ func eachFile(t *testing.T, visit func(path string, f *ast.File, set *token.File
 
 // Every module in the binary is named in the third-party notices.
 func TestLicenceNamesEveryModule(t *testing.T) {
-	licence, err := os.ReadFile(filepath.Join(need.Root(t), "LICENSE"))
+	licence, err := os.ReadFile(filepath.Join(root, "LICENSE"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,19 +7,18 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
-
-const gamma = "/api/v1/gex/spx"
 
 // dial opens a connection on which no operation hangs for long.
 func (p *process) dial() net.Conn {
@@ -29,7 +28,7 @@ func (p *process) dial() net.Conn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		p.t.Fatal(err)
 	}
 	return c
@@ -43,9 +42,9 @@ func (p *process) write(c net.Conn, raw string) {
 }
 
 // asking is a request, and stuck many for big bodies, more than the kernel buffers between both ends.
-const asking = "GET " + vix + " HTTP/1.1\r\nHost: a\r\n\r\n"
+const asking = "GET " + vixPath + " HTTP/1.1\r\nHost: a\r\n\r\n"
 
-var stuck = strings.Repeat("GET "+gamma+" HTTP/1.1\r\nHost: a\r\n\r\n", 150)
+var stuck = strings.Repeat("GET "+gammaPath+" HTTP/1.1\r\nHost: a\r\n\r\n", 150)
 
 // readAnswers reads whole answers until the server ends the connection, checks the bodies of those with status 200, and
 // returns their statuses and whether the last said that it was. A cut answer is an error.
@@ -81,11 +80,12 @@ func (s slowly) Read(p []byte) (int, error) {
 // A server that is told to stop answers every request in flight in full, takes no further connection, waits for no
 // idle one, and ends well within the limit.
 func TestFaultDrain(t *testing.T) {
-	p := serve(t, "--data-dir", t.TempDir(), "--sim-speed", "0")
+	t.Parallel()
+	p := serveStored(t)
 	p.ready()
-	_, small := p.get(vix)
-	_, big := p.get(gamma)
-	clients := need.Count(200)
+	_, small := p.get(vixPath)
+	_, big := p.get(gammaPath)
+	clients := count(200)
 
 	var working sync.WaitGroup
 	var answered, announcedLast atomic.Int64
@@ -117,16 +117,20 @@ func TestFaultDrain(t *testing.T) {
 		})
 	}
 	readers, halves, idle := make([]net.Conn, clients/10), make([]net.Conn, clients/10), p.crowd(clients)
-	for i := range readers { // a reader whose answer is under way, and a head that is
+	for i := range readers { // a reader whose answer is under way
 		readers[i], halves[i] = p.dial(), p.dial()
 		p.write(readers[i], stuck)
-		p.write(halves[i], asking[:20])
 	}
 	lost := p.dial()
-	if need.Full() { // and one that never comes, which takes 5 seconds
+	if full() { // and one that never comes, which takes 5 seconds
 		p.write(lost, asking[:20])
 	}
 	p.until("many answers", func() bool { return answered.Load() > int64(20*clients) })
+	for _, c := range halves { // a head may take 5 seconds in all
+		p.write(c, asking[:20])
+	}
+	written := answered.Load()
+	p.until("the halves are read", func() bool { return answered.Load() > written+int64(10*clients) })
 
 	began, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- p.stop(syscall.SIGTERM) }()
@@ -151,13 +155,7 @@ func TestFaultDrain(t *testing.T) {
 		t.Fatal("the process did not wait for the requests in flight")
 	default:
 	}
-	var whole atomic.Int64
-	each(len(readers), len(readers), func(i int) {
-		statuses, announced, err := readAnswers(slowly{readers[i]}, big)
-		if err != nil || len(statuses) == 0 || len(statuses) == 150 || !announced {
-			t.Errorf("slow reader: %d answers, %v, last announced: %v", len(statuses), err, announced)
-		}
-		whole.Add(int64(len(statuses)))
+	each(len(halves), len(halves), func(i int) {
 		if _, err := io.WriteString(halves[i], asking[20:]); err != nil {
 			t.Error(err)
 		}
@@ -165,19 +163,27 @@ func TestFaultDrain(t *testing.T) {
 			t.Errorf("half head: %v, %v", statuses, err)
 		}
 	})
-	if statuses, _, err := readAnswers(lost, nil); err != nil || need.Full() != slices.Equal(statuses, []int{408}) {
+	var whole atomic.Int64
+	each(len(readers), len(readers), func(i int) {
+		statuses, announced, err := readAnswers(slowly{readers[i]}, big)
+		if err != nil || len(statuses) == 0 || len(statuses) == 150 || !announced {
+			t.Errorf("slow reader: %d answers, %v, last announced: %v", len(statuses), err, announced)
+		}
+		whole.Add(int64(len(statuses)))
+	})
+	if statuses, _, err := readAnswers(lost, nil); err != nil || full() != slices.Equal(statuses, []int{408}) {
 		t.Errorf("lost head: %v, %v", statuses, err)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v: %s", err, p.logged())
 	}
-	need.Figure(t, "%d clients asking, %d slow readers, %d half heads, %d idle at SIGTERM: no answer lost of %d and %d, ended after %.1f s",
+	figure(t, "%d clients asking, %d slow readers, %d half heads, %d idle at SIGTERM: no answer lost of %d and %d, ended after %.1f s",
 		clients, len(readers), len(halves), len(idle), answered.Load(), whole.Load(), time.Since(began).Seconds())
 }
 
 // stuckAtStop serves a client that never reads, and tells the server to stop.
 func stuckAtStop(t *testing.T) *process {
-	p := serve(t, "--data-dir", t.TempDir(), "--sim-speed", "0")
+	p := serveStored(t)
 	p.ready()
 	c := p.dial()
 	p.write(c, stuck)
@@ -193,7 +199,8 @@ func stuckAtStop(t *testing.T) *process {
 
 // A client that never takes its answer holds the server no longer than the limit.
 func TestFaultDrainLimit(t *testing.T) {
-	if !need.Full() {
+	t.Parallel()
+	if !full() {
 		t.Skip("needs a full run: the limit is 10 seconds")
 	}
 	p := stuckAtStop(t)
@@ -204,14 +211,63 @@ func TestFaultDrainLimit(t *testing.T) {
 	if took := time.Since(began); !errors.As(err, &exit) || exit.ExitCode() != 1 || took < 9*time.Second || !strings.Contains(p.logged(), "1 connections cut off") {
 		t.Errorf("ended with %v after %v: %s", err, took, p.logged())
 	}
-	need.Figure(t, "ended %.1f s after SIGTERM with a client that never reads", time.Since(began).Seconds())
+	figure(t, "ended %.1f s after SIGTERM with a client that never reads", time.Since(began).Seconds())
 }
 
 // The second signal ends the process at once.
 func TestSecondSignal(t *testing.T) {
+	t.Parallel()
 	p := stuckAtStop(t)
 	var exit *exec.ExitError
 	if err := p.stop(syscall.SIGTERM); !errors.As(err, &exit) || exit.ExitCode() != -1 || strings.Contains(p.logged(), "cut off") {
 		t.Errorf("ended with %v: %s", err, p.logged())
 	}
+}
+
+// slowhttptest holds connections in its ways; all are let go at the timeouts, and its probe is answered every second.
+func TestFaultSlowhttptest(t *testing.T) {
+	t.Parallel()
+	slow := program(t, "slowhttptest")
+	connections := strconv.Itoa(count(400))
+	p := shared(t)
+	modes := map[string]string{
+		"slow heads":  "-H -i 1 -l 60",
+		"slow bodies": "-B -s 1000 -i 1 -l 60",
+	}
+	if full() { // these end with the 75 seconds between requests: the kernel has taken the whole answer
+		modes["slow readers"] = "-X -k 1 -w 10 -y 20 -n 5 -z 512 -l 150"
+	}
+	var running sync.WaitGroup
+	for name, flags := range modes {
+		running.Go(func() {
+			prefix := filepath.Join(t.TempDir(), strings.ReplaceAll(name, " ", "-"))
+			args := append(strings.Fields(flags), "-c", connections, "-r", connections, "-p", "5", "-u", p.url+gammaPath, "-g", "-o", prefix)
+			out, err := exec.Command(slow, args...).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "No open connections left") {
+				t.Errorf("%s: %v %s", name, err, out[max(0, len(out)-500):])
+			}
+			report, err := os.ReadFile(prefix + ".csv")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seconds, held := 0, 0
+			for line := range strings.Lines(string(report)) { // Seconds,Closed,Pending,Connected,Service Available
+				cells := strings.Split(strings.TrimSpace(line), ",")
+				if len(cells) != 5 || cells[0] == "Seconds" {
+					continue
+				}
+				seconds++
+				n, err := strconv.Atoi(cells[3])
+				if held = max(held, n); err != nil || cells[4] == "0" {
+					t.Errorf("%s: not available: %s", name, line)
+				}
+			}
+			if strconv.Itoa(held) != connections {
+				t.Errorf("%s: %d of %s were held", name, held, connections)
+			}
+			figure(t, "slowhttptest, %s: %s connections let go within %d s, the probe answered throughout", name, connections, seconds)
+		})
+	}
+	running.Wait()
 }

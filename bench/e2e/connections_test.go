@@ -16,13 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"strikecache/bench/need"
 )
 
-const vix = "/api/public/vix-term-structure"
-
-// resident returns the resident memory of the process that serves in bytes, without its refresher's.
+// resident returns the resident memory of the process in bytes.
 func (p *process) resident() int64 {
 	p.t.Helper()
 	n := statusBytes(p.cmd.Process.Pid, "VmRSS")
@@ -53,8 +49,6 @@ func (p *process) opened() int {
 	return len(files)
 }
 
-func (p *process) address() string { return strings.TrimPrefix(p.url, "http://") }
-
 // client is one keep-alive connection.
 type client struct {
 	net.Conn
@@ -63,7 +57,7 @@ type client struct {
 
 // ask sends a request and checks its answer. What it reads into is kept no longer: ten thousand wait idle.
 func (c *client) ask() error {
-	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(c, asking); err != nil {
@@ -87,7 +81,7 @@ func (c *client) ask() error {
 // crowd opens n connections, each with one request answered.
 func (p *process) crowd(n int) []*client {
 	p.t.Helper()
-	_, want := p.get(vix)
+	_, want := p.get(vixPath)
 	out := make([]*client, n)
 	each(n, 64, func(i int) {
 		c, err := net.Dial("tcp", p.address())
@@ -115,20 +109,6 @@ func leave(clients []*client) {
 	}
 }
 
-// each calls f for 0 to n-1, so many at a time.
-func each(n, atOnce int, f func(i int)) {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range atOnce {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	workers.Wait()
-}
-
 // visit lets one client ask both servers by turns, and returns the ratio of its median latencies.
 func visit(p, quiet *process) float64 {
 	p.t.Helper()
@@ -137,7 +117,7 @@ func visit(p, quiet *process) float64 {
 	for i, server := range []*process{p, quiet} {
 		clients[i] = server.crowd(1)[0]
 	}
-	for range need.Count(1000) {
+	for range count(1000) {
 		for i, c := range clients {
 			began := time.Now()
 			if err := c.ask(); err != nil {
@@ -191,17 +171,18 @@ func (p *process) goroutines() (all, serving int) {
 // Many connections, most of them idle, are all held and answered; a visitor is answered beside them; and what they
 // took is given back.
 func TestFaultConnections(t *testing.T) {
-	idle, active := need.Count(10000), need.Count(2000)
-	need.Files(t, idle+active+500)
-	p := serve(t, "--data-dir", t.TempDir(), "--max-connections", strconv.Itoa(idle+active+10))
+	t.Parallel()
+	idle, active := count(10000), count(2000)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(idle+active+500) {
+		t.Skipf("needs more open files than the limit: %d (%v)", limit.Cur, err)
+	}
+	p := serveStored(t, "--max-connections", strconv.Itoa(idle+active+10))
 	p.ready()
-	quiet := serve(t, "--data-dir", t.TempDir(), "--sim-speed", "0") // the same machine, nobody else there
-	quiet.ready()
+	quiet := shared(t) // the same machine, nobody else there
 	times, pause := 5, 100*time.Millisecond
-	if need.Full() {
+	if full() {
 		times, pause = 20, 500*time.Millisecond
-		p.backfilled() // after it, memory is as it stays
-		quiet.backfilled()
 	}
 	before, files := p.resident(), p.opened()
 
@@ -223,19 +204,19 @@ func TestFaultConnections(t *testing.T) {
 			t.Errorf("idle connection %d: %v", i, err)
 		}
 	})
-	need.Figure(t, "%d connections idle, %d active with %d answers", idle, active, active*times)
-	if need.Full() { // otherwise both are still starting
-		need.Figure(t, "a visitor's median latency, × that at a server with nobody else: %.2f beside the idle ones, %.2f beside all", besideIdle, besideAll)
+	figure(t, "%d connections idle, %d active with %d answers", idle, active, active*times)
+	if full() { // otherwise both are still starting
+		figure(t, "a visitor's median latency, × that at a server with nobody else: %.2f beside the idle ones, %.2f beside all", besideIdle, besideAll)
 	}
 	leave(waiting)
 	leave(busy)
 	p.until("the connections are gone", func() bool { return p.opened() <= files+5 })
-	if need.Full() {
+	if full() {
 		p.returnsMemory(before, held, idle+active)
 	}
 	all, serving := p.goroutines()
-	need.Figure(t, "%d goroutines at the end, %d of them serve a connection", all, serving)
-	if serving > 0 || need.Full() && all > 100 { // workers wait a little for the next connection
+	figure(t, "%d goroutines at the end, %d of them serve a connection", all, serving)
+	if serving > 0 || full() && all > 100 { // workers wait a little for the next connection
 		t.Errorf("goroutines are left:\n%s", p.logged())
 	}
 }
@@ -252,6 +233,6 @@ func (p *process) returnsMemory(before, held int64, connections int) {
 		}
 		time.Sleep(time.Second)
 	}
-	need.Figure(p.t, "%d MiB resident before, %d held, %.1f KiB a connection; %d MiB %v after the last one left", before/mebi, held/mebi,
+	figure(p.t, "%d MiB resident before, %d held, %.1f KiB a connection; %d MiB %v after the last one left", before/mebi, held/mebi,
 		float64(held-before)/1024/float64(connections), p.resident()/mebi, time.Since(began).Round(time.Second))
 }
