@@ -7,7 +7,7 @@ GO ?= go
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run build test race faults soak fuzz mutants bench benchmarks cdn lint openapi-lint vuln cross clean
+.PHONY: help run build test race faults soak fuzz bench benchmarks lint openapi-lint vuln cross clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,35 +18,33 @@ run: ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARG
 build: ## Build ./strikecache, one static binary.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
 
-test: ## Vet, run every test, list the skipped ones with their reasons, and give every fuzz target 2,000 inputs.
+test: ## Vet and run every test; fuzz targets run their seeds as ordinary tests.
 	$(GO) vet ./...
-	$(GO) test -count=1 -timeout 30m -json ./... | $(GO) run ./bench/skips
-	$(GO) run ./bench/fuzz -inputs 2000
+	$(GO) test -count=1 -timeout 30m ./...
 
 race: ## Run the tests under the race detector.
-	$(GO) test -count=1 -timeout 30m -race -short -json ./... | $(GO) run ./bench/skips
+	$(GO) test -count=1 -timeout 30m -race -short ./...
 
 faults: ## Run the fault tests in full (make test has their short form) and list their figures.
-	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestFault' -json ./... | $(GO) run ./bench/skips
+	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestFault' ./...
 
 soak: ## Run compressed simulated days under load for 20 minutes (make test has a tenth of it).
-	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestSoak' -json ./bench/e2e | $(GO) run ./bench/skips
+	STRIKECACHE_FULL=1 $(GO) test -count=1 -timeout 60m -run '^TestSoak' ./bench/e2e
 
 FUZZTIME ?= 30s
-fuzz: ## Run every fuzz target for FUZZTIME (30s) and count its inputs; one that fails becomes a seed.
-	$(GO) run ./bench/fuzz -time $(FUZZTIME)
+fuzz: ## Run every fuzz target for FUZZTIME (30s); an input that fails becomes a seed in testdata/fuzz.
+	@targets=$$($(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ {t[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, t[i]; n = 0}') || exit 1; \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package </dev/null || failed="$$failed $$target"; \
+	done <<< "$$targets"; \
+	if [ -n "$$failed" ]; then echo "fuzz targets that failed:$$failed"; exit 1; fi
 
-mutants: ## Plant named faults, one at a time, and show that a named test kills each.
-	$(GO) run ./bench/mutants
-
-bench: ## Measure the server beside its rivals; writes bench/results.json and the README's tables.
-	$(GO) run ./bench rivals --out bench/results.json --write-readme README.md
+bench: ## Measure the server beside its rivals; writes bench/results.json and the tables of bench/README.md.
+	$(GO) run ./bench rivals --out bench/results.json --write-readme bench/README.md
 
 benchmarks: ## Run the Go benchmarks, each beside its rival.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-
-cdn: ## Check the server behind Varnish, where it is installed: what a refresh costs, and who gets whose answer.
-	$(GO) run ./bench/varnish
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...
