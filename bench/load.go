@@ -104,19 +104,25 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 			return fmt.Errorf("warm-up: %w", err)
 		}
 	}
-	server, unknown := c.server()
+	var before, after time.Duration
+	pid, unknown := c.server()
+	if unknown == nil {
+		before, unknown = cpuTime(pid)
+	}
 	if unknown != nil && c.PID > 0 {
 		return unknown
 	}
-	before := server.cpu()
 	t, err := c.target.load(ctx, p)
 	if t.requests() == 0 {
 		return errors.Join(err, errors.New("no request was sent"))
 	}
 	r := newReport(c.target.base(), about, p, t)
-	if used := server.cpu() - before; used > 0 {
-		r.Server = &serverUse{PID: server.pid, CPUNs: float64(used.Nanoseconds()) / float64(r.Requests)}
-	} else if unknown != nil {
+	if unknown == nil {
+		after, unknown = cpuTime(pid)
+	}
+	if unknown == nil {
+		r.Server = &serverUse{PID: pid, CPUNs: float64((after - before).Nanoseconds()) / float64(r.Requests)}
+	} else {
 		r.ServerUnknown = unknown.Error()
 	}
 	if err := errors.Join(err, r.print(stdout)); err != nil || c.JSON == "" {
@@ -161,32 +167,13 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 	return requests, "GET " + strings.Join(paths, ", ") + about, nil
 }
 
-// measured is a process whose CPU time is measured, or none.
-type measured struct{ pid int }
-
-// server finds the process of the server; the error says why it is not known.
-func (c *loadCommand) server() (measured, error) {
-	if !c.target.local() {
-		return measured{}, errors.New("the server runs on another machine")
+// server finds the process of the server. The error says why it is not known.
+func (c *loadCommand) server() (pid int, err error) {
+	switch {
+	case !c.target.local():
+		return 0, errors.New("the server runs on another machine")
+	case c.PID > 0:
+		return c.PID, nil
 	}
-	pid, err := c.PID, error(nil)
-	if pid == 0 {
-		pid, err = listener(c.target.port())
-	}
-	if err == nil {
-		_, err = cpuTime(pid)
-	}
-	if err != nil {
-		return measured{}, err
-	}
-	return measured{pid}, nil
-}
-
-// cpu returns the CPU time used until now, 0 when it is not known.
-func (m measured) cpu() time.Duration {
-	if m.pid == 0 {
-		return 0
-	}
-	d, _ := cpuTime(m.pid) // of a process that has ended: unknown
-	return d
+	return listener(c.target.port())
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,38 +28,29 @@ func cpuTime(pid int) (total time.Duration, err error) {
 		return 0, err
 	}
 	for _, p := range pids {
-		ticks, _, err := stat(p)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		// The scheduler's own account has nanoseconds where ticks have hundredths of a second.
-		var used time.Duration
+		// The scheduler's account has nanoseconds, where /proc/PID/stat has hundredths of a second.
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p))
 		for _, task := range tasks {
-			b, _ := os.ReadFile(task) // a thread may have ended
+			b, _ := os.ReadFile(task) // the thread may have ended
 			first, _, _ := strings.Cut(string(b), " ")
 			ns, _ := strconv.ParseInt(first, 10, 64)
-			used += time.Duration(ns)
+			total += time.Duration(ns)
 		}
-		if used == 0 { // a kernel without that account
-			used = time.Duration(ticks) * time.Second / ticksPerSecond
-		}
-		total += used
+	}
+	if total == 0 {
+		return 0, fmt.Errorf("the kernel keeps no CPU time in /proc/%d/task/TID/schedstat", pid)
 	}
 	return total, nil
 }
 
-// ticksPerSecond is USER_HZ, which is 100 on every platform that Go knows.
-const ticksPerSecond = 100
-
 // tree returns a process and its descendants.
 func tree(pid int) ([]int, error) {
-	if _, _, err := stat(pid); err != nil {
+	if _, err := parentOf(pid); err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
 	children := map[int][]int{}
 	for _, p := range processes() {
-		if _, parent, err := stat(p); err == nil {
+		if parent, err := parentOf(p); err == nil {
 			children[parent] = append(children[parent], p)
 		}
 	}
@@ -83,21 +73,17 @@ func processes() (pids []int) {
 	return pids
 }
 
-// stat returns the CPU time of a process in ticks, and its parent.
-func stat(pid int) (ticks int64, parent int, err error) {
+func parentOf(pid int) (int, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	// The second field, the name in brackets, may hold anything.
+	// The second field, the name in brackets, may hold anything. The parent is the fourth.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, 0, fmt.Errorf("malformed /proc/%d/stat", pid)
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("malformed /proc/%d/stat", pid)
 	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	parent, err3 := strconv.Atoi(fields[1])
-	return user + system, parent, errors.Join(err1, err2, err3)
+	return strconv.Atoi(fields[1])
 }
 
 // listener returns the process that listens on a TCP port of this machine. Where several share the socket, as nginx

@@ -102,7 +102,7 @@ func near(at time.Time, all []window) bool {
 // refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
 // the server on some cores.
 func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
-	p, err := b.serve(ctx, cores, "--gex-every", b.RefreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, cores, "--gex-every", refreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", "4") // the simulated upstream writes a chain every 15 seconds of its own
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGenerator(b.ours, b.Connections, request, x.raw)
+	g, err := newGenerator(b.ours, rivalConnections, request, x.raw)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		best = max(best, probe/time.Since(began).Seconds())
 	}
 	f := &refreshRun{Cores: len(cores), SharedCore: cores[len(cores)-1] == b.GeneratorCore, Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
-	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; refreshing every %s at %.0f\n", f.Cores, f.Saturation, b.RefreshEvery, f.Rate)
+	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; refreshing every %s at %.0f\n", f.Cores, f.Saturation, refreshEvery, f.Rate)
 	for turn := 0; len(f.Refreshes) < b.Refreshes; turn++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -136,7 +136,7 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		if turn > 4*b.Refreshes {
 			return nil, errors.New("the server's log tells of no refresh of the chain after a stretch as long as itself")
 		}
-		began, samples, err := g.openLoop(f.Rate, 2*b.RefreshEvery)
+		began, samples, err := g.openLoop(f.Rate, 2*refreshEvery)
 		if err != nil {
 			return nil, err
 		}

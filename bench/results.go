@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -267,21 +265,4 @@ func (r *results) writeReadme(path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return os.WriteFile(path, []byte(before+beginMark+"\n"+r.markdown()+endMark+after), 0o644)
-}
-
-func readResults(path string) (*results, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var r results
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if r.Format != resultsFormat || len(r.Servers) == 0 {
-		return nil, fmt.Errorf("%s: format %d, %d servers", path, r.Format, len(r.Servers))
-	}
-	return &r, nil
 }

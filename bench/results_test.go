@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,4 +115,21 @@ func TestReadmeIsWrittenBetweenItsMarkers(t *testing.T) {
 	if err := r.writeReadme(path); err == nil {
 		t.Error("a file without markers is written to")
 	}
+}
+
+func readResults(path string) (*results, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r results
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if r.Format != resultsFormat || len(r.Servers) == 0 {
+		return nil, fmt.Errorf("%s: format %d, %d servers", path, r.Format, len(r.Servers))
+	}
+	return &r, nil
 }

@@ -26,37 +26,34 @@ type rivalsCommand struct {
 	Binary        string        `placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
 	Out           string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme   string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Rounds        int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
-	Connections   int           `default:"64" help:"Keep-alive connections, 1 to 1000 (default ${default})."`
+	Rounds        int           `default:"5" help:"Interleaved rounds, 0 to 50 (default ${default}). 0: measure the refreshes only."`
 	Duration      time.Duration `default:"1s" help:"CPU time that the bare loop spends on one reading, from which the number of requests follows, 50ms to 30s (default ${default})."`
 	ServerCore    int           `default:"0" help:"Core of the servers (default ${default})."`
 	GeneratorCore int           `default:"1" help:"Core of the generator (default ${default})."`
-	Refreshes     int           `default:"5" help:"Refreshes that are measured on one core and on two, 1 to 100 (default ${default})."`
-	RefreshEvery  time.Duration `default:"10s" help:"Interval of refreshes, 5s to 1m (default ${default})."`
-	SkipRatios    bool          `help:"Measure the refreshes only."`
-	SkipRefreshes bool          `help:"Measure the ratios only."`
+	Refreshes     int           `default:"5" help:"Refreshes that are measured on one core and on two, 0 to 100 (default ${default}). 0: measure the ratios only."`
 }
+
+const (
+	rivalConnections = 64
+	refreshEvery     = 10 * time.Second
+)
 
 // Validate implements kong's interface.
 func (c *rivalsCommand) Validate() error {
 	cores := runtime.NumCPU()
 	switch {
-	case c.Rounds < 1 || c.Rounds > 50:
-		return fmt.Errorf("--rounds must be from 1 to 50, not %d", c.Rounds)
-	case c.Connections < 1 || c.Connections > maxConnections:
-		return fmt.Errorf("--connections must be from 1 to %d, not %d", maxConnections, c.Connections)
+	case c.Rounds < 0 || c.Rounds > 50:
+		return fmt.Errorf("--rounds must be from 0 to 50, not %d", c.Rounds)
 	case c.Duration < 50*time.Millisecond || c.Duration > 30*time.Second:
 		return fmt.Errorf("--duration must be from 50ms to 30s, not %s", c.Duration)
 	case c.ServerCore == c.GeneratorCore || min(c.ServerCore, c.GeneratorCore) < 0 || max(c.ServerCore, c.GeneratorCore) >= cores:
 		return fmt.Errorf("--server-core and --generator-core must be two different ones of this machine's %d cores, counted from 0", cores)
-	case c.Refreshes < 1 || c.Refreshes > 100:
-		return fmt.Errorf("--refreshes must be from 1 to 100, not %d", c.Refreshes)
-	case c.RefreshEvery < 5*time.Second || c.RefreshEvery > time.Minute:
-		return fmt.Errorf("--refresh-every must be from 5s to 1m, not %s", c.RefreshEvery)
-	case (c.SkipRatios || c.SkipRefreshes) && c.WriteReadme != "":
-		return errors.New("--write-readme needs both the ratios and the refreshes")
-	case c.SkipRatios && c.SkipRefreshes:
-		return errors.New("--skip-ratios and --skip-refreshes leave nothing to measure")
+	case c.Refreshes < 0 || c.Refreshes > 100:
+		return fmt.Errorf("--refreshes must be from 0 to 100, not %d", c.Refreshes)
+	case c.Rounds+c.Refreshes == 0:
+		return errors.New("--rounds 0 --refreshes 0 leaves nothing to measure")
+	case c.Rounds*c.Refreshes == 0 && c.WriteReadme != "":
+		return errors.New("--write-readme needs both --rounds and --refreshes")
 	}
 	return nil
 }

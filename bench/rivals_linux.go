@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
@@ -49,12 +48,12 @@ func (c *rivalsCommand) measure(ctx context.Context, stdout io.Writer) (*results
 	if err := stayOn(c.GeneratorCore); err != nil {
 		return nil, err
 	}
-	if !c.SkipRatios {
+	if c.Rounds > 0 {
 		if err := b.ratios(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	if !c.SkipRefreshes {
+	if c.Refreshes > 0 {
 		for _, cores := range [][]int{{c.ServerCore}, c.twoCores()} {
 			f, err := b.refreshes(ctx, cores)
 			if err != nil {
@@ -80,7 +79,7 @@ func (c *rivalsCommand) twoCores() []int {
 func (c *rivalsCommand) describe(ctx context.Context) (*results, error) {
 	cpu, kernel := machine()
 	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
-		Go: runtime.Version(), Connections: c.Connections, Rounds: c.Rounds, Absent: []string{}, Commit: "unknown (--binary)"}
+		Go: runtime.Version(), Connections: rivalConnections, Rounds: c.Rounds, Absent: []string{}, Commit: "unknown (--binary)"}
 	if c.Binary != "" {
 		return r, nil
 	}
@@ -263,18 +262,18 @@ func (b *sideBySide) ratios(ctx context.Context, r *results) error {
 		}
 	}
 	r.computeMedians()
-	return r.print(b.stdout)
+	return nil
 }
 
 // read measures one server sending one answer.
 func (b *sideBySide) read(s *side, a *answer) (reading, error) {
 	q := s.asked[a.Name]
-	g, err := newGenerator(q.address, b.Connections, q.request, q.first)
+	g, err := newGenerator(q.address, rivalConnections, q.request, q.first)
 	if err != nil {
 		return reading{}, err
 	}
 	defer g.close()
-	if err := g.saturate(max(a.Requests/50, 10*b.Connections)); err != nil { // warm-up
+	if err := g.saturate(max(a.Requests/50, 10*rivalConnections)); err != nil { // warm-up
 		return reading{}, err
 	}
 	before, err := cpuTime(s.process.pid())
@@ -288,15 +287,4 @@ func (b *sideBySide) read(s *side, a *answer) (reading, error) {
 	wall := time.Since(began)
 	after, err := cpuTime(s.process.pid())
 	return reading{Server: s.Name, Answer: a.Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
-}
-
-// print shows what the tables sum up.
-func (r *results) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "server\tanswer\trequests\tCPU µs/request\tratio\tlowest\thighest\tbusy\t")
-	for _, m := range r.Medians {
-		n := r.Answers[slices.IndexFunc(r.Answers, func(a answer) bool { return a.Name == m.Answer })].Requests
-		fmt.Fprintf(t, "%s\t%s\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f %%\t\n", m.Server, m.Answer, n, m.Ns/1000, m.Ratio, m.Low, m.High, 100*m.Busy)
-	}
-	return t.Flush()
 }

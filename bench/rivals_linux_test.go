@@ -16,7 +16,7 @@ import (
 // The bare loop and net/http answer with the bytes they are given, under the generator of rivals.
 func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	dir := t.TempDir()
-	b := &sideBySide{rivalsCommand: &rivalsCommand{Connections: 7}, dir: dir, self: filepath.Join(dir, "bench")}
+	b := &sideBySide{rivalsCommand: &rivalsCommand{}, dir: dir, self: filepath.Join(dir, "bench")}
 	if out, err := exec.Command("go", "build", "-o", b.self, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
