@@ -121,7 +121,7 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 		after, unknown = cpuTime(pid)
 	}
 	if unknown == nil {
-		r.Server = &serverUse{PID: pid, CPUNs: float64((after - before).Nanoseconds()) / float64(r.Requests)}
+		r.Server = &serverUse{PID: pid, CPUNs: float64((after - before).Nanoseconds()) / float64(t.service.TotalCount())}
 	} else {
 		r.ServerUnknown = unknown.Error()
 	}

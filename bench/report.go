@@ -37,7 +37,7 @@ type report struct {
 	TimeLine      []timeLineRow    `json:"time_line"`
 }
 
-// serverUse is the CPU time of the server's process and its children, per request.
+// serverUse is the CPU time of the server's process and its children, per request that was sent.
 type serverUse struct {
 	PID   int     `json:"pid"`
 	CPUNs float64 `json:"cpu_ns_per_request"`
