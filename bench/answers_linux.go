@@ -58,7 +58,7 @@ func exchangeWith(ctx context.Context, address string, request []byte) (*exchang
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -134,7 +133,7 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 			return nil, ctx.Err()
 		}
 		if turn > 4*b.Refreshes {
-			return nil, errors.New("the server's log tells of no refresh of the chain after a stretch as long as itself")
+			return nil, tooBusy(windows(p.log.String()))
 		}
 		began, samples, err := g.openLoop(f.Rate, 2*refreshEvery)
 		if err != nil {
@@ -150,6 +149,18 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 	}
 	f.ResidentPeak, err = residentPeak(p.pid())
 	return f, err
+}
+
+// tooBusy says why no refresh could be compared.
+func tooBusy(all []window) error {
+	n, longest := 0, time.Duration(0)
+	for _, w := range all {
+		if w.chain {
+			n, longest = n+1, max(longest, w.to.Sub(w.from)+w.fetch)
+		}
+	}
+	return fmt.Errorf("no refresh of the chain followed a quiet time of its own length: the log has %d refreshes, the longest of %s; is the machine busy?",
+		n, longest.Round(time.Millisecond))
 }
 
 // residentPeak returns the most memory that a process has had resident, in bytes.
