@@ -96,14 +96,6 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := plan{requests: requests, rate: c.Rate, most: c.Requests, connections: c.Connections, duration: c.Duration}
-	if c.Warmup > 0 {
-		warm := p
-		warm.duration, warm.most = c.Warmup, 0
-		if _, err := c.target.load(ctx, warm); err != nil {
-			return fmt.Errorf("warm-up: %w", err)
-		}
-	}
 	var before, after time.Duration
 	pid, unknown := c.server()
 	if unknown == nil {
@@ -112,6 +104,8 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if unknown != nil && c.PID > 0 {
 		return unknown
 	}
+	p := plan{requests: requests, rate: c.Rate, most: c.Requests, connections: c.Connections, warmup: c.Warmup, duration: c.Duration,
+		started: func() { before, _ = cpuTime(pid) }} // an error shows afterwards, too
 	t, err := c.target.load(ctx, p)
 	if t.requests() == 0 {
 		return errors.Join(err, errors.New("no request was sent"))
@@ -120,9 +114,9 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if unknown == nil {
 		after, unknown = cpuTime(pid)
 	}
-	if unknown == nil {
-		r.Server = &serverUse{PID: pid, CPUNs: float64((after - before).Nanoseconds()) / float64(t.service.TotalCount())}
-	} else {
+	if sent := t.service.TotalCount(); unknown == nil && sent > 0 {
+		r.Server = &serverUse{PID: pid, CPUNs: float64((after - before).Nanoseconds()) / float64(sent)}
+	} else if unknown != nil {
 		r.ServerUnknown = unknown.Error()
 	}
 	if err := errors.Join(err, r.print(stdout)); err != nil || c.JSON == "" {

@@ -15,19 +15,24 @@ import (
 // plan is a load.
 type plan struct {
 	requests    []request
-	rate        float64 // requests a second
-	duration    time.Duration
-	most        int // requests; 0: as many as rate and duration give
+	rate        float64       // requests a second
+	warmup      time.Duration // of the same load, not counted
+	duration    time.Duration // after the warm-up
+	most        int           // requests; 0: as many as rate and duration give
 	connections int
+	started     func() // called when the warm-up is over, unless it is nil
 }
 
-// total is the number of requests of the plan.
+// first is the number of the first request that is counted.
+func (p *plan) first() int64 { return int64(p.rate * p.warmup.Seconds()) }
+
+// total is the number of requests of the plan, with those of the warm-up.
 func (p *plan) total() int64 {
 	n := max(int64(p.rate*p.duration.Seconds()), 1)
 	if p.most > 0 {
 		n = min(n, int64(p.most))
 	}
-	return n
+	return p.first() + n
 }
 
 // dueAt returns when request i is due, counted from the start.
@@ -75,14 +80,15 @@ func (t *target) load(ctx context.Context, p plan) (*tally, error) {
 	next := l.pace(loaded)
 	close(l.due)
 	workers.Wait()
-	l.tally.took = time.Since(l.start)
+	l.tally.took = time.Since(l.start) - p.dueAt(p.first())
 	switch cause := context.Cause(loaded); {
 	case errors.Is(cause, errUnsent):
-		for i := next; i < p.total(); i++ {
-			l.tally.add(outcome{due: p.dueAt(i), latency: l.tally.took - p.dueAt(i), err: errUnsent})
+		for i := max(next, p.first()); i < p.total(); i++ {
+			due := p.dueAt(i) - p.dueAt(p.first())
+			l.tally.add(outcome{due: due, latency: l.tally.took - due, err: errUnsent})
 		}
 	case errors.Is(cause, errGivenUp):
-		return l.tally, fmt.Errorf("%w, the last one with: %s", errGivenUp, l.tally.last)
+		return l.tally, cause
 	}
 	return l.tally, nil
 }
@@ -95,10 +101,11 @@ func (l *openLoop) pace(ctx context.Context) int64 {
 		for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
 			pause(min(wait, 100*time.Millisecond)) // and look whether the load was interrupted
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return i
-		default:
+		}
+		if i == l.first() && l.started != nil {
+			l.started()
 		}
 		select {
 		case l.due <- i:
@@ -127,24 +134,25 @@ func (l *openLoop) work(id uint64) {
 		l.prepare(&w.messages[i], q)
 	}
 	for i := range l.due {
-		w.send(l.dueAt(i))
+		w.send(i)
 	}
 }
 
-// send sends one request and counts what comes back.
-func (w *worker) send(due time.Duration) {
-	n := w.pick()
-	sent := time.Since(w.start)
+// send sends request i and counts what comes back.
+func (w *worker) send(i int64) {
+	n, due, sent := w.pick(), w.dueAt(i), time.Since(w.start)
 	err := w.client.Do(&w.messages[n], &w.response)
 	done := time.Since(w.start)
-	o := outcome{due: due, latency: done - due, service: done - sent, err: err}
+	o := outcome{due: due - w.dueAt(w.first()), latency: done - due, service: done - sent, err: err}
 	if err == nil {
 		o.status, o.bytes = w.response.StatusCode(), len(w.response.Body())
 	}
-	w.tally.add(o)
+	if i >= w.first() {
+		w.tally.add(o)
+	}
 	if err != nil {
 		if w.failures.Add(1) >= maxFailures {
-			w.giveUp(errGivenUp)
+			w.giveUp(fmt.Errorf("%w, the last one with: %w", errGivenUp, err))
 		}
 		time.Sleep(redialAfter)
 		return

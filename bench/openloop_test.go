@@ -78,6 +78,17 @@ func TestUnsentRequestsCount(t *testing.T) {
 	}
 }
 
+func TestWarmUpIsNotCounted(t *testing.T) {
+	var all, before atomic.Int64
+	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { all.Add(1) })
+	p := plan{requests: onePath("/"), connections: 2, rate: 1000, warmup: 100 * time.Millisecond, duration: time.Minute, most: 50}
+	p.started = func() { before.Store(all.Load()) }
+	got, err := to.load(t.Context(), p)
+	if err != nil || got.requests() != 50 || all.Load() != 150 || before.Load() < 98 || len(got.seconds) != 1 || got.took <= 0 {
+		t.Errorf("%d counted of %d, %d before, %v %v", got.requests(), all.Load(), before.Load(), got.took, err)
+	}
+}
+
 func TestRevalidationSendsTheLastTag(t *testing.T) {
 	to := serverTarget(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"a"`)

@@ -130,7 +130,7 @@ func (b *sideBySide) serve(ctx context.Context, cores []int, flags ...string) (*
 	}
 	b.ours = address
 	// A first start fills back what it can of the past, and only then are its answers the last ones. On a busy machine
-	// a server that waits for a disk looks idle, so it must do so twice.
+	// a server that waits for its turn looks idle, so it must do so for three seconds.
 	idle := 0
 	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
 		before, err := cpuTime(p.pid())
@@ -142,7 +142,7 @@ func (b *sideBySide) serve(ctx context.Context, cores []int, flags ...string) (*
 		if idle++; after-before > 100*time.Millisecond || !strings.Contains(p.log.String(), "msg=back-filled") {
 			idle = 0
 		}
-		if x, err := exchangeWith(ctx, address, ask("/readyz", "identity", "")); err == nil && x.status == 200 && idle >= 2 {
+		if x, err := exchangeWith(ctx, address, ask("/readyz", "identity", "")); err == nil && x.status == 200 && idle >= 3 {
 			return p, nil
 		}
 	}

@@ -44,7 +44,6 @@ type tally struct {
 	latency, service *hdrhistogram.Histogram
 	status           map[int]int64
 	errors           map[string]int64
-	last             string // error
 	failed, bytes    int64
 	seconds          []second // by the second in which a request was due
 	took             time.Duration
@@ -79,8 +78,7 @@ func (t *tally) add(o outcome) {
 		t.seconds[at].failed++
 	}
 	if o.err != nil {
-		t.last = rootCause(o.err)
-		t.errors[t.last]++
+		t.errors[rootCause(o.err)]++
 		return
 	}
 	t.status[o.status]++
