@@ -182,7 +182,7 @@ func (b *sideBySide) verify(ctx context.Context, s *side) error {
 		x, err := exchangeWith(ctx, q.address, q.request)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log)
+			return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log.end())
 		case x.status != status:
 			return fmt.Errorf("%s, %s: status %d, want %d", s.Name, a.Name, x.status, status)
 		case !bytes.Equal(x.body, body):

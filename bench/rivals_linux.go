@@ -113,8 +113,9 @@ func (b *sideBySide) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// serve starts strikecache and waits until it has answers and its start is over.
-func (b *sideBySide) serve(ctx context.Context, cores []int, flags ...string) (*process, error) {
+// serve starts strikecache and waits until it has answers, has filled back what it can of the past, and was idle for so
+// many seconds in a row.
+func (b *sideBySide) serve(ctx context.Context, cores []int, idleSeconds int, flags ...string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -129,31 +130,31 @@ func (b *sideBySide) serve(ctx context.Context, cores []int, flags ...string) (*
 		return nil, err
 	}
 	b.ours = address
-	// A first start fills back what it can of the past, and only then are its answers the last ones. On a busy machine
-	// a server that waits for its turn looks idle, so it must do so for three seconds.
 	idle := 0
 	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
 		before, err := cpuTime(p.pid())
 		time.Sleep(time.Second)
 		after, err2 := cpuTime(p.pid())
 		if err != nil || err2 != nil {
-			return nil, fmt.Errorf("strikecache ended\n%s", p.log)
+			return nil, fmt.Errorf("strikecache ended\n%s", p.log.end())
 		}
-		if idle++; after-before > 100*time.Millisecond || !strings.Contains(p.log.String(), "msg=back-filled") {
+		if idle++; after-before > 100*time.Millisecond {
 			idle = 0
 		}
-		if x, err := exchangeWith(ctx, address, ask("/readyz", "identity", "")); err == nil && x.status == 200 && idle >= 3 {
+		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
+		if err == nil && x.status == 200 && idle >= idleSeconds && strings.Contains(p.log.String(), "msg=back-filled") {
 			return p, nil
 		}
 	}
 	p.stop()
-	return nil, fmt.Errorf("strikecache is not ready and idle within three minutes\n%s", p.log)
+	return nil, fmt.Errorf("strikecache is not ready and idle within three minutes\n%s", p.log.end())
 }
 
 // assemble starts the bare loop, strikecache and its rivals, in this order, and checks their answers. What it returns
 // runs, also beside an error.
 func (b *sideBySide) assemble(ctx context.Context, r *results) (sides []*side, err error) {
-	ours, err := b.serve(ctx, []int{b.core}, "--sim-speed", "0")
+	// Its answers must not change any more. On a busy machine a server that waits for its turn looks idle, too.
+	ours, err := b.serve(ctx, []int{b.core}, 3, "--sim-speed", "0")
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +249,7 @@ func (b *sideBySide) ratios(ctx context.Context, r *results) error {
 				}
 				x, err := b.read(s, a)
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log)
+					return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log.end())
 				}
 				x.Round = round + 1
 				r.Raw = append(r.Raw, x)

@@ -46,6 +46,12 @@ func (l *processLog) String() string {
 	return l.text.String()
 }
 
+// end returns the last lines, for an error.
+func (l *processLog) end() string {
+	lines := strings.SplitAfter(l.String(), "\n")
+	return strings.Join(lines[max(len(lines)-20, 0):], "")
+}
+
 // start runs a command on some cores and waits until its address accepts connections. A Go program takes GOMAXPROCS
 // from the number of these cores.
 func start(ctx context.Context, cores []int, address string, name string, args ...string) (*process, error) {
@@ -68,7 +74,7 @@ func start(ctx context.Context, cores []int, address string, name string, args .
 		}
 		select {
 		case <-p.end:
-			return nil, fmt.Errorf("%s ended: %w\n%s", name, p.err, p.log)
+			return nil, fmt.Errorf("%s ended: %w\n%s", name, p.err, p.log.end())
 		case <-ctx.Done():
 			p.stop()
 			return nil, ctx.Err()
@@ -76,7 +82,7 @@ func start(ctx context.Context, cores []int, address string, name string, args .
 		}
 		if time.Now().After(deadline) {
 			p.stop()
-			return nil, fmt.Errorf("%s does not listen on %s\n%s", name, address, p.log)
+			return nil, fmt.Errorf("%s does not listen on %s\n%s", name, address, p.log.end())
 		}
 	}
 }
