@@ -131,7 +131,7 @@ func (b *sideBySide) serve(ctx context.Context, cores []int, idleSeconds int, fl
 	}
 	b.ours = address
 	idle := 0
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
 		before, err := cpuTime(p.pid())
 		time.Sleep(time.Second)
 		after, err2 := cpuTime(p.pid())
@@ -147,7 +147,7 @@ func (b *sideBySide) serve(ctx context.Context, cores []int, idleSeconds int, fl
 		}
 	}
 	p.stop()
-	return nil, fmt.Errorf("strikecache is not ready and idle within three minutes\n%s", p.log.end())
+	return nil, fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.log.end())
 }
 
 // assemble starts the bare loop, strikecache and its rivals, in this order, and checks their answers. What it returns
