@@ -101,7 +101,7 @@ func near(at time.Time, all []window) bool {
 // refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
 // the server on some cores.
 func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
-	p, err := b.serve(ctx, cores, 0, "--gex-every", refreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, cores, 2, "--gex-every", refreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", "4") // the simulated upstream writes a chain every 15 seconds of its own
 	if err != nil {
 		return nil, err
