@@ -101,7 +101,7 @@ func near(at time.Time, all []window) bool {
 // refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
 // the server on some cores.
 func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
-	p, err := b.serve(ctx, cores, 2, "--gex-every", refreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, cores, 2, "--gex-every", b.RefreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", "4") // the simulated upstream writes a chain every 15 seconds of its own
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		best = max(best, probe/time.Since(began).Seconds())
 	}
 	f := &refreshRun{Cores: len(cores), SharedCore: cores[len(cores)-1] == b.GeneratorCore, Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
-	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; refreshing every %s at %.0f\n", f.Cores, f.Saturation, refreshEvery, f.Rate)
+	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; refreshing every %s at %.0f\n", f.Cores, f.Saturation, b.RefreshEvery, f.Rate)
 	for turn := 0; len(f.Refreshes) < b.Refreshes; turn++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -135,7 +135,7 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		if turn > 4*b.Refreshes {
 			return nil, tooBusy(windows(p.log.String()))
 		}
-		began, samples, err := g.openLoop(f.Rate, 2*refreshEvery)
+		began, samples, err := g.openLoop(f.Rate, 2*b.RefreshEvery)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func tooBusy(all []window) error {
 			n, longest = n+1, max(longest, w.to.Sub(w.from)+w.fetch)
 		}
 	}
-	return fmt.Errorf("no refresh of the chain followed a quiet time of its own length: the log has %d refreshes, the longest of %s; is the machine busy?",
+	return fmt.Errorf("no refresh of the chain followed a quiet time of its own length: the log has %d refreshes, the longest of %s; try a longer --refresh-every or a machine that does nothing else",
 		n, longest.Round(time.Millisecond))
 }
 

@@ -97,7 +97,7 @@ func TestFlags(t *testing.T) {
 		"--timeout 1ms", "--pid -1", "--requests -1", "--nonsense", "ftp://a", "http://127.0.0.1:1 http://127.0.0.1:2", "http://example.org",
 		"http://10.0.0.1:8080", "--remote --pid 1 http://example.org", "--path x", "--path /#a", "--path / http://127.0.0.1:1/a", "--header x",
 		"rivals extra", "rivals --rounds -1", "rivals --duration 0s", "rivals --server-core 1 --generator-core 1",
-		"rivals --server-core -1", "rivals --generator-core 100000", "rivals --refreshes 101", "rivals --rounds 0 --refreshes 0",
+		"rivals --server-core -1", "rivals --generator-core 100000", "rivals --refreshes 101", "rivals --refresh-every 1s", "rivals --rounds 0 --refreshes 0",
 		"rivals --rounds 0 --write-readme x.md", "rivals --refreshes 0 --write-readme x.md",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)

@@ -31,12 +31,10 @@ type rivalsCommand struct {
 	ServerCore    int           `default:"0" help:"Core of the servers (default ${default})."`
 	GeneratorCore int           `default:"1" help:"Core of the generator (default ${default})."`
 	Refreshes     int           `default:"5" help:"Refreshes that are measured on one core and on two, 0 to 100 (default ${default}). 0: measure the ratios only."`
+	RefreshEvery  time.Duration `default:"10s" help:"Interval of refreshes, 5s to 1m (default ${default}). A slow machine needs more."`
 }
 
-const (
-	rivalConnections = 64
-	refreshEvery     = 10 * time.Second
-)
+const rivalConnections = 64
 
 // Validate implements kong's interface.
 func (c *rivalsCommand) Validate() error {
@@ -50,6 +48,8 @@ func (c *rivalsCommand) Validate() error {
 		return fmt.Errorf("--server-core and --generator-core must be two different ones of this machine's %d cores, counted from 0", cores)
 	case c.Refreshes < 0 || c.Refreshes > 100:
 		return fmt.Errorf("--refreshes must be from 0 to 100, not %d", c.Refreshes)
+	case c.RefreshEvery < 5*time.Second || c.RefreshEvery > time.Minute:
+		return fmt.Errorf("--refresh-every must be from 5s to 1m, not %s", c.RefreshEvery)
 	case c.Rounds+c.Refreshes == 0:
 		return errors.New("--rounds 0 --refreshes 0 leaves nothing to measure")
 	case c.Rounds*c.Refreshes == 0 && c.WriteReadme != "":
