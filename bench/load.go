@@ -1,284 +1,173 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"slices"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"time"
 )
 
-// plan is how a workload is run.
-type plan struct {
-	connections int
-	rate        float64 // requests a second, at instants fixed beforehand; 0: each connection as fast as it is answered
-	duration    time.Duration
-	warmup      time.Duration // of the same load, not counted
-	samples     bool          // keep every request's instant
-	started     func() error  // called when the counting begins
-	progress    func(elapsed time.Duration, so *tally, connections int)
+// loadCommand loads a running server.
+type loadCommand struct {
+	URL         string        `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Server, with or without a path (default ${default}). A strikecache without a path gets a mix of all its resources."`
+	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of them, evenly."`
+	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header of each request. May be repeated."`
+	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
+	Rate        float64       `default:"1000" help:"Requests a second, 0.1 to 200000 (default ${default})."`
+	Requests    int           `default:"0" placeholder:"N" help:"End after so many requests, if --duration has not ended before. 0: no such limit (default)."`
+	Connections int           `default:"16" help:"Keep-alive connections, 1 to 1000 (default ${default})."`
+	Duration    time.Duration `default:"10s" help:"Length of the measurement, 100ms to 10m (default ${default})."`
+	Warmup      time.Duration `default:"500ms" help:"Length of the same load before it, which is not counted, 0s to 1m (default ${default})."`
+	Timeout     time.Duration `default:"5s" help:"Longest wait for a response, 10ms to 1m (default ${default})."`
+	PID         int           `name:"pid" placeholder:"PID" help:"Process of the server on this machine whose CPU time is measured. Without it, the process that listens on the URL's port (Linux only)."`
+	JSON        string        `name:"json" placeholder:"FILE" help:"Write the report to this file, too."`
+	Remote      bool          `help:"Allow a server on another machine. Its operator must have agreed."`
+
+	target *target
+	path   string // of the URL
 }
 
-// run is a load while it is on.
-type run struct {
-	target   *target
-	requests []request
-	plan     plan
-	start    time.Time
-	due      chan int64 // open loop: the next request's number
-	tallies  []*tally
-	ended    atomic.Bool
-	failures atomic.Int64 // in a row
+// Help implements kong's interface.
+func (*loadCommand) Help() string {
+	return `Each request is due at an instant that is fixed beforehand, and its latency counts from that instant: what
+waits behind a stall of the server is counted. The report has statuses, percentiles, a time line, and the CPU time of
+the server per request, with all else that the server did meanwhile.
 
-	seenLock sync.Mutex
-	seen     map[string]bool // ETags of the polled document
+    go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources
+    go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
+    go run ./bench --path / --path /style.css http://[::1]   several paths of any server
+    go run ./bench --header 'Accept-Encoding: br' --revalidate --rate 5000 --duration 1m http://localhost:8080
+    go run ./bench rivals --help                             strikecache beside nginx, net/http and others`
 }
 
+// The bounds of a load: enough for any one machine, and too little to do harm by a typing error.
 const (
-	shards      = 8
-	maxFailures = 100 // in a row, before the run is given up
-	maxSamples  = 5_000_000
-	redialAfter = 10 * time.Millisecond
+	minRate, maxRate = 0.1, 200_000
+	maxConnections   = 1000
+	maxDuration      = 10 * time.Minute
 )
 
-var errGivenUp = errors.New("given up: 100 requests in a row failed")
-
-// load runs requests against a target and returns what happened and how long it took.
-//
-// Open loop: request i is due at start + i/rate, whatever became of those before it, and its latency counts from
-// that instant. When the server stalls, everything that was due meanwhile waits and shows it: nothing is left out
-// because the generator was waiting too (coordinated omission).
-func load(ctx context.Context, t *target, requests []request, p plan) (*tally, time.Duration, error) {
-	if p.warmup > 0 {
-		warm := p
-		warm.duration, warm.warmup, warm.progress, warm.started, warm.samples = p.warmup, 0, nil, nil, false
-		if _, _, err := load(ctx, t, requests, warm); err != nil {
-			return nil, 0, err
+// Validate implements kong's interface. It reads the URL.
+func (c *loadCommand) Validate() (err error) {
+	if c.target, c.path, err = parseTarget(c.URL, c.Timeout); err != nil {
+		return err
+	}
+	switch {
+	case c.path != "" && len(c.Path) > 0:
+		return fmt.Errorf("--path needs a URL without a path, not %s", c.URL)
+	case !(c.Rate >= minRate && c.Rate <= maxRate):
+		return fmt.Errorf("--rate must be from %g to %d, not %g", minRate, maxRate, c.Rate)
+	case c.Requests < 0:
+		return fmt.Errorf("--requests must be a number of requests, not %d", c.Requests)
+	case c.Connections < 1 || c.Connections > maxConnections:
+		return fmt.Errorf("--connections must be from 1 to %d, not %d", maxConnections, c.Connections)
+	case c.Duration < 100*time.Millisecond || c.Duration > maxDuration:
+		return fmt.Errorf("--duration must be from 100ms to %s, not %s", maxDuration, c.Duration)
+	case c.Warmup < 0 || c.Warmup > time.Minute:
+		return fmt.Errorf("--warmup must be from 0s to 1m, not %s", c.Warmup)
+	case c.Timeout < 10*time.Millisecond || c.Timeout > time.Minute:
+		return fmt.Errorf("--timeout must be from 10ms to 1m, not %s", c.Timeout)
+	case c.PID < 0:
+		return fmt.Errorf("--pid must be a process id, not %d", c.PID)
+	case !c.target.local() && !c.Remote:
+		return fmt.Errorf("%s is not this machine: ask its operator, then add --remote", c.target.address)
+	case !c.target.local() && c.PID > 0:
+		return errors.New("--pid needs a server on this machine")
+	}
+	for _, p := range c.Path {
+		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, " \t\r\n#") {
+			return fmt.Errorf("--path must begin with / and have no blank and no #, not %q", p)
 		}
 	}
-	r := &run{target: t, requests: requests, plan: p, due: make(chan int64, 1<<14), seen: map[string]bool{}}
-	for range min(shards, p.connections) {
-		r.tallies = append(r.tallies, newTally())
-	}
-	clients := make([]*client, p.connections)
-	for i := range clients {
-		c, err := t.dial(ctx)
-		if err != nil {
-			return nil, 0, fmt.Errorf("connection %d of %d: %w", i+1, p.connections, err)
-		}
-		clients[i] = c
-	}
-	if p.started != nil {
-		if err := p.started(); err != nil {
-			return nil, 0, err
+	for _, h := range c.Header {
+		if name, _, ok := strings.Cut(h, ":"); !ok || name == "" || strings.ContainsAny(name, " \t") || strings.ContainsAny(h, "\r\n") {
+			return fmt.Errorf("--header must be NAME: VALUE, not %q", h)
 		}
 	}
-	r.start = time.Now()
-	var workers sync.WaitGroup
-	for i, c := range clients {
-		workers.Go(func() { r.work(ctx, i, c) })
-	}
-	stop := r.reportProgress()
-	if p.rate > 0 {
-		r.pace(ctx)
-	}
-	workers.Wait()
-	took := time.Since(r.start)
-	stop()
-	total := newTally()
-	for _, t := range r.tallies {
-		total.add(t)
-	}
-	if r.failures.Load() >= maxFailures {
-		return total, took, fmt.Errorf("%w; errors were %v", errGivenUp, total.errors)
-	}
-	return total, took, nil
+	return nil
 }
 
-// pace hands out the numbers of the requests as they fall due. When all connections are busy it waits, and what is
-// late keeps the instant at which it was due.
-func (r *run) pace(ctx context.Context) {
-	defer close(r.due)
-	total := int64(r.plan.rate * r.plan.duration.Seconds())
-	for i := range total {
-		at := r.start.Add(r.dueAt(i))
-		for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
-			pause(wait)
-		}
-		if r.ended.Load() || ctx.Err() != nil {
-			return
-		}
-		select {
-		case r.due <- i:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (r *run) dueAt(i int64) time.Duration {
-	return time.Duration(float64(i) / r.plan.rate * float64(time.Second))
-}
-
-// worker is one connection's state.
-type worker struct {
-	*run
-	client *client
-	tally  *tally
-	wires  [][]byte // by request
-	etags  [][]byte // by request, the last seen
-	random uint64
-}
-
-func (r *run) work(ctx context.Context, id int, c *client) {
-	w := &worker{run: r, client: c, tally: r.tallies[id%len(r.tallies)], random: uint64(id)*0x9e3779b97f4a7c15 + 1}
-	w.wires, w.etags = make([][]byte, len(r.requests)), make([][]byte, len(r.requests))
-	for i, q := range r.requests {
-		w.wires[i] = r.target.wire(http.MethodGet, q.path, q.headers...)
-	}
-	defer func() {
-		if w.client != nil {
-			w.client.close()
-		}
-	}()
-	if r.plan.rate > 0 {
-		for i := range r.due {
-			w.request(ctx, r.dueAt(i))
-		}
-		return
-	}
-	for ctx.Err() == nil && !r.ended.Load() && time.Since(r.start) < r.plan.duration {
-		w.request(ctx, time.Since(r.start))
-	}
-}
-
-// request sends one request and counts what comes back.
-func (w *worker) request(ctx context.Context, due time.Duration) {
-	if w.ended.Load() {
-		return
-	}
-	if w.client == nil {
-		c, err := w.target.dial(ctx)
-		if err != nil {
-			w.fail(err)
-			return
-		}
-		w.client = c
-	}
-	n := w.pick()
-	sent := time.Since(w.start)
-	reply, err := w.client.do(w.wires[n], nil)
-	done := time.Since(w.start)
-	if err != nil || reply.closes {
-		w.client.close()
-		w.client = nil
-	}
+// Run measures and reports. It returns an error when nothing could be measured.
+func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
+	requests, about, err := c.choose()
 	if err != nil {
-		w.fail(err)
-		return
+		return err
 	}
-	if w.failures.Load() > 0 {
-		w.failures.Store(0)
+	var before, after time.Duration
+	pid, unknown := c.server()
+	if unknown == nil {
+		before, unknown = cpuTime(pid)
 	}
-	changed := w.remember(n, reply)
-	t := w.tally
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	record(t.latency, done-due)
-	record(t.service, done-sent)
-	t.status[reply.status]++
-	t.bytes += int64(reply.received)
-	if w.plan.samples && len(t.samples) < maxSamples/shards {
-		t.samples = append(t.samples, sample{due, done - due})
-		if changed {
-			t.changes = append(t.changes, done)
+	if unknown != nil && c.PID > 0 {
+		return unknown
+	}
+	p := plan{requests: requests, rate: c.Rate, most: c.Requests, connections: c.Connections, warmup: c.Warmup, duration: c.Duration,
+		started: func() { before, _ = cpuTime(pid) }} // an error shows afterwards, too
+	t, err := c.target.load(ctx, p)
+	if t.requests() == 0 {
+		return errors.Join(err, errors.New("no request was sent"))
+	}
+	r := newReport(c.target.base(), about, p, t)
+	if unknown == nil {
+		after, unknown = cpuTime(pid)
+	}
+	if sent := t.service.TotalCount(); unknown == nil && sent > 0 {
+		r.Server = &serverUse{PID: pid, CPUNs: float64((after - before).Nanoseconds()) / float64(sent)}
+	} else if unknown != nil {
+		r.ServerUnknown = unknown.Error()
+	}
+	if err := errors.Join(err, r.print(stdout)); err != nil || c.JSON == "" {
+		return err
+	}
+	return writeJSON(c.JSON, r)
+}
+
+// choose returns what is requested, and says it.
+func (c *loadCommand) choose() (requests []request, about string, err error) {
+	paths := c.Path
+	if c.path != "" {
+		paths = []string{c.path}
+	}
+	if len(paths) == 0 {
+		ours, err := c.target.isStrikecache()
+		if err != nil {
+			return nil, "", err
 		}
-	}
-}
-
-// pick chooses the next request, evenly and repeatably.
-func (w *worker) pick() int {
-	if len(w.requests) == 1 {
-		return 0
-	}
-	w.random ^= w.random << 13
-	w.random ^= w.random >> 7
-	w.random ^= w.random << 17
-	return int(w.random % uint64(len(w.requests)))
-}
-
-// remember keeps the answer's ETag, for the next If-None-Match, and says whether the polled document changed and
-// this is the first answer to show it.
-func (w *worker) remember(n int, r reply) bool {
-	if len(r.etag) == 0 || bytes.Equal(r.etag, w.etags[n]) {
-		return false
-	}
-	w.etags[n] = bytes.Clone(r.etag)
-	if q := w.requests[n]; q.revisit {
-		headers := append(slices.Clone(q.headers), "If-None-Match: "+string(w.etags[n]))
-		w.wires[n] = w.target.wire(http.MethodGet, q.path, headers...)
-	}
-	if w.requests[n].path != gamma {
-		return false
-	}
-	w.seenLock.Lock()
-	defer w.seenLock.Unlock()
-	if w.seen[string(r.etag)] {
-		return false
-	}
-	w.seen[string(r.etag)] = true
-	return len(w.seen) > 1
-}
-
-func (w *worker) fail(err error) {
-	w.tally.mu.Lock()
-	w.tally.errors[reason(err)]++
-	w.tally.mu.Unlock()
-	if w.failures.Add(1) >= maxFailures {
-		w.ended.Store(true)
-	}
-	time.Sleep(redialAfter)
-}
-
-// reason is an error without what differs from connection to connection.
-func reason(err error) string {
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
-		err = inner
-	}
-	return err.Error()
-}
-
-// reportProgress calls back once a second until the returned function is called.
-func (r *run) reportProgress() (stop func()) {
-	if r.plan.progress == nil {
-		return func() {}
-	}
-	done := make(chan struct{})
-	var reporter sync.WaitGroup
-	reporter.Go(func() {
-		ticks := time.NewTicker(time.Second)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticks.C:
-				so := newTally()
-				for _, t := range r.tallies {
-					t.mu.Lock()
-					so.latency.Merge(t.latency)
-					for k, n := range t.errors {
-						so.errors[k] += n
-					}
-					t.mu.Unlock()
-				}
-				r.plan.progress(time.Since(r.start), so, r.plan.connections)
+		if ours {
+			if requests, err = c.target.mix(); err != nil {
+				return nil, "", err
 			}
+			for i := range requests {
+				requests[i].headers = append(requests[i].headers, c.Header...)
+				requests[i].revalidate = requests[i].revalidate || c.Revalidate
+			}
+			return requests, fmt.Sprintf("a strikecache: a mix of %d requests for all its resources", len(requests)), nil
 		}
-	})
-	return func() { close(done); reporter.Wait() }
+		paths = []string{"/"}
+	}
+	for _, path := range paths {
+		status, _, err := c.target.get(path, c.Header...)
+		if err != nil {
+			return nil, "", err
+		}
+		if status != http.StatusOK {
+			about += fmt.Sprintf("; %s answers %d", path, status)
+		}
+		requests = append(requests, request{path, c.Header, c.Revalidate})
+	}
+	return requests, "GET " + strings.Join(paths, ", ") + about, nil
+}
+
+// server finds the process of the server. The error says why it is not known.
+func (c *loadCommand) server() (pid int, err error) {
+	switch {
+	case !c.target.local():
+		return 0, errors.New("the server runs on another machine")
+	case c.PID > 0:
+		return c.PID, nil
+	}
+	return listener(c.target.port())
 }

@@ -2,139 +2,131 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"errors"
+	"encoding/hex"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// process is a server that this run started, and will end.
-type process struct {
-	cmd *exec.Cmd
-	log *logBuffer
-	end chan struct{} // closed when it has ended
-	err error         // after end
+// pause sleeps in the kernel. The runtime's own timers are up to a millisecond late when nothing else is going on,
+// and that would be read as the server's latency.
+func pause(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&t, nil) // interrupted: the caller looks at the time
 }
 
-// logBuffer keeps what a server says.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// start runs a command on one core and waits until its address accepts connections. Go programs find one core and
-// take GOMAXPROCS=1 from it.
-func start(ctx context.Context, core int, address string, name string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command(name, args...), log: &logBuffer{}, end: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt reaches it through stop, after the last reading
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "STRIKECACHE_") {
-			p.cmd.Env = append(p.cmd.Env, v)
-		}
-	}
-	if err := startOn(core, p.cmd); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	go func() { p.err = p.cmd.Wait(); close(p.end) }()
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			return p, conn.Close()
-		}
-		select {
-		case <-p.end:
-			return nil, fmt.Errorf("%s ended: %w\n%s", name, p.err, p.log)
-		case <-ctx.Done():
-			p.stop()
-			return nil, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			p.stop()
-			return nil, fmt.Errorf("%s does not listen on %s\n%s", name, address, p.log)
-		}
-	}
-}
-
-// startOn starts a command whose threads may run on one core only: a child has the affinity of the thread that
-// starts it.
-func startOn(core int, cmd *exec.Cmd) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var mine unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &mine); err != nil {
-		return err
-	}
-	var one unix.CPUSet
-	one.Set(core)
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return fmt.Errorf("core %d: %w", core, err)
-	}
-	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &mine))
-}
-
-// stayOn keeps every thread of this process on one core.
-func stayOn(core int) error {
-	var one unix.CPUSet
-	one.Set(core)
-	tasks, err := filepath.Glob("/proc/self/task/*")
+// cpuTime returns what a process and its descendants have used until now.
+func cpuTime(pid int) (total time.Duration, err error) {
+	pids, err := tree(pid)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for _, t := range tasks {
-		id, err := strconv.Atoi(filepath.Base(t))
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(id, &one); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("core %d: %w", core, err)
+	for _, p := range pids {
+		// The scheduler's account has nanoseconds, where /proc/PID/stat has hundredths of a second.
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p))
+		for _, task := range tasks {
+			b, _ := os.ReadFile(task) // the thread may have ended
+			first, _, _ := strings.Cut(string(b), " ")
+			ns, _ := strconv.ParseInt(first, 10, 64)
+			total += time.Duration(ns)
 		}
 	}
-	return nil
+	if total == 0 {
+		return 0, fmt.Errorf("the kernel keeps no CPU time in /proc/%d/task/TID/schedstat", pid)
+	}
+	return total, nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
-
-// stop asks the process to end, and after five seconds ends it with all that it started.
-func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	select {
-	case <-p.end:
-	case <-time.After(5 * time.Second):
-		_ = syscall.Kill(-p.pid(), syscall.SIGKILL)
-		<-p.end
+// tree returns a process and its descendants.
+func tree(pid int) ([]int, error) {
+	if _, err := parentOf(pid); err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
+	children := map[int][]int{}
+	for _, p := range processes() {
+		if parent, err := parentOf(p); err == nil {
+			children[parent] = append(children[parent], p)
+		}
+	}
+	pids := []int{pid}
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, children[pids[i]]...)
+	}
+	return pids, nil
 }
 
-// freeAddress is one that nobody listens on now.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// processes returns all process ids, in order.
+func processes() (pids []int) {
+	entries, _ := os.ReadDir("/proc") // without it there are none
+	for _, e := range entries {
+		if p, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, p)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+func parentOf(pid int) (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	return l.Addr().String(), l.Close()
+	// The second field, the name in brackets, may hold anything. The parent is the fourth.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("malformed /proc/%d/stat", pid)
+	}
+	return strconv.Atoi(fields[1])
+}
+
+// listener returns the process that listens on a TCP port of this machine. Where several share the socket, as nginx
+// and its workers do, it is the one with the lowest process id, which started the others.
+func listener(port int) (int, error) {
+	sockets := map[string]bool{}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, _ := os.ReadFile(table) // a kernel without IPv6 has one of them
+		for line := range strings.Lines(string(text)) {
+			// sl local_address rem_address st … inode; listening is state 0A
+			fields := strings.Fields(line)
+			if len(fields) < 10 || fields[3] != "0A" {
+				continue
+			}
+			_, text, _ := strings.Cut(fields[1], ":")
+			if b, err := hex.DecodeString(text); err == nil && len(b) == 2 && int(b[0])<<8|int(b[1]) == port {
+				sockets["socket:["+fields[9]+"]"] = true
+			}
+		}
+	}
+	if len(sockets) == 0 {
+		return 0, fmt.Errorf("nothing on this machine listens on port %d", port)
+	}
+	for _, pid := range processes() {
+		descriptors, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		for _, d := range descriptors {
+			if to, err := os.Readlink(d); err == nil && sockets[to] {
+				return pid, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("no process of this user listens on port %d; --pid names one", port)
+}
+
+// machine names the processor and the kernel.
+func machine() (cpu, kernel string) {
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(info)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			cpu = strings.TrimSpace(value)
+			break
+		}
+	}
+	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return cpu, "Linux " + strings.TrimSpace(string(release))
 }

@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,18 +17,18 @@ type window struct {
 	chain    bool          // of the whole option chain
 }
 
-// settled is when what queued up during a refresh has drained: until then a request counts neither as during nor as
-// between. At half of saturation, a queue drains in as much time as it took to build up.
+// settled is when the requests that queued up during a refresh have been answered. Until then a request counts neither
+// as during nor as between. At half of saturation, a queue takes as long to drain as it took to build up.
 func (w window) settled() time.Time {
 	return w.to.Add(2*w.to.Sub(w.from.Add(-w.fetch)) + 250*time.Millisecond)
 }
 
 var (
 	refreshedLine = regexp.MustCompile(`^time=(\S+) .*msg=refreshed feed=(\S+)`)
-	stepsDuration = regexp.MustCompile(` (fetch|decode|compute|publish|archive)_ms=([0-9.]+)`)
+	stepDuration  = regexp.MustCompile(` (\w+)_ms=([0-9.]+)`)
 )
 
-// windows reads the server's log: each refresh is one line, written at its end, with the duration of its steps.
+// windows reads the server's log. Each refresh is one line, written at its end, with the durations of its steps.
 func windows(log string) []window {
 	var found []window
 	for line := range strings.Lines(log) {
@@ -43,7 +42,7 @@ func windows(log string) []window {
 		}
 		w := window{to: at.Add(time.Millisecond), chain: m[2] == "spx"} // the line's time is cut to milliseconds
 		var worked time.Duration
-		for _, step := range stepsDuration.FindAllStringSubmatch(line, -1) {
+		for _, step := range stepDuration.FindAllStringSubmatch(line, -1) {
 			ms, _ := strconv.ParseFloat(step[2], 64) // digits, by the expression
 			d := time.Duration(ms * float64(time.Millisecond))
 			if step[1] == "fetch" {
@@ -58,15 +57,15 @@ func windows(log string) []window {
 	return found
 }
 
-// alternate sets each refresh of the chain against the quiet stretch since the refresh before it.
-func alternate(start time.Time, samples []sample, all []window) []alternation {
-	var out []alternation
+// compare sets each refresh of the chain against the quiet stretch since the refresh before it.
+func compare(start time.Time, samples []sample, all []window) []refresh {
+	var out []refresh
 	quietFrom := start
 	for _, w := range all {
 		if !w.chain || w.from.Before(start) || len(samples) == 0 || w.to.After(start.Add(samples[len(samples)-1].due)) {
 			continue
 		}
-		during, between := newHistogram(), newHistogram()
+		during, between := newHistogram(3), newHistogram(3)
 		for _, s := range samples {
 			at := start.Add(s.due)
 			switch {
@@ -78,19 +77,18 @@ func alternate(start time.Time, samples []sample, all []window) []alternation {
 		}
 		quietFrom = w.to
 		if during.TotalCount() == 0 || between.TotalCount() < during.TotalCount() {
-			continue // a maximum, or nearly one, grows with the count
+			continue // p99.9 of a few requests is nearly a maximum, which grows with their number
 		}
-		a := alternation{WindowMs: float64(w.to.Sub(w.from).Microseconds()) / 1000,
-			During: summarize(during).P999, DuringCount: during.TotalCount(),
-			Between: summarize(between).P999, BetweenCount: between.TotalCount()}
-		a.Ratio = rounded(a.During/a.Between, 2)
-		out = append(out, a)
+		f := refresh{WindowMs: float64(w.to.Sub(w.from).Microseconds()) / 1000, During: at(during, 99.9), DuringCount: during.TotalCount(),
+			Between: at(between, 99.9), BetweenCount: between.TotalCount()}
+		f.Ratio = rounded(f.During/f.Between, 2)
+		out = append(out, f)
 	}
 	return out
 }
 
-// near says whether an instant lies in any refresh, in its fetch, or just after it. The fetch of the simulated
-// market, which writes the document, is work that a real upstream does elsewhere; it counts for neither side.
+// near says whether an instant lies in any refresh, in its fetch, or just after it. The fetch of the simulated market,
+// which writes the document, is work that a real upstream does elsewhere: it counts for neither side.
 func near(at time.Time, all []window) bool {
 	for _, w := range all {
 		if at.After(w.from.Add(-w.fetch)) && at.Before(w.settled()) {
@@ -100,59 +98,82 @@ func near(at time.Time, all []window) bool {
 	return false
 }
 
-// felt measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation.
-func (o *rivalsOptions) felt(ctx context.Context, b *bench, stdout io.Writer) (*refreshRun, error) {
-	p, err := b.serve(ctx, "--gex-every", o.gexEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
+// refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
+// the server on some cores.
+func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
+	p, err := b.serve(ctx, cores, 2, "--gex-every", b.RefreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", "4") // the simulated upstream writes a chain every 15 seconds of its own
 	if err != nil {
 		return nil, err
 	}
 	defer p.stop()
-	request := ask(volatility, "gzip", "") // does not change while the chain refreshes
-	_, first, _, err := exchange(ctx, b.ours, request)
+	request := ask(volatility, "gzip", "") // it does not change while the chain refreshes
+	x, err := exchangeWith(ctx, b.ours, request)
 	if err != nil {
 		return nil, err
 	}
-	h, err := aim(b.ours, o.connections, request, first)
+	g, err := newGenerator(b.ours, rivalConnections, request, x.raw)
 	if err != nil {
 		return nil, err
 	}
-	defer h.close()
+	defer g.close()
 	const probe = 100_000
 	var best float64
 	for range 3 {
 		began := time.Now()
-		if err := h.closed(probe); err != nil {
+		if err := g.saturate(probe); err != nil {
 			return nil, err
 		}
 		best = max(best, probe/time.Since(began).Seconds())
 	}
-	f := &refreshRun{Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
-	fmt.Fprintf(stdout, "saturation %.0f requests a second; refreshing every %s at %.0f\n", f.Saturation, o.gexEvery, f.Rate)
-	for turn := 0; len(f.Alternations) < o.alternations; turn++ {
+	f := &refreshRun{Cores: len(cores), SharedCore: cores[len(cores)-1] == b.GeneratorCore, Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
+	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; refreshing every %s at %.0f\n", f.Cores, f.Saturation, b.RefreshEvery, f.Rate)
+	for turn := 0; len(f.Refreshes) < b.Refreshes; turn++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if turn > 4*o.alternations {
-			return nil, errors.New("the server's log tells of no refresh of the chain after a stretch as long as itself")
+		if turn > 4*b.Refreshes {
+			return nil, tooBusy(windows(p.log.String()))
 		}
-		began, samples, err := h.open(f.Rate, 2*o.gexEvery)
+		began, samples, err := g.openLoop(f.Rate, 2*b.RefreshEvery)
 		if err != nil {
 			return nil, err
 		}
-		f.Alternations = append(f.Alternations, alternate(began, samples, windows(p.log.String()))...)
+		f.Refreshes = append(f.Refreshes, compare(began, samples, windows(p.log.String()))...)
 	}
-	f.Alternations = f.Alternations[:o.alternations]
-	var ratios []float64
-	for _, a := range f.Alternations {
-		fmt.Fprintf(stdout, "refresh of %.0f ms: p99.9 %.0f µs (n %d), before it %.0f µs (n %d), ratio %.2f\n",
+	f.Refreshes = f.Refreshes[:b.Refreshes]
+	f.computeMedians()
+	for _, a := range f.Refreshes {
+		fmt.Fprintf(b.stdout, "refresh of %.0f ms: p99.9 %.0f µs of %d requests, before it %.0f µs of %d, ratio %.2f\n",
 			a.WindowMs, a.During, a.DuringCount, a.Between, a.BetweenCount, a.Ratio)
-		ratios = append(ratios, a.Ratio)
 	}
-	f.MedianRatio = rounded(medianOf(ratios), 2)
-	if f.ResidentPeak, err = residentPeak(p.pid()); err != nil {
-		return nil, err
+	f.ResidentPeak, err = residentPeak(p.pid())
+	return f, err
+}
+
+// tooBusy says why no refresh could be compared.
+func tooBusy(all []window) error {
+	n, longest := 0, time.Duration(0)
+	for _, w := range all {
+		if w.chain {
+			n, longest = n+1, max(longest, w.to.Sub(w.from)+w.fetch)
+		}
 	}
-	fmt.Fprintf(stdout, "median ratio %.2f; resident peak %d MiB\n", f.MedianRatio, f.ResidentPeak>>20)
-	return f, nil
+	return fmt.Errorf("no refresh of the chain followed a quiet time of its own length: the log has %d refreshes, the longest of %s; try a longer --refresh-every or a machine that does nothing else",
+		n, longest.Round(time.Millisecond))
+}
+
+// residentPeak returns the most memory that a process has had resident, in bytes.
+func residentPeak(pid int) (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+			n, err := strconv.ParseInt(fields[1], 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no VmHWM in /proc/%d/status", pid)
 }

@@ -4,125 +4,139 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// report is one invocation: what --json writes, --html draws and --compare reads.
+// report is what --json writes. Latencies are in microseconds.
 type report struct {
-	Format   int       `json:"format"`
-	Base     string    `json:"base"`
-	Date     time.Time `json:"date"`
-	Go       string    `json:"go"`
-	CPU      string    `json:"cpu"`
-	Kernel   string    `json:"kernel"`
-	Outcomes []outcome `json:"outcomes"`
-	Skipped  []string  `json:"skipped,omitempty"`
+	URL           string           `json:"url"`
+	About         string           `json:"about"` // what was requested
+	Date          time.Time        `json:"date"`
+	Go            string           `json:"go"`
+	CPU           string           `json:"cpu"`
+	Kernel        string           `json:"kernel"`
+	Rate          float64          `json:"rate"` // asked for, requests a second
+	Connections   int              `json:"connections"`
+	Took          float64          `json:"seconds"`
+	Requests      int64            `json:"requests"`
+	Failed        int64            `json:"failed"` // without an answer, or of status 400 and above
+	PerSecond     float64          `json:"answers_per_second"`
+	BodyMB        float64          `json:"body_mb_per_second"` // as sent: compressed bodies are not unpacked
+	Status        map[int]int64    `json:"status"`
+	Errors        map[string]int64 `json:"errors"`
+	Latency       percentiles      `json:"latency_us"` // from the instant at which a request was due
+	Service       percentiles      `json:"service_us"` // from the instant at which it was sent
+	Server        *serverUse       `json:"server,omitempty"`
+	ServerUnknown string           `json:"server_unknown,omitempty"` // why there is no Server
+	TimeLine      []timeLineRow    `json:"time_line"`
 }
 
-const reportFormat = 1
-
-// outcome is one workload in one mode.
-type outcome struct {
-	Workload    string           `json:"workload"`
-	About       string           `json:"about"`
-	Mode        string           `json:"mode"`           // open or closed
-	Rate        float64          `json:"rate,omitempty"` // asked for, open loop
-	Connections int              `json:"connections"`
-	Seconds     float64          `json:"seconds"`
-	Requests    int64            `json:"requests"`
-	PerSecond   float64          `json:"requests_per_second"`
-	MBPerSecond float64          `json:"mb_per_second"`
-	Status      map[int]int64    `json:"status"`
-	Errors      map[string]int64 `json:"errors,omitempty"`
-	Latency     latencies        `json:"latency_us"` // open loop: from the instant the request was due
-	Service     latencies        `json:"service_us"` // from the instant it was sent
-	Curve       []point          `json:"curve"`      // of latency: percentile, microseconds
-	ServerTicks int64            `json:"server_ticks,omitempty"`
-	ServerNs    float64          `json:"server_cpu_ns_per_request,omitempty"`
-	Around      *around          `json:"around_refresh,omitempty"`
+// serverUse is the CPU time of the server's process and its children, per request that was sent.
+type serverUse struct {
+	PID   int     `json:"pid"`
+	CPUNs float64 `json:"cpu_ns_per_request"`
 }
 
-func newReport(base string) *report {
+// timeLineRow is one second, or a few in a long load: the requests that were due then.
+type timeLineRow struct {
+	Second   int     `json:"second"` // the first one
+	Requests int64   `json:"requests"`
+	Failed   int64   `json:"failed"`
+	P99      float64 `json:"p99_us"`
+}
+
+// maxRows bounds the time line.
+const maxRows = 60
+
+func newReport(url, about string, p plan, t *tally) *report {
 	cpu, kernel := machine()
-	return &report{Format: reportFormat, Base: base, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel}
+	answers := t.requests()
+	for _, n := range t.errors {
+		answers -= n
+	}
+	return &report{
+		URL: url, About: about, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel,
+		Rate: p.rate, Connections: p.connections, Took: t.took.Seconds(), Requests: t.requests(), Failed: t.failed,
+		PerSecond: float64(answers) / t.took.Seconds(), BodyMB: float64(t.bytes) / 1e6 / t.took.Seconds(),
+		Status: t.status, Errors: t.errors, Latency: percentilesOf(t.latency), Service: percentilesOf(t.service), TimeLine: t.timeLine(),
+	}
 }
 
-func newOutcome(w workload, p plan, t *tally, took time.Duration, used usage) outcome {
-	o := outcome{
-		Workload: w.name, About: w.about, Mode: "closed", Connections: p.connections, Seconds: took.Seconds(),
-		Requests: t.latency.TotalCount(), Status: t.status, Errors: t.errors,
-		Latency: summarize(t.latency), Service: summarize(t.service), Curve: curve(t.latency),
+func (t *tally) timeLine() (rows []timeLineRow) {
+	step := (len(t.seconds) + maxRows - 1) / maxRows
+	for from := 0; from < len(t.seconds); from += step {
+		h, row := newHistogram(2), timeLineRow{Second: from}
+		for _, s := range t.seconds[from:min(from+step, len(t.seconds))] {
+			h.Merge(s.latency)
+			row.Failed += s.failed
+		}
+		row.Requests, row.P99 = h.TotalCount(), at(h, 99)
+		rows = append(rows, row)
 	}
-	if p.rate > 0 {
-		o.Mode, o.Rate = "open", p.rate
-	}
-	if took > 0 {
-		o.PerSecond = float64(o.Requests) / took.Seconds()
-		o.MBPerSecond = float64(t.bytes) / 1e6 / took.Seconds()
-	}
-	if o.Requests > 0 && used.CPU > 0 {
-		o.ServerTicks, o.ServerNs = used.Ticks, float64(used.CPU.Nanoseconds())/float64(o.Requests)
-	}
-	if w.refreshes {
-		o.Around = splitAround(t.samples, t.changes)
-	}
-	return o
+	return rows
 }
 
-// Failed counts answers of status 400 and above, and requests without an answer.
-func (o *outcome) Failed() (n int64) {
-	for _, count := range o.Errors {
-		n += count
+// print writes the report for people.
+func (r *report) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s, %s\n\n", r.URL, r.About)
+	fmt.Fprintf(w, "requests\t%d in %.1f s over %d connections, %d failed\n", r.Requests, r.Took, r.Connections, r.Failed)
+	fmt.Fprintf(w, "answers\t%.0f a second, %.1f MB of bodies a second\n", r.PerSecond, r.BodyMB)
+	fmt.Fprintf(w, "statuses\t%s\n", counts(r.Status))
+	if len(r.Errors) > 0 {
+		fmt.Fprintf(w, "errors\t%s\n", counts(r.Errors))
 	}
-	for status, count := range o.Status {
-		if status >= 400 {
-			n += count
-		}
+	switch {
+	case r.Server != nil:
+		fmt.Fprintf(w, "server\t%.1f µs of CPU a request (process %d and its children)\n", r.Server.CPUNs/1000, r.Server.PID)
+	case r.ServerUnknown != "":
+		fmt.Fprintf(w, "server\tCPU time is not known: %s\n", r.ServerUnknown)
 	}
-	return n
+	if r.PerSecond < 0.95*r.Rate {
+		fmt.Fprintf(w, "slower\tthan the %g requests a second asked for: the server or this generator cannot do more\n", r.Rate)
+	}
+	fmt.Fprintln(w, "\nlatency\tp50\tp90\tp99\tp99.9\tmax")
+	for _, l := range []struct {
+		name string
+		of   percentiles
+	}{{"since due", r.Latency}, {"since sent", r.Service}} {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.name, duration(l.of.P50), duration(l.of.P90), duration(l.of.P99), duration(l.of.P999), duration(l.of.Max))
+	}
+	fmt.Fprintln(w, "\nsecond\trequests\tfailed\tp99")
+	for _, row := range r.TimeLine {
+		fmt.Fprintf(w, "%d\t%d\t%d\t%s\n", row.Second, row.Requests, row.Failed, duration(row.P99))
+	}
+	return w.Flush()
 }
 
-func (o *outcome) key() string { return o.Workload + " " + o.Mode }
+// counts lists what was counted, by key.
+func counts[K int | string](m map[K]int64) string {
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, fmt.Sprintf("%v: %d", k, m[k]))
+	}
+	if list == nil {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
 
-// table prints the outcomes, latencies in microseconds.
-func (r *report) table(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "workload\tloop\treq/s\tMB/s\tp50 µs\tp90\tp99\tp99.9\tmax\tfailed\tCPU µs/req\t")
-	for i := range r.Outcomes {
-		o := &r.Outcomes[i]
-		cpu := "–"
-		if o.ServerNs > 0 {
-			cpu = fmt.Sprintf("%.2f", o.ServerNs/1000)
-		}
-		l := o.Latency
-		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.1f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t%s\t\n",
-			o.Workload, o.Mode, o.PerSecond, o.MBPerSecond, l.P50, l.P90, l.P99, l.P999, l.Max, o.Failed(), cpu)
+// duration writes microseconds with three digits and a fitting unit.
+func duration(us float64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%.0f µs", us)
+	case us < 1e6:
+		return fmt.Sprintf("%.3g ms", us/1000)
+	default:
+		return fmt.Sprintf("%.3g s", us/1e6)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for i := range r.Outcomes {
-		o := &r.Outcomes[i]
-		if o.Mode == "open" && o.PerSecond < 0.95*o.Rate {
-			fmt.Fprintf(w, "%s: asked for %.0f requests a second and got %.0f: the server or this generator is saturated\n", o.Workload, o.Rate, o.PerSecond)
-		}
-		for e, n := range o.Errors {
-			fmt.Fprintf(w, "%s: %d × %s\n", o.Workload, n, e)
-		}
-		if a := o.Around; a != nil && a.Changes == 0 {
-			fmt.Fprintf(w, "%s: no refresh seen; a longer --duration may see one\n", o.Workload)
-		} else if a != nil {
-			fmt.Fprintf(w, "%s: %d refreshes seen; p99.9 around one %.0f µs, otherwise %.0f µs, ratio %.2f\n",
-				o.Workload, a.Changes, a.During.P999, a.Between.P999, a.Ratio)
-		}
-	}
-	for _, s := range r.Skipped {
-		fmt.Fprintln(w, s)
-	}
-	return nil
 }
 
 func writeJSON(path string, v any) error {
@@ -131,19 +145,4 @@ func writeJSON(path string, v any) error {
 		return err
 	}
 	return os.WriteFile(path, append(b, '\n'), 0o644)
-}
-
-func readReport(path string) (*report, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var r report
-	if err := json.Unmarshal(b, &r); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if r.Format != reportFormat || len(r.Outcomes) == 0 {
-		return nil, fmt.Errorf("%s is no report of this program: format %d, %d outcomes", path, r.Format, len(r.Outcomes))
-	}
-	return &r, nil
 }

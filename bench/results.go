@@ -1,60 +1,68 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 )
 
-// results are one side-by-side run: everything from which the ratios can be computed again.
+// results are one run of rivals: everything from which the tables can be computed again.
 type results struct {
-	Format      int         `json:"format"`
-	Date        time.Time   `json:"date"`
-	Commit      string      `json:"commit"` // with "+changes" when the tree differed from it
-	CPU         string      `json:"cpu"`
-	Cores       int         `json:"cores"`
-	Kernel      string      `json:"kernel"`
-	Go          string      `json:"go"`
-	Connections int         `json:"connections"`
-	Rounds      int         `json:"rounds"`
-	TickHz      int         `json:"tick_hz"`
-	Cells       []cell      `json:"cells"`
-	Servers     []contender `json:"servers"` // the bare loop first
-	Absent      []string    `json:"absent"`  // rivals that are not installed
-	Medians     []median    `json:"medians"`
-	Refresh     *refreshRun `json:"refresh,omitempty"`
-	Raw         []reading   `json:"raw"`
+	Format      int          `json:"format"`
+	Date        time.Time    `json:"date"`
+	Commit      string       `json:"commit"` // with "+changes" when the tree differed from it
+	CPU         string       `json:"cpu"`
+	Cores       int          `json:"cores"`
+	Kernel      string       `json:"kernel"`
+	Go          string       `json:"go"`
+	Connections int          `json:"connections"`
+	Rounds      int          `json:"rounds"`
+	Answers     []answer     `json:"answers"`
+	Servers     []server     `json:"servers"` // the bare loop first
+	Absent      []string     `json:"absent"`  // rivals that are not installed
+	Medians     []median     `json:"medians"`
+	Refreshes   []refreshRun `json:"refreshes"` // with the server on one core, and on two
+	Raw         []reading    `json:"raw"`
 }
 
-// cell is one answer that every server gives.
-type cell struct {
-	Name      string `json:"name"`
+const resultsFormat = 2
+
+// answer is one answer that every server gives.
+type answer struct {
+	Name      string `json:"name"` // its size
 	Resource  string `json:"resource"`
 	Coding    string `json:"coding"`
 	BodyBytes int    `json:"body_bytes"`
 	SHA256    string `json:"body_sha256"`
-	Requests  int    `json:"n"` // of each reading
+	Requests  int    `json:"requests"` // of each reading
+
+	*exchange `json:"-"` // with strikecache, while the run lasts
 }
 
-// contender is a server that was measured.
-type contender struct {
+// exchange is one request and its answer.
+type exchange struct {
+	status       int
+	etag, coding string // coding is identity when the answer names none
+	raw, body    []byte // head and body, and the body alone
+}
+
+// server is a server that was measured.
+type server struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	How     string `json:"how"`
 }
 
-// reading is one server answering one cell's requests once.
+// reading is one server giving one answer for a while.
 type reading struct {
 	Round  int     `json:"round"`
 	Server string  `json:"server"`
-	Cell   string  `json:"cell"`
-	Ticks  int64   `json:"ticks"`   // utime + stime of the process tree
-	CPUNs  int64   `json:"cpu_ns"`  // the same from the scheduler
+	Answer string  `json:"answer"`
+	CPUNs  int64   `json:"cpu_ns"`  // of the server's process and its children
 	WallNs int64   `json:"wall_ns"` // CPUNs near WallNs: the server was the bottleneck
 	Ratio  float64 `json:"ratio"`   // of CPUNs to the bare loop's in the same round
 }
@@ -62,7 +70,7 @@ type reading struct {
 // median is over the rounds.
 type median struct {
 	Server string  `json:"server"`
-	Cell   string  `json:"cell"`
+	Answer string  `json:"answer"`
 	Ns     float64 `json:"cpu_ns_per_request"`
 	Ratio  float64 `json:"ratio"`
 	Low    float64 `json:"ratio_low"`
@@ -70,17 +78,21 @@ type median struct {
 	Busy   float64 `json:"busy"` // share of its core
 }
 
-// refreshRun is how much a refresh is felt, at half of saturation.
+// refreshRun tells what refreshes do to latency, at half of saturation. Latencies are in microseconds.
 type refreshRun struct {
-	Saturation   float64       `json:"saturation_per_second"`
-	Rate         float64       `json:"rate_per_second"`
-	Alternations []alternation `json:"alternations"`
-	MedianRatio  float64       `json:"median_p99_9_ratio"`
-	ResidentPeak int64         `json:"resident_peak_bytes"`
+	Cores        int       `json:"server_cores"`
+	SharedCore   bool      `json:"generator_on_server_core"` // the machine has no core left for the generator alone
+	Saturation   float64   `json:"saturation_per_second"`
+	Rate         float64   `json:"rate_per_second"`
+	Refreshes    []refresh `json:"refreshes"`
+	During       float64   `json:"median_during_us"`
+	Between      float64   `json:"median_between_us"`
+	MedianRatio  float64   `json:"median_p99_9_ratio"`
+	ResidentPeak int64     `json:"resident_peak_bytes"`
 }
 
-// alternation is one refresh of the chain and the quiet stretch before it, p99.9 in microseconds.
-type alternation struct {
+// refresh is one refresh of the chain and the quiet stretch before it: p99.9 in microseconds.
+type refresh struct {
 	WindowMs     float64 `json:"window_ms"`
 	During       float64 `json:"during_us"`
 	DuringCount  int64   `json:"during_n"`
@@ -89,7 +101,13 @@ type alternation struct {
 	Ratio        float64 `json:"ratio"`
 }
 
-const resultsFormat = 1
+func (f *refreshRun) computeMedians() {
+	var during, between, ratios []float64
+	for _, x := range f.Refreshes {
+		during, between, ratios = append(during, x.During), append(between, x.Between), append(ratios, x.Ratio)
+	}
+	f.During, f.Between, f.MedianRatio = medianOf(during), medianOf(between), rounded(medianOf(ratios), 2)
+}
 
 func medianOf(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
@@ -99,89 +117,113 @@ func medianOf(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// conclude computes ratios and medians from the raw readings.
-func (r *results) conclude() {
-	unit := map[[2]any]int64{}
+func rounded(v float64, digits int) float64 {
+	unit := math.Pow10(digits)
+	return math.Round(v*unit) / unit
+}
+
+// computeMedians computes ratios and medians from the raw readings.
+func (r *results) computeMedians() {
+	type place struct {
+		round  int
+		answer string
+	}
+	bare := map[place]int64{}
 	for _, x := range r.Raw {
 		if x.Server == r.Servers[0].Name {
-			unit[[2]any{x.Round, x.Cell}] = x.CPUNs
+			bare[place{x.Round, x.Answer}] = x.CPUNs
 		}
 	}
 	r.Medians = nil
 	for _, s := range r.Servers {
-		for _, c := range r.Cells {
+		for _, a := range r.Answers {
 			var ns, ratios, busy []float64
 			for i := range r.Raw {
 				x := &r.Raw[i]
-				base := unit[[2]any{x.Round, x.Cell}]
-				if x.Server != s.Name || x.Cell != c.Name || base == 0 {
+				unit := bare[place{x.Round, x.Answer}]
+				if x.Server != s.Name || x.Answer != a.Name || unit == 0 {
 					continue
 				}
-				x.Ratio = rounded(float64(x.CPUNs)/float64(base), 4)
-				ns = append(ns, float64(x.CPUNs)/float64(c.Requests))
+				x.Ratio = rounded(float64(x.CPUNs)/float64(unit), 4)
+				ns = append(ns, float64(x.CPUNs)/float64(a.Requests))
 				ratios = append(ratios, x.Ratio)
 				busy = append(busy, float64(x.CPUNs)/float64(x.WallNs))
 			}
 			if len(ns) > 0 {
-				r.Medians = append(r.Medians, median{s.Name, c.Name, rounded(medianOf(ns), 1), rounded(medianOf(ratios), 3),
+				r.Medians = append(r.Medians, median{s.Name, a.Name, rounded(medianOf(ns), 1), rounded(medianOf(ratios), 3),
 					slices.Min(ratios), slices.Max(ratios), rounded(medianOf(busy), 2)})
 			}
 		}
 	}
 }
 
-func rounded(v float64, digits int) float64 {
-	var out float64
-	_, _ = fmt.Sscan(fmt.Sprintf("%.*f", digits, v), &out)
-	return out
-}
-
-func (r *results) median(server, cell string) (median, bool) {
-	i := slices.IndexFunc(r.Medians, func(m median) bool { return m.Server == server && m.Cell == cell })
+func (r *results) median(server, answer string) (median, bool) {
+	i := slices.IndexFunc(r.Medians, func(m median) bool { return m.Server == server && m.Answer == answer })
 	if i < 0 {
 		return median{}, false
 	}
 	return r.Medians[i], true
 }
 
-// markdown is the README's table.
+// markdown is the text between the markers of the README.
 func (r *results) markdown() string {
 	var b strings.Builder
-	b.WriteString("| server CPU per request, × a bare epoll loop |")
-	for _, c := range r.Cells {
-		fmt.Fprintf(&b, " %s |", c.Name)
+	fmt.Fprintf(&b, "%s, %d cores, %s, %s, %s, commit %s.\n", r.CPU, r.Cores, r.Kernel, r.Go, r.Date.Format(time.DateOnly), r.shortCommit())
+	if len(r.Medians) > 0 {
+		r.ratioTable(&b)
 	}
-	b.WriteString("\n|---|" + strings.Repeat("--:|", len(r.Cells)) + "\n")
+	if len(r.Refreshes) > 0 {
+		r.refreshTable(&b)
+	}
+	return b.String()
+}
+
+func (r *results) ratioTable(b *strings.Builder) {
+	b.WriteString("\n| server CPU per request, × the bare loop (lowest to highest round) |")
+	for _, a := range r.Answers {
+		fmt.Fprintf(b, " %s |", a.Name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|", len(r.Answers)) + "\n")
 	for i, s := range r.Servers {
-		fmt.Fprintf(&b, "| %s |", s.label())
-		for _, c := range r.Cells {
-			m, ok := r.median(s.Name, c.Name)
+		fmt.Fprintf(b, "| %s |", strings.TrimSpace(s.Name+" "+s.Version))
+		for _, a := range r.Answers {
+			m, ok := r.median(s.Name, a.Name)
 			switch {
 			case !ok:
 				b.WriteString(" – |")
 			case i == 0:
-				fmt.Fprintf(&b, " 1 (%.1f µs) |", m.Ns/1000)
+				fmt.Fprintf(b, " 1 (%.1f µs) |", m.Ns/1000)
 			default:
-				fmt.Fprintf(&b, " %.2f |", m.Ratio)
+				fmt.Fprintf(b, " %.2f (%.2f to %.2f) |", m.Ratio, m.Low, m.High)
 			}
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nMedians of %d interleaved rounds, %d keep-alive connections, the server on one core and the generator on\nanother, bodies byte-equal and checked: %s, %s, %s, %s, commit %s.\n",
-		r.Rounds, r.Connections, r.CPU, r.Kernel, r.Go, r.Date.Format(time.DateOnly), r.shortCommit())
-	for _, c := range r.Cells {
-		fmt.Fprintf(&b, "%s: `%s` %s, %d bytes", c.Name, c.Resource, c.Coding, c.BodyBytes)
-		if c.Name == r.Cells[len(r.Cells)-1].Name {
-			b.WriteString(".\n")
-		} else {
-			b.WriteString(";\n")
+	fmt.Fprintf(b, "\nMedians of %d interleaved rounds over %d keep-alive connections.", r.Rounds, r.Connections)
+	if len(r.Absent) > 0 {
+		fmt.Fprintf(b, " Not installed: %s.", strings.Join(r.Absent, ", "))
+	}
+	b.WriteString(" The answers:\n\n")
+	for _, a := range r.Answers {
+		fmt.Fprintf(b, "* %s: `%s` %s, %d bytes\n", a.Name, a.Resource, a.Coding, a.BodyBytes)
+	}
+}
+
+func (r *results) refreshTable(b *strings.Builder) {
+	b.WriteString("\n| server on | requests a second, half of saturation | p99.9 between refreshes | p99.9 during a refresh | ratio (lowest to highest) | peak resident memory |\n|---|--:|--:|--:|--:|--:|\n")
+	for _, f := range r.Refreshes {
+		cores := map[int]string{1: "1 core", 2: "2 cores"}[f.Cores]
+		if f.SharedCore {
+			cores += ", one shared with the generator"
 		}
+		var ratios []float64
+		for _, x := range f.Refreshes {
+			ratios = append(ratios, x.Ratio)
+		}
+		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %.2f (%.2f to %.2f) | %d MiB |\n", cores, f.Rate, duration(f.Between), duration(f.During),
+			f.MedianRatio, slices.Min(ratios), slices.Max(ratios), f.ResidentPeak>>20)
 	}
-	if f := r.Refresh; f != nil {
-		fmt.Fprintf(&b, "\nWhile the whole option chain is decoded and published, at half of saturation (%.0f requests a second on one core),\np99.9 is %.1f times that between refreshes (median of %d alternations); peak resident memory %d MiB.\n",
-			f.Rate, f.MedianRatio, len(f.Alternations), f.ResidentPeak>>20)
-	}
-	return b.String()
+	fmt.Fprintf(b, "\nMedians of %d refreshes of the whole option chain, each beside the quiet stretch before it.\n", len(r.Refreshes[0].Refreshes))
 }
 
 func (r *results) shortCommit() string {
@@ -193,13 +235,6 @@ func (r *results) shortCommit() string {
 		commit += "+" + suffix
 	}
 	return commit
-}
-
-func (c contender) label() string {
-	if c.Version == "" {
-		return c.Name
-	}
-	return c.Name + " " + c.Version
 }
 
 const (
@@ -219,7 +254,7 @@ func between(text string) (before, inside, after string, err error) {
 	return before, inside, after, nil
 }
 
-// writeReadme puts the table between the markers of a file.
+// writeReadme puts the tables between the markers of a file.
 func (r *results) writeReadme(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -230,21 +265,4 @@ func (r *results) writeReadme(path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return os.WriteFile(path, []byte(before+beginMark+"\n"+r.markdown()+endMark+after), 0o644)
-}
-
-func readResults(path string) (*results, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var r results
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if r.Format != resultsFormat || len(r.Servers) == 0 {
-		return nil, fmt.Errorf("%s: format %d, %d servers", path, r.Format, len(r.Servers))
-	}
-	return &r, nil
 }

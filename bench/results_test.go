@@ -1,22 +1,22 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"strikecache/bench/need"
 )
 
-// The README's table is the one that bench/results.json gives: whoever changes one by hand is told here.
+// The tables of README.md are those of results.json: whoever changes one by hand is told here.
 func TestReadmeShowsTheResults(t *testing.T) {
-	root := need.Root(t)
-	r, err := readResults(filepath.Join(root, "bench", "results.json"))
+	r, err := readResults("results.json")
 	if err != nil {
 		t.Fatalf("%v: make bench writes it", err)
 	}
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,32 +25,36 @@ func TestReadmeShowsTheResults(t *testing.T) {
 		t.Fatalf("README.md: %v", err)
 	}
 	if want := "\n" + r.markdown(); inside != want {
-		t.Errorf("README.md and bench/results.json differ: make bench writes both.\nREADME.md:%s\nresults.json:%s", inside, want)
+		t.Errorf("README.md and results.json differ: make bench writes both.\nREADME.md:%s\nresults.json:%s", inside, want)
 	}
 	// The medians follow from the raw readings.
 	again := *r
 	again.Raw = append([]reading(nil), r.Raw...)
-	again.conclude()
+	again.computeMedians()
+	again.Refreshes = append([]refreshRun(nil), r.Refreshes...)
+	for i := range again.Refreshes {
+		again.Refreshes[i].computeMedians()
+	}
 	if again.markdown() != r.markdown() {
-		t.Error("bench/results.json: its medians are not those of its raw readings")
+		t.Error("results.json: its medians are not those of its raw readings")
 	}
 }
 
 func testResults() *results {
 	r := &results{Format: resultsFormat, CPU: "a CPU", Kernel: "Linux", Go: "go1", Commit: "0123456789abcdef0123456789abcdef01234567+changes", Rounds: 3, Connections: 64,
-		Cells:   []cell{{Name: "1 KB", Resource: "/a", Coding: "gzip", BodyBytes: 1000, Requests: 1000}, {Name: "304", Resource: "/b", Coding: "identity", Requests: 1000}},
-		Servers: []contender{{Name: "bare"}, {Name: "ours"}, {Name: "nginx", Version: "1.2"}}}
+		Answers: []answer{{Name: "1 KB", Resource: "/a", Coding: "gzip", BodyBytes: 1000, Requests: 1000}, {Name: "304", Resource: "/b", Coding: "identity", Requests: 1000}},
+		Servers: []server{{Name: "bare"}, {Name: "ours"}, {Name: "nginx", Version: "1.2"}}}
 	for round := 1; round <= 3; round++ {
 		for i, s := range r.Servers {
 			ns := int64(round * (i + 1) * 1_000_000)
 			if s.Name == "ours" && round == 3 {
 				ns *= 10 // one disturbed round must not move a median
 			}
-			r.Raw = append(r.Raw, reading{Round: round, Server: s.Name, Cell: "1 KB", CPUNs: ns, WallNs: 2 * ns})
+			r.Raw = append(r.Raw, reading{Round: round, Server: s.Name, Answer: "1 KB", CPUNs: ns, WallNs: 2 * ns})
 		}
 	}
-	r.Raw = append(r.Raw, reading{Round: 1, Server: "bare", Cell: "304", CPUNs: 5, WallNs: 5})
-	r.conclude()
+	r.Raw = append(r.Raw, reading{Round: 1, Server: "bare", Answer: "304", CPUNs: 5, WallNs: 5})
+	r.computeMedians()
 	return r
 }
 
@@ -64,7 +68,16 @@ func TestRatiosAreMediansOfTheirRounds(t *testing.T) {
 	if m, _ := r.median("ours", "1 KB"); m.High != 20 || m.Low != 2 || m.Ns != 4000 {
 		t.Errorf("%+v", m)
 	}
-	for _, want := range []string{"| bare | 1 (2.0 µs) | 1 (0.0 µs) |", "| ours | 2.00 | – |", "| nginx 1.2 | 3.00 | – |", "commit 0123456789ab+changes.", "304: `/b` identity, 0 bytes.\n"} {
+	r.Absent = []string{"haproxy"}
+	for _, cores := range []int{1, 2} {
+		f := refreshRun{Cores: cores, SharedCore: cores == 2, Rate: 59_000, ResidentPeak: 100 << 20,
+			Refreshes: []refresh{{During: 3000, Between: 1000, Ratio: 3}, {During: 5000, Between: 2500, Ratio: 2}, {During: 1500, Between: 1000, Ratio: 1.5}}}
+		f.computeMedians()
+		r.Refreshes = append(r.Refreshes, f)
+	}
+	for _, want := range []string{"| bare | 1 (2.0 µs) | 1 (0.0 µs) |", "| ours | 2.00 (2.00 to 20.00) | – |", "| nginx 1.2 | 3.00 (3.00 to 3.00) | – |",
+		"commit 0123456789ab+changes.", "* 304: `/b` identity, 0 bytes\n", "Not installed: haproxy.",
+		"| 1 core | 59000 | 1 ms | 3 ms | 2.00 (1.50 to 3.00) | 100 MiB |", "| 2 cores, one shared with the generator | 59000 |"} {
 		if !strings.Contains(r.markdown(), want) {
 			t.Errorf("no %q in\n%s", want, r.markdown())
 		}
@@ -102,4 +115,21 @@ func TestReadmeIsWrittenBetweenItsMarkers(t *testing.T) {
 	if err := r.writeReadme(path); err == nil {
 		t.Error("a file without markers is written to")
 	}
+}
+
+func readResults(path string) (*results, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var r results
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if r.Format != resultsFormat || len(r.Servers) == 0 {
+		return nil, fmt.Errorf("%s: format %d, %d servers", path, r.Format, len(r.Servers))
+	}
+	return &r, nil
 }

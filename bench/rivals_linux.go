@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,177 +11,111 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
-const rivalsText = `usage: go run ./bench rivals [flags]
-
-Starts strikecache with a market that stands still, and beside it the bare epoll loop, net/http, and nginx, lighttpd,
-haproxy and varnish where they are installed, all on one core. Each serves the same four answers, byte for byte, to a
-generator on another core, in interleaved rounds; what is compared is the server's CPU time per request. Then the same
-strikecache refreshes its whole chain every few seconds at half of saturation, and p99.9 during a refresh is set against
-p99.9 between them. Installs nothing; listens on loopback only; takes some minutes.
-
-flags:`
-
-// rivalsOptions are the flags of the side-by-side run.
-type rivalsOptions struct {
-	binary, out, readme    string
-	rounds, connections    int
-	cpuSeconds             float64
-	core, generator        int
-	alternations           int
-	gexEvery               time.Duration
-	skipRatio, skipRefresh bool
+// sideBySide is the state of a run of rivals.
+type sideBySide struct {
+	*rivalsCommand
+	dir         string // everything that is written goes here, and is removed at the end
+	self        string // path of this program, which is the bare loop and net/http, too
+	strikecache string // path of the binary
+	core        int    // of the servers
+	ours        string // address of strikecache
+	answers     []*answer
+	stdout      io.Writer
 }
 
-func parseRivals(args []string, stderr io.Writer) (*rivalsOptions, error) {
-	o := &rivalsOptions{}
-	fs := flag.NewFlagSet("rivals", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() { fmt.Fprintln(stderr, rivalsText); fs.PrintDefaults() }
-	fs.StringVar(&o.binary, "binary", "", "measure this strikecache instead of building one from the working tree")
-	fs.StringVar(&o.out, "out", "", "write the results to `file`")
-	fs.StringVar(&o.readme, "write-readme", "", "put the table between the markers of `file`")
-	fs.IntVar(&o.rounds, "rounds", 5, "interleaved rounds; 1 to 50")
-	fs.IntVar(&o.connections, "connections", 64, "keep-alive connections; 1 to 1000")
-	fs.Float64Var(&o.cpuSeconds, "cpu-seconds", 1, "CPU time that the bare loop spends on one reading, from which n follows; 0.05 to 30")
-	fs.IntVar(&o.core, "server-core", 0, "core of the servers")
-	fs.IntVar(&o.generator, "generator-core", 1, "core of the generator")
-	fs.IntVar(&o.alternations, "alternations", 5, "refreshes that are measured; 1 to 100")
-	fs.DurationVar(&o.gexEvery, "refresh-every", 10*time.Second, "interval of refreshes; 5s to 1m")
-	fs.BoolVar(&o.skipRatio, "skip-ratios", false, "measure the refresh only")
-	fs.BoolVar(&o.skipRefresh, "skip-refresh", false, "measure the ratios only")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	var err error
-	switch {
-	case fs.NArg() > 0:
-		err = fmt.Errorf("rivals takes flags only, not %q", fs.Args())
-	case o.rounds < 1 || o.rounds > 50:
-		err = fmt.Errorf("--rounds must be from 1 to 50, not %d", o.rounds)
-	case o.connections < 1 || o.connections > maxConnections:
-		err = fmt.Errorf("--connections must be from 1 to %d, not %d", maxConnections, o.connections)
-	case !(o.cpuSeconds >= 0.05 && o.cpuSeconds <= 30):
-		err = fmt.Errorf("--cpu-seconds must be from 0.05 to 30, not %g", o.cpuSeconds)
-	case o.core == o.generator || o.core < 0 || o.generator < 0 || max(o.core, o.generator) >= runtime.NumCPU():
-		err = fmt.Errorf("--server-core and --generator-core must be two of the %d cores from 0", runtime.NumCPU())
-	case o.alternations < 1 || o.alternations > 100:
-		err = fmt.Errorf("--alternations must be from 1 to 100, not %d", o.alternations)
-	case o.gexEvery < 5*time.Second || o.gexEvery > time.Minute:
-		err = fmt.Errorf("--refresh-every must be from 5s to 1m, not %s", o.gexEvery)
-	case o.skipRatio && (o.out != "" || o.readme != ""):
-		err = errors.New("--out and --write-readme need the ratios")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUsage, err)
-	}
-	return o, nil
-}
-
-func rivalsCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parseRivals(args, stderr)
-	if err != nil {
-		return err
-	}
+// measure implements the command.
+func (c *rivalsCommand) measure(ctx context.Context, stdout io.Writer) (*results, error) {
 	dir, err := os.MkdirTemp("", "strikecache-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &bench{dir: dir, core: o.core, answer: map[string]prepared{}}
-	r, err := describe(ctx, o)
-	if err != nil {
-		return err
+	b := &sideBySide{rivalsCommand: c, dir: dir, core: c.ServerCore, stdout: stdout}
+	if b.self, err = os.Executable(); err != nil {
+		return nil, err
 	}
-	if err := o.build(ctx, b); err != nil {
-		return err
+	r, err := c.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.build(ctx); err != nil {
+		return nil, err
 	}
 	debug.SetGCPercent(400) // the generator keeps samples and must not often pause for them
-	if err := stayOn(o.generator); err != nil {
-		return err
+	if err := stayOn(c.GeneratorCore); err != nil {
+		return nil, err
 	}
-	if !o.skipRatio {
-		if err := o.ratios(ctx, b, r, stdout); err != nil {
-			return err
+	if c.Rounds > 0 {
+		if err := b.ratios(ctx, r); err != nil {
+			return nil, err
 		}
 	}
-	if !o.skipRefresh {
-		if r.Refresh, err = o.felt(ctx, b, stdout); err != nil {
-			return err
+	if c.Refreshes > 0 {
+		for _, cores := range [][]int{{c.ServerCore}, c.twoCores()} {
+			f, err := b.refreshes(ctx, cores)
+			if err != nil {
+				return nil, fmt.Errorf("refreshes on %d cores: %w", len(cores), err)
+			}
+			r.Refreshes = append(r.Refreshes, *f)
 		}
 	}
-	if o.skipRatio {
-		return nil
-	}
-	fmt.Fprintf(stdout, "\n%s", r.markdown())
-	if o.out != "" {
-		if err := writeJSON(o.out, r); err != nil {
-			return err
+	return r, nil
+}
+
+// twoCores returns the server's core and a second one, which the generator shares only where there is no third.
+func (c *rivalsCommand) twoCores() []int {
+	for core := range runtime.NumCPU() {
+		if core != c.ServerCore && core != c.GeneratorCore {
+			return []int{c.ServerCore, core}
 		}
 	}
-	if o.readme != "" {
-		return r.writeReadme(o.readme)
-	}
-	return nil
+	return []int{c.ServerCore, c.GeneratorCore}
 }
 
 // describe fills in what the run is.
-func describe(ctx context.Context, o *rivalsOptions) (*results, error) {
+func (c *rivalsCommand) describe(ctx context.Context) (*results, error) {
 	cpu, kernel := machine()
 	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
-		Go: runtime.Version(), Connections: o.connections, Rounds: o.rounds, TickHz: ticksPerSecond, Absent: []string{}}
+		Go: runtime.Version(), Connections: rivalConnections, Rounds: c.Rounds, Absent: []string{}, Commit: "unknown (--binary)"}
+	if c.Binary != "" {
+		return r, nil
+	}
 	head, err := exec.CommandContext(ctx, "git", "rev-parse", "HEAD").Output()
 	if err != nil {
 		return nil, fmt.Errorf("git rev-parse HEAD: %w", err)
 	}
-	r.Commit = strings.TrimSpace(string(head))
-	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", "*.go", "go.mod").Output()
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/*.go", ":/go.mod").Output()
 	if err != nil {
 		return nil, fmt.Errorf("git status: %w", err)
 	}
-	if o.binary != "" {
-		r.Commit = "unknown (--binary)"
-	} else if len(changed) > 0 {
+	r.Commit = strings.TrimSpace(string(head))
+	if len(changed) > 0 {
 		r.Commit += "+changes"
 	}
 	return r, nil
 }
 
-// build puts the three programs of ours into the run's directory.
-func (o *rivalsOptions) build(ctx context.Context, b *bench) error {
-	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return fmt.Errorf("go env: %w", err)
+// build makes the binary, unless one was named.
+func (b *sideBySide) build(ctx context.Context) (err error) {
+	if b.Binary != "" {
+		b.strikecache, err = filepath.Abs(b.Binary)
+		return err
 	}
-	for program, pkg := range map[string]string{"epoll": "./bench/rivals/epoll", "nethttp": "./bench/rivals/nethttp", "strikecache": "."} {
-		if program == "strikecache" && o.binary != "" {
-			path, err := filepath.Abs(o.binary)
-			if err == nil {
-				err = os.Symlink(path, filepath.Join(b.dir, program))
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(b.dir, program), pkg)
-		cmd.Dir = filepath.Dir(strings.TrimSpace(string(mod)))
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", program, err, out)
-		}
+	b.strikecache = filepath.Join(b.dir, "strikecache")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.strikecache, "strikecache")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build strikecache: %w\n%s", err, out)
 	}
 	return nil
 }
 
-// serve starts strikecache and waits until it has answers and its start is over.
-func (b *bench) serve(ctx context.Context, flags ...string) (*process, error) {
+// serve starts strikecache and waits until it has answers, has filled back what it can of the past, and was idle for so
+// many seconds in a row.
+func (b *sideBySide) serve(ctx context.Context, cores []int, idleSeconds int, flags ...string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -193,57 +124,101 @@ func (b *bench) serve(ctx context.Context, flags ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", ""}, flags...)
-	p, err := start(ctx, b.core, address, filepath.Join(b.dir, "strikecache"), args...)
+	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
+	p, err := start(ctx, cores, address, b.strikecache, args...)
 	if err != nil {
 		return nil, err
 	}
 	b.ours = address
-	t, err := parseTarget("http://"+address, 5*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	d := &discovery{ctx: ctx, target: t}
-	// A first start fills back what it can of the past, and only then are its answers the last ones. On a busy machine
-	// a server that waits for a disk looks idle, so it must do so twice.
 	idle := 0
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
-		before, err := usageOf(p.pid())
-		if err != nil {
-			return nil, fmt.Errorf("strikecache ended: %w\n%s", err, p.log)
-		}
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
+		before, err := cpuTime(p.pid())
 		time.Sleep(time.Second)
-		after, err := usageOf(p.pid())
-		if err != nil {
-			return nil, fmt.Errorf("strikecache ended: %w\n%s", err, p.log)
+		after, err2 := cpuTime(p.pid())
+		if err != nil || err2 != nil {
+			return nil, fmt.Errorf("strikecache ended\n%s", p.log.end())
 		}
-		if idle++; after.since(before).CPU > 100*time.Millisecond || !strings.Contains(p.log.String(), "msg=back-filled") {
+		if idle++; after-before > 100*time.Millisecond {
 			idle = 0
 		}
-		if r, _, err := d.fetch("/readyz"); err == nil && r.status == 200 && idle >= 2 {
+		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
+		if err == nil && x.status == 200 && idle >= idleSeconds && strings.Contains(p.log.String(), "msg=back-filled") {
 			return p, nil
 		}
 	}
 	p.stop()
-	return nil, fmt.Errorf("strikecache is not ready and idle within two minutes\n%s", p.log)
+	return nil, fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.log.end())
 }
 
-// side is a server in the run.
-type side struct {
-	contender
-	process *process
-	hammer  map[string]shotPlan
+// assemble starts the bare loop, strikecache and its rivals, in this order, and checks their answers. What it returns
+// runs, also beside an error.
+func (b *sideBySide) assemble(ctx context.Context, r *results) (sides []*side, err error) {
+	// Its answers must not change any more. On a busy machine a server that waits for its turn looks idle, too.
+	ours, err := b.serve(ctx, []int{b.core}, 3, "--sim-speed", "0")
+	if err != nil {
+		return nil, err
+	}
+	us := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, process: ours}
+	if err := b.chooseAnswers(ctx); err != nil {
+		return []*side{us}, err
+	}
+	addresses := map[string]string{}
+	bare, err := b.startBareLoop(ctx, addresses)
+	if err != nil {
+		return []*side{us}, err
+	}
+	sides = []*side{{server: server{Name: "bare epoll loop", How: "one read, one write of what strikecache sends, no parsing"}, process: bare}, us}
+	if err := b.plan(ctx, sides[0], addresses); err != nil {
+		return sides, err
+	}
+	if err := b.plan(ctx, us, b.same(b.ours)); err != nil {
+		return sides, err
+	}
+	for _, rival := range rivals {
+		path, version, ok := rival.find(ctx, b.self)
+		if !ok {
+			fmt.Fprintf(b.stdout, "%s is not installed: left out\n", rival.name)
+			r.Absent = append(r.Absent, rival.name)
+			continue
+		}
+		p, address, err := rival.start(ctx, b, path)
+		if err != nil {
+			return sides, fmt.Errorf("%s: %w", rival.name, err)
+		}
+		sides = append(sides, &side{server: server{rival.name, version, rival.how}, process: p})
+		if err := b.plan(ctx, sides[len(sides)-1], b.same(address)); err != nil {
+			return sides, err
+		}
+	}
+	return sides, nil
 }
 
-// shotPlan is what a server is asked for a cell.
-type shotPlan struct {
-	address        string
-	request, first []byte
+// startBareLoop starts the loop and fills in an address for each answer, since it does not look at what is asked.
+func (b *sideBySide) startBareLoop(ctx context.Context, addresses map[string]string) (*process, error) {
+	args, last := []string{"epoll"}, ""
+	for _, a := range b.answers {
+		address, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		addresses[a.Name], last = address, address
+		args = append(args, address+"="+filepath.Join(b.dir, a.file()+".wire"))
+	}
+	return start(ctx, []int{b.core}, last, b.self, args...)
 }
 
-// ratios starts everybody and measures round by round.
-func (o *rivalsOptions) ratios(ctx context.Context, b *bench, r *results, stdout io.Writer) error {
-	sides, err := o.assemble(ctx, b, r, stdout)
+// same maps every answer to one address.
+func (b *sideBySide) same(address string) map[string]string {
+	m := map[string]string{}
+	for _, a := range b.answers {
+		m[a.Name] = address
+	}
+	return m
+}
+
+// ratios starts the servers and measures round by round.
+func (b *sideBySide) ratios(ctx context.Context, r *results) error {
+	sides, err := b.assemble(ctx, r)
 	defer func() {
 		for _, s := range slices.Backward(sides) {
 			s.process.stop()
@@ -252,112 +227,65 @@ func (o *rivalsOptions) ratios(ctx context.Context, b *bench, r *results, stdout
 	if err != nil {
 		return err
 	}
-	if err := o.calibrate(b, sides[0]); err != nil {
-		return err
+	// How many requests keep the bare loop busy for the time asked for?
+	for _, a := range b.answers {
+		a.Requests = 20_000
+		x, err := b.read(sides[0], a)
+		if err != nil {
+			return fmt.Errorf("calibrate: %w", err)
+		}
+		a.Requests = max(int(float64(b.Duration.Nanoseconds())*20_000/float64(x.CPUNs)/1000)*1000, 1000)
+		r.Answers = append(r.Answers, *a)
 	}
-	r.Cells = b.cells
 	for _, s := range sides {
-		r.Servers = append(r.Servers, s.contender)
+		r.Servers = append(r.Servers, s.server)
 	}
-	for round := range o.rounds {
+	for round := range b.Rounds {
 		for i := range sides {
-			s := sides[(i+round)%len(sides)] // nobody always comes after the same neighbour
-			for _, c := range b.cells {
+			s := sides[(i+round)%len(sides)] // so that no server always follows the same neighbour
+			for _, a := range b.answers {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				x, err := o.read(s, c)
+				x, err := b.read(s, a)
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w\n%s", s.Name, c.Name, err, s.process.log)
+					return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log.end())
 				}
 				x.Round = round + 1
 				r.Raw = append(r.Raw, x)
 			}
 		}
-		fmt.Fprintf(stdout, "round %d of %d\n", round+1, o.rounds)
+		fmt.Fprintf(b.stdout, "round %d of %d\n", round+1, b.Rounds)
 	}
 	for _, s := range sides {
 		if err := b.verify(ctx, s); err != nil {
 			return fmt.Errorf("after the rounds: %w", err)
 		}
 	}
-	r.conclude()
-	return r.print(stdout)
+	r.computeMedians()
+	return nil
 }
 
-// read has one server answer one cell's requests.
-func (o *rivalsOptions) read(s *side, c cell) (reading, error) {
-	p := s.hammer[c.Name]
-	h, err := aim(p.address, o.connections, p.request, p.first)
+// read measures one server sending one answer.
+func (b *sideBySide) read(s *side, a *answer) (reading, error) {
+	q := s.asked[a.Name]
+	g, err := newGenerator(q.address, rivalConnections, q.request, q.first)
 	if err != nil {
 		return reading{}, err
 	}
-	defer h.close()
-	if err := h.closed(max(c.Requests/50, 10*o.connections)); err != nil { // warm
+	defer g.close()
+	if err := g.saturate(max(a.Requests/50, 10*rivalConnections)); err != nil { // warm-up
 		return reading{}, err
 	}
-	before, err := usageOf(s.process.pid())
+	before, err := cpuTime(s.process.pid())
 	if err != nil {
 		return reading{}, err
 	}
 	began := time.Now()
-	if err := h.closed(c.Requests); err != nil {
+	if err := g.saturate(a.Requests); err != nil {
 		return reading{}, err
 	}
 	wall := time.Since(began)
-	after, err := usageOf(s.process.pid())
-	if err != nil {
-		return reading{}, err
-	}
-	used := after.since(before)
-	return reading{Server: s.Name, Cell: c.Name, Ticks: used.Ticks, CPUNs: used.CPU.Nanoseconds(), WallNs: wall.Nanoseconds()}, nil
-}
-
-// calibrate finds how many requests keep the bare loop busy for the time asked for.
-func (o *rivalsOptions) calibrate(b *bench, loop *side) error {
-	for i := range b.cells {
-		c := &b.cells[i]
-		c.Requests = 20_000
-		x, err := o.read(loop, *c)
-		if err != nil {
-			return fmt.Errorf("calibrate: %w", err)
-		}
-		n := o.cpuSeconds * 1e9 / (float64(x.CPUNs) / float64(c.Requests))
-		c.Requests = max(int(n/1000)*1000, 1000)
-	}
-	return nil
-}
-
-// print shows the readings that the README's table sums up.
-func (r *results) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "server\tcell\tn\tticks, by round\tCPU µs/req\tratio\tlow\thigh\tbusy\t")
-	for _, m := range r.Medians {
-		var ticks []string
-		for _, x := range r.Raw {
-			if x.Server == m.Server && x.Cell == m.Cell {
-				ticks = append(ticks, fmt.Sprint(x.Ticks))
-			}
-		}
-		n := r.Cells[slices.IndexFunc(r.Cells, func(c cell) bool { return c.Name == m.Cell })].Requests
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f %%\t\n",
-			m.Server, m.Cell, n, strings.Join(ticks, " "), m.Ns/1000, m.Ratio, m.Low, m.High, 100*m.Busy)
-	}
-	return t.Flush()
-}
-
-// exchange sends a request on a connection of its own and returns the whole answer, and its body.
-func exchange(ctx context.Context, address string, request []byte) (r reply, raw, body []byte, err error) {
-	t := &target{address: address, host: address, timeout: 5 * time.Second}
-	c, err := t.dial(ctx)
-	if err != nil {
-		return reply{}, nil, nil, err
-	}
-	defer c.close()
-	var kept bytes.Buffer
-	if r, err = c.do(request, &kept); err != nil {
-		return reply{}, nil, nil, err
-	}
-	raw = append(bytes.Clone(c.buf[:r.received-r.length]), kept.Bytes()...)
-	return r, raw, kept.Bytes(), nil
+	after, err := cpuTime(s.process.pid())
+	return reading{Server: s.Name, Answer: a.Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
 }

@@ -2,107 +2,95 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestRivalsFlags(t *testing.T) {
-	for _, args := range []string{"extra", "--rounds 0", "--connections 0", "--cpu-seconds 0", "--server-core 1 --generator-core 1", "--server-core -1",
-		"--generator-core 100000", "--alternations 0", "--refresh-every 1s", "--skip-ratios --out x.json", "--nonsense"} {
-		if _, err := parseRivals(strings.Fields(args), io.Discard); err == nil {
-			t.Errorf("%s is accepted", args)
-		}
-	}
-}
-
-// The bare loop and net/http answer with the bytes they are given, under the generator of the side-by-side run.
-func TestBuiltRivalsSendTheSameBytes(t *testing.T) {
+// The bare loop and net/http answer with the bytes they are given, under the generator of rivals.
+func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	dir := t.TempDir()
-	b := &bench{dir: dir, answer: map[string]prepared{}}
+	b := &sideBySide{rivalsCommand: &rivalsCommand{}, dir: dir, self: filepath.Join(dir, "bench")}
+	if out, err := exec.Command("go", "build", "-o", b.self, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	for _, size := range []int{1000, 60_000} {
 		body := strings.Repeat("x", size)
-		c := cell{Name: fmt.Sprintf("%d KB", size/1000), Coding: "identity", BodyBytes: size}
 		raw := fmt.Sprintf("HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 14:25:24 GMT\r\nContent-Length: %d\r\nETag: \"a\"\r\n\r\n%s", size, body)
-		b.cells = append(b.cells, c)
-		b.answer[c.Name] = prepared{path: "/" + c.file(), raw: []byte(raw), body: []byte(body), etag: `"a"`}
+		a := &answer{Name: fmt.Sprintf("%d KB", size/1000), Coding: "identity", exchange: &exchange{raw: []byte(raw), body: []byte(body), etag: `"a"`}}
+		b.answers = append(b.answers, a)
 		for _, ext := range []string{".raw", ".wire"} {
-			if err := os.WriteFile(filepath.Join(dir, c.file()+ext), []byte(raw), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, a.file()+ext), []byte(raw), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for program, begin := range map[string]func() (*process, map[string]string, error){
-		"epoll":   func() (*process, map[string]string, error) { return startEpoll(t.Context(), b) },
-		"nethttp": func() (*process, map[string]string, error) { return startNetHTTP(t.Context(), b) },
-	} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, program), "./rivals/"+program).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		p, addresses, err := begin()
-		if err != nil {
+	addresses := map[string]string{}
+	loop, err := b.startBareLoop(t.Context(), addresses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loop.stop()
+	plain, address, err := rivals[0].start(t.Context(), b, b.self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.stop()
+	sides := []*side{{server: server{Name: "bare"}, process: loop}, {server: server{Name: "net/http"}, process: plain}}
+	for i, s := range sides {
+		if err := b.plan(t.Context(), s, []map[string]string{addresses, b.same(address)}[i]); err != nil {
 			t.Fatal(err)
 		}
-		defer p.stop()
-		s := &side{contender: contender{Name: program}, process: p}
-		if err := b.plan(t.Context(), s, addresses); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.verify(t.Context(), s); err != nil {
-			t.Error(err)
-		}
-		o := rivalsOptions{connections: 7}
-		for _, c := range b.cells {
-			c.Requests = 3000
-			x, err := o.read(s, c)
+		for _, a := range b.answers {
+			a.Requests = 3000
+			x, err := b.read(s, a)
 			if err != nil || x.CPUNs == 0 || x.WallNs == 0 {
-				t.Errorf("%s, %s: %+v %v", program, c.Name, x, err)
+				t.Errorf("%s, %s: %+v %v", s.Name, a.Name, x, err)
 			}
 		}
 		// A rival with other bytes ends the run.
-		other := b.answer["1 KB"]
-		other.body = []byte("other")
-		b.answer["1 KB"], other = other, b.answer["1 KB"]
+		right := b.answers[0].body
+		b.answers[0].body = []byte("other")
 		if err := b.verify(t.Context(), s); err == nil {
-			t.Errorf("%s: other bytes are not noticed", program)
+			t.Errorf("%s: other bytes are not noticed", s.Name)
 		}
-		b.answer["1 KB"] = other
+		b.answers[0].body = right
 	}
 }
 
-func TestHammerOpensAtItsRate(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
-	defer server.Close()
-	address := strings.TrimPrefix(server.URL, "http://")
+func TestGeneratorKeepsItsRate(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
+	defer s.Close()
+	address := strings.TrimPrefix(s.URL, "http://")
 	request := ask("/", "identity", "")
-	_, first, _, err := exchange(t.Context(), address, request)
+	x, err := exchangeWith(t.Context(), address, request)
+	if err != nil || string(x.body) != "{}" || x.coding != "identity" || !strings.HasSuffix(string(x.raw), "\r\n\r\n{}") {
+		t.Fatalf("%+v %v", x, err)
+	}
+	g, err := newGenerator(address, 4, request, x.raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := aim(address, 4, request, first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.close()
-	_, samples, err := h.open(2000, 200*time.Millisecond)
+	defer g.close()
+	_, samples, err := g.openLoop(2000, 200*time.Millisecond)
 	if err != nil || len(samples) != 400 {
 		t.Fatalf("%d samples, %v", len(samples), err)
 	}
-	h.length--
-	if err := h.closed(10); err == nil {
+	g.length--
+	if err := g.saturate(10); err == nil {
 		t.Error("a longer answer is not noticed")
 	}
 }
 
 const someLog = `time=2026-11-21T14:25:10.500Z level=INFO msg=refreshed feed=flow symbols=11 fetch_ms=100 publish_ms=50
 time=2026-11-21T14:25:12.000Z level=WARN msg=other feed=spx decode_ms=9
-time=2026-11-21T14:25:13.000Z level=INFO msg=refreshed feed=spx as_of=2026-11-20T15:44:39.000Z fetch_ms=50 decode_ms=25.5 compute_ms=94.5 publish_ms=80
+time=2026-11-21T14:25:13.000Z level=DEBUG msg=refreshed feed=spx as_of=2026-11-20T15:44:39.000Z fetch_ms=50 decode_ms=25.5 compute_ms=94.5 publish_ms=80
 `
 
 func TestWindowsOfTheLog(t *testing.T) {
@@ -123,21 +111,39 @@ func TestWindowsOfTheLog(t *testing.T) {
 		{2900 * time.Millisecond, 60 * time.Microsecond},  // during
 		{3010 * time.Millisecond, 900 * time.Microsecond}, // after
 	}
-	got := alternate(start, samples, all)
+	got := compare(start, samples, all)
 	if len(got) != 1 || got[0].DuringCount != 1 || got[0].BetweenCount != 2 || got[0].Ratio != 3 {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestUsageOfThisProcess(t *testing.T) {
-	before, err := usageOf(os.Getpid())
-	if err != nil || before.CPU <= 0 {
-		t.Fatalf("%+v %v", before, err)
+func TestThisProcess(t *testing.T) {
+	if used, err := cpuTime(os.Getpid()); err != nil || used <= 0 {
+		t.Errorf("%v %v", used, err)
 	}
-	if _, err := usageOf(1 << 30); err == nil {
+	if _, err := cpuTime(1 << 30); err == nil {
 		t.Error("a process that does not exist has used CPU time")
 	}
 	if n, err := residentPeak(os.Getpid()); err != nil || n < 1<<20 {
 		t.Errorf("%d %v", n, err)
+	}
+	s := httptest.NewServer(http.NotFoundHandler())
+	to, _, err := parseTarget(s.URL, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := listener(to.port()); err != nil || pid != os.Getpid() {
+		t.Errorf("process %d, not %d: %v", pid, os.Getpid(), err)
+	}
+	s.Close()
+	if pid, err := listener(to.port()); err == nil {
+		t.Errorf("process %d listens on a port that was closed", pid)
+	}
+}
+
+func TestTwoCores(t *testing.T) {
+	c := rivalsCommand{ServerCore: 0, GeneratorCore: 1}
+	if cores := c.twoCores(); len(cores) != 2 || !slices.Contains(cores, 0) || cores[0] == cores[1] {
+		t.Error(cores)
 	}
 }

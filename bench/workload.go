@@ -1,213 +1,156 @@
 package main
 
 import (
-	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
-// request is one thing to ask for, again and again.
+// target is the server that is loaded.
+type target struct {
+	scheme, host string // as in the URL
+	address      string // host:port to connect to
+	timeout      time.Duration
+}
+
+// parseTarget splits a URL into a server and a path with its query, "" when the URL has neither.
+func parseTarget(text string, timeout time.Duration) (*target, string, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, "", fmt.Errorf("URL: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
+		return nil, "", fmt.Errorf("URL %q: want http://HOST:PORT/PATH or https://HOST:PORT/PATH", text)
+	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	path := ""
+	if u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+		path = u.RequestURI()
+	}
+	return &target{u.Scheme, u.Host, net.JoinHostPort(u.Hostname(), port), timeout}, path, nil
+}
+
+// local says whether the target is this machine, judged by its name alone.
+func (t *target) local() bool {
+	host, _, _ := net.SplitHostPort(t.address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (t *target) port() int {
+	_, text, _ := net.SplitHostPort(t.address)
+	port, _ := strconv.Atoi(text)
+	return port
+}
+
+func (t *target) base() string { return t.scheme + "://" + t.host }
+
+// connect returns a client with one keep-alive connection, which it opens when it first needs it. The client sends
+// each request once, and does not follow redirects.
+func (t *target) connect() *fasthttp.HostClient {
+	return &fasthttp.HostClient{
+		Addr: t.address, IsTLS: t.scheme == "https", MaxConns: 1, MaxIdemponentCallAttempts: 1,
+		Dial:                     func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, t.timeout) },
+		NoDefaultUserAgentHeader: true, DisablePathNormalizing: true,
+		MaxIdleConnDuration: time.Minute, MaxResponseBodySize: maxBody,
+	}
+}
+
+// maxBody bounds a response body, in bytes.
+const maxBody = 64 << 20
+
+// request is a GET request that is sent again and again.
 type request struct {
-	path    string
-	headers []string
-	revisit bool   // sends the last ETag seen, as a poller does
-	coding  string // the Content-Encoding that must come back; empty: any
+	path       string
+	headers    []string // NAME: VALUE
+	revalidate bool     // with the last ETag in If-None-Match
 }
 
-// workload is a named mix of requests.
-type workload struct {
-	name, about string
-	requests    func(*discovery) ([]request, error)
-	refreshes   bool // tells latencies around a change of the polled document from the others
+// prepare writes a request into r, which it resets.
+func (t *target) prepare(r *fasthttp.Request, q request) {
+	r.Reset()
+	r.SetRequestURI(t.base() + q.path)
+	r.UseHostHeader = true
+	r.Header.SetHost(t.host)
+	r.Header.SetUserAgent("strikecache-bench")
+	r.SetTimeout(t.timeout)
+	for _, h := range q.headers {
+		name, value, _ := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); strings.EqualFold(name, "host") || strings.EqualFold(name, "user-agent") {
+			r.Header.Set(name, strings.TrimSpace(value))
+		} else {
+			r.Header.Add(name, strings.TrimSpace(value))
+		}
+	}
 }
 
+// get asks for a path once.
+func (t *target) get(path string, headers ...string) (status int, body []byte, err error) {
+	client := t.connect()
+	defer client.CloseIdleConnections()
+	var q fasthttp.Request
+	var r fasthttp.Response
+	t.prepare(&q, request{path: path, headers: headers})
+	if err := client.Do(&q, &r); err != nil {
+		return 0, nil, fmt.Errorf("get %s%s: %w", t.base(), path, err)
+	}
+	return r.StatusCode(), r.Body(), nil
+}
+
+// Paths of strikecache.
 const (
-	gamma       = "/api/v1/gex/spx"
-	historical  = "/api/v1/gex/spx/historical"
-	series      = "/api/v1/gex/spx/series"
-	sectors     = "/api/v1/sectors/rotation"
-	maxPain     = "/api/public/spx-max-pain"
-	flow        = "/api/v1/options/flow/unusual"
-	volatility  = "/api/public/vix-term-structure"
-	acceptsGzip = "Accept-Encoding: gzip"
+	gamma      = "/api/v1/gex/spx"
+	historical = "/api/v1/gex/spx/historical"
+	series     = "/api/v1/gex/spx/series"
+	sectors    = "/api/v1/sectors/rotation"
+	maxPain    = "/api/public/spx-max-pain"
+	flow       = "/api/v1/options/flow/unusual"
+	volatility = "/api/public/vix-term-structure"
 )
 
-// workloads are all that can be named, in the order in which they run.
-var workloads = []workload{
-	{name: "hot", about: "one document polled, uncompressed", requests: one(request{path: gamma})},
-	{name: "conditional", about: "one document polled with If-None-Match: 304 while it does not change",
-		requests: one(request{path: gamma, revisit: true})},
-	{name: "gzip", about: "one document polled as gzip",
-		requests: one(request{path: gamma, headers: []string{acceptsGzip}, coding: "gzip"})},
-	{name: "zstd", about: "one document polled as zstd",
-		requests: one(request{path: gamma, headers: []string{"Accept-Encoding: zstd"}, coding: "zstd"})},
-	{name: "historical", about: "random dates of the stored history, gzip", requests: byDate},
-	{name: "expirations", about: "max pain of every expiration in turn, gzip", requests: byExpiration},
-	{name: "keyed", about: "one document polled with an API key (--key)", requests: withKey},
-	{name: "cdn", about: "what a CDN misses: every resource, dates, expirations, limits, codings, revalidations", requests: cdnMisses},
-	{name: "refreshing", about: "the documents of the option chain, latencies around their refresh apart", requests: ofTheChain, refreshes: true},
-}
-
-func one(r request) func(*discovery) ([]request, error) {
-	return func(*discovery) ([]request, error) { return []request{r}, nil }
-}
-
-// chooseWorkloads reads a comma-separated list of names, or all.
-func chooseWorkloads(list string) ([]workload, error) {
-	if list == "all" {
-		return workloads, nil
-	}
-	var chosen []workload
-	for name := range strings.SplitSeq(list, ",") {
-		i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == strings.TrimSpace(name) })
-		if i < 0 {
-			return nil, fmt.Errorf("workload %q is not known; known are %s and all", name, strings.Join(workloadNames(), ", "))
-		}
-		chosen = append(chosen, workloads[i])
-	}
-	return chosen, nil
-}
-
-func workloadNames() []string {
-	names := make([]string, len(workloads))
-	for i, w := range workloads {
-		names[i] = w.name
-	}
-	return names
-}
-
-// errSkip marks a workload that the target or the flags leave without anything to measure.
-var errSkip = errors.New("skipped")
-
-// discovery learns from the target what can be asked for.
-type discovery struct {
-	ctx    context.Context
-	target *target
-	key    string
-}
-
-// fetch gets a document as it is.
-func (d *discovery) fetch(path string, headers ...string) (reply, []byte, error) {
-	c, err := d.target.dial(d.ctx)
+// isStrikecache says whether the target answers as strikecache does.
+func (t *target) isStrikecache() (bool, error) {
+	status, body, err := t.get("/readyz")
 	if err != nil {
-		return reply{}, nil, err
+		return false, err
 	}
-	defer c.close()
-	var body bytes.Buffer
-	r, err := c.do(d.target.wire(http.MethodGet, path, headers...), &body)
-	if err != nil {
-		return reply{}, nil, fmt.Errorf("get %s: %w", path, err)
+	var ready struct {
+		Source string `json:"source"`
 	}
-	r.etag, r.coding = bytes.Clone(r.etag), bytes.Clone(r.coding)
-	return r, body.Bytes(), nil
+	known := json.Unmarshal(body, &ready) == nil && ready.Source != ""
+	return known && (status == http.StatusOK || status == http.StatusServiceUnavailable), nil
 }
 
-func (d *discovery) json(path string, into any) error {
-	r, body, err := d.fetch(path)
-	switch {
-	case err != nil:
-		return err
-	case r.status != http.StatusOK:
-		return fmt.Errorf("%w: %s answers %d", errSkip, path, r.status)
-	}
-	return json.Unmarshal(body, into)
-}
-
-// dates returns the dates of the stored history.
-func (d *discovery) dates() ([]string, error) {
-	var doc struct {
-		Data struct {
-			Columns []string            `json:"columns"`
-			Rows    [][]json.RawMessage `json:"rows"`
-		} `json:"data"`
-	}
-	if err := d.json(series, &doc); err != nil {
-		return nil, err
-	}
-	column := slices.Index(doc.Data.Columns, "date")
-	var dates []string
-	for _, row := range doc.Data.Rows {
-		if column >= 0 && column < len(row) {
-			dates = append(dates, strings.Trim(string(row[column]), `"`))
-		}
-	}
-	if len(dates) == 0 {
-		return nil, fmt.Errorf("%w: %s lists no dates", errSkip, series)
-	}
-	return dates, nil
-}
-
-// expirations returns the expirations of which there is a max pain.
-func (d *discovery) expirations() ([]string, error) {
-	var doc struct {
-		Data struct {
-			Expirations []struct{ Expiration string } `json:"expirations"`
-		} `json:"data"`
-	}
-	if err := d.json(maxPain, &doc); err != nil {
-		return nil, err
-	}
-	var dates []string
-	for _, e := range doc.Data.Expirations {
-		dates = append(dates, e.Expiration)
-	}
-	if len(dates) == 0 {
-		return nil, fmt.Errorf("%w: %s lists no expirations", errSkip, maxPain)
-	}
-	return dates, nil
-}
-
-func byDate(d *discovery) ([]request, error) {
-	dates, err := d.dates()
-	return each(dates, historical+"?date="), err
-}
-
-func byExpiration(d *discovery) ([]request, error) {
-	dates, err := d.expirations()
-	return each(dates, maxPain+"?expiration="), err
-}
-
-func each(values []string, prefix string) []request {
-	requests := make([]request, len(values))
-	for i, v := range values {
-		requests[i] = request{path: prefix + v, headers: []string{acceptsGzip}}
-	}
-	return requests
-}
-
-func withKey(d *discovery) ([]request, error) {
-	if d.key == "" {
-		return nil, fmt.Errorf("%w: no --key given", errSkip)
-	}
-	return []request{{path: gamma, headers: []string{acceptsGzip, "X-API-Key: " + d.key}}}, nil
-}
-
-// cdnMisses is a synthetic mix: what the hit ratio of a cache before the server leaves over is the long tail of
-// variants, and revalidations.
-func cdnMisses(d *discovery) ([]request, error) {
+// mix returns what a cache in front of strikecache would miss: every resource in every coding, the stored dates, the
+// expirations, flow limits, and revalidations.
+func (t *target) mix() ([]request, error) {
 	var paths []string
 	for _, path := range []string{gamma, historical, series, sectors, maxPain, flow, volatility} {
-		paths = slices.Concat(paths, slices.Repeat([]string{path}, 4))
+		paths = append(paths, slices.Repeat([]string{path}, 4)...)
 	}
-	dates, err := d.dates()
-	if err != nil && !errors.Is(err, errSkip) {
+	dates, err := t.dates()
+	if err != nil {
 		return nil, err
 	}
-	expirations, err := d.expirations()
-	if err != nil && !errors.Is(err, errSkip) {
+	for _, d := range dates {
+		paths = append(paths, historical+"?date="+d)
+	}
+	expirations, err := t.expirations()
+	if err != nil {
 		return nil, err
 	}
-	for _, v := range dates {
-		paths = append(paths, historical+"?date="+v)
-	}
-	for _, v := range expirations {
-		paths = append(paths, maxPain+"?expiration="+v)
+	for _, e := range expirations {
+		paths = append(paths, maxPain+"?expiration="+e)
 	}
 	for limit := 1; limit <= 100; limit += 9 {
 		paths = append(paths, flow+"?limit="+strconv.Itoa(limit))
@@ -215,44 +158,55 @@ func cdnMisses(d *discovery) ([]request, error) {
 	codings := []string{"gzip, deflate, br, zstd", "gzip", "br", "identity"}
 	var requests []request
 	for i, path := range paths {
-		r := request{path: path, headers: []string{"Accept-Encoding: " + codings[i%len(codings)]}, revisit: i%3 == 0}
-		requests = append(requests, r)
+		requests = append(requests, request{path, []string{"Accept-Encoding: " + codings[i%len(codings)]}, i%3 == 0})
 	}
 	return requests, nil
 }
 
-func ofTheChain(d *discovery) ([]request, error) {
-	expirations, err := d.expirations()
-	if err != nil {
+// dates returns the dates of the stored history; there may be none.
+func (t *target) dates() ([]string, error) {
+	var doc struct {
+		Data struct {
+			Columns []string
+			Rows    [][]any
+		}
+	}
+	if err := t.json(series, &doc); err != nil {
 		return nil, err
 	}
-	requests := each(expirations[:min(len(expirations), 8)], maxPain+"?expiration=")
-	// Half of the load polls the one document whose change tells of a refresh.
-	n := len(requests) + 2
-	requests = append(requests, request{path: flow, headers: []string{acceptsGzip}}, request{path: flow})
-	return append(requests, slices.Repeat([]request{{path: gamma, headers: []string{acceptsGzip}}}, n)...), nil
+	column := slices.Index(doc.Data.Columns, "date")
+	var dates []string
+	for _, row := range doc.Data.Rows {
+		if column >= 0 && column < len(row) {
+			dates = append(dates, fmt.Sprint(row[column]))
+		}
+	}
+	return dates, nil
 }
 
-// check asks for each distinct request once and says what does not answer as it should.
-func (d *discovery) check(requests []request) error {
-	seen := map[string]bool{}
-	for _, r := range requests {
-		id := r.path + "\n" + strings.Join(r.headers, "\n")
-		if seen[id] {
-			continue
+// expirations returns the expirations that max pain is computed for; there may be none.
+func (t *target) expirations() ([]string, error) {
+	var doc struct {
+		Data struct {
+			Expirations []struct{ Expiration string }
 		}
-		seen[id] = true
-		got, _, err := d.fetch(r.path, r.headers...)
-		switch {
-		case err != nil:
-			return err
-		case got.status == http.StatusUnauthorized:
-			return fmt.Errorf("%w: %s answers 401, the key is not known there", errSkip, r.path)
-		case got.status != http.StatusOK:
-			return fmt.Errorf("%s answers %d", r.path, got.status)
-		case r.coding != "" && string(got.coding) != r.coding:
-			return fmt.Errorf("%w: %s is not sent as %s", errSkip, r.path, r.coding)
-		}
+	}
+	err := t.json(maxPain, &doc)
+	var dates []string
+	for _, e := range doc.Data.Expirations {
+		dates = append(dates, e.Expiration)
+	}
+	return dates, err
+}
+
+// json reads a document into a value, which stays as it is while the document is not there.
+func (t *target) json(path string, into any) error {
+	status, body, err := t.get(path)
+	if err != nil || status != http.StatusOK {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
 }

@@ -27,12 +27,12 @@ const day = 24 * time.Hour
 // failed is a poll that failed and may be tried again.
 type failed struct {
 	why   string
-	after time.Duration // that the server asks to wait, 0: it does not
+	after time.Duration // how long the server asks to wait; 0: it does not say
 }
 
 func (f *failed) Error() string { return f.why }
 
-// errRefused is an answer that asking again does not mend.
+// errRefused is an answer that stays the same when the client asks again.
 var errRefused = errors.New("refused")
 
 // document is what is printed of an answer. A flip and a regime may be null.

@@ -1,15 +1,8 @@
-// Command nethttp is Go's net/http sending the same bytes as the server under test: the plainest handler that
-// a Go programmer would write with the answers already in memory.
-//
-//	nethttp ADDRESS DIR
-//
-// serves each DIR/NAME.raw, a whole HTTP response, as /NAME, with its headers and its body.
 package main
 
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,35 +13,32 @@ import (
 	"time"
 )
 
-func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "nethttp:", err)
-		os.Exit(1)
-	}
+// netHTTPCommand is Go's net/http sending the same bytes as the server under test: the plainest handler that a Go
+// programmer would write with the answers in memory. It serves each DIR/NAME.raw, a whole HTTP response, as /NAME.
+type netHTTPCommand struct {
+	Address, Dir string `arg:""`
 }
 
-func run(args []string) error {
-	if len(args) != 2 {
-		return errors.New("usage: nethttp ADDRESS DIR")
-	}
-	files, err := filepath.Glob(filepath.Join(args[1], "*.raw"))
+// Run serves until the process ends.
+func (c netHTTPCommand) Run() error {
+	files, err := filepath.Glob(filepath.Join(c.Dir, "*.raw"))
 	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no .raw files in %s", args[1])
+		return fmt.Errorf("no .raw files in %s", c.Dir)
 	}
 	mux := http.NewServeMux()
 	for _, file := range files {
-		h, err := handler(file)
+		h, err := answerOf(file)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", file, err)
 		}
 		mux.Handle("/"+strings.TrimSuffix(filepath.Base(file), ".raw"), h)
 	}
-	server := &http.Server{Addr: args[0], Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 5 * time.Minute}
+	server := &http.Server{Addr: c.Address, Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 5 * time.Minute}
 	return server.ListenAndServe()
 }
 
-// handler answers with the response in a file, or 304 to its ETag.
-func handler(file string) (http.Handler, error) {
+// answerOf sends the response in a file, or 304 to its ETag.
+func answerOf(file string) (http.Handler, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -74,6 +64,6 @@ func handler(file string) (http.Handler, error) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		_, _ = w.Write(body) // a client that went away
+		_, _ = w.Write(body) // the client may have gone
 	}), nil
 }

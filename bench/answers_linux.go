@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// candidate is an answer of strikecache that may be measured.
+type candidate struct{ path, coding string }
+
+// notModified is the answer that has no body.
+const notModified = "304"
+
+// sizes are the answers that are measured: for each size, the candidate that comes nearest to it.
+var sizes = []struct {
+	name       string
+	bytes      int
+	candidates []candidate
+}{
+	{"1 KB", 1 << 10, []candidate{{volatility, "gzip"}, {volatility, "zstd"}, {volatility, "br"}, {series, "gzip"}, {series, "zstd"},
+		{series, "br"}, {sectors, "gzip"}, {sectors, "zstd"}, {sectors, "br"}}},
+	{"8 KB", 8 << 10, append(flowLimits(40), candidate{sectors, "identity"})},
+	{"60 KB", 60 << 10, flowLimits(100)},
+	{notModified, 0, []candidate{{gamma, "identity"}}},
+}
+
+func flowLimits(most int) (c []candidate) {
+	for limit := 1; limit <= most; limit++ {
+		c = append(c, candidate{flow + "?limit=" + strconv.Itoa(limit), "identity"})
+	}
+	return c
+}
+
+// ask returns the bytes of a request as every server of the run is asked.
+func ask(path, coding, etag string) []byte {
+	text := "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: strikecache-bench\r\nAccept: application/json\r\nAccept-Encoding: " + coding + "\r\n"
+	if etag != "" {
+		text += "If-None-Match: " + etag + "\r\n"
+	}
+	return []byte(text + "\r\n")
+}
+
+// exchangeWith sends a request on a connection of its own and returns the whole answer.
+func exchangeWith(ctx context.Context, address string, request []byte) (*exchange, error) {
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(request); err != nil {
+		return nil, err
+	}
+	var raw bytes.Buffer
+	resp, err := http.ReadResponse(bufio.NewReader(io.TeeReader(conn, &raw)), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	x := &exchange{status: resp.StatusCode, etag: resp.Header.Get("ETag"), coding: resp.Header.Get("Content-Encoding")}
+	if x.coding == "" {
+		x.coding = "identity"
+	}
+	x.body, err = io.ReadAll(resp.Body)
+	x.raw = raw.Bytes()
+	return x, err
+}
+
+// chooseAnswers takes the answers from strikecache and writes them for its rivals: the body as a file, and the whole
+// response.
+func (b *sideBySide) chooseAnswers(ctx context.Context) error {
+	if err := os.MkdirAll(filepath.Join(b.dir, "www"), 0o755); err != nil {
+		return err
+	}
+	for _, size := range sizes {
+		var best *answer
+		away := func(n int) int { return max(n-size.bytes, size.bytes-n) }
+		for _, c := range size.candidates {
+			x, err := exchangeWith(ctx, b.ours, ask(c.path, c.coding, ""))
+			if err != nil {
+				return fmt.Errorf("get %s: %w", c.path, err)
+			}
+			if x.status != http.StatusOK || x.coding != c.coding || best != nil && away(len(x.body)) >= away(best.BodyBytes) {
+				continue
+			}
+			sum := sha256.Sum256(x.body)
+			best = &answer{Name: size.name, Resource: c.path, Coding: c.coding, BodyBytes: len(x.body), SHA256: hex.EncodeToString(sum[:]),
+				exchange: x}
+		}
+		if best == nil {
+			return fmt.Errorf("strikecache has no answer of %s", size.name)
+		}
+		if err := b.write(ctx, best); err != nil {
+			return err
+		}
+		b.answers = append(b.answers, best)
+	}
+	return nil
+}
+
+// write stores an answer: NAME.raw is what net/http sends, NAME.wire what the bare loop sends, and www/NAME the body.
+func (b *sideBySide) write(ctx context.Context, a *answer) error {
+	wire := a.raw
+	if a.Name == notModified {
+		x, err := exchangeWith(ctx, b.ours, ask(a.Resource, a.Coding, a.etag))
+		if err != nil {
+			return fmt.Errorf("conditional %s: %w", a.Resource, err)
+		}
+		if x.status != http.StatusNotModified {
+			return fmt.Errorf("%s with If-None-Match: %s answers %d", a.Resource, a.etag, x.status)
+		}
+		wire = x.raw
+	}
+	base := filepath.Join(b.dir, a.file())
+	for path, bytes := range map[string][]byte{base + ".raw": a.raw, base + ".wire": wire, filepath.Join(b.dir, "www", a.file()): a.body} {
+		if err := os.WriteFile(path, bytes, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file is the name of an answer's files.
+func (a *answer) file() string { return strings.ToLower(strings.ReplaceAll(a.Name, " ", "")) }
+
+// side is a server of the run, and what it is asked for.
+type side struct {
+	server
+	process *process
+	asked   map[string]*asked // by answer
+}
+
+// asked is a request to one server, and its first answer.
+type asked struct {
+	address        string
+	request, first []byte
+}
+
+// plan fixes what a server is asked for each answer, at an address for each.
+func (b *sideBySide) plan(ctx context.Context, s *side, addresses map[string]string) error {
+	s.asked = map[string]*asked{}
+	for _, a := range b.answers {
+		path := "/" + a.file()
+		if s.Name == "strikecache" || s.Name == "varnish" {
+			path = a.Resource
+		}
+		q := &asked{address: addresses[a.Name], request: ask(path, a.Coding, "")}
+		if a.Name == notModified {
+			x, err := exchangeWith(ctx, q.address, q.request)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a.Name, err)
+			}
+			q.request = ask(path, a.Coding, x.etag)
+		}
+		s.asked[a.Name] = q
+	}
+	return b.verify(ctx, s)
+}
+
+// verify fetches every answer: a status of 200 with strikecache's very bytes, or 304.
+func (b *sideBySide) verify(ctx context.Context, s *side) error {
+	for _, a := range b.answers {
+		q := s.asked[a.Name]
+		status, body := http.StatusOK, a.body
+		if a.Name == notModified {
+			status, body = http.StatusNotModified, nil
+		}
+		x, err := exchangeWith(ctx, q.address, q.request)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log.end())
+		case x.status != status:
+			return fmt.Errorf("%s, %s: status %d, want %d", s.Name, a.Name, x.status, status)
+		case !bytes.Equal(x.body, body):
+			return fmt.Errorf("%s, %s: its %d bytes are not strikecache's %d", s.Name, a.Name, len(x.body), len(body))
+		}
+		q.first = x.raw
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func serverTarget(t *testing.T, h http.HandlerFunc) *target {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	got, _, err := parseTarget(s.URL, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func onePath(path string) []request { return []request{{path: path}} }
+
+// A server stalls once: 200 requests fall due meanwhile on 2 connections. Measured from their sending, two requests
+// are slow. Measured from when they were due, a third of all are.
+func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
+	const stall = 200 * time.Millisecond
+	var count atomic.Int64
+	var stalled sync.Mutex
+	to := serverTarget(t, func(w http.ResponseWriter, _ *http.Request) {
+		stalled.Lock()
+		if count.Add(1) == 100 {
+			time.Sleep(stall)
+		}
+		stalled.Unlock()
+		fmt.Fprint(w, "{}")
+	})
+	got, err := to.load(t.Context(), plan{requests: onePath("/"), connections: 2, rate: 1000, duration: 600 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.requests() != 600 || got.status[200] != 600 || got.failed != 0 || got.bytes != 1200 {
+		t.Fatalf("%d requests, statuses %v, errors %v: every due request is sent", got.requests(), got.status, got.errors)
+	}
+	slow := func(p float64) (due, sent time.Duration) {
+		return time.Duration(got.latency.ValueAtPercentile(p)), time.Duration(got.service.ValueAtPercentile(p))
+	}
+	if due, _ := slow(99); due < stall/2 {
+		t.Errorf("p99 from the due instant is %s: the stall of %s is not in it", due, stall)
+	}
+	if due, sent := slow(90); due < sent || due < stall/10 {
+		t.Errorf("p90 from the due instant %s, from the sending %s", due, sent)
+	}
+	if got.latency.Min() < got.service.Min() {
+		t.Error("a request was sent before it was due")
+	}
+	if got.latency.Max() < int64(stall) {
+		t.Errorf("longest %s", time.Duration(got.latency.Max()))
+	}
+}
+
+// What a server that is too slow for the rate is never asked counts as failed, with the time that it waited.
+func TestUnsentRequestsCount(t *testing.T) {
+	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
+	to.timeout = 500 * time.Millisecond
+	got, err := to.load(t.Context(), plan{requests: onePath("/"), connections: 1, rate: 2000, duration: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsent := got.errors[errUnsent.Error()]
+	if got.requests() != 400 || unsent < 300 || got.failed < unsent || got.latency.ValueAtPercentile(50) < int64(to.timeout)/2 {
+		t.Errorf("%d requests, %d unsent, p50 %s", got.requests(), unsent, time.Duration(got.latency.ValueAtPercentile(50)))
+	}
+}
+
+func TestWarmUpIsNotCounted(t *testing.T) {
+	var all, before atomic.Int64
+	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { all.Add(1) })
+	p := plan{requests: onePath("/"), connections: 2, rate: 1000, warmup: 100 * time.Millisecond, duration: time.Minute, most: 50}
+	p.started = func() { before.Store(all.Load()) }
+	got, err := to.load(t.Context(), p)
+	if err != nil || got.requests() != 50 || all.Load() != 150 || before.Load() < 98 || len(got.seconds) != 1 || got.took <= 0 {
+		t.Errorf("%d counted of %d, %d before, %v %v", got.requests(), all.Load(), before.Load(), got.took, err)
+	}
+}
+
+func TestRevalidationSendsTheLastTag(t *testing.T) {
+	to := serverTarget(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"a"`)
+		if r.Header.Get("If-None-Match") == `"a"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		if r.Host != "elsewhere" || r.Header.Get("X-Test") != "1" {
+			t.Errorf("%s %v", r.Host, r.Header)
+		}
+		fmt.Fprint(w, "{}")
+	})
+	p := plan{requests: []request{{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true}}, connections: 3, rate: 1000, duration: 100 * time.Millisecond}
+	got, err := to.load(t.Context(), p)
+	if err != nil || got.status[200] < 1 || got.status[200] > 3 || got.status[200]+got.status[304] != 100 || got.failed > 0 {
+		t.Fatalf("%v %v %v: one 200 a connection, then 304", got.status, got.errors, err)
+	}
+}
+
+func TestReconnectsAndCountsFailures(t *testing.T) {
+	var n atomic.Int64
+	to := serverTarget(t, func(w http.ResponseWriter, r *http.Request) {
+		switch n.Add(1) % 10 {
+		case 0:
+			panic(http.ErrAbortHandler)
+		case 3:
+			w.(http.Flusher).Flush() // chunked
+			fmt.Fprint(w, "x")
+		case 5:
+			w.Header().Set("Connection", "close")
+		case 7:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	got, err := to.load(t.Context(), plan{requests: onePath("/"), connections: 2, rate: 500, duration: 10 * time.Second, most: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.errors) == 0 || got.status[200] != 80 || got.status[503] != 10 || got.failed != 20 || got.requests() != 100 || got.bytes != 10 {
+		t.Errorf("%v %v %d bytes", got.status, got.errors, got.bytes)
+	}
+}
+
+func TestGivesUpOnAServerThatAnswersNothing(t *testing.T) {
+	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	if _, err := to.load(t.Context(), plan{requests: onePath("/"), connections: 8, rate: 10_000, duration: time.Minute}); !errors.Is(err, errGivenUp) {
+		t.Error(err)
+	}
+}
+
+func TestInterruptEndsTheLoad(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { cancel() })
+	got, err := to.load(ctx, plan{requests: onePath("/"), connections: 2, rate: 10, duration: 10 * time.Minute})
+	if err != nil || got.requests() == 0 || got.errors[errUnsent.Error()] != 0 {
+		t.Error(got.requests(), got.errors, err)
+	}
+}
+
+// someStrikecache answers with just the documents from which the mix is made.
+func someStrikecache(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/readyz":
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"ready":false,"source":"simulated"}`)
+	case series:
+		fmt.Fprint(w, `{"data":{"columns":["x","date"],"rows":[[1,"2026-10-01"],[2,"2026-10-02"]]}}`)
+	case maxPain:
+		fmt.Fprint(w, `{"data":{"expirations":[{"expiration":"2026-12-18"},{"expiration":"2027-01-15"}]}}`)
+	}
+}
+
+func TestWhatIsRequested(t *testing.T) {
+	ours, other := serverTarget(t, someStrikecache), serverTarget(t, http.NotFound)
+	for _, c := range []struct {
+		args     string
+		requests int
+		about    string
+	}{
+		{ours.base(), 44, "a strikecache: a mix of 44 requests for all its resources"},
+		{ours.base() + "/x?y=z", 1, "GET /x?y=z"},
+		{ours.base() + "/ --path /a --path /b,c", 2, "GET /a, /b,c"},
+		{other.base(), 1, "GET /; / answers 404"},
+	} {
+		l := loadCommand{Timeout: time.Minute, Rate: 1, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
+		fields := strings.Fields(c.args)
+		l.URL = fields[0]
+		for i := 2; i < len(fields); i += 2 {
+			l.Path = append(l.Path, fields[i])
+		}
+		if err := l.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		requests, about, err := l.choose()
+		if err != nil || len(requests) != c.requests || about != c.about {
+			t.Errorf("%s: %d requests, %s, %v", c.args, len(requests), about, err)
+		}
+		for _, q := range requests {
+			if q.headers[len(q.headers)-1] != "A: b" {
+				t.Errorf("%s: %v", c.args, q)
+			}
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	for _, c := range []struct {
+		url, address, path string
+		local              bool
+	}{
+		{"http://127.0.0.1:8080", "127.0.0.1:8080", "", true},
+		{"http://localhost:8080/", "localhost:8080", "", true},
+		{"https://example.org/edge/?a=b", "example.org:443", "/edge/?a=b", false},
+		{"http://[::1]:80/?", "[::1]:80", "", true},
+		{"http://[::1]", "[::1]:80", "", true},
+		{"http://10.0.0.1/%20", "10.0.0.1:80", "/%20", false},
+	} {
+		got, path, err := parseTarget(c.url, time.Second)
+		if err != nil || got.address != c.address || path != c.path || got.local() != c.local {
+			t.Errorf("%s: %+v %q %v", c.url, got, path, err)
+		}
+	}
+	for _, url := range []string{"", "127.0.0.1:8080", "ftp://a", "http://", "http://u:p@a", "http://a#b", "http://%zz"} {
+		if _, _, err := parseTarget(url, time.Second); err == nil {
+			t.Errorf("%q is taken for a URL", url)
+		}
+	}
+}
