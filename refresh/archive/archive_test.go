@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"strikecache/bench/need"
 	"strikecache/snapshots"
 )
 
@@ -319,7 +318,11 @@ func whole(t testing.TB, dir, product, date string, documents ...*Document) {
 // and the next start leaves no document that nobody names.
 func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 	crashes := 0
-	for n := range need.Count(200) {
+	rounds := 20
+	if os.Getenv("STRIKECACHE_FULL") != "" {
+		rounds = 200
+	}
+	for n := range rounds {
 		random := rand.New(rand.NewPCG(uint64(n), 1))
 		dir := t.TempDir()
 		acknowledged, attempted := map[string]string{}, map[string][]string{} // recipe → its input's digests
@@ -354,7 +357,7 @@ func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 	if crashes == 0 {
 		t.Fatal("no crash came")
 	}
-	need.Figure(t, "archive: %d crashes between writes, no recipe torn or without its documents", crashes)
+	t.Logf("figure: archive: %d crashes between writes, no recipe torn or without its documents", crashes)
 }
 
 func check(t *testing.T, dir string, acknowledged map[string]string, attempted map[string][]string) {
