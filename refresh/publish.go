@@ -146,14 +146,17 @@ func (r *Refresher) writeFile(a *answer) {
 	}
 }
 
-// keeps says whether an answer gets a file. One that replaces the stored answer of a past date at a start, of the same
-// documents, does not: what is stored of past dates stays as it is.
+// keeps says whether an answer gets a file. One that another method or configuration makes of the documents of a past
+// date, at a start, does not: what is stored of past dates stays as it is. The curve of the settlements also changes when
+// a new session begins, and is kept then.
 func (r *Refresher) keeps(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.held[a.product.name]
-	replaces := h.stored && h.content == a.inputs.content()
-	return a.product.stored && !(replaces && dateClosed(a.date(), r.cfg.Clock.Now()))
+	h, p := r.held[a.product.name], a.product
+	if !h.stored || h.content != a.inputs.content() || !dateClosed(a.date(), r.cfg.Clock.Now()) {
+		return p.stored
+	}
+	return p.daily && h.edition.Default.Meta.Receipt.Method == p.method
 }
 
 // makeCurrent makes the sealed answers of a feed current, all at the same instant.

@@ -41,7 +41,7 @@ func sha(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// The whole body, as API.md has it: success, data, meta, and usage last.
+// The whole body, as server/API.md has it: success, data, meta, and usage last.
 func TestSealedBody(t *testing.T) {
 	data := `{"spot":7000.25,"flips":[]}`
 	want := `{"success":true,"data":` + data + `,"meta":{"endpoint":"gex/spx","source":"simulated",` +

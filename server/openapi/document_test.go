@@ -195,7 +195,7 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 	}
 }
 
-// API.md tells in prose what the document lists: it names every path, parameter and error code, and no other.
+// server/API.md tells in prose what the document lists: it names every path, parameter and error code, and no other.
 func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	text, err := os.ReadFile("../API.md")
 	if err != nil {
@@ -221,12 +221,12 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	}
 	for word := range known {
 		if !bytes.Contains(text, []byte("`"+word+"`")) {
-			t.Errorf("API.md does not name %s", word)
+			t.Errorf("server/API.md does not name %s", word)
 		}
 	}
 	for _, m := range regexp.MustCompile("`(/[^`]*)`|(?m)^\\| \\d+ \\| `([a-z_]+)`").FindAllSubmatch(text, -1) {
 		if word := string(m[1]) + string(m[2]); !known[word] {
-			t.Errorf("API.md names %s, which is no path or code of the document", word)
+			t.Errorf("server/API.md names %s, which is no path or code of the document", word)
 		}
 	}
 	if len(known) < 30 {
