@@ -274,7 +274,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }() // Serve closes it too
 	refreshes := admin.NewRefreshes()
 	refresher, err := c.Flags.Open(c.DataDir, log, refreshes.Observe)
 	if err != nil {

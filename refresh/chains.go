@@ -80,7 +80,7 @@ func (r *Refresher) refreshChains(ctx context.Context, job string, products []*p
 	v.at = r.cfg.Clock.Now()
 	if err := r.accept(v, optionsFeed, products, good...); err != nil {
 		for _, symbol := range good {
-			r.fail(symbol, err, products)
+			err = r.fail(symbol, err, products)
 		}
 		errs = append(errs, err)
 	}

@@ -138,9 +138,10 @@ func (r *Refresher) writeFile(a *answer) {
 		f.Edition = &snapshots.Edition{Default: a.edition.Variants[a.storedVariant]}
 	}
 	save := r.store.Save
-	if a.kept = !(a.product.closes && a.late); !a.kept {
+	if a.product.closes && a.late {
 		save = r.store.SaveLate
 	}
+	a.kept = !a.product.closes || !a.late
 	if err := save(a.product.name, a.date().String(), f); err != nil {
 		r.log.Debug("snapshot waits for the disk", "resource", a.product.name, "err", err)
 	}

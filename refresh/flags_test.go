@@ -1,0 +1,69 @@
+package refresh
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/snapshots"
+)
+
+// The simulated market goes on where its newest answer left off, whichever that is, so that no answer is followed by
+// an older one.
+func TestResumed(t *testing.T) {
+	now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
+	eleven := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) // in New York
+	at := func(minutes int) time.Time { return eleven.Add(time.Duration(minutes) * time.Minute) }
+	type stored struct {
+		resource        string
+		computed, since int // minutes after eleven
+	}
+	for name, c := range map[string]struct {
+		stored []stored
+		want   time.Time
+	}{
+		"nothing":                     {nil, at(0)},
+		"an older market":             {[]stored{{GammaResource, -60, -90}}, at(0)},
+		"gamma":                       {[]stored{{GammaResource, 7, -90}}, at(7)},
+		"sectors after gamma":         {[]stored{{GammaResource, 7, -90}, {SectorsResource, 9, 0}}, at(9)},
+		"gamma after the settlements": {[]stored{{GammaResource, 7, -90}, {VIXResource, 2, 0}}, at(7)},
+		"freshness changed since":     {[]stored{{GammaResource, 7, 0}, {PainResource, 7, 31}}, at(31)},
+	} {
+		store, err := snapshots.Open(snapshots.Options{
+			Dir: t.TempDir(), Source: "simulated", Feeds: Feeds(), HistoricalProduct: GammaResource, HistoryBytes: 1 << 20,
+			Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range c.stored {
+			s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{
+				ComputedAt: at(f.computed), Freshness: snapshots.Freshness{Since: at(f.since)}, Quality: []byte(`{}`),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Save(f.resource, "2026-11-20", snapshots.File{Edition: &snapshots.Edition{Default: s}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := resumed(compute.NewCalendar(nil, nil), store, now); !got.Equal(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		store.Close()
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for text, want := range map[string]Bytes{
+		"0": 0, "1000000": 1e6, "500MB": 5e8, "5GiB": 5 << 30, "1KiB": 1024, "2TB": 2e12, "64MiB": minArchive,
+		"": -1, "5": 5, "GiB": -1, "-1": -1, "1.5GiB": -1, "5 GiB": -1, "5gib": -1, "99999999999GiB": -1, "9223372036854775807": -1,
+	} {
+		var b Bytes
+		err := b.UnmarshalText([]byte(text))
+		if (err != nil) != (want < 0) || err == nil && b != want {
+			t.Errorf("%q is %d, %v; want %d", text, b, err, want)
+		}
+	}
+}
