@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/server"
 )
 
 // document returns the document. It is read from the file, since -update writes that after it was embedded.
@@ -231,5 +234,14 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	}
 	if len(known) < 30 {
 		t.Errorf("only %d words", len(known))
+	}
+}
+
+// Every product that is computed has a path, so that none is computed and never served.
+func TestEveryProductHasAPath(t *testing.T) {
+	for name := range refresh.Shapes() {
+		if !slices.ContainsFunc(resources, func(r resource) bool { return r.endpoint == name }) || !slices.Contains(server.Resources(), name) {
+			t.Errorf("%s is in the table of products, and has no path or no description", name)
+		}
 	}
 }
