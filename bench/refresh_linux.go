@@ -24,7 +24,7 @@ func (w window) settled() time.Time {
 }
 
 var (
-	refreshedLine = regexp.MustCompile(`^time=(\S+) .*msg=refreshed feed=(\S+)`)
+	refreshedLine = regexp.MustCompile(`^time=(\S+) .*msg=refreshed job=(\S+)`)
 	stepDuration  = regexp.MustCompile(` (\w+)_ms=([0-9.]+)`)
 )
 

@@ -88,9 +88,9 @@ func TestGeneratorKeepsItsRate(t *testing.T) {
 	}
 }
 
-const someLog = `time=2026-11-21T14:25:10.500Z level=INFO msg=refreshed feed=flow symbols=11 fetch_ms=100 publish_ms=50
+const someLog = `time=2026-11-21T14:25:10.500Z level=INFO msg=refreshed job=flow symbols=11 fetch_ms=100 publish_ms=50
 time=2026-11-21T14:25:12.000Z level=WARN msg=other feed=spx decode_ms=9
-time=2026-11-21T14:25:13.000Z level=DEBUG msg=refreshed feed=spx as_of=2026-11-20T15:44:39.000Z fetch_ms=50 decode_ms=25.5 compute_ms=94.5 publish_ms=80
+time=2026-11-21T14:25:13.000Z level=DEBUG msg=refreshed job=spx as_of=2026-11-20T15:44:39.000Z fetch_ms=50 decode_ms=25.5 compute_ms=94.5 publish_ms=80
 `
 
 func TestWindowsOfTheLog(t *testing.T) {

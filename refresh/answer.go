@@ -41,18 +41,18 @@ type product struct {
 	notice string
 	every  func(*Config) time.Duration // between refreshes in session
 
-	overnight  bool // rests on option quotes, which also move at night
-	everyChain bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
-	daily      bool // the upstream makes one document a day
-	stored     bool // has dated files
-	closes     bool // the file of a UTC date never changes once that date has closed
-	expires    bool // dated files are removed after Config.SnapshotMaxAge
+	overnight    bool // rests on option quotes, which also move at night
+	everyChain   bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
+	daily        bool // the upstream makes one document a day
+	stored       bool // has dated files
+	finalAtClose bool // the file of a UTC date never changes once that date has closed
+	expires      bool // dated files are removed after Config.SnapshotMaxAge
 
 	// offered says whether the source could ever feed the product.
 	offered func(*Config) bool
 	// gather returns the inputs of the answer that describes now, nil while they are not complete. done has the answers
 	// of the products above it in the table that the same documents feed.
-	gather func(v *view, done map[string]*answer) (*inputs, error)
+	gather func(b *batch, above map[string]*answer) (*inputs, error)
 	// compute turns inputs into an answer. It is the only way to an answer of the product: live refresh, start,
 	// back-fill and recompute call it. It depends on nothing but the inputs.
 	compute func(in *inputs) (*answer, error)
@@ -106,7 +106,7 @@ type answer struct {
 	summary []byte                     // kept beside the answer in its file; may be nil
 	carry   map[compute.Series]float64 // of gamma: for the next one
 	late    bool                       // its date had closed when the last document arrived
-	kept    bool                       // it has a file that the archived inputs belong to
+	hasFile bool                       // it has a file that the archived inputs belong to
 
 	encoded map[any][]byte // JSON of data and variants, by pointer
 	edition *snapshots.Edition
@@ -244,19 +244,19 @@ func (a *answer) recipe() archive.Recipe {
 func Build() string { return runtime.Version() + " " + runtime.GOARCH }
 
 // holding is the current answer of a product, and how its refreshes go.
-type holding struct {
-	edition *snapshots.Edition // nil before the first
-	content string             // of its inputs
-	stored  bool               // read from its file at the start, and not computed again since
-	restsOn []string           // as of the answer
-	health  healths
+type currentAnswer struct {
+	edition  *snapshots.Edition // nil before the first
+	content  string             // of its inputs
+	restored bool               // read from its file at the start, and not computed again since
+	restsOn  []string           // as of the answer
+	health   healths
 }
 
-func (h *holding) asOf() time.Time { return h.edition.Default.Meta.AsOf }
+func (h *currentAnswer) asOf() time.Time { return h.edition.Default.Meta.AsOf }
 
 // says whether the held answer is what the computed one would be: by the same method, of the same inputs but for their
 // clocks, with the same data.
-func (h *holding) says(a *answer, cfg *Config) bool {
+func (h *currentAnswer) matches(a *answer, cfg *Config) bool {
 	if h.edition == nil || h.content != a.inputs.content() {
 		return false
 	}

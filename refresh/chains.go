@@ -19,8 +19,8 @@ func chainEvery(c *Config) time.Duration { return c.ChainEvery }
 func spxOffered(c *Config) bool { return c.Source.Offers(spxChain) }
 
 // gatherChain gathers the SPX chain alone.
-func gatherChain(v *view, _ map[string]*answer) (*inputs, error) {
-	return v.inputs(v.document(spxChain)), nil
+func gatherChain(b *batch, _ map[string]*answer) (*inputs, error) {
+	return b.inputs(b.document(spxChain)), nil
 }
 
 // pastChain names the SPX chain as it was after the close of a session, when its last quotes are final.
@@ -56,7 +56,7 @@ func (r *Refresher) refreshFlow(ctx context.Context) error {
 
 // refreshChains fetches chains and publishes the products that rest on them. A chain that fails leaves the others alone.
 func (r *Refresher) refreshChains(ctx context.Context, job string, products []*product, names ...upstream.Name) error {
-	v := r.newView(job)
+	b := r.newBatch(job)
 	var errs []error
 	var good []string
 	for _, name := range names {
@@ -66,7 +66,7 @@ func (r *Refresher) refreshChains(ctx context.Context, job string, products []*p
 		}
 		switch _, key := name.Split(); {
 		case err == nil:
-			v.fresh[name] = d
+			b.documents[name] = d
 			good = append(good, withoutUnderscore(key))
 		case errors.Is(err, upstream.ErrNotModified):
 			r.succeed(products, withoutUnderscore(key))
@@ -77,8 +77,8 @@ func (r *Refresher) refreshChains(ctx context.Context, job string, products []*p
 	if good == nil {
 		return errors.Join(errs...)
 	}
-	v.at = r.cfg.Clock.Now()
-	if err := r.accept(v, optionsFeed, products, good...); err != nil {
+	b.at = r.cfg.Clock.Now()
+	if err := r.accept(b, optionsFeed, products, good...); err != nil {
 		for _, symbol := range good {
 			err = r.fail(symbol, err, products)
 		}

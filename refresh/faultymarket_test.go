@@ -107,7 +107,7 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 	return doc, nil
 }
 
-// At implements [refresh.Archive].
+// At implements [refresh.PastSource].
 func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	doc, err := m.Market.At(name, at)
 	if err != nil {

@@ -146,7 +146,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	}
 	cfg.Clock = NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
-	cfg.Source, cfg.Archive, cfg.BackfillSessions = market, market, backfillSessions
+	cfg.Source, cfg.Past, cfg.BackfillSessions = market, market, backfillSessions
 	return nil
 }
 

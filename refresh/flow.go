@@ -38,23 +38,23 @@ func (d *document) session(cal *compute.Calendar) compute.Date {
 
 // gatherFlow gathers the chains of the newest session, by symbol, each with the volatilities of the session before. After
 // a restart it waits until every chain was asked for, since fewer chains would take rows out of the stored answer.
-func gatherFlow(v *view, _ map[string]*answer) (*inputs, error) {
-	if v.job == "spx" && v.r.flowWaits() {
+func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
+	if b.job == "spx" && b.r.flowWaits() {
 		return nil, nil
 	}
 	var chains []*document
 	var newest compute.Date
-	for _, name := range append(flowNames(&v.r.cfg), spxChain) {
-		if d := v.document(name); d != nil {
+	for _, name := range append(flowNames(&b.r.cfg), spxChain) {
+		if d := b.document(name); d != nil {
 			chains = append(chains, d)
-			newest = max(newest, d.session(v.r.cal))
+			newest = max(newest, d.session(b.r.cal))
 		}
 	}
-	chains = slices.DeleteFunc(chains, func(d *document) bool { return d.session(v.r.cal) != newest })
+	chains = slices.DeleteFunc(chains, func(d *document) bool { return d.session(b.r.cal) != newest })
 	slices.SortFunc(chains, func(a, b *document) int { return cmp.Compare(a.symbol(), b.symbol()) })
-	in := v.inputs(chains...)
+	in := b.inputs(chains...)
 	for _, d := range chains {
-		before := v.r.volatilities.before(d.symbol(), newest)
+		before := b.r.volatilities.before(d.symbol(), newest)
 		if d.part != nil {
 			before = d.part.sessionBefore // the chain itself is gone
 		}
@@ -68,7 +68,7 @@ func gatherFlow(v *view, _ map[string]*answer) (*inputs, error) {
 func (r *Refresher) flowWaits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.held[FlowResource]
+	h := r.current[FlowResource]
 	return !r.flowKnown && h.edition != nil && !h.asOf().After(r.cfg.Clock.Now())
 }
 

@@ -23,11 +23,11 @@ type carryRow struct {
 	Carry      float64      `json:"carry"`
 }
 
-func gatherGamma(v *view, done map[string]*answer) (*inputs, error) {
-	in, _ := gatherChain(v, done)
+func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
+	in, _ := gatherChain(b, above)
 	var carry map[compute.Series]float64
-	if !v.past {
-		carry = v.r.carry
+	if !b.past {
+		carry = b.r.carry
 	}
 	return in.withState(gammaState{carryRows(carry)})
 }
@@ -127,12 +127,12 @@ type seriesQuality struct {
 }
 
 // gatherSeries gathers the newest rows, oldest first, with that of the gamma answer of the same documents.
-func gatherSeries(v *view, done map[string]*answer) (*inputs, error) {
-	rows := maps.Clone(v.r.rows)
-	if a := done[GammaResource]; a != nil && !a.late {
+func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
+	rows := maps.Clone(b.r.rows)
+	if a := above[GammaResource]; a != nil && !a.late {
 		rows[a.date().String()] = a.summary
 	}
-	in, _ := gatherChain(v, done)
+	in, _ := gatherChain(b, above)
 	return in.withState(newestRows(rows))
 }
 

@@ -162,7 +162,7 @@ func (r *Refresher) fail(document string, err error, products []*product) error 
 	defer r.mu.Unlock()
 	reason, now := reasonOf(err), r.cfg.Clock.Now()
 	for _, p := range products {
-		r.held[p.name].health.fail(document, reason, now)
+		r.current[p.name].health.fail(document, reason, now)
 	}
 	return err
 }
@@ -172,14 +172,14 @@ func (r *Refresher) succeed(products []*product, good ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range products {
-		r.held[p.name].health.end(good)
+		r.current[p.name].health.end(good)
 	}
 }
 
 // freshness judges a product that describes asOf. r.mu is held.
 func (r *Refresher) freshness(p *product, h health, asOf, now time.Time) snapshots.Freshness {
 	var before *snapshots.Freshness
-	if e := r.held[p.name].edition; e != nil {
+	if e := r.current[p.name].edition; e != nil {
 		before = &e.Default.Meta.Freshness
 	}
 	return h.freshness(now, asOf, p.due(now, r.cal), p.overnight, r.cal, before)
@@ -193,7 +193,7 @@ func (r *Refresher) reseal() error {
 	now := r.cfg.Clock.Now()
 	changed := map[string]map[string]*snapshots.Edition{} // by feed
 	for _, p := range r.products {
-		name, h := p.name, r.held[p.name]
+		name, h := p.name, r.current[p.name]
 		if h.edition == nil {
 			continue
 		}
@@ -218,7 +218,7 @@ func (r *Refresher) reseal() error {
 			continue
 		}
 		for name, e := range editions {
-			r.held[name].edition = e
+			r.current[name].edition = e
 		}
 	}
 	return errors.Join(errs...)

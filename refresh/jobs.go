@@ -21,7 +21,7 @@ import (
 func New(cfg Config) *Refresher {
 	r := &Refresher{
 		cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, products: products,
-		held: map[string]*holding{}, accepted: map[upstream.Name]*document{},
+		current: map[string]*currentAnswer{}, accepted: map[upstream.Name]*document{},
 		rows: map[string]json.RawMessage{}, reported: map[string]bool{},
 		volatilities: volatilityStates{store: cfg.Store, cal: cfg.Calendar, log: cfg.Log},
 		guards:       map[upstream.Name]*guard{}, flowTurn: -1,
@@ -29,7 +29,7 @@ func New(cfg Config) *Refresher {
 	}
 	r.flowKnown = len(flowNames(&cfg)) == 0
 	for _, p := range products {
-		r.held[p.name] = &holding{health: healths{}}
+		r.current[p.name] = &currentAnswer{health: healths{}}
 	}
 	for _, name := range append(flowNames(&cfg), spxChain) {
 		r.guards[name] = &guard{}
@@ -70,14 +70,14 @@ func (r *Refresher) Run(ctx context.Context) {
 		next.run = alone.Then(cron.FuncJob(func() {
 			ok := false
 			inBackground(func() { ok = r.runJob(ctx, j) })
-			next.after(ctx, ok, &retries)
+			next.finished(ctx, ok, &retries)
 		}))
 		once = append(once, next.run)
 		runner.Schedule(schedule{r.cfg.Clock, r.cal, j.every}, cron.FuncJob(next.tick))
 	}
 	runner.Start()
 	runAll(once)
-	if r.cfg.Archive != nil && r.cfg.BackfillSessions > 0 {
+	if r.cfg.Past != nil && r.cfg.BackfillSessions > 0 {
 		inBackground(func() { r.runJob(ctx, job{name: "backfill", run: r.backfill}) })
 		runAll(once) // there is history to compare with now
 	}

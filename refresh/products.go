@@ -15,7 +15,7 @@ const modelledNotice = "Delayed 15 minutes and derived; dealer positioning is mo
 var products = []*product{
 	{
 		name: GammaResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		every: chainEvery, overnight: true, stored: true, closes: true, offered: spxOffered,
+		every: chainEvery, overnight: true, stored: true, finalAtClose: true, offered: spxOffered,
 		gather: gatherGamma, compute: computeGamma, remember: rememberGamma, resume: resumeGamma, past: pastChain,
 		data: compute.Gamma{}, quality: compute.GammaQuality{},
 	},

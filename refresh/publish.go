@@ -14,23 +14,23 @@ import (
 // accept takes the fresh documents of a feed the rest of their way: compute each product, seal all that is new, write
 // the files, make them current together, archive the inputs. What a later step could refuse is not remembered, stored
 // or put into a series before the last step has succeeded. good are the documents whose failures a success ends.
-func (r *Refresher) accept(v *view, feed string, products []*product, good ...string) error {
-	r.working.Lock()
-	defer r.working.Unlock()
-	r.begin()
-	defer r.end()
+func (r *Refresher) accept(b *batch, feed string, products []*product, good ...string) error {
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	r.beginPublication()
+	defer r.endPublication()
 	steps := newStopwatch()
-	answers, err := r.compute(v, products)
+	answers, err := r.compute(b, products)
 	if err != nil {
 		return err
 	}
-	states, err := v.encodeStates(r.cal)
+	states, err := b.encodeStates(r.cal)
 	if err != nil {
 		return err
 	}
 	steps.lap("compute_ms")
 	r.mu.Lock()
-	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return r.held[a.product.name].says(a, &r.cfg) && r.archived(a) })
+	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return r.current[a.product.name].matches(a, &r.cfg) && r.archived(a) })
 	r.mu.Unlock()
 	if err := r.seal(changed, good); err != nil {
 		return err
@@ -41,11 +41,11 @@ func (r *Refresher) accept(v *view, feed string, products []*product, good ...st
 	if err := r.makeCurrent(feed, changed); err != nil {
 		return err
 	}
-	r.remember(v, answers, good)
+	r.remember(b, answers, good)
 	r.archive(changed)
 	steps.lap("archive_ms")
-	r.report(v, changed, steps)
-	for _, d := range v.fresh {
+	r.report(b, changed, steps)
+	for _, d := range b.documents {
 		if d.part != nil {
 			d.chain = nil
 		}
@@ -57,11 +57,11 @@ func (r *Refresher) accept(v *view, feed string, products []*product, good ...st
 }
 
 // compute computes the products, in order.
-func (r *Refresher) compute(v *view, products []*product) ([]*answer, error) {
+func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	var answers []*answer
-	done := map[string]*answer{}
+	above := map[string]*answer{}
 	for _, p := range products {
-		in, err := p.gather(v, done)
+		in, err := p.gather(b, above)
 		if err != nil {
 			return nil, err
 		}
@@ -72,24 +72,24 @@ func (r *Refresher) compute(v *view, products []*product) ([]*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		done[p.name] = a
+		above[p.name] = a
 		answers = append(answers, a)
 	}
 	return answers, nil
 }
 
 // encodeStates encodes what later sessions need of the fresh chains, by the name of the state.
-func (v *view) encodeStates(cal *compute.Calendar) (map[string]datedState, error) {
+func (b *batch) encodeStates(cal *compute.Calendar) (map[string]datedState, error) {
 	states := map[string]datedState{}
-	for _, d := range v.fresh {
+	for _, d := range b.documents {
 		if d.chain == nil || d.origin == nil {
 			continue // not a chain, or one of the archive, whose state is stored
 		}
-		b, err := encodeVolatility(d.chain)
+		encoded, err := encodeVolatility(d.chain)
 		if err != nil {
 			return nil, fmt.Errorf("encode volatilities of %s: %w", d.symbol(), err)
 		}
-		states[volatilityState+d.symbol()] = datedState{d.session(cal).String(), b}
+		states[volatilityState+d.symbol()] = datedState{d.session(cal).String(), encoded}
 	}
 	return states, nil
 }
@@ -104,7 +104,7 @@ func (r *Refresher) seal(answers []*answer, good []string) error {
 	now := r.cfg.Clock.Now()
 	for _, a := range answers {
 		r.mu.Lock()
-		h := r.held[a.product.name]
+		h := r.current[a.product.name]
 		fresh := r.freshness(a.product, h.health.worst(a.restsOn, good), a.asOf, now)
 		r.mu.Unlock()
 		if err := a.seal(r, fresh); err != nil {
@@ -120,7 +120,7 @@ func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 		r.writeState(name, s.date, s.body)
 	}
 	for _, a := range answers {
-		if r.keeps(a) {
+		if r.needsFile(a) {
 			r.writeFile(a)
 		}
 	}
@@ -138,10 +138,10 @@ func (r *Refresher) writeFile(a *answer) {
 		f.Edition = &snapshots.Edition{Default: a.edition.Variants[a.storedVariant]}
 	}
 	save := r.store.Save
-	if a.product.closes && a.late {
+	if a.product.finalAtClose && a.late {
 		save = r.store.SaveLate
 	}
-	a.kept = !a.product.closes || !a.late
+	a.hasFile = !a.product.finalAtClose || !a.late
 	if err := save(a.product.name, a.date().String(), f); err != nil {
 		r.log.Debug("snapshot waits for the disk", "resource", a.product.name, "err", err)
 	}
@@ -150,11 +150,11 @@ func (r *Refresher) writeFile(a *answer) {
 // keeps says whether an answer gets a file. One that another method or configuration makes of the documents of a past
 // date, at a start, does not: what is stored of past dates stays as it is. The curve of the settlements also changes when
 // a new session begins, and is kept then.
-func (r *Refresher) keeps(a *answer) bool {
+func (r *Refresher) needsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h, p := r.held[a.product.name], a.product
-	if !h.stored || h.content != a.inputs.content() || !dateClosed(a.date(), r.cfg.Clock.Now()) {
+	h, p := r.current[a.product.name], a.product
+	if !h.restored || h.content != a.inputs.content() || !dateClosed(a.date(), r.cfg.Clock.Now()) {
 		return p.stored
 	}
 	return p.daily && h.edition.Default.Meta.Receipt.Method == p.method
@@ -173,10 +173,10 @@ func (r *Refresher) makeCurrent(feed string, answers []*answer) error {
 }
 
 // remember takes up what later documents are held against, after all else has succeeded.
-func (r *Refresher) remember(v *view, answers []*answer, good []string) {
+func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, d := range v.fresh {
+	for name, d := range b.documents {
 		old := r.accepted[name]
 		if old != nil && old.content == d.content && !published(d, answers) {
 			old.origin, old.mark = d.origin, d.mark // the older one is what answers rest on
@@ -185,11 +185,11 @@ func (r *Refresher) remember(v *view, answers []*answer, good []string) {
 		r.accepted[name] = d
 	}
 	for _, a := range answers {
-		h := r.held[a.product.name]
+		h := r.current[a.product.name]
 		if a.edition != nil {
 			h.edition, h.content = a.edition, a.inputs.content()
 		}
-		h.restsOn, h.stored = a.restsOn, false
+		h.restsOn, h.restored = a.restsOn, false
 		h.health.end(good)
 		if a.product.remember != nil {
 			a.product.remember(r, a)
@@ -205,7 +205,7 @@ func published(d *document, answers []*answer) bool {
 // archived says whether the inputs of the held answer are in the archive. After a crash between an answer and its inputs
 // they are not: then the answer is published again with those that are at hand.
 func (r *Refresher) archived(a *answer) bool {
-	h := r.held[a.product.name]
+	h := r.current[a.product.name]
 	return r.cfg.Inputs == nil || !a.product.stored ||
 		r.cfg.Inputs.Holds(a.product.name, compute.DateOf(h.asOf().UTC()).String(), h.edition.Default.Meta.Receipt.InputSHA256)
 }
@@ -218,7 +218,7 @@ func (r *Refresher) archive(answers []*answer) {
 		for _, d := range slices.Concat(a.inputs.documents, a.inputs.states) {
 			documents = append(documents, &d.Document)
 		}
-		if r.cfg.Inputs != nil && a.kept {
+		if r.cfg.Inputs != nil && a.hasFile {
 			recipes = append(recipes, a.recipe())
 		}
 	}
@@ -233,19 +233,19 @@ func (r *Refresher) archive(answers []*answer) {
 }
 
 // report logs what was published: the first time of each job for the operator, later ones for those who debug.
-func (r *Refresher) report(v *view, answers []*answer, steps *stopwatch) {
+func (r *Refresher) report(b *batch, answers []*answer, steps *stopwatch) {
 	if len(answers) == 0 {
 		return
 	}
 	log := r.log.Debug
-	if !r.reported[v.job] {
-		r.reported[v.job], log = true, r.log.Info
+	if !r.reported[b.job] {
+		r.reported[b.job], log = true, r.log.Info
 	}
 	var names []string
 	for _, a := range answers {
 		names = append(names, a.product.name)
 	}
-	log("refreshed", steps.with("feed", v.job, "as_of", answers[0].asOf, "documents", len(v.fresh), "resources", names)...)
+	log("refreshed", steps.with("job", b.job, "as_of", answers[0].asOf, "documents", len(b.documents), "resources", names)...)
 }
 
 // stopwatch measures the steps of a refresh for its log line.

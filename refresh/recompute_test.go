@@ -87,7 +87,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
-			c.Archive, c.BackfillSessions = c.Source.(refresh.Archive), 2
+			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

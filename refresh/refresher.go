@@ -44,7 +44,7 @@ type Config struct {
 
 	// Archive, where the source has one, fills in the dates of past sessions that are not stored; BackfillSessions
 	// says how many.
-	Archive          Archive
+	Past             PastSource
 	BackfillSessions int
 
 	// Inputs, unless nil, archives what answers were computed from; ArchiveMaxAge is how long, 0 without end.
@@ -69,11 +69,11 @@ type Refresher struct {
 	products []*product // the table
 
 	// working is held while documents go from compute to archive: one publication at a time. It is taken before mu.
-	working sync.Mutex
-	since   atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
+	publishing      sync.Mutex
+	publishingSince atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
 
 	mu        sync.Mutex // guards what follows, for moments
-	held      map[string]*holding
+	current   map[string]*currentAnswer
 	accepted  map[upstream.Name]*document // the documents that went the whole way last
 	flowKnown bool                        // every chain of the flow universe was asked for
 
@@ -93,30 +93,30 @@ type Refresher struct {
 }
 
 // view is what is known while documents are on their way: the fresh ones, and behind them the accepted ones.
-type view struct {
-	r     *Refresher
-	job   string // that takes them
-	at    time.Time
-	fresh map[upstream.Name]*document
-	past  bool // the fresh documents stand alone: they are those of a past session
+type batch struct {
+	r         *Refresher
+	job       string // that takes them
+	at        time.Time
+	documents map[upstream.Name]*document
+	past      bool // the fresh documents stand alone: they are those of a past session
 }
 
-// newView returns a view of documents that are on their way.
-func (r *Refresher) newView(job string) *view {
-	return &view{r: r, job: job, at: r.cfg.Clock.Now(), fresh: map[upstream.Name]*document{}}
+// newBatch returns a view of documents that are on their way.
+func (r *Refresher) newBatch(job string) *batch {
+	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}}
 }
 
 // document returns the newest document of a name, nil when there is none.
-func (v *view) document(name upstream.Name) *document {
-	if d := v.fresh[name]; d != nil || v.past {
+func (b *batch) document(name upstream.Name) *document {
+	if d := b.documents[name]; d != nil || b.past {
 		return d
 	}
-	return v.r.acceptedDocument(name)
+	return b.r.acceptedDocument(name)
 }
 
 // inputs returns inputs of the documents that are there, nil without any.
-func (v *view) inputs(documents ...*document) *inputs {
-	in := &inputs{at: v.at, calendar: v.r.cal, riskFreeRate: v.r.cfg.RiskFreeRate, source: v.r.cfg.SourceName}
+func (b *batch) inputs(documents ...*document) *inputs {
+	in := &inputs{at: b.at, calendar: b.r.cal, riskFreeRate: b.r.cfg.RiskFreeRate, source: b.r.cfg.SourceName}
 	for _, d := range documents {
 		if d != nil {
 			in.documents = append(in.documents, d)
@@ -160,9 +160,9 @@ func (r *Refresher) ofFeed(feed string) (of []*product) {
 }
 
 // begin and end say when a publication is under way.
-func (r *Refresher) begin() { r.since.Store(time.Now().Unix()) }
+func (r *Refresher) beginPublication() { r.publishingSince.Store(time.Now().Unix()) }
 
-func (r *Refresher) end() { r.since.Store(0) }
+func (r *Refresher) endPublication() { r.publishingSince.Store(0) }
 
 // maxPublication is how long a publication may take before the disk is suspected not to answer.
 const maxPublication = 90 * time.Second
@@ -170,7 +170,7 @@ const maxPublication = 90 * time.Second
 // DiskError returns why files wait for the disk, or that it does not answer; nil when all is well. It never waits for
 // the disk.
 func (r *Refresher) DiskError() error {
-	if since := r.since.Load(); since != 0 && time.Since(time.Unix(since, 0)) > maxPublication {
+	if since := r.publishingSince.Load(); since != 0 && time.Since(time.Unix(since, 0)) > maxPublication {
 		return fmt.Errorf("the disk has not answered since %s", time.Unix(since, 0).UTC().Format(time.RFC3339))
 	}
 	return errors.Join(r.store.DiskError(), r.cfg.Inputs.Err())
@@ -183,14 +183,14 @@ func (r *Refresher) Store() *snapshots.Store { return r.store }
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 
 // holds says whether a resource has an answer.
-func (r *Refresher) holds(name string) bool { return r.store.Current(name) != nil }
+func (r *Refresher) hasAnswer(name string) bool { return r.store.Current(name) != nil }
 
 // Offers returns the resources that the source could ever feed, and whether each has an answer.
 func (r *Refresher) Offers() map[string]bool {
 	offered := map[string]bool{}
 	for _, p := range r.products {
 		if p.offered(&r.cfg) {
-			offered[p.name] = r.holds(p.name)
+			offered[p.name] = r.hasAnswer(p.name)
 		}
 	}
 	return offered

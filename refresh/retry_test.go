@@ -56,7 +56,7 @@ func TestFailedJobsBackOff(t *testing.T) {
 			at = append(at, time.Since(start))
 			ok := !failing
 			mu.Unlock()
-			b.after(ctx, ok, &group)
+			b.finished(ctx, ok, &group)
 		})
 		tick := func(minutes int) {
 			for range minutes {
@@ -90,7 +90,7 @@ func TestFailedJobsBackOff(t *testing.T) {
 func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
 	var group sync.WaitGroup
 	b := &retry{clock: NewClock(time.Now(), 0), every: time.Minute}
-	b.after(t.Context(), false, &group)
+	b.finished(t.Context(), false, &group)
 	group.Wait()
 	if !b.next.IsZero() {
 		t.Errorf("runs again at %v", b.next)

@@ -100,7 +100,7 @@ func (b *retry) tick() {
 }
 
 // after is told how a run went. The goroutine of the next one, if it failed, belongs to group and ends with ctx.
-func (b *retry) after(ctx context.Context, ok bool, group *sync.WaitGroup) {
+func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = time.Time{}
@@ -141,8 +141,8 @@ func backoff(every time.Duration, failures int) time.Duration {
 // ended: what answers requests goes first. A machine with one core lends f a second scheduler context meanwhile,
 // since within one, a long computation keeps the others from seeing the network.
 func inBackground(f func()) {
-	lent.begin()
-	defer lent.end()
+	background.begin()
+	defer background.end()
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread, with its low priority, ends with this goroutine
@@ -153,29 +153,29 @@ func inBackground(f func()) {
 	<-done
 }
 
-// lent counts the background work of the process.
-var lent loan
+// background counts the background work of the process.
+var background backgroundWork
 
-type loan struct {
-	mu   sync.Mutex
-	n    int
-	made bool // whether there is a second context that has to go again
+type backgroundWork struct {
+	mu     sync.Mutex
+	n      int
+	raised bool // whether there is a second context that has to go again
 }
 
-func (l *loan) begin() {
+func (l *backgroundWork) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.n++; l.n == 1 && runtime.GOMAXPROCS(0) == 1 {
 		runtime.GOMAXPROCS(2)
-		l.made = true
+		l.raised = true
 	}
 }
 
-func (l *loan) end() {
+func (l *backgroundWork) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.n--; l.n == 0 && l.made {
+	if l.n--; l.n == 0 && l.raised {
 		runtime.GOMAXPROCS(1)
-		l.made = false
+		l.raised = false
 	}
 }

@@ -32,10 +32,10 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 		return nil
 	}
 	symbols := compute.FundSymbols()
-	v := r.newView("sectors")
+	b := r.newBatch("sectors")
 	var errs []error
 	for _, symbol := range symbols {
-		if err := r.fetchInto(ctx, v, upstream.Quotes(symbol)); err != nil {
+		if err := r.fetchInto(ctx, b, upstream.Quotes(symbol)); err != nil {
 			errs = append(errs, err)
 			r.log.Warn("quote not refreshed", "symbol", symbol, "err", err)
 		}
@@ -44,15 +44,15 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 		}
 	}
 	for _, symbol := range symbols {
-		if !r.historyDue(v, symbol) {
+		if !r.historyDue(b, symbol) {
 			continue
 		}
-		r.historyAsked[upstream.History(symbol)] = v.at
-		if err := r.fetchInto(ctx, v, upstream.History(symbol)); err != nil {
+		r.historyAsked[upstream.History(symbol)] = b.at
+		if err := r.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
 			r.log.Warn("history not refreshed", "symbol", symbol, "err", err)
 		}
 	}
-	err := r.accept(v, sectorsFeed, r.ofFeed(sectorsFeed), quotesFailure)
+	err := r.accept(b, sectorsFeed, r.ofFeed(sectorsFeed), quotesFailure)
 	if err != nil {
 		for _, symbol := range symbols {
 			delete(r.historyAsked, upstream.History(symbol)) // the histories of this run are lost
@@ -63,7 +63,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 }
 
 // fetchInto fetches a document that the source offers, unless the accepted one is still the newest.
-func (r *Refresher) fetchInto(ctx context.Context, v *view, name upstream.Name) error {
+func (r *Refresher) fetchInto(ctx context.Context, b *batch, name upstream.Name) error {
 	if !r.cfg.Source.Offers(name) {
 		return nil
 	}
@@ -74,14 +74,14 @@ func (r *Refresher) fetchInto(ctx context.Context, v *view, name upstream.Name) 
 	if err != nil {
 		return err
 	}
-	v.fresh[name] = d
+	b.documents[name] = d
 	return nil
 }
 
 // historyDue says whether to ask for a history: it lacks the session before the quote's.
-func (r *Refresher) historyDue(v *view, symbol string) bool {
-	quote, history := v.document(upstream.Quotes(symbol)), v.document(upstream.History(symbol))
-	return quote != nil && !complete(quote, history, r.cal) && !v.at.Before(r.historyAsked[upstream.History(symbol)].Add(historyRetry))
+func (r *Refresher) historyDue(b *batch, symbol string) bool {
+	quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
+	return quote != nil && !complete(quote, history, r.cal) && !b.at.Before(r.historyAsked[upstream.History(symbol)].Add(historyRetry))
 }
 
 // complete says whether a history reaches the session before the quote's.
@@ -99,11 +99,11 @@ func pastFunds(cal *compute.Calendar, d compute.Date) (names []upstream.Name, at
 }
 
 // gatherSectors gathers quote and history of each fund that has a quote. Without any history there is no rotation.
-func gatherSectors(v *view, _ map[string]*answer) (*inputs, error) {
+func gatherSectors(b *batch, _ map[string]*answer) (*inputs, error) {
 	var documents []*document
 	histories := 0
 	for _, symbol := range compute.FundSymbols() {
-		quote, history := v.document(upstream.Quotes(symbol)), v.document(upstream.History(symbol))
+		quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
 		if quote == nil {
 			continue
 		}
@@ -116,7 +116,7 @@ func gatherSectors(v *view, _ map[string]*answer) (*inputs, error) {
 	if histories == 0 {
 		return nil, &refusal{upstream.Empty, errors.New("no fund has a price history")}
 	}
-	return v.inputs(documents...), nil
+	return b.inputs(documents...), nil
 }
 
 // sectorsQuality is `meta.quality` of sectors/rotation.

@@ -25,7 +25,7 @@ func (r *Refresher) Restore() error {
 	for _, p := range products {
 		var f snapshots.File
 		var err error
-		switch gamma := r.held[GammaResource]; {
+		switch gamma := r.current[GammaResource]; {
 		case p.stored:
 			f, _, err = r.store.Newest(p.name, today)
 		case p.name == SeriesResource && gamma.edition != nil:
@@ -47,8 +47,8 @@ func (r *Refresher) Restore() error {
 			byFeed[p.feed] = map[string]*snapshots.Edition{}
 		}
 		byFeed[p.feed][p.name] = f.Edition
-		h := r.held[p.name]
-		h.edition, h.content, h.stored = f.Edition, f.Content, p.stored
+		h := r.current[p.name]
+		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
 	for feed, editions := range byFeed {
@@ -73,7 +73,7 @@ func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
 }
 
 // storedSeries seals the series from the stored rows, with the clocks of the stored gamma answer.
-func (r *Refresher) storedSeries(gamma *holding) (f snapshots.File, err error) {
+func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err error) {
 	data := seriesData{Columns: seriesColumns, Rows: newestRows(r.rows)}
 	p, meta := productOf(SeriesResource), gamma.edition.Default.Meta
 	meta.Endpoint, meta.Receipt.Method, meta.Notice, meta.RefreshSeconds = p.name, p.method, p.notice, p.refreshSeconds(&r.cfg)
@@ -111,20 +111,20 @@ func (r *Refresher) Resume() error {
 	}
 	var errs []error
 	for feed := range Feeds() {
-		v := r.newView("resume")
+		b := r.newBatch("resume")
 		var products []*product
 		for _, p := range r.ofFeed(feed) {
-			known, err := r.takeInputs(v, p)
+			known, err := r.takeInputs(b, p)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
 			} else if known {
 				products = append(products, p)
 			}
 		}
-		if len(v.fresh) == 0 {
+		if len(b.documents) == 0 {
 			continue
 		}
-		if err := r.accept(v, feed, products); err != nil {
+		if err := r.accept(b, feed, products); err != nil {
 			errs = append(errs, fmt.Errorf("resume %s: %w", feed, err))
 		}
 	}
@@ -133,8 +133,8 @@ func (r *Refresher) Resume() error {
 
 // takeInputs puts the archived documents of the stored answer into the view. It says whether the product may be
 // computed from what the view holds: not when it has an answer of other documents.
-func (r *Refresher) takeInputs(v *view, p *product) (known bool, err error) {
-	h := r.held[p.name]
+func (r *Refresher) takeInputs(b *batch, p *product) (known bool, err error) {
+	h := r.current[p.name]
 	if h.edition == nil || !p.stored {
 		return true, nil
 	}
@@ -152,15 +152,15 @@ func (r *Refresher) takeInputs(v *view, p *product) (known bool, err error) {
 			return false, err
 		}
 		d.Body = nil // it can be loaded again
-		if d.mark.captured.After(v.at) {
+		if d.mark.captured.After(b.at) {
 			return false, nil // the clock was set back behind it
 		}
 		name := upstream.Name(d.Name)
 		if d.settlement != nil {
 			name = latestSettlement
 		}
-		if v.fresh[name] == nil {
-			v.fresh[name] = d
+		if b.documents[name] == nil {
+			b.documents[name] = d
 		}
 	}
 	if p.resume != nil {
@@ -179,7 +179,7 @@ func belongs(recipe *archive.Recipe, meta snapshots.Meta) bool {
 }
 
 // Archive is a source that still has the documents of past instants.
-type Archive interface {
+type PastSource interface {
 	// At returns the document as the upstream had it at an instant.
 	At(name upstream.Name, at time.Time) (*upstream.Document, error)
 }
@@ -221,30 +221,30 @@ func (r *Refresher) backfill(ctx context.Context) error {
 
 // backfillProduct stores a product of a past session.
 func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
-	v := r.newView("backfill")
-	v.past = true
+	b := r.newBatch("backfill")
+	b.past = true
 	var names []upstream.Name
-	names, v.at = p.past(r.cal, d)
+	names, b.at = p.past(r.cal, d)
 	for _, name := range names {
-		doc, err := r.cfg.Archive.At(name, v.at)
+		doc, err := r.cfg.Past.At(name, b.at)
 		if err != nil {
 			return err
 		}
 		if kind, _ := name.Split(); kind == upstream.SettlementKind {
 			name = latestSettlement
 		}
-		if v.fresh[name], err = newDocument(doc); err != nil {
+		if b.documents[name], err = newDocument(doc); err != nil {
 			return err
 		}
 	}
-	r.working.Lock()
-	defer r.working.Unlock()
-	answers, err := r.compute(v, []*product{p})
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	answers, err := r.compute(b, []*product{p})
 	if err != nil {
 		return err
 	}
 	for _, a := range answers {
-		fresh := (&health{}).freshness(v.at, a.asOf, p.due(v.at, r.cal), p.overnight, r.cal, nil)
+		fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), p.overnight, r.cal, nil)
 		if err := a.seal(r, fresh); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (r *Refresher) backfillVolatilities(ctx context.Context, session compute.Da
 			continue
 		}
 		_, at := pastChain(r.cal, session)
-		doc, err := r.cfg.Archive.At(name, at)
+		doc, err := r.cfg.Past.At(name, at)
 		if err != nil {
 			return err
 		}
@@ -276,11 +276,11 @@ func (r *Refresher) backfillVolatilities(ctx context.Context, session compute.Da
 		if err != nil {
 			return err
 		}
-		b, err := encodeVolatility(d.chain)
+		encoded, err := encodeVolatility(d.chain)
 		if err != nil {
 			return err
 		}
-		r.writeState(state, session.String(), b)
+		r.writeState(state, session.String(), encoded)
 	}
 	return nil
 }

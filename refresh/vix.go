@@ -79,8 +79,8 @@ func settlementsOffered(c *Config) bool {
 }
 
 // settlement returns the newest settlement file, nil when there is none.
-func (v *view) settlement() *settlement {
-	if d := v.document(latestSettlement); d != nil {
+func (b *batch) settlement() *settlement {
+	if d := b.document(latestSettlement); d != nil {
 		return d.settlement
 	}
 	return nil
@@ -89,18 +89,18 @@ func (v *view) settlement() *settlement {
 // refreshVIX fetches the settlements that are due, again until the right date arrives, and the closes of the indices
 // on that date, and publishes the curve.
 func (r *Refresher) refreshVIX(ctx context.Context) error {
-	v := r.newView("vix")
-	due := settlementDue(v.at, r.cal)
+	b := r.newBatch("vix")
+	due := settlementDue(b.at, r.cal)
 	if !r.cfg.Source.Offers(upstream.Settlement(due.String())) {
 		return nil
 	}
 	var failure error
-	if held := v.settlement(); (held == nil || held.date < due) && !v.at.Before(r.vixAsked[latestSettlement].Add(settlementRetry)) {
-		if failure = r.fetchSettlement(ctx, v, due); failure == nil {
-			r.vixAsked[latestSettlement] = v.at
+	if held := b.settlement(); (held == nil || held.date < due) && !b.at.Before(r.vixAsked[latestSettlement].Add(settlementRetry)) {
+		if failure = r.fetchSettlement(ctx, b, due); failure == nil {
+			r.vixAsked[latestSettlement] = b.at
 		}
 	}
-	if err := r.fetchCloses(ctx, v); err != nil {
+	if err := r.fetchCloses(ctx, b); err != nil {
 		r.log.Warn("index closes not refreshed", "err", err)
 	}
 	var good []string
@@ -108,9 +108,9 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 		good = []string{settlementFailure}
 	}
 	products := r.ofFeed(vixFeed)
-	switch held := r.holds(VIXResource); {
-	case v.settlement() != nil:
-		if err := r.accept(v, vixFeed, products, good...); err != nil {
+	switch held := r.hasAnswer(VIXResource); {
+	case b.settlement() != nil:
+		if err := r.accept(b, vixFeed, products, good...); err != nil {
 			delete(r.vixAsked, latestSettlement) // the file of this run is lost
 			failure = err
 		}
@@ -127,8 +127,8 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 
 // fetchSettlement fetches the file of a date and takes it when it is newer than the one held. An older day's file, a
 // mere header, or none at all is no failure while the date may still not be out.
-func (r *Refresher) fetchSettlement(ctx context.Context, v *view, due compute.Date) error {
-	overdue := settlementOverdue(due, v.at, r.cal)
+func (r *Refresher) fetchSettlement(ctx context.Context, b *batch, due compute.Date) error {
+	overdue := settlementOverdue(due, b.at, r.cal)
 	d, err := r.fetch(ctx, upstream.Settlement(due.String()))
 	switch reason := upstream.ReasonOf(err); {
 	case err == nil:
@@ -141,11 +141,11 @@ func (r *Refresher) fetchSettlement(ctx context.Context, v *view, due compute.Da
 	if f.date > due {
 		return &refusal{upstream.Malformed, fmt.Errorf("asked for %s, got a file of %s", due, f.date)}
 	}
-	if err := r.unbroken(f, v.at); err != nil {
+	if err := r.checkMonths(f, b.at); err != nil {
 		return err
 	}
-	if held := v.settlement(); (held == nil || f.date > held.date) && f.date >= r.settledTo() {
-		v.fresh[latestSettlement] = d
+	if held := b.settlement(); (held == nil || f.date > held.date) && f.date >= r.settledTo() {
+		b.documents[latestSettlement] = d
 	}
 	if f.date < due && overdue {
 		return &refusal{upstream.Older, fmt.Errorf("asked for %s, got the file of %s", due, f.date)}
@@ -157,15 +157,15 @@ func (r *Refresher) fetchSettlement(ctx context.Context, v *view, due compute.Da
 func (r *Refresher) settledTo() compute.Date {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if h := r.held[VIXResource]; h != nil && h.edition != nil {
+	if h := r.current[VIXResource]; h != nil && h.edition != nil {
 		return compute.DateOf(h.asOf().In(compute.NewYork))
 	}
 	return 0
 }
 
-// unbroken refuses a file whose unreadable rows leave a month of the curve out: the months behind it would be taken
+// checkMonths refuses a file whose unreadable rows leave a month of the curve out: the months behind it would be taken
 // for the ones before.
-func (r *Refresher) unbroken(f *settlement, now time.Time) error {
+func (r *Refresher) checkMonths(f *settlement, now time.Time) error {
 	if f.bad == 0 {
 		return nil
 	}
@@ -197,19 +197,19 @@ func decodeSettlement(d *document, asked string) (f *settlement, err error) {
 
 // fetchCloses finds the closes of the indices that are still unknown: of the session just closed from quotes, and of
 // the settlement date, failing that, from daily histories.
-func (r *Refresher) fetchCloses(ctx context.Context, v *view) error {
-	session := r.cal.SessionDate(v.at)
+func (r *Refresher) fetchCloses(ctx context.Context, b *batch) error {
+	session := r.cal.SessionDate(b.at)
 	evening := session.At(16, 31, 0, compute.NewYork)
-	if !v.at.Before(evening) {
+	if !b.at.Before(evening) {
 		if err := r.findCloses(ctx, session, upstream.Quotes); err != nil {
 			return err
 		}
 	}
-	f := v.settlement()
-	if f == nil || r.closesOf(f.date).complete() || v.at.Before(r.vixAsked[closesState].Add(historyRetry)) {
+	f := b.settlement()
+	if f == nil || r.closesOf(f.date).complete() || b.at.Before(r.vixAsked[closesState].Add(historyRetry)) {
 		return nil
 	}
-	r.vixAsked[closesState] = v.at
+	r.vixAsked[closesState] = b.at
 	if err := r.findCloses(ctx, f.date, upstream.Quotes); err != nil {
 		return err
 	}
@@ -281,21 +281,21 @@ func pastSettlement(_ *compute.Calendar, d compute.Date) ([]upstream.Name, time.
 		d.At(18, 45, 0, compute.NewYork)
 }
 
-func gatherVIX(v *view, _ map[string]*answer) (*inputs, error) {
-	d := v.document(latestSettlement)
+func gatherVIX(b *batch, _ map[string]*answer) (*inputs, error) {
+	d := b.document(latestSettlement)
 	if d == nil {
 		return nil, nil
 	}
 	date := d.settlement.date
 	var closes indexCloses
-	if v.past {
-		closes.VIX = v.document(upstream.Quotes(vixIndex)).closeOn(date)
-		closes.VIX3M = v.document(upstream.Quotes(vix3mIndex)).closeOn(date)
+	if b.past {
+		closes.VIX = b.document(upstream.Quotes(vixIndex)).closeOn(date)
+		closes.VIX3M = b.document(upstream.Quotes(vix3mIndex)).closeOn(date)
 	} else {
-		closes = v.r.closesOf(date)
+		closes = b.r.closesOf(date)
 	}
 	earlier := []vixSummary{}
-	for _, h := range v.r.history {
+	for _, h := range b.r.history {
 		if h.Date < date {
 			if n := len(earlier); n > 0 {
 				earlier[n-1].Settlements = nil
@@ -303,7 +303,7 @@ func gatherVIX(v *view, _ map[string]*answer) (*inputs, error) {
 			earlier = append(earlier, h)
 		}
 	}
-	return v.inputs(d).withState(vixState{closes, earlier})
+	return b.inputs(d).withState(vixState{closes, earlier})
 }
 
 // vixQuality is `meta.quality` of vix-term-structure.

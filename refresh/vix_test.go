@@ -61,14 +61,14 @@ func TestFetchSettlement(t *testing.T) {
 			now := ny(t, at)
 			r := New(Config{Source: c.source, Calendar: cal, Clock: NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
 			due := settlementDue(now, cal)
-			v := r.newView("vix")
-			err := r.fetchSettlement(t.Context(), v, due)
+			b := r.newBatch("vix")
+			err := r.fetchSettlement(t.Context(), b, due)
 			var got upstream.Reason
 			if err != nil {
 				got = reasonOf(err)
 			}
 			held := ""
-			if f := v.settlement(); f != nil {
+			if f := b.settlement(); f != nil {
 				held = f.date.String()
 			}
 			if got != want || held != c.kept || due.String() != "2026-11-20" {

@@ -20,16 +20,16 @@ const volatilityState = "iv-"
 
 // volatilityStates finds the published volatilities of earlier sessions. The zero value with a store is ready.
 type volatilityStates struct {
-	store *snapshots.Store
-	cal   *compute.Calendar
-	log   *slog.Logger
-	held  map[string]*document // by symbol
+	store  *snapshots.Store
+	cal    *compute.Calendar
+	log    *slog.Logger
+	loaded map[string]*document // by symbol
 }
 
 // before returns the volatilities of the last stored snapshot of the session before a session, nil when there is none.
 func (s *volatilityStates) before(symbol string, session compute.Date) *document {
 	before := s.cal.Previous(session).String()
-	if d := s.held[symbol]; d != nil && d.FileDate == before {
+	if d := s.loaded[symbol]; d != nil && d.FileDate == before {
 		return d
 	}
 	state, date := s.store.State(volatilityState+symbol, before)
@@ -41,10 +41,10 @@ func (s *volatilityStates) before(symbol string, session compute.Date) *document
 		s.log.Error("state not readable", "state", d.Name, "date", date, "err", err)
 		return nil
 	}
-	if s.held == nil {
-		s.held = map[string]*document{}
+	if s.loaded == nil {
+		s.loaded = map[string]*document{}
 	}
-	s.held[symbol] = d
+	s.loaded[symbol] = d
 	return d
 }
 

@@ -42,7 +42,7 @@ type killer struct {
 func (r *killer) watch(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if strings.Contains(line, "msg=refreshed feed=spx") && !r.refreshed() {
+	if strings.Contains(line, "msg=refreshed job=spx") && !r.refreshed() {
 		close(r.spx)
 	}
 	_, rest, ok := strings.Cut(line, "msg=storing step=")

@@ -173,7 +173,7 @@ func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer hung.Stop()
 	for lines := bufio.NewScanner(log); lines.Scan(); { // until the server and strace have ended
-		if strings.Contains(lines.Text(), "msg=refreshed feed=vix") {
+		if strings.Contains(lines.Text(), "msg=refreshed job=vix") {
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
