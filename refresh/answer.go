@@ -26,47 +26,49 @@ const (
 	VIXResource     = "vix-term-structure"
 )
 
-// The feeds. The products of one feed become current at the same instant.
+// The feeds. A feed is a group of products that rest on the same kind of documents. The answers of one feed become
+// current at the same instant.
 const (
 	optionsFeed = "options"
 	sectorsFeed = "sectors"
 	vixFeed     = "vix"
 )
 
-// product is one row of the table: all that the refresher knows of a resource.
+// product is one row of the table [products]: how the refresher makes the answers of one resource.
 type product struct {
 	name   string // canonical name, meta.endpoint
 	feed   string
 	method string // in the receipt
 	notice string
-	every  func(*Config) time.Duration // between refreshes in session
+	every  func(*Config) time.Duration // interval of its refreshes in session
 
 	overnight    bool // rests on option quotes, which also move at night
 	everyChain   bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
 	daily        bool // the upstream makes one document a day
-	stored       bool // has dated files
-	finalAtClose bool // the file of a UTC date never changes once that date has closed
-	expires      bool // dated files are removed after Config.SnapshotMaxAge
+	stored       bool // has a file for each UTC date
+	finalAtClose bool // the file of a UTC date never changes after [dateClosed]
+	expires      bool // files of dates older than Config.SnapshotMaxAge are removed
 
-	// offered says whether the source could ever feed the product.
+	// offered says whether the source has the documents of the product.
 	offered func(*Config) bool
-	// gather returns the inputs of the answer that describes now, nil while they are not complete. done has the answers
-	// of the products above it in the table that the same documents feed.
+	// gather returns the inputs of the product's next answer, nil while a document is missing. above holds the answers
+	// that the same batch gave for the products above this one in the table, by name.
 	gather func(b *batch, above map[string]*answer) (*inputs, error)
-	// compute turns inputs into an answer. It is the only way to an answer of the product: live refresh, start,
-	// back-fill and recompute call it. It depends on nothing but the inputs.
+	// compute turns inputs into an answer. It depends on the inputs alone. Live refresh, start, back-fill and recompute
+	// all call this function, so that the same inputs always give the same answer.
 	compute func(in *inputs) (*answer, error)
 
 	// The following may be nil.
 
-	// remember takes up what later answers need of a published one.
+	// remember keeps, after an answer was published, the state that later answers need of it.
 	remember func(r *Refresher, a *answer)
-	// resume takes up the state that a stored answer was computed with, so that a start computes from the same.
+	// resume restores the state that a stored answer was computed with, so that a restarted process computes the same
+	// answer again.
 	resume func(r *Refresher, in *inputs) error
-	// past names the documents of a past session and when they are final, for back-fill.
+	// past returns, for back-fill, the names of the documents of a past session and the instant at which they are final.
 	past func(cal *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time)
 
-	data, quality any // zero values of what the answer holds, for the API description
+	data, quality any // zero values of `data` and `meta.quality`, for the API description
 }
 
 // answer computes the product's answer and encodes it.
@@ -85,39 +87,43 @@ func (p *product) answer(in *inputs) (*answer, error) {
 
 func (p *product) refreshSeconds(cfg *Config) int { return int(p.every(cfg).Seconds()) }
 
-// answer is a computed product before it is sealed.
+// answer is one result of a product. It is computed, encoded and sealed in this order. Only the goroutine that publishes
+// the answer uses it.
 type answer struct {
 	product *product
 	inputs  *inputs
 
 	asOf     time.Time
-	captured *time.Time // nil when no document says
+	captured *time.Time // nil when no document has a timestamp of its own
 	quality  any
-	data     any // a pointer to the default's, when there are no variants
-	// variants points to all answers by parameter value, the default's among them; nil without a parameter.
-	// storedVariant is the value whose answer alone is kept in the file; "" keeps all.
+	data     any // a pointer, set when the resource has no parameter
+	// variants holds a pointer for each value of the resource's parameter; nil without a parameter. byDefault is the
+	// value that a request without the parameter gets. storedVariant is the only value that the file stores; "" stores
+	// all values.
 	variants                 map[string]any
 	byDefault, storedVariant string
-	// rare says which variants few ask for: they are sealed in identity and gzip alone. nil: none.
+	// rare says whether clients seldom ask for a variant. Rare variants are sealed in identity and gzip alone, to save
+	// time. If rare is nil, no variant is rare.
 	rare func(variant string) bool
-	// restsOn are the symbols whose failures make the answer stale, nil for all it ever failed for.
+	// restsOn are the symbols whose failed fetches can make the answer stale; nil: every failure counted for the product.
 	restsOn []string
 
-	summary []byte                     // kept beside the answer in its file; may be nil
-	carry   map[compute.Series]float64 // of gamma: for the next one
-	late    bool                       // its date had closed when the last document arrived
-	hasFile bool                       // it has a file that the archived inputs belong to
+	summary []byte                     // short form stored in the same file; may be nil
+	carry   map[compute.Series]float64 // of a gamma answer: carry per year, an input of the next gamma answer
+	late    bool                       // its UTC date had closed when its last document arrived
+	hasFile bool                       // a dated file was written for it, so its inputs are archived
 
-	encoded map[any][]byte // JSON of data and variants, by pointer
-	edition *snapshots.Edition
+	encoded map[any][]byte     // JSON of data and variants, by their pointers
+	edition *snapshots.Edition // nil before seal
 }
 
-// answerOf starts an answer that rests on one chain.
+// answerOf returns an answer with the two times of the one chain that it rests on.
 func answerOf(chain *compute.Chain) *answer {
 	return &answer{asOf: chain.AsOf, captured: new(chain.CapturedAt)}
 }
 
-// describes moves the answer's clocks up to those of one of its documents.
+// describes raises the answer's as_of and captured_at to those of a document that it rests on, if the document's are
+// later.
 func (a *answer) describes(asOf, captured time.Time) {
 	a.asOf = later(a.asOf, asOf)
 	if a.captured == nil || captured.After(*a.captured) {
@@ -128,10 +134,11 @@ func (a *answer) describes(asOf, captured time.Time) {
 // date returns the UTC date under which the answer is stored.
 func (a *answer) date() compute.Date { return compute.DateOf(a.asOf.UTC()) }
 
-// closesAfter is how long after its end, in UTC, a date still accepts snapshots.
+// closesAfter is the time from the end of a UTC date until the date closes. Documents of the last minutes of a date may
+// arrive that much later.
 const closesAfter = 10 * time.Minute
 
-// dateClosed says whether a UTC date accepts no more snapshots.
+// dateClosed says whether a UTC date has closed: at 00:10 UTC of the next day.
 func dateClosed(date compute.Date, now time.Time) bool {
 	return now.After((date + 1).Midnight().Add(closesAfter))
 }
@@ -176,8 +183,8 @@ func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
 	return err
 }
 
-// sealVariants seals data by parameter value. Variants that share a pointer share a snapshot, which is sealed in all
-// codings unless all of them are rare.
+// sealVariants seals a snapshot for each parameter value. Variants with the same pointer share one snapshot. The shared
+// snapshot is sealed in identity and gzip alone only if all of its variants are rare.
 func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	common := map[any]bool{}
 	for name, data := range a.variants {
@@ -208,7 +215,8 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	return e, nil
 }
 
-// storedData returns the bytes of data by parameter value, as the file has them: the one that is kept under "", or all.
+// storedData returns the JSON that the file stores, by parameter value. The key is "" when the file stores one value. The
+// caller must not change the bytes.
 func (a *answer) storedData() map[string][]byte {
 	switch {
 	case a.variants == nil:
@@ -223,7 +231,7 @@ func (a *answer) storedData() map[string][]byte {
 	return all
 }
 
-// recipe describes the inputs of an answer for the archive.
+// recipe returns what the archive needs to compute the answer again.
 func (a *answer) recipe() archive.Recipe {
 	in := a.inputs
 	closed, early := in.calendar.Closures()
@@ -240,22 +248,23 @@ func (a *answer) recipe() archive.Recipe {
 	return out
 }
 
-// Build names the toolchain and the architecture, on which the last digits of numbers may depend.
+// Build returns the Go version and the architecture, such as "go1.26.0 amd64". The last digits of numbers may depend on
+// both.
 func Build() string { return runtime.Version() + " " + runtime.GOARCH }
 
-// holding is the current answer of a product, and how its refreshes go.
+// currentAnswer is the answer that a product serves now, and the failures of its refreshes. Refresher.mu guards it.
 type currentAnswer struct {
-	edition  *snapshots.Edition // nil before the first
-	content  string             // of its inputs
-	restored bool               // read from its file at the start, and not computed again since
-	restsOn  []string           // as of the answer
+	edition  *snapshots.Edition // nil before the first answer
+	content  string             // [inputs.content] of the answer
+	restored bool               // read from a file at the start, and not computed since
+	restsOn  []string           // [answer.restsOn] of the answer
 	health   healths
 }
 
 func (h *currentAnswer) asOf() time.Time { return h.edition.Default.Meta.AsOf }
 
-// says whether the held answer is what the computed one would be: by the same method, of the same inputs but for their
-// clocks, with the same data.
+// matches says whether publishing a would change nothing: the current answer has the same method, notice, interval and
+// data, and inputs that differ at most in their own timestamps.
 func (h *currentAnswer) matches(a *answer, cfg *Config) bool {
 	if h.edition == nil || h.content != a.inputs.content() {
 		return false

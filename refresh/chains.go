@@ -11,24 +11,23 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// spxChain is the document that most products rest on.
 var spxChain = upstream.Options("_SPX")
 
 func chainEvery(c *Config) time.Duration { return c.ChainEvery }
 
 func spxOffered(c *Config) bool { return c.Source.Offers(spxChain) }
 
-// gatherChain gathers the SPX chain alone.
+// gatherChain returns the SPX chain as the only input.
 func gatherChain(b *batch, _ map[string]*answer) (*inputs, error) {
 	return b.inputs(b.document(spxChain)), nil
 }
 
-// pastChain names the SPX chain as it was after the close of a session, when its last quotes are final.
+// pastChain returns the name of the SPX chain and the instant after the close of session d at which its quotes are final.
 func pastChain(cal *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time) {
 	return []upstream.Name{spxChain}, cal.Close(d).Add(afterClose)
 }
 
-// refreshSPX fetches the SPX chain and publishes all that rests on it.
+// refreshSPX fetches the SPX chain and publishes the products of the options feed.
 func (r *Refresher) refreshSPX(ctx context.Context) error {
 	if !spxOffered(&r.cfg) {
 		return nil
@@ -36,7 +35,8 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	return r.refreshChains(ctx, "spx", r.ofFeed(optionsFeed), spxChain)
 }
 
-// refreshFlow fetches the next chain of the flow universe; the first run fetches all of them.
+// refreshFlow fetches the chain of one symbol of the flow universe, each run the next symbol. The first run fetches the
+// chains of all symbols.
 func (r *Refresher) refreshFlow(ctx context.Context) error {
 	names := flowNames(&r.cfg)
 	if len(names) == 0 {
@@ -54,14 +54,15 @@ func (r *Refresher) refreshFlow(ctx context.Context) error {
 	return err
 }
 
-// refreshChains fetches chains and publishes the products that rest on them. A chain that fails leaves the others alone.
+// refreshChains fetches the named chains and publishes the products that rest on them. If a chain fails, the other chains
+// are published all the same. The error joins the failures of all chains.
 func (r *Refresher) refreshChains(ctx context.Context, job string, products []*product, names ...upstream.Name) error {
 	b := r.newBatch(job)
 	var errs []error
 	var good []string
 	for _, name := range names {
 		d, err := r.fetch(ctx, name)
-		if err == nil && !r.cfg.Clock.stands() { // of a clock that stands still there is one document of each name
+		if err == nil && !r.cfg.Clock.stands() { // when the clock stands still, each name has one document for ever
 			err = r.guards[name].check(d.mark, r.acceptedDocument(name))
 		}
 		switch _, key := name.Split(); {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Clock tells the market's time, which is the machine's, or that of a simulated or recorded market. It is
-// immutable and safe for concurrent use.
+// Clock tells the market's time: the machine's time for a live market, another time for a simulated or a recorded market.
+// A Clock is immutable and safe for concurrent use.
 type Clock struct {
-	market, wall time.Time // the same instant on both clocks; zero for the machine's own
-	speed        float64
+	market, wall time.Time // the same instant in market time and in machine time; zero: market time is machine time
+	speed        float64   // market seconds per machine second
 }
 
-// MachineClock returns the machine's own clock.
+// MachineClock returns a clock whose market time is the machine's time.
 func MachineClock() Clock { return Clock{speed: 1} }
 
-// NewClock returns a clock that shows market now and advances by speed market seconds a second. At speed 0 it
-// stands still.
+// NewClock returns a clock whose market time is now the given instant and advances by speed market seconds per second.
+// speed must be finite and at least 0. At speed 0 the clock stands still.
 func NewClock(market time.Time, speed float64) Clock {
 	return Clock{market: market.UTC(), wall: time.Now(), speed: speed}
 }
@@ -27,7 +27,7 @@ func (c Clock) Now() time.Time { return c.At(time.Now()) }
 // stands says whether the clock stands still.
 func (c Clock) stands() bool { return !c.market.IsZero() && c.speed == 0 }
 
-// At returns the market's time at an instant of the machine's clock.
+// At returns the market's time, in UTC, when the machine's clock shows wall.
 func (c Clock) At(wall time.Time) time.Time {
 	if c.market.IsZero() {
 		return wall.UTC()
@@ -35,8 +35,8 @@ func (c Clock) At(wall time.Time) time.Time {
 	return c.market.Add(time.Duration(float64(wall.Sub(c.wall)) * c.speed))
 }
 
-// Wall returns when the machine's clock will show what the market's shows at t: never, the zero time, for a
-// clock that stands still, or when it is further off than can be said.
+// Wall is the inverse of [Clock.At]: it returns the machine's time at which the market's time is t. It returns the zero
+// time, which means never, when the clock stands still or when the result is over 146 years away.
 func (c Clock) Wall(t time.Time) time.Time {
 	if c.market.IsZero() {
 		return t

@@ -9,25 +9,26 @@ import (
 	"strconv"
 )
 
-// Difference is a field whose stored value is not the recomputed one. A side is "absent" where the field is not there.
+// Difference is a JSON field whose stored value and recomputed value differ.
 type Difference struct {
-	Path, Stored, Recomputed string // a JSON path, and the values as JSON
+	Path               string // JSON path of the field
+	Stored, Recomputed string // the two values as JSON, at most about 200 bytes each; "absent" where there is no such field
 }
 
-// String returns the difference as the command prints it.
+// String returns the line that `strikecache recompute` prints.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: stored %s, recomputed %s", d.Path, d.Stored, d.Recomputed)
 }
 
 const (
 	absent = "absent"
-	// maxValue bounds what is shown of one value.
+	// maxValue is how many bytes of one value are printed.
 	maxValue = 200
 )
 
-// differences returns the fields that differ between two JSON values, in the order of the stored paths. Numbers differ
-// when they are spelt differently. Values that differ as bytes alone, in spaces or in the order of fields, are one
-// difference, of the whole.
+// differences compares two JSON values and returns the fields that differ, sorted by field name and array index. Two
+// numbers are equal only if their digits are: 1.0 and 1 differ. If the values differ only in spaces or in the order of
+// fields, there is one difference, with the path of the whole value. An error means that a value is not JSON.
 func differences(path string, stored, recomputed []byte) ([]Difference, error) {
 	if bytes.Equal(stored, recomputed) {
 		return nil, nil
@@ -78,7 +79,7 @@ func compareValues(path string, a, b any, differs func(Difference)) {
 			return
 		}
 	default:
-		if a == b { // of scalars: a slice or a map on the other side is not comparable, and is never equal in type
+		if a == b { // a is a scalar; comparing it with a slice or a map gives false and does not panic
 			return
 		}
 	}

@@ -18,18 +18,18 @@ import (
 	"strikecache/snapshots"
 )
 
-// Flags is what the command line says about refreshing, in the form that the kong parser reads.
+// Flags holds the flags of `strikecache serve` for the refresher, in the form that the kong parser reads.
 type Flags struct {
 	SourceFlags   `embed:""`
 	ScheduleFlags `embed:""`
 }
 
-// Validate is called by the parser. Its errors name the right values.
+// Validate is called by the parser. Its errors name the flag and the values that are allowed.
 func (f *Flags) Validate() error {
 	return errors.Join(f.SourceFlags.check(), f.ScheduleFlags.check())
 }
 
-// FlagVars are the values that the help of [Flags] and [RecomputeCommand] names.
+// FlagVars returns the variables, such as ${cboe_base}, in the help texts of [Flags] and [RecomputeCommand].
 func FlagVars() map[string]string {
 	return map[string]string{
 		"cboe_base": cboe.DefaultBaseURL, "cboe_settlement": cboe.DefaultSettlementURL,
@@ -37,11 +37,12 @@ func FlagVars() map[string]string {
 	}
 }
 
-// historyBytes bounds the memory for answers of past dates.
+// historyBytes is the most memory that the store uses to cache gamma answers of past dates.
 const historyBytes = 64 << 20
 
-// Open opens the store of the source below a data directory and makes its newest answers current. The refresher fetches
-// nothing before [Refresher.Run]. [Refresher.Close] must be called. observe is [Config.Observe].
+// Open opens the store and the archive of the source below dataDir, and makes the newest stored answers current. It
+// fetches nothing: [Refresher.Start] or [Refresher.Run] does. The caller must close the refresher, by [Refresher.Close] or
+// the stop function of Start. observe is [Config.Observe] and may be nil.
 func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, took time.Duration)) (*Refresher, error) {
 	cfg := Config{SourceName: f.Source, Log: log, Observe: observe}
 	if err := f.ScheduleFlags.apply(&cfg); err != nil {
@@ -74,14 +75,14 @@ func (f *Flags) open(cfg *Config, dataDir string) (*Refresher, error) {
 	return r, r.Restore()
 }
 
-// SourceFlags say where documents come from.
+// SourceFlags are the flags of the upstream and its clock.
 type SourceFlags struct {
 	Source string `help:"Where documents come from: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 
 	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv, each also as .gz." type:"path" placeholder:"DIR" group:"Source replay"`
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
-	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or where the stored market left off." placeholder:"TIME" group:"Source simulated"`
+	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later." placeholder:"TIME" group:"Source simulated"`
 	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
 
 	CboeBaseURL       string `name:"cboe-base-url" help:"Base of chains, quotes and histories." default:"${cboe_base}" group:"Source cboe"`
@@ -117,7 +118,7 @@ func (s *SourceFlags) simStart() (time.Time, error) {
 	return start, nil
 }
 
-// apply fills in the source and its clock; cfg has its store and its calendar.
+// apply sets the source, the clock and the back-fill of cfg. The store and the calendar of cfg must be set before.
 func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":
@@ -153,7 +154,8 @@ func (s *SourceFlags) apply(cfg *Config) error {
 // backfillSessions is how many past sessions a simulated market stores.
 const backfillSessions = 30
 
-// resumed is where the stored market left off, or 11:00 New York of the last session.
+// resumed returns the time at which a simulated market starts: the time of the last stored answer, or 11:00 New York of
+// the last session if that is later.
 func resumed(cal *compute.Calendar, store *snapshots.Store, now time.Time) time.Time {
 	session := cal.SessionDate(now)
 	start := session.At(11, 0, 0, compute.NewYork)
@@ -166,7 +168,7 @@ func resumed(cal *compute.Calendar, store *snapshots.Store, now time.Time) time.
 	return start
 }
 
-// ScheduleFlags say how often what is fetched, with which numbers it is computed, and how long it is kept.
+// ScheduleFlags are the flags of the intervals, the flow universe, the calendar, the interest rate and the storage.
 type ScheduleFlags struct {
 	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h (default 25s, with cboe 60s)." placeholder:"D" group:"Schedule"`
 	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
@@ -183,7 +185,7 @@ type ScheduleFlags struct {
 
 var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
 
-// maxFlowSymbols bounds the universe: each symbol is a chain in memory and a request in turn.
+// maxFlowSymbols bounds the flow universe, because each symbol costs a chain in memory and a request per round.
 const maxFlowSymbols = 100
 
 func (s *ScheduleFlags) check() error {
@@ -221,7 +223,7 @@ func (s *ScheduleFlags) check() error {
 	return nil
 }
 
-// apply fills in the calendar, the schedule and the numbers. Intervals not given depend on the source.
+// apply sets the calendar, the intervals, the rate and the ages of cfg. The default of an interval depends on the source.
 func (s *ScheduleFlags) apply(cfg *Config) (err error) {
 	cfg.ChainEvery, cfg.QuotesEvery, cfg.FlowEvery, cfg.FlowSymbols = s.GexEvery, s.QuotesEvery, s.FlowEvery, s.FlowSymbols
 	if cfg.ChainEvery == 0 {
@@ -258,13 +260,13 @@ func (s *ScheduleFlags) calendar() (*compute.Calendar, error) {
 	return compute.NewCalendar(closed, early), nil
 }
 
-// Bytes is a number of bytes on the command line: 1000000, 500MB, 5GiB.
+// Bytes is a number of bytes. On the command line it is written as 1000000, 500MB (decimal) or 5GiB (binary).
 type Bytes int64
 
-// minArchive is the least that holds the inputs of one day: 2 MB for the SPX chain, 0.3 MB for each other one.
+// minArchive holds the inputs of one day: a compressed SPX chain has 2 MB, each of at most 100 other chains about 0.3 MB.
 const minArchive Bytes = 64 << 20
 
-// UnmarshalText is called by the parser.
+// UnmarshalText is called by the parser. The text is a whole number, with KB, MB, GB, TB, KiB, MiB, GiB, TiB or no unit.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	number, unit := string(text), int64(1)
 	for suffix, n := range map[string]int64{
@@ -276,11 +278,11 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > 1<<62/unit {
-		return fmt.Errorf("%.40q is no number of bytes, such as 1000000, 500MB or 5GiB", text)
+		return fmt.Errorf("%.40q is not a number of bytes, such as 1000000, 500MB or 5GiB", text)
 	}
 	*b = Bytes(n * unit)
 	return nil
 }
 
-// MarshalText is the inverse of UnmarshalText.
+// MarshalText writes the number without a unit.
 func (b Bytes) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }

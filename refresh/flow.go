@@ -10,15 +10,15 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// flowPart is what one chain contributes to the unusual flow.
+// flowPart is the unusual flow of one chain, before the parts of all chains are merged.
 type flowPart struct {
 	flow            compute.ChainFlow
 	asOf, captured  time.Time
-	listed, skipped int
+	listed, skipped int       // rows of the chain
 	sessionBefore   *document // published volatilities of the session before; nil: not known
 }
 
-// flowNames returns the chains of the flow universe beside SPX that the source has.
+// flowNames returns the names of the chains of the flow universe, without SPX, that the source has.
 func flowNames(c *Config) (names []upstream.Name) {
 	for _, s := range c.FlowSymbols {
 		if name := upstream.Options(s); name != spxChain && c.Source.Offers(name) {
@@ -36,8 +36,9 @@ func (d *document) session(cal *compute.Calendar) compute.Date {
 	return d.chain.Session(cal)
 }
 
-// gatherFlow gathers the chains of the newest session, by symbol, each with the volatilities of the session before. After
-// a restart it waits until every chain was asked for, since fewer chains would take rows out of the stored answer.
+// gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the volatilities of the session
+// before. After a restart it returns nil until the flow job has asked for every chain once: an answer of fewer chains would
+// have fewer rows than the stored answer that it replaces.
 func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 	if b.job == "spx" && b.r.flowWaits() {
 		return nil, nil
@@ -56,7 +57,7 @@ func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 	for _, d := range chains {
 		before := b.r.volatilities.before(d.symbol(), newest)
 		if d.part != nil {
-			before = d.part.sessionBefore // the chain itself is gone
+			before = d.part.sessionBefore // the part was scored with these, and the chain is no longer in memory
 		}
 		if before != nil {
 			in.states = append(in.states, before)
@@ -65,6 +66,7 @@ func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 	return in, nil
 }
 
+// flowWaits says whether a stored answer of the flow is current and not every chain has been asked for since the start.
 func (r *Refresher) flowWaits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +117,8 @@ func computeFlow(in *inputs) (*answer, error) {
 	return a, nil
 }
 
-// contribute scores the chain, once, beside the volatilities of the session before that the inputs hold.
+// contribute sets d.part: the flow of the chain, scored with the volatilities of the session before that are among the
+// inputs. It does so once per document.
 func (d *document) contribute(in *inputs) error {
 	if d.part != nil {
 		return nil
@@ -137,21 +140,21 @@ func (d *document) contribute(in *inputs) error {
 	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: d.chain, Calendar: in.calendar, PreviousIV: iv})
 	d.part = p
 	if d.load != nil {
-		d.chain, d.Body = nil, nil // all chains of a day are a hundred megabytes
+		d.chain, d.Body = nil, nil // all chains of a day together take a hundred megabytes
 	}
 	return nil
 }
 
-// The limits that answer by default, and that is stored: the others are made of it.
 const (
-	defaultFlow = "20"
-	allFlow     = "100"
+	defaultFlow = "20"  // the limit of a request without one
+	allFlow     = "100" // the limit whose rows are stored, of which the rows of every other limit are a part
 )
 
-// rareFlow says whether few ask for a limit.
+// rareFlow says whether clients seldom ask for a limit.
 func rareFlow(limit string) bool { return limit != defaultFlow && limit != allFlow }
 
-// flowVariants returns the answers to every limit. Limits of at least the number of items share one.
+// flowVariants returns a pointer to the flow for every limit from 1 to 100. All limits that reach the number of items
+// share one pointer.
 func flowVariants(f compute.Flow) map[string]any {
 	out := make(map[string]any, compute.MaxFlowItems)
 	whole := new(f.Limit(compute.MaxFlowItems))

@@ -11,9 +11,9 @@ import (
 	"strikecache/compute"
 )
 
-// gammaState is what the gamma exposure rests on beside its chain.
+// gammaState is the input of a gamma answer beside its chain.
 type gammaState struct {
-	Carry []carryRow `json:"carry"` // of the snapshot before
+	Carry []carryRow `json:"carry"` // of the previous gamma answer
 }
 
 // carryRow is the carry of one series, per year.
@@ -59,7 +59,7 @@ func rememberGamma(r *Refresher, a *answer) {
 	}
 }
 
-// resumeGamma takes up the carry that the stored answer rests on.
+// resumeGamma sets the refresher's carry to the carry that the stored answer was computed with.
 func resumeGamma(r *Refresher, in *inputs) error {
 	var before gammaState
 	err := in.decodeState(&before)
@@ -67,7 +67,7 @@ func resumeGamma(r *Refresher, in *inputs) error {
 	return err
 }
 
-// carryRows returns the rows of a carry in order.
+// carryRows returns the carry of each series, sorted by expiration and root, so that equal maps give equal JSON.
 func carryRows(carry map[compute.Series]float64) []carryRow {
 	rows := make([]carryRow, 0, len(carry))
 	for s, b := range carry {
@@ -95,18 +95,16 @@ const (
 )
 
 // seriesColumns are the columns of a row, in order.
-var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall",
+var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
 
-	"put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
-
-// seriesRow returns the row of a gamma answer, as JSON.
+// seriesRow returns the row of a gamma answer as a JSON array in the order of [seriesColumns].
 func seriesRow(date compute.Date, g *compute.Gamma, source string) ([]byte, error) {
 	return json.Marshal([]any{date, g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger,
 		g.AbsGammaStrike, g.Regime, g.OISettleDate, g.ContractsAnalyzed, source})
 }
 
-// SeriesRow returns the row of a stored gamma snapshot from its columns by name, as JSON; a column without a value is
-// null.
+// SeriesRow returns a row of gex/spx/series as a JSON array in the order of the series' columns. columns holds the values
+// by column name. A column that is not in the map becomes null.
 func SeriesRow(columns map[string]any) ([]byte, error) {
 	row := make([]any, len(seriesColumns))
 	for i, name := range seriesColumns {
@@ -121,12 +119,13 @@ type seriesData struct {
 	Rows    []json.RawMessage `json:"rows"`
 }
 
-// seriesQuality is its `meta.quality`.
+// seriesQuality is `meta.quality` of gex/spx/series.
 type seriesQuality struct {
 	Rows int `json:"rows"`
 }
 
-// gatherSeries gathers the newest rows, oldest first, with that of the gamma answer of the same documents.
+// gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
+// stored row of its date.
 func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	rows := maps.Clone(b.r.rows)
 	if a := above[GammaResource]; a != nil && !a.late {
@@ -136,7 +135,7 @@ func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	return in.withState(newestRows(rows))
 }
 
-// newestRows returns the rows of the newest dates, oldest first.
+// newestRows returns the rows of the newest 400 dates, oldest first. The keys of rows are UTC dates.
 func newestRows(rows map[string]json.RawMessage) []json.RawMessage {
 	dates := slices.Sorted(maps.Keys(rows))
 	newest := []json.RawMessage{}

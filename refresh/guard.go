@@ -7,28 +7,32 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// documentsToAgree is how many documents in a row overrule what was accepted before them.
+// documentsToAgree is how many refused documents in a row must agree before the last of them is accepted.
 const documentsToAgree = 3
 
-// guard refuses the chains of one symbol that have less than half of the readable rows of the last accepted one
-// (shrunk), or an older timestamp (clock_backwards), until three in a row agree: then the accepted one was wrong, and
-// the last of the three is accepted. Two agree when neither has less than half the rows of the other and the later one
-// does not have the older timestamp. The same document again does not count as a further one.
-// A guard holds refused documents alone: what is accepted is decided by the last step of the document's way. Only the
-// job of the symbol uses it.
+// guard compares each new chain of one symbol with the accepted chain of that symbol. It refuses a new chain that has less
+// than half of the accepted chain's readable rows (shrunk) or an older timestamp (clock_backwards).
+//
+// If three refused chains in a row agree, the accepted chain was wrong, and the guard lets the third one pass. Two chains
+// agree when neither has less than half of the rows of the other and the later one does not have the older timestamp. The
+// same document fetched twice counts once.
+//
+// A chain that passes is not yet accepted: a later step may fail. [Refresher.accept] decides. Only the job that fetches the
+// symbol calls the guard.
 type guard struct {
-	refused chainMark // the last one
-	agree   int       // how many refused ones in a row agree, the last one included
+	refused chainMark // the last refused chain
+	agree   int       // how many refused chains in a row agree, the last one included
 }
 
-// chainMark is what the guard compares of a chain.
+// chainMark is the part of a chain that the guard compares.
 type chainMark struct {
 	rows     int       // listed and not skipped
 	captured time.Time // the document's timestamp
-	content  string    // digest without the clocks
+	content  string    // digest of the document without its timestamps
 }
 
-// check returns why a chain is refused beside the one accepted last, nil when it may go on.
+// check compares a new chain with the accepted document, which is nil before the first. It returns nil when the chain
+// passes, else a refusal.
 func (g *guard) check(m chainMark, accepted *document) error {
 	if accepted == nil {
 		return nil
@@ -52,14 +56,14 @@ func (g *guard) check(m chainMark, accepted *document) error {
 	return why
 }
 
-// against returns what speaks against a chain after an accepted one, nil for nothing.
+// against returns why the chain cannot follow an accepted chain, nil when it can.
 func (m chainMark) against(accepted chainMark) error {
 	switch {
 	case m.captured.Before(accepted.captured):
-		return &refusal{upstream.Backwards, fmt.Errorf("timestamp %s is before %s, which was accepted",
+		return &refusal{upstream.Backwards, fmt.Errorf("timestamp %s is before %s of the accepted document",
 			m.captured.Format(time.RFC3339), accepted.captured.Format(time.RFC3339))}
 	case 2*m.rows < accepted.rows:
-		return &refusal{upstream.Shrunk, fmt.Errorf("%d readable rows, under half of the %d accepted before", m.rows, accepted.rows)}
+		return &refusal{upstream.Shrunk, fmt.Errorf("%d readable rows, under half of the %d of the accepted document", m.rows, accepted.rows)}
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// The states of freshness, and the reasons that are not an [upstream.Reason].
+// The values of meta.freshness.state, and the values of meta.freshness.reason that are not an [upstream.Reason].
 const (
 	stateFresh  = "fresh"
 	stateStale  = "stale"
@@ -24,18 +24,18 @@ const (
 )
 
 const (
-	// failuresToStale is how many failures in a row make an answer stale.
+	// failuresToStale is how many failed refreshes in a row, for one document, make an answer stale.
 	failuresToStale = 3
-	// maxLag is the oldest as_of that is not a lag in session: quotes are 15 minutes late, and up to 32 at the
-	// close.
+	// maxLag is the greatest age of as_of in session before the answer is stale with the reason upstream_lag. The upstream
+	// delays quotes by 15 minutes, and by up to 32 minutes at the close.
 	maxLag = 32 * time.Minute
 )
 
-// health is how the refreshes of one resource went that rest on one document.
+// health counts the failed refreshes of one product that one document caused.
 type health struct {
-	failures int // in a row
-	reason   upstream.Reason
-	since    time.Time // of the failure that made it stale
+	failures int             // in a row
+	reason   upstream.Reason // of the last failure
+	since    time.Time       // of the failure that made the answer stale
 }
 
 func (h *health) fail(reason upstream.Reason, now time.Time) {
@@ -46,7 +46,8 @@ func (h *health) fail(reason upstream.Reason, now time.Time) {
 	}
 }
 
-// healths are how the refreshes of one resource go, by the document that failed. One that succeeded has no entry.
+// healths holds the health of one product by the document that failed. A document that succeeded last has no entry. The
+// key is a symbol, [quotesFailure] or [settlementFailure].
 type healths map[string]health
 
 func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
@@ -55,19 +56,19 @@ func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
 	h[document] = one
 }
 
-func (h healths) end(good []string) {
-	for _, document := range good {
+// end forgets the failures of the documents that succeeded.
+func (h healths) end(succeeded []string) {
+	for _, document := range succeeded {
 		delete(h, document)
 	}
 }
 
-// worst returns the health that an answer has which rests on documents, nil for all, when those that are good no
-// longer count: that of the one which made it stale first, else of the one with the most failures.
-func (h healths) worst(documents, good []string) (worst health) {
+// worst returns the health of the document that made the answer stale first, else of the document with the most failures.
+// It looks at the documents that the answer rests on, nil for all, without those that have just succeeded.
+func (h healths) worst(restsOn, succeeded []string) (worst health) {
 	for _, document := range slices.Sorted(maps.Keys(h)) {
 		one := h[document]
-		past := slices.Contains(good, document) || documents != nil && !slices.Contains(documents, document)
-		if past {
+		if slices.Contains(succeeded, document) || restsOn != nil && !slices.Contains(restsOn, document) {
 			continue
 		}
 		stale, stalest := one.failures >= failuresToStale, worst.failures >= failuresToStale
@@ -78,9 +79,9 @@ func (h healths) worst(documents, good []string) (worst health) {
 	return worst
 }
 
-// freshness judges an answer that describes the instant asOf. due is the instant that an answer must at least
-// describe in session. overnight says that the resource rests on option quotes. before is what was last said of
-// the resource, nil for nothing: while state and reason last, so does since.
+// freshness returns meta.freshness at the instant now for an answer whose as_of is asOf. An answer whose as_of is before
+// due is stale in session. overnight says that the product rests on option quotes. before is the freshness that was served
+// last, nil before the first: while its state and reason stay the same, its since stays the same.
 func (h *health) freshness(now, asOf, due time.Time, overnight bool, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
 	f := h.judge(now, asOf, due, overnight, cal)
 	switch {
@@ -111,8 +112,8 @@ func (h *health) judge(now, asOf, due time.Time, overnight bool, cal *compute.Ca
 	return snapshots.Freshness{State: stateFresh, Since: start}
 }
 
-// closed describes an instant outside the schedule window. Index options trade from 20:15 New York on the eve of
-// a session to 09:15 on its day.
+// closed returns the freshness of an instant outside the schedule window. Index options trade from 20:15 New York on the
+// day before a session to 09:15 on the day of the session.
 func closed(now time.Time, overnight bool, cal *compute.Calendar) snapshots.Freshness {
 	session := cal.SessionDate(now)
 	start, end := window(session, cal)
@@ -144,11 +145,11 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// delayMinutes is how old the upstream's quotes are by design.
+// delayMinutes is by how much the upstream delays its quotes.
 const delayMinutes = 15
 
-// due returns the oldest instant that an answer may describe in session without lagging. Settlements are daily: the
-// previous session's is the newest there can be.
+// due returns the earliest as_of that is not too old in session. For daily settlements it is the close of the previous
+// session, because no newer file can exist.
 func (p *product) due(now time.Time, cal *compute.Calendar) time.Time {
 	if p.daily {
 		return cal.Close(cal.Previous(cal.SessionDate(now)))
@@ -156,7 +157,7 @@ func (p *product) due(now time.Time, cal *compute.Calendar) time.Time {
 	return now.Add(-maxLag)
 }
 
-// fail counts a failed refresh of the products for a document, and returns its error. The answers stay.
+// fail counts a failed refresh of the products that a document caused, and returns err. The current answers stay.
 func (r *Refresher) fail(document string, err error, products []*product) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,16 +168,16 @@ func (r *Refresher) fail(document string, err error, products []*product) error 
 	return err
 }
 
-// succeed counts a refresh of the products that found the accepted document unchanged.
-func (r *Refresher) succeed(products []*product, good ...string) {
+// succeed ends the failures of the documents for the products, when the upstream said that the documents are unchanged.
+func (r *Refresher) succeed(products []*product, documents ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range products {
-		r.current[p.name].health.end(good)
+		r.current[p.name].health.end(documents)
 	}
 }
 
-// freshness judges a product that describes asOf. r.mu is held.
+// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. The caller must have locked r.mu.
 func (r *Refresher) freshness(p *product, h health, asOf, now time.Time) snapshots.Freshness {
 	var before *snapshots.Freshness
 	if e := r.current[p.name].edition; e != nil {
@@ -185,8 +186,8 @@ func (r *Refresher) freshness(p *product, h health, asOf, now time.Time) snapsho
 	return h.freshness(now, asOf, p.due(now, r.cal), p.overnight, r.cal, before)
 }
 
-// reseal seals every answer again whose freshness is no longer what it says. A stale one is kept in memory alone, and
-// so is one of a date that has closed: it is no new snapshot of that date.
+// reseal seals every current answer whose freshness has changed again, with the new freshness. The new seal is kept in
+// memory alone: the dated file keeps the freshness that the answer had when it was written.
 func (r *Refresher) reseal() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +204,7 @@ func (r *Refresher) reseal() error {
 		}
 		e, err := withFreshness(h.edition, fresh)
 		if err != nil {
-			return fmt.Errorf("re-seal %s: %w", name, err)
+			return fmt.Errorf("seal %s again: %w", name, err)
 		}
 		r.log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
 		if changed[p.feed] == nil {
@@ -224,7 +225,8 @@ func (r *Refresher) reseal() error {
 	return errors.Join(errs...)
 }
 
-// withFreshness seals the same data with another freshness. Variants that were one snapshot stay one.
+// withFreshness seals the data of an edition again with another freshness. Variants that share one snapshot share one
+// snapshot again.
 func withFreshness(e *snapshots.Edition, fresh snapshots.Freshness) (*snapshots.Edition, error) {
 	done := map[*snapshots.Snapshot]*snapshots.Snapshot{}
 	resealed := func(s *snapshots.Snapshot) (*snapshots.Snapshot, error) {
