@@ -258,6 +258,8 @@ type currentAnswer struct {
 	content  string             // [inputs.content] of the answer
 	restored bool               // read from a file at the start, and not computed since
 	restsOn  []string           // [answer.restsOn] of the answer
+	summary  []byte             // [answer.summary] of the answer
+	unsaved  bool               // its file has another freshness
 	health   healths
 }
 

@@ -47,11 +47,7 @@ func (r *Refresher) refreshFlow(ctx context.Context) error {
 	}
 	r.flowTurn = (r.flowTurn + 1) % len(flowNames(&r.cfg))
 	products := slices.DeleteFunc(r.ofFeed(optionsFeed), func(p *product) bool { return !p.everyChain })
-	err := r.refreshChains(ctx, "flow", products, names...)
-	r.mu.Lock()
-	r.flowKnown = true
-	r.mu.Unlock()
-	return err
+	return r.refreshChains(ctx, "flow", products, names...)
 }
 
 // refreshChains fetches the named chains and publishes the products that rest on them. If a chain fails, the other chains

@@ -1,9 +1,11 @@
 package refresh
 
 import (
+	"context"
 	"testing"
 
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // SetMethod gives a product another method until the test ends.
@@ -34,4 +36,20 @@ func Accepted(r *Refresher, name upstream.Name) string {
 		return d.SHA256
 	}
 	return ""
+}
+
+// RefreshSPX runs the SPX job alone.
+func RefreshSPX(r *Refresher, ctx context.Context) error { return r.refreshSPX(ctx) }
+
+// RefreshFlow runs the flow job alone.
+func RefreshFlow(r *Refresher, ctx context.Context) error { return r.refreshFlow(ctx) }
+
+// Reseal does what every job ends with.
+func Reseal(r *Refresher) error { return r.reseal() }
+
+// Held returns what the refresher takes for the current answer.
+func Held(r *Refresher, name string) *snapshots.Edition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current[name].edition
 }

@@ -40,7 +40,7 @@ func (d *document) session(cal *compute.Calendar) compute.Date {
 // before. After a restart it returns nil until the flow job has asked for every chain once: an answer of fewer chains would
 // have fewer rows than the stored answer that it replaces.
 func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
-	if b.job == "spx" && b.r.flowWaits() {
+	if b.flowWaits() {
 		return nil, nil
 	}
 	var chains []*document
@@ -66,12 +66,21 @@ func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 	return in, nil
 }
 
-// flowWaits says whether a stored answer of the flow is current and not every chain has been asked for since the start.
-func (r *Refresher) flowWaits() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h := r.current[FlowResource]
-	return !r.flowKnown && h.edition != nil && !h.asOf().After(r.cfg.Clock.Now())
+// flowWaits says whether the flow that a start restored rests on a chain of the universe that has not been accepted since:
+// a flow without the chain would take rows away. After three failures of the chain the flow goes on without it.
+func (b *batch) flowWaits() bool {
+	b.r.mu.Lock()
+	h := b.r.current[FlowResource]
+	waits := h.restored && b.job != "resume" && !h.asOf().After(b.r.cfg.Clock.Now())
+	var missing []upstream.Name
+	for _, name := range append(flowNames(&b.r.cfg), spxChain) {
+		symbol := symbolOf(name)
+		if slices.Contains(h.restsOn, symbol) && h.health[symbol].failures < failuresToStale {
+			missing = append(missing, name)
+		}
+	}
+	b.r.mu.Unlock()
+	return waits && slices.ContainsFunc(missing, func(name upstream.Name) bool { return b.document(name) == nil })
 }
 
 // flowQuality is `meta.quality` of options/flow/unusual.

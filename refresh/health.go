@@ -186,8 +186,8 @@ func (r *Refresher) freshness(p *product, h health, asOf, now time.Time) snapsho
 	return h.freshness(now, asOf, p.due(now, r.cal), p.overnight, r.cal, before)
 }
 
-// reseal seals every current answer whose freshness has changed again, with the new freshness. The new seal is kept in
-// memory alone: the dated file keeps the freshness that the answer had when it was written.
+// reseal seals every current answer whose freshness has changed again, with the new freshness. The next publication writes
+// its file.
 func (r *Refresher) reseal() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +219,7 @@ func (r *Refresher) reseal() error {
 			continue
 		}
 		for name, e := range editions {
-			r.current[name].edition = e
+			r.current[name].edition, r.current[name].unsaved = e, true
 		}
 	}
 	return errors.Join(errs...)

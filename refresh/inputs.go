@@ -122,8 +122,11 @@ func (d *document) decodeChain(symbol string) error {
 	return nil
 }
 
-func (d *document) symbol() string {
-	_, key := upstream.Name(d.Name).Split()
+func (d *document) symbol() string { return symbolOf(upstream.Name(d.Name)) }
+
+// symbolOf returns the symbol of a document without the underscore of indices.
+func symbolOf(name upstream.Name) string {
+	_, key := name.Split()
 	return withoutUnderscore(key)
 }
 

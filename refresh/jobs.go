@@ -27,7 +27,6 @@ func New(cfg Config) *Refresher {
 		guards:       map[upstream.Name]*guard{}, flowTurn: -1,
 		historyAsked: map[upstream.Name]time.Time{}, vixAsked: map[upstream.Name]time.Time{}, closes: map[compute.Date]indexCloses{},
 	}
-	r.flowKnown = len(flowNames(&cfg)) == 0
 	for _, p := range products {
 		r.current[p.name] = &currentAnswer{health: healths{}}
 	}
@@ -149,16 +148,20 @@ const endWait = 30 * time.Second
 // disk does not answer, stop returns an error after 30 seconds; what is stored outlives that as it outlives a kill.
 func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
+	ended, closed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(ended)
 		r.Run(ctx)
 	}()
 	return func() error {
 		cancel()
+		go func() {
+			<-ended
+			closed <- r.Close()
+		}()
 		select {
-		case <-ended:
-			return r.Close()
+		case err := <-closed:
+			return err
 		case <-time.After(endWait):
 			return fmt.Errorf("a refresh under way did not end within %s: the disk does not answer", endWait)
 		}

@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,29 +20,28 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, good ...s
 	defer r.publishing.Unlock()
 	r.beginPublication()
 	defer r.endPublication()
+	b.at = r.cfg.Clock.Now()
+	r.saveResealed()
 	steps := newStopwatch()
 	answers, err := r.compute(b, products)
 	if err != nil {
 		return err
 	}
-	states, err := b.encodeStates(r.cal)
+	states, err := r.encodeStates(b)
 	if err != nil {
 		return err
 	}
 	steps.lap("compute_ms")
-	r.mu.Lock()
-	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return r.current[a.product.name].matches(a, &r.cfg) && r.archived(a) })
-	r.mu.Unlock()
+	changed := slices.DeleteFunc(slices.Clone(answers), r.unchanged)
 	if err := r.seal(changed, good); err != nil {
 		return err
 	}
 	steps.lap("seal_ms")
 	r.write(changed, states)
 	steps.lap("write_ms")
-	if err := r.makeCurrent(feed, changed); err != nil {
+	if err := r.makeCurrent(b, feed, answers, changed, good); err != nil {
 		return err
 	}
-	r.remember(b, answers, good)
 	r.archive(changed)
 	steps.lap("archive_ms")
 	r.report(b, changed, steps)
@@ -79,17 +79,20 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 }
 
 // encodeStates encodes what later sessions need of the fresh chains, by the name of the state.
-func (b *batch) encodeStates(cal *compute.Calendar) (map[string]datedState, error) {
+func (r *Refresher) encodeStates(b *batch) (map[string]datedState, error) {
 	states := map[string]datedState{}
-	for _, d := range b.documents {
-		if d.chain == nil || d.origin == nil {
+	for name, d := range b.documents {
+		if d.chain == nil || d.load != nil {
 			continue // not a chain, or one of the archive, whose state is stored
+		}
+		if old := r.acceptedDocument(name); old != nil && old.content == d.content {
+			continue // its state is stored
 		}
 		encoded, err := encodeVolatility(d.chain)
 		if err != nil {
 			return nil, fmt.Errorf("encode volatilities of %s: %w", d.symbol(), err)
 		}
-		states[volatilityState+d.symbol()] = datedState{d.session(cal).String(), encoded}
+		states[volatilityState+d.symbol()] = datedState{d.session(r.cal).String(), encoded}
 	}
 	return states, nil
 }
@@ -128,7 +131,7 @@ func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 
 func (r *Refresher) writeState(name, date string, body []byte) {
 	if err := r.store.SaveState(name, date, body); err != nil {
-		r.log.Debug("state waits for the disk", "state", name, "err", err)
+		r.notWritten("state", name, err)
 	}
 }
 
@@ -143,39 +146,52 @@ func (r *Refresher) writeFile(a *answer) {
 	}
 	a.hasFile = !a.product.finalAtClose || !a.late
 	if err := save(a.product.name, a.date().String(), f); err != nil {
-		r.log.Debug("snapshot waits for the disk", "resource", a.product.name, "err", err)
+		r.notWritten("snapshot", a.product.name, err)
 	}
 }
 
-// keeps says whether an answer gets a file. One that another method or configuration makes of the documents of a past
+// notWritten logs that a file was not written. A file that waits for the disk is none: the store logs that the disk
+// refuses writes, once, and writes the file later.
+func (r *Refresher) notWritten(kind, name string, err error) {
+	if !errors.Is(err, snapshots.ErrPending) {
+		r.log.Error(kind+" not written", "name", name, "err", err)
+	}
+}
+
+// needsFile says whether an answer gets a file. One that another method or configuration makes of the documents of a past
 // date, at a start, does not: what is stored of past dates stays as it is. The curve of the settlements also changes when
 // a new session begins, and is kept then.
 func (r *Refresher) needsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, p := r.current[a.product.name], a.product
-	if !h.restored || h.content != a.inputs.content() || !dateClosed(a.date(), r.cfg.Clock.Now()) {
+	same := h.edition != nil && (h.content == a.inputs.content() || slices.Equal(h.edition.Default.Meta.Receipt.InputSHA256, a.inputs.digests()))
+	if !h.restored || !same || !dateClosed(a.date(), r.cfg.Clock.Now()) {
 		return p.stored
 	}
 	return p.daily && h.edition.Default.Meta.Receipt.Method == p.method
 }
 
-// makeCurrent makes the sealed answers of a feed current, all at the same instant.
-func (r *Refresher) makeCurrent(feed string, answers []*answer) error {
-	if len(answers) == 0 {
-		return nil
-	}
-	editions := map[string]*snapshots.Edition{}
-	for _, a := range answers {
-		editions[a.product.name] = a.edition
-	}
-	return r.store.Publish(feed, editions)
-}
-
-// remember takes up what later documents are held against, after all else has succeeded.
-func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
+// makeCurrent makes the changed answers of a feed current, all at the same instant, and remembers the batch. No answer
+// is sealed again between the two.
+func (r *Refresher) makeCurrent(b *batch, feed string, answers, changed []*answer, good []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	editions := map[string]*snapshots.Edition{}
+	for _, a := range changed {
+		editions[a.product.name] = a.edition
+	}
+	if len(editions) > 0 {
+		if err := r.store.Publish(feed, editions); err != nil {
+			return err
+		}
+	}
+	r.remember(b, answers, good)
+	return nil
+}
+
+// remember takes up what later documents are compared with. The caller must have locked r.mu.
+func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
 	for name, d := range b.documents {
 		old := r.accepted[name]
 		if old != nil && old.content == d.content && !published(d, answers) {
@@ -187,7 +203,7 @@ func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
 	for _, a := range answers {
 		h := r.current[a.product.name]
 		if a.edition != nil {
-			h.edition, h.content = a.edition, a.inputs.content()
+			h.edition, h.content, h.summary, h.unsaved = a.edition, a.inputs.content(), a.summary, false
 		}
 		h.restsOn, h.restored = a.restsOn, false
 		h.health.end(good)
@@ -202,29 +218,63 @@ func published(d *document, answers []*answer) bool {
 	return slices.ContainsFunc(answers, func(a *answer) bool { return a.edition != nil && slices.Contains(a.inputs.documents, d) })
 }
 
-// archived says whether the inputs of the held answer are in the archive. After a crash between an answer and its inputs
-// they are not: then the answer is published again with those that are at hand.
-func (r *Refresher) archived(a *answer) bool {
+// unchanged says whether publishing an answer would change nothing. After a crash between an answer and its archived
+// inputs, a start publishes the answer again with the inputs that it has.
+func (r *Refresher) unchanged(a *answer) bool {
+	r.mu.Lock()
 	h := r.current[a.product.name]
-	return r.cfg.Inputs == nil || !a.product.stored ||
-		r.cfg.Inputs.Holds(a.product.name, compute.DateOf(h.asOf().UTC()).String(), h.edition.Default.Meta.Receipt.InputSHA256)
+	matches, check := h.matches(a, &r.cfg), h.restored && a.product.stored && r.cfg.Inputs != nil && !dateClosed(a.date(), a.inputs.at)
+	r.mu.Unlock()
+	return matches && (!check || r.cfg.Inputs.Holds(a.product.name, a.date().String(), h.edition.Default.Meta.Receipt.InputSHA256))
 }
 
-// archive keeps what stored answers were computed from. What the disk refuses is written later.
+// saveResealed writes the files of answers whose freshness changed since they were written, while their dates are open. A
+// stale answer is not written: it is no new snapshot of its date.
+func (r *Refresher) saveResealed() {
+	for _, p := range r.products {
+		r.mu.Lock()
+		h := r.current[p.name]
+		edition, f := h.edition, snapshots.File{Edition: h.edition, Content: h.content, Summary: h.summary}
+		due := h.unsaved && p.stored && edition.Default.Meta.Freshness.State != stateStale
+		if due {
+			h.unsaved = false
+		}
+		r.mu.Unlock()
+		if !due {
+			continue
+		}
+		date := compute.DateOf(edition.Default.Meta.AsOf.UTC())
+		if dateClosed(date, r.cfg.Clock.Now()) {
+			continue
+		}
+		if p.name == FlowResource {
+			f.Edition = &snapshots.Edition{Default: edition.Variants[allFlow]}
+		}
+		if err := r.store.Save(p.name, date.String(), f); err != nil {
+			r.notWritten("snapshot", p.name, err)
+		}
+	}
+}
+
+// archive keeps what stored answers were computed from. What the disk refuses is written later. Documents lose their
+// bodies once the archive has them; without an archive, at once.
 func (r *Refresher) archive(answers []*answer) {
 	var recipes []archive.Recipe
 	var documents []*archive.Document
 	for _, a := range answers {
+		if r.cfg.Inputs != nil && !a.hasFile {
+			continue // its recipe would not belong to the stored answer
+		}
 		for _, d := range slices.Concat(a.inputs.documents, a.inputs.states) {
 			documents = append(documents, &d.Document)
 		}
-		if r.cfg.Inputs != nil && a.hasFile {
+		if r.cfg.Inputs != nil {
 			recipes = append(recipes, a.recipe())
 		}
 	}
 	if len(recipes) > 0 {
 		if err := r.cfg.Inputs.Put(recipes, documents); err != nil {
-			r.log.Debug("inputs wait for the disk", "err", err)
+			r.log.Debug("archived inputs wait for the disk", "err", err)
 		}
 	}
 	for _, d := range documents {

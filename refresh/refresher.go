@@ -68,16 +68,15 @@ type Refresher struct {
 
 	products []*product // the table
 
-	// working is held while documents go from compute to archive: one publication at a time. It is taken before mu.
+	// publishing is held while documents go from compute to archive: one publication at a time. It is taken before mu.
 	publishing      sync.Mutex
 	publishingSince atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
 
-	mu        sync.Mutex // guards what follows, for moments
-	current   map[string]*currentAnswer
-	accepted  map[upstream.Name]*document // the documents that went the whole way last
-	flowKnown bool                        // every chain of the flow universe was asked for
+	mu       sync.Mutex // guards what follows, for moments
+	current  map[string]*currentAnswer
+	accepted map[upstream.Name]*document // the documents that went the whole way last
 
-	// Kept state; working guards it.
+	// Kept state; publishing guards it.
 	carry        map[compute.Series]float64 // of the last gamma answer
 	rows         map[string]json.RawMessage // of the series, by UTC date
 	history      []vixSummary               // of stored settlement dates, rising
@@ -132,9 +131,11 @@ func (b *batch) inputs(documents ...*document) *inputs {
 // accepted one.
 func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
 	var since *upstream.Document
-	if d := r.acceptedDocument(name); d != nil {
+	r.mu.Lock()
+	if d := r.accepted[name]; d != nil {
 		since = d.origin
 	}
+	r.mu.Unlock()
 	doc, err := r.cfg.Source.Fetch(ctx, name, since)
 	if err != nil {
 		return nil, err

@@ -54,8 +54,8 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 	}
 	err := r.accept(b, sectorsFeed, r.ofFeed(sectorsFeed), quotesFailure)
 	if err != nil {
-		for _, symbol := range symbols {
-			delete(r.historyAsked, upstream.History(symbol)) // the histories of this run are lost
+		for name := range b.documents {
+			delete(r.historyAsked, name) // the histories of this run are lost
 		}
 		return r.fail(quotesFailure, err, r.ofFeed(sectorsFeed))
 	}

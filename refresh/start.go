@@ -1,9 +1,11 @@
 package refresh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,6 +51,10 @@ func (r *Refresher) Restore() error {
 		byFeed[p.feed][p.name] = f.Edition
 		h := r.current[p.name]
 		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
+		h.summary = f.Summary
+		if p.name == FlowResource {
+			h.restsOn = chainsOf(f.Edition.Default.Meta.Quality)
+		}
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
 	for feed, editions := range byFeed {
@@ -57,6 +63,18 @@ func (r *Refresher) Restore() error {
 		}
 	}
 	return r.reseal()
+}
+
+// chainsOf returns the symbols of the chains that a stored flow rests on, from its quality; none when it is not readable.
+func chainsOf(quality []byte) (symbols []string) {
+	var q flowQuality
+	if json.Unmarshal(quality, &q) != nil {
+		return nil
+	}
+	for _, c := range q.Chains {
+		symbols = append(symbols, c.Symbol)
+	}
+	return symbols
 }
 
 // restoredFlow seals the answers to every limit from the stored one, which has all rows.
@@ -112,15 +130,23 @@ func (r *Refresher) Resume() error {
 	var errs []error
 	for feed := range Feeds() {
 		b := r.newBatch("resume")
-		var products []*product
+		var products, others []*product
 		for _, p := range r.ofFeed(feed) {
 			known, err := r.takeInputs(b, p)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
 			} else if known {
 				products = append(products, p)
+			} else {
+				others = append(others, p)
 			}
 		}
+		for _, p := range others {
+			if b.holds(r.current[p.name].edition.Default.Meta.Receipt.InputSHA256) {
+				products = append(products, p) // a late answer, which has no recipe of its own
+			}
+		}
+		slices.SortFunc(products, func(x, y *product) int { return cmp.Compare(slices.Index(r.products, x), slices.Index(r.products, y)) })
 		if len(b.documents) == 0 {
 			continue
 		}
@@ -147,26 +173,41 @@ func (r *Refresher) takeInputs(b *batch, p *product) (known bool, err error) {
 		return false, err
 	}
 	in := inputsOf(recipe, r.cfg.Inputs.Body)
+	taken := map[upstream.Name]*document{}
 	for _, d := range in.documents {
 		if err := d.open(); err != nil {
 			return false, err
 		}
 		d.Body = nil // it can be loaded again
-		if d.mark.captured.After(b.at) {
-			return false, nil // the clock was set back behind it
-		}
 		name := upstream.Name(d.Name)
 		if d.settlement != nil {
 			name = latestSettlement
 		}
-		if b.documents[name] == nil {
-			b.documents[name] = d
+		other := b.documents[name]
+		if d.mark.captured.After(b.at) || other != nil && other.content != d.content {
+			return false, nil // the clock was set back behind the document, or another answer rests on another one
+		}
+		if other == nil {
+			taken[name] = d
 		}
 	}
+	maps.Copy(b.documents, taken)
 	if p.resume != nil {
 		err = p.resume(r, in)
 	}
 	return err == nil, err
+}
+
+// holds says whether the batch has documents of all these digests.
+func (b *batch) holds(digests []string) bool {
+	return !slices.ContainsFunc(digests, func(sum string) bool {
+		for _, d := range b.documents {
+			if d.SHA256 == sum {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // belongs says whether a recipe is that of a stored answer.
@@ -178,7 +219,7 @@ func belongs(recipe *archive.Recipe, meta snapshots.Meta) bool {
 	return slices.Equal(inputs, meta.Receipt.InputSHA256) && recipe.ComputedAt.Truncate(time.Second).Equal(meta.ComputedAt)
 }
 
-// Archive is a source that still has the documents of past instants.
+// PastSource is a source that still has the documents of past instants.
 type PastSource interface {
 	// At returns the document as the upstream had it at an instant.
 	At(name upstream.Name, at time.Time) (*upstream.Document, error)

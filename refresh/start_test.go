@@ -37,7 +37,7 @@ func TestComputeThenCompare(t *testing.T) {
 			start := func(change ...func(*refresh.Config)) *rig {
 				t.Helper()
 				again := newRig(t, dir, day.restart, append(change, archived(t, dir))...)
-				again.market.Fail("", faultRefuse, -1) // no document can be had
+				again.market.Fail("", faultHTMLPage, -1) // no document can be had
 				if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 					t.Fatal(err)
 				}

@@ -1,0 +1,406 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/archive"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// logHook is a log that calls a function with each message.
+type logHook func(message string, attrs string)
+
+func (h logHook) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h logHook) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h logHook) WithGroup(string) slog.Handler { return h }
+
+func (h logHook) Handle(_ context.Context, r slog.Record) error {
+	var attrs strings.Builder
+	r.Attrs(func(a slog.Attr) bool { attrs.WriteString(a.String() + " "); return true })
+	h(r.Message, attrs.String())
+	return nil
+}
+
+// At the end of the window the SPX job publishes the last chain of the day while another job's reseal turns the answer
+// before it to closed: the older answer must not replace the newer one.
+func TestResealReplacesANewerAnswer(t *testing.T) {
+	var mu sync.Mutex
+	var stored, changed func()
+	hook := func(message, attrs string) {
+		mu.Lock()
+		var f func()
+		switch {
+		case message == "stored" && strings.Contains(attrs, "options-flow-unusual"):
+			f, stored = stored, nil
+		case message == "freshness changed":
+			f, changed = changed, nil
+		}
+		mu.Unlock()
+		if f != nil {
+			f()
+		}
+	}
+	log := slog.New(logHook(hook))
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: t.TempDir(), Source: "simulated", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	clock := refresh.NewClock(ny(t, "2026-11-20 16:26"), 120)
+	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
+	r := refresh.New(refresh.Config{
+		Source: market, SourceName: "simulated", Store: store, Clock: clock, Calendar: calendar, RiskFreeRate: rate,
+		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, FlowEvery: 10 * time.Second, Log: log,
+	})
+	if err := refresh.RefreshSPX(r, t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	old := store.Current(refresh.GammaResource)
+	for clock.Now().Before(ny(t, "2026-11-20 16:33")) {
+		time.Sleep(100 * time.Millisecond)
+	}
+	inWindow, goOn := make(chan bool), make(chan bool)
+	mu.Lock()
+	stored = func() { close(inWindow); <-goOn } // the last file is written: makeCurrent comes next
+	changed = func() {                          // reseal has sealed the older answer, and publishes next
+		close(goOn)
+		for n := 0; n < 200 && store.Current(refresh.GammaResource) == old; n++ {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	mu.Unlock()
+	done := make(chan error)
+	go func() { done <- refresh.RefreshSPX(r, t.Context()) }()
+	<-inWindow
+	if err := refresh.Reseal(r); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(refresh.Reseal(r), refresh.RefreshSPX(r, t.Context()), refresh.Reseal(r)); err != nil {
+		t.Fatal(err)
+	}
+	got, want := store.Current(refresh.GammaResource).Default.Meta, refresh.Held(r, refresh.GammaResource).Default.Meta
+	if got.AsOf != want.AsOf {
+		t.Errorf("served: as_of %s, computed %s; the refresher holds as_of %s, computed %s", got.AsOf, got.ComputedAt, want.AsOf, want.ComputedAt)
+	}
+}
+
+// The first start of this version on a directory of the one before, on a past date: content digests had another form.
+func TestFirstStartOnAnOldDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+		r.once()
+		for _, name := range refresh.StoredProducts() {
+			date := "2026-11-20"
+			if name == refresh.VIXResource {
+				date = "2026-11-19"
+			}
+			f, err := r.store.Load(name, date)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Content = "of another form"
+			if err := r.store.Save(name, date, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.close()
+		before := tree(t, dir)
+		again := newRig(t, dir, "2026-11-22 12:00", archived(t, dir))
+		defer again.close()
+		again.market.Fail("", faultHTMLPage, -1)
+		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		for name, body := range tree(t, dir) {
+			if !strings.Contains(name, "vix-term-structure") && !bytes.Equal(before[name], body) { // the curve tells how old it is
+				t.Errorf("a start wrote %s", name)
+			}
+		}
+	})
+}
+
+// A late gamma answer is not sealed again for a document that says nothing new.
+func TestALateAnswerIsNotSealedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 20:30", archived(t, dir))
+		defer r.close()
+		r.once()
+		gamma, pain := r.store.Current(refresh.GammaResource), r.store.Current(refresh.PainResource)
+		for range 3 {
+			time.Sleep(5 * time.Minute)
+			r.once()
+		}
+		if r.store.Current(refresh.PainResource) != pain {
+			t.Fatal("the content changed: the test shows nothing")
+		}
+		if now := r.store.Current(refresh.GammaResource); now != gamma {
+			t.Errorf("sealed again: computed at %s and %s", gamma.Default.Meta.ComputedAt, now.Default.Meta.ComputedAt)
+		}
+		// The chain of that gamma answer is in no recipe. A chain of the universe says something new.
+		r.market.Fail(xlfDocument, faultGarbageNumbers, -1)
+		time.Sleep(5 * time.Minute)
+		if err := refresh.RefreshFlow(r.Refresher, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f := again(t, dir, "2026-11-20")[refresh.FlowResource]
+		if f.Gone != nil {
+			t.Errorf("inputs of the stored flow are gone: %v", f.Gone)
+		}
+	})
+}
+
+// Inputs that the bounds of the archive removed do not make an unchanged answer change.
+func TestExpiredInputs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		var inputs *archive.Archive
+		r := newRig(t, dir, "2026-11-20 18:45", archived(t, dir), func(c *refresh.Config) { inputs = c.Inputs })
+		defer r.close()
+		r.once()
+		time.Sleep(ny(t, "2026-11-23 10:00").Sub(r.clock.Now()))
+		r.once()
+		inputs.Expire("2026-11-23")
+		before := r.store.Current(refresh.VIXResource)
+		for range 3 {
+			time.Sleep(5 * time.Minute)
+			r.once()
+		}
+		if now := r.store.Current(refresh.VIXResource); now != before {
+			t.Errorf("the same curve was sealed again: computed at %s and %s", before.Default.Meta.ComputedAt, now.Default.Meta.ComputedAt)
+		}
+	})
+}
+
+// A damaged gamma file costs gamma alone: the other answers do not go back to the documents of an earlier date.
+func TestADamagedGammaFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r.once()
+		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
+		r.once() // late for gamma, not for max pain and flow
+		time.Sleep(ny(t, "2026-11-20 17:10").Sub(r.clock.Now()))
+		r.once()
+		want := r.meta(refresh.PainResource).AsOf
+		r.close()
+		if err := os.WriteFile(filepath.Join(dir, "simulated", "2026-11-20", snapshots.FileName(refresh.GammaResource)), []byte("torn"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", snapshots.FileName(refresh.GammaResource)+"@late")); err != nil {
+			t.Log(err)
+		}
+		before := tree(t, filepath.Join(dir, "simulated"))
+		again := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
+		defer again.close()
+		again.market.Fail("", faultHTMLPage, -1)
+		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		if got := again.meta(refresh.PainResource).AsOf; got.Before(want) {
+			t.Errorf("max pain went back from %s to %s", want, got)
+		}
+		if q := string(again.meta(refresh.FlowResource).Quality); !strings.Contains(q, `"SPX"`) {
+			t.Errorf("the flow lost its SPX chain: %s", q)
+		}
+		for name, body := range tree(t, filepath.Join(dir, "simulated")) {
+			if strings.Contains(name, "2026-11-19") && !bytes.Equal(before[name], body) {
+				t.Errorf("a start wrote %s", name)
+			}
+		}
+	})
+}
+
+// counting counts what is asked for, and takes its time.
+type counting struct {
+	*faultyMarket
+	asked map[upstream.Kind]int
+	takes time.Duration
+	last  time.Time
+	now   func() time.Time
+}
+
+func (c *counting) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	kind, _ := name.Split()
+	c.asked[kind]++
+	time.Sleep(c.takes)
+	if kind == upstream.QuotesKind && strings.Contains(string(name), "XL") {
+		c.last = c.now()
+	}
+	return c.faultyMarket.Fetch(ctx, name, since)
+}
+
+// Histories that cannot be had are asked for once an hour.
+func TestHistoriesThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source *counting
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+			source = &counting{faultyMarket: c.Source.(*faultyMarket), asked: map[upstream.Kind]int{}, now: c.Clock.Now}
+			c.Source = source
+		})
+		defer r.close()
+		for _, symbol := range compute.FundSymbols() {
+			r.market.Fail(upstream.History(symbol), faultHTMLPage, -1)
+		}
+		r.RefreshOnce(t.Context())
+		first := source.asked[upstream.HistoryKind]
+		for range 5 {
+			time.Sleep(time.Minute)
+			r.RefreshOnce(t.Context())
+		}
+		if n := source.asked[upstream.HistoryKind]; n > first+2 { // the two of the VIX closes aside
+			t.Errorf("%d histories were asked for in 5 minutes, after the %d of the first run", n-first, first)
+		}
+	})
+}
+
+// An answer is not computed before its documents have arrived.
+func TestComputedBeforeItArrived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source *counting
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+			source = &counting{faultyMarket: c.Source.(*faultyMarket), asked: map[upstream.Kind]int{}, takes: 3 * time.Second, now: c.Clock.Now}
+			c.Source = source
+		})
+		defer r.close()
+		r.once()
+		m := r.meta(refresh.SectorsResource)
+		if m.ComputedAt.Before(source.last) || m.ComputedAt.Before(*m.CapturedAt) {
+			t.Errorf("computed_at %s, captured_at %s, last quote at %s", m.ComputedAt, m.CapturedAt, source.last)
+		}
+	})
+}
+
+// After a restart without an archive, a chain that cannot be had does not take its rows out of the stored flow.
+func TestFlowAfterARestartWithoutArchive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00")
+		r.once()
+		r.close()
+		again := newRig(t, dir, "2026-11-20 11:05")
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		again.market.Fail(xlfDocument, faultHTMLPage, -1)
+		again.RefreshOnce(t.Context())
+		time.Sleep(25 * time.Second)
+		again.RefreshOnce(t.Context())
+		if q := string(again.meta(refresh.FlowResource).Quality); !strings.Contains(q, `"XLF"`) {
+			t.Errorf("the flow lost XLF: %s", q)
+		}
+	})
+}
+
+// The dated file takes up that the exchange has closed, as before.
+func TestTheFileOfAClosedDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 16:31")
+		defer r.close()
+		r.once()
+		time.Sleep(4 * time.Minute)
+		r.once()
+		r.once() // the next publication writes the file
+		past, err := r.store.Historical("2026-11-20")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := r.meta(refresh.GammaResource).Freshness; past.Meta.Freshness.State != now.State {
+			t.Errorf("the file says %s, the answer %s", past.Meta.Freshness.State, now.State)
+		}
+	})
+}
+
+// Inputs of a past date that are not archived: a start's first refresh either mends that or leaves all alone.
+func TestAnArchiveThatLacksAPastDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+		r.once()
+		r.close()
+		if err := os.RemoveAll(archive.Dir(dir, "simulated")); err != nil {
+			t.Fatal(err)
+		}
+		again := newRig(t, dir, "2026-11-20 20:30", archived(t, dir))
+		defer again.close()
+		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		before := tree(t, filepath.Join(dir, "simulated", "2026-11-20"))
+		for n := range 3 {
+			pain := again.store.Current(refresh.PainResource)
+			again.once()
+			if again.store.Current(refresh.PainResource) != pain {
+				t.Errorf("refresh %d sealed the same max pain again", n+1)
+			}
+			for name, body := range tree(t, filepath.Join(dir, "simulated", "2026-11-20")) {
+				if !strings.Contains(name, "state-") && name != "/vix-term-structure" && name != "/sectors-rotation" && !bytes.Equal(before[name], body) { // these have evening documents
+					t.Errorf("refresh %d wrote %s", n+1, name)
+				}
+			}
+			before = tree(t, filepath.Join(dir, "simulated", "2026-11-20"))
+			time.Sleep(5 * time.Minute)
+		}
+	})
+}
+
+// A document that says nothing new writes nothing.
+func TestUnchangedInputWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+		defer r.close()
+		r.once()
+		n := r.store.Stats().FilesWritten
+		time.Sleep(10 * time.Minute)
+		r.once()
+		if now := r.store.Stats().FilesWritten; now != n {
+			t.Errorf("%d files were written for documents that say nothing new", now-n)
+		}
+	})
+}
+
+// After a restart at night, when the newest gamma answer is a late one, the carry is not lost, and another rate is served
+// without a new document.
+func TestRestartAtNight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r.once()
+		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
+		r.once()
+		late := r.store.Current(refresh.GammaResource).Default.Data()
+		r.close()
+		again := newRig(t, dir, "2026-11-19 20:31", archived(t, dir), func(c *refresh.Config) { c.RiskFreeRate = 0.06 })
+		defer again.close()
+		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(again.store.Current(refresh.GammaResource).Default.Data(), late) {
+			t.Error("the gamma exposure of the old rate is served")
+		}
+	})
+}
