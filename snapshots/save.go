@@ -126,10 +126,7 @@ func (s *Store) write(w write) error {
 
 // tryWrite writes a file, or makes it pending. It logs when an outage begins and when it is over. s.disk is held.
 func (s *Store) tryWrite(path string, w write) error {
-	err := s.keepDirectory()
-	if err == nil {
-		err = s.writer.write(filepath.Dir(path), w.file, w.body)
-	}
+	err := s.writer.write(filepath.Dir(path), w.file, w.body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -163,7 +160,7 @@ func (s *Store) writePending() {
 // retryEvery is the pause between two attempts to write pending files, if nothing else is written meanwhile.
 const retryEvery = 5 * time.Second
 
-// retryPending writes the pending files, and creates a removed directory again, every few seconds until ctx ends.
+// retryPending writes the pending files every few seconds until ctx ends.
 func (s *Store) retryPending(ctx context.Context) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -174,27 +171,7 @@ func (s *Store) retryPending(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.disk.Lock()
-		_ = s.keepDirectory() // the next write says why it failed
 		s.writePending()
 		s.disk.Unlock()
 	}
-}
-
-// keepDirectory creates the directory again and takes it, if somebody has removed it or its lock file. It fails if another
-// process was faster. s.disk is held.
-func (s *Store) keepDirectory() error {
-	if !s.lock.gone() {
-		return nil
-	}
-	if err := s.writer.makeDir(s.dir); err != nil {
-		return err
-	}
-	if err := s.lock.takeFile(); err != nil {
-		return err
-	}
-	s.opts.Log.Error("data directory was removed while the server uses it; created again, without the files of past dates", "dir", s.dir)
-	if s.identity == "" {
-		return nil
-	}
-	return s.writeIdentity()
 }

@@ -52,7 +52,6 @@ type Store struct {
 	named    map[string]bool     // bad files already logged
 	diskErr  error               // of the last write that failed
 	refusing bool                // the log says that the disk refuses writes
-	identity string              // as bound; "" before Bind
 }
 
 const (
@@ -238,40 +237,6 @@ func (s *Store) Publish(feed string, editions map[string]*Edition) error {
 
 // Current returns what a resource serves now, nil before its first publication. It does not allocate.
 func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
-
-// Usage returns the bytes that all files of the source take.
-func (s *Store) Usage() (bytes int64, err error) {
-	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		if path != s.dir && errors.Is(err, fs.ErrNotExist) {
-			return nil // replaced meanwhile
-		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil {
-			bytes += info.Size()
-		}
-		return err
-	})
-	return bytes, err
-}
-
-// FileSize returns the bytes of a product's newest file, 0 if there is none.
-func (s *Store) FileSize(product string) int64 {
-	dates := s.DatesOf(product)
-	if len(dates) == 0 {
-		return 0
-	}
-	info, err := os.Stat(s.path(dates[len(dates)-1], FileName(product)))
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
 
 // Stats are what a [Store] has done since it was opened, and what is pending now.
 type Stats struct {

@@ -62,8 +62,8 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		}
 	}
 	for _, source := range sources {
-		if _, _, b := readIdentity(source); b != nil {
-			bad = append(bad, *b)
+		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
 		}
 		err := walkDates(source, func(date string, e fs.DirEntry) error {
 			if Temporary(e.Name()) {
