@@ -127,20 +127,18 @@ func (s *Store) scan() error {
 	}
 	for _, e := range entries {
 		if Temporary(e.Name()) {
-			if err := s.removeTemporary("", e.Name()); err != nil {
+			if err := os.Remove(s.path("", e.Name())); err != nil {
 				return err
 			}
 		}
 	}
 	err = walkDates(s.dir, func(date string, e fs.DirEntry) error {
+		path := s.path(date, e.Name())
 		if Temporary(e.Name()) {
-			return s.removeTemporary(date, e.Name())
+			return os.Remove(path)
 		}
-		bad := checkEntry(date, e)
-		if bad == nil {
-			s.index[e.Name()] = append(s.index[e.Name()], date)
-			_, _, bad = readStored(s.path(date, e.Name()))
-		}
+		s.index[e.Name()] = append(s.index[e.Name()], date)
+		_, _, bad := readStored(path)
 		s.passOver(e.Name(), date, bad)
 		return nil
 	})
@@ -148,15 +146,9 @@ func (s *Store) scan() error {
 	return err
 }
 
-func (s *Store) removeTemporary(date, name string) error {
-	if err := os.Remove(s.path(date, name)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // walkDates calls visit for every entry, but not for folders, in the date directories of a source's directory, dates
-// rising. It also visits, with date "", what has the name of a date and is no directory.
+// rising. It also visits, with date "", what has the name of a date and is no directory: a link or a file, which cannot be
+// served and is a bad file.
 func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
 	days, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
@@ -184,17 +176,6 @@ func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// checkEntry says why an entry that walkDates visits can be no stored file, nil if it can be one.
-func checkEntry(date string, e fs.DirEntry) error {
-	switch {
-	case date == "":
-		return fmt.Errorf("%w: ignored, for it has the name of a date and is no directory", ErrTorn)
-	case !e.Type().IsRegular():
-		return fmt.Errorf("%w: ignored, for it is no regular file but %v", ErrTorn, e.Type())
 	}
 	return nil
 }
