@@ -16,17 +16,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-func TestCodingNames(t *testing.T) {
-	for c, want := range []string{"identity", "gzip", "br", "zstd"} {
-		if got := Coding(c).String(); got != want {
-			t.Errorf("coding %d is %q, want %q", c, got, want)
-		}
-	}
-	if Codings != 4 {
-		t.Errorf("%d codings", Codings)
-	}
-}
-
 // gunzip unpacks exactly one member.
 func gunzip(t testing.TB, b []byte) []byte {
 	t.Helper()

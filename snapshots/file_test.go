@@ -228,44 +228,6 @@ func ended(t testing.TB, body string) string {
 	return b.String()
 }
 
-func TestRenamedVariant(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, pain, friday, File{Edition: variants(t)})
-	b, _ := os.ReadFile(filepath.Join(s.dir, friday, pain))
-	put(t, s, friday+"/"+pain, strings.Replace(string(b), `"name":"2027-01-15"`, `"name":"2027-01-16"`, 1))
-	_, bad, _ := Verify(s.opts.Dir)
-	f, err := s.Load(pain, friday)
-	if err == nil && f.Edition.Variants["2027-01-16"] != nil {
-		t.Errorf("expiration 2027-01-16 is answered with %s; verify finds %v", f.Edition.Variants["2027-01-16"].Data(), bad)
-	}
-	save(t, s, gamma, friday, single(t, `{"a":1}`))
-	b, _ = os.ReadFile(filepath.Join(s.dir, friday, "gex-spx"))
-	i := bytes.Index(b, []byte(`"gzip":`)) + 7
-	b[i] = '9'
-	put(t, s, friday+"/gex-spx", string(b))
-	_, bad, _ = Verify(s.opts.Dir)
-	s = reopen(t, s)
-	if got, err := s.Historical(friday); err == nil && len(got.Body(Gzip)) == 0 {
-		t.Errorf("an empty gzip body is served; verify finds %v", bad)
-	}
-}
-
-func TestSealedFilesAreReadable(t *testing.T) {
-	for _, data := range []string{" {}", "{}\n", "\t1", "{\n}"} {
-		s, err := Seal([]byte(data), meta())
-		if err != nil {
-			continue // refusing is fine
-		}
-		b := encoded(t, gamma, File{Edition: &Edition{Default: s}})
-		if _, err := decodeFile(b, gamma, friday); err != nil {
-			t.Errorf("%q is sealed and saved, but: %v", data, err)
-		}
-		if lines := bytes.SplitN(b, []byte{'\n'}, 3); !bytes.Equal(lines[1], s.Body(Identity)) {
-			t.Errorf("%q: line 2 is not the body", data)
-		}
-	}
-}
-
 // The file of an edition has one form, also when its default stands under several names.
 func TestSharedVariantsAreWrittenAlike(t *testing.T) {
 	s := sealed(t, string(document(5000)))

@@ -72,7 +72,7 @@ func TestDamagedIdentity(t *testing.T) {
 	}
 }
 
-// A disk that refuses writes does not prevent the start of a directory whose identity is known, only of a new one.
+// A disk that refuses writes prevents the start of a new directory only, not of one whose identity is known.
 func TestBindOnARefusingDisk(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		dir := t.TempDir()
