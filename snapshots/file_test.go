@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -80,16 +79,6 @@ func TestFileSecondLine(t *testing.T) {
 	}
 }
 
-// decode is decodeFile with a panic as an error of its own.
-func decode(b []byte, product string) (f File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return decodeFile(b, product, friday)
-}
-
 func refused(err error) bool { return errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) }
 
 // Whatever one byte becomes, of the header or of the payload, and wherever the file ends, it is refused.
@@ -103,19 +92,19 @@ func TestFileDamage(t *testing.T) {
 				continue
 			}
 			b[i] ^= mask
-			if _, err := decode(b, pain); !refused(err) {
+			if _, err := decodeFile(b, pain, friday); !refused(err) {
 				t.Fatalf("byte %d changed by %#x: %v", i, mask, err)
 			}
 			b[i] ^= mask
 		}
 	}
 	for n := range b {
-		if _, err := decode(b[:n], pain); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(b[:n], pain, friday); !errors.Is(err, ErrTorn) {
 			t.Fatalf("cut off after %d of %d bytes: %v", n, len(b), err)
 		}
 	}
 	for _, more := range []string{"\n", "x", string(b)} {
-		if _, err := decode(append(bytes.Clone(b), more...), pain); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(append(bytes.Clone(b), more...), pain, friday); !errors.Is(err, ErrTorn) {
 			t.Errorf("with %d bytes more: %v", len(more), err)
 		}
 	}
@@ -171,12 +160,12 @@ func TestForeignFiles(t *testing.T) {
 			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed), len(br) - 1}}}
 		})),
 	} {
-		if f, err := decode([]byte(b), gamma); !errors.Is(err, ErrTorn) {
+		if f, err := decodeFile([]byte(b), gamma, friday); !errors.Is(err, ErrTorn) {
 			t.Errorf("%s: %v, %v", name, f.Edition, err)
 		}
 	}
 	for _, format := range []string{"2", "10", "9223372036854775807"} {
-		_, err := decode([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), gamma)
+		_, err := decodeFile([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), gamma, friday)
 		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format) {
 			t.Errorf("format %s: %v", format, err)
 		}

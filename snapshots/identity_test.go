@@ -1,7 +1,6 @@
 package snapshots
 
 import (
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -75,17 +74,11 @@ func TestDamagedIdentity(t *testing.T) {
 // A disk that refuses writes prevents the start of a new directory only, not of one whose identity is known.
 func TestBindOnARefusingDisk(t *testing.T) {
 	for _, known := range []bool{true, false} {
-		dir := t.TempDir()
-		d := unsynced()
-		d.rename = func(string, string) error { return errors.New("refused") }
-		s, err := openOn(d, options(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
+		s, f := openFaulty(t, notRenamed, options(t.TempDir()))
 		if known {
 			put(t, s, identityName, market+"\n")
 		}
+		f.on.Store(true)
 		if err := s.Bind(market); (err == nil) != known {
 			t.Errorf("known %t: bound with %v", known, err)
 		}

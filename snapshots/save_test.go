@@ -125,11 +125,6 @@ func TestExpireForgetsInMemoryToo(t *testing.T) {
 }
 
 func TestSaveOfNoDefault(t *testing.T) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.Errorf("panic: %v", p)
-		}
-	}()
 	s := open(t, t.TempDir())
 	if s.Save(gamma, friday, File{Edition: &Edition{}}) == nil {
 		t.Error("saved")

@@ -76,13 +76,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 }
 
 func TestOpenReturnsItsErrors(t *testing.T) {
-	opened := func(o Options) (err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = nil
-				t.Errorf("panic: %v", p)
-			}
-		}()
+	opened := func(o Options) error {
 		s, err := Open(o)
 		if err == nil {
 			s.Close()
@@ -178,6 +172,7 @@ func TestOpenIndexesTheDirectory(t *testing.T) {
 		put(t, s, foreign, "x")
 	}
 	for range 2 { // before and after a restart
+		s.DatesOf(gamma)[0] = "changed" // the caller owns it
 		if got := s.Dates(); !slices.Equal(got, []string{monday, wednesday, friday}) {
 			t.Errorf("dates %q", got)
 		}
@@ -194,16 +189,6 @@ func TestOpenIndexesTheDirectory(t *testing.T) {
 			t.Errorf("dates of what was never stored %q", got)
 		}
 		s = reopen(t, s)
-	}
-}
-
-// The caller owns what DatesOf returns.
-func TestDatesOfIsACopy(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, gamma, monday, single(t, `{"n":1}`))
-	s.DatesOf(gamma)[0] = "changed"
-	if got := s.DatesOf(gamma); !slices.Equal(got, []string{monday}) {
-		t.Errorf("dates %q", got)
 	}
 }
 
