@@ -12,14 +12,10 @@ import (
 	"time"
 )
 
-// ErrPending says that the disk refused a file. The store serves the answer from memory and writes the file when the disk
-// is writable again. The store logs the first refusal of an outage and the end of the outage, so the caller of a Save need
-// not log this error.
-var ErrPending = errors.New("file pending")
-
 // Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. If the disk refuses,
-// Save returns ErrPending with the cause. The answer is then served from memory, and the store tries the write again after
-// every later one that succeeds, every few seconds and at Close.
+// Save returns why, and the file is pending: the answer is served from memory, and the store tries the write again after
+// every later one that succeeds, every few seconds and at Close. The store logs the first refusal of an outage and the end
+// of the outage, so the caller need not log the error.
 func (s *Store) Save(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
 	if err != nil {
@@ -118,7 +114,7 @@ func (s *Store) write(w write) error {
 	s.remember(w.file, w.date)
 	s.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("%w: write %s: %w", ErrPending, path, err)
+		return fmt.Errorf("file pending: write %s: %w", path, err)
 	}
 	s.writePending()
 	return nil
