@@ -168,7 +168,7 @@ func (p *past) readHistorical(date string) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
-	p.history.Set(date, snapshot, snapshot.Cost())
+	p.history.Set(date, snapshot, snapshot.cost())
 	return snapshot, nil
 }
 

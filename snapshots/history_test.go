@@ -194,7 +194,7 @@ func TestHistoricalCrowd(t *testing.T) {
 	bytes := int64(0)
 	for _, date := range dates {
 		if snapshot, ok := s.history.Get(date); ok {
-			bytes += snapshot.Cost()
+			bytes += snapshot.cost()
 		}
 	}
 	if bytes == 0 || bytes > o.HistoryBytes {

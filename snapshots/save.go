@@ -125,19 +125,17 @@ func (s *Store) tryWrite(path string, w write) error {
 	err := s.writer.write(filepath.Dir(path), w.file, w.body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := len(s.pending)
 	if err != nil {
 		s.pending[path], s.diskErr = w, err
-		if !s.refusing {
-			s.refusing = true
-			s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again",
-				"pending", len(s.pending), "file", path, "err", err)
+		if before == 0 {
+			s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "file", path, "err", err)
 		}
 		return err
 	}
 	delete(s.named, path)
 	delete(s.pending, path)
-	if s.refusing && len(s.pending) == 0 {
-		s.refusing = false
+	if before > 0 && len(s.pending) == 0 {
 		s.opts.Log.Info("disk writable again, all pending files saved")
 	}
 	return nil

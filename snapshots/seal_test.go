@@ -57,8 +57,8 @@ func TestSealedBody(t *testing.T) {
 	if got := string(s.Data()); got != data {
 		t.Errorf("Data() = %s, want %s", got, data)
 	}
-	if want := int64(len(s.Body(Identity)) + len(s.Body(Gzip)) + len(s.Body(Brotli)) + len(s.Body(Zstd))); s.Cost() != want {
-		t.Errorf("Cost() = %d, want %d", s.Cost(), want)
+	if want := int64(len(s.Body(Identity)) + len(s.Body(Gzip)) + len(s.Body(Brotli)) + len(s.Body(Zstd))); s.cost() != want {
+		t.Errorf("cost() = %d, want %d", s.cost(), want)
 	}
 }
 

@@ -46,12 +46,11 @@ type Store struct {
 
 	disk sync.Mutex // held while files are written or removed; never waited for with mu held
 
-	mu       sync.Mutex          // guards what follows, for moments only
-	index    map[string][]string // file name → dates that have it, rising
-	pending  map[string]write    // last write of each path that the disk refused
-	named    map[string]bool     // bad files already logged
-	diskErr  error               // of the last write that failed
-	refusing bool                // the log says that the disk refuses writes
+	mu      sync.Mutex          // guards what follows, for moments only
+	index   map[string][]string // file name → dates that have it, rising
+	pending map[string]write    // last write of each path that the disk refused
+	named   map[string]bool     // bad files already logged
+	diskErr error               // of the last write that failed
 }
 
 const (
