@@ -48,9 +48,6 @@ func newLatest(feeds map[string][]string) (*latest, error) {
 func (l *latest) publish(feed string, editions map[string]*Edition) error {
 	l.write.Lock()
 	defer l.write.Unlock()
-	if !slices.Contains(slices.Collect(maps.Values(l.feed)), feed) {
-		return fmt.Errorf("publish feed %q: there is no such feed", feed)
-	}
 	next := generation{}
 	if old, ok := l.cache.Get(feed); ok {
 		maps.Copy(next, old)
@@ -84,8 +81,7 @@ type past struct {
 	newest  atomic.Pointer[dated]    // nil until an answer of the newest date was saved
 	dates   atomic.Pointer[[]string] // rising
 
-	saving sync.Mutex // guards saves, for moments only
-	saves  int        // how many answers were saved
+	saving sync.RWMutex // held for reading while a file is read and cached, and to replace what is cached
 }
 
 type dated struct {
@@ -161,10 +157,10 @@ func (p *past) historical(date string) (*Snapshot, error) {
 	return v.(*Snapshot), nil
 }
 
-// readHistorical reads the file of a date. It keeps the answer in memory unless any answer was saved meanwhile: the file
-// may have held an older one.
+// readHistorical reads the file of a date and keeps the answer in memory. No answer is replaced meanwhile.
 func (p *past) readHistorical(date string) (*Snapshot, error) {
-	before := p.savesNow()
+	p.saving.RLock()
+	defer p.saving.RUnlock()
 	snapshot, err := p.read(date)
 	if errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrNoSnapshot
@@ -172,18 +168,8 @@ func (p *past) readHistorical(date string) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
-	p.saving.Lock()
-	defer p.saving.Unlock()
-	if p.saves == before {
-		p.history.Set(date, snapshot, snapshot.Cost())
-	}
+	p.history.Set(date, snapshot, snapshot.cost())
 	return snapshot, nil
-}
-
-func (p *past) savesNow() int {
-	p.saving.Lock()
-	defer p.saving.Unlock()
-	return p.saves
 }
 
 // saved makes a snapshot the answer of its date, which is indexed: for requests to come and for those under way.
@@ -191,7 +177,6 @@ func (p *past) savesNow() int {
 func (p *past) saved(date string, snapshot *Snapshot) {
 	p.saving.Lock()
 	defer p.saving.Unlock()
-	p.saves++
 	p.reads.Forget(date)
 	p.history.Del(date)
 	p.history.Wait()

@@ -39,33 +39,20 @@ func (f *fault) fails() bool {
 	return false
 }
 
-// diskFaults are the ways in which a disk refuses a file.
-var diskFaults = []struct {
+// diskFault is a way in which a disk refuses a file.
+type diskFault struct {
 	name   string
 	step   step
 	err    error
 	fresh  bool // needs a date without a directory
 	inject func(d *disk, f *fault)
-}{
-	{"no directory", stepCreate, syscall.ENOSPC, true, func(d *disk, f *fault) {
-		mkdir := d.mkdir
-		d.mkdir = func(dir string, mode os.FileMode) error {
-			if f.fails() {
-				return syscall.ENOSPC
-			}
-			return mkdir(dir, mode)
-		}
-	}},
-	{"the directory's own entry is not synced", stepCreate, syscall.EIO, true, func(d *disk, f *fault) {
-		syncDir := d.syncDir
-		d.syncDir = func(dir string) error {
-			if !isDate(filepath.Base(dir)) && f.fails() {
-				return syscall.EIO
-			}
-			return syncDir(dir)
-		}
-	}},
-	{"no temporary file", stepCreate, syscall.EROFS, false, func(d *disk, f *fault) {
+}
+
+var (
+	noDirectory = diskFault{"no directory", stepCreate, syscall.ENOSPC, true, func(d *disk, f *fault) {
+		d.mkdir = failing(f, d.mkdir, syscall.ENOSPC)
+	}}
+	noTemporaryFile = diskFault{"no temporary file", stepCreate, syscall.EROFS, false, func(d *disk, f *fault) {
 		create := d.create
 		d.create = func(dir, pattern string) (*os.File, error) {
 			if f.fails() {
@@ -73,38 +60,62 @@ var diskFaults = []struct {
 			}
 			return create(dir, pattern)
 		}
-	}},
-	{"full before the first byte", stepWrite, syscall.ENOSPC, false, writes(0, syscall.ENOSPC)},
-	{"full in the middle", stepWrite, syscall.ENOSPC, false, writes(2, syscall.ENOSPC)},
-	{"short", stepWrite, io.ErrShortWrite, false, writes(2, io.ErrShortWrite)},
-	{"short, and silent about it", stepWrite, io.ErrShortWrite, false, writes(3, nil)},
-	{"not synced", stepSync, syscall.EIO, false, func(d *disk, f *fault) {
-		sync := d.sync
-		d.sync = func(file *os.File) error {
+	}}
+	notSynced = diskFault{"not synced", stepSync, syscall.EIO, false, func(d *disk, f *fault) {
+		d.sync = func(*os.File) error {
 			if f.fails() {
 				return syscall.EIO
 			}
-			return sync(file)
+			return nil
 		}
-	}},
-	{"not renamed", stepRename, syscall.EDQUOT, false, func(d *disk, f *fault) {
-		rename := d.rename
-		d.rename = func(from, to string) error {
-			if f.fails() {
-				return syscall.EDQUOT
-			}
-			return rename(from, to)
+	}}
+	notRenamed = diskFault{"not renamed", stepRename, syscall.EDQUOT, false, func(d *disk, f *fault) {
+		d.rename = failing(f, d.rename, syscall.EDQUOT)
+	}}
+	diskFaults = []diskFault{
+		noDirectory, noTemporaryFile, notSynced, notRenamed,
+		{"full before the first byte", stepWrite, syscall.ENOSPC, false, writes(0, syscall.ENOSPC)},
+		{"full in the middle", stepWrite, syscall.ENOSPC, false, writes(2, syscall.ENOSPC)},
+		{"short", stepWrite, io.ErrShortWrite, false, writes(2, io.ErrShortWrite)},
+		{"short, and silent about it", stepWrite, io.ErrShortWrite, false, writes(3, nil)},
+		{"the directory's own entry is not synced", stepCreate, syscall.EIO, true, syncsDir(false)},
+		{"the new name is not synced", stepSyncDir, syscall.EIO, false, syncsDir(true)},
+	}
+)
+
+// failing returns an operation that fails with err while f is on.
+func failing[A, B any](f *fault, next func(A, B) error, err error) func(A, B) error {
+	return func(a A, b B) error {
+		if f.fails() {
+			return err
 		}
-	}},
-	{"the new name is not synced", stepSyncDir, syscall.EIO, false, func(d *disk, f *fault) {
-		syncDir := d.syncDir
+		return next(a, b)
+	}
+}
+
+// syncsDir fails the sync of the directories that are dates, or of those that are not.
+func syncsDir(dates bool) func(d *disk, f *fault) {
+	return func(d *disk, f *fault) {
 		d.syncDir = func(dir string) error {
-			if isDate(filepath.Base(dir)) && f.fails() {
+			if isDate(filepath.Base(dir)) == dates && f.fails() {
 				return syscall.EIO
 			}
-			return syncDir(dir)
+			return nil
 		}
-	}},
+	}
+}
+
+// openFaulty opens a store on a disk that fails while the returned fault is on.
+func openFaulty(t *testing.T, c diskFault, o Options) (*Store, *fault) {
+	t.Helper()
+	f, d := &fault{}, unsynced()
+	c.inject(&d, f)
+	s, err := openOn(d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, f
 }
 
 // writes fails after a part of the bytes.
@@ -202,13 +213,7 @@ func TestFaultDiskSteps(t *testing.T) {
 					name = c.name + "/" + kind.name + "/replacing"
 				}
 				t.Run(name, func(t *testing.T) {
-					f, d := &fault{}, unsynced()
-					c.inject(&d, f)
-					s, err := openOn(d, options(t.TempDir()))
-					if err != nil {
-						t.Fatal(err)
-					}
-					t.Cleanup(func() { s.Close() })
+					s, f := openFaulty(t, c, options(t.TempDir()))
 					noRetries(s)
 					failStep(t, s, f, kind, c.step, c.err, replacing)
 					injected += f.fired.Load()
@@ -312,23 +317,12 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 	document := single(t, `"waits"`)
 	dir, log := t.TempDir(), &testLog{}
 	synctest.Test(t, func(t *testing.T) {
-		f, d, o := &fault{}, unsynced(), options(dir)
+		o := options(dir)
 		o.Log = log.logger(slog.LevelInfo)
-		syncFile := d.sync
-		d.sync = func(file *os.File) error {
-			if f.fails() {
-				return syscall.EIO
-			}
-			return syncFile(file)
-		}
-		s, err := openOn(d, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s, f := openFaulty(t, notSynced, o)
 		f.on.Store(true)
 		for _, date := range []string{thursday, friday} {
-			if err := s.Save(gamma, date, document); !errors.Is(err, ErrPending) || !errors.Is(err, syscall.EIO) {
+			if err := s.Save(gamma, date, document); !errors.Is(err, syscall.EIO) {
 				t.Errorf("saved with %v", err)
 			}
 		}
@@ -372,19 +366,12 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 func TestFaultDiskAfterClose(t *testing.T) {
 	document := single(t, `"lost"`)
 	synctest.Test(t, func(t *testing.T) {
-		f, d := &fault{}, unsynced()
-		d.rename = func(string, string) error {
-			f.fired.Add(1)
-			return syscall.EIO
-		}
-		s, err := openOn(d, options(t.TempDir()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, f := openFaulty(t, notRenamed, options(t.TempDir()))
+		f.on.Store(true)
 		if err := s.Save(gamma, friday, document); err == nil {
 			t.Error("saved")
 		}
-		if err := s.Close(); !errors.Is(err, syscall.EIO) {
+		if err := s.Close(); !errors.Is(err, notRenamed.err) {
 			t.Errorf("closed with %v", err)
 		}
 		tried := f.fired.Load()
@@ -398,19 +385,7 @@ func TestFaultDiskAfterClose(t *testing.T) {
 
 // What a dead disk cannot take is dropped with the date it belongs to, not kept for ever.
 func TestFaultDiskExpiresWhatWaits(t *testing.T) {
-	f, d := &fault{}, unsynced()
-	create := d.create
-	d.create = func(dir, pattern string) (*os.File, error) {
-		if f.fails() {
-			return nil, syscall.EIO
-		}
-		return create(dir, pattern)
-	}
-	s, err := openOn(d, options(t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s, f := openFaulty(t, noTemporaryFile, options(t.TempDir()))
 	noRetries(s)
 	f.on.Store(true)
 	for _, date := range []string{monday, tuesday, friday} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -80,16 +79,6 @@ func TestFileSecondLine(t *testing.T) {
 	}
 }
 
-// decode is decodeFile with a panic as an error of its own.
-func decode(b []byte, product string) (f File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return decodeFile(b, product, friday)
-}
-
 func refused(err error) bool { return errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) }
 
 // Whatever one byte becomes, of the header or of the payload, and wherever the file ends, it is refused.
@@ -103,19 +92,19 @@ func TestFileDamage(t *testing.T) {
 				continue
 			}
 			b[i] ^= mask
-			if _, err := decode(b, pain); !refused(err) {
+			if _, err := decodeFile(b, pain, friday); !refused(err) {
 				t.Fatalf("byte %d changed by %#x: %v", i, mask, err)
 			}
 			b[i] ^= mask
 		}
 	}
 	for n := range b {
-		if _, err := decode(b[:n], pain); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(b[:n], pain, friday); !errors.Is(err, ErrTorn) {
 			t.Fatalf("cut off after %d of %d bytes: %v", n, len(b), err)
 		}
 	}
 	for _, more := range []string{"\n", "x", string(b)} {
-		if _, err := decode(append(bytes.Clone(b), more...), pain); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(append(bytes.Clone(b), more...), pain, friday); !errors.Is(err, ErrTorn) {
 			t.Errorf("with %d bytes more: %v", len(more), err)
 		}
 	}
@@ -171,12 +160,12 @@ func TestForeignFiles(t *testing.T) {
 			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed), len(br) - 1}}}
 		})),
 	} {
-		if f, err := decode([]byte(b), gamma); !errors.Is(err, ErrTorn) {
+		if f, err := decodeFile([]byte(b), gamma, friday); !errors.Is(err, ErrTorn) {
 			t.Errorf("%s: %v, %v", name, f.Edition, err)
 		}
 	}
 	for _, format := range []string{"2", "10", "9223372036854775807"} {
-		_, err := decode([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), gamma)
+		_, err := decodeFile([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), gamma, friday)
 		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format) {
 			t.Errorf("format %s: %v", format, err)
 		}
@@ -226,44 +215,6 @@ func ended(t testing.TB, body string) string {
 	z.Write([]byte(body))
 	z.Close()
 	return b.String()
-}
-
-func TestRenamedVariant(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, pain, friday, File{Edition: variants(t)})
-	b, _ := os.ReadFile(filepath.Join(s.dir, friday, pain))
-	put(t, s, friday+"/"+pain, strings.Replace(string(b), `"name":"2027-01-15"`, `"name":"2027-01-16"`, 1))
-	_, bad, _ := Verify(s.opts.Dir)
-	f, err := s.Load(pain, friday)
-	if err == nil && f.Edition.Variants["2027-01-16"] != nil {
-		t.Errorf("expiration 2027-01-16 is answered with %s; verify finds %v", f.Edition.Variants["2027-01-16"].Data(), bad)
-	}
-	save(t, s, gamma, friday, single(t, `{"a":1}`))
-	b, _ = os.ReadFile(filepath.Join(s.dir, friday, "gex-spx"))
-	i := bytes.Index(b, []byte(`"gzip":`)) + 7
-	b[i] = '9'
-	put(t, s, friday+"/gex-spx", string(b))
-	_, bad, _ = Verify(s.opts.Dir)
-	s = reopen(t, s)
-	if got, err := s.Historical(friday); err == nil && len(got.Body(Gzip)) == 0 {
-		t.Errorf("an empty gzip body is served; verify finds %v", bad)
-	}
-}
-
-func TestSealedFilesAreReadable(t *testing.T) {
-	for _, data := range []string{" {}", "{}\n", "\t1", "{\n}"} {
-		s, err := Seal([]byte(data), meta())
-		if err != nil {
-			continue // refusing is fine
-		}
-		b := encoded(t, gamma, File{Edition: &Edition{Default: s}})
-		if _, err := decodeFile(b, gamma, friday); err != nil {
-			t.Errorf("%q is sealed and saved, but: %v", data, err)
-		}
-		if lines := bytes.SplitN(b, []byte{'\n'}, 3); !bytes.Equal(lines[1], s.Body(Identity)) {
-			t.Errorf("%q: line 2 is not the body", data)
-		}
-	}
 }
 
 // The file of an edition has one form, also when its default stands under several names.

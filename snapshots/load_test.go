@@ -67,19 +67,6 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-func TestLoadOfADamagedFile(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, pain, friday, single(t, `{"n":1}`))
-	damage(t, s, friday+"/"+pain)
-	if _, err := s.Load(pain, friday); !errors.Is(err, ErrTorn) {
-		t.Errorf("damaged: %v", err)
-	}
-	put(t, s, friday+"/"+pain, `{"format":7}`+"\nx")
-	if _, err := s.Load(pain, friday); !errors.Is(err, ErrNewerFormat) {
-		t.Errorf("of a newer format: %v", err)
-	}
-}
-
 func TestNewest(t *testing.T) {
 	s := open(t, t.TempDir())
 	if got := newest(t, s, gamma, forever); got != "none" {
@@ -100,39 +87,6 @@ func TestNewest(t *testing.T) {
 			t.Errorf("before the first: %s", got)
 		}
 		s = reopen(t, s)
-	}
-}
-
-func TestNewestPassesOverBadFiles(t *testing.T) {
-	o, log := options(t.TempDir()), &testLog{}
-	o.Log = log.logger(slog.LevelInfo)
-	s := openWith(t, o)
-	for _, date := range []string{tuesday, wednesday, thursday, friday} {
-		save(t, s, pain, date, single(t, `"`+date+`"`))
-	}
-	damage(t, s, friday+"/"+pain)
-	put(t, s, thursday+"/"+pain, `{"format":2}`+"\n")
-	put(t, s, wednesday+"/"+pain, "")
-	s = reopen(t, s)
-	for range 3 {
-		if got := newest(t, s, pain, forever); got != tuesday+` "`+tuesday+`"` {
-			t.Errorf("newest %s", got)
-		}
-	}
-	if n := log.count(passedOver); n != 3 {
-		t.Errorf("%d lines for 3 bad files", n)
-	}
-	for _, date := range []string{friday, thursday, wednesday} {
-		if log.count(filepath.Join(date, pain)) != 1 {
-			t.Errorf("the file of %s is not named once", date)
-		}
-	}
-	if got := s.DatesOf(pain); !slices.Equal(got, []string{tuesday}) {
-		t.Errorf("dates %q", got)
-	}
-	save(t, s, pain, friday, single(t, `"again"`))
-	if got := newest(t, s, pain, forever); got != friday+` "again"` {
-		t.Errorf("newest after another write: %s", got)
 	}
 }
 
@@ -181,24 +135,6 @@ func TestNewestWithLateFiles(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A date that has a late file alone is served, at once and after a restart.
-func TestNewestWithALateFileAlone(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, gamma, thursday, single(t, `"before"`))
-	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if got := newest(t, s, gamma, forever); got != friday+` "late"` {
-			t.Errorf("newest %s", got)
-		}
-		s = reopen(t, s)
-	}
-	if got := newest(t, s, gamma, thursday); got != thursday+` "before"` {
-		t.Errorf("newest before it %s", got)
 	}
 }
 

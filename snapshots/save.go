@@ -12,14 +12,10 @@ import (
 	"time"
 )
 
-// ErrPending says that the disk refused a file. The store serves the answer from memory and writes the file when the disk
-// is writable again. The store logs the first refusal of an outage and the end of the outage, so the caller of a Save need
-// not log this error.
-var ErrPending = errors.New("file pending")
-
 // Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. If the disk refuses,
-// Save returns ErrPending with the cause. The answer is then served from memory, and the store tries the write again after
-// every later one that succeeds, every few seconds and at Close.
+// Save returns why, and the file is pending: the answer is served from memory, and the store tries the write again after
+// every later one that succeeds, every few seconds and at Close. The store logs the first refusal of an outage and the end
+// of the outage, so the caller need not log the error.
 func (s *Store) Save(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
 	if err != nil {
@@ -118,7 +114,7 @@ func (s *Store) write(w write) error {
 	s.remember(w.file, w.date)
 	s.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("%w: write %s: %w", ErrPending, path, err)
+		return fmt.Errorf("file pending: write %s: %w", path, err)
 	}
 	s.writePending()
 	return nil
@@ -126,25 +122,20 @@ func (s *Store) write(w write) error {
 
 // tryWrite writes a file, or makes it pending. It logs when an outage begins and when it is over. s.disk is held.
 func (s *Store) tryWrite(path string, w write) error {
-	err := s.keepDirectory()
-	if err == nil {
-		err = s.writer.write(filepath.Dir(path), w.file, w.body)
-	}
+	err := s.writer.write(filepath.Dir(path), w.file, w.body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := len(s.pending)
 	if err != nil {
 		s.pending[path], s.diskErr = w, err
-		if !s.refusing {
-			s.refusing = true
-			s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again",
-				"pending", len(s.pending), "file", path, "err", err)
+		if before == 0 {
+			s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "file", path, "err", err)
 		}
 		return err
 	}
 	delete(s.named, path)
 	delete(s.pending, path)
-	if s.refusing && len(s.pending) == 0 {
-		s.refusing = false
+	if before > 0 && len(s.pending) == 0 {
 		s.opts.Log.Info("disk writable again, all pending files saved")
 	}
 	return nil
@@ -163,7 +154,7 @@ func (s *Store) writePending() {
 // retryEvery is the pause between two attempts to write pending files, if nothing else is written meanwhile.
 const retryEvery = 5 * time.Second
 
-// retryPending writes the pending files, and creates a removed directory again, every few seconds until ctx ends.
+// retryPending writes the pending files every few seconds until ctx ends.
 func (s *Store) retryPending(ctx context.Context) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
@@ -174,27 +165,7 @@ func (s *Store) retryPending(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.disk.Lock()
-		_ = s.keepDirectory() // the next write says why it failed
 		s.writePending()
 		s.disk.Unlock()
 	}
-}
-
-// keepDirectory creates the directory again and takes it, if somebody has removed it or its lock file. It fails if another
-// process was faster. s.disk is held.
-func (s *Store) keepDirectory() error {
-	if !s.lock.gone() {
-		return nil
-	}
-	if err := s.writer.makeDir(s.dir); err != nil {
-		return err
-	}
-	if err := s.lock.takeFile(); err != nil {
-		return err
-	}
-	s.opts.Log.Error("data directory was removed while the server uses it; created again, without the files of past dates", "dir", s.dir)
-	if s.identity == "" {
-		return nil
-	}
-	return s.writeIdentity()
 }

@@ -7,56 +7,6 @@ import (
 	"testing"
 )
 
-// A disk that refuses costs durability, not the answer; the first write that finds it mended catches up.
-func TestFailingDisk(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, gamma, monday, single(t, `"before"`))
-	if err := s.DiskError(); err != nil {
-		t.Errorf("disk error %v at first", err)
-	}
-	mend := obstruct(t, s, friday)
-	f := File{Edition: variants(t), Content: "c", Summary: []byte("s")}
-	for _, product := range []string{gamma, pain} {
-		if err := s.Save(product, friday, f); err == nil || !strings.Contains(err.Error(), friday) {
-			t.Errorf("%s: saved with %v", product, err)
-		}
-		if s.DiskError() == nil {
-			t.Error("no disk error")
-		}
-		got, err := s.Load(product, friday)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameFile(t, got, f)
-		if got := newest(t, s, product, forever); got != friday+` {"expiration":"2026-12-18"}` {
-			t.Errorf("newest %s", got)
-		}
-	}
-	for _, date := range []string{"", friday} {
-		if got, err := s.Historical(date); err != nil {
-			t.Error(err)
-		} else {
-			sameSnapshot(t, "historical", got, f.Edition.Default)
-		}
-	}
-	if got := s.Dates(); !slices.Equal(got, []string{monday, friday}) {
-		t.Errorf("dates %q", got)
-	}
-	mend()
-	save(t, s, vix, tuesday, single(t, `"after"`))
-	if err := s.DiskError(); err != nil {
-		t.Errorf("disk error %v after it was mended", err)
-	}
-	s = reopen(t, s)
-	for _, product := range []string{gamma, pain} {
-		got, err := s.Load(product, friday)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sameFile(t, got, f)
-	}
-}
-
 // A past date whose file waits for the disk is served from what waits.
 func TestFailingDiskServesPastDates(t *testing.T) {
 	s := open(t, t.TempDir())
@@ -164,17 +114,6 @@ func TestSaveReturnsItsOwnError(t *testing.T) {
 	}
 }
 
-func TestOneBadFileDoesNotStopExpiry(t *testing.T) {
-	s := stocked(t)
-	put(t, s, monday+"/"+pain, "torn")
-	if _, err := s.Expire(friday, func(file string) bool { return file == pain }); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.DatesOf(pain); !slices.Equal(got, []string{friday}) && !slices.Equal(got, []string{monday, friday}) {
-		t.Errorf("dates of max pain %q", got)
-	}
-}
-
 func TestExpireForgetsInMemoryToo(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	historical(t, s, monday)
@@ -186,11 +125,6 @@ func TestExpireForgetsInMemoryToo(t *testing.T) {
 }
 
 func TestSaveOfNoDefault(t *testing.T) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.Errorf("panic: %v", p)
-		}
-	}()
 	s := open(t, t.TempDir())
 	if s.Save(gamma, friday, File{Edition: &Edition{}}) == nil {
 		t.Error("saved")

@@ -57,8 +57,8 @@ func TestSealedBody(t *testing.T) {
 	if got := string(s.Data()); got != data {
 		t.Errorf("Data() = %s, want %s", got, data)
 	}
-	if want := int64(len(s.Body(Identity)) + len(s.Body(Gzip)) + len(s.Body(Brotli)) + len(s.Body(Zstd))); s.Cost() != want {
-		t.Errorf("Cost() = %d, want %d", s.Cost(), want)
+	if want := int64(len(s.Body(Identity)) + len(s.Body(Gzip)) + len(s.Body(Brotli)) + len(s.Body(Zstd))); s.cost() != want {
+		t.Errorf("cost() = %d, want %d", s.cost(), want)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestReceiptIsOfTheBytesOfData(t *testing.T) {
 
 func TestSealRefuses(t *testing.T) {
 	for _, data := range []string{
-		"", " ", "\n", "nul", "nulll", "NaN", "nan", "-NaN", "Infinity", "-Infinity", `{"a":NaN}`, `[1,Infinity]`, `{"a":1,}`, `[1,]`, `[1 2]`,
+		"", " ", "\n", " {}", "{}\n", "\t1", "{\n}", "nul", "nulll", "NaN", "nan", "-NaN", "Infinity", "-Infinity", `{"a":NaN}`, `[1,Infinity]`, `{"a":1,}`, `[1,]`, `[1 2]`,
 		`{"a"}`, `{a:1}`, `{"a":1`, `{"a":1}}`, `{}{}`, `{} x`, "{}\x00", `01`, `1.`, `.5`, `+1`, `1e`, `0x10`, `"a`, "\"\n\"", "\"\x01\"", `"\x"`,
 		`"\u12"`, "\ufeff{}", "{}\u00a0", `{"a":1},"meta":{}`, `1,"usage":{}`,
 	} {

@@ -73,8 +73,8 @@ func lastModified(m Meta) string {
 // Data returns the bytes of the envelope's data. They must not be changed.
 func (s *Snapshot) Data() []byte { return s.bodies[Identity][s.data[0]:s.data[1]] }
 
-// Cost returns how many bytes of memory the bodies take.
-func (s *Snapshot) Cost() int64 {
+// cost returns how many bytes of memory the bodies take.
+func (s *Snapshot) cost() int64 {
 	n := 0
 	for _, b := range s.bodies {
 		n += len(b)

@@ -46,13 +46,11 @@ type Store struct {
 
 	disk sync.Mutex // held while files are written or removed; never waited for with mu held
 
-	mu       sync.Mutex          // guards what follows, for moments only
-	index    map[string][]string // file name → dates that have it, rising
-	pending  map[string]write    // last write of each path that the disk refused
-	named    map[string]bool     // bad files already logged
-	diskErr  error               // of the last write that failed
-	refusing bool                // the log says that the disk refuses writes
-	identity string              // as bound; "" before Bind
+	mu      sync.Mutex          // guards what follows, for moments only
+	index   map[string][]string // file name → dates that have it, rising
+	pending map[string]write    // last write of each path that the disk refused
+	named   map[string]bool     // bad files already logged
+	diskErr error               // of the last write that failed
 }
 
 const (
@@ -128,20 +126,18 @@ func (s *Store) scan() error {
 	}
 	for _, e := range entries {
 		if Temporary(e.Name()) {
-			if err := s.removeTemporary("", e.Name()); err != nil {
+			if err := os.Remove(s.path("", e.Name())); err != nil {
 				return err
 			}
 		}
 	}
 	err = walkDates(s.dir, func(date string, e fs.DirEntry) error {
+		path := s.path(date, e.Name())
 		if Temporary(e.Name()) {
-			return s.removeTemporary(date, e.Name())
+			return os.Remove(path)
 		}
-		bad := checkEntry(date, e)
-		if bad == nil {
-			s.index[e.Name()] = append(s.index[e.Name()], date)
-			_, _, bad = readStored(s.path(date, e.Name()))
-		}
+		s.index[e.Name()] = append(s.index[e.Name()], date)
+		_, _, bad := readStored(path)
 		s.passOver(e.Name(), date, bad)
 		return nil
 	})
@@ -149,15 +145,9 @@ func (s *Store) scan() error {
 	return err
 }
 
-func (s *Store) removeTemporary(date, name string) error {
-	if err := os.Remove(s.path(date, name)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 // walkDates calls visit for every entry, but not for folders, in the date directories of a source's directory, dates
-// rising. It also visits, with date "", what has the name of a date and is no directory.
+// rising. It also visits, with date "", what has the name of a date and is no directory: a link or a file, which cannot be
+// served and is a bad file.
 func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
 	days, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
@@ -185,17 +175,6 @@ func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// checkEntry says why an entry that walkDates visits can be no stored file, nil if it can be one.
-func checkEntry(date string, e fs.DirEntry) error {
-	switch {
-	case date == "":
-		return fmt.Errorf("%w: ignored, for it has the name of a date and is no directory", ErrTorn)
-	case !e.Type().IsRegular():
-		return fmt.Errorf("%w: ignored, for it is no regular file but %v", ErrTorn, e.Type())
 	}
 	return nil
 }
@@ -238,40 +217,6 @@ func (s *Store) Publish(feed string, editions map[string]*Edition) error {
 
 // Current returns what a resource serves now, nil before its first publication. It does not allocate.
 func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
-
-// Usage returns the bytes that all files of the source take.
-func (s *Store) Usage() (bytes int64, err error) {
-	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		if path != s.dir && errors.Is(err, fs.ErrNotExist) {
-			return nil // replaced meanwhile
-		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil {
-			bytes += info.Size()
-		}
-		return err
-	})
-	return bytes, err
-}
-
-// FileSize returns the bytes of a product's newest file, 0 if there is none.
-func (s *Store) FileSize(product string) int64 {
-	dates := s.DatesOf(product)
-	if len(dates) == 0 {
-		return 0
-	}
-	info, err := os.Stat(s.path(dates[len(dates)-1], FileName(product)))
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
 
 // Stats are what a [Store] has done since it was opened, and what is pending now.
 type Stats struct {

@@ -2,9 +2,7 @@ package snapshots
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/goccy/go-json"
@@ -88,30 +86,6 @@ func TestAppendTailAppends(t *testing.T) {
 	if longest != MaxTail {
 		t.Errorf("a tail adds up to %d bytes, MaxTail says %d", longest, MaxTail)
 	}
-}
-
-func TestTailsFromManyGoroutines(t *testing.T) {
-	s := sealed(t, string(document(10_000)))
-	var wg sync.WaitGroup
-	for g := range 8 {
-		usage := fmt.Appendf(nil, `{"tier":"keyed","key":"k%d","requests_today":%d}`, g, g*1000)
-		want := expected(s, usage)
-		wg.Go(func() {
-			var buf []byte
-			for range 50 {
-				for c := range Codings {
-					buf = append(buf[:0], s.Prefix(c)...)
-					buf = s.AppendTail(buf, c, usage)
-					if out, err := decompress(c, buf, len(want)); err != nil || !bytes.Equal(out, want) {
-						t.Errorf("caller %d, %v: %v", g, c, err)
-						return
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	sameSnapshot(t, "afterwards", s, sealed(t, string(document(10_000))))
 }
 
 func TestTailsAndTagsDoNotAllocate(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // ListDates returns the dates on which a product is stored in a data directory, rising.
 func ListDates(dir, source, product string) (dates []string, err error) {
 	err = walkDates(filepath.Join(dir, source), func(date string, e fs.DirEntry) error {
-		if e.Name() == FileName(product) && checkEntry(date, e) == nil {
+		if e.Name() == FileName(product) && e.Type().IsRegular() {
 			dates = append(dates, date)
 		}
 		return nil
@@ -62,21 +62,18 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		}
 	}
 	for _, source := range sources {
-		if _, _, b := readIdentity(source); b != nil {
-			bad = append(bad, *b)
+		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
 		}
 		err := walkDates(source, func(date string, e fs.DirEntry) error {
 			if Temporary(e.Name()) {
 				return nil
 			}
 			path := filepath.Join(source, date, e.Name())
-			wrong := checkEntry(date, e)
-			if wrong == nil {
-				wrong = verifyFile(path)
+			if err := verifyFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				bad = append(bad, BadFile{path, err})
 			}
-			if files++; wrong != nil && !errors.Is(wrong, fs.ErrNotExist) {
-				bad = append(bad, BadFile{path, wrong})
-			}
+			files++
 			return nil
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile

@@ -88,45 +88,6 @@ func TestVerifyGoodTree(t *testing.T) {
 	}
 }
 
-// Each bad file is named, and why.
-func TestVerifyBadFiles(t *testing.T) {
-	s := stocked(t)
-	b, err := os.ReadFile(filepath.Join(s.dir, friday, pain))
-	if err != nil {
-		t.Fatal(err)
-	}
-	damage(t, s, monday+"/gex-spx")
-	damage(t, s, monday+"/gex-spx@late")
-	damage(t, s, monday+"/state-chain-SPX")
-	put(t, s, tuesday+"/"+pain, string(b[:len(b)/3]))
-	put(t, s, tuesday+"/gex-spx", "")
-	put(t, s, wednesday+"/gex-spx", string(b))
-	put(t, s, wednesday+"/notes", "hello\n")
-	put(t, s, thursday+"/"+pain, strings.Replace(string(b), `"format":1`, `"format":2`, 1))
-	want := map[string]error{
-		monday + "/gex-spx": ErrTorn, monday + "/gex-spx@late": ErrTorn, monday + "/state-chain-SPX": ErrTorn, tuesday + "/" + pain: ErrTorn,
-		tuesday + "/gex-spx": ErrTorn, wednesday + "/gex-spx": ErrTorn, wednesday + "/notes": ErrTorn, thursday + "/" + pain: ErrNewerFormat,
-	}
-	n, bad, err := Verify(s.opts.Dir)
-	if n != 21 || err != nil {
-		t.Errorf("%d files, %v", n, err)
-	}
-	for _, f := range bad {
-		rel, err := filepath.Rel(s.dir, f.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if name := filepath.ToSlash(rel); want[name] == nil || !errors.Is(f.Err, want[name]) {
-			t.Errorf("%s: %v, want %v", name, f.Err, want[name])
-		} else {
-			delete(want, name)
-		}
-	}
-	if len(want) > 0 {
-		t.Errorf("not named: %v", want)
-	}
-}
-
 func TestFileOfAnotherDate(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	b, _ := os.ReadFile(filepath.Join(s.dir, monday, "gex-spx"))
@@ -135,18 +96,6 @@ func TestFileOfAnotherDate(t *testing.T) {
 	_, bad, _ := Verify(s.opts.Dir)
 	if got := historical(t, s, tuesday); got != "none" || len(bad) == 0 {
 		t.Errorf("%s is answered with %s; verify finds %v", tuesday, got, bad)
-	}
-}
-
-func TestFolderIsNoFile(t *testing.T) {
-	s := week(t, options(t.TempDir()), monday)
-	put(t, s, friday+"/gex-spx/x", "a folder")
-	s = reopen(t, s)
-	if got := s.Dates(); !slices.Equal(got, []string{monday}) {
-		t.Errorf("dates %q", got)
-	}
-	if _, bad, _ := Verify(s.opts.Dir); len(bad) != 0 {
-		t.Errorf("%v", bad)
 	}
 }
 

@@ -51,27 +51,6 @@ func limitFiles(t testing.TB, bytes uint64) (lift func()) {
 	return lift
 }
 
-func TestWriteFileOnAFullDisk(t *testing.T) {
-	if !inChild(t) {
-		return
-	}
-	dir := t.TempDir()
-	if err := WriteFile(dir, "gex", []byte("old")); err != nil {
-		t.Fatal(err)
-	}
-	limitFiles(t, 4096)
-	if err := WriteFile(dir, "gex", []byte(strings.Repeat("new", 5000))); err == nil || !strings.Contains(err.Error(), "write temporary file") {
-		t.Errorf("written with %v", err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "gex"))
-	if err != nil || string(b) != "old" {
-		t.Errorf("the old file holds %.20q, %v", b, err)
-	}
-	if got := names(t, dir); !slices.Equal(got, []string{"gex"}) {
-		t.Errorf("directory holds %q", got)
-	}
-}
-
 func TestFullDisk(t *testing.T) {
 	if !inChild(t) {
 		return

@@ -43,23 +43,29 @@ func TestStoringIsLoggedStepByStep(t *testing.T) {
 	}
 }
 
+// A private file has mode 0600 from its first byte on, and any other 0644, whatever mode the older file has.
 func TestWriteFile(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "2026-11-20")
-	for _, want := range []string{"first", "second, longer", "3"} {
-		if err := WriteFile(dir, gamma[:3], []byte(want)); err != nil {
-			t.Fatal(err)
+	for mode, write := range map[os.FileMode]func(dir, name string, b []byte) error{0o644: WriteFile, 0o600: WritePrivateFile} {
+		dir := filepath.Join(t.TempDir(), "2026-11-20")
+		path := filepath.Join(dir, "gex")
+		for _, want := range []string{"first", "second, longer", "3"} {
+			if err := write(dir, "gex", []byte(want)); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := os.ReadFile(path); err != nil || string(b) != want {
+				t.Errorf("%q, %v, want %q", b, err, want)
+			}
+			info, err := os.Stat(path)
+			if err != nil || info.Mode() != mode && runtime.GOOS != "windows" {
+				t.Errorf("mode %v, %v, want %v", info.Mode(), err, mode)
+			}
+			if err := os.Chmod(path, 0o640); err != nil {
+				t.Fatal(err)
+			}
 		}
-		b, err := os.ReadFile(filepath.Join(dir, "gex"))
-		if err != nil || string(b) != want {
-			t.Errorf("%q, %v, want %q", b, err, want)
+		if got := names(t, dir); !slices.Equal(got, []string{"gex"}) {
+			t.Errorf("directory holds %q", got)
 		}
-	}
-	info, err := os.Stat(filepath.Join(dir, "gex"))
-	if err != nil || info.Mode() != 0o644 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	if got := names(t, dir); !slices.Equal(got, []string{"gex"}) {
-		t.Errorf("directory holds %q", got)
 	}
 }
 
@@ -94,30 +100,6 @@ func TestWriteFileFails(t *testing.T) {
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "gex")); string(b) != "old" {
 		t.Errorf("the old file holds %q, %v", b, err)
-	}
-}
-
-// A file that only its owner may use has mode 0600 from its first byte on; an older file's wider mode does not stay.
-func TestWritePrivateFile(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
-	for _, text := range []string{"first", "second"} {
-		if err := WritePrivateFile(dir, "keys.json", []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, "keys.json")
-		if b, err := os.ReadFile(path); err != nil || string(b) != text {
-			t.Errorf("read %q, %v", b, err)
-		}
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if mode := info.Mode().Perm(); mode != 0o600 && runtime.GOOS != "windows" {
-			t.Errorf("mode %04o", mode)
-		}
-		if err := os.Chmod(path, 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -1,3 +1,13 @@
+// Package archive keeps the inputs of stored answers, so that a day can be computed again.
+//
+// A [Recipe] says what a product of a date was computed from: the documents and the state that its numbers rest on, by
+// their SHA-256, and the settings. A document is stored once, compressed, under its digest, however many recipes name it.
+// A new recipe takes the place of the date's older one. A document that no recipe names any more is removed. An [Archive]
+// bounds all of it by bytes and by age, oldest dates first.
+//
+// Documents are written before the recipes that name them, and removed after them. So a crash leaves at worst documents
+// that no recipe names, which the next [Open] removes. If the disk refuses, the older recipes stay in place, and the new
+// ones are pending, with their documents compressed, until the next write.
 package archive
 
 import (
@@ -27,19 +37,17 @@ type Archive struct {
 	log      *slog.Logger
 	zstd     *zstd.Encoder
 	write    func(dir, name string, b []byte) error
-	failed   atomic.Pointer[error] // why something waits for the disk
-	bytes    atomic.Int64          // on the disk
+	failed   atomic.Pointer[error] // of the last write; nil if nothing is pending
 
-	mu      sync.Mutex          // held while files are written or removed
-	recipes map[string][]string // file of a recipe → digests that it names
-	named   map[string]int      // digest → recipes on the disk that name it
-	sizes   map[string]int64    // file → bytes on the disk
-	waiting map[string]waiting  // by file: what the disk has not taken yet
-	packed  map[string][]byte   // digest → compressed document that waits
+	mu      sync.Mutex               // held while files are written or removed
+	recipes map[string][]string      // file of a recipe on the disk → digests that it names
+	sizes   map[string]int64         // file → bytes on the disk
+	bytes   int64                    // sum of sizes
+	pending map[string]pendingRecipe // by file: recipes that are not on the disk yet
+	packed  map[string][]byte        // digest → compressed document that is not on the disk yet
 }
 
-// waiting is a recipe that is not on the disk yet.
-type waiting struct {
+type pendingRecipe struct {
 	body    []byte
 	digests []string
 }
@@ -56,8 +64,7 @@ func Open(dir string, maxBytes int64, log *slog.Logger) (*Archive, error) {
 	}
 	a := &Archive{
 		dir: dir, maxBytes: maxBytes, log: log, zstd: z, write: snapshots.WriteFile,
-		recipes: map[string][]string{}, named: map[string]int{}, sizes: map[string]int64{},
-		waiting: map[string]waiting{}, packed: map[string][]byte{},
+		recipes: map[string][]string{}, sizes: map[string]int64{}, pending: map[string]pendingRecipe{}, packed: map[string][]byte{},
 	}
 	if err := a.scan(); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
@@ -65,8 +72,8 @@ func Open(dir string, maxBytes int64, log *slog.Logger) (*Archive, error) {
 	return a, nil
 }
 
-// scan indexes the directory. Documents that nobody names are removed, unless a recipe cannot be read: it may name
-// them.
+// scan indexes the directory and removes the documents that no recipe names. A recipe that cannot be read may name any
+// document: it counts as naming all that are there.
 func (a *Archive) scan() error {
 	entries, err := os.ReadDir(a.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,77 +82,54 @@ func (a *Archive) scan() error {
 	if err != nil {
 		return err
 	}
-	unreadable := false
+	var documents, unreadable []string
 	for _, e := range entries {
 		name := e.Name()
-		info, err := e.Info()
-		switch {
-		case err != nil:
-			return err
-		case snapshots.Temporary(name):
+		if snapshots.Temporary(name) {
 			if err := os.Remove(filepath.Join(a.dir, name)); err != nil {
 				return err
 			}
-		case strings.HasSuffix(name, documentSuffix):
-			a.resize(name, info.Size())
-		case isRecipe(name):
-			a.resize(name, info.Size())
-			b, err := readFile(filepath.Join(a.dir, name), maxRecipe)
-			var r *Recipe
-			if err == nil {
-				r, err = decodeRecipe(b, name)
-			}
-			if err != nil {
-				a.log.Error("recipe passed over", "file", filepath.Join(a.dir, name), "err", err)
-				unreadable, r = true, &Recipe{}
-			}
-			a.name(name, r.digests())
+			continue
 		}
+		digest, isDocument := strings.CutSuffix(name, documentSuffix)
+		if !isDocument && !isRecipe(name) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		a.resize(name, info.Size())
+		if isDocument {
+			documents = append(documents, digest)
+			continue
+		}
+		r, err := readRecipe(a.dir, name)
+		if err != nil {
+			a.log.Error("recipe passed over", "file", filepath.Join(a.dir, name), "err", err)
+			unreadable = append(unreadable, name)
+			continue
+		}
+		a.recipes[name] = r.digests()
 	}
-	if unreadable {
-		for _, file := range a.documents() {
-			a.named[strings.TrimSuffix(file, documentSuffix)]++ // for as long as this process runs
-		}
+	for _, name := range unreadable {
+		a.recipes[name] = documents
 	}
 	a.sweep()
 	return nil
 }
 
-// documents returns the files of documents on the disk.
-func (a *Archive) documents() []string {
-	var files []string
-	for file := range a.sizes {
-		if strings.HasSuffix(file, documentSuffix) {
-			files = append(files, file)
-		}
-	}
-	return files
-}
-
-// resize notes the bytes of a file on the disk, 0 for one that is gone.
+// resize remembers the bytes of a file on the disk, 0 for a file that is gone.
 func (a *Archive) resize(file string, n int64) {
-	a.bytes.Add(n - a.sizes[file])
+	a.bytes += n - a.sizes[file]
 	if a.sizes[file] = n; n == 0 {
 		delete(a.sizes, file)
 	}
 }
 
-// name notes the documents that the recipe on the disk names, in place of those that its older one named.
-func (a *Archive) name(recipe string, digests []string) {
-	for _, d := range digests {
-		a.named[d]++
-	}
-	for _, d := range a.recipes[recipe] {
-		if a.named[d]--; a.named[d] == 0 {
-			delete(a.named, d)
-		}
-	}
-	a.recipes[recipe] = digests
-}
-
 // Put archives recipes in place of the older ones of their product and date, with the documents that it does not have.
-// It keeps no body. When the disk refuses, the error is returned, the older recipes stay, and the write is tried again
-// with every later one and at Close.
+// It keeps no body. If the disk refuses, Put returns the error and the older recipes stay. The new recipes and their
+// documents are pending: the next Put and Close write them.
 func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,99 +138,98 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 		if err != nil {
 			return err
 		}
-		a.waiting[recipeFile(recipes[i].Product, recipes[i].Date)] = waiting{body, recipes[i].digests()}
+		a.pending[recipeFile(recipes[i].Product, recipes[i].Date)] = pendingRecipe{body, recipes[i].digests()}
 	}
-	wanted := map[string]bool{}
-	for _, w := range a.waiting {
-		for _, d := range w.digests {
-			wanted[d] = true
-		}
-	}
-	maps.DeleteFunc(a.packed, func(digest string, _ []byte) bool { return !wanted[digest] })
+	named := a.named()
+	maps.DeleteFunc(a.packed, func(digest string, _ []byte) bool { return !named[digest] })
 	for _, d := range documents {
-		if d.Body != nil && wanted[d.SHA256] && a.packed[d.SHA256] == nil && a.sizes[d.SHA256+documentSuffix] == 0 {
+		if d.Body != nil && named[d.SHA256] && a.packed[d.SHA256] == nil && a.sizes[d.SHA256+documentSuffix] == 0 {
 			a.packed[d.SHA256] = a.zstd.EncodeAll(d.Body, make([]byte, 0, len(d.Body)/5))
 		}
 	}
-	return a.flush()
+	return a.writePending()
 }
 
-// flush writes what waits: documents, then the recipe that names them. Then it removes what nobody names any more and
-// what is over the bound.
-func (a *Archive) flush() error {
-	for _, file := range slices.Sorted(maps.Keys(a.waiting)) {
-		w := a.waiting[file]
-		for _, d := range w.digests {
-			if b, ok := a.packed[d]; ok {
-				if err := a.writeFile(d+documentSuffix, b); err != nil {
-					return err
-				}
-				delete(a.packed, d)
-			}
+// writePending writes the pending documents, and then the pending recipes, which name them. Then it removes the documents
+// that no recipe names any more, and the oldest dates if the archive is over its bound.
+func (a *Archive) writePending() (err error) {
+	defer func() {
+		if a.failed.Store(nil); err != nil {
+			a.failed.Store(&err)
 		}
-		if err := a.writeFile(file, w.body); err != nil {
+	}()
+	for digest, b := range a.packed {
+		if err := a.writeFile(digest+documentSuffix, b); err != nil {
 			return err
 		}
-		a.name(file, w.digests)
-		delete(a.waiting, file)
+		delete(a.packed, digest)
 	}
-	a.failed.Store(nil)
+	for file, p := range a.pending {
+		if err := a.writeFile(file, p.body); err != nil {
+			return err
+		}
+		a.recipes[file] = p.digests
+		delete(a.pending, file)
+	}
 	a.sweep()
-	for a.bytes.Load() > a.maxBytes && len(a.recipes) > 0 {
-		a.forget(a.oldest(), "over the bound of bytes")
+	for a.bytes > a.maxBytes && len(a.recipes) > 0 {
+		a.forget(a.dates()[0], "over the bound of bytes")
 	}
 	return nil
 }
 
 func (a *Archive) writeFile(name string, b []byte) error {
 	if err := a.write(a.dir, name, b); err != nil {
-		err = fmt.Errorf("archive %s: %w", name, err)
-		a.failed.Store(&err)
-		return err
+		return fmt.Errorf("archive %s: %w", name, err)
 	}
 	a.resize(name, int64(len(b)))
 	return nil
 }
 
-// sweep removes the documents that no recipe names, on the disk or on its way there.
-func (a *Archive) sweep() {
-	wanted := map[string]bool{}
-	for _, w := range a.waiting {
-		for _, d := range w.digests {
-			wanted[d] = true
+// named returns the digests of the documents that a recipe names, on the disk or pending.
+func (a *Archive) named() map[string]bool {
+	named := map[string]bool{}
+	for _, digests := range a.recipes {
+		for _, d := range digests {
+			named[d] = true
 		}
 	}
-	for _, file := range a.documents() {
-		if d := strings.TrimSuffix(file, documentSuffix); a.named[d] == 0 && !wanted[d] {
+	for _, p := range a.pending {
+		for _, d := range p.digests {
+			named[d] = true
+		}
+	}
+	return named
+}
+
+// sweep removes the documents that no recipe names.
+func (a *Archive) sweep() {
+	named := a.named()
+	for file := range a.sizes {
+		if digest, ok := strings.CutSuffix(file, documentSuffix); ok && !named[digest] {
 			a.remove(file)
 		}
 	}
 }
 
-// remove removes a file. One that cannot be removed is tried again with the next sweep.
+// remove removes a file. If that fails, the next sweep tries again.
 func (a *Archive) remove(file string) {
 	if err := os.Remove(filepath.Join(a.dir, file)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		a.resize(file, 0)
 	}
 }
 
-// oldest returns the oldest date of a recipe on the disk.
-func (a *Archive) oldest() string { return dateOf(slices.Min(slices.Collect(maps.Keys(a.recipes)))) }
-
-func dateOf(recipe string) string { return recipe[:min(len(recipe), len(time.DateOnly))] }
-
 // forget removes the recipes of a date, and then the documents that only they named.
 func (a *Archive) forget(date, why string) {
-	before := a.bytes.Load()
+	before := a.bytes
 	for file := range a.recipes {
 		if dateOf(file) == date {
-			a.name(file, nil)
 			delete(a.recipes, file)
 			a.remove(file)
 		}
 	}
 	a.sweep()
-	a.log.Info("archived inputs removed", "date", date, "why", why, "bytes", before-a.bytes.Load())
+	a.log.Info("archived inputs removed", "date", date, "why", why, "bytes", before-a.bytes)
 }
 
 // Expire removes the recipes of dates before a date, YYYY-MM-DD, and then the documents that only they named. The
@@ -264,12 +247,15 @@ func (a *Archive) Expire(before string) {
 
 // dates returns the dates with a recipe on the disk, rising.
 func (a *Archive) dates() []string {
-	dates := map[string]bool{}
+	var dates []string
 	for file := range a.recipes {
-		dates[dateOf(file)] = true
+		dates = append(dates, dateOf(file))
 	}
-	return slices.Sorted(maps.Keys(dates))
+	slices.Sort(dates)
+	return slices.Compact(dates)
 }
+
+func dateOf(recipe string) string { return recipe[:len(time.DateOnly)] }
 
 // Holds says whether the newest recipe of a product and a date names exactly these inputs, in order, and all its
 // documents are there.
@@ -288,36 +274,7 @@ func (a *Archive) Holds(product, date string, inputs []string) bool {
 	return true
 }
 
-// DateBytes returns the bytes that the largest date takes, 0 for an empty archive.
-func (a *Archive) DateBytes() (most int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, date := range a.dates() {
-		files := map[string]bool{}
-		for recipe, digests := range a.recipes {
-			if dateOf(recipe) == date {
-				files[recipe] = true
-				for _, d := range digests {
-					files[d+documentSuffix] = true
-				}
-			}
-		}
-		var sum int64
-		for file := range files {
-			sum += a.sizes[file]
-		}
-		most = max(most, sum)
-	}
-	return most
-}
-
-// MaxBytes returns the bound of bytes.
-func (a *Archive) MaxBytes() int64 { return a.maxBytes }
-
-// Bytes returns the bytes on the disk. It never waits for the disk itself.
-func (a *Archive) Bytes() int64 { return a.bytes.Load() }
-
-// Err returns why something waits for the disk, nil when nothing does. It never waits for the disk itself.
+// Err returns why recipes are pending, nil if none is. It never waits for the disk itself.
 func (a *Archive) Err() error {
 	if a == nil {
 		return nil
@@ -336,12 +293,12 @@ func (a *Archive) Recipe(product, date string) (*Recipe, error) {
 // Body reads the bytes of an input and checks them. The error is ErrGone when they are not there.
 func (a *Archive) Body(in Input) ([]byte, error) { return ReadDocument(a.dir, in.SHA256) }
 
-// Close tries once more to write what waits for the disk.
+// Close tries once more to write the pending recipes.
 func (a *Archive) Close() error {
 	if a == nil {
 		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return errors.Join(a.flush(), a.zstd.Close())
+	return errors.Join(a.writePending(), a.zstd.Close())
 }

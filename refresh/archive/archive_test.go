@@ -118,11 +118,11 @@ func TestDocumentsAreStoredOnceAndShared(t *testing.T) {
 	all := []*Document{one, two, shared}
 	put(t, a, "gex/spx", "2026-11-19", one, shared)
 	put(t, a, "spx-max-pain", "2026-11-19", one)
-	bytes := a.Bytes()
+	bytes := a.bytes
 	put(t, a, "gex/spx", "2026-11-19", one, shared)
 	want(t, "put twice", files(t, dir, all...), "options/1.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
-	if a.Bytes() != bytes {
-		t.Errorf("%d bytes after putting the same again, %d before", a.Bytes(), bytes)
+	if a.bytes != bytes {
+		t.Errorf("%d bytes after putting the same again, %d before", a.bytes, bytes)
 	}
 	put(t, a, "gex/spx", "2026-11-19", two, &Document{Input: shared.Input}) // handed over before
 	want(t, "the older recipe gone", files(t, dir, all...), "options/1.json", "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
@@ -132,8 +132,8 @@ func TestDocumentsAreStoredOnceAndShared(t *testing.T) {
 	a = open(t, dir, plenty)
 	a.Expire("2026-11-20")
 	want(t, "3 is of the day that stays", files(t, dir, all...), "options/3.json", "2026-11-20_gex-spx.json")
-	if sum := sizes(t, dir); a.Bytes() != sum {
-		t.Errorf("says %d bytes, the directory has %d", a.Bytes(), sum)
+	if sum := sizes(t, dir); a.bytes != sum {
+		t.Errorf("says %d bytes, the directory has %d", a.bytes, sum)
 	}
 }
 
@@ -159,8 +159,8 @@ func TestBoundsEvictOldestFirst(t *testing.T) {
 	days := []string{"2026-11-16", "2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"}
 	for i, date := range days {
 		put(t, a, "gex/spx", date, document(uint64(i), 10_000))
-		if a.Bytes() > 35_000 || a.Bytes() != sizes(t, dir) {
-			t.Errorf("%s: %d bytes, the directory has %d", date, a.Bytes(), sizes(t, dir))
+		if a.bytes > 35_000 || a.bytes != sizes(t, dir) {
+			t.Errorf("%s: %d bytes, the directory has %d", date, a.bytes, sizes(t, dir))
 		}
 	}
 	want(t, "three fit", a.dates(), days[2:]...)
@@ -170,9 +170,6 @@ func TestBoundsEvictOldestFirst(t *testing.T) {
 	want(t, "the newest stays", a.dates(), days[4])
 	if got := len(files(t, dir)); got != 2 {
 		t.Errorf("%d files, want a recipe and a document", got)
-	}
-	if _, err := Open(dir, 100, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
 	}
 	small := open(t, dir, 100)
 	put(t, small, "gex/spx", "2026-11-21", document(9, 1000))
@@ -194,7 +191,7 @@ func TestUnreadableRecipesKeepDocuments(t *testing.T) {
 	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadRecipe(dir, "gex/spx", "2026-11-19"); !errors.Is(err, ErrNewerFormat) {
+	if _, err := ReadRecipe(dir, "gex/spx", "2026-11-19"); !errors.Is(err, snapshots.ErrNewerFormat) {
 		t.Errorf("read with %v", err)
 	}
 	put(t, open(t, dir, plenty), "gex/spx", "2026-11-20", two)
@@ -274,8 +271,8 @@ func TestFullDisk(t *testing.T) {
 		if err := a.Put([]Recipe{recipe("gex/spx", "2026-11-20", newest)}, []*Document{newest}); !errors.Is(err, syscall.ENOSPC) || !errors.Is(a.Err(), syscall.ENOSPC) {
 			t.Fatalf("put with %v, error %v", err, a.Err())
 		}
-		if len(a.packed) != 1 || len(a.waiting) != 1 {
-			t.Fatalf("%d documents and %d recipes wait", len(a.packed), len(a.waiting))
+		if len(a.packed) != 1 || len(a.pending) != 1 {
+			t.Fatalf("%d documents and %d recipes wait", len(a.packed), len(a.pending))
 		}
 	}
 	if full.failed != 20 {
@@ -345,9 +342,10 @@ func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 			check(t, dir, acknowledged, attempted)
 		}
 		a := open(t, dir, plenty)
-		for _, file := range a.documents() {
-			if a.named[strings.TrimSuffix(file, documentSuffix)] == 0 {
-				t.Errorf("run %d: nobody names %s", n, file)
+		named := a.named()
+		for file := range a.sizes {
+			if digest, ok := strings.CutSuffix(file, documentSuffix); ok && !named[digest] {
+				t.Errorf("run %d: no recipe names %s", n, file)
 			}
 		}
 		if t.Failed() {

@@ -21,12 +21,10 @@ import (
 
 // Errors of what is read back.
 var (
-	// ErrGone is a recipe or a document that the archive does not have, or no longer.
+	// ErrGone is a recipe or a document that the archive does not have.
 	ErrGone = errors.New("not in the archive")
 	// ErrAltered is a file whose content is not what its digest says.
 	ErrAltered = errors.New("archived file is torn or altered")
-	// ErrNewerFormat is a recipe that a newer version wrote.
-	ErrNewerFormat = errors.New("recipe has a newer format")
 )
 
 // Recipe says what a stored answer was computed from.
@@ -122,7 +120,7 @@ func decodeRecipe(b []byte, file string) (*Recipe, error) {
 		return nil, fmt.Errorf("%w: no header", ErrAltered)
 	}
 	if head.Format > recipeFormat {
-		return nil, fmt.Errorf("%w: %d, this version reads up to %d", ErrNewerFormat, head.Format, recipeFormat)
+		return nil, fmt.Errorf("%w: %d, this version reads up to %d", snapshots.ErrNewerFormat, head.Format, recipeFormat)
 	}
 	if head.SHA256 != hexDigest(body) {
 		return nil, fmt.Errorf("%w: digest differs", ErrAltered)
@@ -140,7 +138,10 @@ func decodeRecipe(b []byte, file string) (*Recipe, error) {
 // ReadRecipe reads the recipe of a product and a date in an archive's directory. It takes no lock and changes
 // nothing. The error is ErrGone when there is none.
 func ReadRecipe(dir, product, date string) (*Recipe, error) {
-	file := recipeFile(product, date)
+	return readRecipe(dir, recipeFile(product, date))
+}
+
+func readRecipe(dir, file string) (*Recipe, error) {
 	b, err := readFile(filepath.Join(dir, file), maxRecipe)
 	if err != nil {
 		return nil, err
@@ -170,18 +171,14 @@ func ReadDocument(dir, sha256 string) ([]byte, error) {
 	return body, nil
 }
 
-func readFile(path string, limit int64) ([]byte, error) {
+func readFile(path string, limit int64) (b []byte, err error) {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrGone
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > limit) {
 		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrAltered, limit)
 	}
-	b, err := os.ReadFile(path)
+	if err == nil {
+		b, err = os.ReadFile(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrGone
 	}
@@ -232,9 +229,6 @@ func verify(dir, name string) error {
 	if !isRecipe(name) {
 		return errOther
 	}
-	b, err := readFile(filepath.Join(dir, name), maxRecipe)
-	if err == nil {
-		_, err = decodeRecipe(b, name)
-	}
+	_, err := readRecipe(dir, name)
 	return err
 }
