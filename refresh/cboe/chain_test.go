@@ -177,32 +177,20 @@ func TestContentIgnoresTheClocks(t *testing.T) {
 }
 
 // Both sides of both changes of the clocks, where 02:30 does not exist and 01:30 exists twice.
-func TestTradeTimesAcrossDST(t *testing.T) {
-	var clock tradeClock
-	for _, c := range []struct {
-		text string
-		want time.Time
-	}{
-		{"2026-03-06T16:14:59", time.Date(2026, 3, 6, 21, 14, 59, 0, time.UTC)},
-		{"2026-03-08T01:59:59", time.Date(2026, 3, 8, 6, 59, 59, 0, time.UTC)},
-		{"2026-03-08T03:00:00", time.Date(2026, 3, 8, 7, 0, 0, 0, time.UTC)},
-		{"2026-03-09T09:30:00", time.Date(2026, 3, 9, 13, 30, 0, 0, time.UTC)},
-		{"2026-10-30T16:14:59", time.Date(2026, 10, 30, 20, 14, 59, 0, time.UTC)},
-		{"2026-11-01T00:30:00", time.Date(2026, 11, 1, 4, 30, 0, 0, time.UTC)},
-		{"2026-11-01T02:30:00", time.Date(2026, 11, 1, 7, 30, 0, 0, time.UTC)},
-		{"2026-11-02T09:30:00", time.Date(2026, 11, 2, 14, 30, 0, 0, time.UTC)},
-		{"2026-11-02 09:30:00.250", time.Date(2026, 11, 2, 14, 30, 0, 0, time.UTC)},
+func TestClocksAcrossDST(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026-03-06T16:14:59": "2026-03-06T21:14:59Z", "2026-03-08T01:59:59": "2026-03-08T06:59:59Z", "2026-03-08T03:00:00": "2026-03-08T07:00:00Z",
+		"2026-03-09T09:30:00": "2026-03-09T13:30:00Z", "2026-10-30T16:14:59": "2026-10-30T20:14:59Z", "2026-11-01T00:30:00": "2026-11-01T04:30:00Z",
+		"2026-11-01T02:30:00": "2026-11-01T07:30:00Z", "2026-11-02T09:30:00": "2026-11-02T14:30:00Z", "2026-11-02 09:30:00.250": "2026-11-02T14:30:00Z",
 	} {
-		for range 2 { // the second time from the memory of dates
-			if got := clock.unix([]byte(c.text)); got != c.want.Unix() {
-				t.Errorf("%s: %v, want %v", c.text, time.Unix(got, 0).UTC(), c.want)
-			}
+		if got, ok := parseClock([]byte(text), compute.NewYork); !ok || got.Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: %v, want %s", text, got, want)
 		}
 	}
-	for _, bad := range []string{"", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59", "2026-13-11T16:14:59", "2026-08-11T24:00:00",
-		"2026-08-11T16:60:00", "2026-08-11T1x:14:59", "2026-08-11T16:14:59Z", "2026-02-30T16:14:59"} {
-		if got := clock.unix([]byte(bad)); got != 0 {
-			t.Errorf("%q: %d, want 0", bad, got)
+	for _, bad := range []string{"", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59", "2026-13-11T16:14:59", "2026-08-11T24:00:00", "2026-08-11T16:60:00",
+		"2026-08-11T1x:14:59", "2026-08-11T9:14:59.25", "2026-08-11T16:14:59Z", "2026-02-30T16:14:59"} {
+		if got, ok := parseClock([]byte(bad), compute.NewYork); ok {
+			t.Errorf("%q: %v", bad, got)
 		}
 	}
 }

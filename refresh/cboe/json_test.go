@@ -63,7 +63,7 @@ func TestNumbersAgreeWithStrconv(t *testing.T) {
 		"123456789.123456789123", "1e22", "1e23", "1.7976931348623157e308", "5e-324", "0.000000000000000000000000012345", "12345678901234567890",
 		"0.1", "0.30000000000000004", "16938026517", "-24.9098", "99999999999999999999.5", "1.00000000000000000000001"} {
 		s := scanner{buf: []byte(text)}
-		got, ok := s.number()
+		got, ok := s.float()
 		want, err := strconv.ParseFloat(text, 64)
 		if !ok || err != nil || got != want || math.Signbit(got) != math.Signbit(want) {
 			t.Errorf("%s: got %v %v, want %v", text, got, ok, want)
@@ -84,7 +84,7 @@ func FuzzNumber(f *testing.F) {
 			text = "-" + text
 		}
 		s := scanner{buf: []byte(text)}
-		got, ok := s.number()
+		got, ok := s.float()
 		if want, _ := strconv.ParseFloat(text, 64); !ok || got != want {
 			t.Errorf("%s: got %v %v, want %v", text, got, ok, want)
 		}
