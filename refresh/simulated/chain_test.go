@@ -329,30 +329,6 @@ func TestChainOfAnEarlyClose(t *testing.T) {
 	}
 }
 
-func TestOptionsMoveLittleAtNight(t *testing.T) {
-	m := market
-	evening, night := chainAt(t, m, "_SPX", ny("2026-08-11 20:00:00")), bySymbol(chainAt(t, m, "_SPX", ny("2026-08-12 02:30:00")))
-	moved := 0
-	for i := range evening.Contracts {
-		c := &evening.Contracts[i]
-		later := night[c.Symbol()]
-		if c.Strike != math.Round(evening.Spot/25)*25 || c.Expiration <= compute.NewDate(2026, time.August, 12) {
-			continue
-		}
-		if later.Volume != c.Volume || later.Last != c.Last || later.LastTrade != c.LastTrade {
-			t.Errorf("%s traded at night", c.Symbol())
-		}
-		if step := math.Abs(later.Mid() - c.Mid()); step > 0.01*evening.Spot {
-			t.Errorf("%s: %v in the evening, %v at night", c.Symbol(), c.Mid(), later.Mid())
-		} else if step > 0 {
-			moved++
-		}
-	}
-	if moved < 50 {
-		t.Errorf("%d quotes at the money moved", moved)
-	}
-}
-
 func TestBurstsStandOut(t *testing.T) {
 	m := market
 	for _, symbol := range []string{"_SPX", "AAPL", "XLF", "SPY"} {
