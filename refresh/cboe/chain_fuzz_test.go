@@ -234,7 +234,16 @@ func sameUnderlying(t *testing.T, got, want compute.Underlying) {
 // FuzzDecodeChain: the rows of a document are those that encoding/json reads, or both refuse it, for the same reason.
 func FuzzDecodeChain(f *testing.F) {
 	whole := string(wantChain())
+	for n := range whole { // no cut is taken for a document
+		f.Add([]byte(whole[:n]))
+	}
+	for _, bad := range []string{`"x"`, `null`, `true`, `{"a":1}`, `[1,2]`, `1e999`, `"1.5"`, `0`} { // costs no other number
+		for _, good := range []string{`330.1`, `0.1235`, `2960.0`, `7728.2002`, rowP} {
+			f.Add([]byte(strings.Replace(whole, good, bad, 1)))
+		}
+	}
 	for _, s := range []string{
+		`{"symbol":"_SPX","data":{` + head + `,"options":[` + rowP + `,` + rowC + `]},"timestamp":"2026-08-11 20:36:41"}`, // another order
 		whole, string(document("2026-08-11 20:36:41", head)), `{"data":{"options":[{},null,{"option":"SPX`, "\n<html>", "", "[]", "null", whole + " ", whole + whole,
 		strings.Replace(whole, rowP, rowP+","+rowP+","+rowC+`,{},[],{"option":"XLK260821C00157500"},{"option":"SPX260821C07400000","open_interest":-1}`, 1),
 		strings.Replace(whole, `"bid":330.1`, `"bid":1e999,"bid":1e-9,"bid":"x"`, 1), strings.Replace(whole, `7728.2002`, `null`, 1), strings.Replace(whole, `"2026-08-11T10:31:50"`, `"2026-11-01 01:30:00.5"`, 1),

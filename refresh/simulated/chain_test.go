@@ -63,23 +63,6 @@ func TestSPXOrderOnTheWire(t *testing.T) {
 	}
 }
 
-func TestFifthsNearTheMoney(t *testing.T) {
-	chain := chainAt(t, market, "_SPX", ny("2026-08-11 12:00:00"))
-	for _, root := range []string{"SPX", "SPXW"} {
-		listed := map[float64]bool{}
-		for _, c := range chain.Contracts {
-			if c.Root == root && c.Expiration == compute.NewDate(2026, time.August, 21) {
-				listed[c.Strike] = true
-			}
-		}
-		for k := math.Round(chain.Spot/5)*5 - 200; k <= chain.Spot+150; k += 5 {
-			if !listed[k] {
-				t.Errorf("%s does not list %v at %.2f", root, k, chain.Spot)
-			}
-		}
-	}
-}
-
 func TestMonthlyShiftsOnHoliday(t *testing.T) {
 	chain := chainAt(t, market, "_SPX", ny("2027-03-10 12:00:00"))
 	found := false
@@ -213,20 +196,6 @@ func TestChainDuringASession(t *testing.T) {
 				t.Errorf("%s: %d contracts traded in the last 15 minutes before %s", symbol, recent, chain.AsOf)
 			}
 			last, traded = now, sum
-		}
-	}
-}
-
-func TestSizesOfOptionQuotes(t *testing.T) {
-	m := market
-	for at, trading := range map[string]bool{"2026-08-11 12:00:00": true, "2026-08-11 16:36:00": false} {
-		rows, _ := parts(t, documentAt(t, m, spxChain, ny(at)).Body)
-		for _, row := range rows {
-			all := members(row)
-			bid, bidSize, askSize := valueOf(all, "bid"), valueOf(all, "bid_size"), valueOf(all, "ask_size")
-			if (askSize != "0.0") != trading || (bidSize != "0.0") != (trading && bid != "0.0") {
-				t.Fatalf("%s: sizes %s and %s with bid %s", at, bidSize, askSize, bid)
-			}
 		}
 	}
 }

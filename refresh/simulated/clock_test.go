@@ -63,30 +63,6 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-func TestClocksNeverGoBack(t *testing.T) {
-	m := market
-	var last *cboe.Quote
-	var seqno int
-	for at := ny("2026-08-11 09:30:00"); at.Before(ny("2026-08-11 16:40:00")); at = at.Add(15 * time.Second) {
-		doc := documentAt(t, m, spxQuote, at)
-		q, err := cboe.DecodeQuote(doc.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, digit := range valueOf(members(string(doc.Body)), "seqno") {
-			n = n*10 + int(digit-'0')
-		}
-		if last != nil && (q.AsOf.Before(last.AsOf) || q.CapturedAt.Sub(last.CapturedAt) != 15*time.Second) {
-			t.Fatalf("from %s (%s) to %s (%s)", last.AsOf, last.CapturedAt, q.AsOf, q.CapturedAt)
-		}
-		if n <= seqno || n <= 1<<31 {
-			t.Fatalf("seqno went from %d to %d", seqno, n)
-		}
-		last, seqno = q, n
-	}
-}
-
 // Between the sessions a document says nothing new, but for its clock.
 func TestFrozenBody(t *testing.T) {
 	for _, symbol := range []string{"SPY", "_SPX"} {

@@ -32,23 +32,6 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-func TestPacesAreInverse(t *testing.T) {
-	last := -1.0
-	for i := range 1001 {
-		u := float64(i) / 1000
-		for name, c := range map[string]contract{"ordinary trading": {}, "unusual trading": {burst: 0.4}} {
-			if d := c.pace(c.reaches(u)) - u; d > 1e-9 || d < -1e-9 {
-				t.Errorf("%s: share %v comes back as %v", name, u, u+d)
-			}
-		}
-		if x := activity(u); x <= last {
-			t.Errorf("trading falls at %v", u)
-		} else {
-			last = x
-		}
-	}
-}
-
 // Whenever a trade is counted, its time has come; the next one is still to come; and all are done at the end.
 func TestTradesHappenInOrder(t *testing.T) {
 	m := New(Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
