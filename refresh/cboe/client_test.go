@@ -49,6 +49,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		got = r
 		w.Header().Set("ETag", `"abc"`)
 		w.Header().Set("Last-Modified", "Tue, 11 Aug 2026 20:36:41 GMT")
+		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		fmt.Fprint(z, `{"a":1}`)
@@ -70,7 +71,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		if ua := got.UserAgent(); !strings.HasPrefix(ua, "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
 			t.Errorf("headers %v", got.Header)
 		}
-		if string(doc.Body) != `{"a":1}` || doc.ETag != `"abc"` || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
+		if string(doc.Body) != `{"a":1}` || doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
 			t.Errorf("document %+v", doc)
 		}
 	}
@@ -90,17 +91,6 @@ func TestClientSendsValidators(t *testing.T) {
 	}
 	if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), nil); err != nil {
 		t.Errorf("without: %v", err)
-	}
-}
-
-func TestClientReadsTheFileDate(t *testing.T) {
-	c := local(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
-		fmt.Fprint(w, "Product,Symbol,Expiration Date,Price\r\n")
-	})
-	doc, err := fetch(t, c, upstream.Settlement("2026-10-05"))
-	if err != nil || doc.FileDate != "2026-10-02" {
-		t.Errorf("file date %q, %v", doc.FileDate, err)
 	}
 }
 

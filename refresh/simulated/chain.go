@@ -17,6 +17,10 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 		table: t, frame: f, surface: in.surface(t.at(f.progress())), beat: uint64(f.generated.Unix()), live: f.trading(in),
 		body: make([]byte, 0, len(t.contracts)*bytesPerRow+2048),
 	}
+	if f.overnight > 0 { // a price on its way to the next open, which only the options show
+		open := m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date)))
+		w.surface = in.surface(m.factors.closeOf(in, f.session).toward(open, f.overnight))
+	}
 	w.body = append(appendHead(w.body, f), `"options":[`...)
 	for i := range t.series {
 		w.series(&t.series[i])

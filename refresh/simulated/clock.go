@@ -29,6 +29,8 @@ type frame struct {
 	listed    int  // session that the listing of options is of
 	published int  // session on whose morning the open interest was published
 	rolled    bool // prev_day_close is already the close of the session
+	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1.
+	overnight float64
 }
 
 // frame returns what the upstream says at an instant; false before the second session of the market.
@@ -52,6 +54,11 @@ func (m *Market) frame(at time.Time) (frame, bool) {
 	f.rolled = !f.generated.Before(f.date.At(21, 0, 0, compute.NewYork))
 	f.listed = m.morning(today, f.generated, 3)
 	f.published = m.morning(today, f.generated, 7)
+	if next := m.calendar.Next(f.date); !f.live {
+		start := (next - 1).At(20, 15, 0, compute.NewYork)
+		night := next.At(9, 15, 0, compute.NewYork).Sub(start)
+		f.overnight = min(max(float64(f.generated.Sub(start))/float64(night), 0), 1)
+	}
 	return f, true
 }
 

@@ -1,6 +1,7 @@
 package simulated_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -63,19 +64,33 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Between the sessions a document says nothing new, but for its clock.
+// Between the sessions a document says nothing new, but that options trade at night.
 func TestFrozenBody(t *testing.T) {
-	for _, symbol := range []string{"SPY", "_SPX"} {
-		var before *cboe.Quote
-		for _, at := range []string{"2026-08-14 21:01:00", "2026-08-15 02:00:00", "2026-08-15 05:00:00"} {
-			q, err := cboe.DecodeQuote(documentAt(t, market, upstream.Options(symbol), ny(at)).Body)
-			if err != nil {
-				t.Fatal(err)
+	for _, c := range []struct {
+		a, b   string
+		frozen bool
+	}{
+		{"2026-08-11 17:01:00", "2026-08-11 20:14:00", true},
+		{"2026-08-11 21:01:00", "2026-08-12 02:30:00", false},
+		{"2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
+		{"2026-08-14 21:01:00", "2026-08-15 05:00:00", true}, // not on the night to Saturday
+	} {
+		name := upstream.Options("TSLA")
+		one, two := documentAt(t, market, name, ny(c.a)), documentAt(t, market, name, ny(c.b))
+		before, content, err := cboe.DecodeChain(one.Body)
+		after, later, laterErr := cboe.DecodeChain(two.Body)
+		if err != nil || laterErr != nil || before.Spot != after.Spot || !before.AsOf.Equal(after.AsOf) || before.CapturedAt.Equal(after.CapturedAt) {
+			t.Fatalf("from %s to %s: %+v, %v, %+v, %v", c.a, c.b, before.Underlying, err, after.Underlying, laterErr)
+		}
+		if (content == later) != c.frozen {
+			t.Errorf("from %s to %s: want frozen %v", c.a, c.b, c.frozen)
+		}
+		now := bySymbol(after)
+		for i := range before.Contracts {
+			c := &before.Contracts[i]
+			if k := now[c.Symbol()]; k != nil && (k.LastTrade != c.LastTrade || math.Abs(k.Mid()-c.Mid()) > 0.02*after.Spot+0.1*c.Mid()) {
+				t.Errorf("%s went from %+v to %+v", c.Symbol(), c.Quote, k.Quote)
 			}
-			if before != nil && (q.Content != before.Content || q.CapturedAt.Equal(before.CapturedAt)) {
-				t.Errorf("%s at %s: captured %s, content %x, before %s, %x", symbol, at, q.CapturedAt, q.Content, before.CapturedAt, before.Content)
-			}
-			before = q
 		}
 	}
 }

@@ -261,8 +261,6 @@ func (b *tableBuilder) trading(s *series, key noise, a appeal) (volume, trades u
 		level = 8500
 	case s.am:
 		level += 700 * math.Exp(-days/60)
-	case weekEnd(b.calendar, s.date):
-		level += 250 * math.Exp(-days/20)
 	}
 	if a.inMoney {
 		level *= 0.4

@@ -23,7 +23,7 @@
 //
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
 // ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
-// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, nothing moves at night, and
+// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, nothing but option quotes moves at night, and
 // numbers that nobody reads are simple, such as the extremes of a day.
 package simulated
 
