@@ -472,22 +472,6 @@ func TestExportNamesBadFiles(t *testing.T) {
 	}
 }
 
-// The standard output that refuses is an error.
-func TestExportToABrokenPipe(t *testing.T) {
-	dir := t.TempDir()
-	mustImport(t, dir, sample)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	defer r.Close()
-	c := ExportCommand{Format: "csv", DataDir: dir, Source: "cboe"}
-	if err := c.Run(Streams{Out: w, Err: &bytes.Buffer{}}); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("export: %v", err)
-	}
-}
-
 // A disk that refuses in the middle leaves whole dates; once it is mended, the same file completes them.
 func TestFaultImportOnARefusingDisk(t *testing.T) {
 	dir := t.TempDir()
@@ -518,8 +502,8 @@ func TestFaultImportOnARefusingDisk(t *testing.T) {
 	t.Log("figure: 1 write of 3 refused in an import, 3 dates stored in the end")
 }
 
-// An interrupt ends an import between two dates.
-func TestInterruptedImport(t *testing.T) {
+// An interrupt ends an import between two dates, and a standard output that refuses an export.
+func TestInterruptedCommands(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	dir := t.TempDir()
@@ -527,6 +511,16 @@ func TestInterruptedImport(t *testing.T) {
 	err := c.run(ctx, Streams{In: strings.NewReader(sample), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, now)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "0 of 2 dates were imported") {
 		t.Errorf("import: %v", err)
+	}
+	mustImport(t, dir, sample)
+	_, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	export := ExportCommand{Format: "csv", DataDir: dir, Source: "cboe"}
+	if err := export.Run(Streams{Out: w, Err: &bytes.Buffer{}}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("export: %v", err)
 	}
 }
 

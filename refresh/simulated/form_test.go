@@ -147,7 +147,7 @@ func TestChainsHaveTheUpstreamsForm(t *testing.T) {
 	for _, at := range []string{"2026-08-12 02:00:00", "2026-08-21 15:00:00"} {
 		checkForm(t, at, documentAt(t, m, upstream.Options("SPY"), ny(at)).Body)
 	}
-	for _, symbol := range m.Symbols() {
+	for _, symbol := range []string{"TSLA", "XLK"} {
 		checkForm(t, symbol, documentAt(t, m, upstream.Options(symbol), ny("2026-08-11 12:00:00")).Body)
 	}
 }
