@@ -205,7 +205,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	if resp.StatusCode == http.StatusNotModified && since != nil {
 		return nil, "", upstream.ErrNotModified
 	}
-	if next, err := resp.Location(); err == nil && slices.Contains(redirects, resp.StatusCode) {
+	if next, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
 		return nil, next.String(), nil
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -223,11 +223,6 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		Name: name, Body: body, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
 		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
 	}, "", nil
-}
-
-// redirects are the statuses whose Location is followed.
-var redirects = []int{
-	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
 var (

@@ -148,12 +148,12 @@ func (w *chainWriter) append(r *row, c *contract, g *greeks) {
 	}
 	b := w.body
 	b = appendFixed(append(b, `","bid":`...), r.bid, 2)
-	b = appendCount(append(b, `,"bid_size":`...), r.bidSize)
+	b = appendFixed(append(b, `,"bid_size":`...), float64(r.bidSize), 1)
 	b = appendFixed(append(b, `,"ask":`...), r.ask, 2)
-	b = appendCount(append(b, `,"ask_size":`...), r.askSize)
+	b = appendFixed(append(b, `,"ask_size":`...), float64(r.askSize), 1)
 	b = appendFixed(append(b, `,"iv":`...), r.iv, 4)
-	b = appendCount(append(b, `,"open_interest":`...), c.openInterest)
-	b = appendCount(append(b, `,"volume":`...), r.volume)
+	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest), 1)
+	b = appendFixed(append(b, `,"volume":`...), float64(r.volume), 1)
 	b = appendFixed(append(b, `,"delta":`...), g.delta[r.right], 4)
 	b = appendFixed(append(b, `,"gamma":`...), g.gamma, 4)
 	b = appendFixed(append(b, `,"vega":`...), g.vega, 4)

@@ -3,7 +3,6 @@ package simulated_test
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -41,25 +40,6 @@ func TestSPXChainSize(t *testing.T) {
 				t.Errorf("seed %d, %s: SPX is %.2f", seed, day, chain.Spot)
 			}
 		}
-	}
-}
-
-func TestSPXOrderOnTheWire(t *testing.T) {
-	rows, _ := parts(t, documentAt(t, market, spxChain, ny("2026-08-11 12:00:00")).Body)
-	keys := make([]string, len(rows))
-	for i, row := range rows {
-		symbol := valueOf(members(row), "option")
-		tail := symbol[len(symbol)-15:]
-		keys[i] = symbol[:len(symbol)-15] + tail[:6] + tail[7:] + tail[6:7] // root, date, strike, right
-	}
-	if !slices.IsSorted(keys) {
-		t.Error("rows are not in the order root, date, strike, right")
-	}
-	if unique := len(slices.Compact(keys)); unique != len(rows) {
-		t.Errorf("%d of %d rows are unique", unique, len(rows))
-	}
-	if !strings.HasPrefix(rows[0], `"option":"SPX260821C`) {
-		t.Errorf("the first row is %.40s", rows[0])
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // TestSpellings has values of the recorded chain of 2026-08-11.
 func TestSpellings(t *testing.T) {
 	for want, got := range map[string][]byte{
-		"2960.0":            appendCount(nil, 2960),
+		"2960.0":            appendFixed(nil, 2960, 1),
 		"0.05":              appendFixed(nil, 0.05, 2),
 		"0.0":               appendFixed(nil, -0.00001, 4),
 		"-0.0067":           appendFixed(nil, -0.0067, 4),

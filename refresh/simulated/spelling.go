@@ -46,11 +46,6 @@ func appendSignificant(b []byte, x float64, digits int) []byte {
 	return append(b, ".0"...)
 }
 
-// appendCount appends a whole number as a float: 2960.0.
-func appendCount(b []byte, n uint32) []byte {
-	return append(strconv.AppendUint(b, uint64(n), 10), ".0"...)
-}
-
 // The forms of clocks, in quotes.
 const (
 	timestampForm = `"2006-01-02 15:04:05"` // UTC
