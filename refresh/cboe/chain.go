@@ -37,7 +37,6 @@
 package cboe
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"errors"
@@ -98,8 +97,7 @@ func DecodeChain(body []byte) (*compute.Chain, Digest, error) {
 // decoder reads one document of the shape {"timestamp", "data": {…, "options": […]}, "symbol"}.
 type decoder struct {
 	scanner
-	rows       *compute.ChainBuilder // nil for a quote, whose options are ignored
-	lastTrades tradeClock
+	rows *compute.ChainBuilder // nil for a quote, whose options are ignored
 
 	symbolRaw []byte        // of the row under way
 	quote     compute.Quote // of that row
@@ -252,67 +250,24 @@ func (d *decoder) rowMember(key []byte) (ok bool) {
 	case "last_trade_time":
 		var raw []byte
 		raw, ok = d.str()
-		q.LastTrade = d.lastTrades.unix(raw)
+		if at, traded := parseClock(raw, compute.NewYork); traded {
+			q.LastTrade = at.Unix()
+		}
 	default:
 		return d.skip(maxDepth)
 	}
 	return ok
 }
 
-// parseClock parses YYYY-MM-DD, a space or a T, and HH:MM:SS, a fraction of a second allowed and dropped.
+// parseClock parses YYYY-MM-DD, a space or a T, and HH:MM:SS. A fraction of a second is allowed and dropped.
 func parseClock(raw []byte, loc *time.Location) (time.Time, bool) {
-	date, seconds, ok := splitClock(raw)
-	if !ok {
+	if len(raw) < len(time.DateTime) || raw[13] != ':' { // package time would take an hour of one digit
 		return time.Time{}, false
 	}
-	d, err := compute.ParseDate(string(date))
-	return d.At(seconds/3600, seconds/60%60, seconds%60, loc).UTC(), err == nil
-}
-
-// splitClock returns the date of a clock and the second of its day.
-func splitClock(raw []byte) (date []byte, seconds int, ok bool) {
-	if len(raw) < 19 || raw[10] != ' ' && raw[10] != 'T' || raw[13] != ':' || raw[16] != ':' || len(raw) > 19 && raw[19] != '.' {
-		return nil, 0, false
+	layout := "2006-01-02T15:04:05"
+	if raw[10] == ' ' {
+		layout = time.DateTime
 	}
-	h, m, s := twoDigits(raw[11:]), twoDigits(raw[14:]), twoDigits(raw[17:])
-	if len(bytes.TrimLeft(raw[19:], ".0123456789")) > 0 {
-		return nil, 0, false
-	}
-	return raw[:10], h*3600 + m*60 + s, h < 24 && m < 60 && s < 60
-}
-
-// twoDigits returns the number that two digits say, and a large one for other bytes.
-func twoDigits(b []byte) int {
-	if !isDigit(b[0]) || !isDigit(b[1]) {
-		return 100
-	}
-	return int(b[0]-'0')*10 + int(b[1]-'0')
-}
-
-// tradeClock converts the last trade times of a chain to Unix seconds. Thousands of rows share a few hundred dates, so
-// it remembers the midnight of each date on which the clocks do not change.
-type tradeClock map[string]int64
-
-// unix returns the Unix seconds of a New York time, 0 for one that is absent or malformed.
-func (c *tradeClock) unix(raw []byte) int64 {
-	date, seconds, ok := splitClock(raw)
-	if !ok {
-		return 0
-	}
-	if midnight, ok := (*c)[string(date)]; ok {
-		return midnight + int64(seconds)
-	}
-	t, ok := parseClock(raw, compute.NewYork)
-	if !ok {
-		return 0
-	}
-	d, _ := compute.ParseDate(string(date)) // parseClock parsed it
-	midnight := d.At(0, 0, 0, compute.NewYork).Unix()
-	if (d+1).At(0, 0, 0, compute.NewYork).Unix()-midnight == 24*3600 && len(*c) < 4096 {
-		if *c == nil {
-			*c = tradeClock{}
-		}
-		(*c)[string(date)] = midnight
-	}
-	return t.Unix()
+	t, err := time.ParseInLocation(layout, string(raw), loc)
+	return t.UTC().Truncate(time.Second), err == nil
 }

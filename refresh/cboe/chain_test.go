@@ -2,8 +2,6 @@ package cboe
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -55,55 +53,6 @@ func TestDecodeChainReadsEveryColumn(t *testing.T) {
 	}
 }
 
-func TestDecodeChainDoesNotRelyOnOrderOrSpacing(t *testing.T) {
-	want, _, err := DecodeChain(wantChain())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, body := range map[string]string{
-		"symbol and data first": `{"symbol":"_SPX","data":{` + head + `,"options":[` + rowC + `,` + rowP + `]},"timestamp":"2026-08-11 20:36:41"}`,
-		"rows in another order": string(document("2026-08-11 20:36:41", `"options":[`+rowP+`,`+rowC+`],`+head)),
-		"spaced out":            strings.NewReplacer(`:`, ` : `, `,`, " ,\n\t").Replace(strings.NewReplacer(`20:36:41`, `20#36#41`, `10:31:50`, `10#31#50`, `16:14:59`, `16#14#59`).Replace(string(wantChain()))),
-		"unknown members":       strings.Replace(string(wantChain()), `"data":{`, `"data":{"x":[{"y":{}}],"z":null,`, 1),
-		"escaped keys":          strings.Replace(string(wantChain()), `"tick"`, `"\u0074ick"`, 1),
-	} {
-		body = strings.ReplaceAll(body, "#", ":")
-		got, _, err := DecodeChain([]byte(body))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
-		}
-	}
-}
-
-// One bad number must not lose the document.
-func TestDecodeChainBadNumbersAreAbsent(t *testing.T) {
-	for _, bad := range []string{`"x"`, `null`, `true`, `{"a":1}`, `[1,2]`, `1e999`, `"1.5"`} {
-		row := strings.NewReplacer(`"bid":330.1`, `"bid":`+bad, `"iv":0.1235`, `"iv":`+bad).Replace(rowC)
-		c, _, err := DecodeChain(document("2026-08-11 20:36:41", `"options":[`+row+`],`+head))
-		if err != nil {
-			t.Errorf("%s: %v", bad, err)
-			continue
-		}
-		if q := c.Contracts[0].Quote; !math.IsNaN(q.Bid) || !math.IsNaN(q.IV) || q.Ask != 331.9 {
-			t.Errorf("%s: bid %v iv %v ask %v", bad, q.Bid, q.IV, q.Ask)
-		}
-		row = strings.Replace(rowC, `"open_interest":2960.0`, `"open_interest":`+bad, 1)
-		if c, _, err = DecodeChain(document("2026-08-11 20:36:41", `"options":[`+row+`,`+rowP+`],`+head)); err != nil || c.Skipped.BadNumber != 1 {
-			t.Errorf("open interest %s: %v, skipped %+v", bad, err, c)
-		}
-	}
-	for _, element := range []string{`null`, `1`, `"x"`, `[]`, `{}`, `{"option":7}`} {
-		c, _, err := DecodeChain(document("2026-08-11 20:36:41", `"options":[`+rowC+`,`+element+`],`+head))
-		if err != nil || c.Skipped.BadSymbol != 1 || c.Listed != 2 {
-			t.Errorf("element %s: %v", element, err)
-		}
-	}
-}
-
 func TestDecodeChainRefusals(t *testing.T) {
 	ok := string(wantChain())
 	for name, c := range map[string]struct {
@@ -134,24 +83,6 @@ func TestDecodeChainRefusals(t *testing.T) {
 	}
 }
 
-func TestDecodeChainRefusesEveryCut(t *testing.T) {
-	whole := wantChain()
-	for n := range whole {
-		if _, _, err := DecodeChain(whole[:n]); err == nil {
-			t.Fatalf("cut to %d of %d bytes: accepted", n, len(whole))
-		}
-	}
-}
-
-func TestSpotFallsBackToClose(t *testing.T) {
-	for _, price := range []string{`null`, `0`, `0.0`, `"x"`} {
-		q, err := DecodeQuote([]byte(strings.Replace(string(wantChain()), `"current_price":7728.2002`, `"current_price":`+price, 1)))
-		if err != nil || q.Spot != 7728.1 {
-			t.Errorf("current_price %s: %v, %v", price, q, err)
-		}
-	}
-}
-
 // Content changes with everything but the two clocks.
 func TestContentIgnoresTheClocks(t *testing.T) {
 	content := func(body string) Digest {
@@ -177,32 +108,20 @@ func TestContentIgnoresTheClocks(t *testing.T) {
 }
 
 // Both sides of both changes of the clocks, where 02:30 does not exist and 01:30 exists twice.
-func TestTradeTimesAcrossDST(t *testing.T) {
-	var clock tradeClock
-	for _, c := range []struct {
-		text string
-		want time.Time
-	}{
-		{"2026-03-06T16:14:59", time.Date(2026, 3, 6, 21, 14, 59, 0, time.UTC)},
-		{"2026-03-08T01:59:59", time.Date(2026, 3, 8, 6, 59, 59, 0, time.UTC)},
-		{"2026-03-08T03:00:00", time.Date(2026, 3, 8, 7, 0, 0, 0, time.UTC)},
-		{"2026-03-09T09:30:00", time.Date(2026, 3, 9, 13, 30, 0, 0, time.UTC)},
-		{"2026-10-30T16:14:59", time.Date(2026, 10, 30, 20, 14, 59, 0, time.UTC)},
-		{"2026-11-01T00:30:00", time.Date(2026, 11, 1, 4, 30, 0, 0, time.UTC)},
-		{"2026-11-01T02:30:00", time.Date(2026, 11, 1, 7, 30, 0, 0, time.UTC)},
-		{"2026-11-02T09:30:00", time.Date(2026, 11, 2, 14, 30, 0, 0, time.UTC)},
-		{"2026-11-02 09:30:00.250", time.Date(2026, 11, 2, 14, 30, 0, 0, time.UTC)},
+func TestClocksAcrossDST(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026-03-06T16:14:59": "2026-03-06T21:14:59Z", "2026-03-08T01:59:59": "2026-03-08T06:59:59Z", "2026-03-08T03:00:00": "2026-03-08T07:00:00Z",
+		"2026-03-09T09:30:00": "2026-03-09T13:30:00Z", "2026-10-30T16:14:59": "2026-10-30T20:14:59Z", "2026-11-01T00:30:00": "2026-11-01T04:30:00Z",
+		"2026-11-01T02:30:00": "2026-11-01T07:30:00Z", "2026-11-02T09:30:00": "2026-11-02T14:30:00Z", "2026-11-02 09:30:00.250": "2026-11-02T14:30:00Z",
 	} {
-		for range 2 { // the second time from the memory of dates
-			if got := clock.unix([]byte(c.text)); got != c.want.Unix() {
-				t.Errorf("%s: %v, want %v", c.text, time.Unix(got, 0).UTC(), c.want)
-			}
+		if got, ok := parseClock([]byte(text), compute.NewYork); !ok || got.Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: %v, want %s", text, got, want)
 		}
 	}
-	for _, bad := range []string{"", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59", "2026-13-11T16:14:59", "2026-08-11T24:00:00",
-		"2026-08-11T16:60:00", "2026-08-11T1x:14:59", "2026-08-11T16:14:59Z", "2026-02-30T16:14:59"} {
-		if got := clock.unix([]byte(bad)); got != 0 {
-			t.Errorf("%q: %d, want 0", bad, got)
+	for _, bad := range []string{"", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59", "2026-13-11T16:14:59", "2026-08-11T24:00:00", "2026-08-11T16:60:00",
+		"2026-08-11T1x:14:59", "2026-08-11T9:14:59.25", "2026-08-11T16:14:59Z", "2026-02-30T16:14:59"} {
+		if got, ok := parseClock([]byte(bad), compute.NewYork); ok {
+			t.Errorf("%q: %v", bad, got)
 		}
 	}
 }

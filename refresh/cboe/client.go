@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"regexp"
 	"slices"
@@ -57,10 +56,9 @@ type Client struct {
 	cfg  ClientConfig
 	http *http.Client
 
-	mu        sync.Mutex
-	hosts     map[string]*spacing
-	refused   map[upstream.Name]time.Time // until when not to ask
-	throttled map[upstream.Name]bool      // whose last request was
+	mu      sync.Mutex
+	hosts   map[string]*spacing
+	refused map[upstream.Name]time.Time // until when not to ask
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
@@ -78,22 +76,22 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			return nil, fmt.Errorf("upstream address %q is not an http or https URL", address)
 		}
 	}
-	dial := cfg.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	}
 	return &Client{
 		cfg: cfg,
 		http: &http.Client{
+			// A connection serves one request, for the transport would repeat a request on its own when a kept connection
+			// turns out to be closed, and a request every few seconds gains little by keeping it.
 			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment, DialContext: dial, ForceAttemptHTTP2: true,
-				TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: cfg.Timeout,
-				MaxIdleConnsPerHost: 2, MaxConnsPerHost: 4, IdleConnTimeout: 2 * time.Minute,
+				Proxy: http.ProxyFromEnvironment, DialContext: cfg.Dial, TLSHandshakeTimeout: 10 * time.Second,
+				ForceAttemptHTTP2: true, DisableKeepAlives: true,
 			},
 			// Redirects are followed by the client: each takes a turn at its host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		hosts: map[string]*spacing{}, refused: map[upstream.Name]time.Time{}, throttled: map[upstream.Name]bool{},
+		hosts: map[string]*spacing{}, refused: map[upstream.Name]time.Time{},
 	}, nil
 }
 
@@ -157,7 +155,7 @@ func (c *Client) refuse(name upstream.Name) {
 }
 
 // once asks for a document when its turn comes, and follows redirects, each of them in a turn of its own.
-func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (doc *upstream.Document, err error) {
+func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
 	switch kind {
@@ -166,10 +164,8 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 	case upstream.SettlementKind:
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
-	defer func() { c.setThrottled(name, upstream.ReasonOf(err) == upstream.Throttled) }()
 	for visited := []string{address}; ; visited = append(visited, address) {
-		var next string
-		doc, next, err = c.request(ctx, name, address, since)
+		doc, next, err := c.request(ctx, name, address, since)
 		if next == "" {
 			return doc, err
 		}
@@ -186,13 +182,13 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	if err != nil {
 		return nil, "", &upstream.Error{Name: name, Reason: upstream.Unreachable, Err: err}
 	}
-	host, rank := c.host(req.URL.Host), c.rank(name)
-	if err := host.wait(ctx, name, rank); err != nil {
+	host := c.host(req.URL.Host)
+	if err := host.wait(ctx, name, priority(name)); err != nil {
 		return nil, "", &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: fmt.Errorf("wait for a turn: %w", err)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	req = req.WithContext(oneTurn(ctx, host, name, rank))
+	req = req.WithContext(ctx)
 	req.Header.Set("User-Agent", c.cfg.UserAgent)
 	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
 	if since != nil && since.ETag != "" {
@@ -209,7 +205,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	if resp.StatusCode == http.StatusNotModified && since != nil {
 		return nil, "", upstream.ErrNotModified
 	}
-	if next, err := resp.Location(); err == nil && slices.Contains(redirects, resp.StatusCode) {
+	if next, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
 		return nil, next.String(), nil
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -222,26 +218,11 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	if err != nil {
 		return nil, "", &upstream.Error{Name: name, Reason: failureReason(err, upstream.Truncated), Err: err}
 	}
+	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero where there is none
 	return &upstream.Document{
-		Name: name, Body: body, Received: time.Now().UTC(), Generated: generated(resp.Header), FileDate: fileDate(resp.Header),
+		Name: name, Body: body, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
 		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
 	}, "", nil
-}
-
-// oneTurn returns a context in which the transport waits for a further turn when it sends a request for the second
-// time, as it does by itself when a kept connection turns out to be closed.
-func oneTurn(ctx context.Context, host *spacing, name upstream.Name, rank int) context.Context {
-	connections := 0
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
-		if connections++; connections > 1 {
-			_ = host.wait(ctx, name, rank) // when ctx has ended, so has the request
-		}
-	}})
-}
-
-// redirects are the statuses whose Location is followed.
-var redirects = []int{
-	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
 var (
@@ -308,12 +289,6 @@ func retryAfter(h http.Header) time.Duration {
 	return min(max(wait, 0), maxRetryAfter)
 }
 
-// generated returns the time of Last-Modified, zero where there is none.
-func generated(h http.Header) time.Time {
-	t, _ := http.ParseTime(h.Get("Last-Modified"))
-	return t.UTC()
-}
-
 var dateInName = regexp.MustCompile(`\d{4}-\d{2}-\d{2}`)
 
 // fileDate returns the date in the file name of a Content-Disposition.
@@ -338,27 +313,6 @@ func priority(name upstream.Name) int {
 		return 3
 	}
 	return priorities - 1
-}
-
-// rank returns the priority of a request. A document that was throttled goes last: its next request may keep everybody
-// from the host for a while again.
-func (c *Client) rank(name upstream.Name) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.throttled[name] {
-		return priorities - 1
-	}
-	return priority(name)
-}
-
-func (c *Client) setThrottled(name upstream.Name, throttled bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if throttled {
-		c.throttled[name] = true
-	} else {
-		delete(c.throttled, name)
-	}
 }
 
 // host returns the spacing of a host's requests.

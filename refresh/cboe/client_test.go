@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,6 +49,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		got = r
 		w.Header().Set("ETag", `"abc"`)
 		w.Header().Set("Last-Modified", "Tue, 11 Aug 2026 20:36:41 GMT")
+		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
 		fmt.Fprint(z, `{"a":1}`)
@@ -70,7 +71,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		if ua := got.UserAgent(); !strings.HasPrefix(ua, "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
 			t.Errorf("headers %v", got.Header)
 		}
-		if string(doc.Body) != `{"a":1}` || doc.ETag != `"abc"` || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
+		if string(doc.Body) != `{"a":1}` || doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
 			t.Errorf("document %+v", doc)
 		}
 	}
@@ -90,17 +91,6 @@ func TestClientSendsValidators(t *testing.T) {
 	}
 	if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), nil); err != nil {
 		t.Errorf("without: %v", err)
-	}
-}
-
-func TestClientReadsTheFileDate(t *testing.T) {
-	c := local(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
-		fmt.Fprint(w, "Product,Symbol,Expiration Date,Price\r\n")
-	})
-	doc, err := fetch(t, c, upstream.Settlement("2026-10-05"))
-	if err != nil || doc.FileDate != "2026-10-02" {
-		t.Errorf("file date %q, %v", doc.FileDate, err)
 	}
 }
 
@@ -195,54 +185,28 @@ func TestClientReasons(t *testing.T) {
 	}
 }
 
-func TestClientFollowsRedirects(t *testing.T) {
-	c := local(t, func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/moved") {
-			http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusTemporaryRedirect)
-			return
-		}
-		fmt.Fprint(w, "{}")
-	})
-	if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
-		t.Error(err)
-	}
-}
-
-// Redirects, and what the transport repeats by itself on a connection that turns out closed, take turns too.
-func TestClientSpacesWhatFollows(t *testing.T) {
+// A redirect takes a turn of its own, and a connection serves one request, which the transport therefore never repeats.
+func TestClientSpacesRedirects(t *testing.T) {
 	const interval = 400 * time.Millisecond
-	for name, second := range map[string]http.HandlerFunc{
-		"redirect": func(w http.ResponseWriter, r *http.Request) {
+	var at []time.Time
+	var from []string
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		if at, from = append(at, time.Now()), append(from, r.RemoteAddr); len(at) == 2 {
 			http.Redirect(w, r, r.URL.Path+"?moved", http.StatusFound)
-		},
-		"closed": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-	} {
-		var mu sync.Mutex
-		var at []time.Time
-		c := local(t, func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			at = append(at, time.Now())
-			n := len(at)
-			mu.Unlock()
-			if n == 2 {
-				second(w, r)
-				return
-			}
-			fmt.Fprint(w, "{}")
-		})
-		c.cfg.PerMinute = int(time.Minute / interval)
-		for range 2 {
-			if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
 		}
-		if len(at) != 3 {
-			t.Fatalf("%s: %d requests, want 3", name, len(at))
+	})
+	c.cfg.PerMinute = int(time.Minute / interval)
+	for range 2 {
+		if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
+			t.Fatal(err)
 		}
-		for i := range 2 {
-			if gap := at[i+1].Sub(at[i]); gap < interval/2 { // the server sees a request later than the spacing lets it go
-				t.Errorf("%s: request %d came %v after the one before", name, i+2, gap)
-			}
+	}
+	if len(at) != 3 || len(slices.Compact(slices.Sorted(slices.Values(from)))) != 3 {
+		t.Fatalf("%d requests from %q, want 3 from as many connections", len(at), from)
+	}
+	for i := range 2 {
+		if gap := at[i+1].Sub(at[i]); gap < interval/2 { // the server sees a request later than the spacing lets it go
+			t.Errorf("request %d came %v after the one before", i+2, gap)
 		}
 	}
 }

@@ -1,11 +1,10 @@
 package cboe
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"strikecache/compute"
 )
@@ -21,13 +20,13 @@ func DecodeHistory(body []byte) ([]compute.Close, error) {
 	if s.next() == '<' {
 		return nil, fmt.Errorf("decode history: %w", ErrHTML)
 	}
-	var closes []compute.Close
+	closes := map[compute.Date]float64{}
 	rows := 0
 	row := func() bool {
 		rows++
 		c, ok := s.historyRow()
 		if ok && c.Price > 0 && !math.IsInf(c.Price, 1) && c.Date != 0 {
-			closes = append(closes, c)
+			closes[c.Date] = c.Price
 		}
 		return ok && rows <= maxHistoryRows
 	}
@@ -43,14 +42,11 @@ func DecodeHistory(body []byte) ([]compute.Close, error) {
 	if len(closes) == 0 {
 		return nil, fmt.Errorf("decode history: %w", ErrNoRows)
 	}
-	slices.SortStableFunc(closes, func(a, b compute.Close) int { return cmp.Compare(a.Date, b.Date) })
-	kept := closes[:0]
-	for i, c := range closes {
-		if i+1 == len(closes) || closes[i+1].Date != c.Date {
-			kept = append(kept, c)
-		}
+	rising := make([]compute.Close, 0, len(closes))
+	for _, date := range slices.Sorted(maps.Keys(closes)) {
+		rising = append(rising, compute.Close{Date: date, Price: closes[date]})
 	}
-	return kept, nil
+	return rising, nil
 }
 
 func (s *scanner) historyRow() (c compute.Close, ok bool) {
@@ -81,9 +77,5 @@ func (s *scanner) numberOrText() (x float64, ok bool) {
 		return s.float()
 	}
 	raw, ok := s.rawString()
-	x, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		x = math.NaN()
-	}
-	return x, ok
+	return parseFloat(raw), ok
 }

@@ -56,38 +56,20 @@ func (s *scanner) rawString() (raw []byte, ok bool) {
 	if !s.take('"') {
 		return nil, false
 	}
+	escaped := false
 	for i := s.pos; i < len(s.buf); i++ {
 		switch c := s.buf[i]; {
 		case c == '"':
 			raw, s.pos = s.buf[s.pos:i], i+1
-			return raw, true
+			return raw, !escaped || json.Valid(s.buf[i-len(raw)-1:s.pos])
 		case c < ' ':
 			return nil, false
 		case c == '\\':
-			if i += escapeLen(s.buf[i+1:]); i >= len(s.buf) {
-				return nil, false
-			}
+			escaped = true
+			i++
 		}
 	}
 	return nil, false
-}
-
-// escapeLen returns the length of an escape without its backslash, and more than len(b) for one that is malformed.
-func escapeLen(b []byte) int {
-	if len(b) == 0 || bytes.IndexByte([]byte(`"\/bfnrtu`), b[0]) < 0 {
-		return len(b) + 1
-	}
-	if b[0] != 'u' {
-		return 1
-	}
-	if len(b) < 5 || !isHex(b[1]) || !isHex(b[2]) || !isHex(b[3]) || !isHex(b[4]) {
-		return len(b) + 1
-	}
-	return 5
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
 // text returns the value of a raw string, unescaped.
@@ -101,71 +83,48 @@ func text(raw []byte) (out string) {
 	return out
 }
 
-// number takes a number. Its value is NaN when it overflows a float64.
-func (s *scanner) number() (x float64, ok bool) {
+// number takes a number and returns how it is spelt.
+func (s *scanner) number() (raw []byte, ok bool) {
 	s.skipSpace()
-	start, i, buf := s.pos, s.pos, s.buf
-	negative := i < len(buf) && buf[i] == '-'
-	if negative {
-		i++
+	start := s.pos
+	if s.at('-') {
+		s.pos++
 	}
-	mantissa, exponent, first := uint64(0), 0, i
-	for i < len(buf) && isDigit(buf[i]) {
-		mantissa = mantissa*10 + uint64(buf[i]-'0')
-		i++
+	zero := s.at('0')
+	if digits := s.digits(); digits == 0 || zero && digits > 1 {
+		return nil, false
 	}
-	digits := i - first
-	if digits == 0 || digits > 1 && buf[first] == '0' {
-		return 0, false
-	}
-	if i < len(buf) && buf[i] == '.' {
-		i++
-		first = i
-		for i < len(buf) && isDigit(buf[i]) {
-			mantissa = mantissa*10 + uint64(buf[i]-'0')
-			i++
-		}
-		exponent = first - i
-		digits -= exponent
-		if exponent == 0 {
-			return 0, false
+	if s.at('.') {
+		s.pos++
+		if s.digits() == 0 {
+			return nil, false
 		}
 	}
-	if i < len(buf) && buf[i]|0x20 == 'e' {
-		digits = math.MaxInt // too rare to be worth a fast path
-		i++
-		if i < len(buf) && (buf[i] == '+' || buf[i] == '-') {
-			i++
+	if s.at('e') || s.at('E') {
+		s.pos++
+		if s.at('+') || s.at('-') {
+			s.pos++
 		}
-		first = i
-		for i < len(buf) && isDigit(buf[i]) {
-			i++
-		}
-		if i == first {
-			return 0, false
+		if s.digits() == 0 {
+			return nil, false
 		}
 	}
-	s.pos = i
-	// A mantissa below 2^53 and a power of ten below 10^23 are exact doubles, so one division rounds correctly
-	// (W. D. Clinger, How to read floating point numbers accurately, 1990).
-	if digits <= 19 && mantissa < 1<<53 && exponent >= -22 {
-		x = float64(mantissa) / tenTo[-exponent]
-		if negative {
-			x = -x
-		}
-		return x, true
+	return s.buf[start:s.pos], true
+}
+
+// at says whether the next byte is c.
+func (s *scanner) at(c byte) bool { return s.pos < len(s.buf) && s.buf[s.pos] == c }
+
+// digits takes digits and returns how many.
+func (s *scanner) digits() int {
+	start := s.pos
+	for s.pos < len(s.buf) && isDigit(s.buf[s.pos]) {
+		s.pos++
 	}
-	x, err := strconv.ParseFloat(string(buf[start:i]), 64)
-	if err != nil {
-		x = math.NaN()
-	}
-	return x, true
+	return s.pos - start
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-var tenTo = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // literal takes true, false or null.
 func (s *scanner) literal() bool {
@@ -198,53 +157,51 @@ func (s *scanner) skip(depth int) bool {
 
 // object takes an object; member is called for each raw key and takes its value.
 func (s *scanner) object(depth int, member func(key []byte) bool) bool {
-	if depth <= 0 || !s.take('{') {
-		return false
-	}
-	if s.take('}') {
-		return true
-	}
-	for {
+	return s.list(depth, '{', '}', func() bool {
 		key, ok := s.rawString()
-		if !ok || !s.take(':') || !member(key) {
-			return false
-		}
-		if s.take('}') {
-			return true
-		}
-		if !s.take(',') {
-			return false
-		}
-	}
+		return ok && s.take(':') && member(key)
+	})
 }
 
 // array takes an array; element is called for each element and takes it.
-func (s *scanner) array(depth int, element func() bool) bool {
-	if depth <= 0 || !s.take('[') {
+func (s *scanner) array(depth int, element func() bool) bool { return s.list(depth, '[', ']', element) }
+
+// list takes what stands between two brackets, separated by commas.
+func (s *scanner) list(depth int, opening, closing byte, element func() bool) bool {
+	if depth <= 0 || !s.take(opening) {
 		return false
 	}
-	if s.take(']') {
+	if s.take(closing) {
 		return true
 	}
-	for {
-		if !element() {
-			return false
-		}
-		if s.take(']') {
+	for element() {
+		if s.take(closing) {
 			return true
 		}
 		if !s.take(',') {
 			return false
 		}
 	}
+	return false
 }
 
-// float takes any value and returns it when it is a number, else NaN: one bad number must not lose a document.
+// float takes any value and returns it when it is a number that a float64 can have, else NaN: one bad number must not
+// lose a document.
 func (s *scanner) float() (x float64, ok bool) {
-	if c := s.next(); c == '-' || isDigit(c) {
-		return s.number()
+	if c := s.next(); c != '-' && !isDigit(c) {
+		return math.NaN(), s.skip(maxDepth)
 	}
-	return math.NaN(), s.skip(maxDepth)
+	raw, ok := s.number()
+	return parseFloat(raw), ok
+}
+
+// parseFloat returns NaN for what is no number, or one that overflows.
+func parseFloat(raw []byte) float64 {
+	x, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
 }
 
 // str takes any value and returns its raw text when it is a string, else nil.

@@ -52,77 +52,36 @@ func recorded(t testing.TB, path string) []byte {
 
 const spxChain = "replay/options/_SPX.json.gz"
 
-// rivalDocument is the same document for encoding/json.
-type rivalDocument struct {
-	Timestamp string `json:"timestamp"`
-	Data      struct {
-		Options []struct {
-			Option       string  `json:"option"`
-			Bid          float64 `json:"bid"`
-			Ask          float64 `json:"ask"`
-			IV           float64 `json:"iv"`
-			OpenInterest float64 `json:"open_interest"`
-			Volume       float64 `json:"volume"`
-			Delta        float64 `json:"delta"`
-			Gamma        float64 `json:"gamma"`
-			Last         float64 `json:"last_trade_price"`
-			LastTime     *string `json:"last_trade_time"`
-		} `json:"options"`
-		CurrentPrice float64 `json:"current_price"`
-		LastTrade    string  `json:"last_trade_time"`
-	} `json:"data"`
-}
-
-// Every row of a chain, against encoding/json.
+// Every row of a chain, against the decoder of the fuzz target.
 func TestChainAgreesWithEncodingJSON(t *testing.T) {
-	t.Run("simulated", func(t *testing.T) {
-		at := time.Date(2026, time.August, 11, 17, 0, 0, 0, time.UTC)
-		market := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
-		doc, err := market.At(upstream.Options("_SPX"), at)
+	agrees := func(t *testing.T, body []byte) *compute.Chain {
+		want, err := plainChain(body, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		agreesWithEncodingJSON(t, doc.Body)
+		got, _, err := DecodeChain(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameUnderlying(t, got.Underlying, want.Underlying)
+		if got.Listed != want.Listed || got.Skipped != want.Skipped || !slices.Equal(got.Contracts, want.Contracts) {
+			t.Errorf("%d rows, skipped %+v, want %d, %+v", got.Listed, got.Skipped, want.Listed, want.Skipped)
+		}
+		return got
+	}
+	t.Run("simulated", func(t *testing.T) {
+		market := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
+		doc, err := market.At(upstream.Options("TSLA"), time.Date(2026, time.August, 11, 17, 0, 0, 0, time.UTC))
+		if err != nil {
+			t.Fatal(err)
+		}
+		agrees(t, doc.Body)
 	})
 	t.Run("recorded", func(t *testing.T) {
-		if listed, expirations := agreesWithEncodingJSON(t, recorded(t, spxChain)); listed != 30692 || expirations != 55 {
-			t.Errorf("%d rows, %d expirations, want 30692 and 55", listed, expirations)
+		if c := agrees(t, recorded(t, spxChain)); c.Listed != 30692 || len(c.Contracts) != 30692 || c.Spot != 7728.2002 {
+			t.Errorf("%d rows, %d kept, spot %v", c.Listed, len(c.Contracts), c.Spot)
 		}
 	})
-}
-
-func agreesWithEncodingJSON(t *testing.T, body []byte) (listed, expirations int) {
-	t.Helper()
-	var want rivalDocument
-	if err := json.Unmarshal(body, &want); err != nil {
-		t.Fatal(err)
-	}
-	got, _, err := DecodeChain(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got.Contracts) != len(want.Data.Options) || got.Spot != want.Data.CurrentPrice {
-		t.Fatalf("listed %d, kept %d of %d, spot %v", got.Listed, len(got.Contracts), len(want.Data.Options), got.Spot)
-	}
-	dates := map[compute.Date]bool{}
-	for i, w := range want.Data.Options {
-		g := &got.Contracts[i]
-		lastTrade := int64(0)
-		if w.LastTime != nil {
-			at, err := time.ParseInLocation("2006-01-02T15:04:05", *w.LastTime, compute.NewYork)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lastTrade = at.Unix()
-		}
-		q := compute.Quote{Bid: w.Bid, Ask: w.Ask, Last: w.Last, OpenInterest: w.OpenInterest, Volume: w.Volume, IV: w.IV, Gamma: w.Gamma,
-			Delta: w.Delta, LastTrade: lastTrade}
-		if g.Symbol() != w.Option || g.Quote != q {
-			t.Fatalf("row %d: got %s %+v, want %s %+v", i, g.Symbol(), g.Quote, w.Option, q)
-		}
-		dates[g.Expiration] = true
-	}
-	return got.Listed, len(dates)
 }
 
 // Ten real envelopes of one weekend, session, close and evening: clocks, sessions and closes.
@@ -198,23 +157,34 @@ func TestRecordedPathologicalChain(t *testing.T) {
 // BenchmarkDecodeChain stands beside its rival: encoding/json into structs, without the validation.
 func BenchmarkDecodeChain(b *testing.B) {
 	body := recorded(b, spxChain)
-	b.Run("scanner", func(b *testing.B) {
-		b.SetBytes(int64(len(body)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, _, err := DecodeChain(body); err != nil {
-				b.Fatal(err)
+	for name, decode := range map[string]func() error{
+		"scanner": func() error {
+			_, _, err := DecodeChain(body)
+			return err
+		},
+		"encoding-json": func() error {
+			var d struct {
+				Data struct {
+					Options []struct {
+						Option                             string
+						Bid, Ask, IV, Volume, Delta, Gamma float64
+						OpenInterest                       float64 `json:"open_interest"`
+						Last                               float64 `json:"last_trade_price"`
+						LastTime                           *string `json:"last_trade_time"`
+					}
+				}
 			}
-		}
-	})
-	b.Run("encoding-json", func(b *testing.B) {
-		b.SetBytes(int64(len(body)))
-		b.ReportAllocs()
-		for b.Loop() {
-			var d rivalDocument
-			if err := json.Unmarshal(body, &d); err != nil {
-				b.Fatal(err)
+			return json.Unmarshal(body, &d)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := decode(); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-	})
+		})
+	}
 }

@@ -52,17 +52,16 @@ func (c *ExportCommand) Run(to Streams) error {
 	for _, err := range bad {
 		fmt.Fprintln(to.Err, err)
 	}
-	sources := map[string]int{}
+	counts := map[string]int{}
 	for _, d := range days {
-		sources[d.source]++
+		counts[d.source]++
 	}
-	said, between := fmt.Sprintf("exported %d sessions", len(days)), ": "
-	for _, source := range slices.Sorted(maps.Keys(sources)) {
-		said += fmt.Sprintf("%s%d %s", between, sources[source], source)
-		between = ", "
+	said := fmt.Sprintf("exported %d sessions", len(days))
+	for _, source := range slices.Sorted(maps.Keys(counts)) {
+		said += fmt.Sprintf(", %d %s", counts[source], source)
 	}
 	fmt.Fprintln(to.Err, said)
-	if sources["simulated"] > 0 {
+	if counts["simulated"] > 0 {
 		fmt.Fprintln(to.Err, "THE MARKET IS SIMULATED: its rows are not real, and the file does not say so")
 	}
 	if len(bad) > 0 {
@@ -159,9 +158,9 @@ func dayOf(s *snapshots.Snapshot) (day, error) {
 		return d, fmt.Errorf("snapshot of %s: %w", s.Meta.SessionDate, err)
 	}
 	data["date"] = json.RawMessage(`"` + s.Meta.SessionDate + `"`)
-	for i, column := range columns {
+	for i, column := range columnNames {
 		d.cells[i] = json.RawMessage("null")
-		if value, ok := data[column.name]; ok {
+		if value, ok := data[column]; ok {
 			d.cells[i] = value
 		}
 	}

@@ -26,39 +26,28 @@ var errTooManyRows = fmt.Errorf("over %d rows", maxRows)
 
 // encodeCSV writes rows of JSON values: a header, lines that end in CRLF, null as an empty cell.
 func encodeCSV(rows [][]json.RawMessage) ([]byte, error) {
+	records := [][]string{columnNames}
+	for _, row := range rows {
+		record := make([]string, len(row))
+		for i, value := range row {
+			if string(value) != "null" {
+				record[i] = strings.Trim(string(value), `"`) // no value has an escape
+			}
+		}
+		records = append(records, record)
+	}
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	w.UseCRLF = true
-	if err := w.Write(names()); err != nil {
-		return nil, err
-	}
-	cells := make([]string, len(columns))
-	for _, row := range rows {
-		for i, value := range row {
-			switch {
-			case string(value) == "null":
-				cells[i] = ""
-			case value[0] != '"':
-				cells[i] = string(value)
-			default:
-				if err := json.Unmarshal(value, &cells[i]); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if err := w.Write(cells); err != nil {
-			return nil, err
-		}
-	}
-	w.Flush()
-	return out.Bytes(), w.Error()
+	err := w.WriteAll(records)
+	return out.Bytes(), err
 }
 
 // encodeJSON writes rows of JSON values as an array, an object a line.
 func encodeJSON(rows [][]json.RawMessage) []byte {
 	out, between := []byte("["), "\n"
 	for _, row := range rows {
-		out = appendObject(append(out, between...), names(), row)
+		out = appendObject(append(out, between...), columnNames, row)
 		between = ",\n"
 	}
 	if len(rows) > 0 {
@@ -85,39 +74,25 @@ func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) 
 	if start := bytes.TrimLeft(b, " \t\r\n"); len(start) > 0 && (start[0] == '[' || start[0] == '{') {
 		read = readJSON
 	}
-	checker := checker{calendar: calendar, now: now, lines: map[compute.Date]int{}}
-	var rows []row
-	var faults []error
-	err := read(b, func(line int, cells []cell) error {
-		r, bad := checker.check(line, cells)
-		rows, faults = append(rows, r), append(faults, bad...)
-		switch {
-		case len(faults) > maxFaults:
-			return errors.New("there are more faults")
-		case len(rows) > maxRows:
-			return faultAt(line, "", errTooManyRows)
-		}
-		return nil
-	})
-	if err := errors.Join(append(faults[:min(len(faults), maxFaults)], err)...); err != nil {
+	c := checker{calendar: calendar, now: now, lines: map[compute.Date]int{}}
+	err := read(b, c.check)
+	if err := errors.Join(append(c.faults, err)...); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(rows, func(a, b row) int { return int(a.date - b.date) })
-	return rows, nil
+	slices.SortFunc(c.rows, func(a, b row) int { return int(a.date - b.date) })
+	return c.rows, nil
 }
 
 // readCSV calls visit for every record but the header, which must be as export writes it.
-func readCSV(b []byte, visit func(line int, cells []cell) error) error {
+func readCSV(b []byte, visit func(line int, cells []any) error) error {
 	r := csv.NewReader(bytes.NewReader(b))
-	r.ReuseRecord = true
 	header, err := r.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if !slices.Equal(header, names()) {
-		return faultAt(1, "", fmt.Errorf("the header is not %s", strings.Join(names(), ",")))
+	if !slices.Equal(header, columnNames) {
+		return faultAt(1, "", fmt.Errorf("the header is not %s", strings.Join(columnNames, ",")))
 	}
-	cells := make([]cell, len(columns))
 	for {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -126,8 +101,15 @@ func readCSV(b []byte, visit func(line int, cells []cell) error) error {
 		if err != nil {
 			return err // it names the line
 		}
-		for i, value := range record {
-			cells[i] = cell{value: value, null: value == "", text: true, number: true}
+		cells := make([]any, len(columns))
+		for i, text := range record {
+			switch {
+			case text == "":
+			case columns[i].isText:
+				cells[i] = text
+			default:
+				cells[i] = json.Number(text)
+			}
 		}
 		line, _ := r.FieldPos(0)
 		if err := visit(line, cells); err != nil {
@@ -136,106 +118,69 @@ func readCSV(b []byte, visit func(line int, cells []cell) error) error {
 	}
 }
 
-// jsonReader reads an array of flat objects and knows in which line it is.
-type jsonReader struct {
-	*json.Decoder
-	text []byte
-	line int
-	end  int64 // of the last token
-}
-
-// readJSON calls visit for every object, which must have every column once and nothing else.
-func readJSON(b []byte, visit func(line int, cells []cell) error) error {
-	r := &jsonReader{Decoder: json.NewDecoder(bytes.NewReader(b)), text: b, line: 1}
-	r.UseNumber()
-	if err := r.expect('['); err != nil {
-		return err
+// readJSON calls visit for every object of an array. An object must have every column once and nothing else.
+func readJSON(b []byte, visit func(line int, cells []any) error) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	line, counted := 1, int64(0)
+	here := func() int {
+		line += bytes.Count(b[counted:d.InputOffset()], []byte{'\n'})
+		counted = d.InputOffset()
+		return line
 	}
-	cells := make([]cell, len(columns))
-	for r.More() {
-		line, err := r.object(cells)
-		if err == nil {
-			err = visit(line, cells)
+	if token, err := d.Token(); err != nil || token != json.Delim('[') {
+		return faultAt(here(), "", errors.New("the file is not an array of objects"))
+	}
+	for d.More() {
+		if token, err := d.Token(); err != nil || token != json.Delim('{') {
+			return faultAt(here(), "", errors.New("an element is not an object"))
 		}
+		start := here()
+		cells, column, err := readObject(d)
 		if err != nil {
+			return faultAt(here(), column, err)
+		}
+		if err := visit(start, cells); err != nil {
 			return err
 		}
 	}
-	if err := r.expect(']'); err != nil {
-		return err
+	if _, err := d.Token(); err != nil {
+		return faultAt(here(), "", err)
 	}
-	if _, err := r.Token(); !errors.Is(err, io.EOF) {
-		return faultAt(r.line, "", errors.New("something follows the array"))
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return faultAt(here(), "", errors.New("something follows the array"))
 	}
 	return nil
 }
 
-// next returns the next token.
-func (r *jsonReader) next() (json.Token, error) {
-	token, err := r.Token()
-	end := min(r.InputOffset(), int64(len(r.text)))
-	r.line += bytes.Count(r.text[r.end:end], []byte{'\n'})
-	r.end = end
-	if err != nil {
-		return nil, faultAt(r.line, "", err)
-	}
-	return token, nil
-}
-
-func (r *jsonReader) expect(want json.Delim) error {
-	token, err := r.next()
-	if err == nil && token != want {
-		err = faultAt(r.line, "", fmt.Errorf("found %.40q, want %v of an array of objects", fmt.Sprint(token), want))
-	}
-	return err
-}
-
-// object reads an object into cells, in the order of the columns, and returns the line in which it begins.
-func (r *jsonReader) object(cells []cell) (line int, err error) {
-	if err := r.expect('{'); err != nil {
-		return 0, err
-	}
-	line = r.line
-	seen := make([]bool, len(columns))
-	for r.More() {
-		token, err := r.next()
+// readObject reads an object behind its brace and returns its values in the order of the columns. An error is of a column,
+// or of the whole object.
+func readObject(d *json.Decoder) (cells []any, column string, err error) {
+	cells = make([]any, len(columns))
+	missing := slices.Clone(columnNames)
+	for d.More() {
+		token, err := d.Token()
 		if err != nil {
-			return 0, err
+			return nil, "", err
 		}
-		name, _ := token.(string)
-		i := slices.Index(names(), name)
+		name := token.(string) // a key
+		i, left := slices.Index(columnNames, name), slices.Index(missing, name)
 		switch {
 		case i < 0:
-			return 0, faultAt(r.line, "", fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(names(), ", ")))
-		case seen[i]:
-			return 0, faultAt(r.line, name, errors.New("it stands twice in one object"))
+			return nil, "", fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(columnNames, ", "))
+		case left < 0:
+			return nil, name, errors.New("it stands twice in one object")
 		}
-		seen[i] = true
-		if cells[i], err = r.scalar(name); err != nil {
-			return 0, err
+		missing = slices.Delete(missing, left, left+1)
+		if err := d.Decode(&cells[i]); err != nil {
+			return nil, name, err
 		}
 	}
-	if err := r.expect('}'); err != nil {
-		return 0, err
+	if _, err := d.Token(); err != nil {
+		return nil, "", err
 	}
-	if i := slices.Index(seen, false); i >= 0 {
-		return 0, faultAt(r.line, columns[i].name, errors.New("the object does not have it"))
+	if len(missing) > 0 {
+		return nil, missing[0], errors.New("the object does not have it")
 	}
-	return line, nil
-}
-
-func (r *jsonReader) scalar(column string) (cell, error) {
-	token, err := r.next()
-	if err != nil {
-		return cell{}, err
-	}
-	switch v := token.(type) {
-	case nil:
-		return cell{null: true}, nil
-	case string:
-		return cell{value: v, text: true}, nil
-	case json.Number:
-		return cell{value: v.String(), number: true}, nil
-	}
-	return cell{}, faultAt(r.line, column, fmt.Errorf("found %v, want a string, a number or null", token))
+	return cells, "", nil
 }

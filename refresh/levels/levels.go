@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,36 +38,31 @@ type column struct {
 	parse    func(c *checker, text string) (any, error)
 }
 
+// The bounds of numbers are far from what any market had, and keep every value exact in the decimals served.
+var level = number[compute.Level](0.01, 1e6)
+
 var columns = []column{
-	{"date", true, false, (*checker).session},
-	{"symbol", true, false, (*checker).symbol},
-	{"spot", false, false, (*checker).level},
-	{"net_gex_dollars", false, true, (*checker).dollars},
-	{"zero_gamma_flip", false, true, (*checker).level},
-	{"call_wall", false, true, (*checker).level},
-	{"put_wall", false, true, (*checker).level},
-	{"vol_trigger", false, true, (*checker).level},
-	{"abs_gamma_strike", false, true, (*checker).level},
-	{"gamma_regime", true, true, (*checker).regime},
+	{"date", true, false, (*checker).date},
+	{"symbol", true, false, oneOf("SPX")},
+	{"spot", false, false, level},
+	{"net_gex_dollars", false, true, number[compute.Dollars](-1e15, 1e15)},
+	{"zero_gamma_flip", false, true, level},
+	{"call_wall", false, true, level},
+	{"put_wall", false, true, level},
+	{"vol_trigger", false, true, level},
+	{"abs_gamma_strike", false, true, level},
+	{"gamma_regime", true, true, oneOf("positive", "negative", "neutral")},
 	{"oi_settle_date", true, true, (*checker).settleDate},
 	{"contracts_analyzed", false, false, (*checker).contracts},
 }
 
-func names() []string {
-	out := make([]string, len(columns))
-	for i, c := range columns {
-		out[i] = c.name
+// columnNames are the names of the columns, in their order.
+var columnNames = func() (names []string) {
+	for _, c := range columns {
+		names = append(names, c.name)
 	}
-	return out
-}
-
-// The bounds of numbers. They are far from what any market had, and keep every value exact in the decimals served.
-const (
-	minLevel     = 0.01
-	maxLevel     = 1e6
-	maxDollars   = 1e15
-	maxContracts = 10_000_000
-)
+	return names
+}()
 
 // firstSession is when options on the index were first traded (Cboe).
 var firstSession = compute.NewDate(1983, time.July, 1)
@@ -74,41 +70,44 @@ var firstSession = compute.NewDate(1983, time.July, 1)
 // row is a row of a file, all of its values checked. A column without a value is null.
 type row struct {
 	line   int
-	date   compute.Date
+	date   compute.Date // 0 until it is known
 	values map[string]any
 }
 
-// cell is a value of a file as it is spelt. A JSON value is a string or a number; CSV does not tell, so it may be both.
-type cell struct {
-	value              string
-	null, text, number bool
-}
-
-// checker checks the rows of a file.
+// checker checks the rows of a file and keeps what it finds.
 type checker struct {
 	calendar *compute.Calendar
 	now      time.Time
 	lines    map[compute.Date]int // of the rows checked
-	row      row                  // under way; its date is 0 until it is known
+	row      row                  // under way
+	rows     []row
+	faults   []error
 }
 
-// check returns a row and what is wrong with its cells.
-func (c *checker) check(line int, cells []cell) (row, []error) {
+// check checks a row. A cell is nil, a string or a [json.Number]. It fails when the file is not worth reading on.
+func (c *checker) check(line int, cells []any) error {
 	c.row = row{line: line, values: map[string]any{}}
-	var faults []error
 	for i, column := range columns {
 		value, err := c.value(column, cells[i])
 		if err != nil {
-			faults = append(faults, faultAt(line, column.name, err))
+			c.faults = append(c.faults, faultAt(line, column.name, err))
 		}
 		if value != nil {
 			c.row.values[column.name] = value
 		}
 	}
-	return c.row, faults
+	c.rows = append(c.rows, c.row)
+	switch {
+	case len(c.faults) > maxFaults:
+		c.faults = c.faults[:maxFaults]
+		return errors.New("there are more faults")
+	case len(c.rows) > maxRows:
+		return faultAt(line, "", errTooManyRows)
+	}
+	return nil
 }
 
-// faultAt says where in a file an error is; column is "" for a whole line.
+// faultAt says where in a file an error is. The column is "" for a whole line.
 func faultAt(line int, column string, err error) error {
 	if column == "" {
 		return fmt.Errorf("line %d: %w", line, err)
@@ -116,22 +115,31 @@ func faultAt(line int, column string, err error) error {
 	return fmt.Errorf("line %d, column %s: %w", line, column, err)
 }
 
-func (c *checker) value(column column, cell cell) (any, error) {
-	switch {
-	case cell.null && column.nullable:
-		return nil, nil
-	case cell.null:
+func (c *checker) value(column column, cell any) (any, error) {
+	switch v := cell.(type) {
+	case nil:
+		if column.nullable {
+			return nil, nil
+		}
 		return nil, errors.New("there is no value")
-	case column.isText && !cell.text:
-		return nil, fmt.Errorf("%.40s is not a string", cell.value)
-	case !column.isText && !cell.number:
-		return nil, fmt.Errorf("%.40q is not a number", cell.value)
+	case string:
+		if column.isText {
+			return column.parse(c, v)
+		}
+	case json.Number:
+		if !column.isText {
+			return column.parse(c, v.String())
+		}
 	}
-	return column.parse(c, cell.value)
+	wanted := "number"
+	if column.isText {
+		wanted = "string"
+	}
+	return nil, fmt.Errorf("%.40q is not a %s", fmt.Sprint(cell), wanted)
 }
 
-func (c *checker) session(text string) (any, error) {
-	d, err := c.sessionDate(text, firstSession)
+func (c *checker) date(text string) (any, error) {
+	d, err := c.session(text)
 	switch {
 	case err != nil:
 		return nil, err
@@ -145,71 +153,58 @@ func (c *checker) session(text string) (any, error) {
 }
 
 func (c *checker) settleDate(text string) (any, error) {
-	d, err := c.sessionDate(text, math.MinInt32)
+	d, err := c.session(text)
 	if err == nil && c.row.date != 0 && d > c.row.date {
 		err = fmt.Errorf("%s is after the row's date, %s", d, c.row.date)
 	}
 	return d, err
 }
 
-// sessionDate reads the date of a session that is not before first.
-func (c *checker) sessionDate(text string, first compute.Date) (compute.Date, error) {
+// session reads the date of a session.
+func (c *checker) session(text string) (compute.Date, error) {
 	d, err := compute.ParseDate(text)
 	switch {
 	case err != nil:
 		return 0, err
-	case d < first:
-		return 0, fmt.Errorf("%s is before %s, when SPX options began", d, first)
+	case d < firstSession:
+		return 0, fmt.Errorf("%s is before %s, when SPX options began", d, firstSession)
 	case !c.calendar.IsSession(d):
 		return 0, fmt.Errorf("%s, a %s, is no session of the exchange", d, d.Weekday())
 	}
 	return d, nil
 }
 
-func (*checker) symbol(text string) (any, error) {
-	if text != "SPX" {
-		return nil, fmt.Errorf("%.40q is not SPX", text)
+// oneOf returns a parse function of a column with few words.
+func oneOf(words ...string) func(*checker, string) (any, error) {
+	return func(_ *checker, text string) (any, error) {
+		if !slices.Contains(words, text) {
+			return nil, fmt.Errorf("%.40q is not %s", text, strings.Join(words, " or "))
+		}
+		return text, nil
 	}
-	return text, nil
 }
 
-func (*checker) regime(text string) (any, error) {
-	if known := []string{"positive", "negative", "neutral"}; !slices.Contains(known, text) {
-		return nil, fmt.Errorf("%.40q is not one of %s", text, strings.Join(known, ", "))
+// numberForm is that of JSON: no infinity, no hexadecimal, no space, no sign but a minus.
+var numberForm = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
+
+// number returns a parse function of a column of numbers from low to high.
+func number[T ~float64](low, high float64) func(*checker, string) (any, error) {
+	return func(_ *checker, text string) (any, error) {
+		if !numberForm.MatchString(text) {
+			return nil, fmt.Errorf("%.40q is not a number", text)
+		}
+		x, _ := strconv.ParseFloat(text, 64) // infinite when it is too large
+		if x < low || x > high {
+			return nil, fmt.Errorf("%.40s is not from %.15g to %.15g", text, low, high)
+		}
+		return T(x), nil
 	}
-	return text, nil
 }
 
-func (*checker) level(text string) (any, error) {
-	x, err := number(text, minLevel, maxLevel)
-	return compute.Level(x), err
-}
-
-func (*checker) dollars(text string) (any, error) {
-	x, err := number(text, -maxDollars, maxDollars)
-	return compute.Dollars(x), err
-}
-
-func (*checker) contracts(text string) (any, error) {
-	x, err := number(text, 0, maxContracts)
-	if err == nil && x != math.Trunc(x) {
-		err = fmt.Errorf("%s is not a whole number", text)
+func (c *checker) contracts(text string) (any, error) {
+	n, err := number[compute.Count](0, 10_000_000)(c, text)
+	if count, ok := n.(compute.Count); ok && float64(count) != math.Trunc(float64(count)) {
+		return nil, fmt.Errorf("%s is not a whole number", text)
 	}
-	return compute.Count(x), err
-}
-
-// number reads a number in the form of JSON: no infinity, no hexadecimal, no space, no sign but a minus.
-func number(text string, low, high float64) (float64, error) {
-	digit := func(b byte) bool { return '0' <= b && b <= '9' }
-	if text == "" || text[0] != '-' && !digit(text[0]) || !digit(text[len(text)-1]) || !json.Valid([]byte(text)) {
-		return 0, fmt.Errorf("%.40q is not a number", text)
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, err
-	}
-	if x < low || x > high {
-		return 0, fmt.Errorf("%.40s is not from %s to %s", text, strconv.FormatFloat(low, 'f', -1, 64), strconv.FormatFloat(high, 'f', -1, 64))
-	}
-	return x, nil
+	return n, err
 }

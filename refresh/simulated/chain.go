@@ -1,6 +1,11 @@
 package simulated
 
-import "strikecache/compute"
+import (
+	"fmt"
+	"time"
+
+	"strikecache/compute"
+)
 
 // bytesPerRow is the room made for a row of a chain.
 const bytesPerRow = 425
@@ -9,14 +14,14 @@ const bytesPerRow = 425
 func (m *Market) chain(in *instrument, f *frame) []byte {
 	t := m.table(in, f)
 	w := chainWriter{
-		table: t, frame: f, surface: in.surface(t.at(f.progress())), dates: map[compute.Date]string{},
-		beat: uint64(f.generated.Unix()), live: f.trading(in), body: make([]byte, 0, len(t.contracts)*bytesPerRow+2048),
+		table: t, frame: f, surface: in.surface(t.at(f.progress())), beat: uint64(f.generated.Unix()), live: f.trading(in),
+		body: make([]byte, 0, len(t.contracts)*bytesPerRow+2048),
 	}
-	if f.overnight > 0 { // a price that only the options show
-		w.surface = in.surface(m.factors.overnight(in, m.factors.index(m.calendar.Next(f.date)), f.overnight))
+	if f.overnight > 0 { // a price on its way to the next open, which only the options show
+		open := m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date)))
+		w.surface = in.surface(m.factors.closeOf(in, f.session).toward(open, f.overnight))
 	}
-	w.body = appendHead(w.body, f)
-	w.body = append(w.body, `"options":[`...)
+	w.body = append(appendHead(w.body, f), `"options":[`...)
 	for i := range t.series {
 		w.series(&t.series[i])
 	}
@@ -29,7 +34,6 @@ type chainWriter struct {
 	*table
 	frame   *frame
 	surface surface
-	dates   map[compute.Date]string // as they are spelled
 	beat    uint64
 	live    bool // the options trade
 	body    []byte
@@ -37,12 +41,10 @@ type chainWriter struct {
 
 // row is one contract as published.
 type row struct {
-	bid, ask, last, open, high, low float64
-	bidSize, askSize, volume        uint32
-	iv, theo                        float64
-	right                           int
-	lastTrade                       tradeTime
-	tick                            int
+	bid, ask, last, iv, theo float64
+	bidSize, askSize, volume uint32
+	right                    int
+	lastTrade                int64 // Unix seconds, 0 for never
 }
 
 // series writes the rows of a root and expiration.
@@ -52,9 +54,7 @@ func (w *chainWriter) series(s *series) {
 	if left > 0 {
 		m = w.surface.smile(left)
 	}
-	prefix := append([]byte(`{"option":"`), s.root...)
-	year, month, date := s.date.Midnight().Date()
-	prefix = appendDigits(appendDigits(appendDigits(prefix, year%100, 2), int(month), 2), date, 2)
+	prefix := s.date.Midnight().AppendFormat([]byte(`{"option":"`+s.root), "060102")
 	for i, thousandths := range s.strikes {
 		strike := float64(thousandths) / 1000
 		var v value
@@ -68,12 +68,10 @@ func (w *chainWriter) series(s *series) {
 		for right := range 2 {
 			c := &w.contracts[s.first+2*i+right]
 			key := s.contractKey(i, right)
-			r := row{theo: v.price[right], right: right, tick: 1}
+			r := row{theo: v.price[right], right: right}
 			w.quote(&r, &m, &v, s, key)
 			w.traded(&r, s, c, key, strike)
-			w.body = append(w.body, prefix...)
-			w.body = append(w.body, "CP"[right])
-			w.body = appendDigits(w.body, int(thousandths), 8)
+			w.body = fmt.Appendf(append(w.body, prefix...), "%c%08d", "CP"[right], thousandths)
 			w.append(&r, c, &g)
 		}
 	}
@@ -94,9 +92,7 @@ func (w *chainWriter) settled(s *series, m *smile, strike float64) (v value, g g
 	}
 	if off := (strike - m.spot) / m.spot; off < 0.002 && off > -0.002 {
 		n := s.key.child(1 << 40).child(uint64(strike * 1000))
-		v.sigma = 0.4 + 8*n.unit()
-		g.gamma, g.vega = 0.07*n.child(0).unit(), 0.002*n.child(1).unit()
-		g.theta = [2]float64{-n.unit(), -n.unit()}
+		v.sigma, g.gamma = 0.4+8*n.unit(), 0.07*n.child(0).unit()
 	}
 	return v, g
 }
@@ -107,39 +103,26 @@ func (w *chainWriter) quote(r *row, m *smile, v *value, s *series, key noise) {
 	r.bid, r.ask = float64(bid)/100, float64(ask)/100
 	if w.live {
 		n := key.child(11).child(w.beat)
-		r.askSize = size(n.child(0))
+		r.askSize = uint32(1 + n.child(0).below(100))
 		if bid > 0 {
-			r.bidSize = size(n.child(1))
+			r.bidSize = uint32(1 + n.child(1).below(100))
 		}
 	}
 	r.iv = v.sigma
 	// The vendor inverts the middle of the quote. In the money that lies below the intrinsic value as soon as the
-	// quote is wide against the time value: then it publishes 0, or now and then a very large number.
-	n := key.child(12)
-	hidden := 0.35 * n.child(1).unit()
+	// quote is wide against the time value: then it publishes 0.
+	hidden := 0.35 * key.child(12).unit()
 	if r.right == 1 {
 		hidden *= 0.05
 	}
 	if r.theo > v.timeValue && v.timeValue < hidden*(r.ask-r.bid) {
 		r.iv = 0
-		if n.unit() < 0.1 {
-			r.iv = v.sigma * (1.2 + 2*n.child(0).unit())
-		}
 	}
-}
-
-func size(n noise) uint32 {
-	u := n.unit()
-	return 1 + uint32(250*u*u*u)
 }
 
 // traded sets what the session's trades so far say, or the last trade before it.
 func (w *chainWriter) traded(r *row, s *series, c *contract, key noise, strike float64) {
-	trades := w.tradeKey(key)
 	r.last, r.lastTrade = float64(c.last), c.lastTrade
-	if c.lastTrade.date != 0 {
-		r.tick = trades.below(len(ticks))
-	}
 	if c.trades == 0 {
 		return
 	}
@@ -149,31 +132,28 @@ func (w *chainWriter) traded(r *row, s *series, c *contract, key noise, strike f
 		return
 	}
 	after, price := w.trade(s, c, key, n, strike, r.right)
-	hour, minute, second := w.open.Add(min(after, passed)).In(compute.NewYork).Clock()
-	r.lastTrade = tradeTime{w.frame.date, int32(hour*3600 + minute*60 + second)}
+	r.last, r.lastTrade = price, w.open.Add(min(after, passed)).Unix()
 	r.volume = uint32(uint64(c.volume) * uint64(n) / uint64(c.trades))
-	r.last, r.open = price, float64(c.open)
-	r.low, r.high = min(r.open, r.last), max(r.open, r.last)
-	r.tick = trades.child(uint64(n)).child(0).below(len(ticks))
 }
 
-// append appends a row from the closing quote of its symbol on.
+// append appends a row from the closing quote of its symbol on. Nobody reads some of its numbers, which are therefore
+// simple: the prices of the session's trades are all the last one.
 func (w *chainWriter) append(r *row, c *contract, g *greeks) {
-	change, percent := 0.0, 0.0
+	price, change, percent := 0.0, 0.0, 0.0
 	if r.volume > 0 {
-		change = r.last - c.prevClose
+		price, change = r.last, r.last-c.prevClose
 		if c.prevClose > 0 {
 			percent = change / c.prevClose * 100
 		}
 	}
 	b := w.body
 	b = appendFixed(append(b, `","bid":`...), r.bid, 2)
-	b = appendCount(append(b, `,"bid_size":`...), r.bidSize)
+	b = appendFixed(append(b, `,"bid_size":`...), float64(r.bidSize), 1)
 	b = appendFixed(append(b, `,"ask":`...), r.ask, 2)
-	b = appendCount(append(b, `,"ask_size":`...), r.askSize)
+	b = appendFixed(append(b, `,"ask_size":`...), float64(r.askSize), 1)
 	b = appendFixed(append(b, `,"iv":`...), r.iv, 4)
-	b = appendCount(append(b, `,"open_interest":`...), c.openInterest)
-	b = appendCount(append(b, `,"volume":`...), r.volume)
+	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest), 1)
+	b = appendFixed(append(b, `,"volume":`...), float64(r.volume), 1)
 	b = appendFixed(append(b, `,"delta":`...), g.delta[r.right], 4)
 	b = appendFixed(append(b, `,"gamma":`...), g.gamma, 4)
 	b = appendFixed(append(b, `,"vega":`...), g.vega, 4)
@@ -181,34 +161,17 @@ func (w *chainWriter) append(r *row, c *contract, g *greeks) {
 	b = appendFixed(append(b, `,"rho":`...), g.rho[r.right], 4)
 	b = appendFixed(append(b, `,"theo":`...), r.theo, 4)
 	b = appendFixed(append(b, `,"change":`...), change, 4)
-	b = appendFixed(append(b, `,"open":`...), r.open, 2)
-	b = appendFixed(append(b, `,"high":`...), r.high, 2)
-	b = appendFixed(append(b, `,"low":`...), r.low, 2)
-	b = append(append(append(b, `,"tick":"`...), ticks[r.tick]...), `","last_trade_price":`...)
-	b = appendFixed(b, r.last, 2)
-	b = appendTrade(append(b, `,"last_trade_time":`...), r.lastTrade, w.dates)
+	b = appendFixed(append(b, `,"open":`...), price, 2)
+	b = appendFixed(append(b, `,"high":`...), price, 2)
+	b = appendFixed(append(b, `,"low":`...), price, 2)
+	b = appendFixed(append(b, `,"tick":"no_change","last_trade_price":`...), r.last, 2)
+	b = append(b, `,"last_trade_time":`...)
+	if r.lastTrade == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = time.Unix(r.lastTrade, 0).In(compute.NewYork).AppendFormat(b, tradeForm)
+	}
 	b = appendSignificant(append(b, `,"percent_change":`...), percent, 6)
 	b = appendSignificant(append(b, `,"prev_day_close":`...), c.prevClose, 15)
 	w.body = append(b, `},`...)
-}
-
-// tradeTime is a last_trade_time: a date and a second of its day, New York. The zero value is null.
-type tradeTime struct {
-	date   compute.Date
-	second int32
-}
-
-// appendTrade appends a last trade time, or null. text caches the spelling of dates.
-func appendTrade(b []byte, t tradeTime, text map[compute.Date]string) []byte {
-	if t.date == 0 {
-		return append(b, "null"...)
-	}
-	date, ok := text[t.date]
-	if !ok {
-		date = `"` + t.date.String() + `T`
-		text[t.date] = date
-	}
-	b = append(b, date...)
-	b = appendTime(b, int(t.second)/3600, int(t.second)/60%60, int(t.second)%60)
-	return append(b, '"')
 }

@@ -3,7 +3,6 @@ package simulated_test
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,42 +38,6 @@ func TestSPXChainSize(t *testing.T) {
 			}
 			if chain.Spot < 6300 || chain.Spot > 8200 {
 				t.Errorf("seed %d, %s: SPX is %.2f", seed, day, chain.Spot)
-			}
-		}
-	}
-}
-
-func TestSPXOrderOnTheWire(t *testing.T) {
-	rows, _ := parts(t, documentAt(t, market, spxChain, ny("2026-08-11 12:00:00")).Body)
-	keys := make([]string, len(rows))
-	for i, row := range rows {
-		symbol := valueOf(members(row), "option")
-		tail := symbol[len(symbol)-15:]
-		keys[i] = symbol[:len(symbol)-15] + tail[:6] + tail[7:] + tail[6:7] // root, date, strike, right
-	}
-	if !slices.IsSorted(keys) {
-		t.Error("rows are not in the order root, date, strike, right")
-	}
-	if unique := len(slices.Compact(keys)); unique != len(rows) {
-		t.Errorf("%d of %d rows are unique", unique, len(rows))
-	}
-	if !strings.HasPrefix(rows[0], `"option":"SPX260821C`) {
-		t.Errorf("the first row is %.40s", rows[0])
-	}
-}
-
-func TestFifthsNearTheMoney(t *testing.T) {
-	chain := chainAt(t, market, "_SPX", ny("2026-08-11 12:00:00"))
-	for _, root := range []string{"SPX", "SPXW"} {
-		listed := map[float64]bool{}
-		for _, c := range chain.Contracts {
-			if c.Root == root && c.Expiration == compute.NewDate(2026, time.August, 21) {
-				listed[c.Strike] = true
-			}
-		}
-		for k := math.Round(chain.Spot/5)*5 - 200; k <= chain.Spot+150; k += 5 {
-			if !listed[k] {
-				t.Errorf("%s does not list %v at %.2f", root, k, chain.Spot)
 			}
 		}
 	}
@@ -217,20 +180,6 @@ func TestChainDuringASession(t *testing.T) {
 	}
 }
 
-func TestSizesOfOptionQuotes(t *testing.T) {
-	m := market
-	for at, trading := range map[string]bool{"2026-08-11 12:00:00": true, "2026-08-11 16:36:00": false} {
-		rows, _ := parts(t, documentAt(t, m, spxChain, ny(at)).Body)
-		for _, row := range rows {
-			all := members(row)
-			bid, bidSize, askSize := valueOf(all, "bid"), valueOf(all, "bid_size"), valueOf(all, "ask_size")
-			if (askSize != "0.0") != trading || (bidSize != "0.0") != (trading && bid != "0.0") {
-				t.Fatalf("%s: sizes %s and %s with bid %s", at, bidSize, askSize, bid)
-			}
-		}
-	}
-}
-
 func TestOpenInterestMovesInTheMorning(t *testing.T) {
 	m := market
 	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, m, "SPY", ny(at))) }
@@ -326,30 +275,6 @@ func TestChainOfAnEarlyClose(t *testing.T) {
 		if late == 0 {
 			t.Errorf("%s: nothing traded in the last quarter of an hour", symbol)
 		}
-	}
-}
-
-func TestOptionsMoveLittleAtNight(t *testing.T) {
-	m := market
-	evening, night := chainAt(t, m, "_SPX", ny("2026-08-11 20:00:00")), bySymbol(chainAt(t, m, "_SPX", ny("2026-08-12 02:30:00")))
-	moved := 0
-	for i := range evening.Contracts {
-		c := &evening.Contracts[i]
-		later := night[c.Symbol()]
-		if c.Strike != math.Round(evening.Spot/25)*25 || c.Expiration <= compute.NewDate(2026, time.August, 12) {
-			continue
-		}
-		if later.Volume != c.Volume || later.Last != c.Last || later.LastTrade != c.LastTrade {
-			t.Errorf("%s traded at night", c.Symbol())
-		}
-		if step := math.Abs(later.Mid() - c.Mid()); step > 0.01*evening.Spot {
-			t.Errorf("%s: %v in the evening, %v at night", c.Symbol(), c.Mid(), later.Mid())
-		} else if step > 0 {
-			moved++
-		}
-	}
-	if moved < 50 {
-		t.Errorf("%d quotes at the money moved", moved)
 	}
 }
 

@@ -10,9 +10,8 @@ const (
 	beat      = 15 * time.Second // between two generations of a file
 	beatPhase = 11 * time.Second // past the minute
 
-	// The delay of quotes is 15m04s to 15m18s. The span is less than a beat, so that clocks never go back.
-	leastLag = 904 * time.Second
-	lagSpan  = 15 // seconds
+	// lag is how late the quotes of a file are.
+	lag = 15*time.Minute + 4*time.Second
 
 	// indexTail is how long after the close an index is still published, and its options trade.
 	indexTail = 15 * time.Minute
@@ -42,7 +41,7 @@ func (m *Market) frame(at time.Time) (frame, bool) {
 	if today <= epoch+7 {
 		return f, false
 	}
-	delayed := f.generated.Add(-m.lag(f.generated))
+	delayed := f.generated.Add(-lag)
 	f.session = m.factors.index(compute.DateOf(delayed.In(compute.NewYork)))
 	if delayed.Before(m.calendar.Open(m.factors.dates[f.session])) {
 		f.session--
@@ -76,12 +75,6 @@ func generation(at time.Time) time.Time {
 		saturday--
 	}
 	return earlier(generated, saturday.At(12, 6, 13, time.UTC))
-}
-
-// lag returns how late the quotes of a file are.
-func (m *Market) lag(generated time.Time) time.Duration {
-	n := m.key.named("lag").child(uint64(generated.Unix()))
-	return leastLag + time.Duration(n.below(lagSpan))*time.Second
 }
 
 // morning returns today's session when the clock is past an hour of its morning, else the session before.

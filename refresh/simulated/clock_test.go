@@ -1,6 +1,7 @@
 package simulated_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -63,64 +64,32 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-func TestClocksNeverGoBack(t *testing.T) {
-	m := market
-	var last *cboe.Quote
-	var seqno int
-	for at := ny("2026-08-11 09:30:00"); at.Before(ny("2026-08-11 16:40:00")); at = at.Add(15 * time.Second) {
-		doc := documentAt(t, m, spxQuote, at)
-		q, err := cboe.DecodeQuote(doc.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, digit := range valueOf(members(string(doc.Body)), "seqno") {
-			n = n*10 + int(digit-'0')
-		}
-		if last != nil && (q.AsOf.Before(last.AsOf) || q.CapturedAt.Sub(last.CapturedAt) != 15*time.Second) {
-			t.Fatalf("from %s (%s) to %s (%s)", last.AsOf, last.CapturedAt, q.AsOf, q.CapturedAt)
-		}
-		if n <= seqno || n <= 1<<31 {
-			t.Fatalf("seqno went from %d to %d", seqno, n)
-		}
-		last, seqno = q, n
-	}
-}
-
+// Between the sessions a document says nothing new, but that options trade at night.
 func TestFrozenBody(t *testing.T) {
-	long(t)
-	m := market
-	same := func(symbol, a, b string) bool {
-		before, err := cboe.DecodeQuote(documentAt(t, m, upstream.Options(symbol), ny(a)).Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := cboe.DecodeQuote(documentAt(t, m, upstream.Options(symbol), ny(b)).Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if before.CapturedAt.Equal(after.CapturedAt) || before.Spot != after.Spot || !before.AsOf.Equal(after.AsOf) {
-			t.Errorf("%s: captured %s and %s, spot %v and %v", symbol, before.CapturedAt, after.CapturedAt, before.Spot, after.Spot)
-		}
-		return before.Content == after.Content
-	}
 	for _, c := range []struct {
 		a, b   string
 		frozen bool
 	}{
 		{"2026-08-11 17:01:00", "2026-08-11 20:14:00", true},
-		{"2026-08-11 21:01:00", "2026-08-11 21:02:00", false}, // options trade at night
-		{"2026-08-12 08:00:00", "2026-08-12 09:00:00", false},
+		{"2026-08-11 21:01:00", "2026-08-12 02:30:00", false},
 		{"2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
 		{"2026-08-14 21:01:00", "2026-08-15 05:00:00", true}, // not on the night to Saturday
 	} {
-		symbols := []string{"SPY", "TSLA"}
-		if c.frozen {
-			symbols[1] = "_SPX"
+		name := upstream.Options("TSLA")
+		one, two := documentAt(t, market, name, ny(c.a)), documentAt(t, market, name, ny(c.b))
+		before, content, err := cboe.DecodeChain(one.Body)
+		after, later, laterErr := cboe.DecodeChain(two.Body)
+		if err != nil || laterErr != nil || before.Spot != after.Spot || !before.AsOf.Equal(after.AsOf) || before.CapturedAt.Equal(after.CapturedAt) {
+			t.Fatalf("from %s to %s: %+v, %v, %+v, %v", c.a, c.b, before.Underlying, err, after.Underlying, laterErr)
 		}
-		for _, symbol := range symbols {
-			if same(symbol, c.a, c.b) != c.frozen {
-				t.Errorf("%s from %s to %s: want frozen %v", symbol, c.a, c.b, c.frozen)
+		if (content == later) != c.frozen {
+			t.Errorf("from %s to %s: want frozen %v", c.a, c.b, c.frozen)
+		}
+		now := bySymbol(after)
+		for i := range before.Contracts {
+			c := &before.Contracts[i]
+			if k := now[c.Symbol()]; k != nil && (k.LastTrade != c.LastTrade || math.Abs(k.Mid()-c.Mid()) > 0.02*after.Spot+0.1*c.Mid()) {
+				t.Errorf("%s went from %+v to %+v", c.Symbol(), c.Quote, k.Quote)
 			}
 		}
 	}

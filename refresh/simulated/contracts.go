@@ -11,13 +11,12 @@ import (
 // stored: they are of one size, and evenly spread over the pace of the session (see [contract.pace]).
 type contract struct {
 	openInterest uint32
-	volume       uint32    // contracts traded by the end of the session
-	trades       uint32    // in how many trades
-	burst        float64   // share of the session from which on it trades unusually much, 0 for ordinary trading
-	prevClose    float64   // the middle of the closing quote
-	open         float32   // price of the session's first trade
-	last         float32   // price of the last trade before the session
-	lastTrade    tradeTime // of that trade
+	volume       uint32  // contracts traded by the end of the session
+	trades       uint32  // in how many trades
+	burst        float64 // share of the session from which on it trades unusually much, 0 for ordinary trading
+	prevClose    float64 // the middle of the closing quote
+	last         float32 // price of the last trade before the session
+	lastTrade    int64   // of that trade, Unix seconds; 0 for never
 }
 
 // pace returns the share of the contract's trades that is done when u of its session has passed.
@@ -115,12 +114,6 @@ func (t *table) trade(s *series, c *contract, key noise, n uint32, strike float6
 	return after, surface.tradePrice(t.spec, s, s.settles.Sub(t.open)-after, key, strike, right, at)
 }
 
-// openingTrade returns the price of a contract's first trade in the session.
-func (t *table) openingTrade(s *series, c *contract, key noise, strike float64, right int) float32 {
-	_, price := t.trade(s, c, key, 1, strike, right)
-	return float32(price)
-}
-
 // tradePrice returns the price of a trade some time before the settlement: at is 0 to 1, and a third of it is the bid
 // and the ask. No trade has the price 0.
 func (sf surface) tradePrice(spec *chainSpec, s *series, left time.Duration, key noise, strike float64, right int, at float64) float64 {
@@ -200,10 +193,9 @@ func (b *tableBuilder) fill(s *series) {
 			chance := a.chance()
 			if trades && key.child(1).child(uint64(b.t.date)).unit() < chance {
 				c.volume, c.trades = b.trading(s, key, a)
-				c.open = b.t.openingTrade(s, c, key, strike, right)
 			}
-			if c.lastTrade = b.lastTrade(s, key, chance); c.lastTrade.date != 0 {
-				d := c.lastTrade.date
+			if d, ok := b.lastTraded(s, key, chance); ok {
+				c.lastTrade = b.tradeOn(d, key)
 				left := s.settles.Sub(b.calendar.Close(d))
 				c.last = float32(b.closingSurface(d).tradePrice(b.t.spec, s, left, key, strike, right, key.child(8).unit()))
 			}
@@ -269,8 +261,6 @@ func (b *tableBuilder) trading(s *series, key noise, a appeal) (volume, trades u
 		level = 8500
 	case s.am:
 		level += 700 * math.Exp(-days/60)
-	case weekEnd(b.calendar, s.date):
-		level += 250 * math.Exp(-days/20)
 	}
 	if a.inMoney {
 		level *= 0.4
@@ -283,35 +273,30 @@ func (b *tableBuilder) trading(s *series, key noise, a appeal) (volume, trades u
 	return volume, min(volume, 1+uint32(math.Pow(float64(volume), 0.7)*(0.4+today.child(2).unit())))
 }
 
-// lastTrade returns when a contract last traded before the session: found by going back through the sessions of a
-// month with its present chance, else in the month after it was listed, or never.
-func (b *tableBuilder) lastTrade(s *series, key noise, chance float64) tradeTime {
+// lastTraded returns on which session a contract last traded before this one. It goes back through the sessions of a month
+// with the contract's present chance. What did not trade then traded in the month after it was listed, or never.
+func (b *tableBuilder) lastTraded(s *series, key noise, chance float64) (compute.Date, bool) {
 	const month = 21
 	first := max(b.t.key.session-month, 1)
 	for k := b.t.key.session - 1; k >= first; k-- {
 		d := b.factors.dates[k]
 		if d < s.since {
-			return tradeTime{}
+			return 0, false
 		}
-		if n := key.child(1).child(uint64(d)); n.unit() < chance {
-			return b.tradeOn(d, n)
+		if key.child(1).child(uint64(d)).unit() < chance {
+			return d, true
 		}
 	}
 	since := max(s.since, b.factors.dates[1])
-	if d := b.calendar.Next(since - 1 + compute.Date(key.child(6).below(30))); d < b.factors.dates[first] {
-		return b.tradeOn(d, key.child(6))
-	}
-	return tradeTime{}
+	d := b.calendar.Next(since - 1 + compute.Date(key.child(6).below(30)))
+	return d, d < b.factors.dates[first]
 }
 
-// tradeOn returns a time of the session d.
-func (b *tableBuilder) tradeOn(d compute.Date, key noise) tradeTime {
-	const hour = 3600
-	hours := 6.5
-	if b.calendar.IsEarlyClose(d) {
-		hours = 3.5
-	}
-	return tradeTime{d, int32((9.5 + activityReaches(key.child(1).unit())*hours) * hour)}
+// tradeOn returns a time of the session d, in Unix seconds.
+func (b *tableBuilder) tradeOn(d compute.Date, key noise) int64 {
+	open := b.calendar.Open(d)
+	share := activityReaches(key.child(6).child(uint64(d)).unit())
+	return open.Unix() + int64(share*b.calendar.Close(d).Sub(open).Seconds())
 }
 
 // addBursts makes a few contracts trade many times their open interest, out of the money and up to six weeks from
@@ -336,7 +321,6 @@ func (b *tableBuilder) addBursts() {
 		}
 		c.volume, c.trades = uint32(float64(floor)*(1+key.child(3).unit())), 400
 		c.burst = 0.01 + 0.86*(float64(picked)+key.child(4).unit())/float64(n)
-		c.open = b.t.openingTrade(s, c, s.contractKey(i, right), float64(s.strikes[i])/1000, right)
 		picked++
 	}
 }

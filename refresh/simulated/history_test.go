@@ -66,19 +66,6 @@ func TestHistoryJoinsQuotes(t *testing.T) {
 	}
 }
 
-func TestDaysExtremesOnlyWiden(t *testing.T) {
-	m := market
-	var low, high float64
-	for _, at := range []string{"09:46", "09:50", "10:15", "11:00", "12:30", "14:00", "15:30", "16:05", "16:40"} {
-		quote := members(string(documentAt(t, m, "quotes/AAPL.json", ny("2026-08-11 "+at+":00")).Body))
-		l, h, now := number(t, valueOf(quote, "low")), number(t, valueOf(quote, "high")), number(t, valueOf(quote, "current_price"))
-		if low > 0 && (l > low || h < high) || now < l || now > h {
-			t.Errorf("%s: low %v, high %v, now %v; before %v and %v", at, l, h, now, low, high)
-		}
-		low, high = l, h
-	}
-}
-
 func TestRowOfTheDayAppearsAtSix(t *testing.T) {
 	m := market
 	for at, want := range map[string]string{

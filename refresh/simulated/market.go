@@ -23,8 +23,8 @@
 //
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
 // ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
-// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, and at night nothing but
-// option quotes moves.
+// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, nothing but option quotes moves at night, and
+// numbers that nobody reads are simple, such as the extremes of a day.
 package simulated
 
 import (
@@ -58,8 +58,7 @@ type Market struct {
 
 	mu      sync.Mutex // guards all below
 	factors *factors
-	tables  map[*instrument]*table // the last one of each
-	history map[*instrument][]bar
+	tables  map[*instrument]*table               // the last one of each
 	built   map[upstream.Name]*upstream.Document // the last one of each
 }
 
@@ -68,8 +67,8 @@ func New(cfg Config) *Market {
 	m := &Market{
 		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"),
 		instruments: newInstruments(), bySymbol: map[string]*instrument{},
-		tables: map[*instrument]*table{}, history: map[*instrument][]bar{},
-		built: map[upstream.Name]*upstream.Document{},
+		tables: map[*instrument]*table{},
+		built:  map[upstream.Name]*upstream.Document{},
 	}
 	for _, in := range m.instruments {
 		m.bySymbol[in.symbol] = in

@@ -233,21 +233,6 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-func BenchmarkChainOfNewSession(b *testing.B) {
-	m, calendar := market, compute.NewCalendar(nil, nil)
-	d := compute.NewDate(2026, time.August, 11)
-	for b.Loop() {
-		d = calendar.Next(d)
-		documentAt(b, m, spxChain, d.At(12, 0, 0, compute.NewYork))
-	}
-}
-
-func BenchmarkHistory(b *testing.B) {
-	for i := range b.N {
-		documentAt(b, newMarket(uint64(i)), "charts/historical/XLK.json", ny("2026-08-11 12:00:00"))
-	}
-}
-
 func ExampleMarket_At() {
 	m := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
 	at := time.Date(2026, time.August, 11, 16, 11, 33, 0, time.UTC)

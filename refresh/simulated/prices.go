@@ -135,31 +135,23 @@ func (f *factors) openOf(in *instrument, i int) point {
 const volBeta = -5
 
 // wandering returns a path from one point to another: the straight way and random bridges, which are scaled for a
-// session of the instrument, times size.
-func (f *factors) wandering(in *instrument, i int, from, to point, key noise, size float64) *[knots + 1]point {
+// session of the instrument.
+func (f *factors) wandering(in *instrument, i int, from, to point, key noise) *[knots + 1]point {
 	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), new([knots + 1]float64)
 	if in.own > 0 {
 		own = key.named(in.symbol).bridge()
 	}
-	ofMarket, ofOwn := 0.7*size*f.deviation(i), 0.6*size*in.own
+	ofMarket, ofOwn := 0.7*f.deviation(i), 0.6*in.own
 	var path [knots + 1]point
 	for k := range path {
 		p := &path[k]
 		*p = from.toward(to, float64(k)/knots)
 		p.market += ofMarket * market[k]
-		p.vol += 0.015*size*vol[k] + volBeta*ofMarket*market[k]
+		p.vol += 0.015*vol[k] + volBeta*ofMarket*market[k]
 		p.own += ofOwn * own[k]
 	}
 	path[knots] = to
 	return &path
-}
-
-// overnight returns the factors at w in [0, 1] of the hours before session i, in which options trade alone.
-func (f *factors) overnight(in *instrument, i int, w float64) point {
-	key := f.key.named("night").child(uint64(f.dates[i]))
-	path := f.wandering(in, i, f.closeOf(in, i-1), f.openOf(in, i), key, 0.3)
-	k, rest := knotAt(w)
-	return path[k].toward(path[k+1], rest)
 }
 
 // day is one instrument during one session. u is the share of the session that has passed, 0 at the open and 1
@@ -176,7 +168,7 @@ type day struct {
 func (m *Market) day(in *instrument, i int) *day {
 	f := m.factors
 	key := f.key.named("day").child(uint64(f.dates[i]))
-	path := f.wandering(in, i, f.openOf(in, i), f.closeOf(in, i), key, 1)
+	path := f.wandering(in, i, f.openOf(in, i), f.closeOf(in, i), key)
 	return &day{in: in, factors: f, session: i, path: path, before: in.price(f.closeOf(in, i-1))}
 }
 
@@ -189,27 +181,10 @@ func (d *day) at(u float64) point {
 // price returns the quoted price.
 func (d *day) price(u float64) float64 { return d.in.price(d.at(u)) }
 
-// extremes returns the lowest and highest price up to u.
-func (d *day) extremes(u float64) (low, high float64) {
-	now := d.in.logPrice(d.at(u))
-	least, most := now, now
-	last, _ := knotAt(u)
-	for k := range last + 1 {
-		x := d.in.logPrice(d.path[k])
-		least, most = min(least, x), max(most, x)
-	}
-	return d.in.quoted(math.Exp(least)), d.in.quoted(math.Exp(most))
-}
-
-// shares returns the volume up to u, more of it on a day that moves the price far.
-func (d *day) shares(u float64) int64 {
-	if d.in.shares == 0 {
-		return 0
-	}
-	key := d.factors.key.named(d.in.symbol).named("shares").child(uint64(d.factors.dates[d.session]))
-	moved := math.Abs(d.in.logPrice(d.path[knots]) - d.in.logPrice(d.path[0]))
-	busy := 0.15 * moved / d.factors.deviation(d.session)
-	return int64(d.in.shares * math.Exp(0.2*key.normal()+busy) * activity(u))
+// shares returns the volume of an instrument in session i up to u.
+func (f *factors) shares(in *instrument, i int, u float64) int64 {
+	busy := f.key.named(in.symbol).named("shares").child(uint64(f.dates[i])).normal()
+	return int64(in.shares * math.Exp(0.2*busy) * activity(u))
 }
 
 // activity returns the share of a session's trading that is done at u: most of it is done after the open and before
@@ -220,26 +195,4 @@ func activity(u float64) float64 { return 2 / math.Pi * math.Asin(math.Sqrt(min(
 func activityReaches(share float64) float64 {
 	x := math.Sin(share * math.Pi / 2)
 	return x * x
-}
-
-// bar is one row of a daily history.
-type bar struct {
-	open, high, low, close float64
-	shares                 int64
-}
-
-// bars returns the rows of the sessions up to i; the first session of the market, a day without a past, is flat.
-func (m *Market) bars(in *instrument, i int) []bar {
-	rows := m.history[in]
-	if len(rows) == 0 {
-		x := in.price(m.factors.closeOf(in, 0))
-		rows = append(rows, bar{open: x, high: x, low: x, close: x, shares: int64(in.shares)})
-	}
-	for k := len(rows); k <= i; k++ {
-		d := m.day(in, k)
-		low, high := d.extremes(1)
-		rows = append(rows, bar{open: d.price(0), high: high, low: low, close: d.price(1), shares: d.shares(1)})
-	}
-	m.history[in] = rows
-	return rows[:i+1]
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"strikecache/compute"
@@ -56,7 +55,6 @@ const (
 	monthsListed = 9
 	weeksListed  = 6
 	monthLetters = "FGHJKMNQUVXZ"
-	shortest     = -1 // as many decimals as the price has
 )
 
 // future is a contract with its price.
@@ -68,9 +66,9 @@ type future struct {
 }
 
 // add appends a row. A contract is named VX/V6, with a week number VX40/V6.
-func (w *settlementWriter) add(product string, f future, decimals int) {
-	w.body = fmt.Appendf(w.body, "%s,%s%s/%c%d,%s,%s\r\n", product, product, f.week, monthLetters[f.month.Month()-1],
-		f.month.Year()%10, f.expires, strconv.FormatFloat(f.price, 'f', decimals, 64))
+func (w *settlementWriter) add(product string, f future) {
+	w.body = fmt.Appendf(w.body, "%s,%s%s/%c%d,%s,%v\r\n", product, product, f.week, monthLetters[f.month.Month()-1],
+		f.month.Year()%10, f.expires, f.price)
 }
 
 // volatility writes VIX futures in the order in which they expire, weeklies among them, and their small twins.
@@ -98,10 +96,10 @@ func (w *settlementWriter) volatility() {
 	}
 	slices.SortFunc(all, func(a, b future) int { return cmp.Compare(a.expires, b.expires) })
 	for _, f := range all {
-		w.add("VX", f, shortest)
+		w.add("VX", f)
 	}
 	for _, f := range months[:6] {
-		w.add("VXM", f, shortest)
+		w.add("VXM", f)
 	}
 }
 
@@ -120,40 +118,27 @@ func (w *settlementWriter) futurePrice(expires compute.Date) float64 {
 	return math.Round(price*1e4) / 1e4
 }
 
-// others writes the other products of the exchange, which readers must leave out.
+// others writes the other products of the exchange, which readers must leave out. Their months are all on the dates of
+// monthly options.
 func (w *settlementWriter) others() {
 	index := math.Exp(w.close.market)
 	risk := index / 7350 // what the other prices follow
-	third := func(d compute.Date) compute.Date { return monthlyDate(w.calendar, d.Year(), d.Month()) }
-	last := func(d compute.Date) compute.Date {
-		return w.calendar.OnOrBefore(compute.NewDate(d.Year(), d.Month()+1, 0))
-	}
-	quarter := func(d compute.Date) compute.Date {
-		if d.Month()%3 != 0 {
-			return 0
-		}
-		return w.calendar.Next(compute.NewDate(d.Year(), d.Month(), 1) - 1)
-	}
 	for _, p := range []struct {
 		product string
-		count   int
+		months  int // 0 for a perpetual one
 		price   float64
-		slope   float64 // share of the price that each further month adds
-		expires func(compute.Date) compute.Date
 	}{
-		{"VA", 8, math.Round(150 * risk), 0.25, third},
-		{"IBHY", 3, 180 * risk, 0.008, quarter}, {"IBIG", 3, 140 * risk, 0.008, quarter}, {"IEMD", 3, 155 * risk, 0.008, quarter},
-		{"XBTF", 4, 8600 * risk, 0, last}, {"FBT", 4, 86_000 * risk, 0.006, last}, {"FET", 4, 2700 * risk, 0.006, last},
-		{"PBT", 1, 86_000 * risk, 0, nil}, {"PET", 1, 2700 * risk, 0, nil},
-		{"MGTN", 4, index * 0.0727, 0.003, third},
+		{"VA", 8, 150 * risk}, {"IBHY", 3, 180 * risk}, {"IBIG", 3, 140 * risk}, {"IEMD", 3, 155 * risk},
+		{"XBTF", 4, 8600 * risk}, {"FBT", 4, 86_000 * risk}, {"FET", 4, 2700 * risk},
+		{"PBT", 0, 86_000 * risk}, {"PET", 0, 2700 * risk}, {"MGTN", 4, index * 0.0727},
 	} {
-		if p.expires == nil { // perpetual, with a year of two digits
-			w.body = fmt.Appendf(w.body, "%s,%s/Z35,2035-12-28,%.2f\r\n", p.product, p.product, p.price)
-			continue
+		price := math.Round(100*p.price) / 100
+		if p.months == 0 { // with a year of two digits
+			w.body = fmt.Appendf(w.body, "%s,%s/Z35,2035-12-28,%v\r\n", p.product, p.product, price)
 		}
-		for n, d := 0, w.date; n < p.count; d = d.AddMonths(1) {
-			if expires := p.expires(d); expires > w.date {
-				w.add(p.product, future{month: d, expires: expires, price: p.price * (1 + p.slope*float64(n))}, 2)
+		for n, d := 0, w.date; n < p.months; d = d.AddMonths(1) {
+			if expires := monthlyDate(w.calendar, d.Year(), d.Month()); expires > w.date {
+				w.add(p.product, future{month: d, expires: expires, price: price})
 				n++
 			}
 		}

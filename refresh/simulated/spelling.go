@@ -3,7 +3,6 @@ package simulated
 import (
 	"math"
 	"strconv"
-	"time"
 )
 
 // The upstream writes a float as Python does: the shortest digits, and always a point. The functions here append
@@ -47,34 +46,8 @@ func appendSignificant(b []byte, x float64, digits int) []byte {
 	return append(b, ".0"...)
 }
 
-// appendCount appends a whole number as a float: 2960.0.
-func appendCount(b []byte, n uint32) []byte {
-	return append(strconv.AppendUint(b, uint64(n), 10), ".0"...)
-}
-
-// appendClock appends a wall clock time in quotes, separated by a space or a T.
-func appendClock(b []byte, t time.Time, separator byte) []byte {
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	b = appendDigits(append(b, '"'), year, 4)
-	b = appendDigits(append(b, '-'), int(month), 2)
-	b = appendDigits(append(b, '-'), day, 2)
-	return append(appendTime(append(b, separator), hour, minute, second), '"')
-}
-
-// appendTime appends a time of day: 16:14:59.
-func appendTime(b []byte, hour, minute, second int) []byte {
-	b = appendDigits(b, hour, 2)
-	b = appendDigits(append(b, ':'), minute, 2)
-	return appendDigits(append(b, ':'), second, 2)
-}
-
-// appendDigits appends n >= 0 with a fixed number of digits.
-func appendDigits(b []byte, n, digits int) []byte {
-	var buf [20]byte
-	for i := digits - 1; i >= 0; i-- {
-		buf[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return append(b, buf[:digits]...)
-}
+// The forms of clocks, in quotes.
+const (
+	timestampForm = `"2006-01-02 15:04:05"` // UTC
+	tradeForm     = `"2006-01-02T15:04:05"` // New York
+)
