@@ -124,7 +124,6 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		f.Refreshes = append(f.Refreshes, compare(began, samples, windows(p.log.String()))...)
 	}
 	f.Refreshes = f.Refreshes[:b.Refreshes]
-	f.computeMedians()
 	for _, a := range f.Refreshes {
 		fmt.Fprintf(b.stdout, "refresh of %.0f ms: p99.9 %.0f µs of %d requests, before it %.0f µs of %d, ratio %.2f\n",
 			a.WindowMs, a.During, a.DuringCount, a.Between, a.BetweenCount, a.Ratio)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"io"
 	"os"
@@ -37,11 +39,11 @@ func (c *rivalsCommand) measure(ctx context.Context, stdout io.Writer) (*results
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	r, err := c.describe(ctx)
-	if err != nil {
+	if err := b.build(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.build(ctx); err != nil {
+	r, err := b.describe()
+	if err != nil {
 		return nil, err
 	}
 	debug.SetGCPercent(400) // the generator keeps samples and must not often pause for them
@@ -76,23 +78,20 @@ func (c *rivalsCommand) twoCores() []int {
 }
 
 // describe fills in what the run is.
-func (c *rivalsCommand) describe(ctx context.Context) (*results, error) {
+func (b *sideBySide) describe() (*results, error) {
 	cpu, kernel := machine()
 	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
-		Go: runtime.Version(), Connections: rivalConnections, Rounds: c.Rounds, Absent: []string{}, Commit: "unknown (--binary)"}
-	if c.Binary != "" {
-		return r, nil
-	}
-	head, err := exec.CommandContext(ctx, "git", "rev-parse", "HEAD").Output()
+		Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
+	info, err := buildinfo.ReadFile(b.strikecache)
 	if err != nil {
-		return nil, fmt.Errorf("git rev-parse HEAD: %w", err)
+		return nil, fmt.Errorf("read the build of strikecache: %w", err)
 	}
-	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/*.go", ":/go.mod").Output()
-	if err != nil {
-		return nil, fmt.Errorf("git status: %w", err)
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
 	}
-	r.Commit = strings.TrimSpace(string(head))
-	if len(changed) > 0 {
+	r.Commit = cmp.Or(settings["vcs.revision"], "unknown")
+	if settings["vcs.modified"] == "true" {
 		r.Commit += "+changes"
 	}
 	return r, nil
@@ -159,7 +158,7 @@ func (b *sideBySide) assemble(ctx context.Context, r *results) (sides []*side, e
 		return nil, err
 	}
 	us := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, process: ours}
-	if err := b.chooseAnswers(ctx); err != nil {
+	if err := b.takeAnswers(ctx); err != nil {
 		return []*side{us}, err
 	}
 	addresses := map[string]string{}
@@ -262,7 +261,6 @@ func (b *sideBySide) ratios(ctx context.Context, r *results) error {
 			return fmt.Errorf("after the rounds: %w", err)
 		}
 	}
-	r.computeMedians()
 	return nil
 }
 
