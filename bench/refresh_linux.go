@@ -82,8 +82,9 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 // refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
 // the server on some cores.
 func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
-	p, err := b.serve(ctx, cores, 2, "--gex-every", b.RefreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
-		"--sim-speed", "4") // the simulated upstream writes a chain every 15 seconds of its own
+	const speed = 4 // of the market's clock, by which the intervals are; its upstream writes a chain every 15 seconds
+	p, err := b.serve(ctx, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
+		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
 	}

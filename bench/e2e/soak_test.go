@@ -131,7 +131,7 @@ func judgeSessions(t *testing.T, p *process, before []string) int {
 		t.Errorf("the history has %v, the exchange had %v", after, want)
 	}
 	// The clock says how many there must be: the last stored session is the clock's own, or the one before it.
-	now := p.marketTime()
+	now := p.envelope(gammaPath).Meta.ComputedAt // at the last refresh
 	newest, err := time.Parse(time.DateOnly, after[len(after)-1])
 	if err != nil {
 		t.Fatal(err)
@@ -156,21 +156,6 @@ func (p *process) exchangeSessions() []string {
 	}
 	slices.Sort(dates)
 	return slices.Compact(dates) // a night's snapshot may be of another date than its session's
-}
-
-// marketTime returns the newest computed_at, which is the simulated clock at the last refresh.
-func (p *process) marketTime() time.Time {
-	p.t.Helper()
-	_, body := p.get("/api/v1/gex/spx")
-	var answer struct {
-		Meta struct {
-			ComputedAt time.Time `json:"computed_at"`
-		}
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		p.t.Fatal(err)
-	}
-	return answer.Meta.ComputedAt
 }
 
 // metrics returns the metrics without labels, by name.
