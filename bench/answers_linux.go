@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -115,8 +116,10 @@ func (a *answer) file() string { return strings.ToLower(strings.ReplaceAll(a.Nam
 // side is a server of the run, and what it is asked for.
 type side struct {
 	server
-	process *process
-	asked   map[string]*asked // by answer
+	process   *process
+	address   string
+	addresses map[string]string // of the bare loop instead, by answer
+	asked     map[string]*asked // by answer
 }
 
 // asked is a request to one server, and its first answer.
@@ -125,15 +128,15 @@ type asked struct {
 	request, first []byte
 }
 
-// plan fixes what a server is asked for each answer, at an address for each.
-func (b *sideBySide) plan(ctx context.Context, s *side, addresses map[string]string) error {
+// plan fixes what a server is asked for each answer.
+func (b *sideBySide) plan(ctx context.Context, s *side) error {
 	s.asked = map[string]*asked{}
 	for _, a := range b.answers {
 		path := "/" + a.file()
 		if s.Name == "strikecache" || s.Name == "varnish" {
 			path = a.Resource
 		}
-		q := &asked{address: addresses[a.Name], request: ask(path, a.Coding, "")}
+		q := &asked{address: cmp.Or(s.address, s.addresses[a.Name]), request: ask(path, a.Coding, "")}
 		if a.Name == notModified {
 			x, err := exchangeWith(ctx, q.address, q.request)
 			if err != nil {

@@ -22,8 +22,8 @@ type window struct {
 // simulated market it also writes the document, which a real upstream does elsewhere. After it, the requests that queued
 // up are answered. At half of saturation, a queue takes as long to drain as it took to build up.
 func (w window) near(at time.Time) bool {
-	margin := 2*w.to.Sub(w.from) + 250*time.Millisecond
-	return at.After(w.from.Add(-margin)) && at.Before(w.to.Add(margin))
+	took := w.to.Sub(w.from)
+	return at.After(w.from.Add(-took-250*time.Millisecond)) && at.Before(w.to.Add(2*took+250*time.Millisecond))
 }
 
 var (
@@ -82,13 +82,13 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 // refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
 // the server on some cores.
 func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
+	defer b.stop()
 	const speed = 4 // of the market's clock, by which the intervals are; its upstream writes a chain every 15 seconds
 	p, err := b.serve(ctx, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
 	request := ask(volatility, "gzip", "") // it does not change while the chain refreshes
 	x, err := exchangeWith(ctx, b.ours, request)
 	if err != nil {

@@ -31,20 +31,19 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 			}
 		}
 	}
-	addresses := map[string]string{}
-	loop, err := b.startBareLoop(t.Context(), addresses)
+	defer b.stop()
+	loop, addresses, err := b.startBareLoop(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer loop.stop()
 	plain, address, err := rivals[0].start(t.Context(), b, b.self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer plain.stop()
-	sides := []*side{{server: server{Name: "bare"}, process: loop}, {server: server{Name: "net/http"}, process: plain}}
-	for i, s := range sides {
-		if err := b.plan(t.Context(), s, []map[string]string{addresses, b.same(address)}[i]); err != nil {
+	for _, s := range []*side{
+		{server: server{Name: "bare"}, process: loop, addresses: addresses}, {server: server{Name: "net/http"}, process: plain, address: address},
+	} {
+		if err := b.plan(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range b.answers {
