@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,35 +13,19 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// candidate is an answer of strikecache that may be measured.
-type candidate struct{ path, coding string }
-
 // notModified is the answer that has no body.
 const notModified = "304"
 
-// sizes are the answers that are measured: for each size, the candidate that comes nearest to it.
-var sizes = []struct {
-	name       string
-	bytes      int
-	candidates []candidate
-}{
-	{"1 KB", 1 << 10, []candidate{{volatility, "gzip"}, {volatility, "zstd"}, {volatility, "br"}, {series, "gzip"}, {series, "zstd"},
-		{series, "br"}, {sectors, "gzip"}, {sectors, "zstd"}, {sectors, "br"}}},
-	{"8 KB", 8 << 10, append(flowLimits(40), candidate{sectors, "identity"})},
-	{"60 KB", 60 << 10, flowLimits(100)},
-	{notModified, 0, []candidate{{gamma, "identity"}}},
-}
-
-func flowLimits(most int) (c []candidate) {
-	for limit := 1; limit <= most; limit++ {
-		c = append(c, candidate{flow + "?limit=" + strconv.Itoa(limit), "identity"})
-	}
-	return c
+// measured are the answers of strikecache that every server gives, by their size.
+var measured = []answer{
+	{Name: "1 KB", Resource: volatility, Coding: "gzip"},
+	{Name: "8 KB", Resource: flow + "?limit=6", Coding: "identity"},
+	{Name: "60 KB", Resource: flow + "?limit=73", Coding: "identity"},
+	{Name: notModified, Resource: gamma, Coding: "identity"},
 }
 
 // ask returns the bytes of a request as every server of the run is asked.
@@ -80,34 +65,25 @@ func exchangeWith(ctx context.Context, address string, request []byte) (*exchang
 	return x, err
 }
 
-// chooseAnswers takes the answers from strikecache and writes them for its rivals: the body as a file, and the whole
-// response.
-func (b *sideBySide) chooseAnswers(ctx context.Context) error {
+// takeAnswers takes the answers from strikecache and writes them for its rivals.
+func (b *sideBySide) takeAnswers(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(b.dir, "www"), 0o755); err != nil {
 		return err
 	}
-	for _, size := range sizes {
-		var best *answer
-		away := func(n int) int { return max(n-size.bytes, size.bytes-n) }
-		for _, c := range size.candidates {
-			x, err := exchangeWith(ctx, b.ours, ask(c.path, c.coding, ""))
-			if err != nil {
-				return fmt.Errorf("get %s: %w", c.path, err)
-			}
-			if x.status != http.StatusOK || x.coding != c.coding || best != nil && away(len(x.body)) >= away(best.BodyBytes) {
-				continue
-			}
-			sum := sha256.Sum256(x.body)
-			best = &answer{Name: size.name, Resource: c.path, Coding: c.coding, BodyBytes: len(x.body), SHA256: hex.EncodeToString(sum[:]),
-				exchange: x}
+	for _, a := range measured {
+		x, err := exchangeWith(ctx, b.ours, ask(a.Resource, a.Coding, ""))
+		if err != nil {
+			return fmt.Errorf("get %s: %w", a.Resource, err)
 		}
-		if best == nil {
-			return fmt.Errorf("strikecache has no answer of %s", size.name)
+		if x.status != http.StatusOK || x.coding != a.Coding {
+			return fmt.Errorf("%s answers %d in %s, not in %s", a.Resource, x.status, x.coding, a.Coding)
 		}
-		if err := b.write(ctx, best); err != nil {
+		sum := sha256.Sum256(x.body)
+		a.BodyBytes, a.SHA256, a.exchange = len(x.body), hex.EncodeToString(sum[:]), x
+		if err := b.write(ctx, &a); err != nil {
 			return err
 		}
-		b.answers = append(b.answers, best)
+		b.answers = append(b.answers, &a)
 	}
 	return nil
 }
@@ -140,8 +116,10 @@ func (a *answer) file() string { return strings.ToLower(strings.ReplaceAll(a.Nam
 // side is a server of the run, and what it is asked for.
 type side struct {
 	server
-	process *process
-	asked   map[string]*asked // by answer
+	process   *process
+	address   string
+	addresses map[string]string // of the bare loop instead, by answer
+	asked     map[string]*asked // by answer
 }
 
 // asked is a request to one server, and its first answer.
@@ -150,15 +128,15 @@ type asked struct {
 	request, first []byte
 }
 
-// plan fixes what a server is asked for each answer, at an address for each.
-func (b *sideBySide) plan(ctx context.Context, s *side, addresses map[string]string) error {
+// plan fixes what a server is asked for each answer.
+func (b *sideBySide) plan(ctx context.Context, s *side) error {
 	s.asked = map[string]*asked{}
 	for _, a := range b.answers {
 		path := "/" + a.file()
 		if s.Name == "strikecache" || s.Name == "varnish" {
 			path = a.Resource
 		}
-		q := &asked{address: addresses[a.Name], request: ask(path, a.Coding, "")}
+		q := &asked{address: cmp.Or(s.address, s.addresses[a.Name]), request: ask(path, a.Coding, "")}
 		if a.Name == notModified {
 			x, err := exchangeWith(ctx, q.address, q.request)
 			if err != nil {

@@ -106,9 +106,9 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	p := plan{requests: requests, rate: c.Rate, most: c.Requests, connections: c.Connections, warmup: c.Warmup, duration: c.Duration,
 		started: func() { before, _ = cpuTime(pid) }} // an error shows afterwards, too
-	t, err := c.target.load(ctx, p)
+	t := c.target.load(ctx, p)
 	if t.requests() == 0 {
-		return errors.Join(err, errors.New("no request was sent"))
+		return errors.New("no request was sent")
 	}
 	r := newReport(c.target.base(), about, p, t)
 	if unknown == nil {
@@ -119,7 +119,7 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	} else if unknown != nil {
 		r.ServerUnknown = unknown.Error()
 	}
-	if err := errors.Join(err, r.print(stdout)); err != nil || c.JSON == "" {
+	if err := r.print(stdout); err != nil || c.JSON == "" {
 		return err
 	}
 	return writeJSON(c.JSON, r)

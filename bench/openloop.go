@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -40,38 +39,29 @@ func (p *plan) dueAt(i int64) time.Duration {
 	return time.Duration(float64(i) / p.rate * float64(time.Second))
 }
 
-const (
-	maxFailures = 100 // in a row; then the load ends
-	redialAfter = 10 * time.Millisecond
-)
+// redialAfter is how long a connection rests after a failure.
+const redialAfter = 10 * time.Millisecond
 
-var (
-	errGivenUp = errors.New("given up: 100 requests in a row failed")
-	errUnsent  = errors.New("not sent: all connections were busy until the end")
-)
+var errUnsent = errors.New("not sent: all connections were busy until the end")
 
 // openLoop is a load while it is on.
 type openLoop struct {
 	*target
 	plan
-	start    time.Time
-	due      chan int64 // numbers of requests that are due
-	tally    *tally
-	failures atomic.Int64 // in a row
-	giveUp   context.CancelCauseFunc
+	start time.Time
+	due   chan int64 // numbers of requests that are due
+	tally *tally
 }
 
-// load sends the requests of a plan and returns what happened, also beside an error.
+// load sends the requests of a plan and returns what happened.
 //
 // Request i is due at start + i/rate, whatever became of those before it, and its latency counts from that instant.
 // When the server stalls, everything that falls due meanwhile waits and shows it: no request is left out because the
 // generator was waiting, too (coordinated omission). A server that is too slow for the rate is given one timeout
 // after the last request was due. What could not be sent by then counts as failed, with the time it has waited.
-func (t *target) load(ctx context.Context, p plan) (*tally, error) {
+func (t *target) load(ctx context.Context, p plan) *tally {
 	l := &openLoop{target: t, plan: p, due: make(chan int64), tally: newTally(), start: time.Now()}
-	loaded, giveUp := context.WithCancelCause(ctx)
-	l.giveUp = giveUp
-	loaded, cancel := context.WithDeadlineCause(loaded, l.start.Add(p.dueAt(p.total())+t.timeout), errUnsent)
+	loaded, cancel := context.WithDeadlineCause(ctx, l.start.Add(p.dueAt(p.total())+t.timeout), errUnsent)
 	defer cancel()
 	var workers sync.WaitGroup
 	for i := range p.connections {
@@ -81,16 +71,13 @@ func (t *target) load(ctx context.Context, p plan) (*tally, error) {
 	close(l.due)
 	workers.Wait()
 	l.tally.took = time.Since(l.start) - p.dueAt(p.first())
-	switch cause := context.Cause(loaded); {
-	case errors.Is(cause, errUnsent):
+	if errors.Is(context.Cause(loaded), errUnsent) {
 		for i := max(next, p.first()); i < p.total(); i++ {
 			due := p.dueAt(i) - p.dueAt(p.first())
 			l.tally.add(outcome{due: due, latency: l.tally.took - due, err: errUnsent})
 		}
-	case errors.Is(cause, errGivenUp):
-		return l.tally, cause
 	}
-	return l.tally, nil
+	return l.tally
 }
 
 // pace hands out the numbers of the requests as they fall due and returns the first one that it did not hand out.
@@ -123,11 +110,11 @@ type worker struct {
 	messages []fasthttp.Request // by request of the plan
 	etags    [][]byte           // by request of the plan, the last one
 	response fasthttp.Response
-	random   uint64
+	choices  *rand.Rand // the same ones in each run
 }
 
 func (l *openLoop) work(id uint64) {
-	w := &worker{openLoop: l, client: l.connect(), random: id*0x9e3779b97f4a7c15 + 1}
+	w := &worker{openLoop: l, client: l.connect(), choices: rand.New(rand.NewPCG(id, 0))}
 	defer w.client.CloseIdleConnections()
 	w.messages, w.etags = make([]fasthttp.Request, len(l.requests)), make([][]byte, len(l.requests))
 	for i, q := range l.requests {
@@ -140,7 +127,7 @@ func (l *openLoop) work(id uint64) {
 
 // send sends request i and counts what comes back.
 func (w *worker) send(i int64) {
-	n, due, sent := w.pick(), w.dueAt(i), time.Since(w.start)
+	n, due, sent := w.choices.IntN(len(w.requests)), w.dueAt(i), time.Since(w.start)
 	err := w.client.Do(&w.messages[n], &w.response)
 	done := time.Since(w.start)
 	o := outcome{due: due - w.dueAt(w.first()), latency: done - due, service: done - sent, err: err}
@@ -151,25 +138,11 @@ func (w *worker) send(i int64) {
 		w.tally.add(o)
 	}
 	if err != nil {
-		if w.failures.Add(1) >= maxFailures {
-			w.giveUp(fmt.Errorf("%w, the last one with: %w", errGivenUp, err))
-		}
 		time.Sleep(redialAfter)
 		return
-	}
-	if w.failures.Load() > 0 {
-		w.failures.Store(0)
 	}
 	if etag := w.response.Header.Peek("ETag"); w.requests[n].revalidate && len(etag) > 0 && !bytes.Equal(etag, w.etags[n]) {
 		w.etags[n] = bytes.Clone(etag)
 		w.messages[n].Header.SetBytesV("If-None-Match", etag)
 	}
-}
-
-// pick chooses the next request: evenly, and the same ones in each run.
-func (w *worker) pick() int {
-	w.random ^= w.random << 13
-	w.random ^= w.random >> 7
-	w.random ^= w.random << 17
-	return int(w.random % uint64(len(w.requests)))
 }

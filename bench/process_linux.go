@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
 	"os"
@@ -45,18 +44,20 @@ func cpuTime(pid int) (total time.Duration, err error) {
 
 // tree returns a process and its descendants.
 func tree(pid int) ([]int, error) {
-	if _, err := parentOf(pid); err != nil {
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
 		return nil, fmt.Errorf("process %d: %w", pid, err)
-	}
-	children := map[int][]int{}
-	for _, p := range processes() {
-		if parent, err := parentOf(p); err == nil {
-			children[parent] = append(children[parent], p)
-		}
 	}
 	pids := []int{pid}
 	for i := 0; i < len(pids); i++ {
-		pids = append(pids, children[pids[i]]...)
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
+		for _, file := range files {
+			b, _ := os.ReadFile(file) // the thread may have ended
+			for _, field := range strings.Fields(string(b)) {
+				if child, err := strconv.Atoi(field); err == nil {
+					pids = append(pids, child)
+				}
+			}
+		}
 	}
 	return pids, nil
 }
@@ -71,19 +72,6 @@ func processes() (pids []int) {
 	}
 	slices.Sort(pids)
 	return pids
-}
-
-func parentOf(pid int) (int, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The second field, the name in brackets, may hold anything. The parent is the fourth.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("malformed /proc/%d/stat", pid)
-	}
-	return strconv.Atoi(fields[1])
 }
 
 // listener returns the process that listens on a TCP port of this machine. Where several share the socket, as nginx

@@ -5,53 +5,45 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// window is a time in which the server refreshed.
+// window is a time in which the server worked on a refresh.
 type window struct {
 	from, to time.Time
-	fetch    time.Duration // just before from
-	chain    bool          // of the whole option chain
+	chain    bool // of the whole option chain
 }
 
-// settled is when the requests that queued up during a refresh have been answered. Until then a request counts neither
-// as during nor as between. At half of saturation, a queue takes as long to drain as it took to build up.
-func (w window) settled() time.Time {
-	return w.to.Add(2*w.to.Sub(w.from.Add(-w.fetch)) + 250*time.Millisecond)
+// near says whether an instant lies in the refresh, or so close to it that a request counts neither as during it nor as
+// between refreshes. Before the refresh, the server fetches and decodes the document, which the log does not time: in the
+// simulated market it also writes the document, which a real upstream does elsewhere. After it, the requests that queued
+// up are answered. At half of saturation, a queue takes as long to drain as it took to build up.
+func (w window) near(at time.Time) bool {
+	took := w.to.Sub(w.from)
+	return at.After(w.from.Add(-took-250*time.Millisecond)) && at.Before(w.to.Add(2*took+250*time.Millisecond))
 }
 
 var (
-	refreshedLine = regexp.MustCompile(`^time=(\S+) .*msg=refreshed job=(\S+)`)
-	stepDuration  = regexp.MustCompile(` (\w+)_ms=([0-9.]+)`)
+	refreshedLine = regexp.MustCompile(`(?m)^time=(\S+) .*msg=refreshed job=(\S+) .*$`)
+	stepDuration  = regexp.MustCompile(` \w+_ms=([0-9.]+)`)
 )
 
 // windows reads the server's log. Each refresh is one line, written at its end, with the durations of its steps.
 func windows(log string) []window {
 	var found []window
-	for line := range strings.Lines(log) {
-		m := refreshedLine.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339Nano, m[1])
+	for _, line := range refreshedLine.FindAllStringSubmatch(log, -1) {
+		at, err := time.Parse(time.RFC3339Nano, line[1])
 		if err != nil {
 			continue
 		}
-		w := window{to: at.Add(time.Millisecond), chain: m[2] == "spx"} // the line's time is cut to milliseconds
-		var worked time.Duration
-		for _, step := range stepDuration.FindAllStringSubmatch(line, -1) {
-			ms, _ := strconv.ParseFloat(step[2], 64) // digits, by the expression
-			d := time.Duration(ms * float64(time.Millisecond))
-			if step[1] == "fetch" {
-				w.fetch = d
-			} else {
-				worked += d
-			}
+		w := window{from: at, to: at.Add(time.Millisecond), chain: line[2] == "spx"} // the line's time is cut to milliseconds
+		for _, step := range stepDuration.FindAllStringSubmatch(line[0], -1) {
+			ms, _ := strconv.ParseFloat(step[1], 64) // digits, by the expression
+			w.from = w.from.Add(-time.Duration(ms * float64(time.Millisecond)))
 		}
-		w.from = at.Add(-worked)
 		found = append(found, w)
 	}
 	return found
@@ -71,7 +63,7 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 			switch {
 			case !at.Before(w.from) && at.Before(w.to):
 				record(during, s.latency)
-			case at.After(quietFrom) && at.Before(w.from) && !near(at, all):
+			case at.After(quietFrom) && at.Before(w.from) && !slices.ContainsFunc(all, func(w window) bool { return w.near(at) }):
 				record(between, s.latency)
 			}
 		}
@@ -87,26 +79,16 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 	return out
 }
 
-// near says whether an instant lies in any refresh, in its fetch, or just after it. The fetch of the simulated market,
-// which writes the document, is work that a real upstream does elsewhere: it counts for neither side.
-func near(at time.Time, all []window) bool {
-	for _, w := range all {
-		if at.After(w.from.Add(-w.fetch)) && at.Before(w.settled()) {
-			return true
-		}
-	}
-	return false
-}
-
 // refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
 // the server on some cores.
 func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
-	p, err := b.serve(ctx, cores, 2, "--gex-every", b.RefreshEvery.String(), "--quotes-every", "1h", "--flow-every", "1h",
-		"--sim-speed", "4") // the simulated upstream writes a chain every 15 seconds of its own
+	defer b.stop()
+	const speed = 4 // of the market's clock, by which the intervals are; its upstream writes a chain every 15 seconds
+	p, err := b.serve(ctx, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
+		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
 	request := ask(volatility, "gzip", "") // it does not change while the chain refreshes
 	x, err := exchangeWith(ctx, b.ours, request)
 	if err != nil {
@@ -133,7 +115,8 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 			return nil, ctx.Err()
 		}
 		if turn > 4*b.Refreshes {
-			return nil, tooBusy(windows(p.log.String()))
+			return nil, fmt.Errorf("no refresh of the chain followed a quiet time of its own length in %d turns: try a longer --refresh-every or a machine that does nothing else\n%s",
+				turn, p.log.end())
 		}
 		began, samples, err := g.openLoop(f.Rate, 2*b.RefreshEvery)
 		if err != nil {
@@ -142,25 +125,12 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		f.Refreshes = append(f.Refreshes, compare(began, samples, windows(p.log.String()))...)
 	}
 	f.Refreshes = f.Refreshes[:b.Refreshes]
-	f.computeMedians()
 	for _, a := range f.Refreshes {
 		fmt.Fprintf(b.stdout, "refresh of %.0f ms: p99.9 %.0f µs of %d requests, before it %.0f µs of %d, ratio %.2f\n",
 			a.WindowMs, a.During, a.DuringCount, a.Between, a.BetweenCount, a.Ratio)
 	}
 	f.ResidentPeak, err = residentPeak(p.pid())
 	return f, err
-}
-
-// tooBusy says why no refresh could be compared.
-func tooBusy(all []window) error {
-	n, longest := 0, time.Duration(0)
-	for _, w := range all {
-		if w.chain {
-			n, longest = n+1, max(longest, w.to.Sub(w.from)+w.fetch)
-		}
-	}
-	return fmt.Errorf("no refresh of the chain followed a quiet time of its own length: the log has %d refreshes, the longest of %s; try a longer --refresh-every or a machine that does nothing else",
-		n, longest.Round(time.Millisecond))
 }
 
 // residentPeak returns the most memory that a process has had resident, in bytes.

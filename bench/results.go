@@ -22,14 +22,13 @@ type results struct {
 	Connections int          `json:"connections"`
 	Rounds      int          `json:"rounds"`
 	Answers     []answer     `json:"answers"`
-	Servers     []server     `json:"servers"` // the bare loop first
-	Absent      []string     `json:"absent"`  // rivals that are not installed
-	Medians     []median     `json:"medians"`
+	Servers     []server     `json:"servers"`   // the bare loop first
+	Absent      []string     `json:"absent"`    // rivals that are not installed
 	Refreshes   []refreshRun `json:"refreshes"` // with the server on one core, and on two
 	Raw         []reading    `json:"raw"`
 }
 
-const resultsFormat = 2
+const resultsFormat = 3
 
 // answer is one answer that every server gives.
 type answer struct {
@@ -59,23 +58,11 @@ type server struct {
 
 // reading is one server giving one answer for a while.
 type reading struct {
-	Round  int     `json:"round"`
-	Server string  `json:"server"`
-	Answer string  `json:"answer"`
-	CPUNs  int64   `json:"cpu_ns"`  // of the server's process and its children
-	WallNs int64   `json:"wall_ns"` // CPUNs near WallNs: the server was the bottleneck
-	Ratio  float64 `json:"ratio"`   // of CPUNs to the bare loop's in the same round
-}
-
-// median is over the rounds.
-type median struct {
-	Server string  `json:"server"`
-	Answer string  `json:"answer"`
-	Ns     float64 `json:"cpu_ns_per_request"`
-	Ratio  float64 `json:"ratio"`
-	Low    float64 `json:"ratio_low"`
-	High   float64 `json:"ratio_high"`
-	Busy   float64 `json:"busy"` // share of its core
+	Round  int    `json:"round"`
+	Server string `json:"server"`
+	Answer string `json:"answer"`
+	CPUNs  int64  `json:"cpu_ns"`  // of the server's process and its children
+	WallNs int64  `json:"wall_ns"` // CPUNs near WallNs: the server was the bottleneck
 }
 
 // refreshRun tells what refreshes do to latency, at half of saturation. Latencies are in microseconds.
@@ -85,9 +72,6 @@ type refreshRun struct {
 	Saturation   float64   `json:"saturation_per_second"`
 	Rate         float64   `json:"rate_per_second"`
 	Refreshes    []refresh `json:"refreshes"`
-	During       float64   `json:"median_during_us"`
-	Between      float64   `json:"median_between_us"`
-	MedianRatio  float64   `json:"median_p99_9_ratio"`
 	ResidentPeak int64     `json:"resident_peak_bytes"`
 }
 
@@ -99,14 +83,6 @@ type refresh struct {
 	Between      float64 `json:"between_us"`
 	BetweenCount int64   `json:"between_n"`
 	Ratio        float64 `json:"ratio"`
-}
-
-func (f *refreshRun) computeMedians() {
-	var during, between, ratios []float64
-	for _, x := range f.Refreshes {
-		during, between, ratios = append(during, x.During), append(between, x.Between), append(ratios, x.Ratio)
-	}
-	f.During, f.Between, f.MedianRatio = medianOf(during), medianOf(between), rounded(medianOf(ratios), 2)
 }
 
 func medianOf(values []float64) float64 {
@@ -122,54 +98,38 @@ func rounded(v float64, digits int) float64 {
 	return math.Round(v*unit) / unit
 }
 
-// computeMedians computes ratios and medians from the raw readings.
-func (r *results) computeMedians() {
-	type place struct {
-		round  int
-		answer string
-	}
-	bare := map[place]int64{}
-	for _, x := range r.Raw {
-		if x.Server == r.Servers[0].Name {
-			bare[place{x.Round, x.Answer}] = x.CPUNs
-		}
-	}
-	r.Medians = nil
-	for _, s := range r.Servers {
-		for _, a := range r.Answers {
-			var ns, ratios, busy []float64
-			for i := range r.Raw {
-				x := &r.Raw[i]
-				unit := bare[place{x.Round, x.Answer}]
-				if x.Server != s.Name || x.Answer != a.Name || unit == 0 {
-					continue
-				}
-				x.Ratio = rounded(float64(x.CPUNs)/float64(unit), 4)
-				ns = append(ns, float64(x.CPUNs)/float64(a.Requests))
-				ratios = append(ratios, x.Ratio)
-				busy = append(busy, float64(x.CPUNs)/float64(x.WallNs))
-			}
-			if len(ns) > 0 {
-				r.Medians = append(r.Medians, median{s.Name, a.Name, rounded(medianOf(ns), 1), rounded(medianOf(ratios), 3),
-					slices.Min(ratios), slices.Max(ratios), rounded(medianOf(busy), 2)})
-			}
-		}
-	}
+// median is over the rounds.
+type median struct {
+	ns               float64 // of CPU time a request
+	ratio, low, high float64 // to the bare loop in the same round
 }
 
-func (r *results) median(server, answer string) (median, bool) {
-	i := slices.IndexFunc(r.Medians, func(m median) bool { return m.Server == server && m.Answer == answer })
-	if i < 0 {
-		return median{}, false
+// median computes from the raw readings of a server giving an answer. The bare loop is the first server.
+func (r *results) median(server, answerName string) (m median, ok bool) {
+	bare := map[int]int64{} // by round
+	for _, x := range r.Raw {
+		if x.Server == r.Servers[0].Name && x.Answer == answerName {
+			bare[x.Round] = x.CPUNs
+		}
 	}
-	return r.Medians[i], true
+	var ns, ratios []float64
+	for _, x := range r.Raw {
+		if x.Server == server && x.Answer == answerName && bare[x.Round] > 0 {
+			ns, ratios = append(ns, float64(x.CPUNs)), append(ratios, rounded(float64(x.CPUNs)/float64(bare[x.Round]), 4))
+		}
+	}
+	if len(ns) == 0 {
+		return m, false
+	}
+	i := slices.IndexFunc(r.Answers, func(a answer) bool { return a.Name == answerName })
+	return median{medianOf(ns) / float64(r.Answers[i].Requests), rounded(medianOf(ratios), 3), slices.Min(ratios), slices.Max(ratios)}, true
 }
 
 // markdown is the text between the markers of the README.
 func (r *results) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d cores, %s, %s, %s, commit %s.\n", r.CPU, r.Cores, r.Kernel, r.Go, r.Date.Format(time.DateOnly), r.shortCommit())
-	if len(r.Medians) > 0 {
+	if len(r.Raw) > 0 {
 		r.ratioTable(&b)
 	}
 	if len(r.Refreshes) > 0 {
@@ -192,9 +152,9 @@ func (r *results) ratioTable(b *strings.Builder) {
 			case !ok:
 				b.WriteString(" – |")
 			case i == 0:
-				fmt.Fprintf(b, " 1 (%.1f µs) |", m.Ns/1000)
+				fmt.Fprintf(b, " 1 (%.1f µs) |", m.ns/1000)
 			default:
-				fmt.Fprintf(b, " %.2f (%.2f to %.2f) |", m.Ratio, m.Low, m.High)
+				fmt.Fprintf(b, " %.2f (%.2f to %.2f) |", m.ratio, m.low, m.high)
 			}
 		}
 		b.WriteString("\n")
@@ -216,12 +176,12 @@ func (r *results) refreshTable(b *strings.Builder) {
 		if f.SharedCore {
 			cores += ", one shared with the generator"
 		}
-		var ratios []float64
+		var during, between, ratios []float64
 		for _, x := range f.Refreshes {
-			ratios = append(ratios, x.Ratio)
+			during, between, ratios = append(during, x.During), append(between, x.Between), append(ratios, x.Ratio)
 		}
-		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %.2f (%.2f to %.2f) | %d MiB |\n", cores, f.Rate, duration(f.Between), duration(f.During),
-			f.MedianRatio, slices.Min(ratios), slices.Max(ratios), f.ResidentPeak>>20)
+		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %.2f (%.2f to %.2f) | %d MiB |\n", cores, f.Rate, duration(medianOf(between)), duration(medianOf(during)),
+			medianOf(ratios), slices.Min(ratios), slices.Max(ratios), f.ResidentPeak>>20)
 	}
 	fmt.Fprintf(b, "\nMedians of %d refreshes of the whole option chain, each beside the quiet stretch before it.\n", len(r.Refreshes[0].Refreshes))
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"io"
 	"os"
@@ -9,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 )
@@ -23,6 +24,7 @@ type sideBySide struct {
 	core        int    // of the servers
 	ours        string // address of strikecache
 	answers     []*answer
+	running     []*process // of this run, in the order of their start
 	stdout      io.Writer
 }
 
@@ -37,11 +39,11 @@ func (c *rivalsCommand) measure(ctx context.Context, stdout io.Writer) (*results
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	r, err := c.describe(ctx)
-	if err != nil {
+	if err := b.build(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.build(ctx); err != nil {
+	r, err := b.describe()
+	if err != nil {
 		return nil, err
 	}
 	debug.SetGCPercent(400) // the generator keeps samples and must not often pause for them
@@ -76,23 +78,20 @@ func (c *rivalsCommand) twoCores() []int {
 }
 
 // describe fills in what the run is.
-func (c *rivalsCommand) describe(ctx context.Context) (*results, error) {
+func (b *sideBySide) describe() (*results, error) {
 	cpu, kernel := machine()
 	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
-		Go: runtime.Version(), Connections: rivalConnections, Rounds: c.Rounds, Absent: []string{}, Commit: "unknown (--binary)"}
-	if c.Binary != "" {
-		return r, nil
-	}
-	head, err := exec.CommandContext(ctx, "git", "rev-parse", "HEAD").Output()
+		Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
+	info, err := buildinfo.ReadFile(b.strikecache)
 	if err != nil {
-		return nil, fmt.Errorf("git rev-parse HEAD: %w", err)
+		return nil, fmt.Errorf("read the build of strikecache: %w", err)
 	}
-	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/*.go", ":/go.mod").Output()
-	if err != nil {
-		return nil, fmt.Errorf("git status: %w", err)
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
 	}
-	r.Commit = strings.TrimSpace(string(head))
-	if len(changed) > 0 {
+	r.Commit = cmp.Or(settings["vcs.revision"], "unknown")
+	if settings["vcs.modified"] == "true" {
 		r.Commit += "+changes"
 	}
 	return r, nil
@@ -125,7 +124,7 @@ func (b *sideBySide) serve(ctx context.Context, cores []int, idleSeconds int, fl
 		return nil, err
 	}
 	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
-	p, err := start(ctx, cores, address, b.strikecache, args...)
+	p, err := b.start(ctx, cores, address, b.strikecache, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -146,33 +145,26 @@ func (b *sideBySide) serve(ctx context.Context, cores []int, idleSeconds int, fl
 			return p, nil
 		}
 	}
-	p.stop()
 	return nil, fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.log.end())
 }
 
-// assemble starts the bare loop, strikecache and its rivals, in this order, and checks their answers. What it returns
-// runs, also beside an error.
+// assemble starts the bare loop, strikecache and its rivals, in this order, and checks their answers.
 func (b *sideBySide) assemble(ctx context.Context, r *results) (sides []*side, err error) {
 	// Its answers must not change any more. On a busy machine a server that waits for its turn looks idle, too.
 	ours, err := b.serve(ctx, []int{b.core}, 3, "--sim-speed", "0")
 	if err != nil {
 		return nil, err
 	}
-	us := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, process: ours}
-	if err := b.chooseAnswers(ctx); err != nil {
-		return []*side{us}, err
+	if err := b.takeAnswers(ctx); err != nil {
+		return nil, err
 	}
-	addresses := map[string]string{}
-	bare, err := b.startBareLoop(ctx, addresses)
+	bare, addresses, err := b.startBareLoop(ctx)
 	if err != nil {
-		return []*side{us}, err
+		return nil, err
 	}
-	sides = []*side{{server: server{Name: "bare epoll loop", How: "one read, one write of what strikecache sends, no parsing"}, process: bare}, us}
-	if err := b.plan(ctx, sides[0], addresses); err != nil {
-		return sides, err
-	}
-	if err := b.plan(ctx, us, b.same(b.ours)); err != nil {
-		return sides, err
+	sides = []*side{
+		{server: server{Name: "bare epoll loop", How: "one read, one write of what strikecache sends, no parsing"}, process: bare, addresses: addresses},
+		{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, process: ours, address: b.ours},
 	}
 	for _, rival := range rivals {
 		path, version, ok := rival.find(ctx, b.self)
@@ -183,47 +175,37 @@ func (b *sideBySide) assemble(ctx context.Context, r *results) (sides []*side, e
 		}
 		p, address, err := rival.start(ctx, b, path)
 		if err != nil {
-			return sides, fmt.Errorf("%s: %w", rival.name, err)
+			return nil, fmt.Errorf("%s: %w", rival.name, err)
 		}
-		sides = append(sides, &side{server: server{rival.name, version, rival.how}, process: p})
-		if err := b.plan(ctx, sides[len(sides)-1], b.same(address)); err != nil {
-			return sides, err
+		sides = append(sides, &side{server: server{rival.name, version, rival.how}, process: p, address: address})
+	}
+	for _, s := range sides {
+		if err := b.plan(ctx, s); err != nil {
+			return nil, err
 		}
 	}
 	return sides, nil
 }
 
-// startBareLoop starts the loop and fills in an address for each answer, since it does not look at what is asked.
-func (b *sideBySide) startBareLoop(ctx context.Context, addresses map[string]string) (*process, error) {
+// startBareLoop starts the loop and returns an address for each answer, since the loop does not look at what is asked.
+func (b *sideBySide) startBareLoop(ctx context.Context) (p *process, addresses map[string]string, err error) {
+	addresses = map[string]string{}
 	args, last := []string{"epoll"}, ""
 	for _, a := range b.answers {
-		address, err := freeAddress()
-		if err != nil {
-			return nil, err
+		if last, err = freeAddress(); err != nil {
+			return nil, nil, err
 		}
-		addresses[a.Name], last = address, address
-		args = append(args, address+"="+filepath.Join(b.dir, a.file()+".wire"))
+		addresses[a.Name] = last
+		args = append(args, last+"="+filepath.Join(b.dir, a.file()+".wire"))
 	}
-	return start(ctx, []int{b.core}, last, b.self, args...)
-}
-
-// same maps every answer to one address.
-func (b *sideBySide) same(address string) map[string]string {
-	m := map[string]string{}
-	for _, a := range b.answers {
-		m[a.Name] = address
-	}
-	return m
+	p, err = b.start(ctx, []int{b.core}, last, b.self, args...)
+	return p, addresses, err
 }
 
 // ratios starts the servers and measures round by round.
 func (b *sideBySide) ratios(ctx context.Context, r *results) error {
+	defer b.stop()
 	sides, err := b.assemble(ctx, r)
-	defer func() {
-		for _, s := range slices.Backward(sides) {
-			s.process.stop()
-		}
-	}()
 	if err != nil {
 		return err
 	}
@@ -262,7 +244,6 @@ func (b *sideBySide) ratios(ctx context.Context, r *results) error {
 			return fmt.Errorf("after the rounds: %w", err)
 		}
 	}
-	r.computeMedians()
 	return nil
 }
 

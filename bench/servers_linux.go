@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,8 +54,8 @@ func (l *processLog) end() string {
 }
 
 // start runs a command on some cores and waits until its address accepts connections. A Go program takes GOMAXPROCS
-// from the number of these cores.
-func start(ctx context.Context, cores []int, address string, name string, args ...string) (*process, error) {
+// from the number of these cores. The process runs until [sideBySide.stop].
+func (b *sideBySide) start(ctx context.Context, cores []int, address string, name string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command(name, args...), log: &processLog{}, end: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt reaches it through stop alone
@@ -66,6 +67,7 @@ func start(ctx context.Context, cores []int, address string, name string, args .
 	if err := startOn(cores, p.cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	b.running = append(b.running, p)
 	go func() { p.err = p.cmd.Wait(); close(p.end) }()
 	for deadline := time.Now().Add(time.Minute); ; {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
@@ -76,12 +78,10 @@ func start(ctx context.Context, cores []int, address string, name string, args .
 		case <-p.end:
 			return nil, fmt.Errorf("%s ended: %w\n%s", name, p.err, p.log.end())
 		case <-ctx.Done():
-			p.stop()
 			return nil, ctx.Err()
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			p.stop()
 			return nil, fmt.Errorf("%s does not listen on %s\n%s", name, address, p.log.end())
 		}
 	}
@@ -127,15 +127,18 @@ func stayOn(core int) error {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// stop asks the process to end, and after five seconds kills it with all that it started.
-func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	select {
-	case <-p.end:
-	case <-time.After(5 * time.Second):
-		_ = syscall.Kill(-p.pid(), syscall.SIGKILL)
-		<-p.end
+// stop asks every process to end, the last one first, and after five seconds kills it with all that it started.
+func (b *sideBySide) stop() {
+	for _, p := range slices.Backward(b.running) {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		select {
+		case <-p.end:
+		case <-time.After(5 * time.Second):
+			_ = syscall.Kill(-p.pid(), syscall.SIGKILL)
+			<-p.end
+		}
 	}
+	b.running = nil
 }
 
 // freeAddress returns an address that nobody listens on now.
@@ -212,7 +215,7 @@ func (r *rival) start(ctx context.Context, b *sideBySide, path string) (*process
 			return nil, "", err
 		}
 	}
-	p, err := start(ctx, []int{b.core}, address, path, r.args(b, file, address)...)
+	p, err := b.start(ctx, []int{b.core}, address, path, r.args(b, file, address)...)
 	return p, address, err
 }
 

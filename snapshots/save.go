@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+// ErrPending says that the disk refused a file. The answer is served from memory, and the store writes the file when the
+// disk is back. The store logs the outage itself, once.
+var ErrPending = errors.New("file pending")
+
 // Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. If the disk refuses,
 // Save returns why, and the file is pending: the answer is served from memory, and the store tries the write again after
 // every later one that succeeds, every few seconds and at Close. The store logs the first refusal of an outage and the end
@@ -114,7 +118,7 @@ func (s *Store) write(w write) error {
 	s.remember(w.file, w.date)
 	s.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("file pending: write %s: %w", path, err)
+		return fmt.Errorf("%w: write %s: %w", ErrPending, path, err)
 	}
 	s.writePending()
 	return nil

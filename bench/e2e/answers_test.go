@@ -93,38 +93,49 @@ func parseAnswer(body []byte) (a answer, err error) {
 // suffixes of the entity tags, by coding.
 var suffixes = map[string]string{"": "", "gzip": "-gz", "br": "-br", "zstd": "-zs"}
 
+// decode returns a body without its Content-Encoding.
+func decode(coding string, body []byte) (plain []byte, err error) {
+	var r io.Reader = bytes.NewReader(body)
+	switch coding {
+	case "":
+		return body, nil
+	case "gzip":
+		r, err = gzip.NewReader(r)
+	case "br":
+		r = brotli.NewReader(r)
+	case "zstd":
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1)); err == nil {
+			defer z.Close()
+			r = z
+		}
+	default:
+		err = errors.New("no coding that was asked for")
+	}
+	if err == nil {
+		plain, err = io.ReadAll(r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("body with Content-Encoding %q: %w", coding, err)
+	}
+	return plain, nil
+}
+
 // checkAnswer checks a response from its status to the last byte, but for what other answers say.
 func checkAnswer(resp *http.Response, body []byte) (a answer, err error) {
 	coding := resp.Header.Get("Content-Encoding")
-	var plain io.Reader = bytes.NewReader(body)
-	switch coding {
-	case "gzip":
-		plain, err = gzip.NewReader(plain)
-	case "br":
-		plain = brotli.NewReader(plain)
-	case "zstd":
-		var z *zstd.Decoder
-		if z, err = zstd.NewReader(plain, zstd.WithDecoderConcurrency(1)); err == nil {
-			defer z.Close()
-			plain = z
-		}
-	}
+	identity, err := decode(coding, body)
 	if err != nil {
 		return a, err
 	}
-	identity, err := io.ReadAll(plain)
-	if err != nil {
-		return a, fmt.Errorf("%s body: %w", coding, err)
-	}
-	suffix, known := suffixes[coding]
-	if resp.StatusCode != http.StatusOK || !known {
+	if resp.StatusCode != http.StatusOK {
 		return a, fmt.Errorf("status %d, coding %q: %.200q", resp.StatusCode, coding, identity)
 	}
 	if a, err = parseAnswer(identity); err != nil {
 		return a, err
 	}
 	a.tag = resp.Header.Get("ETag")
-	if want := `"` + sum(identity)[:32] + suffix + `"`; a.tag != want {
+	if want := `"` + sum(identity)[:32] + suffixes[coding] + `"`; a.tag != want {
 		return a, fmt.Errorf("tag %s, of these bytes it is %s", a.tag, want)
 	}
 	modified := a.Computed

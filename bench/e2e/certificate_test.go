@@ -4,11 +4,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,15 +21,15 @@ import (
 // keyPair is a self-signed certificate for 127.0.0.1 and its key, in PEM.
 type keyPair struct{ Cert, Key []byte }
 
-// issue returns a new certificate of a name, valid from an instant for a time.
-func issue(t testing.TB, name string, from time.Time, valid time.Duration) keyPair {
+// issue returns a new certificate of a name.
+func issue(t testing.TB, name string) keyPair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: from.Add(valid),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, BasicConstraintsValid: true, IsCA: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -44,12 +47,6 @@ func issue(t testing.TB, name string, from time.Time, valid time.Duration) keyPa
 	}
 }
 
-// issueNow returns a certificate that is valid now.
-func issueNow(t testing.TB, name string) keyPair {
-	t.Helper()
-	return issue(t, name, time.Now().Add(-time.Hour), 24*time.Hour)
-}
-
 // write writes the files of a pair into a directory, each renamed into place.
 func (p keyPair) write(t testing.TB, dir string) (certFile, keyFile string) {
 	t.Helper()
@@ -65,14 +62,22 @@ func (p keyPair) write(t testing.TB, dir string) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// rootsOf returns a pool of certificates that trusts the pairs.
-func rootsOf(t testing.TB, pairs ...keyPair) *x509.CertPool {
+// askTLS fetches a URL whose server has one of the certificates.
+func askTLS(t *testing.T, url string, trusted ...keyPair) (*http.Response, string) {
 	t.Helper()
-	pool := x509.NewCertPool()
-	for _, p := range pairs {
-		if !pool.AppendCertsFromPEM(p.Cert) {
-			t.Fatal("no certificate")
-		}
+	roots := x509.NewCertPool()
+	for _, p := range trusted {
+		roots.AppendCertsFromPEM(p.Cert)
 	}
-	return pool
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: transport, Timeout: patience}).Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
 }

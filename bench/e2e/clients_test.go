@@ -142,6 +142,22 @@ func (f *follower) ended(code int) (out, errs []string) {
 	return out, errs
 }
 
+// serves waits until a program that stands before a server passes its answers on.
+func (f *follower) serves(address string) *process {
+	f.t.Helper()
+	p := &process{t: f.t, url: "http://" + address}
+	f.until(f.cmd.Path+" answers", func(_, errs []string) bool {
+		select {
+		case <-f.end:
+			f.t.Fatalf("%s ended: %q", f.cmd.Path, errs)
+		default:
+		}
+		resp, _, err := fetch(p.url + "/healthz")
+		return err == nil && resp.StatusCode == http.StatusOK
+	})
+	return p
+}
+
 // exchange is a request, and what was answered.
 type exchange struct {
 	at       time.Time
@@ -154,6 +170,8 @@ type exchange struct {
 // front stands before a server and records every exchange. It answers the first requests itself, as its script says.
 type front struct {
 	*httptest.Server
+	request func(*http.Request) // changes every request; set before the first one
+
 	mu     sync.Mutex
 	script []http.HandlerFunc // nil: the server answers
 	seen   []exchange
@@ -163,7 +181,7 @@ type front struct {
 // pass through change.
 func newFront(t *testing.T, server string, change func(*http.Response), script ...http.HandlerFunc) *front {
 	t.Helper()
-	f := &front{script: script}
+	f := &front{script: script, request: func(*http.Request) {}}
 	behind := http.NotFound
 	if server != "" {
 		target, err := url.Parse(server)
@@ -198,6 +216,7 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 			defer f.mu.Unlock()
 			f.seen = append(f.seen, exchange{at, asked, w.Header().Clone(), n.status, r.URL.Path})
 		}()
+		f.request(r)
 		answer(n, r)
 	}))
 	t.Cleanup(f.Close)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,10 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("2026-12-24 late\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := filepath.Join(t.TempDir(), "keys.json") // that others may read
+	if err := os.WriteFile(open, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	levels := filepath.Join(t.TempDir(), "bad.csv")
@@ -45,6 +48,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --cboe-timeout=1h", []string{"--cboe-timeout", "1s", "5m"}},
 		{"serve --max-connections=0", []string{"--max-connections"}},
 		{"serve --data-dir=" + file, []string{"data directory"}},
+		{"serve --keys-file=" + open, []string{"has mode 0644", "chmod 600 " + open}},
 		{"serve --tls-cert=" + file, []string{"--tls-cert and --tls-key belong together"}},
 		{"serve --tls-cert=" + file + " --tls-key=" + file, []string{"--tls-cert and --tls-key", "PEM"}},
 		{"recompute", []string{"--date"}},
@@ -133,37 +137,5 @@ func TestADirectoryHasOneOwner(t *testing.T) {
 	p.kill()
 	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--sim-seed", "2")); code != 1 || !strings.Contains(stderr, "seed 1") {
 		t.Errorf("another seed: exit %d, %s", code, stderr)
-	}
-}
-
-func TestVerifyNamesBadFiles(t *testing.T) {
-	t.Parallel()
-	dir := storedDay(t)
-	verified(t, dir)
-	file := storedFiles(t, dir, "simulated")[0]
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b = bytes.Clone(b)
-	b[len(b)/2] ^= 1
-	alter(t, file, b)
-	out, _, code := run(t, command(t, "verify", "--data-dir", dir))
-	if code != 1 || !strings.Contains(out, file) || !strings.Contains(out, "1 bad") {
-		t.Errorf("exit %d, %s", code, out)
-	}
-}
-
-// Others may read the file of keys: the server does not start, and says what to do.
-func TestOpenKeyFileIsRefused(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "keys.json")
-	newKey(t, file, "k")
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	_, stderr, code := run(t, command(t, "serve", "--keys-file", file))
-	if code != 1 || !strings.Contains(stderr, "has mode 0644") || !strings.Contains(stderr, "chmod 600 "+file) || strings.Contains(stderr, "goroutine") {
-		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

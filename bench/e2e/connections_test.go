@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,29 +108,12 @@ func leave(clients []*client) {
 	}
 }
 
-// visit lets one client ask both servers by turns, and returns the ratio of its median latencies.
-func visit(p, quiet *process) float64 {
+// visit lets one more client ask, again and again.
+func (p *process) visit() {
 	p.t.Helper()
-	var took [2][]float64
-	var clients [2]*client
-	for i, server := range []*process{p, quiet} {
-		clients[i] = server.crowd(1)[0]
-	}
-	for range count(1000) {
-		for i, c := range clients {
-			began := time.Now()
-			if err := c.ask(); err != nil {
-				p.t.Fatal(err)
-			}
-			took[i] = append(took[i], time.Since(began).Seconds())
-		}
-		time.Sleep(2 * time.Millisecond) // a visitor, not a load
-	}
-	leave(clients[:])
-	for i := range took {
-		slices.Sort(took[i])
-	}
-	return took[0][len(took[0])/2] / took[1][len(took[1])/2]
+	visitor := p.crowd(1)
+	poll(p.t, visitor, count(1000), 2*time.Millisecond)
+	leave(visitor)
 }
 
 // poll lets every client ask so many times, with a pause between, and returns how many answers came.
@@ -179,7 +161,6 @@ func TestFaultConnections(t *testing.T) {
 	}
 	p := serveStored(t, "--max-connections", strconv.Itoa(idle+active+10))
 	p.ready()
-	quiet := shared(t) // the same machine, nobody else there
 	times, pause := 5, 100*time.Millisecond
 	if full() {
 		times, pause = 20, 500*time.Millisecond
@@ -187,14 +168,14 @@ func TestFaultConnections(t *testing.T) {
 	before, files := p.resident(), p.opened()
 
 	waiting := p.crowd(idle)
-	besideIdle := visit(p, quiet)
+	p.visit()
 	busy := p.crowd(active)
 	if n := p.opened() - files; n < idle+active-5 { // what was open before may be closed
 		t.Fatalf("%d connections are held, not %d", n, idle+active)
 	}
 	answers := make(chan int64, 1)
 	go func() { answers <- poll(t, busy, times, pause) }()
-	besideAll := visit(p, quiet)
+	p.visit()
 	if n := <-answers; n != int64(active*times) {
 		t.Errorf("%d of %d answers", n, active*times)
 	}
@@ -205,9 +186,6 @@ func TestFaultConnections(t *testing.T) {
 		}
 	})
 	figure(t, "%d connections idle, %d active with %d answers", idle, active, active*times)
-	if full() { // otherwise both are still starting
-		figure(t, "a visitor's median latency, × that at a server with nobody else: %.2f beside the idle ones, %.2f beside all", besideIdle, besideAll)
-	}
 	leave(waiting)
 	leave(busy)
 	p.until("the connections are gone", func() bool { return p.opened() <= files+5 })

@@ -8,9 +8,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -390,37 +387,35 @@ func (b *browser) polling() {
 	b.until("a page that is shown again asks at once", `asked.filter(a => a.at > hiddenAt).length >= 4`)
 }
 
-// rewriter is a proxy before a server, which changes what the dashboard is told.
+// rewriter changes what the dashboard is told. It stands between a front and the page.
 type rewriter struct {
 	mu      sync.Mutex
 	change  func(path string, status int, body []byte) (int, []byte)
 	changed int
 }
 
-func (r *rewriter) set(change func(path string, status int, body []byte) (int, []byte)) {
+// set replaces the change, and returns how many answers the one before it changed.
+func (r *rewriter) set(change func(path string, status int, body []byte) (int, []byte)) (changed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.change, r.changed = change, 0
+	changed, r.change, r.changed = r.changed, change, 0
+	return changed
 }
 
-func (r *rewriter) modify(resp *http.Response) error {
+func (r *rewriter) modify(resp *http.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
+	if r.change == nil || !strings.HasPrefix(resp.Request.URL.Path, "/api/") {
+		return
 	}
+	body, _ := io.ReadAll(resp.Body) // what is cut is no document
 	resp.Body.Close()
-	if r.change != nil && strings.HasPrefix(resp.Request.URL.Path, "/api/") {
-		status, other := r.change(resp.Request.URL.Path, resp.StatusCode, body)
-		if status != resp.StatusCode || !bytes.Equal(other, body) {
-			r.changed++
-		}
-		resp.StatusCode, body = status, other
+	status, other := r.change(resp.Request.URL.Path, resp.StatusCode, body)
+	if status != resp.StatusCode || !bytes.Equal(other, body) {
+		r.changed++
 	}
-	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
+	resp.StatusCode, resp.Body = status, io.NopCloser(bytes.NewReader(other))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(other)))
 }
 
 // What is wrong with an answer, the page says in plain words.
@@ -429,21 +424,12 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	program(t, "chromium")
 	p := serve(t, "--data-dir", storedDay(t))
 	p.ready()
-	target, err := url.Parse(p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &rewriter{}
-	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Transport: &http.Transport{DisableCompression: true},
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			r.Out.Header.Del("Accept-Encoding")
-			r.Out.Header.Del("If-None-Match") // so that every answer has a body to change
-		},
-		ModifyResponse: r.modify,
-	})
-	defer proxy.Close()
+	proxy := newFront(t, p.url, r.modify)
+	proxy.request = func(r *http.Request) {
+		r.Header.Del("Accept-Encoding")
+		r.Header.Del("If-None-Match") // so that every answer has a body to change
+	}
 	b := browse(t, proxy.URL)
 	b.until("every panel has its answer", allLoaded)
 	freshness := func(state, reason string) func(string, int, []byte) (int, []byte) {
@@ -482,13 +468,10 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		}
 		b.eventually(c.name, func() bool { return strings.Contains(b.allText(c.selector), c.want) })
 		b.plain()
-		r.mu.Lock()
-		if r.changed == 0 {
+		b.shoot("wrong-" + strings.ReplaceAll(c.name, " ", "-"))
+		if r.set(nil) == 0 {
 			t.Errorf("%s: nothing was changed", c.name)
 		}
-		r.mu.Unlock()
-		b.shoot("wrong-" + strings.ReplaceAll(c.name, " ", "-"))
-		r.set(nil)
 		b.until(c.name+" is over", `!document.querySelector(".banner.stale, .banner.closed, .banner.down") && `+allLoaded)
 	}
 	if eval[bool](b, `"hurt" in window || !!document.querySelector("#flow img")`) {

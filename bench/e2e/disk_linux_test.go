@@ -162,51 +162,38 @@ func TestFaultDataDirectory(t *testing.T) {
 // A start among bad files names each once, serves none, and serves the newest good one at once.
 func TestFaultStartAmongBadFiles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir)
-	p.ready()
-	var dates []string
-	p.until("7 dates are stored", func() bool {
-		files, err := filepath.Glob(filepath.Join(dir, "simulated", "*", "gex-spx"))
-		dates = nil
-		for _, path := range files {
-			dates = append(dates, filepath.Base(filepath.Dir(path)))
-		}
-		return err == nil && len(dates) >= 7
-	})
-	p.kill()
-	stored := func(n int, product string) string { return filepath.Join(dir, "simulated", dates[n], product) }
-	last := len(dates) - 1
-	whole, err := os.ReadFile(stored(last, "gex-spx"))
+	dir := storedDay(t)
+	files := storedFiles(t, dir, "simulated")
+	dateOf := func(n int) string { return filepath.Base(filepath.Dir(files[n])) }
+	last := len(files) - 1
+	whole, err := os.ReadFile(files[last])
 	if err != nil {
 		t.Fatal(err)
 	}
 	altered := bytes.Clone(whole)
 	altered[len(altered)/2] ^= 1
 	bad := map[string][]byte{
-		stored(last, "gex-spx"):   altered,
-		stored(last-1, "gex-spx"): whole[:len(whole)/2],
-		stored(last-2, "gex-spx"): whole, // of another date
-		stored(last-3, "gex-spx"): {},
-		stored(last-4, "gex-spx"): bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":2`), 1),
-		stored(last-5, "README"):  []byte("hello\n"),
+		files[last]:   altered,
+		files[last-1]: whole[:len(whole)/2],
+		files[last-2]: whole, // of another date
+		files[last-3]: {},
+		files[last-4]: bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":2`), 1),
+		filepath.Join(filepath.Dir(files[last-5]), "README"): []byte("hello\n"),
 	}
 	for path, b := range bad {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		alter(t, path, b)
 	}
-	p = serve(t, "--data-dir", dir, "--sim-speed", "0")
+	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
 	for n := last; n > last-5; n-- {
-		resp, body := p.get("/api/v1/gex/spx/historical?date=" + dates[n])
+		resp, body := p.get("/api/v1/gex/spx/historical?date=" + dateOf(n))
 		if resp.StatusCode == http.StatusNotFound {
 			continue
 		}
-		if a, err := checkAnswer(resp, body); err != nil || a.AsOf.Format(time.DateOnly) != dates[n] { // back-filled again meanwhile
-			t.Errorf("date %s: %v, %v", dates[n], a.edition, err)
+		if a, err := checkAnswer(resp, body); err != nil || a.AsOf.Format(time.DateOnly) != dateOf(n) { // back-filled again meanwhile
+			t.Errorf("date %s: %v, %v", dateOf(n), a.edition, err)
 		}
 	}
-	p.envelope("/api/v1/gex/spx/historical?date=" + dates[last-5])
+	p.envelope("/api/v1/gex/spx/historical?date=" + dateOf(last-5))
 	p.envelope("/api/v1/gex/spx")
 	for path := range bad {
 		if n := strings.Count(p.logged(), " file="+path+" "); n != 1 {

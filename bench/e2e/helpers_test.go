@@ -106,6 +106,9 @@ func program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/" + name) // where Debian keeps servers, out of most users' search path
+	}
+	if err != nil {
 		needs(t, name, "needs the program "+name)
 	}
 	return path

@@ -155,7 +155,8 @@ type envelope struct {
 	Data    json.RawMessage
 	Meta    struct {
 		Endpoint, Source string
-		AsOf             string `json:"as_of"`
+		AsOf             string    `json:"as_of"`
+		ComputedAt       time.Time `json:"computed_at"`
 		Freshness        freshness
 		Receipt          struct {
 			Method string

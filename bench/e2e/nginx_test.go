@@ -43,21 +43,7 @@ func nginx(t *testing.T, origin string) *process {
 		t.Fatal(err)
 	}
 	f := follow(t, []string{path, "-p", dir, "-e", "stderr", "-c", file})
-	p := &process{t: t, url: "http://" + address}
-	f.until("nginx listens", func(_, errs []string) bool {
-		select {
-		case <-f.end:
-			t.Fatalf("nginx ended: %q", errs)
-		default:
-		}
-		resp, err := http.Get(p.url + "/healthz")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
-	return p
+	return f.serves(address)
 }
 
 // asked returns what nginx asked for a path, and leaves out what came before the mark.

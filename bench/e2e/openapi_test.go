@@ -3,9 +3,8 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"cmp"
-	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 // contract is a server and the document that it serves.
 type contract struct {
 	*process
+	mu  *sync.Mutex // protects doc
 	doc *description
 }
 
@@ -54,15 +54,13 @@ func (c *contract) check(status int, req *http.Request, resp *http.Response) {
 	if resp.StatusCode != status {
 		c.t.Errorf("%s %s: %d, want %d: %.300s", req.Method, req.URL, resp.StatusCode, status, body)
 	}
-	if resp.Header.Get("Content-Encoding") == "gzip" && len(body) > 0 {
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if body, err = io.ReadAll(z); err != nil {
-			c.t.Fatal(err)
+	if len(body) > 0 {
+		if body, err = decode(resp.Header.Get("Content-Encoding"), body); err != nil {
+			c.t.Error(err)
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.doc.check(req, resp, body); err != nil {
 		c.t.Errorf("%s %s: %d: %.2000v\n%.300s", req.Method, req.URL, resp.StatusCode, err, body)
 	}
@@ -71,22 +69,16 @@ func (c *contract) check(status int, req *http.Request, resp *http.Response) {
 // raw sends a request that no client library would, and holds the answer against the document.
 func (c *contract) raw(status int, method, path, request string) {
 	c.t.Helper()
-	target, err := url.Parse(c.url + path)
+	conn, err := net.Dial("tcp", c.address())
 	if err != nil {
-		c.t.Fatal(err)
-	}
-	conn, err := net.Dial("tcp", target.Host)
-	if err != nil {
-		c.t.Fatal(err)
+		c.t.Error(err)
+		return
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		c.t.Fatal(err)
+	if err := errors.Join(conn.SetDeadline(time.Now().Add(patience)), second(io.WriteString(conn, request))); err != nil {
+		c.t.Error(err)
 	}
-	if _, err := io.WriteString(conn, request); err != nil {
-		c.t.Fatal(err)
-	}
-	req := &http.Request{Method: method, URL: target, Header: http.Header{}}
+	req := &http.Request{Method: method, URL: &url.URL{Path: path}, Header: http.Header{}}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), req)
 	if err != nil {
 		c.t.Errorf("%s %s: %v", method, path, err)
@@ -131,7 +123,7 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	p.ready()
 	_, body := p.get("/openapi.json")
 	doc := describe(t, body)
-	c := &contract{p, doc}
+	c := &contract{p, &sync.Mutex{}, doc}
 	dates := c.sessions()
 
 	c.answers(dates)
@@ -179,7 +171,7 @@ func TestTheDocumentDescribesRecordedAnswers(t *testing.T) {
 	p.ready()
 	_, body := p.get("/openapi.json")
 	doc := describe(t, body)
-	c := &contract{p, doc}
+	c := &contract{p, &sync.Mutex{}, doc}
 	c.ask(200, http.MethodGet, "/api/public/spx-max-pain?expiration=2026-09-17") // on which nothing is open
 	for _, target := range targets {
 		status := 200
@@ -264,11 +256,9 @@ func (c *contract) parameters(dates []string, key string) {
 func (c *contract) protocol() {
 	c.t.Helper()
 	var slow sync.WaitGroup
-	var mu sync.Mutex // the document is one
 	c.served(func(method, path string) {
 		head := " HTTP/1.1\r\nHost: x\r\n"
-		mu.Lock()
-		defer mu.Unlock()
+		slow.Go(func() { c.raw(408, method, path, method+" "+path+head) }) // and no end
 		c.raw(400, method, path, method+" "+path+head+"Transfer-Encoding: chunked\r\n\r\n")
 		c.raw(413, method, path, method+" "+path+head+"Content-Length: 1025\r\n\r\n")
 		c.raw(414, method, path, method+" "+path+"?"+strings.Repeat("x", 4096)+head+"\r\n")
@@ -280,39 +270,8 @@ func (c *contract) protocol() {
 				c.ask(405, http.MethodOptions, path)
 			}
 		}
-		slow.Go(func() {
-			request := method + " " + path + head // and no end
-			answer := c.late(path, request)
-			mu.Lock()
-			defer mu.Unlock()
-			req := &http.Request{Method: method, URL: &url.URL{Path: path}, Header: http.Header{}}
-			resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(answer)), req)
-			if err != nil {
-				c.t.Errorf("%s %s: %v: %q", method, path, err, answer)
-				return
-			}
-			c.check(408, req, resp)
-		})
 	})
 	slow.Wait()
-}
-
-// late sends the beginning of a request and returns what comes until the connection ends.
-func (c *contract) late(path, request string) []byte {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
-	if err != nil {
-		c.t.Errorf("%s: %v", path, err)
-		return nil
-	}
-	defer conn.Close()
-	if err := cmp.Or(conn.SetDeadline(time.Now().Add(30*time.Second)), second(io.WriteString(conn, request))); err != nil {
-		c.t.Errorf("%s: %v", path, err)
-	}
-	answer, err := io.ReadAll(conn)
-	if err != nil && len(answer) == 0 {
-		c.t.Errorf("%s: %v", path, err)
-	}
-	return answer
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -355,11 +314,11 @@ func (c *contract) replays(ready int, files map[string]string) {
 	dir := c.t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := cmp.Or(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	r := &contract{serve(c.t, "--data-dir", c.t.TempDir(), "--source", "replay", "--replay-dir", dir, "--anonymous-rate", "6000"), c.doc}
+	r := &contract{serve(c.t, "--data-dir", c.t.TempDir(), "--source", "replay", "--replay-dir", dir, "--anonymous-rate", "6000"), c.mu, c.doc}
 	if ready == 200 {
 		r.ready()
 	}

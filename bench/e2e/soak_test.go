@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,10 +67,8 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("%d requests, %d looks: nothing was tried", soak.answered, len(looks))
 	}
 	judgeLooks(t, looks)
-	for name, value := range p.metrics() {
-		if strings.HasPrefix(name, "strikecache_latest_cache_") && value != 0 {
-			t.Errorf("%s is %v", name, value)
-		}
+	for _, line := range regexp.MustCompile(`(?m)^strikecache_latest_cache_\S+ [^0].*`).FindAllString(p.operator("/metrics"), -1) {
+		t.Error(line)
 	}
 	passed := judgeSessions(t, p, before)
 	figure(t, "soak: %d requests over %v, %d sessions passed, all answers right", soak.answered, length, passed)
@@ -131,7 +130,7 @@ func judgeSessions(t *testing.T, p *process, before []string) int {
 		t.Errorf("the history has %v, the exchange had %v", after, want)
 	}
 	// The clock says how many there must be: the last stored session is the clock's own, or the one before it.
-	now := p.marketTime()
+	now := p.envelope(gammaPath).Meta.ComputedAt // at the last refresh
 	newest, err := time.Parse(time.DateOnly, after[len(after)-1])
 	if err != nil {
 		t.Fatal(err)
@@ -156,33 +155,6 @@ func (p *process) exchangeSessions() []string {
 	}
 	slices.Sort(dates)
 	return slices.Compact(dates) // a night's snapshot may be of another date than its session's
-}
-
-// marketTime returns the newest computed_at, which is the simulated clock at the last refresh.
-func (p *process) marketTime() time.Time {
-	p.t.Helper()
-	_, body := p.get("/api/v1/gex/spx")
-	var answer struct {
-		Meta struct {
-			ComputedAt time.Time `json:"computed_at"`
-		}
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		p.t.Fatal(err)
-	}
-	return answer.Meta.ComputedAt
-}
-
-// metrics returns the metrics without labels, by name.
-func (p *process) metrics() map[string]float64 {
-	values := map[string]float64{}
-	for line := range strings.Lines(p.operator("/metrics")) {
-		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if value, err := strconv.ParseFloat(number, 64); err == nil {
-			values[name] = value
-		}
-	}
-	return values
 }
 
 // soakPaths returns what the clients ask for.
@@ -264,11 +236,15 @@ func ask(client *http.Client, url, coding string, tags map[string]string) error 
 
 // look reads the metrics and takes the latencies since the last look.
 func (s *soaking) look() look {
-	m := s.p.metrics()
+	scrape := s.p.operator("/metrics")
+	value := func(name string) float64 {
+		v, _ := strconv.ParseFloat(metric(scrape, name), 64) // 0 without one
+		return v
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.latencies)
-	l := look{resident: m["process_resident_memory_bytes"], files: m["process_open_fds"], goroutines: m["go_goroutines"]}
+	l := look{resident: value("process_resident_memory_bytes"), files: value("process_open_fds"), goroutines: value("go_goroutines")}
 	if n := len(s.latencies); n > 0 {
 		l.p99 = s.latencies[n*99/100]
 	}

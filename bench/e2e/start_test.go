@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,8 +17,8 @@ import (
 // A start computes from the stored inputs, and keeps a stored answer only where its receipt and its data are equal to what
 // it computed. In these tests the market stands still, so nothing but the start can change an answer.
 
-// dateFiles returns the content of the files of all dates before a day, by path.
-func dateFiles(t *testing.T, dir, day string) map[string]string {
+// pastFiles returns the content of the files of all dates before the market's day, by path.
+func pastFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "simulated", "????-??-??", "*"))
 	if err != nil {
@@ -25,7 +26,7 @@ func dateFiles(t *testing.T, dir, day string) map[string]string {
 	}
 	content := map[string]string{}
 	for _, file := range files {
-		if filepath.Base(filepath.Dir(file)) >= day {
+		if filepath.Base(filepath.Dir(file)) >= marketDay {
 			continue
 		}
 		b, err := os.ReadFile(file)
@@ -40,39 +41,42 @@ func dateFiles(t *testing.T, dir, day string) map[string]string {
 	return content
 }
 
-// unchanged checks that past dates have the files that they had.
-func unchanged(t *testing.T, before, after map[string]string) {
+// restarted starts a binary on stored files, and returns the answer that is as expected. The files of past dates stay as
+// they are.
+func restarted(t *testing.T, dir, binary, path string, expected func(envelope) bool, args ...string) (now envelope) {
 	t.Helper()
-	if len(before) != len(after) {
-		t.Errorf("%d files of past dates became %d", len(before), len(after))
-	}
-	for file, content := range before {
-		if after[file] != content {
-			t.Errorf("%s of a past date changed", file)
+	before := pastFiles(t, dir)
+	p := serveWith(t, commandOf(binary, append([]string{"serve", "--data-dir", dir, "--sim-speed", "0"}, args...)...))
+	p.until(path+" is answered as expected", func() bool {
+		resp, body := p.get(path)
+		if resp.StatusCode != http.StatusOK {
+			return false
 		}
+		now = envelopeOf(t, body)
+		return expected(now)
+	})
+	p.stopped()
+	if after := pastFiles(t, dir); !maps.Equal(before, after) {
+		t.Errorf("the %d files of past dates changed, there are %d now", len(before), len(after))
 	}
+	return now
 }
+
+func anything(envelope) bool { return true }
 
 func TestStartWithAnotherRate(t *testing.T) {
 	t.Parallel()
-	dir := storedDay(t)
-	before := dateFiles(t, dir, marketDay)
-	old := shared(t).envelope(gammaPath)
-	began := time.Now()
-	p := serve(t, "--data-dir", dir, "--sim-speed", "0", "--risk-free-rate", "0.09")
-	var now envelope
-	p.until("the new rate's answer", func() bool { now = p.envelope(gammaPath); return !bytes.Equal(now.Data, old.Data) })
-	t.Logf("the new rate's answer came %v after the start", time.Since(began).Round(time.Millisecond))
+	dir, old := storedDay(t), shared(t).envelope(gammaPath)
+	now := restarted(t, dir, binary, gammaPath, func(e envelope) bool { return !bytes.Equal(e.Data, old.Data) }, "--risk-free-rate", "0.09")
 	fresh := serve(t, "--sim-start", marketStart, "--sim-speed", "0", "--risk-free-rate", "0.09")
 	fresh.ready()
 	if want := fresh.envelope(gammaPath); !bytes.Equal(want.Data, now.Data) || fmt.Sprint(want.Meta.Receipt.Inputs) != fmt.Sprint(now.Meta.Receipt.Inputs) {
 		t.Errorf("after the restart %.300s\nin an empty directory %.300s", now.Data, want.Data)
 	}
-	if pain, was := p.envelope(painPath), shared(t).envelope(painPath); !bytes.Equal(pain.Data, was.Data) {
+	pain := restarted(t, dir, binary, painPath, anything, "--risk-free-rate", "0.09")
+	if !bytes.Equal(pain.Data, shared(t).envelope(painPath).Data) {
 		t.Error("max pain depends on the rate")
 	}
-	p.stopped()
-	unchanged(t, before, dateFiles(t, dir, marketDay))
 }
 
 // otherMethod builds a binary whose gamma method has another name, and returns its path.
@@ -120,25 +124,17 @@ func otherMethod(t *testing.T) string {
 
 func TestStartWithAnotherMethod(t *testing.T) {
 	t.Parallel()
-	dir := storedDay(t)
-	before := dateFiles(t, dir, marketDay)
 	old := shared(t).envelope(gammaPath)
-	p := serveWith(t, commandOf(otherMethod(t), "serve", "--data-dir", dir, "--sim-speed", "0"))
-	var now envelope
-	p.until("the new method's answer", func() bool { now = p.envelope(gammaPath); return now.Meta.Receipt.Method == "gex/test" })
+	now := restarted(t, storedDay(t), otherMethod(t), gammaPath, func(e envelope) bool { return e.Meta.Receipt.Method == "gex/test" })
 	if !bytes.Equal(now.Data, old.Data) || fmt.Sprint(now.Meta.Receipt.Inputs) != fmt.Sprint(old.Meta.Receipt.Inputs) {
 		t.Errorf("the same method by another name has another result: %.300s", now.Data)
 	}
-	p.stopped()
-	unchanged(t, before, dateFiles(t, dir, marketDay))
 }
 
 // A product of which nothing is stored is served right after the start, as one that this build has for the first time.
 func TestStartWithAnotherProduct(t *testing.T) {
 	t.Parallel()
-	dir := storedDay(t)
-	before := dateFiles(t, dir, marketDay)
-	want := shared(t).envelope(painPath)
+	dir, want := storedDay(t), shared(t).envelope(painPath)
 	files, err := filepath.Glob(filepath.Join(dir, "simulated", "*", "spx-max-pain"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
@@ -147,15 +143,10 @@ func TestStartWithAnotherProduct(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		delete(before, file)
 	}
-	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
-	p.until("max pain is served", func() bool { resp, _ := p.get(painPath); return resp.StatusCode == http.StatusOK })
-	if now := p.envelope(painPath); !bytes.Equal(now.Data, want.Data) || fmt.Sprint(now.Meta.Receipt) != fmt.Sprint(want.Meta.Receipt) {
+	if now := restarted(t, dir, binary, painPath, anything); !bytes.Equal(now.Data, want.Data) || fmt.Sprint(now.Meta.Receipt) != fmt.Sprint(want.Meta.Receipt) {
 		t.Errorf("%.300s\nwant %.300s", now.Data, want.Data)
 	}
-	p.stopped()
-	unchanged(t, before, dateFiles(t, dir, marketDay))
 }
 
 // A killed server that is started again at once, as a service manager does after a fatal error, serves what clients saw

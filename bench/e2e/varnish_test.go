@@ -3,67 +3,30 @@
 package e2e
 
 import (
-	"bytes"
-	"compress/gzip"
-	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
-)
-
-const (
-	varnishPath     = "/api/v1/gex/spx"                // the document that is refreshed most often
-	settlementsPath = "/api/public/vix-term-structure" // one that does not change while the test runs
 )
 
 // varnish starts varnishd with its built-in VCL in front of an origin.
 func varnish(t *testing.T, origin string, params ...string) *process {
 	t.Helper()
-	path, err := exec.LookPath("varnishd")
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/varnishd") // where Debian keeps it, out of most users' search path
-	}
-	if err != nil {
-		required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
-		if slices.Contains(required, "varnishd") || slices.Contains(required, "all") {
-			t.Fatal("the program varnishd is not installed; STRIKECACHE_REQUIRE asks for varnishd")
-		}
-		t.Skip("needs the program varnishd")
-	}
+	path := program(t, "varnishd")
 	address := freePort(t)
 	// Without -j none varnishd would change its user, who may not enter the directory.
 	f := follow(t, append([]string{path, "-F", "-j", "none", "-T", "none", "-a", address, "-b", strings.TrimPrefix(origin, "http://"),
 		"-n", filepath.Join(t.TempDir(), "varnish"), "-s", "malloc,64m"}, params...))
-	p := &process{t: t, url: "http://" + address}
-	f.until("varnishd answers", func(_, errs []string) bool {
-		select {
-		case <-f.end:
-			t.Fatalf("varnishd ended: %q", errs)
-		default:
-		}
-		resp, err := http.Get(p.url + "/healthz")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
-	return p
+	return f.serves(address)
 }
 
 // shortLived makes public answers of the path expire after a second, and leaves all else as the origin sent it.
 func shortLived(directives string) func(*http.Response) {
 	return func(r *http.Response) {
-		if r.Request.URL.Path == varnishPath && strings.HasPrefix(r.Header.Get("Cache-Control"), "public") {
+		if r.Request.URL.Path == gammaPath && strings.HasPrefix(r.Header.Get("Cache-Control"), "public") {
 			r.Header.Set("Cache-Control", directives)
 		}
 	}
@@ -71,28 +34,14 @@ func shortLived(directives string) func(*http.Response) {
 
 var varnishCodings = []string{"identity", "gzip", "br", "zstd"}
 
-// unpack returns the document of an answer, in whatever coding it came.
-func unpack(t *testing.T, resp *http.Response, body []byte) []byte {
+// usageIn returns the usage member of an answer, in whatever coding it came.
+func usageIn(t *testing.T, resp *http.Response, body []byte) usage {
 	t.Helper()
-	r, err := io.Reader(bytes.NewReader(body)), error(nil)
-	switch coding := resp.Header.Get("Content-Encoding"); coding {
-	case "":
-	case "gzip":
-		r, err = gzip.NewReader(r)
-	case "br":
-		r = brotli.NewReader(r)
-	case "zstd":
-		r, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
-	default:
-		t.Errorf("Content-Encoding %q", coding)
-	}
-	if err == nil {
-		body, err = io.ReadAll(r)
-	}
+	plain, err := decode(resp.Header.Get("Content-Encoding"), body)
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
-	return body
+	return usageOf(t, plain)
 }
 
 // cdnClient is one client behind the cache: anonymous, or with a key.
@@ -112,14 +61,14 @@ func (c *cdnClient) get() {
 	if c.secret != "" {
 		headers = append(headers, "X-API-Key", c.secret)
 	}
-	resp, body := c.p.get(varnishPath, headers...)
+	resp, body := c.p.get(gammaPath, headers...)
 	c.asked++
 	coding, tag, directives := resp.Header.Get("Content-Encoding"), resp.Header.Get("ETag"), resp.Header.Get("Cache-Control")
 	if resp.StatusCode != http.StatusOK || coding != c.coding && coding+c.coding != "identity" {
 		c.p.t.Errorf("%s: %d %v", c.coding, resp.StatusCode, resp.Header)
 		return
 	}
-	u, limited := usageOf(c.p.t, unpack(c.p.t, resp, body)), resp.Header.Get("RateLimit")+resp.Header.Get("X-RateLimit-Remaining") != ""
+	u, limited := usageIn(c.p.t, resp, body), resp.Header.Get("RateLimit")+resp.Header.Get("X-RateLimit-Remaining") != ""
 	keyed := c.secret != ""
 	if u.Key != c.id || keyed != (u.Tier == "keyed") || keyed != limited || keyed != strings.HasPrefix(directives, "private") || keyed != strings.HasPrefix(tag, "W/") {
 		c.p.t.Errorf("key %q has another client's answer: %+v %v", c.id, u, resp.Header)
@@ -145,7 +94,7 @@ func TestVarnish(t *testing.T) {
 	p := serve(t, "--data-dir", dir, "--keys-file", file, "--gex-every", "5s", "--sim-speed", "4")
 	origin := newFront(t, p.url, shortLived("public, max-age=1, stale-while-revalidate=600"))
 	v := varnish(t, origin.URL, "-p", "http_gzip_support=off")
-	for _, path := range []string{varnishPath, settlementsPath} {
+	for _, path := range []string{gammaPath, vixPath} {
 		p.until(path+" is there", func() bool { resp, _ := p.get(path); return resp.StatusCode == http.StatusOK })
 	}
 
@@ -164,13 +113,13 @@ func TestVarnish(t *testing.T) {
 		all.Wait()
 		return t.Failed() || !slices.ContainsFunc(clients, func(c *cdnClient) bool { return c.secret == "" && len(c.tags) < 2 })
 	})
-	checkOrigin(t, origin.asked(mark, varnishPath), clients)
+	checkOrigin(t, origin.asked(mark, gammaPath), clients)
 
 	for _, coding := range varnishCodings {
 		v.until("304 in "+coding, func() bool { // a refresh may come between
-			resp, _ := v.get(varnishPath, "Accept-Encoding", coding)
+			resp, _ := v.get(gammaPath, "Accept-Encoding", coding)
 			tag := resp.Header.Get("ETag")
-			resp, body := v.get(varnishPath, "Accept-Encoding", coding, "If-None-Match", tag)
+			resp, body := v.get(gammaPath, "Accept-Encoding", coding, "If-None-Match", tag)
 			return resp.StatusCode == http.StatusNotModified && resp.Header.Get("ETag") == tag && len(body) == 0
 		})
 	}
@@ -182,7 +131,7 @@ func TestVarnish(t *testing.T) {
 		expired := time.Now().Add(2 * time.Second)
 		v.until("stale answers", func() bool { c.get(); return t.Failed() || time.Now().After(expired) })
 	}
-	if resp, _ := v.get(varnishPath, "X-API-Key", secret); resp.StatusCode != http.StatusServiceUnavailable {
+	if resp, _ := v.get(gammaPath, "X-API-Key", secret); resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("with a key, of a dead origin: %d", resp.StatusCode)
 	}
 }
@@ -235,9 +184,9 @@ func checkUnpacking(t *testing.T, p *process) {
 	origin := newFront(t, p.url, nil)
 	v := varnish(t, origin.URL)
 	for _, coding := range varnishCodings {
-		resp, body := v.get(settlementsPath, "Accept-Encoding", coding)
+		resp, body := v.get(vixPath, "Accept-Encoding", coding)
 		packed := resp.Header.Get("Content-Encoding") == "gzip"
-		if resp.StatusCode != http.StatusOK || packed != (coding == "gzip") || usageOf(t, unpack(t, resp, body)).Tier != "anonymous" {
+		if resp.StatusCode != http.StatusOK || packed != (coding == "gzip") || usageIn(t, resp, body).Tier != "anonymous" {
 			t.Errorf("%s: %d %v", coding, resp.StatusCode, resp.Header)
 		}
 		tag := resp.Header.Get("ETag")
@@ -245,12 +194,12 @@ func checkUnpacking(t *testing.T, p *process) {
 			t.Errorf("%s: ETag %s", coding, tag)
 		}
 		for _, other := range varnishCodings {
-			if resp, _ := p.get(settlementsPath, "Accept-Encoding", other, "If-None-Match", tag); resp.StatusCode != http.StatusNotModified {
+			if resp, _ := p.get(vixPath, "Accept-Encoding", other, "If-None-Match", tag); resp.StatusCode != http.StatusNotModified {
 				t.Errorf("the tag %s in %s: %d", tag, other, resp.StatusCode)
 			}
 		}
 	}
-	if seen := origin.asked(0, settlementsPath); len(seen) != 1 || seen[0].asked.Get("Accept-Encoding") != "gzip" {
+	if seen := origin.asked(0, vixPath); len(seen) != 1 || seen[0].asked.Get("Accept-Encoding") != "gzip" {
 		t.Errorf("the origin was asked %d times: %+v", len(seen), seen)
 	}
 }
