@@ -127,8 +127,3 @@ func (e *Entry) Admit(nowNanos int64) limits.Verdict {
 
 // Policy returns the value of RateLimit-Policy, "" for a key without limits.
 func (e *Entry) Policy() string { return e.policy }
-
-// AppendUsage appends the usage member of an answer after a verdict; see [limits.AppendUsage].
-func (e *Entry) AppendUsage(dst []byte, v limits.Verdict) []byte {
-	return limits.AppendUsage(dst, e.ID, v.Today, v.PerDay, v.DayEnd)
-}

@@ -231,7 +231,7 @@ func TestEntryUsage(t *testing.T) {
 	secret, key := create(t, path, Spec{Name: "a", PerDay: 1})
 	e := lookup(open(t, path, nil, &logged{}), secret, now)
 	v := e.Admit(now.UnixNano())
-	got := string(e.AppendUsage(nil, v))
+	got := string(v.AppendUsage(nil, e.ID))
 	want := `{"tier":"keyed","key":"` + key.ID + `","requests_today":1,"limit_per_day":1,"remaining_today":0,"resets_at":"2026-11-22T00:00:00Z"}`
 	if got != want || !json.Valid([]byte(got)) {
 		t.Errorf("%s", got)
@@ -256,7 +256,7 @@ func TestAllocations(t *testing.T) {
 		"Lookup":  func() { table.Lookup(secret, at) },
 		"unknown": func() { table.Lookup(unknown, at) },
 		"Admit":   func() { at += int64(time.Second) / 2; e.Admit(at) },
-		"usage":   func() { buf = e.AppendUsage(buf[:0], e.Admit(at)) },
+		"usage":   func() { buf = e.Admit(at).AppendUsage(buf[:0], e.ID) },
 	} {
 		if n := testing.AllocsPerRun(200, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -276,6 +276,6 @@ func BenchmarkLookupAndAdmit(b *testing.B) {
 		e, _ := table.Lookup(secret, at)
 		v := e.Admit(at)
 		buf = v.AppendRateLimit(buf[:0])
-		buf = e.AppendUsage(buf[:0], v)
+		buf = v.AppendUsage(buf[:0], e.ID)
 	}
 }
