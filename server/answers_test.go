@@ -189,18 +189,14 @@ func TestCacheControl(t *testing.T) {
 	}
 }
 
-func TestPreflight(t *testing.T) {
-	resp, body := do(t, clientOf(t, newServer(newFinder(t))), "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org",
-		"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
-	h := resp.Header
-	if resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "X-API-Key") ||
-		!strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
+func TestPreflightAndReadiness(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t), unfedSectors))
+	resp, body := do(t, c, "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
+	if h := resp.Header; resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" ||
+		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "X-API-Key") || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
 		t.Errorf("%d %v", resp.StatusCode, h)
 	}
-}
-
-func TestReadiness(t *testing.T) {
-	resp, body := do(t, clientOf(t, newServer(newFinder(t), unfedSectors)), "GET", "/readyz")
+	resp, body = do(t, c, "GET", "/readyz")
 	if resp.StatusCode != 200 || !strings.Contains(string(body), `"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
