@@ -97,6 +97,8 @@ func FuzzTarget(f *testing.F) {
 		"/", "/api/v1/gex/spx", "/api/v1/gex/spx?x", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/v1/gex/spx/historical?date=2026-11-18", "/api/v1/gex/spx/historical?date=2026-11-21", "/api/v1/gex/spx/historical?date=&date=2026-11-17", "/api/public/spx-max-pain?expiration=2026-11-27",
 		"/api/public/spx-max-pain?expiration=2026-11-28", "/api/v1/options/flow/unusual?limit=20", "/api/v1/options/flow/unusual?l%69mit=%320", "/api/v1/options/flow/unusual?limit=020", "/api/v1/options/flow/unusual?limit=20#x", "http://a/api/v1/gex/spx", "//api/v1/gex/spx", "/api/v1/gex/%73px", "/../etc/passwd", "*", "a:443", "/\xff",
 		"/api/v1/options/flow/unusual?limit=20;limit=1", "/api/v1/gex/spx?x=http://a", "http://%zz/", "http://[::1/api", "/api/public/vix-term-structure?", "/api/v1/gex/spx/series?date=x",
+		"/api/v1/options/flow/unusual?limit=101", "/api/v1/options/flow/unusual?limit=", "/api/v1/options/flow/unusual?limit", "/api/v1/options/flow/unusual?limit=+20", "/api/v1/options/flow/unusual?limit=2%30%", "/api/v1/options/flow/unusual?limit=%E2%91%A0", "/api/v1/options/flow/unusual?limit=20&lim%69t=20",
+		"/api/public/spx-max-pain?expiration=", "/api/public/spx-max-pain?expiration=../../etc/passwd", "/api/v1/gex/spx/historical?date=2026-1-1", "/api/v1/gex/spx/historical?date=2026-02-29",
 	} {
 		f.Add(target)
 	}

@@ -98,26 +98,6 @@ func TestBucketProperties(t *testing.T) {
 	}
 }
 
-func TestBucketConcurrent(t *testing.T) {
-	const rate = 1000
-	var b Bucket
-	var allowed atomic.Int64
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			for i := range 500 { // the times of callers differ by less than a token
-				if b.Take(noon+int64((i+g)%7), rate).OK {
-					allowed.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if allowed.Load() != rate {
-		t.Errorf("%d allowed, want %d", allowed.Load(), rate)
-	}
-}
-
 func TestBucketClockGoesBack(t *testing.T) {
 	for _, back := range []int64{1, second / 2, second, 2 * second, 3600 * second, noon} {
 		var b Bucket
