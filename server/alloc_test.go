@@ -5,12 +5,10 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"strikecache/server"
 	"strikecache/server/keys"
@@ -20,7 +18,7 @@ import (
 
 // testConn is a connection whose client is a test: one request in, one response out, no allocation in between.
 type testConn struct {
-	net.Conn
+	quietConn
 	request  chan []byte
 	response []byte
 	asked    bool
@@ -52,13 +50,6 @@ func (c *testConn) ask(request []byte) {
 	c.request <- request
 	<-c.done
 }
-
-func (c *testConn) Close() error                     { return nil }
-func (c *testConn) LocalAddr() net.Addr              { return nil }
-func (c *testConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
-func (c *testConn) SetDeadline(time.Time) error      { return nil }
-func (c *testConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *testConn) SetWriteDeadline(time.Time) error { return nil }
 
 // storeOf returns a real store with what a finder has.
 func storeOf(t testing.TB, s *finder) *snapshots.Store {

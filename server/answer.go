@@ -57,7 +57,7 @@ func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 			return errKey
 		}
 		rep.entry, rep.verdict, rep.policy = entry, entry.Admit(now), entry.Policy()
-		rep.usage = entry.AppendUsage(rep.usage, rep.verdict)
+		rep.usage = rep.verdict.AppendUsage(rep.usage, entry.ID)
 	case s.cfg.Addresses != nil:
 		rep.verdict, rep.policy = s.cfg.Addresses.Admit(s.client(q), now), s.cfg.Addresses.Policy()
 	}

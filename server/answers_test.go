@@ -94,29 +94,15 @@ func TestErrors(t *testing.T) {
 		{"DELETE", "/api/public/spx-max-pain", 405, "method_not_allowed", ""},
 		{"PUT", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
 		{"OPTIONS", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
-		{"OPTIONS", "/readyz", 405, "method_not_allowed", "only GET and HEAD are"},
-		{"OPTIONS", "/openapi.json", 405, "method_not_allowed", "only GET and HEAD are"},
 		{"OPTIONS", "/", 405, "method_not_allowed", "only GET and HEAD are"},
 		{"OPTIONS", "/nowhere", 404, "not_found", ""},
 		{"GET", "/api/v1/options/flow/unusual?limit=0", 400, "invalid_parameter", "from 1 to 100"},
-		{"GET", "/api/v1/options/flow/unusual?limit=101", 400, "invalid_parameter", "limit"},
-		{"GET", "/api/v1/options/flow/unusual?limit=", 400, "invalid_parameter", "limit"},
-		{"GET", "/api/v1/options/flow/unusual?limit", 400, "invalid_parameter", "limit"},
-		{"GET", "/api/v1/options/flow/unusual?limit=020", 400, "invalid_parameter", "limit"},
-		{"GET", "/api/v1/options/flow/unusual?limit=+20", 400, "invalid_parameter", "limit"},
-		{"GET", "/api/v1/options/flow/unusual?limit=2%30%", 400, "invalid_parameter", "limit"},
-		{"GET", "/api/v1/options/flow/unusual?limit=%E2%91%A0", 400, "invalid_parameter", "limit"},
 		{"GET", "/api/v1/options/flow/unusual?limit=20&limit=20", 400, "invalid_parameter", "more than once"},
-		{"GET", "/api/v1/options/flow/unusual?limit=20&lim%69t=20", 400, "invalid_parameter", "more than once"},
 		{"GET", "/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
 		{"GET", "/api/public/spx-max-pain?expiration=2026-12-32", 400, "invalid_parameter", "YYYY-MM-DD"},
-		{"GET", "/api/public/spx-max-pain?expiration=../../etc/passwd", 400, "invalid_parameter", "expiration"},
-		{"GET", "/api/public/spx-max-pain?expiration=", 400, "invalid_parameter", "expiration"},
 		{"GET", "/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
 		{"GET", "/api/v1/gex/spx/historical?date=2020-01-01", 404, "snapshot_not_found", `"nearest":{"earlier":null,"later":"2026-11-17"}`},
 		{"GET", "/api/v1/gex/spx/historical?date=2026-11-21", 400, "invalid_parameter", "future"},
-		{"GET", "/api/v1/gex/spx/historical?date=2026-1-1", 400, "invalid_parameter", "date"},
-		{"GET", "/api/v1/gex/spx/historical?date=2026-02-29", 400, "invalid_parameter", "date"},
 		{"GET", "/api/v1/gex/spx/historical?date=2026-11-17&date=2026-11-17", 400, "invalid_parameter", "more than once"},
 		{"GET", "/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000), 400, "invalid_parameter", "date"},
 		{"GET", "/api/public/vix-term-structure", 503, "not_ready", "no answer yet"},
@@ -189,18 +175,14 @@ func TestCacheControl(t *testing.T) {
 	}
 }
 
-func TestPreflight(t *testing.T) {
-	resp, body := do(t, clientOf(t, newServer(newFinder(t))), "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org",
-		"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
-	h := resp.Header
-	if resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "X-API-Key") ||
-		!strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
+func TestPreflightAndReadiness(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t), unfedSectors))
+	resp, body := do(t, c, "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
+	if h := resp.Header; resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" ||
+		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "X-API-Key") || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
 		t.Errorf("%d %v", resp.StatusCode, h)
 	}
-}
-
-func TestReadiness(t *testing.T) {
-	resp, body := do(t, clientOf(t, newServer(newFinder(t), unfedSectors)), "GET", "/readyz")
+	resp, body = do(t, c, "GET", "/readyz")
 	if resp.StatusCode != 200 || !strings.Contains(string(body), `"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}

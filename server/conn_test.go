@@ -89,20 +89,6 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// A HEAD that is refused gets no body either: it would be read as the start of the next response.
-func TestRefusedHeadHasNoBody(t *testing.T) {
-	address := listen(t, newServer(newFinder(t)))
-	for raw, status := range map[string]string{
-		"HEAD /\xff HTTP/1.1\r\nHost: a\r\n\r\n": "400", "HEAD a:443 HTTP/1.1\r\nHost: a\r\n\r\n": "400", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n": "400",
-		"HEAD /" + strings.Repeat("a", 5000): "414", "HEAD / HTTP/1.1\r\nX: " + strings.Repeat("a", 9000): "431",
-		"HEAD / HTTP/2.0\r\n\r\n": "505", "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n": "413",
-	} {
-		if got := exchange(t, address, raw, false); !strings.HasPrefix(got, "HTTP/1.1 "+status) || !strings.HasSuffix(got, "\r\n\r\n") || !strings.Contains(got, "\r\nContent-Length: ") {
-			t.Errorf("%.60q: %q", raw, got)
-		}
-	}
-}
-
 // Unusual but correct requests are answered.
 func TestUnusualRequests(t *testing.T) {
 	address := listen(t, newServer(newFinder(t)))

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,7 +23,7 @@ var documented = map[int][]string{
 
 // oneConn is a connection that delivers its parts, one a read, and keeps what it gets.
 type oneConn struct {
-	net.Conn
+	quietConn
 	parts [][]byte
 	out   bytes.Buffer
 }
@@ -40,13 +39,7 @@ func (c *oneConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *oneConn) Write(p []byte) (int, error)      { return c.out.Write(p) }
-func (c *oneConn) Close() error                     { return nil }
-func (c *oneConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-func (c *oneConn) LocalAddr() net.Addr              { return c.RemoteAddr() }
-func (c *oneConn) SetDeadline(time.Time) error      { return nil }
-func (c *oneConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *oneConn) SetWriteDeadline(time.Time) error { return nil }
+func (c *oneConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 
 // answers sends raw bytes and returns the responses, whose bodies are read, with the codes of the errors.
 func answers(t *testing.T, web *server.Server, raw string, methods ...string) (responses []*http.Response, codes []string) {
@@ -104,6 +97,8 @@ func FuzzTarget(f *testing.F) {
 		"/", "/api/v1/gex/spx", "/api/v1/gex/spx?x", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/v1/gex/spx/historical?date=2026-11-18", "/api/v1/gex/spx/historical?date=2026-11-21", "/api/v1/gex/spx/historical?date=&date=2026-11-17", "/api/public/spx-max-pain?expiration=2026-11-27",
 		"/api/public/spx-max-pain?expiration=2026-11-28", "/api/v1/options/flow/unusual?limit=20", "/api/v1/options/flow/unusual?l%69mit=%320", "/api/v1/options/flow/unusual?limit=020", "/api/v1/options/flow/unusual?limit=20#x", "http://a/api/v1/gex/spx", "//api/v1/gex/spx", "/api/v1/gex/%73px", "/../etc/passwd", "*", "a:443", "/\xff",
 		"/api/v1/options/flow/unusual?limit=20;limit=1", "/api/v1/gex/spx?x=http://a", "http://%zz/", "http://[::1/api", "/api/public/vix-term-structure?", "/api/v1/gex/spx/series?date=x",
+		"/api/v1/options/flow/unusual?limit=101", "/api/v1/options/flow/unusual?limit=", "/api/v1/options/flow/unusual?limit", "/api/v1/options/flow/unusual?limit=+20", "/api/v1/options/flow/unusual?limit=2%30%", "/api/v1/options/flow/unusual?limit=%E2%91%A0", "/api/v1/options/flow/unusual?limit=20&lim%69t=20",
+		"/api/public/spx-max-pain?expiration=", "/api/public/spx-max-pain?expiration=../../etc/passwd", "/api/v1/gex/spx/historical?date=2026-1-1", "/api/v1/gex/spx/historical?date=2026-02-29",
 	} {
 		f.Add(target)
 	}
@@ -185,7 +180,8 @@ func FuzzConnection(f *testing.F) {
 	for _, raw := range []string{
 		series + seriesLine + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n", "HEAD /\xff HTTP/1.1\r\n\r\n", "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + series, "OPTIONS /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n",
 		seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi", seriesLine + "Host: a\r\nIf-None-Match: *\r\n\r\n", seriesLine + "Host: a\r\nX-API-Key: x\r\nX-API-Key: y\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
-		"HEAD /api/v1/gex/spx HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", seriesLine + "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", "\r\n" + seriesLine + "Host: a\r\nConnection: close\r\n\r\n", seriesLine + "Host: a\r\nExpect: x\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+		"HEAD /api/v1/gex/spx HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", seriesLine + "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", "\r\n" + seriesLine + "Host: a\r\nConnection: close\r\n\r\n", seriesLine + "Host: a\r\nExpect: x\r\n\r\n", "HEAD a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
+		"HEAD /" + strings.Repeat("a", 5000), "HEAD / HTTP/1.1\r\nX: " + strings.Repeat("a", 9000), "HEAD / HTTP/2.0\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
 	} {
 		f.Add([]byte(raw))
 	}

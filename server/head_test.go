@@ -73,31 +73,3 @@ func refusedThereAlone(err error, h *head) bool {
 	text := err.Error()
 	return strings.HasPrefix(text, "parse ") || strings.Contains(text, "invalid method")
 }
-
-// Cut anywhere, a good head is one that needs more bytes; and it takes no byte of what follows.
-func TestHeadNeedsAllItsBytes(t *testing.T) {
-	raw := "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX-API-Key: k\r\n\r\n"
-	var h head
-	for n := range len(raw) {
-		if e := h.parse([]byte(raw[:n])); e != incomplete {
-			t.Errorf("%q: %v", raw[:n], e)
-		}
-	}
-	if e := h.parse([]byte(raw + "abc")); e != nil || h.length != len(raw) || h.body != 3 || h.direct {
-		t.Errorf("%v %+v", e, h)
-	}
-}
-
-// What frames a request twice is refused by the parser itself, whatever fasthttp would say of it.
-func TestHeadRefusesSecondFraming(t *testing.T) {
-	for _, fields := range []string{
-		"Content-Length: 5\r\nContent-Length: 6\r\n", "Content-Length: 5\r\nContent-Length: 5\r\n", "Content-Length: 0\r\nContent-Length: 5\r\n",
-		"Content-Length: 5, 5\r\n", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: identity\r\n",
-		"Content-Length : 5\r\n", "Content-Length\r\n", "X: a\r\n Content-Length: 5\r\n", "Host: b\r\n",
-	} {
-		var h head
-		if e := h.parse([]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n")); e == nil || e == incomplete {
-			t.Errorf("%q: %v, body %d", fields, e, h.body)
-		}
-	}
-}

@@ -214,6 +214,16 @@ func do(t testing.TB, c *http.Client, method, target string, headers ...string) 
 	return resp, body
 }
 
+// quietConn is a connection without deadlines, of a client at 192.0.2.1.
+type quietConn struct{ net.Conn }
+
+func (quietConn) Close() error                     { return nil }
+func (quietConn) LocalAddr() net.Addr              { return nil }
+func (quietConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+func (quietConn) SetDeadline(time.Time) error      { return nil }
+func (quietConn) SetReadDeadline(time.Time) error  { return nil }
+func (quietConn) SetWriteDeadline(time.Time) error { return nil }
+
 // dial opens a connection that is closed with the test, and on which no operation hangs for ever.
 func dial(t testing.TB, address string) *net.TCPConn {
 	t.Helper()

@@ -17,7 +17,6 @@ import (
 	"net/http/pprof" //nolint:gosec // G108: it registers on http.DefaultServeMux, which nothing here serves
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +29,6 @@ import (
 const (
 	readTimeout    = 5 * time.Second
 	writeTimeout   = 30 * time.Second // pprof adds the seconds that a profile is asked for
-	maxProfile     = 60               // seconds
 	idleTimeout    = 75 * time.Second
 	maxHeader      = 8 << 10 // bytes
 	maxConnections = 64      // further ones wait
@@ -61,11 +59,11 @@ func New(cfg Config) *Server {
 	mux.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError),
 	}))
-	mux.HandleFunc("/debug/pprof/", short(pprof.Index))
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", short(pprof.Profile))
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", short(pprof.Trace))
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/healthz", s.probe(cfg.Healthz))
 	mux.HandleFunc("/readyz", s.probe(cfg.Readyz))
 	s.http = http.Server{
@@ -152,17 +150,6 @@ func localHost(host string) bool {
 	}
 	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 	return err == nil
-}
-
-// short refuses a profile of more than maxProfile seconds.
-func short(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if seconds, _ := strconv.ParseFloat(r.FormValue("seconds"), 64); !(seconds <= maxProfile) { // pprof takes its default if it is no number; NaN is refused
-			http.Error(w, fmt.Sprintf("seconds must be at most %d", maxProfile), http.StatusBadRequest)
-			return
-		}
-		next(w, r)
-	}
 }
 
 func (s *Server) probe(p Probe) http.HandlerFunc {

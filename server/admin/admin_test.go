@@ -282,7 +282,6 @@ func TestRoutes(t *testing.T) {
 		"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=1": 200, "/debug/pprof/cmdline": 200,
 		"/debug/pprof/symbol": 200, "/debug/pprof/trace?seconds=0.01": 200, "/debug/pprof/profile?seconds=1": 200, "/debug/pprof/none": 404,
 		"/healthz": 200, "/readyz": 503, "/": 404, "/api/v1/gex/spx": 404, "/debug": 404, "/debug/vars": 404, "/metrics/": 404,
-		"/debug/pprof/profile?seconds=61": 400, "/debug/pprof/trace?seconds=NaN": 400, "/debug/pprof/heap?seconds=1e9": 400,
 	} {
 		resp, body := st.ask("GET", "http://"+st.admin+path, "")
 		if resp.StatusCode != want || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
@@ -325,6 +324,10 @@ func TestRebinding(t *testing.T) {
 			}
 		}
 	}
+	everywhere := open(t, "0.0.0.0:0") // a listener that other machines reach answers for any name
+	if resp, body := everywhere.ask("GET", "http://127.0.0.1"+everywhere.admin[strings.LastIndex(everywhere.admin, ":"):]+"/metrics", "scraped.test"); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
 	empty, err := net.Dial("tcp", st.admin)
 	if err != nil {
 		t.Fatal(err)
@@ -334,18 +337,6 @@ func TestRebinding(t *testing.T) {
 	line, err := bufio.NewReader(empty).ReadString('\n')
 	if err != nil || !strings.Contains(line, " 421 ") {
 		t.Errorf("without a Host: %q %v", line, err)
-	}
-}
-
-// A listener that other machines reach answers for any name.
-func TestOpenListener(t *testing.T) {
-	st := open(t, "0.0.0.0:0")
-	_, port, err := net.SplitHostPort(st.admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp, body := st.ask("GET", "http://127.0.0.1:"+port+"/metrics", "scraped.test"); resp.StatusCode != 200 {
-		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }
 

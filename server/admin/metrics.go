@@ -31,7 +31,7 @@ func NewRegistry(from Sources) (*prometheus.Registry, error) {
 	r := prometheus.NewPedanticRegistry()
 	for _, c := range []prometheus.Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		from.Refreshes, &collector{from},
+		from.Refreshes.runs, from.Refreshes.took, from.Refreshes.success, &collector{from},
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -71,20 +71,6 @@ func (r *Refreshes) Observe(feed, code string, took time.Duration) {
 	if code == "ok" {
 		r.success.WithLabelValues(feed).SetToCurrentTime()
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (r *Refreshes) Describe(ch chan<- *prometheus.Desc) {
-	r.runs.Describe(ch)
-	r.took.Describe(ch)
-	r.success.Describe(ch)
-}
-
-// Collect implements prometheus.Collector.
-func (r *Refreshes) Collect(ch chan<- prometheus.Metric) {
-	r.runs.Collect(ch)
-	r.took.Collect(ch)
-	r.success.Collect(ch)
 }
 
 // collector reads all metrics of ours but those of refreshes, at each scrape.

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -40,11 +41,9 @@ type createCommand struct {
 	ExpiresIn time.Duration `help:"How long the key is good, such as 2160h; 0 for ever." default:"0"`
 }
 
-// Run is called by the parser.
-func (c createCommand) Run(all *Commands, to Streams) error { return c.run(all.file(), to, time.Now()) }
-
-// run issues a key. It prints the secret as the one line on Out, and the terms of the key on Err.
-func (c createCommand) run(path string, to Streams, now time.Time) error {
+// Run issues a key. It prints the secret as the one line on Out, and the terms of the key on Err.
+func (c createCommand) Run(all *Commands, to Streams) error {
+	path, now := all.file(), time.Now()
 	spec := Spec{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
 	if c.ExpiresIn != 0 {
 		spec.Expires = now.Add(c.ExpiresIn)
@@ -54,11 +53,8 @@ func (c createCommand) run(path string, to Streams, now time.Time) error {
 		return err
 	}
 	if _, err := fmt.Fprintln(to.Out, secret); err != nil {
-		// The owner has not seen the secret; nobody else may use it.
-		if _, gone := Revoke(path, key.ID, now); gone != nil {
-			return fmt.Errorf("print the secret of %s: %w; it could not be revoked either: %w", key.ID, err, gone)
-		}
-		return fmt.Errorf("print the secret of %s, which is now revoked: %w", key.ID, err)
+		_, gone := Revoke(path, key.ID, now) // as the operator has not seen the secret
+		return errors.Join(fmt.Errorf("print the secret of %s, which is now revoked: %w", key.ID, err), gone)
 	}
 	_, err = fmt.Fprintf(to.Err, "created %s %q (%s); the line above is its secret, which is shown this once and stored nowhere\n",
 		key.ID, key.Name, terms(key))
@@ -69,17 +65,27 @@ type listCommand struct {
 	JSON bool `name:"json" help:"As JSON."`
 }
 
-// Run is called by the parser.
-func (c listCommand) Run(all *Commands, to Streams) error { return c.run(all.file(), to, time.Now()) }
-
-// run prints the keys as a table, or as a JSON array of the members of [Key] without sha256, and state.
-func (c listCommand) run(path string, to Streams, now time.Time) error {
-	keys, err := List(path)
+// Run prints the keys as a table, or as a JSON array of the members of [Key] without sha256, and state.
+func (c listCommand) Run(all *Commands, to Streams) error {
+	now := time.Now()
+	keys, err := List(all.file())
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return listJSON(to.Out, keys, now)
+		type row struct {
+			Key
+			SHA256 string `json:"sha256,omitempty"` // empty, in place of the digest
+			State  string `json:"state"`
+		}
+		rows := make([]row, 0, len(keys))
+		for _, k := range keys {
+			rows = append(rows, row{Key: k, State: k.State(now)})
+		}
+		enc := json.NewEncoder(to.Out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(rows)
 	}
 	w := tabwriter.NewWriter(to.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tNAME\tCREATED\tEXPIRES\tPER MINUTE\tPER DAY\tSTATE")
@@ -90,31 +96,13 @@ func (c listCommand) run(path string, to Streams, now time.Time) error {
 	return w.Flush()
 }
 
-func listJSON(to io.Writer, keys []Key, now time.Time) error {
-	type row struct {
-		Key
-		SHA256 string `json:"sha256,omitempty"` // empty, in place of the digest
-		State  string `json:"state"`
-	}
-	rows := make([]row, 0, len(keys))
-	for _, k := range keys {
-		rows = append(rows, row{Key: k, State: k.State(now)})
-	}
-	enc := json.NewEncoder(to)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(rows)
-}
-
 type revokeCommand struct {
 	Key string `arg:"" help:"The key's id or name."`
 }
 
-// Run is called by the parser.
-func (c revokeCommand) Run(all *Commands, to Streams) error { return c.run(all.file(), to, time.Now()) }
-
-func (c revokeCommand) run(path string, to Streams, now time.Time) error {
-	key, err := Revoke(path, c.Key, now)
+// Run revokes a key and prints its terms.
+func (c revokeCommand) Run(all *Commands, to Streams) error {
+	key, err := Revoke(all.file(), c.Key, time.Now())
 	if err != nil {
 		return err
 	}

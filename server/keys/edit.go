@@ -1,9 +1,7 @@
 package keys
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +12,15 @@ import (
 // directory if they are missing. Names need not be unique. Concurrent calls, also of other processes, wait for one
 // another. After an error the file is as it was.
 func Create(path string, spec Spec, now time.Time) (secret string, key Key, err error) {
-	if err := spec.Validate(now); err != nil {
+	secret, digest := newSecret()
+	key = Key{
+		ID: publicID(digest), Name: spec.Name, SHA256: digest, Created: now.UTC().Truncate(time.Second),
+		Expires: spec.Expires.UTC().Truncate(time.Second), PerMinute: spec.PerMinute, PerDay: spec.PerDay,
+	}
+	if err = key.validate(); err == nil && key.State(now) == expired {
+		err = fmt.Errorf("expiry %s is not in the future", key.Expires.Format(time.RFC3339))
+	}
+	if err != nil {
 		return "", Key{}, fmt.Errorf("create key: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -23,12 +29,6 @@ func Create(path string, spec Spec, now time.Time) (secret string, key Key, err 
 	err = update(path, func(keys []Key) ([]Key, error) {
 		if len(keys) >= MaxKeys {
 			return nil, fmt.Errorf("the file holds %d keys, the most allowed; delete revoked keys from it", len(keys))
-		}
-		var digest string
-		secret, digest = newSecret()
-		key = Key{
-			ID: publicID(digest), Name: spec.Name, SHA256: digest, Created: now.UTC().Truncate(time.Second),
-			Expires: spec.Expires.UTC().Truncate(time.Second), PerMinute: spec.PerMinute, PerDay: spec.PerDay,
 		}
 		return append(keys, key), nil // a repeated id, 1 of 28 billion with 10,000 keys, is refused before it is written
 	})
@@ -41,45 +41,32 @@ func Create(path string, spec Spec, now time.Time) (secret string, key Key, err 
 // Revoke marks a key as revoked and returns it. The key is named by its id, or by its name if it is the only key of
 // that name that is not revoked yet. It stays in the file. After an error the file is as it was.
 func Revoke(path, idOrName string, now time.Time) (Key, error) {
-	var revoked Key
-	err := exists(path)
-	if err == nil {
+	var key Key
+	_, err := load(path)
+	if err == nil { // otherwise a lock file would be left where no key file is
 		err = update(path, func(keys []Key) ([]Key, error) {
 			at, err := find(keys, idOrName)
 			if err != nil {
 				return nil, err
 			}
 			keys[at].Revoked = now.UTC().Truncate(time.Second)
-			revoked = keys[at]
+			key = keys[at]
 			return keys, nil
 		})
 	}
 	if err != nil {
 		return Key{}, fmt.Errorf("revoke key: %w", err)
 	}
-	return revoked, nil
+	return key, nil
 }
 
 // List returns the keys of a file in the order of their creation. A missing file is an error.
 func List(path string) ([]Key, error) {
-	var keys []Key
-	err := exists(path)
-	if err == nil {
-		keys, err = load(path)
-	}
+	keys, err := load(path)
 	if err != nil {
 		return nil, fmt.Errorf("list keys: %w", err)
 	}
 	return keys, nil
-}
-
-// exists returns an error that says how to create the key file if there is no such file.
-func exists(path string) error {
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no key file %s: \"strikecache keys create NAME\" creates it with a first key; "+
-			"if yours is elsewhere, give --keys-file or --data-dir", path)
-	}
-	return nil
 }
 
 // find returns the index of the key to revoke.
@@ -87,29 +74,23 @@ func find(keys []Key, idOrName string) (int, error) {
 	if strings.HasPrefix(idOrName, secretPrefix) { // an error must not repeat it
 		return 0, fmt.Errorf("that is a secret; the id of its key is %s", publicID(digestOf(idOrName)))
 	}
-	var named []int
-	var ids []string
-	was := ""
+	var at int
+	var named []string // ids of keys
 	for i, k := range keys {
-		revoked := !k.Revoked.IsZero()
 		switch {
-		case k.ID == idOrName && revoked:
+		case k.ID == idOrName && !k.Revoked.IsZero():
 			return 0, fmt.Errorf("%s is revoked since %s", k.ID, k.Revoked.Format(time.RFC3339))
 		case k.ID == idOrName:
 			return i, nil
-		case k.Name == idOrName && revoked:
-			was = fmt.Sprintf("%s is revoked since %s", k.ID, k.Revoked.Format(time.RFC3339))
-		case k.Name == idOrName:
-			named, ids = append(named, i), append(ids, k.ID)
+		case k.Name == idOrName && k.Revoked.IsZero():
+			at, named = i, append(named, k.ID)
 		}
 	}
-	switch {
-	case len(named) == 1:
-		return named[0], nil
-	case len(named) > 1:
-		return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(named), idOrName, strings.Join(ids, ", "))
-	case was != "":
-		return 0, fmt.Errorf("no other key is named %q: %s", idOrName, was)
+	switch len(named) {
+	case 0:
+		return 0, fmt.Errorf("no key that is not revoked has the id or name %.64q", idOrName)
+	case 1:
+		return at, nil
 	}
-	return 0, fmt.Errorf("no key has the id or name %.64q", idOrName)
+	return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(named), idOrName, strings.Join(named, ", "))
 }

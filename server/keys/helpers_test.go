@@ -9,7 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // logged is the text of a log, read while others write it. The zero value is empty and ready.
 type logged struct {

@@ -1,15 +1,14 @@
 package keys
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"regexp"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"strikecache/server/limits"
@@ -36,12 +35,10 @@ type Ledger struct {
 	writeFile func(dir, name string, b []byte) error // a test lets it fail
 	stop      func()
 
-	mu   sync.Mutex
-	days map[string]*limits.Day // by id
-
-	writing sync.Mutex
-	written string // what the file holds; "" at the start
-	failure atomic.Pointer[error]
+	mu      sync.Mutex
+	days    map[string]*limits.Day // by id
+	written []byte                 // what the file holds; nil at the start
+	failure watch.Failure          // of the last write
 }
 
 // ledgerFile is the stored form.
@@ -62,27 +59,20 @@ func openLedger(path string, log *slog.Logger, now func() time.Time) *Ledger {
 	if err := l.load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("usage file not loaded: the counts of today start from 0", "file", path, "err", err)
 	}
-	l.stop = watch.Every(FlushEvery, func() { _ = l.Flush() }) // Flush logs its errors
+	l.stop = watch.Every(FlushEvery, func() { _ = l.flush() }) // flush logs its errors
 	return l
 }
 
 // Close writes the counts a last time. Nothing is written after it.
 func (l *Ledger) Close() error {
 	l.stop()
-	return l.Flush()
+	return l.flush()
 }
 
 // Err returns why the last write failed, nil if it did not.
-func (l *Ledger) Err() error {
-	if err := l.failure.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+func (l *Ledger) Err() error { return l.failure.Err() }
 
-var idForm = regexp.MustCompile(`^k_[0-9a-f]{12}$`)
-
-// load reads the file.
+// load reads the file. Counts of another day are left out.
 func (l *Ledger) load() error {
 	text, err := watch.ReadFile(l.path, maxLedger)
 	if err != nil {
@@ -95,30 +85,17 @@ func (l *Ledger) load() error {
 	if f.Format != ledgerFormat {
 		return fmt.Errorf("format is %d, this version reads %d", f.Format, ledgerFormat)
 	}
-	day, err := time.Parse(time.DateOnly, f.Day)
-	if err != nil {
-		return fmt.Errorf("day %.20q is not YYYY-MM-DD", f.Day)
-	}
-	today := limits.DayNumber(l.now().UnixNano())
-	switch stored := limits.DayNumber(day.UnixNano()); {
-	case stored > today:
-		return fmt.Errorf("its day %s lies in the future", f.Day)
-	case stored < today:
+	now := l.now().UTC()
+	if f.Day != now.Format(time.DateOnly) {
 		return nil
 	}
 	for id, n := range f.Requests {
-		if !idForm.MatchString(id) || n < 0 || n > limits.MaxCount {
-			l.log.Warn("usage file: a count starts from 0", "key", id, "count", n)
-			continue
-		}
-		counter := &limits.Day{}
-		counter.Restore(today, n)
-		l.days[id] = counter
+		l.counter(id).Restore(limits.DayNumber(now.UnixNano()), n)
 	}
 	return nil
 }
 
-// counter returns the counter of a key, always the same one while it may hold a count of today.
+// counter returns the counter of a key, always the same one.
 func (l *Ledger) counter(id string) *limits.Day {
 	if l == nil {
 		return &limits.Day{}
@@ -133,59 +110,39 @@ func (l *Ledger) counter(id string) *limits.Day {
 	return d
 }
 
-// forget drops the counters of keys that are no longer present and hold no count of today.
-func (l *Ledger) forget(present map[string]bool, now time.Time) {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, d := range l.days {
-		if !present[id] && d.Count(now.UnixNano()) == 0 {
-			delete(l.days, id)
-		}
-	}
-}
-
-// Flush writes the counts if they have changed since the last write. It logs an error unless the write before failed
+// flush writes the counts if they have changed since the last write. It logs an error unless the write before failed
 // with the same error.
-func (l *Ledger) Flush() error {
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	before, err := l.Err(), l.write()
-	switch {
-	case err == nil && before != nil:
+func (l *Ledger) flush() error {
+	err := l.write()
+	switch changed := l.failure.Set(err); {
+	case changed && err == nil:
 		l.log.Info("usage file is written again", "file", l.path)
-		l.failure.Store(nil)
-	case err != nil:
-		if before == nil || before.Error() != err.Error() {
-			l.log.Error("usage file not written: a restart would forget counts", "file", l.path, "err", err)
-		}
-		l.failure.Store(&err)
+	case changed:
+		l.log.Error("usage file not written: a restart would forget counts", "file", l.path, "err", err)
 	}
 	return err
 }
 
 func (l *Ledger) write() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := l.now().UTC()
 	f := ledgerFile{Format: ledgerFormat, Day: now.Format(time.DateOnly), Requests: map[string]int64{}}
-	l.mu.Lock()
 	for id, d := range l.days {
 		if n := d.Count(now.UnixNano()); n > 0 {
 			f.Requests[id] = n
 		}
 	}
-	l.mu.Unlock()
 	text, err := json.MarshalIndent(f, "", "  ") // sorts the ids
 	if err != nil {
 		return fmt.Errorf("encode counts: %w", err)
 	}
-	if string(text) == l.written || l.written == "" && len(f.Requests) == 0 {
+	if bytes.Equal(text, l.written) || l.written == nil && len(f.Requests) == 0 {
 		return nil
 	}
 	if err := l.writeFile(filepath.Dir(l.path), filepath.Base(l.path), append(text, '\n')); err != nil {
 		return err
 	}
-	l.written = string(text)
+	l.written = text
 	return nil
 }

@@ -9,9 +9,6 @@ import (
 	"syscall"
 )
 
-// checksModes says whether the mode of a file tells who may read it.
-const checksModes = true
-
 // lock waits until this caller alone holds the lock file, which it creates and leaves behind.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)

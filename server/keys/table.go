@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -29,12 +28,10 @@ type Table struct {
 	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
 }
 
-// Open removes what a killed writer left beside the key file, reads the file, and follows its changes until
-// [Table.Close]. If the file is missing, the table is empty until the file appears. A file that cannot be used is an
-// error at first; later the keys stay as they were and [Table.Err] says why. The ledger, which may be nil, keeps the
-// counts of keys; it must outlive the table.
+// Open reads the key file and follows its changes until [Table.Close]. If the file is missing, the table is empty until
+// the file appears. A file that cannot be used is an error at first. Later the keys stay as they were and [Table.Err]
+// says why. The ledger, which may be nil, keeps the counts of keys. It must outlive the table.
 func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
-	sweep(path)
 	t := &Table{path: path, log: log, ledger: ledger}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
 	files, err := watch.Open(watch.Config{
@@ -57,15 +54,12 @@ func (t *Table) Len() int { return len(*t.entries.Load()) }
 func (t *Table) Err() error { return t.files.Err() }
 
 // Lookup finds the key of a secret that was presented at a Unix time in nanoseconds. The key is not found when it is
-// unknown, longer than 128 bytes, expired or revoked. Lookup keeps nothing of secret and never allocates.
+// unknown, expired or revoked. Lookup keeps nothing of secret and never allocates.
 //
 // The secret is compared by its digest: the time of a lookup can tell something about a digest, never about a secret.
 func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
-	if len(secret) == 0 || len(secret) > MaxSecret {
-		return nil, false
-	}
 	e, ok := (*t.entries.Load())[sha256.Sum256(secret)]
-	if !ok || e.revoked || nowNanos >= e.expires {
+	if !ok || e.State(time.Unix(0, nowNanos)) != active {
 		return nil, false
 	}
 	return e, true
@@ -84,8 +78,8 @@ func (t *Table) read(path string) ([]byte, error) {
 	return text, err
 }
 
-// load puts the text of the key file in force.
-func (t *Table) load(contents [][]byte, now time.Time) error {
+// load puts the text of the key file in force. A key that was there before keeps its bucket and its counter.
+func (t *Table) load(contents [][]byte, _ time.Time) error {
 	if string(contents[0]) == missing {
 		t.log.Info("no key file: no key is known until it appears", "file", t.path)
 		return nil
@@ -94,20 +88,11 @@ func (t *Table) load(contents [][]byte, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("key file %s: %w", t.path, err)
 	}
-	t.replace(keys, now)
-	t.log.Info("keys loaded", "file", t.path, "keys", t.Len())
-	return nil
-}
-
-// replace puts keys in force. A key that was there before keeps its bucket and its counter.
-func (t *Table) replace(keys []Key, now time.Time) {
 	old := *t.entries.Load()
 	next := make(map[[sha256.Size]byte]*Entry, len(keys))
-	present := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		var digest [sha256.Size]byte
 		_, _ = hex.Decode(digest[:], []byte(k.SHA256)) // decode has checked it
-		present[k.ID] = true
 		switch before := old[digest]; {
 		case before == nil:
 			next[digest] = newEntry(k, &limits.Bucket{}, t.ledger.counter(k.ID))
@@ -118,27 +103,21 @@ func (t *Table) replace(keys []Key, now time.Time) {
 		}
 	}
 	t.entries.Store(&next)
-	t.ledger.forget(present, now)
+	t.log.Info("keys loaded", "file", t.path, "keys", t.Len())
+	return nil
 }
 
 // Entry is a key in force. Its fields never change. A key that is changed in the file gets a new entry with the same
 // bucket and counter. All methods may be called at the same time and never allocate.
 type Entry struct {
 	Key
-	policy  string
-	revoked bool
-	expires int64 // Unix nanoseconds
-	bucket  *limits.Bucket
-	day     *limits.Day
+	policy string
+	bucket *limits.Bucket
+	day    *limits.Day
 }
 
 func newEntry(k Key, bucket *limits.Bucket, day *limits.Day) *Entry {
-	e := &Entry{Key: k, bucket: bucket, day: day, revoked: !k.Revoked.IsZero(), expires: math.MaxInt64}
-	e.policy = string(limits.AppendPolicy(nil, k.PerMinute, k.PerDay))
-	if !k.Expires.IsZero() {
-		e.expires = k.Expires.UnixNano()
-	}
-	return e
+	return &Entry{Key: k, policy: string(limits.AppendPolicy(nil, k.PerMinute, k.PerDay)), bucket: bucket, day: day}
 }
 
 // Admit decides about a request at a Unix time in nanoseconds and counts it if it is allowed; see [limits.Admit].
@@ -148,8 +127,3 @@ func (e *Entry) Admit(nowNanos int64) limits.Verdict {
 
 // Policy returns the value of RateLimit-Policy, "" for a key without limits.
 func (e *Entry) Policy() string { return e.policy }
-
-// AppendUsage appends the usage member of an answer after a verdict; see [limits.AppendUsage].
-func (e *Entry) AppendUsage(dst []byte, v limits.Verdict) []byte {
-	return limits.AppendUsage(dst, e.ID, v.Today, v.PerDay, v.DayEnd)
-}

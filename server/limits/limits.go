@@ -6,7 +6,10 @@
 // or does I/O. The caller passes the time: Unix nanoseconds of the machine's clock, never of a simulated market's.
 package limits
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Outcome says whether a request is served.
 type Outcome uint8
@@ -17,11 +20,6 @@ const (
 	RateLimited
 	QuotaExceeded
 )
-
-// String returns the outcome as the interface names it: allowed, rate_limited or quota_exceeded.
-func (o Outcome) String() string {
-	return [...]string{"allowed", "rate_limited", "quota_exceeded"}[o]
-}
 
 // Verdict is a decision about one request, and the limits behind it.
 type Verdict struct {
@@ -91,4 +89,64 @@ func (v Verdict) Binding() (limit, remaining, resetSeconds int64) {
 		return v.PerDay, left, v.DayLeft
 	}
 	return int64(v.PerMinute), v.Minute.Remaining, v.Minute.ResetSeconds
+}
+
+// AppendRateLimit appends the value of RateLimit, a structured field as in draft-ietf-httpapi-ratelimit-headers-10
+// and -11, such as
+//
+//	"minute";r=599;t=1, "day";r=99999;t=34567
+//
+// r is what remains. t is the time in seconds until more is available: for the minute until the next token, which is
+// also when Retry-After ends; for the day until 00:00 UTC. Nothing is appended when no limit applies.
+func (v Verdict) AppendRateLimit(dst []byte) []byte {
+	if v.PerMinute > 0 {
+		dst = appendItem(dst, `"minute";r=`, v.Minute.Remaining, ";t=", v.Minute.NextSeconds)
+	}
+	if v.PerMinute > 0 && v.PerDay > 0 {
+		dst = append(dst, ", "...)
+	}
+	if v.PerDay > 0 {
+		dst = appendItem(dst, `"day";r=`, v.RemainingToday(), ";t=", v.DayLeft)
+	}
+	return dst
+}
+
+// AppendPolicy appends the value of RateLimit-Policy, such as
+//
+//	"minute";q=600;w=60, "day";q=100000;w=86400
+//
+// A limit of 0 is no limit. The value never changes for a key, so render it once.
+func AppendPolicy(dst []byte, perMinute int, perDay int64) []byte {
+	if perMinute > 0 {
+		dst = appendItem(dst, `"minute";q=`, int64(perMinute), ";w=", 60)
+	}
+	if perMinute > 0 && perDay > 0 {
+		dst = append(dst, ", "...)
+	}
+	if perDay > 0 {
+		dst = appendItem(dst, `"day";q=`, perDay, ";w=", 86_400)
+	}
+	return dst
+}
+
+func appendItem(dst []byte, name string, n int64, parameter string, m int64) []byte {
+	dst = strconv.AppendInt(append(dst, name...), n, 10)
+	return strconv.AppendInt(append(dst, parameter...), m, 10)
+}
+
+// AppendUsage appends the usage member of an answer to a key: its public id, which needs no escaping, the requests
+// of the UTC day, the quota (none is rendered as null) and the day's end, as
+//
+//	{"tier":"keyed","key":"k_…","requests_today":3,"limit_per_day":10,"remaining_today":7,"resets_at":"2026-11-22T00:00:00Z"}
+func (v Verdict) AppendUsage(dst []byte, id string) []byte {
+	dst = append(append(dst, `{"tier":"keyed","key":"`...), id...)
+	dst = strconv.AppendInt(append(dst, `","requests_today":`...), v.Today, 10)
+	if v.PerDay > 0 {
+		dst = appendItem(dst, `,"limit_per_day":`, v.PerDay, `,"remaining_today":`, v.RemainingToday())
+	} else {
+		dst = append(dst, `,"limit_per_day":null,"remaining_today":null`...)
+	}
+	dst = append(dst, `,"resets_at":"`...)
+	dst = time.Unix(v.DayEnd, 0).UTC().AppendFormat(dst, time.RFC3339)
+	return append(dst, `"}`...)
 }

@@ -37,22 +37,13 @@ func ParseProxies(list string) (*Proxies, error) {
 }
 
 func parseProxy(s string) (netip.Prefix, error) {
-	if !strings.Contains(s, "/") {
-		addr, err := netip.ParseAddr(s)
-		if err != nil || addr.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("%.60q is not an address or a prefix such as 10.0.0.0/8 or ::1", s)
-		}
+	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" {
 		addr = addr.Unmap()
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
 	prefix, err := netip.ParsePrefix(s)
-	switch {
-	case err != nil:
-		return prefix, fmt.Errorf("%.60q is not an address or a prefix such as 10.0.0.0/8 or ::1", s)
-	case prefix.Addr().Is4In6():
-		return prefix, fmt.Errorf("%q: write a prefix of IPv4 addresses as IPv4, such as 10.0.0.0/8", s)
-	case prefix != prefix.Masked():
-		return prefix, fmt.Errorf("%q has bits set after its prefix; %s is the prefix around it", s, prefix.Masked())
+	if err != nil || prefix.Addr().Is4In6() || prefix != prefix.Masked() {
+		return prefix, fmt.Errorf("%.60q is not an address or a prefix such as 10.0.0.0/8 or ::1, whose bits after the prefix are 0", s)
 	}
 	return prefix, nil
 }
@@ -100,56 +91,24 @@ func ClientAddr(remote netip.Addr, lines [][]byte, trusted *Proxies) netip.Addr 
 	return current
 }
 
-// parseElement reads an element of X-Forwarded-For: an address, maybe with a port, an IPv6 address then in brackets.
-func parseElement(b []byte) (netip.Addr, bool) {
-	b = bytes.Trim(b, " \t")
-	if len(b) > 0 && b[0] == '[' {
-		end := bytes.IndexByte(b, ']')
-		if end < 0 || !validPort(b[end+1:]) {
-			return netip.Addr{}, false
-		}
-		addr, ok := parseAddr(b[1:end])
-		return addr, ok && addr.Is6()
+// parseElement reads an element of X-Forwarded-For: an address, maybe with a port, an IPv6 address then in brackets. It
+// allows no zone. The string is a view of b, as a copy would allocate. Neither the string nor an error that holds it
+// outlives the call.
+func parseElement(b []byte) (addr netip.Addr, ok bool) {
+	text := strings.Trim(unsafe.String(unsafe.SliceData(b), len(b)), " \t") //nolint:gosec // G103: as the comment above says
+	if strings.Trim(text, "0123456789abcdefABCDEF.:[]") != "" {
+		return addr, false // before the parser allocates an error
 	}
-	if colon := bytes.IndexByte(b, ':'); colon >= 0 && bytes.IndexByte(b[colon+1:], ':') < 0 { // one: a port
-		if !validPort(b[colon:]) {
-			return netip.Addr{}, false
-		}
-		b = b[:colon]
+	inner, bracketed := strings.CutPrefix(text, "[")
+	withPort := strings.Count(text, ":") == 1
+	if bracketed {
+		inner, ok = strings.CutSuffix(inner, "]")
+		withPort = !ok
 	}
-	return parseAddr(b)
-}
-
-// validPort says whether b is nothing, or a colon and one to five digits.
-func validPort(b []byte) bool {
-	if len(b) == 0 {
-		return true
+	if withPort {
+		full, err := netip.ParseAddrPort(text)
+		return full.Addr(), err == nil
 	}
-	if b[0] != ':' || len(b) < 2 || len(b) > 6 {
-		return false
-	}
-	for _, c := range b[1:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-// maxAddr is the length of the longest address, an IPv6 address that ends as IPv4.
-const maxAddr = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
-
-// parseAddr is netip.ParseAddr for bytes, without zones. A conversion to a string would allocate, as the error of
-// ParseAddr keeps it; here the string is a view of b, and neither it nor the error outlives the call.
-func parseAddr(b []byte) (netip.Addr, bool) {
-	if len(b) == 0 || len(b) > maxAddr {
-		return netip.Addr{}, false
-	}
-	for _, c := range b {
-		if (c < '0' || c > ':') && (c|0x20 < 'a' || c|0x20 > 'f') && c != '.' {
-			return netip.Addr{}, false
-		}
-	}
-	addr, err := netip.ParseAddr(unsafe.String(&b[0], len(b))) //nolint:gosec // G103: as the comment above says
-	return addr, err == nil
+	addr, err := netip.ParseAddr(inner)
+	return addr, err == nil && (addr.Is6() || !bracketed)
 }

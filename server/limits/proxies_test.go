@@ -3,6 +3,9 @@ package limits
 import (
 	"bytes"
 	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,7 +20,7 @@ func TestParseProxies(t *testing.T) {
 		"10.0.0.1":                  "10.0.0.1/32",
 		"10.0.0.0/8,":               `error: "" is not an address`,
 		"10.0.0.0/33":               `error: "10.0.0.0/33" is not an address or a prefix such as 10.0.0.0/8`,
-		"10.1.2.3/8":                `error: "10.1.2.3/8" has bits set after its prefix; 10.0.0.0/8 is`,
+		"10.1.2.3/8":                `error: "10.1.2.3/8" is not an address or a prefix`,
 		"::ffff:10.0.0.0/104":       "error: ",
 		"localhost":                 `error: "localhost" is not`,
 		"fe80::1%eth0":              "error: ",
@@ -95,19 +98,96 @@ var addressTexts = []string{
 	"ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", "0ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", "@::", "::`", "/.1.1.1",
 }
 
-// parseAddr reads every text as netip does, but for zones, which it refuses.
-func checkParseAddr(t *testing.T, text string) {
-	t.Helper()
-	want, err := netip.ParseAddr(text)
-	ok := err == nil && want.Zone() == ""
-	got, gotOK := parseAddr([]byte(text))
-	if gotOK != ok || ok && got != want {
-		t.Errorf("%q: %v %v, netip says %v %v", text, got, gotOK, want, err)
+func TestParseElement(t *testing.T) {
+	for _, text := range addressTexts {
+		for _, form := range []string{text, "[" + text + "]", text + ":80", "[" + text + "]:80", "[" + text + "]:123456", text + ":x"} {
+			checkParseElement(t, form)
+		}
 	}
 }
 
-func TestParseAddr(t *testing.T) {
-	for _, text := range addressTexts {
-		checkParseAddr(t, text)
+var portForm = regexp.MustCompile(`^(?:\[([^\]]*)\]|([^:]*))(?::([0-9]+))?$`)
+
+// plainElement reads an element of X-Forwarded-For by a regular expression.
+func plainElement(text string) (netip.Addr, bool) {
+	text = strings.Trim(text, " \t")
+	bare, err := netip.ParseAddr(text)
+	if err == nil {
+		return bare, bare.Zone() == ""
 	}
+	parts := portForm.FindStringSubmatch(text)
+	if parts == nil {
+		return netip.Addr{}, false
+	}
+	if port, err := strconv.Atoi(parts[3]); parts[3] != "" && (err != nil || port > 65535) {
+		return netip.Addr{}, false
+	}
+	addr, err := netip.ParseAddr(parts[1] + parts[2])
+	bracketed := strings.HasPrefix(text, "[")
+	return addr, err == nil && addr.Zone() == "" && bracketed == addr.Is6()
+}
+
+// parseElement reads every text as the regular expression does, and keeps nothing of it.
+func checkParseElement(t *testing.T, text string) {
+	t.Helper()
+	want, wantOK := plainElement(text)
+	if got, ok := parseElement([]byte(text)); ok != wantOK || ok && got != want {
+		t.Errorf("%q: %v %v, want %v %v", text, got, ok, want, wantOK)
+	}
+}
+
+// FuzzClientAddr: a slow walk over all elements finds the same client: from the right, the first address that is no trusted
+// proxy, or the last address before a malformed element.
+func FuzzClientAddr(f *testing.F) {
+	for _, text := range addressTexts {
+		f.Add("10.0.0.1", "198.51.100.7, "+text, "10.0.0.2", "10.0.0.0/8,fd00::/8,::1")
+	}
+	f.Add("::ffff:10.0.0.1", "[::1]:80,[1.2.3.4]:80,1.2.3.4:80", "", "10.0.0.0/8, ::1")
+	f.Add("fe80::1%eth0", strings.Repeat("10.0.0.1,", 40), "x", "fe80::/10,10.0.0.0/8")
+	f.Add("10.0.0.1", "198.51.100.7"+strings.Repeat(",10.0.0.1", 31), "10.0.0.2", "10.0.0.0/8") // one more than is followed
+	f.Add("192.0.2.1", "::1", "::1", "")
+	f.Add("10.0.0.1", "1.2.3.4", ",", "10.0.0.1/33")
+	f.Fuzz(func(t *testing.T, remote, first, second, list string) {
+		checkParseElement(t, first)
+		trusted, err := ParseProxies(list)
+		if err != nil {
+			return
+		}
+		var prefixes []netip.Prefix
+		if trusted != nil {
+			prefixes = trusted.prefixes
+		}
+		for _, p := range prefixes {
+			if again, err := ParseProxies(p.String()); err != nil || again.prefixes[0] != p || !trusted.Trusts(p.Addr()) {
+				t.Fatalf("%q: %v is not what was listed: %v", list, p, err)
+			}
+		}
+		from, err := netip.ParseAddr(remote)
+		if err != nil {
+			return
+		}
+		want := from.WithZone("").Unmap()
+		elements := strings.Split(first+","+second, ",")
+		slices.Reverse(elements)
+		for hops, element := range elements {
+			addr, ok := plainElement(element)
+			believed := slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(want) })
+			if !ok || !believed || hops == maxHops {
+				break
+			}
+			want = addr.Unmap()
+		}
+		for _, lines := range [][][]byte{{[]byte(first), []byte(second)}, {[]byte(first + "," + second)}, {[]byte(first + ", " + second)}} {
+			if got := ClientAddr(from, lines, trusted); got != want {
+				t.Errorf("%q through %q: %v, want %v", lines, list, got, want)
+			}
+			// What an untrusted client puts to the left of itself changes nothing.
+			if !trusted.Trusts(want) {
+				forged := append([][]byte{[]byte("203.0.113.1"), []byte("garbage")}, lines...)
+				if got := ClientAddr(from, forged, trusted); got != want {
+					t.Errorf("%q with a forged header: %v, want %v", lines, got, want)
+				}
+			}
+		}
+	})
 }

@@ -31,8 +31,8 @@ type Config struct {
 // Files follows the files of a [Config]. Create it with [Open].
 type Files struct {
 	cfg     Config
-	inForce [sha256.Size]byte     // digest of what was loaded last
-	failure atomic.Pointer[error] // of the last look; nil: none
+	inForce [sha256.Size]byte // digest of what was loaded last
+	failure Failure           // of the last look
 	stop    func()
 }
 
@@ -51,28 +51,17 @@ func Open(cfg Config) (*Files, error) {
 func (f *Files) Close() { f.stop() }
 
 // Err returns why the files as they are now are not in force, nil if they are. It may be called at any time.
-func (f *Files) Err() error {
-	if err := f.failure.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+func (f *Files) Err() error { return f.failure.Err() }
 
 // check looks at the files and keeps and logs the outcome.
 func (f *Files) check() {
-	before := f.Err()
 	loaded, err := f.look(time.Now())
-	if err != nil {
-		if before == nil || before.Error() != err.Error() {
-			f.cfg.Log.Error(f.cfg.Name+" not loaded: the old one stays in force", "err", err)
-		}
-		f.failure.Store(&err)
-		return
-	}
-	if before != nil && !loaded {
+	switch changed := f.failure.Set(err); {
+	case changed && err != nil:
+		f.cfg.Log.Error(f.cfg.Name+" not loaded: the old one stays in force", "err", err)
+	case changed && !loaded:
 		f.cfg.Log.Info(f.cfg.Name + " is usable again")
 	}
-	f.failure.Store(nil)
 }
 
 // look loads the files if they are not what is in force.
@@ -95,6 +84,26 @@ func (f *Files) look(now time.Time) (loaded bool, err error) {
 	}
 	f.inForce = sum
 	return true, nil
+}
+
+// Failure is the error of a job that is tried again and again, by one goroutine at a time. The zero value has none.
+type Failure struct{ err atomic.Pointer[error] }
+
+// Err returns the error of the last try, nil if it succeeded. It may be called at any time.
+func (f *Failure) Err() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Set keeps the outcome of a try, and says whether it is another than that of the try before.
+func (f *Failure) Set(err error) (changed bool) {
+	before := f.Err()
+	if f.err.Store(&err); before == nil || err == nil {
+		return before != err
+	}
+	return before.Error() != err.Error()
 }
 
 // ReadFile reads a regular file of at most limit bytes.
