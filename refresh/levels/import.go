@@ -25,11 +25,11 @@ import (
 
 // ImportCommand is `strikecache import`, in the form that the kong parser reads.
 type ImportCommand struct {
-	File        string `arg:"" help:"File of daily levels, CSV or JSON as export writes it; - for standard input."`
-	DryRun      bool   `help:"Check the file and say what would be imported; store nothing."`
-	ClosedDates string `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE"`
+	File        string `arg:"" help:"CSV or JSON file of daily levels, in the format of strikecache export. -: standard input."`
+	DryRun      bool   `help:"Check the file and print what would be imported. Store nothing."`
+	ClosedDates string `help:"File of further dates on which the exchange is closed, one a line. A date followed by the word early has a 13:00 close." type:"existingfile" placeholder:"FILE"`
 	DataDir     string `help:"Directory of the stored files." default:"./data" type:"path"`
-	Source      string `help:"Source whose history gets the rows: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+	Source      string `help:"Source whose history receives the rows: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 }
 
 // Run is called by the parser. It stores all rows of the file whose dates are not stored, or none when a cell is bad.
