@@ -377,7 +377,7 @@ func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.So
 		limit, cancel := context.WithTimeout(context.Background(), time.Second) // nothing there is worth waiting for
 		defer cancel()
 		if err := errors.Join(s.Shutdown(limit), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			log.Error("admin listener", "err", err)
+			log.Error("admin listener failed", "err", err)
 		}
 	}, nil
 }

@@ -209,7 +209,7 @@ func (s *ScheduleFlags) check() error {
 	case s.ArchiveMaxAge < 0:
 		return errors.New("--archive-max-age must not be negative")
 	case s.ArchiveMaxBytes != 0 && s.ArchiveMaxBytes < minArchive:
-		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, which hold a day", minArchive)
+		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, the size of a day", minArchive)
 	case len(s.FlowSymbols) > maxFlowSymbols:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
 	}
@@ -276,7 +276,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > 1<<62/unit {
-		return fmt.Errorf("%.40q is no number of bytes, such as 1000000, 500MB or 5GiB", text)
+		return fmt.Errorf("%.40q is not a number of bytes, such as 1000000, 500MB or 5GiB", text)
 	}
 	*b = Bytes(n * unit)
 	return nil

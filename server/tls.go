@@ -68,7 +68,7 @@ func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	}
 	c.files = files
 	if err := c.Err(); err != nil {
-		log.Error("no client will accept the TLS certificate", "err", err)
+		log.Error("TLS certificate not valid", "err", err)
 	}
 	return c, nil
 }

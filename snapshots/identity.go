@@ -28,14 +28,14 @@ func (s *Store) Bind(identity string) error {
 	s.mu.Unlock()
 	switch {
 	case held == "" && bad != nil && !empty:
-		return fmt.Errorf("%s: %w; if %s holds the %[4]s, make it so: echo '%[4]s' > %[1]s",
+		return fmt.Errorf("%s: %w; if %s holds the %[4]s, restore the file: echo '%[4]s' > %[1]s",
 			filepath.Join(s.dir, identityName), bad.Err, s.dir, identity)
 	case held != "" && held != identity:
 		return fmt.Errorf("%s holds the %s, not the %s", s.dir, held, identity)
 	}
 	s.identity = identity
 	if bad != nil {
-		s.opts.Log.Error("identity file was damaged and is written anew", "file", bad.Path, "err", bad.Err)
+		s.opts.Log.Error("identity file damaged, written again", "file", bad.Path, "err", bad.Err)
 	}
 	if complete {
 		return nil

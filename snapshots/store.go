@@ -193,9 +193,9 @@ func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
 func checkEntry(date string, e fs.DirEntry) error {
 	switch {
 	case date == "":
-		return fmt.Errorf("%w: ignored, for it has the name of a date and is no directory", ErrTorn)
+		return fmt.Errorf("%w: ignored: its name is a date, but it is not a directory", ErrTorn)
 	case !e.Type().IsRegular():
-		return fmt.Errorf("%w: ignored, for it is no regular file but %v", ErrTorn, e.Type())
+		return fmt.Errorf("%w: ignored: not a regular file but %v", ErrTorn, e.Type())
 	}
 	return nil
 }

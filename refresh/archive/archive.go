@@ -96,7 +96,7 @@ func (a *Archive) scan() error {
 				r, err = decodeRecipe(b, name)
 			}
 			if err != nil {
-				a.log.Error("recipe passed over", "file", filepath.Join(a.dir, name), "err", err)
+				a.log.Error("archive recipe skipped", "file", filepath.Join(a.dir, name), "err", err)
 				unreadable, r = true, &Recipe{}
 			}
 			a.name(name, r.digests())

@@ -93,7 +93,7 @@ func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) 
 		rows, faults = append(rows, r), append(faults, bad...)
 		switch {
 		case len(faults) > maxFaults:
-			return errors.New("there are more faults")
+			return errors.New("further errors are not listed")
 		case len(rows) > maxRows:
 			return faultAt(line, "", errTooManyRows)
 		}
@@ -115,7 +115,7 @@ func readCSV(b []byte, visit func(line int, cells []cell) error) error {
 		return err
 	}
 	if !slices.Equal(header, names()) {
-		return faultAt(1, "", fmt.Errorf("the header is not %s", strings.Join(names(), ",")))
+		return faultAt(1, "", fmt.Errorf("the header must be %s", strings.Join(names(), ",")))
 	}
 	cells := make([]cell, len(columns))
 	for {
@@ -165,7 +165,7 @@ func readJSON(b []byte, visit func(line int, cells []cell) error) error {
 		return err
 	}
 	if _, err := r.Token(); !errors.Is(err, io.EOF) {
-		return faultAt(r.line, "", errors.New("something follows the array"))
+		return faultAt(r.line, "", errors.New("the file goes on after the end of the array"))
 	}
 	return nil
 }
@@ -206,9 +206,9 @@ func (r *jsonReader) object(cells []cell) (line int, err error) {
 		i := slices.Index(names(), name)
 		switch {
 		case i < 0:
-			return 0, faultAt(r.line, "", fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(names(), ", ")))
+			return 0, faultAt(r.line, "", fmt.Errorf("%.40q is not a column; the columns are %s", name, strings.Join(names(), ", ")))
 		case seen[i]:
-			return 0, faultAt(r.line, name, errors.New("it stands twice in one object"))
+			return 0, faultAt(r.line, name, errors.New("the object has this column twice"))
 		}
 		seen[i] = true
 		if cells[i], err = r.scalar(name); err != nil {
@@ -219,7 +219,7 @@ func (r *jsonReader) object(cells []cell) (line int, err error) {
 		return 0, err
 	}
 	if i := slices.Index(seen, false); i >= 0 {
-		return 0, faultAt(r.line, columns[i].name, errors.New("the object does not have it"))
+		return 0, faultAt(r.line, columns[i].name, errors.New("the object does not have this column"))
 	}
 	return line, nil
 }

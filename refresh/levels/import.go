@@ -69,12 +69,12 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 		HistoryBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(with.Err, nil)),
 	})
 	if err != nil {
-		return fmt.Errorf("%w; nothing was imported: a server must be stopped first", err)
+		return fmt.Errorf("%w; nothing was imported: stop the server first", err)
 	}
 	missing, skipped := split(rows, store.DatesOf(refresh.GammaResource))
 	imported, err := from.store(ctx, store, missing)
 	if err = errors.Join(err, store.Close()); err != nil {
-		return fmt.Errorf("%w; %d of %d dates were imported before: import the file again when this is mended", err, imported, len(missing))
+		return fmt.Errorf("%w; %d of %d dates were imported before: remove the cause of this error and import the file again", err, imported, len(missing))
 	}
 	from.report(with.Out, "imported", imported, skipped)
 	return nil

@@ -121,7 +121,7 @@ func (c *checker) value(column column, cell cell) (any, error) {
 	case cell.null && column.nullable:
 		return nil, nil
 	case cell.null:
-		return nil, errors.New("there is no value")
+		return nil, errors.New("value missing")
 	case column.isText && !cell.text:
 		return nil, fmt.Errorf("%.40s is not a string", cell.value)
 	case !column.isText && !cell.number:
@@ -138,7 +138,7 @@ func (c *checker) session(text string) (any, error) {
 	case c.calendar.Close(d).After(c.now):
 		return nil, fmt.Errorf("the session of %s is not over", d)
 	case c.lines[d] != 0:
-		return nil, fmt.Errorf("%s stands in line %d already", d, c.lines[d])
+		return nil, fmt.Errorf("%s is already in line %d", d, c.lines[d])
 	}
 	c.lines[d], c.row.date = c.row.line, d
 	return d, nil
@@ -161,7 +161,7 @@ func (c *checker) sessionDate(text string, first compute.Date) (compute.Date, er
 	case d < first:
 		return 0, fmt.Errorf("%s is before %s, when SPX options began", d, first)
 	case !c.calendar.IsSession(d):
-		return 0, fmt.Errorf("%s, a %s, is no session of the exchange", d, d.Weekday())
+		return 0, fmt.Errorf("%s, a %s, is not a session of the exchange", d, d.Weekday())
 	}
 	return d, nil
 }

@@ -64,8 +64,8 @@ func TestCommandErrors(t *testing.T) {
 	path := keyPath(t)
 	var out bytes.Buffer
 	to := Streams{&out, &out}
-	wantError(t, "list", (listCommand{}).run(path, to, now), "list keys: there is no key file "+path, "strikecache keys create NAME")
-	wantError(t, "revoke", (revokeCommand{"a"}).run(path, to, now), "revoke key: there is no key file "+path, "strikecache keys create NAME")
+	wantError(t, "list", (listCommand{}).run(path, to, now), "list keys: key file missing: "+path, "strikecache keys create NAME")
+	wantError(t, "revoke", (revokeCommand{"a"}).run(path, to, now), "revoke key: key file missing: "+path, "strikecache keys create NAME")
 	wantError(t, "create", (createCommand{}).run(path, to, now), "create key: the name must have")
 	if out.Len() > 0 {
 		t.Errorf("printed %s", out.String())

@@ -76,8 +76,8 @@ func List(path string) ([]Key, error) {
 // exists returns an error that says how to create the key file if there is no such file.
 func exists(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no key file %s: \"strikecache keys create NAME\" creates it with a first key; "+
-			"if yours is elsewhere, give --keys-file or --data-dir", path)
+		return fmt.Errorf("key file missing: %s: \"strikecache keys create NAME\" creates the file with a first key; "+
+			"if the file is elsewhere, give --keys-file or --data-dir", path)
 	}
 	return nil
 }
@@ -94,11 +94,11 @@ func find(keys []Key, idOrName string) (int, error) {
 		revoked := !k.Revoked.IsZero()
 		switch {
 		case k.ID == idOrName && revoked:
-			return 0, fmt.Errorf("%s is revoked since %s", k.ID, k.Revoked.Format(time.RFC3339))
+			return 0, fmt.Errorf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
 		case k.ID == idOrName:
 			return i, nil
 		case k.Name == idOrName && revoked:
-			was = fmt.Sprintf("%s is revoked since %s", k.ID, k.Revoked.Format(time.RFC3339))
+			was = fmt.Sprintf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
 		case k.Name == idOrName:
 			named, ids = append(named, i), append(ids, k.ID)
 		}

@@ -182,7 +182,7 @@ func strictly(text []byte, into any) error {
 		return readable(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something after the end of the JSON")
+		return errors.New("the file goes on after the end of the JSON")
 	}
 	return nil
 }

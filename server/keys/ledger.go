@@ -155,7 +155,7 @@ func (l *Ledger) Flush() error {
 	before, err := l.Err(), l.write()
 	switch {
 	case err == nil && before != nil:
-		l.log.Info("usage file is written again", "file", l.path)
+		l.log.Info("usage file writable again", "file", l.path)
 		l.failure.Store(nil)
 	case err != nil:
 		if before == nil || before.Error() != err.Error() {

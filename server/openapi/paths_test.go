@@ -199,7 +199,7 @@ var failures = []struct {
 	{"NoSnapshot", "No snapshot of that date is stored.", limited, []errorExample{
 		{"weekend", "A Saturday.", "gex/spx/historical", "snapshot_not_found", "no snapshot of that date is stored", "date"}}},
 	{"NoExpiration", "The date is well formed, but it is not among `expirations`.", limited, []errorExample{
-		{"past", "A settled date.", "spx-max-pain", "expiration_not_found", "SPX has no such expiration that is not settled", "expiration"}}},
+		{"past", "A settled date.", "spx-max-pain", "expiration_not_found", "SPX has no unsettled expiration on that date", "expiration"}}},
 	{"MethodNotAllowed", "A resource answers only GET, HEAD and OPTIONS.", "Allow " + common, []errorExample{
 		{"post", "A POST.", "gex/spx", "method_not_allowed", "only GET, HEAD and OPTIONS are allowed", ""}}},
 	{"PageMethodNotAllowed", "A probe, a page or a file answers only GET and HEAD. It needs no preflight.", "Allow=AllowPage " + common, []errorExample{
@@ -213,10 +213,10 @@ var failures = []struct {
 	{"HeadersTooLarge", "Request line and header fields may have at most 8,192 bytes together. The connection is closed.", common, []errorExample{
 		{"fields", "Large fields.", "", "headers_too_large", "request line and headers may have at most 8192 bytes together", ""}}},
 	{"VersionNotSupported", "The server speaks HTTP/1.1 and HTTP/1.0. The connection is closed.", common, []errorExample{
-		{"version", "Another version.", "", "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken", ""}}},
+		{"version", "Another version.", "", "http_version_not_supported", "only HTTP/1.1 and HTTP/1.0 are accepted", ""}}},
 	{"TooMany", "The caller has used all requests of the minute (`rate_limited`), or the key has used all requests of the UTC day (`quota_exceeded`).",
 		"Retry-After " + limited, []errorExample{
-			{"minute", "Too many a minute.", "gex/spx", "rate_limited", "too many requests a minute; Retry-After says in how many seconds the next one is served", ""},
+			{"minute", "Too many a minute.", "gex/spx", "rate_limited", "too many requests a minute; Retry-After has the seconds until the next request is served", ""},
 			{"day", "The day is used up.", "gex/spx", "quota_exceeded", "the key's requests of this UTC day are used up", ""}}},
 	{"Internal", "The server has a fault.", limited, []errorExample{
 		{"fault", "A fault.", "gex/spx/historical", "internal_error", "internal error", ""}}},
