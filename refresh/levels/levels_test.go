@@ -369,7 +369,7 @@ func TestBesideAServer(t *testing.T) {
 		t.Errorf("export: %q, %v", out, err)
 	}
 	text := header + "2024-11-26,SPX,5900,,,,,,,,,1\r\n"
-	if _, err := importText(t, dir, text); err == nil || !strings.Contains(err.Error(), "another process uses this directory") || !strings.Contains(err.Error(), "server must be stopped") {
+	if _, err := importText(t, dir, text); err == nil || !strings.Contains(err.Error(), "another process uses this directory") || !strings.Contains(err.Error(), "stop the server first") {
 		t.Errorf("import: %v", err)
 	}
 	if out, err := importText(t, dir, text, func(c *ImportCommand) { c.DryRun = true }); err != nil || !strings.HasPrefix(out, "would import 1 dates") {

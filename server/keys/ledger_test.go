@@ -184,7 +184,7 @@ func TestLedgerDiskFaults(t *testing.T) {
 			t.Errorf("%s: logged %d times", step, n)
 		}
 		l.writeFile = snapshots.WritePrivateFile
-		if err := l.Flush(); err != nil || l.Err() != nil || log.count("written again") != 1 {
+		if err := l.Flush(); err != nil || l.Err() != nil || log.count("writable again") != 1 {
 			t.Errorf("%s: mended: %v", step, err)
 		}
 		if got := content(t, path); got != strings.Replace(old, ": 1\n", ": 2\n", 1) {

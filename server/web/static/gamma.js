@@ -56,9 +56,9 @@ function levelTiles(d) {
     tile('Spot', level(d.spot), d.expected_move_1d === null ? 'expected move unknown' : `expected ±${number(d.expected_move_1d, 0)} in a day`),
     tile('Net gamma', dollars(d.net_gex_dollars), 'per 1 % move', sign),
     tile('Zero-gamma flip', level(d.zero_gamma_flip), flipNote(d)),
-    tile('Call wall', level(d.call_wall), 'largest call gamma above spot'),
-    tile('Put wall', level(d.put_wall), 'largest put gamma below spot'),
-    tile('Expiring the same day', percent(d.zero_dte?.gross_share_pct, 1).replace('+', ''), `of gross gamma; net ${dollars(d.zero_dte?.net_gex_dollars)}`),
+    tile('Call wall', level(d.call_wall), 'largest call gamma above'),
+    tile('Put wall', level(d.put_wall), 'largest put gamma below'),
+    tile('Expiring the same day', percent(d.zero_dte?.gross_share_pct, 1).replace('+', ''), `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}`),
   ];
 }
 
