@@ -14,7 +14,7 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The shell becomes the server, so that make waits for its end after Ctrl-C, and its exit code is that of the recipe.
-run: build ## Serve the simulated market on http://127.0.0.1:8080; more flags with ARGS="…".
+run: build ## Serve the simulated market on http://127.0.0.1:8080; ARGS="…" adds flags.
 	@exec ./strikecache serve $(ARGS)
 
 build: ## Build ./strikecache, one static binary.
@@ -32,24 +32,24 @@ awk -F '"' '/"Action":"output"/ && /_test.go:[0-9]+: / {split($$0, said, /_test.
 $(GO) run $(GOTESTSUM) --format none --hide-summary skipped --raw-command -- cat "$$log"; exit $$code
 endef
 
-test: ## Vet and run every test, short forms of the long ones; the failed ones are named last.
+test: ## Vet and run every test, the long tests in a short form; failed tests are named last.
 	$(GO) vet ./...
 	$(call gotest,-timeout 20m ./...)
 
-race: ## Run the tests of all that is concurrent under the race detector, and the binary built with it.
+race: ## Run the tests of concurrent code, and tests of the binary, under the race detector.
 	$(call gotest,-timeout 30m -race -short . ./refresh/... ./server/... ./snapshots/...)
 	$(call gotest,-timeout 30m -race -run '^Test(FirstStart|TLS|Keys|KillAndStartAgain|FaultDrain|SecondSignal)$$' ./bench/e2e)
 
-faults: ## Run the fault tests in full (make test has their short form) and list their figures.
+faults: ## Run the fault tests in full and list their figures; make test runs a short form of them.
 	$(call gotest,-timeout 60m -run '^TestFault' ./...)
 
-soak: ## Run compressed simulated days under load for 20 minutes.
+soak: ## Run simulated days under load for 20 minutes.
 	$(call gotest,-timeout 60m -run '^TestSoak' ./bench/e2e)
 
 faults soak: export STRIKECACHE_FULL := 1
 
 FUZZTIME ?= 30s
-fuzz: ## Run every fuzz target for FUZZTIME (30s); an input that fails becomes a seed, which make test runs.
+fuzz: ## Run every fuzz target for FUZZTIME (30s); make test then runs each input that failed.
 	@targets=$$($(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ {t[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, t[i]; n = 0}') || exit 1; \
 	while read -r package target; do \
 		echo "$$package $$target"; \
@@ -57,16 +57,16 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s); an input that fails becomes a
 	done <<< "$$targets"; \
 	if [ -n "$$failed" ]; then echo "fuzz targets that failed:$$failed"; exit 1; fi
 
-bench: ## Measure the server beside its rivals; writes bench/results.json and the tables of bench/README.md.
+bench: ## Compare with other servers; writes bench/results.json and the tables of bench/README.md.
 	$(GO) run ./bench rivals --out bench/results.json --write-readme bench/README.md
 
-benchmarks: ## Run the Go benchmarks, each beside its rival.
+benchmarks: ## Run the Go benchmarks, each beside the benchmark of a comparable library.
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...
 
-vuln: ## Look for known vulnerabilities in what the binary uses; needs the database at vuln.go.dev.
+vuln: ## Look for known vulnerabilities in the code of the binary; needs the database at vuln.go.dev.
 	@out=$$($(GO) run $(GOVULNCHECK) ./... 2>&1) || failed=1; echo "$$out"; \
 	if [[ "$$out" == *"fetching vulnerabilities"* ]]; then echo "NOT CHECKED: the vulnerability database cannot be reached from here"; \
 	else exit $${failed:-0}; fi
@@ -82,6 +82,6 @@ cross: ## Compile for every platform.
 		echo "$$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./... ; \
 	done
 
-clean: ## Remove what was built; stored data stays.
+clean: ## Remove the binary and the test cache; stored data stays.
 	rm -f strikecache
 	$(GO) clean -testcache

@@ -66,19 +66,20 @@ func untilSignal() context.Context {
 
 const about = `An edge cache for options market structure.
 
-strikecache fetches delayed option chains, quotes and VIX futures settlements, computes dealer gamma exposure, max
-pain, unusual flow, sector rotation and the VIX curve, seals every answer as the bytes that clients receive, and
-serves those bytes. Without flags it serves a simulated market, and every answer says so in meta.source.
+strikecache fetches delayed option chains, quotes and VIX futures settlements. From these documents it computes dealer
+gamma exposure, max pain, unusual flow, sector rotation and the VIX curve. It prepares every answer as the bytes that
+clients receive, and serves these bytes. "strikecache serve" without flags serves a simulated market. Then meta.source
+of every answer is "simulated".
 
-Every flag can be set by the environment variable named beside it; a flag wins over its variable.`
+Each flag has an environment variable, which its help names. When both are set, the flag counts.`
 
 type commands struct {
-	Serve     serveCommand             `cmd:"" help:"Refresh and serve until interrupted."`
+	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
-	Verify    verifyCommand            `cmd:"" help:"Check every stored file; name the bad ones and exit 1. With --ready, ask a running server instead."`
-	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored day again from its archived inputs; exit 1 when something differs, 3 when inputs are gone."`
+	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
+	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: inputs are gone."`
 	Export    levels.ExportCommand     `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
-	Import    levels.ImportCommand     `cmd:"" help:"Store daily levels of such a file where no snapshot is stored."`
+	Import    levels.ImportCommand     `cmd:"" help:"Store the daily levels of a CSV or JSON file, for dates without a stored snapshot. The server must be stopped."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
 
@@ -184,7 +185,7 @@ func revision() string {
 
 type verifyCommand struct {
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
-	Ready   string `help:"Only ask the server at this URL whether it is ready; exit 1 with the reason when it is not." placeholder:"URL"`
+	Ready   string `help:"Check no files. Ask the server at this URL whether it is ready, and print the reason when it is not." placeholder:"URL"`
 }
 
 func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
@@ -211,24 +212,24 @@ func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 }
 
 type serveCommand struct {
-	Listen         string `help:"Address to serve on; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
-	DataDir        string `help:"Directory for snapshots; each source keeps to a subdirectory of its name." default:"./data" type:"path"`
-	AdminListen    string `help:"Address for the operator alone: metrics, profiles, probes; empty for none." default:"127.0.0.1:9090"`
-	MaxConnections int    `help:"Connections served at a time, as far as the limit of open files allows; further ones are refused." default:"10000"`
+	Listen         string `help:"Public address; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
+	DataDir        string `help:"Directory of the stored files. Each source has its own subdirectory." default:"./data" type:"path"`
+	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
+	MaxConnections int    `help:"Connections that may be open at a time, but never more than the limit of open files less 128. Further connections are refused." default:"10000"`
 
-	KeysFile       string   `help:"File of API keys, made by strikecache keys; by default keys.json in --data-dir. Changes are followed." type:"path" placeholder:"FILE" group:"Access"`
-	AnonymousRate  int      `help:"Requests a minute for each client address without a key, IPv6 by /64; 0 for no limit." default:"0" group:"Access"`
-	TrustedProxies []string `help:"Addresses and prefixes whose X-Forwarded-For says who the client is." placeholder:"ADDR" group:"Access"`
+	KeysFile       string   `help:"File of API keys, which strikecache keys writes. Default: keys.json in --data-dir. A running server loads changes." type:"path" placeholder:"FILE" group:"Access"`
+	AnonymousRate  int      `help:"Requests a minute for each client address without a key. IPv6 addresses are counted by /64. 0: no limit." default:"0" group:"Access"`
+	TrustedProxies []string `help:"Addresses and prefixes of proxies whose X-Forwarded-For is believed: it names the client." placeholder:"ADDR" group:"Access"`
 
 	TLS server.TLSFlags `embed:"" prefix:"tls-"`
 
 	refresh.Flags `embed:""`
 
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
-	LogLevel  string `help:"Least level logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
-	LogEvery  int    `help:"Log one in so many requests; 0 for none." default:"0" group:"Log"`
+	LogLevel  string `help:"Lowest level that is logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
+	LogEvery  int    `help:"Log one request in this many. 0: log no request." default:"0" group:"Log"`
 
-	LogClientAddr bool `help:"Let the lines of --log-every name the client's address, which nothing else logs." group:"Log"`
+	LogClientAddr bool `help:"Write the client's address into the lines of --log-every. No other line has this address." group:"Log"`
 }
 
 // Validate is called by the parser; its errors name the right values.
@@ -376,7 +377,7 @@ func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.So
 		limit, cancel := context.WithTimeout(context.Background(), time.Second) // nothing there is worth waiting for
 		defer cancel()
 		if err := errors.Join(s.Shutdown(limit), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			log.Error("admin listener", "err", err)
+			log.Error("admin listener failed", "err", err)
 		}
 	}, nil
 }

@@ -77,19 +77,19 @@ func (f *Flags) open(cfg *Config, dataDir string) (*Refresher, error) {
 
 // SourceFlags are the flags of the upstream and its clock.
 type SourceFlags struct {
-	Source string `help:"Where documents come from: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+	Source string `help:"Source of the documents: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 
-	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv, each also as .gz." type:"path" placeholder:"DIR" group:"Source replay"`
+	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. Each file may also be compressed, with .gz behind its name." type:"path" placeholder:"DIR" group:"Source replay"`
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
 	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later." placeholder:"TIME" group:"Source simulated"`
 	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
 
-	CboeBaseURL       string `name:"cboe-base-url" help:"Base of chains, quotes and histories." default:"${cboe_base}" group:"Source cboe"`
-	CboeSettlementURL string `name:"cboe-settlement-url" help:"Address of settlement files, which takes ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
+	CboeBaseURL       string `name:"cboe-base-url" help:"URL under which chains, quotes and price histories are." default:"${cboe_base}" group:"Source cboe"`
+	CboeSettlementURL string `name:"cboe-settlement-url" help:"URL of the settlement files. The server appends ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
 
-	CboeRequestsPerMinute int           `help:"Requests to one host, evenly spaced, 1 to 6000. The upstream itself refuses some above 45." default:"20" group:"Source cboe"`
-	CboeTimeout           time.Duration `help:"Time for one request with its body, 1s to 5m." default:"30s" group:"Source cboe"`
+	CboeRequestsPerMinute int           `help:"Requests to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
+	CboeTimeout           time.Duration `help:"Longest time for one request with its body, 1s to 5m." default:"30s" group:"Source cboe"`
 }
 
 func (s *SourceFlags) check() error {
@@ -170,17 +170,17 @@ func resumed(cal *compute.Calendar, store *snapshots.Store, now time.Time) time.
 
 // ScheduleFlags are the flags of the intervals, the flow universe, the calendar, the interest rate and the storage.
 type ScheduleFlags struct {
-	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h (default 25s, with cboe 60s)." placeholder:"D" group:"Schedule"`
+	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h. Default: 25s, with cboe 60s." placeholder:"D" group:"Schedule"`
 	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
-	FlowEvery   time.Duration `help:"Interval at which the next chain of the flow universe is fetched, 1s to 1h (default 10s, with cboe 60s)." placeholder:"D" group:"Schedule"`
-	FlowSymbols []string      `help:"Flow universe beside SPX, at most 100 symbols; indices with an underscore (default ${default})." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
-	ClosedDates string        `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
+	FlowEvery   time.Duration `help:"Interval at which the next chain of --flow-symbols is fetched in session, 1s to 1h. Default: 10s, with cboe 60s." placeholder:"D" group:"Schedule"`
+	FlowSymbols []string      `help:"Underlyings besides SPX that are searched for unusual flow, at most 100. An index has a leading underscore. Default: ${default}." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
+	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. A date followed by the word early has a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
-	RiskFreeRate   float64       `help:"Continuously compounded rate a year, -0.05 to 0.25." default:"0.04" group:"Numbers"`
-	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept; 0 for ever. Gamma, sectors and VIX are always kept." default:"720h" group:"Storage"`
+	RiskFreeRate   float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
+	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept. 0: for ever. Gamma, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
 
-	ArchiveMaxAge   time.Duration `help:"How long inputs are archived, for recompute; 0 without end." default:"2160h" group:"Storage"`
-	ArchiveMaxBytes Bytes         `help:"Bytes that archived inputs may take, such as 500MB or 5GiB, oldest dates first out; 0 archives none." default:"5GiB" group:"Storage"`
+	ArchiveMaxAge   time.Duration `help:"How long inputs are archived for recompute. 0: for ever." default:"2160h" group:"Storage"`
+	ArchiveMaxBytes Bytes         `help:"Largest size of the archived inputs, such as 500MB or 5GiB. The oldest dates are removed first. 0: archive no inputs." default:"5GiB" group:"Storage"`
 }
 
 var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
@@ -211,7 +211,7 @@ func (s *ScheduleFlags) check() error {
 	case s.ArchiveMaxAge < 0:
 		return errors.New("--archive-max-age must not be negative")
 	case s.ArchiveMaxBytes != 0 && s.ArchiveMaxBytes < minArchive:
-		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, which hold a day", minArchive)
+		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, the size of a day", minArchive)
 	case len(s.FlowSymbols) > maxFlowSymbols:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
 	}

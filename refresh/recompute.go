@@ -21,7 +21,7 @@ import (
 type RecomputeCommand struct {
 	Date    string `help:"UTC date to compute again, YYYY-MM-DD." required:""`
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
-	Source  string `help:"Source whose day it is: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+	Source  string `help:"Source of the stored date: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 	Product string `help:"Product to compute again: ${enum}." enum:"${stored_products}" default:"all"`
 }
 

@@ -87,8 +87,8 @@ func TestOpen(t *testing.T) {
 	certFile, keyFile := a.write(t, dir)
 	other, _ := b.write(t, t.TempDir())
 	for _, c := range [][3]string{
-		{filepath.Join(dir, "none"), keyFile, "none"}, {certFile, filepath.Join(dir, "none"), "none"}, {dir, keyFile, "no regular file"},
-		{other, keyFile, "does not match"}, {keyFile, certFile, "switched"}, {os.DevNull, keyFile, "no regular file"},
+		{filepath.Join(dir, "none"), keyFile, "none"}, {certFile, filepath.Join(dir, "none"), "none"}, {dir, keyFile, "not a regular file"},
+		{other, keyFile, "does not match"}, {keyFile, certFile, "switched"}, {os.DevNull, keyFile, "not a regular file"},
 	} {
 		p, err := server.OpenCertificate(c[0], c[1], slog.New(slog.DiscardHandler))
 		if err == nil {

@@ -35,7 +35,7 @@ var (
 	errKey              = &apiError{status: 401, code: "invalid_api_key", message: "the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same"}
 	errNotReady         = &apiError{status: 503, code: "not_ready", message: "this resource has no answer yet", retryAfter: 5}
 	errUnfed            = &apiError{status: 503, code: "not_ready", message: "the source has no documents that feed this resource", retryAfter: 3600}
-	errRate             = &apiError{status: 429, code: "rate_limited", message: "too many requests a minute; Retry-After says in how many seconds the next one is served"}
+	errRate             = &apiError{status: 429, code: "rate_limited", message: "too many requests a minute; Retry-After has the seconds until the next request is served"}
 	errQuota            = &apiError{status: 429, code: "quota_exceeded", message: "the key's requests of this UTC day are used up"}
 	errBusy             = &apiError{status: 503, code: "overloaded", message: "too many historical reads at once", retryAfter: 1}
 	errConnections      = &apiError{status: 503, code: "overloaded", message: "too many connections at once", retryAfter: 1, close: true}
@@ -44,12 +44,12 @@ var (
 	errFuture           = &apiError{status: 400, code: "invalid_parameter", message: "date must not lie in the future of the market's clock", parameter: "date"}
 	errExpiration       = &apiError{status: 400, code: "invalid_parameter", message: "expiration must be YYYY-MM-DD, a calendar date", parameter: "expiration"}
 	errNoSnapshot       = &apiError{status: 404, code: "snapshot_not_found", message: "no snapshot of that date is stored", parameter: "date"}
-	errNoExpiration     = &apiError{status: 404, code: "expiration_not_found", message: "SPX has no such expiration that is not settled", parameter: "expiration"}
+	errNoExpiration     = &apiError{status: 404, code: "expiration_not_found", message: "SPX has no unsettled expiration on that date", parameter: "expiration"}
 	errTimeout          = &apiError{status: 408, code: "request_timeout", message: "the request did not arrive in time", close: true}
 	errBodyTooLarge     = &apiError{status: 413, code: "body_too_large", message: "a request body may have at most 1024 bytes", close: true}
 	errHeaderTooLong    = &apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 8192 bytes together", close: true}
 	errTargetTooLong    = &apiError{status: 414, code: "uri_too_long", message: "a request target may have at most 4096 bytes", close: true}
-	errVersion          = &apiError{status: 505, code: "http_version_not_supported", message: "HTTP/1.1 and HTTP/1.0 are spoken", close: true}
+	errVersion          = &apiError{status: 505, code: "http_version_not_supported", message: "only HTTP/1.1 and HTTP/1.0 are accepted", close: true}
 	errTransferEncoding = &apiError{status: 400, code: "bad_request", message: "Transfer-Encoding is not accepted; a request body needs a Content-Length", close: true}
 	errBadRequest       = &apiError{status: 400, code: "bad_request", message: "the request is not well-formed HTTP", close: true}
 	errInternal         = &apiError{status: 500, code: "internal_error", message: "internal error"}

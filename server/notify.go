@@ -33,7 +33,7 @@ func OpenNotifier(log *slog.Logger) *Notifier {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
-		log.Error("service manager not told", "err", err)
+		log.Error("service manager not notified", "err", err)
 		return nil
 	}
 	n := &Notifier{conn: conn, log: log, stopAlive: func() {}}
@@ -89,6 +89,6 @@ func (n *Notifier) tell(message string) {
 		_, err = n.conn.Write([]byte(message))
 	}
 	if err != nil {
-		n.log.Error("service manager not told", "err", err)
+		n.log.Error("service manager not notified", "err", err)
 	}
 }

@@ -87,7 +87,7 @@ func TestOtherManagers(t *testing.T) {
 		t.Errorf("without a manager: %v %s", s, log.String())
 	}
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
-	if s := server.OpenNotifier(logger); s != nil || !strings.Contains(log.String(), "service manager not told") {
+	if s := server.OpenNotifier(logger); s != nil || !strings.Contains(log.String(), "service manager not notified") {
 		t.Errorf("a manager that is gone: %v %s", s, log.String())
 	}
 	conn := manager(t, filepath.Join(t.TempDir(), "notify"))

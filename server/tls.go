@@ -20,8 +20,8 @@ const (
 
 // TLSFlags are the flags of a TLS listener.
 type TLSFlags struct {
-	Cert string `help:"File of the TLS certificate and its chain, PEM; with it --listen speaks TLS alone. Changes are followed." type:"path" placeholder:"FILE" group:"Access"`
-	Key  string `help:"File of the certificate's private key, PEM." type:"path" placeholder:"FILE" group:"Access"`
+	Cert string `help:"PEM file of the TLS certificate and its chain. With it, --listen accepts only TLS. A running server loads changes." type:"path" placeholder:"FILE" group:"Access"`
+	Key  string `help:"PEM file of the certificate's private key." type:"path" placeholder:"FILE" group:"Access"`
 }
 
 // Check returns an error unless there are both files or none.
@@ -68,7 +68,7 @@ func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	}
 	c.files = files
 	if err := c.Err(); err != nil {
-		log.Error("no client will accept the TLS certificate", "err", err)
+		log.Error("TLS certificate not valid", "err", err)
 	}
 	return c, nil
 }

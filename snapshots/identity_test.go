@@ -58,7 +58,7 @@ func TestDamagedIdentity(t *testing.T) {
 				}
 				put(t, s, identityName, market+"\n") // what the error says
 				err = s.Bind(market)
-			} else if n := log.count("identity file was damaged"); n != 1 {
+			} else if n := log.count("identity file damaged"); n != 1 {
 				t.Errorf("%s: logged %d times: %s", name, n, log)
 			}
 			if err != nil || s.Bind(otherMarket) == nil {

@@ -115,7 +115,7 @@ func (s *Snapshot) verify() error {
 			return fmt.Errorf("decode %v body: %w", Coding(c), err)
 		}
 		if !bytes.Equal(out, identity) {
-			return fmt.Errorf("%v body is another than identity", Coding(c))
+			return fmt.Errorf("%v body differs from the uncompressed body", Coding(c))
 		}
 	}
 	return nil

@@ -450,15 +450,15 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		name, selector, want string
 		change               func(string, int, []byte) (int, []byte)
 	}{
-		{"stale", ".banner.stale", "Unusual options activity. What was last good is shown: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
-		{"closed", ".banner.closed", "Market closed. The exchange is closed; shown are the last values of its session.", freshness("closed", "outside_session")},
+		{"stale", ".banner.stale", "Unusual options activity. The last good answer is shown: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
+		{"closed", ".banner.closed", "Market closed. The exchange is closed, and the page shows the last values of the session.", freshness("closed", "outside_session")},
 		{"refused", "#flow .notice", "This resource has no answer yet. Trying again", refusal("unusual", 503, "not_ready", "this resource has no answer yet")},
 		{"limited", "#sectors .notice", "Too many requests a minute.", refusal("rotation", 429, "rate_limited", "too many requests a minute")},
 		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
 		{"no capture time", "#flow .ages", " old · checked ", func(_ string, status int, body []byte) (int, []byte) {
 			return status, regexp.MustCompile(`"captured_at":"[^"]*"`).ReplaceAll(body, []byte(`"captured_at":null`))
 		}},
-		{"nothing known", "#flow .empty", "Nothing unusual has been seen", forgotten},
+		{"nothing known", "#flow .empty", "No unusual activity has been found", forgotten},
 		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},
 	} {
 		r.set(c.change)

@@ -19,10 +19,10 @@ import (
 
 // ExportCommand is `strikecache export`, in the form that the kong parser reads.
 type ExportCommand struct {
-	Format  string `help:"Form of the file: ${enum}." enum:"csv,json" default:"csv"`
-	From    string `help:"First session, YYYY-MM-DD; by default the first that is stored." placeholder:"DATE"`
-	To      string `help:"Last session, YYYY-MM-DD; by default the last that is stored." placeholder:"DATE"`
-	Output  string `help:"File to write, whole or not at all; by default standard output." type:"path" placeholder:"FILE"`
+	Format  string `help:"Format of the file: ${enum}." enum:"csv,json" default:"csv"`
+	From    string `help:"First session, YYYY-MM-DD. Default: the first stored session." placeholder:"DATE"`
+	To      string `help:"Last session, YYYY-MM-DD. Default: the last stored session." placeholder:"DATE"`
+	Output  string `help:"File to write. After a failure, an existing file is unchanged. Default: standard output." type:"path" placeholder:"FILE"`
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
 	Source  string `help:"Source whose snapshots are exported: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 }

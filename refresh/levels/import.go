@@ -25,11 +25,11 @@ import (
 
 // ImportCommand is `strikecache import`, in the form that the kong parser reads.
 type ImportCommand struct {
-	File        string `arg:"" help:"File of daily levels, CSV or JSON as export writes it; - for standard input."`
-	DryRun      bool   `help:"Check the file and say what would be imported; store nothing."`
-	ClosedDates string `help:"File of further exchange closures: a date a line, with the word early for a 13:00 close." type:"existingfile" placeholder:"FILE"`
+	File        string `arg:"" help:"CSV or JSON file of daily levels, in the format of strikecache export. -: standard input."`
+	DryRun      bool   `help:"Check the file and print what would be imported. Store nothing."`
+	ClosedDates string `help:"File of further dates on which the exchange is closed, one a line. A date followed by the word early has a 13:00 close." type:"existingfile" placeholder:"FILE"`
 	DataDir     string `help:"Directory of the stored files." default:"./data" type:"path"`
-	Source      string `help:"Source whose history gets the rows: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+	Source      string `help:"Source whose history receives the rows: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 }
 
 // Run is called by the parser. It stores all rows of the file whose dates are not stored, or none when a cell is bad.
@@ -69,12 +69,12 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 		HistoryBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(with.Err, nil)),
 	})
 	if err != nil {
-		return fmt.Errorf("%w; nothing was imported: a server must be stopped first", err)
+		return fmt.Errorf("%w; nothing was imported: stop the server first", err)
 	}
 	missing, skipped := split(rows, store.DatesOf(refresh.GammaResource))
 	imported, err := from.store(ctx, store, missing)
 	if err = errors.Join(err, store.Close()); err != nil {
-		return fmt.Errorf("%w; %d of %d dates were imported before: import the file again when this is mended", err, imported, len(missing))
+		return fmt.Errorf("%w; %d of %d dates were imported before: remove the cause of this error and import the file again", err, imported, len(missing))
 	}
 	from.report(with.Out, "imported", imported, skipped)
 	return nil

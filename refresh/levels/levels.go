@@ -146,7 +146,7 @@ func (c *checker) date(text string) (any, error) {
 	case c.calendar.Close(d).After(c.now):
 		return nil, fmt.Errorf("the session of %s is not over", d)
 	case c.lines[d] != 0:
-		return nil, fmt.Errorf("%s stands in line %d already", d, c.lines[d])
+		return nil, fmt.Errorf("%s is already in line %d", d, c.lines[d])
 	}
 	c.lines[d], c.row.date = c.row.line, d
 	return d, nil
@@ -169,7 +169,7 @@ func (c *checker) session(text string) (compute.Date, error) {
 	case d < firstSession:
 		return 0, fmt.Errorf("%s is before %s, when SPX options began", d, firstSession)
 	case !c.calendar.IsSession(d):
-		return 0, fmt.Errorf("%s, a %s, is no session of the exchange", d, d.Weekday())
+		return 0, fmt.Errorf("%s, a %s, is not a session of the exchange", d, d.Weekday())
 	}
 	return d, nil
 }

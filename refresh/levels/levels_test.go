@@ -188,21 +188,21 @@ func TestBadFiles(t *testing.T) {
 	}
 	object := func(old, value string) string { return strings.Replace(sampleJSON, old, value, 1) }
 	for _, c := range []struct{ name, text, want string }{
-		{"no file at all", "", "line 1: the header is not date,symbol"},
-		{"another header", strings.Replace(sample, "spot", "close", 1), "line 1: the header is not date,symbol,spot"},
+		{"no file at all", "", "line 1: the header must be date,symbol"},
+		{"another header", strings.Replace(sample, "spot", "close", 1), "line 1: the header must be date,symbol,spot"},
 		{"a column more", strings.Replace(sample, "date,", "date,source,", 1), "line 1: the header"},
 		{"a cell less", header + strings.TrimSuffix(good, ",22513"), "line 2: wrong number of fields"},
 		{"an open quote", header + `"` + good, "line 2"},
-		{"no date", in("date", ""), "line 3, column date: there is no value"},
+		{"no date", in("date", ""), "line 3, column date: value missing"},
 		{"no such date", in("date", "2024-11-31"), "line 3, column date: parse date"},
 		{"another form of date", in("date", "11/27/2024"), "line 3, column date: parse date"},
-		{"a holiday", in("date", "2024-11-28"), "line 3, column date: 2024-11-28, a Thursday, is no session"},
-		{"a weekend", in("date", "2024-11-30"), "line 3, column date: 2024-11-30, a Saturday, is no session"},
-		{"the same date twice", in("date", "2024-11-26"), "line 3, column date: 2024-11-26 stands in line 2 already"},
+		{"a holiday", in("date", "2024-11-28"), "line 3, column date: 2024-11-28, a Thursday, is not a session"},
+		{"a weekend", in("date", "2024-11-30"), "line 3, column date: 2024-11-30, a Saturday, is not a session"},
+		{"the same date twice", in("date", "2024-11-26"), "line 3, column date: 2024-11-26 is already in line 2"},
 		{"a session under way", in("date", "2024-12-02"), "line 3, column date: the session of 2024-12-02 is not over"},
 		{"before there were options", in("date", "0024-11-27"), "line 3, column date: 0024-11-27 is before 1983-07-01"},
 		{"another symbol", in("symbol", "NDX"), `line 3, column symbol: "NDX" is not SPX`},
-		{"no spot", in("spot", ""), "line 3, column spot: there is no value"},
+		{"no spot", in("spot", ""), "line 3, column spot: value missing"},
 		{"spot zero", in("spot", "0"), "line 3, column spot: 0 is not from 0.01 to 1000000"},
 		{"spot not a number", in("spot", "NaN"), `line 3, column spot: "NaN" is not a number`},
 		{"spot infinite", in("spot", "+Inf"), `line 3, column spot: "+Inf" is not a number`},
@@ -215,7 +215,7 @@ func TestBadFiles(t *testing.T) {
 		{"another regime", in("gamma_regime", "Positive"), `line 3, column gamma_regime: "Positive" is not positive or negative or neutral`},
 		{"positions of a holiday", in("oi_settle_date", "2024-11-24"), "line 3, column oi_settle_date: 2024-11-24, a Sunday"},
 		{"positions of the future", in("oi_settle_date", "2024-11-29"), "line 3, column oi_settle_date: 2024-11-29 is after the row's date"},
-		{"no contracts", in("contracts_analyzed", ""), "line 3, column contracts_analyzed: there is no value"},
+		{"no contracts", in("contracts_analyzed", ""), "line 3, column contracts_analyzed: value missing"},
 		{"half a contract", in("contracts_analyzed", "0.5"), "line 3, column contracts_analyzed: 0.5 is not a whole number"},
 		{"fewer contracts than none", in("contracts_analyzed", "-1"), "line 3, column contracts_analyzed"},
 
@@ -252,7 +252,7 @@ func TestFaultsAreListed(t *testing.T) {
 		t.Errorf("%d faults named: %v", n, err)
 	}
 	_, err = importText(t, t.TempDir(), header+strings.Repeat(strings.Replace(good, "SPX", "NDX", 1)+"\n", 100))
-	if n := strings.Count(err.Error(), "\nline "); n != maxFaults || !strings.Contains(err.Error(), "there are more faults") {
+	if n := strings.Count(err.Error(), "\nline "); n != maxFaults || !strings.Contains(err.Error(), "further errors are not listed") {
 		t.Errorf("%d faults named: %v", n, err)
 	}
 }
@@ -285,7 +285,7 @@ func TestClosedDates(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := importText(t, t.TempDir(), sample, func(c *ImportCommand) { c.ClosedDates = file })
-	if err == nil || !strings.Contains(err.Error(), "2024-11-27, a Wednesday, is no session") {
+	if err == nil || !strings.Contains(err.Error(), "2024-11-27, a Wednesday, is not a session") {
 		t.Errorf("imported on a closed date: %v", err)
 	}
 }
@@ -362,7 +362,7 @@ func TestBesideAServer(t *testing.T) {
 		t.Errorf("export: %q, %v", out, err)
 	}
 	text := header + "2024-11-26,SPX,5900,,,,,,,,,1\r\n"
-	if _, err := importText(t, dir, text); err == nil || !strings.Contains(err.Error(), "another process uses this directory") || !strings.Contains(err.Error(), "server must be stopped") {
+	if _, err := importText(t, dir, text); err == nil || !strings.Contains(err.Error(), "another process uses this directory") || !strings.Contains(err.Error(), "stop the server first") {
 		t.Errorf("import: %v", err)
 	}
 	if out, err := importText(t, dir, text, func(c *ImportCommand) { c.DryRun = true }); err != nil || !strings.HasPrefix(out, "would import 1 dates") {
@@ -546,7 +546,7 @@ func TestAPeersFile(t *testing.T) {
 	text := recorded(t, "spx-gamma-levels.csv")
 	later := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 	_, err := decode([]byte(text), calendar, later)
-	if err == nil || err.Error() != "line 31, column date: 2026-09-07, a Monday, is no session of the exchange" {
+	if err == nil || err.Error() != "line 31, column date: 2026-09-07, a Monday, is not a session of the exchange" {
 		t.Errorf("error %v", err)
 	}
 	lines := strings.SplitAfter(text, "\n")

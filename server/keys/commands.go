@@ -16,12 +16,12 @@ type Streams struct{ Out, Err io.Writer }
 
 // Commands is `strikecache keys`, in the form that the kong parser reads.
 type Commands struct {
-	Create createCommand `cmd:"" help:"Create a key and print its secret, which is shown once and stored nowhere."`
+	Create createCommand `cmd:"" help:"Create a key and print its secret. The secret is shown once and stored nowhere."`
 	List   listCommand   `cmd:"" help:"List the keys."`
-	Revoke revokeCommand `cmd:"" help:"Revoke a key; a running server follows within seconds."`
+	Revoke revokeCommand `cmd:"" help:"Revoke a key. A running server refuses the key within two seconds."`
 
-	KeysFile string `help:"File of API keys; by default keys.json in --data-dir." type:"path" placeholder:"FILE"`
-	DataDir  string `help:"Directory for snapshots." default:"./data" type:"path"`
+	KeysFile string `help:"File of API keys. Default: keys.json in --data-dir." type:"path" placeholder:"FILE"`
+	DataDir  string `help:"Directory of the stored files." default:"./data" type:"path"`
 }
 
 // File returns the path of the key file: the given path, or keys.json in the data directory.
@@ -35,10 +35,10 @@ func File(file, dataDir string) string {
 func (c *Commands) file() string { return File(c.KeysFile, c.DataDir) }
 
 type createCommand struct {
-	Name      string        `arg:"" help:"What or whom the key is for, 1 to 64 characters."`
-	PerMinute int           `help:"Requests a minute, at most 1000000; 0 for no limit." default:"0"`
-	PerDay    int64         `help:"Requests a UTC day, at most 1000000000; 0 for no limit." default:"0"`
-	ExpiresIn time.Duration `help:"How long the key is good, such as 2160h; 0 for ever." default:"0"`
+	Name      string        `arg:"" help:"Name of the key, such as the name of its user. 1 to 64 characters."`
+	PerMinute int           `help:"Requests a minute, at most 1000000. 0: no limit." default:"0"`
+	PerDay    int64         `help:"Requests a UTC day, at most 1000000000. 0: no limit." default:"0"`
+	ExpiresIn time.Duration `help:"How long the key is valid, such as 2160h. 0: for ever." default:"0"`
 }
 
 // Run issues a key. It prints the secret as the one line on Out, and the terms of the key on Err.
@@ -62,7 +62,7 @@ func (c createCommand) Run(all *Commands, to Streams) error {
 }
 
 type listCommand struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Run prints the keys as a table, or as a JSON array of the members of [Key] without sha256, and state.

@@ -84,7 +84,7 @@ func TestCreateRefuses(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	path := keyPath(t)
 	_, err := Revoke(path, "a", now)
-	wantError(t, "no file", err, "revoke key: there is no key file "+path, "strikecache keys create NAME", "--keys-file")
+	wantError(t, "no file", err, "revoke key: key file missing: "+path, "strikecache keys create NAME", "--keys-file")
 	if _, err := os.Lstat(path + ".lock"); err == nil {
 		t.Error("a lock was left where no file is")
 	}
@@ -122,7 +122,7 @@ func TestRevoke(t *testing.T) {
 		}
 	}
 	_, err = Revoke(path, one.ID, later)
-	wantError(t, "again", err, one.ID+" is revoked since 2026-11-21T13:00:00Z")
+	wantError(t, "again", err, one.ID+" was revoked at 2026-11-21T13:00:00Z")
 	_, err = Revoke(path, "single", later)
 	wantError(t, "again by name", err, `the id or name "single"`)
 }

@@ -81,7 +81,7 @@ func (t *Table) read(path string) ([]byte, error) {
 // load puts the text of the key file in force. A key that was there before keeps its bucket and its counter.
 func (t *Table) load(contents [][]byte, _ time.Time) error {
 	if string(contents[0]) == missing {
-		t.log.Info("no key file: no key is known until it appears", "file", t.path)
+		t.log.Info("key file missing: every key is refused until the file exists", "file", t.path)
 		return nil
 	}
 	keys, err := decode(contents[0])

@@ -133,7 +133,7 @@ func TestTablePolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &logged{}
 		table, err := Open(path, nil, log.logger())
-		if err != nil || table.Len() != 0 || table.Err() != nil || log.count("no key file") != 1 {
+		if err != nil || table.Len() != 0 || table.Err() != nil || log.count("key file missing") != 1 {
 			t.Fatalf("missing file: %v", err)
 		}
 		time.Sleep(time.Minute)

@@ -24,10 +24,10 @@ var resources = []resource{
 			"Exposure is in dollars of hedge delta per 1 % move of the index, under a model of dealer positions."},
 	{"/api/v1/gex/spx/historical", "gex/spx/historical", "HistoricalGamma", "Gamma", "Historical", "CacheControlHistorical", "Date", "NoSnapshot",
 		"Stored gamma exposure of a UTC date",
-		"The latest snapshot of a UTC calendar date or, when no date is given, of the newest stored date. It is byte for byte as it was " +
-			"sealed, so its `freshness` describes that moment. A date closes at 00:10 UTC of the next day. After that its snapshot never " +
-			"changes. A day without a snapshot stays without one. A date may have been imported from a file of daily levels: then `meta.source` is " +
-			"`imported`, and every field that the file does not have is `null`."},
+		"The latest snapshot of a UTC calendar date or, when no date is given, of the newest stored date. The server sends the snapshot " +
+			"byte for byte as it was made, so its `freshness` describes that moment. A date closes at 00:10 UTC of the next day. After that its snapshot never " +
+			"changes. A date may have been imported from a file of daily levels. Then `meta.source` is " +
+			"`imported`, and every field that is not in the file is `null`."},
 	{"/api/v1/gex/spx/series", "gex/spx/series", "GammaSeries", "Gamma", "Series", "CacheControlInterval", "", "",
 		"Daily gamma levels",
 		"One row of levels per stored UTC date, as a table."},
@@ -37,7 +37,7 @@ var resources = []resource{
 	{"/api/public/spx-max-pain", "spx-max-pain", "MaxPain", "Max pain", "MaxPain", "CacheControlInterval", "Expiration", "NoExpiration",
 		"Max pain of an SPX expiration",
 		"The settlement price at which the open contracts of an expiration pay out least, with the payout curve and open interest per " +
-			"strike. Without a parameter: the nearest expiration with open interest. Max pain is arithmetic, not a forecast."},
+			"strike. Default: the nearest expiration with open interest. Max pain is arithmetic, not a forecast."},
 	{"/api/v1/options/flow/unusual", "options/flow/unusual", "UnusualFlow", "Flow", "Flow", "CacheControlInterval", "Limit", "",
 		"Unusual options activity",
 		"The highest-scoring contracts of the newest session, from the option chains of several underlyings. The score has five bounded " +
@@ -56,17 +56,17 @@ var pages = []struct {
 	summary, description string
 }{
 	{"/healthz", "Health", "Healthy", "", 0, true,
-		"Whether the process answers", "For orchestrators. Keys and limits do not concern it."},
+		"Whether the process answers", "For orchestrators. This path ignores keys and limits."},
 	{"/readyz", "Readiness", "Ready", "Waiting", 503, true,
 		"Whether every resource answers",
-		"For orchestrators. The status is 200 once every resource that the source can feed has an answer. The body names the resources that " +
-			"have no answer yet, those that the source cannot feed, and what is impaired. Keys and limits do not concern it."},
+		"For orchestrators. The status is 200 once every resource for which the source has documents has an answer. The body lists the " +
+			"resources without an answer, the resources for which the source has no documents, and what is impaired. This path ignores keys and limits."},
 	{"/openapi.json", "Document", "Document", "DocumentNotModified", 304, false,
-		"This document", "The OpenAPI document of this interface. Keys and limits do not concern it."},
+		"This document", "The OpenAPI document of this interface. This path ignores keys and limits."},
 	{"/docs", "Docs", "Page", "PageNotModified", 304, false,
-		"This document for people", "The document as a page that needs no script and no other host."},
+		"This document for people", "The document as a page without scripts and without content of other hosts."},
 	{"/", "Home", "Page", "PageNotModified", 304, false,
-		"The dashboard", "A page that reads the public resources as any client would."},
+		"The dashboard", "A page that shows the public resources."},
 }
 
 var tags = [][2]string{
@@ -159,17 +159,17 @@ const (
 
 // plain are the responses without an error and without an answer of a resource. schema is that of its JSON.
 var plain = []struct{ name, description, headers, schema, summary string }{
-	{"NotModified", "What the client holds is current: `If-None-Match` has the tag of the answer in any coding or, without that field, " +
-		"`If-Modified-Since` is exactly the `Last-Modified` that was sent.", "Cache-Control" + validator + "Vary " + limited, "", ""},
-	{"Preflight", "What scripts of other origins may ask.", "Allow Access-Control-Allow-Methods=AllowMethods Access-Control-Allow-Headers=AllowHeaders " +
+	{"NotModified", "The client has the current answer: `If-None-Match` has the tag of the answer in any coding. Or the request has no `If-None-Match`, " +
+		"and its `If-Modified-Since` is exactly the `Last-Modified` that was sent.", "Cache-Control" + validator + "Vary " + limited, "", ""},
+	{"Preflight", "Methods and header fields that scripts of other origins may use.", "Allow Access-Control-Allow-Methods=AllowMethods Access-Control-Allow-Headers=AllowHeaders " +
 		"Access-Control-Max-Age=MaxAge " + common, "", ""},
 	{"Healthy", "The process answers.", noStore + common, "Health", "The process answers."},
-	{"Ready", "Every resource that the source can feed has an answer.", noStore + common, "Readiness", "A replay without price histories."},
-	{"Waiting", "Some resource has no answer yet.", noStore + common, "Readiness", "Just started."},
+	{"Ready", "Every resource for which the source has documents has an answer.", noStore + common, "Readiness", "A replay without price histories."},
+	{"Waiting", "At least one resource has no answer yet.", noStore + common, "Readiness", "Just started."},
 	{"Document", "This document.", fileHead + "Content-Encoding " + common, "Document", "Its first line."},
-	{"DocumentNotModified", "What the client holds is current.", fileHead + common, "", ""},
+	{"DocumentNotModified", "The client has the current page.", fileHead + common, "", ""},
 	{"Page", "A page for people.", fileHead + "Content-Encoding " + pageHead, "", ""},
-	{"PageNotModified", "What the client holds is current.", fileHead + pageHead, "", ""},
+	{"PageNotModified", "The client has the current page.", fileHead + pageHead, "", ""},
 }
 
 // errorExample is one error as a client sees it.
@@ -180,8 +180,8 @@ var failures = []struct {
 	name, description, headers string
 	examples                   []errorExample
 }{
-	{"BadParameter", "A known parameter is malformed, empty, repeated or out of range (`invalid_parameter`; the message says the bounds), or the " +
-		"request is one that two parsers could read differently (`bad_request`; the connection is closed).", limited, []errorExample{
+	{"BadParameter", "A known parameter is malformed, empty, repeated or out of range (`invalid_parameter`). The message names the bounds. " +
+		"Or two parsers could read the request differently (`bad_request`). Then the connection is closed.", limited, []errorExample{
 		{"limit", "Out of range.", "options/flow/unusual", "invalid_parameter", "limit must be a whole number from 1 to 100", "limit"},
 		{"date", "Malformed.", "gex/spx/historical", "invalid_parameter", "date must be YYYY-MM-DD, a UTC calendar date", "date"},
 		{"future", "Not yet.", "gex/spx/historical", "invalid_parameter", "date must not lie in the future of the market's clock", "date"},
@@ -189,38 +189,38 @@ var failures = []struct {
 		{"repeated", "Given twice.", "options/flow/unusual", "invalid_parameter", "limit is given more than once", "limit"},
 		{"malformed", "Not HTTP.", "", "bad_request", "the request is not well-formed HTTP", ""},
 	}},
-	{"BadRequest", "The request is one that two parsers could read differently. The connection is closed.", common, []errorExample{
+	{"BadRequest", "The request is not well-formed HTTP, or two parsers could read it differently. The connection is closed.", common, []errorExample{
 		{"malformed", "Not HTTP.", "", "bad_request", "the request is not well-formed HTTP", ""},
 		{"coding", "A body of unknown length.", "", "bad_request", "Transfer-Encoding is not accepted; a request body needs a Content-Length", ""},
 	}},
-	{"InvalidKey", "A key was sent and is unknown, malformed, expired or revoked. Without a key the data is the same.", "WWW-Authenticate=Authenticate " + common,
+	{"InvalidKey", "The key in the request is unknown, malformed, expired or revoked. Without a key the data is the same.", "WWW-Authenticate=Authenticate " + common,
 		[]errorExample{{"key", "Unknown key.", "gex/spx", "invalid_api_key",
 			"the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same", ""}}},
 	{"NoSnapshot", "No snapshot of that date is stored.", limited, []errorExample{
 		{"weekend", "A Saturday.", "gex/spx/historical", "snapshot_not_found", "no snapshot of that date is stored", "date"}}},
 	{"NoExpiration", "The date is well formed, but it is not among `expirations`.", limited, []errorExample{
-		{"past", "A settled date.", "spx-max-pain", "expiration_not_found", "SPX has no such expiration that is not settled", "expiration"}}},
-	{"MethodNotAllowed", "A resource answers GET, HEAD and OPTIONS alone.", "Allow " + common, []errorExample{
+		{"past", "A settled date.", "spx-max-pain", "expiration_not_found", "SPX has no unsettled expiration on that date", "expiration"}}},
+	{"MethodNotAllowed", "A resource answers only GET, HEAD and OPTIONS.", "Allow " + common, []errorExample{
 		{"post", "A POST.", "gex/spx", "method_not_allowed", "only GET, HEAD and OPTIONS are allowed", ""}}},
-	{"PageMethodNotAllowed", "A probe, a page or a file answers GET and HEAD alone: it needs no preflight.", "Allow=AllowPage " + common, []errorExample{
+	{"PageMethodNotAllowed", "A probe, a page or a file answers only GET and HEAD. It needs no preflight.", "Allow=AllowPage " + common, []errorExample{
 		{"options", "An OPTIONS.", "", "method_not_allowed", "only GET and HEAD are allowed", ""}}},
 	{"RequestTimeout", "The request did not arrive within 5 seconds. The connection is closed.", common, []errorExample{
 		{"slow", "A slow client.", "", "request_timeout", "the request did not arrive in time", ""}}},
-	{"BodyTooLarge", "A request body may have at most 1,024 bytes. The server reads none of them. The connection is closed.", common, []errorExample{
+	{"BodyTooLarge", "A request body may have at most 1,024 bytes. The server does not read the body. The connection is closed.", common, []errorExample{
 		{"body", "A large body.", "", "body_too_large", "a request body may have at most 1024 bytes", ""}}},
 	{"TargetTooLong", "A request target may have at most 4,096 bytes. The connection is closed.", common, []errorExample{
 		{"target", "A long target.", "", "uri_too_long", "a request target may have at most 4096 bytes", ""}}},
 	{"HeadersTooLarge", "Request line and header fields may have at most 8,192 bytes together. The connection is closed.", common, []errorExample{
 		{"fields", "Large fields.", "", "headers_too_large", "request line and headers may have at most 8192 bytes together", ""}}},
 	{"VersionNotSupported", "The server speaks HTTP/1.1 and HTTP/1.0. The connection is closed.", common, []errorExample{
-		{"version", "Another version.", "", "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken", ""}}},
-	{"TooMany", "The caller has reached a limit: of requests a minute (`rate_limited`), or of the key's requests in a UTC day (`quota_exceeded`).",
+		{"version", "Another version.", "", "http_version_not_supported", "only HTTP/1.1 and HTTP/1.0 are accepted", ""}}},
+	{"TooMany", "The caller has used all requests of the minute (`rate_limited`), or the key has used all requests of the UTC day (`quota_exceeded`).",
 		"Retry-After " + limited, []errorExample{
-			{"minute", "Too many a minute.", "gex/spx", "rate_limited", "too many requests a minute; Retry-After says in how many seconds the next one is served", ""},
+			{"minute", "Too many a minute.", "gex/spx", "rate_limited", "too many requests a minute; Retry-After has the seconds until the next request is served", ""},
 			{"day", "The day is used up.", "gex/spx", "quota_exceeded", "the key's requests of this UTC day are used up", ""}}},
-	{"Internal", "A fault of the server.", limited, []errorExample{
+	{"Internal", "The server has a fault.", limited, []errorExample{
 		{"fault", "A fault.", "gex/spx/historical", "internal_error", "internal error", ""}}},
-	{"Unavailable", "The resource has no answer yet or, with this source, will never have one (`not_ready`). Or a limit of the server is reached (`overloaded`).",
+	{"Unavailable", "The resource has no answer yet, or the source has no documents for it (`not_ready`). Or a limit of the server is reached (`overloaded`).",
 		"Retry-After " + limited, []errorExample{
 			{"starting", "Just started.", "gex/spx", "not_ready", "this resource has no answer yet", ""},
 			{"unfed", "Nothing feeds it.", "sectors/rotation", "not_ready", "the source has no documents that feed this resource", ""},

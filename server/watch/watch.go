@@ -110,7 +110,7 @@ func (f *Failure) Set(err error) (changed bool) {
 func ReadFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path) // opening a pipe could wait for ever
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
+		err = fmt.Errorf("%s is not a regular file", path)
 	}
 	if err != nil {
 		return nil, err

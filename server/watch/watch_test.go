@@ -61,7 +61,7 @@ func TestFiles(t *testing.T) {
 			{"still bad", func() {}, "1+3", "bad text", 3, ""},
 			{"as before", func() { write(a, "1") }, "1+3", "", 0, "text is usable again"},
 			{"too large", func() { write(a, "12345678901") }, "1+3", "over 10 bytes", 0, "not loaded"},
-			{"no file", func() { os.Remove(a); os.Mkdir(a, 0o700) }, "1+3", "no regular file", 0, "not loaded"},
+			{"no file", func() { os.Remove(a); os.Mkdir(a, 0o700) }, "1+3", "not a regular file", 0, "not loaded"},
 			{"mended", func() { os.Remove(a); write(a, "4") }, "4+3", "", 1, ""},
 		} {
 			log.Reset()

@@ -63,7 +63,7 @@ function outage() {
   const checked = Math.max(...panels.map((p) => p.feed?.checked ?? 0));
   const nextAt = Math.min(...down.map((p) => p.feed.nextAt));
   const seen = checked ? `Last answer ${age(Date.now() - checked)} ago. ` : '';
-  return [{ key: 'down', kind: 'down', head: 'The server does not answer.', text: checked ? 'Shown is what was received before.' : 'Nothing has been received yet.', ticking: seen + retry(nextAt) }];
+  return [{ key: 'down', kind: 'down', head: 'The server does not answer.', text: checked ? 'The page shows the last answers that it received.' : 'No answer has been received yet.', ticking: seen + retry(nextAt) }];
 }
 
 function market() {
@@ -75,7 +75,7 @@ function market() {
   if (source === 'replay') out.push({ key: 'replay', kind: 'simulated', head: 'The market is recorded:', text: 'no number served here is current.' });
   const of = (state) => metas.filter((m) => m.freshness.state === state && !m.endpoint.endsWith('/historical'));
   for (const [why, list] of Map.groupBy(of('stale'), (m) => reason(m.freshness.reason))) {
-    out.push({ key: `stale ${why}`, kind: 'stale', head: `Stale: ${list.map((m) => m.heading).join(', ')}.`, text: `What was last good is shown: ${why}.` });
+    out.push({ key: `stale ${why}`, kind: 'stale', head: `Stale: ${list.map((m) => m.heading).join(', ')}.`, text: `The last good answer is shown: ${why}.` });
   }
   const closed = of('closed');
   const why = new Set(closed.map((m) => reason(m.freshness.reason)));

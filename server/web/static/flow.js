@@ -5,8 +5,8 @@ import { date, dollars, instant, number, percent, shortDate, title, words } from
 import { Panel } from './panel.js';
 
 const path = '/api/v1/options/flow/unusual';
-const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'Premium', 25], ['size_surprise', 'Size among its peers', 20],
-  ['quote_location', 'Place in the quote', 15], ['iv_change', 'Change of volatility', 10]];
+const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'Premium', 25], ['size_surprise', 'Volume against similar contracts', 20],
+  ['quote_location', 'Last price in the quote', 15], ['iv_change', 'Change of implied volatility', 10]];
 
 /** flowPanel returns the panel. */
 export function flowPanel() {
@@ -20,7 +20,7 @@ export function flowPanel() {
     render(data) {
       const focused = place.contains(document.activeElement) && document.activeElement.closest('tr')?.dataset.id;
       tip.hide();
-      place.replaceChildren(data.items.length ? grid(data.items, tip) : h('p', { class: 'empty' }, 'Nothing unusual has been seen in this session.'));
+      place.replaceChildren(data.items.length ? grid(data.items, tip) : h('p', { class: 'empty' }, 'No unusual activity has been found in this session.'));
       if (focused) place.querySelector(`tr[data-id="${CSS.escape(focused)}"] button`)?.focus({ preventScroll: true });
     },
   });

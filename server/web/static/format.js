@@ -81,15 +81,16 @@ export const title = (code) => (code ? words(code).replace(/^./, (c) => c.toUppe
 
 const reasons = {
   upstream_lag: 'the quotes are over 32 minutes old',
-  outside_session: 'the exchange is closed; shown are the last values of its session',
-  overnight_quotes: 'option quotes move overnight, the index does not',
-  no_refresher: 'the process that refreshes does not run',
+  outside_session: 'the exchange is closed, and the page shows the last values of the session',
+  overnight_quotes: 'option quotes move overnight, and the index does not',
+  shrunk: 'the upstream’s chain has under half the rows of the last accepted chain',
+  clock_backwards: 'the upstream’s chain is older than the last accepted chain',
   upstream_unreachable: 'the upstream cannot be reached',
   upstream_timeout: 'the upstream does not answer in time',
   upstream_refused: 'the upstream refuses the document',
   upstream_missing: 'the upstream does not have the document',
   upstream_throttled: 'the upstream asks for fewer requests',
-  upstream_older: 'the upstream sends an earlier day’s document',
+  upstream_older: 'the upstream sends the document of an earlier day',
 };
 
 /** reason says why an answer is not fresh. */

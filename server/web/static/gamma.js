@@ -72,9 +72,9 @@ function reading(d) {
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
     : `Spot is ${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct >= 0 ? 'above' : 'below'} the flip.`;
   const what = {
-    positive: 'Positive regime: modelled hedging leans against moves.',
-    negative: 'Negative regime: modelled hedging amplifies moves.',
-    neutral: 'Neutral regime: the sign of net gamma is within the model’s uncertainty.',
+    positive: 'Positive regime: modelled dealers trade against moves.',
+    negative: 'Negative regime: modelled dealers trade with moves.',
+    neutral: 'Neutral regime: the model cannot tell the sign of net gamma.',
   }[d.gamma_regime] ?? 'The regime is unknown.';
   return `${what} ${where}`;
 }
@@ -105,7 +105,7 @@ function drawStrikes(chart, d, share) {
     summary: rows.length === 0 ? 'No strike with open interest lies in this range.'
       : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest positive: ${level(best[0].strike)} with ` +
         `${dollars(best[0].net_gex_dollars)}; largest negative: ${level(best.at(-1).strike)} with ${dollars(best.at(-1).net_gex_dollars)}. ` +
-        `The shaded band is the flip over five scenarios.`,
+        `The shaded band is the range of the flip in the model and its scenarios.`,
   });
 }
 
@@ -117,8 +117,8 @@ function drawProfile(chart, d) {
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
     yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: d.spot,
     marks: marks(d).slice(0, 2), bands: band(d),
-    summary: xs.length === 0 ? 'There is nothing to reprice.' : `Repriced from ${number(xs[0])} (${dollars(values[0])}) to ${number(xs.at(-1))} (${dollars(values.at(-1))}); ` +
-      (d.zero_gamma_flip === null ? 'no flip.' : `it crosses zero at ${level(d.zero_gamma_flip)}.`),
+    summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
+      (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),
   });
 }
 

@@ -47,6 +47,6 @@ function draw(levels, net, dates, column) {
     ...axis,
     series: [{ name: 'Net', values, format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
     yName: '$ per 1 % move', yFormat: axisDollars,
-    summary: `Positive on ${values.filter((v) => v > 0).length} of ${dates.length} dates.`,
+    summary: `Net gamma was positive on ${values.filter((v) => v > 0).length} of ${dates.length} dates.`,
   });
 }

@@ -45,7 +45,7 @@ function read(d) {
   const sides = ['am', 'pm'].filter((s) => d.settlement === 'mixed' && d.by_settlement[s])
     .map((s) => `${s.toUpperCase()} ${level(d.by_settlement[s].max_pain)}`);
   return `${when}: max pain ${level(d.max_pain)}, ${percent(d.distance_pct)} from spot${sides.length ? ` (${sides.join(', ')})` : ''}. ` +
-    `Payout there ${dollars(d.payout_at_max_pain_dollars)}; within 1 % of that from ${level(d.flatness?.low)} to ${level(d.flatness?.high)}. ` +
+    `The payout there is ${dollars(d.payout_at_max_pain_dollars)}. From ${level(d.flatness?.low)} to ${level(d.flatness?.high)} it is at most 1 % higher. ` +
     `Put/call open interest ${number(d.put_call_oi_ratio, 2)}.`;
 }
 
@@ -81,8 +81,8 @@ function draw(payout, interest, d) {
       line('Puts', 'put_payout_dollars', '--negative', { width: 1.5 }),
     ],
     yName: 'Payout, $', yFormat: axisDollars,
-    summary: d.max_pain === null ? 'Nothing would be paid.'
-      : `The total is least, ${dollars(d.payout_at_max_pain_dollars)}, at ${level(d.max_pain)}. The shaded band is within 1 % of that.`,
+    summary: d.max_pain === null ? 'There are no open contracts.'
+      : `The smallest total payout is ${dollars(d.payout_at_max_pain_dollars)}, at ${level(d.max_pain)}. In the shaded band the total is at most 1 % higher.`,
   });
   const rows = d.open_interest.filter((r) => inside(r.strike));
   const most = rows.toSorted((a, b) => b.call + b.put - a.call - a.put)[0];
@@ -93,6 +93,6 @@ function draw(payout, interest, d) {
       { name: 'Puts', values: rows.map((r) => -r.put), format: (v) => short(Math.abs(v)), kind: 'bars', color: '--negative', negative: '--negative' },
     ],
     yName: 'Contracts', yFormat: axisShort,
-    summary: most ? `${short(d.call_open_interest)} calls and ${short(d.put_open_interest)} puts; most at ${level(most.strike)}. Calls are drawn upwards, puts downwards.` : 'No open interest.',
+    summary: most ? `${short(d.call_open_interest)} calls and ${short(d.put_open_interest)} puts. Most contracts: strike ${level(most.strike)}. Calls are drawn upwards, puts downwards.` : 'No open interest.',
   });
 }

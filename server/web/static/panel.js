@@ -56,7 +56,7 @@ export class Panel {
     say(this.again, failure ? ` ${retry(nextAt)}` : '');
     const meta = this.document?.meta;
     if (!meta) {
-      say(this.ages, failure ? 'Nothing received yet.' : 'Loading …');
+      say(this.ages, failure ? 'No answer received yet.' : 'Loading …');
       return;
     }
     const now = marketNow(meta.source);
