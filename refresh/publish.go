@@ -11,10 +11,19 @@ import (
 	"strikecache/snapshots"
 )
 
-// accept takes the fresh documents of a feed the rest of their way: compute each product, seal all that is new, write
-// the files, make them current together, archive the inputs. What a later step could refuse is not remembered, stored
-// or put into a series before the last step has succeeded. good are the documents whose failures a success ends.
-func (r *Refresher) accept(b *batch, feed string, products []*product, good ...string) error {
+// accept publishes the answers that the documents of a batch give. In order, it
+//
+//  1. computes each product,
+//  2. drops the answers that match the current ones, and seals the others,
+//  3. writes their dated files,
+//  4. makes them current, all at the same instant,
+//  5. remembers the documents as accepted, and the state that later answers need,
+//  6. archives the inputs.
+//
+// If one of the steps 1, 2 and 4 fails, accept returns the error: the documents are not accepted, and the current answers
+// stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
+// [Refresher.fail] does, whose failures end with step 5.
+func (r *Refresher) accept(b *batch, feed string, products []*product, succeeded ...string) error {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	r.beginPublication()
@@ -32,7 +41,7 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, good ...s
 	r.mu.Lock()
 	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return r.current[a.product.name].matches(a, &r.cfg) && r.archived(a) })
 	r.mu.Unlock()
-	if err := r.seal(changed, good); err != nil {
+	if err := r.seal(changed, succeeded); err != nil {
 		return err
 	}
 	steps.lap("seal_ms")
@@ -41,7 +50,7 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, good ...s
 	if err := r.makeCurrent(feed, changed); err != nil {
 		return err
 	}
-	r.remember(b, answers, good)
+	r.remember(b, answers, succeeded)
 	r.archive(changed)
 	steps.lap("archive_ms")
 	r.report(b, changed, steps)
@@ -56,7 +65,7 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, good ...s
 	return nil
 }
 
-// compute computes the products, in order.
+// compute returns the answers of the products, in order, without the products whose inputs are not complete.
 func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	var answers []*answer
 	above := map[string]*answer{}
@@ -78,12 +87,12 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	return answers, nil
 }
 
-// encodeStates encodes what later sessions need of the fresh chains, by the name of the state.
+// encodeStates returns the volatility state of each chain of the batch, by the name of the state.
 func (b *batch) encodeStates(cal *compute.Calendar) (map[string]datedState, error) {
 	states := map[string]datedState{}
 	for _, d := range b.documents {
 		if d.chain == nil || d.origin == nil {
-			continue // not a chain, or one of the archive, whose state is stored
+			continue // not a chain, or a chain from the archive, whose state is already stored
 		}
 		encoded, err := encodeVolatility(d.chain)
 		if err != nil {
@@ -94,18 +103,19 @@ func (b *batch) encodeStates(cal *compute.Calendar) (map[string]datedState, erro
 	return states, nil
 }
 
+// datedState is a state of ours, stored under the date of a session.
 type datedState struct {
 	date string
 	body []byte
 }
 
-// seal turns answers into the editions that are served.
-func (r *Refresher) seal(answers []*answer, good []string) error {
+// seal seals the answers, with the freshness that they have once the failures of the succeeded documents have ended.
+func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	now := r.cfg.Clock.Now()
 	for _, a := range answers {
 		r.mu.Lock()
 		h := r.current[a.product.name]
-		fresh := r.freshness(a.product, h.health.worst(a.restsOn, good), a.asOf, now)
+		fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), a.asOf, now)
 		r.mu.Unlock()
 		if err := a.seal(r, fresh); err != nil {
 			return fmt.Errorf("seal %s: %w", a.product.name, err)
@@ -114,7 +124,8 @@ func (r *Refresher) seal(answers []*answer, good []string) error {
 	return nil
 }
 
-// write writes the dated files. What a disk refuses is served all the same: the store says so, and writes it later.
+// write writes the dated files. If the disk refuses a file, the answer is served all the same: the store keeps the file in
+// memory, reports the disk as impaired and writes the file later.
 func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 	for name, s := range states {
 		r.writeState(name, s.date, s.body)
@@ -128,7 +139,7 @@ func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 
 func (r *Refresher) writeState(name, date string, body []byte) {
 	if err := r.store.SaveState(name, date, body); err != nil {
-		r.log.Debug("state waits for the disk", "state", name, "err", err)
+		r.log.Debug("state not written yet", "state", name, "err", err)
 	}
 }
 
@@ -143,13 +154,13 @@ func (r *Refresher) writeFile(a *answer) {
 	}
 	a.hasFile = !a.product.finalAtClose || !a.late
 	if err := save(a.product.name, a.date().String(), f); err != nil {
-		r.log.Debug("snapshot waits for the disk", "resource", a.product.name, "err", err)
+		r.log.Debug("snapshot not written yet", "resource", a.product.name, "err", err)
 	}
 }
 
-// keeps says whether an answer gets a file. One that another method or configuration makes of the documents of a past
-// date, at a start, does not: what is stored of past dates stays as it is. The curve of the settlements also changes when
-// a new session begins, and is kept then.
+// needsFile says whether an answer is written to a dated file. At a start, a new method or configuration may give another
+// answer of the documents of a closed date. That answer is not written: the file of a closed date stays as it is. The
+// exception is the VIX curve, which also changes when a new session begins: it is written if the method is the same.
 func (r *Refresher) needsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +171,7 @@ func (r *Refresher) needsFile(a *answer) bool {
 	return p.daily && h.edition.Default.Meta.Receipt.Method == p.method
 }
 
-// makeCurrent makes the sealed answers of a feed current, all at the same instant.
+// makeCurrent makes the sealed answers current, all at the same instant.
 func (r *Refresher) makeCurrent(feed string, answers []*answer) error {
 	if len(answers) == 0 {
 		return nil
@@ -172,14 +183,15 @@ func (r *Refresher) makeCurrent(feed string, answers []*answer) error {
 	return r.store.Publish(feed, editions)
 }
 
-// remember takes up what later documents are held against, after all else has succeeded.
-func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
+// remember records, after the answers have become current, the documents that later ones are compared with, and the state
+// that later answers need.
+func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, d := range b.documents {
 		old := r.accepted[name]
 		if old != nil && old.content == d.content && !published(d, answers) {
-			old.origin, old.mark = d.origin, d.mark // the older one is what answers rest on
+			old.origin, old.mark = d.origin, d.mark // current answers name the old document in their receipts
 			continue
 		}
 		r.accepted[name] = d
@@ -190,27 +202,28 @@ func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
 			h.edition, h.content = a.edition, a.inputs.content()
 		}
 		h.restsOn, h.restored = a.restsOn, false
-		h.health.end(good)
+		h.health.end(succeeded)
 		if a.product.remember != nil {
 			a.product.remember(r, a)
 		}
 	}
 }
 
-// published says whether an answer that rests on a document was published.
+// published says whether one of the answers that rest on the document was published.
 func published(d *document, answers []*answer) bool {
 	return slices.ContainsFunc(answers, func(a *answer) bool { return a.edition != nil && slices.Contains(a.inputs.documents, d) })
 }
 
-// archived says whether the inputs of the held answer are in the archive. After a crash between an answer and its inputs
-// they are not: then the answer is published again with those that are at hand.
+// archived says whether the inputs of the product's current answer are in the archive, or need not be. They are missing
+// after a crash between writing the answer and archiving its inputs: then the answer is published again with its new inputs.
 func (r *Refresher) archived(a *answer) bool {
 	h := r.current[a.product.name]
 	return r.cfg.Inputs == nil || !a.product.stored ||
 		r.cfg.Inputs.Holds(a.product.name, compute.DateOf(h.asOf().UTC()).String(), h.edition.Default.Meta.Receipt.InputSHA256)
 }
 
-// archive keeps what stored answers were computed from. What the disk refuses is written later.
+// archive puts the inputs of the answers that have files into the archive, and drops the bytes of all documents from memory.
+// If the disk refuses the inputs, the archive writes them later.
 func (r *Refresher) archive(answers []*answer) {
 	var recipes []archive.Recipe
 	var documents []*archive.Document
@@ -224,7 +237,7 @@ func (r *Refresher) archive(answers []*answer) {
 	}
 	if len(recipes) > 0 {
 		if err := r.cfg.Inputs.Put(recipes, documents); err != nil {
-			r.log.Debug("inputs wait for the disk", "err", err)
+			r.log.Debug("inputs not archived yet", "err", err)
 		}
 	}
 	for _, d := range documents {
@@ -232,7 +245,7 @@ func (r *Refresher) archive(answers []*answer) {
 	}
 }
 
-// report logs what was published: the first time of each job for the operator, later ones for those who debug.
+// report logs what was published: at level info the first time that a job publishes, at level debug later.
 func (r *Refresher) report(b *batch, answers []*answer, steps *stopwatch) {
 	if len(answers) == 0 {
 		return
