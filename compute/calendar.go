@@ -115,7 +115,7 @@ const (
 // early close. It is immutable and safe for concurrent use.
 //
 // Source: NYSE Rule 7.2 (full holidays and their observance), the exchanges' holiday calendars, which Cboe
-// options follow, and the closures announced one by one that no rule foresees (specialClosures).
+// options follow, and the single closures that are not in the rules (specialClosures).
 type Calendar struct {
 	closed, early map[Date]bool
 }

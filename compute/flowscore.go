@@ -101,7 +101,7 @@ func (o *observation) judgeQuote() {
 	}
 }
 
-// side says on which side of the quote the last price lies.
+// side returns the side of the quote on which the last price lies, unknown when the last trade is too old.
 func (o *observation) side() string {
 	switch {
 	case math.IsNaN(o.location) || o.recency < 0.5:

@@ -375,7 +375,7 @@ func rememberVIX(r *Refresher, a *answer) {
 	}
 }
 
-// unknownVIX says why fields of the curve are null.
+// unknownVIX returns the reason for each null field of the curve, by field name.
 func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 	why := map[string]string{}
 	if c.VIX == nil {

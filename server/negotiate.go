@@ -63,7 +63,7 @@ func negotiate(header []byte) (quality [snapshots.Codings]int) {
 	return quality
 }
 
-// qualityOf returns the q parameter in thousandths, 1000 when there is none; false when it is malformed.
+// qualityOf returns the q parameter in thousandths, 1000 when it is absent. ok is false when it is malformed.
 func qualityOf(params []byte) (q int, ok bool) {
 	for len(params) > 0 {
 		var p []byte
