@@ -1,5 +1,5 @@
-// Command strikecache is an edge cache for options market structure: it refreshes upstream documents on a
-// schedule, computes and seals every answer ahead of time, and serves the sealed bytes.
+// Command strikecache is an edge cache for options market structure. It fetches upstream documents on a schedule, computes
+// every answer before a client asks, seals each answer as the bytes that clients receive, and serves those bytes.
 package main
 
 import (
@@ -43,8 +43,8 @@ func main() {
 	}
 }
 
-// untilSignal returns a context that the first signal ends. A second signal ends the process at once, also when it comes
-// right behind the first.
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once, even
+// if it arrives immediately after the first.
 func untilSignal() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -54,7 +54,7 @@ func untilSignal() context.Context {
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
 		cancel()
 		select {
-		case second := <-signals: // it came before the reset
+		case second := <-signals: // the second signal arrived before Reset: send it again
 			if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(second) != nil {
 				os.Exit(1)
 			}
@@ -83,7 +83,7 @@ type commands struct {
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
 
-// run parses the arguments and runs the command, until it is done or ctx ends.
+// run parses the arguments and runs the selected command. It returns when the command is done, or soon after ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("strikecache"), kong.Description(about), kong.DefaultEnvars("STRIKECACHE"),
@@ -110,9 +110,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, levels.Streams{In: os.Stdin, Out: stdout, Err: stderr})
 }
 
-// unknownVariable returns an error for a variable that looks like one of ours and is none.
+// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known. The
+// error names the known variable with the most similar name. model is the parsed command line.
 func unknownVariable(model *kong.Node) error {
-	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL"} // of the tests
+	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL"} // read by the tests
 	var learn func(*kong.Node)
 	learn = func(command *kong.Node) {
 		for _, flag := range command.Flags {
@@ -126,7 +127,7 @@ func unknownVariable(model *kong.Node) error {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		if strings.HasPrefix(name, "STRIKECACHE_SERVICE_") || name == "STRIKECACHE_PORT" || strings.HasPrefix(name, "STRIKECACHE_PORT_") {
-			continue // Kubernetes tells every pod of a service of this name
+			continue // Kubernetes sets these in every pod when a service is named strikecache
 		}
 		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
 			closest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
@@ -136,7 +137,7 @@ func unknownVariable(model *kong.Node) error {
 	return nil
 }
 
-// distance returns how many letters must be put in, taken out or replaced to make one text of the other.
+// distance returns how many bytes must be inserted, removed or replaced to turn a into b (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -164,12 +165,12 @@ func (versionCommand) Run(out keys.Streams) error {
 	return err
 }
 
-// version describes the build and its toolchain.
+// version returns the line that `strikecache version` prints.
 func version() string {
 	return fmt.Sprintf("strikecache %s %s %s/%s", revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// revision is the module version or the commit.
+// revision returns the version of the module, or the commit of a development build.
 func revision() string {
 	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -232,7 +233,7 @@ type serveCommand struct {
 	LogClientAddr bool `help:"Write the client's address into the lines of --log-every. No other line has this address." group:"Log"`
 }
 
-// Validate is called by the parser; its errors name the right values.
+// Validate is called by the parser. Its errors name the flag and the values that are allowed.
 func (c *serveCommand) Validate() error {
 	if err := errors.Join(c.Flags.Validate(), c.TLS.Check()); err != nil {
 		return err
@@ -257,10 +258,12 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
-// gcPercent is for a heap of answers that are replaced as a whole and hold no pointers: to look through it costs nothing.
+// gcPercent makes the garbage collector run five times as often as by default. Most of the heap is answers without
+// pointers, which the collector does not scan, so that frequent runs are cheap and keep the memory low.
 const gcPercent = 20
 
-// Run opens, starts, waits, and stops in reverse.
+// Run opens everything that can fail, starts the refresher and the servers, waits until ctx ends, and stops them in reverse
+// order.
 func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -275,7 +278,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // Serve closes it too
+	defer func() { _ = listener.Close() }() // needed only if Serve, which closes the listener, is not reached
 	refreshes := admin.NewRefreshes()
 	refresher, err := c.Flags.Open(c.DataDir, log, refreshes.Observe)
 	if err != nil {
@@ -326,7 +329,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 func (c *serveCommand) logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		level = slog.LevelInfo // the parser allows no other
+		level = slog.LevelInfo // cannot happen: the parser has checked the level
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
@@ -335,11 +338,12 @@ func (c *serveCommand) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// serveUntil serves until ctx ends, and keeps the service manager informed.
+// serveUntil serves until ctx ends, tells the service manager when the server is ready and when it stops, and waits up to
+// [shutdownLimit] for the requests under way.
 func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *server.Notifier, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
-	service.Ready("serving on " + ln.Addr().String()) // whether there is data yet, /readyz says
+	service.Ready("serving on " + ln.Addr().String()) // resources may still lack answers, see /readyz
 	select {
 	case err := <-served:
 		return err
@@ -352,7 +356,7 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, servic
 	return web.Shutdown(limit)
 }
 
-// admin serves the operator, unless there is no --admin-listen, until stop is called.
+// admin starts the server of --admin-listen, which serves until stop is called. If the flag is empty, admin starts nothing.
 func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.Sources) (stop func(), err error) {
 	if c.AdminListen == "" {
 		return func() {}, nil
@@ -369,12 +373,12 @@ func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.So
 	s := admin.New(admin.Config{Metrics: registry, Healthz: web.Healthz, Readyz: web.Readyz, Log: log})
 	log.Info("serving admin", "address", "http://"+ln.Addr().String())
 	if !admin.Loopback(ln) {
-		log.Warn("the admin listener is open to other machines: profiles show what the process does", "address", ln.Addr().String())
+		log.Warn("admin listener is open to other machines: anyone there can read metrics and profiles", "address", ln.Addr().String())
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	return func() {
-		limit, cancel := context.WithTimeout(context.Background(), time.Second) // nothing there is worth waiting for
+		limit, cancel := context.WithTimeout(context.Background(), time.Second) // a scrape or a profile may be cut off
 		defer cancel()
 		if err := errors.Join(s.Shutdown(limit), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			log.Error("admin listener failed", "err", err)
@@ -382,7 +386,8 @@ func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.So
 	}, nil
 }
 
-// access opens what the server knows about keys and limits.
+// access opens the keys, the ledger of their usage and the limits of clients without a key. The caller must close cfg.Keys
+// and the ledger.
 func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys.Ledger, err error) {
 	ledger = keys.OpenLedger(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
 	if cfg.Keys, err = keys.Open(keys.File(c.KeysFile, c.DataDir), ledger, log); err != nil {
@@ -395,10 +400,11 @@ func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys
 	return cfg, ledger, err
 }
 
-// shutdownLimit is how long requests in flight may take after the first signal.
+// shutdownLimit is how long requests under way may take after the first signal.
 const shutdownLimit = 10 * time.Second
 
-// readiness says what the source feeds, what waits, and what is impaired.
+// readiness returns the resources that the source cannot feed, the resources that wait for their first answer, and whether
+// the disk is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
 	for _, resources := range refresh.Feeds() {
@@ -417,7 +423,7 @@ func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	return out
 }
 
-// announce logs what is served from where.
+// announce logs the address, the source and the version, and a warning if the market is simulated.
 func (c *serveCommand) announce(log *slog.Logger, now time.Time, address string) {
 	scheme := "http://"
 	if c.TLS.Cert != "" {

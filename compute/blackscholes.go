@@ -30,10 +30,10 @@ func BlackValue(right Right, f, k, v float64) float64 {
 	return value
 }
 
-// BlackGamma returns the gamma, per index point, of a European option at the hypothetical spot at: the second
-// derivative of its discounted value by the spot, the forward f (quoted at spot) moving in proportion to the
-// spot and the total volatility v staying with the strike k. discount is e^(-rT). Calls and puts share it.
-// All arguments are > 0. d1 is the sum of two logarithms so that nothing is lost when both are small.
+// BlackGamma returns the gamma, per index point, of a European option when the spot is at: the second derivative of its
+// discounted value by the spot. f is the forward when the spot is spot, and moves in proportion to the spot. The total
+// volatility v stays the same for the strike k. discount is e^(-rT). A call and a put have the same gamma. All arguments must
+// be > 0. d1 is computed as the sum of two logarithms, which keeps all digits when both are small.
 //
 // Source: Hull, Options, Futures and Other Derivatives, ch. 19.6, with the carry b: e^((b-r)T) φ(d1) / (S v).
 func BlackGamma(spot, at, f, k, v, discount float64) float64 {
@@ -51,9 +51,9 @@ func blackOTM(x, v float64) float64 {
 
 const invSqrt2 = 0.70710678118654752440084436210485
 
-// ImpliedTotalVolatility returns the total volatility v = σ√T at which [BlackValue] gives the undiscounted
-// value. T cancels, so it works up to the last second. It says false where no volatility does: a value that is
-// not a finite number, not above the intrinsic value, or not below its bound (f for a call, k for a put).
+// ImpliedTotalVolatility returns the total volatility v = σ√T at which [BlackValue] gives the undiscounted value. T is not
+// needed, so the function works up to the last second before expiration. ok is false where there is no such v: the value is
+// not finite, not above the intrinsic value, or not below its bound (f for a call, k for a put).
 //
 // The out-of-the-money value b(v) rises from 0 with one inflection at v = √(2|x|). Above it Newton's method on
 // b converges from below; under it the method works on 1/√(-ln b), which is close to linear there (after

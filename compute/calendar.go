@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // the binary knows New York on a machine without zone files
+	_ "time/tzdata" // for machines without time zone files
 )
 
 // Date is a calendar date without a time zone, counted in days since 1970-01-01. Dates compare and subtract as
@@ -115,7 +115,7 @@ const (
 // early close. It is immutable and safe for concurrent use.
 //
 // Source: NYSE Rule 7.2 (full holidays and their observance), the exchanges' holiday calendars, which Cboe
-// options follow, and the closures announced one by one that no rule foresees (specialClosures).
+// options follow, and the single closures that are not in the rules (specialClosures).
 type Calendar struct {
 	closed, early map[Date]bool
 }
@@ -138,8 +138,8 @@ func NewCalendar(closed, early []Date) *Calendar {
 	return c
 }
 
-// Closures returns the full closures and the early closes that no rule foresees, rising: [NewCalendar] makes the same
-// calendar of them.
+// Closures returns the full closures and the early closes that are not in the rules, dates rising. [NewCalendar] makes an
+// equal calendar from them.
 func (c *Calendar) Closures() (closed, early []Date) {
 	return slices.Sorted(maps.Keys(c.closed)), slices.Sorted(maps.Keys(c.early))
 }
@@ -173,13 +173,13 @@ func ParseClosures(text []byte) (closed, early []Date, err error) {
 	return closed, early, nil
 }
 
-// Known says whether the date lies in the years that were compared with published calendars.
+// Known says whether the date lies in the years, 2014 to 2030, that were compared with published calendars.
 func (c *Calendar) Known(d Date) bool {
 	y := d.Year()
 	return y >= FirstKnownYear && y <= LastKnownYear
 }
 
-// calendarNote is what meta.quality.calendar says of dates that the verified calendar does not cover.
+// calendarNote is the text of meta.quality.calendar when a date is outside the compared years.
 const calendarNote = "some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"
 
 // CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the verified years,
@@ -303,8 +303,8 @@ func isHoliday(d Date) bool {
 	return false
 }
 
-// isEarlyClose expects a session: the day after Thanksgiving, and 3 July and 24 December (which are holidays
-// when they are Fridays).
+// isEarlyClose says whether the rules end the session of d at 13:00: on the day after Thanksgiving, 3 July and 24 December.
+// d must be a session. 3 July and 24 December are holidays when they are Fridays.
 func isEarlyClose(d Date) bool {
 	switch d.Month() {
 	case time.July:

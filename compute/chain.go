@@ -47,7 +47,7 @@ func (r *Right) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Settlement says when in the day of expiration a contract settles.
+// Settlement is the time of the expiration date at which a contract settles.
 type Settlement uint8
 
 // The two settlements, in their order within a date.
@@ -75,11 +75,11 @@ func (s Settlement) Instant(d Date, c *Calendar) time.Time {
 	return c.Close(d)
 }
 
-// Quote is what the upstream says of one contract. An absent or unusable number is NaN, so every condition on
-// one must be written to fail on NaN.
+// Quote holds the upstream's numbers of one contract. An absent or unusable number is NaN. So every condition on a number
+// must be written to be false for NaN.
 type Quote struct {
 	Bid, Ask     float64 // USD per unit of the underlying
-	Last         float64 // last trade price, USD; years old at worst
+	Last         float64 // last trade price, USD; may be years old
 	OpenInterest float64 // contracts after the previous session; never NaN in a Chain
 	Volume       float64 // contracts traded this session
 	IV           float64 // published implied volatility, a decimal per year; 0 is "could not be inverted"
@@ -88,7 +88,7 @@ type Quote struct {
 	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
 }
 
-// TwoSided says whether the quote has a bid and an ask that is not below it.
+// TwoSided says whether the quote has a bid > 0 and a finite ask that is not below the bid.
 func (q *Quote) TwoSided() bool { return q.Bid > 0 && q.Ask >= q.Bid && !math.IsInf(q.Ask, 1) }
 
 // Mid returns the middle of a two-sided quote.
@@ -128,12 +128,12 @@ func appendDigits(b []byte, n, width int) []byte {
 	return b
 }
 
-// Underlying is the head of a chain document, or a quote document: what is known of the underlying itself.
+// Underlying is the price of the underlying, from the head of a chain document or from a quote document.
 type Underlying struct {
 	Symbol             string    // upstream symbol without its prefix: SPX, XLK
 	Spot               float64   // current price, else close; > 0
 	PriceChangePercent float64   // the session's change, percent; NaN when absent
-	AsOf               time.Time // its last trade, the instant the quotes describe
+	AsOf               time.Time // last trade of the underlying: the instant that the quotes describe
 	CapturedAt         time.Time // generation time of the document
 }
 
@@ -151,9 +151,8 @@ type Skipped struct {
 // Total returns the number of rows left out.
 func (s Skipped) Total() int { return s.BadSymbol + s.Duplicate + s.BadNumber + s.UnknownRoot }
 
-// Chain is a validated option chain. Contracts are in the order root, expiration, strike, right, without
-// duplicates; rows that already settled are still among them. A Chain is immutable once built and may be
-// shared.
+// Chain is a validated option chain. Contracts are sorted by root, expiration, strike and right, without duplicates.
+// Contracts that have already settled are still among them. A Chain is immutable once built, and safe for concurrent use.
 type Chain struct {
 	Underlying
 	Contracts []Contract
@@ -161,7 +160,8 @@ type Chain struct {
 	Skipped   Skipped
 }
 
-// series yields the contracts of each root and expiration, in order; never an empty slice.
+// series yields the contracts of each root and expiration, in order. It never yields an empty slice. The slices are parts of
+// c.Contracts.
 func (c *Chain) series() iter.Seq[[]Contract] {
 	return func(yield func([]Contract) bool) {
 		for rest := c.Contracts; len(rest) > 0; {
@@ -197,21 +197,22 @@ func Unsettled(c *Chain, cal *Calendar) (n int) {
 	return n
 }
 
-// ErrEmptyChain is returned for a document without a single row: an outage, never "no exposure".
+// ErrEmptyChain is the error of a document without rows. Such a document means an outage of the upstream. It does not mean
+// that the exposure is 0.
 var ErrEmptyChain = errors.New("option chain is empty")
 
-// ErrNoSpot is returned for a document without a usable price of the underlying.
+// ErrNoSpot is the error of a document without a usable price of the underlying.
 var ErrNoSpot = errors.New("underlying has no price")
 
-// The range of a usable number of a quote, a strike's open interest and a price of an underlying. What lies
-// outside is garbage: no market has it, and its products would overflow.
+// The range of a usable number: of a quote, of the open interest of a strike, and of a price of an underlying. A number
+// outside the range is an error of the upstream: no market has it, and multiplying such numbers could overflow.
 const (
 	leastNumber = 1e-6
 	mostNumber  = 1e9
 	mostSpot    = 1e6
 )
 
-// usable returns x, or NaN when it is garbage. Zero and negative numbers are left to those who read them.
+// usable returns x, or NaN when x is outside the range. It returns zero and negative numbers as they are.
 func usable(x float64) float64 {
 	if size := math.Abs(x); size != 0 && !(size >= leastNumber && size <= mostNumber) {
 		return math.NaN()
@@ -234,7 +235,7 @@ type ChainBuilder struct {
 // Grow makes room for n rows.
 func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, min(n, MaxRows)) }
 
-// Add takes one row as listed. It does not keep symbol.
+// Add collects one row of the document. It does not keep the bytes of symbol.
 func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	b.listed++
 	for _, x := range [...]*float64{&q.Bid, &q.Ask, &q.Last, &q.OpenInterest, &q.Volume, &q.IV, &q.Gamma, &q.Delta} {
@@ -251,7 +252,7 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	}
 	n := len(b.rows)
 	if n > 0 && b.rows[n-1].Root == string(root) {
-		c.Root = b.rows[n-1].Root // one string for many rows
+		c.Root = b.rows[n-1].Root // rows of one root share a string
 	} else {
 		c.Root = string(root)
 	}
@@ -259,8 +260,8 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	b.unsorted = b.unsorted || n > 0 && compareListing(&b.rows[n-1], &b.rows[n]) > 0
 }
 
-// Build validates the collected rows and returns the chain, which takes over their memory: the builder must
-// not be used afterwards.
+// Build validates the collected rows and returns the chain. The chain takes over the memory of the rows: do not use the
+// builder afterwards. The error is [ErrEmptyChain], [ErrNoSpot], or says that there are more than [MaxRows] rows.
 func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
 	if b.listed == 0 {
 		return nil, ErrEmptyChain

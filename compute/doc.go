@@ -1,15 +1,13 @@
 // Package compute turns market documents, already decoded, into the results that strikecache serves. METHODS.md,
 // beside this file, defines every number.
 //
-// It is the ground floor: every function is pure. The path one number takes is: rows are collected by a
-// [ChainBuilder] into a validated [Chain]; a function such as [GammaExposure], [MaxPains] or [UnusualFlow] reads
-// the chain and returns a result struct whose JSON tags are the public interface. Nothing here reads a clock,
-// a file or the network, logs, or starts a goroutine, so every number can be checked with a pencil.
+// Every function is pure: it reads no clock, file or network, logs nothing and starts no goroutine. The path of one number:
+// a [ChainBuilder] collects and validates rows and builds a [Chain]. A function such as [GammaExposure], [MaxPains] or
+// [UnusualFlow] reads the chain and returns a struct whose JSON tags are the public interface.
 //
-// All results hold unrounded values. Rounding happens when they are marshalled, by the number types
-// [Dollars], [Level], [Ratio], [GammaDiff], [Score] and [Count]; a NaN or an infinity is a marshalling error,
-// never a silent null. Unknown values are nil pointers and become null.
+// All results hold unrounded values. The number types [Dollars], [Level], [Ratio], [GammaDiff], [Score] and [Count] round
+// when they are marshalled. A NaN or an infinity is a marshalling error. An unknown value is a nil pointer and becomes null.
 //
-// Sums run in a fixed order (root, expiration, strike, right), so the same input gives the same bytes on one
-// architecture. Methods have versions ([GammaMethod] and its siblings): a change of meaning changes them.
+// Sums run in a fixed order (root, expiration, strike, right), so the same input gives the same bytes on one architecture.
+// Each method has a version, such as [GammaMethod]. The version changes when the meaning of a number changes.
 package compute

@@ -56,7 +56,7 @@ func (t strikeTable) row(k float64) *StrikeGamma {
 	return &t[i]
 }
 
-// exposure is the work of one [GammaExposure] call.
+// exposure holds the intermediate results of one [GammaExposure] call.
 type exposure struct {
 	GammaInput
 	session   Date
@@ -136,7 +136,7 @@ func (e *exposure) sum() {
 	e.strikes = table
 }
 
-// carry returns the carry of the series that have one.
+// carry returns the carry per year of each series that has one.
 func (e *exposure) carry() map[Series]float64 {
 	out := make(map[Series]float64, len(e.surface.series))
 	for _, s := range e.surface.series {
@@ -161,8 +161,8 @@ func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
 	}
 }
 
-// share returns the share of gross that some contracts hold, in percent: 0 for none of them, nil when they have
-// no exposure to compare.
+// share returns gross, the gross exposure of a number of contracts, in percent of the whole: 0 for no contracts, nil when
+// the whole is 0.
 func (e *exposure) share(gross float64, contracts int) *Ratio {
 	if contracts == 0 {
 		return new(Ratio(0))
@@ -170,7 +170,7 @@ func (e *exposure) share(gross float64, contracts int) *Ratio {
 	return percentOf(gross, e.gross())
 }
 
-// variant says how a profile departs from the base model.
+// variant is a change to the base model under which a profile is built. The zero value with volScale 1 is the base model.
 type variant struct {
 	volScale float64                 // factor on every v
 	noCarry  bool                    // F = S in every series

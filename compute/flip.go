@@ -2,7 +2,7 @@ package compute
 
 import "math"
 
-// FlipStatus says what the search for the zero-gamma flip found.
+// FlipStatus is the outcome of the search for the zero-gamma flip.
 type FlipStatus string
 
 // The outcomes of the search.
@@ -28,12 +28,12 @@ const (
 // flipSearch is the result of a search.
 type flipSearch struct {
 	flips   []Flip   // material roots, rising
-	nearest *float64 // the one nearest the spot
+	nearest *float64 // the root nearest the spot; nil when there are no flips
 	status  FlipStatus
 }
 
-// materialShare is the least share of the grid's largest |G| that both lobes beside a crossing must reach.
-// Below it lie the phantom roots of underflowing tails.
+// materialShare is the least share of the grid's largest |G| that the two lobes beside a sign change must reach. Smaller
+// lobes are rounding noise in the tails.
 const materialShare = 0.01
 
 // lobe is a run of grid points at which G has one sign, zeros left out.
@@ -101,7 +101,7 @@ func lobesOf(values []float64) []lobe {
 	return lobes
 }
 
-// flipTolerance is the width, in index points, to which a root is bracketed. METHODS.md asks for 0.01.
+// flipTolerance is the greatest error of a root, in index points. METHODS.md allows 0.01.
 const flipTolerance = 1e-4
 
 // bisect returns the root of G between lo and hi; rising says that G is positive at hi.

@@ -10,7 +10,7 @@ import (
 // FlowMethod names the method of [UnusualFlow] in receipts.
 const FlowMethod = "flow/1"
 
-// MaxFlowItems is how many observations are ever served, and kept of one chain.
+// MaxFlowItems is the greatest number of observations in a [Flow] and in a [ChainFlow].
 const MaxFlowItems = 100
 
 // Flow is the `data` of options/flow/unusual.
@@ -31,7 +31,8 @@ type FlowRejected struct {
 	LowPremium     int `json:"low_premium"`
 }
 
-// FlowItem is one observation: a contract of an aggregate delayed chain, never a print. Nil means unknown.
+// FlowItem is one observation: a contract of a delayed chain with the totals of the session. It is not a single trade. Nil
+// means unknown.
 type FlowItem struct {
 	ID               string         `json:"id"`
 	Symbol           string         `json:"symbol"`
@@ -79,7 +80,7 @@ func (c FlowComponents) sum() float64 {
 	return float64(c.VolumeOI + c.Premium + c.SizeSurprise + c.QuoteLocation + c.IVChange)
 }
 
-// ChainFlow is what one chain contributes to [Flow].
+// ChainFlow is the unusual flow of one chain. [MergeFlow] merges the flows of several chains.
 type ChainFlow struct {
 	Symbol   string
 	Session  Date
@@ -92,8 +93,8 @@ type ChainFlow struct {
 type FlowInput struct {
 	Chain    *Chain
 	Calendar *Calendar
-	// PreviousIV holds the published implied volatility per contract symbol in the last snapshot of the previous
-	// session; nil when that is not known.
+	// PreviousIV holds the published implied volatility by contract symbol in the last chain of the previous session; nil
+	// when that chain is not known.
 	PreviousIV map[string]float64
 }
 
@@ -158,8 +159,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	return out
 }
 
-// MergeFlow puts together what the chains of the newest session contribute: the best items of all, at most
-// MaxFlowItems.
+// MergeFlow merges the flows of chains of the same session. It keeps the best items of all chains, at most [MaxFlowItems].
 func MergeFlow(chains []ChainFlow) Flow {
 	f := Flow{Items: []FlowItem{}, Universe: []string{}}
 	for i, c := range chains {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// observation is one contract on its way to a FlowItem.
+// observation holds the intermediate results of one contract, before it becomes a [FlowItem].
 type observation struct {
 	*Contract
 	symbol      string
@@ -33,7 +33,7 @@ func (o *observation) price() {
 	o.premium = decimal(o.Volume * o.unitPrice * Multiplier)
 }
 
-// clamp01 limits x to [0, 1]; a NaN, a missing input, is 0.
+// clamp01 limits x to [0, 1]. It returns 0 for NaN, which is an absent input.
 func clamp01(x float64) float64 {
 	if !(x > 0) {
 		return 0
@@ -61,14 +61,15 @@ func (o *observation) score(in FlowInput, sizes sizePeers, limits flowLimits) {
 	o.rounded = roundTo(o.quality*o.components.sum(), 1)
 }
 
-// locate finds where in the quote the last price lies, and how much the time between them lets it say.
+// locate sets the location of the last price in the quote, from -1 (bid) to 1 (ask), and the recency, which falls from 1 to
+// 0 as the time between the last trade and the quote grows to 15 minutes.
 func (o *observation) locate(asOf time.Time) {
 	o.location = math.NaN()
 	if !o.TwoSided() || !(o.Last > 0) {
 		return
 	}
-	const fresh = 900 // seconds
-	o.recency = clamp01(1 - math.Abs(asOf.Sub(time.Unix(o.LastTrade, 0)).Seconds())/fresh)
+	const maxAge = 900 // seconds
+	o.recency = clamp01(1 - math.Abs(asOf.Sub(time.Unix(o.LastTrade, 0)).Seconds())/maxAge)
 	off, half := o.Last-o.Mid(), 0.5*(o.Ask-o.Bid)
 	switch {
 	case half > 0:
@@ -82,7 +83,7 @@ func (o *observation) locate(asOf time.Time) {
 	}
 }
 
-// judgeQuote finds the quality factor.
+// judgeQuote sets the quality factor, 0.5 to 1, and the note that explains a factor below 1.
 func (o *observation) judgeQuote() {
 	switch {
 	case !(o.Ask > 0):
@@ -100,7 +101,7 @@ func (o *observation) judgeQuote() {
 	}
 }
 
-// side says on which side of the quote the last price lies.
+// side returns the side of the quote on which the last price lies, unknown when the last trade is too old.
 func (o *observation) side() string {
 	switch {
 	case math.IsNaN(o.location) || o.recency < 0.5:
@@ -181,7 +182,7 @@ func (o *observation) item(chain *Chain, session Date) FlowItem {
 	return it
 }
 
-// reasons names what raised or lowered the score, with its number.
+// reasons returns the conditions that raised or lowered the score, each with its number.
 func (o *observation) reasons(side string) []string {
 	out := []string{}
 	if o.components.VolumeOI > 0 {
@@ -216,7 +217,7 @@ func (o *observation) reasons(side string) []string {
 	return out
 }
 
-// fixed formats a number with its decimals all written out.
+// fixed formats a number with a fixed number of decimals.
 func fixed(x float64, decimals int) string {
 	return strconv.FormatFloat(roundTo(x, decimals), 'f', decimals, 64)
 }

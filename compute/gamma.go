@@ -108,14 +108,14 @@ type GammaInput struct {
 	Chain         *Chain
 	Calendar      *Calendar
 	RiskFreeRate  float64            // per year, continuously compounded
-	PreviousCarry map[Series]float64 // b per year of the previous snapshot; may be nil
+	PreviousCarry map[Series]float64 // [GammaResult.Carry] of the previous call; may be nil
 }
 
-// GammaResult is what [GammaExposure] finds.
+// GammaResult is the result of [GammaExposure].
 type GammaResult struct {
 	Data    Gamma
 	Quality GammaQuality
-	Carry   map[Series]float64 // b per year of each series that has one; the next call's PreviousCarry
+	Carry   map[Series]float64 // carry ln(F/S)/T per year of each series that has one; PreviousCarry of the next call
 }
 
 // GammaExposure computes the dealer gamma exposure of a chain and its levels.
@@ -158,8 +158,8 @@ func GammaExposure(in GammaInput) GammaResult {
 	return GammaResult{Data: g, Quality: e.quality(found.nearest), Carry: e.carry()}
 }
 
-// OpenInterestDate returns the session whose settled positions the open interest of a document describes, and
-// whether the overnight update is still under way: it arrives before 07:15 New York on session days.
+// OpenInterestDate returns the session after whose end the open interest of a document was counted, and the state of the
+// count: updating before 07:15 New York on the day of a session, when the overnight update may be incomplete, else settled.
 func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state string) {
 	ny := capturedAt.In(NewYork)
 	day := DateOf(ny)

@@ -2,7 +2,8 @@ package compute
 
 import "math"
 
-// Walls are the strikes with the largest call and put side by three measures, without regard to the spot.
+// Walls are the strikes with the largest call value and the largest put value by three measures, at any distance from the
+// spot.
 type Walls struct {
 	Gross        Wall `json:"gross"`
 	Net          Wall `json:"net"`
@@ -44,8 +45,8 @@ func only(ok bool, x float64) float64 {
 	return 0
 }
 
-// largest returns the strike with the largest positive value; of equals the one nearest the spot, then the
-// lower.
+// largest returns the strike with the largest positive value. Of strikes with equal values it returns the strike nearest the
+// spot, and of two equally near the lower.
 func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
 	best, at := 0.0, (*StrikeGamma)(nil)
 	distance := func(r *StrikeGamma) float64 { return math.Abs(float64(r.Strike) - e.surface.spot) }
@@ -62,7 +63,7 @@ func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
 }
 
 // volTrigger is the lowest strike strictly between the walls with a net exposure that is positive and at least
-// 5 % of the largest: our own estimate of where dealers' hedging turns supportive.
+// 5 % of the largest. It is our own estimate of the level above which dealers' hedging dampens moves.
 func (e *exposure) volTrigger(putWall, callWall *Level) *Level {
 	if putWall == nil || callWall == nil {
 		return nil

@@ -21,14 +21,14 @@ type MaxPain struct {
 	Expirations []PainExpiration `json:"expirations"`
 }
 
-// PainSides are the contracts of a date by how they settle; nil where the date has none.
+// PainSides holds max pain of a date by settlement; nil where no contract of the date has that settlement.
 type PainSides struct {
 	AM *PainSide `json:"am"`
 	PM *PainSide `json:"pm"`
 }
 
-// PainSide is max pain over one set of contracts that share an expiration date. Everything derived from the
-// minimum is nil when no contract is open.
+// PainSide is max pain over one set of contracts that share an expiration date. When the set has no open interest, the
+// fields derived from the minimum are nil.
 type PainSide struct {
 	MaxPain          *Level      `json:"max_pain"`
 	Range            *[2]Level   `json:"max_pain_range"` // the whole flat minimum
@@ -39,7 +39,7 @@ type PainSide struct {
 	PutOpenInterest  Count       `json:"put_open_interest"`
 	PutCallRatio     *Ratio      `json:"put_call_oi_ratio"`
 	Curve            PayoutCurve `json:"payout_curve"`
-	OpenInterest     StrikeOIs   `json:"open_interest"` // strikes with any
+	OpenInterest     StrikeOIs   `json:"open_interest"` // strikes that have open interest
 }
 
 // PayoutPoint is what the open contracts would pay at one settlement price.
@@ -69,8 +69,8 @@ type PainExpiration struct {
 
 const mixedSettlement = "mixed"
 
-// MaxPains computes max pain for every expiration date of the chain that has not settled at the chain's as_of,
-// nearest first. Its cost is linear in the number of contracts.
+// MaxPains computes max pain for every expiration date that has not settled at the as_of of the chain, nearest date first.
+// The time it takes is linear in the number of contracts.
 func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	session := chain.Session(cal)
 	var dates []Date
@@ -98,11 +98,10 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	return out
 }
 
-// painDate holds the open interest of one date by settlement; nil where the date has none.
+// painDate holds the open interest of one date by settlement; nil where no contract of the date has that settlement.
 type painDate [2]StrikeOIs
 
-// DefaultMaxPain returns the index of the nearest expiration with open interest, or of the nearest at all; -1
-// for none.
+// DefaultMaxPain returns the index of the nearest expiration with open interest, else 0, or -1 when all is empty.
 func DefaultMaxPain(pains []*MaxPain) int {
 	for i, p := range pains {
 		if p.CallOpenInterest+p.PutOpenInterest > 0 {
@@ -183,31 +182,31 @@ func newPainSide(rows StrikeOIs, spot float64) PainSide {
 }
 
 // payoutCurve evaluates payout(X) = 100·[Σ calls OI·max(X-K, 0) + Σ puts OI·max(K-X, 0)] at every strike by
-// running sums. Strikes are counted in thousandths, in which all are whole: so the sums are exact, and flat minima
-// are found, up to 2^53 contract-thousandths.
+// running sums. The sums use strikes in thousandths, which are whole numbers. So they are exact, and flat minima are found,
+// up to 2^53 contract-thousandths.
 func payoutCurve(rows StrikeOIs) PayoutCurve {
 	const dollars = Multiplier / 1000.0
 	thousandths := func(i int) float64 { return math.Round(float64(rows[i].Strike) * 1000) }
 	calls := make([]float64, len(rows))
-	var held, cost float64 // Σ OI and Σ OI·K of the calls at or below X
+	var contracts, cost float64 // Σ OI and Σ OI·K of the calls at or below X
 	for i, r := range rows {
-		held += float64(r.Call)
+		contracts += float64(r.Call)
 		cost += float64(r.Call) * thousandths(i)
-		calls[i] = held*thousandths(i) - cost
+		calls[i] = contracts*thousandths(i) - cost
 	}
 	curve := make(PayoutCurve, len(rows))
-	held, cost = 0, 0
+	contracts, cost = 0, 0
 	for i := len(rows) - 1; i >= 0; i-- {
-		held += float64(rows[i].Put)
+		contracts += float64(rows[i].Put)
 		cost += float64(rows[i].Put) * thousandths(i)
-		puts := cost - held*thousandths(i)
+		puts := cost - contracts*thousandths(i)
 		curve[i] = PayoutPoint{rows[i].Strike, Dollars(calls[i] * dollars), Dollars(puts * dollars), Dollars((calls[i] + puts) * dollars)}
 	}
 	return curve
 }
 
-// minimise fills in what derives from the minimum of the curve, which is convex: the strike nearest the spot
-// among equals, then the lower.
+// minimise fills in the fields derived from the minimum of the curve. Of several strikes with the minimum it takes the
+// strike nearest the spot, and of two equally near the lower. The curve is convex.
 func (side *PainSide) minimise(spot float64) {
 	least := side.Curve[0]
 	for _, p := range side.Curve {

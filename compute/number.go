@@ -60,8 +60,8 @@ func roundTo(x float64, decimals int) float64 {
 	return roundHalfAway(x*p) / p
 }
 
-// roundHalfAway rounds to a whole number. It lifts small numbers by about their own noise first, so that a decimal
-// that ties on paper, such as 1.005, whose double lies a hair below, is rounded as it reads.
+// roundHalfAway rounds to a whole number, halves away from zero. It first adds about one rounding error to a small number,
+// so that a decimal such as 1.005, whose double is slightly below, is rounded as it reads.
 func roundHalfAway(x float64) float64 {
 	const noise = 4e-16
 	if math.Abs(x) < 1e9 {
@@ -99,8 +99,8 @@ func appendFixed(b []byte, x float64, decimals int) []byte {
 	return strconv.AppendInt(b, frac, 10)
 }
 
-// decimal rounds x to 9 decimals. Thresholds are decimals, and so are the quotes and prices whose ratios are
-// compared with them: what ties on paper must tie here, and agree with the rounded number that is served beside it.
+// decimal rounds x to 9 decimals. Ratios of quotes and prices are compared with decimal thresholds. Without the rounding, a
+// ratio that equals a threshold exactly could compare as less or greater, unlike the rounded number that is served.
 func decimal(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
 func finite(x float64) bool { return x-x == 0 }
@@ -114,7 +114,7 @@ func finiteOrNil[T ~float64](x T) *T {
 	return &x
 }
 
-// positive returns x where it is a usable amount, else 0: an absent (NaN) number adds nothing to a sum.
+// positive returns x if it is > 0 and finite, else 0, so that an absent number (NaN) adds nothing to a sum.
 func positive(x float64) float64 {
 	if x > 0 && !math.IsInf(x, 1) {
 		return x

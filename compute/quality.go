@@ -2,7 +2,7 @@ package compute
 
 import "math"
 
-// GammaQuality is `meta.quality` of gex/spx: which contracts the numbers rest on and how well.
+// GammaQuality is `meta.quality` of gex/spx: which contracts and which kinds of volatility the numbers rest on.
 type GammaQuality struct {
 	Contracts       ContractCounts        `json:"contracts"`
 	Volatility      []VolatilityShare     `json:"volatility"`
@@ -29,8 +29,8 @@ type SkippedGamma struct {
 	NoVolatility   int `json:"no_volatility"`
 }
 
-// VolatilityShare says how much rests on one step of the volatility rule. The share of open interest is of all
-// contracts with T > 0; those of gross exposure are of the used ones.
+// VolatilityShare is the share of the contracts whose volatility comes from one step of the volatility rule. The share of
+// open interest is over all contracts with T > 0. The shares of gross exposure are over the used contracts.
 type VolatilityShare struct {
 	Step         string `json:"step"`
 	OpenInterest *Ratio `json:"open_interest_pct"`
@@ -73,7 +73,7 @@ func (e *exposure) quality(flip *float64) GammaQuality {
 	return q
 }
 
-// compareQuotes fills in what is measured contract by contract.
+// compareQuotes fills in the fields that are measured contract by contract.
 func (e *exposure) compareQuotes(q *GammaQuality) {
 	const twoDays = 2 * secondsPerDay / float64(secondsPerYear)
 	twoSided := 0

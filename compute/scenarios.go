@@ -63,7 +63,7 @@ func flipBand(base *Level, scenarios []Scenario) *Band {
 	return band
 }
 
-// zeroDTE returns the exposure that settles on the session date; all zero once it has.
+// zeroDTE returns the exposure that settles on the session date. After the settlement all its numbers are zero.
 func (e *exposure) zeroDTE() ZeroDTE {
 	var z ZeroDTE
 	var gross float64
@@ -82,8 +82,8 @@ func (e *exposure) zeroDTE() ZeroDTE {
 	return z
 }
 
-// conventions computes the exposure of the used contracts under each convention that readers may meet
-// elsewhere. flip is the model's own.
+// conventions returns the exposure of the used contracts under our convention and under those that other publishers use. net
+// and flip are our own.
 func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 	perfiliev := e.perfiliev()
 	volume := e.profile(variant{volScale: 1, weight: func(c *Contract) float64 { return positive(c.Volume) }})

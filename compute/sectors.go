@@ -125,7 +125,7 @@ type Breadth struct {
 	AboveBenchmark *int `json:"above_benchmark"`
 }
 
-// Dispersion says how far the day returns lie apart, in percentage points.
+// Dispersion measures the spread of the day's returns of the sectors, in percentage points.
 type Dispersion struct {
 	Stdev *Ratio `json:"stdev_pct"` // population
 	Range *Ratio `json:"range_pct"`
@@ -137,20 +137,20 @@ type Close struct {
 	Price float64 // official close, USD, > 0
 }
 
-// Fund is what is known of one fund.
+// Fund is the quote and the history of one fund.
 type Fund struct {
 	Quote  Underlying
 	Closes []Close // rising dates; may be empty
 }
 
-// SectorsInput is what [SectorRotation] reads. A fund that is not in the map is missing.
+// SectorsInput is the input of [SectorRotation]. A fund that is not in the map is missing.
 type SectorsInput struct {
 	Funds    map[string]Fund
 	Calendar *Calendar
 }
 
-// SectorRotation compares the sector funds with the benchmark and with each other. Without the benchmark, what
-// compares with it is nil. It says false when every sector is missing.
+// SectorRotation compares the sector funds with the benchmark and with each other. If the benchmark is missing, the fields
+// that compare with it are nil. It returns false when every sector is missing.
 func SectorRotation(in SectorsInput) (Rotation, bool) {
 	r := Rotation{Benchmark: FundReturns{Symbol: Benchmark}, Sectors: []SectorRow{}, Missing: []string{}}
 	for _, symbol := range FundSymbols() {
@@ -240,7 +240,7 @@ func orLowest(x *Ratio) Ratio {
 	return *x
 }
 
-// summarise fills in what compares the day's returns.
+// summarise fills in the fields that compare the day's returns of the sectors.
 func (r *Rotation) summarise() {
 	byRank := make([]SectorMover, 0, len(r.Sectors))
 	day := map[string]float64{}

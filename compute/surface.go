@@ -19,7 +19,7 @@ type Series struct {
 	Expiration Date
 }
 
-// forwardSource says where the forward of a series comes from, best first.
+// forwardSource is the way in which the forward of a series was found. The constants are in order of preference.
 type forwardSource string
 
 const (
@@ -165,13 +165,13 @@ func (s *surface) findForwards(rate float64, previous map[Series]float64) {
 	}
 }
 
-// parityStrikes is how many strikes vote on a parity forward, and minParityStrikes how few may.
+// A parity forward is the median over at most parityStrikes and at least minParityStrikes strikes.
 const (
 	parityStrikes    = 7
 	minParityStrikes = 3
 )
 
-// parityForward returns the median of K + e^(rT)(C - P), mids, over the strikes whose two mids are closest.
+// parityForward returns the median of K + e^(rT)(C - P) over the strikes at which the mids C and P are closest to each other.
 func (s *series) parityForward(rate float64) (f float64, ok bool) {
 	type vote struct{ gap, k, forward float64 }
 	var votes []vote
@@ -198,7 +198,8 @@ func (s *series) parityForward(rate float64) (f float64, ok bool) {
 	return f, f > 0 && finite(f)
 }
 
-// findVolatilities gives every strike its total volatility and returns how many published ones were floored.
+// findVolatilities gives every strike its total volatility and returns how many published volatilities were scaled by the
+// floor.
 func (s *series) findVolatilities(spot, rate float64) (floored int) {
 	f, growth := s.forward(spot), 1/s.discount(rate)
 	for i := range s.strikes {

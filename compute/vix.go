@@ -55,7 +55,7 @@ type VIXFuture struct {
 	Change           *VolPoints `json:"change"` // against the previous stored file
 }
 
-// VIXPercentiles place today's values in the stored history.
+// VIXPercentiles holds the percentile ranks of today's values among the stored values.
 type VIXPercentiles struct {
 	ContangoM1M2 PercentileRank `json:"contango_m1_m2_pct"`
 	SpotBasis    PercentileRank `json:"spot_basis_pct"`
@@ -76,17 +76,17 @@ type FuturesSettlement struct {
 	Price      float64
 }
 
-// VIXHistory is what one stored settlement date says; nil where it was unknown.
+// VIXHistory holds the values of one stored settlement date; nil where unknown.
 type VIXHistory struct {
 	Date         Date
 	ContangoM1M2 *Ratio
 	SpotBasis    *Ratio
 }
 
-// VIXInput is what [VIXTermStructure] reads.
+// VIXInput is the input of [VIXTermStructure].
 type VIXInput struct {
 	Date     Date                // settlement date of the file
-	Rows     []FuturesSettlement // all products, any order
+	Rows     []FuturesSettlement // all futures of the file, any order
 	Calendar *Calendar
 	Now      time.Time // for stale_sessions alone
 	// VIX and VIX3M are the closes of the settlement date, nil when unknown.
@@ -106,8 +106,8 @@ type VIXQuality struct {
 	Calendar         *string  `json:"calendar"`
 }
 
-// VIXTermStructure builds the curve of monthly VIX futures. It says false when the file has no monthly
-// contract that expires after its date.
+// VIXTermStructure builds the curve of monthly VIX futures. It returns false when the file has no monthly contract that
+// expires after the date of the file.
 func VIXTermStructure(in VIXInput) (VIXCurve, VIXQuality, bool) {
 	c := VIXCurve{
 		SettlementDate: in.Date,
@@ -177,8 +177,8 @@ func (c *VIXCurve) selectMonthly(in VIXInput) VIXQuality {
 
 const monthLetters = "FGHJKMNQUVXZ" // January to December
 
-// monthlyVX parses VX/<month letter><year>, the year with 1, 2 or 4 digits; of the years that end so, the one
-// nearest the expiration is meant. A week number, VX40/V6, makes a weekly.
+// monthlyVX parses VX/<month letter><year>. The year has 1, 2 or 4 digits. Of the years that end in these digits, monthlyVX
+// returns the year nearest the expiration. ok is false for a weekly future, which has a week number: VX40/V6.
 func monthlyVX(symbol string, expiration Date) (year int, month time.Month, ok bool) {
 	rest, ok := strings.CutPrefix(symbol, "VX/")
 	if n := len(rest) - 1; !ok || n != 1 && n != 2 && n != 4 {
@@ -334,8 +334,8 @@ func (c *VIXCurve) cash(in VIXInput) {
 // leastHistory is how many stored values a percentile needs.
 const leastHistory = 20
 
-// percentiles ranks today's values among the stored ones, today's, which is about to be one, included. A value
-// equal to others counts half of them: the mid-rank of Hazen's plotting position.
+// percentiles ranks today's values among the stored values and today's value itself. Of the values equal to today's, half
+// count as below: the mid-rank of Hazen's plotting position.
 func (c *VIXCurve) percentiles(history []VIXHistory) {
 	rank := func(today *Ratio, of func(VIXHistory) *Ratio) (p PercentileRank) {
 		below := 0.5 // today's value is one of them

@@ -64,7 +64,7 @@ func (h healths) end(succeeded []string) {
 }
 
 // worst returns the health of the document that made the answer stale first, else of the document with the most failures.
-// It looks at the documents that the answer rests on, nil for all, without those that have just succeeded.
+// Only documents in restsOn count, or all documents if restsOn is nil. Documents in succeeded do not count.
 func (h healths) worst(restsOn, succeeded []string) (worst health) {
 	for _, document := range slices.Sorted(maps.Keys(h)) {
 		one := h[document]

@@ -16,27 +16,27 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// document is an upstream document, or a piece of kept state, and what was decoded of it. Only the goroutine that
-// takes it the document's way changes it.
+// document is one input of an answer: an upstream document or a dated state of ours, with the decoded content. Only the
+// goroutine that takes the document through [Refresher.accept] changes it.
 type document struct {
-	archive.Document                    // its body is dropped once it is archived
-	load             func() error       // reads Body again; nil: there is no other place
-	origin           *upstream.Document // without its body: what a conditional request needs; nil for one from the archive
-	content          string             // digest without the document's own clocks
+	archive.Document                    // Body is nil once the document is archived
+	load             func() error       // reads Body from the archive; nil: Body cannot be read again
+	origin           *upstream.Document // without Body, for the next conditional request; nil for a document from the archive
+	content          string             // digest of the document without its own timestamps
 
-	// What was decoded, by kind.
-	chain      *compute.Chain // dropped once all answers are computed
+	// The decoded content. One of these is set, by the kind of the document.
+	chain      *compute.Chain // nil again once all answers are computed
 	quote      *cboe.Quote
 	closes     []compute.Close
 	settlement *settlement
+	volatility map[string]float64 // of a dated state: published volatility by contract symbol
 
-	volatility map[string]float64 // of a state
-
-	mark chainMark // of a chain
-	part *flowPart // what a chain contributes to the flow, once computed
+	mark chainMark // of a chain, for the guard
+	part *flowPart // of a chain: its part of the flow; nil before it is computed
 }
 
-// newDocument decodes what the upstream sent.
+// newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc.Body. The error is an
+// [*upstream.Error] with the reason malformed, html or empty.
 func newDocument(doc *upstream.Document) (*document, error) {
 	d := &document{Document: archive.Document{
 		Input: archive.Input{
@@ -50,7 +50,7 @@ func newDocument(doc *upstream.Document) (*document, error) {
 	return d, d.decode()
 }
 
-// archivedDocument returns an input whose bytes body reads when they are needed.
+// archivedDocument returns an archived input. The function body reads its bytes when they are needed.
 func archivedDocument(in archive.Input, body func(archive.Input) ([]byte, error)) *document {
 	d := &document{Document: archive.Document{Input: in}}
 	d.load = func() (err error) {
@@ -60,14 +60,14 @@ func archivedDocument(in archive.Input, body func(archive.Input) ([]byte, error)
 	return d
 }
 
-// stateDocument returns dated state as an input.
+// stateDocument returns a dated state as an input. It keeps the bytes of state.
 func stateDocument(name, date string, state []byte) *document {
 	return &document{Document: archive.Document{
 		Input: archive.Input{Name: stateDir + name, SHA256: sha256Hex(state), FileDate: date}, Body: state,
 	}}
 }
 
-// open has the document decoded. Decoding it again gives the same.
+// open decodes the document if it is not decoded, and reads its bytes from the archive if they are not in memory.
 func (d *document) open() error {
 	if d.chain != nil || d.quote != nil || d.closes != nil || d.settlement != nil {
 		return nil
@@ -115,7 +115,7 @@ func (d *document) decodeChain(symbol string) error {
 		return err
 	}
 	if chain.Symbol != withoutUnderscore(symbol) {
-		return fmt.Errorf("%w: it holds the chain of %.10q", cboe.ErrMalformed, chain.Symbol)
+		return fmt.Errorf("%w: document of %s has the chain of %.10q", cboe.ErrMalformed, symbol, chain.Symbol)
 	}
 	d.chain, d.content = chain, hex.EncodeToString(content[:])
 	d.mark = chainMark{rows: chain.Listed - chain.Skipped.Total(), captured: chain.CapturedAt, content: d.content}
@@ -130,7 +130,8 @@ func symbolOf(name upstream.Name) string {
 	return withoutUnderscore(key)
 }
 
-// withoutUnderscore returns the symbol of an index as the chain itself spells it.
+// withoutUnderscore returns the symbol as the chain itself spells it: the upstream names the document of an index with an
+// underscore before the symbol.
 func withoutUnderscore(symbol string) string { return strings.TrimPrefix(symbol, "_") }
 
 func sha256Hex(b []byte) string {
@@ -138,19 +139,19 @@ func sha256Hex(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// inputs is everything that one answer is computed from. Inputs of a live refresh, of a past session and of a recipe
-// in the archive have the same form.
+// inputs is everything that one answer is computed from. A live refresh, a back-fill and a recipe in the archive give
+// inputs of the same form.
 type inputs struct {
-	at           time.Time // of the computation, by the market's clock
+	at           time.Time // of the computation, in market time
 	calendar     *compute.Calendar
-	riskFreeRate float64
+	riskFreeRate float64         // per year, continuously compounded
 	source       string          // name of the upstream
-	documents    []*document     // in the order of the receipt
-	states       []*document     // kept state of its own file
-	state        json.RawMessage // kept state that stands in the recipe; nil: none
+	documents    []*document     // upstream documents, in the order of the receipt
+	states       []*document     // dated states, each archived as a document of its own
+	state        json.RawMessage // small state, archived inside the recipe; nil: none
 }
 
-// arrived returns when the last document arrived.
+// arrived returns the time at which the last document arrived.
 func (in *inputs) arrived() (at time.Time) {
 	for _, d := range in.documents {
 		at = later(at, d.Received)
@@ -158,7 +159,7 @@ func (in *inputs) arrived() (at time.Time) {
 	return at
 }
 
-// digests returns the digests of the documents, as the receipt has them.
+// digests returns the SHA-256 of each document, in hexadecimal, for meta.receipt.input_sha256.
 func (in *inputs) digests() (sums []string) {
 	for _, d := range in.documents {
 		sums = append(sums, d.SHA256)
@@ -166,7 +167,7 @@ func (in *inputs) digests() (sums []string) {
 	return sums
 }
 
-// content identifies the inputs without the documents' own clocks.
+// content returns a digest of all inputs. It stays the same when only the documents' own timestamps change.
 func (in *inputs) content() string {
 	var all strings.Builder
 	for _, d := range in.documents {
@@ -178,7 +179,7 @@ func (in *inputs) content() string {
 	return sha256Hex([]byte(all.String()))
 }
 
-// withState encodes the state that stands in the recipe.
+// withState sets the state that is archived inside the recipe. It returns nil when in is nil.
 func (in *inputs) withState(state any) (*inputs, error) {
 	if in == nil {
 		return nil, nil
@@ -197,7 +198,7 @@ func (in *inputs) decodeState(into any) error {
 	return nil
 }
 
-// chain returns the one chain that the inputs are.
+// chain returns the decoded chain of inputs that have one document. Any other document is an error.
 func (in *inputs) chain() (*compute.Chain, error) {
 	if len(in.documents) != 1 {
 		return nil, fmt.Errorf("%d documents instead of one chain", len(in.documents))
@@ -212,7 +213,7 @@ func (in *inputs) chain() (*compute.Chain, error) {
 	return d.chain, nil
 }
 
-// inputsOf returns the inputs that a recipe describes. body reads one of them.
+// inputsOf returns the inputs that a recipe describes. The function body reads the bytes of one input.
 func inputsOf(r *archive.Recipe, body func(archive.Input) ([]byte, error)) *inputs {
 	in := &inputs{
 		at: r.ComputedAt, calendar: compute.NewCalendar(r.Closed, r.Early), riskFreeRate: r.RiskFreeRate, state: r.State,

@@ -17,7 +17,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// New returns a refresher that has fetched nothing yet.
+// New returns a refresher. It neither fetches nor reads anything before [Refresher.Restore], [Refresher.Resume] or
+// [Refresher.Run].
 func New(cfg Config) *Refresher {
 	r := &Refresher{
 		cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, products: products,
@@ -36,7 +37,7 @@ func New(cfg Config) *Refresher {
 	return r
 }
 
-// job is one line of the schedule.
+// job is a function that the schedule calls at an interval.
 type job struct {
 	name  string
 	every time.Duration
@@ -54,10 +55,15 @@ func (r *Refresher) jobs() []job {
 	}
 }
 
-// Run refreshes until ctx ends: first from the archived inputs of the stored answers, then every job once, all at the
-// same time, then by the schedule. A run of a job never overlaps itself; a run that is due meanwhile is left out, and
-// so are those that are due while a job that failed backs off. All of it runs on threads of low priority. It returns
-// when all jobs have ended.
+// Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
+//
+//  1. computes the stored answers again from their archived inputs ([Refresher.Resume]),
+//  2. runs every job once, all jobs at the same time, and starts the schedule,
+//  3. if the source has documents of past sessions, fills in the missing dates and runs every job once more,
+//  4. runs each job by the schedule.
+//
+// Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
+// backs off, and the runs that are due until its next try are skipped. All jobs run on threads of low priority.
 func (r *Refresher) Run(ctx context.Context) {
 	inBackground(func() { r.runJob(ctx, job{name: "resume", run: func(context.Context) error { return r.Resume() }}) })
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
@@ -78,7 +84,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	runAll(once)
 	if r.cfg.Past != nil && r.cfg.BackfillSessions > 0 {
 		inBackground(func() { r.runJob(ctx, job{name: "backfill", run: r.backfill}) })
-		runAll(once) // there is history to compare with now
+		runAll(once) // the answers change, because they compare with the dates that were filled in
 	}
 	<-ctx.Done()
 	<-runner.Stop().Done()
@@ -93,7 +99,8 @@ func runAll(jobs []cron.Job) {
 	all.Wait()
 }
 
-// RefreshOnce runs every job once, one after another, and returns what failed.
+// RefreshOnce runs every job once, one after another, and returns the joined errors of the jobs that failed. It must not
+// be called at the same time as [Refresher.Run].
 func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	var errs []error
 	for _, j := range r.jobs() {
@@ -102,8 +109,8 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// runJob runs a job, says whether it succeeded, and is the place where its error is logged. A panic in it, which would
-// be a fault of ours, costs this run alone.
+// runJob runs a job, logs its error and says whether the job succeeded. A panic, which would be a fault of this program,
+// ends this run alone: the schedule runs the job again.
 func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 	if ctx.Err() != nil {
 		return true
@@ -119,13 +126,13 @@ func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 		ok = true
 	}
 	if err := r.reseal(); err != nil {
-		r.log.Error("re-seal failed", "err", err)
+		r.log.Error("freshness update failed", "err", err)
 		ok = false
 	}
 	return ok
 }
 
-// observed runs a job and tells the observer.
+// observed runs a job and reports the run to [Config.Observe].
 func (r *Refresher) observed(ctx context.Context, j job) (err error) {
 	code, began := "panic", time.Now()
 	defer func() {
@@ -141,11 +148,13 @@ func (r *Refresher) observed(ctx context.Context, j job) (err error) {
 	return nil
 }
 
-// endWait is how long stop waits for a publication under way, which a disk that does not answer may hold up for ever.
+// endWait is how long stop waits for a publication to end. A disk that does not answer could block a publication for
+// ever.
 const endWait = 30 * time.Second
 
-// Start runs the refresher until ctx ends. stop ends it too, waits for a publication under way, and closes it. When the
-// disk does not answer, stop returns an error after 30 seconds; what is stored outlives that as it outlives a kill.
+// Start runs [Refresher.Run] in a goroutine until ctx ends or stop is called. The caller must call stop once: it waits until
+// Run has returned, and closes the refresher. If Run does not return within 30 seconds, stop returns an error and closes
+// nothing. The stored files are then as intact as after a kill.
 func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended, closed := make(chan struct{}), make(chan error, 1)
@@ -163,15 +172,16 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 		case err := <-closed:
 			return err
 		case <-time.After(endWait):
-			return fmt.Errorf("a refresh under way did not end within %s: the disk does not answer", endWait)
+			return fmt.Errorf("refresh not ended within %s: the disk does not answer", endWait)
 		}
 	}
 }
 
-// Close writes what waits for the disk and releases the store. Run must have ended.
+// Close writes the files that wait for the disk and releases the store. The caller must have waited until [Refresher.Run]
+// returned.
 func (r *Refresher) Close() error { return errors.Join(r.cfg.Inputs.Close(), r.store.Close()) }
 
-// expire removes dated files that are no longer kept, and archived inputs.
+// expire removes dated files, volatility states and archived inputs that are older than their age limits.
 func (r *Refresher) expire(context.Context) error {
 	now := r.cfg.Clock.Now()
 	if r.cfg.Inputs != nil && r.cfg.ArchiveMaxAge > 0 {
@@ -192,8 +202,8 @@ func (r *Refresher) expire(context.Context) error {
 	return err
 }
 
-// stateMaxAge is how long the state of a chain is kept: longer than any pause between two sessions. Earlier versions
-// also kept the state chain-SYMBOL.
+// stateMaxAge is how long the volatility state of a chain is kept. It is longer than any pause between two sessions. States
+// named chain-SYMBOL were written by earlier versions, and are removed as well.
 const stateMaxAge = 14 * 24 * time.Hour
 
 func (r *Refresher) expireFiles(before time.Time, expired func(file string) bool) (int, error) {

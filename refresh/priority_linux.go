@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// extraNice is added to the niceness of the process: a tenth of the processor is left to a refresh when requests want
-// all of it.
+// extraNice is added to the niceness of the process. When requests could use the whole processor, a refresh then still gets
+// a tenth of it.
 const extraNice = 10
 
 // ownNice is 20 less the niceness of the process, as the system call returns it. It is read before any thread is lowered: the

@@ -11,7 +11,7 @@ const notAdvice = "; not investment advice"
 
 const modelledNotice = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed" + notAdvice
 
-// products is the table. Its order is that of computation within a feed.
+// products is the table of all products. The products of a feed are computed in the order of the table.
 var products = []*product{
 	{
 		name: GammaResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
@@ -56,7 +56,7 @@ var products = []*product{
 	},
 }
 
-// productOf returns the row of a resource, nil for an unknown name.
+// productOf returns the product of a name, nil for an unknown name.
 func productOf(name string) *product {
 	if i := slices.IndexFunc(products, func(p *product) bool { return p.name == name }); i >= 0 {
 		return products[i]
@@ -64,7 +64,7 @@ func productOf(name string) *product {
 	return nil
 }
 
-// Feeds returns which resources each feed publishes together, as [snapshots.Options] wants it.
+// Feeds returns, by the name of each feed, the resources whose answers become current at the same instant.
 func Feeds() map[string][]string {
 	feeds := map[string][]string{}
 	for _, p := range products {
@@ -73,7 +73,7 @@ func Feeds() map[string][]string {
 	return feeds
 }
 
-// StoredProducts returns the products that have dated files.
+// StoredProducts returns the names of the products that have dated files, in the order of the table.
 func StoredProducts() (names []string) {
 	for _, p := range products {
 		if p.stored {
@@ -83,7 +83,7 @@ func StoredProducts() (names []string) {
 	return names
 }
 
-// Shape holds zero values of a resource's `data` and `meta.quality`.
+// Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`.
 type Shape struct{ Data, Quality any }
 
 // Shapes returns the shape of each resource, by name, for the API description.

@@ -12,10 +12,19 @@ import (
 	"strikecache/snapshots"
 )
 
-// accept takes the fresh documents of a feed the rest of their way: compute each product, seal all that is new, write
-// the files, make them current together, archive the inputs. What a later step could refuse is not remembered, stored
-// or put into a series before the last step has succeeded. good are the documents whose failures a success ends.
-func (r *Refresher) accept(b *batch, feed string, products []*product, good ...string) error {
+// accept publishes the answers that the documents of a batch give. In order, it
+//
+//  1. computes each product,
+//  2. drops the answers that match the current ones, and seals the others,
+//  3. writes their dated files,
+//  4. makes them current, all at the same instant,
+//  5. remembers the documents as accepted, and the state that later answers need,
+//  6. archives the inputs.
+//
+// If one of the steps 1, 2 and 4 fails, accept returns the error: the documents are not accepted, and the current answers
+// stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
+// [Refresher.fail] does, whose failures end with step 5.
+func (r *Refresher) accept(b *batch, feed string, products []*product, succeeded ...string) error {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	r.beginPublication()
@@ -56,7 +65,7 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, good ...s
 	return nil
 }
 
-// compute computes the products, in order.
+// compute returns the answers of the products, in order, without the products whose inputs are not complete.
 func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	var answers []*answer
 	above := map[string]*answer{}
@@ -97,18 +106,19 @@ func (r *Refresher) encodeStates(b *batch) (map[string]datedState, error) {
 	return states, nil
 }
 
+// datedState is a state of ours, stored under the date of a session.
 type datedState struct {
 	date string
 	body []byte
 }
 
-// seal turns answers into the editions that are served.
-func (r *Refresher) seal(answers []*answer, good []string) error {
+// seal seals the answers, with the freshness that they have once the failures of the succeeded documents have ended.
+func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	now := r.cfg.Clock.Now()
 	for _, a := range answers {
 		r.mu.Lock()
 		h := r.current[a.product.name]
-		fresh := r.freshness(a.product, h.health.worst(a.restsOn, good), a.asOf, now)
+		fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), a.asOf, now)
 		r.mu.Unlock()
 		if err := a.seal(r, fresh); err != nil {
 			return fmt.Errorf("seal %s: %w", a.product.name, err)
@@ -117,7 +127,8 @@ func (r *Refresher) seal(answers []*answer, good []string) error {
 	return nil
 }
 
-// write writes the dated files. What a disk refuses is served all the same: the store says so, and writes it later.
+// write writes the dated files. If the disk refuses a file, the answer is served all the same: the store keeps the file in
+// memory, reports the disk as impaired and writes the file later.
 func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 	for name, s := range states {
 		r.writeState(name, s.date, s.body)
@@ -195,7 +206,7 @@ func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
 	for name, d := range b.documents {
 		old := r.accepted[name]
 		if old != nil && old.content == d.content && !published(d, answers) {
-			old.origin, old.mark = d.origin, d.mark // the older one is what answers rest on
+			old.origin, old.mark = d.origin, d.mark // current answers name the old document in their receipts
 			continue
 		}
 		r.accepted[name] = d
@@ -206,14 +217,14 @@ func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
 			h.edition, h.content, h.summary, h.unsaved = a.edition, a.inputs.content(), a.summary, false
 		}
 		h.restsOn, h.restored = a.restsOn, false
-		h.health.end(good)
+		h.health.end(succeeded)
 		if a.product.remember != nil {
 			a.product.remember(r, a)
 		}
 	}
 }
 
-// published says whether an answer that rests on a document was published.
+// published says whether one of the answers that rest on the document was published.
 func published(d *document, answers []*answer) bool {
 	return slices.ContainsFunc(answers, func(a *answer) bool { return a.edition != nil && slices.Contains(a.inputs.documents, d) })
 }
@@ -282,7 +293,7 @@ func (r *Refresher) archive(answers []*answer) {
 	}
 }
 
-// report logs what was published: the first time of each job for the operator, later ones for those who debug.
+// report logs what was published: at level info the first time that a job publishes, at level debug later.
 func (r *Refresher) report(b *batch, answers []*answer, steps *stopwatch) {
 	if len(answers) == 0 {
 		return

@@ -16,8 +16,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// RecomputeCommand is `strikecache recompute`, in the form that the kong parser reads: it computes a stored day again
-// from its archived inputs and says what differs.
+// RecomputeCommand is `strikecache recompute`, in the form that the kong parser reads: it computes the answers of a stored
+// date again from their archived inputs and prints the fields that differ.
 type RecomputeCommand struct {
 	Date    string `help:"UTC date to compute again, YYYY-MM-DD." required:""`
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
@@ -27,7 +27,7 @@ type RecomputeCommand struct {
 
 const (
 	allProducts = "all"
-	// maxShown is how many differences of a product are printed.
+	// maxShown is how many differences of one product are printed.
 	maxShown = 50
 )
 
@@ -37,13 +37,14 @@ const (
 	exitGone    = 3
 )
 
-// Outcome is the error of a day that is not identical.
+// Outcome is the error of [RecomputeCommand.Run] when a stored answer of the date could not be reproduced exactly.
 type Outcome struct {
-	Date         string
-	Differ, Gone []string // products
+	Date   string   // YYYY-MM-DD, UTC
+	Differ []string // products whose recomputed answer differs
+	Gone   []string // products whose inputs are not in the archive
 }
 
-// Error implements error.
+// Error names the products that differ, and the products whose inputs are gone.
 func (o *Outcome) Error() string {
 	var parts []string
 	if len(o.Differ) > 0 {
@@ -55,7 +56,7 @@ func (o *Outcome) Error() string {
 	return "recompute " + o.Date + ": " + strings.Join(parts, "; ")
 }
 
-// ExitCode is 1 when something differs, and 3 when nothing differs but inputs are gone.
+// ExitCode returns 1 when a product differs, else 3.
 func (o *Outcome) ExitCode() int {
 	if len(o.Differ) > 0 {
 		return exitDiffers
@@ -71,7 +72,8 @@ func (c *RecomputeCommand) Validate() error {
 	return nil
 }
 
-// Run is called by the parser. It returns an [*Outcome] unless all that is stored is identical.
+// Run is called by the parser. It prints a report to out. The error is an [*Outcome] unless every stored answer of the date
+// is identical, and another error when nothing of the date is stored or a file cannot be read.
 func (c *RecomputeCommand) Run(out io.Writer) error {
 	names := []string{c.Product}
 	if c.Product == allProducts {
@@ -106,25 +108,26 @@ func (c *RecomputeCommand) Run(out io.Writer) error {
 	return nil
 }
 
-// Finding is what became of one product of a date: identical when it has neither differences nor gone inputs.
+// Finding is the result of [Recompute] for one product of a date. The product is identical when both Differences and Gone
+// are nil.
 type Finding struct {
 	Product     string
-	Answers     int // that were compared
+	Answers     int // number of stored variants that were compared
 	Differences []Difference
-	// Methods are those of the stored answer and of this version, where they are not the same; Builds likewise, where
-	// something differs.
+	// Methods holds the method of the stored answer and the method of this version, if the two differ. Builds holds the
+	// two [Build]s, if the two differ and Differences is not nil.
 	Methods, Builds [2]string
-	// Gone are the inputs that cannot be had, each with the reason.
+	// Gone holds the inputs that are missing or damaged. If there are any, nothing was compared.
 	Gone []Gone
 }
 
-// Gone is an input that the archive does not have, or not as it was.
+// Gone is an input that is not in the archive, or whose bytes do not have the digest SHA256.
 type Gone struct {
-	SHA256, Name string
-	Err          error
+	SHA256, Name string // Name is "" when the whole recipe is gone
+	Err          error  // the reason
 }
 
-// print writes a line for the product, and one for each input that is gone and each field that differs.
+// print writes a line for the product, and an indented line for each missing input or for each field that differs.
 func (f *Finding) print(out io.Writer) {
 	note := ""
 	if f.Methods != [2]string{} {
@@ -154,15 +157,16 @@ func (f *Finding) print(out io.Writer) {
 	}
 }
 
-// A running server writes an answer and its archived inputs one after the other. A product whose two do not belong
-// together is looked at again for so long.
+// A running server writes a dated file first and its archived inputs after it. If the two do not belong together,
+// [Recompute] reads both again after each pause, until the wait is over.
 const (
 	recomputeWait  = 2 * time.Second
 	recomputePause = 400 * time.Millisecond
 )
 
-// Recompute computes a product of a stored day again, with the methods of this version. It takes no lock and changes
-// nothing. The error is [snapshots.ErrNoSnapshot] when the product is not stored.
+// Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its archived inputs, with the methods of
+// this version, and compares the result with the stored answer. It only reads, takes no lock, and may run beside a server
+// that writes the same directory. The error is [snapshots.ErrNoSnapshot] when no answer of that date is stored.
 func Recompute(dataDir, source, date, product string) (*Finding, error) {
 	for deadline := time.Now().Add(recomputeWait); ; time.Sleep(recomputePause) {
 		f, settled, err := recomputeNow(dataDir, source, date, product)
@@ -172,7 +176,7 @@ func Recompute(dataDir, source, date, product string) (*Finding, error) {
 	}
 }
 
-// recomputeNow compares what is stored now. It is not settled while inputs are gone that a server may be about to write.
+// recomputeNow makes one attempt. settled is false when inputs are gone that a running server may still write.
 func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bool, err error) {
 	stored, err := snapshots.ReadFile(dataDir, source, product, date)
 	if err != nil {
@@ -202,7 +206,8 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		}
 	}
 	if f.Gone != nil {
-		// A server removes documents once a newer recipe stands: under the same one, they are gone.
+		// A server removes the documents of a recipe only after it has written a newer recipe. If the recipe is still the
+		// same, the documents are gone for good.
 		now, err := archive.ReadRecipe(dir, product, date)
 		return f, err == nil && now.ComputedAt.Equal(recipe.ComputedAt), nil
 	}
@@ -216,7 +221,8 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	return f, true, nil
 }
 
-// compare fills in what differs. Paths of a parameter's answer begin with its value.
+// compare fills in Answers, Differences, Methods and Builds. The path of a difference begins with the value of the
+// parameter, if the product has a parameter. build is the [Build] that computed the stored answer.
 func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) error {
 	meta := stored.Default.Meta
 	if m := meta.Receipt.Method; m != a.product.method {
@@ -266,7 +272,7 @@ func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) er
 	return nil
 }
 
-// reproducible is the part of meta that rests on the inputs alone.
+// reproducible is the part of meta that the inputs alone determine.
 type reproducible struct {
 	AsOf        time.Time       `json:"as_of"`
 	CapturedAt  *time.Time      `json:"captured_at"`

@@ -1,14 +1,21 @@
 // Package refresh turns upstream documents into sealed answers.
 //
-// A [Refresher] owns the jobs of three feeds: option chains, sector quotes and VIX futures settlements. The way of a
-// document, told by [Refresher.accept]: a tick of the schedule fetches and decodes it (conditional, bounded, spaced);
-// the guard compares it with the one accepted last; each product of the feed is computed; all that is new is sealed;
-// the dated files are written; all products of the feed become current at the same instant; the inputs are archived. A
-// failure at any step leaves the last answer in place. Three in a row for one document make what rests on it stale, and
-// the job backs off.
+// A product makes the answers of one resource. The table [products] lists all products. A feed is a group of products that
+// rest on the same kind of documents: option chains, sector quotes, or VIX futures settlements. A job fetches documents at
+// an interval. An answer becomes an edition: one sealed snapshot for each value of the resource's parameter. The inputs of
+// an answer are upstream documents and states, which are results of earlier answers, such as yesterday's volatilities.
 //
-// What a product is stands in one table, [products]. A start and a back-fill take archived and past documents the same
-// way, and recompute calls the same compute function.
+// The path of a document:
+//
+//  1. A job fetches it and decodes it.
+//  2. If it is a chain, the guard compares it with the accepted chain of the same symbol, and may refuse it.
+//  3. [Refresher.accept] computes the products that rest on it, seals the answers, writes the dated files, makes the
+//     answers current at the same instant, and archives the inputs.
+//
+// If a step fails, the last answer stays current and the job backs off. After three failures in a row for one document, the
+// answers that rest on the document are stale.
+//
+// A start takes archived documents through accept, too. Back-fill and recompute call the same compute functions.
 package refresh
 
 import (
@@ -28,38 +35,41 @@ import (
 	"strikecache/snapshots"
 )
 
-// Config says what a [Refresher] does.
+// Config configures a [Refresher]. Source, Store, Calendar and Log must be set.
 type Config struct {
 	Source       upstream.Source
-	SourceName   string // simulated, cboe or replay: what every answer says of itself
+	SourceName   string // simulated, cboe or replay, as in meta.source of every answer
 	Store        *snapshots.Store
 	Clock        Clock
 	Calendar     *compute.Calendar
 	RiskFreeRate float64 // per year, continuously compounded
 
-	ChainEvery  time.Duration // gamma, max pain and the flow of SPX
-	QuotesEvery time.Duration // sector quotes
-	FlowEvery   time.Duration // one further chain of the flow universe
-	FlowSymbols []string      // the flow universe beside SPX
+	// The intervals in session.
+	ChainEvery  time.Duration // of the SPX chain
+	QuotesEvery time.Duration // of the sector quotes
+	FlowEvery   time.Duration // of the flow job, which fetches one chain of the flow universe per run
+	FlowSymbols []string      // the flow universe without SPX
 
-	// Archive, where the source has one, fills in the dates of past sessions that are not stored; BackfillSessions
-	// says how many.
+	// Past, unless nil, has the documents of past sessions. The refresher fills in the dates of the last BackfillSessions
+	// sessions that are not stored.
 	Past             PastSource
 	BackfillSessions int
 
-	// Inputs, unless nil, archives what answers were computed from; ArchiveMaxAge is how long, 0 without end.
+	// Inputs, unless nil, archives the inputs of the stored answers for ArchiveMaxAge; 0 means without end.
 	Inputs        *archive.Archive
 	ArchiveMaxAge time.Duration
 
-	// SnapshotMaxAge is how long dated files are kept whose product is not kept for good; 0 keeps them all.
+	// SnapshotMaxAge is how long the dated files of max pain and flow are kept; 0 means without end.
 	SnapshotMaxAge time.Duration
 	Log            *slog.Logger
-	// Observe, if any, is told of every run of a job: the code of its outcome, which is ok, panic or a reason of package
-	// upstream, and how long it took. A run that the end of the process cut short is not told.
+	// Observe, unless nil, is called after every run of a job, with the outcome and the duration. The code is ok, panic or
+	// an [upstream.Reason]. Jobs run at the same time, so Observe must be safe for concurrent use. It is not called for a
+	// run that the end of the process cut short.
 	Observe func(job, code string, took time.Duration)
 }
 
-// Refresher keeps the store's answers current. Create it with [New].
+// Refresher keeps the answers in the store current. Create it with [New] or [Flags.Open]. Store, Now, DiskError and Offers
+// are safe for concurrent use.
 type Refresher struct {
 	cfg   Config
 	store *snapshots.Store
@@ -83,29 +93,30 @@ type Refresher struct {
 	volatilities volatilityStates
 	reported     map[string]bool // jobs whose first refresh was logged
 
-	// Each of the following belongs to one job alone.
+	// Each of the following fields is used by one job alone.
 	guards       map[upstream.Name]*guard
-	flowTurn     int // of the flow universe; -1 before the first run, which fetches all chains
-	historyAsked map[upstream.Name]time.Time
-	vixAsked     map[upstream.Name]time.Time
+	flowTurn     int                         // of the flow universe; -1 before the first run, which fetches all chains
+	historyAsked map[upstream.Name]time.Time // last request for a fund's history
+	vixAsked     map[upstream.Name]time.Time // last request under latestSettlement and under closesState
 	closes       map[compute.Date]indexCloses
 }
 
-// view is what is known while documents are on their way: the fresh ones, and behind them the accepted ones.
+// batch is the new documents of one run of a job, on their way through [Refresher.accept]. Where a batch has no document of
+// a name, the accepted document of that name stands in.
 type batch struct {
 	r         *Refresher
-	job       string // that takes them
-	at        time.Time
+	job       string    // the job that makes the batch
+	at        time.Time // the time of the computation, in market time
 	documents map[upstream.Name]*document
-	past      bool // the fresh documents stand alone: they are those of a past session
+	past      bool // the documents are those of a past session: no accepted document stands in
 }
 
-// newBatch returns a view of documents that are on their way.
+// newBatch returns an empty batch of a job.
 func (r *Refresher) newBatch(job string) *batch {
 	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}}
 }
 
-// document returns the newest document of a name, nil when there is none.
+// document returns the document of a name from the batch, else the accepted one, nil when there is neither.
 func (b *batch) document(name upstream.Name) *document {
 	if d := b.documents[name]; d != nil || b.past {
 		return d
@@ -113,7 +124,7 @@ func (b *batch) document(name upstream.Name) *document {
 	return b.r.acceptedDocument(name)
 }
 
-// inputs returns inputs of the documents that are there, nil without any.
+// inputs returns inputs with the documents that are not nil. It returns nil when all of them are.
 func (b *batch) inputs(documents ...*document) *inputs {
 	in := &inputs{at: b.at, calendar: b.r.cal, riskFreeRate: b.r.cfg.RiskFreeRate, source: b.r.cfg.SourceName}
 	for _, d := range documents {
@@ -127,8 +138,8 @@ func (b *batch) inputs(documents ...*document) *inputs {
 	return in
 }
 
-// fetch asks the source for a document and decodes it. The error is [upstream.ErrNotModified] when it is still the
-// accepted one.
+// fetch fetches a document and decodes it. The error is [upstream.ErrNotModified] when the upstream says that the accepted
+// document is still the newest.
 func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
 	var since *upstream.Document
 	r.mu.Lock()
@@ -143,7 +154,7 @@ func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, e
 	return newDocument(doc)
 }
 
-// acceptedDocument returns the document of a name that went its whole way last, nil before the first.
+// acceptedDocument returns the document of a name that was accepted last, nil before the first.
 func (r *Refresher) acceptedDocument(name upstream.Name) *document {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,19 +171,18 @@ func (r *Refresher) ofFeed(feed string) (of []*product) {
 	return of
 }
 
-// begin and end say when a publication is under way.
 func (r *Refresher) beginPublication() { r.publishingSince.Store(time.Now().Unix()) }
 
 func (r *Refresher) endPublication() { r.publishingSince.Store(0) }
 
-// maxPublication is how long a publication may take before the disk is suspected not to answer.
+// maxPublication is the duration of a publication after which [Refresher.DiskError] reports that the disk does not answer.
 const maxPublication = 90 * time.Second
 
-// DiskError returns why files wait for the disk, or that it does not answer; nil when all is well. It never waits for
-// the disk.
+// DiskError returns why files could not be written yet, or that the disk does not answer. It returns nil when every file is
+// written. It never waits for the disk.
 func (r *Refresher) DiskError() error {
 	if since := r.publishingSince.Load(); since != 0 && time.Since(time.Unix(since, 0)) > maxPublication {
-		return fmt.Errorf("the disk has not answered since %s", time.Unix(since, 0).UTC().Format(time.RFC3339))
+		return fmt.Errorf("disk has not answered since %s", time.Unix(since, 0).UTC().Format(time.RFC3339))
 	}
 	return errors.Join(r.store.DiskError(), r.cfg.Inputs.Err())
 }
@@ -183,10 +193,10 @@ func (r *Refresher) Store() *snapshots.Store { return r.store }
 // Now returns the market's time.
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 
-// holds says whether a resource has an answer.
+// hasAnswer says whether a resource has a current answer.
 func (r *Refresher) hasAnswer(name string) bool { return r.store.Current(name) != nil }
 
-// Offers returns the resources that the source could ever feed, and whether each has an answer.
+// Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
 func (r *Refresher) Offers() map[string]bool {
 	offered := map[string]bool{}
 	for _, p := range r.products {
@@ -197,7 +207,7 @@ func (r *Refresher) Offers() map[string]bool {
 	return offered
 }
 
-// refusal is why a document was not accepted although it arrived.
+// refusal is the error of a document that arrived but was not accepted.
 type refusal struct {
 	reason upstream.Reason
 	err    error
@@ -207,7 +217,7 @@ func (e *refusal) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.err)
 
 func (e *refusal) Unwrap() error { return e.err }
 
-// reasonOf returns the code that clients see for an error of a refresh.
+// reasonOf returns the code of a failed refresh that clients see in meta.freshness.reason.
 func reasonOf(err error) upstream.Reason {
 	var e *refusal
 	if errors.As(err, &e) {

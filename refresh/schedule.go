@@ -36,18 +36,19 @@ func inWindow(t time.Time, cal *compute.Calendar) bool {
 	return !t.Before(start) && t.Before(end)
 }
 
-// schedule fires every so often in the schedule window, counted from its start, and at the window's end; every 5
-// minutes, on the clock, outside. It implements [github.com/robfig/cron/v3.Schedule] on the machine's clock.
+// schedule is the times at which a job runs. Inside the schedule window, the job runs at every multiple of the interval
+// after the start of the window, and at the end of the window. Outside the window, it runs at every full 5 minutes. schedule
+// implements [github.com/robfig/cron/v3.Schedule] in machine time.
 type schedule struct {
 	clock Clock
 	cal   *compute.Calendar
 	every time.Duration
 }
 
-// Next implements cron.Schedule. It returns the zero time, never, when the market's clock stands still.
+// Next implements cron.Schedule. It returns the zero time, which means never, when the market's clock stands still.
 func (s schedule) Next(wall time.Time) time.Time { return s.clock.Wall(s.next(s.clock.At(wall))) }
 
-// next returns the first firing after t, on the market's clock.
+// next returns the first run after t. Both are market time.
 func (s schedule) next(t time.Time) time.Time {
 	session := compute.DateOf(t.In(compute.NewYork))
 	if !s.cal.IsSession(session) {
@@ -70,9 +71,10 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// retry runs a job again after it failed: the first time within its interval, or a minute if that is less, then at twice
-// the distance each time, at most 5 minutes apart, at random in the later half of each distance, so that many machines that failed together
-// do not ask together. Runs that the schedule has for the time until then are left out.
+// retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute.
+// Each further failure doubles the pause, up to 5 minutes. The actual pause is random, from half of that to the whole, so
+// that machines that failed at the same time do not ask the upstream at the same time. Runs that the schedule has in the
+// pause are skipped.
 type retry struct {
 	clock Clock
 	every time.Duration
@@ -80,16 +82,15 @@ type retry struct {
 
 	mu       sync.Mutex
 	failures int       // in a row
-	next     time.Time // when it runs again, by the machine's clock; zero for: by the schedule
+	next     time.Time // end of the pause, in machine time; zero: no pause
 }
 
-// The bounds of the first and of every later distance of two tries.
 const (
-	maxFirst   = time.Minute
-	maxBackoff = 5 * time.Minute
+	maxFirst   = time.Minute     // the longest pause after a first failure
+	maxBackoff = 5 * time.Minute // the longest pause after any failure
 )
 
-// tick is a run that is due by the schedule.
+// tick runs the job when the schedule says so, unless the job is in a pause.
 func (b *retry) tick() {
 	b.mu.Lock()
 	waits := time.Now().Before(b.next)
@@ -99,7 +100,8 @@ func (b *retry) tick() {
 	}
 }
 
-// after is told how a run went. The goroutine of the next one, if it failed, belongs to group and ends with ctx.
+// finished is called after each run. If the run failed, finished starts a goroutine that runs the job after the pause. The
+// goroutine is counted by group and ends when ctx ends.
 func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +127,7 @@ func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) {
 	})
 }
 
-// backoff returns the pause after so many failures in a row of a job with an interval.
+// backoff returns the random pause after a number of failures in a row, at least 1, of a job with the interval every.
 func backoff(every time.Duration, failures int) time.Duration {
 	pause := min(every, maxFirst)
 	for range failures - 1 {
@@ -137,9 +139,10 @@ func backoff(every time.Duration, failures int) time.Duration {
 	return pause/2 + rand.N(pause-pause/2)
 }
 
-// inBackground runs f on a thread of its own, of low priority where the system has such, and returns when it has
-// ended: what answers requests goes first. A machine with one core lends f a second scheduler context meanwhile,
-// since within one, a long computation keeps the others from seeing the network.
+// inBackground runs f on a thread of its own and returns when f has ended. Where the system allows it, the thread has a low
+// priority, so that requests are answered first. If the process has one scheduler context (GOMAXPROCS is 1), inBackground
+// sets two until f has ended: with one context, a long computation in f would keep the goroutines of the connections from
+// running.
 func inBackground(f func()) {
 	background.begin()
 	defer background.end()
@@ -153,13 +156,13 @@ func inBackground(f func()) {
 	<-done
 }
 
-// background counts the background work of the process.
+// background counts the calls of [inBackground] under way in the process.
 var background backgroundWork
 
 type backgroundWork struct {
 	mu     sync.Mutex
 	n      int
-	raised bool // whether there is a second context that has to go again
+	raised bool // GOMAXPROCS was 1 and is 2 now
 }
 
 func (l *backgroundWork) begin() {

@@ -14,10 +14,10 @@ import (
 // historyRetry is how long the job waits before it asks again for a history that is not complete yet.
 const historyRetry = time.Hour
 
-// quotesFailure is what the failures of the sector quotes are counted under.
+// quotesFailure is the document name under which failures of the sector quotes are counted.
 const quotesFailure = "quotes"
 
-// sectorsOffered says whether the source has the least that a rotation rests on: quote and history of one sector.
+// sectorsOffered says whether the source has the quote and the history of at least one sector, which a rotation needs.
 func sectorsOffered(c *Config) bool {
 	return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
 		return c.Source.Offers(upstream.Quotes(s.Symbol)) && c.Source.Offers(upstream.History(s.Symbol))
@@ -25,8 +25,8 @@ func sectorsOffered(c *Config) bool {
 }
 
 // refreshSectors fetches the quotes of all funds and the histories that lack the previous session, and publishes the
-// rotation. It fails when most funds fail, and asks for no more then. One fund more or less is not the upstream's
-// failure.
+// rotation. The refresh fails as soon as the quotes of more than half of the funds have failed. Fewer failures are only
+// logged: the funds concerned keep their accepted quotes.
 func (r *Refresher) refreshSectors(ctx context.Context) error {
 	if !sectorsOffered(&r.cfg) {
 		return nil
@@ -37,7 +37,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 	for _, symbol := range symbols {
 		if err := r.fetchInto(ctx, b, upstream.Quotes(symbol)); err != nil {
 			errs = append(errs, err)
-			r.log.Warn("quote not refreshed", "symbol", symbol, "err", err)
+			r.log.Warn("quote not fetched", "symbol", symbol, "err", err)
 		}
 		if len(errs) > len(symbols)/2 {
 			return r.fail(quotesFailure, errs[0], r.ofFeed(sectorsFeed))
@@ -49,7 +49,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 		}
 		r.historyAsked[upstream.History(symbol)] = b.at
 		if err := r.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
-			r.log.Warn("history not refreshed", "symbol", symbol, "err", err)
+			r.log.Warn("history not fetched", "symbol", symbol, "err", err)
 		}
 	}
 	err := r.accept(b, sectorsFeed, r.ofFeed(sectorsFeed), quotesFailure)
@@ -62,7 +62,8 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 	return nil
 }
 
-// fetchInto fetches a document that the source offers, unless the accepted one is still the newest.
+// fetchInto fetches a document into the batch. It does nothing when the source does not have the document, or when the
+// accepted one is still the newest.
 func (r *Refresher) fetchInto(ctx context.Context, b *batch, name upstream.Name) error {
 	if !r.cfg.Source.Offers(name) {
 		return nil
@@ -78,19 +79,21 @@ func (r *Refresher) fetchInto(ctx context.Context, b *batch, name upstream.Name)
 	return nil
 }
 
-// historyDue says whether to ask for a history: it lacks the session before the quote's.
+// historyDue says whether to ask for the history of a fund: the history lacks the session before the quote's session, and
+// the last request is an hour ago.
 func (r *Refresher) historyDue(b *batch, symbol string) bool {
 	quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
 	return quote != nil && !complete(quote, history, r.cal) && !b.at.Before(r.historyAsked[upstream.History(symbol)].Add(historyRetry))
 }
 
-// complete says whether a history reaches the session before the quote's.
+// complete says whether a history contains the session before the quote's session.
 func complete(quote, history *document, cal *compute.Calendar) bool {
 	return history != nil && len(history.closes) > 0 &&
 		history.closes[len(history.closes)-1].Date >= cal.Previous(quote.quote.Session(cal))
 }
 
-// pastFunds names quotes and histories as they were after the close of a session.
+// pastFunds returns the names of the quotes and histories of all funds, and the instant after the close of session d at
+// which they are final.
 func pastFunds(cal *compute.Calendar, d compute.Date) (names []upstream.Name, at time.Time) {
 	for _, symbol := range compute.FundSymbols() {
 		names = append(names, upstream.Quotes(symbol), upstream.History(symbol))
@@ -98,7 +101,8 @@ func pastFunds(cal *compute.Calendar, d compute.Date) (names []upstream.Name, at
 	return names, cal.Close(d).Add(afterClose)
 }
 
-// gatherSectors gathers quote and history of each fund that has a quote. Without any history there is no rotation.
+// gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it
+// returns a refusal.
 func gatherSectors(b *batch, _ map[string]*answer) (*inputs, error) {
 	var documents []*document
 	histories := 0

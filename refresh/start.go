@@ -17,9 +17,9 @@ import (
 	"strikecache/snapshots"
 )
 
-// Restore makes the newest stored answers current, as they were sealed, before anything is fetched or computed, and
-// takes up the state that later refreshes need. Files of dates after the clock's are left alone. A file that cannot be
-// read is logged and passed over.
+// Restore makes the newest stored answers current, as they were sealed, and reads the state that later refreshes need. Call
+// it before [Refresher.Run]. Files of dates after the market's date are not used. A file that cannot be read is logged and
+// skipped.
 func (r *Refresher) Restore() error {
 	today := compute.DateOf(r.cfg.Clock.Now()).String()
 	r.restoreHistory(today)
@@ -42,7 +42,7 @@ func (r *Refresher) Restore() error {
 			f.Edition, err = restoredFlow(f.Edition.Default)
 		}
 		if err != nil {
-			r.log.Error("stored answer not usable", "resource", p.name, "err", err)
+			r.log.Error("stored answer not readable", "resource", p.name, "err", err)
 			continue
 		}
 		if byFeed[p.feed] == nil {
@@ -90,7 +90,7 @@ func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
 	return a.sealVariants(stored.Meta)
 }
 
-// storedSeries seals the series from the stored rows, with the clocks of the stored gamma answer.
+// storedSeries seals the series of the stored rows, with the times and the receipt of the stored gamma answer.
 func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err error) {
 	data := seriesData{Columns: seriesColumns, Rows: newestRows(r.rows)}
 	p, meta := productOf(SeriesResource), gamma.edition.Default.Meta
@@ -106,7 +106,7 @@ func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err er
 	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Content: gamma.content}, err
 }
 
-// restoreHistory reads the rows of the series and the summaries of the settlement dates.
+// restoreHistory reads the rows of the series and the summaries of the VIX curves, of dates until today.
 func (r *Refresher) restoreHistory(today string) {
 	for _, date := range r.store.DatesOf(GammaResource) {
 		if f, err := r.store.Load(GammaResource, date); err == nil && date <= today && len(f.Summary) > 0 {
@@ -120,9 +120,10 @@ func (r *Refresher) restoreHistory(today string) {
 	}
 }
 
-// Resume computes the newest stored answers again from their archived inputs, with the methods and the configuration
-// of this process, and replaces those that differ. A product that was not stored before is computed with them. What is
-// fetched later is compared with these inputs. It comes after Restore; Run begins with it.
+// Resume computes the current stored answers again from their archived inputs, with the methods and the configuration of
+// this process, and replaces the answers that differ. It also computes products of the same documents that have no stored
+// answer. The archived documents become the accepted ones, with which documents fetched later are compared. [Refresher.Run]
+// calls Resume first. Restore must have returned. The error joins the failures of all feeds.
 func (r *Refresher) Resume() error {
 	if r.cfg.Inputs == nil {
 		return nil
@@ -132,10 +133,10 @@ func (r *Refresher) Resume() error {
 		b := r.newBatch("resume")
 		var products, others []*product
 		for _, p := range r.ofFeed(feed) {
-			known, err := r.takeInputs(b, p)
+			ready, err := r.takeInputs(b, p)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
-			} else if known {
+			} else if ready {
 				products = append(products, p)
 			} else {
 				others = append(others, p)
@@ -157,9 +158,10 @@ func (r *Refresher) Resume() error {
 	return errors.Join(errs...)
 }
 
-// takeInputs puts the archived documents of the stored answer into the view. It says whether the product may be
-// computed from what the view holds: not when it has an answer of other documents.
-func (r *Refresher) takeInputs(b *batch, p *product) (known bool, err error) {
+// takeInputs puts the archived documents of the product's stored answer into the batch. ready says whether the product can
+// be computed from the batch. It cannot when the archive does not have the inputs of the stored answer, or when one of them
+// has a timestamp after the market's time.
+func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	h := r.current[p.name]
 	if h.edition == nil || !p.stored {
 		return true, nil
@@ -221,15 +223,16 @@ func belongs(recipe *archive.Recipe, meta snapshots.Meta) bool {
 
 // PastSource is a source that still has the documents of past instants.
 type PastSource interface {
-	// At returns the document as the upstream had it at an instant.
+	// At returns the document that the upstream had at an instant of market time. The caller owns the document.
 	At(name upstream.Name, at time.Time) (*upstream.Document, error)
 }
 
-// afterClose is when the last quotes of a session are final: after the schedule window.
+// afterClose is the time from the close of a session until its last quotes are final. The schedule window has ended by then.
 const afterClose = windowAfterClose + 4*time.Minute
 
-// backfill stores what is missing of the last sessions, oldest first, from the documents after each close. Stored dates
-// are never touched. The next refreshes of all feeds compare with what it stored.
+// backfill computes and stores the answers of the last sessions whose dates have no file, oldest session first, from the
+// documents that the upstream had after each close. It never replaces a file. It then makes the next fetches unconditional:
+// the same documents give other answers now, because the answers compare with earlier dates.
 func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
 	began, stored := time.Now(), 0
@@ -253,14 +256,14 @@ func (r *Refresher) backfill(ctx context.Context) error {
 		r.log.Info("back-filled", "sessions", r.cfg.BackfillSessions, "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
 		r.mu.Lock()
 		for _, d := range r.accepted {
-			d.origin = nil // the same documents say more beside the history
+			d.origin = nil // the next fetch is not conditional
 		}
 		r.mu.Unlock()
 	}
 	return nil
 }
 
-// backfillProduct stores a product of a past session.
+// backfillProduct computes and stores the answer of a product for a past session. The current answer stays.
 func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
 	b := r.newBatch("backfill")
 	b.past = true
@@ -294,13 +297,13 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
 		if p.remember != nil {
 			carry := r.carry
 			p.remember(r, a)
-			r.carry = carry // of the newest chain
+			r.carry = carry // the carry of a past chain is not an input of the next answer
 		}
 	}
 	return nil
 }
 
-// backfillVolatilities stores the published volatilities of the session before the current one, where missing.
+// backfillVolatilities stores the published volatilities of each chain of a session, where none are stored.
 func (r *Refresher) backfillVolatilities(ctx context.Context, session compute.Date) error {
 	for _, name := range append(flowNames(&r.cfg), spxChain) {
 		_, key := name.Split()
@@ -326,8 +329,8 @@ func (r *Refresher) backfillVolatilities(ctx context.Context, session compute.Da
 	return nil
 }
 
-// LeftOff returns the market's time at which the store was written last, zero when it never was. A market that goes on
-// there has no answer followed by an older one.
+// LeftOff returns the market's time at which the last answer in the store was computed or changed its freshness. It returns
+// the zero time for an empty store. A simulated market that starts there gives no answer that is older than a stored one.
 func LeftOff(store *snapshots.Store) (left time.Time) {
 	const forever = "9999-12-31"
 	for _, name := range StoredProducts() {

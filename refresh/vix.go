@@ -15,20 +15,21 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// settlementFailure is what the failures of settlement files are counted under.
+// settlementFailure is the document name under which failures of settlement files are counted.
 const settlementFailure = "settlements"
 
-// latestSettlement stands for the newest settlement file, whatever its date, where documents are held by name.
+// latestSettlement is the name under which a batch and the accepted documents keep the newest settlement file. The upstream
+// names each file by its date.
 const latestSettlement = upstream.Name("settlement/")
 
 // settlement is a decoded settlement file.
 type settlement struct {
-	date compute.Date // that it says it is of, else the date that was asked for
+	date compute.Date // the date that the file states, else the date that was asked for
 	rows []compute.FuturesSettlement
-	bad  int // rows that cannot be read
+	bad  int // number of unreadable rows
 }
 
-// indexCloses are the closes of VIX and VIX3M on one date; nil where unknown. They are dated state.
+// indexCloses are the closes of VIX and VIX3M on one date, in volatility points; nil where unknown. They are a dated state.
 type indexCloses struct {
 	VIX   *float64 `json:"vix"`
 	VIX3M *float64 `json:"vix3m"`
@@ -36,7 +37,7 @@ type indexCloses struct {
 
 func (c indexCloses) complete() bool { return c.VIX != nil && c.VIX3M != nil }
 
-// vixSummary is what later dates need of a stored one; it is the summary of its file.
+// vixSummary is the part of a stored VIX curve that the curves of later dates need. It is the summary in the curve's file.
 type vixSummary struct {
 	Date        compute.Date       `json:"date"`
 	Contango    *compute.Ratio     `json:"contango_m1_m2_pct"`
@@ -44,10 +45,10 @@ type vixSummary struct {
 	Settlements map[string]float64 `json:"settlements"`
 }
 
-// vixState is what a curve rests on beside its settlement file.
+// vixState is the input of a VIX curve beside its settlement file.
 type vixState struct {
 	Closes indexCloses `json:"closes"`
-	// History has the earlier stored dates, rising, the last one with its settlements.
+	// History has the summaries of earlier stored dates, dates rising. Only the last summary has its settlements.
 	History []vixSummary `json:"history"`
 }
 
@@ -55,11 +56,12 @@ const (
 	closesState = "vix-closes"
 	vixIndex    = "_VIX"
 	vix3mIndex  = "_VIX3M"
-	// settlementRetry is how long the job waits before it asks again for a file that is not out yet.
+	// settlementRetry is how long the job waits before it asks again for a file that is not published yet.
 	settlementRetry = 15 * time.Minute
 )
 
-// settlementDue returns the date whose settlements should be out: they appear in the evening, 18:30 New York.
+// settlementDue returns the newest date whose settlements should be published at now. The exchange publishes the file of a
+// session at 18:30 New York.
 func settlementDue(now time.Time, cal *compute.Calendar) compute.Date {
 	d := cal.SessionDate(now)
 	if now.Before(d.At(18, 30, 0, compute.NewYork)) {
@@ -68,8 +70,8 @@ func settlementDue(now time.Time, cal *compute.Calendar) compute.Date {
 	return d
 }
 
-// settlementOverdue says whether a missing file is the upstream's failure: by 11:00 New York of the next session
-// it has always been out.
+// settlementOverdue says whether a missing settlement file is a failure of the upstream: at 11:00 New York of the next
+// session the file has always been there.
 func settlementOverdue(date compute.Date, now time.Time, cal *compute.Calendar) bool {
 	return now.After(cal.Next(date).At(11, 0, 0, compute.NewYork))
 }
@@ -78,7 +80,7 @@ func settlementsOffered(c *Config) bool {
 	return c.Source.Offers(upstream.Settlement(c.Calendar.SessionDate(c.Clock.Now()).String()))
 }
 
-// settlement returns the newest settlement file, nil when there is none.
+// settlement returns the settlement file of the batch, else the accepted one, nil when there is neither.
 func (b *batch) settlement() *settlement {
 	if d := b.document(latestSettlement); d != nil {
 		return d.settlement
@@ -86,8 +88,8 @@ func (b *batch) settlement() *settlement {
 	return nil
 }
 
-// refreshVIX fetches the settlements that are due, again until the right date arrives, and the closes of the indices
-// on that date, and publishes the curve.
+// refreshVIX fetches the settlement file that is due, and the closes of VIX and VIX3M on its date, and publishes the curve.
+// While the upstream still has the file of an earlier date, it asks again every 15 minutes.
 func (r *Refresher) refreshVIX(ctx context.Context) error {
 	b := r.newBatch("vix")
 	due := settlementDue(b.at, r.cal)
@@ -95,27 +97,27 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 		return nil
 	}
 	var failure error
-	if held := b.settlement(); (held == nil || held.date < due) && !b.at.Before(r.vixAsked[latestSettlement].Add(settlementRetry)) {
+	if newest := b.settlement(); (newest == nil || newest.date < due) && !b.at.Before(r.vixAsked[latestSettlement].Add(settlementRetry)) {
 		if failure = r.fetchSettlement(ctx, b, due); failure == nil {
 			r.vixAsked[latestSettlement] = b.at
 		}
 	}
 	if err := r.fetchCloses(ctx, b); err != nil {
-		r.log.Warn("index closes not refreshed", "err", err)
+		r.log.Warn("index closes not fetched", "err", err)
 	}
-	var good []string
+	var succeeded []string
 	if failure == nil {
-		good = []string{settlementFailure}
+		succeeded = []string{settlementFailure}
 	}
 	products := r.ofFeed(vixFeed)
-	switch held := r.hasAnswer(VIXResource); {
+	switch answered := r.hasAnswer(VIXResource); {
 	case b.settlement() != nil:
-		if err := r.accept(b, vixFeed, products, good...); err != nil {
-			delete(r.vixAsked, latestSettlement) // the file of this run is lost
+		if err := r.accept(b, vixFeed, products, succeeded...); err != nil {
+			delete(r.vixAsked, latestSettlement) // the file of this batch was not accepted: ask again
 			failure = err
 		}
-	case failure == nil && held:
-		r.succeed(products, good...)
+	case failure == nil && answered:
+		r.succeed(products, succeeded...)
 	case failure == nil:
 		failure = &refusal{upstream.Empty, errors.New("no settlement file yet")}
 	}
@@ -125,8 +127,9 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 	return nil
 }
 
-// fetchSettlement fetches the file of a date and takes it when it is newer than the one held. An older day's file, a
-// mere header, or none at all is no failure while the date may still not be out.
+// fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted
+// file. Until the file is overdue, a file of an older date, a file without rows and a missing file are no failure: the
+// exchange may not have published the file yet.
 func (r *Refresher) fetchSettlement(ctx context.Context, b *batch, due compute.Date) error {
 	overdue := settlementOverdue(due, b.at, r.cal)
 	d, err := r.fetch(ctx, upstream.Settlement(due.String()))
@@ -144,7 +147,7 @@ func (r *Refresher) fetchSettlement(ctx context.Context, b *batch, due compute.D
 	if err := r.checkMonths(f, b.at); err != nil {
 		return err
 	}
-	if held := b.settlement(); (held == nil || f.date > held.date) && f.date >= r.settledTo() {
+	if accepted := b.settlement(); (accepted == nil || f.date > accepted.date) && f.date >= r.settledTo() {
 		b.documents[latestSettlement] = d
 	}
 	if f.date < due && overdue {
@@ -153,7 +156,8 @@ func (r *Refresher) fetchSettlement(ctx context.Context, b *batch, due compute.D
 	return nil
 }
 
-// settledTo returns the settlement date of the answer that is served, 0 without one: an earlier file never replaces it.
+// settledTo returns the settlement date of the current VIX curve, 0 without one. A file of an earlier date never replaces
+// the curve.
 func (r *Refresher) settledTo() compute.Date {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,8 +167,8 @@ func (r *Refresher) settledTo() compute.Date {
 	return 0
 }
 
-// checkMonths refuses a file whose unreadable rows leave a month of the curve out: the months behind it would be taken
-// for the ones before.
+// checkMonths refuses a file whose unreadable rows include a month of the curve. Without that month, each later month would
+// move one rank forward, so that M2 would be taken for M1.
 func (r *Refresher) checkMonths(f *settlement, now time.Time) error {
 	if f.bad == 0 {
 		return nil
@@ -183,7 +187,7 @@ func (r *Refresher) checkMonths(f *settlement, now time.Time) error {
 	return nil
 }
 
-// decodeSettlement decodes a file that was asked for as that of a date.
+// decodeSettlement decodes a settlement file. asked is the date in its name, used if the file states no date.
 func decodeSettlement(d *document, asked string) (f *settlement, err error) {
 	f = &settlement{}
 	if f.rows, f.bad, err = cboe.DecodeSettlement(d.Body); err != nil {
@@ -195,8 +199,9 @@ func decodeSettlement(d *document, asked string) (f *settlement, err error) {
 	return f, nil
 }
 
-// fetchCloses finds the closes of the indices that are still unknown: of the session just closed from quotes, and of
-// the settlement date, failing that, from daily histories.
+// fetchCloses fetches the closes of VIX and VIX3M that are still unknown. From 16:31 New York it reads the closes of the
+// session from quotes. It reads the closes of the settlement date, at most once an hour, from quotes and then from daily
+// histories.
 func (r *Refresher) fetchCloses(ctx context.Context, b *batch) error {
 	session := r.cal.SessionDate(b.at)
 	evening := session.At(16, 31, 0, compute.NewYork)
@@ -216,7 +221,7 @@ func (r *Refresher) fetchCloses(ctx context.Context, b *batch) error {
 	return r.findCloses(ctx, f.date, upstream.History)
 }
 
-// closesOf returns the known closes of a date.
+// closesOf returns the closes of a date that are in memory or stored.
 func (r *Refresher) closesOf(date compute.Date) (c indexCloses) {
 	if c, ok := r.closes[date]; ok {
 		return c
@@ -230,7 +235,8 @@ func (r *Refresher) closesOf(date compute.Date) (c indexCloses) {
 	return c
 }
 
-// findCloses asks for the documents of the indices whose close of a date is unknown, and keeps what they say.
+// findCloses fetches a document of each index whose close of the date is unknown, and stores the closes that the documents
+// give. name returns the name of the document, a quote or a history, from the symbol.
 func (r *Refresher) findCloses(ctx context.Context, date compute.Date, name func(symbol string) upstream.Name) error {
 	c := r.closesOf(date)
 	before := c
@@ -259,8 +265,8 @@ func (r *Refresher) findCloses(ctx context.Context, date compute.Date, name func
 	return nil
 }
 
-// closeOn returns the close of a date that a quote or a history tells, nil when it does not. A quote tells it when its
-// last trade is of that date, at or after 16:14 New York.
+// closeOn returns the close of a date from a quote or a history, nil when the document does not have it. A quote has the
+// close if its last trade is of that date, at or after 16:14 New York.
 func (d *document) closeOn(date compute.Date) *float64 {
 	if d.quote != nil {
 		if compute.DateOf(d.quote.AsOf.In(compute.NewYork)) != date || d.quote.AsOf.Before(date.At(16, 14, 0, compute.NewYork)) {
@@ -275,7 +281,8 @@ func (d *document) closeOn(date compute.Date) *float64 {
 	return new(d.closes[i].Price)
 }
 
-// pastSettlement names the settlements of a session and the quotes that tell the closes of the indices.
+// pastSettlement returns the names of the settlement file of session d and of the quotes of both indices, and the instant at
+// which all three are final.
 func pastSettlement(_ *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time) {
 	return []upstream.Name{upstream.Settlement(d.String()), upstream.Quotes(vixIndex), upstream.Quotes(vix3mIndex)},
 		d.At(18, 45, 0, compute.NewYork)
@@ -353,7 +360,7 @@ func computeVIX(in *inputs) (*answer, error) {
 	return a, nil
 }
 
-// rememberVIX puts the numbers of a date, as its file has them, in their place in the history.
+// rememberVIX puts the summary of an answer into the history, in place of an earlier one of the same date.
 func rememberVIX(r *Refresher, a *answer) {
 	var s vixSummary
 	if err := json.Unmarshal(a.summary, &s); err != nil {
@@ -368,7 +375,7 @@ func rememberVIX(r *Refresher, a *answer) {
 	}
 }
 
-// unknownVIX says why fields of the curve are null.
+// unknownVIX returns the reason for each null field of the curve, by field name.
 func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 	why := map[string]string{}
 	if c.VIX == nil {

@@ -14,11 +14,12 @@ import (
 
 const stateDir = "state/"
 
-// volatilityState names the dated state of a chain, followed by its symbol: the published volatility of each contract
-// in the last snapshot of the date.
+// volatilityState, followed by a symbol, names the dated state of a chain: the published volatility of each contract in the
+// last accepted chain of the date.
 const volatilityState = "iv-"
 
-// volatilityStates finds the published volatilities of earlier sessions. The zero value with a store is ready.
+// volatilityStates reads the published volatilities of earlier sessions, and keeps the last read state of each symbol in
+// memory.
 type volatilityStates struct {
 	store  *snapshots.Store
 	cal    *compute.Calendar
@@ -26,7 +27,7 @@ type volatilityStates struct {
 	loaded map[string]*document // by symbol
 }
 
-// before returns the volatilities of the last stored snapshot of the session before a session, nil when there is none.
+// before returns the volatilities of the session before the given one, nil when they are not stored.
 func (s *volatilityStates) before(symbol string, session compute.Date) *document {
 	before := s.cal.Previous(session).String()
 	if d := s.loaded[symbol]; d != nil && d.FileDate == before {
@@ -48,7 +49,8 @@ func (s *volatilityStates) before(symbol string, session compute.Date) *document
 	return d
 }
 
-// volatilities returns the published volatility of each contract that a state holds.
+// volatilities returns the published volatility of each contract in a state, by contract symbol. It decodes the state once.
+// The caller must not change the map.
 func (d *document) volatilities() (map[string]float64, error) {
 	if d.volatility != nil {
 		return d.volatility, nil
@@ -65,7 +67,8 @@ func (d *document) volatilities() (map[string]float64, error) {
 	return d.volatility, nil
 }
 
-// encodeVolatility writes the published volatility of each contract that has one, a line each, compressed.
+// encodeVolatility returns the volatility state of a chain: a gzip file with one line, symbol and volatility, for each
+// contract that has a published volatility.
 func encodeVolatility(chain *compute.Chain) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)

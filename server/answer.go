@@ -11,7 +11,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// request is what an answer depends on. Its slices belong to the reader of the request.
+// request is the part of a request that its response depends on. The slices point into the buffer of the connection: they
+// are valid until the response has been sent.
 type request struct {
 	head   bool // HEAD, not GET
 	query  []byte
@@ -19,8 +20,9 @@ type request struct {
 	fields
 }
 
-// decide answers a request for a resource: key and limits, then the snapshot, then its coding and the conditions. It
-// writes into rep, whose memory it uses again, and does not allocate when there is an answer.
+// decide fills in the response to a GET or HEAD request for a resource. It checks the key and the limits, finds the
+// snapshot, chooses the coding, and evaluates the conditions, in this order. It reuses the memory of rep and, unless the
+// response is an error, allocates nothing.
 func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 	*rep = response{route: r, status: fasthttp.StatusOK, usage: rep.usage[:0], tail: rep.tail[:0]}
 	if e := s.charge(q, now.UnixNano(), rep); e != nil {
@@ -45,7 +47,8 @@ func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 	}
 }
 
-// charge checks the key and the limits of a request, and counts it against them.
+// charge looks up the key of a request, counts the request against the limits of its key or address, and returns an error
+// when the key is unknown or a limit is exceeded.
 func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 	switch {
 	case len(q.key) > 0:
@@ -70,12 +73,12 @@ func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 	return nil
 }
 
-// client returns the address of the client behind the trusted proxies.
+// client returns the address of the client: behind a trusted proxy, the address that X-Forwarded-For names.
 func (s *Server) client(q *request) netip.Addr {
 	return limits.ClientAddr(q.remote, [][]byte{q.forwarded}, s.cfg.Proxies)
 }
 
-// fail makes a response an error.
+// fail turns a response into an error response.
 func (s *Server) fail(rep *response, e *apiError) {
 	rep.err, rep.status, rep.close = e, e.status, e.close
 	rep.errBody = s.errorBody(rep.route, e)
@@ -88,8 +91,9 @@ func (s *Server) fail(rep *response, e *apiError) {
 
 var anonymousUsage = []byte(`{"tier":"anonymous"}`)
 
-// notModified evaluates If-None-Match and, without one, If-Modified-Since (RFC 9110 §13.2.2). The date must be exactly
-// the one that was sent, because a snapshot may be replaced by one with an earlier date.
+// notModified says whether the response is 304. It evaluates If-None-Match, or If-Modified-Since when there is no
+// If-None-Match (RFC 9110 §13.2.2). The date must equal the snapshot's Last-Modified: a later date does not count, because a
+// snapshot may be replaced by one with an earlier date.
 func notModified(f *fields, s *snapshots.Snapshot) bool {
 	if f.noneMatch != nil {
 		return anyTag(f.noneMatch, s)
@@ -97,8 +101,8 @@ func notModified(f *fields, s *snapshots.Snapshot) bool {
 	return string(f.modifiedSince) == s.LastModified()
 }
 
-// anyTag says whether a list of entity tags has one of the snapshot's, in any coding. The comparison is weak, because a
-// CDN that decompresses weakens the tag. What follows a malformed tag is ignored.
+// anyTag says whether a list of entity tags has the tag of the snapshot in any coding. The comparison is weak, because a CDN
+// that decompresses a response weakens its tag. The part of the list after a malformed tag is ignored.
 func anyTag(list []byte, s *snapshots.Snapshot) bool {
 	for {
 		list = bytes.TrimLeft(list, " \t,")

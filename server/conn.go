@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// conn is an admitted connection. To fasthttp it is an ordinary net.Conn whose client sends only what fasthttp must
-// answer: Read answers direct requests itself (see [head]), and returns the bytes of all others, one request at a
-// time, with heads that [head] has accepted. So two parsers cannot disagree about where a request ends.
+// conn is an admitted connection. fasthttp uses it as a net.Conn and calls Read for the next request. Read answers direct
+// requests (see [head]) itself, without fasthttp. It returns only the bytes of other requests, one request per call, after
+// [head] has parsed where the request ends. So fasthttp cannot read the end of a request differently.
 //
-// Close and wake may be called by any goroutine, everything else only by the one that serves the connection.
+// Any goroutine may call Close and wake. Only the goroutine that serves the connection may call the other methods.
 type conn struct {
 	net.Conn
-	tls    *tls.Conn // Conn, if it speaks TLS
-	socket *socket   // of Conn
+	tls    *tls.Conn // the same connection as Conn; nil without TLS
+	socket *socket   // reads from and writes to Conn
 	server *Server
 	remote netip.Addr
 
@@ -30,8 +30,8 @@ type conn struct {
 	unread int    // bytes of the request given to fasthttp that it has not read yet
 	next   []byte // what arrived after that request
 
-	// deadlines is the Unix second in which the deadlines were last set, 0 if by fasthttp. Setting them costs more
-	// than finding an answer, so it is done once a second.
+	// deadlines is the Unix second in which the deadlines were last set; 0: fasthttp set them. Setting them takes longer
+	// than finding a snapshot, so conn sets them at most once a second.
 	deadlines int64
 	answered  time.Time // of the last direct request
 
@@ -40,21 +40,22 @@ type conn struct {
 	sending    bool // a response is being sent
 	ended      bool // the last response has been sent
 
-	state   atomic.Int32 // below
-	closing atomic.Bool
+	state   atomic.Int32 // inFasthttp, waiting or working
+	closing atomic.Bool  // Close was called
 }
 
-// The states of a connection. Another goroutine that wants to end the connection looks at them.
+// The states of a connection. A goroutine that wants to end the connection reads them.
 const (
-	inFasthttp int32 = iota // or not served yet
-	waiting                 // in Read, for the next request
-	working                 // in Read, on a request
+	inFasthttp int32 = iota // outside Read: fasthttp handles a request, or the connection is not served yet
+	waiting                 // Read waits for the next request
+	working                 // Read answers a request
 )
 
-// smallBody is up to how many bytes copying a body behind its head is cheaper than a vectored write.
+// smallBody is the size in bytes up to which a body is copied behind its head. For larger bodies a vectored write is
+// faster.
 const smallBody = 4 << 10
 
-// Close implements net.Conn. While the connection is in Read, the response that is being sent becomes the last.
+// Close implements net.Conn. If Read is answering requests, the connection is closed after the response under way.
 func (c *conn) Close() error {
 	c.closing.Store(true)
 	if c.state.Load() != inFasthttp {
@@ -65,14 +66,15 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// wake ends a connection that waits for a request. A request that has already been sent is still answered.
+// wake ends a connection that waits for its next request, after 100 ms. A request that the client has already sent arrives
+// in this time and is answered.
 func (c *conn) wake() {
 	if c.state.Load() == waiting {
-		_ = c.SetReadDeadline(time.Now().Add(drainTimeout)) // a failure means that it is closed already
+		_ = c.SetReadDeadline(time.Now().Add(drainTimeout)) // fails only on a closed connection
 	}
 }
 
-// last says whether the connection ends before its next request.
+// last says whether the response under way is the last of the connection.
 func (c *conn) last() bool { return c.closing.Load() || c.server.stopping.Load() }
 
 // Write implements net.Conn for fasthttp.
@@ -84,11 +86,11 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// abandon makes the end of a connection whose client has not read in time a reset. Without it the kernel would keep
-// what the client has not taken for minutes.
+// abandon makes the kernel reset the connection when it is closed, if err says that the client did not read in time.
+// Otherwise the kernel would keep the unsent bytes in memory for minutes.
 func (c *conn) abandon(err error) {
 	if tcp := tcpOf(c.Conn); tcp != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		_ = tcp.SetLinger(0) // without it, it ends all the same
+		_ = tcp.SetLinger(0) // if this fails, the connection ends without a reset
 		if c.tls != nil {
 			c.cutOff()
 		}
@@ -120,11 +122,11 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return c.serve(p)
 }
 
-// handshake makes the TLS handshake. The client has the time of a request head for it and for the first byte of its
-// request.
+// handshake makes the TLS handshake. The client has ReadTimeout for the handshake and the first byte of its request
+// together.
 func (c *conn) handshake() error {
 	c.handshaken = true
-	c.state.Store(waiting) // so that a connection that is to end meanwhile ends
+	c.state.Store(waiting) // so that wake can end the connection
 	defer c.state.Store(working)
 	if err := c.SetDeadline(time.Now().Add(c.server.cfg.ReadTimeout)); err != nil {
 		return err
@@ -134,13 +136,13 @@ func (c *conn) handshake() error {
 	}
 	if err := c.tls.Handshake(); err != nil {
 		c.server.traffic.handshakesFailed.Add(1)
-		return err // there is no way to answer
+		return err // without TLS, the client cannot read an error response
 	}
 	return nil
 }
 
-// panicked answers a request whose handling panicked, unless part of its response has been sent, and ends the
-// connection, so that nothing of its state is used any more.
+// panicked logs a panic, answers the request with 500 unless part of its response has been sent, and ends the connection,
+// because its state may be inconsistent.
 func (c *conn) panicked(value any) error {
 	c.server.logPanic(value)
 	if c.ended = true; c.sending {
@@ -149,8 +151,8 @@ func (c *conn) panicked(value any) error {
 	return c.refuseAndLinger(errPanic)
 }
 
-// serve reads into p and answers direct requests until the connection ends or a request is for fasthttp. It returns
-// how many bytes of p that request has.
+// serve reads into p and answers direct requests, until the connection ends or a request for fasthttp arrives. It returns
+// how many bytes of that request are in p.
 func (c *conn) serve(p []byte) (int, error) {
 	n := copy(p, c.next)
 	c.next = c.next[:copy(c.next, c.next[n:])]
@@ -174,7 +176,7 @@ func (c *conn) serve(p []byte) (int, error) {
 	}
 }
 
-// await reads more bytes: of a head that has begun, or of the next one.
+// await reads more bytes into p. begun says whether they continue a head. Otherwise they begin the next head.
 func (c *conn) await(p []byte, begun bool) (int, error) {
 	if begun {
 		if !c.headBegun {
@@ -193,15 +195,16 @@ func (c *conn) await(p []byte, begun bool) (int, error) {
 			return 0, err
 		}
 	}
-	// 1: another goroutine sets closing or stopping. 2: it wakes the connections that wait. One that began to wait
-	// after 2 sees 1 here.
+	// Another goroutine that ends this connection (1) sets closing or stopping and then (2) wakes the connection if it is
+	// waiting. If this goroutine stored waiting after (2), it sees (1) here.
 	if c.last() {
 		c.wake()
 	}
 	return c.socket.Read(p)
 }
 
-// readFailed decides what a failed read means. begun says whether part of a head has arrived.
+// readFailed handles a failed read: it answers 408 when a head did not arrive in time, and abandons a client that has not
+// read its last response. begun says whether part of a head has arrived.
 func (c *conn) readFailed(begun bool, err error) error {
 	switch timeout := errors.Is(err, os.ErrDeadlineExceeded); {
 	case timeout && begun:
@@ -212,8 +215,8 @@ func (c *conn) readFailed(begun bool, err error) error {
 	return err
 }
 
-// answerAll answers the direct requests at the start of b. It returns how many bytes they took, and how many bytes at
-// the start of b are now a request for fasthttp.
+// answerAll answers the direct requests at the start of b. used is how many bytes they have. If a request for fasthttp
+// follows, answerAll moves it to the start of b, and given is how many bytes of it are there.
 func (c *conn) answerAll(b []byte) (used, given int, err error) {
 	for used < len(b) && !c.ended {
 		switch e := c.head.parse(b[used:]); e {
@@ -237,7 +240,8 @@ func (c *conn) answerAll(b []byte) (used, given int, err error) {
 	return used, 0, nil
 }
 
-// give moves the request at used to the start of b for fasthttp, and keeps what follows it.
+// give moves the request at b[used:] to the start of b for fasthttp, and keeps the bytes after the request in c.next. n is
+// how many bytes of the request are in b.
 func (c *conn) give(b []byte, used int) (n int, err error) {
 	length := c.head.length + c.head.body
 	n = min(length, len(b)-used)
@@ -248,8 +252,8 @@ func (c *conn) give(b []byte, used int) (n int, err error) {
 	if c.unread == 0 {
 		return n, nil
 	}
-	// fasthttp set its read deadline before this Read, which may have answered requests for hours since. It sets the
-	// write deadline of its 408 never.
+	// fasthttp set its read deadline before this call of Read, which may have answered direct requests for hours since.
+	// fasthttp sets no write deadline for its 408.
 	until := time.Now().Add(c.server.cfg.ReadTimeout)
 	return n, errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until.Add(c.server.cfg.WriteTimeout)))
 }
@@ -280,7 +284,7 @@ func (c *conn) send(q *request, now time.Time) error {
 			return err
 		}
 		if c.deadlines == 0 {
-			c.deadlines = 1 // any past second: the read deadline is older too
+			c.deadlines = 1 // any past second, so that await sets the read deadline
 		}
 	}
 	c.out = c.server.appendHead(c.out[:0], &c.response, now)
@@ -302,9 +306,9 @@ func (c *conn) send(q *request, now time.Time) error {
 	return err
 }
 
-// refuseAndLinger sends an error and ends the connection so that a client that is still sending can read it: closing a
-// socket with unread bytes resets it, and the reset may overtake the response. What arrives is dropped, for a moment
-// and up to a bound.
+// refuseAndLinger sends an error and ends the connection. Closing a socket with unread bytes resets the connection, and a
+// client that is still sending may then lose the response. So refuseAndLinger first closes the sending side alone, and reads
+// and drops up to 64 KB for at most 500 ms.
 func (c *conn) refuseAndLinger(e *apiError) error {
 	if err := c.refuse(e); err != nil {
 		return err

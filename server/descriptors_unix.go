@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// maxDescriptors returns how many files and connections the process may have open. Go has raised it to what the system
-// allows.
+// maxDescriptors returns how many files and connections the process may have open. At the start, Go raises this soft limit
+// to the hard limit.
 func maxDescriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -7,21 +7,21 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// apiError is an error as the interface defines it. Its code and message are all that a client learns.
+// apiError is an error response of the public interface. A client sees these fields and nothing else of the cause.
 type apiError struct {
 	status     int
 	code       string
 	message    string
 	parameter  string
-	allow      string // the methods of a path that was asked with another
-	retryAfter int    // seconds
-	close      bool   // the connection ends
+	allow      string // the methods that the path allows, for a 405
+	retryAfter int    // seconds; 0: no Retry-After
+	close      bool   // the connection ends after the response
 
 	nearest     *nearest // of errNoSnapshot
 	expirations []string // of errNoExpiration
 }
 
-// nearest is the stored dates around one without a snapshot.
+// nearest holds the stored dates before and after a date without a snapshot; nil where there is none.
 type nearest struct {
 	Earlier *string `json:"earlier"`
 	Later   *string `json:"later"`
@@ -74,7 +74,7 @@ func repeated(parameter string) *apiError {
 	return &apiError{status: 400, code: "invalid_parameter", message: parameter + " is given more than once", parameter: parameter}
 }
 
-// errorKey names the body of an error: it has the endpoint of a route, which is nil without one.
+// errorKey is the key of a prepared error body. The body contains the endpoint of the route; route may be nil.
 type errorKey struct {
 	route *route
 	err   *apiError
@@ -91,13 +91,13 @@ func (s *Server) prepareErrors() {
 	}
 }
 
-// errorBody returns the body of an error up to the value of usage, which depends on the caller. The bytes are shared
-// and must not be changed.
+// errorBody returns the body of an error up to the value of `usage`, which depends on the client. The bytes are shared: the
+// caller must not change them.
 func (s *Server) errorBody(r *route, e *apiError) []byte {
 	if body := s.errorBodies[errorKey{r, e}]; body != nil {
 		return body
 	}
-	return s.renderError(r, e) // made for one request
+	return s.renderError(r, e) // an error with details of one request
 }
 
 func (s *Server) renderError(r *route, e *apiError) []byte {

@@ -33,7 +33,7 @@ func (s *Server) router() *router.Router {
 	return r
 }
 
-// guarded answers a request whose handler panicked with an error without details, and ends the connection.
+// guarded wraps a handler: if the handler panics, the client gets a 500 without details and the connection ends.
 func (s *Server) guarded(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		defer func() {
@@ -47,13 +47,13 @@ func (s *Server) guarded(handler fasthttp.RequestHandler) fasthttp.RequestHandle
 	}
 }
 
-// logPanic logs a panic and its stack, which go nowhere else.
+// logPanic logs a panic and its stack. No response contains them.
 func (s *Server) logPanic(value any) {
 	s.cfg.Log.Error("request panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }
 
-// protocolError answers what fasthttp could not read as a request, although [head] accepted it: a body that did not
-// arrive in time, a target that is no URI.
+// protocolError answers a request whose head was well formed but which fasthttp could not read: its body did not arrive in
+// time, or its target is not a URI.
 func (s *Server) protocolError(ctx *fasthttp.RequestCtx, err error) {
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() {
@@ -63,7 +63,7 @@ func (s *Server) protocolError(ctx *fasthttp.RequestCtx, err error) {
 	s.refuse(ctx, nil, errBadRequest)
 }
 
-// serveRoute answers a request for a resource with the bytes that a direct request gets.
+// serveRoute answers a request for a resource. A GET or HEAD request gets the same bytes as a direct request.
 func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
@@ -101,11 +101,12 @@ func (s *Server) respond(ctx *fasthttp.RequestCtx, rep *response, q *request) {
 		body = slices.Concat(body, tail)
 	}
 	ctx.Response.SetBodyRaw(body)
-	ctx.Response.SkipBody = q.head // after an error of its own fasthttp would forget it
-	s.count(rep, q, time.Time{})   // it is not sent yet
+	ctx.Response.SkipBody = q.head // fasthttp does not set it for protocol errors
+	s.count(rep, q, time.Time{})   // no duration: fasthttp sends the response later
 }
 
-// write gives a response that is neither of a resource nor an error to fasthttp. The body must not change any more.
+// write gives fasthttp a response that is neither an error nor the snapshot of a resource. The caller must not change body
+// afterwards.
 func (s *Server) write(ctx *fasthttp.RequestCtx, row, status int, coding snapshots.Coding, body []byte, lines string) {
 	setLines(&ctx.Response.Header, []byte(lines))
 	ctx.Response.SetStatusCode(status)
@@ -116,7 +117,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, row, status int, coding snapsho
 	s.traffic.add(row, status, coding, len(body))
 }
 
-// setLines sets every field line, with its name as it is spelled.
+// setLines sets every field line. The names keep their spelling.
 func setLines(h *fasthttp.ResponseHeader, lines []byte) {
 	h.DisableNormalizing()
 	for len(lines) > 0 {
@@ -127,7 +128,7 @@ func setLines(h *fasthttp.ResponseHeader, lines []byte) {
 	}
 }
 
-// requestOf returns what an answer depends on.
+// requestOf returns the [request] of a fasthttp request. Its slices are valid until the handler returns.
 func requestOf(ctx *fasthttp.RequestCtx) request {
 	h := &ctx.Request.Header
 	q := request{
@@ -143,7 +144,7 @@ func requestOf(ctx *fasthttp.RequestCtx) request {
 	return q
 }
 
-// joined returns the value of a field, of a repeated one the list of its values, and nil when it is absent.
+// joined returns the value of a header field: nil when the field is absent, the values joined by ", " when it is repeated.
 func joined(h *fasthttp.RequestHeader, name string) []byte {
 	values := h.PeekAll(name)
 	if len(values) == 0 {

@@ -2,22 +2,22 @@ package server
 
 import "bytes"
 
-// head is the head of one request, parsed more strictly than RFC 9112 asks: ambiguous requests (smuggling) are refused.
-// Its slices are parts of the buffer that was parsed.
+// head is the head of one request. The parser is stricter than RFC 9112: it refuses requests that another parser could read
+// differently (smuggling). The slices point into the parsed buffer.
 type head struct {
 	method, target []byte
 	length         int  // bytes of the head, its empty line included
 	body           int  // bytes of the body that follows
 	http10         bool // HTTP/1.0, not 1.1
-	// direct says that the connection can answer the request itself: GET or HEAD of a target that is a path, HTTP/1.1,
-	// keep-alive, without a body, none of the fields given twice. fasthttp answers all other requests.
+	// direct says that conn can answer the request without fasthttp: GET or HEAD, a path as target, HTTP/1.1, keep-alive,
+	// no body, no field of [fields] twice.
 	direct bool
 	fields
 
 	hasHost, hasLength bool
 }
 
-// fields are the values of the request fields that an answer depends on, nil for those that are absent.
+// fields holds the values of the header fields that a response depends on; nil for an absent field.
 type fields struct{ encodings, noneMatch, modifiedSince, key, forwarded []byte }
 
 // query returns what follows the ? of the target.
@@ -53,7 +53,7 @@ var classes = func() (t [256]byte) {
 	return t
 }()
 
-// skip returns the first position at or after i whose byte is not of the class.
+// skip returns the first position at or after i whose byte is not in the class, or len(b).
 func skip(b []byte, i int, class byte) int {
 	for i < len(b) && classes[b[i]]&class != 0 {
 		i++
@@ -61,11 +61,11 @@ func skip(b []byte, i int, class byte) int {
 	return i
 }
 
-// incomplete is the outcome of a head that needs more bytes.
+// incomplete says that the head needs more bytes. It is never sent.
 var incomplete = &apiError{}
 
-// parse reads the head at the start of b. It returns nil when the head is complete, incomplete when more bytes are
-// needed, and any other error as soon as what is there cannot be the start of an accepted head.
+// parse parses the head at the start of b. It returns nil when the head is complete, and incomplete when more bytes are
+// needed. It returns another error as soon as no further bytes could make the head valid.
 func (h *head) parse(b []byte) *apiError {
 	*h = head{}
 	i, e := h.requestLine(b)
@@ -177,8 +177,8 @@ func (h *head) field(b []byte, i int) (next int, e *apiError) {
 	return i + 2, h.keep(name, b[start:end])
 }
 
-// keep keeps the value of a field that an answer depends on, and checks the fields that frame a request. Most fields
-// are none of these, and their length tells.
+// keep stores the value of a header field that the response depends on, and checks the fields that decide where the request
+// ends. It compares lengths first, because most fields are neither.
 func (h *head) keep(name, value []byte) *apiError {
 	switch len(name) {
 	case len("Host"):
@@ -224,7 +224,7 @@ func (h *head) keep(name, value []byte) *apiError {
 	return nil
 }
 
-// once keeps the value of a field. A request with two of them is left to fasthttp, where they are joined.
+// once stores the value of a field. If the field is given twice, the request is not direct: [joined] then joins the values.
 func (h *head) once(field *[]byte, value []byte) {
 	if *field != nil {
 		h.direct = false

@@ -10,23 +10,25 @@ import (
 	"time"
 )
 
-// listener gives fasthttp the connections that the server admits, and keeps accepting through errors that pass.
+// listener gives fasthttp the connections that the server admits. It keeps accepting after errors that may pass, such as a
+// lack of descriptors.
 type listener struct {
 	net.Listener
 	server   *Server
-	ended    <-chan struct{} // closed when nothing is accepted any more
-	draining bool            // only what the kernel has already accepted is fetched
-	warned   time.Time
+	ended    <-chan struct{} // closed when fasthttp calls Accept no more
+	draining bool            // Accept returns only connections that the kernel has already accepted
+	warned   time.Time       // last warning about exhausted descriptors
 }
 
 const (
-	// acceptPause is between two tries to accept while descriptors or memory are exhausted. fasthttp would take such an
-	// error for the end of the listener.
+	// acceptPause is the pause between two tries to accept while descriptors or memory are exhausted. Accept does not return
+	// such an error, because fasthttp would stop serving.
 	acceptPause = 100 * time.Millisecond
 	warnEvery   = time.Minute
-	// patientRefusals is how many connections over the limit may be refused patiently at a time, see [Server.refuseConn].
+	// patientRefusals is how many refused connections at a time may send their request before they are answered, see
+	// [Server.refuseConn].
 	patientRefusals = 64
-	// reservedDescriptors are kept from connections, for stored files, the upstream's connections, and refusals.
+	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, and refusals.
 	reservedDescriptors = 64 + patientRefusals
 )
 
@@ -47,7 +49,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		case exhausted(err):
 			if now := time.Now(); now.Sub(l.warned) >= warnEvery {
 				l.warned = now
-				l.server.cfg.Log.Warn("connections are not accepted for now", "err", err)
+				l.server.cfg.Log.Warn("connections are not accepted for now", "next_try", acceptPause, "err", err)
 			}
 			time.Sleep(acceptPause)
 		default:
@@ -56,7 +58,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// exhausted says whether an accept failed for lack of something that may be free again in a moment.
+// exhausted says whether an accept failed for lack of descriptors or memory, which may be free again in a moment.
 func exhausted(err error) bool {
 	for _, cause := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, cause) {
@@ -66,7 +68,7 @@ func exhausted(err error) bool {
 	return false
 }
 
-// interrupt makes Accept fail after a while. It returns false where the listener cannot.
+// interrupt makes Accept fail after a time. It returns false if the listener has no deadlines.
 func (l *listener) interrupt(after time.Duration) bool {
 	ln, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
 	return ok && ln.SetDeadline(time.Now().Add(after)) == nil
@@ -81,14 +83,14 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// admit returns a connection for fasthttp, or refuses it and returns nil when there are too many.
+// admit returns a connection for fasthttp. If there are too many connections, it refuses this one and returns nil.
 func (s *Server) admit(accepted net.Conn) *conn {
 	c := &conn{Conn: accepted, server: s}
 	if tcp, ok := accepted.RemoteAddr().(*net.TCPAddr); ok {
 		c.remote = tcp.AddrPort().Addr().Unmap()
 	}
 	if s.cfg.TLS != nil {
-		// The handshake is left to the goroutine that serves the connection, so that a slow client delays no other.
+		// The goroutine that serves the connection makes the handshake, so that a slow client does not delay Accept.
 		c.tls = tls.Server(accepted, s.cfg.TLS)
 		c.Conn = c.tls
 	}
@@ -102,46 +104,48 @@ func (s *Server) admit(accepted net.Conn) *conn {
 	return c
 }
 
-// refuseConn answers a connection over the limit with an error. A client that has not sent its request yet may take an
-// early answer for a broken connection. A client whose request is never read may lose the answer to a reset. So a few
-// clients at a time are waited for, in goroutines of their own. The others are answered and closed at once.
+// refuseConn answers a connection over the limit with 503 and closes it. A client that gets the response before it has sent
+// its request may take the connection for broken. A client whose request is never read may lose the response to a reset. So
+// up to 64 refused connections at a time are read first, each in a goroutine of its own. Further ones are answered and
+// closed at once.
 func (s *Server) refuseConn(c *conn) {
 	select {
 	case s.refusing <- struct{}{}:
 		s.refusals.Go(func() {
 			c.refuseWhenAsked(errConnections)
-			_ = c.Conn.Close() // it ends either way
+			_ = c.Conn.Close() // nothing more can be done
 			<-s.refusing
 		})
 	default:
 		if c.tls == nil { // a handshake would delay the next connections
-			_ = c.refuse(errConnections) // a client that is gone misses nothing
+			_ = c.refuse(errConnections) // fails only if the client is gone
 		}
 		c.cutOff()
 	}
 }
 
-// refuseWhenAsked waits a moment for the first bytes of a connection, and answers with an error.
+// refuseWhenAsked waits up to 500 ms for the first bytes of a connection, and then answers with an error.
 func (c *conn) refuseWhenAsked(e *apiError) {
 	if c.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
 		return
 	}
 	var first [1 << 10]byte
 	if _, err := c.Conn.Read(first[:]); !errors.Is(err, io.EOF) {
-		_ = c.refuseAndLinger(e) // a client that is gone misses nothing
+		_ = c.refuseAndLinger(e) // fails only if the client is gone
 	}
 }
 
-// cutOff closes a connection at once. The end of TLS would wait 5 seconds for a client that does not read.
+// cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does
+// not read.
 func (c *conn) cutOff() {
 	if c.tls != nil {
-		_ = c.tls.NetConn().Close() // it ends either way
+		_ = c.tls.NetConn().Close() // nothing more can be done
 		return
 	}
-	_ = c.Conn.Close() // it ends either way
+	_ = c.Conn.Close() // nothing more can be done
 }
 
-// tcpOf returns the TCP connection under a connection, nil when there is none.
+// tcpOf returns the TCP connection that c is, or that TLS in c runs on; nil for another kind.
 func tcpOf(c net.Conn) *net.TCPConn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -150,13 +154,13 @@ func tcpOf(c net.Conn) *net.TCPConn {
 	return tcp
 }
 
-// connSet is the open connections. Its methods may be called at the same time.
+// connSet is the set of open connections. It is safe for concurrent use.
 type connSet struct {
 	mu   sync.Mutex
 	open map[*conn]struct{}
 }
 
-// add says whether there was room for one more.
+// add adds a connection, unless the set has limit connections already. It says whether it did.
 func (s *connSet) add(c *conn, limit int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"strikecache/snapshots"
 )
 
-// choose returns the content coding in which a snapshot is sent: of the codings that the client accepts the one
-// with the highest quality, and of equals the one in which this snapshot is smallest. When the client refuses
-// everything, identity is sent: a full answer helps more than a 406 (RFC 9110 §12.5.3 allows it).
+// choose returns the content coding in which a snapshot is sent. header is Accept-Encoding. Of the codings with the highest
+// quality, choose takes the one in which the snapshot is smallest. When the client refuses every coding, choose returns
+// identity: a complete response helps more than a 406 (RFC 9110 §12.5.3 allows both).
 func choose(header []byte, s *snapshots.Snapshot) snapshots.Coding {
 	if len(header) == 0 {
 		return snapshots.Identity
@@ -23,8 +23,8 @@ func choose(header []byte, s *snapshots.Snapshot) snapshots.Coding {
 	return best
 }
 
-// negotiate returns the quality, in thousandths, that an Accept-Encoding header gives each coding. Names are
-// case-insensitive, * stands for every coding not named, q=0 is a refusal, and what is malformed is ignored.
+// negotiate returns the quality, 0 to 1000, that an Accept-Encoding header gives each coding. Names are case-insensitive, *
+// stands for every coding that is not named, 0 is a refusal, and malformed items are ignored.
 func negotiate(header []byte) (quality [snapshots.Codings]int) {
 	const unnamed = -1
 	for c := range quality {
@@ -56,14 +56,14 @@ func negotiate(header []byte) (quality [snapshots.Codings]int) {
 		if quality[c] == unnamed {
 			quality[c] = max(star, 0)
 			if snapshots.Coding(c) == snapshots.Identity && star == unnamed {
-				quality[c] = 1 // acceptable unless refused, but preferred to nothing that is named
+				quality[c] = 1 // identity is acceptable unless refused, and every named coding is preferred
 			}
 		}
 	}
 	return quality
 }
 
-// qualityOf returns the q parameter in thousandths, 1000 when there is none; false when it is malformed.
+// qualityOf returns the q parameter in thousandths, 1000 when it is absent. ok is false when it is malformed.
 func qualityOf(params []byte) (q int, ok bool) {
 	for len(params) > 0 {
 		var p []byte
@@ -94,7 +94,7 @@ func parseQuality(v []byte) (q int, ok bool) {
 	return q, q <= 1000
 }
 
-// equalFold compares ASCII without regard to case. lower is in lower case.
+// equalFold says whether b equals lower when upper-case ASCII letters in b count as lower case. lower must be in lower case.
 func equalFold(b []byte, lower string) bool {
 	if len(b) != len(lower) {
 		return false

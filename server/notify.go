@@ -11,21 +11,21 @@ import (
 	"strikecache/server/watch"
 )
 
-// Notifier tells a service manager such as systemd about this process, as sd_notify(3) describes. A nil Notifier has no
-// manager, and its methods do nothing.
+// Notifier tells a service manager such as systemd the state of this process, as sd_notify(3) describes. The methods of a
+// nil Notifier do nothing.
 type Notifier struct {
 	conn *net.UnixConn
 	log  *slog.Logger
-	// aliveEvery is how often the manager must hear that the process is alive; 0: never.
+	// aliveEvery is the interval of the messages that the process is alive; 0: the manager wants none.
 	aliveEvery time.Duration
 	stopAlive  func()
 }
 
-// notifyTimeout bounds a message to a manager that does not read its socket.
+// notifyTimeout is how long sending a message may take, for a manager that does not read its socket.
 const notifyTimeout = time.Second
 
-// OpenNotifier reads the environment that the manager has set. It returns nil when there is no manager. A manager that
-// cannot be reached is only logged: it decides by itself what to do with a service that it does not hear.
+// OpenNotifier connects to the socket in NOTIFY_SOCKET. It returns nil when the variable is not set. It logs an error and
+// returns nil when the socket cannot be reached: then the manager decides what to do with the service.
 func OpenNotifier(log *slog.Logger) *Notifier {
 	name := os.Getenv("NOTIFY_SOCKET") // a name that begins with @ is abstract, for Go as for systemd
 	if name == "" {
@@ -56,7 +56,8 @@ func watchdog(usec, pid string) (time.Duration, error) {
 	return time.Duration(n) * time.Microsecond / 2, nil //nolint:gosec // 53 bits
 }
 
-// Ready says that the process serves, with a line about it for the operator, and from then on that it is alive.
+// Ready tells the manager that the process serves, with a status line for the operator. From then on, until
+// [Notifier.Close], it tells the manager regularly that the process is alive.
 func (n *Notifier) Ready(status string) {
 	if n == nil {
 		return
@@ -68,14 +69,14 @@ func (n *Notifier) Ready(status string) {
 	}
 }
 
-// Stopping says that the process ends. Until [Notifier.Close] the manager still hears that it is alive.
+// Stopping tells the manager that the process is stopping.
 func (n *Notifier) Stopping() {
 	if n != nil {
 		n.tell("STOPPING=1")
 	}
 }
 
-// Close tells the manager nothing more. It must not be called at the same time as another method.
+// Close ends the messages to the manager. It must not be called at the same time as another method.
 func (n *Notifier) Close() {
 	if n != nil {
 		n.stopAlive()

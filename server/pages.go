@@ -12,7 +12,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// page is a static page or file, sealed at the start in every coding.
+// page is a static page or file. It is sealed in every coding at the start.
 type page struct {
 	path, contentType string
 	lines             string // field lines of every 200 and 304
@@ -20,12 +20,12 @@ type page struct {
 }
 
 const (
-	// revalidateLine: a browser asks each time. A 304 says that nothing changed, and a new version shows at once.
+	// revalidateLine makes a browser ask each time, so that it shows a new version at once. Mostly it gets a 304.
 	revalidateLine = "Cache-Control: no-cache\r\n"
 	dayLine        = "Cache-Control: public, max-age=86400\r\n"
 
-	// browserLines stand in every response that a browser shows: nothing inline runs, nothing of another origin is
-	// loaded, no other site may frame the page or learn where its reader came from.
+	// browserLines are in the response of every page. The browser runs no inline script and loads nothing from another
+	// origin. No other site may frame the page, or learn its address from a link.
 	browserLines = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n" +
 		"Referrer-Policy: no-referrer\r\n" +
@@ -38,14 +38,14 @@ const (
 	iconPath = "/assets/icon.svg"
 )
 
-// sealedPages returns the pages and files: the description of the interface, the dashboard and what it loads. They are
-// part of the binary, so an error is a fault of the build, which every test shows.
+// sealedPages returns the API description, the dashboard, and the files that both load. All are part of the binary, so it
+// panics on an error, which every test of a server would show.
 func sealedPages(source string) []page {
 	dashboard := web.Dashboard(source, paths())
 	return append(slices.Clip(staticPages()), sealPage(dashboard.Path, dashboard.ContentType, revalidateLine+browserLines, dashboard.Body))
 }
 
-// staticPages are those that are the same for every server. Sealing them takes 0.1 s.
+// staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.1 s.
 var staticPages = sync.OnceValue(func() (pages []page) {
 	documents, err := openapi.Files()
 	if err != nil {
@@ -59,7 +59,7 @@ var staticPages = sync.OnceValue(func() (pages []page) {
 		pages = append(pages, sealPage(f.Path, f.ContentType, lines, f.Body))
 	}
 	for _, f := range web.Files() {
-		if f.Path == iconPath { // beside a document that names no icon, browsers ask for it there
+		if f.Path == iconPath { // browsers ask for /favicon.ico when a document, such as JSON, names no icon
 			pages = append(pages, sealPage("/favicon.ico", f.ContentType, dayLine+browserLines, f.Body))
 		}
 		pages = append(pages, sealPage(f.Path, f.ContentType, revalidateLine+browserLines, f.Body))
@@ -75,7 +75,7 @@ func sealPage(path, contentType, lines string, body []byte) page {
 	return page{path, contentType, lines + "Vary: Accept-Encoding\r\n", sealed}
 }
 
-// servePage answers a request for a page. Keys and limits do not concern it.
+// servePage answers a request for a page. Pages need no key and count against no limit.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
 	if !ctx.IsGet() && !ctx.IsHead() {
 		s.refuse(ctx, nil, errReadOnly)

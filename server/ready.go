@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Readiness is what /readyz says.
+// Readiness is the content of /readyz.
 type Readiness struct {
 	Waiting  []string // resources that the source can feed and that have no answer yet
 	Unfed    []string // resources that the source cannot feed
-	Degraded []string // reason codes of what is impaired, such as disk
+	Degraded []string // codes of impaired parts: disk, keys, usage, tls
 }
 
-// Impaired adds a reason code if err is not nil. Clients learn the code alone.
+// Impaired adds a code to Degraded if err is not nil. Clients see the code and not the error.
 func (r *Readiness) Impaired(code string, err error) {
 	if err != nil {
 		r.Degraded = append(r.Degraded, code)
@@ -27,14 +27,14 @@ func (r *Readiness) Impaired(code string, err error) {
 
 // readyDocument is the body of /readyz.
 type readyDocument struct {
-	Ready    *bool    `json:"ready"` // never nil in what is sent
+	Ready    *bool    `json:"ready"` // nil in a body that does not come from /readyz
 	Source   string   `json:"source"`
 	Waiting  []string `json:"waiting"`
 	Unfed    []string `json:"unfed"`
 	Degraded []string `json:"degraded"`
 }
 
-// Healthz returns the status and the JSON body of /healthz: the process serves.
+// Healthz returns the status, always 200, and the JSON body of /healthz.
 func (s *Server) Healthz() (status int, body []byte, err error) {
 	body, err = json.Marshal(struct {
 		Status string `json:"status"`
@@ -43,8 +43,8 @@ func (s *Server) Healthz() (status int, body []byte, err error) {
 	return http.StatusOK, body, err
 }
 
-// Readyz returns the status and the JSON body of /readyz: 200 once every resource that the source can feed has an
-// answer.
+// Readyz returns the status and the JSON body of /readyz: 200 once every resource that the source can feed has an answer,
+// else 503.
 func (s *Server) Readyz() (status int, body []byte, err error) {
 	r := s.cfg.Readiness()
 	ready := len(r.Waiting) == 0
@@ -54,18 +54,18 @@ func (s *Server) Readyz() (status int, body []byte, err error) {
 }
 
 const (
-	// askTimeout is for a whole question. A health check that asks has a longer one of its own.
+	// askTimeout bounds a request of [AskReady]. It is shorter than the usual timeout of a container's health check.
 	askTimeout = 5 * time.Second
-	// maxReadyDocument bounds a body that is read, in bytes. A server with everything impaired sends less than 1 KB.
+	// maxReadyDocument is how many bytes of a body are read. A server with every part impaired sends less than 1 KB.
 	maxReadyDocument = 64 << 10
 )
 
 // askTransport uses no proxy.
 var askTransport = &http.Transport{}
 
-// AskReady asks the server at a base URL, such as http://127.0.0.1:8080, whether it is ready, and writes a line when it
-// is. Otherwise, and when there is no proper answer within 5 seconds, the error says why. It follows no redirect and
-// uses no proxy.
+// AskReady asks the server at a base URL, such as http://127.0.0.1:8080, whether it is ready. If the server is ready,
+// AskReady writes a line to out. It returns an error with the reason if the server is not ready, or does not give a valid
+// response within 5 seconds. It follows no redirect and uses no proxy.
 func AskReady(ctx context.Context, base string, out io.Writer) error {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -118,7 +118,7 @@ func statusOf(ready bool) int {
 	return http.StatusServiceUnavailable
 }
 
-// reasons lists what the document names, or returns otherwise when it names nothing.
+// reasons returns the lists of the document as text, or otherwise when all lists are empty.
 func (d readyDocument) reasons(otherwise string) string {
 	var all []string
 	for _, r := range []struct {

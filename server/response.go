@@ -25,12 +25,13 @@ type response struct {
 
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
-	policy  string // of the limits that apply
-	usage   []byte // JSON, of the key; empty without one
-	tail    []byte // what continues the body: of errors and of keyed answers
+	policy  string // value of RateLimit-Policy
+	usage   []byte // JSON of `usage` for the key; empty without a key
+	tail    []byte // end of the body, of errors and of responses to a key
 }
 
-// body returns the body in two parts. The first is shared and must not be changed.
+// body returns the body in two parts. The first part is shared: the caller must not change it. The second part is valid
+// until the next request of the connection.
 func (rep *response) body() (prepared, tail []byte) {
 	switch {
 	case rep.err != nil:
@@ -47,7 +48,7 @@ const (
 	serverName = "strikecache"
 	allowed    = "GET, HEAD, OPTIONS"
 
-	// commonLines stand in every response of a resource.
+	// commonLines are in every response of a resource.
 	commonLines = "Access-Control-Allow-Origin: *\r\n" +
 		"Access-Control-Expose-Headers: ETag, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset\r\n" +
 		"X-Content-Type-Options: nosniff\r\n"
@@ -56,7 +57,7 @@ const (
 	noStoreLine = "Cache-Control: no-store\r\n"
 )
 
-// encodingLines are the Content-Encoding of the codings, "" for identity.
+// encodingLines holds the Content-Encoding line of each coding; "" for identity.
 var encodingLines = func() (lines [snapshots.Codings]string) {
 	for c := range snapshots.Codings {
 		if c != snapshots.Identity {
@@ -90,7 +91,7 @@ func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 	return append(rep.appendLines(dst), "\r\n"...)
 }
 
-// appendLines appends the field lines of a response but those about the connection and the length.
+// appendLines appends the field lines of a response, except Server, Date, Connection and Content-Length.
 func (rep *response) appendLines(dst []byte) []byte {
 	if rep.err != nil {
 		return rep.appendErrorLines(dst)
@@ -101,7 +102,7 @@ func (rep *response) appendLines(dst []byte) []byte {
 	}
 	dst = append(rep.caching.append(dst, keyed), "ETag: "...)
 	if keyed {
-		dst = append(dst, "W/"...) // usage changes without the tag
+		dst = append(dst, "W/"...) // weak, because `usage` in the body changes and the tag does not
 	}
 	dst = append(dst, rep.snapshot.ETag(rep.coding)...)
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
@@ -128,7 +129,7 @@ func (rep *response) appendErrorLines(dst []byte) []byte {
 	return rep.appendLimits(dst)
 }
 
-// appendLimits appends the rate-limit fields, if a limit applies to the caller.
+// appendLimits appends the rate-limit fields, if a limit applies to the client.
 func (rep *response) appendLimits(dst []byte) []byte {
 	if !rep.verdict.Limited() {
 		return dst
@@ -146,7 +147,7 @@ func appendNumber(dst []byte, name string, n int64) []byte {
 	return append(strconv.AppendInt(append(dst, name...), n, 10), "\r\n"...)
 }
 
-// dateLine is the Date field of the current second.
+// dateLine holds the Date line of the current second. It is safe for concurrent use.
 type dateLine struct{ current atomic.Pointer[secondLine] }
 
 type secondLine struct {
@@ -154,7 +155,7 @@ type secondLine struct {
 	line   []byte
 }
 
-// line returns the field line, rendered at most once a second. The bytes are shared and must not be changed.
+// line returns the field line. It renders the line once a second. The bytes are shared: the caller must not change them.
 func (d *dateLine) line(now time.Time) []byte {
 	if l := d.current.Load(); l != nil && l.second == now.Unix() {
 		return l.line

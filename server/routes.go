@@ -16,14 +16,14 @@ import (
 type route struct {
 	path      string
 	endpoint  string // the canonical name, as meta.endpoint has it
-	parameter string // the one query parameter that is known; "" for none
-	// find returns the snapshot that answers, or an error of this package. value is the parameter's, nil without one.
-	find finder
+	parameter string // the only query parameter that is not ignored; "" for none
+	find      finder
 
-	repeated *apiError // of the parameter
-	row      int       // of its counts, see [traffic]
+	repeated *apiError // the error when the parameter is given twice
+	row      int       // index of its counts in [traffic]
 }
 
+// finder returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent.
 type finder func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError)
 
 // routes is the table of the public resources.
@@ -48,7 +48,7 @@ var routes = func() []route {
 
 const gammaResource = "gex/spx"
 
-// Resources returns the names of the public resources.
+// Resources returns the names of the public resources, such as gex/spx/series, in the order of the routes.
 func Resources() []string {
 	names := make([]string, len(routes))
 	for i := range routes {
@@ -65,7 +65,7 @@ func paths() []string {
 	return paths
 }
 
-// directRoute returns the resource that a direct request asks for, nil when fasthttp must answer it.
+// directRoute returns the route of a direct request for a resource, nil when fasthttp must answer the request.
 func (s *Server) directRoute(h *head) *route {
 	if !h.direct {
 		return nil
@@ -74,7 +74,7 @@ func (s *Server) directRoute(h *head) *route {
 	return s.routeOf[string(path)]
 }
 
-// value returns the value of the route's parameter in a query, nil without one.
+// value returns the value of the route's parameter in a query, nil when the parameter is absent.
 func (r *route) value(query []byte) ([]byte, *apiError) {
 	if r.parameter == "" || len(query) == 0 {
 		return nil, nil
@@ -103,8 +103,8 @@ func parameter(query []byte, name string) (value []byte, n int) {
 	return value, n
 }
 
-// unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode, and when an
-// escape is malformed: then b has a %, and so is no valid value of any parameter.
+// unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is
+// malformed. A malformed b contains a %, and no valid value of a parameter does.
 func unescape(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -119,7 +119,8 @@ func unescape(b []byte) []byte {
 	return []byte(decoded)
 }
 
-// current finds what a resource serves now. unknown returns the error of a value that the resource does not have.
+// current returns a finder of a resource's current snapshot. unknown makes the error for a value of the parameter that the
+// resource does not have.
 func current(resource string, unknown func(e *snapshots.Edition, value []byte) *apiError) finder {
 	return func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError) {
 		e := s.cfg.Finder.Current(resource)
@@ -149,7 +150,7 @@ func noExpiration(e *snapshots.Edition, value []byte) *apiError {
 	return &unknown
 }
 
-// notReady says whether waiting for an answer helps.
+// notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource.
 func (s *Server) notReady(resource string) *apiError {
 	if slices.Contains(s.cfg.Readiness().Unfed, resource) {
 		return errUnfed
@@ -157,7 +158,7 @@ func (s *Server) notReady(resource string) *apiError {
 	return errNotReady
 }
 
-// historical finds the stored gamma exposure of a date, without one that of the newest.
+// historical finds the stored gamma answer of the date in value. If value is nil, it finds the newest.
 func (s *Server) historical(value []byte) (*snapshots.Snapshot, caching, *apiError) {
 	date, cache := "", recentCaching
 	if value != nil {
@@ -178,19 +179,20 @@ func (s *Server) historical(value []byte) (*snapshots.Snapshot, caching, *apiErr
 		return snapshot, cache, nil
 	case errors.Is(err, snapshots.ErrNoSnapshot) && value == nil:
 		return nil, caching{}, s.notReady(gammaResource)
-	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is bad, or gone
+	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is damaged, or was removed
 		return nil, caching{}, s.noSnapshot(value)
 	case errors.Is(err, snapshots.ErrBusy):
 		return nil, caching{}, errBusy
 	}
-	s.cfg.Log.Error("historical lookup failed", "err", err)
+	s.cfg.Log.Error("historical snapshot not loaded", "date", date, "err", err)
 	return nil, caching{}, errInternal
 }
 
-// closedAfter is how long after its end, in UTC, a date can no longer change.
+// closedAfter is the time from the end of a UTC date until its snapshot is served as immutable. It is 5 minutes longer than
+// the time until the date closes.
 const closedAfter = 15 * time.Minute
 
-// noSnapshot says why there is no snapshot of a date.
+// noSnapshot returns the error for a date without a snapshot: malformed, in the future, or not stored.
 func (s *Server) noSnapshot(value []byte) *apiError {
 	if !validDate(value) {
 		return errDate
@@ -228,24 +230,24 @@ func validDate(b []byte) bool {
 	return err == nil
 }
 
-// caching is what Cache-Control says of an answer.
+// caching is the value of Cache-Control.
 type caching struct {
 	maxAge     int    // seconds
-	directives string // what follows
+	directives string // the text after max-age, with its comma
 }
 
 var (
 	gammaCaching  = caching{25, ", stale-while-revalidate=25, stale-if-error=86400"} // whatever the refresh interval
-	recentCaching = caching{25, ""}                                                  // of a historical date which may still change
-	closedCaching = caching{31_536_000, ", immutable"}                               // of one that cannot
+	recentCaching = caching{25, ""}                                                  // a historical date that may still change
+	closedCaching = caching{31_536_000, ", immutable"}                               // a closed historical date
 )
 
-// refreshCaching is that of a snapshot that is replaced at its refresh interval.
+// refreshCaching returns the caching of a snapshot that is replaced at its refresh interval: at most an hour.
 func refreshCaching(s *snapshots.Snapshot) caching {
 	return caching{maxAge: min(max(s.Meta.RefreshSeconds, 0), 3600)}
 }
 
-// append appends a Cache-Control line. No shared cache may keep a keyed answer.
+// append appends a Cache-Control line. keyed says that the request had a key: then no shared cache may store the response.
 func (c caching) append(dst []byte, keyed bool) []byte {
 	scope := "Cache-Control: public, max-age="
 	if keyed {

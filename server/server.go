@@ -1,12 +1,15 @@
 // Package server sends sealed snapshots over HTTP.
 //
-// A request finds its snapshot by its path and one parameter, and gets the snapshot's own bytes: nothing is computed,
-// encoded or compressed during a request, and no request causes an upstream fetch.
+// The path and one parameter of a request name a snapshot, and the client gets the snapshot's own bytes. No request computes,
+// encodes, compresses or fetches anything.
 //
-// The path of a request: one strict parser reads its head ([head]); [Server.decide] checks key and limits, finds the
-// snapshot, chooses the coding and evaluates the conditions; the prepared bytes are sent. Common requests are answered
-// from the connection itself ([conn]). All others are handed to fasthttp, one at a time, and end in the same decide and
-// the same field lines.
+// The path of a request:
+//
+//  1. One strict parser reads the head ([head]). It decides where every request ends.
+//  2. [conn] answers the common requests itself. It hands each other request to fasthttp, one at a time.
+//  3. [Server.decide] checks the key and the limits, finds the snapshot, chooses the coding and evaluates the conditions.
+//     Both conn and the handlers of fasthttp call decide, and write the same field lines.
+//  4. The prepared bytes are sent.
 package server
 
 import (
@@ -28,41 +31,44 @@ import (
 	"strikecache/snapshots"
 )
 
-// Finder finds snapshots. [snapshots.Store] is one. Its methods are called for every request. They must neither block
-// for long nor allocate when what they find is in memory.
+// Finder finds snapshots. [snapshots.Store] implements it. Requests call its methods at the same time, so they must be safe
+// for concurrent use, must not block for long, and must not allocate when the snapshot is in memory. The server does not
+// change anything that they return.
 type Finder interface {
-	// Current returns what a resource serves now, nil before its first answer.
+	// Current returns the current edition of a resource, nil before its first answer.
 	Current(resource string) *snapshots.Edition
-	// Historical returns the stored gamma answer of a UTC date; "" is the newest.
+	// Historical returns the stored gamma answer of a UTC date YYYY-MM-DD, or the newest for "". The error is
+	// [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are being read.
 	Historical(date string) (*snapshots.Snapshot, error)
-	// Dates returns the stored UTC dates, rising.
+	// Dates returns the stored UTC dates of the gamma answers, YYYY-MM-DD, rising.
 	Dates() []string
 }
 
-// Config says what a [Server] serves.
+// Config configures a [Server]. Finder, Source, Now, Readiness and Log must be set. The functions must be safe for
+// concurrent use.
 type Config struct {
 	Finder Finder
 	Source string // name of the upstream
-	// Now is the market's clock, in UTC. It decides which dates lie in the future and which are closed.
+	// Now returns the market's time in UTC. It decides which dates lie in the future and which are closed.
 	Now       func() time.Time
 	Readiness func() Readiness
 	Log       *slog.Logger
 
-	// MaxConnections is how many connections are served at a time. The default is 10,000. The limit of open files may
-	// lower it. Further connections are refused.
+	// MaxConnections is how many connections are served at a time; 0 means 10,000. The server lowers the number if the
+	// limit of open files is too low. Further connections are refused with 503.
 	MaxConnections int
-	ReadTimeout    time.Duration // for the head of a request, and for its body; default 5 s
-	WriteTimeout   time.Duration // for a whole response; default 30 s
-	IdleTimeout    time.Duration // between requests; default 75 s
+	ReadTimeout    time.Duration // for the head of a request, and for its body; 0 means 5 s
+	WriteTimeout   time.Duration // for a whole response; 0 means 30 s
+	IdleTimeout    time.Duration // between two requests of a connection; 0 means 75 s
 
-	// TLS is spoken on every connection; nil for plain HTTP. It must offer HTTP/1.1 alone.
+	// TLS is the TLS configuration of every connection; nil for plain HTTP. It must offer HTTP/1.1 alone.
 	TLS *tls.Config
 
 	Keys      *keys.Table       // nil: every key is unknown
-	Addresses *limits.Addresses // limits of clients without a key; nil for none
-	Proxies   *limits.Proxies   // whose X-Forwarded-For names the client; nil for none
-	// LogEvery logs one in so many requests; 0 logs none. LogClientAddr adds the client's address to those lines. No
-	// other line has it.
+	Addresses *limits.Addresses // limits of clients without a key; nil: no limits
+	Proxies   *limits.Proxies   // proxies whose X-Forwarded-For names the client; nil: no proxies
+	// If LogEvery is n > 0, every n-th response is logged. LogClientAddr adds the client's address to these lines. No other
+	// log line has an address.
 	LogEvery      int
 	LogClientAddr bool
 }
@@ -78,16 +84,17 @@ const (
 	maxTarget    = 4 << 10 // bytes of a request target
 	maxMethod    = 16      // bytes of a method
 	maxBody      = 1 << 10 // bytes of a request body, which is read and dropped
-	// drainTimeout is how long a server that stops waits for the next request of an idle connection.
+	// drainTimeout is how long a stopping server waits for a request that is already on its way on an idle connection.
 	drainTimeout = 100 * time.Millisecond
-	// A refused connection is read for a little longer, so that the client can read the refusal.
+	// After a refusal, so many bytes are read for so long, so that the client can read the refusal.
 	lingerTimeout = 500 * time.Millisecond
 	lingerBytes   = 64 << 10
-	// After a burst of connections idle goroutines and their stacks are freed after this time.
+	// workerTimeout is the time after which an idle goroutine of fasthttp ends and frees its stack.
 	workerTimeout = 2 * time.Second
 )
 
-// Server answers the public resources. Create it with [New]. Its methods may be called at the same time.
+// Server answers requests for the public resources, the pages and the probes. Create it with [New]. It is safe for
+// concurrent use.
 type Server struct {
 	cfg         Config
 	http        *fasthttp.Server
@@ -97,18 +104,18 @@ type Server struct {
 	traffic     *traffic
 	conns       connSet
 	stopping    atomic.Bool
-	refusing    chan struct{} // one for each of refusals
+	refusing    chan struct{} // has an element for each goroutine of refusals
 	refusals    sync.WaitGroup
 }
 
-// New returns a server that listens nowhere yet.
+// New returns a server. Call [Server.Serve] to accept connections.
 func New(cfg Config) *Server {
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, defaultMaxConnections)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, readTimeout)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, writeTimeout)
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, idleTimeout)
 	if room := max(maxDescriptors()-reservedDescriptors, 1); cfg.MaxConnections > room {
-		cfg.Log.Warn("fewer connections than asked for: the limit of open files is too low", "max_connections", cfg.MaxConnections, "served", room)
+		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
 	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), routeOf: map[string]*route{}, traffic: newTraffic()}
@@ -126,7 +133,7 @@ func New(cfg Config) *Server {
 		ReadBufferSize:               maxHeader,
 		MaxRequestBodySize:           maxBody,
 		MaxIdleWorkerDuration:        workerTimeout,
-		Concurrency:                  math.MaxInt32, // the listener counts connections
+		Concurrency:                  math.MaxInt32, // connSet limits the connections
 		DisablePreParseMultipartForm: true,
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
@@ -135,12 +142,12 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// noLog drops fasthttp's own log lines, because they name client addresses. What matters is counted.
+// noLog drops fasthttp's own log lines, because they name client addresses. [Server.Stats] counts the errors.
 type noLog struct{}
 
 func (noLog) Printf(string, ...any) {}
 
-// Listen opens a TCP listener: an address such as 127.0.0.1:8080, [::1]:8080 or :8080.
+// Listen opens a TCP listener at an address such as 127.0.0.1:8080, [::1]:8080 or :8080.
 func Listen(address string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
@@ -149,7 +156,7 @@ func Listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve answers requests on a listener until [Server.Shutdown].
+// Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
 	done := make(chan struct{})
 	defer close(done)
@@ -160,7 +167,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// ServeConn answers the requests of one connection until it ends, and closes it.
+// ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
+// refused, and the error is nil.
 func (s *Server) ServeConn(c net.Conn) error {
 	if admitted := s.admit(c); admitted != nil {
 		return s.http.ServeConn(admitted)
@@ -168,8 +176,8 @@ func (s *Server) ServeConn(c net.Conn) error {
 	return nil
 }
 
-// Shutdown stops accepting connections and waits for the requests in flight, at most until ctx ends. Then it closes
-// the connections that are left, and its error says how many.
+// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
+// Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.conns.wake()
@@ -180,6 +188,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("shut down: %w", err)
 	}
-	s.refusals.Wait() // each ends by itself within twice lingerTimeout
+	s.refusals.Wait() // every goroutine ends within twice lingerTimeout
 	return nil
 }

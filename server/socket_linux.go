@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket reads from and writes to a connection. A TCP socket of Go never blocks, so its system calls are made raw,
-// without telling the scheduler of a call that may block: that costs a tenth of a whole request. Deadlines hold as ever.
+// socket reads from and writes to a connection. The TCP sockets of Go are non-blocking, so socket makes raw system calls,
+// which do not inform the scheduler: informing it takes a tenth of the time of a request. Deadlines work as usual.
 type socket struct {
 	conn net.Conn
-	raw  syscall.RawConn // of TCP without TLS, else nil
-	tcp  syscall.RawConn // of TCP, with TLS over it or not, else nil
+	raw  syscall.RawConn // the TCP connection, if conn is TCP without TLS, else nil
+	tcp  syscall.RawConn // the TCP connection, with or without TLS on it, else nil
 
 	// The arguments and results of the one read and the one write under way, and the functions that make them.
 	buffer      []byte
@@ -25,7 +25,7 @@ type socket struct {
 	errno       syscall.Errno
 	read, write func(fd uintptr) bool
 
-	// For connections without raw.
+	// Used when raw is nil.
 	buffers      net.Buffers
 	bufferMemory [3][]byte
 }
@@ -43,7 +43,7 @@ func newSocket(c net.Conn) *socket {
 	return s
 }
 
-// Read is net.Conn's.
+// Read implements [io.Reader].
 func (s *socket) Read(p []byte) (int, error) {
 	if s.raw == nil || len(p) == 0 {
 		return s.conn.Read(p)
@@ -62,7 +62,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return s.n, nil
 }
 
-// readOnce reads what there is, and returns false when there is nothing yet.
+// readOnce reads the bytes that have arrived. It returns false when none have, so that the caller waits.
 func (s *socket) readOnce(fd uintptr) bool {
 	for {
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&s.buffer[0])), uintptr(len(s.buffer)))
@@ -74,7 +74,8 @@ func (s *socket) readOnce(fd uintptr) bool {
 	}
 }
 
-// Send writes the parts, at most three, all of them or as many as go until an error.
+// Send writes up to three parts, one after another. After an error, some bytes may have been written. It does not keep the
+// parts.
 func (s *socket) Send(parts ...[]byte) error {
 	if s.raw == nil {
 		s.buffers = append(s.bufferMemory[:0], parts...)
@@ -98,7 +99,7 @@ func (s *socket) Send(parts ...[]byte) error {
 	return err
 }
 
-// writeAll writes until nothing is left, and returns false when the socket takes no more for now.
+// writeAll writes until nothing is left. It returns false when the socket's buffer is full, so that the caller waits.
 func (s *socket) writeAll(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&s.rest[0])), uintptr(len(s.rest)))
@@ -116,7 +117,7 @@ func (s *socket) writeAll(fd uintptr) bool {
 	return true
 }
 
-// advance takes n written bytes off what is left.
+// advance removes the first n bytes, which were written, from s.rest.
 func (s *socket) advance(n uint64) {
 	for len(s.rest) > 0 && n >= s.rest[0].Len {
 		n -= s.rest[0].Len
@@ -129,7 +130,7 @@ func (s *socket) advance(n uint64) {
 	}
 }
 
-// unsent says whether the client has not taken all that was sent.
+// unsent says whether the kernel holds bytes that the client has not acknowledged.
 func (s *socket) unsent() bool {
 	n := 0
 	if s.tcp != nil {

@@ -13,12 +13,13 @@ type socket struct {
 
 func newSocket(c net.Conn) *socket { return &socket{Conn: c} }
 
-// Send writes the parts, at most three, all of them or as many as go until an error.
+// Send writes up to three parts, one after another. After an error, some bytes may have been written. It does not keep the
+// parts.
 func (s *socket) Send(parts ...[]byte) error {
 	s.buffers = append(s.bufferMemory[:0], parts...)
 	_, err := s.buffers.WriteTo(s.Conn)
 	return err
 }
 
-// unsent is not known here.
+// unsent returns false, because this system does not tell.
 func (s *socket) unsent() bool { return false }

@@ -16,12 +16,12 @@ type Stats struct {
 	ConnectionsOpen                         int
 	ConnectionsAccepted, ConnectionsRefused uint64
 	TLSHandshakesFailed                     uint64
-	AddressesHeld                           int // that have a bucket of --anonymous-rate
+	AddressesHeld                           int // client addresses with a rate limit of --anonymous-rate in memory
 	KeysKnown                               int
-	LogSamplesDropped                       uint64 // lines of --log-every that the log was too slow for
+	LogSamplesDropped                       uint64 // lines of --log-every that were dropped because the log was too slow
 }
 
-// Responses counts the responses of a resource with a status, 0 for a rare one, in a coding.
+// Responses counts the responses of a resource with one status and one coding. Status 0 stands for all rare statuses.
 type Responses struct {
 	Resource string
 	Status   int
@@ -29,14 +29,14 @@ type Responses struct {
 	Count    uint64
 }
 
-// Bytes counts the bytes of the bodies of a resource in a coding.
+// Bytes counts the bytes of the response bodies of a resource in one coding.
 type Bytes struct {
 	Resource, Coding string
 	Count            uint64
 }
 
-// Durations is the distribution of the time from a complete request head until the kernel has the response, of one in
-// 64 direct responses.
+// Durations is the distribution of the time from a complete request head until the kernel has the response. One in 64
+// responses that [conn] sends is measured.
 type Durations struct {
 	Resource string
 	Buckets  map[float64]uint64 // cumulative, by upper bound in seconds
@@ -44,7 +44,7 @@ type Durations struct {
 	Sum      float64 // seconds
 }
 
-// Stats reads the counts while they go on: each is right, but no two are of the same instant.
+// Stats returns the counts since the start. Requests go on counting meanwhile, so two counts may be of different instants.
 func (s *Server) Stats() Stats {
 	t := s.traffic
 	out := Stats{
@@ -66,7 +66,7 @@ func (s *Server) Stats() Stats {
 	return out
 }
 
-// appendTo appends what is not zero.
+// appendTo appends the counts that are not zero.
 func (r *rowCounts) appendTo(out *Stats, resource string) {
 	for c := range snapshots.Codings {
 		for i, status := range statuses {

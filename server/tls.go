@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// certificateEvery is how often the files are read. Two small files take some 50 µs.
+	// certificateEvery is the interval at which the files are read. Reading both takes some 50 µs.
 	certificateEvery = 2 * time.Second
 	// maxCertificate bounds each file in bytes. A chain of ten certificates has some 20 KB.
 	maxCertificate = 1 << 20
@@ -24,7 +24,7 @@ type TLSFlags struct {
 	Key  string `help:"PEM file of the certificate's private key." type:"path" placeholder:"FILE" group:"Access"`
 }
 
-// Check returns an error unless there are both files or none.
+// Check returns an error when one of the two flags is set without the other.
 func (f TLSFlags) Check() error {
 	if (f.Cert == "") != (f.Key == "") {
 		return errors.New("--tls-cert and --tls-key belong together: give both or none")
@@ -32,7 +32,7 @@ func (f TLSFlags) Check() error {
 	return nil
 }
 
-// Open opens the certificate that the flags name, nil when they name none.
+// Open opens the certificate that the flags name. It returns nil when they name none.
 func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	if f.Cert == "" {
 		return nil, nil
@@ -40,16 +40,17 @@ func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	return OpenCertificate(f.Cert, f.Key, log)
 }
 
-// Certificate is the TLS certificate in force, which follows its files. Create it with [OpenCertificate]. The methods
-// of a nil Certificate say that there is none. All methods may be called at the same time.
+// Certificate is the TLS certificate in force. It is replaced when its files change. Create it with [OpenCertificate]. The
+// methods of a nil Certificate behave as without TLS. A Certificate is safe for concurrent use.
 type Certificate struct {
 	files   *watch.Files
 	log     *slog.Logger
 	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
 }
 
-// OpenCertificate reads two PEM files, which must be a usable pair, and looks for changes every two seconds until
-// [Certificate.Close]. Only this first certificate may be out of date, as there is no other.
+// OpenCertificate reads a certificate and its key from two PEM files, and reads them again every two seconds until
+// [Certificate.Close]. It fails when they are not a matching pair. A first certificate that has expired is used all the same,
+// with an error in the log. A later one replaces the certificate in force only while it is valid.
 func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
 	c := &Certificate{log: log}
 	files, err := watch.Open(watch.Config{
@@ -73,7 +74,7 @@ func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 	return c, nil
 }
 
-// replace puts a certificate in force. One that is not valid now replaces no other.
+// replace puts a certificate in force. If another one is in force, the new one must be valid now.
 func (c *Certificate) replace(pair *tls.Certificate, now time.Time) error {
 	if c.inForce.Load() != nil {
 		if err := checkValidity(pair, now); err != nil {
@@ -96,14 +97,15 @@ func checkValidity(pair *tls.Certificate, now time.Time) error {
 	return nil
 }
 
-// Close stops following the files.
+// Close stops reading the files. The certificate stays in force.
 func (c *Certificate) Close() {
 	if c != nil {
 		c.files.Close()
 	}
 }
 
-// Config returns the TLS configuration of a server, nil for none: Go's defaults from TLS 1.2 on, and HTTP/1.1 alone.
+// Config returns the TLS configuration of a server, nil for a nil Certificate. It has Go's defaults, TLS 1.2 as the lowest
+// version, and HTTP/1.1 alone.
 func (c *Certificate) Config() *tls.Config {
 	if c == nil {
 		return nil
@@ -115,7 +117,8 @@ func (c *Certificate) Config() *tls.Config {
 	}
 }
 
-// Err returns why the files as they are now are not in force, or why no client accepts the certificate in force.
+// Err returns why the newest content of the files is not in force, or why the certificate in force is not valid now. It
+// returns nil when neither is the case.
 func (c *Certificate) Err() error {
 	if c == nil {
 		return nil
@@ -126,7 +129,7 @@ func (c *Certificate) Err() error {
 	return checkValidity(c.inForce.Load(), time.Now())
 }
 
-// Expires returns until when the certificate in force is valid, the zero time without one.
+// Expires returns the end of the validity of the certificate in force, the zero time for a nil Certificate.
 func (c *Certificate) Expires() time.Time {
 	if c == nil {
 		return time.Time{}

@@ -12,17 +12,17 @@ import (
 
 // traffic counts responses and connections. Counting never allocates.
 type traffic struct {
-	rows   []rowCounts               // rowOther and so on, then those of the routes
+	rows   []rowCounts               // first the rows from rowOther to rowReadyz, then one row for each route
 	errors map[string]*atomic.Uint64 // by code; never changed after New
 
 	accepted, refused atomic.Uint64 // connections
 	handshakesFailed  atomic.Uint64
-	loggable          atomic.Uint64 // responses, of which --log-every logs some
+	loggable          atomic.Uint64 // responses of resources and errors, for --log-every
 	lines             chan logLine
 	linesDropped      atomic.Uint64
 }
 
-// rowCounts is what one row has sent.
+// rowCounts counts the responses of one route, or of one kind of path that is not a route.
 type rowCounts struct {
 	responses [len(statuses)][snapshots.Codings]atomic.Uint64
 	bytes     [snapshots.Codings]atomic.Uint64 // of bodies
@@ -32,7 +32,7 @@ type rowCounts struct {
 
 // The rows that are not of a route.
 const (
-	rowOther = iota // everything that has no row
+	rowOther = iota // errors without a route, such as an unknown path
 	rowPage         // pages and files
 	rowHealthz
 	rowReadyz
@@ -45,15 +45,15 @@ const (
 	// maxLines is how many lines of --log-every may wait for the log.
 	maxLines    = 256
 	reportEvery = time.Minute
-	// timedEvery: of a row, status and coding one response in so many is timed, the first among them. A clock read and
-	// two more additions for each of the others would tell the same.
+	// timedEvery is the n of: the first and then every n-th response of each row, status and coding is timed. Timing every
+	// response would cost a clock read and two additions each, for the same distribution.
 	timedEvery = 64
 )
 
-// statuses are those that are counted apart, the frequent ones first. 0 stands for every other.
+// statuses are the statuses with a count of their own, the frequent ones first. 0 counts all others.
 var statuses = [...]int{200, 304, 0, 204, 400, 401, 404, 405, 408, 413, 414, 429, 431, 500, 503, 505}
 
-const otherStatus = 2 // in statuses
+const otherStatus = 2 // index of 0 in statuses
 
 // durationBounds are the upper bounds of the buckets of durations.
 var durationBounds = [...]time.Duration{
@@ -61,7 +61,7 @@ var durationBounds = [...]time.Duration{
 	time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second,
 }
 
-// logLine is what --log-every says about a request: no secret, no parameter, and an address only if asked to.
+// logLine is a line of --log-every. It has neither a secret nor a parameter, and an address only with --log-client-addr.
 type logLine struct {
 	endpoint, key string
 	status, bytes int
@@ -77,7 +77,7 @@ func newTraffic() *traffic {
 	return t
 }
 
-// add counts a response with a body of n bytes, and returns how many of its kind there have been.
+// add counts a response with a body of n bytes, and returns the count of its row, status and coding.
 func (t *traffic) add(row, status int, coding snapshots.Coding, n int) uint64 {
 	index := otherStatus
 	for i := range statuses {
@@ -101,8 +101,8 @@ func (r *rowCounts) addDuration(took time.Duration) {
 	r.nanos.Add(int64(took))
 }
 
-// count counts a response of a resource or an error, and logs it if it is one of --log-every. began is when its request
-// was complete, the zero time when the response has not been sent yet.
+// count counts a response of a resource or an error, and passes every n-th one to the log for --log-every. began is when the
+// request head was complete; the zero time means that the response has not been sent and cannot be timed.
 func (s *Server) count(rep *response, q *request, began time.Time) {
 	t := s.traffic
 	row, endpoint, n := rowOther, "", 0
@@ -136,7 +136,7 @@ func (s *Server) count(rep *response, q *request, began time.Time) {
 	}
 }
 
-// report logs the lines of --log-every, and once a minute what was served in it, until done is closed.
+// report logs the lines of --log-every, and every minute the number of responses in that minute, until done is closed.
 func (s *Server) report(done <-chan struct{}) {
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
