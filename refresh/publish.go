@@ -42,13 +42,13 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, succeeded
 	}
 	steps.lap("compute_ms")
 	changed := slices.DeleteFunc(slices.Clone(answers), r.unchanged)
-	if err := r.seal(changed, good); err != nil {
+	if err := r.seal(changed, succeeded); err != nil {
 		return err
 	}
 	steps.lap("seal_ms")
 	r.write(changed, states)
 	steps.lap("write_ms")
-	if err := r.makeCurrent(b, feed, answers, changed, good); err != nil {
+	if err := r.makeCurrent(b, feed, answers, changed, succeeded); err != nil {
 		return err
 	}
 	r.archive(changed)
@@ -185,7 +185,7 @@ func (r *Refresher) needsFile(a *answer) bool {
 
 // makeCurrent makes the changed answers of a feed current, all at the same instant, and remembers the batch. No answer
 // is sealed again between the two.
-func (r *Refresher) makeCurrent(b *batch, feed string, answers, changed []*answer, good []string) error {
+func (r *Refresher) makeCurrent(b *batch, feed string, answers, changed []*answer, succeeded []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	editions := map[string]*snapshots.Edition{}
@@ -197,12 +197,12 @@ func (r *Refresher) makeCurrent(b *batch, feed string, answers, changed []*answe
 			return err
 		}
 	}
-	r.remember(b, answers, good)
+	r.remember(b, answers, succeeded)
 	return nil
 }
 
 // remember takes up what later documents are compared with. The caller must have locked r.mu.
-func (r *Refresher) remember(b *batch, answers []*answer, good []string) {
+func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 	for name, d := range b.documents {
 		old := r.accepted[name]
 		if old != nil && old.content == d.content && !published(d, answers) {

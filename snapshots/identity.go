@@ -32,7 +32,7 @@ func (s *Store) Bind(identity string) error {
 		return fmt.Errorf("%s: %w; if %s holds the %[4]s, make it so: echo '%[4]s' > %[1]s",
 			filepath.Join(s.dir, identityName), err, s.dir, identity)
 	default:
-		s.opts.Log.Error("identity file was damaged and is written anew", "dir", s.dir, "err", err)
+		s.opts.Log.Error("identity file damaged, written anew", "dir", s.dir, "err", err)
 	}
 	return s.writer.write(s.dir, identityName, []byte(identity+"\n"))
 }

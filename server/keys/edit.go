@@ -79,7 +79,7 @@ func find(keys []Key, idOrName string) (int, error) {
 	for i, k := range keys {
 		switch {
 		case k.ID == idOrName && !k.Revoked.IsZero():
-			return 0, fmt.Errorf("%s is revoked since %s", k.ID, k.Revoked.Format(time.RFC3339))
+			return 0, fmt.Errorf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
 		case k.ID == idOrName:
 			return i, nil
 		case k.Name == idOrName && k.Revoked.IsZero():

@@ -77,7 +77,7 @@ func TestCreateRefuses(t *testing.T) {
 		t.Errorf("a file was made: %v", err)
 	}
 	_, err := List(path)
-	wantError(t, "list", err, "list keys: there is no key file "+path, "strikecache keys create NAME")
+	wantError(t, "list", err, "list keys: key file missing: "+path, "strikecache keys create NAME")
 	create(t, path, Spec{Name: strings.Repeat("é", 64), PerMinute: 1_000_000, PerDay: 1_000_000_000, Expires: now.Add(time.Second)})
 }
 

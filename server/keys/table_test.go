@@ -100,7 +100,7 @@ func TestReloadKeepsTheOldTable(t *testing.T) {
 		e := lookup(table, secret, now)
 		spoil := map[string]func() error{
 			"unexpected end of JSON input": func() error { return os.WriteFile(path, []byte(`{"format":1,"keys":[`), 0o600) },
-			"there is no key file":         func() error { return os.Remove(path) },
+			"key file missing":         func() error { return os.Remove(path) },
 		}
 		if checksModes {
 			spoil["run chmod 600"] = func() error { return os.Chmod(path, 0o644) }
@@ -142,7 +142,7 @@ func TestTablePolls(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, "no file any more", look(table), "there is no key file")
+		wantError(t, "no file any more", look(table), "key file missing")
 		for n := 1; n <= 2; n++ {
 			create(t, path, Spec{Name: "a"})
 			if err := look(table); err != nil || table.Len() != n {
