@@ -91,7 +91,7 @@ func readCSV(b []byte, visit func(line int, cells []any) error) error {
 		return err
 	}
 	if !slices.Equal(header, columnNames) {
-		return faultAt(1, "", fmt.Errorf("the header is not %s", strings.Join(columnNames, ",")))
+		return faultAt(1, "", fmt.Errorf("the header must be %s", strings.Join(columnNames, ",")))
 	}
 	for {
 		record, err := r.Read()

@@ -100,7 +100,7 @@ func (c *checker) check(line int, cells []any) error {
 	switch {
 	case len(c.faults) > maxFaults:
 		c.faults = c.faults[:maxFaults]
-		return errors.New("there are more faults")
+		return errors.New("further errors are not listed")
 	case len(c.rows) > maxRows:
 		return faultAt(line, "", errTooManyRows)
 	}
@@ -121,7 +121,7 @@ func (c *checker) value(column column, cell any) (any, error) {
 		if column.nullable {
 			return nil, nil
 		}
-		return nil, errors.New("there is no value")
+		return nil, errors.New("value missing")
 	case string:
 		if column.isText {
 			return column.parse(c, v)

@@ -231,7 +231,7 @@ func TestBadFiles(t *testing.T) {
 		{"an empty text", object(`"negative"`, `""`), `line 2, column gamma_regime: "" is not positive`},
 		{"an object as a value", object(`6032.38`, `{"x":1}`), `line 3, column spot: "map[x:1]" is not a number`},
 		{"true as a value", object(`6032.38`, `true`), `line 3, column spot: "true" is not a number`},
-		{"a null that may not be", object(`"contracts_analyzed":0`, `"contracts_analyzed":null`), "line 3, column contracts_analyzed: there is no value"},
+		{"a null that may not be", object(`"contracts_analyzed":0`, `"contracts_analyzed":null`), "line 3, column contracts_analyzed: value missing"},
 		{"not JSON", object(`6032.38`, `6032.38.1`), "line 3: "},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")

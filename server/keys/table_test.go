@@ -100,7 +100,7 @@ func TestReloadKeepsTheOldTable(t *testing.T) {
 		e := lookup(table, secret, now)
 		spoil := map[string]func() error{
 			"unexpected end of JSON input": func() error { return os.WriteFile(path, []byte(`{"format":1,"keys":[`), 0o600) },
-			"key file missing":         func() error { return os.Remove(path) },
+			"key file missing":             func() error { return os.Remove(path) },
 		}
 		if checksModes {
 			spoil["run chmod 600"] = func() error { return os.Chmod(path, 0o644) }
