@@ -263,7 +263,7 @@ func start(cmd *exec.Cmd, watch func(line string)) (*process, error) {
 	case p.url = <-listening:
 	case err := <-p.end:
 		p.end <- err
-		return nil, fmt.Errorf("the server ended: %v\n%s", err, p.logged())
+		return nil, fmt.Errorf("the server ended: %w\n%s", err, p.logged())
 	case <-time.After(patience):
 		p.kill()
 		return nil, fmt.Errorf("the server does not listen\n%s", p.logged())

@@ -43,9 +43,9 @@ func (in *instrument) surface(p point) surface {
 }
 
 // at returns the volatility at the money for years to expiration.
-func (s surface) at(years float64) float64 {
+func (sf surface) at(years float64) float64 {
 	decay := func(x float64) float64 { return -math.Expm1(-x) / x }
-	return s.long - (s.long-s.short)*(0.7*decay(8*years)+0.3*decay(0.8*years))
+	return sf.long - (sf.long-sf.short)*(0.7*decay(8*years)+0.3*decay(0.8*years))
 }
 
 // smile is the surface at one expiration.
@@ -61,13 +61,13 @@ type smile struct {
 }
 
 // smile returns the surface at the expiration that settles after a time > 0.
-func (s surface) smile(after time.Duration) smile {
+func (sf surface) smile(after time.Duration) smile {
 	years := max(after.Seconds()/secondsPerYear, leastYears)
 	far := min(years, 1)
 	m := smile{
-		spot: s.spot, forward: s.spot * math.Exp((rate-yield)*years), discount: math.Exp(-rate * years),
-		years: years, rootYears: math.Sqrt(years), money: s.at(years),
-		bend: 0.28 * s.steepness, tilt: -0.08 - 0.12*far, shift: 0.9 + 0.35*far,
+		spot: sf.spot, forward: sf.spot * math.Exp((rate-yield)*years), discount: math.Exp(-rate * years),
+		years: years, rootYears: math.Sqrt(years), money: sf.at(years),
+		bend: 0.28 * sf.steepness, tilt: -0.08 - 0.12*far, shift: 0.9 + 0.35*far,
 	}
 	m.norm = math.Sqrt(m.shift*m.shift + 1)
 	return m

@@ -101,7 +101,7 @@ func (f *Failure) Err() error {
 func (f *Failure) Set(err error) (changed bool) {
 	before := f.Err()
 	if f.err.Store(&err); before == nil || err == nil {
-		return before != err
+		return (before == nil) != (err == nil)
 	}
 	return before.Error() != err.Error()
 }
