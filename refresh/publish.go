@@ -284,8 +284,13 @@ func (r *Refresher) archive(answers []*answer) {
 		}
 	}
 	if len(recipes) > 0 {
-		if err := r.cfg.Inputs.Put(recipes, documents); err != nil {
-			r.log.Debug("archived inputs wait for the disk", "err", err)
+		switch err := r.cfg.Inputs.Put(recipes, documents); {
+		case err != nil && !r.inputsPending:
+			r.log.Error("disk refuses archived inputs", "err", err)
+			r.inputsPending = true
+		case err == nil && r.inputsPending:
+			r.log.Info("disk writable again, all archived inputs saved")
+			r.inputsPending = false
 		}
 	}
 	for _, d := range documents {

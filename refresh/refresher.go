@@ -87,11 +87,12 @@ type Refresher struct {
 	accepted map[upstream.Name]*document // the documents that went the whole way last
 
 	// Kept state; publishing guards it.
-	carry        map[compute.Series]float64 // of the last gamma answer
-	rows         map[string]json.RawMessage // of the series, by UTC date
-	history      []vixSummary               // of stored settlement dates, rising
-	volatilities volatilityStates
-	reported     map[string]bool // jobs whose first refresh was logged
+	carry         map[compute.Series]float64 // of the last gamma answer
+	rows          map[string]json.RawMessage // of the series, by UTC date
+	history       []vixSummary               // of stored settlement dates, rising
+	volatilities  volatilityStates
+	inputsPending bool            // the disk refused archived inputs, and the log says so
+	reported      map[string]bool // jobs whose first refresh was logged
 
 	// Each of the following fields is used by one job alone.
 	guards       map[upstream.Name]*guard

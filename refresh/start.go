@@ -160,7 +160,8 @@ func (r *Refresher) Resume() error {
 
 // takeInputs puts the archived documents of the product's stored answer into the batch. ready says whether the product can
 // be computed from the batch. It cannot when the archive does not have the inputs of the stored answer, or when one of them
-// has a timestamp after the market's time.
+// has a timestamp after the market's time. Of a flow whose newest inputs are missing, the batch gets the chains other than
+// SPX: the next SPX chain is then published with the flow, and not before it.
 func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	h := r.current[p.name]
 	if h.edition == nil || !p.stored {
@@ -168,20 +169,27 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	}
 	meta := h.edition.Default.Meta
 	recipe, err := r.cfg.Inputs.Recipe(p.name, compute.DateOf(meta.AsOf.UTC()).String())
-	if errors.Is(err, archive.ErrGone) || err == nil && !belongs(recipe, meta) {
+	if errors.Is(err, archive.ErrGone) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
+	complete := belongs(recipe, meta)
+	if !complete && !p.everyChain {
+		return false, nil
+	}
 	in := inputsOf(recipe, r.cfg.Inputs.Body)
 	taken := map[upstream.Name]*document{}
 	for _, d := range in.documents {
+		name := upstream.Name(d.Name)
+		if !complete && name == spxChain {
+			continue
+		}
 		if err := d.open(); err != nil {
 			return false, err
 		}
 		d.Body = nil // it can be loaded again
-		name := upstream.Name(d.Name)
 		if d.settlement != nil {
 			name = latestSettlement
 		}
@@ -194,10 +202,10 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 		}
 	}
 	maps.Copy(b.documents, taken)
-	if p.resume != nil {
+	if complete && p.resume != nil {
 		err = p.resume(r, in)
 	}
-	return err == nil, err
+	return complete && err == nil, err
 }
 
 // holds says whether the batch has documents of all these digests.
