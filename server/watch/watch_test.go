@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,11 +26,14 @@ func TestFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		var mu sync.Mutex // guards tries, inForce and log
 		var log bytes.Buffer
 		cfg := watch.Config{
-			Name: "text", Paths: []string{a, b}, Every: time.Second, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Name: "text", Paths: []string{a, b}, Every: time.Second, Log: slog.New(slog.NewTextHandler(&lockedWriter{&mu, &log}, nil)),
 			Read: func(path string) ([]byte, error) { return watch.ReadFile(path, 10) },
 			Load: func(contents [][]byte, _ time.Time) error {
+				mu.Lock()
+				defer mu.Unlock()
 				tries++
 				if text := string(bytes.Join(contents, []byte("+"))); !strings.Contains(text, "bad") {
 					inForce = text
@@ -64,17 +68,33 @@ func TestFiles(t *testing.T) {
 			{"no file", func() { os.Remove(a); os.Mkdir(a, 0o700) }, "1+3", "not a regular file", 0, "not loaded"},
 			{"mended", func() { os.Remove(a); write(a, "4") }, "4+3", "", 1, ""},
 		} {
+			mu.Lock()
 			log.Reset()
 			tries = 0
+			mu.Unlock()
 			step.do()
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
+			mu.Lock()
 			if err := f.Err(); inForce != step.inForce || (err != nil) != (step.fault != "") || err != nil && !strings.Contains(err.Error(), step.fault) || tries != step.tries {
 				t.Errorf("%s: %q in force after %d tries, %v", step.name, inForce, tries, err)
 			}
 			if text := log.String(); !strings.Contains(text, step.log) || strings.Count(text, "\n") > 1 || step.log == "" && text != "" {
 				t.Errorf("%s: log %s", step.name, text)
 			}
+			mu.Unlock()
 		}
 	})
+}
+
+// lockedWriter writes to w with mu locked.
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
 }
