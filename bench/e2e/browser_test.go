@@ -54,7 +54,7 @@ type browser struct {
 // browse opens a page in Chromium.
 func browse(t *testing.T, address string) *browser {
 	t.Helper()
-	chromium := program(t, "chromium")
+	chromium := installed(t, "chromium")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

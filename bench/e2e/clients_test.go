@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -18,7 +19,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -40,7 +40,7 @@ var examples = []example{
 }
 
 // command is how it is started; the test is skipped where that needs what is not installed.
-func (x example) command(t *testing.T) []string {
+func (x example) command(t testing.TB) []string {
 	t.Helper()
 	if x.programs == nil {
 		path, err := goClient()
@@ -50,23 +50,23 @@ func (x example) command(t *testing.T) []string {
 		return []string{path}
 	}
 	for _, name := range x.programs {
-		program(t, name)
+		installed(t, name)
 	}
-	return []string{program(t, x.programs[0]), filepath.Join(root, "bench", "clients", x.file)}
+	return []string{installed(t, x.programs[0]), filepath.Join(root, "bench", "clients", x.file)}
 }
 
 // eachClient runs a test with every example, all at once, for they mostly wait; start starts it.
-func eachClient(t *testing.T, test func(t *testing.T, start func(args ...string) *follower)) {
+func eachClient(t *testing.T, test func(t *testing.T, start func(args ...string) *process)) {
 	var running sync.WaitGroup
 	for _, x := range examples {
 		running.Go(func() {
 			t.Run(x.name, func(t *testing.T) {
 				argv := x.command(t)
-				test(t, func(args ...string) *follower {
+				test(t, func(args ...string) *process {
 					if strings.HasPrefix(args[0], "API_KEY=") { // in the environment
-						return follow(t, slices.Concat([]string{"env", args[0]}, argv, args[1:]))
+						return follow(t, slices.Concat([]string{"env", args[0]}, argv, args[1:])...)
 					}
-					return follow(t, slices.Concat(argv, args))
+					return follow(t, slices.Concat(argv, args)...)
 				})
 			})
 		})
@@ -74,88 +74,50 @@ func eachClient(t *testing.T, test func(t *testing.T, start func(args ...string)
 	running.Wait()
 }
 
-// follower is a running client, or any other program that runs beside a server, and what it has printed.
-type follower struct {
-	t   *testing.T
-	end chan struct{}
-	cmd *exec.Cmd
-
-	out, errs output
-}
-
-// follow starts a program, with what it starts itself in a group that ends with the test.
-func follow(t *testing.T, argv []string) *follower {
+// follow starts a program that runs beside a server. It ends with the test.
+func follow(t testing.TB, argv ...string) *process {
 	t.Helper()
-	f := &follower{t: t, cmd: exec.Command(argv[0], argv[1:]...), end: make(chan struct{})}
-	f.cmd.Env = append(os.Environ(), "API_KEY=", "TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
-	f.cmd.Stdout, f.cmd.Stderr = &f.out, &f.errs
-	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := f.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		f.cmd.Wait()
-		close(f.end)
-	}()
-	t.Cleanup(f.kill)
-	return f
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "API_KEY=", "TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
+	p := launch(t, cmd, nil)
+	t.Cleanup(p.kill)
+	return p
 }
 
-func (f *follower) kill() {
-	select {
-	case <-f.end:
-	default:
-		syscall.Kill(-f.cmd.Process.Pid, syscall.SIGKILL)
-		<-f.end
+// ended waits for the end, and checks the exit code and what was printed.
+func (p *process) ended(code int, out ...string) (errs []string) {
+	p.t.Helper()
+	_ = p.wait()
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.t.Errorf("exit code %d, want %d\n%s\n%s", got, code, p.out, p.log)
 	}
-}
-
-// lines returns what was printed until now, line by line.
-func (f *follower) lines() (out, errs []string) {
-	split := func(b *output) []string {
-		return strings.FieldsFunc(b.String(), func(r rune) bool { return r == '\n' })
-	}
-	return split(&f.out), split(&f.errs)
-}
-
-// until polls a condition.
-func (f *follower) until(what string, holds func(out, errs []string) bool) {
-	f.t.Helper()
-	until(f.t, what, func() bool { return holds(f.lines()) }, func() string {
-		out, errs := f.lines()
-		return fmt.Sprintf("%q\n%q", out, errs)
-	})
-}
-
-// ended waits for the end and checks the exit code.
-func (f *follower) ended(code int) (out, errs []string) {
-	f.t.Helper()
-	select {
-	case <-f.end:
-	case <-time.After(patience):
-		f.t.Error("the client does not end")
-	}
-	out, errs = f.lines()
-	if got := f.cmd.ProcessState.ExitCode(); got != code {
-		f.t.Errorf("exit code %d, want %d\n%q\n%q", got, code, out, errs)
-	}
-	return out, errs
+	sameLines(p.t, p.out.lines(), out...)
+	return p.log.lines()
 }
 
 // serves waits until a program that stands before a server passes its answers on.
-func (f *follower) serves(address string) *process {
-	f.t.Helper()
-	p := &process{t: f.t, url: "http://" + address}
-	f.until(f.cmd.Path+" answers", func(_, errs []string) bool {
-		select {
-		case <-f.end:
-			f.t.Fatalf("%s ended: %q", f.cmd.Path, errs)
-		default:
+func (p *process) serves(address string) *process {
+	p.t.Helper()
+	p.url = "http://" + address
+	p.until(p.cmd.Path+" answers", func() bool {
+		if p.hasEnded() {
+			p.t.Fatalf("%s ended: %s", p.cmd.Path, p.logged())
 		}
-		resp, _, err := fetch(p.url + "/healthz")
+		resp, _, err := fetch(http.MethodGet, p.url+"/healthz")
 		return err == nil && resp.StatusCode == http.StatusOK
 	})
 	return p
+}
+
+// freePort returns an address that a server can be started on again and again.
+func freePort(t testing.TB) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
 }
 
 // exchange is a request, and what was answered.
@@ -182,6 +144,9 @@ type front struct {
 func newFront(t *testing.T, server string, change func(*http.Response), script ...http.HandlerFunc) *front {
 	t.Helper()
 	f := &front{script: script, request: func(*http.Request) {}}
+	if change == nil {
+		change = func(*http.Response) {}
+	}
 	behind := http.NotFound
 	if server != "" {
 		target, err := url.Parse(server)
@@ -190,12 +155,7 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 		}
 		proxy := httputil.NewSingleHostReverseProxy(target)
 		proxy.Transport = &http.Transport{DisableCompression: true}
-		proxy.ModifyResponse = func(r *http.Response) error {
-			if change != nil {
-				change(r)
-			}
-			return nil
-		}
+		proxy.ModifyResponse = func(r *http.Response) error { change(r); return nil }
 		proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 		behind = proxy.ServeHTTP
 	}
@@ -249,6 +209,16 @@ func (f *front) exchanges(status int) (some []exchange) {
 	return some
 }
 
+// asked returns the exchanges of a path, and leaves out what came before the mark.
+func (f *front) asked(mark int, path string) (some []exchange) {
+	for _, x := range f.exchanges(0)[mark:] {
+		if x.path == path {
+			some = append(some, x)
+		}
+	}
+	return some
+}
+
 // says answers with a status and fields, given as name and value.
 func says(status int, body string, fields ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -290,7 +260,7 @@ func (f *front) conditional(t *testing.T, tags ...string) {
 	}
 }
 
-func sameLines(t *testing.T, got []string, want ...string) {
+func sameLines(t testing.TB, got []string, want ...string) {
 	t.Helper()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("printed %q, want %q", got, want)
@@ -301,31 +271,28 @@ func sameLines(t *testing.T, got []string, want ...string) {
 // without one.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "keys.json")
+	file := filepath.Join(t.TempDir(), "keys.json")
 	secrets := map[string]string{}
 	for _, x := range examples {
 		secrets[x.name], _ = newKey(t, file, x.name, "--per-minute", "600")
 	}
 	p := serveStored(t, "--keys-file", file, "--admin-listen", "127.0.0.1:0")
-	p.ready()
 	g := dataOf[struct {
 		Spot   json.Number
 		Flip   json.Number `json:"zero_gamma_flip"`
 		Regime string      `json:"gamma_regime"`
 	}](p, gammaPath)
-	changed := fmt.Sprintf("changed as_of=%s spot=%s flip=%s regime=%s source=simulated WARNING: simulated, no number is real", p.envelope(gammaPath).Meta.AsOf, g.Spot, g.Flip, g.Regime)
+	changed := fmt.Sprintf("changed as_of=%s spot=%s flip=%s regime=%s source=simulated WARNING: simulated, no number is real",
+		p.envelope(gammaPath).Meta.AsOf.Format(time.RFC3339), g.Spot, g.Flip, g.Regime)
 	var unchanged atomic.Int64
-	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+	eachClient(t, func(t *testing.T, start func(args ...string) *process) {
 		for _, key := range []string{"", secrets[filepath.Base(t.Name())]} {
 			f := newFront(t, p.url, nil)
 			args := []string{"--count", "3", "--max-wait", "0.1", f.URL + "/"}
 			if key != "" {
 				args = append(args, key)
 			}
-			out, errs := start(args...).ended(0)
-			sameLines(t, out, changed, "unchanged", "unchanged")
-			sameLines(t, errs)
+			sameLines(t, start(args...).ended(0, changed, "unchanged", "unchanged"))
 			seen := f.exchanges(0)
 			if len(seen) != 3 || seen[0].status != 200 {
 				t.Fatalf("%+v", seen)
@@ -362,27 +329,25 @@ func TestClients(t *testing.T) {
 // What is printed of a change, and when no more is asked.
 func TestClientsTell(t *testing.T) {
 	t.Parallel()
-	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+	eachClient(t, func(t *testing.T, start func(args ...string) *process) {
 		f := newFront(t, "", nil, says(200, plainDocument, "ETag", `"a"`), says(304, "", "ETag", `"a"`), says(200, staleDocument, "ETag", `W/"b"`),
 			says(304, "", "ETag", `W/"b"`), says(200, plainDocument), says(200, plainDocument))
-		out, errs := start("--count", "6", "--max-wait", "0.05", f.URL).ended(0)
-		sameLines(t, out, plainLine, "unchanged", staleLine, "unchanged", plainLine, plainLine)
-		sameLines(t, errs)
+		sameLines(t, start("--count", "6", "--max-wait", "0.05", f.URL).ended(0, plainLine, "unchanged", staleLine, "unchanged", plainLine, plainLine))
 		f.conditional(t, "", `"a"`, `"a"`, `W/"b"`, `W/"b"`, "")
 
 		elsewhere := newFront(t, "", nil)
 		for status, want := range map[int]string{401: "unknown", 302: ""} { // the last would take the key along
 			f := newFront(t, "", nil, says(status, want, "Location", elsewhere.URL))
-			out, errs := start("API_KEY=secret", "--max-wait", "0.05", f.URL).ended(1)
-			if seen := f.exchanges(0); len(seen) != 1 || seen[0].asked.Get("X-Api-Key") != "secret" || len(out) != 0 || !strings.Contains(strings.Join(errs, "\n"), fmt.Sprintf("refused: status %d %s", status, want)) {
-				t.Errorf("%d: %+v, %q, %q", status, seen, out, errs)
+			errs := start("API_KEY=secret", "--max-wait", "0.05", f.URL).ended(1)
+			if seen := f.exchanges(0); len(seen) != 1 || seen[0].asked.Get("X-Api-Key") != "secret" || !strings.Contains(strings.Join(errs, "\n"), fmt.Sprintf("refused: status %d %s", status, want)) {
+				t.Errorf("%d: %+v, %q", status, seen, errs)
 			}
 		}
 		if len(elsewhere.exchanges(0)) != 0 {
 			t.Error("the key went to another host")
 		}
-		if out, errs := start("--max-wait").ended(map[bool]int{true: 1, false: 2}[strings.HasSuffix(t.Name(), "javascript")]); len(out) != 0 || len(errs) == 0 {
-			t.Errorf("without arguments: %q, %q", out, errs)
+		if errs := start("--max-wait").ended(map[bool]int{true: 1, false: 2}[strings.HasSuffix(t.Name(), "javascript")]); len(errs) == 0 {
+			t.Error("nothing is said of missing arguments")
 		}
 	})
 }
@@ -391,7 +356,7 @@ func TestClientsTell(t *testing.T) {
 func TestFaultClientsRefused(t *testing.T) {
 	t.Parallel()
 	var injected atomic.Int64
-	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+	eachClient(t, func(t *testing.T, start func(args ...string) *process) {
 		var date time.Time // read after the request that follows
 		dated := func(w http.ResponseWriter, r *http.Request) {
 			date = time.Now().Truncate(time.Second).Add(2 * time.Second)
@@ -411,11 +376,9 @@ func TestFaultClientsRefused(t *testing.T) {
 		g := newFront(t, "", nil, script...)
 		untold := start(g.URL)
 
-		told.until("the last refusal", func(_, errs []string) bool {
-			return len(errs) > 0 && strings.Contains(errs[len(errs)-1], "again in 86400 s")
-		})
-		out, errs := told.lines()
-		sameLines(t, out, plainLine, "unchanged")
+		told.until("the last refusal", func() bool { return strings.HasSuffix(told.logged(), "again in 86400 s\n") })
+		sameLines(t, told.out.lines(), plainLine, "unchanged")
+		errs := told.log.lines()
 		if len(errs) != 7 {
 			t.Errorf("%q", errs)
 		}
@@ -428,9 +391,8 @@ func TestFaultClientsRefused(t *testing.T) {
 			t.Errorf("asked again at %v, was told %v", at, date)
 		}
 
-		untold.until("longer and longer pauses", func(_, errs []string) bool { return len(errs) == len(want) })
-		_, failures := untold.lines()
-		sameLines(t, failures, want...)
+		untold.until("longer and longer pauses", func() bool { return len(untold.log.lines()) == len(want) })
+		sameLines(t, untold.log.lines(), want...)
 		pause := 2 * time.Second // what is left of max-age, and then what is printed
 		seen = g.exchanges(0)
 		for i := 1; i < len(seen); i++ {
@@ -450,10 +412,9 @@ func TestFaultClientsSilence(t *testing.T) {
 	if !full() {
 		t.Skip("needs a full run: the limit is 10 seconds")
 	}
-	eachClient(t, func(t *testing.T, start func(args ...string) *follower) {
+	eachClient(t, func(t *testing.T, start func(args ...string) *process) {
 		f := newFront(t, "", nil, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, says(200, plainDocument))
-		out, errs := start("--count", "2", "--max-wait", "0.1", f.URL).ended(0)
-		sameLines(t, out, plainLine)
+		errs := start("--count", "2", "--max-wait", "0.1", f.URL).ended(0, plainLine)
 		if seen := f.exchanges(0); len(errs) != 1 || len(seen) != 2 || seen[1].at.Sub(seen[0].at) < 9*time.Second {
 			t.Errorf("%q", errs)
 		}
@@ -463,54 +424,37 @@ func TestFaultClientsSilence(t *testing.T) {
 // Clients outlive the server, and have what it has once it is back.
 func TestFaultClientsServerKilled(t *testing.T) {
 	t.Parallel()
-	dir, address, kills := storedDay(t), freePort(t), count(10)
-	begin := func() *process {
-		p := serveWith(t, command(t, "serve", "--listen", address, "--data-dir", dir, "--sim-speed", "0"))
-		p.ready()
-		return p
-	}
-	p := begin()
-	clients := map[string]*follower{}
+	args := []string{"--listen", freePort(t), "--data-dir", storedDay(t), "--sim-speed", "0"}
+	p := serveReady(t, args...)
+	var clients []*process
 	for _, x := range examples {
-		var argv []string
-		t.Run(x.name, func(t *testing.T) { argv = x.command(t) }) // may be skipped
-		if argv != nil {
-			clients[x.name] = follow(t, append(argv, "--max-wait", "0.2", p.url))
-		}
+		t.Run(x.name, func(s *testing.T) { // may be skipped
+			clients = append(clients, follow(t, append(x.command(s), "--max-wait", "0.2", p.url)...))
+		})
 	}
-	counts := func() (answers, failures map[string]int) {
-		answers, failures = map[string]int{}, map[string]int{}
-		for name, c := range clients {
-			out, errs := c.lines()
-			answers[name], failures[name] = len(out), len(errs)
+	kills, lost := count(10), 0
+	answers := func(c *process) int { return len(c.out.lines()) }
+	failures := func(c *process) int { return len(c.log.lines()) }
+	more := func(what string, n int, of func(*process) int) (total int) {
+		for _, c := range clients {
+			before := of(c)
+			c.until(what, func() bool { return of(c) >= before+n })
+			total += of(c) - before
 		}
-		return answers, failures
+		return total
 	}
-	lost := 0
 	for range kills {
-		answers, _ := counts()
-		for name, c := range clients {
-			c.until("two polls of "+name, func(out, _ []string) bool { return len(out) >= answers[name]+2 })
-		}
-		_, failures := counts()
+		more("two polls", 2, answers)
 		p.kill()
-		for name, c := range clients {
-			c.until(name+" notices", func(_, errs []string) bool { return len(errs) > failures[name] })
-		}
-		_, after := counts()
-		for name := range clients {
-			lost += after[name] - failures[name]
-		}
-		p = begin()
+		lost += more("a failure is noticed", 1, failures)
+		p = serveReady(t, args...)
 	}
-	answers, _ := counts()
-	for name, c := range clients {
-		c.until("a poll of "+name+" at the end", func(out, _ []string) bool { return len(out) > answers[name] })
+	more("a poll at the end", 1, answers)
+	for _, c := range clients {
 		c.kill()
-		out, _ := c.lines()
-		for i, line := range out {
+		for i, line := range c.out.lines() {
 			if i == 0 && !strings.HasPrefix(line, "changed as_of=") || i > 0 && line != "unchanged" {
-				t.Errorf("%s: line %d is %q", name, i+1, line)
+				t.Errorf("%s: line %d is %q", c.cmd, i+1, line)
 			}
 		}
 	}

@@ -4,22 +4,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
 // A flag or value that is not understood is an error that names the right ones, before anything starts.
 func TestBadFlagsAreNamed(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("2026-12-24 late\n"), 0o600); err != nil {
+	dir, taken := t.TempDir(), shared(t).address()
+	file := writeFile(t, filepath.Join(dir, "file"), "2026-12-24 late\n")
+	levels := writeFile(t, filepath.Join(dir, "bad.csv"), levelsHeader+"2015-01-05,SPX,x,,,,,,,,,1\r\n")
+	open, locked := writeFile(t, filepath.Join(dir, "keys.json"), ""), filepath.Join(dir, "locked")
+	if err := os.Chmod(open, 0o644); err != nil { // so that others may read it
 		t.Fatal(err)
 	}
-	open := filepath.Join(t.TempDir(), "keys.json") // that others may read
-	if err := os.WriteFile(open, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	levels := filepath.Join(t.TempDir(), "bad.csv")
-	if err := os.WriteFile(levels, []byte(levelsHeader+"2015-01-05,SPX,x,,,,,,,,,1\r\n"), 0o600); err != nil {
+	if err := os.Mkdir(locked, 0o555); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -39,6 +38,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --sim-start=yesterday", []string{"--sim-start", "RFC 3339"}},
 		{"serve --flow-symbols=spy", []string{"--flow-symbols", "SPY"}},
 		{"serve --listen=here", []string{"--listen"}},
+		{"serve --source=cboe --cboe-base-url=http://127.0.0.1:1 --listen=" + taken, []string{"in use"}},
 		{"serve --closed-dates=" + file, []string{"line 1"}},
 		{"serve --cboe-base-url=ftp://x --source=cboe", []string{"http"}},
 		{"serve --archive-max-bytes=1MB", []string{"--archive-max-bytes", "67108864"}},
@@ -47,10 +47,13 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --cboe-requests-per-minute=0", []string{"--cboe-requests-per-minute", "1 to 6000"}},
 		{"serve --cboe-timeout=1h", []string{"--cboe-timeout", "1s", "5m"}},
 		{"serve --max-connections=0", []string{"--max-connections"}},
-		{"serve --data-dir=" + file, []string{"data directory"}},
+		{"serve --data-dir=" + file, []string{"strikecache: open data directory", file + " is not a directory"}},
+		{"serve --data-dir=" + file + "/sub", []string{"strikecache: open data directory", file + " is not a directory"}},
+		{"serve --data-dir=" + locked, []string{"strikecache: open data directory", locked, "permission denied"}},
 		{"serve --keys-file=" + open, []string{"has mode 0644", "chmod 600 " + open}},
 		{"serve --tls-cert=" + file, []string{"--tls-cert and --tls-key belong together"}},
 		{"serve --tls-cert=" + file + " --tls-key=" + file, []string{"--tls-cert and --tls-key", "PEM"}},
+		{"serve --tls-cert=/nonexistent/cert --tls-key=/nonexistent/key --listen=" + taken, []string{"/nonexistent/cert"}}, // noticed before the port
 		{"recompute", []string{"--date"}},
 		{"recompute --date=2026-11-31", []string{"--date", "YYYY-MM-DD"}},
 		{"recompute --date=2026-11-20 --product=gex", []string{"--product", "gex/spx", "all"}},
@@ -68,7 +71,16 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"import " + levels, []string{"bad.csv", "line 2, column spot"}},
 		{"import " + levels + " --closed-dates=x", []string{"closed-dates"}},
 	} {
-		stdout, stderr, code := run(t, command(t, strings.Fields(c.args)...))
+		cmd := command(t, strings.Fields(c.args)...)
+		if strings.HasSuffix(c.args, locked) && os.Geteuid() == 0 { // whom no mode binds
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			for _, dir := range []string{scratch, filepath.Dir(dir), dir} {
+				if err := os.Chmod(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		stdout, stderr, code := run(t, cmd)
 		for _, want := range c.want {
 			if code != 1 || !strings.Contains(stderr, want) || stdout != "" && !strings.HasPrefix(c.args, "recompute") {
 				t.Errorf("%s: exit %d, %q, %q; want it to name %q", c.args, code, stdout, stderr, want)
@@ -78,25 +90,15 @@ func TestBadFlagsAreNamed(t *testing.T) {
 			t.Errorf("%s: %s", c.args, stderr)
 		}
 	}
-}
-
-// A certificate that cannot be read is noticed before any port is bound: here the port is taken.
-func TestCertificateComesBeforeThePort(t *testing.T) {
-	t.Parallel()
-	taken := shared(t).address()
-	_, stderr, code := run(t, command(t, "serve", "--listen", taken, "--tls-cert", "/nonexistent/cert", "--tls-key", "/nonexistent/key"))
-	if code != 1 || !strings.Contains(stderr, "/nonexistent/cert") || strings.Contains(stderr, "in use") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-	if _, stderr, code := run(t, command(t, append([]string{"serve", "--listen", taken}, noUpstream...)...)); code != 1 || !strings.Contains(stderr, "in use") {
-		t.Errorf("a taken port: exit %d, %s", code, stderr)
+	if text, err := os.ReadFile(file); err != nil || string(text) != "2026-12-24 late\n" {
+		t.Errorf("the file holds %q, %v", text, err)
 	}
 }
 
 func TestEnvironmentTwins(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "serve")
-	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir(), "STRIKECACHE_LOG_FORMAT=text", "STRIKECACHE_SIM_SEED=99", "STRIKECACHE_CBOE_BASE_URL=http://127.0.0.1:1")
+	cmd.Env = append(cmd.Env, "STRIKECACHE_LOG_FORMAT=text", "STRIKECACHE_SIM_SEED=99", "STRIKECACHE_CBOE_BASE_URL=http://127.0.0.1:1")
 	p := serveWith(t, cmd)
 	p.until("the seed is logged", func() bool { return strings.Contains(p.logged(), "seed=99") })
 	for name, want := range map[string]string{"STRIKECACHE_SEED": "STRIKECACHE_SEED", "STRIKECACHE_SIM_SEDE": "did you mean STRIKECACHE_SIM_SEED"} {
@@ -111,14 +113,12 @@ func TestEnvironmentTwins(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"", "--help", "serve --help", "verify --help", "recompute --help"} {
-		out, _, code := run(t, command(t, strings.Fields(args)...))
-		if code != 0 || !strings.Contains(out, "Usage: strikecache") {
-			t.Errorf("%q: exit %d, %s", args, code, out)
+		if out := does(t, strings.Fields(args)...); !strings.Contains(out, "Usage: strikecache") {
+			t.Errorf("%q: %s", args, out)
 		}
 	}
-	out, _, code := run(t, command(t, "version"))
-	if code != 0 || !strings.HasPrefix(out, "strikecache ") || !strings.Contains(out, "go1.") {
-		t.Errorf("version: exit %d, %s", code, out)
+	if out := does(t, "version"); !strings.HasPrefix(out, "strikecache ") || !strings.Contains(out, "go1.") {
+		t.Errorf("version: %s", out)
 	}
 }
 

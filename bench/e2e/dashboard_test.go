@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -86,30 +84,14 @@ func dollars(x float64) string {
 	return sign + "$" + strconv.FormatFloat(size, 'f', 0, 64)
 }
 
-// freePort returns an address that a server can be started on again and again.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 const allLoaded = `document.querySelectorAll("section.panel").length === 6 && !document.querySelector("section[aria-busy=true], .notice:not([hidden])")`
 
 // The dashboard in a real browser: everything it draws, picks, and says when the server is gone.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	program(t, "chromium")
-	address, dir := freePort(t), storedDay(t)
-	start := func() *process {
-		p := serveWith(t, command(t, "serve", "--listen", address, "--data-dir", dir))
-		p.ready()
-		return p
-	}
-	p := start()
+	installed(t, "chromium")
+	args := []string{"--listen", freePort(t), "--data-dir", storedDay(t)}
+	p := serveReady(t, args...)
 	dates := p.sessions()
 	b := browse(t, p.url)
 	b.until("every panel has its answer", allLoaded)
@@ -127,17 +109,17 @@ func TestDashboard(t *testing.T) {
 	b.t = t
 	b.clean()
 
-	p.stop(syscall.SIGKILL)
+	p.kill()
 	b.until("the page says that the server is gone", `document.querySelector(".banner.down[role=alert]")?.innerText.includes("does not answer")`)
 	b.until("every panel has noticed", `asked.filter(a => a.status === 0).map(a => a.url).filter((u, i, all) => all.indexOf(u) === i).length >= 4`)
 	if b.text("#gamma .levels") == "" {
 		t.Error("the last answer is gone")
 	}
 	b.shoot("down")
-	p = start()
+	p = serveReady(t, args...)
 	b.until("the page recovers", `!document.querySelector(".banner.down") && `+allLoaded)
 	b.clean()
-	p.stopped()
+	p.stop()
 }
 
 // within lets a subtest report.
@@ -421,9 +403,8 @@ func (r *rewriter) modify(resp *http.Response) {
 // What is wrong with an answer, the page says in plain words.
 func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	program(t, "chromium")
-	p := serve(t, "--data-dir", storedDay(t))
-	p.ready()
+	installed(t, "chromium")
+	p := serveReady(t, "--data-dir", storedDay(t))
 	r := &rewriter{}
 	proxy := newFront(t, p.url, r.modify)
 	proxy.request = func(r *http.Request) {

@@ -6,13 +6,14 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // mount puts a file system in memory on a directory, which only root may.
@@ -40,13 +41,14 @@ func remount(t *testing.T, dir string, flags uintptr, options string) {
 func nearlyFull(t *testing.T) (dir string) {
 	t.Helper()
 	from, dir := storedDay(t), t.TempDir()
+	lacking := []string{filepath.Join(from, "simulated", "archive")}
 	for _, file := range storedFiles(t, from, "simulated")[:5] {
-		if err := os.RemoveAll(filepath.Dir(file)); err != nil {
+		lacking = append(lacking, filepath.Dir(file))
+	}
+	for _, path := range lacking {
+		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := os.RemoveAll(filepath.Join(from, "simulated", "archive")); err != nil {
-		t.Fatal(err)
 	}
 	used := int64(0)
 	err := filepath.WalkDir(from, func(_ string, d fs.DirEntry, err error) error {
@@ -72,10 +74,9 @@ func nearlyFull(t *testing.T) (dir string) {
 func TestFaultFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := nearlyFull(t)
-	p := serve(t, "--data-dir", dir) // its clock runs, as that of the retries does
-	p.ready()
+	p := serveReady(t, "--data-dir", dir) // its clock runs, as that of the retries does
 	p.until("the disk is full", func() bool {
-		return slices.Equal(p.degraded(), []string{"disk"}) && strings.Contains(p.logged(), "no space left on device")
+		return p.degraded() == "disk" && strings.Contains(p.logged(), "no space left on device")
 	})
 	for _, target := range targets {
 		p.envelope(target)
@@ -84,7 +85,7 @@ func TestFaultFullDisk(t *testing.T) {
 	verified(t, dir)
 	full := strings.Count(p.logged(), "no space left on device")
 	remount(t, dir, 0, "size=256m")
-	p.until("the disk takes what waited", func() bool { return len(p.degraded()) == 0 })
+	p.until("the disk takes what waited", func() bool { return p.degraded() == "" })
 	if n := strings.Count(p.logged(), "disk writable again"); n == 0 {
 		t.Errorf("the log does not say that the disk is back: %s", p.logged())
 	}
@@ -95,75 +96,24 @@ func TestFaultFullDisk(t *testing.T) {
 		p.envelope(target)
 	}
 	for _, date := range dates {
-		p.envelope("/api/v1/gex/spx/historical?date=" + date)
+		p.envelope(datePath + date)
 	}
 	p.kill()
 	remount(t, dir, syscall.MS_RDONLY, "")
-	refuses(t, command(t, "serve", "--data-dir", dir), dir, "directory cannot be written", "read-only file system")
-	figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
-}
-
-// refuses runs a server that must not start, and must say why.
-func refuses(t *testing.T, cmd *exec.Cmd, wants ...string) {
-	t.Helper()
-	stdout, stderr, code := run(t, cmd)
-	for _, want := range append(wants, "strikecache: open data directory") {
+	_, stderr, code := run(t, command(t, "serve", "--data-dir", dir))
+	for _, want := range []string{"strikecache: open data directory", dir, "directory cannot be written", "read-only file system"} {
 		if code != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d, %q; want it to name %q", code, stderr, want)
 		}
 	}
-	if strings.Contains(stdout+stderr, "msg=serving") {
-		t.Error("it started")
-	}
+	figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
 }
 
-// Where a data directory cannot be, the error says why; where it can, it is made.
-func TestFaultDataDirectory(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{file, filepath.Join(file, "sub")} {
-		refuses(t, command(t, "serve", "--data-dir", dir), file+" is not a directory")
-	}
-	if b, err := os.ReadFile(file); string(b) != "something else" {
-		t.Errorf("the file holds %q, %v", b, err)
-	}
-
-	locked := t.TempDir()
-	if err := os.Chmod(locked, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	cmd := command(t, "serve", "--data-dir", locked)
-	if os.Geteuid() == 0 { // whom no mode binds
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		for _, dir := range []string{filepath.Dir(cmd.Path), filepath.Dir(locked)} {
-			if err := os.Chmod(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	refuses(t, cmd, locked, "permission denied")
-
-	missing := filepath.Join(t.TempDir(), "not", "there", "yet")
-	p := serve(t, "--data-dir", missing)
-	p.ready()
-	if len(p.degraded()) != 0 {
-		t.Error("a new directory is degraded")
-	}
-	if files, err := filepath.Glob(filepath.Join(missing, "simulated", "*", "gex-spx")); len(files) == 0 || err != nil {
-		t.Errorf("nothing is stored in a directory that was missing: %v", err)
-	}
-	figure(t, "3 places where no data directory can be, each a clear error; a missing one created")
-}
-
-// A start among bad files names each once, serves none, and serves the newest good one at once.
+// A start among bad files names each once, serves none of them, and serves good ones at once.
 func TestFaultStartAmongBadFiles(t *testing.T) {
 	t.Parallel()
 	dir := storedDay(t)
 	files := storedFiles(t, dir, "simulated")
-	dateOf := func(n int) string { return filepath.Base(filepath.Dir(files[n])) }
 	last := len(files) - 1
 	whole, err := os.ReadFile(files[last])
 	if err != nil {
@@ -171,33 +121,78 @@ func TestFaultStartAmongBadFiles(t *testing.T) {
 	}
 	altered := bytes.Clone(whole)
 	altered[len(altered)/2] ^= 1
-	bad := map[string][]byte{
-		files[last]:   altered,
-		files[last-1]: whole[:len(whole)/2],
-		files[last-2]: whole, // of another date
-		files[last-3]: {},
-		files[last-4]: bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":2`), 1),
-		filepath.Join(filepath.Dir(files[last-5]), "README"): []byte("hello\n"),
-	}
+	bad := map[string][]byte{files[last]: altered, files[last-1]: whole[:len(whole)/2], files[last-2]: whole} // of another date
 	for path, b := range bad {
 		alter(t, path, b)
 	}
 	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
-	for n := last; n > last-5; n-- {
-		resp, body := p.get("/api/v1/gex/spx/historical?date=" + dateOf(n))
-		if resp.StatusCode == http.StatusNotFound {
-			continue
-		}
-		if a, err := checkAnswer(resp, body); err != nil || a.AsOf.Format(time.DateOnly) != dateOf(n) { // back-filled again meanwhile
-			t.Errorf("date %s: %v, %v", dateOf(n), a.edition, err)
-		}
-	}
-	p.envelope("/api/v1/gex/spx/historical?date=" + dateOf(last-5))
-	p.envelope("/api/v1/gex/spx")
 	for path := range bad {
+		date := filepath.Base(filepath.Dir(path))
+		if resp, body := p.get(datePath + date); resp.StatusCode != http.StatusNotFound { // back-filled again meanwhile
+			if a, err := checkAnswer(resp, body); err != nil || a.Meta.AsOf.Format(time.DateOnly) != date {
+				t.Errorf("date %s: %v, %v", date, a.Meta.edition, err)
+			}
+		}
 		if n := strings.Count(p.logged(), " file="+path+" "); n != 1 {
 			t.Errorf("%s is named %d times in %s", path, n, p.logged())
 		}
 	}
+	p.envelope(datePath + filepath.Base(filepath.Dir(files[last-3])))
+	p.envelope(gammaPath)
 	figure(t, "%d bad files at a start, each named once, none served", len(bad))
+}
+
+// spent returns the CPU time of a process, in clock ticks of 10 ms.
+func (p *process) spent() (ticks int) {
+	p.t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, field := range strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))[11:13] { // user and system
+		n, err := strconv.Atoi(field)
+		if ticks += n; err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return ticks
+}
+
+// A server without a descriptor left neither dies nor spins: connections wait until others end, and are answered.
+func TestFaultDescriptors(t *testing.T) {
+	t.Parallel()
+	const room = 20
+	p := serveStored(t)
+	p.backfilled() // then it is at rest
+	_, want := p.get(vixPath)
+	most := uint64(p.opened() + room)
+	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var waiting []*conn
+	for range room + count(400) {
+		waiting = append(waiting, p.dial(asking)) // the kernel accepts
+	}
+	p.until("descriptors are lacking", func() bool {
+		return strings.Contains(p.logged(), "connections are not accepted for now") && strings.Contains(p.logged(), "too many open files")
+	})
+	if full() {
+		before := p.spent()
+		time.Sleep(2 * time.Second) // what is measured is what it does meanwhile
+		spent := 10 * (p.spent() - before)
+		if figure(t, "%d ms of CPU in 2 s without a descriptor", spent); spent > 1000 {
+			t.Error("it spins")
+		}
+	}
+	for i, c := range waiting {
+		if resp, body, err := c.receive(http.MethodGet); err != nil || resp.StatusCode != 200 || !bytes.Equal(body, want) {
+			t.Fatalf("connection %d: %v, %v", i, resp, err)
+		}
+		c.Close() // and the next has room
+	}
+	figure(t, "%d connections without a descriptor waited, and were answered", len(waiting)-room)
+	p.until("it is as before", func() bool { return p.opened() < int(most)-room/2 })
+	if !p.answers("/readyz", http.StatusOK) {
+		t.Error("not ready")
+	}
 }

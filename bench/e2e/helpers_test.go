@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,9 +64,9 @@ func runTests(m *testing.M) int {
 }
 
 // build builds a program of the project into the scratch folder and returns its path.
-func build(name string, args ...string) (string, error) {
+func build(name, folder string) (string, error) {
 	path := filepath.Join(scratch, name)
-	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", path}, buildFlags, args)...)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", path}, buildFlags, []string{folder})...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w: %s", name, err, out)
@@ -101,8 +102,8 @@ func needs(t testing.TB, name, sentence string) {
 	t.Skip(sentence)
 }
 
-// program returns the path of an installed program.
-func program(t testing.TB, name string) string {
+// installed returns the path of an installed program.
+func installed(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -124,6 +125,15 @@ func recorded(t testing.TB) string {
 	return dir
 }
 
+// writeFile writes a new file and returns its path.
+func writeFile(t testing.TB, path, text string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // until polls a condition. When patience is over, the test ends with what was waited for and all that more tells.
 func until(t testing.TB, what string, holds func() bool, more ...func() string) {
 	t.Helper()
@@ -141,42 +151,52 @@ func until(t testing.TB, what string, holds func() bool, more ...func() string) 
 
 // output is a text that is read while a process writes it.
 type output struct {
+	watch func(line string) // is told every line, as it comes; may be nil
+
 	mu   sync.Mutex
-	text bytes.Buffer // not embedded: io.Copy would use its ReadFrom, which takes no lock
+	text []byte
+	told int // bytes of whole lines that watch was told
 }
 
+// Write implements [io.Writer]. Only one goroutine writes.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
+	o.text = append(o.text, b...)
+	fresh := o.text[o.told:]
+	o.mu.Unlock()
+	for o.watch != nil {
+		n := bytes.IndexByte(fresh, '\n')
+		if n < 0 {
+			break
+		}
+		o.watch(string(fresh[:n]))
+		fresh, o.told = fresh[n+1:], o.told+n+1
+	}
+	return len(b), nil
 }
 
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.text.String()
+	return string(o.text)
+}
+
+// lines returns the lines that are not empty.
+func (o *output) lines() []string {
+	return strings.FieldsFunc(o.String(), func(r rune) bool { return r == '\n' })
 }
 
 // command returns a command of the binary. It binds no default port, and its data directory is an empty one, unless args
 // say otherwise.
-func command(t *testing.T, args ...string) *exec.Cmd {
+func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := commandOf(binary, args...)
-	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir())
-	return cmd
-}
-
-func commandOf(binary string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, args...)
-	// In a session of its own: Linux shares the processor among sessions first, so that the low priority of a refresh counts
-	// beside its own server and not beside whatever else keeps the machine busy.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "STRIKECACHE_") {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=")
+	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
 	return cmd
 }
 
@@ -185,29 +205,64 @@ func run(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	over := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // a server that should not have started
+	defer over.Stop()
+	_ = cmd.Wait() // the exit code says it
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// does runs the binary to its end, which must succeed, and returns its standard output.
+func does(t testing.TB, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := run(t, command(t, args...))
+	if code != 0 {
+		t.Fatalf("%v: exit %d, %s%s", args, code, stdout, stderr)
+	}
+	return stdout
 }
 
 // verified checks that every stored file of a directory is good.
 func verified(t testing.TB, dir string) {
 	t.Helper()
-	if out, stderr, code := run(t, commandOf(binary, "verify", "--data-dir", dir)); code != 0 || !strings.Contains(out, " 0 bad") {
+	if out, stderr, code := run(t, command(t, "verify", "--data-dir", dir)); code != 0 || !strings.Contains(out, " 0 bad") {
 		t.Errorf("verify: exit %d, %s%s", code, out, stderr)
 	}
 }
 
-// process is a running server.
+// process is a running program: a server, a client of one, or a cache in front of one.
 type process struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	url   string
-	admin string // URL of the admin listener, "" without one
+	t        testing.TB
+	cmd      *exec.Cmd
+	out, log *output // standard output and standard error
+	end      chan struct{}
+	err      error // what it ended with, once end is closed
 
-	log *output
-	end chan error // holds the result once the process has ended
+	url   string // of a server
+	admin string // URL of its admin listener, "" without one
+}
+
+// launch starts a program, with what it starts itself in a session of its own: Linux shares the processor among sessions
+// first, so that the low priority of a refresh counts beside its own server and not beside whatever else keeps the machine
+// busy. watch is told every line of its standard error; it may be nil.
+func launch(t testing.TB, cmd *exec.Cmd, watch func(line string)) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, out: &output{}, log: &output{watch: watch}, end: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = p.out, p.log
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.end)
+	}()
+	return p
 }
 
 var (
@@ -215,121 +270,108 @@ var (
 	adminLine   = regexp.MustCompile(`msg="serving admin" address=(http://\S+)`)
 )
 
-// serve starts a server on a free port and waits until it listens.
-func serve(t *testing.T, args ...string) *process {
+// listens waits until a server listens.
+func (p *process) listens() *process {
+	p.t.Helper()
+	p.until("listening", func() bool {
+		m := servingLine.FindStringSubmatch(p.logged())
+		if m != nil {
+			p.url = m[1]
+		}
+		if p.hasEnded() {
+			p.t.Fatalf("the server ended: %v\n%s", p.err, p.logged())
+		}
+		return m != nil
+	})
+	if m := adminLine.FindStringSubmatch(p.logged()); m != nil {
+		p.admin = m[1]
+	}
+	return p
+}
+
+// serve starts a server on a free port and waits until it listens. It ends with the test.
+func serve(t testing.TB, args ...string) *process {
 	t.Helper()
 	return serveWith(t, command(t, append([]string{"serve"}, args...)...))
 }
 
-func serveWith(t *testing.T, cmd *exec.Cmd) *process {
+func serveWith(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	return serveWatched(t, cmd, func(string) {})
+	p := launch(t, cmd, nil)
+	t.Cleanup(p.kill)
+	return p.listens()
 }
 
-// serveWatched calls watch with every line of the log, as it comes, until the process has ended.
-func serveWatched(t *testing.T, cmd *exec.Cmd, watch func(line string)) *process {
+// serveReady starts a server and waits until it is ready.
+func serveReady(t testing.TB, args ...string) *process {
 	t.Helper()
-	p, err := start(cmd, watch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.t = t
-	t.Cleanup(p.kill)
+	p := serve(t, args...)
+	p.ready()
 	return p
 }
 
-// start starts a server and waits until it listens.
-func start(cmd *exec.Cmd, watch func(line string)) (*process, error) {
-	p := &process{cmd: cmd, log: new(output), end: make(chan error, 1)}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	listening := make(chan string, 1)
-	go func() {
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			watch(lines.Text())
-			fmt.Fprintln(p.log, lines.Text())
-			if m := servingLine.FindStringSubmatch(lines.Text()); m != nil {
-				listening <- m[1]
-			}
-		}
-		p.end <- cmd.Wait()
-	}()
-	select {
-	case p.url = <-listening:
-	case err := <-p.end:
-		p.end <- err
-		return nil, fmt.Errorf("the server ended: %w\n%s", err, p.logged())
-	case <-time.After(patience):
-		p.kill()
-		return nil, fmt.Errorf("the server does not listen\n%s", p.logged())
-	}
-	if m := adminLine.FindStringSubmatch(p.logged()); m != nil {
-		p.admin = m[1]
-	}
-	return p, nil
-}
-
-// logged returns the log until now, "" of a process whose log nobody reads.
-func (p *process) logged() string {
-	if p.log == nil {
-		return ""
-	}
-	return p.log.String()
-}
+func (p *process) logged() string { return p.log.String() }
 
 func (p *process) address() string { return strings.TrimPrefix(p.url, "http://") }
 
-// kill ends the process at once, as a power cut would, if it still runs.
-func (p *process) kill() {
-	killGroup(p.cmd)
-	_ = p.ended()
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.end:
+		return true
+	default:
+		return false
+	}
 }
 
-// killGroup kills a command with all its children.
+// kill ends the process with all its children at once, as a power cut would, if it still runs.
+func (p *process) kill() {
+	if !p.hasEnded() {
+		killGroup(p.cmd)
+		<-p.end
+	}
+}
+
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// stop sends a signal and waits for the end.
-func (p *process) stop(sig os.Signal) error {
-	_ = p.cmd.Process.Signal(sig)
-	return p.ended()
+// wait waits for the end, and returns what the process ended with.
+func (p *process) wait() error {
+	p.t.Helper()
+	p.until("the process ends", p.hasEnded)
+	return p.err
 }
 
-// stopped ends the process as a service manager does, which must succeed.
-func (p *process) stopped() {
+func (p *process) signal(sig os.Signal) {
 	p.t.Helper()
-	if err := p.stop(syscall.SIGTERM); err != nil {
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// stop ends the process as a service manager does, which must succeed.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	if err := p.wait(); err != nil {
 		p.t.Errorf("stopped with %v\n%s", err, p.logged())
 	}
 }
 
-// ended waits for the end.
-func (p *process) ended() error {
-	select {
-	case err := <-p.end:
-		p.end <- err
-		return err
-	case <-time.After(patience):
-		killGroup(p.cmd)
-		return errors.New("the process does not end")
-	}
+// until polls a condition.
+func (p *process) until(what string, holds func() bool) {
+	p.t.Helper()
+	until(p.t, what, holds, p.out.String, p.logged)
 }
 
-// fetch sends a GET with headers, given as name and value.
-func fetch(url string, headers ...string) (*http.Response, []byte, error) {
-	req, err := http.NewRequest(http.MethodGet, url, nil)
+// send sends a request with header fields, given as name and value, and reads the whole answer. The client decodes
+// nothing.
+func send(client *http.Client, method, url string, headers ...string) (*http.Response, []byte, error) {
+	req, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	client := http.Client{Timeout: patience}
-	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, nil, err
@@ -339,35 +381,101 @@ func fetch(url string, headers ...string) (*http.Response, []byte, error) {
 	return resp, body, err
 }
 
+// newClient returns a client that keeps its connections, and decodes nothing.
+func newClient() *http.Client {
+	return &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true}}
+}
+
+// fetch sends a request over a connection of its own.
+func fetch(method, url string, headers ...string) (*http.Response, []byte, error) {
+	client := newClient()
+	defer client.CloseIdleConnections()
+	return send(client, method, url, headers...)
+}
+
 // get fetches a path and fails the test when nothing answers.
 func (p *process) get(path string, headers ...string) (*http.Response, []byte) {
 	p.t.Helper()
-	resp, body, err := fetch(p.url+path, headers...)
+	resp, body, err := fetch(http.MethodGet, p.url+path, headers...)
 	if err != nil {
 		p.t.Fatalf("%v\n%s", err, p.logged())
 	}
 	return resp, body
 }
 
+// answers says whether a path is answered with a status.
+func (p *process) answers(path string, status int, headers ...string) bool {
+	p.t.Helper()
+	resp, _ := p.get(path, headers...)
+	return resp.StatusCode == status
+}
+
+func (p *process) ready() {
+	p.t.Helper()
+	p.until("ready", func() bool { return p.answers("/readyz", http.StatusOK) })
+}
+
 // operator fetches a path of the admin listener.
 func (p *process) operator(path string) string {
 	p.t.Helper()
-	resp, body, err := fetch(p.admin + path)
+	resp, body, err := fetch(http.MethodGet, p.admin+path)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		p.t.Fatalf("%s%s: %v %v\n%s", p.admin, path, resp, err, p.logged())
 	}
 	return string(body)
 }
 
-// until polls a condition.
-func (p *process) until(what string, holds func() bool) {
-	p.t.Helper()
-	until(p.t, what, holds, p.logged)
+// metric returns the value of a sample in a scrape, "" without one.
+func metric(scrape, sample string) string {
+	for line := range strings.Lines(scrape) {
+		if value, ok := strings.CutPrefix(line, sample+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }
 
-func (p *process) ready() {
+// conn is a connection that a test speaks HTTP over by hand. No operation on it hangs for ever.
+type conn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dial(address string) (*conn, error) {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c, bufio.NewReader(c)}, c.SetDeadline(time.Now().Add(patience))
+}
+
+// dial opens a connection that ends with the test, and writes to it.
+func (p *process) dial(raw string) *conn {
 	p.t.Helper()
-	p.until("ready", func() bool { resp, _ := p.get("/readyz"); return resp.StatusCode == http.StatusOK })
+	c, err := dial(p.address())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Close() })
+	c.write(p.t, raw)
+	return c
+}
+
+func (c *conn) write(t testing.TB, raw string) {
+	t.Helper()
+	if _, err := io.WriteString(c, raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receive reads one whole answer to a request of a method.
+func (c *conn) receive(method string) (*http.Response, []byte, error) {
+	resp, err := http.ReadResponse(c.r, &http.Request{Method: method})
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	return resp, body, err
 }
 
 // each calls f for 0 to n-1, so many at a time.

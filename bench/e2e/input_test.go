@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -23,8 +21,6 @@ type input struct {
 	parameter string // that the error names
 	ends      bool   // whether the server ends the connection
 }
-
-const good = "GET /api/public/vix-term-structure HTTP/1.1\r\nHost: a\r\n\r\n"
 
 // refusal is an error as the interface defines it; a member beyond these is a fault.
 type refusal struct {
@@ -57,8 +53,7 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	dir := storedDay(t)
 	secret, _ := newKey(t, filepath.Join(dir, "keys.json"), "input")
-	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
-	p.ready()
+	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0")
 	parameters, paths, framing := inputsOfParameters(p), inputsOfPaths(), inputsOfFraming()
 	inputs := slices.Concat(parameters, paths, inputsOfMethods(), inputsOfHeaders(secret), framing)
 	for _, in := range slices.Concat(parameters, paths, framing) {
@@ -71,17 +66,16 @@ func TestBadInput(t *testing.T) {
 		in.name, in.raw, in.ends = in.name+", HTTP/1.0", strings.Replace(in.raw, "HTTP/1.1\r\n", "HTTP/1.0\r\n", 1), true
 		inputs = append(inputs, in)
 	}
-	address := strings.TrimPrefix(p.url, "http://")
 	statuses := map[int]int{}
 	for _, in := range inputs {
 		statuses[in.status]++
-		if err := in.try(address); err != nil {
+		if err := in.try(p.address()); err != nil {
 			t.Errorf("%s: %v\n%.300q", in.name, err, in.raw)
 		}
 		if !in.ends {
 			continue // the good request came on the same connection
 		}
-		if err := (input{raw: good, status: 200}).try(address); err != nil {
+		if err := (input{raw: asking, status: 200}).try(p.address()); err != nil {
 			t.Fatalf("after %s: %v\n%s", in.name, err, p.logged())
 		}
 	}
@@ -93,24 +87,16 @@ func TestBadInput(t *testing.T) {
 
 // try sends the request and compares what comes back with what is documented.
 func (in input) try(address string) error {
-	c, err := net.Dial("tcp", address)
+	c, err := dial(address)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
 	if _, err := io.WriteString(c, in.raw); err != nil {
 		return err
 	}
 	method, _, _ := strings.Cut(strings.TrimLeft(in.raw, "\r\n"), " ")
-	r := bufio.NewReader(c)
-	resp, err := http.ReadResponse(r, &http.Request{Method: method})
-	if err != nil {
-		return err
-	}
-	body, err := io.ReadAll(resp.Body)
+	resp, body, err := c.receive(method)
 	if err != nil {
 		return err
 	}
@@ -126,24 +112,18 @@ func (in input) try(address string) error {
 		return fmt.Errorf("the response says that the connection ends: %v", resp.Close)
 	}
 	if in.ends {
-		rest, err := io.ReadAll(r)
-		if len(rest) > 0 {
-			return fmt.Errorf("%q where the connection ends", rest)
+		if rest, err := io.ReadAll(c.r); len(rest) > 0 || err != nil {
+			return fmt.Errorf("%q where the connection ends, %v", rest, err)
 		}
+		return nil
+	}
+	if _, err := io.WriteString(c, asking); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(c, good); err != nil {
-		return err
+	if next, _, err := c.receive(http.MethodGet); err != nil || next.StatusCode != 200 {
+		return fmt.Errorf("the next request: %v, %v", next, err)
 	}
-	next, err := http.ReadResponse(r, nil)
-	if err != nil {
-		return fmt.Errorf("the next request: %w", err)
-	}
-	if next.StatusCode != 200 {
-		return fmt.Errorf("the next request: %d", next.StatusCode)
-	}
-	_, err = io.Copy(io.Discard, next.Body)
-	return err
+	return nil
 }
 
 // allow returns what the field Allow must say: of a resource, more than of probes and pages.

@@ -94,8 +94,8 @@ type killing struct {
 	rand    *rand.Rand
 	dir     string
 	start   time.Time // of the simulated market, zero: where it left off
-	disk    map[string]edition
-	arrived time.Time // of the newest stored chain
+	disk    map[string]storedAnswer
+	newest  time.Time // when the newest stored answer was computed or its chain arrived
 	answers answers
 
 	kills map[string]int // by the last step
@@ -103,27 +103,28 @@ type killing struct {
 	idle  int            // kills in a row of a process that did not come to the step
 }
 
+// storedAnswer is what a file holds.
+type storedAnswer struct {
+	edition
+	sum string // of the whole file
+}
+
 // TestFaultKills kills the real binary under refresh and load, mostly while it writes a file, and starts it again on
 // the same files. Nothing that was ever stored or answered is lost, nothing stored is corrupt, and no answer mixes two
 // instants.
 func TestFaultKills(t *testing.T) {
 	t.Parallel()
-	seed := *killSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := cmp.Or(*killSeed, rand.Uint64())
 	t.Logf("repeat the choices with -args -kill-seed %d", seed)
 	k := &killing{t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), kills: map[string]int{}}
-	k.answers.instants = map[string]string{}
-	p := serve(t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF") // the kills come in the middle of its back-fill
-	p.ready()
+	k.answers.instants, k.answers.newest = map[string]string{}, map[string]edition{}
+	p := serveReady(t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF") // the kills come in the middle of its back-fill
 	p.kill()
 	k.look()
 	dates := k.dates()
 	if len(dates) == 0 {
 		t.Fatal("nothing is stored")
 	}
-	first := dates[len(dates)-1]
 	total := 3
 	if full() {
 		total = 200
@@ -134,32 +135,22 @@ func TestFaultKills(t *testing.T) {
 			t.Fatalf("at kill %d of %d", n+1, total)
 		}
 	}
-	inside := 0
-	for _, step := range storing {
-		inside += k.kills[step]
-	}
-	steps := ""
+	inside, steps := 0, ""
 	for _, step := range slices.Sorted(maps.Keys(k.kills)) {
 		steps += fmt.Sprintf(" %s %d", step, k.kills[step])
-	}
-	if inside*10 < total*3 && full() { // most kills come after the step that they wait for has ended
-		t.Errorf("%d of %d kills fell between the creation of a temporary file and the directory's sync:%s", inside, total, steps)
-	}
-	ended := func() (n int) {
-		for _, date := range k.dates() {
-			if date > first {
-				n++ // the one before it
-			}
+		if slices.Contains(storing, step) {
+			inside += k.kills[step]
 		}
-		return n
 	}
-	if ended() == 0 && full() {
-		k.another(first)
+	ended := len(k.dates()) - 1 - slices.Index(k.dates(), dates[len(dates)-1])
+	// Most kills come after the step that they wait for has ended.
+	if full() && (inside*10 < total*3 || ended == 0) {
+		t.Errorf("%d of %d kills fell between the creation of a temporary file and the directory's sync:%s; %d dates ended", inside, total, steps, ended)
 	}
 	figure(t, "%d kills survived, %d of them between creating a temporary file and the end of the directory's sync; by the last step begun:%s",
 		total, inside, steps)
 	figure(t, "%d temporary files left by the kills and swept, %d dates ended meanwhile, %d files on the disk, none bad, none lost",
-		k.temps, ended(), len(k.disk))
+		k.temps, ended, len(k.disk))
 	figure(t, "%d answers checked, %d of them beside the others of their feed; none mixed, %d restored from files of two refreshes",
 		k.answers.checked.Load(), k.answers.beside.Load(), k.answers.apart.Load())
 }
@@ -177,16 +168,18 @@ func (k *killing) cycle(n int) {
 		killed.Store(true)
 		killGroup(cmd)
 	}}
-	p := serveWatched(k.t, cmd, r.watch)
-	k.answeredAtOnce(p)
+	p := launch(k.t, cmd, r.watch)
+	k.t.Cleanup(p.kill)
+	k.answeredAtOnce(p.listens())
 
-	failed := make(chan error, 4)
+	failed := make(chan error, 2)
 	var load sync.WaitGroup
 	for range 2 {
 		choices := rand.New(rand.NewPCG(k.rand.Uint64(), 0))
 		load.Go(func() {
 			if err := k.answers.poll(p.url, choices, r); !killed.Load() || !errors.Is(err, errLost) {
-				failed <- fmt.Errorf("under load: %w", err)
+				k.t.Errorf("under load: %v", err)
+				failed <- err
 			}
 		})
 	}
@@ -204,13 +197,11 @@ func (k *killing) cycle(n int) {
 			published = nil
 			over.Reset(patience)
 			continue
-		case err := <-p.end:
-			p.end <- err
+		case <-p.end:
 			if !killed.Load() {
-				k.t.Errorf("it ended by itself: %v", err)
+				k.t.Errorf("it ended by itself: %v", p.err)
 			}
-		case err := <-failed:
-			failed <- err
+		case <-failed:
 		case <-over.C:
 		}
 		waiting = false
@@ -219,28 +210,12 @@ func (k *killing) cycle(n int) {
 	r.kill()
 	p.kill() // waits for its end
 	load.Wait()
-	close(failed)
-	for err := range failed {
-		k.t.Error(err)
-	}
 	if log := p.logged(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "panic") {
 		k.t.Errorf("its log has an error: %s", log)
 	}
 	k.look()
 	k.account(r)
 	k.resume(n, idle)
-}
-
-// another starts the binary in a later session and kills it when a date after another is stored.
-func (k *killing) another(date string) {
-	k.resume(0, false)
-	p := serve(k.t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF", "--sim-speed", "3000", "--sim-start", k.start.Format(time.RFC3339))
-	p.until("a later date is stored", func() bool {
-		files, _ := filepath.Glob(filepath.Join(k.dir, "simulated", "????-??-??", "gex-spx"))
-		return slices.ContainsFunc(files, func(file string) bool { return filepath.Base(filepath.Dir(file)) > date })
-	})
-	p.kill()
-	k.look()
 }
 
 // resume decides where the market goes on: where it left off, or in the next session, as if the machine had been down
@@ -250,11 +225,11 @@ func (k *killing) resume(n int, idle bool) {
 	if k.idle++; !idle {
 		k.idle = 0
 	}
-	newest := k.newest()
-	if hour := newest.UTC().Hour(); !idle && n%5 > 0 && (hour >= 15 && hour < 20 || k.rand.IntN(4) == 0) {
+	newest := k.newest.UTC()
+	if hour := newest.Hour(); !idle && n%5 > 0 && (hour >= 15 && hour < 20 || k.rand.IntN(4) == 0) {
 		return
 	}
-	k.start = newest.UTC().Truncate(24 * time.Hour).Add(15 * time.Hour) // 10:00 or 11:00 in New York
+	k.start = newest.Truncate(24 * time.Hour).Add(15 * time.Hour) // 10:00 or 11:00 in New York
 	for days := k.idle; days > 0 || !k.start.After(newest) || k.start.Weekday() == time.Saturday || k.start.Weekday() == time.Sunday; days-- {
 		k.start = k.start.Add(24 * time.Hour)
 	}
@@ -266,8 +241,7 @@ func (k *killing) account(r *killer) {
 	defer r.mu.Unlock()
 	last := cmp.Or(r.last, "nothing stored")
 	k.kills[last]++
-	pattern := filepath.Join(filepath.Dir(r.file), ".tmp-"+filepath.Base(r.file)+"-*")
-	left, err := filepath.Glob(pattern)
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(r.file), ".tmp-"+filepath.Base(r.file)+"-*"))
 	k.temps += len(left)
 	if (last == "write" || last == "sync") && len(left) == 0 || len(left) > 1 || err != nil {
 		k.t.Errorf("died at step %s of %s, and %q lie there, %v", last, r.file, left, err)
@@ -277,19 +251,19 @@ func (k *killing) account(r *killer) {
 // answeredAtOnce asks for everything as soon as the process listens: it answers, from its files, and nothing older than
 // what was stored.
 func (k *killing) answeredAtOnce(p *process) {
-	c := newAsker(p.url)
-	defer c.close()
+	client := newClient()
+	defer client.CloseIdleConnections()
 	for _, target := range targets {
-		if _, err := k.answers.ask(c, target); err != nil {
+		if _, err := k.answers.ask(client, p.url, target, "zstd"); err != nil {
 			k.t.Errorf("right after the start: %v", err)
 		}
 	}
 	dates := k.dates()
 	for range 3 {
 		date := dates[k.rand.IntN(len(dates))]
-		a, err := k.answers.ask(c, datePath+date)
-		if stored := k.disk[date+"/gex-spx"]; err != nil || a.before(stored) {
-			k.t.Errorf("date %s after the start: %v, %v; stored was %v", date, err, a.edition, stored)
+		a, err := k.answers.ask(client, p.url, datePath+date, "zstd")
+		if stored := k.disk[date+"/gex-spx"].edition; err != nil || a.Meta.before(stored) {
+			k.t.Errorf("date %s after the start: %v, %v; stored was %v", date, err, a.Meta.edition, stored)
 		}
 	}
 }
@@ -297,22 +271,19 @@ func (k *killing) answeredAtOnce(p *process) {
 // look reads what lies on the disk, and compares it with what lay there before and with what was answered.
 func (k *killing) look() {
 	verified(k.t, k.dir)
-	now, arrived, err := editions(filepath.Join(k.dir, "simulated"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	for name, before := range k.disk {
-		after, ok := now[name]
-		switch _, file := filepath.Split(name); {
+	before := k.disk
+	k.read()
+	for name, was := range before {
+		is, ok := k.disk[name]
+		switch file := filepath.Base(name); {
 		case !ok && (file == "spx-max-pain" || file == "options-flow-unusual"): // these expire
 		case !ok:
 			k.t.Errorf("%s is lost", name)
-		case after.before(before), after.sum != before.sum && !before.before(after):
-			k.t.Errorf("%s was %v and is %v", name, before, after)
+		case is.before(was.edition), is.sum != was.sum && !was.before(is.edition):
+			k.t.Errorf("%s was %v and is %v", name, was, is)
 		}
 	}
-	k.disk, k.arrived = now, arrived
-	if err := k.answers.stored(now); err != nil {
+	if err := k.answers.stored(k.disk); err != nil {
 		k.t.Error(err)
 	}
 }
@@ -328,59 +299,40 @@ func (k *killing) dates() (dates []string) {
 	return dates
 }
 
-// newest returns when the newest stored answer was computed or its chain arrived.
-func (k *killing) newest() (at time.Time) {
-	for _, e := range k.disk {
-		if e.Computed.After(at) {
-			at = e.Computed
-		}
-	}
-	if k.arrived.After(at) {
-		at = k.arrived
-	}
-	return at
-}
-
-// editions reads every stored answer, by date and file, and when the newest stored chain arrived.
-func editions(dir string) (out map[string]edition, arrived time.Time, err error) {
-	files, err := filepath.Glob(filepath.Join(dir, "????-??-??", "[^.]*"))
+// read reads every stored answer, by date and file, and when the newest stored chain arrived.
+func (k *killing) read() {
+	k.disk = map[string]storedAnswer{}
+	files, err := filepath.Glob(filepath.Join(k.dir, "simulated", "????-??-??", "[^.]*"))
 	if err != nil {
-		return nil, arrived, err
+		k.t.Fatal(err)
 	}
-	out = map[string]edition{}
 	for _, path := range files {
-		base := filepath.Base(path)
-		if strings.HasPrefix(base, "state-") && !strings.HasPrefix(base, "state-chain-") {
+		date, name := filepath.Base(filepath.Dir(path)), filepath.Base(path)
+		if strings.HasPrefix(name, "state-") && !strings.HasPrefix(name, "state-chain-") {
 			continue
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
-			return nil, arrived, err
+			k.t.Fatal(err)
 		}
-		lines := strings.SplitN(string(b), "\n", 3)
-		if len(lines) < 2 {
-			return nil, arrived, errors.New(path + " has no second line")
-		}
-		if strings.HasPrefix(base, "state-") {
+		_, rest, _ := strings.Cut(string(b), "\n")
+		second, _, _ := strings.Cut(rest, "\n")
+		var at time.Time
+		if strings.HasPrefix(name, "state-") {
 			var chain struct{ Source struct{ Arrived time.Time } }
-			if err := json.Unmarshal([]byte(lines[1]), &chain); err != nil {
-				return nil, arrived, fmt.Errorf("%s: %w", path, err)
-			}
-			if chain.Source.Arrived.After(arrived) {
-				arrived = chain.Source.Arrived
-			}
-			continue
+			err = json.Unmarshal([]byte(second), &chain)
+			at = chain.Source.Arrived
+		} else {
+			var a envelope
+			a, err = parseAnswer([]byte(second))
+			k.disk[date+"/"+name] = storedAnswer{a.Meta.edition, sum(b)}
+			at = a.Meta.Computed
 		}
-		a, err := parseAnswer([]byte(lines[1]))
 		if err != nil {
-			return nil, arrived, fmt.Errorf("%s: %w", path, err)
+			k.t.Fatalf("%s: %v", path, err)
 		}
-		a.sum = sum(b)
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return nil, arrived, err
+		if at.After(k.newest) {
+			k.newest = at
 		}
-		out[filepath.ToSlash(name)] = a.edition
 	}
-	return out, arrived, nil
 }

@@ -42,64 +42,39 @@ const (
 var market sharedServer
 
 type sharedServer struct {
-	once, told sync.Once
-	p          *process
-	dir        string
-	err        error
+	once     sync.Once
+	p        *process
+	dir      string
+	complete bool
 }
 
 // shared returns the shared server. Only keys may be changed in its directory.
-func shared(t *testing.T) *process {
+func shared(t testing.TB) *process {
 	t.Helper()
-	market.once.Do(func() {
-		market.err = errors.New("the shared server did not start")
-		market.start()
-	})
-	if market.err != nil {
-		market.told.Do(func() { t.Fatal(market.err) })
+	market.once.Do(func() { market.start(t) })
+	if !market.complete {
 		t.Fatal("the shared server did not start: another test says why")
 	}
 	p := *market.p
-	p.t = t
+	if p.t = t; p.hasEnded() {
+		t.Fatalf("the shared server ended: %v\n%s", p.err, p.logged())
+	}
 	return &p
 }
 
-func (s *sharedServer) start() {
+func (s *sharedServer) start(t testing.TB) {
 	s.dir = filepath.Join(scratch, "market")
-	cmd := commandOf(binary, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
-	if s.p, s.err = start(cmd, func(string) {}); s.err != nil {
-		return
-	}
-	for deadline := time.Now().Add(2 * patience); ; time.Sleep(100 * time.Millisecond) {
-		if s.err = s.complete(); s.err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.err = fmt.Errorf("the shared server's history is not complete: %w\n%s", s.err, s.p.logged())
-			return
-		}
-	}
-}
-
-// complete says what is not yet there.
-func (s *sharedServer) complete() error {
-	var series struct{ Data struct{ Rows [][]any } }
-	if resp, body, err := fetch(s.p.url + seriesPath); err != nil || resp.StatusCode == http.StatusOK && json.Unmarshal(body, &series) != nil {
-		return fmt.Errorf("series: %w", err)
-	}
-	if len(series.Data.Rows) != storedBefore+1 {
-		return fmt.Errorf("%d sessions are stored", len(series.Data.Rows))
-	}
-	if resp, body, err := fetch(s.p.url + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("readyz: %w %s", err, body)
-	}
+	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
+	s.p = launch(t, cmd, nil)
+	s.p.listens().ready()
+	s.p.backfilled()
 	for date, products := range map[string]int{earlierDay: 2, marketDay: 4} {
-		out, err := commandOf(binary, "recompute", "--data-dir", s.dir, "--date", date).CombinedOutput()
-		if err != nil || strings.Count(string(out), " identical") < products {
-			return fmt.Errorf("recompute %s: %w %s", date, err, out)
-		}
+		s.p.until("the inputs of "+date+" are archived", func() bool {
+			out, _, _ := run(t, command(t, "recompute", "--data-dir", s.dir, "--date", date))
+			return strings.Count(out, " identical") >= products
+		})
 	}
-	return nil
+	s.complete = true
 }
 
 func (s *sharedServer) stop() {
@@ -110,7 +85,7 @@ func (s *sharedServer) stop() {
 
 // storedDay returns a directory with what the shared server has stored. Its files are linked, not copied: who alters one
 // uses [alter].
-func storedDay(t *testing.T) string {
+func storedDay(t testing.TB) string {
 	t.Helper()
 	shared(t)
 	to := filepath.Join(t.TempDir(), "data")
@@ -134,43 +109,59 @@ func storedDay(t *testing.T) string {
 }
 
 // alter gives a file new content, and leaves other links to the old content alone.
-func alter(t *testing.T, path string, content []byte) {
+func alter(t testing.TB, path string, content []byte) {
 	t.Helper()
-	if err := errors.Join(os.Remove(path), os.WriteFile(path, content, 0o600)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, content, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// serveStored starts a server on a stored day. Nothing has to be computed for it to be ready, and its clock stands still.
-func serveStored(t *testing.T, args ...string) *process {
+// serveStored starts a server on a stored day, and waits until it is ready, for which nothing has to be computed. Its
+// clock stands still.
+func serveStored(t testing.TB, args ...string) *process {
 	t.Helper()
-	return serve(t, append([]string{"--data-dir", storedDay(t), "--sim-speed", "0"}, args...)...)
+	return serveReady(t, append([]string{"--data-dir", storedDay(t), "--sim-speed", "0"}, args...)...)
 }
 
 // noUpstream are the arguments of a server whose upstream is not there.
 var noUpstream = []string{"--source", "cboe", "--cboe-base-url", "http://127.0.0.1:1", "--cboe-settlement-url", "http://127.0.0.1:1"}
 
+func serveNothing(t testing.TB, args ...string) *process {
+	t.Helper()
+	return serve(t, append(args, noUpstream...)...)
+}
+
+// envelope is an answer, as far as tests look at it.
 type envelope struct {
 	Success bool
 	Data    json.RawMessage
 	Meta    struct {
+		edition
 		Endpoint, Source string
-		AsOf             string    `json:"as_of"`
-		ComputedAt       time.Time `json:"computed_at"`
-		Freshness        freshness
+		Captured         *time.Time `json:"captured_at"`
 		Receipt          struct {
-			Method string
 			Inputs []string `json:"input_sha256"`
 			Data   string   `json:"data_sha256"`
+		}
+		Quality struct {
+			Chains []struct {
+				Symbol string
+				AsOf   time.Time `json:"as_of"`
+			}
 		}
 	}
 	Usage usage
 }
 
-// freshness is what an answer says of its own.
-type freshness struct {
-	State  string
-	Reason *string
+// edition tells one answer of a resource from another.
+type edition struct {
+	AsOf      time.Time `json:"as_of"`
+	Computed  time.Time `json:"computed_at"`
+	Freshness struct {
+		State  string
+		Reason *string
+		Since  time.Time
+	}
 }
 
 // usage is the usage member of an answer.
@@ -181,10 +172,15 @@ type usage struct {
 	Remaining     *int `json:"remaining_today"`
 }
 
+func usageOf(t testing.TB, body []byte) usage {
+	t.Helper()
+	return envelopeOf(t, body).Usage
+}
+
 // envelope fetches an answer, which must be a good one.
-func (p *process) envelope(path string, headers ...string) (e envelope) {
+func (p *process) envelope(path string) envelope {
 	p.t.Helper()
-	resp, body := p.get(path, headers...)
+	resp, body := p.get(path)
 	if resp.StatusCode != http.StatusOK {
 		p.t.Fatalf("%s: %d, %.300s", path, resp.StatusCode, body)
 	}
@@ -208,10 +204,16 @@ func dataOf[T any](p *process, path string) (v T) {
 	return v
 }
 
+// rows returns the rows of the series.
+func (p *process) rows() [][]any {
+	p.t.Helper()
+	return dataOf[struct{ Rows [][]any }](p, seriesPath).Rows
+}
+
 // sessions returns the dates of the series, rising, without imported ones.
 func (p *process) sessions() (dates []string) {
 	p.t.Helper()
-	for _, row := range dataOf[struct{ Rows [][]any }](p, seriesPath).Rows {
+	for _, row := range p.rows() {
 		if row[12] != "imported" {
 			dates = append(dates, row[0].(string))
 		}
@@ -227,36 +229,19 @@ func (p *process) backfilled() (dates []string) {
 }
 
 // degraded returns what /readyz says is impaired. It must be 200 all the while, and name codes alone.
-func (p *process) degraded() []string {
+func (p *process) degraded() string {
 	p.t.Helper()
 	var doc struct {
 		Ready    bool
 		Degraded []string
 	}
 	resp, body := p.get("/readyz")
-	if err := json.Unmarshal(body, &doc); err != nil || resp.StatusCode != http.StatusOK || !doc.Ready {
-		p.t.Errorf("readyz: %d %s, %v", resp.StatusCode, body, err)
+	codes := ""
+	if err := json.Unmarshal(body, &doc); err == nil {
+		codes = fmt.Sprint(doc.Degraded)
 	}
-	for _, code := range doc.Degraded {
-		if strings.ContainsAny(code, "/. ") {
-			p.t.Errorf("readyz names %q", code)
-		}
+	if resp.StatusCode != http.StatusOK || !doc.Ready || strings.ContainsAny(codes, "/.") {
+		p.t.Errorf("readyz: %d %s", resp.StatusCode, body)
 	}
-	return doc.Degraded
-}
-
-// freshness returns what an answer says of its own.
-func (p *process) freshness(path string) freshness {
-	p.t.Helper()
-	return p.envelope(path).Meta.Freshness
-}
-
-// storedFiles returns the stored gamma answers' paths by date, rising.
-func storedFiles(t testing.TB, dir, source string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, source, "????-??-??", "gex-spx"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return strings.Trim(codes, "[]")
 }

@@ -9,14 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 )
 
 // nginx starts nginx with the recipe, in which only the addresses and the folder are replaced, before an origin.
 func nginx(t *testing.T, origin string) *process {
 	t.Helper()
-	path := program(t, "nginx")
+	path := installed(t, "nginx")
 	recipe, err := os.ReadFile(filepath.Join(root, "bench", "clients", "nginx.conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,33 +37,18 @@ func nginx(t *testing.T, origin string) *process {
 	}
 	main := fmt.Sprintf("%s daemon off; worker_processes 1; pid %[2]s/pid; error_log stderr; events {}\nhttp {\naccess_log off; client_body_temp_path %[2]s/a;"+
 		"proxy_temp_path %[2]s/b; fastcgi_temp_path %[2]s/c; uwsgi_temp_path %[2]s/d; scgi_temp_path %[2]s/e;\n%[3]s}\n", user, dir, text)
-	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(main), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f := follow(t, []string{path, "-p", dir, "-e", "stderr", "-c", file})
-	return f.serves(address)
-}
-
-// asked returns what nginx asked for a path, and leaves out what came before the mark.
-func (f *front) asked(mark int, path string) (some []exchange) {
-	for _, x := range f.exchanges(0)[mark:] {
-		if x.path == path {
-			some = append(some, x)
-		}
-	}
-	return some
+	file := writeFile(t, filepath.Join(dir, "nginx.conf"), main)
+	return follow(t, path, "-p", dir, "-e", "stderr", "-c", file).serves(address)
 }
 
 // The recipe for nginx: what is asked twice costs the origin one answer, in each coding; what is asked with a key is
 // never stored; what has expired costs a 304; and what the origin cannot give for a while is there all the same.
 func TestNginxRecipe(t *testing.T) {
 	t.Parallel()
-	program(t, "nginx")
+	installed(t, "nginx")
 	dir := storedDay(t)
 	secret, id := newKey(t, filepath.Join(dir, "keys.json"), "nginx", "--per-minute", "600")
-	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
-	p.ready()
+	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0")
 	const short, soon = vixPath, sectorsPath // their answers are made to expire at once
 	var shortened atomic.Int64
 	origin := newFront(t, p.url, func(r *http.Response) {
@@ -111,9 +95,7 @@ func TestNginxRecipe(t *testing.T) {
 		t.Error("no answer was made to expire")
 	}
 
-	if err := p.stop(syscall.SIGKILL); err == nil {
-		t.Error("the origin was not killed")
-	}
+	p.kill()
 	stale := func() {
 		t.Helper()
 		n.until("a stale answer", func() bool {

@@ -24,7 +24,7 @@ type description struct {
 	Components struct {
 		Parameters map[string]struct{ Name, In string }
 		Responses  map[string]struct {
-			Headers map[string]documentedHeader
+			Headers map[string]reference
 			Content map[string]json.RawMessage
 		}
 		Headers map[string]struct {
@@ -41,9 +41,12 @@ type description struct {
 	seen     map[string]bool
 }
 
-type documentedHeader struct {
+// reference refers to a component.
+type reference struct {
 	Ref string `json:"$ref"`
 }
+
+func (r reference) name() string { return r.Ref[strings.LastIndexByte(r.Ref, '/')+1:] }
 
 // describe reads a document. Its schemas are closed: a field that they do not have is a fault, though the document
 // itself lets fields be added.
@@ -110,26 +113,25 @@ func (d *description) methods(path string) (methods []string) {
 
 // responses returns the names of the responses of an operation, by status.
 func (d *description) responses(path, method string) map[string]string {
-	var operation struct{ Responses map[string]documentedHeader }
+	var operation struct{ Responses map[string]reference }
 	if raw := d.Paths[path][strings.ToLower(method)]; json.Unmarshal(raw, &operation) != nil {
 		return nil // a method that the path does not have
 	}
 	names := map[string]string{}
 	for status, r := range operation.Responses {
-		names[status] = last(r.Ref)
+		names[status] = r.name()
 	}
 	return names
 }
-
-func last(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
 
 // framing are the fields of HTTP itself, which no document needs to describe.
 var framing = []string{"Connection", "Content-Length", "Content-Type", "Date", "Server"}
 
 // check holds an answer against the document. The body must not be coded. A method that the document does not have
 // is held against GET, and a path that it does not have must be answered with a documented error.
-func (d *description) check(req *http.Request, resp *http.Response, body []byte) error {
-	path, method, status := req.URL.Path, req.Method, fmt.Sprint(resp.StatusCode)
+func (d *description) check(method, target string, resp *http.Response, body []byte) error {
+	path, _, _ := strings.Cut(target, "?")
+	status := fmt.Sprint(resp.StatusCode)
 	if d.Paths[path] == nil {
 		if resp.StatusCode != http.StatusNotFound {
 			return fmt.Errorf("%s is not documented, yet answered %s", path, status)
@@ -144,7 +146,7 @@ func (d *description) check(req *http.Request, resp *http.Response, body []byte)
 		return fmt.Errorf("%s %s is documented without status %s", method, path, status)
 	}
 	if resp.StatusCode == http.StatusOK {
-		if err := d.allows(req.URL); err != nil {
+		if err := d.allows(target); err != nil {
 			return fmt.Errorf("answered, though the document does not allow the request: %w", err)
 		}
 	}
@@ -184,15 +186,21 @@ func (d *description) body(at string, body []byte) error {
 }
 
 // allows says whether the parameters of a query are within their documented bounds.
-func (d *description) allows(target *url.URL) error {
-	var references []documentedHeader
-	if err := json.Unmarshal(d.Paths[target.Path]["parameters"], &references); err != nil && d.Paths[target.Path]["parameters"] != nil {
+func (d *description) allows(target string) error {
+	u, err := url.Parse(target)
+	if err != nil {
 		return err
 	}
+	var references []reference
+	if raw := d.Paths[u.Path]["parameters"]; raw != nil {
+		if err := json.Unmarshal(raw, &references); err != nil {
+			return err
+		}
+	}
 	for _, ref := range references {
-		p := d.Components.Parameters[last(ref.Ref)]
-		if value := target.Query().Get(p.Name); p.In == "query" && value != "" {
-			if err := d.text("parameters", last(ref.Ref), value); err != nil {
+		p := d.Components.Parameters[ref.name()]
+		if value := u.Query().Get(p.Name); p.In == "query" && value != "" {
+			if err := d.text("parameters", ref.name(), value); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 		}
@@ -215,13 +223,13 @@ func (d *description) headers(name string, sent http.Header) error {
 	documented := map[string]bool{}
 	for field, ref := range d.Components.Responses[name].Headers {
 		documented[http.CanonicalHeaderKey(field)] = true
-		value, h := sent.Get(field), d.Components.Headers[last(ref.Ref)]
+		value, h := sent.Get(field), d.Components.Headers[ref.name()]
 		switch {
 		case value == "" && h.Required:
 			failures = append(failures, fmt.Errorf("response %s: no %s", name, field))
 		case value != "":
 			d.seen[name+": "+field] = true
-			if err := d.text("headers", last(ref.Ref), value); err != nil {
+			if err := d.text("headers", ref.name(), value); err != nil {
 				failures = append(failures, fmt.Errorf("response %s: %s: %q: %w", name, field, value, err))
 			}
 		}
@@ -260,12 +268,6 @@ func (d *description) unseen() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// figures says how much of the document the answers showed.
-func (d *description) figures() string {
-	all := len(d.documented())
-	return fmt.Sprintf("%d of %d documented statuses, header fields and codes shown", all-len(d.unseen()), all)
-}
-
 // An answer that is not as the document says is named.
 func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 	files, err := openapi.Files()
@@ -299,10 +301,6 @@ func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 		"field, in an error": {"GET", "/readyz", 405, strings.Replace(nobody, "not_found", `method_not_allowed","new":"1`, 1), "Allow=GET, HEAD", "new"},
 	} {
 		d := describe(t, files[0].Body)
-		target, err := url.Parse(c.target)
-		if err != nil {
-			t.Fatal(err)
-		}
 		resp := &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {"application/json"}, "Date": {"now"}, "Cache-Control": {"no-store"},
 			"Access-Control-Allow-Origin": {"*"}, "Access-Control-Expose-Headers": {"ETag"}, "X-Content-Type-Options": {"nosniff"}}}
 		if name, value, set := strings.Cut(c.field, "="); set {
@@ -310,7 +308,7 @@ func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 		} else {
 			resp.Header.Del(strings.TrimPrefix(c.field, "-"))
 		}
-		err = d.check(&http.Request{Method: c.method, URL: target}, resp, []byte(c.body))
+		err = d.check(c.method, c.target, resp, []byte(c.body))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to name %q", what, err, c.want)
 		}

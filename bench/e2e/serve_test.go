@@ -1,12 +1,13 @@
 package e2e
 
 import (
-	"bytes"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,29 +21,30 @@ func TestTheSimulatedMarketAnswersEverything(t *testing.T) {
 	if !strings.Contains(p.logged(), "SIMULATED") {
 		t.Error("the log does not say that the market is simulated")
 	}
-	for _, target := range targets {
-		if e := p.envelope(target); e.Meta.Source != "simulated" || e.Usage.Tier != "anonymous" {
-			t.Errorf("%s: %+v", target, e.Meta)
-		}
-	}
 	expirations := dataOf[painData](p, painPath).Expirations
 	if len(expirations) < 50 {
 		t.Fatalf("%d expirations", len(expirations))
 	}
+	all := slices.Clone(targets)
 	for _, x := range expirations {
-		p.envelope(painPath + "?expiration=" + x.Expiration)
+		all = append(all, painPath+"?expiration="+x.Expiration)
 	}
 	for _, date := range p.sessions() {
-		p.envelope(datePath + date)
+		all = append(all, datePath+date)
+	}
+	for _, target := range all {
+		if e := p.envelope(target); e.Meta.Source != "simulated" || e.Usage.Tier != "anonymous" {
+			t.Errorf("%s: %+v", target, e.Meta)
+		}
 	}
 }
 
-// A market whose clock runs, in an empty directory: everything is answered, then followed, with fewer lines in the log than
-// refreshes, then stopped.
+// A market whose clock runs, in a directory that is not there: everything is answered, then followed and stored, with
+// fewer lines in the log than refreshes, then stopped.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
-	p := serve(t, "--sim-speed", "60", "--gex-every", "5s", "--flow-symbols", "XLF", "--admin-listen", "127.0.0.1:0")
-	p.ready()
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	p := serveReady(t, "--data-dir", dir, "--sim-speed", "60", "--gex-every", "5s", "--flow-symbols", "XLF", "--admin-listen", "127.0.0.1:0")
 	first := p.envelope(gammaPath)
 	p.until("a newer answer", func() bool { return p.envelope(gammaPath).Meta.Receipt.Data != first.Meta.Receipt.Data })
 	refreshes := 0
@@ -57,17 +59,22 @@ func TestFirstStart(t *testing.T) {
 	if n := strings.Count(p.logged(), "msg=refreshed"); n > refreshes/2 {
 		t.Errorf("%d of %d refreshes were logged", n, refreshes)
 	}
-	p.stopped()
+	if got := p.degraded(); got != "" {
+		t.Errorf("a new directory: %s", got)
+	}
+	p.stop()
 	if log := p.logged(); !regexp.MustCompile(`msg=stopping[^\n]*\n(.*\n)*.*msg=stopped`).MatchString(log) {
 		t.Errorf("the log does not end with stopping and stopped: %s", log)
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, "simulated", "*", "gex-spx")); len(files) == 0 || err != nil {
+		t.Errorf("nothing is stored: %v", err)
 	}
 }
 
 func TestReplayFromRecordedDocuments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"))
-	p.ready()
+	p := serveReady(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"), "--anonymous-rate", "600")
 	if spot := dataOf[gammaData](p, gammaPath).Spot; spot != 7728.20 {
 		t.Errorf("spot %v", spot)
 	}
@@ -81,19 +88,26 @@ func TestReplayFromRecordedDocuments(t *testing.T) {
 	if pain.MaxPain != 7475 || pain.Sides.AM.MaxPain != 7400 || pain.Sides.PM.MaxPain != 7580 {
 		t.Errorf("max pain %+v", pain)
 	}
-	if resp, body := p.get(sectorsPath); resp.StatusCode != 503 || !bytes.Contains(body, []byte("not_ready")) {
-		t.Errorf("sectors without history: %d %s", resp.StatusCode, body)
-	}
-	if _, body := p.get("/readyz"); !bytes.Contains(body, []byte(`"unfed":["sectors/rotation"]`)) {
+	if _, body := p.get("/readyz"); !strings.Contains(string(body), `"unfed":["sectors/rotation"]`) {
 		t.Errorf("readyz: %s", body)
 	}
 	if e := p.envelope(datePath + "2026-08-11"); e.Meta.Source != "replay" {
 		t.Errorf("historical: %+v", e.Meta)
 	}
-	p.stopped()
+	// The recorded chain has oddities that the simulated one has not.
+	c := newContract(p)
+	c.ask(200, http.MethodGet, painPath+"?expiration=2026-09-17") // on which nothing is open
+	for _, target := range targets {
+		status := 200
+		if target == sectorsPath {
+			status = 503 // no history is recorded
+		}
+		c.ask(status, http.MethodGet, target)
+	}
+	p.stop()
 	for date, product := range map[string]string{"2026-08-11": "gex/spx identical\n", "2026-10-05": "vix-term-structure identical\n"} {
-		if out, errs, code := recompute(t, dir, date, "--source", "replay"); code != 0 || !strings.Contains(out, product) {
-			t.Errorf("%s: exit %d, %s%s", date, code, out, errs)
+		if out := does(t, "recompute", "--data-dir", dir, "--date", date, "--source", "replay"); !strings.Contains(out, product) {
+			t.Errorf("%s: %s", date, out)
 		}
 	}
 }
@@ -110,123 +124,71 @@ func TestServiceManagerIsTold(t *testing.T) {
 	if err := manager.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	hear := func() string {
+	hear := func(wants ...string) string {
+		t.Helper()
 		b := make([]byte, 1<<10)
 		n, err := manager.Read(b)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || !slices.Contains(wants, string(b[:n])) {
+			t.Fatalf("told %q, %v, want %q", b[:n], err, wants)
 		}
 		return string(b[:n])
 	}
 	cmd := command(t, append([]string{"serve"}, noUpstream...)...)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+name, "WATCHDOG_USEC=100000")
 	p := serveWith(t, cmd)
-	if got := hear(); got != "READY=1\nSTATUS=serving on "+p.address() {
-		t.Errorf("first %q", got)
-	}
-	if resp, body := p.get("/readyz"); resp.StatusCode != 503 {
-		t.Errorf("readyz: %d %s", resp.StatusCode, body)
+	hear("READY=1\nSTATUS=serving on " + p.address())
+	if !p.answers("/readyz", 503) {
+		t.Error("ready without an upstream")
 	}
 	for range 3 {
-		if got := hear(); got != "WATCHDOG=1" {
-			t.Errorf("then %q", got)
-		}
+		hear("WATCHDOG=1")
 	}
-	p.stopped()
-	for got := ""; got != "STOPPING=1"; {
-		if got = hear(); got != "WATCHDOG=1" && got != "STOPPING=1" {
-			t.Fatalf("at the end %q", got)
-		}
+	p.stop()
+	for hear("WATCHDOG=1", "STOPPING=1") != "STOPPING=1" {
 	}
 }
 
 // A health check that has nothing but the binary: it says when the server is ready, and why it is not.
 func TestVerifyReady(t *testing.T) {
 	t.Parallel()
-	ask := func(url string) (string, string, int) {
-		return run(t, command(t, "verify", "--ready", url, "--data-dir", "/nonexistent"))
-	}
-	if out, stderr, code := ask(shared(t).url); code != 0 || out != "ready: source simulated\n" {
-		t.Errorf("ready: exit %d, %s%s", code, out, stderr)
-	}
-	starving := serve(t, noUpstream...)
-	if out, stderr, code := ask(starving.url); code != 1 || out != "" || !strings.Contains(stderr, "not ready: waiting for gex/spx, ") {
-		t.Errorf("without an upstream: exit %d, %s%s", code, out, stderr)
-	}
-	starving.stopped()
-	if out, stderr, code := ask(starving.url); code != 1 || out != "" || !strings.Contains(stderr, "not ready: ") || !strings.Contains(stderr, "refused") {
-		t.Errorf("stopped: exit %d, %s%s", code, out, stderr)
-	}
-}
-
-// The server speaks TLS with a pair of files, follows their change, and keeps its certificate, and says so, when the
-// new one is bad.
-func TestTLS(t *testing.T) {
-	t.Parallel()
-	dir, first, second := t.TempDir(), issue(t, "first"), issue(t, "second")
-	certFile, keyFile := first.write(t, dir)
-	p := serveStored(t, "--tls-cert", certFile, "--tls-key", keyFile)
-	if !strings.HasPrefix(p.url, "https://") {
-		t.Fatalf("serving on %s", p.url)
-	}
-	ask := func(path string) (name, body string) {
+	ask := func(url string, code int, wants ...string) {
 		t.Helper()
-		resp, body := askTLS(t, p.url+path, first, second)
-		if resp.Proto != "HTTP/1.1" {
-			t.Error(resp.Proto)
-		}
-		return resp.TLS.PeerCertificates[0].Subject.CommonName, body
-	}
-	p.until("ready", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"ready":true`) })
-	if name, body := ask(gammaPath); name != "first" || !strings.Contains(body, `"success":true`) {
-		t.Errorf("%s %.200s", name, body)
-	}
-	if _, stderr, code := run(t, command(t, "verify", "--ready", p.url)); code != 1 || !strings.Contains(stderr, "certificate") {
-		t.Errorf("a health check that does not know the issuer: exit %d, %s", code, stderr)
-	}
-	trusting := command(t, "verify", "--ready", p.url)
-	trusting.Env = append(trusting.Env, "SSL_CERT_FILE="+certFile)
-	if out, stderr, code := run(t, trusting); code != 0 || !strings.HasPrefix(out, "ready: ") {
-		t.Errorf("one that does: exit %d, %s", code, stderr)
-	}
-	if err := os.WriteFile(certFile, []byte("-----BEGIN"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.until("degraded", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"degraded":["tls"]`) })
-	second.write(t, dir)
-	p.until("the new one is served", func() bool { name, _ := ask("/healthz"); return name == "second" })
-	p.until("no longer degraded", func() bool { _, body := ask("/readyz"); return strings.Contains(body, `"degraded":[]`) })
-	if log := p.logged(); !strings.Contains(log, "TLS certificate not loaded") {
-		t.Errorf("log %s", log)
-	}
-	p.stopped()
-}
-
-// metric returns the value of a sample in a scrape, "" without one.
-func metric(scrape, sample string) string {
-	for line := range strings.Lines(scrape) {
-		if value, ok := strings.CutPrefix(line, sample+" "); ok {
-			return strings.TrimSpace(value)
+		out, stderr, got := run(t, command(t, "verify", "--ready", url, "--data-dir", "/nonexistent"))
+		for _, want := range wants {
+			if got != code || (code == 0) != (out != "") || !strings.Contains(out+stderr, want) {
+				t.Errorf("exit %d, %s%s, want %d, %s", got, out, stderr, code, want)
+			}
 		}
 	}
-	return ""
+	ask(shared(t).url, 0, "ready: source simulated\n")
+	starving := serveNothing(t)
+	ask(starving.url, 1, "not ready: waiting for gex/spx, ")
+	starving.stop()
+	ask(starving.url, 1, "not ready: ", "refused")
 }
 
 // The metrics of a running server say what it did, exactly; Prometheus takes them, and its alert rules watch feeds that
 // there are.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	p := serve(t, "--admin-listen", "127.0.0.1:0")
-	p.ready()
+	p := serveReady(t, "--admin-listen", "127.0.0.1:0")
 	const sample = `strikecache_http_requests_total{code="200",coding="identity",resource="vix-term-structure"}`
 	if before := metric(p.operator("/metrics"), sample); before != "" {
 		t.Errorf("before any request: %s", before)
 	}
 	for range 130 {
-		p.get(vixPath, "Accept-Encoding", "identity")
+		p.get(vixPath)
+	}
+	rules, err := os.ReadFile(filepath.Join(root, "server", "deploy", "alerts.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds := regexp.MustCompile(`last_success_timestamp_seconds\{feed=~"([a-z|]+)"\}`).FindStringSubmatch(string(rules))
+	if feeds == nil {
+		t.Fatal("no rule about the feeds")
 	}
 	scrape := ""
-	for _, feed := range alertedFeeds(t) {
+	for _, feed := range strings.Split(feeds[1], "|") {
 		p.until("a success of "+feed, func() bool { // a run ends a moment after its answers are there
 			scrape = p.operator("/metrics")
 			return metric(scrape, `strikecache_refreshes_total{code="ok",feed="`+feed+`"}`) != "" && strings.Contains(scrape, `strikecache_refresh_last_success_timestamp_seconds{feed="`+feed+`"}`)
@@ -247,9 +209,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	p.operator("/debug/pprof/goroutine?debug=1")
-	p.stopped()
 	t.Run("promtool", func(t *testing.T) {
-		cmd := exec.Command(program(t, "promtool"), "check", "metrics")
+		cmd := exec.Command(installed(t, "promtool"), "check", "metrics")
 		cmd.Stdin = strings.NewReader(scrape)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool: %v\n%s", err, out)
@@ -257,36 +218,22 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// alertedFeeds are those that the alert rules watch.
-func alertedFeeds(t *testing.T) []string {
-	t.Helper()
-	rules, err := os.ReadFile(filepath.Join(root, "server", "deploy", "alerts.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	feeds := regexp.MustCompile(`last_success_timestamp_seconds\{feed=~"([a-z|]+)"\}`).FindStringSubmatch(string(rules))
-	if feeds == nil {
-		t.Fatal("no rule about the feeds")
-	}
-	return strings.Split(feeds[1], "|")
-}
-
-// An admin listener that cannot be had is an error that names the flag; none is none.
+// An admin listener that cannot be had is an error that names the flag; without the flag there is none; one that other
+// machines reach is warned of.
 func TestAdminListen(t *testing.T) {
 	t.Parallel()
-	p := shared(t)
-	taken := strings.TrimPrefix(p.admin, "http://")
-	for _, c := range []struct{ listen, want string }{{taken, "in use"}, {"here", "missing port"}, {"127.0.0.1:99999", "invalid port"}} {
-		stdout, stderr, code := run(t, command(t, "serve", "--admin-listen", c.listen))
-		if code == 0 || !strings.Contains(stderr, "--admin-listen") || !strings.Contains(stderr, c.want) || strings.Contains(stdout+stderr, "msg=serving") {
-			t.Errorf("%s: exit %d, %s", c.listen, code, stderr)
+	taken := strings.TrimPrefix(shared(t).admin, "http://")
+	for listen, want := range map[string]string{taken: "in use", "here": "missing port", "127.0.0.1:99999": "invalid port"} {
+		stdout, stderr, code := run(t, command(t, "serve", "--admin-listen", listen))
+		if code == 0 || !strings.Contains(stderr, "--admin-listen") || !strings.Contains(stderr, want) || strings.Contains(stdout+stderr, "msg=serving") {
+			t.Errorf("%s: exit %d, %s", listen, code, stderr)
 		}
 	}
-	if q := serve(t, noUpstream...); strings.Contains(q.logged(), "serving admin") {
-		t.Errorf("%s", q.logged())
+	if p := serveNothing(t); p.admin != "" {
+		t.Errorf("%s", p.logged())
 	}
-	if q := serve(t, append([]string{"--admin-listen", "[::]:0"}, noUpstream...)...); !strings.Contains(q.logged(), "open to other machines") {
-		t.Errorf("no warning: %s", q.logged())
+	if p := serveNothing(t, "--admin-listen", "[::]:0"); !strings.Contains(p.logged(), "open to other machines") {
+		t.Errorf("no warning: %s", p.logged())
 	}
 }
 
@@ -294,19 +241,69 @@ func TestAdminListen(t *testing.T) {
 func TestEndBeforeServing(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		cmd := command(t, "serve")
-		var log output
-		cmd.Stderr = &log
-		if err := cmd.Start(); err != nil {
+		p := launch(t, command(t, "serve"), nil)
+		t.Cleanup(p.kill)
+		p.until("a first line", func() bool { return strings.Contains(p.logged(), "\n") })
+		p.stop()
+	}
+}
+
+// A limit of open files that is too low for --max-connections lowers that, and the log says so. The connections beyond it
+// are refused.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "serve", "--sim-speed", "0")
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 200 && exec "$0" "$@"`}, cmd.Args...)
+	p := serveWith(t, cmd)
+	if !strings.Contains(p.logged(), "served=72") {
+		t.Errorf("%s", p.logged())
+	}
+	for range 72 {
+		p.dial(asking)
+	}
+	p.until("the limit is reached", func() bool {
+		resp, body, err := p.dial(asking).receive(http.MethodGet)
+		if err != nil {
 			t.Fatal(err)
 		}
-		defer killGroup(cmd)
-		until(t, "a first line", func() bool { return strings.Contains(log.String(), "\n") }, log.String)
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v: %s", err, log.String())
-		}
+		return resp.StatusCode == 503 && strings.Contains(string(body), `"code":"overloaded"`)
+	})
+	if strings.Contains(p.logged(), "not accepted for now") {
+		t.Errorf("%s", p.logged())
+	}
+}
+
+// stuckAtStop serves a client that never reads, and tells the server to stop.
+func stuckAtStop(t *testing.T) *process {
+	p := serveStored(t)
+	if _, err := p.dial(stuck).Read(make([]byte, 100)); err != nil { // it is being answered
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGTERM)
+	p.until("stopping", func() bool { return strings.Contains(p.logged(), "msg=stopping") })
+	return p
+}
+
+// A client that never takes its answer holds the server no longer than the limit.
+func TestFaultDrainLimit(t *testing.T) {
+	t.Parallel()
+	if !full() {
+		t.Skip("needs a full run: the limit is 10 seconds")
+	}
+	p, began := stuckAtStop(t), time.Now()
+	err := p.wait()
+	if took := time.Since(began); err == nil || p.cmd.ProcessState.ExitCode() != 1 || took < 9*time.Second || !strings.Contains(p.logged(), "1 connections cut off") {
+		t.Errorf("ended with %v after %v: %s", err, took, p.logged())
+	}
+	figure(t, "ended %.1f s after SIGTERM with a client that never reads", time.Since(began).Seconds())
+}
+
+// The second signal ends the process at once.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	p := stuckAtStop(t)
+	p.signal(syscall.SIGTERM)
+	if err := p.wait(); err == nil || p.cmd.ProcessState.ExitCode() != -1 || strings.Contains(p.logged(), "cut off") {
+		t.Errorf("ended with %v: %s", err, p.logged())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -37,9 +36,8 @@ func TestSoak(t *testing.T) {
 		t.Skip("runs in make soak or make faults alone")
 	}
 	const length = 20 * time.Minute
-	p := serve(t, "--admin-listen", "127.0.0.1:0", "--sim-start", soakStart,
+	p := serveReady(t, "--admin-listen", "127.0.0.1:0", "--sim-start", soakStart,
 		"--sim-speed", strconv.Itoa(soakSpeed), "--gex-every", "1h", "--quotes-every", "1h", "--flow-every", "1h")
-	p.ready()
 	p.until("back-filled", func() bool { return strings.Contains(p.logged(), "msg=back-filled") })
 	before := p.exchangeSessions()
 
@@ -130,7 +128,7 @@ func judgeSessions(t *testing.T, p *process, before []string) int {
 		t.Errorf("the history has %v, the exchange had %v", after, want)
 	}
 	// The clock says how many there must be: the last stored session is the clock's own, or the one before it.
-	now := p.envelope(gammaPath).Meta.ComputedAt // at the last refresh
+	now := p.envelope(gammaPath).Meta.Computed // at the last refresh
 	newest, err := time.Parse(time.DateOnly, after[len(after)-1])
 	if err != nil {
 		t.Fatal(err)
@@ -142,14 +140,13 @@ func judgeSessions(t *testing.T, p *process, before []string) int {
 }
 
 // exchangeSessions returns the stored session dates, rising.
-func (p *process) exchangeSessions() []string {
+func (p *process) exchangeSessions() (dates []string) {
 	p.t.Helper()
 	series := dataOf[struct {
 		Columns []string
 		Rows    [][]any
 	}](p, seriesPath)
 	column := slices.Index(series.Columns, "session_date")
-	var dates []string
 	for _, row := range series.Rows {
 		dates = append(dates, row[column].(string))
 	}
@@ -179,7 +176,7 @@ type soaking struct {
 
 // client asks in every way that a client does, until ctx ends.
 func (s *soaking) client(ctx context.Context, random *rand.Rand) {
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 1}}
+	client := newClient()
 	defer client.CloseIdleConnections()
 	tags := map[string]string{}
 	for pause := time.NewTicker(soakPause); ; {
@@ -190,7 +187,7 @@ func (s *soaking) client(ctx context.Context, random *rand.Rand) {
 		case <-pause.C:
 		}
 		path := s.paths[random.IntN(len(s.paths))]
-		coding := []string{"identity", "gzip", "br", "zstd"}[random.IntN(4)]
+		coding := codings[random.IntN(len(codings))]
 		began := time.Now()
 		err := ask(client, s.p.url+path, coding, tags)
 		took := time.Since(began)
@@ -206,20 +203,7 @@ func (s *soaking) client(ctx context.Context, random *rand.Rand) {
 
 // ask fetches a URL, conditionally when it was answered before.
 func ask(client *http.Client, url, coding string, tags map[string]string) error {
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Accept-Encoding", coding)
-	if tag := tags[url]; tag != "" {
-		req.Header.Set("If-None-Match", tag)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	resp, body, err := send(client, http.MethodGet, url, "Accept-Encoding", coding, "If-None-Match", tags[url])
 	switch {
 	case err != nil:
 		return err

@@ -1,8 +1,9 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 )
 
 // recompute runs the command on a date.
-func recompute(t *testing.T, dir, date string, more ...string) (out, errs string, code int) {
+func recompute(t testing.TB, dir, date string, more ...string) (out, errs string, code int) {
 	t.Helper()
 	return run(t, command(t, append([]string{"recompute", "--data-dir", dir, "--date", date}, more...)...))
 }
@@ -31,57 +32,45 @@ func (p *process) archivedInput(dir string) string {
 // A stored day is recomputed while the server runs and after it ended, and an input that is altered or gone is named.
 func TestRecompute(t *testing.T) {
 	t.Parallel()
-	p := shared(t)
-	for _, date := range []string{marketDay, earlierDay} {
-		out, _, code := recompute(t, market.dir, date)
-		for _, product := range []string{"gex/spx", "sectors/rotation"} {
-			if code != 0 || !strings.Contains(out, product+" identical\n") {
-				t.Errorf("%s: exit %d, %s", date, code, out)
+	p, dir := shared(t), storedDay(t)
+	input := p.archivedInput(dir)
+	digest := strings.TrimSuffix(filepath.Base(input), ".zst")
+	expect := func(dir, date string, code int, args []string, wants ...string) {
+		t.Helper()
+		out, errs, got := recompute(t, dir, date, args...)
+		for _, want := range wants {
+			if got != code || !strings.Contains(out+errs, want) {
+				t.Errorf("recompute %s: exit %d, %s%s, want %d, %q", date, got, out, errs, code, want)
 			}
 		}
-		if date == marketDay && (!strings.Contains(out, "options/flow/unusual identical\n") || !strings.Contains(out, "spx-max-pain identical, ")) {
-			t.Errorf("today: %s", out)
-		}
 	}
-	dir := storedDay(t)
-	input := p.archivedInput(dir)
+	expect(market.dir, earlierDay, 0, nil, "gex/spx identical\n", "sectors/rotation identical\n")
+	expect(market.dir, marketDay, 0, nil, "gex/spx identical\n", "sectors/rotation identical\n", "options/flow/unusual identical\n", "spx-max-pain identical, ")
 	body, err := os.ReadFile(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest := strings.TrimSuffix(filepath.Base(input), ".zst")
 	body[len(body)/2] ^= 1
 	alter(t, input, body)
-	if out, _, code := recompute(t, dir, marketDay); code != 3 || !strings.Contains(out, "gex/spx inputs_gone\n  "+digest) || !strings.Contains(out, "altered") ||
-		!strings.Contains(out, "sectors/rotation identical") {
-		t.Errorf("altered input: exit %d, %s", code, out)
-	}
+	expect(dir, marketDay, 3, nil, "gex/spx inputs_gone\n  "+digest, "altered", "sectors/rotation identical")
 	if out, _, code := run(t, command(t, "verify", "--data-dir", dir)); code != 1 || !strings.Contains(out, input) || !strings.Contains(out, ", 1 bad") {
 		t.Errorf("verify: exit %d, %s", code, out)
 	}
 	if err := os.Remove(input); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code := recompute(t, dir, marketDay)
-	if code != 3 || !strings.Contains(out, digest) || !strings.Contains(errs, "inputs_gone: gex/spx, spx-max-pain, options/flow/unusual") {
-		t.Errorf("missing input: exit %d, %s%s", code, out, errs)
-	}
-	if out, _, code := recompute(t, dir, marketDay, "--product", "sectors/rotation"); code != 0 || out != "sectors/rotation identical\n" {
-		t.Errorf("one product: exit %d, %s", code, out)
-	}
-	if out, errs, code := recompute(t, dir, "2001-01-01"); code != 1 || !strings.Contains(errs, "nothing of 2001-01-01 is stored") {
-		t.Errorf("no such day: exit %d, %s%s", code, out, errs)
-	}
+	expect(dir, marketDay, 3, nil, digest, "inputs_gone: gex/spx, spx-max-pain, options/flow/unusual")
+	expect(dir, marketDay, 0, []string{"--product", "sectors/rotation"}, "sectors/rotation identical\n")
+	expect(dir, "2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
 }
 
 // Without an archive everything is served, and a stored day says that its inputs are gone.
 func TestNothingIsArchivedOnDemand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir, "--archive-max-bytes", "0", "--sim-speed", "0", "--sim-start", marketStart)
-	p.ready()
+	p := serveReady(t, "--data-dir", dir, "--archive-max-bytes", "0", "--sim-speed", "0", "--sim-start", marketStart)
 	input := p.archivedInput(dir)
-	p.stopped()
+	p.stop()
 	if _, err := os.Stat(filepath.Dir(input)); !os.IsNotExist(err) {
 		t.Errorf("there is an archive: %v", err)
 	}
@@ -90,34 +79,71 @@ func TestNothingIsArchivedOnDemand(t *testing.T) {
 	}
 }
 
-// Killed at any instant of its refreshes, the server leaves no bad file, and no stored day that says anything else than
-// identical or inputs_gone.
-func TestFaultKilledWhileArchiving(t *testing.T) {
+// A start with another rate computes from the stored inputs, without a new document, and serves what it would have served
+// had it had the rate from the beginning. An answer that does not depend on the rate, and the files of past dates, stay.
+func TestStartWithAnotherRate(t *testing.T) {
 	t.Parallel()
-	dir := storedDay(t)
-	random := rand.New(rand.NewPCG(1, 2))
-	kills, same := count(20), 0
-	for range kills {
-		p := serve(t, "--data-dir", dir, "--sim-speed", "25", "--flow-symbols", "XLF")
-		p.until("gamma is answered", func() bool { resp, _ := p.get(gammaPath); return resp.StatusCode == http.StatusOK })
-		time.Sleep(time.Duration(random.IntN(2_000_000)) * time.Microsecond) // the instant of the kill is what is varied
-		p.kill()
-		verified(t, dir)
-		out, errs, code := recompute(t, dir, marketDay)
-		if code != 0 && code != 3 {
-			t.Fatalf("exit %d, %s%s", code, out, errs)
+	old, dir := shared(t), storedDay(t)
+	past := func() map[string]string {
+		content := map[string]string{}
+		files, err := filepath.Glob(filepath.Join(dir, "simulated", "????-??-??", "*"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if code == 0 {
-			same++
+		for _, file := range files {
+			if b, err := os.ReadFile(file); filepath.Base(filepath.Dir(file)) < marketDay {
+				content[file] = fmt.Sprint(string(b), err)
+			}
 		}
+		return content
 	}
-	figure(t, "archive: %d kills of a server that refreshed every second: no bad file, %d days identical and %d with inputs gone", kills, same, kills-same)
+	before := past()
+	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0", "--risk-free-rate", "0.09")
+	p.until("another gamma exposure", func() bool { return !bytes.Equal(p.envelope(gammaPath).Data, old.envelope(gammaPath).Data) })
+	fresh := serveReady(t, "--sim-start", marketStart, "--sim-speed", "0", "--risk-free-rate", "0.09")
+	want, now := fresh.envelope(gammaPath), p.envelope(gammaPath)
+	if !bytes.Equal(want.Data, now.Data) || fmt.Sprint(want.Meta.Receipt.Inputs) != fmt.Sprint(now.Meta.Receipt.Inputs) {
+		t.Errorf("after the restart %.300s\nin an empty directory %.300s", now.Data, want.Data)
+	}
+	if !bytes.Equal(p.envelope(painPath).Data, old.envelope(painPath).Data) {
+		t.Error("max pain depends on the rate")
+	}
+	p.stop()
+	if after := past(); len(before) < storedBefore || !maps.Equal(before, after) {
+		t.Errorf("the %d files of past dates changed, there are %d now", len(before), len(after))
+	}
+}
+
+// A killed server that is started again at once, as a service manager does after a fatal error, serves what clients saw
+// last, byte for byte.
+func TestKillAndStartAgain(t *testing.T) {
+	t.Parallel()
+	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0"}
+	p := serveReady(t, args...)
+	seen := map[string][]byte{}
+	for _, target := range targets {
+		_, seen[target] = p.get(target)
+	}
+	for range 3 {
+		began := time.Now()
+		p.kill()
+		p = serve(t, args...)
+		for _, target := range targets {
+			p.until(target+" is answered", func() bool { return p.answers(target, http.StatusOK) })
+			if _, body := p.get(target); !bytes.Equal(body, seen[target]) {
+				t.Errorf("%s differs after the restart:\n%.300s\n%.300s", target, seen[target], body)
+			}
+		}
+		figure(t, "killed and started again: the last answers were served after %v", time.Since(began).Round(time.Millisecond))
+	}
+	p.stop()
+	verified(t, args[1])
 }
 
 const levelsHeader = "date,symbol,spot,net_gex_dollars,zero_gamma_flip,call_wall,put_wall,vol_trigger,abs_gamma_strike,gamma_regime,oi_settle_date,contracts_analyzed\r\n"
 
 // levelsFile writes a file of n weekdays of 2015, a year before any simulated date, which has no holiday among them.
-func levelsFile(t *testing.T, n int) (path, text string) {
+func levelsFile(t testing.TB, n int) (path, text string) {
 	t.Helper()
 	text = levelsHeader
 	holidays := "2015-01-19 2015-02-16 2015-04-03 2015-05-25 2015-07-03 2015-09-07 2015-11-26"
@@ -129,11 +155,7 @@ func levelsFile(t *testing.T, n int) (path, text string) {
 		text += fmt.Sprintf("%s,SPX,%d.25,-6454130017,%d.5,2100,,,2000,negative,,%d\r\n", date, 2000+n, 1990+n, n)
 		n--
 	}
-	path = filepath.Join(t.TempDir(), "levels.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path, text
+	return writeFile(t, filepath.Join(t.TempDir(), "levels.csv"), text), text
 }
 
 // Export works beside a running server; import waits for its end, and the next start serves what it brought.
@@ -149,8 +171,8 @@ func TestExportAndImport(t *testing.T) {
 		t.Errorf("export said %q", said)
 	}
 	file, text := levelsFile(t, 3)
-	if stdout, stderr, code := run(t, command(t, "import", file, "--data-dir", market.dir, "--dry-run")); code != 0 || !strings.Contains(stdout, "would import 3 dates") {
-		t.Errorf("dry run beside a server: exit %d, %s", code, stderr)
+	if out := does(t, "import", file, "--data-dir", market.dir, "--dry-run"); !strings.Contains(out, "would import 3 dates") {
+		t.Errorf("dry run beside a server: %s", out)
 	}
 	cmd := command(t, "import", "-", "--data-dir", dir)
 	cmd.Stdin = strings.NewReader(text + strings.Split(csv, "\r\n")[4] + "\r\n")
@@ -158,8 +180,7 @@ func TestExportAndImport(t *testing.T) {
 		t.Fatalf("import: exit %d, %s%s", code, stdout, stderr)
 	}
 	_, before := p.get(datePath + dates[3])
-	p = serve(t, "--data-dir", dir, "--sim-speed", "0")
-	p.ready()
+	p = serveReady(t, "--data-dir", dir, "--sim-speed", "0")
 	if _, after := p.get(datePath + dates[3]); string(after) != string(before) {
 		t.Errorf("the stored date changed from %.300s to %.300s", before, after)
 	}
@@ -172,35 +193,19 @@ func TestExportAndImport(t *testing.T) {
 	if e := p.envelope(gammaPath); e.Meta.Source != "simulated" {
 		t.Errorf("current: %+v", e.Meta)
 	}
-	if rows := dataOf[struct{ Rows [][]any }](p, seriesPath).Rows; len(rows) != 34 || rows[0][0] != "2015-01-05" || rows[0][12] != "imported" {
+	if rows := p.rows(); len(rows) != 34 || rows[0][0] != "2015-01-05" || rows[0][12] != "imported" {
 		t.Errorf("series: %v", rows)
 	}
-	p.stopped()
+	p.stop()
 	verified(t, dir)
-	for _, format := range []string{"csv", "json"} {
-		sameElsewhere(t, dir, dates[29], format)
-	}
-}
-
-// sameElsewhere exports all 33 past sessions, imported and computed, to a file, imports that into an empty directory and exports from there.
-func sameElsewhere(t *testing.T, dir, to, format string) {
-	t.Helper()
-	other, file := t.TempDir(), filepath.Join(t.TempDir(), "out")
-	for _, args := range [][]string{
-		{"export", "--data-dir", dir, "--format", format, "--output", file, "--to", to},
-		{"import", file, "--data-dir", other, "--source", "replay"},
-		{"export", "--data-dir", other, "--source", "replay", "--format", format, "--output", file + "2"},
-	} {
-		if stdout, stderr, code := run(t, command(t, args...)); code != 0 {
-			t.Fatalf("%v: exit %d, %s%s", args, code, stdout, stderr)
+	for _, format := range []string{"csv", "json"} { // what is exported, computed or imported, is the same after an import elsewhere
+		other, file := t.TempDir(), filepath.Join(t.TempDir(), "out")
+		does(t, "export", "--data-dir", dir, "--format", format, "--output", file, "--to", dates[29])
+		does(t, "import", file, "--data-dir", other, "--source", "replay")
+		first, err := os.ReadFile(file)
+		if second := does(t, "export", "--data-dir", other, "--source", "replay", "--format", format); err != nil || second != string(first) || strings.Count(second, "SPX") != 33 {
+			t.Errorf("%s: exported %s, %v, then %s", format, first, err, second)
 		}
-	}
-	first, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second, err := os.ReadFile(file + "2"); err != nil || string(second) != string(first) || strings.Count(string(first), "SPX") != 33 {
-		t.Errorf("%s: exported %s, then %s, %v", format, first, second, err)
 	}
 }
 
@@ -209,24 +214,13 @@ func TestImportsAloneAreServed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, _ := levelsFile(t, 2)
-	imported(t, file, dir)
-	p := serve(t, append([]string{"--data-dir", dir}, noUpstream...)...)
+	does(t, "import", file, "--data-dir", dir, "--source", "cboe")
+	p := serveNothing(t, "--data-dir", dir)
 	for path, want := range map[string]int{"/readyz": 503, gammaPath: 503, seriesPath: 503, "/api/v1/gex/spx/historical": 200, datePath + "2015-01-06": 200} {
 		resp, body := p.get(path)
 		if resp.StatusCode != want || want == 200 && !strings.Contains(string(body), `"imported_from":"levels.csv"`) {
 			t.Errorf("%s: %d %.300s, want %d", path, resp.StatusCode, body, want)
 		}
-	}
-	if _, body := p.get("/readyz"); !strings.Contains(string(body), `"gex/spx"`) {
-		t.Errorf("readyz: %s", body)
-	}
-}
-
-// imported imports a file as the upstream's.
-func imported(t *testing.T, file, dir string) {
-	t.Helper()
-	if stdout, stderr, code := run(t, command(t, "import", file, "--data-dir", dir, "--source", "cboe")); code != 0 {
-		t.Fatalf("import: exit %d, %s%s", code, stdout, stderr)
 	}
 }
 
@@ -237,19 +231,16 @@ func TestFaultImportKilled(t *testing.T) {
 	file, text := levelsFile(t, dates)
 	dir, kills := t.TempDir(), 0
 	stored := func() int { return len(storedFiles(t, dir, "cboe")) }
+	exported := func() string { t.Helper(); return does(t, "export", "--data-dir", dir, "--source", "cboe") }
 	for try := 0; kills < count(40) && try < 10*count(40); try++ {
 		before := stored()
 		if before+40 > dates { // an import that nothing killed, or the last of many
 			dir, before = t.TempDir(), 0
 		}
-		cmd := command(t, "import", file, "--data-dir", dir, "--source", "cboe")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		p := launch(t, command(t, "import", file, "--data-dir", dir, "--source", "cboe"), nil)
 		until(t, "a date is stored", func() bool { return stored() > before+kills%3 })
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && stored() < dates {
+		p.kill()
+		if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && stored() < dates {
 			kills++
 		}
 		verified(t, dir)
@@ -257,13 +248,22 @@ func TestFaultImportKilled(t *testing.T) {
 	if kills < count(40) {
 		t.Fatalf("%d kills came before the import ended", kills)
 	}
-	partial, _, code := run(t, command(t, "export", "--data-dir", dir, "--source", "cboe"))
-	if code != 0 || !strings.HasPrefix(text, partial) || len(partial) >= len(text) {
-		t.Errorf("after the kills: exit %d, %s", code, partial)
+	if partial := exported(); !strings.HasPrefix(text, partial) || len(partial) >= len(text) {
+		t.Errorf("after the kills: %s", partial)
 	}
-	imported(t, file, dir)
-	if whole, _, code := run(t, command(t, "export", "--data-dir", dir, "--source", "cboe")); code != 0 || whole != text {
-		t.Errorf("at last: exit %d, %s", code, whole)
+	does(t, "import", file, "--data-dir", dir, "--source", "cboe")
+	if whole := exported(); whole != text {
+		t.Errorf("at last: %s", whole)
 	}
 	figure(t, "%d imports killed, each between its first and its last date; %d dates whole in the end", kills, stored())
+}
+
+// storedFiles returns the stored gamma answers' paths by date, rising.
+func storedFiles(t testing.TB, dir, source string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, source, "????-??-??", "gex-spx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

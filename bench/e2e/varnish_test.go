@@ -15,12 +15,11 @@ import (
 // varnish starts varnishd with its built-in VCL in front of an origin.
 func varnish(t *testing.T, origin string, params ...string) *process {
 	t.Helper()
-	path := program(t, "varnishd")
+	path := installed(t, "varnishd")
 	address := freePort(t)
 	// Without -j none varnishd would change its user, who may not enter the directory.
-	f := follow(t, append([]string{path, "-F", "-j", "none", "-T", "none", "-a", address, "-b", strings.TrimPrefix(origin, "http://"),
-		"-n", filepath.Join(t.TempDir(), "varnish"), "-s", "malloc,64m"}, params...))
-	return f.serves(address)
+	return follow(t, append([]string{path, "-F", "-j", "none", "-T", "none", "-a", address, "-b", strings.TrimPrefix(origin, "http://"),
+		"-n", filepath.Join(t.TempDir(), "varnish"), "-s", "malloc,64m"}, params...)...).serves(address)
 }
 
 // shortLived makes public answers of the path expire after a second, and leaves all else as the origin sent it.
@@ -32,12 +31,10 @@ func shortLived(directives string) func(*http.Response) {
 	}
 }
 
-var varnishCodings = []string{"identity", "gzip", "br", "zstd"}
-
 // usageIn returns the usage member of an answer, in whatever coding it came.
-func usageIn(t *testing.T, resp *http.Response, body []byte) usage {
+func usageIn(t testing.TB, resp *http.Response, body []byte) usage {
 	t.Helper()
-	plain, err := decode(resp.Header.Get("Content-Encoding"), body)
+	plain, err := decode(resp, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +92,12 @@ func TestVarnish(t *testing.T) {
 	origin := newFront(t, p.url, shortLived("public, max-age=1, stale-while-revalidate=600"))
 	v := varnish(t, origin.URL, "-p", "http_gzip_support=off")
 	for _, path := range []string{gammaPath, vixPath} {
-		p.until(path+" is there", func() bool { resp, _ := p.get(path); return resp.StatusCode == http.StatusOK })
+		p.until(path+" is there", func() bool { return p.answers(path, http.StatusOK) })
 	}
 
 	clients := []*cdnClient{{p: v, coding: "identity", secret: secret, id: id}, {p: v, coding: "zstd", secret: secret, id: id}}
 	for range 3 {
-		for _, coding := range varnishCodings {
+		for _, coding := range codings {
 			clients = append(clients, &cdnClient{p: v, coding: coding})
 		}
 	}
@@ -115,7 +112,7 @@ func TestVarnish(t *testing.T) {
 	})
 	checkOrigin(t, origin.asked(mark, gammaPath), clients)
 
-	for _, coding := range varnishCodings {
+	for _, coding := range codings {
 		v.until("304 in "+coding, func() bool { // a refresh may come between
 			resp, _ := v.get(gammaPath, "Accept-Encoding", coding)
 			tag := resp.Header.Get("ETag")
@@ -183,7 +180,7 @@ func checkUnpacking(t *testing.T, p *process) {
 	t.Helper()
 	origin := newFront(t, p.url, nil)
 	v := varnish(t, origin.URL)
-	for _, coding := range varnishCodings {
+	for _, coding := range codings {
 		resp, body := v.get(vixPath, "Accept-Encoding", coding)
 		packed := resp.Header.Get("Content-Encoding") == "gzip"
 		if resp.StatusCode != http.StatusOK || packed != (coding == "gzip") || usageIn(t, resp, body).Tier != "anonymous" {
@@ -193,7 +190,7 @@ func checkUnpacking(t *testing.T, p *process) {
 		if packed == strings.HasPrefix(tag, "W/") {
 			t.Errorf("%s: ETag %s", coding, tag)
 		}
-		for _, other := range varnishCodings {
+		for _, other := range codings {
 			if resp, _ := p.get(vixPath, "Accept-Encoding", other, "If-None-Match", tag); resp.StatusCode != http.StatusNotModified {
 				t.Errorf("the tag %s in %s: %d", tag, other, resp.StatusCode)
 			}
