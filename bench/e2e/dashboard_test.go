@@ -404,9 +404,8 @@ func (r *rewriter) modify(resp *http.Response) {
 func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
-	p := serveReady(t, "--data-dir", storedDay(t))
 	r := &rewriter{}
-	proxy := newFront(t, p.url, r.modify)
+	proxy := newFront(t, shared(t).url, r.modify)
 	proxy.request = func(r *http.Request) {
 		r.Header.Del("Accept-Encoding")
 		r.Header.Del("If-None-Match") // so that every answer has a body to change

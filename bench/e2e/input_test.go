@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,9 +50,8 @@ var inside = regexp.MustCompile(`\.go\b|goroutine|panic|runtime|nil pointer|/roo
 // the server goes on.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	dir := storedDay(t)
-	secret, _ := newKey(t, filepath.Join(dir, "keys.json"), "input")
-	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0")
+	p := shared(t)
+	secret, _ := keyed(t, p, "input")
 	parameters, paths, framing := inputsOfParameters(p), inputsOfPaths(), inputsOfFraming()
 	inputs := slices.Concat(parameters, paths, inputsOfMethods(), inputsOfHeaders(secret), framing)
 	for _, in := range slices.Concat(parameters, paths, framing) {

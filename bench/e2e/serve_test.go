@@ -171,7 +171,7 @@ func TestVerifyReady(t *testing.T) {
 // there are.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	p := serveReady(t, "--admin-listen", "127.0.0.1:0")
+	p := serveStored(t, "--admin-listen", "127.0.0.1:0")
 	const sample = `strikecache_http_requests_total{code="200",coding="identity",resource="vix-term-structure"}`
 	if before := metric(p.operator("/metrics"), sample); before != "" {
 		t.Errorf("before any request: %s", before)
