@@ -40,18 +40,14 @@ type painData struct {
 
 // grouped writes a level as the page does: 7,514.62 or 7,500.
 func grouped(x float64) string {
-	text := strconv.FormatFloat(x, 'f', 2, 64)
-	if x == math.Trunc(x) {
-		text = strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	whole, fraction, found := strings.Cut(text, ".")
+	whole, fraction, _ := strings.Cut(strings.TrimSuffix(strconv.FormatFloat(x, 'f', 2, 64), ".00"), ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
-	if found {
-		return whole + "." + fraction
+	if fraction == "" {
+		return whole
 	}
-	return whole
+	return whole + "." + fraction
 }
 
 // percent writes a percentage as the page does: +0.61 %, with a real minus.
@@ -62,26 +58,21 @@ func percent(x float64) string {
 
 // dollars writes an amount as the page does: −$6.40 bn.
 func dollars(x float64) string {
-	sign, size := "", math.Abs(x)
+	sign, size, unit, decimals := "", math.Abs(x), 0, 0
 	if x < 0 {
 		sign = "−"
 	}
-	for _, s := range []struct {
-		scale float64
-		name  string
-	}{{1e12, "tn"}, {1e9, "bn"}, {1e6, "m"}, {1e3, "k"}} {
-		if size >= s.scale*0.9995 {
-			y, decimals := size/s.scale, 2
-			if y >= 99.95 {
-				decimals = 0
-			} else if y >= 9.995 {
-				decimals = 1
-			}
-			text := strconv.FormatFloat(y, 'f', decimals, 64)
-			return sign + "$" + text + " " + s.name
-		}
+	units := []string{"", " k", " m", " bn", " tn"}
+	for ; unit < len(units)-1 && size >= 999.5; unit++ {
+		size /= 1000
 	}
-	return sign + "$" + strconv.FormatFloat(size, 'f', 0, 64)
+	switch {
+	case unit > 0 && size < 9.995:
+		decimals = 2
+	case unit > 0 && size < 99.95:
+		decimals = 1
+	}
+	return sign + "$" + strconv.FormatFloat(size, 'f', decimals, 64) + units[unit]
 }
 
 const allLoaded = `document.querySelectorAll("section.panel").length === 6 && !document.querySelector("section[aria-busy=true], .notice:not([hidden])")`

@@ -109,39 +109,6 @@ func TestFaultFullDisk(t *testing.T) {
 	figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
 }
 
-// A start among bad files names each once, serves none of them, and serves good ones at once.
-func TestFaultStartAmongBadFiles(t *testing.T) {
-	t.Parallel()
-	dir := storedDay(t)
-	files := storedFiles(t, dir, "simulated")
-	last := len(files) - 1
-	whole, err := os.ReadFile(files[last])
-	if err != nil {
-		t.Fatal(err)
-	}
-	altered := bytes.Clone(whole)
-	altered[len(altered)/2] ^= 1
-	bad := map[string][]byte{files[last]: altered, files[last-1]: whole[:len(whole)/2], files[last-2]: whole} // of another date
-	for path, b := range bad {
-		alter(t, path, b)
-	}
-	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
-	for path := range bad {
-		date := filepath.Base(filepath.Dir(path))
-		if resp, body := p.get(datePath + date); resp.StatusCode != http.StatusNotFound { // back-filled again meanwhile
-			if a, err := checkAnswer(resp, body); err != nil || a.Meta.AsOf.Format(time.DateOnly) != date {
-				t.Errorf("date %s: %v, %v", date, a.Meta.edition, err)
-			}
-		}
-		if n := strings.Count(p.logged(), " file="+path+" "); n != 1 {
-			t.Errorf("%s is named %d times in %s", path, n, p.logged())
-		}
-	}
-	p.envelope(datePath + filepath.Base(filepath.Dir(files[last-3])))
-	p.envelope(gammaPath)
-	figure(t, "%d bad files at a start, each named once, none served", len(bad))
-}
-
 // spent returns the CPU time of a process, in clock ticks of 10 ms.
 func (p *process) spent() (ticks int) {
 	p.t.Helper()

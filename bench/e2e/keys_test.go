@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -68,28 +67,6 @@ func keyed(t *testing.T, p *process, name string) (secret, id string) {
 	secret, id = newKey(t, filepath.Join(market.dir, "keys.json"), name, "--per-minute", "6000")
 	p.until("the key is known", func() bool { return p.answers(gammaPath, http.StatusOK, "X-API-Key", secret) })
 	return secret, id
-}
-
-// curl reads a keyed answer in every coding it knows.
-func TestCurlReadsKeyedAnswers(t *testing.T) {
-	t.Parallel()
-	curl := installed(t, "curl")
-	features, err := exec.Command(curl, "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := shared(t)
-	secret, id := keyed(t, p, "curl")
-	for n, coding := range []string{"gzip", "br", "zstd", "identity"} {
-		if name := map[string]string{"br": "brotli", "zstd": "zstd"}[coding]; !strings.Contains(string(features), name) {
-			t.Logf("this curl has no %s", coding)
-			continue
-		}
-		out, err := exec.Command(curl, "-sS", "--fail", "--compressed", "-H", "Accept-Encoding: "+coding, "-H", "X-API-Key: "+secret, p.url+gammaPath).Output()
-		if u := usageOf(t, out); err != nil || u.Key != id || u.RequestsToday < n+1 {
-			t.Errorf("%s: %v %+v", coding, err, u)
-		}
-	}
 }
 
 // A real browser reads a keyed answer in every coding. It sends what Accept-Encoding it likes, so a proxy in between

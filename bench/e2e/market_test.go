@@ -67,6 +67,7 @@ func (s *sharedServer) start(t testing.TB) {
 	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
 	s.p = launch(t, cmd, nil)
 	s.p.listens().ready()
+	s.p.until("back-filled", func() bool { return strings.Contains(s.p.logged(), "msg=back-filled") })
 	s.p.backfilled()
 	s.recomputed = map[string]string{}
 	for _, date := range []string{earlierDay, marketDay} {
@@ -225,10 +226,7 @@ func (p *process) sessions() (dates []string) {
 // backfilled waits until the series has the sessions before and the current one, and returns their dates.
 func (p *process) backfilled() (dates []string) {
 	p.t.Helper()
-	p.until("back-filled", func() bool {
-		dates = p.sessions()
-		return len(dates) == storedBefore+1 && strings.Contains(p.logged(), "msg=back-filled")
-	})
+	p.until("back-filled", func() bool { dates = p.sessions(); return len(dates) == storedBefore+1 })
 	return dates
 }
 
