@@ -180,7 +180,7 @@ func (k *killing) cycle(n int) {
 		choices := rand.New(rand.NewPCG(k.rand.Uint64(), 0))
 		load.Go(func() {
 			if err := k.answers.poll(p.url, choices, r); !killed.Load() || !errors.Is(err, errLost) {
-				k.t.Errorf("under load: %v", err)
+				k.t.Errorf("under load: %v\n%s", err, p.logged())
 				failed <- err
 			}
 		})
