@@ -41,7 +41,8 @@ func (c *ImportCommand) Run(ctx context.Context, with Streams) error {
 }
 
 func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) error {
-	calendar, err := c.calendar()
+	schedule := refresh.ScheduleFlags{ClosedDates: c.ClosedDates}
+	calendar, err := schedule.Calendar()
 	if err != nil {
 		return err
 	}
@@ -78,21 +79,6 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 	}
 	from.report(with.Out, "imported", imported, skipped)
 	return nil
-}
-
-func (c *ImportCommand) calendar() (*compute.Calendar, error) {
-	if c.ClosedDates == "" {
-		return compute.NewCalendar(nil, nil), nil
-	}
-	text, err := os.ReadFile(c.ClosedDates)
-	if err != nil {
-		return nil, fmt.Errorf("--closed-dates: %w", err)
-	}
-	closed, early, err := compute.ParseClosures(text)
-	if err != nil {
-		return nil, fmt.Errorf("--closed-dates %s: %w", c.ClosedDates, err)
-	}
-	return compute.NewCalendar(closed, early), nil
 }
 
 // read returns the file and the name that the snapshots give it.
@@ -136,25 +122,14 @@ func (o *origin) report(out io.Writer, did string, imported int, skipped []strin
 	}
 }
 
-const (
-	// imported is the source of an imported snapshot, and the reason of its freshness.
-	imported = "imported"
-	// delayMinutes is that of all answers.
-	delayMinutes = 15
-)
+// imported is the source of an imported snapshot, and the reason of its freshness.
+const imported = "imported"
 
 // origin is the file that rows come from.
 type origin struct {
 	name, sha256 string
 	calendar     *compute.Calendar
 	now          time.Time
-}
-
-// quality is `meta.quality` of an imported snapshot.
-type quality struct {
-	Unknown  string  `json:"unknown"` // why the other fields are null
-	Line     int     `json:"line"`    // of the file
-	Calendar *string `json:"calendar"`
 }
 
 // store saves the rows, in their order, until one fails or ctx ends, and returns how many it saved.
@@ -175,49 +150,49 @@ func (o *origin) store(ctx context.Context, store *snapshots.Store, rows []row) 
 }
 
 // seal makes a snapshot of a row.
-func (o *origin) seal(r row) (snapshots.File, error) {
-	data, err := gammaData(r)
-	if err != nil {
-		return snapshots.File{}, err
+func (o *origin) seal(r row) (f snapshots.File, err error) {
+	values := maps.Clone(r.values)
+	values["session_date"], values["source"] = r.date, imported
+	if f.Summary, err = refresh.SeriesRow(values); err != nil {
+		return f, err
 	}
-	known, err := json.Marshal(quality{"levels_only", r.line, compute.CalendarNote(o.calendar, r.date)})
+	data, err := gammaData(values)
 	if err != nil {
-		return snapshots.File{}, err
+		return f, err
+	}
+	quality, err := json.Marshal(struct {
+		Unknown  string  `json:"unknown"` // why the other fields are null
+		Line     int     `json:"line"`    // of the file
+		Calendar *string `json:"calendar"`
+	}{"levels_only", r.line, compute.CalendarNote(o.calendar, r.date)})
+	if err != nil {
+		return f, err
 	}
 	closed := o.calendar.Close(r.date).UTC()
 	s, err := snapshots.Seal(data, snapshots.Meta{
 		Endpoint: refresh.GammaResource, Source: imported, ImportedFrom: o.name,
-		AsOf: closed, ComputedAt: o.now.UTC().Truncate(time.Second), SessionDate: r.date.String(), DelayMinutes: delayMinutes,
+		AsOf: closed, ComputedAt: o.now.UTC().Truncate(time.Second), SessionDate: r.date.String(), DelayMinutes: 15,
 		Freshness: snapshots.Freshness{State: "closed", Reason: new(imported), Since: closed},
 		Receipt:   snapshots.Receipt{Method: "import/1", InputSHA256: []string{o.sha256}},
-		Quality:   known,
+		Quality:   quality,
 		Notice:    "Imported daily levels, as their publisher computed them; as_of is the close of the session; not investment advice",
 	})
-	if err != nil {
-		return snapshots.File{}, err
-	}
-	columns := maps.Clone(r.values)
-	columns["session_date"], columns["source"] = r.date, imported
-	summary, err := refresh.SeriesRow(columns)
-	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Summary: summary}, err
+	f.Edition = &snapshots.Edition{Default: s}
+	return f, err
 }
 
-// gammaData returns the fields of [compute.Gamma], in their order, null where the row does not know them.
-func gammaData(r row) ([]byte, error) {
+// gammaData returns the fields of [compute.Gamma], in their order, null where the values do not have them.
+func gammaData(values map[string]any) ([]byte, error) {
 	var names []string
-	var values []json.RawMessage
+	var cells []json.RawMessage
 	fields := reflect.TypeFor[compute.Gamma]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
-		value := r.values[name]
-		if name == "session_date" {
-			value = r.date
-		}
-		encoded, err := json.Marshal(value)
+		cell, err := json.Marshal(values[name])
 		if err != nil {
 			return nil, err
 		}
-		names, values = append(names, name), append(values, encoded)
+		names, cells = append(names, name), append(cells, cell)
 	}
-	return appendObject(nil, names, values), nil
+	return appendObject(nil, names, cells), nil
 }
