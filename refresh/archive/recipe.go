@@ -92,6 +92,12 @@ func recipeFile(product, date string) string {
 	return date + "_" + snapshots.FileName(product) + recipeSuffix
 }
 
+// isDocument says whether a file of the archive is a document. All others are recipes.
+func isDocument(file string) bool { return strings.HasSuffix(file, documentSuffix) }
+
+// dateOf returns the date of a recipe's file.
+func dateOf(recipe string) string { return recipe[:len(time.DateOnly)] }
+
 // isRecipe says whether a file has the name of a recipe.
 func isRecipe(file string) bool {
 	date, _, ok := strings.Cut(file, "_")
@@ -203,32 +209,22 @@ func Verify(dataDir string) (files int, bad []snapshots.BadFile, err error) {
 			return files, bad, err
 		}
 		for _, e := range entries {
-			err := verify(dir, e.Name())
-			switch {
-			case errors.Is(err, errOther), errors.Is(err, ErrGone): // no file of ours, or removed meanwhile
+			switch digest, isDocument := strings.CutSuffix(e.Name(), documentSuffix); {
+			case isDocument:
+				_, err = ReadDocument(dir, digest)
+			case isRecipe(e.Name()):
+				_, err = readRecipe(dir, e.Name())
+			default:
 				continue
-			case err != nil:
+			}
+			if errors.Is(err, ErrGone) {
+				continue // removed meanwhile
+			}
+			if err != nil {
 				bad = append(bad, snapshots.BadFile{Path: filepath.Join(dir, e.Name()), Err: err})
 			}
 			files++
 		}
 	}
 	return files, bad, nil
-}
-
-var errOther = errors.New("no file of an archive")
-
-func verify(dir, name string) error {
-	if snapshots.Temporary(name) {
-		return errOther
-	}
-	if digest, ok := strings.CutSuffix(name, documentSuffix); ok {
-		_, err := ReadDocument(dir, digest)
-		return err
-	}
-	if !isRecipe(name) {
-		return errOther
-	}
-	_, err := readRecipe(dir, name)
-	return err
 }
