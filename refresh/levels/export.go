@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -90,12 +89,8 @@ func (c *ExportCommand) write(out io.Writer, days []day) (err error) {
 
 // writeOutput replaces a file as the store does. Anything but a file, such as a device, is not replaced.
 func writeOutput(path string, b []byte) error {
-	info, err := os.Lstat(path)
-	if err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil { // it is not made

@@ -14,9 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -160,16 +158,13 @@ func oneOf(words ...string) func(*checker, string) (any, error) {
 	}
 }
 
-// numberForm is that of JSON: no infinity, no hexadecimal, no space, no sign but a minus.
-var numberForm = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
-
 // number returns a parse function of a column of numbers from low to high.
 func number[T ~float64](low, high float64) func(*checker, string) (any, error) {
 	return func(_ *checker, text string) (any, error) {
-		if !numberForm.MatchString(text) {
+		var x float64
+		if err := json.Unmarshal([]byte(text), &x); err != nil {
 			return nil, fmt.Errorf("%.40s is not a number", text)
 		}
-		x, _ := strconv.ParseFloat(text, 64) // infinite when it is too large
 		if x < low || x > high {
 			return nil, fmt.Errorf("%.40s is not from %.15g to %.15g", text, low, high)
 		}
