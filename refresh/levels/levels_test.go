@@ -277,17 +277,16 @@ func TestAnImportNeverReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(sample, "5998.74", "1.5") + "2024-11-26,SPX,5900,,,,,,,,,1\r\n"
-	for _, dry := range []bool{true, false} {
-		out, err := importText(t, dir, text, func(c *ImportCommand) { c.DryRun = dry })
-		did := map[bool]string{true: "would import", false: "imported"}[dry]
-		if err != nil || !strings.HasPrefix(out, did+" 1 dates of ") || !strings.Contains(out, "skipped 2 dates that are stored: 2024-11-27 2024-11-29\n") {
+	for _, c := range []struct {
+		dry    bool
+		did    string
+		stored int
+	}{{true, "would import", 2}, {false, "imported", 3}} {
+		out, err := importText(t, dir, text, func(i *ImportCommand) { i.DryRun = c.dry })
+		if err != nil || !strings.HasPrefix(out, c.did+" 1 dates of ") || !strings.Contains(out, "skipped 2 dates that are stored: 2024-11-27 2024-11-29\n") {
 			t.Errorf("%q, %v", out, err)
 		}
-		want := 2
-		if !dry {
-			want = 3
-		}
-		if dates, err := snapshots.ListDates(dir, "cboe", refresh.GammaResource); len(dates) != want || err != nil {
+		if dates, err := snapshots.ListDates(dir, "cboe", refresh.GammaResource); len(dates) != c.stored || err != nil {
 			t.Errorf("after %q: %q, %v", out, dates, err)
 		}
 	}
@@ -303,20 +302,6 @@ func TestAnImportNeverReplaces(t *testing.T) {
 	}
 }
 
-// own is a snapshot as a refresh stores it, of the same levels at every instant.
-func own(t *testing.T, asOf time.Time, session string, spot string) snapshots.File {
-	t.Helper()
-	data := `{"symbol":"SPX","spot":` + spot + `,"net_gex_dollars":12,"flips":[{"price":1}],"contracts_analyzed":3}`
-	s, err := snapshots.Seal([]byte(data), snapshots.Meta{
-		Endpoint: refresh.GammaResource, Source: "cboe", AsOf: asOf, SessionDate: session, Quality: json.RawMessage("{}"),
-		Receipt: snapshots.Receipt{InputSHA256: []string{}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return snapshots.File{Edition: &snapshots.Edition{Default: s}}
-}
-
 // A session has one row, of the greatest as_of; --from and --to are sessions, both included.
 func TestOneRowPerSession(t *testing.T) {
 	dir := t.TempDir()
@@ -328,40 +313,39 @@ func TestOneRowPerSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	for _, s := range []struct{ date, asOf, session, spot string }{
-		{"2024-11-26", "2024-11-26T20:59:00Z", "2024-11-26", "1"},
-		{"2024-11-27", "2024-11-27T00:05:00Z", "2024-11-26", "2.50"}, // the evening before, in New York
-		{"2024-11-28", "2024-11-28T17:00:00Z", "2024-11-27", "3"},    // a holiday
-		{"2024-11-29", "2024-11-29T16:00:00Z", "2024-11-29", "4"},
+	for _, own := range []struct {
+		asOf          time.Time
+		session, spot string
+	}{
+		{time.Date(2024, 11, 26, 20, 59, 0, 0, time.UTC), "2024-11-26", "1"},
+		{time.Date(2024, 11, 27, 0, 5, 0, 0, time.UTC), "2024-11-26", "2.50"}, // the evening before, in New York
+		{time.Date(2024, 11, 28, 17, 0, 0, 0, time.UTC), "2024-11-27", "3"},   // a holiday
+		{time.Date(2024, 11, 29, 16, 0, 0, 0, time.UTC), "2024-11-29", "4"},
 	} {
-		asOf, err := time.Parse(time.RFC3339, s.asOf)
+		data := `{"symbol":"SPX","spot":` + own.spot + `,"net_gex_dollars":12,"flips":[{"price":1}],"contracts_analyzed":3}`
+		s, err := snapshots.Seal([]byte(data), snapshots.Meta{
+			Endpoint: refresh.GammaResource, Source: "cboe", AsOf: own.asOf, SessionDate: own.session, Quality: json.RawMessage("{}"),
+			Receipt: snapshots.Receipt{InputSHA256: []string{}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Save(refresh.GammaResource, s.date, own(t, asOf, s.session, s.spot)); err != nil {
+		f := snapshots.File{Edition: &snapshots.Edition{Default: s}}
+		if err := store.Save(refresh.GammaResource, own.asOf.Format(time.DateOnly), f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rows := map[string]string{
-		"2024-11-26": "2024-11-26,SPX,2.50,12,,,,,,,,3\r\n", "2024-11-27": "2024-11-27,SPX,3,12,,,,,,,,3\r\n", "2024-11-29": "2024-11-29,SPX,4,12,,,,,,,,3\r\n",
-	}
-	for _, c := range []struct {
-		from, to string
-		want     []string
-	}{
-		{"", "", []string{"2024-11-26", "2024-11-27", "2024-11-29"}},
-		{"2024-11-27", "", []string{"2024-11-27", "2024-11-29"}},
-		{"", "2024-11-27", []string{"2024-11-26", "2024-11-27"}},
-		{"2024-11-27", "2024-11-27", []string{"2024-11-27"}},
-		{"2024-11-28", "2024-11-28", nil},
+	const first, second, third = "2024-11-26,SPX,2.50,12,,,,,,,,3\r\n", "2024-11-27,SPX,3,12,,,,,,,,3\r\n", "2024-11-29,SPX,4,12,,,,,,,,3\r\n"
+	for _, c := range []struct{ from, to, want string }{
+		{"", "", first + second + third},
+		{"2024-11-27", "", second + third},
+		{"", "2024-11-27", first + second},
+		{"2024-11-27", "2024-11-27", second},
+		{"2024-11-28", "2024-11-28", ""},
 	} {
-		want := header
-		for _, date := range c.want {
-			want += rows[date]
-		}
 		out, said, err := exported(dir, func(e *ExportCommand) { e.From, e.To = c.from, c.to })
-		if out != want || err != nil {
-			t.Errorf("from %q to %q: %q, %q, %v, want %q", c.from, c.to, out, said, err, want)
+		if out != header+c.want || err != nil {
+			t.Errorf("from %q to %q: %q, %q, %v, want %q", c.from, c.to, out, said, err, c.want)
 		}
 	}
 	if out, said, err := exported(dir, asJSON, func(e *ExportCommand) { e.From = "2025-01-01" }); out != "[]\n" || said != "exported 0 sessions\n" || err != nil {
