@@ -189,12 +189,6 @@ func (c *serveCommand) Validate() error {
 	if _, err := c.proxies(); err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
 	}
-	if _, err := net.ResolveTCPAddr("tcp", c.Listen); err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	if _, err := net.ResolveTCPAddr("tcp", c.AdminListen); err != nil && c.AdminListen != "" {
-		return fmt.Errorf("--admin-listen: %w; it takes an address such as 127.0.0.1:9090, or \"\" for none", err)
-	}
 	return nil
 }
 
@@ -214,9 +208,9 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return err
 	}
 	defer pair.Close()
-	listener, err := server.Listen(c.Listen)
+	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("--listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // needed only if Serve, which closes the listener, is not reached
 	refreshes := admin.NewRefreshes()
