@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -191,10 +190,7 @@ func readFile(path string, limit int64) (b []byte, err error) {
 	return b, err
 }
 
-func hexDigest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
+func hexDigest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // Verify checks every file of the archives below a data directory, all sources, and returns how many it read and the
 // bad ones. It takes no lock and changes nothing; a running server may keep writing.

@@ -3,7 +3,6 @@ package levels
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,8 +53,7 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 	if err != nil {
 		return fmt.Errorf("nothing was imported of %s:\n%w", name, err)
 	}
-	sum := sha256.Sum256(text)
-	from := origin{name: name, sha256: hex.EncodeToString(sum[:]), calendar: calendar, now: now}
+	from := origin{name, fmt.Sprintf("%x", sha256.Sum256(text)), calendar, now}
 	if c.DryRun {
 		stored, err := snapshots.ListDates(c.DataDir, c.Source, refresh.GammaResource)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
