@@ -59,9 +59,7 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		missing, skipped := split(rows, stored)
-		from.report(with.Out, "would import", len(missing), skipped)
-		return nil
+		return from.each(rows, stored, with.Out, "would import", func(row) error { return nil })
 	}
 	store, err := snapshots.Open(snapshots.Options{
 		Dir: c.DataDir, Source: c.Source, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
@@ -70,13 +68,9 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 	if err != nil {
 		return fmt.Errorf("%w; nothing was imported: stop the server first", err)
 	}
-	missing, skipped := split(rows, store.DatesOf(refresh.GammaResource))
-	imported, err := from.store(ctx, store, missing)
-	if err = errors.Join(err, store.Close()); err != nil {
-		return fmt.Errorf("%w; %d of %d dates were imported before: remove the cause of this error and import the file again", err, imported, len(missing))
-	}
-	from.report(with.Out, "imported", imported, skipped)
-	return nil
+	stored := store.DatesOf(refresh.GammaResource)
+	err = from.each(rows, stored, with.Out, "imported", func(r row) error { return from.store(ctx, store, r) })
+	return errors.Join(err, store.Close())
 }
 
 // read returns the file and the name that the snapshots give it.
@@ -99,27 +93,6 @@ func (c *ImportCommand) read(in io.Reader) (name string, text []byte, err error)
 	return name, text, nil
 }
 
-// split parts the rows whose dates are not stored from the dates that are.
-func split(rows []row, stored []string) (missing []row, skipped []string) {
-	for _, r := range rows {
-		date := r.date.String() // a session closes before its UTC date ends, so its row is stored under its own date
-		if _, found := slices.BinarySearch(stored, date); found {
-			skipped = append(skipped, date)
-		} else {
-			missing = append(missing, r)
-		}
-	}
-	return missing, skipped
-}
-
-// report says what became of the rows.
-func (o *origin) report(out io.Writer, did string, imported int, skipped []string) {
-	fmt.Fprintf(out, "%s %d dates of %s (sha256 %s)\n", did, imported, o.name, o.sha256)
-	if len(skipped) > 0 {
-		fmt.Fprintf(out, "skipped %d dates that are stored: %s\n", len(skipped), strings.Join(skipped, " "))
-	}
-}
-
 // imported is the source of an imported snapshot, and the reason of its freshness.
 const imported = "imported"
 
@@ -130,21 +103,38 @@ type origin struct {
 	now          time.Time
 }
 
-// store saves the rows, in their order, until one fails or ctx ends, and returns how many it saved.
-func (o *origin) store(ctx context.Context, store *snapshots.Store, rows []row) (saved int, err error) {
-	for saved, r := range rows {
-		if err := ctx.Err(); err != nil {
-			return saved, err
+// each calls what with each row whose date is not stored, in order, until one fails. It prints what was done with how many.
+func (o *origin) each(rows []row, stored []string, out io.Writer, done string, what func(row) error) error {
+	did, skipped := 0, []string(nil)
+	for _, r := range rows {
+		date := r.date.String() // a session closes before its UTC date ends, so its row is stored under its own date
+		if _, found := slices.BinarySearch(stored, date); found {
+			skipped = append(skipped, date)
+			continue
 		}
-		f, err := o.seal(r)
-		if err != nil {
-			return saved, fmt.Errorf("row of %s: %w", r.date, err)
+		if err := what(r); err != nil {
+			return fmt.Errorf("row of %s: %w; %d dates were imported before: remove the cause of this error and import the file again",
+				date, err, did)
 		}
-		if err := store.Save(refresh.GammaResource, r.date.String(), f); err != nil {
-			return saved, err
-		}
+		did++
 	}
-	return len(rows), nil
+	fmt.Fprintf(out, "%s %d dates of %s (sha256 %s)\n", done, did, o.name, o.sha256)
+	if len(skipped) > 0 {
+		fmt.Fprintf(out, "skipped %d dates that are stored: %s\n", len(skipped), strings.Join(skipped, " "))
+	}
+	return nil
+}
+
+// store saves a row, unless ctx has ended.
+func (o *origin) store(ctx context.Context, store *snapshots.Store, r row) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f, err := o.seal(r)
+	if err != nil {
+		return err
+	}
+	return store.Save(refresh.GammaResource, r.date.String(), f)
 }
 
 // seal makes a snapshot of a row.
