@@ -2,7 +2,6 @@ package levels
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -40,7 +39,7 @@ func (c *ExportCommand) Validate() error {
 
 // Run is called by the parser. Files that cannot be read are named, the rows of all others written, and then it fails.
 func (c *ExportCommand) Run(to Streams) error {
-	days, files, bad, err := c.read()
+	days, bad, err := c.read()
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
@@ -63,7 +62,7 @@ func (c *ExportCommand) Run(to Streams) error {
 		fmt.Fprintln(to.Err, "THE MARKET IS SIMULATED: its rows are not real, and the file does not say so")
 	}
 	if len(bad) > 0 {
-		return fmt.Errorf("export: %d of %d stored files cannot be read", len(bad), files)
+		return fmt.Errorf("export: %d stored files cannot be read", len(bad))
 	}
 	return nil
 }
@@ -105,21 +104,17 @@ type day struct {
 	cells           []json.RawMessage // of the columns
 }
 
-// read returns the sessions asked for, rising, how many files it read, and what is wrong with those that it could not.
-func (c *ExportCommand) read() (days []day, files int, bad []error, err error) {
+// read returns the sessions asked for, rising, and what is wrong with the files that it could not read.
+func (c *ExportCommand) read() (days []day, bad []error, err error) {
 	dates, err := snapshots.ListDates(c.DataDir, c.Source, refresh.GammaResource)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, nil, err
 	}
 	for _, date := range dates {
 		if date < c.From {
 			continue // a session never is after the UTC date of its quotes
 		}
 		f, err := snapshots.ReadFile(c.DataDir, c.Source, refresh.GammaResource, date)
-		if errors.Is(err, snapshots.ErrNoSnapshot) {
-			continue
-		}
-		files++
 		var d day
 		if err == nil {
 			d, err = dayOf(f.Edition.Default)
@@ -136,7 +131,7 @@ func (c *ExportCommand) read() (days []day, files int, bad []error, err error) {
 		}
 		days = append(days, d)
 	}
-	return days, files, bad, nil
+	return days, bad, nil
 }
 
 // dayOf returns the values of a snapshot, spelt as they are served.
