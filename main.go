@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,7 @@ import (
 )
 
 func main() {
-	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, restore) // the second signal ends the process at once
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(untilSignal(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "strikecache:", err)
 		var outcome *refresh.Outcome
 		if errors.As(err, &outcome) {
@@ -42,6 +41,27 @@ func main() {
 		}
 		os.Exit(1)
 	}
+}
+
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once, even
+// if it arrives immediately after the first.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		cancel()
+		select {
+		case second := <-signals: // the second signal arrived before Reset: send it again
+			if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(second) != nil {
+				os.Exit(1)
+			}
+		default:
+		}
+	}()
+	return ctx
 }
 
 const about = `An edge cache for options market structure.
@@ -87,8 +107,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, levels.Streams{In: os.Stdin, Out: stdout, Err: stderr})
 }
 
-// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known. model
-// is the parsed command line.
+// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known. The
+// error names the known variable with the most similar name. model is the parsed command line.
 func unknownVariable(model *kong.Node) error {
 	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL", "STRIKECACHE_PORT"} // of the tests, and of Kubernetes
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
@@ -103,10 +123,32 @@ func unknownVariable(model *kong.Node) error {
 			continue // Kubernetes sets these in every pod when a service is named strikecache
 		}
 		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
-			return fmt.Errorf("environment variable %s is not known; `strikecache serve --help` lists all", name)
+			closest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+			return fmt.Errorf("environment variable %s is not known; did you mean %s? `strikecache serve --help` lists all", name, closest)
 		}
 	}
 	return nil
+}
+
+// distance returns how many bytes must be inserted, removed or replaced to turn a into b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range b {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
 }
 
 type versionCommand struct{}
