@@ -115,8 +115,8 @@ func overlay(composed, answer any) any {
 		fields, _ := composed.(object)
 		out := object{}
 		for _, f := range fields {
-			if v, found := values[f.key]; found {
-				f.value = overlay(f.value, v)
+			if v, found := values[f.Key]; found {
+				f.Value = overlay(f.Value, v)
 			}
 			out = append(out, f)
 		}
@@ -150,7 +150,7 @@ func (g *generator) compose(s object) any {
 		var merged object
 		for _, part := range parts {
 			for _, m := range g.compose(part.(object)).(object) {
-				merged.put(m.key, m.value)
+				merged.put(m.Key, m.Value)
 			}
 		}
 		return merged

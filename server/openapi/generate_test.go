@@ -18,31 +18,51 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json anew")
 
-// TestMain writes openapi.json before the tests read it.
+// TestMain writes openapi.json and docs.html before the tests read them.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if made, faults := generate(); *update && len(faults) == 0 {
-		if err := os.WriteFile("openapi.json", made, 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+		for name, content := range formats(made) {
+			if err := os.WriteFile(name, content, 0o644); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// openapi.json is what the Go types, fields.txt and paths_test.go say.
+// formats returns the content of the files that are made of a document, by name.
+func formats(document object) map[string][]byte {
+	var out bytes.Buffer
+	write(&out, document, "")
+	html, err := render(document)
+	if err != nil {
+		html = []byte(err.Error())
+	}
+	return map[string][]byte{"openapi.json": append(out.Bytes(), '\n'), "docs.html": html}
+}
+
+// openapi.json and docs.html are what the Go types, fields.txt, paths_test.go and docs.tmpl say.
 func TestTheDocumentIsUpToDate(t *testing.T) {
 	made, faults := generate()
 	for _, fault := range faults {
 		t.Error(fault)
 	}
-	if written := document(t); len(faults) == 0 && !bytes.Equal(made, written) {
-		old, now := strings.Split(string(written), "\n"), strings.Split(string(made), "\n")
+	for name, content := range formats(made) {
+		written, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(faults) > 0 || bytes.Equal(content, written) {
+			continue
+		}
+		old, now := strings.Split(string(written), "\n"), strings.Split(string(content), "\n")
 		i := 0
 		for i < min(len(old), len(now))-1 && old[i] == now[i] {
 			i++
 		}
-		t.Errorf("openapi.json is not up to date: go test ./server/openapi -update\nline %d is    %.200s\nand must be %.200s", i+1, old[i], now[i])
+		t.Errorf("%s is not up to date: go test ./server/openapi -update\nline %d is    %.200s\nand must be %.200s", name, i+1, old[i], now[i])
 	}
 }
 
@@ -63,7 +83,7 @@ const about = "Read-only JSON over HTTP. Every resource answers GET and HEAD, an
 	"**Errors.** An error has the same envelope and a stable `code`, and is never cached. A path that is no resource is 404 `not_found`."
 
 // generate makes the document, and names what is missing or wrong in its sources.
-func generate() (document []byte, faults []string) {
+func generate() (document object, faults []string) {
 	table, err := parseTable(fieldsText)
 	if err != nil {
 		return nil, []string{"fields.txt: " + err.Error()}
@@ -80,7 +100,7 @@ func generate() (document []byte, faults []string) {
 	for _, name := range slices.Sorted(maps.Keys(g.schemas)) {
 		schemas.put(name, g.schemas[name])
 	}
-	doc := object{
+	document = object{
 		{"openapi", "3.1.0"},
 		{"info", object{
 			{"title", "strikecache"}, {"version", "1.0.0"},
@@ -101,10 +121,7 @@ func generate() (document []byte, faults []string) {
 		}},
 	}
 	g.unused()
-	var out bytes.Buffer
-	write(&out, doc, "")
-	out.WriteByte('\n')
-	return out.Bytes(), g.faults
+	return document, g.faults
 }
 
 // unused names what the table has and no schema needed, and texts that are no sentences.
@@ -224,7 +241,7 @@ func (g *generator) texts(l *line) object {
 	}
 	s := g.scalar(l.name, l, typ, false)
 	text := s.get("description")
-	s = slices.DeleteFunc(s, func(m member) bool { return m.key == "description" })
+	s = slices.DeleteFunc(s, func(m member) bool { return m.Key == "description" })
 	return object{{"description", text}, {"schema", s}}
 }
 
@@ -239,8 +256,8 @@ func write(out *bytes.Buffer, v any, indent string) {
 	case object:
 		out.WriteString("{\n")
 		for i, m := range v {
-			fmt.Fprintf(out, "%s  %s: ", indent, oneLine(m.key))
-			write(out, m.value, indent+"  ")
+			fmt.Fprintf(out, "%s  %s: ", indent, oneLine(m.Key))
+			write(out, m.Value, indent+"  ")
 			out.WriteString(separator(i, len(v)))
 		}
 		out.WriteString(indent + "}")
@@ -269,7 +286,7 @@ func oneLine(v any) string {
 	switch v := v.(type) {
 	case object:
 		for _, m := range v {
-			parts = append(parts, oneLine(m.key)+": "+oneLine(m.value))
+			parts = append(parts, oneLine(m.Key)+": "+oneLine(m.Value))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case []any:

@@ -18,14 +18,14 @@ import (
 type object []member
 
 type member struct {
-	key   string
-	value any
+	Key   string
+	Value any
 }
 
 func (o object) get(key string) any {
 	for _, m := range o {
-		if m.key == key {
-			return m.value
+		if m.Key == key {
+			return m.Value
 		}
 	}
 	return nil
@@ -34,8 +34,8 @@ func (o object) get(key string) any {
 // put adds a member, or replaces the one of that name.
 func (o *object) put(key string, value any) {
 	for i := range *o {
-		if (*o)[i].key == key {
-			(*o)[i].value = value
+		if (*o)[i].Key == key {
+			(*o)[i].Value = value
 			return
 		}
 	}
