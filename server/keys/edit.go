@@ -26,12 +26,7 @@ func Create(path string, spec Spec, now time.Time) (secret string, key Key, err 
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", Key{}, fmt.Errorf("create directory of the key file: %w", err)
 	}
-	err = update(path, func(keys []Key) ([]Key, error) {
-		if len(keys) >= MaxKeys {
-			return nil, fmt.Errorf("the file holds %d keys, the most allowed; delete revoked keys from it", len(keys))
-		}
-		return append(keys, key), nil // a repeated id, 1 of 28 billion with 10,000 keys, is refused before it is written
-	})
+	err = update(path, func(keys []Key) ([]Key, error) { return append(keys, key), nil })
 	if err != nil {
 		return "", Key{}, fmt.Errorf("create key: %w", err)
 	}
@@ -42,7 +37,7 @@ func Create(path string, spec Spec, now time.Time) (secret string, key Key, err 
 // that name that is not revoked yet. It stays in the file. After an error the file is as it was.
 func Revoke(path, idOrName string, now time.Time) (Key, error) {
 	var key Key
-	_, err := load(path)
+	_, err := List(path)
 	if err == nil { // otherwise a lock file would be left where no key file is
 		err = update(path, func(keys []Key) ([]Key, error) {
 			at, err := find(keys, idOrName)
@@ -58,15 +53,6 @@ func Revoke(path, idOrName string, now time.Time) (Key, error) {
 		return Key{}, fmt.Errorf("revoke key: %w", err)
 	}
 	return key, nil
-}
-
-// List returns the keys of a file in the order of their creation. A missing file is an error.
-func List(path string) ([]Key, error) {
-	keys, err := load(path)
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	return keys, nil
 }
 
 // find returns the index of the key to revoke.

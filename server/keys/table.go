@@ -93,31 +93,26 @@ func (t *Table) load(contents [][]byte, _ time.Time) error {
 	for _, k := range keys {
 		var digest [sha256.Size]byte
 		_, _ = hex.Decode(digest[:], []byte(k.SHA256)) // decode has checked it
-		switch before := old[digest]; {
-		case before == nil:
-			next[digest] = newEntry(k, &limits.Bucket{}, t.ledger.counter(k.ID))
-		case before.Key == k:
-			next[digest] = before
-		default:
-			next[digest] = newEntry(k, before.bucket, before.day)
+		e := &Entry{Key: k, policy: string(limits.AppendPolicy(nil, k.PerMinute, k.PerDay))}
+		if before := old[digest]; before != nil {
+			e.bucket, e.day = before.bucket, before.day
+		} else {
+			e.bucket, e.day = &limits.Bucket{}, t.ledger.counter(k.ID)
 		}
+		next[digest] = e
 	}
 	t.entries.Store(&next)
 	t.log.Info("keys loaded", "file", t.path, "keys", t.Len())
 	return nil
 }
 
-// Entry is a key in force. Its fields never change. A key that is changed in the file gets a new entry with the same
-// bucket and counter. All methods may be called at the same time and never allocate.
+// Entry is a key in force. Its fields never change. When the file changes, every key gets a new entry with the bucket and
+// the counter that it had. All methods may be called at the same time and never allocate.
 type Entry struct {
 	Key
 	policy string
 	bucket *limits.Bucket
 	day    *limits.Day
-}
-
-func newEntry(k Key, bucket *limits.Bucket, day *limits.Day) *Entry {
-	return &Entry{Key: k, policy: string(limits.AppendPolicy(nil, k.PerMinute, k.PerDay)), bucket: bucket, day: day}
 }
 
 // Admit decides about a request at a Unix time in nanoseconds and counts it if it is allowed; see [limits.Admit].
