@@ -86,7 +86,7 @@ func (l *Ledger) load() error {
 		return nil
 	}
 	for id, n := range f.Requests {
-		l.counter(id).Restore(limits.DayNumber(now.UnixNano()), n)
+		l.counter(id).Restore(now.UnixNano(), n)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (t *Table) load(contents [][]byte, _ time.Time) error {
 	for _, k := range keys {
 		var digest [sha256.Size]byte
 		_, _ = hex.Decode(digest[:], []byte(k.SHA256)) // decode has checked it
-		e := &Entry{Key: k, policy: string(limits.AppendPolicy(nil, k.PerMinute, k.PerDay))}
+		e := &Entry{Key: k}
 		if before := old[digest]; before != nil {
 			e.bucket, e.day = before.bucket, before.day
 		} else {
@@ -110,7 +110,6 @@ func (t *Table) load(contents [][]byte, _ time.Time) error {
 // the counter that it had. All methods may be called at the same time and never allocate.
 type Entry struct {
 	Key
-	policy string
 	bucket *limits.Bucket
 	day    *limits.Day
 }
@@ -119,6 +118,3 @@ type Entry struct {
 func (e *Entry) Admit(nowNanos int64) limits.Verdict {
 	return limits.Admit(e.bucket, e.day, e.PerMinute, e.PerDay, nowNanos)
 }
-
-// Policy returns the value of RateLimit-Policy, "" for a key without limits.
-func (e *Entry) Policy() string { return e.policy }
