@@ -311,14 +311,17 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return ready
 	}
 	web := server.New(access)
-	stopAdmin, err := c.admin(web, log, admin.Sources{
-		Now: refresher.Now, Current: refresher.Store().Current, Readiness: access.Readiness, Refreshes: refreshes,
-		Store: refresher.Store().Stats, CertificateExpires: pair.Expires,
+	operator, err := admin.Open(c.AdminListen, admin.Config{
+		Sources: admin.Sources{
+			Version: revision(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: access.Readiness, Refreshes: refreshes,
+			Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats,
+		},
+		Healthz: web.Healthz, Readyz: web.Readyz, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	defer stopAdmin()
+	defer operator.Close()
 	c.announce(log, refresher.Now(), listener.Addr().String())
 	stopRefreshing = refresher.Start(ctx)
 	service := server.OpenNotifier(log)
@@ -354,36 +357,6 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, servic
 	limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 	defer cancel()
 	return web.Shutdown(limit)
-}
-
-// admin starts the server of --admin-listen, which serves until stop is called. If the flag is empty, admin starts nothing.
-func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.Sources) (stop func(), err error) {
-	if c.AdminListen == "" {
-		return func() {}, nil
-	}
-	from.Version, from.GoVersion, from.Server = revision(), runtime.Version(), web.Stats
-	registry, err := admin.NewRegistry(from)
-	if err != nil {
-		return nil, err
-	}
-	ln, err := admin.Listen(c.AdminListen)
-	if err != nil {
-		return nil, err
-	}
-	s := admin.New(admin.Config{Metrics: registry, Healthz: web.Healthz, Readyz: web.Readyz, Log: log})
-	log.Info("serving admin", "address", "http://"+ln.Addr().String())
-	if !admin.Loopback(ln) {
-		log.Warn("admin listener is open to other machines: anyone there can read metrics and profiles", "address", ln.Addr().String())
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	return func() {
-		limit, cancel := context.WithTimeout(context.Background(), time.Second) // a scrape or a profile may be cut off
-		defer cancel()
-		if err := errors.Join(s.Shutdown(limit), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			log.Error("admin listener failed", "err", err)
-		}
-	}, nil
 }
 
 // access opens the keys, the ledger of their usage and the limits of clients without a key. The caller must close cfg.Keys
