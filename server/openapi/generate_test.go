@@ -16,12 +16,15 @@ import (
 	"strikecache/snapshots"
 )
 
-var update = flag.Bool("update", false, "write openapi.json anew")
+var update = flag.Bool("update", false, "write openapi.json and docs.html anew")
+
+// made is the document, and faults names what is missing or wrong in its sources.
+var made, faults = generate()
 
 // TestMain writes openapi.json and docs.html before the tests read them.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if made, faults := generate(); *update && len(faults) == 0 {
+	if *update && len(faults) == 0 {
 		for name, content := range formats(made) {
 			if err := os.WriteFile(name, content, 0o644); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -45,7 +48,6 @@ func formats(document object) map[string][]byte {
 
 // openapi.json and docs.html are what the Go types, fields.txt, paths_test.go and docs.tmpl say.
 func TestTheDocumentIsUpToDate(t *testing.T) {
-	made, faults := generate()
 	for _, fault := range faults {
 		t.Error(fault)
 	}
@@ -82,7 +84,6 @@ const about = "Read-only JSON over HTTP. Every resource answers GET and HEAD, an
 	"**Caching.** Send the `ETag` back in `If-None-Match`, no sooner than `max-age` says. Answers come in zstd, br, gzip or uncompressed.\n\n" +
 	"**Errors.** An error has the same envelope and a stable `code`, and is never cached. A path that is no resource is 404 `not_found`."
 
-// generate makes the document, and names what is missing or wrong in its sources.
 func generate() (document object, faults []string) {
 	table, err := parseTable(fieldsText)
 	if err != nil {
