@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof" //nolint:gosec // G108: it registers on http.DefaultServeMux, which nothing here serves
+	_ "net/http/pprof" //nolint:gosec // G108: it registers on http.DefaultServeMux, of which only /debug/pprof/ is served, here
 	"net/netip"
 	"runtime/debug"
 	"strings"
@@ -106,11 +106,7 @@ func (s *Server) routes(metrics prometheus.Gatherer, cfg Config) http.Handler {
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError),
 	}))
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.Handle("/debug/pprof/", http.DefaultServeMux)
 	mux.HandleFunc("/healthz", s.probe(cfg.Healthz))
 	mux.HandleFunc("/readyz", s.probe(cfg.Readyz))
 	return mux

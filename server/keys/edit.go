@@ -60,23 +60,21 @@ func find(keys []Key, idOrName string) (int, error) {
 	if strings.HasPrefix(idOrName, secretPrefix) { // an error must not repeat it
 		return 0, fmt.Errorf("that is a secret; the id of its key is %s", publicID(digestOf(idOrName)))
 	}
-	var at int
-	var named []string // ids of keys
+	var found []int
+	var ids []string
 	for i, k := range keys {
-		switch {
-		case k.ID == idOrName && !k.Revoked.IsZero():
-			return 0, fmt.Errorf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
-		case k.ID == idOrName:
-			return i, nil
-		case k.Name == idOrName && k.Revoked.IsZero():
-			at, named = i, append(named, k.ID)
+		if k.ID == idOrName || k.Name == idOrName && k.Revoked.IsZero() {
+			found, ids = append(found, i), append(ids, k.ID)
 		}
 	}
-	switch len(named) {
-	case 0:
+	switch {
+	case len(found) == 0:
 		return 0, fmt.Errorf("no key that is not revoked has the id or name %.64q", idOrName)
-	case 1:
-		return at, nil
+	case len(found) > 1:
+		return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(found), idOrName, strings.Join(ids, ", "))
 	}
-	return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(named), idOrName, strings.Join(named, ", "))
+	if k := keys[found[0]]; !k.Revoked.IsZero() {
+		return 0, fmt.Errorf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
+	}
+	return found[0], nil
 }
