@@ -197,8 +197,12 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 
 // Every product that is computed has a path, so that none is computed and never served.
 func TestEveryProductHasAPath(t *testing.T) {
+	outline, err := parseOutline(outlineText)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name := range refresh.Shapes() {
-		if !slices.ContainsFunc(resources, func(r resource) bool { return r.endpoint == name }) || !slices.Contains(server.Resources(), name) {
+		if !slices.ContainsFunc(outline.Resources, func(r resource) bool { return r.Endpoint == name }) || !slices.Contains(server.Resources(), name) {
 			t.Errorf("%s is in the table of products, and has no path or no description", name)
 		}
 	}

@@ -2,8 +2,8 @@
 // page for people that needs no script and no other host.
 //
 // Both are made by the tests of this package: of the types of the results, of fields.txt, which has a line for every
-// field, of the table of paths in paths_test.go, and of docs.tmpl, the template of the page. After a change to one of
-// them,
+// field, of document.yaml, which has the paths and responses, and of docs.tmpl, the template of the page. After a change
+// to one of them,
 //
 //	go test ./server/openapi -update
 //

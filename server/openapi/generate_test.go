@@ -46,7 +46,7 @@ func formats(document object) map[string][]byte {
 	return map[string][]byte{"openapi.json": append(out.Bytes(), '\n'), "docs.html": html}
 }
 
-// openapi.json and docs.html are what the Go types, fields.txt, paths_test.go and docs.tmpl say.
+// openapi.json and docs.html are what the Go types, fields.txt, document.yaml and docs.tmpl say.
 func TestTheDocumentIsUpToDate(t *testing.T) {
 	for _, fault := range faults {
 		t.Error(fault)
@@ -68,32 +68,33 @@ func TestTheDocumentIsUpToDate(t *testing.T) {
 	}
 }
 
-const about = "Read-only JSON over HTTP. Every resource answers GET and HEAD, and OPTIONS for scripts of other origins. Probes, pages and this document " +
-	"answer GET and HEAD alone. Any other method is 405. Every answer is delayed and derived, dealer positions are modelled, and nothing here is " +
-	"investment advice.\n\n" +
-	"**Envelope.** Every answer is one object with `success`, `data` or `error`, `meta` and `usage`. While its inputs do not change, no byte of `data` " +
-	"and `meta` changes, so an unchanged market is answered 304 for hours.\n\n" +
-	"**Numbers.** Dollars are whole. Index levels, prices and strikes have at most 2 decimals, percentages, ratios and volatilities at most 4, gamma " +
-	"differences 7, scores 1. Every number's description ends with its unit. An unknown value is `null`, never 0, and the description says when. " +
-	"Fields may be added; none is renamed or dropped.\n\n" +
-	"**Clocks.** `as_of` is the instant that the quotes describe, `captured_at` when the upstream made its document, `computed_at` when the answer was " +
-	"computed. All are UTC. Session dates are those of the exchange in New York.\n\n" +
-	"**Parameters.** An unknown parameter is ignored. A known one that is given twice, empty or malformed is 400.\n\n" +
-	"**Keys and limits.** `X-API-Key` is optional everywhere. A key has limits of its own and fills `usage`; the data is the same. Clients without a " +
-	"key have no limit unless the operator sets one. Where a limit applies, the `RateLimit` fields tell what is left.\n\n" +
-	"**Caching.** Send the `ETag` back in `If-None-Match`, no sooner than `max-age` says. Answers come in zstd, br, gzip or uncompressed.\n\n" +
-	"**Errors.** An error has the same envelope and a stable `code`, and is never cached. A path that is no resource is 404 `not_found`."
+// generator makes the document of its sources and the Go types. It notes what is wrong instead of stopping at the first
+// fault.
+type generator struct {
+	outline
+	table   *table
+	schemas map[string]object
+	faults  []string
+}
+
+func (g *generator) fault(format string, args ...any) {
+	g.faults = append(g.faults, fmt.Sprintf(format, args...))
+}
 
 func generate() (document object, faults []string) {
 	table, err := parseTable(fieldsText)
 	if err != nil {
 		return nil, []string{"fields.txt: " + err.Error()}
 	}
-	g := &generator{table: table, schemas: map[string]object{}}
+	outline, err := parseOutline(outlineText)
+	if err != nil {
+		return nil, []string{"document.yaml: " + err.Error()}
+	}
+	g := &generator{outline: outline, table: table, schemas: map[string]object{}}
 	g.allSchemas()
-	var tagged []any
-	for _, tag := range tags {
-		tagged = append(tagged, object{{"name", tag[0]}, {"description", tag[1]}})
+	var tags []any
+	for _, tag := range g.Tags {
+		tags = append(tags, object{{"name", tag.Name}, {"description", tag.Description}})
 	}
 	headers, parameters := g.headers(), g.parameters()
 	responses := g.responses() // before the schemas are listed, so that examples can be made of all of them
@@ -106,13 +107,13 @@ func generate() (document object, faults []string) {
 		{"info", object{
 			{"title", "strikecache"}, {"version", "1.0.0"},
 			{"summary", "Options market structure, computed ahead of time and served as sealed bytes."},
-			{"description", about},
+			{"description", strings.Join(g.About, "\n\n")},
 			{"license", object{{"name", "MIT"}, {"identifier", "MIT"}}},
 		}},
 		{"servers", []any{object{{"url", "/"}, {"description", "The server that sent this document."}}}},
 		{"security", []any{object{}, object{{"ApiKey", []any{}}}}},
-		{"tags", tagged},
-		{"paths", paths()},
+		{"tags", tags},
+		{"paths", g.paths()},
 		{"components", object{
 			{"securitySchemes", object{{"ApiKey", object{
 				{"type", "apiKey"}, {"in", "header"}, {"name", "X-API-Key"},
@@ -149,22 +150,22 @@ func (g *generator) allSchemas() {
 	g.component("AnonymousUsage", reflect.TypeFor[usage]())
 	g.component("KeyedUsage", reflect.TypeFor[keyedUsage]())
 	g.alternatives("Usage", "oneOf", "AnonymousUsage", "KeyedUsage")
-	for _, r := range resources {
-		shape, found := shapes[r.endpoint]
+	for _, r := range g.Resources {
+		shape, found := shapes[r.Endpoint]
 		if !found {
 			continue // gex/spx/historical is stored answers of gex/spx
 		}
-		g.component(r.response+"Data", reflect.TypeOf(shape.Data))
-		g.component(r.response+"Quality", reflect.TypeOf(shape.Quality))
+		g.component(r.Response+"Data", reflect.TypeOf(shape.Data))
+		g.component(r.Response+"Quality", reflect.TypeOf(shape.Quality))
 		meta := object{{"allOf", []any{reference("schemas", "Meta"), object{
 			{"type", "object"}, {"description", "The resource's own."}, {"required", []any{"quality"}},
-			{"properties", object{{"quality", g.described(r.response + "Quality")}}},
+			{"properties", object{{"quality", g.described(r.Response + "Quality")}}},
 		}}}}
-		g.answer(r.response, meta)
-		delete(shapes, r.endpoint)
+		g.answer(r.Response, meta)
+		delete(shapes, r.Endpoint)
 	}
 	for name := range shapes {
-		g.fault("%s is no resource of paths_test.go", name)
+		g.fault("%s is no resource of document.yaml", name)
 	}
 	g.schemas["Unknown"] = object{{"type", "null"}, {"description", g.section("Unknown").text}}
 	g.component("ImportedData", reflect.TypeOf(refresh.Shapes()[refresh.GammaResource].Data))

@@ -46,17 +46,6 @@ func reference(kind, name string) object {
 	return object{{"$ref", "#/components/" + kind + "/" + name}}
 }
 
-// generator makes schemas of Go types and the table. It notes what is wrong instead of stopping at the first fault.
-type generator struct {
-	table   *table
-	schemas map[string]object
-	faults  []string
-}
-
-func (g *generator) fault(format string, args ...any) {
-	g.faults = append(g.faults, fmt.Sprintf(format, args...))
-}
-
 // section returns a section of the table.
 func (g *generator) section(name string) *section {
 	s := g.table.sections[name]
