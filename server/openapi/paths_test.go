@@ -22,8 +22,8 @@ type outline struct {
 		Path, Operation, Summary, Description string
 		Responses                             map[int]string
 	}
-	Headers map[string]string
-	Plain   []struct{ Name, Description, Headers, Schema, Example string }
+	Headers  map[string]string
+	Plain    []struct{ Name, Description, Headers, Schema, Example string }
 	Failures []struct {
 		Name, Description, Headers string
 		Examples                   []errorExample
