@@ -43,7 +43,7 @@ type createCommand struct {
 // Run issues a key. It prints the secret as the one line on Out, and the terms of the key on Err.
 func (c createCommand) Run(all *Commands, to Streams) error {
 	now := time.Now()
-	spec := Spec{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
+	spec := Key{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
 	if c.ExpiresIn != 0 {
 		spec.Expires = now.Add(c.ExpiresIn)
 	}

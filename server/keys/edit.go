@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// Create adds a key to a file and returns its secret, which cannot be seen again. It creates the file and its
-// directory if they are missing. Names need not be unique. Concurrent calls, also of other processes, wait for one
-// another. After an error the file is as it was.
-func Create(path string, spec Spec, now time.Time) (secret string, key Key, err error) {
+// Create adds a key to a file and returns its secret, which cannot be seen again. The caller fills in the name, the limits
+// and the expiry. Create sets the rest. It creates the file and its directory if they are missing. Names need not be
+// unique. Concurrent calls, also of other processes, wait for one another. After an error the file is as it was.
+func Create(path string, spec Key, now time.Time) (secret string, key Key, err error) {
 	secret, digest := newSecret()
-	key = Key{
-		ID: publicID(digest), Name: spec.Name, SHA256: digest, Created: now.UTC().Truncate(time.Second),
-		Expires: spec.Expires.UTC().Truncate(time.Second), PerMinute: spec.PerMinute, PerDay: spec.PerDay,
-	}
+	key = spec
+	key.ID, key.SHA256, key.Created, key.Revoked = publicID(digest), digest, now.UTC().Truncate(time.Second), time.Time{}
+	key.Expires = key.Expires.UTC().Truncate(time.Second)
 	if err = key.validate(); err == nil && key.State(now) == expired {
 		err = fmt.Errorf("expiry %s is not in the future", key.Expires.Format(time.RFC3339))
 	}

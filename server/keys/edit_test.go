@@ -15,7 +15,7 @@ import (
 
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "keys.json")
-	spec := Spec{Name: "dashboard é", PerMinute: 600, PerDay: 100_000, Expires: now.AddDate(1, 0, 0)}
+	spec := Key{Name: "dashboard é", PerMinute: 600, PerDay: 100_000, Expires: now.AddDate(1, 0, 0)}
 	secret, key := create(t, path, spec)
 	if !regexp.MustCompile(`^sk_[A-Za-z0-9_-]{43}$`).MatchString(secret) {
 		t.Errorf("secret has the wrong form")
@@ -27,7 +27,7 @@ func TestCreate(t *testing.T) {
 	if key != want {
 		t.Errorf("%#v, want %#v", key, want)
 	}
-	second, other := create(t, path, Spec{Name: "dashboard é"})
+	second, other := create(t, path, Key{Name: "dashboard é"})
 	if second == secret || other.ID == key.ID {
 		t.Error("two keys are the same")
 	}
@@ -54,7 +54,7 @@ func TestCreate(t *testing.T) {
 // TestDecodeRefuses has the values that no key may have.
 func TestCreateRefuses(t *testing.T) {
 	path := keyPath(t)
-	for want, spec := range map[string]Spec{
+	for want, spec := range map[string]Key{
 		"the name must have 1 to 64 characters":            {},
 		"printable characters only":                        {Name: "a\xff"},
 		"expiry 2000-01-01T00:00:00Z is not in the future": {Name: "a", Expires: now},
@@ -67,7 +67,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 	_, err := List(path)
 	wantError(t, "list", err, "key file missing: "+path, "strikecache keys create NAME")
-	create(t, path, Spec{Name: strings.Repeat("é", 64), PerMinute: 1_000_000, PerDay: 1_000_000_000, Expires: now.Add(time.Second)})
+	create(t, path, Key{Name: strings.Repeat("é", 64), PerMinute: 1_000_000, PerDay: 1_000_000_000, Expires: now.Add(time.Second)})
 }
 
 func TestRevoke(t *testing.T) {
@@ -77,9 +77,9 @@ func TestRevoke(t *testing.T) {
 	if exists(path + ".lock") {
 		t.Error("a lock was left where no file is")
 	}
-	secret, one := create(t, path, Spec{Name: "twin"})
-	_, two := create(t, path, Spec{Name: "twin"})
-	_, three := create(t, path, Spec{Name: "single", PerDay: 5})
+	secret, one := create(t, path, Key{Name: "twin"})
+	_, two := create(t, path, Key{Name: "twin"})
+	_, three := create(t, path, Key{Name: "single", PerDay: 5})
 	before := content(t, path)
 
 	_, err = Revoke(path, "twin", now)
@@ -119,7 +119,7 @@ func TestRevoke(t *testing.T) {
 // A writer that was killed leaves its temporary file. The next writer removes it, and no other file, when it has the lock.
 func TestFaultUnfinishedFilesAreRemoved(t *testing.T) {
 	path := keyPath(t)
-	create(t, path, Spec{Name: "a"})
+	create(t, path, Key{Name: "a"})
 	unfinished, foreign := filepath.Join(filepath.Dir(path), ".tmp-keys.json-23"), filepath.Join(filepath.Dir(path), ".tmp-other.json-1")
 	write(t, unfinished, "half")
 	write(t, foreign, "half")
@@ -156,7 +156,7 @@ func TestConcurrentWriters(t *testing.T) {
 	for g := range 4 {
 		wg.Go(func() {
 			for i := range 8 {
-				_, key, err := Create(path, Spec{Name: fmt.Sprint(g, i)}, now)
+				_, key, err := Create(path, Key{Name: fmt.Sprint(g, i)}, now)
 				if err == nil && i%2 == 0 {
 					_, err = Revoke(path, key.ID, now)
 				}
@@ -178,7 +178,7 @@ func TestConcurrentWriters(t *testing.T) {
 func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "real.json")
-	create(t, real, Spec{Name: "a"})
+	create(t, real, Key{Name: "a"})
 	link, folder, foreign := filepath.Join(dir, "link"), filepath.Join(dir, "folder"), filepath.Join(dir, "foreign")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 		cases[open] = "has mode 0640: others than its owner may use it; run chmod 600 " + open
 	}
 	for path, want := range cases {
-		_, _, err := Create(path, Spec{Name: "b"}, now)
+		_, _, err := Create(path, Key{Name: "b"}, now)
 		wantError(t, "create "+path, err, want)
 		_, err = Revoke(path, "a", now)
 		wantError(t, "revoke "+path, err, want)
@@ -228,7 +228,7 @@ func TestFileIsFull(t *testing.T) {
 	}
 	write(t, path, string(text))
 	t.Logf("%d bytes", len(text))
-	_, _, err = Create(path, Spec{Name: "one more"}, now)
+	_, _, err = Create(path, Key{Name: "one more"}, now)
 	wantError(t, "create", err, "10001 keys, at most 10000 are allowed")
 	if content(t, path) != string(text) {
 		t.Error("the file was changed")

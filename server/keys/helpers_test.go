@@ -45,7 +45,7 @@ func keyPath(t testing.TB) string {
 	return filepath.Join(t.TempDir(), "keys.json")
 }
 
-func create(t testing.TB, path string, spec Spec) (string, Key) {
+func create(t testing.TB, path string, spec Key) (string, Key) {
 	t.Helper()
 	secret, key, err := Create(path, spec, now)
 	if err != nil {

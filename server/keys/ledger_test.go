@@ -79,7 +79,7 @@ func TestLedgerRestart(t *testing.T) {
 func TestQuotaSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keyFile, path := keyPath(t), usagePath(t)
-		secret, _ := create(t, keyFile, Spec{Name: "a", PerDay: 3})
+		secret, _ := create(t, keyFile, Key{Name: "a", PerDay: 3})
 		l := OpenLedger(path, (&logged{}).logger())
 		e := lookup(open(t, keyFile, l, &logged{}), secret, now)
 		for range 2 {

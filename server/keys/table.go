@@ -17,41 +17,33 @@ import (
 // lookEvery is how often the key file is read for changes.
 const lookEvery = time.Second
 
-// Table is the keys in force. Create it with [Open]. Its methods may be called at the same time.
+// Table is the keys in force. Create it with [Open]. Its methods may be called at the same time. Close ends following the
+// file: Lookup goes on with what was read last. Err returns why the key file as it is now is not in force, nil if it is.
 type Table struct {
+	*watch.Files
 	path   string
 	log    *slog.Logger
 	ledger *Ledger
-	files  *watch.Files
 	found  bool // whether the file was there once; for the goroutine that looks at the file
 
 	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
 }
 
-// Open reads the key file and follows its changes until [Table.Close]. If the file is missing, the table is empty until
-// the file appears. A file that cannot be used is an error at first. Later the keys stay as they were and [Table.Err]
+// Open reads the key file and follows its changes until Close. If the file is missing, the table is empty until
+// the file appears. A file that cannot be used is an error at first. Later the keys stay as they were and Err
 // says why. The ledger, which may be nil, keeps the counts of keys. It must outlive the table.
 func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
 	t := &Table{path: path, log: log, ledger: ledger}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
-	files, err := watch.Open(watch.Config{
+	var err error
+	t.Files, err = watch.Open(watch.Config{
 		Name: "key file", Paths: []string{path}, Every: lookEvery, Read: t.read, Load: t.load, Log: log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	t.files = files
-	return t, nil
+	return t, err
 }
-
-// Close ends following the file. Lookup goes on with what was read last.
-func (t *Table) Close() { t.files.Close() }
 
 // Len returns the number of keys, including expired and revoked keys.
 func (t *Table) Len() int { return len(*t.entries.Load()) }
-
-// Err returns why the key file as it is now is not in force, nil if it is.
-func (t *Table) Err() error { return t.files.Err() }
 
 // Lookup finds the key of a secret that was presented at a Unix time in nanoseconds. The key is not found when it is
 // unknown, expired or revoked. Lookup keeps nothing of secret and never allocates.

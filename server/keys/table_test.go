@@ -23,9 +23,9 @@ func lookup(table *Table, secret string, at time.Time) *Entry {
 
 func TestLookup(t *testing.T) {
 	path := keyPath(t)
-	secret, key := create(t, path, Spec{Name: "a", PerMinute: 60, PerDay: 100})
-	brief, _ := create(t, path, Spec{Name: "b", Expires: now.Add(time.Hour)})
-	gone, _ := create(t, path, Spec{Name: "c"})
+	secret, key := create(t, path, Key{Name: "a", PerMinute: 60, PerDay: 100})
+	brief, _ := create(t, path, Key{Name: "b", Expires: now.Add(time.Hour)})
+	gone, _ := create(t, path, Key{Name: "c"})
 	if _, err := Revoke(path, "c", now); err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +53,14 @@ func TestLookup(t *testing.T) {
 func TestReloadKeepsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := keyPath(t)
-		secret, key := create(t, path, Spec{Name: "a", PerMinute: 10, PerDay: 100})
+		secret, key := create(t, path, Key{Name: "a", PerMinute: 10, PerDay: 100})
 		log := &logged{}
 		table := open(t, path, nil, log)
 		first := lookup(table, secret, now)
 		for range 4 {
 			first.Admit(now.UnixNano())
 		}
-		other, _ := create(t, path, Spec{Name: "b"})
+		other, _ := create(t, path, Key{Name: "b"})
 		if err := look(table); err != nil || table.Len() != 2 || lookup(table, other, now) == nil {
 			t.Fatalf("%d keys, %v", table.Len(), err)
 		}
@@ -84,70 +84,45 @@ func TestReloadKeepsState(t *testing.T) {
 	})
 }
 
-// A file that cannot be used changes nothing and is logged once. The mode alone makes it unusable.
-func TestReloadKeepsTheOldTable(t *testing.T) {
+// A missing file is no error until there was a file. Later a file that cannot be used changes nothing. The mode alone makes
+// it unusable.
+func TestTableFollowsItsFile(t *testing.T) {
+	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {
-		path, log := keyPath(t), &logged{}
-		secret, _ := create(t, path, Spec{Name: "a"})
-		good := content(t, path)
+		log := &logged{}
 		table := open(t, path, nil, log)
-		e := lookup(table, secret, now)
+		if err := look(table); err != nil || table.Len() != 0 || log.count("key file missing") != 1 {
+			t.Fatalf("missing file: %v", err)
+		}
+		secret, _ := create(t, path, Key{Name: "a"})
+		good := content(t, path)
 		spoil := map[string]func() error{
 			"unexpected end of JSON input": func() error { return os.WriteFile(path, []byte(`{"format":1,"keys":[`), 0o600) },
 			"key file missing":             func() error { return os.Remove(path) },
+			"has over 8388608 bytes":       func() error { return os.Truncate(path, maxFile+1) },
 		}
 		if checksModes {
 			spoil["run chmod 600"] = func() error { return os.Chmod(path, 0o644) }
 		}
 		for want, spoil := range spoil {
+			if err := look(table); err != nil || table.Len() != 1 {
+				t.Errorf("before %s: %d keys, %v", want, table.Len(), err)
+			}
 			if err := spoil(); err != nil {
 				t.Fatal(err)
 			}
-			errors, mended := log.count("level=ERROR"), log.count("usable again")
-			for range 5 {
-				wantError(t, want, look(table), want)
-			}
-			if got := lookup(table, secret, now); got != e || got == nil || log.count("level=ERROR") != errors+1 {
-				t.Errorf("%s: %v, log %s", want, got, log)
+			if wantError(t, want, look(table), want); lookup(table, secret, now) == nil {
+				t.Errorf("%s: the key is not known any more", want)
 			}
 			if err := os.RemoveAll(path); err != nil {
 				t.Fatal(err)
 			}
 			write(t, path, good)
-			if err := look(table); err != nil || lookup(table, secret, now) == nil || log.count("usable again") != mended+1 {
-				t.Errorf("%s: after it was mended: %v", want, err)
-			}
-		}
-	})
-}
-
-// The table follows its file from before it exists until Close. A missing file is no error until there was a file.
-func TestTablePolls(t *testing.T) {
-	path := keyPath(t)
-	synctest.Test(t, func(t *testing.T) {
-		log := &logged{}
-		table, err := Open(path, nil, log.logger())
-		if err != nil || table.Len() != 0 || table.Err() != nil || log.count("key file missing") != 1 {
-			t.Fatalf("missing file: %v", err)
-		}
-		time.Sleep(time.Minute)
-		write(t, path, "")
-		wantError(t, "an empty file", look(table), "unexpected end of JSON input")
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		wantError(t, "no file any more", look(table), "key file missing")
-		for n := 1; n <= 2; n++ {
-			create(t, path, Spec{Name: "a"})
-			if err := look(table); err != nil || table.Len() != n {
-				t.Errorf("%d keys, want %d: %v", table.Len(), n, err)
-			}
 		}
 		table.Close()
-		table.Close()
-		create(t, path, Spec{Name: "a"})
+		create(t, path, Key{Name: "b"})
 		time.Sleep(time.Minute)
-		if table.Len() != 2 || log.count("level=ERROR") != 2 {
+		if table.Len() != 1 {
 			t.Errorf("%d keys after Close", table.Len())
 		}
 	})
@@ -158,7 +133,7 @@ func TestLookupDuringReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := keyPath(t)
 		log := &logged{}
-		secret, _ := create(t, path, Spec{Name: "a", PerDay: 1_000_000})
+		secret, _ := create(t, path, Key{Name: "a", PerDay: 1_000_000})
 		ledger := OpenLedger(filepath.Join(t.TempDir(), "usage.json"), log.logger())
 		table := open(t, path, ledger, log)
 		const readers, requests = 4, 500
@@ -176,7 +151,7 @@ func TestLookupDuringReloads(t *testing.T) {
 		}
 		wg.Go(func() {
 			for i := range 20 {
-				other, _, err := Create(path, Spec{Name: fmt.Sprint(i)}, now)
+				other, _, err := Create(path, Key{Name: fmt.Sprint(i)}, now)
 				if err == nil {
 					// As the poller would, which does not run while the clock of the bubble stands still.
 					err = table.load([][]byte{[]byte(content(t, path))}, now)
@@ -210,7 +185,7 @@ func TestAllocations(t *testing.T) {
 		t.Skip("the race detector adds allocations")
 	}
 	path := keyPath(t)
-	text, _ := create(t, path, Spec{Name: "a", PerMinute: 60, PerDay: 1000})
+	text, _ := create(t, path, Key{Name: "a", PerMinute: 60, PerDay: 1000})
 	ledger := OpenLedger(filepath.Join(t.TempDir(), "usage.json"), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { ledger.Close() })
 	table := open(t, path, ledger, &logged{})
@@ -231,7 +206,7 @@ func TestAllocations(t *testing.T) {
 // BenchmarkLookupAndAdmit measures what a key costs a request.
 func BenchmarkLookupAndAdmit(b *testing.B) {
 	path := keyPath(b)
-	text, _ := create(b, path, Spec{Name: "a", PerMinute: 600, PerDay: 100_000})
+	text, _ := create(b, path, Key{Name: "a", PerMinute: 600, PerDay: 100_000})
 	table := open(b, path, nil, &logged{})
 	secret, at := []byte(text), now.UnixNano()
 	buf := make([]byte, 0, 512)
