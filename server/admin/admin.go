@@ -70,8 +70,7 @@ func Open(address string, cfg Config) (*Server, error) {
 	}
 	s.addr = ln.Addr()
 	s.log.Info("serving admin", "address", "http://"+s.addr.String())
-	tcp, ok := s.addr.(*net.TCPAddr)
-	local := ok && tcp.IP.IsLoopback()
+	local := s.addr.(*net.TCPAddr).IP.IsLoopback()
 	if !local {
 		s.log.Warn("admin listener is open to other machines: anyone there can read metrics and profiles", "address", s.addr.String())
 	}

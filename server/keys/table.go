@@ -39,7 +39,10 @@ func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
 	t.Files, err = watch.Open(watch.Config{
 		Name: "key file", Paths: []string{path}, Every: lookEvery, Read: t.read, Load: t.load, Log: log,
 	})
-	return t, err
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // Len returns the number of keys, including expired and revoked keys.
