@@ -109,16 +109,11 @@ func (g *generator) described(component string) object {
 func imported(name string) bool { return strings.HasPrefix(name, "Imported") }
 
 // fieldsOf returns the fields of a struct, those of embedded structs among them, in the order of their JSON.
-func fieldsOf(typ reflect.Type) (fields []reflect.StructField) {
-	for i := range typ.NumField() {
-		switch f := typ.Field(i); {
-		case f.Anonymous && f.Tag.Get("json") == "":
-			fields = append(fields, fieldsOf(f.Type)...)
-		case f.IsExported() && f.Tag.Get("json") != "-":
-			fields = append(fields, f)
-		}
-	}
-	return fields
+func fieldsOf(typ reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(typ), func(f reflect.StructField) bool {
+		name := f.Tag.Get("json")
+		return !f.IsExported() || name == "-" || f.Anonymous && name == ""
+	})
 }
 
 // mapping makes the schema of a map, whose members are the lines of its section. When its keys have a type of their
