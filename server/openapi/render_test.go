@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -20,7 +19,7 @@ func render(document object) ([]byte, error) {
 		return document.at("components", kind, nameOf(reference)).(object)
 	}
 	t, err := template.New("docs").Funcs(template.FuncMap{
-		"get": object.at, "list": list, "json": oneLine, "indent": indent, "name": nameOf, "fields": fields, "component": component,
+		"get": object.at, "indent": indent, "name": nameOf, "fields": fields, "component": component,
 		"prose": prose, "type": typeOf, "body": bodyOf, "values": values, "unit": unitOf, "example": example, "plain": plainExample,
 	}).Parse(pageTemplate)
 	if err != nil {
@@ -163,10 +162,10 @@ func example(schema object) string {
 
 // plainExample returns the first example of a schema as a header field or a query has it.
 func plainExample(schema object) string {
-	if text, ok := slices.Concat(list(schema.get("examples")), []any{""})[0].(string); ok {
-		return text
+	for _, e := range list(schema.get("examples")) {
+		return fmt.Sprint(e)
 	}
-	return example(schema)
+	return ""
 }
 
 // indent spreads JSON over lines.
