@@ -295,22 +295,23 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		cfg.Addresses = limits.NewAddresses(c.AnonymousRate)
 	}
 	web := server.New(cfg)
-	if c.AdminListen != "" {
-		stopAdmin, err := c.admin(web, log, admin.Sources{
-			Version: version(), GoVersion: runtime.Version(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: ready,
-			Server: web.Stats, Refreshes: refreshes, Store: refresher.Store().Stats, CertificateExpires: pair.Expires,
-		})
-		if err != nil {
-			return err
-		}
-		defer stopAdmin()
+	operator, err := admin.Open(c.AdminListen, admin.Config{
+		Sources: admin.Sources{
+			Version: version(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: ready,
+			Refreshes: refreshes, Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats,
+		},
+		Healthz: web.Healthz, Readyz: web.Readyz, Log: log,
+	})
+	if err != nil {
+		return err
 	}
+	defer operator.Close()
 	c.announce(log, refresher.Now(), listener.Addr().String())
 	stopRefreshing = refresher.Start(ctx)
 	return serveUntil(ctx, web, listener, log)
 }
 
-func (c *serveCommand) proxies() (*limits.Proxies, error) {
+func (c *serveCommand) proxies() (limits.Proxies, error) {
 	return limits.ParseProxies(strings.Join(c.TrustedProxies, ","))
 }
 
@@ -345,32 +346,6 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *s
 	limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 	defer cancel()
 	return web.Shutdown(limit)
-}
-
-// admin starts the server of --admin-listen, which serves until stop is called.
-func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.Sources) (stop func(), err error) {
-	registry, err := admin.NewRegistry(from)
-	if err != nil {
-		return nil, err
-	}
-	ln, err := admin.Listen(c.AdminListen)
-	if err != nil {
-		return nil, err
-	}
-	s := admin.New(admin.Config{Metrics: registry, Healthz: web.Healthz, Readyz: web.Readyz, Log: log})
-	log.Info("serving admin", "address", "http://"+ln.Addr().String())
-	if !admin.Loopback(ln) {
-		log.Warn("admin listener is open to other machines: anyone there can read metrics and profiles", "address", ln.Addr().String())
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	return func() {
-		limit, cancel := context.WithTimeout(context.Background(), time.Second) // a scrape or a profile may be cut off
-		defer cancel()
-		if err := errors.Join(s.Shutdown(limit), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			log.Error("admin listener failed", "err", err)
-		}
-	}, nil
 }
 
 // readiness returns the resources that the source cannot feed, the resources that wait for their first answer, and whether

@@ -95,7 +95,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		c.Finder, c.LogEvery, c.Addresses, c.Proxies = storeOf(t, s), 10, limits.NewAddresses(1_000_000), proxies
-	}, keys.Spec{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
+	}, keys.Key{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
 	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
 	for _, c := range []struct {

@@ -59,10 +59,10 @@ func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 		if !ok {
 			return errKey
 		}
-		rep.entry, rep.verdict, rep.policy = entry, entry.Admit(now), entry.Policy()
+		rep.entry, rep.verdict = entry, entry.Admit(now)
 		rep.usage = rep.verdict.AppendUsage(rep.usage, entry.ID)
 	case s.cfg.Addresses != nil:
-		rep.verdict, rep.policy = s.cfg.Addresses.Admit(s.client(q), now), s.cfg.Addresses.Policy()
+		rep.verdict = s.cfg.Addresses.Admit(s.client(q), now)
 	}
 	switch rep.verdict.Outcome {
 	case limits.RateLimited:

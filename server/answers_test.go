@@ -305,7 +305,7 @@ func usageOf(t testing.TB, body []byte) usage {
 // A keyed answer has the same data, its own usage, and a Cache-Control that keeps it from everyone else.
 func TestKeyedAnswers(t *testing.T) {
 	s := newFinder(t)
-	web, secrets := withKeys(t, s, nil, keys.Spec{Name: "free"}, keys.Spec{Name: "metered", PerMinute: 600, PerDay: 8})
+	web, secrets := withKeys(t, s, nil, keys.Key{Name: "free"}, keys.Key{Name: "metered", PerMinute: 600, PerDay: 8})
 	c := clientOf(t, web)
 	ask := func(method, key string, headers ...string) (*http.Response, []byte) {
 		t.Helper()
@@ -363,7 +363,7 @@ func TestRateLimits(t *testing.T) {
 	}
 	web, secrets := withKeys(t, newFinder(t), func(c *server.Config) {
 		c.Addresses, c.Proxies = limits.NewAddresses(3), proxies
-	}, keys.Spec{Name: "slow", PerMinute: 2})
+	}, keys.Key{Name: "slow", PerMinute: 2})
 	address := listen(t, web)
 	counts := map[string]int{}
 	for range 5 {

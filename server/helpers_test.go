@@ -129,7 +129,7 @@ func newServer(f *finder, change ...func(*server.Config)) *server.Server {
 }
 
 // withKeys returns a server that knows keys, and the secrets by name.
-func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...keys.Spec) (*server.Server, map[string]string) {
+func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...keys.Key) (*server.Server, map[string]string) {
 	t.Helper()
 	path, secrets := filepath.Join(t.TempDir(), "keys.json"), map[string]string{}
 	for _, spec := range specs {

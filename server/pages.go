@@ -47,11 +47,7 @@ func sealedPages(source string) []page {
 
 // staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.1 s.
 var staticPages = sync.OnceValue(func() (pages []page) {
-	documents, err := openapi.Files()
-	if err != nil {
-		panic("openapi: " + err.Error())
-	}
-	for _, f := range documents {
+	for _, f := range openapi.Files() {
 		lines := revalidateLine + commonLines
 		if f.Page {
 			lines = revalidateLine + browserLines

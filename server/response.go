@@ -25,7 +25,6 @@ type response struct {
 
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
-	policy  string // value of RateLimit-Policy
 	usage   []byte // JSON of `usage` for the key; empty without a key
 	tail    []byte // end of the body, of errors and of responses to a key
 }
@@ -107,7 +106,7 @@ func (rep *response) appendLines(dst []byte) []byte {
 	dst = append(dst, rep.snapshot.ETag(rep.coding)...)
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
 	dst = append(dst, "\r\n"+varyLine+commonLines...)
-	return rep.appendLimits(dst)
+	return rep.verdict.AppendFields(dst)
 }
 
 func (rep *response) appendErrorLines(dst []byte) []byte {
@@ -126,20 +125,7 @@ func (rep *response) appendErrorLines(dst []byte) []byte {
 	if retry > 0 {
 		dst = appendNumber(dst, "Retry-After: ", retry)
 	}
-	return rep.appendLimits(dst)
-}
-
-// appendLimits appends the rate-limit fields, if a limit applies to the client.
-func (rep *response) appendLimits(dst []byte) []byte {
-	if !rep.verdict.Limited() {
-		return dst
-	}
-	dst = append(append(dst, "RateLimit-Policy: "...), rep.policy...)
-	dst = append(rep.verdict.AppendRateLimit(append(dst, "\r\nRateLimit: "...)), "\r\n"...)
-	limit, remaining, reset := rep.verdict.Binding()
-	dst = appendNumber(dst, "X-RateLimit-Limit: ", limit)
-	dst = appendNumber(dst, "X-RateLimit-Remaining: ", remaining)
-	return appendNumber(dst, "X-RateLimit-Reset: ", reset)
+	return rep.verdict.AppendFields(dst)
 }
 
 // appendNumber appends a field line whose value is a number.
