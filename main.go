@@ -274,9 +274,9 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return err
 	}
 	defer pair.Close()
-	listener, err := server.Listen(c.Listen)
+	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("--listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // needed only if Serve, which closes the listener, is not reached
 	refreshes := admin.NewRefreshes()

@@ -35,7 +35,7 @@ func TestReload(t *testing.T) {
 		elsewhere, _ := second.write(t, t.TempDir())
 		certFile, keyFile := first.write(t, dir)
 		var log logText
-		p, err := server.OpenCertificate(certFile, keyFile, log.logger())
+		p, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(log.logger())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestOpen(t *testing.T) {
 		{filepath.Join(dir, "none"), keyFile, "none"}, {certFile, filepath.Join(dir, "none"), "none"}, {dir, keyFile, "not a regular file"},
 		{other, keyFile, "does not match"}, {keyFile, certFile, "switched"}, {os.DevNull, keyFile, "not a regular file"},
 	} {
-		p, err := server.OpenCertificate(c[0], c[1], slog.New(slog.DiscardHandler))
+		p, err := server.TLSFlags{Cert: c[0], Key: c[1]}.Open(slog.New(slog.DiscardHandler))
 		if err == nil {
 			p.Close()
 		}
@@ -99,7 +99,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	certFile, keyFile = issue(t, "old", time.Now().Add(-time.Hour), time.Minute).write(t, dir)
-	p, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
+	p, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func serveOn(t testing.TB, web *server.Server, ln net.Listener) (shutdown func(c
 // listen serves on loopback and returns the address.
 func listen(t testing.TB, web *server.Server) string {
 	t.Helper()
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

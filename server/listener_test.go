@@ -111,7 +111,7 @@ type exhausted struct {
 
 func newExhausted(t testing.TB, failures int64) *exhausted {
 	t.Helper()
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

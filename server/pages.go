@@ -77,10 +77,6 @@ func sealPage(path, contentType, lines string, body []byte) page {
 
 // servePage answers a request for a page. Pages need no key and count against no limit.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
-	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuse(ctx, nil, errReadOnly)
-		return
-	}
 	q := requestOf(ctx)
 	coding := choose(q.encodings, p.sealed)
 	lines := p.lines + "ETag: " + p.sealed.ETag(coding) + "\r\nLast-Modified: " + p.sealed.LastModified() + "\r\n"
@@ -94,10 +90,6 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
 
 // serveProbe answers /healthz and /readyz, which are for orchestrators and never cached.
 func (s *Server) serveProbe(ctx *fasthttp.RequestCtx, row int, probe func() (int, []byte, error)) {
-	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuse(ctx, nil, errReadOnly)
-		return
-	}
 	status, body, err := probe()
 	if err != nil {
 		s.refuse(ctx, nil, errInternal)

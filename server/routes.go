@@ -147,7 +147,7 @@ func noExpiration(e *snapshots.Edition, value []byte) *apiError {
 	}
 	unknown := *errNoExpiration
 	unknown.expirations = e.Names()
-	return &unknown
+	return unknown.rendered()
 }
 
 // notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource.
@@ -201,24 +201,19 @@ func (s *Server) noSnapshot(value []byte) *apiError {
 	if date > s.cfg.Now().Format(time.DateOnly) {
 		return errFuture
 	}
-	unknown := *errNoSnapshot
-	unknown.nearest = around(s.cfg.Finder.Dates(), date)
-	return &unknown
-}
-
-// around returns the stored dates next to one that is not stored.
-func around(dates []string, date string) *nearest {
-	n := &nearest{}
-	for i := range dates {
-		if dates[i] < date {
-			n.Earlier = &dates[i]
-		}
-		if dates[i] > date {
-			n.Later = &dates[i]
-			break
-		}
+	dates, unknown := s.cfg.Finder.Dates(), *errNoSnapshot
+	unknown.nearest = &nearest{}
+	i, found := slices.BinarySearch(dates, date)
+	if i > 0 {
+		unknown.nearest.Earlier = &dates[i-1]
 	}
-	return n
+	if found { // its file is damaged
+		i++
+	}
+	if i < len(dates) {
+		unknown.nearest.Later = &dates[i]
+	}
+	return unknown.rendered()
 }
 
 // validDate says whether b is an existing date YYYY-MM-DD.

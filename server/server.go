@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -96,16 +97,16 @@ const (
 // Server answers requests for the public resources, the pages and the probes. Create it with [New]. It is safe for
 // concurrent use.
 type Server struct {
-	cfg         Config
-	http        *fasthttp.Server
-	routeOf     map[string]*route // by path
-	errorBodies map[errorKey][]byte
-	date        dateLine
-	traffic     *traffic
-	conns       connSet
-	stopping    atomic.Bool
-	refusing    chan struct{} // has an element for each goroutine of refusals
-	refusals    sync.WaitGroup
+	cfg      Config
+	http     *fasthttp.Server
+	routeOf  map[string]*route // by path
+	source   []byte            // name of the upstream in JSON
+	date     dateLine
+	traffic  *traffic
+	conns    connSet
+	stopping atomic.Bool
+	refusing chan struct{} // has an element for each goroutine of refusals
+	refusals sync.WaitGroup
 }
 
 // New returns a server. Call [Server.Serve] to accept connections.
@@ -119,10 +120,10 @@ func New(cfg Config) *Server {
 		cfg.MaxConnections = room
 	}
 	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), routeOf: map[string]*route{}, traffic: newTraffic()}
+	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
 	for i := range routes {
 		s.routeOf[routes[i].path] = &routes[i]
 	}
-	s.prepareErrors()
 	s.http = &fasthttp.Server{
 		Handler:                      s.guarded(s.router().Handler),
 		ErrorHandler:                 s.protocolError,
@@ -147,20 +148,11 @@ type noLog struct{}
 
 func (noLog) Printf(string, ...any) {}
 
-// Listen opens a TCP listener at an address such as 127.0.0.1:8080, [::1]:8080 or :8080.
-func Listen(address string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w", address, err)
-	}
-	return ln, nil
-}
-
 // Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
 	done := make(chan struct{})
 	defer close(done)
-	go s.report(done)
+	go s.logSamples(done)
 	if err := s.http.Serve(&listener{Listener: ln, server: s, ended: done}); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

@@ -90,25 +90,3 @@ func (r *rowCounts) appendTo(out *Stats, resource string) {
 		out.Durations = append(out.Durations, d)
 	}
 }
-
-// summary is the counts of responses by kind of status, and the bytes of their bodies.
-type summary struct{ ok, notModified, refused, failed, bytes uint64 }
-
-func (s Stats) summary() (sum summary) {
-	for _, r := range s.Responses {
-		switch {
-		case r.Status == 304:
-			sum.notModified += r.Count
-		case r.Status >= 500:
-			sum.failed += r.Count
-		case r.Status >= 400 || r.Status == 0:
-			sum.refused += r.Count
-		default:
-			sum.ok += r.Count
-		}
-	}
-	for _, b := range s.Bytes {
-		sum.bytes += b.Count
-	}
-	return sum
-}

@@ -32,34 +32,29 @@ func (f TLSFlags) Check() error {
 	return nil
 }
 
-// Open opens the certificate that the flags name. It returns nil when they name none.
-func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
-	if f.Cert == "" {
-		return nil, nil
-	}
-	return OpenCertificate(f.Cert, f.Key, log)
-}
-
-// Certificate is the TLS certificate in force. It is replaced when its files change. Create it with [OpenCertificate]. The
-// methods of a nil Certificate behave as without TLS. A Certificate is safe for concurrent use.
+// Certificate is the TLS certificate in force. It is replaced when its files change. Create it with [TLSFlags.Open].
+// The methods of a nil Certificate behave as without TLS. A Certificate is safe for concurrent use.
 type Certificate struct {
 	files   *watch.Files
 	log     *slog.Logger
 	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
 }
 
-// OpenCertificate reads a certificate and its key from two PEM files, and reads them again every two seconds until
-// [Certificate.Close]. It fails when they are not a matching pair. A first certificate that has expired is used all the same,
-// with an error in the log. A later one replaces the certificate in force only while it is valid.
-func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
+// Open reads the certificate and its key, and reads them again every two seconds until [Certificate.Close]. It fails when
+// they are not a matching pair. A first certificate that has expired is used all the same, with an error in the log. A later
+// one replaces the certificate in force only while it is valid. Open returns nil when the flags name no certificate.
+func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
+	if f.Cert == "" {
+		return nil, nil
+	}
 	c := &Certificate{log: log}
 	files, err := watch.Open(watch.Config{
-		Name: "TLS certificate", Paths: []string{certFile, keyFile}, Every: certificateEvery, Log: log,
+		Name: "TLS certificate", Paths: []string{f.Cert, f.Key}, Every: certificateEvery, Log: log,
 		Read: func(path string) ([]byte, error) { return watch.ReadFile(path, maxCertificate) },
 		Load: func(contents [][]byte, now time.Time) error {
 			pair, err := tls.X509KeyPair(contents[0], contents[1])
 			if err != nil {
-				return fmt.Errorf("%s with %s: %w", certFile, keyFile, err)
+				return fmt.Errorf("%s with %s: %w", f.Cert, f.Key, err)
 			}
 			return c.replace(&pair, now)
 		},

@@ -93,7 +93,7 @@ func newTLSEnds(t testing.TB) *tlsEnds {
 	t.Helper()
 	issued := issueNow(t, "a")
 	certFile, keyFile := issued.write(t, t.TempDir())
-	pair, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
+	pair, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestFaultTLSConnectionLimit(t *testing.T) {
 func TestTLSReload(t *testing.T) {
 	dir, first, second := t.TempDir(), issueNow(t, "first"), issueNow(t, "second")
 	certFile, keyFile := first.write(t, dir)
-	pair, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
+	pair, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

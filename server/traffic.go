@@ -43,8 +43,7 @@ var ownRowNames = [ownRows]string{rowOther: "other", rowPage: "page", rowHealthz
 
 const (
 	// maxLines is how many lines of --log-every may wait for the log.
-	maxLines    = 256
-	reportEvery = time.Minute
+	maxLines = 256
 	// timedEvery is the n of: the first and then every n-th response of each row, status and coding is timed. Timing every
 	// response would cost a clock read and two additions each, for the same distribution.
 	timedEvery = 64
@@ -71,8 +70,8 @@ type logLine struct {
 
 func newTraffic() *traffic {
 	t := &traffic{rows: make([]rowCounts, ownRows+len(routes)), errors: map[string]*atomic.Uint64{}, lines: make(chan logLine, maxLines)}
-	for _, e := range allErrors() {
-		t.errors[e.code] = &atomic.Uint64{}
+	for _, code := range codes {
+		t.errors[code] = &atomic.Uint64{}
 	}
 	return t
 }
@@ -136,11 +135,8 @@ func (s *Server) count(rep *response, q *request, began time.Time) {
 	}
 }
 
-// report logs the lines of --log-every, and every minute the number of responses in that minute, until done is closed.
-func (s *Server) report(done <-chan struct{}) {
-	ticker := time.NewTicker(reportEvery)
-	defer ticker.Stop()
-	var before summary
+// logSamples logs the lines of --log-every until done is closed.
+func (s *Server) logSamples(done <-chan struct{}) {
 	for {
 		select {
 		case line := <-s.traffic.lines:
@@ -152,13 +148,6 @@ func (s *Server) report(done <-chan struct{}) {
 				attrs = append(attrs, slog.String("client", line.client.String()))
 			}
 			s.cfg.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
-		case <-ticker.C:
-			now := s.Stats().summary()
-			if now != before {
-				s.cfg.Log.Info("served", "ok", now.ok-before.ok, "not_modified", now.notModified-before.notModified,
-					"refused", now.refused-before.refused, "failed", now.failed-before.failed, "bytes", now.bytes-before.bytes)
-			}
-			before = now
 		case <-done:
 			return
 		}

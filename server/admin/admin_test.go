@@ -93,7 +93,7 @@ func open(t *testing.T, address string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := server.Listen("127.0.0.1:0")
+	public, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
