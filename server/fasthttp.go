@@ -102,16 +102,16 @@ func (s *Server) respond(ctx *fasthttp.RequestCtx, rep *response, q *request) {
 	if len(tail) > 0 {
 		body = slices.Concat(body, tail)
 	}
-	give(ctx, rep.status, body, rep.appendLines(nil))
 	if rep.close {
 		ctx.SetConnectionClose()
 	}
+	s.give(ctx, rep.status, body, rep.appendLines(nil))
 	s.count(rep, q, time.Time{}) // no duration: fasthttp sends the response later
 }
 
 // write gives fasthttp a response that is neither an error nor the snapshot of a resource, and counts it.
 func (s *Server) write(ctx *fasthttp.RequestCtx, row, status int, coding snapshots.Coding, body []byte, lines string) {
-	give(ctx, status, body, []byte(lines))
+	s.give(ctx, status, body, []byte(lines))
 	if ctx.IsHead() {
 		body = nil
 	}
@@ -119,12 +119,15 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, row, status int, coding snapsho
 }
 
 // give gives fasthttp a response with the given field lines. The caller must not change body afterwards.
-func give(ctx *fasthttp.RequestCtx, status int, body, lines []byte) {
+func (s *Server) give(ctx *fasthttp.RequestCtx, status int, body, lines []byte) {
 	ctx.Response.ResetBody()
 	ctx.Response.SetStatusCode(status)
 	setLines(&ctx.Response.Header, lines)
 	ctx.Response.SetBodyRaw(body)
 	ctx.Response.SkipBody = ctx.IsHead() // fasthttp does not set it for protocol errors
+	if s.stopping.Load() {
+		ctx.SetConnectionClose()
+	}
 }
 
 // setLines sets every field line. The names keep their spelling.

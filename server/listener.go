@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -10,21 +12,15 @@ import (
 	"time"
 )
 
-// listener gives fasthttp the connections that the server admits. It keeps accepting after errors that may pass, such as a
-// lack of descriptors.
-type listener struct {
-	net.Listener
-	server   *Server
-	ended    <-chan struct{} // closed when fasthttp calls Accept no more
-	draining bool            // Accept returns only connections that the kernel has already accepted
-	warned   time.Time       // last warning about exhausted descriptors
-}
-
 const (
-	// acceptPause is the pause between two tries to accept while descriptors or memory are exhausted. Accept does not return
-	// such an error, because fasthttp would stop serving.
+	// acceptPause is the pause between two tries to accept while descriptors or memory are exhausted.
 	acceptPause = 100 * time.Millisecond
 	warnEvery   = time.Minute
+	// drainTimeout is how long a stopping server accepts connections that the kernel has already accepted, and waits for a
+	// request that is already on its way on an idle connection.
+	drainTimeout = 100 * time.Millisecond
+	// shutdownPoll is the interval at which Shutdown looks whether connections are left.
+	shutdownPoll = 5 * time.Millisecond
 	// patientRefusals is how many refused connections at a time may send their request before they are answered, see
 	// [Server.refuseConn].
 	patientRefusals = 64
@@ -32,30 +28,55 @@ const (
 	reservedDescriptors = 64 + patientRefusals
 )
 
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
+// Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
+// accepting after errors that may pass, such as a lack of descriptors.
+func (s *Server) Serve(ln net.Listener) error {
+	s.active.Add(1)
+	defer s.active.Add(-1)
+	done := make(chan struct{})
+	defer close(done)
+	go s.logSamples(done)
+	go func() {
+		select {
+		case <-s.stop:
+			if !interrupt(ln, 0) {
+				_ = ln.Close() // makes Accept fail, too
+			}
+		case <-done:
+		}
+	}()
+	defer func() { _ = ln.Close() }() // nothing more can be done
+	draining, warned := false, time.Time{}
 	for {
-		c, err := l.Listener.Accept()
+		c, err := ln.Accept()
 		switch {
 		case err == nil:
-			if admitted := l.server.admit(c); admitted != nil {
-				return admitted, nil
+			if admitted := s.admit(c); admitted != nil {
+				s.run(func() { _ = s.http.ServeConn(admitted) }) // the error says how the connection ended
 			}
-		case l.server.stopping.Load():
-			if l.draining || !l.interrupt(drainTimeout) {
-				return nil, io.EOF
+		case s.stopping.Load():
+			// The connections that the kernel has accepted by now are served: closing the listener would reset them, with
+			// the requests that were sent on them.
+			if draining || !interrupt(ln, drainTimeout) {
+				return nil
 			}
-			l.draining = true
+			draining = true
 		case exhausted(err):
-			if now := time.Now(); now.Sub(l.warned) >= warnEvery {
-				l.warned = now
-				l.server.cfg.Log.Warn("connections are not accepted for now", "next_try", acceptPause, "err", err)
+			if now := time.Now(); now.Sub(warned) >= warnEvery {
+				warned = now
+				s.cfg.Log.Warn("connections are not accepted for now", "next_try", acceptPause, "err", err)
 			}
 			time.Sleep(acceptPause)
 		default:
-			return nil, err
+			return fmt.Errorf("serve: %w", err)
 		}
 	}
+}
+
+// interrupt makes Accept fail after a time. It returns false if the listener has no deadlines.
+func interrupt(ln net.Listener, after time.Duration) bool {
+	d, ok := ln.(interface{ SetDeadline(time.Time) error })
+	return ok && d.SetDeadline(time.Now().Add(after)) == nil
 }
 
 // exhausted says whether an accept failed for lack of descriptors or memory, which may be free again in a moment.
@@ -68,19 +89,41 @@ func exhausted(err error) bool {
 	return false
 }
 
-// interrupt makes Accept fail after a time. It returns false if the listener has no deadlines.
-func (l *listener) interrupt(after time.Duration) bool {
-	ln, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
-	return ok && ln.SetDeadline(time.Now().Add(after)) == nil
+// run calls f in a goroutine for which Shutdown waits.
+func (s *Server) run(f func()) {
+	s.active.Add(1)
+	go func() {
+		defer s.active.Add(-1)
+		f()
+	}()
 }
 
-// Close implements net.Listener. fasthttp calls it when the server stops. Connections that the kernel has accepted by
-// then are served first: closing the listener would reset them, with the requests that were sent on them.
-func (l *listener) Close() error {
-	if l.interrupt(0) {
-		<-l.ended
+// ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
+// refused, and the error is nil.
+func (s *Server) ServeConn(c net.Conn) error {
+	if admitted := s.admit(c); admitted != nil {
+		return s.http.ServeConn(admitted)
 	}
-	return l.Listener.Close()
+	return nil
+}
+
+// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
+// Shutdown closes the remaining connections and returns an error with their number.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if !s.stopping.Swap(true) {
+		close(s.stop)
+	}
+	s.conns.wake()
+	ticker := time.NewTicker(shutdownPoll)
+	defer ticker.Stop()
+	for s.active.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("shut down: %d connections cut off at the limit: %w", s.conns.cutOff(), ctx.Err())
+		case <-ticker.C:
+		}
+	}
+	return nil
 }
 
 // admit returns a connection for fasthttp. If there are too many connections, it refuses this one and returns nil.
@@ -111,7 +154,7 @@ func (s *Server) admit(accepted net.Conn) *conn {
 func (s *Server) refuseConn(c *conn) {
 	select {
 	case s.refusing <- struct{}{}:
-		s.refusals.Go(func() {
+		s.run(func() {
 			c.refuseWhenAsked(errConnections)
 			_ = c.Conn.Close() // nothing more can be done
 			<-s.refusing

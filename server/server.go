@@ -14,14 +14,10 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"math"
-	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,13 +81,9 @@ const (
 	maxTarget    = 4 << 10 // bytes of a request target
 	maxMethod    = 16      // bytes of a method
 	maxBody      = 1 << 10 // bytes of a request body, which is read and dropped
-	// drainTimeout is how long a stopping server waits for a request that is already on its way on an idle connection.
-	drainTimeout = 100 * time.Millisecond
 	// After a refusal, so many bytes are read for so long, so that the client can read the refusal.
 	lingerTimeout = 500 * time.Millisecond
 	lingerBytes   = 64 << 10
-	// workerTimeout is the time after which an idle goroutine of fasthttp ends and frees its stack.
-	workerTimeout = 2 * time.Second
 )
 
 // Server answers requests for the public resources, the pages and the probes. Create it with [New]. It is safe for
@@ -104,9 +96,11 @@ type Server struct {
 	date     dateLine
 	traffic  *traffic
 	conns    connSet
+	refusing chan struct{} // has an element for each connection that is refused patiently
+
+	active   atomic.Int64 // goroutines of Serve, connections and refusals
 	stopping atomic.Bool
-	refusing chan struct{} // has an element for each goroutine of refusals
-	refusals sync.WaitGroup
+	stop     chan struct{} // closed when stopping becomes true
 }
 
 // New returns a server. Call [Server.Serve] to accept connections.
@@ -119,7 +113,7 @@ func New(cfg Config) *Server {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
-	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), routeOf: map[string]*route{}, traffic: newTraffic()}
+	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), stop: make(chan struct{}), routeOf: map[string]*route{}, traffic: newTraffic()}
 	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
 	for i := range routes {
 		s.routeOf[routes[i].path] = &routes[i]
@@ -133,11 +127,9 @@ func New(cfg Config) *Server {
 		IdleTimeout:                  cfg.IdleTimeout,
 		ReadBufferSize:               maxHeader,
 		MaxRequestBodySize:           maxBody,
-		MaxIdleWorkerDuration:        workerTimeout,
 		Concurrency:                  math.MaxInt32, // connSet limits the connections
 		DisablePreParseMultipartForm: true,
 		NoDefaultContentType:         true,
-		CloseOnShutdown:              true,
 		Logger:                       noLog{},
 	}
 	return s
@@ -147,39 +139,3 @@ func New(cfg Config) *Server {
 type noLog struct{}
 
 func (noLog) Printf(string, ...any) {}
-
-// Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener.
-func (s *Server) Serve(ln net.Listener) error {
-	done := make(chan struct{})
-	defer close(done)
-	go s.logSamples(done)
-	if err := s.http.Serve(&listener{Listener: ln, server: s, ended: done}); err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
-}
-
-// ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
-// refused, and the error is nil.
-func (s *Server) ServeConn(c net.Conn) error {
-	if admitted := s.admit(c); admitted != nil {
-		return s.http.ServeConn(admitted)
-	}
-	return nil
-}
-
-// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
-// Shutdown closes the remaining connections and returns an error with their number.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.stopping.Store(true)
-	s.conns.wake()
-	err := s.http.ShutdownWithContext(ctx)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("shut down: %d connections cut off at the limit: %w", s.conns.cutOff(), ctx.Err())
-	case err != nil:
-		return fmt.Errorf("shut down: %w", err)
-	}
-	s.refusals.Wait() // every goroutine ends within twice lingerTimeout
-	return nil
-}
