@@ -31,7 +31,7 @@ func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 	}
 	value, e := r.value(q.query)
 	if e == nil {
-		rep.snapshot, rep.caching, e = r.find(s, value)
+		rep.snapshot, rep.caching, e = s.find(r, value)
 	}
 	if e != nil {
 		s.fail(rep, e)

@@ -21,7 +21,7 @@ type Stats struct {
 	LogSamplesDropped                       uint64 // lines of --log-every that were dropped because the log was too slow
 }
 
-// Responses counts the responses of a resource with one status and one coding. Status 0 stands for all rare statuses.
+// Responses counts the responses of a resource with one status and one coding.
 type Responses struct {
 	Resource string
 	Status   int
@@ -69,9 +69,9 @@ func (s *Server) Stats() Stats {
 // appendTo appends the counts that are not zero.
 func (r *rowCounts) appendTo(out *Stats, resource string) {
 	for c := range snapshots.Codings {
-		for i, status := range statuses {
+		for i := range r.responses {
 			if n := r.responses[i][c].Load(); n > 0 {
-				out.Responses = append(out.Responses, Responses{resource, status, c.String(), n})
+				out.Responses = append(out.Responses, Responses{resource, minStatus + i, c.String(), n})
 			}
 		}
 		if n := r.bytes[c].Load(); n > 0 {

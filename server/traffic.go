@@ -24,7 +24,7 @@ type traffic struct {
 
 // rowCounts counts the responses of one route, or of one kind of path that is not a route.
 type rowCounts struct {
-	responses [len(statuses)][snapshots.Codings]atomic.Uint64
+	responses [maxStatus - minStatus + 1][snapshots.Codings]atomic.Uint64
 	bytes     [snapshots.Codings]atomic.Uint64 // of bodies
 	durations [len(durationBounds) + 1]atomic.Uint64
 	nanos     atomic.Int64 // sum of the durations
@@ -42,17 +42,14 @@ const (
 var ownRowNames = [ownRows]string{rowOther: "other", rowPage: "page", rowHealthz: "healthz", rowReadyz: "readyz"}
 
 const (
+	// The statuses of responses are in this range.
+	minStatus, maxStatus = 200, 505
 	// maxLines is how many lines of --log-every may wait for the log.
 	maxLines = 256
 	// timedEvery is the n of: the first and then every n-th response of each row, status and coding is timed. Timing every
 	// response would cost a clock read and two additions each, for the same distribution.
 	timedEvery = 64
 )
-
-// statuses are the statuses with a count of their own, the frequent ones first. 0 counts all others.
-var statuses = [...]int{200, 304, 0, 204, 400, 401, 404, 405, 408, 413, 414, 429, 431, 500, 503, 505}
-
-const otherStatus = 2 // index of 0 in statuses
 
 // durationBounds are the upper bounds of the buckets of durations.
 var durationBounds = [...]time.Duration{
@@ -78,16 +75,9 @@ func newTraffic() *traffic {
 
 // add counts a response with a body of n bytes, and returns the count of its row, status and coding.
 func (t *traffic) add(row, status int, coding snapshots.Coding, n int) uint64 {
-	index := otherStatus
-	for i := range statuses {
-		if statuses[i] == status {
-			index = i
-			break
-		}
-	}
 	r := &t.rows[row]
 	r.bytes[coding].Add(uint64(max(n, 0)))
-	return r.responses[index][coding].Add(1)
+	return r.responses[status-minStatus][coding].Add(1)
 }
 
 // addDuration counts how long a response took.
