@@ -71,18 +71,6 @@ func (p keyPair) write(t testing.TB, dir string) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// rootsOf returns a pool of certificates that trusts the pairs.
-func rootsOf(t testing.TB, pairs ...keyPair) *x509.CertPool {
-	t.Helper()
-	pool := x509.NewCertPool()
-	for _, p := range pairs {
-		if !pool.AppendCertsFromPEM(p.Cert) {
-			t.Fatal("no certificate")
-		}
-	}
-	return pool
-}
-
 // tlsEnds is the TLS of both ends; nil for none.
 type tlsEnds struct {
 	pair   *server.Certificate
@@ -98,7 +86,11 @@ func newTLSEnds(t testing.TB) *tlsEnds {
 		t.Fatal(err)
 	}
 	t.Cleanup(pair.Close)
-	return &tlsEnds{pair: pair, client: &tls.Config{RootCAs: rootsOf(t, issued), ServerName: "localhost"}}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(issued.Cert) {
+		t.Fatal("no certificate")
+	}
+	return &tlsEnds{pair: pair, client: &tls.Config{RootCAs: roots, ServerName: "localhost"}}
 }
 
 func (s *tlsEnds) server() *tls.Config {
@@ -242,29 +234,4 @@ func TestFaultTLSConnectionLimit(t *testing.T) {
 	within[2].Close()
 	until(t, "room for one", func() bool { return web.Stats().ConnectionsOpen == limit-1 })
 	answered(t, secure.dial(t, address))
-}
-
-// A certificate that is replaced serves new connections. Open connections go on.
-func TestTLSReload(t *testing.T) {
-	dir, first, second := t.TempDir(), issueNow(t, "first"), issueNow(t, "second")
-	certFile, keyFile := first.write(t, dir)
-	pair, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pair.Close()
-	address := listen(t, newServer(newFinder(t), func(c *server.Config) { c.TLS = pair.Config() }))
-	client := &tlsEnds{client: &tls.Config{RootCAs: rootsOf(t, first, second), ServerName: "localhost"}}
-	name := func() string {
-		c := client.dial(t, address)
-		defer c.Close()
-		return c.ConnectionState().PeerCertificates[0].Subject.CommonName
-	}
-	old := client.dial(t, address)
-	if got := name(); got != "first" {
-		t.Fatal(got)
-	}
-	second.write(t, dir)
-	until(t, "the new one is served", func() bool { return name() == "second" && pair.Err() == nil })
-	answered(t, old)
 }
