@@ -261,7 +261,7 @@ func (c slowClient) hold(t *testing.T, address string, count int, timeout time.D
 				t.Error(err)
 			}
 			var err error
-			if secure != nil && !c.bare {
+			if !c.bare {
 				s.Conn, err = secure.handshake(plain)
 			}
 			if err == nil {
