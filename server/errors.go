@@ -68,7 +68,7 @@ func define(e apiError) *apiError {
 
 // repeated returns the error for a parameter that is given twice.
 func repeated(parameter string) *apiError {
-	return define(apiError{status: 400, code: "invalid_parameter", message: parameter + " is given more than once", parameter: parameter})
+	return apiError{status: 400, code: "invalid_parameter", message: parameter + " is given more than once", parameter: parameter}.rendered()
 }
 
 // rendered returns the error with its body.

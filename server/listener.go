@@ -113,13 +113,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if !s.stopping.Swap(true) {
 		close(s.stop)
 	}
-	s.conns.wake()
+	s.conns.each((*conn).wake)
 	ticker := time.NewTicker(shutdownPoll)
 	defer ticker.Stop()
 	for s.active.Load() > 0 {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("shut down: %d connections cut off at the limit: %w", s.conns.cutOff(), ctx.Err())
+			return fmt.Errorf("shut down: %d connections cut off at the limit: %w", s.conns.each((*conn).cutOff), ctx.Err())
 		case <-ticker.C:
 		}
 	}
@@ -149,13 +149,17 @@ func (s *Server) admit(accepted net.Conn) *conn {
 
 // refuseConn answers a connection over the limit with 503 and closes it. A client that gets the response before it has sent
 // its request may take the connection for broken. A client whose request is never read may lose the response to a reset. So
-// up to 64 refused connections at a time are read first, each in a goroutine of its own. Further ones are answered and
-// closed at once.
+// up to 64 refused connections at a time are read first, for up to 500 ms, each in a goroutine of its own. Further ones are
+// answered and closed at once.
 func (s *Server) refuseConn(c *conn) {
 	select {
 	case s.refusing <- struct{}{}:
 		s.run(func() {
-			c.refuseWhenAsked(errConnections)
+			var first [1 << 10]byte
+			_ = c.SetReadDeadline(time.Now().Add(lingerTimeout)) // fails only on a closed connection
+			if _, err := c.Conn.Read(first[:]); !errors.Is(err, io.EOF) {
+				_ = c.refuseAndLinger(errConnections) // fails only if the client is gone
+			}
 			_ = c.Conn.Close() // nothing more can be done
 			<-s.refusing
 		})
@@ -164,17 +168,6 @@ func (s *Server) refuseConn(c *conn) {
 			_ = c.refuse(errConnections) // fails only if the client is gone
 		}
 		c.cutOff()
-	}
-}
-
-// refuseWhenAsked waits up to 500 ms for the first bytes of a connection, and then answers with an error.
-func (c *conn) refuseWhenAsked(e *apiError) {
-	if c.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
-		return
-	}
-	var first [1 << 10]byte
-	if _, err := c.Conn.Read(first[:]); !errors.Is(err, io.EOF) {
-		_ = c.refuseAndLinger(e) // fails only if the client is gone
 	}
 }
 
@@ -229,21 +222,12 @@ func (s *connSet) count() int {
 	return len(s.open)
 }
 
-// wake wakes every connection that waits for a request.
-func (s *connSet) wake() {
+// each calls f for every connection, and returns how many there are. f must not block.
+func (s *connSet) each(f func(*conn)) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.open {
-		c.wake()
-	}
-}
-
-// cutOff closes every connection at once, and returns how many there were.
-func (s *connSet) cutOff() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.open {
-		c.cutOff()
+		f(c)
 	}
 	return len(s.open)
 }

@@ -19,9 +19,7 @@ type route struct {
 	parameter string // the only query parameter that is not ignored; "" for none
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
-
-	repeated *apiError // the error when the parameter is given twice
-	row      int       // index of its counts in [traffic]
+	row     int // index of its counts in [traffic]
 }
 
 // routes is the table of the public resources.
@@ -37,9 +35,6 @@ var routes = func() []route {
 	}
 	for i := range table {
 		table[i].row = ownRows + i
-		if name := table[i].parameter; name != "" {
-			table[i].repeated = repeated(name)
-		}
 	}
 	return table
 }()
@@ -82,7 +77,7 @@ func (r *route) value(query []byte) ([]byte, *apiError) {
 	}
 	value, n := parameter(query, r.parameter)
 	if n > 1 {
-		return nil, r.repeated
+		return nil, repeated(r.parameter)
 	}
 	return value, nil
 }
