@@ -36,7 +36,6 @@ func (f TLSFlags) Check() error {
 // The methods of a nil Certificate behave as without TLS. A Certificate is safe for concurrent use.
 type Certificate struct {
 	files   *watch.Files
-	log     *slog.Logger
 	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
 }
 
@@ -47,7 +46,7 @@ func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	if f.Cert == "" {
 		return nil, nil
 	}
-	c := &Certificate{log: log}
+	c := &Certificate{}
 	files, err := watch.Open(watch.Config{
 		Name: "TLS certificate", Paths: []string{f.Cert, f.Key}, Every: certificateEvery, Log: log,
 		Read: func(path string) ([]byte, error) { return watch.ReadFile(path, maxCertificate) },
@@ -56,7 +55,14 @@ func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 			if err != nil {
 				return fmt.Errorf("%s with %s: %w", f.Cert, f.Key, err)
 			}
-			return c.replace(&pair, now)
+			if c.inForce.Load() != nil {
+				if err := checkValidity(&pair, now); err != nil {
+					return err
+				}
+				log.Info("TLS certificate loaded", "expires", pair.Leaf.NotAfter)
+			}
+			c.inForce.Store(&pair)
+			return nil
 		},
 	})
 	if err != nil {
@@ -67,18 +73,6 @@ func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 		log.Error("TLS certificate not valid", "err", err)
 	}
 	return c, nil
-}
-
-// replace puts a certificate in force. If another one is in force, the new one must be valid now.
-func (c *Certificate) replace(pair *tls.Certificate, now time.Time) error {
-	if c.inForce.Load() != nil {
-		if err := checkValidity(pair, now); err != nil {
-			return err
-		}
-		c.log.Info("TLS certificate loaded", "expires", pair.Leaf.NotAfter)
-	}
-	c.inForce.Store(pair)
-	return nil
 }
 
 // checkValidity returns an error when a certificate is not valid now.
