@@ -54,6 +54,12 @@ func (s *Server) Serve(ln net.Listener) error {
 			if admitted := s.admit(c); admitted != nil {
 				s.run(func() { _ = s.http.ServeConn(admitted) }) // the error says how the connection ended
 			}
+		case exhausted(err):
+			if now := time.Now(); now.Sub(warned) >= warnEvery {
+				warned = now
+				s.cfg.Log.Warn("connections are not accepted for now", "next_try", acceptPause, "err", err)
+			}
+			time.Sleep(acceptPause)
 		case s.stopping.Load():
 			// The connections that the kernel has accepted by now are served: closing the listener would reset them, with
 			// the requests that were sent on them.
@@ -61,12 +67,6 @@ func (s *Server) Serve(ln net.Listener) error {
 				return nil
 			}
 			draining = true
-		case exhausted(err):
-			if now := time.Now(); now.Sub(warned) >= warnEvery {
-				warned = now
-				s.cfg.Log.Warn("connections are not accepted for now", "next_try", acceptPause, "err", err)
-			}
-			time.Sleep(acceptPause)
 		default:
 			return fmt.Errorf("serve: %w", err)
 		}
