@@ -20,9 +20,8 @@ func (s *Server) router() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleMethodNotAllowed, r.HandleOPTIONS = false, false
-	for i := range routes {
-		route := &routes[i]
-		r.ANY(route.path, func(ctx *fasthttp.RequestCtx) { s.serveRoute(ctx, route) })
+	for path, route := range s.routeOf {
+		r.ANY(path, func(ctx *fasthttp.RequestCtx) { s.serveRoute(ctx, route) })
 	}
 	get := func(path string, answer func(ctx *fasthttp.RequestCtx)) {
 		r.ANY(path, func(ctx *fasthttp.RequestCtx) {
@@ -33,8 +32,8 @@ func (s *Server) router() *router.Router {
 			answer(ctx)
 		})
 	}
-	get("/healthz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, rowHealthz, s.Healthz) })
-	get("/readyz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, rowReadyz, s.Readyz) })
+	get("/healthz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, s.traffic.healthz, s.Healthz) })
+	get("/readyz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, s.traffic.readyz, s.Readyz) })
 	for _, page := range sealedPages(s.cfg.Source) {
 		get(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &page) })
 	}
@@ -76,7 +75,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
 	case ctx.IsOptions():
-		s.write(ctx, r.row, fasthttp.StatusNoContent, snapshots.Identity, nil, commonLines+"Allow: "+allowed+
+		s.write(ctx, r.counts, fasthttp.StatusNoContent, snapshots.Identity, nil, commonLines+"Allow: "+allowed+
 			"\r\nAccess-Control-Allow-Methods: "+allowed+"\r\nAccess-Control-Allow-Headers: X-API-Key\r\nAccess-Control-Max-Age: 86400\r\n")
 		return
 	default:
@@ -110,12 +109,12 @@ func (s *Server) respond(ctx *fasthttp.RequestCtx, rep *response, q *request) {
 }
 
 // write gives fasthttp a response that is neither an error nor the snapshot of a resource, and counts it.
-func (s *Server) write(ctx *fasthttp.RequestCtx, row, status int, coding snapshots.Coding, body []byte, lines string) {
+func (s *Server) write(ctx *fasthttp.RequestCtx, c *counts, status int, coding snapshots.Coding, body []byte, lines string) {
 	s.give(ctx, status, body, []byte(lines))
 	if ctx.IsHead() {
 		body = nil
 	}
-	s.traffic.add(row, status, coding, len(body))
+	c.add(status, coding, len(body))
 }
 
 // give gives fasthttp a response with the given field lines. The caller must not change body afterwards.

@@ -19,25 +19,19 @@ type route struct {
 	parameter string // the only query parameter that is not ignored; "" for none
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
-	row     int // index of its counts in [traffic]
+	counts  *counts // of the server
 }
 
-// routes is the table of the public resources.
-var routes = func() []route {
-	table := []route{
-		{path: "/api/v1/gex/spx", endpoint: gammaResource},
-		{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date"},
-		{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series"},
-		{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
-		{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", unknown: noExpiration},
-		{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit},
-		{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
-	}
-	for i := range table {
-		table[i].row = ownRows + i
-	}
-	return table
-}()
+// routes is the table of the public resources. A server has a copy of each route.
+var routes = []route{
+	{path: "/api/v1/gex/spx", endpoint: gammaResource},
+	{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date"},
+	{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series"},
+	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
+	{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", unknown: noExpiration},
+	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit},
+	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
+}
 
 const (
 	gammaResource      = "gex/spx"

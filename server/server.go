@@ -115,8 +115,9 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), stop: make(chan struct{}), routeOf: map[string]*route{}, traffic: newTraffic()}
 	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
-	for i := range routes {
-		s.routeOf[routes[i].path] = &routes[i]
+	for _, r := range routes {
+		r.counts = s.traffic.newCounts(r.endpoint)
+		s.routeOf[r.path] = &r
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.guarded(s.router().Handler),

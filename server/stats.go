@@ -60,33 +60,33 @@ func (s *Server) Stats() Stats {
 	for code, n := range t.errors {
 		out.Errors[code] = n.Load()
 	}
-	for row, name := range append(ownRowNames[:], Resources()...) {
-		t.rows[row].appendTo(&out, name)
+	for _, c := range t.resources {
+		c.appendTo(&out)
 	}
 	return out
 }
 
 // appendTo appends the counts that are not zero.
-func (r *rowCounts) appendTo(out *Stats, resource string) {
-	for c := range snapshots.Codings {
-		for i := range r.responses {
-			if n := r.responses[i][c].Load(); n > 0 {
-				out.Responses = append(out.Responses, Responses{resource, minStatus + i, c.String(), n})
+func (c *counts) appendTo(out *Stats) {
+	for coding := range snapshots.Codings {
+		for i := range c.responses {
+			if n := c.responses[i][coding].Load(); n > 0 {
+				out.Responses = append(out.Responses, Responses{c.resource, minStatus + i, coding.String(), n})
 			}
 		}
-		if n := r.bytes[c].Load(); n > 0 {
-			out.Bytes = append(out.Bytes, Bytes{resource, c.String(), n})
+		if n := c.bytes[coding].Load(); n > 0 {
+			out.Bytes = append(out.Bytes, Bytes{c.resource, coding.String(), n})
 		}
 	}
-	d := Durations{Resource: resource, Buckets: map[float64]uint64{}}
-	for i := range r.durations {
-		d.Count += r.durations[i].Load()
+	d := Durations{Resource: c.resource, Buckets: map[float64]uint64{}}
+	for i := range c.durations {
+		d.Count += c.durations[i].Load()
 		if i < len(durationBounds) {
 			d.Buckets[durationBounds[i].Seconds()] = d.Count
 		}
 	}
 	if d.Count > 0 {
-		d.Sum = time.Duration(r.nanos.Load()).Seconds()
+		d.Sum = time.Duration(c.nanos.Load()).Seconds()
 		out.Durations = append(out.Durations, d)
 	}
 }
