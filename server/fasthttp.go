@@ -104,39 +104,32 @@ func (s *Server) respond(ctx *fasthttp.RequestCtx, rep *response, q *request) {
 	if rep.close {
 		ctx.SetConnectionClose()
 	}
-	s.give(ctx, rep.status, body, rep.appendLines(nil))
+	s.setResponse(ctx, rep.status, body, rep.appendLines(nil))
 	s.count(rep, q, time.Time{}) // no duration: fasthttp sends the response later
 }
 
 // write gives fasthttp a response that is neither an error nor the snapshot of a resource, and counts it.
 func (s *Server) write(ctx *fasthttp.RequestCtx, c *counts, status int, coding snapshots.Coding, body []byte, lines string) {
-	s.give(ctx, status, body, []byte(lines))
+	s.setResponse(ctx, status, body, []byte(lines))
 	if ctx.IsHead() {
 		body = nil
 	}
 	c.add(status, coding, len(body))
 }
 
-// give gives fasthttp a response with the given field lines. The caller must not change body afterwards.
-func (s *Server) give(ctx *fasthttp.RequestCtx, status int, body, lines []byte) {
+// setResponse gives fasthttp a response with the given field lines. The caller must not change body afterwards.
+func (s *Server) setResponse(ctx *fasthttp.RequestCtx, status int, body, lines []byte) {
 	ctx.Response.ResetBody()
 	ctx.Response.SetStatusCode(status)
-	setLines(&ctx.Response.Header, lines)
+	ctx.Response.Header.DisableNormalizing() // the names keep their spelling
+	for line := range bytes.SplitSeq(bytes.TrimSuffix(lines, []byte("\r\n")), []byte("\r\n")) {
+		name, value, _ := bytes.Cut(line, []byte(": "))
+		ctx.Response.Header.SetBytesKV(name, value)
+	}
 	ctx.Response.SetBodyRaw(body)
 	ctx.Response.SkipBody = ctx.IsHead() // fasthttp does not set it for protocol errors
 	if s.stopping.Load() {
 		ctx.SetConnectionClose()
-	}
-}
-
-// setLines sets every field line. The names keep their spelling.
-func setLines(h *fasthttp.ResponseHeader, lines []byte) {
-	h.DisableNormalizing()
-	for len(lines) > 0 {
-		var line []byte
-		line, lines, _ = bytes.Cut(lines, []byte("\r\n"))
-		name, value, _ := bytes.Cut(line, []byte(": "))
-		h.SetBytesKV(name, value)
 	}
 }
 

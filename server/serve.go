@@ -101,6 +101,8 @@ func (s *Server) run(f func()) {
 // ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
 // refused, and the error is nil.
 func (s *Server) ServeConn(c net.Conn) error {
+	s.active.Add(1)
+	defer s.active.Add(-1)
 	if admitted := s.admit(c); admitted != nil {
 		return s.http.ServeConn(admitted)
 	}
