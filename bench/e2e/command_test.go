@@ -55,7 +55,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"recompute --date=2026-11-31", []string{"--date", "YYYY-MM-DD"}},
 		{"recompute --date=2026-11-20 --product=gex", []string{"--product", "gex/spx", "all"}},
 		{"recompute --date=2026-11-20 --data-dir=/nonexistent", []string{"2026-11-20", "/nonexistent"}},
-		{"severe", []string{"unexpected argument severe", "serve"}},
+		{"severe", []string{"unexpected argument severe", "strikecache --help"}},
 		{"verify --data-dir=/nonexistent", []string{"/nonexistent"}},
 		{"verify --ready=127.0.0.1:8080", []string{"--ready", "http://127.0.0.1:8080"}},
 		{"keys revoke x --keys-file=/nonexistent/keys.json", []string{"/nonexistent/keys.json"}},
@@ -99,12 +99,10 @@ func TestEnvironmentTwins(t *testing.T) {
 	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR="+t.TempDir(), "STRIKECACHE_LOG_FORMAT=text", "STRIKECACHE_SIM_SEED=99", "STRIKECACHE_CBOE_BASE_URL=http://127.0.0.1:1")
 	p := serveWith(t, cmd)
 	p.until("the seed is logged", func() bool { return strings.Contains(p.logged(), "seed=99") })
-	for name, want := range map[string]string{"STRIKECACHE_SEED": "STRIKECACHE_SEED", "STRIKECACHE_SIM_SEDE": "did you mean STRIKECACHE_SIM_SEED"} {
-		cmd = command(t, "serve")
-		cmd.Env = append(cmd.Env, name+"=99")
-		if _, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, name+" is not known") || !strings.Contains(stderr, want) || len(stderr) > 300 {
-			t.Errorf("unknown variable: exit %d, %s", code, stderr)
-		}
+	cmd = command(t, "serve")
+	cmd.Env = append(cmd.Env, "STRIKECACHE_SIM_SEDE=99")
+	if _, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, "STRIKECACHE_SIM_SEDE is not known; did you mean STRIKECACHE_SIM_SEED?") || len(stderr) > 300 {
+		t.Errorf("unknown variable: exit %d, %s", code, stderr)
 	}
 }
 
