@@ -26,12 +26,9 @@ import (
 	"strikecache/snapshots"
 )
 
-// fasthttp starts two goroutines that cannot be stopped: its clock, and the cleaner of idle workers, which looks every
-// 10 seconds whether its server still runs.
+// fasthttp starts a clock that cannot be stopped.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
 // Requests.
@@ -173,7 +170,7 @@ func serveOn(t testing.TB, web *server.Server, ln net.Listener) (shutdown func(c
 // listen serves on loopback and returns the address.
 func listen(t testing.TB, web *server.Server) string {
 	t.Helper()
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

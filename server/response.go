@@ -20,13 +20,12 @@ type response struct {
 	caching  caching
 	coding   snapshots.Coding
 	err      *apiError
-	errBody  []byte
 	close    bool // the connection ends
 
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
 	usage   []byte // JSON of `usage` for the key; empty without a key
-	tail    []byte // end of the body, of errors and of responses to a key
+	tail    []byte // end of the body of a response to a key; the whole body of an error
 }
 
 // body returns the body in two parts. The first part is shared: the caller must not change it. The second part is valid
@@ -34,7 +33,7 @@ type response struct {
 func (rep *response) body() (prepared, tail []byte) {
 	switch {
 	case rep.err != nil:
-		return rep.errBody, rep.tail
+		return nil, rep.tail
 	case rep.status == fasthttp.StatusNotModified:
 		return nil, nil
 	case rep.entry != nil:

@@ -146,11 +146,11 @@ func TestVerifyReady(t *testing.T) {
 	ask := func(url string) (string, string, int) {
 		return run(t, command(t, "verify", "--ready", url, "--data-dir", "/nonexistent"))
 	}
-	if out, stderr, code := ask(shared(t).url); code != 0 || out != "ready: source simulated\n" {
+	if out, stderr, code := ask(shared(t).url); code != 0 || !strings.HasPrefix(out, `ready: {"ready":true,"source":"simulated",`) {
 		t.Errorf("ready: exit %d, %s%s", code, out, stderr)
 	}
 	starving := serve(t, noUpstream...)
-	if out, stderr, code := ask(starving.url); code != 1 || out != "" || !strings.Contains(stderr, "not ready: waiting for gex/spx, ") {
+	if out, stderr, code := ask(starving.url); code != 1 || out != "" || !strings.Contains(stderr, `not ready: {"ready":false,`) {
 		t.Errorf("without an upstream: exit %d, %s%s", code, out, stderr)
 	}
 	starving.stopped()

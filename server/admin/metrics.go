@@ -101,7 +101,7 @@ func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ..
 
 func (c *collector) server(ch chan<- prometheus.Metric) {
 	s := c.from.Server()
-	requests := desc("http_requests_total", "Responses sent, by resource, status (0: a rare one) and content coding. "+
+	requests := desc("http_requests_total", "Responses sent, by resource, status and content coding. "+
 		"An error has coding identity, a 304 the coding of the answer it stands for.", "resource", "code", "coding")
 	for _, r := range s.Responses {
 		count(ch, requests, r.Count, r.Resource, strconv.Itoa(r.Status), r.Coding)
