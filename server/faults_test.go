@@ -90,7 +90,7 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 func TestFaultDiskOverHTTP(t *testing.T) {
 	dir, date := t.TempDir(), "2026-11-19"
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", Feeds: map[string][]string{"all": {"gex/spx"}}, HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20,
+		Dir: dir, Source: "simulated", HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestFaultDiskOverHTTP(t *testing.T) {
 	save := func(date, data string) error {
 		e := &snapshots.Edition{Default: seal(t, "gex/spx", data)}
 		err := store.Save("gex/spx", date, snapshots.File{Edition: e})
-		if publish := store.Publish("all", map[string]*snapshots.Edition{"gex/spx": e}); publish != nil {
+		if publish := store.Publish(map[string]*snapshots.Edition{"gex/spx": e}); publish != nil {
 			t.Fatal(publish)
 		}
 		return err

@@ -3,7 +3,6 @@ package snapshots
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -16,120 +15,69 @@ import (
 	"time"
 )
 
-// fault makes one step of a write fail while it is on.
+// diskFault is a way in which a disk refuses a file.
+type diskFault struct {
+	name string
+	step step // at which the write fails
+	err  error
+	// hits says whether the fault is in an operation on a path. It may leave behind what a real fault would.
+	hits func(at step, path string) bool
+}
+
+func inStep(s step) func(step, string) bool { return func(at step, _ string) bool { return at == s } }
+
+// isDated says whether a path is that of a file in the directory of a date.
+func isDated(path string) bool { return isDate(filepath.Base(filepath.Dir(path))) }
+
+var (
+	noTemporaryFile = diskFault{"no temporary file", stepCreate, syscall.EROFS, func(at step, path string) bool { return at == stepCreate && isDated(path) }}
+	notSynced       = diskFault{"not synced", stepSync, syscall.EIO, inStep(stepSync)}
+	notRenamed      = diskFault{"not renamed", stepRename, syscall.EDQUOT, inStep(stepRename)}
+	diskFaults      = []diskFault{
+		noTemporaryFile, notSynced, notRenamed,
+		{"full before the first byte", stepWrite, syscall.ENOSPC, inStep(stepWrite)},
+		{"full in the middle", stepWrite, syscall.ENOSPC, func(at step, path string) bool {
+			if at == stepWrite {
+				os.WriteFile(Unfinished(filepath.Dir(path), filepath.Base(path))[0], []byte("half"), 0o644)
+			}
+			return at == stepWrite
+		}},
+		{"the new name is not synced", stepSyncDir, syscall.EIO, func(at step, path string) bool { return at == stepSyncDir && isDated(path) }},
+		newDate, entryNotSynced,
+	}
+	// These happen only to a date without a directory.
+	newDate        = diskFault{"no directory", stepCreate, syscall.ENOSPC, func(at step, path string) bool { return at == stepCreate && !isDated(path) }}
+	entryNotSynced = diskFault{"the directory's own entry is not synced", stepCreate, syscall.EIO, func(at step, path string) bool {
+		return at == stepSyncDir && !isDated(path)
+	}}
+)
+
+func (c diskFault) fresh() bool { return c.name == newDate.name || c.name == entryNotSynced.name }
+
+// fault is a [diskFault] that happens while it is on.
 type fault struct {
 	on    atomic.Bool
 	fired atomic.Int64
 }
 
-// unsynced is a disk that waits for nothing: these tests crash processes, not machines.
-func unsynced() disk {
-	d := system
-	d.sync = func(*os.File) error { return nil }
-	d.syncDir = func(string) error { return nil }
-	return d
-}
-
-// fails says whether the step fails now, and counts it.
-func (f *fault) fails() bool {
-	if f.on.Load() {
+// in lets a writer meet a fault while the result is on.
+func (c diskFault) in(w *writer) *fault {
+	f := &fault{}
+	w.fault = func(at step, path string) error {
+		if !f.on.Load() || !c.hits(at, path) {
+			return nil
+		}
 		f.fired.Add(1)
-		return true
+		return c.err
 	}
-	return false
-}
-
-// diskFault is a way in which a disk refuses a file.
-type diskFault struct {
-	name   string
-	step   step
-	err    error
-	fresh  bool // needs a date without a directory
-	inject func(d *disk, f *fault)
-}
-
-var (
-	noDirectory = diskFault{"no directory", stepCreate, syscall.ENOSPC, true, func(d *disk, f *fault) {
-		d.mkdir = failing(f, d.mkdir, syscall.ENOSPC)
-	}}
-	noTemporaryFile = diskFault{"no temporary file", stepCreate, syscall.EROFS, false, func(d *disk, f *fault) {
-		create := d.create
-		d.create = func(dir, pattern string) (*os.File, error) {
-			if f.fails() {
-				return nil, syscall.EROFS
-			}
-			return create(dir, pattern)
-		}
-	}}
-	notSynced = diskFault{"not synced", stepSync, syscall.EIO, false, func(d *disk, f *fault) {
-		d.sync = func(*os.File) error {
-			if f.fails() {
-				return syscall.EIO
-			}
-			return nil
-		}
-	}}
-	notRenamed = diskFault{"not renamed", stepRename, syscall.EDQUOT, false, func(d *disk, f *fault) {
-		d.rename = failing(f, d.rename, syscall.EDQUOT)
-	}}
-	diskFaults = []diskFault{
-		noDirectory, noTemporaryFile, notSynced, notRenamed,
-		{"full before the first byte", stepWrite, syscall.ENOSPC, false, writes(0, syscall.ENOSPC)},
-		{"full in the middle", stepWrite, syscall.ENOSPC, false, writes(2, syscall.ENOSPC)},
-		{"short", stepWrite, io.ErrShortWrite, false, writes(2, io.ErrShortWrite)},
-		{"short, and silent about it", stepWrite, io.ErrShortWrite, false, writes(3, nil)},
-		{"the directory's own entry is not synced", stepCreate, syscall.EIO, true, syncsDir(false)},
-		{"the new name is not synced", stepSyncDir, syscall.EIO, false, syncsDir(true)},
-	}
-)
-
-// failing returns an operation that fails with err while f is on.
-func failing[A, B any](f *fault, next func(A, B) error, err error) func(A, B) error {
-	return func(a A, b B) error {
-		if f.fails() {
-			return err
-		}
-		return next(a, b)
-	}
-}
-
-// syncsDir fails the sync of the directories that are dates, or of those that are not.
-func syncsDir(dates bool) func(d *disk, f *fault) {
-	return func(d *disk, f *fault) {
-		d.syncDir = func(dir string) error {
-			if isDate(filepath.Base(dir)) == dates && f.fails() {
-				return syscall.EIO
-			}
-			return nil
-		}
-	}
+	return f
 }
 
 // openFaulty opens a store on a disk that fails while the returned fault is on.
 func openFaulty(t *testing.T, c diskFault, o Options) (*Store, *fault) {
 	t.Helper()
-	f, d := &fault{}, unsynced()
-	c.inject(&d, f)
-	s, err := openOn(d, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s, f
-}
-
-// writes fails after a part of the bytes.
-func writes(part int, err error) func(d *disk, f *fault) {
-	return func(d *disk, f *fault) {
-		write := d.write
-		d.write = func(file *os.File, b []byte) (int, error) {
-			if !f.fails() {
-				return write(file, b)
-			}
-			n, failed := write(file, b[:min(part, 1)*len(b)/max(part, 1)])
-			return n, errors.Join(failed, err)
-		}
-	}
+	s := openWith(t, o)
+	return s, c.in(s.writer)
 }
 
 // stored is a kind of file: how it is saved and found.
@@ -205,7 +153,7 @@ func TestFaultDiskSteps(t *testing.T) {
 	for _, c := range diskFaults {
 		for _, kind := range storedKinds(t) {
 			for _, replacing := range []bool{false, true} {
-				if replacing && c.fresh {
+				if replacing && c.fresh() {
 					continue
 				}
 				name := c.name + "/" + kind.name + "/new"
@@ -236,7 +184,7 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 		}
 	}
 	hot := sealed(t, `"hot"`)
-	if err := s.Publish("vix", map[string]*Edition{vix: {Default: hot}}); err != nil {
+	if err := s.Publish(map[string]*Edition{vix: {Default: hot}}); err != nil {
 		t.Fatal(err)
 	}
 	f.on.Store(true)

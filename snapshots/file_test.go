@@ -39,7 +39,7 @@ func TestFileRoundTrip(t *testing.T) {
 	for name, f := range files(t) {
 		t.Run(name, func(t *testing.T) {
 			b := encoded(t, pain, f)
-			got, err := decodeFile(b, pain, friday)
+			got, err := decodeFile(b, keyOf(pain))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestFileRoundTrip(t *testing.T) {
 
 // The default is one of the variants after a restart, not a copy: both cost memory once.
 func TestFileKeepsTheDefaultShared(t *testing.T) {
-	f, err := decodeFile(encoded(t, pain, File{Edition: variants(t)}), pain, friday)
+	f, err := decodeFile(encoded(t, pain, File{Edition: variants(t)}), keyOf(pain))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,19 +92,19 @@ func TestFileDamage(t *testing.T) {
 				continue
 			}
 			b[i] ^= mask
-			if _, err := decodeFile(b, pain, friday); !refused(err) {
+			if _, err := decodeFile(b, keyOf(pain)); !refused(err) {
 				t.Fatalf("byte %d changed by %#x: %v", i, mask, err)
 			}
 			b[i] ^= mask
 		}
 	}
 	for n := range b {
-		if _, err := decodeFile(b[:n], pain, friday); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(b[:n], keyOf(pain)); !errors.Is(err, ErrTorn) {
 			t.Fatalf("cut off after %d of %d bytes: %v", n, len(b), err)
 		}
 	}
 	for _, more := range []string{"\n", "x", string(b)} {
-		if _, err := decodeFile(append(bytes.Clone(b), more...), pain, friday); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(append(bytes.Clone(b), more...), keyOf(pain)); !errors.Is(err, ErrTorn) {
 			t.Errorf("with %d bytes more: %v", len(more), err)
 		}
 	}
@@ -160,12 +160,12 @@ func TestForeignFiles(t *testing.T) {
 			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed), len(br) - 1}}}
 		})),
 	} {
-		if f, err := decodeFile([]byte(b), gamma, friday); !errors.Is(err, ErrTorn) {
+		if f, err := decodeFile([]byte(b), keyOf(gamma)); !errors.Is(err, ErrTorn) {
 			t.Errorf("%s: %v, %v", name, f.Edition, err)
 		}
 	}
 	for _, format := range []string{"2", "10", "9223372036854775807"} {
-		_, err := decodeFile([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), gamma, friday)
+		_, err := decodeFile([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), keyOf(gamma))
 		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format) {
 			t.Errorf("format %s: %v", format, err)
 		}
@@ -240,12 +240,12 @@ func TestFilesOfAnEarlierVersion(t *testing.T) {
 		if strings.HasPrefix(name, "state") {
 			var h fileHeader
 			var state []byte
-			if h, state, err = unframeAs(b, product, friday); err == nil {
+			if h, state, err = unframe(b, keyOf(product)); err == nil {
 				again, err = frame(h, state)
 			}
 		} else {
 			var f File
-			if f, err = decodeFile(b, product, friday); err == nil {
+			if f, err = decodeFile(b, keyOf(product)); err == nil {
 				again, err = encodeFile(product, friday, f)
 			}
 		}

@@ -43,6 +43,9 @@ func obstruct(t testing.TB, s *Store, date string) (mend func()) {
 	}
 }
 
+// keyOf is the place of a product's file of friday.
+func keyOf(product string) key { return key{friday, FileName(product)} }
+
 func encoded(t testing.TB, product string, f File) []byte {
 	t.Helper()
 	b, err := encodeFile(product, friday, f)
@@ -161,7 +164,6 @@ const (
 func options(dir string) Options {
 	return Options{
 		Dir: dir, Source: "simulated", HistoricalProduct: gamma, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
-		Feeds: map[string][]string{"options": {gamma, pain}, "vix": {vix}},
 	}
 }
 

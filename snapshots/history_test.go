@@ -136,7 +136,7 @@ func TestHistoricalSingleFlight(t *testing.T) {
 	free := occupy(s) // a second read would be refused
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		s.reads.Do(monday, func() (any, error) {
+		s.flights.Do(monday, func() (any, error) {
 			<-release
 			return want, nil
 		})

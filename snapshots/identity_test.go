@@ -1,7 +1,6 @@
 package snapshots
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,39 +33,22 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// Verify names a damaged identity. A start writes it anew if there are no dated files. If there are, its error says what to
-// do.
+// Verify names a damaged identity. The error of a start says what to do.
 func TestDamagedIdentity(t *testing.T) {
 	for name, text := range map[string]string{
 		"cut off": "market of seed", "binary": "mark\xff\n", "two lines": market + "\nmore\n", "empty": "\n", "no byte": "",
 	} {
-		for _, stocked := range []bool{false, true} {
-			o, log := options(t.TempDir()), &testLog{}
-			o.Log = log.logger(slog.LevelInfo)
-			s := openWith(t, o)
-			if stocked {
-				save(t, s, gamma, friday, single(t, `1`))
-			}
-			path := put(t, s, identityName, text)
-			if _, bad, err := Verify(o.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
-				t.Errorf("%s: verify finds %v, %v", name, bad, err)
-			}
-			err := s.Bind(market)
-			if stocked {
-				if err == nil || !strings.Contains(err.Error(), "echo '"+market+"' > "+path) {
-					t.Errorf("%s: bound with %v", name, err)
-				}
-				put(t, s, identityName, market+"\n") // what the error says
-				err = s.Bind(market)
-			} else if n := log.count("identity file damaged"); n != 1 {
-				t.Errorf("%s: logged %d times: %s", name, n, log)
-			}
-			if err != nil || s.Bind(otherMarket) == nil {
-				t.Errorf("%s: bound with %v, or to another market", name, err)
-			}
-			if _, bad, err := Verify(o.Dir); len(bad) != 0 || err != nil {
-				t.Errorf("%s: after the start, verify finds %v, %v", name, bad, err)
-			}
+		s := open(t, t.TempDir())
+		path := put(t, s, identityName, text)
+		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
+			t.Errorf("%s: verify finds %v, %v", name, bad, err)
+		}
+		if err := s.Bind(market); err == nil || !strings.Contains(err.Error(), "echo '"+market+"' > "+path) {
+			t.Errorf("%s: bound with %v", name, err)
+		}
+		put(t, s, identityName, market+"\n") // what the error says
+		if err := s.Bind(market); err != nil {
+			t.Errorf("%s: mended, yet bound with %v", name, err)
 		}
 	}
 }

@@ -87,7 +87,6 @@ func wholeFile(t *testing.T, kind stored) []byte {
 func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	o, log := options(t.TempDir()), &testLog{}
 	s := openWith(t, o)
-	s.writer.disk = unsynced()
 	if err := kind.save(s, thursday, "before"); err != nil {
 		t.Fatal(err)
 	}

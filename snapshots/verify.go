@@ -15,9 +15,9 @@ import (
 
 // ListDates returns the dates on which a product is stored in a data directory, rising.
 func ListDates(dir, source, product string) (dates []string, err error) {
-	err = walkDates(filepath.Join(dir, source), func(date string, e fs.DirEntry) error {
-		if e.Name() == FileName(product) && e.Type().IsRegular() {
-			dates = append(dates, date)
+	err = walkDates(filepath.Join(dir, source), func(k key, e fs.DirEntry) error {
+		if k.file == FileName(product) && e.Type().IsRegular() {
+			dates = append(dates, k.date)
 		}
 		return nil
 	})
@@ -26,14 +26,15 @@ func ListDates(dir, source, product string) (dates []string, err error) {
 
 // ReadFile reads and verifies a product's file of a date in a data directory. It returns ErrNoSnapshot if there is none.
 func ReadFile(dir, source, product, date string) (File, error) {
-	path := filepath.Join(dir, source, date, FileName(product))
+	k := key{date, FileName(product)}
+	path := filepath.Join(dir, source, k.date, k.file)
 	b, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
 	var f File
 	if err == nil {
-		f, err = decodeFile(b, product, date)
+		f, err = decodeFile(b, k)
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("read %s: %w", path, err)
@@ -65,33 +66,34 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
 		}
-		err := walkDates(source, func(date string, e fs.DirEntry) error {
-			if Temporary(e.Name()) {
+		err := walkDates(source, func(k key, _ fs.DirEntry) error {
+			if Temporary(k.file) {
 				return nil
 			}
-			path := filepath.Join(source, date, e.Name())
-			if err := verifyFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			path := filepath.Join(source, k.date, k.file)
+			if err := verifyFile(path, k); err != nil && !errors.Is(err, fs.ErrNotExist) { // or removed meanwhile
 				bad = append(bad, BadFile{path, err})
 			}
 			files++
 			return nil
 		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return files, bad, err
 		}
 	}
 	return files, bad, nil
 }
 
-func verifyFile(path string) error {
-	h, b, err := readStored(path)
+func verifyFile(path string, k key) error {
+	b, err := readFile(path)
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(h.Product, stateProduct) {
-		return nil
+	h, _, err := unframe(b, k)
+	if err != nil || strings.HasPrefix(h.Product, stateProduct) {
+		return err
 	}
-	f, err := decodeFile(b, h.Product, h.Date)
+	f, err := decodeFile(b, k)
 	if err != nil {
 		return err
 	}

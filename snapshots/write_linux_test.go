@@ -71,7 +71,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if old, err := decodeFile(onDisk, gamma, friday); err != nil || string(old.Edition.Default.Data()) != `"old"` {
+	if old, err := decodeFile(onDisk, keyOf(gamma)); err != nil || string(old.Edition.Default.Data()) != `"old"` {
 		t.Errorf("on the disk stands %.40q, %v", onDisk, err)
 	}
 	lift()
@@ -114,8 +114,8 @@ func TestFaultReadOnlyDirectory(t *testing.T) {
 		lock func(dir string) string // makes a directory read-only and returns it
 		want string
 	}{
-		"the source's, with data": {func(dir string) string { return filepath.Join(dir, "simulated") }, "directory cannot be written"},
-		"the data directory":      {func(dir string) string { return dir }, "create directory"},
+		"the source's, with data": {func(dir string) string { return filepath.Join(dir, "simulated") }, "open lock file"},
+		"the data directory":      {func(dir string) string { return dir }, "mkdir"},
 	} {
 		dir := t.TempDir()
 		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // nobody may look at it

@@ -17,7 +17,7 @@ func TestStoringIsLoggedStepByStep(t *testing.T) {
 		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
 	} {
 		log := &testLog{}
-		w := &writer{disk: system, log: log.logger(level)}
+		w := &writer{log: log.logger(level)}
 		dir := t.TempDir()
 		if err := w.write(dir, "gex-spx", []byte("12345")); err != nil {
 			t.Fatal(err)
@@ -126,28 +126,24 @@ func TestUnfinished(t *testing.T) {
 func TestFaultPrivateFileSteps(t *testing.T) {
 	for _, c := range diskFaults {
 		dir := filepath.Join(t.TempDir(), friday)
-		f, d := &fault{}, unsynced()
-		c.inject(&d, f)
-		w := &writer{disk: d, log: slog.New(slog.DiscardHandler), private: true}
-		want := 0
-		if !c.fresh {
+		w := &writer{log: slog.New(slog.DiscardHandler), private: true}
+		want := ""
+		if !c.fresh() {
+			want = "old"
 			if err := w.write(dir, "keys.json", []byte("old")); err != nil {
 				t.Fatal(err)
 			}
-			want = 1
 		}
+		f := c.in(w)
 		f.on.Store(true)
 		if err := w.write(dir, "keys.json", []byte("new")); !errors.Is(err, c.err) || f.fired.Load() != 1 {
 			t.Errorf("%s: written with %v, %d faults", c.name, err, f.fired.Load())
 		}
-		b, _ := os.ReadFile(filepath.Join(dir, "keys.json"))
-		switch stands := string(b); {
-		case c.fresh && stands == "", c.step == stepSyncDir && stands == "new", !c.fresh && c.step != stepSyncDir && stands == "old":
-		default:
-			t.Errorf("%s: the file holds %q", c.name, stands)
+		if c.step == stepSyncDir {
+			want = "new"
 		}
-		if entries, _ := os.ReadDir(dir); len(entries) != want {
-			t.Errorf("%s: directory holds %v, want %d", c.name, entries, want)
+		if b, _ := os.ReadFile(filepath.Join(dir, "keys.json")); string(b) != want || len(Unfinished(dir, "keys.json")) != 0 {
+			t.Errorf("%s: the file holds %q, want %q; left behind %q", c.name, b, want, Unfinished(dir, "keys.json"))
 		}
 		f.on.Store(false)
 		if err := w.write(dir, "keys.json", []byte("next")); err != nil {
