@@ -30,19 +30,6 @@ const (
 	friday    = "2026-11-20"
 )
 
-// obstruct makes a date impossible to write, also for root: a file stands where its directory must be. It returns
-// how to mend the disk.
-func obstruct(t testing.TB, s *Store, date string) (mend func()) {
-	t.Helper()
-	path := put(t, s, date, "in the way")
-	return func() {
-		t.Helper()
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // keyOf is the place of a product's file of friday.
 func keyOf(product string) key { return key{friday, FileName(product)} }
 
@@ -90,15 +77,6 @@ func sealedWith(t testing.TB, data string, m Meta) *Snapshot {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// sealedAt seals an answer that describes another instant.
-func sealedAt(t testing.TB, data string, at time.Time) *Snapshot {
-	t.Helper()
-	m := meta()
-	captured := at.Add(15 * time.Minute)
-	m.AsOf, m.CapturedAt = at, &captured
-	return sealedWith(t, data, m)
 }
 
 // single is the stored form of a resource without parameters.
@@ -195,6 +173,20 @@ func reopen(t testing.TB, s *Store) *Store {
 func save(t testing.TB, s *Store, product, date string, f File) {
 	t.Helper()
 	if err := s.Save(product, date, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func saveLate(t testing.TB, s *Store, date string, f File) {
+	t.Helper()
+	if err := s.SaveLate(gamma, date, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func saveState(t testing.TB, s *Store, name, date, state string) {
+	t.Helper()
+	if err := s.SaveState(name, date, []byte(state)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -324,63 +316,8 @@ func historical(t testing.TB, s *Store, date string) string {
 	return strings.Trim(string(snapshot.Data()), `"`)
 }
 
-func none(string) bool { return false }
-
-func every(string) bool { return true }
-
-// stocked is a store with every kind of file on every day of a week.
-func stocked(t testing.TB) *Store {
-	t.Helper()
-	s := open(t, t.TempDir())
-	for _, date := range []string{monday, tuesday, wednesday, thursday, friday} {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
-		save(t, s, pain, date, File{Edition: variants(t)})
-		if err := errors.Join(s.SaveLate(gamma, date, single(t, `"late"`)), s.SaveState("chain-SPX", date, []byte("x"))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-// held lists a store's dated files.
-func held(t testing.TB, s *Store) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(s.dir, "2*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, path := range paths {
-		rel, err := filepath.Rel(s.dir, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths[i] = filepath.ToSlash(rel)
-	}
-	return paths
-}
-
-func expire(t *testing.T, s *Store, before string, expired func(string) bool, want int) {
-	t.Helper()
-	if n, err := s.Expire(before, expired); n != want || err != nil {
-		t.Errorf("expired %d files before %s, %v, want %d", n, before, err, want)
-	}
-}
-
 // passedOver is what a store logs about a file that it cannot use.
 const passedOver = "stored file passed over"
-
-// newest returns the data and date of a product's newest answer.
-func newest(t *testing.T, s *Store, product, notAfter string) string {
-	t.Helper()
-	f, date, err := s.Newest(product, notAfter)
-	if err != nil {
-		if !errors.Is(err, ErrNoSnapshot) || date != "" || f.Edition != nil {
-			t.Fatalf("newest on or before %s: %v, %q, %v", notAfter, f, date, err)
-		}
-		return "none"
-	}
-	return date + " " + string(f.Edition.Default.Data())
-}
 
 // noRetries ends the retries that a store makes every few seconds, for a test that counts writes: it may be slow.
 func noRetries(s *Store) {

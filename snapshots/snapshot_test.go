@@ -3,7 +3,6 @@ package snapshots
 import (
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,16 +62,6 @@ func TestNewer(t *testing.T) {
 				t.Errorf("%d newer than %d: %t", i, j, s.newer(o))
 			}
 		}
-	}
-}
-
-func TestNames(t *testing.T) {
-	e := Edition{Variants: map[string]*Snapshot{"b": nil, "a": nil, "10": nil}}
-	if got := e.Names(); !slices.Equal(got, []string{"10", "a", "b"}) {
-		t.Errorf("names %q", got)
-	}
-	if got := (&Edition{}).Names(); len(got) != 0 {
-		t.Errorf("names %q of nothing", got)
 	}
 }
 

@@ -88,17 +88,6 @@ func TestVerifyGoodTree(t *testing.T) {
 	}
 }
 
-func TestFileOfAnotherDate(t *testing.T) {
-	s := week(t, options(t.TempDir()), monday, friday)
-	b, _ := os.ReadFile(filepath.Join(s.dir, monday, "gex-spx"))
-	put(t, s, tuesday+"/gex-spx", string(b)) // a slip in a restored back-up
-	s = reopen(t, s)
-	_, bad, _ := Verify(s.opts.Dir)
-	if got := historical(t, s, tuesday); got != "none" || len(bad) == 0 {
-		t.Errorf("%s is answered with %s; verify finds %v", tuesday, got, bad)
-	}
-}
-
 // The server ignores symbolic links among its dated files. The start and verify name each of them.
 func TestSymbolicLinksAreNamed(t *testing.T) {
 	o, log := options(t.TempDir()), &testLog{}
