@@ -44,3 +44,70 @@ func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 		t.Errorf("after a restart: %s", got)
 	}
 }
+
+const (
+	market      = "market of seed 1"
+	otherMarket = "market of seed 2"
+)
+
+func TestBind(t *testing.T) {
+	s := open(t, t.TempDir())
+	for range 2 {
+		for range 2 {
+			if err := s.Bind(market); err != nil {
+				t.Errorf("the same: %v", err)
+			}
+		}
+		if err := s.Bind(otherMarket); err == nil || !strings.Contains(err.Error(), market) || !strings.Contains(err.Error(), otherMarket) {
+			t.Errorf("another: %v", err)
+		}
+		s = reopen(t, s)
+	}
+	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n" || err != nil {
+		t.Errorf("the text is %q, %v", b, err)
+	}
+	if n, bad, err := Verify(s.opts.Dir); n != 0 || len(bad) != 0 || err != nil {
+		t.Errorf("the identity is counted as a dated file: %d, %v, %v", n, bad, err)
+	}
+}
+
+// Verify names a damaged identity. The error of a start says what to do.
+func TestDamagedIdentity(t *testing.T) {
+	for name, text := range map[string]string{
+		"cut off": "market of seed", "binary": "mark\xff\n", "two lines": market + "\nmore\n", "empty": "\n", "no byte": "",
+	} {
+		s := open(t, t.TempDir())
+		path := put(t, s, identityName, text)
+		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
+			t.Errorf("%s: verify finds %v, %v", name, bad, err)
+		}
+		if err := s.Bind(market); err == nil || !strings.Contains(err.Error(), "echo '"+market+"' > "+path) {
+			t.Errorf("%s: bound with %v", name, err)
+		}
+		put(t, s, identityName, market+"\n") // what the error says
+		if err := s.Bind(market); err != nil {
+			t.Errorf("%s: mended, yet bound with %v", name, err)
+		}
+	}
+}
+
+// A disk that refuses writes prevents the start of a new directory only, not of one whose identity is known.
+func TestBindOnARefusingDisk(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		s, f := openFaulty(t, notRenamed, options(t.TempDir()))
+		if known {
+			put(t, s, identityName, market+"\n")
+		}
+		f.on.Store(true)
+		if err := s.Bind(market); (err == nil) != known {
+			t.Errorf("known %t: bound with %v", known, err)
+		}
+	}
+	blocked := open(t, t.TempDir())
+	if err := os.Mkdir(filepath.Join(blocked.dir, identityName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := blocked.Bind(market); err == nil {
+		t.Error("bound though a folder stands in the place of the identity")
+	}
+}

@@ -105,8 +105,11 @@ func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
 }
 
 // SealPage seals bytes that are no envelope, such as a web page, in every coding. LastModified returns modified. The result
-// has no data or meta, only bodies and their tags. The body must not be empty. SealPage does not keep it.
+// has no data or meta, only bodies and their tags. SealPage does not keep the body.
 func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
+	if len(body) < 2 {
+		return nil, errors.New("seal page: it has less than two bytes") // one in the prefix, one in the tail
+	}
 	s := &Snapshot{modified: modified.UTC().Format(httpTime)}
 	n := len(body) - 1
 	if err := s.seal(body[:n:n], body[n:], Brotli, Zstd); err != nil {

@@ -75,34 +75,8 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
+// A store that cannot open says why, names the directory and takes nothing.
 func TestOpenReturnsItsErrors(t *testing.T) {
-	opened := func(o Options) error {
-		s, err := Open(o)
-		if err == nil {
-			s.Close()
-		}
-		return err
-	}
-	o := options(t.TempDir())
-	o.HistoryBytes = 0
-	if opened(o) == nil {
-		t.Error("no room for history: no error")
-	}
-	o.HistoryBytes = 1 << 20
-	if err := opened(o); err != nil {
-		t.Errorf("the lock stayed: %v", err)
-	}
-	o = options(t.TempDir())
-	if err := os.MkdirAll(filepath.Join(o.Dir, o.Source, tempPrefix+"x", "sub"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if opened(o) == nil {
-		t.Error("what cannot be swept: no error")
-	}
-}
-
-// Where no directory can be, the error says so and names it.
-func TestOpenNamesWhatIsWrong(t *testing.T) {
 	place := func(make func(dir string) error) string {
 		dir := filepath.Join(t.TempDir(), "data")
 		if err := make(dir); err != nil {
@@ -111,17 +85,28 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		return dir
 	}
 	file := func(dir string) error { return os.WriteFile(dir, nil, 0o644) }
-	for name, c := range map[string]struct{ dir, want string }{
-		"a file in its place": {place(file), "not a directory"},
-		"a file above it":     {filepath.Join(place(file), "sub"), "not a directory"},
+	folder := func(path ...string) func(dir string) error {
+		return func(dir string) error { return os.MkdirAll(filepath.Join(append([]string{dir}, path...)...), 0o755) }
+	}
+	full := t.TempDir()
+	for name, c := range map[string]struct {
+		dir, want string
+		history   int64
+	}{
+		"a file in its place": {place(file), "not a directory", 1},
+		"a file above it":     {filepath.Join(place(file), "sub"), "not a directory", 1},
 		"a file for the source": {place(func(dir string) error {
 			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
-		}), "not a directory"},
-		"a folder for the lock":   {place(func(dir string) error { return os.MkdirAll(filepath.Join(dir, "simulated", lockName), 0o755) }), "open lock file"},
-		"a link to nowhere":       {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory"},
-		"a name that is too long": {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long"},
+		}), "not a directory", 1},
+		"a folder for the lock":    {place(folder("simulated", lockName)), "open lock file", 1},
+		"a link to nowhere":        {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory", 1},
+		"a name that is too long":  {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long", 1},
+		"what cannot be swept":     {place(folder("simulated", tempPrefix+"x", "sub")), "directory not empty", 1},
+		"no room for past answers": {full, "create cache", 0},
 	} {
-		s, err := Open(options(c.dir))
+		o := options(c.dir)
+		o.HistoryBytes = c.history
+		s, err := Open(o)
 		if err == nil {
 			s.Close()
 		}
@@ -129,6 +114,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	open(t, full)
 }
 
 // What a crash left goes, and nothing else.
@@ -189,19 +175,4 @@ func TestOpenIndexesTheDirectory(t *testing.T) {
 		}
 		s = reopen(t, s)
 	}
-}
-
-func TestClose(t *testing.T) {
-	s := open(t, t.TempDir())
-	snapshot := sealed(t, `{"n":1}`)
-	if err := s.Publish(map[string]*Edition{vix: {Default: snapshot}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s.Current(vix) != nil {
-		t.Error("a closed store answers")
-	}
-	sameSnapshot(t, "taken before", snapshot, sealed(t, `{"n":1}`))
 }
