@@ -128,7 +128,7 @@ func TestFaultPrivateFileSteps(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), friday)
 		w := &writer{log: slog.New(slog.DiscardHandler), private: true}
 		want := ""
-		if !c.fresh() {
+		if !c.fresh {
 			want = "old"
 			if err := w.write(dir, "keys.json", []byte("old")); err != nil {
 				t.Fatal(err)
