@@ -19,8 +19,10 @@ import (
 // generation is an edition by resource. It is immutable.
 type generation map[string]*Edition
 
-// latestKey is the key of the generation.
-const latestKey = "latest"
+const (
+	latestKey  = "latest" // of the generation, whose cost is 1
+	latestRoom = 100
+)
 
 // concurrentReads is how many files are read for requests at a time. A miss beyond that is ErrBusy.
 const concurrentReads = 4
@@ -28,21 +30,15 @@ const concurrentReads = 4
 // ErrBusy says that too many files are being read at this moment, or that no file can be read.
 var ErrBusy = errors.New("too many historical reads at once")
 
-func newCaches(historyBytes int64) (*ristretto.Cache[string, generation], *ristretto.Cache[string, *Snapshot], error) {
-	latest, err := ristretto.NewCache(&ristretto.Config[string, generation]{
-		NumCounters: 1000, MaxCost: 100, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
+// newCache returns a cache with room for entries of so much cost.
+func newCache[V any](room int64) (*ristretto.Cache[string, V], error) {
+	c, err := ristretto.NewCache(&ristretto.Config[string, V]{
+		NumCounters: 1e5, MaxCost: room, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("create cache of current answers: %w", err)
+		return nil, fmt.Errorf("create cache: %w", err)
 	}
-	history, err := ristretto.NewCache(&ristretto.Config[string, *Snapshot]{
-		NumCounters: 1e5, MaxCost: historyBytes, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
-	})
-	if err != nil {
-		latest.Close()
-		return nil, nil, fmt.Errorf("create cache of past answers: %w", err)
-	}
-	return latest, history, nil
+	return c, nil
 }
 
 // Publish makes editions current, by resource, all at the same instant. Other resources keep theirs. Publish keeps the

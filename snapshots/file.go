@@ -141,12 +141,17 @@ func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 	return h, payload, nil
 }
 
-// decodeFile rebuilds what encodeFile wrote. The result shares the memory of b.
-func decodeFile(b []byte, k key) (File, error) {
-	h, payload, err := unframe(b, k)
+// readStored reads a stored file and checks that it is whole and stands in its own place.
+func readStored(path string, k key) (h fileHeader, payload []byte, err error) {
+	b, err := readFile(path)
 	if err != nil {
-		return File{}, err
+		return h, nil, err
 	}
+	return unframe(b, k)
+}
+
+// decodeFile rebuilds what encodeFile wrote. The result shares the memory of payload.
+func decodeFile(h fileHeader, payload []byte) (File, error) {
 	short := false
 	take := func(n int) []byte {
 		if n < 0 || n > len(payload) {

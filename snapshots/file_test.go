@@ -40,7 +40,7 @@ func files(t testing.TB) map[string]File {
 func TestFileRoundTrip(t *testing.T) {
 	for name, f := range files(t) {
 		b := encoded(t, pain, f)
-		got, err := decodeFile(b, keyOf(pain))
+		got, err := decoded(b, keyOf(pain))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -79,19 +79,19 @@ func TestFileDamage(t *testing.T) {
 				continue
 			}
 			b[i] ^= mask
-			if _, err := decodeFile(b, keyOf(pain)); !refused(err) {
+			if _, err := decoded(b, keyOf(pain)); !refused(err) {
 				t.Fatalf("byte %d changed by %#x: %v", i, mask, err)
 			}
 			b[i] ^= mask
 		}
 	}
 	for n := range b {
-		if _, err := decodeFile(b[:n], keyOf(pain)); !errors.Is(err, ErrTorn) {
+		if _, err := decoded(b[:n], keyOf(pain)); !errors.Is(err, ErrTorn) {
 			t.Fatalf("cut off after %d of %d bytes: %v", n, len(b), err)
 		}
 	}
 	for _, more := range []string{"\n", "x", string(b)} {
-		if _, err := decodeFile(append(bytes.Clone(b), more...), keyOf(pain)); !errors.Is(err, ErrTorn) {
+		if _, err := decoded(append(bytes.Clone(b), more...), keyOf(pain)); !errors.Is(err, ErrTorn) {
 			t.Errorf("with %d bytes more: %v", len(more), err)
 		}
 	}
@@ -147,12 +147,12 @@ func TestForeignFiles(t *testing.T) {
 			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed), len(br) - 1}}}
 		})),
 	} {
-		if f, err := decodeFile([]byte(b), keyOf(gamma)); !errors.Is(err, ErrTorn) {
+		if f, err := decoded([]byte(b), keyOf(gamma)); !errors.Is(err, ErrTorn) {
 			t.Errorf("%s: %v, %v", name, f.Edition, err)
 		}
 	}
 	for _, format := range []string{"2", "10", "9223372036854775807"} {
-		_, err := decodeFile([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), keyOf(gamma))
+		_, err := decoded([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), keyOf(gamma))
 		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format) {
 			t.Errorf("format %s: %v", format, err)
 		}
@@ -220,7 +220,7 @@ func TestFilesOfAnEarlierVersion(t *testing.T) {
 			}
 		} else {
 			var f File
-			if f, err = decodeFile(b, keyOf(product)); err == nil {
+			if f, err = decoded(b, keyOf(product)); err == nil {
 				again, err = encodeFile(product, friday, f)
 			}
 		}

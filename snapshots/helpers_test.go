@@ -33,6 +33,14 @@ const (
 // keyOf is the place of a product's file of friday.
 func keyOf(product string) key { return key{friday, FileName(product)} }
 
+func decoded(b []byte, k key) (File, error) {
+	h, payload, err := unframe(b, k)
+	if err != nil {
+		return File{}, err
+	}
+	return decodeFile(h, payload)
+}
+
 func encoded(t testing.TB, product string, f File) []byte {
 	t.Helper()
 	b, err := encodeFile(product, friday, f)

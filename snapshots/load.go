@@ -33,12 +33,9 @@ func (s *Store) State(name, notAfter string) (state []byte, date string) {
 			continue
 		}
 		k := key{date, file}
-		b, err := s.read(k)
+		_, state, err := s.read(k)
 		if err == nil {
-			_, b, err = unframe(b, k)
-		}
-		if err == nil {
-			return b, date
+			return state, date
 		}
 		s.passOver(k, err)
 	}
@@ -75,9 +72,9 @@ func (s *Store) Newest(product, notAfter string) (File, string, error) {
 
 // load reads and verifies a file. A bad file is passed over. s.reads is held.
 func (s *Store) load(k key) (f File, err error) {
-	b, err := s.read(k)
+	h, payload, err := s.read(k)
 	if err == nil {
-		f, err = decodeFile(b, k)
+		f, err = decodeFile(h, payload)
 	}
 	if err != nil {
 		s.passOver(k, err)
@@ -86,23 +83,23 @@ func (s *Store) load(k key) (f File, err error) {
 	return f, nil
 }
 
-// read returns the bytes of an indexed file as last written, also while they are pending. s.reads is held.
-func (s *Store) read(k key) ([]byte, error) {
+// read reads an indexed file as it was last written, also while it is pending. s.reads is held.
+func (s *Store) read(k key) (h fileHeader, payload []byte, err error) {
 	s.mu.Lock()
 	body, pending := s.pending[k]
 	_, indexed := slices.BinarySearch(s.index[k.file], k.date)
 	s.mu.Unlock()
 	switch {
 	case pending:
-		return body, nil
+		return unframe(body, k)
 	case !indexed:
-		return nil, ErrNoSnapshot
+		return h, nil, ErrNoSnapshot
 	}
-	b, err := readFile(s.path(k))
+	h, payload, err = readStored(s.path(k), k)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoSnapshot
+		err = ErrNoSnapshot
 	}
-	return b, err
+	return h, payload, err
 }
 
 // passOver logs once that a file cannot be used. If the file can never be used, passOver counts it and takes it out of the

@@ -89,7 +89,10 @@ func (s *Store) open() (err error) {
 	if err = s.lockDir(); err != nil {
 		return err
 	}
-	if s.latest, s.history, err = newCaches(s.opts.HistoryBytes); err != nil {
+	if s.latest, err = newCache[generation](latestRoom); err != nil {
+		return err
+	}
+	if s.history, err = newCache[*Snapshot](s.opts.HistoryBytes); err != nil {
 		return err
 	}
 	return s.scan()
@@ -130,11 +133,7 @@ func (s *Store) scan() error {
 			return os.Remove(s.path(k))
 		}
 		s.index[k.file] = append(s.index[k.file], k.date)
-		b, err := readFile(s.path(k))
-		if err == nil {
-			_, _, err = unframe(b, k)
-		}
-		if err != nil {
+		if _, _, err := readStored(s.path(k), k); err != nil {
 			s.passOver(k, err)
 		}
 		return nil

@@ -28,13 +28,13 @@ func ListDates(dir, source, product string) (dates []string, err error) {
 func ReadFile(dir, source, product, date string) (File, error) {
 	k := key{date, FileName(product)}
 	path := filepath.Join(dir, source, k.date, k.file)
-	b, err := readFile(path)
+	h, payload, err := readStored(path, k)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
 	var f File
 	if err == nil {
-		f, err = decodeFile(b, k)
+		f, err = decodeFile(h, payload)
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("read %s: %w", path, err)
@@ -85,15 +85,11 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 }
 
 func verifyFile(path string, k key) error {
-	b, err := readFile(path)
-	if err != nil {
-		return err
-	}
-	h, _, err := unframe(b, k)
+	h, payload, err := readStored(path, k)
 	if err != nil || strings.HasPrefix(h.Product, stateProduct) {
 		return err
 	}
-	f, err := decodeFile(b, k)
+	f, err := decodeFile(h, payload)
 	if err != nil {
 		return err
 	}
