@@ -32,7 +32,7 @@ func (s *Store) lockDir() error {
 	if err := lockFile(f); err != nil {
 		text := make([]byte, 20)
 		n, _ := f.Read(text)
-		return fmt.Errorf("%w: process %q", err, strings.TrimSpace(string(text[:n])))
+		return fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n])))
 	}
 	place, err := lockPlace(s.opts.Dir, s.opts.Source)
 	if err != nil {

@@ -117,62 +117,44 @@ func TestOpenReturnsItsErrors(t *testing.T) {
 	open(t, full)
 }
 
-// What a crash left goes, and nothing else.
-func TestOpenSweepsTemporaryFiles(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, gamma, monday, single(t, `{"n":1}`))
-	keep := []string{"notes", ".new-usage.json-1", monday + "/notes", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x", "2026-11-1/" + tempPrefix + "x"}
-	for _, name := range keep {
-		put(t, s, name, "x")
-	}
-	sweep := []string{tempPrefix + identityName + "-123", monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix, tuesday + "/" + tempPrefix + "spx-max-pain-9"}
-	for _, name := range sweep {
-		put(t, s, name, "half")
-	}
-	s = reopen(t, s)
-	for _, name := range append(keep, monday+"/gex-spx", ".lock") {
-		if !exists(t, s, name) {
-			t.Errorf("%s is gone", name)
-		}
-	}
-	for _, name := range sweep {
-		if exists(t, s, name) {
-			t.Errorf("%s is still there", name)
-		}
-	}
-}
-
-func TestOpenIndexesTheDirectory(t *testing.T) {
+// A start indexes the dated files, removes what a crash left, and leaves all other files alone.
+func TestOpenReadsTheDirectory(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, date := range []string{friday, monday, wednesday} {
 		save(t, s, gamma, date, single(t, `{"n":1}`))
 	}
 	save(t, s, "gex/spx/series", tuesday, single(t, `{"n":1}`)) // its name begins like the other's
-	if err := s.SaveLate(gamma, monday, single(t, `{"n":2}`)); err != nil {
-		t.Fatal(err)
+	saveLate(t, s, monday, single(t, `{"n":2}`))
+	saveState(t, s, "chain-SPX", tuesday, "x")
+	foreign := []string{
+		"notes", ".new-usage.json-1", "gex-spx", "notes~/gex-spx", "2026-11-31/gex-spx", "20261117/gex-spx", "2026-11-17x/gex-spx",
+		monday + "/README", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x",
 	}
-	if err := s.SaveState("chain-SPX", tuesday, []byte("x")); err != nil {
-		t.Fatal(err)
+	left := []string{
+		tempPrefix + identityName + "-123", monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix, thursday + "/" + tempPrefix + "spx-max-pain-9",
 	}
-	for _, foreign := range []string{monday + "/README", "gex-spx", "notes/gex-spx", "2026-11-31/gex-spx", "20261117/gex-spx", "2026-11-17x/gex-spx"} {
-		put(t, s, foreign, "x")
+	for _, name := range slices.Concat(foreign, left) {
+		put(t, s, name, "x")
 	}
 	for range 2 { // before and after a restart
-		if got := s.Dates(); !slices.Equal(got, []string{monday, wednesday, friday}) {
-			t.Errorf("dates %q", got)
+		for product, want := range map[string][]string{gamma: {monday, wednesday, friday}, "gex/spx/series": {tuesday}, vix: nil} {
+			if got := s.DatesOf(product); !slices.Equal(got, want) {
+				t.Errorf("dates of %s %q, want %q", product, got, want)
+			}
 		}
-		if got := s.DatesOf(gamma); !slices.Equal(got, s.Dates()) {
-			t.Errorf("dates of gamma %q", got)
-		}
-		if got := s.DatesOf("gex/spx/series"); !slices.Equal(got, []string{tuesday}) {
-			t.Errorf("dates of the series %q", got)
-		}
-		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) {
-			t.Errorf("dates of the state %q", got)
-		}
-		if got := s.DatesOf(vix); len(got) != 0 {
-			t.Errorf("dates of what was never stored %q", got)
+		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) || !slices.Equal(s.Dates(), s.DatesOf(gamma)) {
+			t.Errorf("dates of the state %q, of the historical product %q", got, s.Dates())
 		}
 		s = reopen(t, s)
+	}
+	for _, name := range append(foreign, monday+"/gex-spx", ".lock") {
+		if !exists(t, s, name) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	for _, name := range left {
+		if exists(t, s, name) {
+			t.Errorf("%s is still there", name)
+		}
 	}
 }
