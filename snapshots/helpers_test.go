@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,12 @@ import (
 	"github.com/goccy/go-json"
 	"go.uber.org/goleak"
 )
+
+// raceEnabled says that the race detector slows every access down and adds allocations.
+var raceEnabled = func() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -57,8 +57,8 @@ func (s *Store) Bind(identity string) error {
 		defer s.disk.Unlock()
 		return s.writer.write(s.dir, identityName, []byte(identity+"\n"))
 	case err != nil:
-		return fmt.Errorf("%s: %w; if %s holds the %[4]s, make it so: echo '%[4]s' > %[1]s",
-			filepath.Join(s.dir, identityName), err, s.dir, identity)
+		path := filepath.Join(s.dir, identityName)
+		return fmt.Errorf("%w; if the directory holds the %[2]s, make it so: echo '%[2]s' > %[3]s", err, identity, path)
 	case held != identity:
 		return fmt.Errorf("%s holds the %s, not the %s", s.dir, held, identity)
 	}

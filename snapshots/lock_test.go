@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +44,44 @@ func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	s = reopen(t, s)
 	if got := historical(t, s, ""); got != "2" {
 		t.Errorf("after a restart: %s", got)
+	}
+}
+
+// Whoever removes the directory of a running server does not free it, whatever name it is given by the next one.
+func TestRemovedDirectoryStaysTaken(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs names of places in the kernel")
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	s.disk.Lock() // or the store would create the directory again
+	for _, name := range []string{dir, link, filepath.Join(dir, "..", "data")} {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(options(name)); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.disk.Unlock()
+	t.Chdir(filepath.Dir(dir))
+	if _, err := Open(options("data")); !errors.Is(err, ErrLocked) {
+		t.Errorf("by a relative path: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+}
+
+// A directory of the same name elsewhere is another one.
+func TestDirectoriesOfOneName(t *testing.T) {
+	for range 2 {
+		open(t, filepath.Join(t.TempDir(), "data"))
 	}
 }
 
