@@ -13,13 +13,6 @@ func numbered(n int) *Edition {
 
 func number(e *Edition) int { return e.Default.Meta.RefreshSeconds }
 
-func publish(t testing.TB, s *Store, editions map[string]*Edition) {
-	t.Helper()
-	if err := s.Publish(editions); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestPublish(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, resource := range []string{gamma, pain, vix, "unknown", ""} {
@@ -28,13 +21,13 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	editions := map[string]*Edition{gamma: numbered(1), pain: numbered(2)}
-	publish(t, s, editions)
+	must(t, s.Publish(editions))
 	editions[vix] = numbered(9) // the map is the caller's again
 	if e := s.Current(vix); e != nil {
 		t.Errorf("the published map is still used: %v", e)
 	}
-	publish(t, s, map[string]*Edition{vix: numbered(3)})
-	publish(t, s, map[string]*Edition{gamma: numbered(4)}) // the others keep their own
+	must(t, s.Publish(map[string]*Edition{vix: numbered(3)}))
+	must(t, s.Publish(map[string]*Edition{gamma: numbered(4)})) // the others keep their own
 	for resource, want := range map[string]int{gamma: 4, pain: 2, vix: 3} {
 		if got := s.Current(resource); got == nil || number(got) != want {
 			t.Errorf("%s serves %v, want %d", resource, got, want)
@@ -51,7 +44,7 @@ func TestPublish(t *testing.T) {
 func TestGenerationsSwitchTogether(t *testing.T) {
 	const generations = 2000
 	s := open(t, t.TempDir())
-	publish(t, s, map[string]*Edition{gamma: numbered(0), pain: numbered(0)})
+	must(t, s.Publish(map[string]*Edition{gamma: numbered(0), pain: numbered(0)}))
 	var done atomic.Bool
 	var readers, writers sync.WaitGroup
 	for _, order := range [][2]string{{gamma, pain}, {pain, gamma}} {
@@ -100,7 +93,7 @@ func TestCurrentDoesNotAllocate(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	s := open(t, t.TempDir())
-	publish(t, s, map[string]*Edition{gamma: numbered(1)})
+	must(t, s.Publish(map[string]*Edition{gamma: numbered(1)}))
 	for _, resource := range []string{gamma, pain, "unknown"} {
 		if n := testing.AllocsPerRun(10_000, func() { s.Current(resource) }); n != 0 {
 			t.Errorf("%s: %v allocations", resource, n)
@@ -111,7 +104,7 @@ func TestCurrentDoesNotAllocate(t *testing.T) {
 // The rival: what the same promise costs without a cache.
 func BenchmarkCurrent(b *testing.B) {
 	s := open(b, b.TempDir())
-	publish(b, s, map[string]*Edition{gamma: numbered(1), pain: numbered(2)})
+	must(b, s.Publish(map[string]*Edition{gamma: numbered(1), pain: numbered(2)}))
 	var plain atomic.Pointer[map[string]*Edition]
 	plain.Store(&map[string]*Edition{gamma: numbered(1), pain: numbered(2), vix: numbered(3)})
 	for name, current := range map[string]func(string) *Edition{

@@ -19,14 +19,10 @@ func gunzip(t testing.TB, b []byte) []byte {
 	t.Helper()
 	in := bytes.NewReader(b)
 	z, err := gzip.NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	z.Multistream(false)
 	out, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if in.Len() > 0 {
 		t.Fatalf("%d bytes after the member", in.Len())
 	}
@@ -57,14 +53,10 @@ func unzstd(t testing.TB, b []byte) []byte {
 		}
 	}
 	z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer z.Close()
 	out, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -76,9 +68,7 @@ func unpack(t testing.TB, c Coding, b []byte) []byte {
 		return gunzip(t, b)
 	case Brotli:
 		out, err := io.ReadAll(brotli.NewReader(bytes.NewReader(b)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return out
 	case Zstd:
 		return unzstd(t, b)
@@ -236,9 +226,7 @@ func BenchmarkAppendTail(b *testing.B) {
 func sealedIn(t testing.TB, data string, codings ...Coding) *Snapshot {
 	t.Helper()
 	s, err := SealIn([]byte(data), meta(), codings...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -247,9 +235,7 @@ func TestSealIn(t *testing.T) {
 	for _, in := range [][]Coding{nil, {Brotli}, {Zstd}, {Identity, Gzip}, {Zstd, Brotli, Zstd}, {Codings}} {
 		s := sealedIn(t, `{"a":1}`, in...)
 		again, err := s.Reseal(s.Meta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sameSnapshot(t, fmt.Sprintf("again in %v", in), again, s)
 		for c := range Codings {
 			want := c <= Gzip || slices.Contains(in, c)

@@ -12,10 +12,10 @@ func stocked(t testing.TB) *Store {
 	t.Helper()
 	s := open(t, t.TempDir())
 	for _, date := range []string{monday, tuesday, wednesday, thursday, friday} {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
-		save(t, s, pain, date, File{Edition: variants(t)})
-		saveLate(t, s, date, single(t, `"late"`))
-		saveState(t, s, "chain-SPX", date, "x")
+		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
+		must(t, s.Save(pain, date, File{Edition: variants(t)}))
+		must(t, s.SaveLate(gamma, date, single(t, `"late"`)))
+		must(t, s.SaveState("chain-SPX", date, []byte("x")))
 	}
 	return s
 }
@@ -24,9 +24,7 @@ func stocked(t testing.TB) *Store {
 func held(t testing.TB, s *Store) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(s.dir, "2*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, path := range paths {
 		paths[i] = filepath.ToSlash(strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
 	}
@@ -83,7 +81,7 @@ func TestExpire(t *testing.T) {
 // However old, the newest file of each product stays for a restart to serve, with the late one beside it.
 func TestExpireLeavesTheNewest(t *testing.T) {
 	s := stocked(t)
-	save(t, s, vix, tuesday, single(t, `"alone"`)) // its newest is older than the others'
+	must(t, s.Save(vix, tuesday, single(t, `"alone"`))) // its newest is older than the others'
 	expire(t, s, forever, every, 16)
 	want := []string{tuesday + "/" + vix, friday + "/gex-spx", friday + "/gex-spx@late", friday + "/" + pain, friday + "/state-chain-SPX"}
 	if got := held(t, s); !slices.Equal(got, want) {

@@ -130,9 +130,7 @@ func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
 func after(t *testing.T, s *Store, find func(s *Store) string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(s.opts.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(s.opts.Dir)))
 	if _, bad, err := Verify(dir); err != nil || len(bad) != 0 {
 		t.Errorf("bad files %v, %v", bad, err)
 	}
@@ -174,9 +172,7 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 	path, stands := filepath.Join(s.dir, friday, kind.file), "none"
 	if replacing {
 		stands = "old"
-		if err := kind.save(s, friday, "old"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, kind.save(s, friday, "old"))
 	}
 	f.on.Store(true)
 	for i, text := range []string{"first", "second"} {
@@ -209,13 +205,9 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 	}
 	f.stats(t, s, at, 2)
 	f.on.Store(false)
-	if err := s.SaveState("other", monday, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SaveState("other", monday, nil))
 	f.stats(t, s, at, 0)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	s = open(t, s.opts.Dir)
 	for date, want := range map[string]string{friday: "second", "2026-11-21": "next"} {
 		if got := kind.found(s, date); got != want {

@@ -103,9 +103,7 @@ func reframed(t testing.TB, payload string, alter func(*fileHeader)) []byte {
 	h := fileHeader{Product: gamma, Date: friday}
 	alter(&h)
 	b, err := frame(h, []byte(payload))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -169,12 +167,8 @@ func TestReadFile(t *testing.T) {
 	}
 	path := filepath.Join(dir, "file")
 	for size, want := range map[int64]error{0: nil, 1000: nil, maxFile + 1: ErrTorn} {
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(path, size); err != nil { // a hole: takes no room on the disk
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, nil, 0o644))
+		must(t, os.Truncate(path, size)) // a hole: takes no room on the disk
 		if b, err := readFile(path); !errors.Is(err, want) || want == nil && int64(len(b)) != size {
 			t.Errorf("%d bytes: %d, %v", size, len(b), err)
 		}
@@ -208,9 +202,7 @@ func ended(t testing.TB, body string) string {
 func TestFilesOfAnEarlierVersion(t *testing.T) {
 	for name, product := range map[string]string{"gex-spx": gamma, "gex-spx@late": gamma, pain: pain, "state-chain-SPX": "state/chain-SPX"} {
 		b, err := os.ReadFile(filepath.Join("testdata", friday, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var again []byte
 		if strings.HasPrefix(name, "state") {
 			var h fileHeader
@@ -229,9 +221,7 @@ func TestFilesOfAnEarlierVersion(t *testing.T) {
 		}
 	}
 	f, err := ReadFile(".", "testdata", pain, friday)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if data := string(f.Edition.Default.Data()); data != `{"expiration":"2026-12-18"}` || len(f.Edition.Variants) != 3 || f.Content != "00ff" ||
 		string(f.Summary) != `["2026-11-20",7000]` {
 		t.Errorf("read %s, %d variants, content %q, summary %s", data, len(f.Edition.Variants), f.Content, f.Summary)

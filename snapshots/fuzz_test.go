@@ -110,9 +110,7 @@ func FuzzSeal(f *testing.F) {
 			t.Fatalf("sealed body is no JSON: %s", s.Body(Identity))
 		}
 		got, err := decoded(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sameSnapshot(t, "read back", got.Edition.Default, s)
 	})
 }
@@ -123,9 +121,7 @@ func FuzzKeyedBody(f *testing.F) {
 	f.Add([]byte("abcabcabc\x00\xff"), []byte(`{"tier":"keyed"}`), uint16(7000))
 	f.Fuzz(func(t *testing.T, text, usage []byte, times uint16) {
 		data, err := json.Marshal(bytes.Repeat(text, int(times)%(1+1<<18/(1+len(text)))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := sealed(t, string(data))
 		want := expected(s, usage)
 		for c := range Codings {

@@ -37,6 +37,13 @@ const (
 	friday    = "2026-11-20"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // keyOf is the place of a product's file of friday.
 func keyOf(product string) key { return key{friday, FileName(product)} }
 
@@ -51,9 +58,7 @@ func decoded(b []byte, k key) (File, error) {
 func encoded(t testing.TB, product string, f File) []byte {
 	t.Helper()
 	b, err := encodeFile(product, friday, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -88,9 +93,7 @@ func sealed(t testing.TB, data string) *Snapshot {
 func sealedWith(t testing.TB, data string, m Meta) *Snapshot {
 	t.Helper()
 	s, err := Seal([]byte(data), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -169,9 +172,7 @@ func open(t testing.TB, dir string) *Store {
 func openWith(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -179,43 +180,16 @@ func openWith(t testing.TB, o Options) *Store {
 // reopen is a restart.
 func reopen(t testing.TB, s *Store) *Store {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	return openWith(t, s.opts)
-}
-
-func save(t testing.TB, s *Store, product, date string, f File) {
-	t.Helper()
-	if err := s.Save(product, date, f); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func saveLate(t testing.TB, s *Store, date string, f File) {
-	t.Helper()
-	if err := s.SaveLate(gamma, date, f); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func saveState(t testing.TB, s *Store, name, date, state string) {
-	t.Helper()
-	if err := s.SaveState(name, date, []byte(state)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // put writes a file below a store's directory and returns its path.
 func put(t testing.TB, s *Store, name, content string) string {
 	t.Helper()
 	path := filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(content), 0o644))
 	return path
 }
 
@@ -223,9 +197,7 @@ func put(t testing.TB, s *Store, name, content string) string {
 func damage(t testing.TB, s *Store, name string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b[len(b)-1] ^= 1
 	put(t, s, name, string(b))
 }
@@ -243,9 +215,7 @@ func exists(t testing.TB, s *Store, name string) bool {
 func names(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Name())
@@ -311,7 +281,7 @@ func week(t testing.TB, o Options, dates ...string) *Store {
 	t.Helper()
 	s := openWith(t, o)
 	for _, date := range dates {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
+		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
 	}
 	return reopen(t, s)
 }

@@ -35,7 +35,7 @@ func TestHistorical(t *testing.T) {
 		t.Errorf("%s before the first", got)
 	}
 	for _, date := range []string{wednesday, monday, friday} {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
+		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
 	}
 	for range 2 {
 		for range 2 { // from the disk, from memory
@@ -48,7 +48,7 @@ func TestHistorical(t *testing.T) {
 			}
 		}
 		s = reopen(t, s)
-		save(t, s, gamma, monday, single(t, `"`+monday+`"`))
+		must(t, s.Save(gamma, monday, single(t, `"`+monday+`"`)))
 	}
 }
 
@@ -66,9 +66,7 @@ func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 	if got := historical(t, s, monday); got != "busy" {
 		t.Errorf("a date that needs the disk: %s", got)
 	}
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(s.dir))
 	if got := historical(t, s, tuesday); got != "none" {
 		t.Errorf("without a directory: %s", got)
 	}
@@ -80,15 +78,11 @@ func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 // An answer once written, and one once read, need the disk no more, and cost no allocation.
 func TestHistoricalFromMemory(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, tuesday)
-	save(t, s, gamma, friday, single(t, `"`+friday+`"`))
+	must(t, s.Save(gamma, friday, single(t, `"`+friday+`"`)))
 	first, err := s.Historical(monday)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.history.Wait()
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(s.dir))
 	defer occupy(s)()
 	if again, err := s.Historical(monday); again != first {
 		t.Errorf("%s: %p, %v, want %p", monday, again, err, first)
@@ -111,9 +105,7 @@ func TestHistoricalDamage(t *testing.T) {
 	damage(t, s, monday+"/gex-spx")
 	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
 	b, err := os.ReadFile(filepath.Join(s.dir, friday, "gex-spx"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, s, friday+"/gex-spx", string(b[:len(b)/2]))
 	if got := historical(t, s, ""); got != tuesday {
 		t.Errorf("newest: %s", got)
@@ -134,7 +126,7 @@ func TestHistoricalDamage(t *testing.T) {
 	if got := historical(t, s, ""); got != tuesday {
 		t.Errorf("newest: %s", got)
 	}
-	save(t, s, gamma, monday, single(t, `"mended"`))
+	must(t, s.Save(gamma, monday, single(t, `"mended"`)))
 	if got := historical(t, s, monday); got != "mended" || !slices.Equal(s.Dates(), []string{monday, tuesday}) {
 		t.Errorf("after another write: %s, dates %q", got, s.Dates())
 	}
@@ -220,17 +212,11 @@ func TestHistoricalCrowd(t *testing.T) {
 func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	dir := filepath.Join(s.dir, monday)
-	if err := os.Rename(dir, dir+"~"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(dir, dir+"~"))
 	put(t, s, monday, "in the way: the read fails with ENOTDIR, as it would with EMFILE or EIO")
 	historical(t, s, monday)
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir+"~", dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(dir))
+	must(t, os.Rename(dir+"~", dir))
 	if got := historical(t, s, monday); got != monday {
 		t.Errorf("when the file can be read again: %s, dates %q", got, s.Dates())
 	}
@@ -244,8 +230,8 @@ func TestOverwriteDuringARead(t *testing.T) {
 	large := func(n int) File {
 		return single(t, fmt.Sprintf(`{"n":%d,"fill":%q}`, n, strings.Repeat("abcdefghij", 100_000)))
 	}
-	save(t, s, gamma, monday, large(0))
-	save(t, s, gamma, friday, large(0))
+	must(t, s.Save(gamma, monday, large(0)))
+	must(t, s.Save(gamma, friday, large(0)))
 	for n := 1; n <= 10; n++ {
 		next, want := large(n), fmt.Sprintf(`{"n":%d,`, n)
 		s.history.Del(monday)
@@ -254,7 +240,7 @@ func TestOverwriteDuringARead(t *testing.T) {
 		var done atomic.Bool
 		wg.Go(func() { s.Historical(monday); done.Store(true) })
 		await(t, "the reader reads", func() bool { return len(s.reading) > 0 || done.Load() })
-		save(t, s, gamma, monday, next)
+		must(t, s.Save(gamma, monday, next))
 		for _, when := range []string{"right after Save", "for good"} {
 			if got, err := s.Historical(monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {
 				t.Errorf("overwrite %d: the old answer %s, %v", n, when, err)

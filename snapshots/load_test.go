@@ -12,15 +12,13 @@ import (
 func TestSaveAndLoad(t *testing.T) {
 	s := open(t, t.TempDir())
 	f := File{Edition: variants(t), Content: "inputs", Summary: []byte(`{"row":1}`)}
-	save(t, s, pain, friday, f)
+	must(t, s.Save(pain, friday, f))
 	if s.Save(gamma, friday, File{Edition: &Edition{}}) == nil {
 		t.Error("saved without a default")
 	}
 	for range 2 {
 		got, err := s.Load(pain, friday)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sameFile(t, got, f)
 		for _, none := range []struct{ product, date string }{{pain, monday}, {gamma, friday}, {pain, ""}} {
 			if _, err := s.Load(none.product, none.date); !errors.Is(err, ErrNoSnapshot) {
@@ -50,7 +48,7 @@ func newest(t *testing.T, s *Store, product, notAfter string) string {
 func TestNewest(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, date := range []string{friday, tuesday, thursday} { // an older date after a newer
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
+		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
 	}
 	for range 2 {
 		for notAfter, want := range map[string]string{
@@ -73,12 +71,12 @@ func TestNewestPassesOverImports(t *testing.T) {
 	m.Source, m.ImportedFrom = "imported", "levels.csv"
 	imported := File{Edition: &Edition{Default: sealedWith(t, `"imported"`, m)}}
 	s := open(t, t.TempDir())
-	save(t, s, gamma, thursday, imported)
+	must(t, s.Save(gamma, thursday, imported))
 	if got := newest(t, s, gamma, forever); got != "none" {
 		t.Errorf("newest of an import alone: %s", got)
 	}
-	save(t, s, gamma, tuesday, single(t, `"own"`))
-	save(t, s, gamma, friday, imported)
+	must(t, s.Save(gamma, tuesday, single(t, `"own"`)))
+	must(t, s.Save(gamma, friday, imported))
 	for range 2 {
 		if got := newest(t, s, gamma, forever); got != tuesday+` "own"` {
 			t.Errorf("newest %s", got)
@@ -88,7 +86,7 @@ func TestNewestPassesOverImports(t *testing.T) {
 		}
 		s = reopen(t, s)
 	}
-	saveLate(t, s, friday, single(t, `"late"`))
+	must(t, s.SaveLate(gamma, friday, single(t, `"late"`)))
 	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
 		t.Errorf("a late answer of an imported date: %s", got)
 	}
@@ -116,9 +114,9 @@ func TestNewestWithLateFiles(t *testing.T) {
 			o, log := options(t.TempDir()), &testLog{}
 			o.Log = log.logger(slog.LevelInfo)
 			s := openWith(t, o)
-			save(t, s, gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour)))
-			save(t, s, gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute)))
-			saveLate(t, s, friday, at(`"late"`, asOf.Add(time.Duration(c.late)*time.Minute)))
+			must(t, s.Save(gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour))))
+			must(t, s.Save(gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute))))
+			must(t, s.SaveLate(gamma, friday, at(`"late"`, asOf.Add(time.Duration(c.late)*time.Minute))))
 			if c.dated == -1 {
 				damage(t, s, friday+"/gex-spx")
 			}
@@ -149,7 +147,7 @@ func TestState(t *testing.T) {
 	o.Log = log.logger(slog.LevelInfo)
 	s := openWith(t, o)
 	for date, state := range map[string]string{monday: "1", wednesday: "line\nline\x00", friday: ""} {
-		saveState(t, s, "iv-SPX", date, state)
+		must(t, s.SaveState("iv-SPX", date, []byte(state)))
 	}
 	expect := func(notAfter, want, wantDate string) {
 		t.Helper()
@@ -175,7 +173,7 @@ func TestState(t *testing.T) {
 	if log.count(passedOver) != 1 {
 		t.Errorf("%d lines for a bad file", log.count(passedOver))
 	}
-	saveState(t, s, "iv-SPX", wednesday, "2")
+	must(t, s.SaveState("iv-SPX", wednesday, []byte("2")))
 	expect(thursday, "2", wednesday)
 	// State is no answer.
 	if _, err := s.Load("iv-SPX", wednesday); !errors.Is(err, ErrNoSnapshot) {

@@ -24,20 +24,16 @@ func TestOpenTakesTheDirectory(t *testing.T) {
 	other := options(dir)
 	other.Source = "cboe"
 	openWith(t, other) // another source of the same directory is free
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	open(t, dir)
 }
 
 // Somebody removes the directory of a running server. The server creates it again at the next write, and the write is there.
 func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	s := open(t, t.TempDir())
-	save(t, s, gamma, monday, single(t, `1`))
-	if err := os.RemoveAll(s.opts.Dir); err != nil {
-		t.Fatal(err)
-	}
-	save(t, s, gamma, friday, single(t, `2`))
+	must(t, s.Save(gamma, monday, single(t, `1`)))
+	must(t, os.RemoveAll(s.opts.Dir))
+	must(t, s.Save(gamma, friday, single(t, `2`)))
 	if _, bad, err := Verify(s.opts.Dir); len(bad) != 0 || err != nil {
 		t.Errorf("bad files %v, %v", bad, err)
 	}
@@ -54,15 +50,11 @@ func TestRemovedDirectoryStaysTaken(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "data")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(dir, link))
 	s := open(t, dir)
 	s.disk.Lock() // or the store would create the directory again
 	for _, name := range []string{dir, link, filepath.Join(dir, "..", "data")} {
-		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)))
 		if _, err := Open(options(name)); !errors.Is(err, ErrLocked) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -72,9 +64,7 @@ func TestRemovedDirectoryStaysTaken(t *testing.T) {
 	if _, err := Open(options("data")); !errors.Is(err, ErrLocked) {
 		t.Errorf("by a relative path: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	open(t, dir)
 }
 

@@ -36,9 +36,7 @@ func TestSealedBody(t *testing.T) {
 			`"quality":` + quality + `,"notice":"delayed"},"usage":{"tier":"anonymous"}}`
 		given := bytes.Clone(data)
 		s, err := Seal(given, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		clear(given) // the snapshot has its own
 		if got := string(s.Body(Identity)); got != want {
 			t.Errorf("body\n got %s\nwant %s", got, want)
@@ -62,9 +60,7 @@ func TestSealPage(t *testing.T) {
 	}
 	for _, body := range [][]byte{body, body[:2]} {
 		s, err := SealPage(body, time.Date(2026, 11, 20, 15, 0, 0, 999, time.UTC))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tags := map[string]bool{}
 		for c := range Codings {
 			if got := unpack(t, c, s.Body(c)); !bytes.Equal(got, body) {
@@ -147,9 +143,7 @@ func TestReseal(t *testing.T) {
 	m, reason := s.Meta, "upstream_lag"
 	m.Freshness = Freshness{State: "stale", Reason: &reason, Since: asOf.Add(time.Hour)}
 	again, err := s.Reseal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(again.Data(), s.Data()) || again.Meta.Receipt.DataSHA256 != s.Meta.Receipt.DataSHA256 {
 		t.Errorf("data %s with digest %s", again.Data(), again.Meta.Receipt.DataSHA256)
 	}
@@ -172,9 +166,7 @@ func TestSealFromManyGoroutines(t *testing.T) {
 		want[i] = sealed(t, string(docs[i]))
 		for c := Gzip; c < Codings; c++ {
 			z, err := newCompressor(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			z.Reset(&z.out)
 			z.Write(want[i].Prefix(Identity))
 			z.Flush()

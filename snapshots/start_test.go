@@ -55,26 +55,18 @@ func TestFaultBadFilesAtTheStart(t *testing.T) {
 func wholeFile(t *testing.T, kind stored) []byte {
 	s := open(t, t.TempDir())
 	defer s.Close()
-	if err := kind.save(s, friday, "good"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kind.save(s, friday, "good"))
 	b, err := os.ReadFile(filepath.Join(s.dir, friday, kind.file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
 func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	o, log := options(t.TempDir()), &testLog{}
 	s := openWith(t, o)
-	if err := kind.save(s, thursday, "before"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kind.save(s, thursday, "before"))
 	path := put(t, s, friday+"/"+kind.file, string(b))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	_, bad, err := Verify(o.Dir)
 	if err != nil || len(bad) != 1 || bad[0].Path != path {
 		t.Errorf("verify finds %v, %v", bad, err)
@@ -111,9 +103,7 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
 		t.Errorf("the bad file was changed: %v", err)
 	}
-	if err := kind.save(s, friday, "again"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kind.save(s, friday, "again"))
 	if got := kind.found(s, friday); got != "again" {
 		t.Errorf("after a new one was written: %.40q", got)
 	}

@@ -19,7 +19,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	file := map[string]File{}
 	for _, date := range dates {
 		file[date] = single(t, `"`+date+`"`)
-		save(t, s, gamma, date, file[date])
+		must(t, s.Save(gamma, date, file[date]))
 	}
 	var wg sync.WaitGroup
 	work := func(n int, step func(date string) error) {
@@ -79,9 +79,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 func TestOpenReturnsItsErrors(t *testing.T) {
 	place := func(make func(dir string) error) string {
 		dir := filepath.Join(t.TempDir(), "data")
-		if err := make(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, make(dir))
 		return dir
 	}
 	file := func(dir string) error { return os.WriteFile(dir, nil, 0o644) }
@@ -121,11 +119,11 @@ func TestOpenReturnsItsErrors(t *testing.T) {
 func TestOpenReadsTheDirectory(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, date := range []string{friday, monday, wednesday} {
-		save(t, s, gamma, date, single(t, `{"n":1}`))
+		must(t, s.Save(gamma, date, single(t, `{"n":1}`)))
 	}
-	save(t, s, "gex/spx/series", tuesday, single(t, `{"n":1}`)) // its name begins like the other's
-	saveLate(t, s, monday, single(t, `{"n":2}`))
-	saveState(t, s, "chain-SPX", tuesday, "x")
+	must(t, s.Save("gex/spx/series", tuesday, single(t, `{"n":1}`))) // its name begins like the other's
+	must(t, s.SaveLate(gamma, monday, single(t, `{"n":2}`)))
+	must(t, s.SaveState("chain-SPX", tuesday, []byte("x")))
 	foreign := []string{
 		"notes", ".new-usage.json-1", "gex-spx", "notes~/gex-spx", "2026-11-31/gex-spx", "20261117/gex-spx", "2026-11-17x/gex-spx",
 		monday + "/README", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x",

@@ -37,16 +37,10 @@ func unprivileged(t testing.TB, f func()) {
 func TestFaultReadOnlyDirectory(t *testing.T) {
 	for locked, want := range map[string]string{"simulated": "open lock file", "": "mkdir"} {
 		dir := t.TempDir()
-		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // nobody may look at it
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Dir(dir), 0o755)) // nobody may look at it
 		path := filepath.Join(dir, locked)
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, 0o555); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(path, 0o755))
+		must(t, os.Chmod(path, 0o555))
 		t.Cleanup(func() { os.Chmod(path, 0o755) })
 		unprivileged(t, func() {
 			s, err := Open(options(dir))
@@ -67,19 +61,11 @@ func TestWritePrivateFileKeepsTheOwner(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "keys.json")
-	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(path, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	if err := WritePrivateFile(dir, "keys.json", []byte("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("old"), 0o600))
+	must(t, os.Chown(path, nobody, nobody))
+	must(t, WritePrivateFile(dir, "keys.json", []byte("new")))
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != nobody || stat.Gid != nobody {
 		t.Errorf("the new file belongs to %d:%d", stat.Uid, stat.Gid)
 	}

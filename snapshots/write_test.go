@@ -19,9 +19,7 @@ func TestStoringIsLoggedStepByStep(t *testing.T) {
 		log := &testLog{}
 		w := &writer{log: log.logger(level)}
 		dir := t.TempDir()
-		if err := w.write(dir, "gex-spx", []byte("12345")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.write(dir, "gex-spx", []byte("12345")))
 		var got []string
 		for line := range strings.Lines(log.String()) {
 			if !strings.HasSuffix(line, " file="+filepath.Join(dir, "gex-spx")+"\n") {
@@ -49,9 +47,7 @@ func TestWriteFile(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "2026-11-20")
 		path := filepath.Join(dir, "gex")
 		for _, want := range []string{"first", "second, longer", "3"} {
-			if err := write(dir, "gex", []byte(want)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, write(dir, "gex", []byte(want)))
 			if b, err := os.ReadFile(path); err != nil || string(b) != want {
 				t.Errorf("%q, %v, want %q", b, err, want)
 			}
@@ -59,9 +55,7 @@ func TestWriteFile(t *testing.T) {
 			if err != nil || info.Mode() != mode && runtime.GOOS != "windows" {
 				t.Errorf("mode %v, %v, want %v", info.Mode(), err, mode)
 			}
-			if err := os.Chmod(path, 0o640); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(path, 0o640))
 		}
 		if got := names(t, dir); !slices.Equal(got, []string{"gex"}) {
 			t.Errorf("directory holds %q", got)
@@ -74,15 +68,11 @@ func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644))
 	}
 	put("gex")
 	put("file")
-	if err := os.MkdirAll(filepath.Join(dir, "folder", "sub"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "folder", "sub"), 0o755))
 	before := names(t, dir)
 	for what, target := range map[string]struct{ dir, name string }{
 		"the target is a folder":    {dir, "folder"},
@@ -108,9 +98,7 @@ func TestUnfinished(t *testing.T) {
 	dir := t.TempDir()
 	left := []string{".tmp-keys.json-1", ".tmp-keys.json-22"}
 	for _, name := range append(left, ".tmp-keys.json", ".tmp-keys.json-x", ".tmp-keys.json-a-1", ".tmp-other.json-1", "keys.json-3") {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	want := []string{filepath.Join(dir, left[0]), filepath.Join(dir, left[1])}
 	if got := Unfinished(dir, "keys.json"); !slices.Equal(got, want) {
@@ -130,9 +118,7 @@ func TestFaultPrivateFileSteps(t *testing.T) {
 		want := ""
 		if !c.fresh {
 			want = "old"
-			if err := w.write(dir, "keys.json", []byte("old")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.write(dir, "keys.json", []byte("old")))
 		}
 		f := c.in(w)
 		f.on.Store(true)
