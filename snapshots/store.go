@@ -120,30 +120,28 @@ func (s *Store) release() (err error) {
 // scan removes temporary files and fills the index. The store is new: nobody else uses it yet.
 func (s *Store) scan() error {
 	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return err
-	}
 	for _, e := range entries {
 		if Temporary(e.Name()) {
 			err = errors.Join(err, os.Remove(filepath.Join(s.dir, e.Name())))
 		}
 	}
-	return errors.Join(err, walkDates(s.dir, func(k key, e fs.DirEntry) error {
+	walked := walkDates(s.dir, func(k key, _ fs.DirEntry) {
 		if Temporary(k.file) {
-			return os.Remove(s.path(k))
+			err = errors.Join(err, os.Remove(s.path(k)))
+			return
 		}
 		s.index[k.file] = append(s.index[k.file], k.date)
 		if _, _, err := readStored(s.path(k), k); err != nil {
 			s.passOver(k, err)
 		}
-		return nil
-	}))
+	})
+	return errors.Join(err, walked)
 }
 
 // walkDates calls visit for every entry, but not for folders, in the date directories of a source's directory, dates
 // rising. It also visits, with date "", what has the name of a date and is no directory: a link or a file, which cannot be
 // served and is a bad file.
-func walkDates(dir string, visit func(k key, e fs.DirEntry) error) error {
+func walkDates(dir string, visit func(k key, e fs.DirEntry)) error {
 	days, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return err
@@ -160,11 +158,8 @@ func walkDates(dir string, visit func(k key, e fs.DirEntry) error) error {
 			}
 		}
 		for _, f := range files {
-			if f.IsDir() {
-				continue
-			}
-			if err := visit(key{date, f.Name()}, f); err != nil {
-				return err
+			if !f.IsDir() {
+				visit(key{date, f.Name()}, f)
 			}
 		}
 	}

@@ -15,11 +15,10 @@ import (
 
 // ListDates returns the dates on which a product is stored in a data directory, rising.
 func ListDates(dir, source, product string) (dates []string, err error) {
-	err = walkDates(filepath.Join(dir, source), func(k key, e fs.DirEntry) error {
+	err = walkDates(filepath.Join(dir, source), func(k key, e fs.DirEntry) {
 		if k.file == FileName(product) && e.Type().IsRegular() {
 			dates = append(dates, k.date)
 		}
-		return nil
 	})
 	return dates, err
 }
@@ -66,16 +65,15 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
 		}
-		err := walkDates(source, func(k key, _ fs.DirEntry) error {
+		err := walkDates(source, func(k key, _ fs.DirEntry) {
 			if Temporary(k.file) {
-				return nil
+				return
 			}
 			path := filepath.Join(source, k.date, k.file)
-			if err := verifyFile(path, k); err != nil && !errors.Is(err, fs.ErrNotExist) { // or removed meanwhile
+			if err := verifyFile(path, k); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be gone by now
 				bad = append(bad, BadFile{path, err})
 			}
 			files++
-			return nil
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return files, bad, err
