@@ -222,6 +222,23 @@ func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 	}
 }
 
+// A reader that finds a damaged file does not take the date of the answer away that replaces it meanwhile.
+func TestSaveDuringAReadOfADamagedFile(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	damage(t, s, monday+"/gex-spx")
+	k, saved := key{monday, "gex-spx"}, make(chan error)
+	s.reads.RLock()
+	_, _, err := s.read(k)
+	go func() { saved <- s.Save(gamma, monday, single(t, `"new"`)) }()
+	await(t, "the new file is written", func() bool { return s.Stats().FilesWritten == 1 })
+	s.passOver(k, err)
+	s.reads.RUnlock()
+	must(t, <-saved)
+	if got := historical(t, s, monday); !errors.Is(err, ErrTorn) || got != "new" {
+		t.Errorf("the reader found %v; the date has %s", err, got)
+	}
+}
+
 // An answer that is replaced while its old file is read is the new one right after Save, and for good.
 func TestOverwriteDuringARead(t *testing.T) {
 	o := options(t.TempDir())
