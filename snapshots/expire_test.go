@@ -68,8 +68,9 @@ func TestExpire(t *testing.T) {
 		if got, want := held(t, s), slices.DeleteFunc(slices.Clone(all), gone); !slices.Equal(got, want) {
 			t.Errorf("held are %q, want %q", got, want)
 		}
-		if got, want := s.DatesOf(pain), []string{wednesday, thursday, friday}; !slices.Equal(got, want) || !slices.Equal(s.StateDates("chain-SPX"), want) {
-			t.Errorf("dates %q and %q, want %q", got, s.StateDates("chain-SPX"), want)
+		want := []string{wednesday, thursday, friday}
+		if got, states := s.DatesOf(pain), s.StateDates("chain-SPX"); !slices.Equal(got, want) || !slices.Equal(states, want) {
+			t.Errorf("dates %q and %q, want %q", got, states, want)
 		}
 		if got := s.Dates(); len(got) != 5 {
 			t.Errorf("dates of gamma %q", got)

@@ -98,16 +98,17 @@ func storedKinds(t *testing.T) []stored {
 		}
 		return word(f.Edition.Default.Data())
 	}
+	state := func(s *Store, date string) string {
+		state, at := s.State("x", date)
+		if at != date {
+			return "none"
+		}
+		return word(state)
+	}
 	return []stored{
 		{"answer", "gex-spx", func(s *Store, date, text string) error { return s.Save(gamma, date, answer(text)) }, newest},
 		{"late answer", "gex-spx@late", func(s *Store, date, text string) error { return s.SaveLate(gamma, date, answer(text)) }, newest},
-		{"state", "state-x", func(s *Store, date, text string) error { return s.SaveState("x", date, []byte(text)) }, func(s *Store, date string) string {
-			state, at := s.State("x", date)
-			if at != date {
-				return "none"
-			}
-			return word(state)
-		}},
+		{"state", "state-x", func(s *Store, date, text string) error { return s.SaveState("x", date, []byte(text)) }, state},
 	}
 }
 

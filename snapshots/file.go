@@ -131,8 +131,8 @@ func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 	if h.Format > fileFormat {
 		return h, nil, fmt.Errorf("%w: %d, this version reads up to %d", ErrNewerFormat, h.Format, fileFormat)
 	}
-	start := fmt.Sprintf(`{"format":%d,%s`, h.Format, digestMark)
-	if at := len(start); !bytes.HasPrefix(b, []byte(start)) || len(b) < at+digestLen || digest(b[at+digestLen:]) != string(b[at:at+digestLen]) {
+	rest, ok := bytes.CutPrefix(b, fmt.Appendf(nil, `{"format":%d,%s`, h.Format, digestMark))
+	if !ok || len(rest) < digestLen || digest(rest[digestLen:]) != string(rest[:digestLen]) {
 		return h, nil, fmt.Errorf("%w: digest differs", ErrTorn)
 	}
 	if FileName(h.Product) != strings.TrimSuffix(k.file, lateSuffix) || h.Date != k.date {

@@ -18,8 +18,8 @@ var ErrPending = errors.New("file pending")
 
 // Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. If the disk refuses,
 // Save returns why, and the file is pending: the answer is served from memory, and the store tries the write again after
-// every later one that succeeds, every few seconds and at Close. The store logs the first refusal of an outage and the end of the outage, so the caller need not
-// log the error.
+// every later one that succeeds, every few seconds and at Close. The store logs the first refusal of an outage and the end
+// of the outage, so the caller need not log the error.
 func (s *Store) Save(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestOpenReturnsItsErrors(t *testing.T) {
 			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
 		}), "not a directory", 1},
 		"a folder for the lock":    {place(folder("simulated", lockName)), "open lock file", 1},
-		"a link to nowhere":        {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory", 1},
+		"a link to nowhere":        {place(func(dir string) error { return os.Symlink(dir+"/no/where", dir) }), "directory", 1},
 		"a name that is too long":  {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long", 1},
 		"what cannot be swept":     {place(folder("simulated", tempPrefix+"x", "sub")), "directory not empty", 1},
 		"no room for past answers": {full, "create cache", 0},
@@ -129,7 +129,8 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 		monday + "/README", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x",
 	}
 	left := []string{
-		tempPrefix + identityName + "-123", monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix, thursday + "/" + tempPrefix + "spx-max-pain-9",
+		tempPrefix + identityName + "-123", monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix,
+		thursday + "/" + tempPrefix + "spx-max-pain-9",
 	}
 	for _, name := range slices.Concat(foreign, left) {
 		put(t, s, name, "x")
