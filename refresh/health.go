@@ -213,8 +213,8 @@ func (r *Refresher) reseal() error {
 		changed[p.feed][name] = e
 	}
 	var errs []error
-	for feed, editions := range changed {
-		if err := r.store.Publish(feed, editions); err != nil {
+	for _, editions := range changed {
+		if err := r.store.Publish(editions); err != nil {
 			errs = append(errs, err)
 			continue
 		}

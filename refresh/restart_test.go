@@ -58,7 +58,7 @@ func TestResealReplacesANewerAnswer(t *testing.T) {
 	}
 	log := slog.New(logHook(hook))
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Source: "simulated", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20, Log: log,
+		Dir: t.TempDir(), Source: "simulated", HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

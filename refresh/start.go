@@ -57,8 +57,8 @@ func (r *Refresher) Restore() error {
 		}
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
-	for feed, editions := range byFeed {
-		if err := r.store.Publish(feed, editions); err != nil {
+	for _, editions := range byFeed {
+		if err := r.store.Publish(editions); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}

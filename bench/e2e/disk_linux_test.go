@@ -99,7 +99,7 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 	p.kill()
 	remount(t, dir, syscall.MS_RDONLY, "")
-	refuses(t, command(t, "serve", "--data-dir", dir), dir, "directory cannot be written", "read-only file system")
+	refuses(t, command(t, "serve", "--data-dir", dir), dir, "open lock file", "read-only file system")
 	figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
 }
 
@@ -125,7 +125,7 @@ func TestFaultDataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "sub")} {
-		refuses(t, command(t, "serve", "--data-dir", dir), file+" is not a directory")
+		refuses(t, command(t, "serve", "--data-dir", dir), file, "not a directory")
 	}
 	if b, err := os.ReadFile(file); string(b) != "something else" {
 		t.Errorf("the file holds %q, %v", b, err)
