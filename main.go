@@ -352,13 +352,11 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *s
 // the disk is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
-	for _, resources := range refresh.Feeds() {
-		for _, name := range resources {
-			if answered, offered := offers[name]; !offered {
-				out.Unfed = append(out.Unfed, name)
-			} else if !answered {
-				out.Waiting = append(out.Waiting, name)
-			}
+	for _, name := range refresh.Resources() {
+		if answered, offered := offers[name]; !offered {
+			out.Unfed = append(out.Unfed, name)
+		} else if !answered {
+			out.Waiting = append(out.Waiting, name)
 		}
 	}
 	slices.Sort(out.Unfed)

@@ -23,7 +23,7 @@ import (
 func (r *Refresher) Restore() error {
 	today := compute.DateOf(r.cfg.Clock.Now()).String()
 	r.restoreHistory(today)
-	byFeed := map[string]map[string]*snapshots.Edition{}
+	restored := map[string]*snapshots.Edition{}
 	for _, p := range products {
 		var f snapshots.File
 		var err error
@@ -45,10 +45,7 @@ func (r *Refresher) Restore() error {
 			r.log.Error("stored answer not readable", "resource", p.name, "err", err)
 			continue
 		}
-		if byFeed[p.feed] == nil {
-			byFeed[p.feed] = map[string]*snapshots.Edition{}
-		}
-		byFeed[p.feed][p.name] = f.Edition
+		restored[p.name] = f.Edition
 		h := r.current[p.name]
 		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
 		h.summary = f.Summary
@@ -57,8 +54,8 @@ func (r *Refresher) Restore() error {
 		}
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
-	for _, editions := range byFeed {
-		if err := r.store.Publish(editions); err != nil {
+	if len(restored) > 0 {
+		if err := r.store.Publish(restored); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}
@@ -129,7 +126,7 @@ func (r *Refresher) Resume() error {
 		return nil
 	}
 	var errs []error
-	for feed := range Feeds() {
+	for _, feed := range []string{optionsFeed, sectorsFeed, vixFeed} {
 		b := r.newBatch("resume")
 		var products, others []*product
 		for _, p := range r.ofFeed(feed) {
