@@ -164,7 +164,7 @@ func TestBisect(t *testing.T) {
 			t.Errorf("root at %v, want %v", got, root)
 		}
 		found := p.findFlips()
-		if len(found.flips) != 1 || !(math.Abs(*found.nearest-root) <= 0.01) {
+		if len(found.flips) != 1 || !(math.Abs(float64(*found.nearest)-root) <= 0.01) {
 			t.Errorf("%+v, want a root at %v", found, root)
 		}
 	}
