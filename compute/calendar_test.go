@@ -49,20 +49,14 @@ func TestCalendarDayByDay(t *testing.T) {
 		if cal.IsEarlyClose(d) != early[d] {
 			t.Errorf("%s %s: early close is %v", d.Weekday(), d, !early[d])
 		}
-		if !cal.Known(d) {
-			t.Errorf("%s is not known", d)
-		}
 	}
 }
 
-func TestCalendarKnown(t *testing.T) {
-	for date, want := range map[string]bool{"2013-12-31": false, "2014-01-01": true, "2030-12-31": true, "2031-01-01": false} {
-		equal(t, date, cal.Known(day(date)), want)
-	}
-	isNull(t, "note", compute.CalendarNote(cal))
-	isNull(t, "note", compute.CalendarNote(cal, day("2014-01-01"), day("2030-12-31")))
+func TestCalendarNote(t *testing.T) {
+	isNull(t, "note", compute.CalendarNote())
+	isNull(t, "note", compute.CalendarNote(day("2014-01-01"), day("2030-12-31")))
 	for _, date := range []string{"2013-12-31", "2031-01-01"} {
-		if note := compute.CalendarNote(cal, day("2026-08-11"), day(date)); note == nil || !strings.Contains(*note, "2014-2030") {
+		if note := compute.CalendarNote(day("2026-08-11"), day(date)); note == nil || !strings.Contains(*note, "2014-2030") {
 			t.Errorf("%s: note %v", date, note)
 		}
 	}

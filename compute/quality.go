@@ -68,7 +68,7 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 		q.FlooredStrikes += s.floored
 		dates = append(dates, s.Expiration)
 	}
-	q.Calendar = CalendarNote(e.Calendar, dates...)
+	q.Calendar = CalendarNote(dates...)
 	e.compareQuotes(&q)
 	return q
 }

@@ -180,7 +180,7 @@ func (o *origin) seal(r row) (snapshots.File, error) {
 	if err != nil {
 		return snapshots.File{}, err
 	}
-	known, err := json.Marshal(quality{"levels_only", r.line, compute.CalendarNote(o.calendar, r.date)})
+	known, err := json.Marshal(quality{"levels_only", r.line, compute.CalendarNote(r.date)})
 	if err != nil {
 		return snapshots.File{}, err
 	}
