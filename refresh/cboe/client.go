@@ -29,20 +29,21 @@ const (
 
 // ClientConfig says how to reach the upstream. Zero values mean the defaults.
 type ClientConfig struct {
-	BaseURL       string // of chains, quotes and histories
-	SettlementURL string // takes ?dt=YYYY-MM-DD
-	UserAgent     string
+	BaseURL       string        // of chains, quotes and histories
+	SettlementURL string        // takes ?dt=YYYY-MM-DD
 	PerMinute     int           // requests to one host, default 20
 	Timeout       time.Duration // of one request with its body, default 30 s
-	RefusalPause  time.Duration // how long a refused symbol is left alone, default 1 h
 	Backoff       time.Duration // before the second try of a refused request, doubled for each further one; default 3 s
 	// Dial opens connections; nil stands for the network's own way.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
+	userAgent    = "strikecache (delayed options analytics cache)"
 	maxRedirects = 5
 	refusalTries = 3
+	// refusalPause is how long a refused symbol is left alone.
+	refusalPause = time.Hour
 	// maxRetryAfter bounds what Retry-After may ask for.
 	maxRetryAfter = time.Hour
 	// throttledPause is how long a host is left alone after a 429 without Retry-After.
@@ -53,22 +54,20 @@ const (
 // SPX chain first, then VIX quotes and settlements, sector quotes, other chains, and histories. It is safe for
 // concurrent use.
 type Client struct {
-	cfg  ClientConfig
-	http *http.Client
+	cfg     ClientConfig
+	http    *http.Client
+	refused sync.Map // upstream.Name → time.Time until which it is not asked for
 
-	mu      sync.Mutex
-	hosts   map[string]*spacing
-	refused map[upstream.Name]time.Time // until when not to ask
+	mu    sync.Mutex
+	hosts map[string]*spacing
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg.BaseURL = strings.TrimSuffix(cmp.Or(cfg.BaseURL, DefaultBaseURL), "/")
 	cfg.SettlementURL = cmp.Or(cfg.SettlementURL, DefaultSettlementURL)
-	cfg.UserAgent = cmp.Or(cfg.UserAgent, "strikecache (delayed options analytics cache)")
 	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
-	cfg.RefusalPause = cmp.Or(cfg.RefusalPause, time.Hour)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)
 	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
 		u, err := url.Parse(address)
@@ -91,7 +90,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			// Redirects are followed by the client: each takes a turn at its host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		hosts: map[string]*spacing{}, refused: map[upstream.Name]time.Time{},
+		hosts: map[string]*spacing{},
 	}, nil
 }
 
@@ -109,49 +108,28 @@ func (c *Client) Offers(name upstream.Name) bool {
 // Fetch implements [upstream.Source]. A 403 is tried again a few times, since the upstream refuses some requests
 // in passing; a symbol that stays refused is left alone for a while, except the SPX chain.
 func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	if until, ok := c.refusedUntil(name); ok {
-		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: fmt.Errorf("not asked again before %s", until.UTC().Format(time.RFC3339))}
+	if until, ok := c.refused.Load(name); ok && time.Now().Before(until.(time.Time)) {
+		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: fmt.Errorf("not asked again before %s", until.(time.Time).UTC().Format(time.RFC3339))}
 	}
 	backoff := c.cfg.Backoff
 	for try := 1; ; try++ {
 		doc, err := c.once(ctx, name, since)
-		var failure *upstream.Error
-		if !errors.As(err, &failure) || failure.Reason != upstream.Refused {
+		if err == nil || upstream.ReasonOf(err) != upstream.Refused {
 			return doc, err
 		}
 		if try == refusalTries {
-			c.refuse(name)
+			if name != spxOptions {
+				c.refused.Store(name, time.Now().Add(refusalPause))
+			}
 			return nil, err
 		}
-		pause := backoff + rand.N(backoff/2)
-		backoff *= 2
 		select {
-		case <-time.After(pause):
+		case <-time.After(backoff + rand.N(backoff/2)):
 		case <-ctx.Done():
 			return nil, err
 		}
+		backoff *= 2
 	}
-}
-
-// refusedUntil returns until when a refused symbol is left alone; false for one that may be asked for.
-func (c *Client) refusedUntil(name upstream.Name) (time.Time, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	until, ok := c.refused[name]
-	if ok && time.Now().After(until) {
-		delete(c.refused, name)
-		return until, false
-	}
-	return until, ok
-}
-
-func (c *Client) refuse(name upstream.Name) {
-	if name == spxOptions {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refused[name] = time.Now().Add(c.cfg.RefusalPause)
 }
 
 // once asks for a document when its turn comes, and follows redirects, each of them in a turn of its own.
@@ -183,13 +161,13 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		return nil, "", &upstream.Error{Name: name, Reason: upstream.Unreachable, Err: err}
 	}
 	host := c.host(req.URL.Host)
-	if err := host.wait(ctx, name, priority(name)); err != nil {
+	if err := host.wait(ctx, priority(name)); err != nil {
 		return nil, "", &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: fmt.Errorf("wait for a turn: %w", err)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	req = req.WithContext(ctx)
-	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
 	if since != nil && since.ETag != "" {
 		req.Header.Set("If-None-Match", since.ETag)
@@ -297,9 +275,6 @@ func fileDate(h http.Header) string {
 	return dateInName.FindString(params["filename"])
 }
 
-// priorities is how many priorities there are.
-const priorities = 5
-
 // priority orders waiting requests; 0 goes first.
 func priority(name upstream.Name) int {
 	switch kind, key := name.Split(); {
@@ -312,7 +287,7 @@ func priority(name upstream.Name) int {
 	case kind == upstream.OptionsKind:
 		return 3
 	}
-	return priorities - 1
+	return 4
 }
 
 // host returns the spacing of a host's requests.

@@ -32,7 +32,6 @@ func local(t *testing.T, handler http.HandlerFunc, timeout ...time.Duration) *Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
 	return c
 }
 
