@@ -37,12 +37,10 @@
 package cboe
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +103,7 @@ type decoder struct {
 	timestamp, symbol          []byte // top level
 	dataSymbol, lastTrade      []byte
 	current, closed, changePct float64
-	clocks                     [][2]int // byte ranges of timestamp and seqno
+	clocks                     [][2]int // byte ranges of timestamp and seqno, rising
 	seenData, seenOptions      bool
 }
 
@@ -135,11 +133,11 @@ func (d *decoder) document() (*Quote, error) {
 
 // symbolName returns the symbol without the prefix of indices: ^SPX and _SPX are SPX.
 func (d *decoder) symbolName() string {
-	name := text(d.dataSymbol)
-	if name == "" {
-		name = text(d.symbol)
+	name := d.dataSymbol
+	if len(name) == 0 {
+		name = d.symbol
 	}
-	return strings.TrimLeft(name, "^_")
+	return strings.TrimLeft(string(name), "^_")
 }
 
 func (d *decoder) topMember(key []byte) (ok bool) {
@@ -200,7 +198,6 @@ func (d *decoder) clock(raw *[]byte) (ok bool) {
 
 // content digests the document without its clocks.
 func (d *decoder) content() (sum Digest) {
-	slices.SortFunc(d.clocks, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
 	h := sha256.New()
 	at := 0
 	for _, c := range d.clocks {

@@ -3,7 +3,6 @@ package cboe
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 )
@@ -70,17 +69,6 @@ func (s *scanner) rawString() (raw []byte, ok bool) {
 		}
 	}
 	return nil, false
-}
-
-// text returns the value of a raw string, unescaped.
-func text(raw []byte) (out string) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw)
-	}
-	if json.Unmarshal(fmt.Appendf(nil, `"%s"`, raw), &out) != nil {
-		return ""
-	}
-	return out
 }
 
 // number takes a number and returns how it is spelt.
