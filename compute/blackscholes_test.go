@@ -225,43 +225,6 @@ func TestImpliedRefuses(t *testing.T) {
 	}
 }
 
-// Parity C - P = F - K holds to the rounding of the larger price, and four times the forward and the strike make four
-// times the value exactly: powers of four and their square roots are exact.
-func TestValueProperties(t *testing.T) {
-	eachBlack(t, func(f, k, v float64, _ bigBlack) {
-		call, put := compute.BlackValue(compute.Call, f, k, v), compute.BlackValue(compute.Put, f, k, v)
-		nearly(t, "parity", call-put, f-k, 8*unit*(call+put))
-		for right, value := range map[compute.Right]float64{compute.Call: call, compute.Put: put} {
-			equal(t, "four times the size", compute.BlackValue(right, 4*f, 4*k, v), 4*value)
-			nearly(t, "scaled", compute.BlackValue(right, 1.7*f, 1.7*k, v), 1.7*value, 1e-9*value+1e-15*(f+k))
-			if more := compute.BlackValue(right, f, k, v*1.01); more < value {
-				t.Errorf("%v f %v k %v: worth %v at v = %v and less, %v, at 1.01 v", right, f, k, value, v, more)
-			}
-		}
-		equal(t, "gamma of twice the size", compute.BlackGamma(2*f, 2*f, 2*f, 2*k, v, 1), compute.BlackGamma(f, f, f, k, v, 1)/2)
-	})
-}
-
-// Gamma is the second derivative of the discounted value by the spot, the forward moving in proportion: a fourth
-// order difference with steps of 0.05 standard deviations is good to about 1e-6 of the peak gamma.
-func TestGammaIsTheSecondDerivative(t *testing.T) {
-	const spot, f, rate, years = 7000.0, 7035.0, 0.04, 0.25
-	discount := math.Exp(-rate * years)
-	for _, v := range []float64{0.01, 0.05, 0.2} {
-		for _, k := range []float64{f * math.Exp(-2*v), f * math.Exp(-0.5*v), f, f * math.Exp(1.5*v)} {
-			for _, at := range []float64{spot, spot * math.Exp(-v), spot * math.Exp(0.7*v)} {
-				value := func(s float64) float64 {
-					return discount * compute.BlackValue(compute.Put, f*s/spot, k, v)
-				}
-				h := 0.05 * v * at
-				numeric := (-value(at+2*h) + 16*value(at+h) - 30*value(at) + 16*value(at-h) - value(at-2*h)) / (12 * h * h)
-				peak := 0.4 * f / spot * discount / (at * v)
-				nearly(t, "gamma", compute.BlackGamma(spot, at, f, k, v, discount), numeric, 1e-5*peak)
-			}
-		}
-	}
-}
-
 // Whatever comes in, the solver answers within its domain, and an answer reprices to the value asked for.
 func FuzzImpliedTotalVolatility(f *testing.F) {
 	f.Add(true, 22.3, 7728.4, 7750.0)

@@ -76,6 +76,15 @@ func TestAddedClosures(t *testing.T) {
 	// A closure on a day that is an early close by rule closes it.
 	c = compute.NewCalendar([]compute.Date{day("2026-11-27")}, []compute.Date{day("2026-11-27")})
 	equal(t, "closed early close", c.IsEarlyClose(day("2026-11-27")), false)
+	// A calendar made of another's closures is the same calendar.
+	a := compute.NewCalendar([]compute.Date{day("2031-03-04"), day("2026-11-19")}, []compute.Date{day("2026-11-18")})
+	b := compute.NewCalendar(a.Closures())
+	for d := day("2018-01-01"); d < day("2032-01-01"); d++ {
+		if a.IsSession(d) != b.IsSession(d) || a.IsEarlyClose(d) != b.IsEarlyClose(d) {
+			t.Errorf("%s differs", d)
+		}
+	}
+	equal(t, "closed", b.IsSession(day("2031-03-04")), false)
 }
 
 func TestParseClosures(t *testing.T) {
@@ -197,19 +206,4 @@ func TestVIXExpiration(t *testing.T) {
 		}
 	}
 	equal(t, "Tuesdays", found, len(tuesdays))
-}
-
-// A calendar made of another's closures is the same calendar.
-func TestClosuresMakeTheSameCalendar(t *testing.T) {
-	closed, early := []compute.Date{compute.NewDate(2031, 3, 4), compute.NewDate(2026, 11, 19)}, []compute.Date{compute.NewDate(2026, 11, 18)}
-	a := compute.NewCalendar(closed, early)
-	b := compute.NewCalendar(a.Closures())
-	for d := compute.NewDate(2018, 1, 1); d < compute.NewDate(2032, 1, 1); d++ {
-		if a.IsSession(d) != b.IsSession(d) || a.IsEarlyClose(d) != b.IsEarlyClose(d) {
-			t.Errorf("%s differs", d)
-		}
-	}
-	if a.IsSession(closed[1]) || !a.IsEarlyClose(early[0]) {
-		t.Error("closures are not applied")
-	}
 }

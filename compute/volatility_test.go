@@ -113,17 +113,6 @@ func newV(t *testing.T, price, f float64) float64 {
 	return lo
 }
 
-// The mid is undiscounted by e^{rT} before it is inverted.
-func TestImpliedIsUndiscounted(t *testing.T) {
-	const v, rate = 0.2, 0.04
-	growth := math.Exp(rate * years(365*24))
-	price := newBigBlack(7000, 7500, v).call / growth
-	chain := build(t, index(7000, "2026-08-11T20:00:00Z"), row{"SPXW270811C07500000", quoted(price, price, 10)})
-	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate})
-	want := dollarsOf(7000, gammaOf(7000, 7500, v)) / growth * 10
-	near(t, "net", r.Data.Net, want, 1e-7*want)
-}
-
 // A published volatility is scaled by at least 15 minutes; strikes that are floored are counted, implied ones are not.
 func TestVolatilityFloor(t *testing.T) {
 	quarter := years(0.25)
@@ -178,36 +167,6 @@ func TestInterpolatedVolatility(t *testing.T) {
 	wantVolatility(t, r, 7000, 7000, 6900, 0.3*math.Sqrt(year))
 	wantVolatility(t, r, 7000, 7000, 7100, 0.5*math.Sqrt(year))
 }
-
-// A single priced strike gives its volatility to all others, below and above.
-func TestInterpolationFromOneStrike(t *testing.T) {
-	for _, priced := range []float64{6900, 7000, 7100} {
-		var rows []row
-		for _, k := range []float64{6900, 7000, 7100} {
-			q := blank(10)
-			if k == priced {
-				q = published(0.3, 10)
-			}
-			rows = append(rows, row{symbolOf("SPXW260812C", k), q}, row{symbolOf("SPXW260812P", k), blank(10)})
-		}
-		r := exposure(t, index(7000, noon), rows...)
-		for _, k := range []float64{6900, 7000, 7100} {
-			wantVolatility(t, r, 7000, 7000, k, 0.3*math.Sqrt(years(28)))
-		}
-		nearly(t, "share interpolated", steps(r)["interpolated"], 200.0/3, 1e-9)
-	}
-}
-
-// Neighbours are those of the same root and expiration.
-func TestInterpolationKeepsToItsSeries(t *testing.T) {
-	r := exposure(t, index(7000, noon), row{"SPXW260821C07000000", blank(10)}, row{"SPX260821C06900000", published(0.3, 10)},
-		row{"SPXW260828C07100000", published(0.3, 10)})
-	equal(t, "no volatility", r.Quality.Contracts.Skipped.NoVolatility, 1)
-	equal(t, "used", r.Data.ContractsAnalyzed, 2)
-	nearly(t, "share none", steps(r)["none"], 100.0/3, 1e-9)
-	nearly(t, "share published", steps(r)["published"], 200.0/3, 1e-9)
-}
-
 // A strike of 0 has ln K = -∞: no gamma, no weight as a neighbour, and the document is not lost.
 func TestStrikeZero(t *testing.T) {
 	r := exposure(t, index(7000, noon), row{"SPXW260821C00000000", with(6990, 7010, 8)}, row{"SPXW260821P00000000", published(0.5, 10)},
