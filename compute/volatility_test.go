@@ -167,6 +167,7 @@ func TestInterpolatedVolatility(t *testing.T) {
 	wantVolatility(t, r, 7000, 7000, 6900, 0.3*math.Sqrt(year))
 	wantVolatility(t, r, 7000, 7000, 7100, 0.5*math.Sqrt(year))
 }
+
 // A strike of 0 has ln K = -∞: no gamma, no weight as a neighbour, and the document is not lost.
 func TestStrikeZero(t *testing.T) {
 	r := exposure(t, index(7000, noon), row{"SPXW260821C00000000", with(6990, 7010, 8)}, row{"SPXW260821P00000000", published(0.5, 10)},
