@@ -36,9 +36,8 @@ type exposure struct {
 	spot      float64
 	session   Date
 	series    []*series
-	used      int
-	call, put float64 // sums of GEX: >= 0, <= 0
-	skipped   struct{ noOpenInterest, noVolatility int }
+	contracts ContractCounts
+	call, put float64       // sums of GEX: >= 0, <= 0
 	strikes   []StrikeGamma // one row per listed strike, rising
 }
 
@@ -60,6 +59,7 @@ func usedContract(row *strike, c *Contract) bool {
 
 // sum adds up the exposure at the spot, over all, by series and by strike.
 func (e *exposure) sum() {
+	skipped := &e.contracts.Skipped
 	byStrike := map[float64]*StrikeGamma{}
 	for _, s := range e.series {
 		for j := range s.strikes {
@@ -79,10 +79,10 @@ func (e *exposure) sum() {
 				total.count(Right(right), c)
 				switch {
 				case c.OpenInterest == 0:
-					e.skipped.noOpenInterest++
+					skipped.NoOpenInterest++
 					continue
 				case row.step == volNone:
-					e.skipped.noVolatility++
+					skipped.NoVolatility++
 					continue
 				}
 				s.used++
@@ -95,7 +95,7 @@ func (e *exposure) sum() {
 				}
 			}
 		}
-		e.used += s.used
+		e.contracts.Used += s.used
 		e.call += s.call
 		e.put += s.put
 	}

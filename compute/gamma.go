@@ -113,13 +113,16 @@ func GammaExposure(in GammaInput) GammaResult {
 		spot:       chain.Spot,
 		session:    chain.Session(cal),
 		series:     newSeries(chain, cal, in.RiskFreeRate, in.PreviousCarry),
+		contracts: ContractCounts{Listed: chain.Listed, Skipped: SkippedGamma{
+			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal),
+		}},
 	}
 	e.sum()
 	g := Gamma{
 		Symbol:            chain.Symbol,
 		Spot:              Level(chain.Spot),
 		SessionDate:       e.session,
-		ContractsAnalyzed: e.used,
+		ContractsAnalyzed: e.contracts.Used,
 		ByExpiration:      e.byExpiration(),
 	}
 	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
@@ -132,7 +135,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	g.Profile = base.points()
 	g.Scenarios = e.scenarios()
 	g.ZeroDTE = e.zeroDTE()
-	if e.used > 0 {
+	if e.contracts.Used > 0 {
 		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
 		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)

@@ -47,14 +47,7 @@ type GammaDifference struct {
 
 func (e *exposure) quality(flip *Level) GammaQuality {
 	q := GammaQuality{
-		Contracts: ContractCounts{
-			Listed: e.Chain.Listed,
-			Used:   e.used,
-			Skipped: SkippedGamma{
-				Skipped: e.Chain.Skipped, Settled: len(e.Chain.Contracts) - Unsettled(e.Chain, e.Calendar),
-				NoOpenInterest: e.skipped.noOpenInterest, NoVolatility: e.skipped.noVolatility,
-			},
-		},
+		Contracts:       e.contracts,
 		Volatility:      e.volatilityShares(flip),
 		Forwards:        map[forwardSource]int{},
 		QuoteAgeSeconds: int64(e.Chain.CapturedAt.Sub(e.Chain.AsOf).Seconds()),
@@ -87,7 +80,7 @@ func (e *exposure) compareQuotes(q *GammaQuality) {
 			differences = append(differences, math.Abs(own-c.Gamma))
 		}
 	})
-	q.TwoSidedShare = percentOf(float64(twoSided), float64(e.used))
+	q.TwoSidedShare = percentOf(float64(twoSided), float64(e.contracts.Used))
 	q.GammaDifference = GammaDifference{
 		Contracts:    len(differences),
 		Median:       finiteOrNil(GammaDiff(median(differences))),
