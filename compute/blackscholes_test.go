@@ -97,8 +97,12 @@ func TestGammaVectors(t *testing.T) {
 // The value of an out-of-the-money option is the difference of F·N and K·N, each known to a few units times 1 + d1².
 func TestValueVectors(t *testing.T) {
 	for _, v := range bsVectors(t) {
-		reference := newBigBlack(v.f, v.k, v.v)
-		tolerance := 8 * unit * (1 + reference.d1*reference.d1) * (reference.n1 + reference.n2) / v.price
+		d1, otm := math.Log(v.f/v.k)/v.v+v.v/2, 1.0
+		if v.k < v.f {
+			otm = -1
+		}
+		terms := v.f*normal(otm*d1) + v.k*normal(otm*(d1-v.v))
+		tolerance := 8 * unit * (1 + d1*d1) * terms / v.price
 		if tolerance > 1e-8 {
 			t.Fatalf("vector %d is ill-conditioned: %g", v.ID, tolerance)
 		}
@@ -121,70 +125,6 @@ func TestImpliedVectors(t *testing.T) {
 			t.Errorf("vector %d: no volatility from the quote", v.ID)
 		}
 		within(t, "v from quote "+strconv.Itoa(v.ID), got, v.fromQ, 1e-9)
-	}
-}
-
-// eachBlack calls f over a grid of moneyness and v, from 15 standard deviations in to 15 out of the money and up to
-// v = 4, with the forward above and below the strike.
-func eachBlack(t *testing.T, f func(f, k, v float64, want bigBlack)) {
-	t.Helper()
-	for _, v := range []float64{1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 1, 2, 4} {
-		for _, h := range []float64{0, 1e-9, 1e-3, 0.11, 0.4, 0.9, 2.1, 4.2, 7, 11, 14} {
-			for _, side := range []float64{-1, 1} {
-				forward := 7728.2
-				strike := forward * math.Exp(side*h*v)
-				if strike < 1e-9 || strike > 1e15 {
-					continue
-				}
-				f(forward, strike, v, newBigBlack(forward, strike, v))
-			}
-		}
-	}
-}
-
-func TestGammaAndValueGrid(t *testing.T) {
-	n := 0
-	eachBlack(t, func(f, k, v float64, want bigBlack) {
-		n++
-		noise := 4 * unit * (1 + want.d1*want.d1)
-		within(t, "gamma", compute.BlackGamma(f, f, f, k, v, 1), want.gamma, 1e-15+2*noise)
-		for right, value := range map[compute.Right]float64{compute.Call: want.call, compute.Put: want.put} {
-			got := compute.BlackValue(right, f, k, v)
-			if off := math.Abs(got - value); !(off <= noise*(want.n1+want.n2)+4*unit*value) {
-				t.Errorf("%v f %v k %v v %v: %.17g, want %.17g", right, f, k, v, got, value)
-			}
-		}
-	})
-	if n < 200 {
-		t.Errorf("only %d points", n)
-	}
-}
-
-// The solver is held to what the price can tell: a rounding of the price (of the whole price in the money, where the
-// time value is a small part of it) and of the formula's own two terms, over the change of the value with ln v:
-//
-//	κ = (price + F·N(±d1) + K·N(±d2)) / (F·φ(d1)·v)
-//
-// Prices that leave v uncertain by more than 1e-4 carry no information and are not judged.
-func TestImpliedGrid(t *testing.T) {
-	solved, blind := 0, 0
-	eachBlack(t, func(f, k, v float64, want bigBlack) {
-		for right, price := range map[compute.Right]float64{compute.Call: want.call, compute.Put: want.put} {
-			kappa := (price + want.n1 + want.n2) / want.vegaTimesV
-			bound := stopsAt + 4*unit*(1+want.d1*want.d1)*kappa
-			if bound > 1e-4 {
-				blind++
-				continue
-			}
-			solved++
-			got, ok := compute.ImpliedTotalVolatility(right, price, f, k)
-			if !ok || !(math.Abs(got/v-1) <= bound) {
-				t.Errorf("%v f %v k %v price %.17g: v = %.17g, %v, want %v within %.1g", right, f, k, price, got, ok, v, bound)
-			}
-		}
-	})
-	if solved < 250 || blind == 0 {
-		t.Errorf("%d prices judged, %d not", solved, blind)
 	}
 }
 

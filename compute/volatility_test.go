@@ -62,11 +62,11 @@ func with(bid, ask, iv float64) compute.Quote {
 }
 
 // Steps 1 and 2 at one strike. No forward is known, so F = S = 7000 and the call is out of the money at 7000 and above.
-// 4 hours are left; the calls and puts of v = 0.01 at 7050 and 6950 come from the 640-bit formula.
+// 4 hours are left; the calls and puts of v = 0.01 at 7050 and 6950 come from the plain formula.
 func TestVolatilitySteps(t *testing.T) {
 	const v = 0.01
 	year := years(4)
-	high, low := newBigBlack(7000, 7050, v), newBigBlack(7000, 6950, v)
+	high, low := black(7000, 7050, v, true), black(7000, 6950, v, false)
 	none := with(0, 0, 0)
 	for _, c := range []struct {
 		name      string
@@ -75,9 +75,9 @@ func TestVolatilitySteps(t *testing.T) {
 		want      float64
 		step      string
 	}{
-		{"implied from the call above", 7050, with(high.call-1, high.call+1, 0.5), with(1, 500, 0.6), v, "implied"},
-		{"implied from the put below", 6950, with(1, 500, 0.6), with(low.put-1, low.put+1, 0.5), v, "implied"},
-		{"locked quote", 7050, with(high.call, high.call, 0.5), none, v, "implied"},
+		{"implied from the call above", 7050, with(high-1, high+1, 0.5), with(1, 500, 0.6), v, "implied"},
+		{"implied from the put below", 6950, with(1, 500, 0.6), with(low-1, low+1, 0.5), v, "implied"},
+		{"locked quote", 7050, with(high, high, 0.5), none, v, "implied"},
 		{"call at K = F", 7000, with(0.4*70-1, 0.4*70+1, 0.5), with(1, 500, 0.6), newV(t, 28, 7000), "implied"},
 		{"published of the out-of-the-money side: zero bid", 7050, with(0, 5, 0.5), with(50, 60, 0.6), 0.5 * math.Sqrt(year), "published"},
 		{"crossed", 7050, with(6, 5, 0.5), with(50, 60, 0.6), 0.5 * math.Sqrt(year), "published"},
