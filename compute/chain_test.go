@@ -97,25 +97,6 @@ func TestSkipOrder(t *testing.T) {
 	}
 }
 
-func TestTwoSided(t *testing.T) {
-	nan, inf := math.NaN(), math.Inf(1)
-	for _, c := range []struct {
-		bid, ask float64
-		want     bool
-		mid      float64
-	}{
-		{1, 2, true, 1.5}, {1, 1, true, 1}, {0, 2, false, 0}, {2, 1, false, 0}, {-1, 2, false, 0}, {nan, 2, false, 0},
-		{1, nan, false, 0}, {1, inf, false, 0}, {inf, inf, false, 0}, {0, 0, false, 0}, {0.05, 0.1, true, 0.075},
-	} {
-		q := quoted(c.bid, c.ask, 1)
-		if q.TwoSided() != c.want {
-			t.Errorf("%v / %v: two-sided is %v", c.bid, c.ask, !c.want)
-		} else if c.want {
-			nearly(t, "mid", q.Mid(), c.mid, 1e-16)
-		}
-	}
-}
-
 // A shuffled document gives the same chain; among duplicates the first of the document stays.
 func TestUnsortedInput(t *testing.T) {
 	var rows []row
