@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -123,46 +122,6 @@ func TestSameInputSameBytes(t *testing.T) {
 		in.Chain = build(t, m.chain.Underlying, rows...)
 		equal(t, "shuffled", string(marshal(t, compute.GammaExposure(in).Data)), string(marshal(t, once.Data)))
 	}
-}
-
-// The members of the JSON objects, in their order; more may follow.
-func TestGammaFields(t *testing.T) {
-	r := exposure(t, index(4000, "2026-05-22T14:00:00Z"), handRows()...)
-	want := strings.Fields(`symbol spot net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gamma_tilt
-		zero_gamma_flip flip_status flip_distance_pct flips flip_band scenarios gamma_regime call_wall put_wall vol_trigger
-		abs_gamma_strike walls zero_dte expected_move_1d session_date oi_settle_date oi_state contracts_analyzed
-		conventions by_expiration profile by_strike`)
-	equal(t, "members", fmt.Sprint(keys(t, marshal(t, r.Data))), fmt.Sprint(want))
-	quality := "contracts volatility volatility_floored_strikes two_sided_quote_pct forwards published_gamma_difference " +
-		"quote_age_seconds calendar"
-	byStrike := "strike call_gex_dollars put_gex_dollars net_gex_dollars call_open_interest put_open_interest " +
-		"call_volume put_volume"
-	for want, object := range map[string]any{
-		"expiration settlement net_gex_dollars gross_gex_dollars gross_share_pct": r.Data.ByExpiration[0],
-		"spot net_gex_dollars":                      r.Data.Profile[0],
-		byStrike:                                    r.Data.ByStrike[0],
-		"name zero_gamma_flip net_gex_dollars":      r.Data.Scenarios[0],
-		"name net_gex_dollars zero_gamma_flip note": r.Data.Conventions[0],
-		"net_gex_dollars gross_share_pct zero_gamma_flip contracts": r.Data.ZeroDTE,
-		"gross net open_interest":                                   r.Data.Walls,
-		"price direction":                                           compute.Flip{},
-		"low high":                                                  compute.Band{},
-		quality:                                                     r.Quality,
-	} {
-		if got := strings.Join(keys(t, marshal(t, object)), " "); !strings.HasPrefix(got, want) {
-			t.Errorf("%T: %s, want %s", object, got, want)
-		}
-	}
-	names := ""
-	for _, c := range r.Data.Conventions {
-		names += c.Name + " "
-	}
-	equal(t, "conventions", names, "model published_gamma perfiliev volume_weighted ")
-	names = ""
-	for _, s := range r.Data.Scenarios {
-		names += s.Name + " "
-	}
-	equal(t, "scenarios", names, "vol_down_10 vol_up_10 no_carry ex_nearest_expiration within_90_days ")
 }
 
 // The expected move of one series with a published volatility of 0.2 at 7000, n sessions before it settles.

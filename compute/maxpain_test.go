@@ -231,22 +231,9 @@ func TestMaxPainAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// The members of the JSON objects.
-func TestMaxPainFields(t *testing.T) {
+// The tables are written by our own code.
+func TestMaxPainTables(t *testing.T) {
 	p := pains(t, 7000, noon, append(painRows("SPX260821", oi{7000, 50, 1}), painRows("SPXW260821", oi{7100, 2, 0})...)...)[0]
-	side := "max_pain max_pain_range flatness payout_at_max_pain_dollars distance_pct call_open_interest put_open_interest " +
-		"put_call_oi_ratio payout_curve open_interest"
-	for _, c := range []struct {
-		object any
-		want   string
-	}{
-		{p, "symbol spot expiration settlement days_to_expiration " + side[:len(side)-len(" payout_curve open_interest")] +
-			" payout_curve open_interest by_settlement expirations"},
-		{p.BySettlement, "am pm"}, {p.BySettlement.AM, side}, {p.Flatness, "low high"},
-		{p.Expirations[0], "expiration settlement open_interest"},
-	} {
-		equal(t, fmt.Sprintf("%T", c.object), strings.Join(keys(t, marshal(t, c.object)), " "), c.want)
-	}
 	curve, rows := string(marshal(t, p.Curve)), string(marshal(t, p.OpenInterest))
 	equal(t, "curve", curve, `[{"settlement_price":7000,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
 		`{"settlement_price":7100,"call_payout_dollars":500000,"put_payout_dollars":0,"total_payout_dollars":500000}]`)

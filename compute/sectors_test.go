@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"strikecache/compute"
@@ -49,21 +48,6 @@ func sector(t *testing.T, r compute.Rotation, symbol string) compute.SectorRow {
 		t.Fatalf("no %s", symbol)
 	}
 	return r.Sectors[i]
-}
-
-func TestSectorFields(t *testing.T) {
-	r := rotation(t, market())
-	equal(t, "sectors", len(r.Sectors), 11)
-	equal(t, "members", strings.Join(keys(t, marshal(t, r)), " "), "benchmark sectors leaders laggards breadth dispersion "+
-		"cyclical_minus_defensive_pct tone missing mixed_session session_date")
-	for object, want := range map[any]string{
-		r.Benchmark: "symbol price returns_pct", r.Benchmark.Returns: "day week month quarter ytd",
-		r.Sectors[0]: "symbol sector price returns_pct relative_pct rank rrg", r.Sectors[0].Rank: "day week month quarter ytd",
-		r.Leaders[0]: "symbol sector return_pct", r.Breadth: "advancing declining unchanged above_benchmark",
-		r.Dispersion: "stdev_pct range_pct", compute.RRG{}: "rs_ratio rs_momentum quadrant",
-	} {
-		equal(t, fmt.Sprintf("%T", object), strings.Join(keys(t, marshal(t, object)), " "), want)
-	}
 }
 
 func TestSectorReturns(t *testing.T) {

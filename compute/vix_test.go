@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"strikecache/compute"
@@ -91,11 +90,6 @@ func TestRecordedCurve(t *testing.T) {
 	equal(t, "date", c.SettlementDate, day("2026-10-05"))
 	equal(t, "rows", fmt.Sprint(q.Rows, q.Monthly, q.Weekly, q.OtherProducts, q.BadRows, q.ExpirationDiffer), "16 9 5 2 0 []")
 	isNull(t, "calendar", q.Calendar)
-	equal(t, "members", strings.Join(keys(t, marshal(t, c)), " "), "settlement_date stale_sessions curve final_settlement vix vix3m "+
-		"contango_m1_m2_pct contango_m4_m7_pct front_spread spot_basis_pct vix_vix3m_ratio cm30 cm30_extrapolated "+
-		"roll_yield_annualized_pct slope_per_month shape regime regime_basis cash_regime vol_level percentiles")
-	equal(t, "contract", strings.Join(keys(t, marshal(t, c.Curve[0])), " "), "rank month symbol expiration days_to_expiration settlement change")
-	equal(t, "percentiles", strings.Join(keys(t, marshal(t, c.Percentiles)), " "), "contango_m1_m2_pct spot_basis_pct")
 	equal(t, "percentile", string(marshal(t, c.Percentiles.SpotBasis)), `{"percentile":null,"n":1}`)
 }
 
