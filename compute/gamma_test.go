@@ -22,6 +22,36 @@ func dollarsOf(s, gamma float64) float64 { return gamma * 100 * s * s * 0.01 }
 // years is T of a number of hours.
 func years(hours float64) float64 { return hours / (365 * 24) }
 
+// One contract at the money, so that gamma goes with 1/√T: an hour more or less in a T of 3 days is 0.7 %, a hundred
+// thousand times the tolerance. The instants are typed in as UTC; the clocks change on 2026-03-08 and 2026-11-01.
+func TestTimeToSettlement(t *testing.T) {
+	for _, c := range []struct{ name, asOf, symbol, settles string }{
+		{"AM summer", "2026-08-18T15:00:00Z", "SPX260821C07000000", "2026-08-21T13:30:00Z"},
+		{"PM summer", "2026-08-18T15:00:00Z", "SPXW260821C07000000", "2026-08-21T20:00:00Z"},
+		{"AM winter", "2026-12-15T16:00:00Z", "SPX261218C07000000", "2026-12-18T14:30:00Z"},
+		{"PM winter", "2026-12-15T16:00:00Z", "SPXW261218P07000000", "2026-12-18T21:00:00Z"},
+		{"PM the day before the clocks go forward", "2026-03-03T16:00:00Z", "SPXW260306C07000000", "2026-03-06T21:00:00Z"},
+		{"PM over the clocks going forward", "2026-03-06T16:00:00Z", "SPXW260309C07000000", "2026-03-09T20:00:00Z"},
+		{"AM over the clocks going forward", "2026-03-06T16:00:00Z", "SPX260309C07000000", "2026-03-09T13:30:00Z"},
+		{"PM the day before the clocks go back", "2026-10-29T15:00:00Z", "SPXW261030P07000000", "2026-10-30T20:00:00Z"},
+		{"PM over the clocks going back", "2026-10-30T15:00:00Z", "SPXW261102C07000000", "2026-11-02T21:00:00Z"},
+		{"AM over the clocks going back", "2026-10-30T15:00:00Z", "SPX261102C07000000", "2026-11-02T14:30:00Z"},
+		{"PM early close after Thanksgiving", "2026-11-25T16:00:00Z", "SPXW261127C07000000", "2026-11-27T18:00:00Z"},
+		{"AM early close after Thanksgiving", "2026-11-25T16:00:00Z", "SPX261127C07000000", "2026-11-27T14:30:00Z"},
+		{"PM Christmas Eve", "2026-12-23T16:00:00Z", "SPXW261224C07000000", "2026-12-24T18:00:00Z"},
+		{"PM 3 July, summer time", "2028-06-30T15:00:00Z", "SPXW280703C07000000", "2028-07-03T17:00:00Z"},
+		{"the last hour", "2026-08-18T19:00:00Z", "SPXW260818C07000000", "2026-08-18T20:00:00Z"},
+		{"the last second", "2026-08-18T19:59:59Z", "SPXW260818C07000000", "2026-08-18T20:00:00Z"},
+	} {
+		seconds := at(c.settles).Sub(at(c.asOf)).Seconds()
+		r := exposure(t, index(7000, c.asOf), row{c.symbol, published(0.2, 10)})
+		// Under 15 minutes the volatility is that of 15 minutes (METHODS.md §1.1, step 2).
+		v := 0.2 * math.Sqrt(math.Max(seconds, 900)/(365*86400))
+		want := dollarsOf(7000, gammaOf(7000, 7000, v)) * 10
+		near(t, c.name, r.Data.Gross, want, 1e-9*want)
+	}
+}
+
 // Spot 4000, T a quarter of a year (91 days and 6 hours), iv 0.2, so v = 0.1; 10 contracts each. Gammas to 20 digits
 // come from mpmath with 30: at the money, at 4200 and at 3800.
 func handRows() []row {
