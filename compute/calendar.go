@@ -93,16 +93,8 @@ func (d *Date) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// NewYork is the exchange's time zone.
-var NewYork = mustLocation("America/New_York")
-
-func mustLocation(name string) *time.Location {
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		panic("time zone database is embedded: " + err.Error())
-	}
-	return loc
-}
+// NewYork is the exchange's time zone. The program contains the time zone database, so the zone is always found.
+var NewYork, _ = time.LoadLocation("America/New_York")
 
 // Calendar knows the regular sessions of the US equity options exchanges: 09:30 to 16:00 New York, 13:00 on an
 // early close. It is immutable and safe for concurrent use.

@@ -17,8 +17,6 @@ type StrikeGamma struct {
 	PutVolume        Count   `json:"put_volume"`
 }
 
-func (r *StrikeGamma) gross() Dollars { return r.Call - r.Put }
-
 // count adds the positions of a contract.
 func (r *StrikeGamma) count(right Right, c *Contract) {
 	if right == Call {

@@ -23,7 +23,7 @@ func (e *exposure) levels(g *Gamma) {
 	put := func(r *StrikeGamma) float64 { return float64(-r.Put) }
 	g.CallWall = e.largest(func(r *StrikeGamma) float64 { return only(r.Strike >= spot, call(r)) })
 	g.PutWall = e.largest(func(r *StrikeGamma) float64 { return only(r.Strike <= spot, put(r)) })
-	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(r.gross()) })
+	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(r.Call - r.Put) })
 	g.Walls = Walls{
 		Gross: Wall{e.largest(call), e.largest(put)},
 		Net: Wall{
