@@ -97,8 +97,6 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 // spxOptions is the document that most answers rest on.
 var spxOptions = upstream.Options("_SPX")
 
-var errRedirects = fmt.Errorf("redirects in a circle, or more than %d", maxRedirects)
-
 // Offers implements [upstream.Source].
 func (c *Client) Offers(name upstream.Name) bool {
 	kind, _ := name.Split()
@@ -109,7 +107,7 @@ func (c *Client) Offers(name upstream.Name) bool {
 // in passing; a symbol that stays refused is left alone for a while, except the SPX chain.
 func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	if until, ok := c.refused.Load(name); ok && time.Now().Before(until.(time.Time)) {
-		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: fmt.Errorf("not asked again before %s", until.(time.Time).UTC().Format(time.RFC3339))}
+		return nil, failed(name, upstream.Refused, fmt.Errorf("not asked again before %s", until.(time.Time).UTC().Format(time.RFC3339)))
 	}
 	backoff := c.cfg.Backoff
 	for try := 1; ; try++ {
@@ -138,7 +136,7 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 	address := c.cfg.BaseURL + "/" + string(name)
 	switch kind {
 	case upstream.Unknown:
-		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
+		return nil, failed(name, upstream.Missing, errors.New("no such document"))
 	case upstream.SettlementKind:
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
@@ -148,7 +146,7 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 			return doc, err
 		}
 		if len(visited) > maxRedirects || slices.Contains(visited, next) {
-			return nil, &upstream.Error{Name: name, Reason: upstream.Redirects, Err: fmt.Errorf("%w: to %s", errRedirects, next)}
+			return nil, failed(name, upstream.Redirects, fmt.Errorf("redirects in a circle, or more than %d: to %s", maxRedirects, next))
 		}
 		address = next
 	}
@@ -158,11 +156,11 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 func (c *Client) request(ctx context.Context, name upstream.Name, address string, since *upstream.Document) (doc *upstream.Document, redirect string, err error) {
 	req, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: upstream.Unreachable, Err: err}
+		return nil, "", failed(name, upstream.Unreachable, err)
 	}
 	host := c.host(req.URL.Host)
 	if err := host.wait(ctx, priority(name)); err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: fmt.Errorf("wait for a turn: %w", err)}
+		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -177,7 +175,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: failureReason(err, upstream.Unreachable), Err: err}
+		return nil, "", broken(name, upstream.Unreachable, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified && since != nil {
@@ -191,10 +189,9 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		host.pause(failure.RetryAfter)
 		return nil, "", failure
 	}
-	kind, _ := name.Split()
-	body, err := readBody(resp, kind)
+	body, err := readBody(name, resp)
 	if err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: failureReason(err, upstream.Truncated), Err: err}
+		return nil, "", err
 	}
 	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero where there is none
 	return &upstream.Document{
@@ -203,39 +200,38 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}, "", nil
 }
 
-var (
-	errTooLarge = errors.New("body is too large")
-	errHTML     = errors.New("body is an HTML page")
-)
-
 // readBody reads a body that the transport has already decompressed. It reads no further than the most bytes that a
-// document of the kind may have.
-func readBody(resp *http.Response, kind upstream.Kind) ([]byte, error) {
+// document of its kind may have.
+func readBody(name upstream.Name, resp *http.Response) ([]byte, error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
-		return nil, errHTML
+		return nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
 	}
-	if resp.ContentLength > kind.MaxBody() {
-		return nil, fmt.Errorf("%w: %d bytes, over %d", errTooLarge, resp.ContentLength, kind.MaxBody())
+	kind, _ := name.Split()
+	most := kind.MaxBody()
+	if resp.ContentLength > most {
+		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, kind.MaxBody()+1))
-	if err == nil && int64(len(body)) > kind.MaxBody() {
-		return nil, fmt.Errorf("%w: over %d bytes", errTooLarge, kind.MaxBody())
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, broken(name, upstream.Truncated, err)
+	case int64(len(body)) > most:
+		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
 	}
-	return body, err
+	return body, nil
 }
 
-// failureReason returns why a request failed, otherwise where the error does not say.
-func failureReason(err error, otherwise upstream.Reason) upstream.Reason {
+func failed(name upstream.Name, reason upstream.Reason, err error) error {
+	return &upstream.Error{Name: name, Reason: reason, Err: err}
+}
+
+// broken is the failure of a connection: a timeout, or otherwise the reason.
+func broken(name upstream.Name, reason upstream.Reason, err error) error {
 	var network net.Error
-	switch {
-	case errors.Is(err, errTooLarge):
-		return upstream.TooLarge
-	case errors.Is(err, errHTML):
-		return upstream.HTML
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return upstream.TimedOut
+	if errors.As(err, &network) && network.Timeout() { // also the end of a context
+		reason = upstream.TimedOut
 	}
-	return otherwise
+	return failed(name, reason, err)
 }
 
 func statusError(name upstream.Name, resp *http.Response) *upstream.Error {
