@@ -186,23 +186,20 @@ func checkSide(t *testing.T, name string, side *compute.PainSide, strikes []oi, 
 	equal(t, name+" flatness", *side.Flatness, want.flat)
 }
 
-// strikeAt returns a strike as a symbol spells it, in thousandths.
-func strikeAt(step float64, k int) float64 { return math.Round(1e6+1000*step*float64(k)) / 1000 }
-
-// Random chains of few positions, so that flat minima and ties are common, AM and PM on one date, strikes down to a
-// tenth of a point.
+// Random chains of few positions, so that flat minima and ties are common, AM and PM on one date, strikes down to an
+// eighth of a point.
 func TestMaxPainAgainstBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	ties := 0
 	for i := range 400 {
-		step := []float64{0.1, 0.125, 0.5, 1, 5, 25}[random.IntN(6)]
+		step := []float64{0.125, 0.5, 1, 5, 25}[random.IntN(5)]
 		spot := 1000 + step*float64(random.IntN(40))/2
 		sides := map[string][]oi{}
 		both := map[float64]oi{}
 		var rows []row
 		for _, root := range []string{"SPX", "SPXW"} {
 			for k := range 1 + random.IntN(20) {
-				s := oi{strikeAt(step, k), float64(random.IntN(4) * random.IntN(2)), float64(random.IntN(4) * random.IntN(2))}
+				s := oi{1000 + step*float64(k), float64(random.IntN(4) * random.IntN(2)), float64(random.IntN(4) * random.IntN(2))}
 				sides[root] = append(sides[root], s)
 				sum := both[s.strike]
 				both[s.strike] = oi{s.strike, sum.calls + s.calls, sum.puts + s.puts}
@@ -211,7 +208,7 @@ func TestMaxPainAgainstBruteForce(t *testing.T) {
 		}
 		var all []oi
 		for k := range 20 {
-			if s, ok := both[strikeAt(step, k)]; ok {
+			if s, ok := both[1000+step*float64(k)]; ok {
 				all = append(all, s)
 			}
 		}
@@ -244,4 +241,11 @@ func TestMaxPainTables(t *testing.T) {
 		`[{"settlement_price":157.13,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
 			`{"settlement_price":157.5,"call_payout_dollars":38,"put_payout_dollars":0,"total_payout_dollars":38}]`) // 37.5
 	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
+}
+
+// Sums are exact in thousandths, so that a flat minimum is found at strikes in tenths too.
+func TestMaxPainAtStrikesInTenths(t *testing.T) {
+	p := pains(t, 100.2, noon, painRows("SPXW260821", oi{100, 0, 2}, oi{100.1, 2, 2}, oi{100.2, 0, 0}, oi{100.3, 0, 2}, oi{100.4, 0, 0})...)[0]
+	near(t, "max pain", p.MaxPain, 100.2, 0)
+	equal(t, "range", *p.Range, [2]compute.Level{100.1, 100.3})
 }
