@@ -243,9 +243,9 @@ func TestMaxPainTables(t *testing.T) {
 	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
 }
 
-// Sums are exact in thousandths, so that a flat minimum is found at strikes in tenths too.
-func TestMaxPainAtStrikesInTenths(t *testing.T) {
-	p := pains(t, 100.2, noon, painRows("SPXW260821", oi{100, 0, 2}, oi{100.1, 2, 2}, oi{100.2, 0, 0}, oi{100.3, 0, 2}, oi{100.4, 0, 0})...)[0]
-	near(t, "max pain", p.MaxPain, 100.2, 0)
-	equal(t, "range", *p.Range, [2]compute.Level{100.1, 100.3})
+// Sums are exact in thousandths, so that a flat minimum is found also where the double of a strike times 1000 is not whole.
+func TestMaxPainAtStrikesInThousandths(t *testing.T) {
+	p := pains(t, 1.008, noon, painRows("SPXW260821", oi{1.004, 3, 3}, oi{1.008, 0, 0}, oi{1.013, 0, 3})...)[0]
+	near(t, "max pain", p.MaxPain, 1.008, 0)
+	equal(t, "range", *p.Range, [2]compute.Level{1.004, 1.013})
 }
