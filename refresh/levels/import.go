@@ -152,7 +152,7 @@ func (o *origin) seal(r row) (f snapshots.File, err error) {
 		Unknown  string  `json:"unknown"` // why the other fields are null
 		Line     int     `json:"line"`    // of the file
 		Calendar *string `json:"calendar"`
-	}{"levels_only", r.line, compute.CalendarNote(o.calendar, r.date)})
+	}{"levels_only", r.line, compute.CalendarNote(r.date)})
 	if err != nil {
 		return f, err
 	}
