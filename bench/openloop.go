@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -19,7 +18,7 @@ type plan struct {
 	duration    time.Duration // after the warm-up
 	most        int           // requests; 0: as many as rate and duration give
 	connections int
-	started     func() // called when the warm-up is over, unless it is nil
+	pid         int // of the server, whose CPU time is measured; 0: not known
 }
 
 // first is the number of the first request that is counted.
@@ -48,9 +47,11 @@ var errUnsent = errors.New("not sent: all connections were busy until the end")
 type openLoop struct {
 	*target
 	plan
-	start time.Time
-	due   chan int64 // numbers of requests that are due
-	tally *tally
+	start     time.Time
+	tally     *tally
+	mu        sync.Mutex
+	taken     int64         // requests that a connection has taken
+	cpuBefore time.Duration // of the server, at the end of the warm-up
 }
 
 // load sends the requests of a plan and returns what happened.
@@ -60,19 +61,20 @@ type openLoop struct {
 // generator was waiting, too (coordinated omission). A server that is too slow for the rate is given one timeout
 // after the last request was due. What could not be sent by then counts as failed, with the time it has waited.
 func (t *target) load(ctx context.Context, p plan) *tally {
-	l := &openLoop{target: t, plan: p, due: make(chan int64), tally: newTally(), start: time.Now()}
+	l := &openLoop{target: t, plan: p, tally: newTally(), start: time.Now()}
 	loaded, cancel := context.WithDeadlineCause(ctx, l.start.Add(p.dueAt(p.total())+t.timeout), errUnsent)
 	defer cancel()
-	var workers sync.WaitGroup
-	for i := range p.connections {
-		workers.Go(func() { l.work(uint64(i)) })
+	var connections sync.WaitGroup
+	for id := range p.connections {
+		connections.Go(func() { l.connection(loaded, uint64(id)) })
 	}
-	next := l.pace(loaded)
-	close(l.due)
-	workers.Wait()
+	connections.Wait()
 	l.tally.took = time.Since(l.start) - p.dueAt(p.first())
+	if after, err := cpuTime(p.pid); err == nil {
+		l.tally.cpu = after - l.cpuBefore
+	}
 	if errors.Is(context.Cause(loaded), errUnsent) {
-		for i := max(next, p.first()); i < p.total(); i++ {
+		for i := max(l.taken, p.first()); i < p.total(); i++ {
 			due := p.dueAt(i) - p.dueAt(p.first())
 			l.tally.add(outcome{due: due, latency: l.tally.took - due, err: errUnsent})
 		}
@@ -80,69 +82,58 @@ func (t *target) load(ctx context.Context, p plan) *tally {
 	return l.tally
 }
 
-// pace hands out the numbers of the requests as they fall due and returns the first one that it did not hand out.
-// While all connections are busy it waits, and what is late keeps the instant at which it was due.
-func (l *openLoop) pace(ctx context.Context) int64 {
-	for i := range l.total() {
-		at := l.start.Add(l.dueAt(i))
-		for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
-			pause(min(wait, 100*time.Millisecond)) // and look whether the load was interrupted
-		}
-		if ctx.Err() != nil {
-			return i
-		}
-		if i == l.first() && l.started != nil {
-			l.started()
-		}
-		select {
-		case l.due <- i:
-		case <-ctx.Done():
-			return i
-		}
+// next waits until a request is due and returns its number, or false at the end of the load. One connection waits for
+// the instant and the other idle ones for their turn. While all are busy, what is late keeps the instant at which it
+// was due.
+func (l *openLoop) next(ctx context.Context) (int64, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := l.taken
+	if i == l.total() {
+		return 0, false
 	}
-	return l.total()
+	at := l.start.Add(l.dueAt(i))
+	for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
+		pause(min(wait, 100*time.Millisecond)) // and look whether the load was interrupted
+	}
+	if ctx.Err() != nil {
+		return 0, false
+	}
+	if i == l.first() {
+		l.cpuBefore, _ = cpuTime(l.pid) // the same error comes at the end
+	}
+	l.taken++
+	return i, true
 }
 
-// worker is one connection.
-type worker struct {
-	*openLoop
-	client   *fasthttp.HostClient
-	messages []fasthttp.Request // by request of the plan
-	etags    [][]byte           // by request of the plan, the last one
-	response fasthttp.Response
-	choices  *rand.Rand // the same ones in each run
-}
-
-func (l *openLoop) work(id uint64) {
-	w := &worker{openLoop: l, client: l.connect(), choices: rand.New(rand.NewPCG(id, 0))}
-	defer w.client.CloseIdleConnections()
-	w.messages, w.etags = make([]fasthttp.Request, len(l.requests)), make([][]byte, len(l.requests))
-	for i, q := range l.requests {
-		l.prepare(&w.messages[i], q)
+// connection sends what is due until the end of the load.
+func (l *openLoop) connection(ctx context.Context, id uint64) {
+	client := l.connect()
+	defer client.CloseIdleConnections()
+	choices := rand.New(rand.NewPCG(id, 0)) // the same ones in each run
+	messages := make([]fasthttp.Request, len(l.requests))
+	for n, q := range l.requests {
+		l.prepare(&messages[n], q)
 	}
-	for i := range l.due {
-		w.send(i)
-	}
-}
-
-// send sends request i and counts what comes back.
-func (w *worker) send(i int64) {
-	n, due, sent := w.choices.IntN(len(w.requests)), w.dueAt(i), time.Since(w.start)
-	err := w.client.Do(&w.messages[n], &w.response)
-	done := time.Since(w.start)
-	o := outcome{due: due - w.dueAt(w.first()), latency: done - due, service: done - sent, err: err}
-	if err == nil {
-		o.status, o.bytes = w.response.StatusCode(), len(w.response.Body())
-	}
-	if i >= w.first() {
-		w.tally.add(o)
-	}
-	if err != nil {
-		time.Sleep(redialAfter)
-		return
-	}
-	if etag := w.response.Header.Peek("ETag"); w.requests[n].revalidate && len(etag) > 0 && !bytes.Equal(etag, w.etags[n]) {
-		w.etags[n] = bytes.Clone(etag)
-		w.messages[n].Header.SetBytesV("If-None-Match", etag)
+	var response fasthttp.Response
+	for i, ok := l.next(ctx); ok; i, ok = l.next(ctx) {
+		n := choices.IntN(len(l.requests))
+		due, sent := l.dueAt(i), time.Since(l.start)
+		err := client.Do(&messages[n], &response)
+		done := time.Since(l.start)
+		o := outcome{due: due - l.dueAt(l.first()), latency: done - due, service: done - sent, err: err}
+		if err == nil {
+			o.status, o.bytes = response.StatusCode(), len(response.Body())
+		}
+		if i >= l.first() {
+			l.tally.add(o)
+		}
+		if err != nil {
+			time.Sleep(redialAfter)
+			continue
+		}
+		if etag := response.Header.Peek("ETag"); l.requests[n].revalidate && len(etag) > 0 {
+			messages[n].Header.SetBytesV("If-None-Match", etag)
+		}
 	}
 }

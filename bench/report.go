@@ -60,12 +60,16 @@ func newReport(url, about string, p plan, t *tally) *report {
 	for _, n := range t.errors {
 		answers -= n
 	}
-	return &report{
+	r := &report{
 		URL: url, About: about, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel,
 		Rate: p.rate, Connections: p.connections, Took: t.took.Seconds(), Requests: t.requests(), Failed: t.failed,
 		PerSecond: float64(answers) / t.took.Seconds(), BodyMB: float64(t.bytes) / 1e6 / t.took.Seconds(),
 		Status: t.status, Errors: t.errors, Latency: percentilesOf(t.latency), Service: percentilesOf(t.service), TimeLine: t.timeLine(),
 	}
+	if sent := t.service.TotalCount(); t.cpu > 0 && sent > 0 {
+		r.Server = &serverUse{PID: p.pid, CPUNs: float64(t.cpu.Nanoseconds()) / float64(sent)}
+	}
+	return r
 }
 
 func (t *tally) timeLine() (rows []timeLineRow) {

@@ -65,7 +65,7 @@ func TestLoadReports(t *testing.T) {
 	})
 	file := filepath.Join(t.TempDir(), "report.json")
 	var out bytes.Buffer
-	args := []string{to.base(), "--path", "/", "--path", "/missing", "--duration", "200ms", "--warmup", "0s", "--json", file}
+	args := []string{to.base, "--path", "/", "--path", "/missing", "--duration", "200ms", "--warmup", "0s", "--json", file}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type answer struct {
 // exchange is one request and its answer.
 type exchange struct {
 	status       int
-	etag, coding string // coding is identity when the answer names none
+	ETag, coding string // coding is identity when the answer names none
 	raw, body    []byte // head and body, and the body alone
 }
 

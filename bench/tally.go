@@ -35,9 +35,6 @@ type outcome struct {
 	err     error // instead of a status
 }
 
-// failed says whether the client got no answer, or one that says that it failed.
-func (o *outcome) failed() bool { return o.err != nil || o.status >= 400 }
-
 // tally counts outcomes. Add may be called by many goroutines; all else waits until they are done.
 type tally struct {
 	mu               sync.Mutex
@@ -47,6 +44,7 @@ type tally struct {
 	failed, bytes    int64
 	seconds          []second // by the second in which a request was due
 	took             time.Duration
+	cpu              time.Duration // of the server meanwhile; 0: not known
 }
 
 // second is one second of the time line.
@@ -73,7 +71,7 @@ func (t *tally) add(o outcome) {
 	if o.service > 0 {
 		record(t.service, o.service)
 	}
-	if o.failed() {
+	if o.err != nil || o.status >= 400 {
 		t.failed++
 		t.seconds[at].failed++
 	}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+// linuxCommands is empty: rivals pins servers to cores, and its generator and bare loop are made of epoll.
+type linuxCommands struct{}
+
+func pause(d time.Duration) { time.Sleep(d) }
