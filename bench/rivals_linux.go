@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -118,12 +119,12 @@ func (b *comparison) measure(ctx context.Context) (*results, error) {
 			return nil, fmt.Errorf("build strikecache: %w\n%s", err, out)
 		}
 	}
-	commit, err := commitOf(b.Binary)
+	info, err := buildinfo.ReadFile(b.Binary)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the build of strikecache: %w", err)
 	}
 	cpu, kernel := machine()
-	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commit, CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
+	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
 		Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
 	debug.SetGCPercent(400) // the generator keeps samples and must not often pause for them
 	if err := stayOn(ctx, b.GeneratorCore); err != nil {
@@ -147,20 +148,16 @@ func (b *comparison) measure(ctx context.Context) (*results, error) {
 }
 
 // commitOf returns the commit that a binary was built from, with "+changes" when the tree differed from it.
-func commitOf(binary string) (string, error) {
-	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		return "", fmt.Errorf("read the build of strikecache: %w", err)
-	}
-	settings := map[string]string{}
+func commitOf(info *debug.BuildInfo) string {
+	commit, changes := "unknown", ""
 	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
+		if s.Key == "vcs.revision" {
+			commit = s.Value
+		} else if s.Key == "vcs.modified" && s.Value == "true" {
+			changes = "+changes"
+		}
 	}
-	commit := cmp.Or(settings["vcs.revision"], "unknown")
-	if settings["vcs.modified"] == "true" {
-		commit += "+changes"
-	}
-	return commit, nil
+	return commit + changes
 }
 
 // twoCores returns the server's core and a second one, which the generator shares only where there is no third.
@@ -175,19 +172,14 @@ func (c *rivalsCommand) twoCores() []int {
 
 // assemble starts the servers and checks their answers. The bare loop is the first of those that it returns.
 func (b *comparison) assemble(ctx context.Context, r *results) (sides []*side, err error) {
-	// Its answers must not change any more. On a busy machine a server that waits for its turn looks idle, too.
-	stillMarket := func(name, binary, how string) (*side, error) {
-		p, err := b.serve(ctx, binary, []int{b.ServerCore}, 3, "--sim-speed", "0")
-		return &side{server: server{Name: name, How: how}, process: p, resources: true}, err
-	}
-	ours, err := stillMarket("strikecache", b.Binary, "this program, its headers, checks and limits on")
-	if err != nil {
+	ours := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, resources: true}
+	if ours.process, err = b.serveStillMarket(ctx, b.Binary); err != nil {
 		return nil, err
 	}
 	if err := b.takeAnswers(ctx, ours.address); err != nil {
 		return nil, err
 	}
-	for i, rival := range rivals {
+	for _, rival := range rivals {
 		s, err := b.startRival(ctx, rival, ours.address)
 		if errors.Is(err, exec.ErrNotFound) {
 			fmt.Fprintf(b.stdout, "%s is not installed: left out\n", rival.name)
@@ -198,22 +190,14 @@ func (b *comparison) assemble(ctx context.Context, r *results) (sides []*side, e
 			return nil, fmt.Errorf("%s: %w", rival.name, err)
 		}
 		sides = append(sides, s)
-		if i > 0 {
-			continue
+	}
+	sides = slices.Insert(sides, 1, ours)
+	if b.Before != "" {
+		before := &side{server: server{Name: "strikecache before", How: "the binary of --before"}, resources: true, ownBodies: true}
+		if before.process, err = b.serveStillMarket(ctx, b.Before); err != nil {
+			return nil, fmt.Errorf("before: %w", err)
 		}
-		sides = append(sides, ours)
-		if b.Before != "" {
-			commit, err := commitOf(b.Before)
-			if err != nil {
-				return nil, err
-			}
-			before, err := stillMarket("strikecache before", b.Before, "the binary of --before, commit "+commit)
-			if err != nil {
-				return nil, fmt.Errorf("before: %w", err)
-			}
-			before.ownBodies = true
-			sides = append(sides, before)
-		}
+		sides = slices.Insert(sides, 2, before)
 	}
 	for _, s := range sides {
 		if err := b.plan(ctx, s); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -105,9 +104,14 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
+// serveStillMarket starts a strikecache whose answers do not change any more.
+func (b *comparison) serveStillMarket(ctx context.Context, binary string) (*process, error) {
+	return b.serve(ctx, binary, []int{b.ServerCore}, "--sim-speed", "0")
+}
+
 // serve starts a strikecache and waits until it has answers, has filled back what it can of the past, and was idle for
-// so many seconds in a row.
-func (b *comparison) serve(ctx context.Context, binary string, cores []int, idleSeconds int, flags ...string) (*process, error) {
+// three seconds in a row: on a busy machine a server that waits for its turn looks idle, too.
+func (b *comparison) serve(ctx context.Context, binary string, cores []int, flags ...string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -121,19 +125,18 @@ func (b *comparison) serve(ctx context.Context, binary string, cores []int, idle
 	if err != nil {
 		return nil, err
 	}
+	var before, after time.Duration
 	idle := 0
-	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
-		before, err := cpuTime(p.pid())
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; before = after {
 		time.Sleep(time.Second)
-		after, err2 := cpuTime(p.pid())
-		if err := errors.Join(err, err2); err != nil {
+		if after, err = cpuTime(p.pid()); err != nil {
 			return nil, fmt.Errorf("strikecache ended: %w\n%s", err, p.lastLines())
 		}
 		if idle++; after-before > 100*time.Millisecond {
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
-		if err == nil && x.status == 200 && idle >= idleSeconds && strings.Contains(p.printed(), "msg=back-filled") {
+		if err == nil && x.status == 200 && idle >= 3 && strings.Contains(p.printed(), "msg=back-filled") {
 			return p, nil
 		}
 	}
