@@ -101,11 +101,11 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 		return unknown
 	}
 	p := plan{requests: requests, rate: c.Rate, most: c.Requests, connections: c.Connections, warmup: c.Warmup, duration: c.Duration, pid: pid}
-	t := c.target.load(ctx, p)
-	if t.requests() == 0 {
+	r := c.target.load(ctx, p)
+	if r.Requests == 0 {
 		return errors.New("no request was sent")
 	}
-	r := newReport(c.target.base, about, p, t)
+	r.About = about
 	if unknown != nil {
 		r.ServerUnknown = unknown.Error()
 	}

@@ -21,19 +21,16 @@ type plan struct {
 	pid         int // of the server, whose CPU time is measured; 0: not known
 }
 
-// first is the number of the first request that is counted.
-func (p *plan) first() int64 { return int64(p.rate * p.warmup.Seconds()) }
-
-// total is the number of requests of the plan, with those of the warm-up.
+// total is the number of requests that are counted.
 func (p *plan) total() int64 {
 	n := max(int64(p.rate*p.duration.Seconds()), 1)
 	if p.most > 0 {
 		n = min(n, int64(p.most))
 	}
-	return p.first() + n
+	return n
 }
 
-// dueAt returns when request i is due, counted from the start.
+// dueAt returns when request i is due, counted from the start. Those of the warm-up have negative numbers.
 func (p *plan) dueAt(i int64) time.Duration {
 	return time.Duration(float64(i) / p.rate * float64(time.Second))
 }
@@ -47,11 +44,11 @@ var errUnsent = errors.New("not sent: all connections were busy until the end")
 type openLoop struct {
 	*target
 	plan
-	start     time.Time
-	tally     *tally
+	start     time.Time // after the warm-up
+	report    *report
 	mu        sync.Mutex
-	taken     int64         // requests that a connection has taken
-	cpuBefore time.Duration // of the server, at the end of the warm-up
+	next      int64         // number of the next request
+	cpuBefore time.Duration // of the server, at the start
 }
 
 // load sends the requests of a plan and returns what happened.
@@ -60,8 +57,9 @@ type openLoop struct {
 // When the server stalls, everything that falls due meanwhile waits and shows it: no request is left out because the
 // generator was waiting, too (coordinated omission). A server that is too slow for the rate is given one timeout
 // after the last request was due. What could not be sent by then counts as failed, with the time it has waited.
-func (t *target) load(ctx context.Context, p plan) *tally {
-	l := &openLoop{target: t, plan: p, tally: newTally(), start: time.Now()}
+func (t *target) load(ctx context.Context, p plan) *report {
+	warmup := int64(p.rate * p.warmup.Seconds())
+	l := &openLoop{target: t, plan: p, report: newReport(t.base, p), next: -warmup, start: time.Now().Add(p.dueAt(warmup))}
 	loaded, cancel := context.WithDeadlineCause(ctx, l.start.Add(p.dueAt(p.total())+t.timeout), errUnsent)
 	defer cancel()
 	var connections sync.WaitGroup
@@ -69,41 +67,41 @@ func (t *target) load(ctx context.Context, p plan) *tally {
 		connections.Go(func() { l.connection(loaded, uint64(id)) })
 	}
 	connections.Wait()
-	l.tally.took = time.Since(l.start) - p.dueAt(p.first())
+	took := time.Since(l.start)
+	var used time.Duration
 	if after, err := cpuTime(p.pid); err == nil {
-		l.tally.cpu = after - l.cpuBefore
+		used = after - l.cpuBefore
 	}
 	if errors.Is(context.Cause(loaded), errUnsent) {
-		for i := max(l.taken, p.first()); i < p.total(); i++ {
-			due := p.dueAt(i) - p.dueAt(p.first())
-			l.tally.add(outcome{due: due, latency: l.tally.took - due, err: errUnsent})
+		for i := max(l.next, 0); i < p.total(); i++ {
+			l.report.add(outcome{due: p.dueAt(i), latency: took - p.dueAt(i), err: errUnsent})
 		}
 	}
-	return l.tally
+	l.report.finish(took, p.pid, used)
+	return l.report
 }
 
-// next waits until a request is due and returns its number, or false at the end of the load. One connection waits for
+// take waits until a request is due and returns its number, or false at the end of the load. One connection waits for
 // the instant and the other idle ones for their turn. While all are busy, what is late keeps the instant at which it
 // was due.
-func (l *openLoop) next(ctx context.Context) (int64, bool) {
+func (l *openLoop) take(ctx context.Context) (i int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := l.taken
-	if i == l.total() {
+	if l.next == l.total() {
 		return 0, false
 	}
-	at := l.start.Add(l.dueAt(i))
+	at := l.start.Add(l.dueAt(l.next))
 	for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
 		pause(min(wait, 100*time.Millisecond)) // and look whether the load was interrupted
 	}
 	if ctx.Err() != nil {
 		return 0, false
 	}
-	if i == l.first() {
+	if l.next == 0 {
 		l.cpuBefore, _ = cpuTime(l.pid) // the same error comes at the end
 	}
-	l.taken++
-	return i, true
+	l.next++
+	return l.next - 1, true
 }
 
 // connection sends what is due until the end of the load.
@@ -116,17 +114,16 @@ func (l *openLoop) connection(ctx context.Context, id uint64) {
 		l.prepare(&messages[n], q)
 	}
 	var response fasthttp.Response
-	for i, ok := l.next(ctx); ok; i, ok = l.next(ctx) {
-		n := choices.IntN(len(l.requests))
-		due, sent := l.dueAt(i), time.Since(l.start)
+	for i, ok := l.take(ctx); ok; i, ok = l.take(ctx) {
+		n, sent := choices.IntN(len(l.requests)), time.Since(l.start)
 		err := client.Do(&messages[n], &response)
 		done := time.Since(l.start)
-		o := outcome{due: due - l.dueAt(l.first()), latency: done - due, service: done - sent, err: err}
+		o := outcome{due: l.dueAt(i), latency: done - l.dueAt(i), service: done - sent, err: err}
 		if err == nil {
 			o.status, o.bytes = response.StatusCode(), len(response.Body())
 		}
-		if i >= l.first() {
-			l.tally.add(o)
+		if i >= 0 {
+			l.report.add(o)
 		}
 		if err != nil {
 			time.Sleep(redialAfter)

@@ -41,8 +41,8 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 		fmt.Fprint(w, "{}")
 	})
 	got := to.load(t.Context(), plan{requests: onePath("/"), connections: 2, rate: 1000, duration: 600 * time.Millisecond})
-	if got.requests() != 600 || got.status[200] != 600 || got.failed != 0 || got.bytes != 1200 {
-		t.Fatalf("%d requests, statuses %v, errors %v: every due request is sent", got.requests(), got.status, got.errors)
+	if got.Requests != 600 || got.Status[200] != 600 || got.Failed != 0 || got.bytes != 1200 {
+		t.Fatalf("%d requests, statuses %v, errors %v: every due request is sent", got.Requests, got.Status, got.Errors)
 	}
 	slow := func(p float64) (due, sent time.Duration) {
 		return time.Duration(got.latency.ValueAtPercentile(p)), time.Duration(got.service.ValueAtPercentile(p))
@@ -66,9 +66,9 @@ func TestUnsentRequestsCount(t *testing.T) {
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
 	to.timeout = 500 * time.Millisecond
 	got := to.load(t.Context(), plan{requests: onePath("/"), connections: 1, rate: 2000, duration: 200 * time.Millisecond})
-	unsent := got.errors[errUnsent.Error()]
-	if got.requests() != 400 || unsent < 300 || got.failed < unsent || got.latency.ValueAtPercentile(50) < int64(to.timeout)/2 {
-		t.Errorf("%d requests, %d unsent, p50 %s", got.requests(), unsent, time.Duration(got.latency.ValueAtPercentile(50)))
+	unsent := got.Errors[errUnsent.Error()]
+	if got.Requests != 400 || unsent < 300 || got.Failed < unsent || got.latency.ValueAtPercentile(50) < int64(to.timeout)/2 {
+		t.Errorf("%d requests, %d unsent, p50 %s", got.Requests, unsent, time.Duration(got.latency.ValueAtPercentile(50)))
 	}
 }
 
@@ -77,8 +77,8 @@ func TestWarmUpIsNotCounted(t *testing.T) {
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { all.Add(1) })
 	p := plan{requests: onePath("/"), connections: 2, rate: 1000, warmup: 100 * time.Millisecond, duration: time.Minute, most: 50}
 	got := to.load(t.Context(), p)
-	if got.requests() != 50 || all.Load() != 150 || len(got.seconds) != 1 || got.took <= 0 {
-		t.Errorf("%d counted of %d, %v", got.requests(), all.Load(), got.took)
+	if got.Requests != 50 || all.Load() != 150 || len(got.TimeLine) != 1 || got.Took <= 0 {
+		t.Errorf("%d counted of %d, %v", got.Requests, all.Load(), got.Took)
 	}
 }
 
@@ -96,8 +96,8 @@ func TestRevalidationSendsTheLastTag(t *testing.T) {
 	})
 	p := plan{requests: []request{{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true}}, connections: 3, rate: 1000, duration: 100 * time.Millisecond}
 	got := to.load(t.Context(), p)
-	if got.status[200] < 1 || got.status[200] > 3 || got.status[200]+got.status[304] != 100 || got.failed > 0 {
-		t.Fatalf("%v %v: one 200 a connection, then 304", got.status, got.errors)
+	if got.Status[200] < 1 || got.Status[200] > 3 || got.Status[200]+got.Status[304] != 100 || got.Failed > 0 {
+		t.Fatalf("%v %v: one 200 a connection, then 304", got.Status, got.Errors)
 	}
 }
 
@@ -117,8 +117,8 @@ func TestReconnectsAndCountsFailures(t *testing.T) {
 		}
 	})
 	got := to.load(t.Context(), plan{requests: onePath("/"), connections: 2, rate: 500, duration: 10 * time.Second, most: 100})
-	if len(got.errors) == 0 || got.status[200] != 80 || got.status[503] != 10 || got.failed != 20 || got.requests() != 100 || got.bytes != 10 {
-		t.Errorf("%v %v %d bytes", got.status, got.errors, got.bytes)
+	if len(got.Errors) == 0 || got.Status[200] != 80 || got.Status[503] != 10 || got.Failed != 20 || got.Requests != 100 || got.bytes != 10 {
+		t.Errorf("%v %v %d bytes", got.Status, got.Errors, got.bytes)
 	}
 }
 
@@ -126,8 +126,8 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { cancel() })
 	got := to.load(ctx, plan{requests: onePath("/"), connections: 2, rate: 10, duration: 10 * time.Minute})
-	if got.requests() == 0 || got.errors[errUnsent.Error()] != 0 {
-		t.Error(got.requests(), got.errors)
+	if got.Requests == 0 || got.Errors[errUnsent.Error()] != 0 {
+		t.Error(got.Requests, got.Errors)
 	}
 }
 

@@ -39,19 +39,19 @@ func TestHistogram(t *testing.T) {
 }
 
 func TestTimeLine(t *testing.T) {
-	y := newTally()
-	y.add(outcome{due: 0, latency: time.Millisecond, service: time.Millisecond, status: 200, bytes: 5})
-	y.add(outcome{due: 2500 * time.Millisecond, latency: time.Second, err: errUnsent})
-	y.add(outcome{due: 2999 * time.Millisecond, latency: time.Second, service: time.Second, status: 500})
-	rows := y.timeLine()
-	if len(rows) != 3 || rows[1] != (timeLineRow{Second: 1}) || rows[2].Requests != 2 || rows[2].Failed != 2 || math.Abs(rows[2].P99/1e6-1) > 0.02 {
+	r := newReport("", plan{})
+	r.add(outcome{due: 0, latency: time.Millisecond, service: time.Millisecond, status: 200, bytes: 5})
+	r.add(outcome{due: 2500 * time.Millisecond, latency: time.Second, err: errUnsent})
+	r.add(outcome{due: 2999 * time.Millisecond, latency: time.Second, service: time.Second, status: 500})
+	if rows := r.TimeLine; len(rows) != 3 || rows[1].Requests != 0 || rows[2].Requests != 2 || rows[2].Failed != 2 {
 		t.Errorf("%+v", rows)
 	}
-	if y.failed != 2 || y.service.TotalCount() != 2 || y.requests() != 3 {
-		t.Errorf("%+v", y)
+	if r.Failed != 2 || r.service.TotalCount() != 2 || r.Requests != 3 {
+		t.Errorf("%+v", r)
 	}
-	y.add(outcome{due: 599 * time.Second, latency: time.Second, status: 200})
-	if rows = y.timeLine(); len(rows) != maxRows || rows[0].Requests != 3 || rows[59].Second != 590 {
+	r.add(outcome{due: 599 * time.Second, latency: time.Second, status: 200})
+	r.finish(600*time.Second, 0, 0)
+	if rows := r.TimeLine; len(rows) != maxRows || rows[0].Requests != 3 || math.Abs(rows[0].P99/1e6-1) > 0.02 || rows[59].Second != 590 {
 		t.Errorf("%d rows, %+v", len(rows), rows)
 	}
 }
@@ -84,7 +84,7 @@ func TestLoadReports(t *testing.T) {
 		err = json.Unmarshal(b, &r)
 	}
 	if err != nil || r.Requests != 200 || r.Status[200]+r.Status[404] != 200 || r.Failed != r.Status[404] || len(r.TimeLine) != 1 || r.Latency.P99 == 0 {
-		t.Errorf("%v %+v", err, r)
+		t.Errorf("%v %+v", err, &r)
 	}
 	if r.Server != nil && r.Server.PID != os.Getpid() {
 		t.Errorf("the server is process %d, not %d", os.Getpid(), r.Server.PID)
