@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,7 +23,7 @@ func serverTarget(t *testing.T, h http.HandlerFunc) *target {
 	return got
 }
 
-func onePath(path string) []request { return []request{{path: path}} }
+var root = []request{{path: "/"}}
 
 // A server stalls once: 200 requests fall due meanwhile on 2 connections. Measured from their sending, two requests
 // are slow. Measured from when they were due, a third of all are.
@@ -40,24 +39,13 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 		stalled.Unlock()
 		fmt.Fprint(w, "{}")
 	})
-	got := to.load(t.Context(), plan{requests: onePath("/"), connections: 2, rate: 1000, duration: 600 * time.Millisecond})
+	got := to.load(t.Context(), plan{requests: root, connections: 2, rate: 1000, duration: 600 * time.Millisecond})
 	if got.Requests != 600 || got.Status[200] != 600 || got.Failed != 0 || got.bytes != 1200 {
 		t.Fatalf("%d requests, statuses %v, errors %v: every due request is sent", got.Requests, got.Status, got.Errors)
 	}
-	slow := func(p float64) (due, sent time.Duration) {
-		return time.Duration(got.latency.ValueAtPercentile(p)), time.Duration(got.service.ValueAtPercentile(p))
-	}
-	if due, _ := slow(99); due < stall/2 {
-		t.Errorf("p99 from the due instant is %s: the stall of %s is not in it", due, stall)
-	}
-	if due, sent := slow(90); due < sent || due < stall/10 {
-		t.Errorf("p90 from the due instant %s, from the sending %s", due, sent)
-	}
-	if got.latency.Min() < got.service.Min() {
-		t.Error("a request was sent before it was due")
-	}
-	if got.latency.Max() < int64(stall) {
-		t.Errorf("longest %s", time.Duration(got.latency.Max()))
+	us := float64(stall.Microseconds())
+	if due, sent := got.Latency, got.Service; due.P99 < us/2 || due.P90 < us/10 || due.P90 < sent.P90 || due.Max < us || got.latency.Min() < got.service.Min() {
+		t.Errorf("since due %+v, since sent %+v", due, sent)
 	}
 }
 
@@ -65,18 +53,17 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 func TestUnsentRequestsCount(t *testing.T) {
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
 	to.timeout = 500 * time.Millisecond
-	got := to.load(t.Context(), plan{requests: onePath("/"), connections: 1, rate: 2000, duration: 200 * time.Millisecond})
+	got := to.load(t.Context(), plan{requests: root, connections: 1, rate: 2000, duration: 200 * time.Millisecond})
 	unsent := got.Errors[errUnsent.Error()]
 	if got.Requests != 400 || unsent < 300 || got.Failed < unsent || got.latency.ValueAtPercentile(50) < int64(to.timeout)/2 {
-		t.Errorf("%d requests, %d unsent, p50 %s", got.Requests, unsent, time.Duration(got.latency.ValueAtPercentile(50)))
+		t.Errorf("%d requests, %d unsent, %+v", got.Requests, unsent, got.Latency)
 	}
 }
 
 func TestWarmUpIsNotCounted(t *testing.T) {
 	var all atomic.Int64
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { all.Add(1) })
-	p := plan{requests: onePath("/"), connections: 2, rate: 1000, warmup: 100 * time.Millisecond, duration: time.Minute, most: 50}
-	got := to.load(t.Context(), p)
+	got := to.load(t.Context(), plan{requests: root, connections: 2, rate: 1000, warmup: 100 * time.Millisecond, duration: time.Minute, most: 50})
 	if got.Requests != 50 || all.Load() != 150 || len(got.TimeLine) != 1 || got.Took <= 0 {
 		t.Errorf("%d counted of %d, %v", got.Requests, all.Load(), got.Took)
 	}
@@ -87,12 +74,9 @@ func TestRevalidationSendsTheLastTag(t *testing.T) {
 		w.Header().Set("ETag", `"a"`)
 		if r.Header.Get("If-None-Match") == `"a"` {
 			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		if r.Host != "elsewhere" || r.Header.Get("X-Test") != "1" {
+		} else if r.Host != "elsewhere" || r.Header.Get("X-Test") != "1" {
 			t.Errorf("%s %v", r.Host, r.Header)
 		}
-		fmt.Fprint(w, "{}")
 	})
 	p := plan{requests: []request{{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true}}, connections: 3, rate: 1000, duration: 100 * time.Millisecond}
 	got := to.load(t.Context(), p)
@@ -116,7 +100,7 @@ func TestReconnectsAndCountsFailures(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	got := to.load(t.Context(), plan{requests: onePath("/"), connections: 2, rate: 500, duration: 10 * time.Second, most: 100})
+	got := to.load(t.Context(), plan{requests: root, connections: 2, rate: 500, duration: 10 * time.Second, most: 100})
 	if len(got.Errors) == 0 || got.Status[200] != 80 || got.Status[503] != 10 || got.Failed != 20 || got.Requests != 100 || got.bytes != 10 {
 		t.Errorf("%v %v %d bytes", got.Status, got.Errors, got.bytes)
 	}
@@ -125,7 +109,7 @@ func TestReconnectsAndCountsFailures(t *testing.T) {
 func TestInterruptEndsTheLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { cancel() })
-	got := to.load(ctx, plan{requests: onePath("/"), connections: 2, rate: 10, duration: 10 * time.Minute})
+	got := to.load(ctx, plan{requests: root, connections: 2, rate: 10, duration: 10 * time.Minute})
 	if got.Requests == 0 || got.Errors[errUnsent.Error()] != 0 {
 		t.Error(got.Requests, got.Errors)
 	}
@@ -147,31 +131,27 @@ func someStrikecache(w http.ResponseWriter, r *http.Request) {
 func TestWhatIsRequested(t *testing.T) {
 	ours, other := serverTarget(t, someStrikecache), serverTarget(t, http.NotFound)
 	for _, c := range []struct {
-		args     string
+		url      string
+		paths    []string
 		requests int
 		about    string
 	}{
-		{ours.base, 44, "a strikecache: a mix of 44 requests for all its resources"},
-		{ours.base + "/x?y=z", 1, "GET /x?y=z"},
-		{ours.base + "/ --path /a --path /b,c", 2, "GET /a, /b,c"},
-		{other.base, 1, "GET /; / answers 404"},
+		{ours.base, nil, 44, "a strikecache: a mix of 44 requests for all its resources"},
+		{ours.base + "/x?y=z", nil, 1, "GET /x?y=z"},
+		{ours.base + "/", []string{"/a", "/b,c"}, 2, "GET /a, /b,c"},
+		{other.base, nil, 1, "GET /; / answers 404"},
 	} {
-		l := loadCommand{Timeout: time.Minute, Rate: 1, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
-		fields := strings.Fields(c.args)
-		l.URL = fields[0]
-		for i := 2; i < len(fields); i += 2 {
-			l.Path = append(l.Path, fields[i])
-		}
+		l := loadCommand{URL: c.url, Path: c.paths, Timeout: time.Minute, Rate: 1, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
 		if err := l.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		requests, about, err := l.choose()
 		if err != nil || len(requests) != c.requests || about != c.about {
-			t.Errorf("%s: %d requests, %s, %v", c.args, len(requests), about, err)
+			t.Errorf("%s: %d requests, %s, %v", c.url, len(requests), about, err)
 		}
 		for _, q := range requests {
 			if q.headers[len(q.headers)-1] != "A: b" {
-				t.Errorf("%s: %v", c.args, q)
+				t.Errorf("%s: %v", c.url, q)
 			}
 		}
 	}
@@ -182,11 +162,9 @@ func TestTarget(t *testing.T) {
 		url, address, path string
 		local              bool
 	}{
-		{"http://127.0.0.1:8080", "127.0.0.1:8080", "", true},
 		{"http://localhost:8080/", "localhost:8080", "", true},
 		{"https://example.org/edge/?a=b", "example.org:443", "/edge/?a=b", false},
-		{"http://[::1]:80/?", "[::1]:80", "", true},
-		{"http://[::1]", "[::1]:80", "", true},
+		{"http://[::1]/?", "[::1]:80", "", true},
 		{"http://10.0.0.1/%20", "10.0.0.1:80", "/%20", false},
 	} {
 		got, path, err := parseTarget(c.url, time.Second)

