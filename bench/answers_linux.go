@@ -85,7 +85,7 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 		}
 		sum := sha256.Sum256(x.body)
 		a.BodyBytes, a.SHA256, a.exchange = len(x.body), hex.EncodeToString(sum[:]), x
-		b.answers = append(b.answers, &a)
+		b.results.Answers = append(b.results.Answers, a)
 		number := strconv.Itoa(i)
 		base := filepath.Join(b.dir, number)
 		for path, text := range map[string][]byte{base + ".raw": x.raw, base + ".wire": sent.raw, filepath.Join(www, number): x.body} {
@@ -116,7 +116,7 @@ type asked struct {
 
 // plan fixes what a server is asked for each answer.
 func (b *comparison) plan(ctx context.Context, s *side) error {
-	for i, a := range b.answers {
+	for i, a := range b.results.Answers {
 		path := "/" + strconv.Itoa(i)
 		if s.resources {
 			path = a.Resource
@@ -139,7 +139,7 @@ func (b *comparison) plan(ctx context.Context, s *side) error {
 
 // verify fetches every answer: a status of 200 with strikecache's very bytes, or 304.
 func (b *comparison) verify(ctx context.Context, s *side) error {
-	for i, a := range b.answers {
+	for i, a := range b.results.Answers {
 		q := &s.asked[i]
 		x, err := exchangeWith(ctx, s.address, q.request)
 		switch {

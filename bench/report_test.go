@@ -89,7 +89,7 @@ func TestFlags(t *testing.T) {
 		"http://10.0.0.1:8080", "--remote --pid 1 http://example.org", "--path x", "--path /#a", "--path / http://127.0.0.1:1/a", "--header x",
 		"rivals extra", "rivals --rounds -1", "rivals --duration 0s", "rivals --server-core 1 --generator-core 1",
 		"rivals --server-core -1", "rivals --generator-core 100000", "rivals --refreshes 101", "rivals --refresh-every 1s", "rivals --rounds 0 --refreshes 0",
-		"rivals --rounds 0 --write-readme README.md", "rivals --refreshes 0 --write-readme README.md",
+		"rivals --rounds 0 --write-readme README.md", "rivals --refreshes 0 --write-readme README.md", "rivals --before no-such-file", "rivals --rounds 0 --before README.md",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if usage := (*kong.ParseError)(nil); !errors.As(err, &usage) {

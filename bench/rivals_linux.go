@@ -85,18 +85,20 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	b := &comparison{rivalsCommand: c, dir: dir, stdout: stdout}
-	r, err := b.measure(ctx)
-	if err != nil {
+	if err := b.build(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "\n%s", r.markdown())
+	if err := b.measure(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "\n%s", b.results.markdown())
 	if c.Out != "" {
-		if err := writeJSON(c.Out, r); err != nil {
+		if err := writeJSON(c.Out, b.results); err != nil {
 			return err
 		}
 	}
 	if c.WriteReadme != "" {
-		return r.writeReadme(c.WriteReadme)
+		return b.results.writeReadme(c.WriteReadme)
 	}
 	return nil
 }
@@ -105,46 +107,52 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 type comparison struct {
 	*rivalsCommand
 	dir     string // everything that is written goes here, and is removed at the end
-	answers []*answer
+	results results
 	running []*process // in the order of their start
 	stdout  io.Writer
 }
 
-func (b *comparison) measure(ctx context.Context) (*results, error) {
+// build makes the binary, unless one was named, and begins the results with what is measured, and where.
+func (b *comparison) build(ctx context.Context) error {
 	if b.Binary == "" {
 		b.Binary = filepath.Join(b.dir, "strikecache")
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.Binary, "strikecache")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build strikecache: %w\n%s", err, out)
+			return fmt.Errorf("build strikecache: %w\n%s", err, out)
 		}
 	}
 	info, err := buildinfo.ReadFile(b.Binary)
 	if err != nil {
-		return nil, fmt.Errorf("read the build of strikecache: %w", err)
+		return fmt.Errorf("read the build of strikecache: %w", err)
 	}
 	cpu, kernel := machine()
-	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
-		Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
+	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(),
+		Kernel: kernel, Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
+	return nil
+}
+
+func (b *comparison) measure(ctx context.Context) error {
 	debug.SetGCPercent(400) // the generator keeps samples and must not often pause for them
 	if err := stayOn(ctx, b.GeneratorCore); err != nil {
-		return nil, err
+		return err
 	}
 	if b.Rounds > 0 {
-		if err := b.ratios(ctx, r); err != nil {
-			return nil, err
+		if err := b.ratios(ctx); err != nil {
+			return err
 		}
 	}
-	if b.Refreshes > 0 {
-		for _, cores := range [][]int{{b.ServerCore}, b.twoCores()} {
-			f, err := b.refreshes(ctx, cores)
-			if err != nil {
-				return nil, fmt.Errorf("refreshes on %d cores: %w", len(cores), err)
-			}
-			r.Refreshes = append(r.Refreshes, *f)
-		}
+	if b.Refreshes == 0 {
+		return nil
 	}
-	return r, nil
+	for _, cores := range [][]int{{b.ServerCore}, b.twoCores()} {
+		f, err := b.refreshes(ctx, cores)
+		if err != nil {
+			return fmt.Errorf("refreshes on %d cores: %w", len(cores), err)
+		}
+		b.results.Refreshes = append(b.results.Refreshes, *f)
+	}
+	return nil
 }
 
 // commitOf returns the commit that a binary was built from, with "+changes" when the tree differed from it.
@@ -171,7 +179,7 @@ func (c *rivalsCommand) twoCores() []int {
 }
 
 // assemble starts the servers and checks their answers. The bare loop is the first of those that it returns.
-func (b *comparison) assemble(ctx context.Context, r *results) (sides []*side, err error) {
+func (b *comparison) assemble(ctx context.Context) (sides []*side, err error) {
 	ours := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, resources: true}
 	if ours.process, err = b.serveStillMarket(ctx, b.Binary); err != nil {
 		return nil, err
@@ -183,7 +191,7 @@ func (b *comparison) assemble(ctx context.Context, r *results) (sides []*side, e
 		s, err := b.startRival(ctx, rival, ours.address)
 		if errors.Is(err, exec.ErrNotFound) {
 			fmt.Fprintf(b.stdout, "%s is not installed: left out\n", rival.name)
-			r.Absent = append(r.Absent, rival.name)
+			b.results.Absent = append(b.results.Absent, rival.name)
 			continue
 		}
 		if err != nil {
@@ -208,21 +216,22 @@ func (b *comparison) assemble(ctx context.Context, r *results) (sides []*side, e
 }
 
 // ratios starts the servers and measures round by round.
-func (b *comparison) ratios(ctx context.Context, r *results) error {
+func (b *comparison) ratios(ctx context.Context) error {
 	defer b.stop()
-	sides, err := b.assemble(ctx, r)
+	sides, err := b.assemble(ctx)
 	if err != nil {
 		return err
 	}
 	// How many requests keep the bare loop busy for the time asked for?
-	for i, a := range b.answers {
+	r := &b.results
+	for i := range r.Answers {
+		a := &r.Answers[i]
 		a.Requests = 20_000
 		x, err := b.read(sides[0], i)
 		if err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
 		a.Requests = max(int(float64(b.Duration.Nanoseconds())*20_000/float64(x.CPUNs)/1000)*1000, 1000)
-		r.Answers = append(r.Answers, *a)
 	}
 	for _, s := range sides {
 		r.Servers = append(r.Servers, s.server)
@@ -230,7 +239,7 @@ func (b *comparison) ratios(ctx context.Context, r *results) error {
 	for round := range b.Rounds {
 		for i := range sides {
 			s := sides[(i+round)%len(sides)] // so that no server always follows the same neighbour
-			for i, a := range b.answers {
+			for i, a := range r.Answers {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
@@ -259,19 +268,19 @@ func (b *comparison) read(s *side, i int) (reading, error) {
 		return reading{}, err
 	}
 	defer g.close()
-	n := b.answers[i].Requests
-	if _, _, err := g.send(max(n/50, 10*rivalConnections), 0); err != nil { // warm-up
+	a := b.results.Answers[i]
+	if _, _, err := g.send(max(a.Requests/50, 10*rivalConnections), 0); err != nil { // warm-up
 		return reading{}, err
 	}
 	before, err := cpuTime(s.pid())
 	if err != nil {
 		return reading{}, err
 	}
-	began, _, err := g.send(n, 0)
+	began, _, err := g.send(a.Requests, 0)
 	if err != nil {
 		return reading{}, err
 	}
 	wall := time.Since(began)
 	after, err := cpuTime(s.pid())
-	return reading{Server: s.Name, Answer: b.answers[i].Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
+	return reading{Server: s.Name, Answer: a.Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
 }

@@ -30,7 +30,7 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	for i, size := range []int{1000, 60_000} {
 		body := strings.Repeat("x", size)
 		raw := fmt.Sprintf("HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 14:25:24 GMT\r\nContent-Length: %d\r\nETag: \"a\"\r\n\r\n%s", size, body)
-		b.answers = append(b.answers, &answer{Name: "an answer", Coding: "identity", Requests: 3000, exchange: &exchange{body: []byte(body)}})
+		b.results.Answers = append(b.results.Answers, answer{Name: "an answer", Coding: "identity", Requests: 3000, exchange: &exchange{body: []byte(body)}})
 		for _, ext := range []string{".raw", ".wire"} {
 			if err := os.WriteFile(filepath.Join(b.dir, strconv.Itoa(i)+ext), []byte(raw), 0o644); err != nil {
 				t.Fatal(err)
@@ -46,7 +46,7 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 		if err := b.plan(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		for i := range b.answers {
+		for i := range b.results.Answers {
 			if x, err := b.read(s, i); err != nil || x.CPUNs == 0 || x.WallNs == 0 {
 				t.Errorf("%s: %+v %v", s.Name, x, err)
 			}
@@ -56,13 +56,13 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 		if err := b.verify(t.Context(), s); err == nil {
 			t.Errorf("%s: other bytes are not noticed", s.Name)
 		}
-		right := b.answers[0].body
-		b.answers[0].body = []byte("other")
+		right := b.results.Answers[0].body
+		b.results.Answers[0].body = []byte("other")
 		before := &side{server: server{Name: "before"}, process: s.process, ownBodies: true}
 		if err := b.plan(t.Context(), before); err != nil || !bytes.Equal(before.asked[0].body, right) {
 			t.Errorf("a server with other bodies: %v", err)
 		}
-		b.answers[0].body = right
+		b.results.Answers[0].body = right
 	}
 }
 

@@ -159,7 +159,7 @@ type setting struct {
 	OriginPort         string // of strikecache
 	Config             string // path of the configuration
 	Root               bool   // this run is root's
-	Answers            []*answer
+	Answers            []answer
 }
 
 // rivals are started in this order, the bare loop first.
@@ -200,7 +200,7 @@ func (b *comparison) startRival(ctx context.Context, r rival, ours string) (*sid
 	if err != nil {
 		return nil, err
 	}
-	with := setting{Dir: b.dir, Address: address, Config: filepath.Join(b.dir, r.program+".conf"), Root: os.Geteuid() == 0, Answers: b.answers}
+	with := setting{Dir: b.dir, Address: address, Config: filepath.Join(b.dir, r.program+".conf"), Root: os.Geteuid() == 0, Answers: b.results.Answers}
 	_, with.Port, _ = net.SplitHostPort(address)
 	_, with.OriginPort, _ = net.SplitHostPort(ours)
 	if err := os.WriteFile(with.Config, []byte(with.fill(r.config)), 0o644); err != nil {
