@@ -82,7 +82,7 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
 	defer b.stop()
 	const speed = 4 // of the market's clock, by which the intervals are; its upstream writes a chain every 15 seconds
-	p, err := b.serve(ctx, b.Binary, cores, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, b.Binary, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err

@@ -104,14 +104,15 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// serveStillMarket starts a strikecache whose answers do not change any more.
+// serveStillMarket starts a strikecache whose answers do not change any more. On a busy machine a server that waits for
+// its turn looks idle, too: hence three seconds.
 func (b *comparison) serveStillMarket(ctx context.Context, binary string) (*process, error) {
-	return b.serve(ctx, binary, []int{b.ServerCore}, "--sim-speed", "0")
+	return b.serve(ctx, binary, []int{b.ServerCore}, 3, "--sim-speed", "0")
 }
 
-// serve starts a strikecache and waits until it has answers, has filled back what it can of the past, and was idle for
-// three seconds in a row: on a busy machine a server that waits for its turn looks idle, too.
-func (b *comparison) serve(ctx context.Context, binary string, cores []int, flags ...string) (*process, error) {
+// serve starts a strikecache and waits until it has answers, has filled back what it can of the past, and was idle for so
+// many seconds in a row.
+func (b *comparison) serve(ctx context.Context, binary string, cores []int, idleSeconds int, flags ...string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (b *comparison) serve(ctx context.Context, binary string, cores []int, flag
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
-		if err == nil && x.status == 200 && idle >= 3 && strings.Contains(p.printed(), "msg=back-filled") {
+		if err == nil && x.status == 200 && idle >= idleSeconds && strings.Contains(p.printed(), "msg=back-filled") {
 			return p, nil
 		}
 	}
