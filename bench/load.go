@@ -100,14 +100,13 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if unknown != nil && c.PID > 0 {
 		return unknown
 	}
-	p := plan{requests: requests, rate: c.Rate, most: c.Requests, connections: c.Connections, warmup: c.Warmup, duration: c.Duration, pid: pid}
-	r := c.target.load(ctx, p)
+	r := c.load(ctx, requests, pid)
 	if r.Requests == 0 {
 		return errors.New("no request was sent")
 	}
 	r.About = about
-	if unknown != nil {
-		r.ServerUnknown = unknown.Error()
+	if r.Server == nil {
+		r.ServerUnknown = cmp.Or(unknown, errors.New("the process ended")).Error()
 	}
 	if err := r.print(stdout); err != nil || c.JSON == "" {
 		return err

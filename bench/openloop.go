@@ -10,29 +10,18 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// plan is a load.
-type plan struct {
-	requests    []request
-	rate        float64       // requests a second
-	warmup      time.Duration // of the same load, not counted
-	duration    time.Duration // after the warm-up
-	most        int           // requests; 0: as many as rate and duration give
-	connections int
-	pid         int // of the server, whose CPU time is measured; 0: not known
-}
-
 // total is the number of requests that are counted.
-func (p *plan) total() int64 {
-	n := max(int64(p.rate*p.duration.Seconds()), 1)
-	if p.most > 0 {
-		n = min(n, int64(p.most))
+func (c *loadCommand) total() int64 {
+	n := max(int64(c.Rate*c.Duration.Seconds()), 1)
+	if c.Requests > 0 {
+		n = min(n, int64(c.Requests))
 	}
 	return n
 }
 
 // dueAt returns when request i is due, counted from the start. Those of the warm-up have negative numbers.
-func (p *plan) dueAt(i int64) time.Duration {
-	return time.Duration(float64(i) / p.rate * float64(time.Second))
+func (c *loadCommand) dueAt(i int64) time.Duration {
+	return time.Duration(float64(i) / c.Rate * float64(time.Second))
 }
 
 // redialAfter is how long a connection rests after a failure.
@@ -42,8 +31,9 @@ var errUnsent = errors.New("not sent: all connections were busy until the end")
 
 // openLoop is a load while it is on.
 type openLoop struct {
-	*target
-	plan
+	*loadCommand
+	requests  []request
+	pid       int       // of the server, 0 when it is not known
 	start     time.Time // after the warm-up
 	report    *report
 	mu        sync.Mutex
@@ -51,33 +41,34 @@ type openLoop struct {
 	cpuBefore time.Duration // of the server, at the start
 }
 
-// load sends the requests of a plan and returns what happened.
+// load sends requests, each time a random one, and returns what happened. It measures the CPU time of a process meanwhile
+// unless pid is 0.
 //
 // Request i is due at start + i/rate, whatever became of those before it, and its latency counts from that instant.
 // When the server stalls, everything that falls due meanwhile waits and shows it: no request is left out because the
 // generator was waiting, too (coordinated omission). A server that is too slow for the rate is given one timeout
 // after the last request was due. What could not be sent by then counts as failed, with the time it has waited.
-func (t *target) load(ctx context.Context, p plan) *report {
-	warmup := int64(p.rate * p.warmup.Seconds())
-	l := &openLoop{target: t, plan: p, report: newReport(t.base, p), next: -warmup, start: time.Now().Add(p.dueAt(warmup))}
-	loaded, cancel := context.WithDeadlineCause(ctx, l.start.Add(p.dueAt(p.total())+t.timeout), errUnsent)
+func (c *loadCommand) load(ctx context.Context, requests []request, pid int) *report {
+	warmup := int64(c.Rate * c.Warmup.Seconds())
+	l := &openLoop{loadCommand: c, requests: requests, pid: pid, report: newReport(c), next: -warmup, start: time.Now().Add(c.dueAt(warmup))}
+	loaded, cancel := context.WithDeadlineCause(ctx, l.start.Add(c.dueAt(c.total())+c.Timeout), errUnsent)
 	defer cancel()
 	var connections sync.WaitGroup
-	for id := range p.connections {
+	for id := range c.Connections {
 		connections.Go(func() { l.connection(loaded, uint64(id)) })
 	}
 	connections.Wait()
 	took := time.Since(l.start)
 	var used time.Duration
-	if after, err := cpuTime(p.pid); err == nil {
+	if after, err := cpuTime(pid); err == nil {
 		used = after - l.cpuBefore
 	}
 	if errors.Is(context.Cause(loaded), errUnsent) {
-		for i := max(l.next, 0); i < p.total(); i++ {
-			l.report.add(outcome{due: p.dueAt(i), latency: took - p.dueAt(i), err: errUnsent})
+		for i := max(l.next, 0); i < c.total(); i++ {
+			l.report.add(outcome{due: c.dueAt(i), latency: took - c.dueAt(i), err: errUnsent})
 		}
 	}
-	l.report.finish(took, p.pid, used)
+	l.report.finish(took, pid, used)
 	return l.report
 }
 
@@ -106,12 +97,12 @@ func (l *openLoop) take(ctx context.Context) (i int64, ok bool) {
 
 // connection sends what is due until the end of the load.
 func (l *openLoop) connection(ctx context.Context, id uint64) {
-	client := l.connect()
+	client := l.target.connect()
 	defer client.CloseIdleConnections()
 	choices := rand.New(rand.NewPCG(id, 0)) // the same ones in each run
 	messages := make([]fasthttp.Request, len(l.requests))
 	for n, q := range l.requests {
-		l.prepare(&messages[n], q)
+		l.target.prepare(&messages[n], q)
 	}
 	var response fasthttp.Response
 	for i, ok := l.take(ctx); ok; i, ok = l.take(ctx) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -23,7 +24,14 @@ func serverTarget(t *testing.T, h http.HandlerFunc) *target {
 	return got
 }
 
-var root = []request{{path: "/"}}
+// load requests / unless requests are given. No answer takes longer than five seconds.
+func load(ctx context.Context, c loadCommand, requests ...request) *report {
+	c.Timeout = cmp.Or(c.Timeout, c.target.timeout)
+	if requests == nil {
+		requests = []request{{path: "/"}}
+	}
+	return c.load(ctx, requests, 0)
+}
 
 // A server stalls once: 200 requests fall due meanwhile on 2 connections. Measured from their sending, two requests
 // are slow. Measured from when they were due, a third of all are.
@@ -39,7 +47,7 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 		stalled.Unlock()
 		fmt.Fprint(w, "{}")
 	})
-	got := to.load(t.Context(), plan{requests: root, connections: 2, rate: 1000, duration: 600 * time.Millisecond})
+	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 1000, Duration: 600 * time.Millisecond})
 	if got.Requests != 600 || got.Status[200] != 600 || got.Failed != 0 || got.bytes != 1200 {
 		t.Fatalf("%d requests, statuses %v, errors %v: every due request is sent", got.Requests, got.Status, got.Errors)
 	}
@@ -53,7 +61,7 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 func TestUnsentRequestsCount(t *testing.T) {
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
 	to.timeout = 500 * time.Millisecond
-	got := to.load(t.Context(), plan{requests: root, connections: 1, rate: 2000, duration: 200 * time.Millisecond})
+	got := load(t.Context(), loadCommand{target: to, Connections: 1, Rate: 2000, Duration: 200 * time.Millisecond})
 	unsent := got.Errors[errUnsent.Error()]
 	if got.Requests != 400 || unsent < 300 || got.Failed < unsent || got.latency.ValueAtPercentile(50) < int64(to.timeout)/2 {
 		t.Errorf("%d requests, %d unsent, %+v", got.Requests, unsent, got.Latency)
@@ -63,7 +71,7 @@ func TestUnsentRequestsCount(t *testing.T) {
 func TestWarmUpIsNotCounted(t *testing.T) {
 	var all atomic.Int64
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { all.Add(1) })
-	got := to.load(t.Context(), plan{requests: root, connections: 2, rate: 1000, warmup: 100 * time.Millisecond, duration: time.Minute, most: 50})
+	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Minute, Requests: 50})
 	if got.Requests != 50 || all.Load() != 150 || len(got.TimeLine) != 1 || got.Took <= 0 {
 		t.Errorf("%d counted of %d, %v", got.Requests, all.Load(), got.Took)
 	}
@@ -78,8 +86,8 @@ func TestRevalidationSendsTheLastTag(t *testing.T) {
 			t.Errorf("%s %v", r.Host, r.Header)
 		}
 	})
-	p := plan{requests: []request{{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true}}, connections: 3, rate: 1000, duration: 100 * time.Millisecond}
-	got := to.load(t.Context(), p)
+	got := load(t.Context(), loadCommand{target: to, Connections: 3, Rate: 1000, Duration: 100 * time.Millisecond},
+		request{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true})
 	if got.Status[200] < 1 || got.Status[200] > 3 || got.Status[200]+got.Status[304] != 100 || got.Failed > 0 {
 		t.Fatalf("%v %v: one 200 a connection, then 304", got.Status, got.Errors)
 	}
@@ -100,7 +108,7 @@ func TestReconnectsAndCountsFailures(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	got := to.load(t.Context(), plan{requests: root, connections: 2, rate: 500, duration: 10 * time.Second, most: 100})
+	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 500, Duration: 10 * time.Second, Requests: 100})
 	if len(got.Errors) == 0 || got.Status[200] != 80 || got.Status[503] != 10 || got.Failed != 20 || got.Requests != 100 || got.bytes != 10 {
 		t.Errorf("%v %v %d bytes", got.Status, got.Errors, got.bytes)
 	}
@@ -109,7 +117,7 @@ func TestReconnectsAndCountsFailures(t *testing.T) {
 func TestInterruptEndsTheLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { cancel() })
-	got := to.load(ctx, plan{requests: root, connections: 2, rate: 10, duration: 10 * time.Minute})
+	got := load(ctx, loadCommand{target: to, Connections: 2, Rate: 10, Duration: 10 * time.Minute})
 	if got.Requests == 0 || got.Errors[errUnsent.Error()] != 0 {
 		t.Error(got.Requests, got.Errors)
 	}

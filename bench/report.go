@@ -110,10 +110,10 @@ type outcome struct {
 	err     error // instead of a status
 }
 
-func newReport(url string, p plan) *report {
+func newReport(c *loadCommand) *report {
 	cpu, kernel := machine()
-	return &report{URL: url, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel, Rate: p.rate,
-		Connections: p.connections, Status: map[int]int64{}, Errors: map[string]int64{}, latency: newHistogram(3), service: newHistogram(3)}
+	return &report{URL: c.target.base, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel, Rate: c.Rate,
+		Connections: c.Connections, Status: map[int]int64{}, Errors: map[string]int64{}, latency: newHistogram(3), service: newHistogram(3)}
 }
 
 // add counts a request.

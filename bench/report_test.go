@@ -30,7 +30,7 @@ func TestHistogram(t *testing.T) {
 }
 
 func TestTimeLine(t *testing.T) {
-	r := newReport("", plan{})
+	r := newReport(&loadCommand{target: &target{}})
 	r.add(outcome{due: 0, latency: time.Millisecond, service: time.Millisecond, status: 200, bytes: 5})
 	r.add(outcome{due: 2500 * time.Millisecond, latency: time.Second, err: errUnsent})
 	r.add(outcome{due: 2999 * time.Millisecond, latency: time.Second, service: time.Second, status: 500})

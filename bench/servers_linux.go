@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -141,7 +142,7 @@ func (b *comparison) serve(ctx context.Context, binary string, cores []int, idle
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.lastLines())
+	return nil, cmp.Or(ctx.Err(), fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.lastLines()))
 }
 
 // rival is a server that can be put beside strikecache. Its arguments and its configuration are templates of [setting].
