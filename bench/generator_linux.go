@@ -18,6 +18,15 @@ func pause(d time.Duration) {
 	_ = unix.Nanosleep(&t, nil) // interrupted: the caller looks at the time
 }
 
+// processTime returns the CPU time of a process and of all threads that it has had, by the scheduler's account, which has
+// nanoseconds. (/proc/PID/stat has hundredths of a second, and a thread that ends takes its own account along.)
+func processTime(pid int) (time.Duration, error) {
+	const scheduled = 2 // the clock of clock_getcpuclockid
+	var t unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|scheduled), &t)
+	return time.Duration(t.Nano()), err
+}
+
 // generator is the client of rivals: one thread with its own epoll loop, and as little work a request as possible, so
 // that the server on the other core is the bottleneck. (The client of load speaks HTTP with any server, and costs more
 // than a bare loop.) It knows how long an answer is from a first one, which was read and compared in full, and accepts

@@ -65,7 +65,7 @@ func (c *loadCommand) Validate() (err error) {
 		within("duration", c.Duration, 100*time.Millisecond, 10*time.Minute),
 		within("warmup", c.Warmup, 0, time.Minute),
 		within("timeout", c.Timeout, 10*time.Millisecond, time.Minute),
-		within("pid", c.PID, 0, 1<<30),
+		within("pid", c.PID, 0, 1<<22),
 	); err != nil {
 		return err
 	}

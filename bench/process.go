@@ -17,22 +17,17 @@ func cpuTime(pid int) (total time.Duration, err error) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
 	}
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-	for _, task := range tasks {
-		// A thread may have ended. The scheduler's account has nanoseconds, where /proc/PID/stat has hundredths of a second.
-		account, _ := os.ReadFile(filepath.Join(task, "schedstat"))
-		first, _, _ := strings.Cut(string(account), " ")
-		ns, _ := strconv.ParseInt(first, 10, 64)
-		total += time.Duration(ns)
-		children, _ := os.ReadFile(filepath.Join(task, "children"))
+	if total, err = processTime(pid); err != nil {
+		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+	}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		children, _ := os.ReadFile(file) // the thread may have ended
 		for _, field := range strings.Fields(string(children)) {
 			child, _ := strconv.Atoi(field)
-			used, _ := cpuTime(child)
+			used, _ := cpuTime(child) // so may the child
 			total += used
 		}
-	}
-	if total == 0 {
-		return 0, fmt.Errorf("the kernel keeps no CPU time in /proc/%d/task/TID/schedstat", pid)
 	}
 	return total, nil
 }

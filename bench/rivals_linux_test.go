@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,8 +121,20 @@ func TestWindowsOfTheLog(t *testing.T) {
 }
 
 func TestThisProcess(t *testing.T) {
-	if used, err := cpuTime(os.Getpid()); err != nil || used <= 0 {
-		t.Errorf("%v %v", used, err)
+	before, err := cpuTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	worked := make(chan bool)
+	go func() { // on a thread that ends with it
+		runtime.LockOSThread()
+		defer close(worked)
+		for from := before; from < before+20*time.Millisecond; from, _ = cpuTime(os.Getpid()) {
+		}
+	}()
+	<-worked
+	if used, err := cpuTime(os.Getpid()); err != nil || used < before+20*time.Millisecond {
+		t.Errorf("%s before, %s after a thread has ended: %v", before, used, err)
 	}
 	if _, err := cpuTime(1 << 30); err == nil {
 		t.Error("a process that does not exist has used CPU time")
