@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What is known of processes is read from /proc. On other systems than Linux each function says that it is not there.
+// The functions of this file read /proc. On other systems than Linux they return an error, and machine the names of Go.
 
 // cpuTime returns what a process and its descendants have used until now.
 func cpuTime(pid int) (total time.Duration, err error) {

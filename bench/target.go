@@ -99,12 +99,11 @@ const (
 	volatility = "/api/public/vix-term-structure"
 )
 
-// How strikecache is known, the stored dates, and the expirations that max pain is computed for. A strikecache that is
-// not ready may have none yet.
+// What mix finds in documents of strikecache. One that is not ready may have no dates and no expirations yet.
 var (
-	ready          = regexp.MustCompile(`"source":"(\w+)"`)
-	storedDate     = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)
-	withExpiration = regexp.MustCompile(`"expiration":"(\d{4}-\d\d-\d\d)"`)
+	source     = regexp.MustCompile(`"source":"(\w+)"`)                 // in /readyz, which no other server answers like this
+	storedDate = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)            // at the begin of a row of the series
+	expiration = regexp.MustCompile(`"expiration":"(\d{4}-\d\d-\d\d)"`) // that max pain is computed for
 )
 
 // mix returns what a cache in front of strikecache would miss: every resource in every coding, the stored dates, the
@@ -120,7 +119,7 @@ func (t *target) mix() (requests []request, err error) {
 		}
 		return found
 	}
-	if len(find("/readyz", ready)) == 0 {
+	if len(find("/readyz", source)) == 0 {
 		return nil, err
 	}
 	var paths []string
@@ -130,7 +129,7 @@ func (t *target) mix() (requests []request, err error) {
 	for _, date := range find(series, storedDate) {
 		paths = append(paths, historical+"?date="+date)
 	}
-	for _, date := range find(maxPain, withExpiration) {
+	for _, date := range find(maxPain, expiration) {
 		paths = append(paths, maxPain+"?expiration="+date)
 	}
 	for limit := 1; limit <= 100; limit += 9 {
