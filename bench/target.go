@@ -101,9 +101,9 @@ const (
 
 // What mix finds in documents of strikecache. One that is not ready may have no dates and no expirations yet.
 var (
-	source     = regexp.MustCompile(`"source":"(\w+)"`)                 // in /readyz, which no other server answers like this
-	storedDate = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)            // at the begin of a row of the series
-	expiration = regexp.MustCompile(`"expiration":"(\d{4}-\d\d-\d\d)"`) // that max pain is computed for
+	source     = regexp.MustCompile(`"source":"(\w+)"`)                   // in /readyz, which no other server answers like this
+	storedDate = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)              // at the begin of a row of the series
+	expiration = regexp.MustCompile(`\{"expiration":"(\d{4}-\d\d-\d\d)"`) // in the list of those that max pain is computed for
 )
 
 // mix returns what a cache in front of strikecache would miss: every resource in every coding, the stored dates, the
