@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -53,16 +54,16 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	delta, gamma := now.greeks(c.strike, &v, c.right)
 	b = c.date.Midnight().AppendFormat(append(append(b, `{"option":"`...), c.root...), "060102")
 	b = fmt.Appendf(b, "%c%08d", "CP"[c.right], c.thousandths)
-	b = appendFixed(append(b, `","bid":`...), float64(bid)/100, 2)
-	b = appendFixed(append(b, `,"bid_size":12.0,"ask":`...), float64(ask)/100, 2)
-	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), t.published(c, &v, ask-bid), 4)
-	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest), 1)
-	b = appendFixed(append(b, `,"volume":`...), float64(c.volume), 1)
-	b = appendFixed(append(b, `,"delta":`...), delta, 4)
-	b = appendFixed(append(b, `,"gamma":`...), gamma, 4)
-	b = appendFixed(append(b, `,"vega":0.0,"theta":-0.0067,"rho":0.0,"theo":`...), v.price[c.right], 4)
+	b = appendFixed(append(b, `","bid":`...), float64(bid)/100)
+	b = appendFixed(append(b, `,"bid_size":12.0,"ask":`...), float64(ask)/100)
+	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), t.published(c, &v, ask-bid))
+	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest))
+	b = appendFixed(append(b, `,"volume":`...), float64(c.volume))
+	b = appendFixed(append(b, `,"delta":`...), delta)
+	b = appendFixed(append(b, `,"gamma":`...), gamma)
+	b = appendFixed(append(b, `,"vega":0.0,"theta":-0.0067,"rho":0.0,"theo":`...), v.price[c.right])
 	b = append(b, `,"change":-24.9,"open":0.0,"high":0.0,"low":0.0,"tick":"no_change","last_trade_price":`...)
-	b = append(appendFixed(b, c.last, 2), `,"last_trade_time":`...)
+	b = append(appendFixed(b, c.last), `,"last_trade_time":`...)
 	if c.lastTrade.IsZero() {
 		b = append(b, "null"...)
 	} else {
@@ -133,29 +134,14 @@ func (m *Market) history(in *instrument, last int) []byte {
 type fixed float64
 
 // String implements [fmt.Stringer].
-func (x fixed) String() string { return string(appendFixed(nil, float64(x), 4)) }
+func (x fixed) String() string { return string(appendFixed(nil, float64(x))) }
 
-var powersOfTen = [...]float64{1, 10, 100, 1e3, 1e4}
-
-// appendFixed appends x rounded to places decimals, 1 to 4, without trailing zeros but the first, as Python does: 2960.0,
-// 0.05. |x| must be below 1e14.
-func appendFixed(b []byte, x float64, places int) []byte {
-	n := int64(math.Round(x * powersOfTen[places]))
-	if n < 0 {
-		b = append(b, '-')
-		n = -n
-	}
-	for places > 1 && n%10 == 0 {
-		n /= 10
-		places--
-	}
-	scale := int64(powersOfTen[places])
-	b = strconv.AppendInt(b, n/scale, 10)
-	b = append(b, '.')
-	for n %= scale; places > 0; places-- {
-		scale /= 10
-		b = append(b, byte('0'+n/scale))
-		n %= scale
+// appendFixed appends x, rounded to 4 decimals, as Python does: the shortest digits, and always a point.
+func appendFixed(b []byte, x float64) []byte {
+	start := len(b)
+	b = strconv.AppendFloat(b, math.Round(x*1e4)/1e4+0, 'f', -1, 64) // -0 + 0 is 0
+	if bytes.IndexByte(b[start:], '.') < 0 {
+		b = append(b, ".0"...)
 	}
 	return b
 }

@@ -98,7 +98,7 @@ func (t *trading) openInterest(c *contract, roundness float64) int {
 		shape = (0.55+0.6*min(1, away/(0.04*reach)))*math.Exp(-away/(0.08*reach)) + 0.12*math.Exp(-away/(0.35*reach))
 	}
 	luck := 1.1*c.key.child(2).normal() - 0.6 + 0.05*c.key.child(3).child(uint64(t.frame.listed)).normal()
-	x := c.interest * t.in.chain.scale * shape * roundness * math.Exp(luck)
+	x := c.interest * t.in.scale * shape * roundness * math.Exp(luck)
 	if x < 1 && c.key.child(4).unit() < 0.5 {
 		return 1
 	}
@@ -124,13 +124,13 @@ func (t *trading) trade(c *contract, opening *smile, roundness float64) {
 	if today.child(0).unit() >= chance {
 		return
 	}
-	level *= t.in.chain.scale * math.Exp(-z*z/6.5) * math.Sqrt(roundness)
+	level *= t.in.scale * math.Exp(-z*z/6.5) * math.Sqrt(roundness)
 	popular := 0.7*c.key.child(2).normal() + 0.8*today.child(1).normal() // one that is open more trades more
 	whole := level*math.Exp(popular-0.5) + math.Exp(3.2*today.child(2).unit())
 	trades := 1 + math.Floor(math.Pow(whole, 0.7)*(0.4+today.child(3).unit()))
 	begins, side := 0.0, -1.0
 	if near := days > 2 && days < 46 && z > 0.3 && z < 1.5; near && today.child(4).unit() < t.in.chain.bursts {
-		whole, trades = 8*float64(c.openInterest)+t.in.chain.burstFloor*(1+today.child(5).unit()), 400
+		whole, trades = 8*float64(c.openInterest)+2500*(1+today.child(5).unit()), 400
 		begins, side = 0.85*today.child(6).unit(), float64(today.child(7).below(2))
 	}
 	end := t.frame.close
