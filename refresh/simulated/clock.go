@@ -34,12 +34,9 @@ type frame struct {
 	overnight float64
 }
 
-// frame returns what the upstream says at an instant; false in the first week of the market.
-func (m *Market) frame(at time.Time) (frame, bool) {
+// frame returns what the upstream says at an instant.
+func (m *Market) frame(at time.Time) frame {
 	f := frame{generated: at.UTC().Add(-beatPhase).Truncate(beat).Add(beatPhase)}
-	if compute.DateOf(f.generated.In(compute.NewYork)) <= epoch+7 {
-		return f, false
-	}
 	delayed := f.generated.Add(-lag)
 	f.session = m.factors.index(compute.DateOf(delayed.In(compute.NewYork)))
 	if delayed.Before(m.calendar.Open(m.factors.dates[f.session])) {
@@ -54,7 +51,7 @@ func (m *Market) frame(at time.Time) (frame, bool) {
 		night := next.At(9, 15, 0, compute.NewYork).Sub(start)
 		f.overnight = min(max(float64(f.generated.Sub(start))/float64(night), 0), 1)
 	}
-	return f, true
+	return f
 }
 
 // morning returns the session of today when the clock is past an hour of it, else the session before.

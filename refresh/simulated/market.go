@@ -99,20 +99,17 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 // At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error
 // is an [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
-	kind, key := name.Split()
 	if !m.Offers(name) {
-		if kind == upstream.Unknown || kind == upstream.SettlementKind {
-			return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
-		}
 		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f, ok := m.frame(at)
-	if !ok {
+	if compute.DateOf(at.In(compute.NewYork)) <= epoch+7 {
 		err := fmt.Errorf("the simulated market begins on %s", epoch)
 		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: err}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.frame(at)
+	kind, key := name.Split()
 	in := m.instruments[key]
 	switch kind {
 	case upstream.OptionsKind:

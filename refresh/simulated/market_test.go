@@ -72,22 +72,20 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestUnknownDocuments(t *testing.T) {
-	for name, reason := range map[upstream.Name]upstream.Reason{
-		"options/_SPXW.json": upstream.Refused, "options/_VIX.json": upstream.Refused, "quotes/ZZZZ.json": upstream.Refused,
-		"charts/historical/IWM.json": upstream.Refused, "nonsense": upstream.Missing, "settlement/today.csv": upstream.Missing,
+	for _, name := range []upstream.Name{
+		"options/_SPXW.json", "options/_VIX.json", "quotes/ZZZZ.json", "charts/historical/IWM.json", "nonsense", "settlement/today.csv",
 	} {
-		_, err := market.Fetch(t.Context(), name, nil)
-		if err == nil || upstream.ReasonOf(err) != reason || market.Offers(name) {
+		if _, err := market.Fetch(t.Context(), name, nil); upstream.ReasonOf(err) != upstream.Refused || market.Offers(name) {
 			t.Errorf("%s: %v, offered %v", name, err, market.Offers(name))
 		}
 	}
-	for _, name := range []upstream.Name{spxChain, "options/XLRE.json", "quotes/_VIX3M.json", "charts/historical/_SPX.json", "settlement/2026-08-10.csv"} {
-		if !market.Offers(name) {
-			t.Errorf("%s is not offered", name)
+	for name, at := range map[upstream.Name]string{spxChain: "2022-01-10 23:00:00", "settlement/2022-01-03.csv": "2026-08-11 12:00:00"} {
+		if _, err := market.At(name, ny(at)); upstream.ReasonOf(err) != upstream.Missing || !market.Offers(name) {
+			t.Errorf("%s, before the market began: %v", name, err)
 		}
 	}
-	if _, err := market.At(spxChain, ny("2021-06-01 12:00:00")); upstream.ReasonOf(err) != upstream.Missing {
-		t.Errorf("before the market began: %v", err)
+	for _, at := range []string{"2022-01-11 00:00:00", "2022-01-11 09:46:00"} {
+		chainAt(t, market, "_SPX", ny(at))
 	}
 }
 
