@@ -50,7 +50,7 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 // the recorded chain.
 func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	v := now.value(c.strike)
-	bid, ask := t.in.chain.maker.quote(now, &v, c)
+	bid, ask := t.in.chain.quote(now, &v, c)
 	delta, gamma := now.greeks(c.strike, &v, c.right)
 	b = c.date.Midnight().AppendFormat(append(append(b, `{"option":"`...), c.root...), "060102")
 	b = fmt.Appendf(b, "%c%08d", "CP"[c.right], c.thousandths)

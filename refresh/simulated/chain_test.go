@@ -97,7 +97,7 @@ func TestChainDuringASession(t *testing.T) {
 	for _, symbol := range []string{"_SPX", "TSLA"} {
 		var last map[string]*compute.Contract
 		traded := 0.0
-		for at := ny("2026-08-11 09:46:00"); at.Before(ny("2026-08-11 16:50:00")); at = at.Add(65 * time.Minute) {
+		for at := ny("2026-08-11 09:46:00"); at.Before(ny("2026-08-11 16:50:00")); at = at.Add(100 * time.Minute) {
 			chain := chainAt(t, market, symbol, at)
 			now := bySymbol(chain)
 			sum, recent := 0.0, 0

@@ -105,10 +105,16 @@ func (t *trading) openInterest(c *contract, roundness float64) int {
 	return int(math.Round(x))
 }
 
-// trade sets what a contract has traded in the session so far: trades of one size, evenly spread over its session. A few
-// contracts out of the money begin late, and then trade many times their open interest, all at the bid or all at the ask.
-func (t *trading) trade(c *contract, opening *smile, roundness float64) {
-	today := c.key.child(5).child(uint64(t.frame.date))
+// activity is what a contract trades by the end of the session, in trades of one size that are evenly spread.
+type activity struct {
+	volume, trades float64 // trades are 0 for none
+	begins         float64 // share of the session that passes before
+	side           float64 // of every trade: 0 at the bid, 1 at the ask, below 0 anywhere
+}
+
+// activity returns what a contract trades in the session. A few contracts out of the money begin late, and then trade many
+// times their open interest, all at the bid or all at the ask.
+func (t *trading) activity(c *contract, today noise, opening *smile, roundness float64) activity {
 	days, z := float64(c.days(t.frame.date)), opening.deviations(c.strike)
 	if c.right == 1 {
 		z = -z // above 0 out of the money
@@ -122,16 +128,26 @@ func (t *trading) trade(c *contract, opening *smile, roundness float64) {
 		chance, level = 0.45*chance, 0.4*level
 	}
 	if today.child(0).unit() >= chance {
-		return
+		return activity{}
+	}
+	if near := days > 2 && days < 46 && z > 0.3 && z < 1.5; near && today.child(4).unit() < t.in.chain.bursts {
+		return activity{
+			volume: 8*float64(c.openInterest) + 2500*(1+today.child(5).unit()), trades: 400,
+			begins: 0.85 * today.child(6).unit(), side: float64(today.child(7).below(2)),
+		}
 	}
 	level *= t.in.scale * math.Exp(-z*z/6.5) * math.Sqrt(roundness)
 	popular := 0.7*c.key.child(2).normal() + 0.8*today.child(1).normal() // one that is open more trades more
-	whole := level*math.Exp(popular-0.5) + math.Exp(3.2*today.child(2).unit())
-	trades := 1 + math.Floor(math.Pow(whole, 0.7)*(0.4+today.child(3).unit()))
-	begins, side := 0.0, -1.0
-	if near := days > 2 && days < 46 && z > 0.3 && z < 1.5; near && today.child(4).unit() < t.in.chain.bursts {
-		whole, trades = 8*float64(c.openInterest)+2500*(1+today.child(5).unit()), 400
-		begins, side = 0.85*today.child(6).unit(), float64(today.child(7).below(2))
+	volume := level*math.Exp(popular-0.5) + math.Exp(3.2*today.child(2).unit())
+	return activity{volume: volume, trades: 1 + math.Floor(math.Pow(volume, 0.7)*(0.4+today.child(3).unit())), side: -1}
+}
+
+// trade sets what a contract has traded in the session so far, and its last trade.
+func (t *trading) trade(c *contract, opening *smile, roundness float64) {
+	today := c.key.child(5).child(uint64(t.frame.date))
+	a := t.activity(c, today, opening, roundness)
+	if a.trades == 0 {
+		return
 	}
 	end := t.frame.close
 	if t.in.symbol == spx { // options on the index go on after the close, but for those that settle then
@@ -140,23 +156,23 @@ func (t *trading) trade(c *contract, opening *smile, roundness float64) {
 	length := float64(earlier(end, c.settles).Sub(t.frame.open))
 	passed := min(float64(t.frame.asOf.Sub(t.frame.open))/length, 1)
 	phase := today.child(8).unit() // of the first trade in its share of the session
-	n := math.Floor(trades*max(passed-begins, 0)/(1-begins) + phase)
-	c.volume = int(whole * n / trades)
+	n := math.Floor(a.trades*max(passed-a.begins, 0)/(1-a.begins) + phase)
+	c.volume = int(a.volume * n / a.trades)
 	if c.volume == 0 {
 		return
 	}
-	share := begins + (1-begins)*(n-phase)/trades
+	share := a.begins + (1-a.begins)*(n-phase)/a.trades
 	c.lastTrade = t.frame.open.Add(time.Duration(share * length)).Truncate(time.Second)
-	if side < 0 {
-		side = min(max((today.child(uint64(9+n)).unit()-1.0/6)*1.5, 0), 1) // a third of the prices are bids and asks
+	if a.side < 0 { // a third of the prices are bids and asks
+		a.side = min(max((today.child(uint64(9+n)).unit()-1.0/6)*1.5, 0), 1)
 	}
 	then := t.in.surface(t.path.at(t.frame.progress(c.lastTrade))).smile(c.settles.Sub(c.lastTrade))
-	c.last = t.price(c, &then, side)
+	c.last = t.price(c, &then, a.side)
 }
 
 // price returns the price of a trade, from the bid at side 0 to the ask at side 1. No trade has the price 0.
 func (t *trading) price(c *contract, m *smile, side float64) float64 {
 	v := m.value(c.strike)
-	bid, ask := t.in.chain.maker.quote(m, &v, c)
+	bid, ask := t.in.chain.quote(m, &v, c)
 	return max(math.Round(float64(bid)+float64(ask-bid)*side), 1) / 100
 }

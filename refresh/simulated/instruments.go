@@ -91,14 +91,18 @@ func newInstruments() map[string]*instrument {
 type chainSpec struct {
 	roles  []role
 	bands  []band
-	maker  maker
+	least  float64 // width of the cheapest quote, USD
+	slope  float64 // width per USD of time value
+	deep   float64 // the most that intrinsic value adds, USD
+	deepAt float64 // intrinsic value, as a share of the spot, that adds all of it
+	fine   int     // tick below 3 USD, cents
+	coarse int     // tick from there on, cents
 	bursts float64 // share of the contracts near the money that trade many times their open interest
 }
 
 // spxChain is about as wide as the chain of 2026-08-11.
 var spxChain = chainSpec{
-	maker:  maker{least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, amWider: 1.9},
-	bursts: 0.004,
+	least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.004,
 	roles: []role{
 		{am: true, plays: monthly, life: 425, width: 1.5, interest: 6240, growth: 2},
 		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.5, interest: 12480, growth: 1},
@@ -119,8 +123,7 @@ var spxChain = chainSpec{
 
 // fundChain is that of the large index funds.
 var fundChain = chainSpec{
-	maker:  maker{least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, amWider: 1},
-	bursts: 0.01,
+	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.01,
 	roles: []role{
 		{plays: anySession, life: 14, width: 1, interest: 900, growth: 1},
 		{plays: weekEnd, life: 56, width: 1, interest: 1600, growth: 1},
@@ -135,8 +138,7 @@ var fundChain = chainSpec{
 
 // stockChain is that of a stock or a sector fund.
 var stockChain = chainSpec{
-	maker:  maker{least: 0.02, slope: 0.012, deep: 2.4, deepAt: 0.2, fine: 1, coarse: 5, amWider: 1},
-	bursts: 0.06,
+	least: 0.02, slope: 0.012, deep: 2.4, deepAt: 0.2, fine: 1, coarse: 5, bursts: 0.06,
 	roles: []role{
 		{plays: weekEnd, life: 49, width: 1, interest: 1800, growth: 1.2},
 		{plays: monthly, life: 240, width: 1, interest: 5000, growth: 1.2},

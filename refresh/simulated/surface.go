@@ -109,31 +109,20 @@ func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float6
 	return delta, carried * math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi) / (m.spot * total)
 }
 
-// maker is how an underlying's options are quoted.
-type maker struct {
-	least   float64 // width of the cheapest, USD
-	slope   float64 // width per USD of time value
-	deep    float64 // the most that intrinsic value adds, USD
-	deepAt  float64 // intrinsic value, as a share of the spot, that adds all of it
-	fine    int     // tick below 3 USD, cents
-	coarse  int     // tick from there on, cents
-	amWider float64 // AM-settled series are quoted so much wider
-}
-
 // quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide and a little off. The bid of a
 // contract that is worth less than a tick is 0; the ask is always above the bid.
-func (k *maker) quote(m *smile, v *value, c *contract) (bid, ask int) {
+func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	price := v.price[c.right]
-	width := k.least + k.slope*v.timeValue
+	width := spec.least + spec.slope*v.timeValue
 	if c.am {
-		width *= k.amWider
+		width *= 1.9 // as the index series that settle at the open are quoted
 	}
 	if m.years > 1.9 { // the market in the far years is very wide (2026-08-11: 5 points at 2.3 years, 300 at 5.4)
 		width *= math.Exp(1.3 * (m.years - 1.9))
 	}
 	intrinsic := price - v.timeValue
 	if intrinsic > 0 {
-		width += k.deep * (0.2 + 0.8*c.key.child(9).unit()) * min(1, intrinsic/(k.deepAt*m.spot))
+		width += spec.deep * (0.2 + 0.8*c.key.child(9).unit()) * min(1, intrinsic/(spec.deepAt*m.spot))
 	}
 	width = min(width, 0.04*m.spot)
 	if intrinsic > 0 {
@@ -141,22 +130,22 @@ func (k *maker) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	}
 	half := min(0.5*width, 0.03+0.5*price)
 	bid = int((price - half) * 100)
-	if tick := k.tick(bid); bid < tick {
+	if tick := spec.tick(bid); bid < tick {
 		bid = 0
 	} else {
 		bid -= bid % tick
 	}
 	ask = int(math.Ceil((price+half)*100 - 1e-9))
-	tick := k.tick(ask)
+	tick := spec.tick(ask)
 	if over := ask % tick; over > 0 {
 		ask += tick - over
 	}
 	return bid, max(ask, bid+tick, tick)
 }
 
-func (k *maker) tick(cents int) int {
+func (spec *chainSpec) tick(cents int) int {
 	if cents < 300 {
-		return k.fine
+		return spec.fine
 	}
-	return k.coarse
+	return spec.coarse
 }
