@@ -4,7 +4,7 @@
 // A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any
 // past instant, in any order, and two markets with one seed agree. (Bytes are the same on one GOARCH; others may
 // fuse multiplications.) Nothing is random: every number is drawn from a tree of hashes at a path such as
-// market/date or options/root/expiration/strike (prices.go).
+// market/date or options/root/expiration/strike (noise.go).
 //
 // The path of one chain document, with the file that each step is in:
 //
@@ -22,8 +22,9 @@
 //
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
 // ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
-// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, nothing but option quotes moves
-// at night, and members that no reader of the documents takes are constant.
+// of the days before, a contract trades evenly over the session, the SPX stands still from 16:00 to 16:15 while its clock
+// runs on, nothing but option quotes moves at night, files are generated on weekends too, and members that no reader of
+// the documents takes are constant.
 package simulated
 
 import (
