@@ -106,9 +106,9 @@ func (m *Market) appendUnderlying(b []byte, in *instrument, f *frame, p point) [
 	}
 	b = fmt.Appendf(b, `"symbol":%q,"security_type":%q,"exchange_id":%d,"current_price":%s,"price_change":%s,"price_change_percent":%s`,
 		symbol, kind, exchange, fixed(price), fixed(price-before), fixed((price/before-1)*100))
-	b = fmt.Appendf(b, `,"bid":%[1]s,"ask":%[1]s,"bid_size":1,"ask_size":1,"open":%[1]s,"high":%[1]s,"low":%[1]s,"close":%[1]s,"prev_day_close":%[2]s`,
-		fixed(price), fixed(before))
-	b = fmt.Appendf(b, `,"volume":0,"iv30":0.0,"iv30_change":0.0,"iv30_change_percent":null,"seqno":%d,"last_trade_time":`, 10*f.generated.Unix())
+	b = fmt.Appendf(b, `,"bid":%[1]s,"ask":%[1]s,"bid_size":1,"ask_size":1,"open":%[1]s,"high":%[1]s,"low":%[1]s,"close":%[1]s`, fixed(price))
+	b = fmt.Appendf(b, `,"prev_day_close":%s,"volume":0,"iv30":0.0,"iv30_change":0.0,"iv30_change_percent":null`, fixed(before))
+	b = fmt.Appendf(b, `,"seqno":%d,"last_trade_time":`, 10*f.generated.Unix())
 	b = last.In(compute.NewYork).AppendFormat(b, tradeForm)
 	return fmt.Appendf(b, `,"tick":"no_change"},"symbol":%q}`, in.symbol)
 }

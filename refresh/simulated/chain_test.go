@@ -125,7 +125,8 @@ func TestChainDuringASession(t *testing.T) {
 
 func TestOpenInterest(t *testing.T) {
 	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, market, "SPY", ny(at))) }
-	evening, early, morning, noon := interest("2026-08-11 20:00:00"), interest("2026-08-12 06:59:30"), interest("2026-08-12 07:00:30"), interest("2026-08-12 12:00:00")
+	evening, early := interest("2026-08-11 20:00:00"), interest("2026-08-12 06:59:30")
+	morning, noon := interest("2026-08-12 07:00:30"), interest("2026-08-12 12:00:00")
 	for _, c := range []struct {
 		what          string
 		before, after map[string]*compute.Contract

@@ -39,7 +39,8 @@ var (
 	quoteForm = form(head + price)
 	// The values of an index are strings.
 	historyForm = form(`{"symbol":<name>,"data":\[(?:{"date":<date>,"open":<n4>,"high":<n4>,"low":<n4>,"close":<n4>,"volume":<i>},?)+\]}`)
-	indexForm   = form(`{"symbol":<name>,"data":\[(?:{"date":<date>,"open":"<n4>","high":"<n4>","low":"<n4>","close":"<n4>","volume":"<i>"},?)+\]}`)
+	indexForm   = form(`{"symbol":<name>,"data":\[(?:{"date":<date>,"open":"<n4>","high":"<n4>","low":"<n4>","close":"<n4>",` +
+		`"volume":"<i>"},?)+\]}`)
 )
 
 // rowsOf returns the rows of a chain document as written, and what else it has.
@@ -69,7 +70,9 @@ func checkChain(t *testing.T, body []byte) {
 }
 
 func TestDocumentsHaveTheUpstreamsForm(t *testing.T) {
-	for symbol, at := range map[string]string{"_SPX": "2026-08-11 16:36:50", "SPY": "2026-08-12 02:00:00", "TSLA": "2026-08-11 12:00:00", "XLK": "2026-08-21 15:00:00"} {
+	for symbol, at := range map[string]string{
+		"_SPX": "2026-08-11 16:36:50", "SPY": "2026-08-12 02:00:00", "TSLA": "2026-08-11 12:00:00", "XLK": "2026-08-21 15:00:00",
+	} {
 		body := documentAt(t, market, upstream.Options(symbol), ny(at)).Body
 		if !json.Valid(body) {
 			t.Errorf("%s: not JSON", symbol)
