@@ -99,11 +99,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		args = []string{"--help"}
 	}
 	selected, err := parser.Parse(args)
-	if wrong := (*kong.ParseError)(nil); errors.As(err, &wrong) && wrong.Context.Selected() != nil {
-		return err
-	}
 	if err != nil {
-		return fmt.Errorf("%w; the commands are serve, keys, verify, recompute, export, import and version, each with --help", err)
+		return fmt.Errorf("%w; see strikecache --help", err)
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
@@ -113,20 +110,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known. The
 // error names the known variable with the most similar name. model is the parsed command line.
 func unknownVariable(model *kong.Node) error {
-	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL"} // read by the tests
-	var learn func(*kong.Node)
-	learn = func(command *kong.Node) {
-		for _, flag := range command.Flags {
+	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL", "STRIKECACHE_PORT"} // of the tests, and of Kubernetes
+	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
 			known = append(known, flag.Envs...)
 		}
-		for _, child := range command.Children {
-			learn(child)
-		}
-	}
-	learn(model)
+		return next(nil)
+	})
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if strings.HasPrefix(name, "STRIKECACHE_SERVICE_") || name == "STRIKECACHE_PORT" || strings.HasPrefix(name, "STRIKECACHE_PORT_") {
+		if strings.HasPrefix(name, "STRIKECACHE_SERVICE_") || strings.HasPrefix(name, "STRIKECACHE_PORT_") {
 			continue // Kubernetes sets these in every pod when a service is named strikecache
 		}
 		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
@@ -161,27 +154,16 @@ func distance(a, b string) int {
 type versionCommand struct{}
 
 func (versionCommand) Run(out keys.Streams) error {
-	_, err := fmt.Fprintln(out.Out, version())
+	_, err := fmt.Fprintf(out.Out, "strikecache %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
-// version returns the line that `strikecache version` prints.
+// version returns the version of the module. That of a development build has the commit.
 func version() string {
-	return fmt.Sprintf("strikecache %s %s %s/%s", revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// revision returns the version of the module, or the commit of a development build.
-func revision() string {
-	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		v = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && v == "(devel)" {
-				v = s.Value
-			}
-		}
+		return info.Main.Version
 	}
-	return v
+	return "(devel)"
 }
 
 type verifyCommand struct {
@@ -246,14 +228,8 @@ func (c *serveCommand) Validate() error {
 	case c.LogEvery < 0:
 		return errors.New("--log-every must not be negative")
 	}
-	if _, err := limits.ParseProxies(strings.Join(c.TrustedProxies, ",")); err != nil {
+	if _, err := c.proxies(); err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
-	}
-	if _, err := net.ResolveTCPAddr("tcp", c.Listen); err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	if _, err := net.ResolveTCPAddr("tcp", c.AdminListen); err != nil && c.AdminListen != "" {
-		return fmt.Errorf("--admin-listen: %w; it takes an address such as 127.0.0.1:9090, or \"\" for none", err)
 	}
 	return nil
 }
@@ -274,9 +250,9 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return err
 	}
 	defer pair.Close()
-	listener, err := server.Listen(c.Listen)
+	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return err
+		return fmt.Errorf("--listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // needed only if Serve, which closes the listener, is not reached
 	refreshes := admin.NewRefreshes()
@@ -284,53 +260,64 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	stopRefreshing := func() error { return refresher.Close() }
+	stopRefreshing := refresher.Close
 	defer func() {
 		if err = errors.Join(err, stopRefreshing()); err == nil {
 			log.Info("stopped")
 		}
 	}()
-	access, ledger, err := c.access(log)
-	if err != nil {
-		return err
-	}
+	ledger := keys.OpenLedger(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
 	defer func() {
-		access.Keys.Close()
 		if err := ledger.Close(); err != nil {
 			log.Error("usage counts not written", "err", err)
 		}
 	}()
-	access.Finder, access.Source, access.Now, access.Log = refresher.Store(), c.Source, refresher.Now, log
-	access.MaxConnections, access.LogEvery, access.LogClientAddr = c.MaxConnections, c.LogEvery, c.LogClientAddr
-	access.TLS = pair.Config()
-	access.Readiness = func() server.Readiness {
-		ready := readiness(refresher)
-		ready.Impaired("keys", access.Keys.Err())
-		ready.Impaired("usage", ledger.Err())
-		ready.Impaired("tls", pair.Err())
-		return ready
+	table, err := keys.Open(keys.File(c.KeysFile, c.DataDir), ledger, log)
+	if err != nil {
+		return err
 	}
-	web := server.New(access)
-	stopAdmin, err := c.admin(web, log, admin.Sources{
-		Now: refresher.Now, Current: refresher.Store().Current, Readiness: access.Readiness, Refreshes: refreshes,
-		Store: refresher.Store().Stats, CertificateExpires: pair.Expires,
+	defer table.Close()
+	ready := func() server.Readiness {
+		r := readiness(refresher)
+		r.Impaired("keys", table.Err())
+		r.Impaired("usage", ledger.Err())
+		r.Impaired("tls", pair.Err())
+		return r
+	}
+	cfg := server.Config{
+		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, Readiness: ready, Log: log,
+		MaxConnections: c.MaxConnections, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery, LogClientAddr: c.LogClientAddr,
+	}
+	if cfg.Proxies, err = c.proxies(); err != nil {
+		return err
+	}
+	if c.AnonymousRate > 0 {
+		cfg.Addresses = limits.NewAddresses(c.AnonymousRate)
+	}
+	web := server.New(cfg)
+	operator, err := admin.Open(c.AdminListen, admin.Config{
+		Sources: admin.Sources{
+			Version: version(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: ready,
+			Refreshes: refreshes, Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats,
+		},
+		Healthz: web.Healthz, Readyz: web.Readyz, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	defer stopAdmin()
+	defer operator.Close()
 	c.announce(log, refresher.Now(), listener.Addr().String())
 	stopRefreshing = refresher.Start(ctx)
-	service := server.OpenNotifier(log)
-	defer service.Close()
-	return serveUntil(ctx, web, listener, service, log)
+	return serveUntil(ctx, web, listener, log)
+}
+
+func (c *serveCommand) proxies() (limits.Proxies, error) {
+	return limits.ParseProxies(strings.Join(c.TrustedProxies, ","))
 }
 
 func (c *serveCommand) logger(w io.Writer) *slog.Logger {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		level = slog.LevelInfo // cannot happen: the parser has checked the level
-	}
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser has checked it
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
@@ -338,9 +325,14 @@ func (c *serveCommand) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
+// shutdownLimit is how long requests under way may take after the first signal.
+const shutdownLimit = 10 * time.Second
+
 // serveUntil serves until ctx ends, tells the service manager when the server is ready and when it stops, and waits up to
 // [shutdownLimit] for the requests under way.
-func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, service *server.Notifier, log *slog.Logger) error {
+func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *slog.Logger) error {
+	service := server.OpenNotifier(log)
+	defer service.Close()
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	service.Ready("serving on " + ln.Addr().String()) // resources may still lack answers, see /readyz
@@ -356,65 +348,15 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, servic
 	return web.Shutdown(limit)
 }
 
-// admin starts the server of --admin-listen, which serves until stop is called. If the flag is empty, admin starts nothing.
-func (c *serveCommand) admin(web *server.Server, log *slog.Logger, from admin.Sources) (stop func(), err error) {
-	if c.AdminListen == "" {
-		return func() {}, nil
-	}
-	from.Version, from.GoVersion, from.Server = revision(), runtime.Version(), web.Stats
-	registry, err := admin.NewRegistry(from)
-	if err != nil {
-		return nil, err
-	}
-	ln, err := admin.Listen(c.AdminListen)
-	if err != nil {
-		return nil, err
-	}
-	s := admin.New(admin.Config{Metrics: registry, Healthz: web.Healthz, Readyz: web.Readyz, Log: log})
-	log.Info("serving admin", "address", "http://"+ln.Addr().String())
-	if !admin.Loopback(ln) {
-		log.Warn("admin listener is open to other machines: anyone there can read metrics and profiles", "address", ln.Addr().String())
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
-	return func() {
-		limit, cancel := context.WithTimeout(context.Background(), time.Second) // a scrape or a profile may be cut off
-		defer cancel()
-		if err := errors.Join(s.Shutdown(limit), <-served); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			log.Error("admin listener failed", "err", err)
-		}
-	}, nil
-}
-
-// access opens the keys, the ledger of their usage and the limits of clients without a key. The caller must close cfg.Keys
-// and the ledger.
-func (c *serveCommand) access(log *slog.Logger) (cfg server.Config, ledger *keys.Ledger, err error) {
-	ledger = keys.OpenLedger(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
-	if cfg.Keys, err = keys.Open(keys.File(c.KeysFile, c.DataDir), ledger, log); err != nil {
-		return cfg, nil, errors.Join(err, ledger.Close())
-	}
-	if c.AnonymousRate > 0 {
-		cfg.Addresses = limits.NewAddresses(c.AnonymousRate)
-	}
-	cfg.Proxies, err = limits.ParseProxies(strings.Join(c.TrustedProxies, ","))
-	return cfg, ledger, err
-}
-
-// shutdownLimit is how long requests under way may take after the first signal.
-const shutdownLimit = 10 * time.Second
-
 // readiness returns the resources that the source cannot feed, the resources that wait for their first answer, and whether
 // the disk is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
-	for _, resources := range refresh.Feeds() {
-		for _, name := range resources {
-			switch answered, offered := offers[name]; {
-			case !offered:
-				out.Unfed = append(out.Unfed, name)
-			case !answered:
-				out.Waiting = append(out.Waiting, name)
-			}
+	for _, name := range refresh.Resources() {
+		if answered, offered := offers[name]; !offered {
+			out.Unfed = append(out.Unfed, name)
+		} else if !answered {
+			out.Waiting = append(out.Waiting, name)
 		}
 	}
 	slices.Sort(out.Unfed)

@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"time"
 )
 
@@ -56,115 +56,99 @@ func exchangeWith(ctx context.Context, address string, request []byte) (*exchang
 		return nil, err
 	}
 	defer resp.Body.Close()
-	x := &exchange{status: resp.StatusCode, etag: resp.Header.Get("ETag"), coding: resp.Header.Get("Content-Encoding")}
-	if x.coding == "" {
-		x.coding = "identity"
-	}
+	x := &exchange{status: resp.StatusCode, ETag: resp.Header.Get("ETag"), coding: cmp.Or(resp.Header.Get("Content-Encoding"), "identity")}
 	x.body, err = io.ReadAll(resp.Body)
 	x.raw = raw.Bytes()
 	return x, err
 }
 
-// takeAnswers takes the answers from strikecache and writes them for its rivals.
-func (b *sideBySide) takeAnswers(ctx context.Context) error {
-	if err := os.MkdirAll(filepath.Join(b.dir, "www"), 0o755); err != nil {
+// takeAnswers takes the answers from strikecache and writes them for its rivals. Answer N is /N of a rival: N.raw is
+// what net/http sends, N.wire what the bare loop sends, and www/N the body.
+func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
+	www := filepath.Join(b.dir, "www")
+	if err := os.MkdirAll(www, 0o755); err != nil {
 		return err
 	}
-	for _, a := range measured {
-		x, err := exchangeWith(ctx, b.ours, ask(a.Resource, a.Coding, ""))
+	for i, a := range measured {
+		x, err := exchangeWith(ctx, ours, ask(a.Resource, a.Coding, ""))
 		if err != nil {
 			return fmt.Errorf("get %s: %w", a.Resource, err)
 		}
 		if x.status != http.StatusOK || x.coding != a.Coding {
 			return fmt.Errorf("%s answers %d in %s, not in %s", a.Resource, x.status, x.coding, a.Coding)
 		}
+		sent := x
+		if a.Name == notModified {
+			if sent, err = exchangeWith(ctx, ours, ask(a.Resource, a.Coding, x.ETag)); err != nil {
+				return fmt.Errorf("conditional %s: %w", a.Resource, err)
+			}
+		}
 		sum := sha256.Sum256(x.body)
 		a.BodyBytes, a.SHA256, a.exchange = len(x.body), hex.EncodeToString(sum[:]), x
-		if err := b.write(ctx, &a); err != nil {
-			return err
-		}
-		b.answers = append(b.answers, &a)
-	}
-	return nil
-}
-
-// write stores an answer: NAME.raw is what net/http sends, NAME.wire what the bare loop sends, and www/NAME the body.
-func (b *sideBySide) write(ctx context.Context, a *answer) error {
-	wire := a.raw
-	if a.Name == notModified {
-		x, err := exchangeWith(ctx, b.ours, ask(a.Resource, a.Coding, a.etag))
-		if err != nil {
-			return fmt.Errorf("conditional %s: %w", a.Resource, err)
-		}
-		if x.status != http.StatusNotModified {
-			return fmt.Errorf("%s with If-None-Match: %s answers %d", a.Resource, a.etag, x.status)
-		}
-		wire = x.raw
-	}
-	base := filepath.Join(b.dir, a.file())
-	for path, bytes := range map[string][]byte{base + ".raw": a.raw, base + ".wire": wire, filepath.Join(b.dir, "www", a.file()): a.body} {
-		if err := os.WriteFile(path, bytes, 0o644); err != nil {
-			return err
+		b.results.Answers = append(b.results.Answers, a)
+		number := strconv.Itoa(i)
+		base := filepath.Join(b.dir, number)
+		for path, text := range map[string][]byte{base + ".raw": x.raw, base + ".wire": sent.raw, filepath.Join(www, number): x.body} {
+			if err := os.WriteFile(path, text, 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// file is the name of an answer's files.
-func (a *answer) file() string { return strings.ToLower(strings.ReplaceAll(a.Name, " ", "")) }
-
-// side is a server of the run, and what it is asked for.
+// side is a server of the run.
 type side struct {
 	server
-	process   *process
-	address   string
-	addresses map[string]string // of the bare loop instead, by answer
-	asked     map[string]*asked // by answer
+	*process
+	resources bool    // it is asked for strikecache's resources, and not for /N
+	ownBodies bool    // its bodies need not be those of strikecache
+	asked     []asked // by answer
 }
 
-// asked is a request to one server, and its first answer.
+// asked is what a server is asked, and its answer.
 type asked struct {
-	address        string
-	request, first []byte
+	request []byte
+	status  int
+	body    []byte
+	first   []byte // head and body of the first answer
 }
 
 // plan fixes what a server is asked for each answer.
-func (b *sideBySide) plan(ctx context.Context, s *side) error {
-	s.asked = map[string]*asked{}
-	for _, a := range b.answers {
-		path := "/" + a.file()
-		if s.Name == "strikecache" || s.Name == "varnish" {
+func (b *comparison) plan(ctx context.Context, s *side) error {
+	for i, a := range b.results.Answers {
+		path := "/" + strconv.Itoa(i)
+		if s.resources {
 			path = a.Resource
 		}
-		q := &asked{address: cmp.Or(s.address, s.addresses[a.Name]), request: ask(path, a.Coding, "")}
-		if a.Name == notModified {
-			x, err := exchangeWith(ctx, q.address, q.request)
+		q := asked{request: ask(path, a.Coding, ""), status: http.StatusOK, body: a.body}
+		if s.ownBodies || a.Name == notModified {
+			x, err := exchangeWith(ctx, s.address, q.request)
 			if err != nil {
-				return fmt.Errorf("%s: %w", a.Name, err)
+				return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.lastLines())
 			}
-			q.request = ask(path, a.Coding, x.etag)
+			q.body = x.body
+			if a.Name == notModified {
+				q = asked{request: ask(path, a.Coding, x.ETag), status: http.StatusNotModified}
+			}
 		}
-		s.asked[a.Name] = q
+		s.asked = append(s.asked, q)
 	}
 	return b.verify(ctx, s)
 }
 
 // verify fetches every answer: a status of 200 with strikecache's very bytes, or 304.
-func (b *sideBySide) verify(ctx context.Context, s *side) error {
-	for _, a := range b.answers {
-		q := s.asked[a.Name]
-		status, body := http.StatusOK, a.body
-		if a.Name == notModified {
-			status, body = http.StatusNotModified, nil
-		}
-		x, err := exchangeWith(ctx, q.address, q.request)
+func (b *comparison) verify(ctx context.Context, s *side) error {
+	for i, a := range b.results.Answers {
+		q := &s.asked[i]
+		x, err := exchangeWith(ctx, s.address, q.request)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log.end())
-		case x.status != status:
-			return fmt.Errorf("%s, %s: status %d, want %d", s.Name, a.Name, x.status, status)
-		case !bytes.Equal(x.body, body):
-			return fmt.Errorf("%s, %s: its %d bytes are not strikecache's %d", s.Name, a.Name, len(x.body), len(body))
+			return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.lastLines())
+		case x.status != q.status:
+			return fmt.Errorf("%s, %s: status %d, want %d", s.Name, a.Name, x.status, q.status)
+		case !bytes.Equal(x.body, q.body):
+			return fmt.Errorf("%s, %s: its %d bytes are not the %d bytes that are compared", s.Name, a.Name, len(x.body), len(q.body))
 		}
 		q.first = x.raw
 	}

@@ -11,18 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// pause sleeps in the kernel. The runtime's own timers are up to a millisecond late when nothing else is going on,
+// and that would be read as the server's latency.
+func pause(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&t, nil) // interrupted: the caller looks at the time
+}
+
+// processTime returns the CPU time of a process and of all threads that it has had, by the scheduler's account, which has
+// nanoseconds. (/proc/PID/stat has hundredths of a second, and a thread that ends takes its own account along.)
+func processTime(pid int) (time.Duration, error) {
+	const scheduled = 2 // the clock of clock_getcpuclockid
+	var t unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|scheduled), &t)
+	return time.Duration(t.Nano()), err
+}
+
 // generator is the client of rivals: one thread with its own epoll loop, and as little work a request as possible, so
-// that the server on the other core is the bottleneck. It knows how long an answer is from a first one, which was read
-// and compared in full, and accepts every further one by its status and length.
+// that the server on the other core is the bottleneck. (The client of load speaks HTTP with any server, and costs more
+// than a bare loop.) It knows how long an answer is from a first one, which was read and compared in full, and accepts
+// every further one by its status and length.
 type generator struct {
-	epoll    int
-	conns    map[int]*generatorConn // by descriptor
-	idle     []*generatorConn
-	request  []byte
-	status   []byte // how every answer begins
-	length   int    // of every answer, head and body
-	buf      []byte
-	answered func(*generatorConn) // called when an answer is complete
+	epoll   int
+	conns   map[int]*generatorConn // by descriptor
+	idle    []*generatorConn
+	request []byte
+	status  []byte // how every answer begins
+	length  int    // of every answer, head and body
+	buf     []byte
+	events  []unix.EpollEvent
 }
 
 // generatorConn is one connection and the request that it carries.
@@ -52,7 +69,8 @@ func newGenerator(address string, connections int, request, first []byte) (*gene
 	if err != nil {
 		return nil, err
 	}
-	g := &generator{conns: map[int]*generatorConn{}, request: request, length: len(first), status: first[:12], buf: make([]byte, 256<<10)}
+	g := &generator{conns: map[int]*generatorConn{}, request: request, length: len(first), status: first[:12],
+		buf: make([]byte, 256<<10), events: make([]unix.EpollEvent, 256)}
 	if g.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
@@ -85,8 +103,8 @@ func (g *generator) close() {
 	_ = unix.Close(g.epoll)
 }
 
-// send starts a request on an idle connection.
-func (g *generator) send(due time.Duration) error {
+// write sends the request on an idle connection.
+func (g *generator) write(due time.Duration) error {
 	c := g.idle[len(g.idle)-1]
 	g.idle = g.idle[:len(g.idle)-1]
 	c.due, c.received = due, 0
@@ -98,15 +116,15 @@ func (g *generator) send(due time.Duration) error {
 }
 
 // poll takes the answers that are there, and does not wait for any.
-func (g *generator) poll(events []unix.EpollEvent) error {
-	n, err := unix.EpollWait(g.epoll, events, 0)
+func (g *generator) poll(answered func(*generatorConn) error) error {
+	n, err := unix.EpollWait(g.epoll, g.events, 0)
 	if errors.Is(err, unix.EINTR) {
 		return nil
 	}
 	if err != nil {
 		return os.NewSyscallError("epoll_wait", err)
 	}
-	for _, e := range events[:n] {
+	for _, e := range g.events[:n] {
 		c := g.conns[int(e.Fd)]
 		got, err := unix.Read(c.fd, g.buf)
 		switch {
@@ -124,86 +142,66 @@ func (g *generator) poll(events []unix.EpollEvent) error {
 		}
 		if c.received == g.length {
 			g.idle = append(g.idle, c)
-			g.answered(c)
+			if err := answered(c); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// saturate sends n requests, each connection the next one soon after it is answered. It takes answers in batches and
-// never waits in epoll. A bare loop is as fast as any generator. If the generator took each answer at once, the loop
-// would go to sleep and be woken for every request, which costs it as much as the request. With batches every server
-// always has a queue, and pays for requests only.
-func (g *generator) saturate(n int) error {
-	sent, answered := 0, 0
-	var failed error
-	next := func() {
-		if sent < n && failed == nil {
-			sent++
-			failed = g.send(0)
-		}
-	}
-	g.answered = func(*generatorConn) { answered++; next() }
-	for range min(n, len(g.conns)) {
-		next()
-	}
-	events := make([]unix.EpollEvent, 256)
-	for last := time.Now(); answered < n && failed == nil; {
-		before := answered
-		if err := g.poll(events); err != nil {
-			return err
-		}
-		if answered-before >= batch {
-			continue
-		}
-		if now := time.Now(); answered > before {
-			last = now
-		} else if now.Sub(last) > longestSilence {
-			return errSilence
-		}
-		pause(rest)
-	}
-	return failed
-}
-
 // sample is one request: when it was due, since the start, and its latency since then.
 type sample struct{ due, latency time.Duration }
 
-// openLoop sends at a constant rate for a duration and returns every request. It rests when there is nothing to take,
-// which adds some 100 µs to every latency. A generator that never rests keeps both processors of a virtual machine
-// busy, together with a refresh. Then the host stops them for milliseconds, which would be read as the server's
-// latency. (2026-11, with a spinning loop of the idle class in place of the refresh: p99.9 is 5 times that without the
-// loop when the generator spins, and the same when it rests.)
-func (g *generator) openLoop(rate float64, length time.Duration) (start time.Time, samples []sample, err error) {
-	total := int(rate * length.Seconds())
-	samples = make([]sample, 0, total)
-	start = time.Now()
-	g.answered = func(c *generatorConn) { samples = append(samples, sample{c.due, time.Since(start) - c.due}) }
-	events := make([]unix.EpollEvent, 256)
+// send sends n requests and returns them all.
+//
+// At a rate, a request is due at a fixed instant, and the generator rests when there is nothing to take, which adds some
+// 100 µs to every latency. A generator that never rests keeps both processors of a virtual machine busy, together with
+// a refresh. Then the host stops them for milliseconds, which would be read as the server's latency. (2026-11, with a
+// spinning loop of the idle class in place of the refresh: p99.9 is 5 times that without the loop when the generator
+// spins, and the same when it rests.)
+//
+// Without a rate, each connection sends its next request soon after it is answered. Answers are taken in batches. A
+// bare loop is as fast as any generator. If the generator took each answer at once, the loop would go to sleep and be
+// woken for every request, which costs it as much as the request. With batches every server always has a queue, and
+// pays for requests only.
+func (g *generator) send(n int, rate float64) (start time.Time, samples []sample, err error) {
+	interval, enough := 0.0, batch
+	if rate > 0 {
+		interval, enough = float64(time.Second)/rate, 1
+	}
+	start, samples = time.Now(), make([]sample, 0, n)
 	sent, last := 0, time.Duration(0)
-	for len(samples) < total {
-		now := time.Since(start)
-		for sent < total && len(g.idle) > 0 {
-			due := time.Duration(float64(sent) / rate * float64(time.Second))
+	sendDue := func(now time.Duration) error {
+		for ; sent < n && len(g.idle) > 0; sent++ {
+			due := time.Duration(float64(sent) * interval)
 			if due > now {
 				break
 			}
-			if err := g.send(due); err != nil {
-				return start, nil, err
+			if err := g.write(due); err != nil {
+				return err
 			}
-			sent++
 		}
-		before := len(samples)
-		if err := g.poll(events); err != nil {
+		return nil
+	}
+	answered := func(c *generatorConn) error {
+		now := time.Since(start)
+		samples = append(samples, sample{c.due, now - c.due})
+		return sendDue(now)
+	}
+	for len(samples) < n {
+		now, before := time.Since(start), len(samples)
+		if err := errors.Join(sendDue(now), g.poll(answered)); err != nil {
 			return start, nil, err
 		}
-		if len(samples) > before {
+		taken := len(samples) - before
+		if taken > 0 {
 			last = now
-		} else {
-			pause(rest)
-		}
-		if now-last > longestSilence {
+		} else if now-last > longestSilence {
 			return start, nil, errSilence
+		}
+		if taken < enough {
+			pause(rest)
 		}
 	}
 	return start, samples, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,40 +41,39 @@ the server per request, with all else that the server did meanwhile.
     go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
     go run ./bench --path / --path /style.css http://[::1]   several paths of any server
     go run ./bench --header 'Accept-Encoding: br' --revalidate --rate 5000 --duration 1m http://localhost:8080
-    go run ./bench rivals --help                             strikecache beside nginx, net/http and others`
+    go run ./bench rivals --help                             strikecache beside nginx, net/http and others (Linux)`
 }
 
-// The bounds of a load: enough for any one machine, and too little to do harm by a typing error.
-const (
-	minRate, maxRate = 0.1, 200_000
-	maxConnections   = 1000
-	maxDuration      = 10 * time.Minute
-)
+// within checks the value of a flag. NaN is in no range.
+func within[T cmp.Ordered](flag string, value, least, most T) error {
+	if value >= least && value <= most {
+		return nil
+	}
+	return fmt.Errorf("--%s must be from %v to %v, not %v", flag, least, most, value)
+}
 
-// Validate implements kong's interface. It reads the URL.
+// Validate implements kong's interface. It reads the URL. The bounds are enough for any one machine, and too low to do
+// harm by a typing error.
 func (c *loadCommand) Validate() (err error) {
 	if c.target, c.path, err = parseTarget(c.URL, c.Timeout); err != nil {
+		return err
+	}
+	if err := cmp.Or(
+		within("rate", c.Rate, 0.1, 200_000),
+		within("requests", c.Requests, 0, 1_000_000_000),
+		within("connections", c.Connections, 1, 1000),
+		within("duration", c.Duration, 100*time.Millisecond, 10*time.Minute),
+		within("warmup", c.Warmup, 0, time.Minute),
+		within("timeout", c.Timeout, 10*time.Millisecond, time.Minute),
+		within("pid", c.PID, 0, 1<<22),
+	); err != nil {
 		return err
 	}
 	switch {
 	case c.path != "" && len(c.Path) > 0:
 		return fmt.Errorf("--path needs a URL without a path, not %s", c.URL)
-	case !(c.Rate >= minRate && c.Rate <= maxRate):
-		return fmt.Errorf("--rate must be from %g to %d, not %g", minRate, maxRate, c.Rate)
-	case c.Requests < 0:
-		return fmt.Errorf("--requests must be a number of requests, not %d", c.Requests)
-	case c.Connections < 1 || c.Connections > maxConnections:
-		return fmt.Errorf("--connections must be from 1 to %d, not %d", maxConnections, c.Connections)
-	case c.Duration < 100*time.Millisecond || c.Duration > maxDuration:
-		return fmt.Errorf("--duration must be from 100ms to %s, not %s", maxDuration, c.Duration)
-	case c.Warmup < 0 || c.Warmup > time.Minute:
-		return fmt.Errorf("--warmup must be from 0s to 1m, not %s", c.Warmup)
-	case c.Timeout < 10*time.Millisecond || c.Timeout > time.Minute:
-		return fmt.Errorf("--timeout must be from 10ms to 1m, not %s", c.Timeout)
-	case c.PID < 0:
-		return fmt.Errorf("--pid must be a process id, not %d", c.PID)
 	case !c.target.local() && !c.Remote:
-		return fmt.Errorf("%s is not this machine: ask its operator, then add --remote", c.target.address)
+		return fmt.Errorf("%s is not this machine: ask its operator, then add --remote", c.target.base)
 	case !c.target.local() && c.PID > 0:
 		return errors.New("--pid needs a server on this machine")
 	}
@@ -96,28 +96,17 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var before, after time.Duration
 	pid, unknown := c.server()
-	if unknown == nil {
-		before, unknown = cpuTime(pid)
-	}
 	if unknown != nil && c.PID > 0 {
 		return unknown
 	}
-	p := plan{requests: requests, rate: c.Rate, most: c.Requests, connections: c.Connections, warmup: c.Warmup, duration: c.Duration,
-		started: func() { before, _ = cpuTime(pid) }} // an error shows afterwards, too
-	t := c.target.load(ctx, p)
-	if t.requests() == 0 {
+	r := c.load(ctx, requests, pid)
+	if r.Requests == 0 {
 		return errors.New("no request was sent")
 	}
-	r := newReport(c.target.base(), about, p, t)
-	if unknown == nil {
-		after, unknown = cpuTime(pid)
-	}
-	if sent := t.service.TotalCount(); unknown == nil && sent > 0 {
-		r.Server = &serverUse{PID: pid, CPUNs: float64((after - before).Nanoseconds()) / float64(sent)}
-	} else if unknown != nil {
-		r.ServerUnknown = unknown.Error()
+	r.About = about
+	if r.Server == nil {
+		r.ServerUnknown = cmp.Or(unknown, errors.New("the process ended")).Error()
 	}
 	if err := r.print(stdout); err != nil || c.JSON == "" {
 		return err
@@ -132,18 +121,15 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 		paths = []string{c.path}
 	}
 	if len(paths) == 0 {
-		ours, err := c.target.isStrikecache()
+		requests, err := c.target.mix()
 		if err != nil {
 			return nil, "", err
 		}
-		if ours {
-			if requests, err = c.target.mix(); err != nil {
-				return nil, "", err
-			}
-			for i := range requests {
-				requests[i].headers = append(requests[i].headers, c.Header...)
-				requests[i].revalidate = requests[i].revalidate || c.Revalidate
-			}
+		for i := range requests {
+			requests[i].headers = append(requests[i].headers, c.Header...)
+			requests[i].revalidate = requests[i].revalidate || c.Revalidate
+		}
+		if len(requests) > 0 {
 			return requests, fmt.Sprintf("a strikecache: a mix of %d requests for all its resources", len(requests)), nil
 		}
 		paths = []string{"/"}
@@ -161,13 +147,16 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 	return requests, "GET " + strings.Join(paths, ", ") + about, nil
 }
 
-// server finds the process of the server. The error says why it is not known.
+// server finds the process of the server. The error says why its CPU time is not known.
 func (c *loadCommand) server() (pid int, err error) {
-	switch {
-	case !c.target.local():
+	if !c.target.local() {
 		return 0, errors.New("the server runs on another machine")
-	case c.PID > 0:
-		return c.PID, nil
 	}
-	return listener(c.target.port())
+	if pid = c.PID; pid == 0 {
+		if pid, err = listener(c.target.port); err != nil {
+			return 0, err
+		}
+	}
+	_, err = cpuTime(pid)
+	return pid, err
 }

@@ -1,7 +1,7 @@
 // Command bench loads HTTP servers and reports what their clients would see.
 //
 //	go run ./bench URL      requests at a constant rate against any running server: percentiles, time line, CPU
-//	go run ./bench rivals   strikecache beside other servers that send the same bytes, and during its refreshes
+//	go run ./bench rivals   on Linux: strikecache beside other servers that send the same bytes, and during its refreshes
 //
 // It imports nothing of strikecache and knows it by its URLs alone, as a stranger would.
 package main
@@ -19,10 +19,8 @@ import (
 )
 
 type commands struct {
-	Load    loadCommand    `cmd:"" default:"withargs" help:"Load a running server at a constant rate (the default command)."`
-	Rivals  rivalsCommand  `cmd:"" help:"Measure strikecache beside other servers, and during its refreshes."`
-	Epoll   epollCommand   `cmd:"" hidden:"" help:"Serve as the bare epoll loop of rivals."`
-	NetHTTP netHTTPCommand `cmd:"" name:"nethttp" hidden:"" help:"Serve as the net/http server of rivals."`
+	Load loadCommand `cmd:"" default:"withargs" help:"Load a running server at a constant rate (the default command)."`
+	linuxCommands
 }
 
 func main() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -11,32 +10,18 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// plan is a load.
-type plan struct {
-	requests    []request
-	rate        float64       // requests a second
-	warmup      time.Duration // of the same load, not counted
-	duration    time.Duration // after the warm-up
-	most        int           // requests; 0: as many as rate and duration give
-	connections int
-	started     func() // called when the warm-up is over, unless it is nil
-}
-
-// first is the number of the first request that is counted.
-func (p *plan) first() int64 { return int64(p.rate * p.warmup.Seconds()) }
-
-// total is the number of requests of the plan, with those of the warm-up.
-func (p *plan) total() int64 {
-	n := max(int64(p.rate*p.duration.Seconds()), 1)
-	if p.most > 0 {
-		n = min(n, int64(p.most))
+// total is the number of requests that are counted.
+func (c *loadCommand) total() int64 {
+	n := max(int64(c.Rate*c.Duration.Seconds()), 1)
+	if c.Requests > 0 {
+		n = min(n, int64(c.Requests))
 	}
-	return p.first() + n
+	return n
 }
 
-// dueAt returns when request i is due, counted from the start.
-func (p *plan) dueAt(i int64) time.Duration {
-	return time.Duration(float64(i) / p.rate * float64(time.Second))
+// dueAt returns when request i is due, counted from the start. Those of the warm-up have negative numbers.
+func (c *loadCommand) dueAt(i int64) time.Duration {
+	return time.Duration(float64(i) / c.Rate * float64(time.Second))
 }
 
 // redialAfter is how long a connection rests after a failure.
@@ -46,103 +31,97 @@ var errUnsent = errors.New("not sent: all connections were busy until the end")
 
 // openLoop is a load while it is on.
 type openLoop struct {
-	*target
-	plan
-	start time.Time
-	due   chan int64 // numbers of requests that are due
-	tally *tally
+	*loadCommand
+	requests  []request
+	pid       int       // of the server, 0 when it is not known
+	start     time.Time // after the warm-up
+	report    *report
+	mu        sync.Mutex
+	next      int64         // number of the next request
+	cpuBefore time.Duration // of the server, at the start
 }
 
-// load sends the requests of a plan and returns what happened.
+// load sends requests, each time a random one, and returns what happened. It measures the CPU time of a process meanwhile
+// unless pid is 0.
 //
 // Request i is due at start + i/rate, whatever became of those before it, and its latency counts from that instant.
 // When the server stalls, everything that falls due meanwhile waits and shows it: no request is left out because the
 // generator was waiting, too (coordinated omission). A server that is too slow for the rate is given one timeout
 // after the last request was due. What could not be sent by then counts as failed, with the time it has waited.
-func (t *target) load(ctx context.Context, p plan) *tally {
-	l := &openLoop{target: t, plan: p, due: make(chan int64), tally: newTally(), start: time.Now()}
-	loaded, cancel := context.WithDeadlineCause(ctx, l.start.Add(p.dueAt(p.total())+t.timeout), errUnsent)
+func (c *loadCommand) load(ctx context.Context, requests []request, pid int) *report {
+	warmup := int64(c.Rate * c.Warmup.Seconds())
+	l := &openLoop{loadCommand: c, requests: requests, pid: pid, report: newReport(c), next: -warmup, start: time.Now().Add(c.dueAt(warmup))}
+	loaded, cancel := context.WithDeadlineCause(ctx, l.start.Add(c.dueAt(c.total())+c.Timeout), errUnsent)
 	defer cancel()
-	var workers sync.WaitGroup
-	for i := range p.connections {
-		workers.Go(func() { l.work(uint64(i)) })
+	var connections sync.WaitGroup
+	for id := range c.Connections {
+		connections.Go(func() { l.connection(loaded, uint64(id)) })
 	}
-	next := l.pace(loaded)
-	close(l.due)
-	workers.Wait()
-	l.tally.took = time.Since(l.start) - p.dueAt(p.first())
+	connections.Wait()
+	took := time.Since(l.start)
+	var used time.Duration
+	if after, err := cpuTime(pid); err == nil {
+		used = after - l.cpuBefore
+	}
 	if errors.Is(context.Cause(loaded), errUnsent) {
-		for i := max(next, p.first()); i < p.total(); i++ {
-			due := p.dueAt(i) - p.dueAt(p.first())
-			l.tally.add(outcome{due: due, latency: l.tally.took - due, err: errUnsent})
+		for i := max(l.next, 0); i < c.total(); i++ {
+			l.report.add(outcome{due: c.dueAt(i), latency: took - c.dueAt(i), err: errUnsent})
 		}
 	}
-	return l.tally
+	l.report.finish(took, pid, used)
+	return l.report
 }
 
-// pace hands out the numbers of the requests as they fall due and returns the first one that it did not hand out.
-// While all connections are busy it waits, and what is late keeps the instant at which it was due.
-func (l *openLoop) pace(ctx context.Context) int64 {
-	for i := range l.total() {
-		at := l.start.Add(l.dueAt(i))
-		for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
-			pause(min(wait, 100*time.Millisecond)) // and look whether the load was interrupted
-		}
-		if ctx.Err() != nil {
-			return i
-		}
-		if i == l.first() && l.started != nil {
-			l.started()
-		}
-		select {
-		case l.due <- i:
-		case <-ctx.Done():
-			return i
-		}
+// take waits until a request is due and returns its number, or false at the end of the load. One connection waits for
+// the instant and the other idle ones for their turn. While all are busy, what is late keeps the instant at which it
+// was due.
+func (l *openLoop) take(ctx context.Context) (i int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == l.total() {
+		return 0, false
 	}
-	return l.total()
+	at := l.start.Add(l.dueAt(l.next))
+	for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
+		pause(min(wait, 100*time.Millisecond)) // and look whether the load was interrupted
+	}
+	if ctx.Err() != nil {
+		return 0, false
+	}
+	if l.next == 0 {
+		l.cpuBefore, _ = cpuTime(l.pid) // the same error comes at the end
+	}
+	l.next++
+	return l.next - 1, true
 }
 
-// worker is one connection.
-type worker struct {
-	*openLoop
-	client   *fasthttp.HostClient
-	messages []fasthttp.Request // by request of the plan
-	etags    [][]byte           // by request of the plan, the last one
-	response fasthttp.Response
-	choices  *rand.Rand // the same ones in each run
-}
-
-func (l *openLoop) work(id uint64) {
-	w := &worker{openLoop: l, client: l.connect(), choices: rand.New(rand.NewPCG(id, 0))}
-	defer w.client.CloseIdleConnections()
-	w.messages, w.etags = make([]fasthttp.Request, len(l.requests)), make([][]byte, len(l.requests))
-	for i, q := range l.requests {
-		l.prepare(&w.messages[i], q)
+// connection sends what is due until the end of the load.
+func (l *openLoop) connection(ctx context.Context, id uint64) {
+	client := l.target.connect()
+	defer client.CloseIdleConnections()
+	choices := rand.New(rand.NewPCG(id, 0)) // the same ones in each run
+	messages := make([]fasthttp.Request, len(l.requests))
+	for n, q := range l.requests {
+		l.target.prepare(&messages[n], q)
 	}
-	for i := range l.due {
-		w.send(i)
-	}
-}
-
-// send sends request i and counts what comes back.
-func (w *worker) send(i int64) {
-	n, due, sent := w.choices.IntN(len(w.requests)), w.dueAt(i), time.Since(w.start)
-	err := w.client.Do(&w.messages[n], &w.response)
-	done := time.Since(w.start)
-	o := outcome{due: due - w.dueAt(w.first()), latency: done - due, service: done - sent, err: err}
-	if err == nil {
-		o.status, o.bytes = w.response.StatusCode(), len(w.response.Body())
-	}
-	if i >= w.first() {
-		w.tally.add(o)
-	}
-	if err != nil {
-		time.Sleep(redialAfter)
-		return
-	}
-	if etag := w.response.Header.Peek("ETag"); w.requests[n].revalidate && len(etag) > 0 && !bytes.Equal(etag, w.etags[n]) {
-		w.etags[n] = bytes.Clone(etag)
-		w.messages[n].Header.SetBytesV("If-None-Match", etag)
+	var response fasthttp.Response
+	for i, ok := l.take(ctx); ok; i, ok = l.take(ctx) {
+		n, sent := choices.IntN(len(l.requests)), time.Since(l.start)
+		err := client.Do(&messages[n], &response)
+		done := time.Since(l.start)
+		o := outcome{due: l.dueAt(i), latency: done - l.dueAt(i), service: done - sent, err: err}
+		if err == nil {
+			o.status, o.bytes = response.StatusCode(), len(response.Body())
+		}
+		if i >= 0 {
+			l.report.add(o)
+		}
+		if err != nil {
+			time.Sleep(redialAfter)
+			continue
+		}
+		if etag := response.Header.Peek("ETag"); l.requests[n].revalidate && len(etag) > 0 {
+			messages[n].Header.SetBytesV("If-None-Match", etag)
+		}
 	}
 }

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -81,20 +79,20 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 
 // refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
 // the server on some cores.
-func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
+func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
 	defer b.stop()
 	const speed = 4 // of the market's clock, by which the intervals are; its upstream writes a chain every 15 seconds
-	p, err := b.serve(ctx, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, b.Binary, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
 	}
 	request := ask(volatility, "gzip", "") // it does not change while the chain refreshes
-	x, err := exchangeWith(ctx, b.ours, request)
+	x, err := exchangeWith(ctx, p.address, request)
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGenerator(b.ours, rivalConnections, request, x.raw)
+	g, err := newGenerator(p.address, rivalConnections, request, x.raw)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +100,8 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 	const probe = 100_000
 	var best float64
 	for range 3 {
-		began := time.Now()
-		if err := g.saturate(probe); err != nil {
+		began, _, err := g.send(probe, 0)
+		if err != nil {
 			return nil, err
 		}
 		best = max(best, probe/time.Since(began).Seconds())
@@ -116,13 +114,13 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		}
 		if turn > 4*b.Refreshes {
 			return nil, fmt.Errorf("no refresh of the chain followed a quiet time of its own length in %d turns: try a longer --refresh-every or a machine that does nothing else\n%s",
-				turn, p.log.end())
+				turn, p.lastLines())
 		}
-		began, samples, err := g.openLoop(f.Rate, 2*b.RefreshEvery)
+		began, samples, err := g.send(int(f.Rate*2*b.RefreshEvery.Seconds()), f.Rate)
 		if err != nil {
 			return nil, err
 		}
-		f.Refreshes = append(f.Refreshes, compare(began, samples, windows(p.log.String()))...)
+		f.Refreshes = append(f.Refreshes, compare(began, samples, windows(p.printed()))...)
 	}
 	f.Refreshes = f.Refreshes[:b.Refreshes]
 	for _, a := range f.Refreshes {
@@ -131,19 +129,4 @@ func (b *sideBySide) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 	}
 	f.ResidentPeak, err = residentPeak(p.pid())
 	return f, err
-}
-
-// residentPeak returns the most memory that a process has had resident, in bytes.
-func residentPeak(pid int) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
-			n, err := strconv.ParseInt(fields[1], 10, 64)
-			return n << 10, err
-		}
-	}
-	return 0, fmt.Errorf("no VmHWM in /proc/%d/status", pid)
 }

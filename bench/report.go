@@ -2,18 +2,24 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// report is what --json writes. Latencies are in microseconds.
+// report is what a load counts, what is printed, and what --json writes. Latencies are in microseconds. Add may be called
+// by many goroutines; all else waits until they are done.
 type report struct {
 	URL           string           `json:"url"`
 	About         string           `json:"about"` // what was requested
@@ -35,6 +41,10 @@ type report struct {
 	Server        *serverUse       `json:"server,omitempty"`
 	ServerUnknown string           `json:"server_unknown,omitempty"` // why there is no Server
 	TimeLine      []timeLineRow    `json:"time_line"`
+
+	mu               sync.Mutex
+	latency, service *hdrhistogram.Histogram
+	answers, bytes   int64
 }
 
 // serverUse is the CPU time of the server's process and its children, per request that was sent.
@@ -49,37 +59,114 @@ type timeLineRow struct {
 	Requests int64   `json:"requests"`
 	Failed   int64   `json:"failed"`
 	P99      float64 `json:"p99_us"`
+
+	latency *hdrhistogram.Histogram
 }
 
 // maxRows bounds the time line.
 const maxRows = 60
 
-func newReport(url, about string, p plan, t *tally) *report {
-	cpu, kernel := machine()
-	answers := t.requests()
-	for _, n := range t.errors {
-		answers -= n
-	}
-	return &report{
-		URL: url, About: about, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel,
-		Rate: p.rate, Connections: p.connections, Took: t.took.Seconds(), Requests: t.requests(), Failed: t.failed,
-		PerSecond: float64(answers) / t.took.Seconds(), BodyMB: float64(t.bytes) / 1e6 / t.took.Seconds(),
-		Status: t.status, Errors: t.errors, Latency: percentilesOf(t.latency), Service: percentilesOf(t.service), TimeLine: t.timeLine(),
-	}
+// percentiles are latencies in microseconds.
+type percentiles struct {
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p99_9"`
+	Max  float64 `json:"max"`
 }
 
-func (t *tally) timeLine() (rows []timeLineRow) {
-	step := (len(t.seconds) + maxRows - 1) / maxRows
-	for from := 0; from < len(t.seconds); from += step {
-		h, row := newHistogram(2), timeLineRow{Second: from}
-		for _, s := range t.seconds[from:min(from+step, len(t.seconds))] {
-			h.Merge(s.latency)
-			row.Failed += s.failed
+// Histograms hold nanoseconds from 100 ns to twenty minutes: the longest wait is the longest load and its timeout.
+const (
+	leastLatency = int64(100)
+	mostLatency  = int64(20 * time.Minute)
+)
+
+// newHistogram returns a histogram of latencies with so many significant digits.
+func newHistogram(digits int) *hdrhistogram.Histogram {
+	return hdrhistogram.New(leastLatency, mostLatency, digits)
+}
+
+// record adds a latency. One outside the histogram's range counts at the end of the range.
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(min(max(int64(d), leastLatency), mostLatency)) // within the range, so never an error
+}
+
+// at returns a percentile in microseconds, 0 of an empty histogram.
+func at(h *hdrhistogram.Histogram, percentile float64) float64 {
+	return math.Round(float64(h.ValueAtPercentile(percentile))/10) / 100
+}
+
+func percentilesOf(h *hdrhistogram.Histogram) percentiles {
+	return percentiles{at(h, 50), at(h, 90), at(h, 99), at(h, 99.9), at(h, 100)}
+}
+
+// outcome is what became of one request.
+type outcome struct {
+	due     time.Duration // since the start
+	latency time.Duration // since due
+	service time.Duration // since the request was sent; 0 when it was not
+	status  int
+	bytes   int   // of the body
+	err     error // instead of a status
+}
+
+func newReport(c *loadCommand) *report {
+	cpu, kernel := machine()
+	return &report{URL: c.target.base, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel, Rate: c.Rate,
+		Connections: c.Connections, Status: map[int]int64{}, Errors: map[string]int64{}, latency: newHistogram(3), service: newHistogram(3)}
+}
+
+// add counts a request.
+func (r *report) add(o outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for second := len(r.TimeLine); second <= int(o.due/time.Second); second++ {
+		r.TimeLine = append(r.TimeLine, timeLineRow{Second: second, latency: newHistogram(2)})
+	}
+	row := &r.TimeLine[o.due/time.Second]
+	record(r.latency, o.latency)
+	record(row.latency, o.latency)
+	r.Requests++
+	row.Requests++
+	if o.service > 0 {
+		record(r.service, o.service)
+	}
+	if o.err != nil || o.status >= 400 {
+		r.Failed++
+		row.Failed++
+	}
+	if err := o.err; err != nil {
+		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+			err = inner // the root is without what differs from connection to connection
 		}
-		row.Requests, row.P99 = h.TotalCount(), at(h, 99)
+		r.Errors[err.Error()]++
+		return
+	}
+	r.Status[o.status]++
+	r.answers++
+	r.bytes += int64(o.bytes)
+}
+
+// finish computes what follows from all requests, and from the CPU time of the server's process.
+func (r *report) finish(took time.Duration, pid int, cpu time.Duration) {
+	r.Took = took.Seconds()
+	r.PerSecond, r.BodyMB = float64(r.answers)/r.Took, float64(r.bytes)/1e6/r.Took
+	r.Latency, r.Service = percentilesOf(r.latency), percentilesOf(r.service)
+	if sent := r.service.TotalCount(); cpu > 0 && sent > 0 {
+		r.Server = &serverUse{PID: pid, CPUNs: float64(cpu.Nanoseconds()) / float64(sent)}
+	}
+	var rows []timeLineRow
+	for few := range slices.Chunk(r.TimeLine, max(1, (len(r.TimeLine)+maxRows-1)/maxRows)) {
+		row := few[0]
+		for _, next := range few[1:] {
+			row.latency.Merge(next.latency)
+			row.Requests += next.Requests
+			row.Failed += next.Failed
+		}
+		row.P99 = at(row.latency, 99)
 		rows = append(rows, row)
 	}
-	return rows
+	r.TimeLine = rows
 }
 
 // print writes the report for people.

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +45,7 @@ type answer struct {
 // exchange is one request and its answer.
 type exchange struct {
 	status       int
-	etag, coding string // coding is identity when the answer names none
+	ETag, coding string // coding is identity when the answer names none
 	raw, body    []byte // head and body, and the body alone
 }
 
@@ -93,42 +93,39 @@ func medianOf(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
+// rounded keeps so many digits after the point.
 func rounded(v float64, digits int) float64 {
 	unit := math.Pow10(digits)
 	return math.Round(v*unit) / unit
 }
 
-// median is over the rounds.
-type median struct {
-	ns               float64 // of CPU time a request
-	ratio, low, high float64 // to the bare loop in the same round
+// spread writes the median of ratios, the lowest and the highest.
+func spread(ratios []float64) string {
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", rounded(medianOf(ratios), 3), slices.Min(ratios), slices.Max(ratios))
 }
 
-// median computes from the raw readings of a server giving an answer. The bare loop is the first server.
-func (r *results) median(server, answerName string) (m median, ok bool) {
-	bare := map[int]int64{} // by round
+// readings returns the CPU time that a server spent on an answer, by round: for a request in nanoseconds, and as a ratio
+// to the bare loop, which is the first server.
+func (r *results) readings(server string, a answer) (ns, ratios []float64) {
+	bare := map[int]float64{} // by round
 	for _, x := range r.Raw {
-		if x.Server == r.Servers[0].Name && x.Answer == answerName {
-			bare[x.Round] = x.CPUNs
+		if x.Server == r.Servers[0].Name && x.Answer == a.Name {
+			bare[x.Round] = float64(x.CPUNs)
 		}
 	}
-	var ns, ratios []float64
 	for _, x := range r.Raw {
-		if x.Server == server && x.Answer == answerName && bare[x.Round] > 0 {
-			ns, ratios = append(ns, float64(x.CPUNs)), append(ratios, rounded(float64(x.CPUNs)/float64(bare[x.Round]), 4))
+		if x.Server == server && x.Answer == a.Name && bare[x.Round] > 0 {
+			ns = append(ns, float64(x.CPUNs)/float64(a.Requests))
+			ratios = append(ratios, rounded(float64(x.CPUNs)/bare[x.Round], 4))
 		}
 	}
-	if len(ns) == 0 {
-		return m, false
-	}
-	i := slices.IndexFunc(r.Answers, func(a answer) bool { return a.Name == answerName })
-	return median{medianOf(ns) / float64(r.Answers[i].Requests), rounded(medianOf(ratios), 3), slices.Min(ratios), slices.Max(ratios)}, true
+	return ns, ratios
 }
 
 // markdown is the text between the markers of the README.
 func (r *results) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d cores, %s, %s, %s, commit %s.\n", r.CPU, r.Cores, r.Kernel, r.Go, r.Date.Format(time.DateOnly), r.shortCommit())
+	fmt.Fprintf(&b, "%s, %d cores, %s, %s, %s, commit %s.\n", r.CPU, r.Cores, r.Kernel, r.Go, r.Date.Format(time.DateOnly), r.Commit)
 	if len(r.Raw) > 0 {
 		r.ratioTable(&b)
 	}
@@ -147,14 +144,10 @@ func (r *results) ratioTable(b *strings.Builder) {
 	for i, s := range r.Servers {
 		fmt.Fprintf(b, "| %s |", strings.TrimSpace(s.Name+" "+s.Version))
 		for _, a := range r.Answers {
-			m, ok := r.median(s.Name, a.Name)
-			switch {
-			case !ok:
-				b.WriteString(" – |")
-			case i == 0:
-				fmt.Fprintf(b, " 1 (%.1f µs) |", m.ns/1000)
-			default:
-				fmt.Fprintf(b, " %.2f (%.2f to %.2f) |", m.ratio, m.low, m.high)
+			if ns, ratios := r.readings(s.Name, a); i == 0 {
+				fmt.Fprintf(b, " 1 (%.1f µs) |", medianOf(ns)/1000)
+			} else {
+				fmt.Fprintf(b, " %s |", spread(ratios))
 			}
 		}
 		b.WriteString("\n")
@@ -180,39 +173,18 @@ func (r *results) refreshTable(b *strings.Builder) {
 		for _, x := range f.Refreshes {
 			during, between, ratios = append(during, x.During), append(between, x.Between), append(ratios, x.Ratio)
 		}
-		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %.2f (%.2f to %.2f) | %d MiB |\n", cores, f.Rate, duration(medianOf(between)), duration(medianOf(during)),
-			medianOf(ratios), slices.Min(ratios), slices.Max(ratios), f.ResidentPeak>>20)
+		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %s | %d MiB |\n", cores, f.Rate, duration(medianOf(between)), duration(medianOf(during)), spread(ratios), f.ResidentPeak>>20)
 	}
 	fmt.Fprintf(b, "\nMedians of %d refreshes of the whole option chain, each beside the quiet stretch before it.\n", len(r.Refreshes[0].Refreshes))
 }
 
-func (r *results) shortCommit() string {
-	commit, suffix, changed := strings.Cut(r.Commit, "+")
-	if len(commit) == 40 {
-		commit = commit[:12]
-	}
-	if changed {
-		commit += "+" + suffix
-	}
-	return commit
-}
-
 const (
-	beginMark = "<!-- bench:begin -->"
+	beginMark = "<!-- bench:begin -->\n"
 	endMark   = "<!-- bench:end -->"
 )
 
-var errMarks = errors.New("no text between the markers " + beginMark + " and " + endMark)
-
-// between returns what stands before, between and after the markers.
-func between(text string) (before, inside, after string, err error) {
-	before, rest, ok := strings.Cut(text, beginMark)
-	inside, after, ok2 := strings.Cut(rest, endMark)
-	if !ok || !ok2 {
-		return "", "", "", errMarks
-	}
-	return before, inside, after, nil
-}
+// marked is the part of a text that writeReadme replaces.
+var marked = regexp.MustCompile("(?s)" + beginMark + "(.*)" + endMark)
 
 // writeReadme puts the tables between the markers of a file.
 func (r *results) writeReadme(path string) error {
@@ -220,9 +192,8 @@ func (r *results) writeReadme(path string) error {
 	if err != nil {
 		return err
 	}
-	before, _, after, err := between(string(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if !marked.Match(text) {
+		return fmt.Errorf("%s: no text between the markers %s and %s", path, strings.TrimSpace(beginMark), endMark)
 	}
-	return os.WriteFile(path, []byte(before+beginMark+"\n"+r.markdown()+endMark+after), 0o644)
+	return os.WriteFile(path, marked.ReplaceAllLiteral(text, []byte(beginMark+r.markdown()+endMark)), 0o644)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,60 +12,160 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"time"
 )
 
-// sideBySide is the state of a run of rivals.
-type sideBySide struct {
-	*rivalsCommand
-	dir         string // everything that is written goes here, and is removed at the end
-	self        string // path of this program, which is the bare loop and net/http, too
-	strikecache string // path of the binary
-	core        int    // of the servers
-	ours        string // address of strikecache
-	answers     []*answer
-	running     []*process // of this run, in the order of their start
-	stdout      io.Writer
+// linuxCommands are rivals, and the servers of rivals that are built in.
+type linuxCommands struct {
+	Rivals  rivalsCommand  `cmd:"" help:"Measure strikecache beside other servers, and during its refreshes."`
+	Epoll   epollCommand   `cmd:"" hidden:"" help:"Serve as the bare epoll loop of rivals."`
+	NetHTTP netHTTPCommand `cmd:"" name:"nethttp" hidden:"" help:"Serve as the net/http server of rivals."`
 }
 
-// measure implements the command.
-func (c *rivalsCommand) measure(ctx context.Context, stdout io.Writer) (*results, error) {
+// rivalsCommand measures strikecache beside other servers, and during its refreshes.
+type rivalsCommand struct {
+	Binary        string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
+	Before        string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache, too, such as one built before a change, as \"strikecache before\". Its answers need not be equal."`
+	Out           string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
+	WriteReadme   string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
+	Rounds        int           `default:"5" help:"Interleaved rounds, 0 to 50 (default ${default}). 0: measure the refreshes only."`
+	Duration      time.Duration `default:"1s" help:"CPU time that the bare loop spends on one reading, from which the number of requests follows, 50ms to 30s (default ${default})."`
+	ServerCore    int           `default:"0" help:"Core of the servers (default ${default})."`
+	GeneratorCore int           `default:"1" help:"Core of the generator (default ${default})."`
+	Refreshes     int           `default:"5" help:"Refreshes that are measured on one core and on two, 0 to 100 (default ${default}). 0: measure the ratios only."`
+	RefreshEvery  time.Duration `default:"10s" help:"Interval of refreshes, 5s to 1m (default ${default}). A slow machine needs more."`
+}
+
+const rivalConnections = 64
+
+// Help implements kong's interface.
+func (*rivalsCommand) Help() string {
+	return `Starts strikecache with a market that stands still, and beside it a bare epoll loop, net/http, and nginx,
+lighttpd, haproxy and varnish where they are installed, all on one core. Each serves the same four answers, byte for
+byte, to a generator on another core, in interleaved rounds. What is compared is the server's CPU time per request.
+
+With --before, another binary of strikecache takes part in the same rounds. It gives its own answers to the same four
+requests: its market may have another text.
+
+Then strikecache refreshes its whole option chain every few seconds at half of saturation, and p99.9 during a refresh
+is set against p99.9 between refreshes: once with the server on one core and once on two.
+
+Installs nothing, listens on loopback only, needs Linux and two cores, and takes some minutes.`
+}
+
+// Validate implements kong's interface.
+func (c *rivalsCommand) Validate() error {
+	last := runtime.NumCPU() - 1
+	switch {
+	case c.ServerCore == c.GeneratorCore:
+		return errors.New("--server-core and --generator-core must be two different cores")
+	case c.Rounds+c.Refreshes == 0:
+		return errors.New("--rounds 0 --refreshes 0 leaves nothing to measure")
+	case c.Rounds*c.Refreshes == 0 && c.WriteReadme != "":
+		return errors.New("--write-readme needs both --rounds and --refreshes")
+	case c.Rounds == 0 && c.Before != "":
+		return errors.New("--before needs --rounds")
+	}
+	return cmp.Or(
+		within("rounds", c.Rounds, 0, 50),
+		within("duration", c.Duration, 50*time.Millisecond, 30*time.Second),
+		within("server-core", c.ServerCore, 0, last),
+		within("generator-core", c.GeneratorCore, 0, last),
+		within("refreshes", c.Refreshes, 0, 100),
+		within("refresh-every", c.RefreshEvery, 5*time.Second, time.Minute),
+	)
+}
+
+// Run measures, prints and writes the results.
+func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 	dir, err := os.MkdirTemp("", "strikecache-bench-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &sideBySide{rivalsCommand: c, dir: dir, core: c.ServerCore, stdout: stdout}
-	if b.self, err = os.Executable(); err != nil {
-		return nil, err
-	}
+	b := &comparison{rivalsCommand: c, dir: dir, stdout: stdout}
 	if err := b.build(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	r, err := b.describe()
+	if err := b.measure(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "\n%s", b.results.markdown())
+	if c.Out != "" {
+		if err := writeJSON(c.Out, b.results); err != nil {
+			return err
+		}
+	}
+	if c.WriteReadme != "" {
+		return b.results.writeReadme(c.WriteReadme)
+	}
+	return nil
+}
+
+// comparison is a run of rivals.
+type comparison struct {
+	*rivalsCommand
+	dir     string // everything that is written goes here, and is removed at the end
+	results results
+	running []*process // in the order of their start
+	stdout  io.Writer
+}
+
+// build makes the binary, unless one was named, and begins the results with what is measured, and where.
+func (b *comparison) build(ctx context.Context) error {
+	if b.Binary == "" {
+		b.Binary = filepath.Join(b.dir, "strikecache")
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.Binary, "strikecache")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build strikecache: %w\n%s", err, out)
+		}
+	}
+	info, err := buildinfo.ReadFile(b.Binary)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("read the build of strikecache: %w", err)
 	}
+	cpu, kernel := machine()
+	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(),
+		Kernel: kernel, Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
+	return nil
+}
+
+func (b *comparison) measure(ctx context.Context) error {
 	debug.SetGCPercent(400) // the generator keeps samples and must not often pause for them
-	if err := stayOn(c.GeneratorCore); err != nil {
-		return nil, err
+	if err := stayOn(ctx, b.GeneratorCore); err != nil {
+		return err
 	}
-	if c.Rounds > 0 {
-		if err := b.ratios(ctx, r); err != nil {
-			return nil, err
+	if b.Rounds > 0 {
+		if err := b.ratios(ctx); err != nil {
+			return err
 		}
 	}
-	if c.Refreshes > 0 {
-		for _, cores := range [][]int{{c.ServerCore}, c.twoCores()} {
-			f, err := b.refreshes(ctx, cores)
-			if err != nil {
-				return nil, fmt.Errorf("refreshes on %d cores: %w", len(cores), err)
-			}
-			r.Refreshes = append(r.Refreshes, *f)
+	if b.Refreshes == 0 {
+		return nil
+	}
+	for _, cores := range [][]int{{b.ServerCore}, b.twoCores()} {
+		f, err := b.refreshes(ctx, cores)
+		if err != nil {
+			return fmt.Errorf("refreshes on %d cores: %w", len(cores), err)
+		}
+		b.results.Refreshes = append(b.results.Refreshes, *f)
+	}
+	return nil
+}
+
+// commitOf returns the commit that a binary was built from, with "+changes" when the tree differed from it.
+func commitOf(info *debug.BuildInfo) string {
+	commit, changes := "unknown", ""
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			commit = s.Value
+		} else if s.Key == "vcs.modified" && s.Value == "true" {
+			changes = "+changes"
 		}
 	}
-	return r, nil
+	return commit + changes
 }
 
 // twoCores returns the server's core and a second one, which the generator shares only where there is no third.
@@ -77,107 +178,34 @@ func (c *rivalsCommand) twoCores() []int {
 	return []int{c.ServerCore, c.GeneratorCore}
 }
 
-// describe fills in what the run is.
-func (b *sideBySide) describe() (*results, error) {
-	cpu, kernel := machine()
-	r := &results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), CPU: cpu, Cores: runtime.NumCPU(), Kernel: kernel,
-		Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
-	info, err := buildinfo.ReadFile(b.strikecache)
-	if err != nil {
-		return nil, fmt.Errorf("read the build of strikecache: %w", err)
-	}
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	r.Commit = cmp.Or(settings["vcs.revision"], "unknown")
-	if settings["vcs.modified"] == "true" {
-		r.Commit += "+changes"
-	}
-	return r, nil
-}
-
-// build makes the binary, unless one was named.
-func (b *sideBySide) build(ctx context.Context) (err error) {
-	if b.Binary != "" {
-		b.strikecache, err = filepath.Abs(b.Binary)
-		return err
-	}
-	b.strikecache = filepath.Join(b.dir, "strikecache")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.strikecache, "strikecache")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build strikecache: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// serve starts strikecache and waits until it has answers, has filled back what it can of the past, and was idle for so
-// many seconds in a row.
-func (b *sideBySide) serve(ctx context.Context, cores []int, idleSeconds int, flags ...string) (*process, error) {
-	address, err := freeAddress()
-	if err != nil {
+// assemble starts the servers and checks their answers. The bare loop is the first of those that it returns.
+func (b *comparison) assemble(ctx context.Context) (sides []*side, err error) {
+	ours := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, resources: true}
+	if ours.process, err = b.serveStillMarket(ctx, b.Binary); err != nil {
 		return nil, err
 	}
-	data, err := os.MkdirTemp(b.dir, "data-")
-	if err != nil {
+	if err := b.takeAnswers(ctx, ours.address); err != nil {
 		return nil, err
-	}
-	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
-	p, err := b.start(ctx, cores, address, b.strikecache, args...)
-	if err != nil {
-		return nil, err
-	}
-	b.ours = address
-	idle := 0
-	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; {
-		before, err := cpuTime(p.pid())
-		time.Sleep(time.Second)
-		after, err2 := cpuTime(p.pid())
-		if err != nil || err2 != nil {
-			return nil, fmt.Errorf("strikecache ended\n%s", p.log.end())
-		}
-		if idle++; after-before > 100*time.Millisecond {
-			idle = 0
-		}
-		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
-		if err == nil && x.status == 200 && idle >= idleSeconds && strings.Contains(p.log.String(), "msg=back-filled") {
-			return p, nil
-		}
-	}
-	return nil, fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.log.end())
-}
-
-// assemble starts the bare loop, strikecache and its rivals, in this order, and checks their answers.
-func (b *sideBySide) assemble(ctx context.Context, r *results) (sides []*side, err error) {
-	// Its answers must not change any more. On a busy machine a server that waits for its turn looks idle, too.
-	ours, err := b.serve(ctx, []int{b.core}, 3, "--sim-speed", "0")
-	if err != nil {
-		return nil, err
-	}
-	if err := b.takeAnswers(ctx); err != nil {
-		return nil, err
-	}
-	bare, addresses, err := b.startBareLoop(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sides = []*side{
-		{server: server{Name: "bare epoll loop", How: "one read, one write of what strikecache sends, no parsing"}, process: bare, addresses: addresses},
-		{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, process: ours, address: b.ours},
 	}
 	for _, rival := range rivals {
-		path, version, ok := rival.find(ctx, b.self)
-		if !ok {
+		s, err := b.startRival(ctx, rival, ours.address)
+		if errors.Is(err, exec.ErrNotFound) {
 			fmt.Fprintf(b.stdout, "%s is not installed: left out\n", rival.name)
-			r.Absent = append(r.Absent, rival.name)
+			b.results.Absent = append(b.results.Absent, rival.name)
 			continue
 		}
-		p, address, err := rival.start(ctx, b, path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rival.name, err)
 		}
-		sides = append(sides, &side{server: server{rival.name, version, rival.how}, process: p, address: address})
+		sides = append(sides, s)
+	}
+	sides = slices.Insert(sides, 1, ours)
+	if b.Before != "" {
+		before := &side{server: server{Name: "strikecache before", How: "the binary of --before"}, resources: true, ownBodies: true}
+		if before.process, err = b.serveStillMarket(ctx, b.Before); err != nil {
+			return nil, fmt.Errorf("before: %w", err)
+		}
+		sides = slices.Insert(sides, 2, before)
 	}
 	for _, s := range sides {
 		if err := b.plan(ctx, s); err != nil {
@@ -187,37 +215,23 @@ func (b *sideBySide) assemble(ctx context.Context, r *results) (sides []*side, e
 	return sides, nil
 }
 
-// startBareLoop starts the loop and returns an address for each answer, since the loop does not look at what is asked.
-func (b *sideBySide) startBareLoop(ctx context.Context) (p *process, addresses map[string]string, err error) {
-	addresses = map[string]string{}
-	args, last := []string{"epoll"}, ""
-	for _, a := range b.answers {
-		if last, err = freeAddress(); err != nil {
-			return nil, nil, err
-		}
-		addresses[a.Name] = last
-		args = append(args, last+"="+filepath.Join(b.dir, a.file()+".wire"))
-	}
-	p, err = b.start(ctx, []int{b.core}, last, b.self, args...)
-	return p, addresses, err
-}
-
 // ratios starts the servers and measures round by round.
-func (b *sideBySide) ratios(ctx context.Context, r *results) error {
+func (b *comparison) ratios(ctx context.Context) error {
 	defer b.stop()
-	sides, err := b.assemble(ctx, r)
+	sides, err := b.assemble(ctx)
 	if err != nil {
 		return err
 	}
 	// How many requests keep the bare loop busy for the time asked for?
-	for _, a := range b.answers {
+	r := &b.results
+	for i := range r.Answers {
+		a := &r.Answers[i]
 		a.Requests = 20_000
-		x, err := b.read(sides[0], a)
+		x, err := b.read(sides[0], i)
 		if err != nil {
 			return fmt.Errorf("calibrate: %w", err)
 		}
 		a.Requests = max(int(float64(b.Duration.Nanoseconds())*20_000/float64(x.CPUNs)/1000)*1000, 1000)
-		r.Answers = append(r.Answers, *a)
 	}
 	for _, s := range sides {
 		r.Servers = append(r.Servers, s.server)
@@ -225,13 +239,13 @@ func (b *sideBySide) ratios(ctx context.Context, r *results) error {
 	for round := range b.Rounds {
 		for i := range sides {
 			s := sides[(i+round)%len(sides)] // so that no server always follows the same neighbour
-			for _, a := range b.answers {
+			for i, a := range r.Answers {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				x, err := b.read(s, a)
+				x, err := b.read(s, i)
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.process.log.end())
+					return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.lastLines())
 				}
 				x.Round = round + 1
 				r.Raw = append(r.Raw, x)
@@ -247,26 +261,26 @@ func (b *sideBySide) ratios(ctx context.Context, r *results) error {
 	return nil
 }
 
-// read measures one server sending one answer.
-func (b *sideBySide) read(s *side, a *answer) (reading, error) {
-	q := s.asked[a.Name]
-	g, err := newGenerator(q.address, rivalConnections, q.request, q.first)
+// read measures one server sending answer i.
+func (b *comparison) read(s *side, i int) (reading, error) {
+	g, err := newGenerator(s.address, rivalConnections, s.asked[i].request, s.asked[i].first)
 	if err != nil {
 		return reading{}, err
 	}
 	defer g.close()
-	if err := g.saturate(max(a.Requests/50, 10*rivalConnections)); err != nil { // warm-up
+	a := b.results.Answers[i]
+	if _, _, err := g.send(max(a.Requests/50, 10*rivalConnections), 0); err != nil { // warm-up
 		return reading{}, err
 	}
-	before, err := cpuTime(s.process.pid())
+	before, err := cpuTime(s.pid())
 	if err != nil {
 		return reading{}, err
 	}
-	began := time.Now()
-	if err := g.saturate(a.Requests); err != nil {
+	began, _, err := g.send(a.Requests, 0)
+	if err != nil {
 		return reading{}, err
 	}
 	wall := time.Since(began)
-	after, err := cpuTime(s.process.pid())
+	after, err := cpuTime(s.pid())
 	return reading{Server: s.Name, Answer: a.Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
 }

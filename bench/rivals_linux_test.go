@@ -1,73 +1,76 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
+// The test binary is the bare loop and net/http, too, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == "epoll" || os.Args[1] == "nethttp") {
+		fmt.Fprintln(os.Stderr, run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
 // The bare loop and net/http answer with the bytes they are given, under the generator of rivals.
 func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
-	dir := t.TempDir()
-	b := &sideBySide{rivalsCommand: &rivalsCommand{}, dir: dir, self: filepath.Join(dir, "bench")}
-	if out, err := exec.Command("go", "build", "-o", b.self, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, size := range []int{1000, 60_000} {
+	b := &comparison{rivalsCommand: &rivalsCommand{}, dir: t.TempDir()}
+	for i, size := range []int{1000, 60_000} {
 		body := strings.Repeat("x", size)
 		raw := fmt.Sprintf("HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 14:25:24 GMT\r\nContent-Length: %d\r\nETag: \"a\"\r\n\r\n%s", size, body)
-		a := &answer{Name: fmt.Sprintf("%d KB", size/1000), Coding: "identity", exchange: &exchange{raw: []byte(raw), body: []byte(body), etag: `"a"`}}
-		b.answers = append(b.answers, a)
+		b.results.Answers = append(b.results.Answers, answer{Name: "an answer", Coding: "identity", Requests: 3000, exchange: &exchange{body: []byte(body)}})
 		for _, ext := range []string{".raw", ".wire"} {
-			if err := os.WriteFile(filepath.Join(dir, a.file()+ext), []byte(raw), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(b.dir, strconv.Itoa(i)+ext), []byte(raw), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	defer b.stop()
-	loop, addresses, err := b.startBareLoop(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, address, err := rivals[0].start(t.Context(), b, b.self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []*side{
-		{server: server{Name: "bare"}, process: loop, addresses: addresses}, {server: server{Name: "net/http"}, process: plain, address: address},
-	} {
+	for _, builtIn := range rivals[:2] {
+		s, err := b.startRival(t.Context(), builtIn, "")
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := b.plan(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range b.answers {
-			a.Requests = 3000
-			x, err := b.read(s, a)
-			if err != nil || x.CPUNs == 0 || x.WallNs == 0 {
-				t.Errorf("%s, %s: %+v %v", s.Name, a.Name, x, err)
+		for i := range b.results.Answers {
+			if x, err := b.read(s, i); err != nil || x.CPUNs == 0 || x.WallNs == 0 {
+				t.Errorf("%s: %+v %v", s.Name, x, err)
 			}
 		}
-		// A rival with other bytes ends the run.
-		right := b.answers[0].body
-		b.answers[0].body = []byte("other")
+		// Other bytes end the run, unless they are the server's own from the start.
+		s.asked[0].body = []byte("other")
 		if err := b.verify(t.Context(), s); err == nil {
 			t.Errorf("%s: other bytes are not noticed", s.Name)
 		}
-		b.answers[0].body = right
+		right := b.results.Answers[0].body
+		b.results.Answers[0].body = []byte("other")
+		before := &side{server: server{Name: "before"}, process: s.process, ownBodies: true}
+		if err := b.plan(t.Context(), before); err != nil || !bytes.Equal(before.asked[0].body, right) {
+			t.Errorf("a server with other bodies: %v", err)
+		}
+		b.results.Answers[0].body = right
 	}
 }
 
 func TestGeneratorKeepsItsRate(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
 	defer s.Close()
-	address := strings.TrimPrefix(s.URL, "http://")
-	request := ask("/", "identity", "")
+	address, request := strings.TrimPrefix(s.URL, "http://"), ask("/", "identity", "")
 	x, err := exchangeWith(t.Context(), address, request)
 	if err != nil || string(x.body) != "{}" || x.coding != "identity" || !strings.HasSuffix(string(x.raw), "\r\n\r\n{}") {
 		t.Fatalf("%+v %v", x, err)
@@ -77,13 +80,13 @@ func TestGeneratorKeepsItsRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.close()
-	_, samples, err := g.openLoop(2000, 200*time.Millisecond)
-	if err != nil || len(samples) != 400 {
-		t.Fatalf("%d samples, %v", len(samples), err)
+	began, samples, err := g.send(400, 2000)
+	if took := time.Since(began); err != nil || len(samples) != 400 || took < 199*time.Millisecond {
+		t.Fatalf("%d samples in %s, %v", len(samples), took, err)
 	}
 	g.length--
-	if err := g.saturate(10); err == nil {
-		t.Error("a longer answer is not noticed")
+	if _, _, err := g.send(10, 0); !errors.Is(err, errAnswer) {
+		t.Errorf("a longer answer: %v", err)
 	}
 }
 
@@ -118,8 +121,20 @@ func TestWindowsOfTheLog(t *testing.T) {
 }
 
 func TestThisProcess(t *testing.T) {
-	if used, err := cpuTime(os.Getpid()); err != nil || used <= 0 {
-		t.Errorf("%v %v", used, err)
+	before, err := cpuTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	worked := make(chan bool)
+	go func() { // on a thread that ends with it
+		runtime.LockOSThread()
+		defer close(worked)
+		for from := before; from < before+20*time.Millisecond; from, _ = cpuTime(os.Getpid()) {
+		}
+	}()
+	<-worked
+	if used, err := cpuTime(os.Getpid()); err != nil || used < before+20*time.Millisecond {
+		t.Errorf("%s before, %s after a thread has ended: %v", before, used, err)
 	}
 	if _, err := cpuTime(1 << 30); err == nil {
 		t.Error("a process that does not exist has used CPU time")
@@ -128,22 +143,16 @@ func TestThisProcess(t *testing.T) {
 		t.Errorf("%d %v", n, err)
 	}
 	s := httptest.NewServer(http.NotFoundHandler())
-	to, _, err := parseTarget(s.URL, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pid, err := listener(to.port()); err != nil || pid != os.Getpid() {
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
+	if pid, err := listener(port); err != nil || pid != os.Getpid() {
 		t.Errorf("process %d, not %d: %v", pid, os.Getpid(), err)
 	}
 	s.Close()
-	if pid, err := listener(to.port()); err == nil {
+	if pid, err := listener(port); err == nil {
 		t.Errorf("process %d listens on a port that was closed", pid)
 	}
-}
-
-func TestTwoCores(t *testing.T) {
 	c := rivalsCommand{ServerCore: 0, GeneratorCore: 1}
-	if cores := c.twoCores(); len(cores) != 2 || !slices.Contains(cores, 0) || cores[0] == cores[1] {
+	if cores := c.twoCores(); len(cores) != 2 || cores[0] != 0 || cores[1] == 0 {
 		t.Error(cores)
 	}
 }

@@ -1,136 +1,91 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
+	"text/template"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // process is a server that this run started, and will end.
 type process struct {
-	cmd *exec.Cmd
-	log *processLog
-	end chan struct{} // closed when it has ended
-	err error         // after end
-}
-
-// processLog keeps what a server prints.
-type processLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *processLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *processLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// end returns the last lines, for an error.
-func (l *processLog) end() string {
-	lines := strings.SplitAfter(l.String(), "\n")
-	return strings.Join(lines[max(len(lines)-20, 0):], "")
+	*exec.Cmd
+	address string        // on which it listens
+	log     string        // path of the file that has what it prints
+	end     chan struct{} // closed when it has ended
+	err     error         // after end
 }
 
 // start runs a command on some cores and waits until its address accepts connections. A Go program takes GOMAXPROCS
-// from the number of these cores. The process runs until [sideBySide.stop].
-func (b *sideBySide) start(ctx context.Context, cores []int, address string, name string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command(name, args...), log: &processLog{}, end: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt reaches it through stop alone
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "STRIKECACHE_") {
-			p.cmd.Env = append(p.cmd.Env, v)
-		}
+// from the number of these cores. The process runs until [comparison.stop].
+func (b *comparison) start(ctx context.Context, cores []int, address, name string, args ...string) (*process, error) {
+	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(cores), " ", ","), "[]")
+	p := &process{Cmd: exec.Command("taskset", slices.Concat([]string{"-c", list, name}, args)...), address: address, end: make(chan struct{})}
+	out, err := os.CreateTemp(b.dir, "log-")
+	if err != nil {
+		return nil, err
 	}
-	if err := startOn(cores, p.cmd); err != nil {
+	defer out.Close()
+	p.log, p.Stdout, p.Stderr = out.Name(), out, out
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt reaches it through stop alone
+	p.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STRIKECACHE_") })
+	if err := p.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	b.running = append(b.running, p)
-	go func() { p.err = p.cmd.Wait(); close(p.end) }()
-	for deadline := time.Now().Add(time.Minute); ; {
+	go func() { p.err = p.Wait(); close(p.end) }()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err == nil {
 			return p, conn.Close()
 		}
 		select {
 		case <-p.end:
-			return nil, fmt.Errorf("%s ended: %w\n%s", name, p.err, p.log.end())
+			return nil, fmt.Errorf("%s ended: %w\n%s", name, p.err, p.lastLines())
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(20 * time.Millisecond):
 		}
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%s does not listen on %s\n%s", name, address, p.log.end())
-		}
 	}
-}
-
-// startOn starts a command whose threads may run on some cores only: a child has the affinity of the thread that
-// starts it.
-func startOn(cores []int, cmd *exec.Cmd) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var mine, its unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &mine); err != nil {
-		return err
-	}
-	for _, core := range cores {
-		its.Set(core)
-	}
-	if err := unix.SchedSetaffinity(0, &its); err != nil {
-		return fmt.Errorf("cores %v: %w", cores, err)
-	}
-	return errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &mine))
+	return nil, fmt.Errorf("%s does not listen on %s\n%s", name, address, p.lastLines())
 }
 
 // stayOn keeps every thread of this process on one core.
-func stayOn(core int) error {
-	var one unix.CPUSet
-	one.Set(core)
-	tasks, err := filepath.Glob("/proc/self/task/*")
+func stayOn(ctx context.Context, core int) error {
+	out, err := exec.CommandContext(ctx, "taskset", "-a", "-p", "-c", fmt.Sprint(core), fmt.Sprint(os.Getpid())).CombinedOutput()
 	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		id, err := strconv.Atoi(filepath.Base(t))
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(id, &one); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("core %d: %w", core, err)
-		}
+		return fmt.Errorf("stay on core %d: %w\n%s", core, err, out)
 	}
 	return nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+func (p *process) pid() int { return p.Process.Pid }
+
+// printed returns what the process has printed until now.
+func (p *process) printed() string {
+	text, _ := os.ReadFile(p.log) // the file was created by start
+	return string(text)
+}
+
+// lastLines returns the end of what it printed, for an error.
+func (p *process) lastLines() string {
+	lines := strings.SplitAfter(p.printed(), "\n")
+	return strings.Join(lines[max(len(lines)-20, 0):], "")
+}
 
 // stop asks every process to end, the last one first, and after five seconds kills it with all that it started.
-func (b *sideBySide) stop() {
+func (b *comparison) stop() {
 	for _, p := range slices.Backward(b.running) {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
 		select {
 		case <-p.end:
 		case <-time.After(5 * time.Second):
@@ -150,85 +105,132 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// rival is a server that can be put beside strikecache.
-type rival struct {
-	name, how string
-	program   string   // none: it is a command of this program
-	version   []string // arguments that print it
-	config    func(*sideBySide) string
-	args      func(b *sideBySide, config, address string) []string
+// serveStillMarket starts a strikecache whose answers do not change any more. On a busy machine a server that waits for
+// its turn looks idle, too: hence three seconds.
+func (b *comparison) serveStillMarket(ctx context.Context, binary string) (*process, error) {
+	return b.serve(ctx, binary, []int{b.ServerCore}, 3, "--sim-speed", "0")
 }
 
+// serve starts a strikecache and waits until it has answers, has filled back what it can of the past, and was idle for so
+// many seconds in a row.
+func (b *comparison) serve(ctx context.Context, binary string, cores []int, idleSeconds int, flags ...string) (*process, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.MkdirTemp(b.dir, "data-")
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
+	p, err := b.start(ctx, cores, address, binary, args...)
+	if err != nil {
+		return nil, err
+	}
+	var before, after time.Duration
+	idle := 0
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; before = after {
+		time.Sleep(time.Second)
+		if after, err = cpuTime(p.pid()); err != nil {
+			return nil, fmt.Errorf("strikecache ended: %w\n%s", err, p.lastLines())
+		}
+		if idle++; after-before > 100*time.Millisecond {
+			idle = 0
+		}
+		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
+		if err == nil && x.status == 200 && idle >= idleSeconds && strings.Contains(p.printed(), "msg=back-filled") {
+			return p, nil
+		}
+	}
+	return nil, cmp.Or(ctx.Err(), fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.lastLines()))
+}
+
+// rival is a server that can be put beside strikecache. Its arguments and its configuration are templates of [setting].
+type rival struct {
+	name, how string
+	program   string // none: it is a command of this program
+	version   string // argument that prints it
+	args      string
+	config    string
+	cache     bool // in front of strikecache
+}
+
+// setting is what a rival is started with.
+type setting struct {
+	Dir, Address, Port string
+	OriginPort         string // of strikecache
+	Config             string // path of the configuration
+	Root               bool   // this run is root's
+	Answers            []answer
+}
+
+// rivals are started in this order, the bare loop first.
 var rivals = []rival{
-	{name: "net/http", how: "Go's net/http, the same headers and bytes from memory",
-		args: func(b *sideBySide, _, address string) []string { return []string{"nethttp", address, b.dir} }},
-	{name: "nginx", program: "nginx", version: []string{"-v"}, config: nginxConfig,
-		how: "static files, sendfile, open_file_cache, one worker, no access log; fewer headers than strikecache sends",
-		args: func(b *sideBySide, config, _ string) []string {
-			return []string{"-p", b.dir, "-e", filepath.Join(b.dir, "nginx.log"), "-c", config}
-		}},
-	{name: "lighttpd", program: "lighttpd", version: []string{"-v"}, config: func(*sideBySide) string { return lighttpdConfig },
-		how:  "static files, one worker, no access log; fewer headers than strikecache sends",
-		args: func(_ *sideBySide, config, _ string) []string { return []string{"-D", "-f", config} }},
-	{name: "haproxy", program: "haproxy", version: []string{"-v"}, config: haproxyConfig,
-		how:  "http-request return from memory, one thread; fewer headers than strikecache sends",
-		args: func(_ *sideBySide, config, _ string) []string { return []string{"-db", "-f", config} }},
-	{name: "varnish", program: "varnishd", version: []string{"-V"}, config: func(*sideBySide) string { return varnishConfig },
-		how: "hits of a cache in memory in front of strikecache",
-		args: func(b *sideBySide, config, address string) []string {
-			return []string{"-F", "-j", "none", "-n", filepath.Join(b.dir, "varnish"), "-a", address, "-T", "none", "-f", config,
-				"-s", "malloc,64m", "-p", "http_gzip_support=off", "-p", "timeout_idle=3600"}
-		}},
+	{name: "bare epoll loop", how: "one read, one write of what strikecache sends, no parsing", args: "epoll {{.Address}} {{.Dir}}"},
+	{name: "net/http", how: "Go's net/http, the same headers and bytes from memory", args: "nethttp {{.Address}} {{.Dir}}"},
+	{name: "nginx", program: "nginx", version: "-v", args: "-p {{.Dir}} -e {{.Dir}}/nginx.log -c {{.Config}}", config: nginxConfig,
+		how: "static files, sendfile, open_file_cache, one worker, no access log; fewer headers than strikecache sends"},
+	{name: "lighttpd", program: "lighttpd", version: "-v", args: "-D -f {{.Config}}", config: lighttpdConfig,
+		how: "static files, one worker, no access log; fewer headers than strikecache sends"},
+	{name: "haproxy", program: "haproxy", version: "-v", args: "-db -f {{.Config}}", config: haproxyConfig,
+		how: "http-request return from memory, one thread; fewer headers than strikecache sends"},
+	{name: "varnish", program: "varnishd", version: "-V", config: varnishConfig, cache: true,
+		args: "-F -j none -n {{.Dir}}/varnish -a {{.Address}} -T none -f {{.Config}} -s malloc,64m -p http_gzip_support=off -p timeout_idle=3600",
+		how:  "hits of a cache in memory in front of strikecache"},
 }
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+[.\d]*`)
 
-// find returns the program's path and version, or false when it is not installed. It also looks where servers are
-// installed and an ordinary user's path does not lead.
-func (r *rival) find(ctx context.Context, self string) (path, version string, ok bool) {
-	if r.program == "" {
-		return self, "", true
-	}
-	path, err := exec.LookPath(r.program)
-	if err != nil {
-		if path, err = exec.LookPath("/usr/sbin/" + r.program); err != nil {
-			return "", "", false
+// startRival starts a rival in front of or beside strikecache. The error is [exec.ErrNotFound] when it is not installed.
+func (b *comparison) startRival(ctx context.Context, r rival, ours string) (*side, error) {
+	s := &side{server: server{Name: r.name, How: r.how}, resources: r.cache}
+	path, err := os.Executable()
+	if r.program != "" {
+		// Servers are installed where an ordinary user's path may not lead.
+		if path, err = exec.LookPath(r.program); err != nil {
+			if path, err = exec.LookPath("/usr/sbin/" + r.program); err != nil {
+				return nil, exec.ErrNotFound
+			}
 		}
+		version, _ := exec.CommandContext(ctx, path, r.version).CombinedOutput()
+		s.Version = versionNumber.FindString(string(version))
 	}
-	out, err := exec.CommandContext(ctx, path, r.version...).CombinedOutput()
-	return path, versionNumber.FindString(string(out)), err == nil
-}
-
-// start writes the rival's configuration, starts it and returns its address.
-func (r *rival) start(ctx context.Context, b *sideBySide, path string) (*process, string, error) {
+	if err != nil {
+		return nil, err
+	}
 	address, err := freeAddress()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	file := ""
-	if r.config != nil {
-		_, port, _ := net.SplitHostPort(address)
-		_, oursPort, _ := net.SplitHostPort(b.ours)
-		text := strings.NewReplacer("{dir}", b.dir, "{port}", port, "{ours}", oursPort).Replace(r.config(b))
-		file = filepath.Join(b.dir, r.program+".conf")
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			return nil, "", err
-		}
+	with := setting{Dir: b.dir, Address: address, Config: filepath.Join(b.dir, r.program+".conf"), Root: os.Geteuid() == 0, Answers: b.results.Answers}
+	_, with.Port, _ = net.SplitHostPort(address)
+	_, with.OriginPort, _ = net.SplitHostPort(ours)
+	if err := os.WriteFile(with.Config, []byte(with.fill(r.config)), 0o644); err != nil {
+		return nil, err
 	}
-	p, err := b.start(ctx, []int{b.core}, address, path, r.args(b, file, address)...)
-	return p, address, err
+	args := strings.Fields(r.args)
+	for i := range args {
+		args[i] = with.fill(args[i])
+	}
+	s.process, err = b.start(ctx, []int{b.ServerCore}, address, path, args...)
+	return s, err
 }
 
-func nginxConfig(*sideBySide) string {
-	user := ""
-	if os.Geteuid() == 0 {
-		user = "user root;" // its worker must be able to read the temporary directory
+// fill fills in a template.
+func (s setting) fill(text string) string {
+	var filled strings.Builder
+	if err := template.Must(template.New("").Parse(text)).Execute(&filled, s); err != nil {
+		panic(err) // the templates are those of this file
 	}
-	return user + `
+	return filled.String()
+}
+
+// Root's nginx must be told to stay root: its worker must be able to read the temporary directory.
+const nginxConfig = `{{if .Root}}user root;{{end}}
 daemon off;
 worker_processes 1;
-pid {dir}/nginx.pid;
-error_log {dir}/nginx.log;
+pid {{.Dir}}/nginx.pid;
+error_log {{.Dir}}/nginx.log;
 events { worker_connections 1024; }
 http {
 	access_log off;
@@ -240,31 +242,29 @@ http {
 	open_file_cache_valid 1h;
 	keepalive_requests 1000000000;
 	keepalive_timeout 1h;
-	client_body_temp_path {dir}/nginx-body;
-	proxy_temp_path {dir}/nginx-proxy;
-	fastcgi_temp_path {dir}/nginx-fastcgi;
-	uwsgi_temp_path {dir}/nginx-uwsgi;
-	scgi_temp_path {dir}/nginx-scgi;
+	client_body_temp_path {{.Dir}}/nginx-body;
+	proxy_temp_path {{.Dir}}/nginx-proxy;
+	fastcgi_temp_path {{.Dir}}/nginx-fastcgi;
+	uwsgi_temp_path {{.Dir}}/nginx-uwsgi;
+	scgi_temp_path {{.Dir}}/nginx-scgi;
 	server {
-		listen 127.0.0.1:{port};
-		root {dir}/www;
+		listen 127.0.0.1:{{.Port}};
+		root {{.Dir}}/www;
 	}
 }
 `
-}
 
 const lighttpdConfig = `
-server.document-root = "{dir}/www"
+server.document-root = "{{.Dir}}/www"
 server.bind = "127.0.0.1"
-server.port = {port}
-server.errorlog = "{dir}/lighttpd.log"
+server.port = {{.Port}}
+server.errorlog = "{{.Dir}}/lighttpd.log"
 server.max-keep-alive-requests = 65535
 server.max-keep-alive-idle = 3600
 mimetype.assign = ( "" => "application/json" )
 `
 
-func haproxyConfig(b *sideBySide) string {
-	config := `
+const haproxyConfig = `
 global
 	nbthread 1
 	tune.bufsize 131072
@@ -274,19 +274,18 @@ defaults
 	timeout server 1h
 	timeout client 1h
 frontend f
-	bind 127.0.0.1:{port}
+	bind {{.Address}}
+{{- $dir := .Dir}}
+{{- range $n, $answer := .Answers}}
+	http-request return status 304 hdr ETag '{{.ETag}}' if { path /{{$n}} } { req.hdr(If-None-Match) -m str '{{.ETag}}' }
+	http-request return status 200 content-type application/json file {{$dir}}/www/{{$n}} hdr ETag '{{.ETag}}' if { path /{{$n}} }
+{{- end}}
 `
-	for _, a := range b.answers {
-		config += fmt.Sprintf("\thttp-request return status 304 hdr ETag '%s' if { path /%s } { req.hdr(If-None-Match) -m str '%s' }\n", a.etag, a.file(), a.etag)
-		config += fmt.Sprintf("\thttp-request return status 200 content-type application/json file {dir}/www/%s hdr ETag '%s' if { path /%s }\n", a.file(), a.etag, a.file())
-	}
-	return config
-}
 
 // Without gunzip and with any lifetime, Varnish stores and sends what strikecache sends as it is. The two headers that
 // change in length from answer to answer are removed.
 const varnishConfig = `vcl 4.1;
-backend ours { .host = "127.0.0.1"; .port = "{ours}"; }
+backend ours { .host = "127.0.0.1"; .port = "{{.OriginPort}}"; }
 sub vcl_backend_response { set beresp.ttl = 1h; }
 sub vcl_deliver { unset resp.http.Age; unset resp.http.X-Varnish; }
 `

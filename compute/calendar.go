@@ -93,23 +93,8 @@ func (d *Date) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// NewYork is the exchange's time zone.
-var NewYork = mustLocation("America/New_York")
-
-func mustLocation(name string) *time.Location {
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		panic("time zone database is embedded: " + err.Error())
-	}
-	return loc
-}
-
-// The years whose sessions were compared, day by day, with the exchange's published holidays and early closes.
-// Outside them the same rules are applied and [Calendar.Known] says false.
-const (
-	FirstKnownYear = 2014
-	LastKnownYear  = 2030
-)
+// NewYork is the exchange's time zone. The program contains the time zone database, so the zone is always found.
+var NewYork, _ = time.LoadLocation("America/New_York")
 
 // Calendar knows the regular sessions of the US equity options exchanges: 09:30 to 16:00 New York, 13:00 on an
 // early close. It is immutable and safe for concurrent use.
@@ -173,21 +158,13 @@ func ParseClosures(text []byte) (closed, early []Date, err error) {
 	return closed, early, nil
 }
 
-// Known says whether the date lies in the years, 2014 to 2030, that were compared with published calendars.
-func (c *Calendar) Known(d Date) bool {
-	y := d.Year()
-	return y >= FirstKnownYear && y <= LastKnownYear
-}
-
-// calendarNote is the text of meta.quality.calendar when a date is outside the compared years.
-const calendarNote = "some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"
-
-// CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the verified years,
-// else nil.
-func CalendarNote(cal *Calendar, dates ...Date) *string {
+// CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the years whose sessions were
+// compared, day by day, with the exchange's published holidays and early closes, else nil. Outside these years the same rules
+// are applied.
+func CalendarNote(dates ...Date) *string {
 	for _, d := range dates {
-		if !cal.Known(d) {
-			return new(calendarNote)
+		if y := d.Year(); y < 2014 || y > 2030 {
+			return new("some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them")
 		}
 	}
 	return nil

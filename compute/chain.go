@@ -160,31 +160,20 @@ type Chain struct {
 	Skipped   Skipped
 }
 
-// series yields the contracts of each root and expiration, in order. It never yields an empty slice. The slices are parts of
-// c.Contracts.
-func (c *Chain) series() iter.Seq[[]Contract] {
-	return func(yield func([]Contract) bool) {
+// unsettled yields the contracts of each root and expiration with T > 0, in order, and when they settle. The slices are
+// never empty and are parts of c.Contracts.
+func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Time, []Contract] {
+	return func(yield func(time.Time, []Contract) bool) {
 		for rest := c.Contracts; len(rest) > 0; {
-			n := 1
-			for n < len(rest) && rest[n].Root == rest[0].Root && rest[n].Expiration == rest[0].Expiration {
+			first, n := &rest[0], 1
+			for n < len(rest) && rest[n].Root == first.Root && rest[n].Expiration == first.Expiration {
 				n++
 			}
-			if !yield(rest[:n]) {
+			settles := first.Settlement.Instant(first.Expiration, cal)
+			if settles.After(c.AsOf) && !yield(settles, rest[:n]) {
 				return
 			}
 			rest = rest[n:]
-		}
-	}
-}
-
-// unsettled yields the contracts of each root and expiration with T > 0, in order, and when they settle.
-func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Time, []Contract] {
-	return func(yield func(time.Time, []Contract) bool) {
-		for contracts := range c.series() {
-			settles := contracts[0].Settlement.Instant(contracts[0].Expiration, cal)
-			if settles.After(c.AsOf) && !yield(settles, contracts) {
-				return
-			}
 		}
 	}
 }

@@ -1,8 +1,7 @@
 package compute
 
 import (
-	"cmp"
-	"math"
+	"maps"
 	"slices"
 )
 
@@ -18,8 +17,6 @@ type StrikeGamma struct {
 	PutVolume        Count   `json:"put_volume"`
 }
 
-func (r *StrikeGamma) gross() Dollars { return r.Call - r.Put }
-
 // count adds the positions of a contract.
 func (r *StrikeGamma) count(right Right, c *Contract) {
 	if right == Call {
@@ -31,58 +28,26 @@ func (r *StrikeGamma) count(right Right, c *Contract) {
 	}
 }
 
-// strikeTable holds one row per listed strike, rising.
-type strikeTable []StrikeGamma
-
-func newStrikeTable(s *surface) strikeTable {
-	var strikes []float64
-	for _, g := range s.series {
-		for i := range g.strikes {
-			strikes = append(strikes, g.strikes[i].k)
-		}
-	}
-	slices.Sort(strikes)
-	strikes = slices.Compact(strikes)
-	t := make(strikeTable, len(strikes))
-	for i, k := range strikes {
-		t[i].Strike = Level(k)
-	}
-	return t
-}
-
-// row returns the row of a listed strike.
-func (t strikeTable) row(k float64) *StrikeGamma {
-	i, _ := slices.BinarySearchFunc(t, Level(k), func(r StrikeGamma, k Level) int { return cmp.Compare(r.Strike, k) })
-	return &t[i]
-}
-
 // exposure holds the intermediate results of one [GammaExposure] call.
 type exposure struct {
 	GammaInput
+	spot      float64
 	session   Date
-	surface   *surface
-	used      int
-	call, put float64 // sums of GEX: >= 0, <= 0
-	skipped   struct{ noOpenInterest, noVolatility int }
-	series    []seriesSum // beside surface.series
-	strikes   strikeTable
+	series    []*series
+	contracts ContractCounts
+	call, put float64       // sums of GEX: >= 0, <= 0
+	strikes   []StrikeGamma // one row per listed strike, rising
 }
 
-// seriesSum holds the sums of one series.
-type seriesSum struct {
-	used      int
-	call, put float64
-}
-
+func (e *exposure) net() float64   { return e.call + e.put }
 func (e *exposure) gross() float64 { return e.call - e.put }
 
 // dollarsPerGamma is the GEX, in dollars per 1 % move, of one contract with a gamma of 1.
 func dollarsPerGamma(spot float64) float64 { return Multiplier * spot * spot * 0.01 }
 
-// gex returns the unsigned GEX of one contract of a strike at a hypothetical spot.
+// gex returns the unsigned GEX of one contract of a strike that has a volatility, at a hypothetical spot.
 func (e *exposure) gex(s *series, row *strike, at float64) float64 {
-	gamma := BlackGamma(e.surface.spot, at, s.forward(e.surface.spot), row.k, row.v, s.discount(e.RiskFreeRate))
-	return gamma * dollarsPerGamma(at)
+	return BlackGamma(e.spot, at, s.forward, row.k, row.v, s.discount) * dollarsPerGamma(at)
 }
 
 // usedContract says whether a contract enters the sums.
@@ -92,56 +57,59 @@ func usedContract(row *strike, c *Contract) bool {
 
 // sum adds up the exposure at the spot, over all, by series and by strike.
 func (e *exposure) sum() {
-	table := newStrikeTable(e.surface)
-	e.series = make([]seriesSum, len(e.surface.series))
-	for i, s := range e.surface.series {
-		sum := &e.series[i]
+	skipped := &e.contracts.Skipped
+	byStrike := map[float64]*StrikeGamma{}
+	for _, s := range e.series {
 		for j := range s.strikes {
 			row := &s.strikes[j]
-			at := table.row(row.k)
-			unit := math.NaN()
+			total := byStrike[row.k]
+			if total == nil {
+				total = &StrikeGamma{Strike: Level(row.k)}
+				byStrike[row.k] = total
+			}
+			if row.step != volNone {
+				row.gex = e.gex(s, row, e.spot)
+			}
 			for right, c := range row.contracts {
 				if c == nil {
 					continue
 				}
-				at.count(Right(right), c)
+				total.count(Right(right), c)
 				switch {
 				case c.OpenInterest == 0:
-					e.skipped.noOpenInterest++
+					skipped.NoOpenInterest++
 					continue
 				case row.step == volNone:
-					e.skipped.noVolatility++
+					skipped.NoVolatility++
 					continue
 				}
-				if math.IsNaN(unit) {
-					unit = e.gex(s, row, e.surface.spot)
-				}
-				sum.used++
-				if gex := unit * c.OpenInterest; Right(right) == Call {
-					sum.call += gex
-					at.Call += Dollars(gex)
+				s.used++
+				if gex := row.gex * c.OpenInterest; Right(right) == Call {
+					s.call += gex
+					total.Call += Dollars(gex)
 				} else {
-					sum.put -= gex
-					at.Put -= Dollars(gex)
+					s.put -= gex
+					total.Put -= Dollars(gex)
 				}
 			}
 		}
-		e.used += sum.used
-		e.call += sum.call
-		e.put += sum.put
+		e.contracts.Used += s.used
+		e.call += s.call
+		e.put += s.put
 	}
-	for i := range table {
-		table[i].Net = table[i].Call + table[i].Put
+	for _, k := range slices.Sorted(maps.Keys(byStrike)) {
+		total := byStrike[k]
+		total.Net = total.Call + total.Put
+		e.strikes = append(e.strikes, *total)
 	}
-	e.strikes = table
 }
 
-// carry returns the carry per year of each series that has one.
+// carry returns the carry ln(F/S)/T per year of each series that has one.
 func (e *exposure) carry() map[Series]float64 {
-	out := make(map[Series]float64, len(e.surface.series))
-	for _, s := range e.surface.series {
+	out := make(map[Series]float64, len(e.series))
+	for _, s := range e.series {
 		if s.source != forwardNone {
-			out[s.Series] = s.carry()
+			out[s.Series] = s.logCarry / s.years
 		}
 	}
 	return out
@@ -149,7 +117,7 @@ func (e *exposure) carry() map[Series]float64 {
 
 // eachUsed calls f for every used contract, in the fixed order of sums.
 func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
-	for _, s := range e.surface.series {
+	for _, s := range e.series {
 		for i := range s.strikes {
 			row := &s.strikes[i]
 			for _, c := range row.contracts {
@@ -180,16 +148,16 @@ type variant struct {
 
 // profile builds G of the used contracts under a variant.
 func (e *exposure) profile(v variant) *profile {
-	p := &profile{spot: e.surface.spot}
-	for _, s := range e.surface.series {
+	p := &profile{spot: e.spot}
+	for _, s := range e.series {
 		if v.keep != nil && !v.keep(s) {
 			continue
 		}
-		f := s.forward(p.spot)
+		f := s.forward
 		if v.noCarry {
-			f = p.spot
+			f = e.spot
 		}
-		growth := f / p.spot * s.discount(e.RiskFreeRate)
+		growth := f / e.spot * s.discount
 		for i := range s.strikes {
 			row := &s.strikes[i]
 			weight := 0.0

@@ -27,8 +27,8 @@ const (
 
 // flipSearch is the result of a search.
 type flipSearch struct {
-	flips   []Flip   // material roots, rising
-	nearest *float64 // the root nearest the spot; nil when there are no flips
+	flips   []Flip // material roots, rising
+	nearest *Level // the root nearest the spot; nil when there are no flips
 	status  FlipStatus
 }
 
@@ -68,8 +68,8 @@ func (p *profile) findFlips() flipSearch {
 			flip.Direction = negativeToPositive
 		}
 		out.flips = append(out.flips, flip)
-		if out.nearest == nil || math.Abs(root-p.spot) < math.Abs(*out.nearest-p.spot) {
-			out.nearest = &root // rising order: on a tie the lower stays
+		if out.nearest == nil || math.Abs(root-p.spot) < math.Abs(float64(*out.nearest)-p.spot) {
+			out.nearest = &flip.Price // rising order: on a tie the lower stays
 		}
 	}
 	switch {

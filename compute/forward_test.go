@@ -77,30 +77,6 @@ func TestParityVotes(t *testing.T) {
 	}
 }
 
-// Only strikes where both rights have bid > 0 and ask ≥ bid vote; a locked quote does.
-func TestParityNeedsTwoSides(t *testing.T) {
-	nan := math.NaN()
-	good := append(pair("SPXW260821", 7000, 1), pair("SPXW260821", 6975, 27)...)
-	for _, c := range []struct {
-		name     string
-		bid, ask float64
-		votes    bool
-	}{
-		{"locked", 71, 71, true}, {"zero bid", 0, 142, false}, {"crossed", 72, 70, false}, {"no bid", nan, 72, false},
-		{"no ask", 70, nan, false}, {"infinite ask", 70, math.Inf(1), false}, {"negative bid", -1, 143, false},
-	} {
-		third := []row{{"SPXW260821C07025000", quoted(49, 51, 0)}, {"SPXW260821P07025000", quoted(c.bid, c.ask, 0)}}
-		r := exposure(t, index(7000, noon), append(third, good...)...)
-		if c.votes { // 7025 + 50 - 71 = 7004 beside 7001 and 7002
-			wantForward(t, r, "pm 2026-08-21", 7002, "parity")
-		} else {
-			wantForward(t, r, "pm 2026-08-21", 7000, "none")
-		}
-	}
-	r := exposure(t, index(7000, noon), append(good, row{"SPXW260821C07025000", quoted(49, 51, 0)})...)
-	wantForward(t, r, "pm 2026-08-21", 7000, "none")
-}
-
 // Two differences that are equal on paper tie, whatever the last bits of their doubles: as doubles 0.3 - 0.1 is more
 // than 0.7 - 0.5. The seventh place is tied between 6999.8, which votes 7000, and 7000.6, which votes 7000.4; the
 // other six vote 7000 thrice, 7000.1 and 7000.2 twice.
@@ -171,16 +147,6 @@ func TestForwardSources(t *testing.T) {
 	}
 }
 
-// The other settlement counts only with a parity forward of its own.
-func TestOtherSettlementNeedsParity(t *testing.T) {
-	rows := append(parity("SPXW260918", 7035, 0, 0), row{"SPX260821C07000000", published(0.15, 10)},
-		row{"SPXW260821C07000000", published(0.15, 10)})
-	r := exposure(t, index(7000, noon), rows...)
-	carry := math.Log(7035.0/7000) / (38*24 + 4)
-	wantForward(t, r, "am 2026-08-21", 7000*math.Exp(carry*hoursAM), "interpolated")
-	wantForward(t, r, "pm 2026-08-21", 7000*math.Exp(carry*hoursPM), "interpolated")
-}
-
 // Two strikes are too few for a forward; with no parity forward anywhere the previous snapshot's carry of the same root
 // and expiration is taken, else none.
 func TestPreviousAndNoForward(t *testing.T) {
@@ -201,27 +167,4 @@ func TestPreviousAndNoForward(t *testing.T) {
 	if _, ok := r.Carry[compute.Series{Root: "SPXW", Expiration: day("2026-09-18")}]; ok {
 		t.Error("a carry that nobody knows is handed on")
 	}
-}
-
-// no_carry sets F to the spot in every group and leaves v and r: its net is that of the same volatility at F = S.
-func TestNoCarryScenario(t *testing.T) {
-	const f, v, rate = 7070.0, 0.04, 0.04
-	var rows []row
-	discount := math.Exp(-rate * years(hoursPM))
-	for _, k := range []float64{6900, 7000, 7100} {
-		b := newBigBlack(f, k, v)
-		rows = append(rows,
-			row{symbolOf("SPXW260821C", k), quoted(b.call*discount, b.call*discount, 10)},
-			row{symbolOf("SPXW260821P", k), quoted(b.put*discount, b.put*discount, 0)})
-	}
-	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, noon), rows...), Calendar: cal, RiskFreeRate: rate})
-	wantForward(t, r, "pm 2026-08-21", f, "parity")
-	var with, without float64
-	for _, k := range []float64{6900, 7000, 7100} {
-		d1 := math.Log(f/k)/v + v/2
-		with += f / 7000 * discount * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (7000 * v) * 10 * 7000 * 7000
-		without += discount * dollarsOf(7000, gammaOf(7000, k, v)) * 10
-	}
-	near(t, "net", r.Data.Net, with, 1e-7*with)
-	near(t, "net without carry", r.Data.Scenarios[2].Net, without, 1e-7*without)
 }

@@ -90,19 +90,6 @@ type ProfilePoint struct {
 	Net  *Dollars `json:"net_gex_dollars"`
 }
 
-// The values of gamma_regime.
-const (
-	regimePositive = "positive"
-	regimeNegative = "negative"
-	regimeNeutral  = "neutral"
-)
-
-// The values of oi_state.
-const (
-	oiSettled  = "settled"
-	oiUpdating = "updating"
-)
-
 // GammaInput is what [GammaExposure] reads.
 type GammaInput struct {
 	Chain         *Chain
@@ -123,30 +110,33 @@ func GammaExposure(in GammaInput) GammaResult {
 	chain, cal := in.Chain, in.Calendar
 	e := exposure{
 		GammaInput: in,
+		spot:       chain.Spot,
 		session:    chain.Session(cal),
-		surface:    newSurface(chain, cal, in.RiskFreeRate, in.PreviousCarry),
+		series:     newSeries(chain, cal, in.RiskFreeRate, in.PreviousCarry),
+		contracts: ContractCounts{Listed: chain.Listed, Skipped: SkippedGamma{
+			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal),
+		}},
 	}
 	e.sum()
 	g := Gamma{
 		Symbol:            chain.Symbol,
 		Spot:              Level(chain.Spot),
 		SessionDate:       e.session,
-		ContractsAnalyzed: e.used,
+		ContractsAnalyzed: e.contracts.Used,
 		ByExpiration:      e.byExpiration(),
 	}
 	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
 	base := e.profile(variant{volScale: 1})
 	found := base.findFlips()
-	g.Flips, g.FlipStatus = append([]Flip{}, found.flips...), found.status
-	if found.nearest != nil {
-		g.Flip = new(Level(*found.nearest))
-		g.FlipDistance = new(Ratio((chain.Spot - *found.nearest) / chain.Spot * 100))
+	g.Flips, g.FlipStatus, g.Flip = append([]Flip{}, found.flips...), found.status, found.nearest
+	if g.Flip != nil {
+		g.FlipDistance = new(Ratio((chain.Spot - float64(*g.Flip)) / chain.Spot * 100))
 	}
 	g.Profile = base.points()
 	g.Scenarios = e.scenarios()
 	g.ZeroDTE = e.zeroDTE()
-	if e.used > 0 {
-		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.call+e.put)), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
+	if e.contracts.Used > 0 {
+		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
 		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)
 		g.Regime = new(e.regime(g.Scenarios))
@@ -155,7 +145,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	}
 	g.Conventions = e.conventions(g.Net, g.Flip)
 	g.ByStrike = e.byStrike()
-	return GammaResult{Data: g, Quality: e.quality(found.nearest), Carry: e.carry()}
+	return GammaResult{Data: g, Quality: e.quality(g.Flip), Carry: e.carry()}
 }
 
 // OpenInterestDate returns the session after whose end the open interest of a document was counted, and the state of the
@@ -165,20 +155,19 @@ func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state 
 	day := DateOf(ny)
 	last := cal.OnOrBefore(day)
 	if last == day && ny.Before(day.At(7, 15, 0, NewYork)) {
-		return cal.Previous(cal.Previous(day)), oiUpdating
+		return cal.Previous(cal.Previous(day)), "updating"
 	}
-	return cal.Previous(last), oiSettled
+	return cal.Previous(last), "settled"
 }
 
 func (e *exposure) byExpiration() []ExpirationGamma {
 	rows := make([]ExpirationGamma, 0, len(e.series))
-	for i, s := range e.surface.series {
-		sum := e.series[i]
+	for _, s := range e.series {
 		rows = append(rows, ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
-			Net: Dollars(sum.call + sum.put), Gross: Dollars(sum.call - sum.put),
-			Share:   e.share(sum.call-sum.put, sum.used),
-			Forward: Level(s.forward(e.surface.spot)), ForwardSource: s.source,
+			Net: Dollars(s.call + s.put), Gross: Dollars(s.call - s.put),
+			Share:   e.share(s.call-s.put, s.used),
+			Forward: Level(s.forward), ForwardSource: s.source,
 		})
 	}
 	slices.SortStableFunc(rows, func(a, b ExpirationGamma) int {
@@ -187,28 +176,20 @@ func (e *exposure) byExpiration() []ExpirationGamma {
 	return rows
 }
 
-// regime compares the net exposure with its uncertainty.
+// regime compares the net exposure with its uncertainty: it is neutral when the net is small, or when the spot lies between
+// the flips of the scenarios vol_down_10 and vol_up_10.
 func (e *exposure) regime(scenarios []Scenario) string {
-	net := e.call + e.put
-	if math.Abs(net) < 0.01*e.gross() || net == 0 {
-		return regimeNeutral
+	net, spot := e.net(), Level(e.spot)
+	down, up := scenarios[0].Flip, scenarios[1].Flip
+	switch {
+	case math.Abs(net) < 0.01*e.gross() || net == 0:
+		return "neutral"
+	case down != nil && up != nil && spot >= min(*down, *up) && spot <= max(*down, *up):
+		return "neutral"
+	case net > 0:
+		return "positive"
 	}
-	var down, up *Level
-	for _, s := range scenarios {
-		switch s.Name {
-		case scenarioVolDown:
-			down = s.Flip
-		case scenarioVolUp:
-			up = s.Flip
-		}
-	}
-	if down != nil && up != nil && Level(e.surface.spot) >= min(*down, *up) && Level(e.surface.spot) <= max(*down, *up) {
-		return regimeNeutral
-	}
-	if net > 0 {
-		return regimePositive
-	}
-	return regimeNegative
+	return "negative"
 }
 
 // expectedMove returns S·v/√n of the nearest series that still has a full session before its last trade is due:
@@ -217,7 +198,7 @@ func (e *exposure) expectedMove() *Level {
 	cal, asOf := e.Calendar, e.Chain.AsOf
 	var nearest *series
 	sessions := 0
-	for _, s := range e.surface.series {
+	for _, s := range e.series {
 		lastTrading := s.Expiration
 		if s.settlement == AM {
 			lastTrading--
@@ -232,11 +213,10 @@ func (e *exposure) expectedMove() *Level {
 	if nearest == nil {
 		return nil
 	}
-	f := nearest.forward(e.surface.spot)
 	var atm *strike
 	for i := range nearest.strikes {
 		row := &nearest.strikes[i]
-		if row.step != volNone && (atm == nil || math.Abs(row.k-f) < math.Abs(atm.k-f)) {
+		if row.step != volNone && (atm == nil || math.Abs(row.k-nearest.forward) < math.Abs(atm.k-nearest.forward)) {
 			atm = row
 		}
 	}
@@ -246,5 +226,5 @@ func (e *exposure) expectedMove() *Level {
 	opened, closes := cal.Open(e.session), cal.Close(e.session)
 	left := closes.Sub(asOf).Seconds() / closes.Sub(opened).Seconds()
 	n := float64(sessions) + min(max(left, 0), 1)
-	return new(Level(e.surface.spot * atm.v / math.Sqrt(n)))
+	return new(Level(e.spot * atm.v / math.Sqrt(n)))
 }

@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -51,22 +50,6 @@ func TestTimeToSettlement(t *testing.T) {
 		want := dollarsOf(7000, gammaOf(7000, 7000, v)) * 10
 		near(t, c.name, r.Data.Gross, want, 1e-9*want)
 	}
-}
-
-// e^{(b-r)T} is (F/S)·e^{-rT}: with no forward at all F is S and the rate alone discounts.
-func TestDiscount(t *testing.T) {
-	chain := build(t, index(7000, "2026-08-18T20:00:00Z"), row{"SPXW270818C07000000", published(0.2, 10)})
-	T := years(365 * 24)
-	want := dollarsOf(7000, gammaOf(7000, 7000, 0.2*math.Sqrt(T))) * 10
-	for rate, factor := range map[float64]float64{0: 1, 0.04: math.Exp(-0.04), -0.01: math.Exp(0.01)} {
-		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate})
-		near(t, fmt.Sprintf("net at %v", rate), r.Data.Net, want*factor, 1e-9*want)
-	}
-	series := compute.Series{Root: "SPXW", Expiration: day("2027-08-18")}
-	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04,
-		PreviousCarry: map[compute.Series]float64{series: 0.03}})
-	d1 := 0.03/0.2 + 0.1 // ln(F/K) = b·T = 0.03
-	near(t, "net with carry", r.Data.Net, math.Exp(-0.01)*math.Exp(-d1*d1/2)/math.Sqrt(2*math.Pi)/(7000*0.2)*10*7000*7000, 1e-3)
 }
 
 // Spot 4000, T a quarter of a year (91 days and 6 hours), iv 0.2, so v = 0.1; 10 contracts each. Gammas to 20 digits
@@ -127,43 +110,6 @@ func TestThreeContractsByHand(t *testing.T) {
 	}
 }
 
-// Settled rows stay in the file for hours (METHODS.md §1.1): the day's AM rows after 09:30, the PM rows after 16:00.
-func TestSkippedAccounts(t *testing.T) {
-	rows := []row{
-		{"SPX260821C07000000", published(0.2, 5)},  // settles 09:30
-		{"SPXW260821C07000000", published(0.2, 5)}, // settles 16:00
-		{"SPXW260821P07000000", published(0.2, 0)}, // no open interest
-		{"SPXW260825P07000000", published(0, 5)},   // no volatility
-		{"SPXW260825C07100000", blank(0)},          // neither: the open interest is asked first
-		{"SPX1260821C07000000", published(0.2, 5)}, // unknown root
-		{"SPXW260821P07000000", published(0.2, 9)}, // duplicate
-		{"SPXW260821P07100000", blank(math.NaN())}, // bad number
-		{"SPXW2608210P7100000", published(0.2, 9)}, // bad symbol
-		{"SPXW260820P07000000", published(0.2, 9)}, // yesterday
-	}
-	listed := compute.Skipped{BadSymbol: 1, Duplicate: 1, BadNumber: 1, UnknownRoot: 1}
-	for _, c := range []struct {
-		asOf                 string
-		settled, noOI, noVol int
-		used                 int
-	}{
-		{"2026-08-21T13:29:59Z", 1, 2, 1, 2}, {"2026-08-21T13:30:00Z", 2, 2, 1, 1},
-		{"2026-08-21T19:59:59Z", 2, 2, 1, 1}, {"2026-08-21T20:00:00Z", 4, 1, 1, 0},
-		{"2026-08-25T20:00:00Z", 6, 0, 0, 0},
-	} {
-		r := exposure(t, index(7000, c.asOf), rows...)
-		q := r.Quality.Contracts
-		want := compute.SkippedGamma{Skipped: listed, Settled: c.settled, NoOpenInterest: c.noOI, NoVolatility: c.noVol}
-		equal(t, c.asOf, q.Skipped, want)
-		equal(t, "used at "+c.asOf, q.Used, c.used)
-		equal(t, "analysed at "+c.asOf, r.Data.ContractsAnalyzed, c.used)
-		s := q.Skipped
-		if q.Listed != len(rows) || q.Listed != q.Used+s.Total()+s.Settled+s.NoOpenInterest+s.NoVolatility {
-			t.Errorf("%s: listed %d, used %d, skipped %+v", c.asOf, q.Listed, q.Used, s)
-		}
-	}
-}
-
 // With nothing used every number that needs a contract is null, and what does not is there.
 func TestNothingUsed(t *testing.T) {
 	for name, rows := range map[string][]row{
@@ -172,8 +118,7 @@ func TestNothingUsed(t *testing.T) {
 		"no interest":   {{"SPXW260918C07000000", published(0.2, 0)}},
 		"all skipped":   {{"SPX1260918C07000000", published(0.2, 5)}},
 	} {
-		r := exposure(t, index(7000, "2026-08-21T15:00:00Z"), rows...)
-		g := r.Data
+		g := exposure(t, index(7000, "2026-08-21T15:00:00Z"), rows...).Data
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(marshal(t, g), &fields); err != nil {
 			t.Fatal(err)
@@ -189,23 +134,10 @@ func TestNothingUsed(t *testing.T) {
 			`{"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
 		equal(t, name+": 0DTE", string(fields["zero_dte"]),
 			`{"net_gex_dollars":0,"gross_share_pct":0,"zero_gamma_flip":null,"contracts":0}`)
-		for _, s := range g.Scenarios {
-			isNull(t, name+": scenario net", s.Net)
-			isNull(t, name+": scenario flip", s.Flip)
-		}
-		for _, c := range g.Conventions {
-			isNull(t, name+": convention net", c.Net)
-			isNull(t, name+": convention flip", c.Flip)
-		}
-		for _, p := range g.Profile {
-			isNull(t, name+": profile", p.Net)
-		}
-		isNull(t, name+": two-sided", r.Quality.TwoSidedShare)
-		isNull(t, name+": median", r.Quality.GammaDifference.Median)
 	}
 }
 
-// The same rows give the same bytes, in any order; twice the open interest gives twice the exposure at the same levels.
+// The same rows give the same bytes, in any order.
 func TestSameInputSameBytes(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(25, 26)), seen: map[string]int{}}
 	for i := range 4 {
@@ -219,61 +151,7 @@ func TestSameInputSameBytes(t *testing.T) {
 		g.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		in.Chain = build(t, m.chain.Underlying, rows...)
 		equal(t, "shuffled", string(marshal(t, compute.GammaExposure(in).Data)), string(marshal(t, once.Data)))
-
-		for j := range rows {
-			rows[j].OpenInterest *= 2
-		}
-		in.Chain = build(t, m.chain.Underlying, rows...)
-		doubled := compute.GammaExposure(in).Data
-		if once.Data.Gross == nil {
-			continue
-		}
-		near(t, "twice the net", doubled.Net, 2*float64(*once.Data.Net), 0)
-		near(t, "twice the gross", doubled.Gross, 2*float64(*once.Data.Gross), 0)
-		equal(t, "flips", string(marshal(t, doubled.Flips)), string(marshal(t, once.Data.Flips)))
-		equal(t, "walls", string(marshal(t, doubled.Walls)), string(marshal(t, once.Data.Walls)))
-		equal(t, "move", string(marshal(t, doubled.ExpectedMove)), string(marshal(t, once.Data.ExpectedMove)))
 	}
-}
-
-// The members of the JSON objects, in their order; more may follow.
-func TestGammaFields(t *testing.T) {
-	r := exposure(t, index(4000, "2026-05-22T14:00:00Z"), handRows()...)
-	want := strings.Fields(`symbol spot net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gamma_tilt
-		zero_gamma_flip flip_status flip_distance_pct flips flip_band scenarios gamma_regime call_wall put_wall vol_trigger
-		abs_gamma_strike walls zero_dte expected_move_1d session_date oi_settle_date oi_state contracts_analyzed
-		conventions by_expiration profile by_strike`)
-	equal(t, "members", fmt.Sprint(keys(t, marshal(t, r.Data))), fmt.Sprint(want))
-	quality := "contracts volatility volatility_floored_strikes two_sided_quote_pct forwards published_gamma_difference " +
-		"quote_age_seconds calendar"
-	byStrike := "strike call_gex_dollars put_gex_dollars net_gex_dollars call_open_interest put_open_interest " +
-		"call_volume put_volume"
-	for want, object := range map[string]any{
-		"expiration settlement net_gex_dollars gross_gex_dollars gross_share_pct": r.Data.ByExpiration[0],
-		"spot net_gex_dollars":                      r.Data.Profile[0],
-		byStrike:                                    r.Data.ByStrike[0],
-		"name zero_gamma_flip net_gex_dollars":      r.Data.Scenarios[0],
-		"name net_gex_dollars zero_gamma_flip note": r.Data.Conventions[0],
-		"net_gex_dollars gross_share_pct zero_gamma_flip contracts": r.Data.ZeroDTE,
-		"gross net open_interest":                                   r.Data.Walls,
-		"price direction":                                           compute.Flip{},
-		"low high":                                                  compute.Band{},
-		quality:                                                     r.Quality,
-	} {
-		if got := strings.Join(keys(t, marshal(t, object)), " "); !strings.HasPrefix(got, want) {
-			t.Errorf("%T: %s, want %s", object, got, want)
-		}
-	}
-	names := ""
-	for _, c := range r.Data.Conventions {
-		names += c.Name + " "
-	}
-	equal(t, "conventions", names, "model published_gamma perfiliev volume_weighted ")
-	names = ""
-	for _, s := range r.Data.Scenarios {
-		names += s.Name + " "
-	}
-	equal(t, "scenarios", names, "vol_down_10 vol_up_10 no_carry ex_nearest_expiration within_90_days ")
 }
 
 // The expected move of one series with a published volatility of 0.2 at 7000, n sessions before it settles.
@@ -314,21 +192,6 @@ func TestExpectedMove(t *testing.T) {
 	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
 		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
 	}
-}
-
-// v_ATM is that of the strike nearest the forward, not the spot, with or without open interest.
-func TestExpectedMoveTakesTheStrikeAtTheForward(t *testing.T) {
-	rows := parity("SPXW260812", 7090, 0, 28)
-	for i := range rows {
-		rows[i].Bid = 0 // keep the published volatilities
-		rows[i].IV = map[string]float64{"06900000": 0.5, "07000000": 0.4, "07100000": 0.3}[rows[i].symbol[11:]]
-	}
-	rows = append(rows, row{"SPXW261218C07000000", published(0.2, 10)})
-	chain := build(t, index(7000, noon), rows...)
-	series := compute.Series{Root: "SPXW", Expiration: day("2026-08-12")}
-	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal,
-		PreviousCarry: map[compute.Series]float64{series: math.Log(7090.0/7000) / years(28)}})
-	near(t, "at 7100", r.Data.ExpectedMove, 7000*0.3*math.Sqrt(years(28))/math.Sqrt(1+4/6.5), 1e-8)
 }
 
 // By captured_at: on a session day from 07:15 New York the session before it; earlier one further back and updating; on

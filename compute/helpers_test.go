@@ -1,7 +1,6 @@
 package compute_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -136,26 +135,4 @@ func marshal(t testing.TB, v any) []byte {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// keys returns the members of a JSON object in their order.
-func keys(t testing.TB, object []byte) []string {
-	t.Helper()
-	var names []string
-	var raw json.RawMessage
-	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
-		t.Fatal(err)
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name.(string))
-		if err := d.Decode(&raw); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return names
 }

@@ -30,42 +30,6 @@ func same(t *testing.T, name string, got, want *compute.Level) {
 	near(t, name, got, float64(*want), 0)
 }
 
-func TestWalls(t *testing.T) {
-	for _, c := range []struct {
-		name                string
-		positions           []float64
-		callWall, putWall   *compute.Level
-		grossCall, grossPut *compute.Level
-		netCall, netPut     *compute.Level
-		interestCall        *compute.Level
-		interestPut, most   *compute.Level
-	}{
-		{"sides of the spot count for the walls alone",
-			[]float64{6900, 90, 50, 7000, 10, 10, 7100, 50, 80},
-			level(7100), level(6900), level(6900), level(7100), level(6900), level(7100), level(6900), level(7100), level(6900)},
-		{"a strike at the spot is on both sides",
-			[]float64{6900, 5, 6, 7000, 90, 95, 7100, 8, 9},
-			level(7000), level(7000), level(7000), level(7000), nil, level(7000), level(7000), level(7000), level(7000)},
-		{"no calls above, no puts below",
-			[]float64{6900, 50, 0, 7100, 0, 60},
-			nil, nil, level(6900), level(7100), level(6900), level(7100), level(6900), level(7100), level(7100)},
-		{"calls alone",
-			[]float64{6900, 50, 0, 7100, 70, 0},
-			level(7100), nil, level(7100), nil, level(7100), nil, level(7100), nil, level(7100)},
-	} {
-		g := exposure(t, index(7000, closing), flat(c.positions...)...).Data
-		same(t, c.name+": call wall", g.CallWall, c.callWall)
-		same(t, c.name+": put wall", g.PutWall, c.putWall)
-		same(t, c.name+": gross call", g.Walls.Gross.Call, c.grossCall)
-		same(t, c.name+": gross put", g.Walls.Gross.Put, c.grossPut)
-		same(t, c.name+": net call", g.Walls.Net.Call, c.netCall)
-		same(t, c.name+": net put", g.Walls.Net.Put, c.netPut)
-		same(t, c.name+": interest call", g.Walls.OpenInterest.Call, c.interestCall)
-		same(t, c.name+": interest put", g.Walls.OpenInterest.Put, c.interestPut)
-		same(t, c.name+": most gamma", g.AbsGammaStrike, c.most)
-	}
-}
-
 // Of equal values the strike nearest the spot is the wall, then the lower one.
 func TestWallTies(t *testing.T) {
 	for _, c := range []struct {
@@ -80,24 +44,6 @@ func TestWallTies(t *testing.T) {
 		near(t, "open interest wall", g.Walls.OpenInterest.Call, c.want, 0)
 		isNull(t, "open interest wall of puts", g.Walls.OpenInterest.Put)
 	}
-}
-
-// walls.open_interest counts contracts with T > 0 that are not used too; per-strike sums run over both roots and all
-// dates; settled rows count nowhere.
-func TestWallsOverSeries(t *testing.T) {
-	rows := []row{
-		{"SPX260821C07100000", published(0.5, 10)}, {"SPXW260821C07100000", published(0.5, 10)},
-		{"SPXW260828C07100000", published(0.5, 10)},
-		{"SPXW260821C07200000", published(0.5, 25)},
-		{"SPXW261218C07300000", blank(1000)},         // no volatility
-		{"SPXW260811C07400000", published(0.5, 1e6)}, // settled
-	}
-	g := exposure(t, index(7000, closing), rows...).Data
-	near(t, "call wall", g.CallWall, 7100, 0)
-	near(t, "open interest wall", g.Walls.OpenInterest.Call, 7300, 0)
-	equal(t, "strikes", len(g.ByStrike), 3)
-	equal(t, "calls at 7100", g.ByStrike[0].CallOpenInterest, 30)
-	nearly(t, "exposure at 7300", g.ByStrike[2].Call, 0, 0)
 }
 
 // by_strike is what lies within ±15 % of the spot, ends included, and has open interest; volume is of all with T > 0.
@@ -184,63 +130,4 @@ func TestRegime(t *testing.T) {
 		r := exposure(t, index(7000, closing), flat(7000, c.calls, c.puts)...)
 		text(t, "sign", r.Data.Regime, c.want)
 	}
-}
-
-// zero_dte is what settles on the session date and has not yet.
-func TestZeroDTE(t *testing.T) {
-	rows := []row{
-		{"SPX260821C07000000", published(0.5, 10)},
-		{"SPXW260821C07000000", published(0.5, 20)}, {"SPXW260821P06950000", published(0.5, 30)},
-		{"SPXW260821P06000000", published(0.5, 0)},
-		{"SPXW260828C07000000", published(0.5, 20)},
-	}
-	for _, c := range []struct {
-		name, asOf string
-		contracts  int
-		dates      []string
-	}{
-		{"before the open", "2026-08-21T13:00:00Z", 3, []string{"am 2026-08-21", "pm 2026-08-21"}},
-		{"in session", "2026-08-21T15:00:00Z", 2, []string{"pm 2026-08-21"}},
-		{"at the close", "2026-08-21T20:00:00Z", 0, nil},
-		{"the next session", "2026-08-24T20:00:00Z", 0, nil},
-	} {
-		r := exposure(t, index(7000, c.asOf), rows...)
-		z := r.Data.ZeroDTE
-		equal(t, c.name, z.Contracts, c.contracts)
-		var net, gross float64
-		for _, date := range c.dates {
-			e := forwards(t, r)[date]
-			net, gross = net+float64(e.Net), gross+float64(e.Gross)
-		}
-		nearly(t, c.name+" net", z.Net, net, 1e-6)
-		near(t, c.name+" share", z.Share, gross/float64(*r.Data.Gross)*100, 1e-9)
-		if c.contracts == 0 {
-			isNull(t, c.name+" flip", z.Flip)
-		}
-	}
-	// Its flip is that of its own contracts: the call and the put of that day.
-	r := exposure(t, index(7000, "2026-08-21T19:00:00Z"), row{"SPXW260821P06990000", published(0.2, 10)},
-		row{"SPXW260821C07010000", published(0.2, 10)}, row{"SPXW260828P07000000", published(0.2, 1e6)})
-	near(t, "flip", r.Data.ZeroDTE.Flip, strangleFlip(6990, 10, 7010, 10, 0.2*math.Sqrt(years(1))), 0.01)
-	isNull(t, "flip of all", r.Data.Flip)
-}
-
-// One row per date and settlement with T > 0, by date and settlement, those with nothing used too.
-func TestByExpiration(t *testing.T) {
-	r := exposure(t, index(7000, noon),
-		row{"SPXW261218C07000000", published(0.3, 10)}, row{"SPXW260821P07000000", published(0.3, 10)},
-		row{"SPX260821C07000000", published(0.3, 30)}, row{"SPXW260814C07000000", published(0.3, 0)},
-		row{"SPXW260810C07000000", published(0.3, 10)})
-	want := []string{"pm 2026-08-14", "am 2026-08-21", "pm 2026-08-21", "pm 2026-12-18"}
-	if len(r.Data.ByExpiration) != len(want) {
-		t.Fatalf("%+v", r.Data.ByExpiration)
-	}
-	sum := 0.0
-	for i, e := range r.Data.ByExpiration {
-		equal(t, "row", e.Settlement.String()+" "+e.Expiration.String(), want[i])
-		near(t, want[i]+" share", e.Share, float64(e.Gross)/float64(*r.Data.Gross)*100, 1e-9)
-		sum += float64(*e.Share)
-	}
-	nearly(t, "sum of shares", sum, 100, 1e-9)
-	equal(t, "nothing used", r.Data.ByExpiration[0].Gross, 0)
 }

@@ -67,19 +67,17 @@ type PainExpiration struct {
 	OpenInterest Count  `json:"open_interest"`
 }
 
-const mixedSettlement = "mixed"
-
 // MaxPains computes max pain for every expiration date that has not settled at the as_of of the chain, nearest date first.
 // The time it takes is linear in the number of contracts.
 func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	session := chain.Session(cal)
 	var dates []Date
-	byDate := map[Date]*painDate{}
+	byDate := map[Date]*[2]StrikeOIs{} // by settlement; nil where no contract of the date has that settlement
 	for _, contracts := range chain.unsettled(cal) {
 		first := &contracts[0]
 		d := byDate[first.Expiration]
 		if d == nil {
-			d = &painDate{}
+			d = &[2]StrikeOIs{}
 			byDate[first.Expiration] = d
 			dates = append(dates, first.Expiration)
 		}
@@ -90,16 +88,13 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	expirations := make([]PainExpiration, len(dates))
 	for i, d := range dates {
 		p := &MaxPain{Symbol: chain.Symbol, Spot: Level(chain.Spot), Expiration: d, DaysToExpiration: int(d - session)}
-		p.fill(byDate[d], chain.Spot)
+		p.fill(byDate[d][AM], byDate[d][PM], chain.Spot)
 		p.Expirations = expirations
 		expirations[i] = PainExpiration{d, p.Settlement, p.CallOpenInterest + p.PutOpenInterest}
 		out[i] = p
 	}
 	return out
 }
-
-// painDate holds the open interest of one date by settlement; nil where no contract of the date has that settlement.
-type painDate [2]StrikeOIs
 
 // DefaultMaxPain returns the index of the nearest expiration with open interest, else 0, or -1 when all is empty.
 func DefaultMaxPain(pains []*MaxPain) int {
@@ -114,8 +109,8 @@ func DefaultMaxPain(pains []*MaxPain) int {
 	return -1
 }
 
-func (p *MaxPain) fill(d *painDate, spot float64) {
-	am, pm := d[AM], d[PM]
+// fill fills in what follows from the open interest of each settlement, nil where no contract has it.
+func (p *MaxPain) fill(am, pm StrikeOIs, spot float64) {
 	if am != nil {
 		p.Settlement, p.PainSide = AM.String(), newPainSide(am, spot)
 		p.BySettlement.AM = new(p.PainSide)
@@ -125,7 +120,7 @@ func (p *MaxPain) fill(d *painDate, spot float64) {
 		p.BySettlement.PM = new(p.PainSide)
 	}
 	if am != nil && pm != nil {
-		p.Settlement = mixedSettlement
+		p.Settlement = "mixed"
 		p.PainSide = newPainSide(mergeStrikeOIs(am, pm), spot)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 // plainCrossing is one material root of G.
 type plainCrossing struct {
-	Level     float64
+	Price     float64
 	Direction string // negative_to_positive or positive_to_negative as the spot rises
 }
 
@@ -79,7 +79,7 @@ func findFlips(legs []leg, spot float64) flipSearch {
 		if left.most < 0.01*largest.most || right.most < 0.01*largest.most {
 			continue
 		}
-		c := plainCrossing{Level: bisect(legs, spot, left.last, right.first, right.positive)}
+		c := plainCrossing{Price: bisect(legs, spot, left.last, right.first, right.positive)}
 		c.Direction = "positive_to_negative"
 		if right.positive {
 			c.Direction = "negative_to_positive"
@@ -87,8 +87,8 @@ func findFlips(legs []leg, spot float64) flipSearch {
 		s.crossings = append(s.crossings, c)
 	}
 	for _, c := range s.crossings { // ascending, so a tie keeps the lower
-		if s.flip == nil || math.Abs(c.Level-spot) < math.Abs(*s.flip-spot) {
-			s.flip = known(c.Level)
+		if s.flip == nil || math.Abs(c.Price-spot) < math.Abs(*s.flip-spot) {
+			s.flip = known(c.Price)
 		}
 	}
 	switch {
@@ -126,7 +126,7 @@ func (r *plainResult) flip(legs []leg, spot float64) {
 	s := findFlips(legs, spot)
 	r.Flip, r.FlipStatus, r.Flips = s.flip, s.status, s.crossings
 	if s.flip != nil {
-		r.FlipDistancePct = known((spot - *s.flip) / spot * 100)
+		r.FlipDistance = known((spot - *s.flip) / spot * 100)
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *plainResult) scenarios(legs []leg, spot, rate float64) {
 			within = append(within, l)
 		}
 	}
-	r.Scenarios = []plainScenario{
+	r.Scenarios = []plainRepriced{
 		reprice("vol_down_10", down, spot),
 		reprice("vol_up_10", up, spot),
 		reprice("no_carry", flat, spot),
@@ -179,22 +179,16 @@ func (r *plainResult) scenarios(legs []leg, spot, rate float64) {
 	}
 }
 
-func reprice(name string, legs []leg, spot float64) plainScenario {
-	c := netAndFlip(legs, spot)
-	return plainScenario{Name: name, Net: c.Net, Flip: c.Flip}
-}
-
-// netAndFlip is the net and the flip of a set of legs, both nil when it is empty.
-func netAndFlip(legs []leg, spot float64) plainNetAndFlip {
+// reprice is the net and the flip of a set of legs, both nil when it is empty.
+func reprice(name string, legs []leg, spot float64) plainRepriced {
 	if len(legs) == 0 {
-		return plainNetAndFlip{}
+		return plainRepriced{Name: name}
 	}
-	return plainNetAndFlip{Net: known(netExposure(legs, spot, spot)), Flip: findFlips(legs, spot).flip}
+	return plainRepriced{Name: name, Net: known(netExposure(legs, spot, spot)), Flip: findFlips(legs, spot).flip}
 }
 
 // conventions fills the four conventions of the used contracts.
 func (r *plainResult) conventions(legs []leg, spot float64) {
-	r.Conventions.Model = plainNetAndFlip{Net: r.Net, Flip: r.Flip}
 	published, anyPublished := 0.0, false
 	var perfiliev, volume []leg
 	for _, l := range legs {
@@ -217,9 +211,10 @@ func (r *plainResult) conventions(legs []leg, spot float64) {
 		}
 		volume = append(volume, x)
 	}
-	if anyPublished {
-		r.Conventions.PublishedGamma.Net = known(published)
+	r.Conventions = []plainRepriced{
+		{Name: "model", Net: r.Net, Flip: r.Flip}, {Name: "published_gamma"}, reprice("perfiliev", perfiliev, spot), reprice("volume_weighted", volume, spot),
 	}
-	r.Conventions.Perfiliev = netAndFlip(perfiliev, spot)
-	r.Conventions.VolumeWeighted = netAndFlip(volume, spot)
+	if anyPublished {
+		r.Conventions[1].Net = known(published)
+	}
 }

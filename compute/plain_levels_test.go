@@ -23,10 +23,10 @@ func strikeRows(groups []*plainSeries, legs []leg, spot float64) []plainStrike {
 				volume = c.Volume
 			}
 			if c.Right == compute.Call {
-				row.CallOI += c.OpenInterest
+				row.CallOpenInterest += c.OpenInterest
 				row.CallVolume += volume
 			} else {
-				row.PutOI += c.OpenInterest
+				row.PutOpenInterest += c.OpenInterest
 				row.PutVolume += volume
 			}
 		}
@@ -34,9 +34,9 @@ func strikeRows(groups []*plainSeries, legs []leg, spot float64) []plainStrike {
 	for i := range legs {
 		row, gex := rows[legs[i].contract.Strike], legs[i].gex(0, spot)
 		if legs[i].sign > 0 {
-			row.CallGEX += gex
+			row.Call += gex
 		} else {
-			row.PutGEX += gex
+			row.Put += gex
 		}
 		row.Net += gex
 	}
@@ -66,7 +66,7 @@ func best(rows []plainStrike, spot float64, value func(plainStrike) float64) *fl
 
 // levels fills the walls, the trigger and the strike of the largest gamma.
 func (r *plainResult) levels(rows []plainStrike, spot float64) {
-	if r.Used == 0 {
+	if r.ContractsAnalyzed == 0 {
 		return
 	}
 	var above, below []plainStrike
@@ -78,19 +78,19 @@ func (r *plainResult) levels(rows []plainStrike, spot float64) {
 			below = append(below, row)
 		}
 	}
-	call := func(x plainStrike) float64 { return x.CallGEX }
-	put := func(x plainStrike) float64 { return -x.PutGEX }
+	call := func(x plainStrike) float64 { return x.Call }
+	put := func(x plainStrike) float64 { return -x.Put }
 	r.CallWall, r.PutWall = best(above, spot, call), best(below, spot, put)
-	r.Walls.Gross = plainWallPair{best(rows, spot, call), best(rows, spot, put)}
-	r.Walls.Net = plainWallPair{
+	r.Walls.Gross = plainWall{best(rows, spot, call), best(rows, spot, put)}
+	r.Walls.Net = plainWall{
 		best(rows, spot, func(x plainStrike) float64 { return x.Net }),
 		best(rows, spot, func(x plainStrike) float64 { return -x.Net }),
 	}
-	r.Walls.OpenInterest = plainWallPair{
-		best(rows, spot, func(x plainStrike) float64 { return x.CallOI }),
-		best(rows, spot, func(x plainStrike) float64 { return x.PutOI }),
+	r.Walls.OpenInterest = plainWall{
+		best(rows, spot, func(x plainStrike) float64 { return x.CallOpenInterest }),
+		best(rows, spot, func(x plainStrike) float64 { return x.PutOpenInterest }),
 	}
-	r.AbsGammaStrike = best(rows, spot, func(x plainStrike) float64 { return x.CallGEX - x.PutGEX })
+	r.AbsGammaStrike = best(rows, spot, func(x plainStrike) float64 { return x.Call - x.Put })
 	if r.CallWall == nil || r.PutWall == nil {
 		return
 	}
@@ -108,7 +108,7 @@ func (r *plainResult) levels(rows []plainStrike, spot float64) {
 
 // regime fills the regime.
 func (r *plainResult) regime(spot float64) {
-	if r.Used == 0 || r.Net == nil || r.Gross == nil {
+	if r.ContractsAnalyzed == 0 || r.Net == nil || r.Gross == nil {
 		return
 	}
 	name := "negative"
@@ -133,9 +133,9 @@ func (r *plainResult) zeroDTE(legs []leg, spot float64) {
 			today = append(today, l)
 		}
 	}
-	r.ZeroDTE = plainZeroDTE{Net: netExposure(today, spot, spot), Contracts: len(today), SharePct: known(0)}
+	r.ZeroDTE = plainZeroDTE{Net: netExposure(today, spot, spot), Contracts: len(today), Share: known(0)}
 	if len(today) > 0 {
-		r.ZeroDTE.SharePct = ratio(100*grossExposure(today, spot, spot), grossExposure(legs, spot, spot))
+		r.ZeroDTE.Share = ratio(100*grossExposure(today, spot, spot), grossExposure(legs, spot, spot))
 		r.ZeroDTE.Flip = findFlips(today, spot).flip
 	}
 }
@@ -144,47 +144,32 @@ func (r *plainResult) zeroDTE(legs []leg, spot float64) {
 func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float64) {
 	gross := grossExposure(legs, spot, spot)
 	for _, g := range groups {
-		row := plainExpiration{Root: g.root, Expiration: g.expiration, Settlement: g.settlement,
-			Forward: g.forward, ForwardSource: g.source, SharePct: known(0)}
+		row, used := plainExpiration{Expiration: g.expiration, Settlement: g.settlement,
+			Forward: g.forward, ForwardSource: g.source, Share: known(0)}, 0
 		for i := range legs {
 			if legs[i].group == g {
 				gex := legs[i].gex(0, spot)
 				row.Net += gex
 				row.Gross += math.Abs(gex)
-				row.Used++
+				used++
 			}
 		}
-		if row.Used > 0 {
-			row.SharePct = ratio(100*row.Gross, gross)
+		if used > 0 {
+			row.Share = ratio(100*row.Gross, gross)
 		}
 		r.ByExpiration = append(r.ByExpiration, row)
 	}
 	slices.SortStableFunc(r.ByExpiration, func(a, b plainExpiration) int {
-		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Settlement, b.Settlement),
-			cmp.Compare(a.Root, b.Root))
+		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Settlement, b.Settlement))
 	})
 }
 
-// plainQuality is METHODS.md §1.7 but for the counts that plainResult itself has. All shares are percentages.
-type plainQuality struct {
-	FlooredStrikes    int
-	ShareOpenInterest map[string]float64 // by step, none included; nil when there is no open interest
-	ShareGrossSpot    map[string]float64 // by step; nil when the gross is 0
-	ShareGrossFlip    map[string]float64 // by step; nil without a flip
-	TwoSidedPct       *float64
-	ForwardSources    map[string]int // expirations by source
-	GammaMedian       *float64       // |published - recomputed|
-	GammaP95          *float64
-	GammaContracts    int
-	QuoteAgeSeconds   float64 // captured_at - as_of
-}
-
-func measureQuality(groups []*plainSeries, legs []leg, chain *compute.Chain, flip *float64) plainQuality {
-	q := plainQuality{ForwardSources: map[string]int{}}
+func (q *plainQuality) measure(groups []*plainSeries, legs []leg, chain *compute.Chain, flip *float64) {
 	q.QuoteAgeSeconds = chain.CapturedAt.Sub(chain.AsOf).Seconds()
+	q.Forwards = map[string]int{}
 	openInterest := map[string]float64{}
 	for _, g := range groups {
-		q.ForwardSources[g.source]++
+		q.Forwards[g.source]++
 		for _, s := range g.smiles {
 			if s.floored {
 				q.FlooredStrikes++
@@ -194,10 +179,13 @@ func measureQuality(groups []*plainSeries, legs []leg, chain *compute.Chain, fli
 			openInterest[g.smileAt(c.Strike).step] += c.OpenInterest
 		}
 	}
-	q.ShareOpenInterest = shares(openInterest)
-	q.ShareGrossSpot = shares(grossBySteps(legs, chain.Spot, chain.Spot))
+	atFlip := map[string]float64{}
 	if flip != nil {
-		q.ShareGrossFlip = shares(grossBySteps(legs, chain.Spot, *flip))
+		atFlip = grossBySteps(legs, chain.Spot, *flip)
+	}
+	atSpot := grossBySteps(legs, chain.Spot, chain.Spot)
+	for _, step := range []string{stepImplied, stepPublished, stepInterpolated, stepNone} {
+		q.Volatility = append(q.Volatility, plainShare{step, share(openInterest, step), share(atSpot, step), share(atFlip, step)})
 	}
 	quoted := 0
 	var differences []float64
@@ -210,13 +198,12 @@ func measureQuality(groups []*plainSeries, legs []leg, chain *compute.Chain, fli
 			differences = append(differences, math.Abs(l.contract.Gamma-l.gamma(0, chain.Spot)))
 		}
 	}
-	q.TwoSidedPct = ratio(100*float64(quoted), float64(len(legs)))
-	q.GammaContracts = len(differences)
+	q.TwoSidedShare = ratio(100*float64(quoted), float64(len(legs)))
+	q.GammaDifference.Contracts = len(differences)
 	if len(differences) > 0 {
-		q.GammaMedian = known(percentile(differences, 0.5))
-		q.GammaP95 = known(percentile(differences, 0.95))
+		q.GammaDifference.Median = known(percentile(differences, 0.5))
+		q.GammaDifference.Percentile95 = known(percentile(differences, 0.95))
 	}
-	return q
 }
 
 // grossBySteps is the gross exposure at a hypothetical spot by step.
@@ -228,19 +215,11 @@ func grossBySteps(legs []leg, spot, at float64) map[string]float64 {
 	return sums
 }
 
-// shares turns sums by step into percentages of all four steps, nil when there is nothing to share.
-func shares(sums map[string]float64) map[string]float64 {
-	steps := []string{stepImplied, stepPublished, stepInterpolated, stepNone}
+// share is the percentage of a step in the sums of all steps, nil when there is nothing to share.
+func share(sums map[string]float64, step string) *float64 {
 	total := 0.0
-	for _, step := range steps {
+	for _, step := range []string{stepImplied, stepPublished, stepInterpolated, stepNone} {
 		total += sums[step]
 	}
-	if !(total > 0) || !isFinite(total) {
-		return nil
-	}
-	percentages := map[string]float64{}
-	for _, step := range steps {
-		percentages[step] = 100 * sums[step] / total
-	}
-	return percentages
+	return ratio(100*sums[step], total)
 }

@@ -20,84 +20,70 @@ type plainInput struct {
 	PreviousCarry map[compute.Series]float64 // b of the previous snapshot, may be nil
 }
 
-// plainResult holds every number of METHODS.md §1, unrounded. A nil pointer is null. All shares are percentages.
+// plainResult holds every number of METHODS.md §1, unrounded, under the names that package compute gives them. A nil pointer
+// is null. All shares are percentages.
 type plainResult struct {
+	Spot         float64
 	SessionDate  compute.Date
 	OISettleDate compute.Date
 	OIState      string // settled or updating
 
 	Net, Call, Put, Gross, Tilt *float64
 
-	Flip            *float64
-	FlipStatus      string
-	Flips           []plainCrossing
-	FlipDistancePct *float64
-	FlipBand        *plainBand
-	Scenarios       []plainScenario
-	Regime          *string
+	Flip         *float64
+	FlipStatus   string
+	Flips        []plainCrossing
+	FlipDistance *float64
+	FlipBand     *plainBand
+	Scenarios    []plainRepriced
+	Regime       *string
 
 	CallWall, PutWall, VolTrigger, AbsGammaStrike *float64
 	Walls                                         plainWalls
 
-	ZeroDTE        plainZeroDTE
-	ExpectedMove1D *float64
+	ZeroDTE      plainZeroDTE
+	ExpectedMove *float64
 
-	Listed  int
-	Used    int
-	Skipped plainSkipped
+	ContractsAnalyzed int
+	Conventions       []plainRepriced
+	ByExpiration      []plainExpiration
+	Profile           []plainPoint
+	ByStrike          []plainStrike
 
-	Conventions  plainConventions
-	ByExpiration []plainExpiration
-	Profile      []plainPoint
-	ByStrike     []plainStrike
-	Quality      plainQuality
+	quality plainQuality
 }
 
 // plainBand is the lowest and the highest flip.
 type plainBand struct{ Low, High float64 }
 
-// plainScenario is one repricing of the chain.
-type plainScenario struct {
+// plainRepriced is the net and the flip of one scenario or convention, both nil for no contracts.
+type plainRepriced struct {
 	Name      string
 	Net, Flip *float64
 }
 
-// plainWallPair is one call wall and one put wall.
-type plainWallPair struct{ Call, Put *float64 }
+// plainWall is one call wall and one put wall.
+type plainWall struct{ Call, Put *float64 }
 
 // plainWalls are the walls without a side limit.
-type plainWalls struct{ Gross, Net, OpenInterest plainWallPair }
+type plainWalls struct{ Gross, Net, OpenInterest plainWall }
 
 // plainZeroDTE is the part of the used contracts that settles on the session date.
 type plainZeroDTE struct {
 	Net       float64
-	SharePct  *float64 // of gross; nil only when the gross itself is 0 although such contracts exist
+	Share     *float64 // of gross; nil only when the gross itself is 0 although such contracts exist
 	Flip      *float64
 	Contracts int
 }
 
-// plainSkipped counts what is not used, by the first reason that applies.
-type plainSkipped struct {
-	compute.Skipped
-	Settled, NoOpenInterest, NoVolatility int
-}
-
-// plainNetAndFlip is the net and the flip under one convention.
-type plainNetAndFlip struct{ Net, Flip *float64 }
-
-// plainConventions are the four conventions side by side.
-type plainConventions struct{ Model, PublishedGamma, Perfiliev, VolumeWeighted plainNetAndFlip }
-
 // plainExpiration is one date and settlement.
 type plainExpiration struct {
-	Root          string
 	Expiration    compute.Date
 	Settlement    compute.Settlement
 	Net, Gross    float64
-	SharePct      *float64 // of gross; nil only when the gross of the whole chain is 0 but the row has used contracts
+	Share         *float64 // of gross; nil only when the gross of the whole chain is 0 but the row has used contracts
 	Forward       float64
 	ForwardSource string // parity, other_settlement, interpolated, extrapolated, previous or none
-	Used          int
 }
 
 // plainPoint is G at one hypothetical spot.
@@ -108,8 +94,40 @@ type plainPoint struct {
 
 // plainStrike is one strike over both roots and all expirations.
 type plainStrike struct {
-	Strike, CallGEX, PutGEX, Net         float64
-	CallOI, PutOI, CallVolume, PutVolume float64
+	Strike, Call, Put, Net                                   float64
+	CallOpenInterest, PutOpenInterest, CallVolume, PutVolume float64
+}
+
+// plainQuality is METHODS.md §1.7.
+type plainQuality struct {
+	Contracts       plainContracts
+	Volatility      []plainShare
+	FlooredStrikes  int
+	TwoSidedShare   *float64
+	Forwards        map[string]int // expirations by source
+	GammaDifference plainDifference
+	QuoteAgeSeconds float64 // captured_at - as_of
+}
+
+// plainContracts counts what is used, and what is not, by the first reason that applies.
+type plainContracts struct {
+	Listed, Used int
+	Skipped      struct {
+		compute.Skipped
+		Settled, NoOpenInterest, NoVolatility int
+	}
+}
+
+// plainShare is the part of one step of the volatility rule; nil when there is nothing to share.
+type plainShare struct {
+	Step                                   string
+	OpenInterest, GrossAtSpot, GrossAtFlip *float64
+}
+
+// plainDifference is |published - recomputed| gamma.
+type plainDifference struct {
+	Contracts            int
+	Median, Percentile95 *float64
 }
 
 // plainSeries is the contracts of one root and expiration with T > 0.
@@ -142,20 +160,20 @@ type leg struct {
 func plainGamma(in plainInput) plainResult {
 	clock := plainClock{closed: in.Closed, early: in.Early}
 	chain, spot := in.Chain, in.Chain.Spot
-	var r plainResult
+	r := plainResult{Spot: spot}
 	r.SessionDate = clock.lastSession(newYorkDate(chain.AsOf))
 	r.OISettleDate, r.OIState = clock.openInterestDate(chain.CapturedAt)
-	r.Listed = chain.Listed
-	r.Skipped.Skipped = chain.Skipped
+	count := &r.quality.Contracts
+	count.Listed, count.Skipped.Skipped = chain.Listed, chain.Skipped
 
 	groups, settled := groupContracts(chain, clock)
-	r.Skipped.Settled = settled
+	count.Skipped.Settled = settled
 	setForwards(groups, spot, in.Rate, in.PreviousCarry)
 	for _, g := range groups {
 		g.smiles = volatilities(g, in.Rate)
 	}
 	legs := r.usedLegs(groups, spot, in.Rate)
-	r.Used = len(legs)
+	count.Used, r.ContractsAnalyzed = len(legs), len(legs)
 
 	r.totals(legs, spot)
 	r.flip(legs, spot)
@@ -165,7 +183,7 @@ func plainGamma(in plainInput) plainResult {
 	r.regime(spot)
 	r.zeroDTE(legs, spot)
 	if len(legs) > 0 {
-		r.ExpectedMove1D = expectedMove(groups, clock, chain.AsOf, r.SessionDate, spot)
+		r.ExpectedMove = expectedMove(groups, clock, chain.AsOf, r.SessionDate, spot)
 	}
 	r.conventions(legs, spot)
 	r.byExpiration(groups, legs, spot)
@@ -177,11 +195,11 @@ func plainGamma(in plainInput) plainResult {
 		r.Profile = append(r.Profile, p)
 	}
 	for _, row := range rows {
-		if row.CallOI+row.PutOI > 0 && 100*math.Abs(row.Strike-spot) <= 15*spot {
+		if row.CallOpenInterest+row.PutOpenInterest > 0 && 100*math.Abs(row.Strike-spot) <= 15*spot {
 			r.ByStrike = append(r.ByStrike, row)
 		}
 	}
-	r.Quality = measureQuality(groups, legs, chain, r.Flip)
+	r.quality.measure(groups, legs, chain, r.Flip)
 	return r
 }
 
@@ -212,11 +230,11 @@ func (r *plainResult) usedLegs(groups []*plainSeries, spot, rate float64) []leg 
 		for _, c := range g.contracts {
 			s := g.smileAt(c.Strike)
 			if !(c.OpenInterest > 0) {
-				r.Skipped.NoOpenInterest++
+				r.quality.Contracts.Skipped.NoOpenInterest++
 				continue
 			}
 			if s.step == stepNone {
-				r.Skipped.NoVolatility++
+				r.quality.Contracts.Skipped.NoVolatility++
 				continue
 			}
 			sign := 1.0

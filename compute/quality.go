@@ -45,18 +45,10 @@ type GammaDifference struct {
 	Percentile95 *GammaDiff `json:"percentile_95"`
 }
 
-func (e *exposure) quality(flip *float64) GammaQuality {
+func (e *exposure) quality(flip *Level) GammaQuality {
 	q := GammaQuality{
-		Contracts: ContractCounts{
-			Listed: e.Chain.Listed,
-			Used:   e.used,
-			Skipped: SkippedGamma{
-				Skipped: e.Chain.Skipped, Settled: e.surface.settled,
-				NoOpenInterest: e.skipped.noOpenInterest, NoVolatility: e.skipped.noVolatility,
-			},
-		},
+		Contracts:       e.contracts,
 		Volatility:      e.volatilityShares(flip),
-		FlooredStrikes:  e.surface.floored,
 		Forwards:        map[forwardSource]int{},
 		QuoteAgeSeconds: int64(e.Chain.CapturedAt.Sub(e.Chain.AsOf).Seconds()),
 	}
@@ -64,11 +56,12 @@ func (e *exposure) quality(flip *float64) GammaQuality {
 		q.Forwards[source] = 0
 	}
 	dates := []Date{e.session}
-	for _, s := range e.surface.series {
+	for _, s := range e.series {
 		q.Forwards[s.source]++
+		q.FlooredStrikes += s.floored
 		dates = append(dates, s.Expiration)
 	}
-	q.Calendar = CalendarNote(e.Calendar, dates...)
+	q.Calendar = CalendarNote(dates...)
 	e.compareQuotes(&q)
 	return q
 }
@@ -83,11 +76,11 @@ func (e *exposure) compareQuotes(q *GammaQuality) {
 			twoSided++
 		}
 		if s.years > twoDays && finite(c.Gamma) {
-			own := e.gex(s, row, e.surface.spot) / dollarsPerGamma(e.surface.spot)
+			own := row.gex / dollarsPerGamma(e.spot)
 			differences = append(differences, math.Abs(own-c.Gamma))
 		}
 	})
-	q.TwoSidedShare = percentOf(float64(twoSided), float64(e.used))
+	q.TwoSidedShare = percentOf(float64(twoSided), float64(e.contracts.Used))
 	q.GammaDifference = GammaDifference{
 		Contracts:    len(differences),
 		Median:       finiteOrNil(GammaDiff(median(differences))),
@@ -95,9 +88,9 @@ func (e *exposure) compareQuotes(q *GammaQuality) {
 	}
 }
 
-func (e *exposure) volatilityShares(flip *float64) []VolatilityShare {
+func (e *exposure) volatilityShares(flip *Level) []VolatilityShare {
 	var openInterest, atSpot, atFlip [volSteps]float64
-	for _, s := range e.surface.series {
+	for _, s := range e.series {
 		for i := range s.strikes {
 			row := &s.strikes[i]
 			held := 0.0
@@ -110,9 +103,9 @@ func (e *exposure) volatilityShares(flip *float64) []VolatilityShare {
 			if held == 0 || row.step == volNone {
 				continue
 			}
-			atSpot[row.step] += held * e.gex(s, row, e.surface.spot)
+			atSpot[row.step] += held * row.gex
 			if flip != nil {
-				atFlip[row.step] += held * e.gex(s, row, *flip)
+				atFlip[row.step] += held * e.gex(s, row, float64(*flip))
 			}
 		}
 	}

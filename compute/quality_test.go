@@ -4,69 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"strikecache/compute"
 )
-
-func share(t *testing.T, r compute.GammaResult, step string) compute.VolatilityShare {
-	t.Helper()
-	for _, s := range r.Quality.Volatility {
-		if s.Step == step {
-			return s
-		}
-	}
-	t.Fatalf("no step %s", step)
-	return compute.VolatilityShare{}
-}
-
-// Shares by step: of open interest over all with T > 0, of gross exposure at the spot and at the flip over the used.
-func TestVolatilityShares(t *testing.T) {
-	const v = 0.04
-	call := newBigBlack(7000, 7100, v).call
-	rows := []row{
-		{"SPXW260821C07100000", quoted(call, call, 30)},              // implied
-		{"SPXW260821P06900000", published(flatIV(v), 50)},            // published
-		{"SPXW260821C06800000", blank(10)},                           // interpolated: flat, v = 0.04
-		{"SPXW260828C07000000", blank(110)},                          // none
-		{"SPXW260811C07000000", published(flatIV(v), 1e6)},           // settled
-		{"SPX1260821C07000000", published(flatIV(v), 1e6)},           // skipped
-		{"SPXW260821P07100000", full(0, math.NaN(), 0.7, 0, 0, 1e9)}, // no open interest
-	}
-	r := exposure(t, index(7000, closing), rows...)
-	flip := float64(*r.Data.Flip)
-	at := func(s float64) (implied, published, interpolated float64) {
-		return 30 * gammaOf(s, 7100, v), 50 * gammaOf(s, 6900, v), 10 * gammaOf(s, 6800, v)
-	}
-	i, p, x := at(7000)
-	fi, fp, fx := at(flip)
-	for _, c := range []struct {
-		step                string
-		interest, spot, off float64
-	}{
-		{"implied", 30 / 2.0, i / (i + p + x) * 100, fi / (fi + fp + fx) * 100},
-		{"published", 50 / 2.0, p / (i + p + x) * 100, fp / (fi + fp + fx) * 100},
-		{"interpolated", 10 / 2.0, x / (i + p + x) * 100, fx / (fi + fp + fx) * 100},
-		{"none", 110 / 2.0, 0, 0},
-	} {
-		s := share(t, r, c.step)
-		near(t, c.step+" of open interest", s.OpenInterest, c.interest, 1e-9)
-		near(t, c.step+" at the spot", s.GrossAtSpot, c.spot, 2e-4)
-		near(t, c.step+" at the flip", s.GrossAtFlip, c.off, 2e-4)
-	}
-	// Without a flip there is no share at it.
-	r = exposure(t, index(7000, closing), rows[0])
-	isNull(t, "share at no flip", share(t, r, "implied").GrossAtFlip)
-	near(t, "share at the spot", share(t, r, "implied").GrossAtSpot, 100, 0)
-}
-
-// The share of the used contracts that have a two-sided quote: 3 of 4.
-func TestTwoSidedShare(t *testing.T) {
-	r := exposure(t, index(7000, closing),
-		row{"SPXW260821C07000000", full(1, 2, 0.2, 0, 1, 0)}, row{"SPXW260821P07000000", full(5, 5, 0.2, 0, 1, 0)},
-		row{"SPXW260821P06900000", full(0, 5, 0.2, 0, 1, 0)}, row{"SPXW260821C07100000", full(3, 4, 0.2, 0, 1, 0)},
-		row{"SPXW260821C07200000", full(0, 4, 0.2, 0, 0, 0)}, row{"SPXW260811C07200000", full(0, 4, 0.2, 0, 5, 0)})
-	near(t, "two-sided", r.Quality.TwoSidedShare, 75, 1e-12)
-}
 
 // |published - recomputed| over used contracts with T > 2 days: of {0.001, 0.002, 0.003, 0.005} the median is 0.0025 and
 // the linear 95th percentile lies 0.85 between the last two, 0.0047.

@@ -118,12 +118,7 @@ func TestRecordedAgainstPlainImplementation(t *testing.T) {
 		chain := recordedChain(t, name)
 		got := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
 		want := plainGamma(plainInput{Chain: chain, Closed: closed, Early: early, Rate: 0.04})
-		j := comparison{T: t, name: name, spot: chain.Spot, gross: *want.Gross}
-		compareHead(j, got.Data, want)
-		compareFlips(j, got.Data, want)
-		compareLevels(j, got.Data, want)
-		compareTables(j, got.Data, want)
-		compareQuality(j, got.Quality, want)
+		compareWithPlain(t, name, got, want)
 	}
 }
 

@@ -2,20 +2,11 @@ package compute
 
 import "math"
 
-// The scenarios, in the order they are served.
-const (
-	scenarioVolDown   = "vol_down_10"
-	scenarioVolUp     = "vol_up_10"
-	scenarioNoCarry   = "no_carry"
-	scenarioExNearest = "ex_nearest_expiration"
-	scenarioWithin90  = "within_90_days"
-)
-
-// scenarios reprices the exposure under each changed assumption.
+// scenarios reprices the exposure under each changed assumption. The first two are those of [exposure.regime].
 func (e *exposure) scenarios() []Scenario {
 	nearest, any := Date(0), false
-	for i, s := range e.surface.series {
-		if e.series[i].used > 0 && (!any || s.Expiration < nearest) {
+	for _, s := range e.series {
+		if s.used > 0 && (!any || s.Expiration < nearest) {
 			nearest, any = s.Expiration, true
 		}
 	}
@@ -23,25 +14,18 @@ func (e *exposure) scenarios() []Scenario {
 		name string
 		variant
 	}{
-		{scenarioVolDown, variant{volScale: 0.9}},
-		{scenarioVolUp, variant{volScale: 1.1}},
-		{scenarioNoCarry, variant{volScale: 1, noCarry: true}},
-		{scenarioExNearest, variant{volScale: 1, keep: func(s *series) bool { return s.Expiration != nearest }}},
-		{scenarioWithin90, variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= 90 }}},
+		{"vol_down_10", variant{volScale: 0.9}},
+		{"vol_up_10", variant{volScale: 1.1}},
+		{"no_carry", variant{volScale: 1, noCarry: true}},
+		{"ex_nearest_expiration", variant{volScale: 1, keep: func(s *series) bool { return s.Expiration != nearest }}},
+		{"within_90_days", variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= 90 }}},
 	}
 	out := make([]Scenario, len(variants))
 	for i, v := range variants {
 		p := e.profile(v.variant)
-		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: levelOrNil(p.findFlips().nearest)}
+		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: p.findFlips().nearest}
 	}
 	return out
-}
-
-func levelOrNil(x *float64) *Level {
-	if x == nil {
-		return nil
-	}
-	return new(Level(*x))
 }
 
 // flipBand returns the lowest and highest flip over the base and the scenarios.
@@ -67,17 +51,17 @@ func flipBand(base *Level, scenarios []Scenario) *Band {
 func (e *exposure) zeroDTE() ZeroDTE {
 	var z ZeroDTE
 	var gross float64
-	for i, s := range e.surface.series {
-		if sum := e.series[i]; s.Expiration == e.session {
-			z.Contracts += sum.used
-			z.Net += Dollars(sum.call + sum.put)
-			gross += sum.call - sum.put
+	for _, s := range e.series {
+		if s.Expiration == e.session {
+			z.Contracts += s.used
+			z.Net += Dollars(s.call + s.put)
+			gross += s.call - s.put
 		}
 	}
 	z.Share = e.share(gross, z.Contracts)
 	if z.Contracts > 0 {
-		p := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration == e.session }})
-		z.Flip = levelOrNil(p.findFlips().nearest)
+		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration == e.session }})
+		z.Flip = today.findFlips().nearest
 	}
 	return z
 }
@@ -92,9 +76,9 @@ func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 			"own implied volatility per strike, forward from put-call parity, dealers long calls and short puts"},
 		{"published_gamma", e.publishedGamma(), nil,
 			"the upstream's gamma, rounded to 4 decimals; cannot be repriced, so it has no flip"},
-		{"perfiliev", perfiliev.net(), levelOrNil(perfiliev.findFlips().nearest),
+		{"perfiliev", perfiliev.net(), perfiliev.findFlips().nearest,
 			"each contract's published volatility, no rates, no carry, business days over 262"},
-		{"volume_weighted", volume.net(), levelOrNil(volume.findFlips().nearest),
+		{"volume_weighted", volume.net(), volume.findFlips().nearest,
 			"the session's volume in place of open interest"},
 	}
 }
@@ -111,13 +95,13 @@ func (e *exposure) publishedGamma() *Dollars {
 	if n == 0 {
 		return nil
 	}
-	return new(Dollars(sum * dollarsPerGamma(e.surface.spot)))
+	return new(Dollars(sum * dollarsPerGamma(e.spot)))
 }
 
 // perfiliev builds G after S. Perfiliev, How to calculate gamma exposure and zero gamma level (perfiliev.com,
 // 2022): published volatility, no rates, T in weekdays over 262 and at least one of them.
 func (e *exposure) perfiliev() *profile {
-	p := &profile{spot: e.surface.spot}
+	p := &profile{spot: e.spot}
 	e.eachUsed(func(s *series, row *strike, c *Contract) {
 		if c.IV > 0 && finite(c.IV) {
 			years := float64(max(1, weekdaysBetween(e.session, s.Expiration))) / 262

@@ -82,22 +82,3 @@ func TestPerfilievDays(t *testing.T) {
 		near(t, c.symbol+" from "+c.asOf, convention(t, r, "perfiliev").Net, want, 1e-9*want)
 	}
 }
-
-// No rates and no carry, whatever the model's are.
-func TestPerfilievIgnoresCarry(t *testing.T) {
-	chain := build(t, index(7000, closing), row{"SPXW270811C07000000", published(0.2, 10)})
-	series := compute.Series{Root: "SPXW", Expiration: day("2027-08-11")}
-	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.05,
-		PreviousCarry: map[compute.Series]float64{series: 0.04}})
-	want := 10 * dollarsOf(7000, gammaOf(7000, 7000, 0.2*math.Sqrt(261.0/262)))
-	near(t, "perfiliev", convention(t, r, "perfiliev").Net, want, 1e-9*want)
-}
-
-// The flips of the perfiliev and volume conventions are found on the same grid: the strangle by hand.
-func TestConventionFlips(t *testing.T) {
-	r := exposure(t, index(7000, closing), row{"SPXW260821P06900000", full(0, 0, 0.2, 0, 10, 30)},
-		row{"SPXW260821C07100000", full(0, 0, 0.2, 0, 10, 10)})
-	near(t, "perfiliev", convention(t, r, "perfiliev").Flip, strangleFlip(6900, 10, 7100, 10, 0.2*math.Sqrt(8.0/262)), 0.01)
-	near(t, "volume", convention(t, r, "volume_weighted").Flip, strangleFlip(6900, 30, 7100, 10, 0.2*math.Sqrt(years(ten))), 0.01)
-	isNull(t, "published gamma", convention(t, r, "published_gamma").Flip)
-}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"strikecache/compute"
@@ -49,29 +48,6 @@ func sector(t *testing.T, r compute.Rotation, symbol string) compute.SectorRow {
 		t.Fatalf("no %s", symbol)
 	}
 	return r.Sectors[i]
-}
-
-// The table of METHODS.md §3.
-func TestSectorNames(t *testing.T) {
-	want := map[string]string{"XLC": "Communication Services", "XLY": "Consumer Discretionary", "XLP": "Consumer Staples", "XLE": "Energy",
-		"XLF": "Financials", "XLV": "Health Care", "XLI": "Industrials", "XLB": "Materials", "XLRE": "Real Estate",
-		"XLK": "Information Technology", "XLU": "Utilities"}
-	equal(t, "sectors", len(compute.Sectors), len(want))
-	r := rotation(t, market())
-	for _, s := range r.Sectors {
-		equal(t, s.Symbol, s.Sector, want[s.Symbol])
-	}
-	equal(t, "benchmark", compute.Benchmark, "SPY")
-	equal(t, "members", strings.Join(keys(t, marshal(t, r)), " "), "benchmark sectors leaders laggards breadth dispersion "+
-		"cyclical_minus_defensive_pct tone missing mixed_session session_date")
-	for object, want := range map[any]string{
-		r.Benchmark: "symbol price returns_pct", r.Benchmark.Returns: "day week month quarter ytd",
-		r.Sectors[0]: "symbol sector price returns_pct relative_pct rank rrg", r.Sectors[0].Rank: "day week month quarter ytd",
-		r.Leaders[0]: "symbol sector return_pct", r.Breadth: "advancing declining unchanged above_benchmark",
-		r.Dispersion: "stdev_pct range_pct", compute.RRG{}: "rs_ratio rs_momentum quadrant",
-	} {
-		equal(t, fmt.Sprintf("%T", object), strings.Join(keys(t, marshal(t, object)), " "), want)
-	}
 }
 
 func TestSectorReturns(t *testing.T) {

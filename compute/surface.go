@@ -49,24 +49,21 @@ func (s volStep) String() string {
 	return [...]string{"implied", "published", "interpolated", "none"}[s]
 }
 
-// surface is the chain as a pricing surface: its unsettled series in the order of settlement within a root,
-// each with a forward and a total volatility per strike.
-type surface struct {
-	spot    float64
-	series  []*series
-	floored int // strikes whose published volatility was scaled by the floor
-	settled int // contracts with T <= 0
-}
-
-// series is one root and expiration with T > 0.
+// series is one root and expiration with T > 0: its forward, a total volatility per strike, and the sums of its exposure.
 type series struct {
 	Series
 	settlement Settlement
 	instant    time.Time
 	years      float64 // T, ACT/365 from as_of to settlement
+	discount   float64 // e^(-rT)
 	logCarry   float64 // ln(F/S)
 	source     forwardSource
+	forward    float64 // F
 	strikes    []strike
+	floored    int // strikes whose published volatility was scaled by the floor
+
+	used      int     // contracts that enter the sums
+	call, put float64 // sums of GEX at the spot: >= 0, <= 0
 }
 
 // strike is one strike of a series. Both rights share its volatility.
@@ -75,39 +72,30 @@ type strike struct {
 	contracts [2]*Contract // by right; nil where not listed
 	v         float64      // total volatility σ√T, > 0 unless step is volNone
 	step      volStep
+	gex       float64 // unsigned GEX of one contract at the spot; 0 when step is volNone
 }
 
-func (s *series) forward(spot float64) float64 { return spot * math.Exp(s.logCarry) }
-
-func (s *series) discount(rate float64) float64 { return math.Exp(-rate * s.years) }
-
-// carry returns b = ln(F/S)/T, per year.
-func (s *series) carry() float64 { return s.logCarry / s.years }
-
-// newSurface groups the unsettled contracts of a chain and finds forwards and volatilities. previous holds the
-// carry of series in the previous snapshot and may be nil.
-func newSurface(c *Chain, cal *Calendar, rate float64, previous map[Series]float64) *surface {
-	s := &surface{spot: c.Spot}
-	s.group(c, cal)
-	s.findForwards(rate, previous)
-	for _, g := range s.series {
-		s.floored += g.findVolatilities(s.spot, rate)
-	}
-	return s
-}
-
-func (s *surface) group(c *Chain, cal *Calendar) {
-	s.settled = len(c.Contracts)
+// newSeries returns the unsettled series of a chain, in its order, with forwards and volatilities. previous holds the carry
+// of series in the previous snapshot and may be nil.
+func newSeries(c *Chain, cal *Calendar, rate float64, previous map[Series]float64) []*series {
+	var all []*series
 	for settles, contracts := range c.unsettled(cal) {
-		s.settled -= len(contracts)
-		s.series = append(s.series, &series{
+		years := settles.Sub(c.AsOf).Seconds() / secondsPerYear
+		all = append(all, &series{
 			Series:     Series{contracts[0].Root, contracts[0].Expiration},
 			settlement: contracts[0].Settlement,
 			instant:    settles,
-			years:      settles.Sub(c.AsOf).Seconds() / secondsPerYear,
+			years:      years,
+			discount:   math.Exp(-rate * years),
 			strikes:    groupStrikes(contracts),
 		})
 	}
+	findCarries(all, c.Spot, previous)
+	for _, s := range all {
+		s.forward = c.Spot * math.Exp(s.logCarry)
+		s.findVolatilities()
+	}
+	return all
 }
 
 func groupStrikes(contracts []Contract) []strike {
@@ -122,47 +110,48 @@ func groupStrikes(contracts []Contract) []strike {
 	return out
 }
 
-// findForwards gives every series its ln(F/S).
-func (s *surface) findForwards(rate float64, previous map[Series]float64) {
-	type point struct{ years, logCarry float64 }
-	var known []point
-	byDate := map[Date]*series{} // with a parity forward
-	for _, g := range s.series {
-		if f, ok := g.parityForward(rate); ok {
-			g.logCarry, g.source = logMoneyness(f, s.spot), forwardParity
-			known = append(known, point{g.years, g.logCarry})
-			byDate[g.Expiration] = g
+// findCarries gives every series its ln(F/S) and says where it comes from.
+func findCarries(all []*series, spot float64, previous map[Series]float64) {
+	var parity []*series // those with a parity forward
+	byDate := map[Date]*series{}
+	for _, s := range all {
+		if f, ok := s.parityForward(); ok {
+			s.logCarry, s.source = logMoneyness(f, spot), forwardParity
+			parity = append(parity, s)
+			byDate[s.Expiration] = s
 		}
 	}
-	slices.SortStableFunc(known, func(a, b point) int { return cmp.Compare(a.years, b.years) })
-	for _, g := range s.series {
-		if g.source == forwardParity {
-			continue
+	slices.SortStableFunc(parity, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
+	for _, s := range all {
+		other := byDate[s.Expiration]
+		carry, known := previous[s.Series]
+		switch {
+		case s.source == forwardParity:
+		case other != nil:
+			s.logCarry, s.source = other.logCarry, forwardOtherSide
+		case len(parity) > 0:
+			s.logCarry, s.source = carryBetween(parity, s.years)
+		case known && finite(carry):
+			s.logCarry, s.source = carry*s.years, forwardPrevious
+		default:
+			s.source = forwardNone
 		}
-		if other, ok := byDate[g.Expiration]; ok {
-			g.logCarry, g.source = other.logCarry, forwardOtherSide
-			continue
-		}
-		if len(known) == 0 {
-			g.source = forwardNone
-			if b, ok := previous[g.Series]; ok && finite(b) {
-				g.logCarry, g.source = b*g.years, forwardPrevious
-			}
-			continue
-		}
-		next, _ := slices.BinarySearchFunc(known, g.years, func(p point, t float64) int { return cmp.Compare(p.years, t) })
-		if next == len(known) {
-			last := known[next-1]
-			g.logCarry, g.source = last.logCarry/last.years*g.years, forwardExtrapolated
-			continue
-		}
-		var before point // ln(F/S) is 0 at T = 0
-		if next > 0 {
-			before = known[next-1]
-		}
-		w := (g.years - before.years) / (known[next].years - before.years)
-		g.logCarry, g.source = before.logCarry+w*(known[next].logCarry-before.logCarry), forwardInterpolated
 	}
+}
+
+// carryBetween returns ln(F/S) at a time, linear between the parity forwards, which are in the order of their times.
+func carryBetween(parity []*series, years float64) (float64, forwardSource) {
+	i, _ := slices.BinarySearchFunc(parity, years, func(s *series, t float64) int { return cmp.Compare(s.years, t) })
+	if i == len(parity) {
+		last := parity[i-1]
+		return last.logCarry / last.years * years, forwardExtrapolated
+	}
+	before, next := &series{}, parity[i] // ln(F/S) is 0 at T = 0
+	if i > 0 {
+		before = parity[i-1]
+	}
+	w := (years - before.years) / (next.years - before.years)
+	return before.logCarry + w*(next.logCarry-before.logCarry), forwardInterpolated
 }
 
 // A parity forward is the median over at most parityStrikes and at least minParityStrikes strikes.
@@ -172,7 +161,7 @@ const (
 )
 
 // parityForward returns the median of K + e^(rT)(C - P) over the strikes at which the mids C and P are closest to each other.
-func (s *series) parityForward(rate float64) (f float64, ok bool) {
+func (s *series) parityForward() (f float64, ok bool) {
 	type vote struct{ gap, k, forward float64 }
 	var votes []vote
 	for i := range s.strikes {
@@ -183,7 +172,7 @@ func (s *series) parityForward(rate float64) (f float64, ok bool) {
 		}
 		d := call.Mid() - put.Mid()
 		gap := math.Round(math.Abs(d)*1e6) / 1e6 // decimal quotes that tie on paper tie here
-		votes = append(votes, vote{gap, row.k, row.k + d/s.discount(rate)})
+		votes = append(votes, vote{gap, row.k, row.k + d/s.discount})
 	}
 	if len(votes) < minParityStrikes {
 		return 0, false
@@ -198,10 +187,9 @@ func (s *series) parityForward(rate float64) (f float64, ok bool) {
 	return f, f > 0 && finite(f)
 }
 
-// findVolatilities gives every strike its total volatility and returns how many published volatilities were scaled by the
-// floor.
-func (s *series) findVolatilities(spot, rate float64) (floored int) {
-	f, growth := s.forward(spot), 1/s.discount(rate)
+// findVolatilities gives every strike its total volatility, and counts those that the floor scaled.
+func (s *series) findVolatilities() {
+	f, growth := s.forward, 1/s.discount
 	for i := range s.strikes {
 		row := &s.strikes[i]
 		otm := Call
@@ -224,12 +212,11 @@ func (s *series) findVolatilities(spot, rate float64) (floored int) {
 		if iv > 0 {
 			row.v, row.step = iv*math.Sqrt(max(s.years, volatilityFloorYears)), volPublished
 			if s.years < volatilityFloorYears {
-				floored++
+				s.floored++
 			}
 		}
 	}
 	s.interpolateVolatilities()
-	return floored
 }
 
 // interpolateVolatilities fills the strikes that steps 1 and 2 left out: v² linear in ln(K/F), which is linear

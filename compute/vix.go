@@ -171,7 +171,7 @@ func (c *VIXCurve) selectMonthly(in VIXInput) VIXQuality {
 	for i := range c.Curve {
 		c.Curve[i].Rank = i + 1
 	}
-	q.Calendar = CalendarNote(in.Calendar, dates...)
+	q.Calendar = CalendarNote(dates...)
 	return q
 }
 

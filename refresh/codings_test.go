@@ -15,24 +15,22 @@ func TestCodings(t *testing.T) {
 	check := func(when string, store *snapshots.Store) {
 		t.Helper()
 		rare := 0
-		for feed, resources := range refresh.Feeds() {
-			for _, resource := range resources {
-				e := store.Current(resource)
-				if e == nil {
-					t.Fatalf("%s: %s of %s has no answer", when, resource, feed)
+		for _, resource := range refresh.Resources() {
+			e := store.Current(resource)
+			if e == nil {
+				t.Fatalf("%s: %s has no answer", when, resource)
+			}
+			all := map[string]*snapshots.Snapshot{"": e.Default}
+			for name, s := range e.Variants {
+				all[name] = s
+			}
+			for name, s := range all {
+				whole := resource != refresh.FlowResource || s == e.Default || s == e.Variants["100"]
+				if !whole {
+					rare++
 				}
-				all := map[string]*snapshots.Snapshot{"": e.Default}
-				for name, s := range e.Variants {
-					all[name] = s
-				}
-				for name, s := range all {
-					whole := resource != refresh.FlowResource || s == e.Default || s == e.Variants["100"]
-					if !whole {
-						rare++
-					}
-					if !s.Has(snapshots.Gzip) || s.Has(snapshots.Brotli) != whole || s.Has(snapshots.Zstd) != whole {
-						t.Errorf("%s: %s/%s is sealed in br: %t, zstd: %t", when, resource, name, s.Has(snapshots.Brotli), s.Has(snapshots.Zstd))
-					}
+				if !s.Has(snapshots.Gzip) || s.Has(snapshots.Brotli) != whole || s.Has(snapshots.Zstd) != whole {
+					t.Errorf("%s: %s/%s is sealed in br: %t, zstd: %t", when, resource, name, s.Has(snapshots.Brotli), s.Has(snapshots.Zstd))
 				}
 			}
 		}

@@ -50,7 +50,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	}
 	var err error
 	if cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dataDir, Source: f.Source, Feeds: Feeds(), HistoricalProduct: GammaResource, HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Source, HistoricalProduct: GammaResource, HistoryBytes: historyBytes, Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (s *ScheduleFlags) apply(cfg *Config) (err error) {
 	}
 	cfg.RiskFreeRate, cfg.SnapshotMaxAge = s.RiskFreeRate, s.SnapshotMaxAge
 	cfg.ArchiveMaxAge = s.ArchiveMaxAge
-	cfg.Calendar, err = s.calendar()
+	cfg.Calendar, err = s.Calendar()
 	return err
 }
 
@@ -245,7 +245,8 @@ func bySource(source string, otherwise, cboe time.Duration) time.Duration {
 	return otherwise
 }
 
-func (s *ScheduleFlags) calendar() (*compute.Calendar, error) {
+// Calendar returns the calendar of the exchange with the closures of --closed-dates.
+func (s *ScheduleFlags) Calendar() (*compute.Calendar, error) {
 	if s.ClosedDates == "" {
 		return compute.NewCalendar(nil, nil), nil
 	}

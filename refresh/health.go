@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -192,7 +191,7 @@ func (r *Refresher) reseal() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.cfg.Clock.Now()
-	changed := map[string]map[string]*snapshots.Edition{} // by feed
+	changed := map[string]*snapshots.Edition{}
 	for _, p := range r.products {
 		name, h := p.name, r.current[p.name]
 		if h.edition == nil {
@@ -207,22 +206,18 @@ func (r *Refresher) reseal() error {
 			return fmt.Errorf("seal %s again: %w", name, err)
 		}
 		r.log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
-		if changed[p.feed] == nil {
-			changed[p.feed] = map[string]*snapshots.Edition{}
-		}
-		changed[p.feed][name] = e
+		changed[name] = e
 	}
-	var errs []error
-	for feed, editions := range changed {
-		if err := r.store.Publish(feed, editions); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for name, e := range editions {
-			r.current[name].edition, r.current[name].unsaved = e, true
-		}
+	if len(changed) == 0 {
+		return nil
 	}
-	return errors.Join(errs...)
+	if err := r.store.Publish(changed); err != nil {
+		return err
+	}
+	for name, e := range changed {
+		r.current[name].edition, r.current[name].unsaved = e, true
+	}
+	return nil
 }
 
 // withFreshness seals the data of an edition again with another freshness. Variants that share one snapshot share one

@@ -89,7 +89,7 @@ func (d *document) decode() (err error) {
 		err = d.decodeChain(key)
 	case upstream.QuotesKind:
 		if d.quote, err = cboe.DecodeQuote(d.Body); err == nil {
-			d.content = hex.EncodeToString(d.quote.Content[:])
+			d.content = d.quote.Content
 		}
 	case upstream.HistoryKind:
 		d.closes, err = cboe.DecodeHistory(d.Body)
@@ -117,7 +117,7 @@ func (d *document) decodeChain(symbol string) error {
 	if chain.Symbol != withoutUnderscore(symbol) {
 		return fmt.Errorf("%w: document of %s has the chain of %.10q", cboe.ErrMalformed, symbol, chain.Symbol)
 	}
-	d.chain, d.content = chain, hex.EncodeToString(content[:])
+	d.chain, d.content = chain, content
 	d.mark = chainMark{rows: chain.Listed - chain.Skipped.Total(), captured: chain.CapturedAt, content: d.content}
 	return nil
 }

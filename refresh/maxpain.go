@@ -33,7 +33,7 @@ func computeMaxPain(in *inputs) (*answer, error) {
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		a.byDefault = pains[i].Expiration.String()
 	}
-	q := painQuality{Calendar: compute.CalendarNote(in.calendar, dates...)}
+	q := painQuality{Calendar: compute.CalendarNote(dates...)}
 	q.Contracts.Listed = chain.Listed
 	q.Contracts.Used = compute.Unsettled(chain, in.calendar)
 	q.Contracts.Skipped = painSkipped{chain.Skipped, len(chain.Contracts) - q.Contracts.Used}

@@ -49,7 +49,7 @@ type rig struct {
 func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20,
+		Dir: dir, Source: "simulated", HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -64,13 +64,12 @@ func productOf(name string) *product {
 	return nil
 }
 
-// Feeds returns, by the name of each feed, the resources whose answers become current at the same instant.
-func Feeds() map[string][]string {
-	feeds := map[string][]string{}
+// Resources returns the names of all resources, in the order of the table.
+func Resources() (names []string) {
 	for _, p := range products {
-		feeds[p.feed] = append(feeds[p.feed], p.name)
+		names = append(names, p.name)
 	}
-	return feeds
+	return names
 }
 
 // StoredProducts returns the names of the products that have dated files, in the order of the table.

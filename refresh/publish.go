@@ -48,7 +48,7 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, succeeded
 	steps.lap("seal_ms")
 	r.write(changed, states)
 	steps.lap("write_ms")
-	if err := r.makeCurrent(b, feed, answers, changed, succeeded); err != nil {
+	if err := r.makeCurrent(b, answers, changed, succeeded); err != nil {
 		return err
 	}
 	r.archive(changed)
@@ -185,7 +185,7 @@ func (r *Refresher) needsFile(a *answer) bool {
 
 // makeCurrent makes the changed answers of a feed current, all at the same instant, and remembers the batch. No answer
 // is sealed again between the two.
-func (r *Refresher) makeCurrent(b *batch, feed string, answers, changed []*answer, succeeded []string) error {
+func (r *Refresher) makeCurrent(b *batch, answers, changed []*answer, succeeded []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	editions := map[string]*snapshots.Edition{}
@@ -193,7 +193,7 @@ func (r *Refresher) makeCurrent(b *batch, feed string, answers, changed []*answe
 		editions[a.product.name] = a.edition
 	}
 	if len(editions) > 0 {
-		if err := r.store.Publish(feed, editions); err != nil {
+		if err := r.store.Publish(editions); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func TestResealReplacesANewerAnswer(t *testing.T) {
 	}
 	log := slog.New(logHook(hook))
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Source: "simulated", Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20, Log: log,
+		Dir: t.TempDir(), Source: "simulated", HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -401,6 +401,42 @@ func TestRestartAtNight(t *testing.T) {
 		}
 		if bytes.Equal(again.store.Current(refresh.GammaResource).Default.Data(), late) {
 			t.Error("the gamma exposure of the old rate is served")
+		}
+	})
+}
+
+// A kill behind the file of gamma leaves the other files and the inputs of the feed as they were. The series is then as new
+// as gamma, and a start does not compute it from the older chain.
+func TestAKillBehindTheGammaFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		r.once()
+		before := tree(t, dir)
+		time.Sleep(5 * time.Minute)
+		r.once()
+		newest := r.store.Current(refresh.GammaResource).Default.Meta.AsOf
+		r.close()
+		for name, body := range before {
+			if !strings.HasSuffix(name, "2026-11-20/gex-spx") {
+				if err := os.WriteFile(dir+name, body, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		again := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
+		defer again.close()
+		again.market.Fail("", faultHTMLPage, -1)
+		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		if at := again.store.Current(refresh.PainResource).Default.Meta.AsOf; !at.Before(newest) {
+			t.Fatalf("max pain is of %s: the test shows nothing", at)
+		}
+		for _, name := range []string{refresh.GammaResource, refresh.SeriesResource} {
+			if at := again.store.Current(name).Default.Meta.AsOf; !at.Equal(newest) {
+				t.Errorf("%s went back from %s to %s", name, newest, at)
+			}
 		}
 	})
 }

@@ -173,7 +173,7 @@ func computeSectors(in *inputs) (*answer, error) {
 	if !ok {
 		return nil, &refusal{upstream.Empty, errors.New("no sector fund has a quote")}
 	}
-	q.Calendar = compute.CalendarNote(in.calendar, dates...)
+	q.Calendar = compute.CalendarNote(dates...)
 	a.data, a.quality = &rotation, q
 	return a, nil
 }

@@ -23,7 +23,7 @@ import (
 func (r *Refresher) Restore() error {
 	today := compute.DateOf(r.cfg.Clock.Now()).String()
 	r.restoreHistory(today)
-	byFeed := map[string]map[string]*snapshots.Edition{}
+	restored := map[string]*snapshots.Edition{}
 	for _, p := range products {
 		var f snapshots.File
 		var err error
@@ -45,10 +45,7 @@ func (r *Refresher) Restore() error {
 			r.log.Error("stored answer not readable", "resource", p.name, "err", err)
 			continue
 		}
-		if byFeed[p.feed] == nil {
-			byFeed[p.feed] = map[string]*snapshots.Edition{}
-		}
-		byFeed[p.feed][p.name] = f.Edition
+		restored[p.name] = f.Edition
 		h := r.current[p.name]
 		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
 		h.summary = f.Summary
@@ -57,8 +54,8 @@ func (r *Refresher) Restore() error {
 		}
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
-	for feed, editions := range byFeed {
-		if err := r.store.Publish(feed, editions); err != nil {
+	if len(restored) > 0 {
+		if err := r.store.Publish(restored); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}
@@ -129,7 +126,7 @@ func (r *Refresher) Resume() error {
 		return nil
 	}
 	var errs []error
-	for feed := range Feeds() {
+	for _, feed := range []string{optionsFeed, sectorsFeed, vixFeed} {
 		b := r.newBatch("resume")
 		var products, others []*product
 		for _, p := range r.ofFeed(feed) {
@@ -144,7 +141,7 @@ func (r *Refresher) Resume() error {
 		}
 		for _, p := range others {
 			if b.holds(r.current[p.name].edition.Default.Meta.Receipt.InputSHA256) {
-				products = append(products, p) // a late answer, which has no recipe of its own
+				products = append(products, p) // the series, or a late answer: it has no recipe of its own
 			}
 		}
 		slices.SortFunc(products, func(x, y *product) int { return cmp.Compare(slices.Index(r.products, x), slices.Index(r.products, y)) })
@@ -160,12 +157,13 @@ func (r *Refresher) Resume() error {
 
 // takeInputs puts the archived documents of the product's stored answer into the batch. ready says whether the product can
 // be computed from the batch. It cannot when the archive does not have the inputs of the stored answer, or when one of them
-// has a timestamp after the market's time. Of a flow whose newest inputs are missing, the batch gets the chains other than
+// has a timestamp after the market's time. A restored product that is not stored is not ready: [Refresher.Resume] looks
+// whether the batch has its documents. Of a flow whose newest inputs are missing, the batch gets the chains other than
 // SPX: the next SPX chain is then published with the flow, and not before it.
 func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	h := r.current[p.name]
 	if h.edition == nil || !p.stored {
-		return true, nil
+		return h.edition == nil, nil
 	}
 	meta := h.edition.Default.Meta
 	recipe, err := r.cfg.Inputs.Recipe(p.name, compute.DateOf(meta.AsOf.UTC()).String())

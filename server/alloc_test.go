@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ func (c *testConn) ask(request []byte) {
 func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Source: "simulated", Feeds: map[string][]string{"all": slices.Collect(maps.Keys(s.editions))},
+		Dir: t.TempDir(), Source: "simulated",
 		HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -71,7 +70,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 			t.Fatal(err)
 		}
 	}
-	if err := store.Publish("all", s.editions); err != nil {
+	if err := store.Publish(s.editions); err != nil {
 		t.Fatal(err)
 	}
 	newest := store.Dates()[len(store.Dates())-1]
@@ -95,7 +94,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		c.Finder, c.LogEvery, c.Addresses, c.Proxies = storeOf(t, s), 10, limits.NewAddresses(1_000_000), proxies
-	}, keys.Spec{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
+	}, keys.Key{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
 	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
 	for _, c := range []struct {

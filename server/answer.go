@@ -31,7 +31,7 @@ func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 	}
 	value, e := r.value(q.query)
 	if e == nil {
-		rep.snapshot, rep.caching, e = r.find(s, value)
+		rep.snapshot, rep.caching, e = s.find(r, value)
 	}
 	if e != nil {
 		s.fail(rep, e)
@@ -59,10 +59,10 @@ func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 		if !ok {
 			return errKey
 		}
-		rep.entry, rep.verdict, rep.policy = entry, entry.Admit(now), entry.Policy()
+		rep.entry, rep.verdict = entry, entry.Admit(now)
 		rep.usage = rep.verdict.AppendUsage(rep.usage, entry.ID)
 	case s.cfg.Addresses != nil:
-		rep.verdict, rep.policy = s.cfg.Addresses.Admit(s.client(q), now), s.cfg.Addresses.Policy()
+		rep.verdict = s.cfg.Addresses.Admit(s.client(q), now)
 	}
 	switch rep.verdict.Outcome {
 	case limits.RateLimited:
@@ -81,15 +81,18 @@ func (s *Server) client(q *request) netip.Addr {
 // fail turns a response into an error response.
 func (s *Server) fail(rep *response, e *apiError) {
 	rep.err, rep.status, rep.close = e, e.status, e.close
-	rep.errBody = s.errorBody(rep.route, e)
-	usage := rep.usage
-	if rep.entry == nil {
-		usage = anonymousUsage
+	rep.tail = append(rep.tail[:0], e.body...)
+	if rep.route != nil {
+		rep.tail = append(rep.tail, rep.route.endpoint...)
 	}
-	rep.tail = append(append(rep.tail[:0], usage...), '}')
+	rep.tail = append(append(rep.tail, `","source":`...), s.source...)
+	rep.tail = append(rep.tail, `},"usage":`...)
+	if rep.entry == nil {
+		rep.tail = append(rep.tail, `{"tier":"anonymous"}}`...)
+		return
+	}
+	rep.tail = append(append(rep.tail, rep.usage...), '}')
 }
-
-var anonymousUsage = []byte(`{"tier":"anonymous"}`)
 
 // notModified says whether the response is 304. It evaluates If-None-Match, or If-Modified-Since when there is no
 // If-None-Match (RFC 9110 §13.2.2). The date must equal the snapshot's Last-Modified: a later date does not count, because a

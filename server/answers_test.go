@@ -2,10 +2,8 @@ package server_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,58 +17,63 @@ import (
 	"strikecache/snapshots"
 )
 
+// Every resource sends its snapshot, byte for byte, with the fields that belong to it.
 func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 	s := newFinder(t)
 	c := clientOf(t, newServer(s))
-	for target, want := range map[string]*snapshots.Snapshot{
-		"/api/v1/gex/spx":                                    s.editions["gex/spx"].Default,
-		"/api/v1/gex/spx?anything=ignored&date=x":            s.editions["gex/spx"].Default,
-		"/api/v1/gex/spx/series":                             s.editions["gex/spx/series"].Default,
-		"/api/v1/gex/spx/historical":                         s.dated["2026-11-20"],
-		"/api/v1/gex/spx/historical?date=2026-11-17":         s.dated["2026-11-17"],
-		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":     s.dated["2026-11-17"],
-		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19": s.dated["2026-11-19"],
-		"/api/v1/sectors/rotation":                           s.editions["sectors/rotation"].Default,
-		"/api/public/spx-max-pain":                           s.editions["spx-max-pain"].Default,
-		"/api/public/spx-max-pain?expiration=2026-11-27":     s.editions["spx-max-pain"].Variants["2026-11-27"],
-		"/api/v1/options/flow/unusual":                       s.editions["options/flow/unusual"].Variants["20"],
-		"/api/v1/options/flow/unusual?limit=100":             s.editions["options/flow/unusual"].Variants["100"],
-		"/api/v1/options/flow/unusual?limit=%31":             s.editions["options/flow/unusual"].Variants["1"],
-		"/api/public/vix-term-structure":                     s.editions["vix-term-structure"].Default,
+	const (
+		gamma  = "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400"
+		recent = "public, max-age=25"
+		closed = "public, max-age=31536000, immutable"
+		minute = "public, max-age=60"
+	)
+	for target, want := range map[string]struct {
+		snapshot     *snapshots.Snapshot
+		cacheControl string
+	}{
+		"/api/v1/gex/spx":                                    {s.editions["gex/spx"].Default, gamma},
+		"/api/v1/gex/spx?anything=ignored&date=x":            {s.editions["gex/spx"].Default, gamma},
+		"/api/v1/gex/spx/series":                             {s.editions["gex/spx/series"].Default, minute},
+		"/api/v1/gex/spx/historical":                         {s.dated["2026-11-20"], recent},
+		"/api/v1/gex/spx/historical?date=2026-11-20":         {s.dated["2026-11-20"], recent}, // today
+		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19": {s.dated["2026-11-19"], recent}, // closes at 00:10, immutable from 00:15
+		"/api/v1/gex/spx/historical?date=2026-11-17":         {s.dated["2026-11-17"], closed},
+		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":     {s.dated["2026-11-17"], closed},
+		"/api/v1/sectors/rotation":                           {s.editions["sectors/rotation"].Default, minute},
+		"/api/public/spx-max-pain":                           {s.editions["spx-max-pain"].Default, minute},
+		"/api/public/spx-max-pain?expiration=2026-11-27":     {s.editions["spx-max-pain"].Variants["2026-11-27"], minute},
+		"/api/v1/options/flow/unusual":                       {s.editions["options/flow/unusual"].Variants["20"], minute},
+		"/api/v1/options/flow/unusual?limit=100":             {s.editions["options/flow/unusual"].Variants["100"], minute},
+		"/api/v1/options/flow/unusual?limit=%31":             {s.editions["options/flow/unusual"].Variants["1"], minute},
+		"/api/public/vix-term-structure":                     {s.editions["vix-term-structure"].Default, minute},
 	} {
-		resp, body := do(t, c, "GET", target)
-		if resp.StatusCode != 200 || !bytes.Equal(body, want.Body(snapshots.Identity)) {
-			t.Errorf("%s: %d %s", target, resp.StatusCode, body)
-		}
-		if resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("ETag") != want.ETag(snapshots.Identity) {
-			t.Errorf("%s: headers %v", target, resp.Header)
-		}
-		resp, body = do(t, c, "GET", target, "Accept-Encoding", "gzip")
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		if err != nil {
-			t.Fatalf("%s: %v", target, err)
-		}
-		if plain, err := io.ReadAll(z); err != nil || !bytes.Equal(plain, want.Body(snapshots.Identity)) || resp.Header.Get("Content-Encoding") != "gzip" {
-			t.Errorf("%s: gzip does not unpack to the identity body: %v", target, err)
+		for _, coding := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip} {
+			resp, body := do(t, c, "GET", target, "Accept-Encoding", coding.String())
+			if resp.StatusCode != 200 || !bytes.Equal(body, want.snapshot.Body(coding)) {
+				t.Errorf("%s: %d %s", target, resp.StatusCode, body)
+			}
+			for name, value := range map[string]string{
+				"Content-Type": "application/json", "ETag": want.snapshot.ETag(coding), "Cache-Control": want.cacheControl,
+				"Vary": "Accept-Encoding, X-API-Key", "X-Content-Type-Options": "nosniff",
+			} {
+				if resp.Header.Get(name) != value {
+					t.Errorf("%s: %s is %q, want %q", target, name, resp.Header.Get(name), value)
+				}
+			}
 		}
 	}
 }
 
 func TestHeadEqualsGet(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t)))
-	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/options/flow/unusual?limit=0", "/nowhere", "/healthz", "/readyz"} {
+	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/options/flow/unusual?limit=0", "/nowhere", "/healthz", "/readyz", "/"} {
 		for _, coding := range []string{"identity", "gzip"} {
 			get, body := do(t, c, "GET", target, "Accept-Encoding", coding)
 			head, none := do(t, c, "HEAD", target, "Accept-Encoding", coding)
-			if len(none) != 0 || head.StatusCode != get.StatusCode || head.ContentLength != int64(len(body)) {
-				t.Errorf("%s: HEAD %d, length %d, body %q", target, head.StatusCode, head.ContentLength, none)
-			}
 			get.Header.Del("Date")
 			head.Header.Del("Date")
-			for name := range get.Header {
-				if get.Header.Get(name) != head.Header.Get(name) {
-					t.Errorf("%s: %s differs: %q and %q", target, name, get.Header.Get(name), head.Header.Get(name))
-				}
+			if len(none) != 0 || head.StatusCode != get.StatusCode || head.ContentLength != int64(len(body)) || !maps.EqualFunc(get.Header, head.Header, slices.Equal) {
+				t.Errorf("%s: GET %d %v, HEAD %d %v", target, get.StatusCode, get.Header, head.StatusCode, head.Header)
 			}
 		}
 	}
@@ -144,35 +147,6 @@ func TestErrors(t *testing.T) {
 // unfedSectors makes a source that cannot feed the sectors.
 func unfedSectors(c *server.Config) {
 	c.Readiness = func() server.Readiness { return server.Readiness{Unfed: []string{"sectors/rotation"}} }
-}
-
-func TestBusyHistoryIs503(t *testing.T) {
-	s := newFinder(t)
-	s.err = snapshots.ErrBusy
-	resp, body := do(t, clientOf(t, newServer(s)), "GET", "/api/v1/gex/spx/historical?date=2026-11-17")
-	if resp.StatusCode != 503 || !strings.Contains(string(body), "overloaded") || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", resp.StatusCode, body)
-	}
-}
-
-func TestCacheControl(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t)))
-	for target, want := range map[string]string{
-		"/api/v1/gex/spx":                            "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400",
-		"/api/public/spx-max-pain":                   "public, max-age=60",
-		"/api/v1/gex/spx/historical":                 "public, max-age=25",
-		"/api/v1/gex/spx/historical?date=2026-11-20": "public, max-age=25", // today
-		"/api/v1/gex/spx/historical?date=2026-11-19": "public, max-age=25", // closes at 00:10, immutable from 00:15
-		"/api/v1/gex/spx/historical?date=2026-11-17": "public, max-age=31536000, immutable",
-	} {
-		resp, _ := do(t, c, "GET", target)
-		if got := resp.Header.Get("Cache-Control"); got != want {
-			t.Errorf("%s: %q, want %q", target, got, want)
-		}
-		if resp.Header.Get("Vary") != "Accept-Encoding, X-API-Key" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: headers %v", target, resp.Header)
-		}
-	}
 }
 
 func TestPreflightAndReadiness(t *testing.T) {
@@ -305,7 +279,7 @@ func usageOf(t testing.TB, body []byte) usage {
 // A keyed answer has the same data, its own usage, and a Cache-Control that keeps it from everyone else.
 func TestKeyedAnswers(t *testing.T) {
 	s := newFinder(t)
-	web, secrets := withKeys(t, s, nil, keys.Spec{Name: "free"}, keys.Spec{Name: "metered", PerMinute: 600, PerDay: 8})
+	web, secrets := withKeys(t, s, nil, keys.Key{Name: "free"}, keys.Key{Name: "metered", PerMinute: 600, PerDay: 8})
 	c := clientOf(t, web)
 	ask := func(method, key string, headers ...string) (*http.Response, []byte) {
 		t.Helper()
@@ -363,7 +337,7 @@ func TestRateLimits(t *testing.T) {
 	}
 	web, secrets := withKeys(t, newFinder(t), func(c *server.Config) {
 		c.Addresses, c.Proxies = limits.NewAddresses(3), proxies
-	}, keys.Spec{Name: "slow", PerMinute: 2})
+	}, keys.Key{Name: "slow", PerMinute: 2})
 	address := listen(t, web)
 	counts := map[string]int{}
 	for range 5 {

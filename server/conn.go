@@ -15,7 +15,7 @@ import (
 // requests (see [head]) itself, without fasthttp. It returns only the bytes of other requests, one request per call, after
 // [head] has parsed where the request ends. So fasthttp cannot read the end of a request differently.
 //
-// Any goroutine may call Close and wake. Only the goroutine that serves the connection may call the other methods.
+// Any goroutine may call wake and cutOff. Only the goroutine that serves the connection may call the other methods.
 type conn struct {
 	net.Conn
 	tls    *tls.Conn // the same connection as Conn; nil without TLS
@@ -40,28 +40,15 @@ type conn struct {
 	sending    bool // a response is being sent
 	ended      bool // the last response has been sent
 
-	state   atomic.Int32 // inFasthttp, waiting or working
-	closing atomic.Bool  // Close was called
+	waiting atomic.Bool // the connection waits for a handshake or for its next request
 }
-
-// The states of a connection. A goroutine that wants to end the connection reads them.
-const (
-	inFasthttp int32 = iota // outside Read: fasthttp handles a request, or the connection is not served yet
-	waiting                 // Read waits for the next request
-	working                 // Read answers a request
-)
 
 // smallBody is the size in bytes up to which a body is copied behind its head. For larger bodies a vectored write is
 // faster.
 const smallBody = 4 << 10
 
-// Close implements net.Conn. If Read is answering requests, the connection is closed after the response under way.
+// Close implements net.Conn.
 func (c *conn) Close() error {
-	c.closing.Store(true)
-	if c.state.Load() != inFasthttp {
-		c.wake()
-		return nil
-	}
 	c.server.conns.remove(c)
 	return c.Conn.Close()
 }
@@ -69,13 +56,10 @@ func (c *conn) Close() error {
 // wake ends a connection that waits for its next request, after 100 ms. A request that the client has already sent arrives
 // in this time and is answered.
 func (c *conn) wake() {
-	if c.state.Load() == waiting {
+	if c.waiting.Load() {
 		_ = c.SetReadDeadline(time.Now().Add(drainTimeout)) // fails only on a closed connection
 	}
 }
-
-// last says whether the response under way is the last of the connection.
-func (c *conn) last() bool { return c.closing.Load() || c.server.stopping.Load() }
 
 // Write implements net.Conn for fasthttp.
 func (c *conn) Write(p []byte) (int, error) {
@@ -104,12 +88,10 @@ func (c *conn) Read(p []byte) (n int, err error) {
 		c.unread -= n
 		return n, err
 	}
-	c.state.Store(working)
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			n, err = 0, c.panicked(panicked)
 		}
-		c.state.Store(inFasthttp)
 		if err != nil {
 			n, err = 0, io.EOF // fasthttp would answer and count any other error a second time
 		}
@@ -126,12 +108,12 @@ func (c *conn) Read(p []byte) (n int, err error) {
 // together.
 func (c *conn) handshake() error {
 	c.handshaken = true
-	c.state.Store(waiting) // so that wake can end the connection
-	defer c.state.Store(working)
+	c.waiting.Store(true)
+	defer c.waiting.Store(false)
 	if err := c.SetDeadline(time.Now().Add(c.server.cfg.ReadTimeout)); err != nil {
 		return err
 	}
-	if c.last() {
+	if c.server.stopping.Load() {
 		c.wake()
 	}
 	if err := c.tls.Handshake(); err != nil {
@@ -187,17 +169,17 @@ func (c *conn) await(p []byte, begun bool) (int, error) {
 		}
 		return c.socket.Read(p)
 	}
-	c.state.Store(waiting)
-	defer c.state.Store(working)
+	c.waiting.Store(true)
+	defer c.waiting.Store(false)
 	if c.deadlines > 0 && c.deadlines != c.answered.Unix() {
 		c.deadlines = c.answered.Unix()
 		if err := c.SetReadDeadline(c.answered.Add(c.server.cfg.IdleTimeout)); err != nil {
 			return 0, err
 		}
 	}
-	// Another goroutine that ends this connection (1) sets closing or stopping and then (2) wakes the connection if it is
-	// waiting. If this goroutine stored waiting after (2), it sees (1) here.
-	if c.last() {
+	// Shutdown (1) sets stopping and then (2) wakes the connection if it is waiting. If this goroutine set waiting after (2),
+	// it sees (1) here.
+	if c.server.stopping.Load() {
 		c.wake()
 	}
 	return c.socket.Read(p)
@@ -209,7 +191,7 @@ func (c *conn) readFailed(begun bool, err error) error {
 	switch timeout := errors.Is(err, os.ErrDeadlineExceeded); {
 	case timeout && begun:
 		return c.refuseAndLinger(errTimeout)
-	case timeout && !c.last() && c.socket.unsent():
+	case timeout && !c.server.stopping.Load() && c.socket.unsent():
 		c.abandon(err)
 	}
 	return err
@@ -263,7 +245,7 @@ func (c *conn) answer(r *route) error {
 	now := time.Now()
 	q := request{head: len(c.head.method) == len("HEAD"), query: c.head.query(), fields: c.head.fields, remote: c.remote}
 	c.server.decide(r, &q, now, &c.response)
-	c.response.close = c.response.close || c.last()
+	c.response.close = c.response.close || c.server.stopping.Load()
 	c.ended = c.response.close
 	return c.send(&q, now)
 }

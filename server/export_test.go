@@ -5,19 +5,11 @@ import (
 	"io"
 	"net"
 	"slices"
-
-	"strikecache/server/openapi"
-	"strikecache/server/web"
 )
 
 // IsPage says whether a path is a page's, or that of a file beside it.
 func IsPage(path string) bool {
-	files, err := openapi.Files()
-	if err != nil {
-		panic(err)
-	}
-	return path == "/" || path == "/favicon.ico" || slices.ContainsFunc(web.Files(), func(f web.File) bool { return f.Path == path }) ||
-		slices.ContainsFunc(files, func(f openapi.File) bool { return f.Path == path })
+	return path == "/" || slices.ContainsFunc(staticPages(), func(p page) bool { return p.path == path })
 }
 
 // AskReadyOver asks over connections of the test's own.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
+	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -20,14 +20,22 @@ func (s *Server) router() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleMethodNotAllowed, r.HandleOPTIONS = false, false
-	for i := range routes {
-		route := &routes[i]
-		r.ANY(route.path, func(ctx *fasthttp.RequestCtx) { s.serveRoute(ctx, route) })
+	for path, route := range s.routeOf {
+		r.ANY(path, func(ctx *fasthttp.RequestCtx) { s.serveRoute(ctx, route) })
 	}
-	r.ANY("/healthz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, rowHealthz, s.Healthz) })
-	r.ANY("/readyz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, rowReadyz, s.Readyz) })
+	get := func(path string, answer func(ctx *fasthttp.RequestCtx)) {
+		r.ANY(path, func(ctx *fasthttp.RequestCtx) {
+			if !ctx.IsGet() && !ctx.IsHead() {
+				s.refuse(ctx, nil, errReadOnly)
+				return
+			}
+			answer(ctx)
+		})
+	}
+	get("/healthz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, s.traffic.healthz, s.Healthz) })
+	get("/readyz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, s.traffic.readyz, s.Readyz) })
 	for _, page := range sealedPages(s.cfg.Source) {
-		r.ANY(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &page) })
+		get(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &page) })
 	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
 	return r
@@ -55,12 +63,11 @@ func (s *Server) logPanic(value any) {
 // protocolError answers a request whose head was well formed but which fasthttp could not read: its body did not arrive in
 // time, or its target is not a URI.
 func (s *Server) protocolError(ctx *fasthttp.RequestCtx, err error) {
-	var network net.Error
-	if errors.As(err, &network) && network.Timeout() {
-		s.refuse(ctx, nil, errTimeout)
-		return
+	e := errBadRequest
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		e = errTimeout
 	}
-	s.refuse(ctx, nil, errBadRequest)
+	s.refuse(ctx, nil, e)
 }
 
 // serveRoute answers a request for a resource. A GET or HEAD request gets the same bytes as a direct request.
@@ -68,7 +75,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	switch {
 	case ctx.IsGet(), ctx.IsHead():
 	case ctx.IsOptions():
-		s.write(ctx, r.row, fasthttp.StatusNoContent, snapshots.Identity, nil, commonLines+"Allow: "+allowed+
+		s.write(ctx, r.counts, fasthttp.StatusNoContent, snapshots.Identity, nil, commonLines+"Allow: "+allowed+
 			"\r\nAccess-Control-Allow-Methods: "+allowed+"\r\nAccess-Control-Allow-Headers: X-API-Key\r\nAccess-Control-Max-Age: 86400\r\n")
 		return
 	default:
@@ -88,43 +95,41 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *route, e *apiError) {
 	s.respond(ctx, &rep, &q)
 }
 
-// respond gives a response to fasthttp.
+// respond gives a response to fasthttp and counts it.
 func (s *Server) respond(ctx *fasthttp.RequestCtx, rep *response, q *request) {
-	ctx.Response.ResetBody()
-	ctx.Response.SetStatusCode(rep.status)
-	setLines(&ctx.Response.Header, rep.appendLines(nil))
-	if rep.close {
-		ctx.SetConnectionClose()
-	}
 	body, tail := rep.body()
 	if len(tail) > 0 {
 		body = slices.Concat(body, tail)
 	}
-	ctx.Response.SetBodyRaw(body)
-	ctx.Response.SkipBody = q.head // fasthttp does not set it for protocol errors
-	s.count(rep, q, time.Time{})   // no duration: fasthttp sends the response later
+	if rep.close {
+		ctx.SetConnectionClose()
+	}
+	s.setResponse(ctx, rep.status, body, rep.appendLines(nil))
+	s.count(rep, q, time.Time{}) // no duration: fasthttp sends the response later
 }
 
-// write gives fasthttp a response that is neither an error nor the snapshot of a resource. The caller must not change body
-// afterwards.
-func (s *Server) write(ctx *fasthttp.RequestCtx, row, status int, coding snapshots.Coding, body []byte, lines string) {
-	setLines(&ctx.Response.Header, []byte(lines))
-	ctx.Response.SetStatusCode(status)
-	ctx.Response.SetBodyRaw(body)
+// write gives fasthttp a response that is neither an error nor the snapshot of a resource, and counts it.
+func (s *Server) write(ctx *fasthttp.RequestCtx, c *counts, status int, coding snapshots.Coding, body []byte, lines string) {
+	s.setResponse(ctx, status, body, []byte(lines))
 	if ctx.IsHead() {
 		body = nil
 	}
-	s.traffic.add(row, status, coding, len(body))
+	c.add(status, coding, len(body))
 }
 
-// setLines sets every field line. The names keep their spelling.
-func setLines(h *fasthttp.ResponseHeader, lines []byte) {
-	h.DisableNormalizing()
-	for len(lines) > 0 {
-		var line []byte
-		line, lines, _ = bytes.Cut(lines, []byte("\r\n"))
+// setResponse gives fasthttp a response with the given field lines. The caller must not change body afterwards.
+func (s *Server) setResponse(ctx *fasthttp.RequestCtx, status int, body, lines []byte) {
+	ctx.Response.ResetBody()
+	ctx.Response.SetStatusCode(status)
+	ctx.Response.Header.DisableNormalizing() // the names keep their spelling
+	for line := range bytes.SplitSeq(bytes.TrimSuffix(lines, []byte("\r\n")), []byte("\r\n")) {
 		name, value, _ := bytes.Cut(line, []byte(": "))
-		h.SetBytesKV(name, value)
+		ctx.Response.Header.SetBytesKV(name, value)
+	}
+	ctx.Response.SetBodyRaw(body)
+	ctx.Response.SkipBody = ctx.IsHead() // fasthttp does not set it for protocol errors
+	if s.stopping.Load() {
+		ctx.SetConnectionClose()
 	}
 }
 

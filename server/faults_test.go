@@ -1,13 +1,8 @@
 package server_test
 
 import (
-	"encoding/json"
 	"io"
-	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +25,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	web := newServer(newFinder(t), func(c *server.Config) { c.Finder, c.Log = panicking{newFinder(t), detail}, log.logger() })
 	address := listen(t, web)
 	bodies := map[string]bool{}
-	for _, fields := range []string{"", "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\n"} {
+	for _, fields := range []string{"", twice} {
 		got := exchange(t, address, "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n"+seriesLine+"Host: a\r\n\r\n", true)
 		head, body, _ := strings.Cut(got, "\r\n\r\n")
 		if !strings.HasPrefix(head, "HTTP/1.1 500 ") || !strings.Contains(head, "Connection: close") || strings.Count(got, "HTTP/1.1") != 1 {
@@ -83,79 +78,9 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 	if !strings.Contains(log.String(), "unexpected EOF") {
 		t.Errorf("the log does not say it either: %s", log.String())
 	}
-}
-
-// A disk that refuses files costs clients nothing: the newest answers are served, and past ones. /readyz stays 200 and
-// says disk, which is all that it says.
-func TestFaultDiskOverHTTP(t *testing.T) {
-	dir, date := t.TempDir(), "2026-11-19"
-	store, err := snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", Feeds: map[string][]string{"all": {"gex/spx"}}, HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20,
-		Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
+	s.err = snapshots.ErrBusy
+	if got := exchange(t, address, "GET /api/v1/gex/spx/historical HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.Contains(got, "503 ") ||
+		!strings.Contains(got, `"overloaded"`) || !strings.Contains(got, "Retry-After: 1\r\n") {
+		t.Errorf("busy: %q", got)
 	}
-	t.Cleanup(func() { store.Close() })
-	web := newServer(newFinder(t), func(c *server.Config) {
-		c.Finder = store
-		c.Readiness = func() (r server.Readiness) {
-			r.Impaired("disk", store.DiskError())
-			return r
-		}
-	})
-	c := clientOf(t, web)
-	save := func(date, data string) error {
-		e := &snapshots.Edition{Default: seal(t, "gex/spx", data)}
-		err := store.Save("gex/spx", date, snapshots.File{Edition: e})
-		if publish := store.Publish("all", map[string]*snapshots.Edition{"gex/spx": e}); publish != nil {
-			t.Fatal(publish)
-		}
-		return err
-	}
-	expect := func(when, data string, degraded ...string) {
-		t.Helper()
-		for _, target := range []string{"/api/v1/gex/spx", "/api/v1/gex/spx/historical", "/api/v1/gex/spx/historical?date=" + date} {
-			if resp, body := do(t, c, "GET", target); resp.StatusCode != 200 || !strings.Contains(string(body), data) {
-				t.Errorf("%s: %s: %d %s", when, target, resp.StatusCode, body)
-			}
-		}
-		var ready struct {
-			Ready    bool
-			Degraded []string
-		}
-		resp, body := do(t, c, "GET", "/readyz")
-		if err := json.Unmarshal(body, &ready); err != nil || resp.StatusCode != 200 || !ready.Ready || !slices.Equal(ready.Degraded, degraded) {
-			t.Errorf("%s: readyz %d %s, want %q", when, resp.StatusCode, body, degraded)
-		}
-		for _, detail := range []string{dir, "gex-spx", "directory", "file"} {
-			if strings.Contains(string(body), detail) {
-				t.Errorf("%s: readyz tells %q: %s", when, detail, body)
-			}
-		}
-	}
-	if err := save("2026-11-17", `{"n":0}`); err != nil {
-		t.Fatal(err)
-	}
-	inTheWay := filepath.Join(dir, "simulated", date)
-	if err := os.WriteFile(inTheWay, nil, 0o644); err != nil { // also root cannot make a directory of it
-		t.Fatal(err)
-	}
-	for _, data := range []string{`{"n":1}`, `{"n":2}`} {
-		if err := save(date, data); err == nil {
-			t.Fatal("nothing failed")
-		}
-		expect("while the disk refuses", data, "disk")
-	}
-	if err := os.Remove(inTheWay); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.SaveState("any", "2026-11-17", nil); err != nil {
-		t.Fatal(err)
-	}
-	expect("when it is back", `{"n":2}`)
-	if _, bad, err := snapshots.Verify(dir); err != nil || len(bad) != 0 {
-		t.Errorf("bad %v, %v", bad, err)
-	}
-	t.Logf("figure: %d failed writes seen over HTTP as 200 and a degraded disk", store.Stats().DiskErrors.Create)
 }

@@ -32,7 +32,7 @@ func FuzzHead(f *testing.F) {
 		r := bufio.NewReaderSize(bytes.NewReader(trimmed), 1<<20)
 		req, err := http.ReadRequest(r)
 		if err != nil {
-			if refusedThereAlone(err, &h) {
+			if refusedForAnotherReason(err, &h) {
 				return
 			}
 			t.Fatalf("net/http refuses it: %v", err)
@@ -52,21 +52,21 @@ func FuzzHead(f *testing.F) {
 		} {
 			values := req.Header[name]
 			if h.direct && len(values) > 1 {
-				t.Errorf("%s is repeated in a plain request", name)
+				t.Errorf("%s is repeated in a direct request", name)
 			}
 			if len(values) > 0 && values[len(values)-1] != string(value) || len(values) == 0 && value != nil {
 				t.Errorf("%s is %q, here %q", name, values, value)
 			}
 		}
 		if h.direct && (req.Close || h.body > 0 || req.Header.Get("Expect") != "" || req.Header.Get("Upgrade") != "" || req.URL.IsAbs()) {
-			t.Error("a request that is not plain")
+			t.Error("a request that is not direct")
 		}
 	})
 }
 
-// refusedThereAlone says whether net/http refuses for a reason that says nothing about where requests end: it
+// refusedForAnotherReason says whether net/http refuses for a reason that says nothing about where requests end: it
 // parses the target, and knows what is good in Host and in the target of an unusual method.
-func refusedThereAlone(err error, h *head) bool {
+func refusedForAnotherReason(err error, h *head) bool {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return false
 	}

@@ -26,12 +26,9 @@ import (
 	"strikecache/snapshots"
 )
 
-// fasthttp starts two goroutines that cannot be stopped: its clock, and the cleaner of idle workers, which looks every
-// 10 seconds whether its server still runs.
+// fasthttp starts a clock that cannot be stopped.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
 // Requests.
@@ -129,7 +126,7 @@ func newServer(f *finder, change ...func(*server.Config)) *server.Server {
 }
 
 // withKeys returns a server that knows keys, and the secrets by name.
-func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...keys.Spec) (*server.Server, map[string]string) {
+func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...keys.Key) (*server.Server, map[string]string) {
 	t.Helper()
 	path, secrets := filepath.Join(t.TempDir(), "keys.json"), map[string]string{}
 	for _, spec := range specs {
@@ -173,7 +170,7 @@ func serveOn(t testing.TB, web *server.Server, ln net.Listener) (shutdown func(c
 // listen serves on loopback and returns the address.
 func listen(t testing.TB, web *server.Server) string {
 	t.Helper()
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

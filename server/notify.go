@@ -16,9 +16,7 @@ import (
 type Notifier struct {
 	conn *net.UnixConn
 	log  *slog.Logger
-	// aliveEvery is the interval of the messages that the process is alive; 0: the manager wants none.
-	aliveEvery time.Duration
-	stopAlive  func()
+	stop func() // ends the messages that the process is alive
 }
 
 // notifyTimeout is how long sending a message may take, for a manager that does not read its socket.
@@ -36,16 +34,30 @@ func OpenNotifier(log *slog.Logger) *Notifier {
 		log.Error("service manager not notified", "err", err)
 		return nil
 	}
-	n := &Notifier{conn: conn, log: log, stopAlive: func() {}}
-	if n.aliveEvery, err = watchdog(os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")); err != nil {
-		log.Error("no watchdog", "err", err)
-	}
-	return n
+	return &Notifier{conn: conn, log: log, stop: func() {}}
 }
 
-// watchdog returns half of the time after which the manager kills a silent process, as sd_watchdog_enabled(3) advises,
-// and 0 when it does not watch this process.
-func watchdog(usec, pid string) (time.Duration, error) {
+// Ready tells the manager that the process serves, with a status line for the operator. If the manager watches the process,
+// Ready tells it from then on, until [Notifier.Close], that the process is alive.
+func (n *Notifier) Ready(status string) {
+	if n == nil {
+		return
+	}
+	n.tell("READY=1\nSTATUS=" + status)
+	every, err := watchdogInterval()
+	if err != nil {
+		n.log.Error("no watchdog", "err", err)
+	}
+	if every > 0 {
+		n.tell("WATCHDOG=1")
+		n.stop = watch.Every(every, func() { n.tell("WATCHDOG=1") })
+	}
+}
+
+// watchdogInterval returns half of the time after which the manager kills a silent process, as sd_watchdog_enabled(3)
+// advises, and 0 when the manager does not watch this process.
+func watchdogInterval() (time.Duration, error) {
+	usec, pid := os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
 	if usec == "" || pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return 0, nil
 	}
@@ -54,19 +66,6 @@ func watchdog(usec, pid string) (time.Duration, error) {
 		return 0, fmt.Errorf("WATCHDOG_USEC is %q", usec)
 	}
 	return time.Duration(n) * time.Microsecond / 2, nil //nolint:gosec // 53 bits
-}
-
-// Ready tells the manager that the process serves, with a status line for the operator. From then on, until
-// [Notifier.Close], it tells the manager regularly that the process is alive.
-func (n *Notifier) Ready(status string) {
-	if n == nil {
-		return
-	}
-	n.tell("READY=1\nSTATUS=" + status)
-	if n.aliveEvery > 0 {
-		n.tell("WATCHDOG=1")
-		n.stopAlive = watch.Every(n.aliveEvery, func() { n.tell("WATCHDOG=1") })
-	}
 }
 
 // Stopping tells the manager that the process is stopping.
@@ -79,7 +78,7 @@ func (n *Notifier) Stopping() {
 // Close ends the messages to the manager. It must not be called at the same time as another method.
 func (n *Notifier) Close() {
 	if n != nil {
-		n.stopAlive()
+		n.stop()
 		_ = n.conn.Close() // nothing is buffered
 	}
 }

@@ -41,6 +41,7 @@ func heard(t *testing.T, conn *net.UnixConn) string {
 	return string(b[:n])
 }
 
+// The manager hears that the process serves, that it is alive, and that it stops. On Linux its socket may be abstract.
 func TestConversation(t *testing.T) {
 	names := []string{filepath.Join(t.TempDir(), "notify")}
 	if runtime.GOOS == "linux" {
@@ -52,23 +53,18 @@ func TestConversation(t *testing.T) {
 		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 		s := server.OpenNotifier(slog.New(slog.DiscardHandler))
 		s.Ready("serving")
-		if got := heard(t, conn); got != "READY=1\nSTATUS=serving" {
-			t.Errorf("%s: %q first", name, got)
-		}
-		for range 3 {
-			if got := heard(t, conn); got != "WATCHDOG=1" {
-				t.Errorf("%s: %q", name, got)
+		wants := []string{"READY=1\nSTATUS=serving", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1", "STOPPING=1", "WATCHDOG=1"}
+		for i, want := range wants {
+			if want == "STOPPING=1" {
+				s.Stopping()
 			}
-		}
-		s.Stopping()
-		alive := 0
-		for got := ""; got != "STOPPING=1"; alive++ {
-			if got = heard(t, conn); got != "WATCHDOG=1" && got != "STOPPING=1" {
-				t.Fatalf("%s: %q", name, got)
+			got := heard(t, conn)
+			for want == "STOPPING=1" && got == "WATCHDOG=1" { // sent before
+				got = heard(t, conn)
 			}
-		}
-		if got := heard(t, conn); got != "WATCHDOG=1" {
-			t.Errorf("%s: %q while it stops", name, got)
+			if got != want {
+				t.Errorf("%s: message %d is %q, want %q", name, i, got, want)
+			}
 		}
 		s.Close()
 	}

@@ -47,11 +47,7 @@ func sealedPages(source string) []page {
 
 // staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.1 s.
 var staticPages = sync.OnceValue(func() (pages []page) {
-	documents, err := openapi.Files()
-	if err != nil {
-		panic("openapi: " + err.Error())
-	}
-	for _, f := range documents {
+	for _, f := range openapi.Files() {
 		lines := revalidateLine + commonLines
 		if f.Page {
 			lines = revalidateLine + browserLines
@@ -77,31 +73,23 @@ func sealPage(path, contentType, lines string, body []byte) page {
 
 // servePage answers a request for a page. Pages need no key and count against no limit.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
-	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuse(ctx, nil, errReadOnly)
-		return
-	}
 	q := requestOf(ctx)
 	coding := choose(q.encodings, p.sealed)
 	lines := p.lines + "ETag: " + p.sealed.ETag(coding) + "\r\nLast-Modified: " + p.sealed.LastModified() + "\r\n"
 	if notModified(&q.fields, p.sealed) {
-		s.write(ctx, rowPage, fasthttp.StatusNotModified, coding, nil, lines)
+		s.write(ctx, s.traffic.page, fasthttp.StatusNotModified, coding, nil, lines)
 		return
 	}
 	lines += "Content-Type: " + p.contentType + "\r\n" + encodingLines[coding]
-	s.write(ctx, rowPage, fasthttp.StatusOK, coding, p.sealed.Body(coding), lines)
+	s.write(ctx, s.traffic.page, fasthttp.StatusOK, coding, p.sealed.Body(coding), lines)
 }
 
 // serveProbe answers /healthz and /readyz, which are for orchestrators and never cached.
-func (s *Server) serveProbe(ctx *fasthttp.RequestCtx, row int, probe func() (int, []byte, error)) {
-	if !ctx.IsGet() && !ctx.IsHead() {
-		s.refuse(ctx, nil, errReadOnly)
-		return
-	}
+func (s *Server) serveProbe(ctx *fasthttp.RequestCtx, c *counts, probe func() (int, []byte, error)) {
 	status, body, err := probe()
 	if err != nil {
 		s.refuse(ctx, nil, errInternal)
 		return
 	}
-	s.write(ctx, row, status, snapshots.Identity, body, typeLine+commonLines+noStoreLine)
+	s.write(ctx, c, status, snapshots.Identity, body, typeLine+commonLines+noStoreLine)
 }

@@ -15,44 +15,41 @@ import (
 
 func TestAsk(t *testing.T) {
 	for name, c := range map[string]struct {
-		status     int
-		body       string
-		says, fail string
+		status int
+		body   string
+		fail   string // "" for ready: then the body is shown
 	}{
-		"ready":            {200, `{"ready":true,"source":"simulated","waiting":[],"unfed":[],"degraded":[]}`, "ready: source simulated\n", ""},
-		"ready, impaired":  {200, `{"ready":true,"source":"replay","waiting":[],"unfed":["sectors/rotation"],"degraded":["disk","tls"]}`, "ready: not fed by the source: sectors/rotation; degraded: disk, tls\n", ""},
-		"waiting":          {503, `{"ready":false,"waiting":["gex/spx","spx-max-pain"],"unfed":[],"degraded":["keys"]}`, "", "not ready: waiting for gex/spx, spx-max-pain; degraded: keys"},
-		"no reason":        {503, `{"ready":false}`, "", "no reason given"},
-		"contradiction":    {503, `{"ready":true}`, "", "status 503, not as strikecache does"},
-		"another error":    {503, `overloaded`, "", "status 503"},
-		"an error of ours": {503, `{"success":false,"error":{"code":"overloaded"}}`, "", "status 503, not as strikecache does"},
-		"another server":   {200, `<html>`, "", "not as strikecache does"},
-		"another path":     {404, `{}`, "", "status 404"},
-		"a redirect":       {302, ``, "", "status 302"},
-		"without end":      {200, `{"ready":true` + strings.Repeat(" ", 1<<20) + `}`, "", "not as strikecache does"},
+		"ready":            {200, `{"ready":true,"source":"replay","waiting":[],"unfed":["sectors/rotation"],"degraded":["disk","tls"]}`, ""},
+		"waiting":          {503, `{"ready":false,"waiting":["gex/spx"]}`, `not ready: {"ready":false,"waiting":["gex/spx"]}`},
+		"contradiction":    {503, `{"ready":true}`, "status 503, not as strikecache does"},
+		"another error":    {503, `overloaded`, "status 503"},
+		"an error of ours": {503, `{"success":false,"error":{"code":"overloaded"}}`, "status 503, not as strikecache does"},
+		"another server":   {200, `<html>`, "not as strikecache does"},
+		"another path":     {404, `{}`, "status 404"},
+		"a redirect":       {302, ``, "status 302"},
+		"without end":      {200, `{"ready":true` + strings.Repeat(" ", 1<<20) + `}`, "not as strikecache does"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/readyz" {
-					t.Errorf("asked for %s", r.URL)
-				}
-				w.Header().Set("Location", "/elsewhere")
-				w.WriteHeader(c.status)
-				w.Write([]byte(c.body))
-			}))
-			defer s.Close()
-			for _, base := range []string{s.URL, s.URL + "/", s.URL + "/readyz"} {
-				var out strings.Builder
-				err := server.AskReady(t.Context(), base, &out)
-				if (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) || out.String() != c.says {
-					t.Errorf("%s: %q %v", base, out.String(), err)
-				}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/readyz" {
+				t.Errorf("asked for %s", r.URL)
 			}
-		})
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(c.status)
+			w.Write([]byte(c.body))
+		}))
+		says := ""
+		if c.fail == "" {
+			says = "ready: " + c.body + "\n"
+		}
+		for _, base := range []string{s.URL, s.URL + "/", s.URL + "/readyz"} {
+			var out strings.Builder
+			err := server.AskReady(t.Context(), base, &out)
+			if (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) || out.String() != says {
+				t.Errorf("%s: %s: %q %v", name, base, out.String(), err)
+			}
+		}
+		s.Close()
 	}
-}
-
-func TestAskRefusesWhatIsNoURL(t *testing.T) {
 	for _, base := range []string{"", "127.0.0.1:8080", "localhost", "ftp://127.0.0.1", "http://", "http://%zz", "/readyz"} {
 		if err := server.AskReady(t.Context(), base, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
 			t.Errorf("%q: %v", base, err)

@@ -20,14 +20,12 @@ type response struct {
 	caching  caching
 	coding   snapshots.Coding
 	err      *apiError
-	errBody  []byte
 	close    bool // the connection ends
 
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
-	policy  string // value of RateLimit-Policy
 	usage   []byte // JSON of `usage` for the key; empty without a key
-	tail    []byte // end of the body, of errors and of responses to a key
+	tail    []byte // end of the body of a response to a key; the whole body of an error
 }
 
 // body returns the body in two parts. The first part is shared: the caller must not change it. The second part is valid
@@ -35,7 +33,7 @@ type response struct {
 func (rep *response) body() (prepared, tail []byte) {
 	switch {
 	case rep.err != nil:
-		return rep.errBody, rep.tail
+		return nil, rep.tail
 	case rep.status == fasthttp.StatusNotModified:
 		return nil, nil
 	case rep.entry != nil:
@@ -107,7 +105,7 @@ func (rep *response) appendLines(dst []byte) []byte {
 	dst = append(dst, rep.snapshot.ETag(rep.coding)...)
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
 	dst = append(dst, "\r\n"+varyLine+commonLines...)
-	return rep.appendLimits(dst)
+	return rep.verdict.AppendFields(dst)
 }
 
 func (rep *response) appendErrorLines(dst []byte) []byte {
@@ -126,20 +124,7 @@ func (rep *response) appendErrorLines(dst []byte) []byte {
 	if retry > 0 {
 		dst = appendNumber(dst, "Retry-After: ", retry)
 	}
-	return rep.appendLimits(dst)
-}
-
-// appendLimits appends the rate-limit fields, if a limit applies to the client.
-func (rep *response) appendLimits(dst []byte) []byte {
-	if !rep.verdict.Limited() {
-		return dst
-	}
-	dst = append(append(dst, "RateLimit-Policy: "...), rep.policy...)
-	dst = append(rep.verdict.AppendRateLimit(append(dst, "\r\nRateLimit: "...)), "\r\n"...)
-	limit, remaining, reset := rep.verdict.Binding()
-	dst = appendNumber(dst, "X-RateLimit-Limit: ", limit)
-	dst = appendNumber(dst, "X-RateLimit-Remaining: ", remaining)
-	return appendNumber(dst, "X-RateLimit-Reset: ", reset)
+	return rep.verdict.AppendFields(dst)
 }
 
 // appendNumber appends a field line whose value is a number.

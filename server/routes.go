@@ -17,36 +17,26 @@ type route struct {
 	path      string
 	endpoint  string // the canonical name, as meta.endpoint has it
 	parameter string // the only query parameter that is not ignored; "" for none
-	find      finder
-
-	repeated *apiError // the error when the parameter is given twice
-	row      int       // index of its counts in [traffic]
+	// unknown makes the error for a value of the parameter that the resource does not have.
+	unknown func(e *snapshots.Edition, value []byte) *apiError
+	counts  *counts // of the server
 }
 
-// finder returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent.
-type finder func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError)
+// routes is the table of the public resources. A server has a copy of each route.
+var routes = []route{
+	{path: "/api/v1/gex/spx", endpoint: gammaResource},
+	{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date"},
+	{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series"},
+	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
+	{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", unknown: noExpiration},
+	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit},
+	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
+}
 
-// routes is the table of the public resources.
-var routes = func() []route {
-	table := []route{
-		{path: "/api/v1/gex/spx", endpoint: gammaResource, find: current(gammaResource, nil)},
-		{path: "/api/v1/gex/spx/historical", endpoint: gammaResource + "/historical", parameter: "date", find: (*Server).historical},
-		{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series", find: current(gammaResource+"/series", nil)},
-		{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", find: current("sectors/rotation", nil)},
-		{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", find: current("spx-max-pain", noExpiration)},
-		{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", find: current("options/flow/unusual", noLimit)},
-		{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", find: current("vix-term-structure", nil)},
-	}
-	for i := range table {
-		table[i].row = ownRows + i
-		if name := table[i].parameter; name != "" {
-			table[i].repeated = repeated(name)
-		}
-	}
-	return table
-}()
-
-const gammaResource = "gex/spx"
+const (
+	gammaResource      = "gex/spx"
+	historicalResource = gammaResource + "/historical"
+)
 
 // Resources returns the names of the public resources, such as gex/spx/series, in the order of the routes.
 func Resources() []string {
@@ -81,7 +71,7 @@ func (r *route) value(query []byte) ([]byte, *apiError) {
 	}
 	value, n := parameter(query, r.parameter)
 	if n > 1 {
-		return nil, r.repeated
+		return nil, repeated(r.parameter)
 	}
 	return value, nil
 }
@@ -119,24 +109,24 @@ func unescape(b []byte) []byte {
 	return []byte(decoded)
 }
 
-// current returns a finder of a resource's current snapshot. unknown makes the error for a value of the parameter that the
-// resource does not have.
-func current(resource string, unknown func(e *snapshots.Edition, value []byte) *apiError) finder {
-	return func(s *Server, value []byte) (*snapshots.Snapshot, caching, *apiError) {
-		e := s.cfg.Finder.Current(resource)
-		switch {
-		case e == nil:
-			return nil, caching{}, s.notReady(resource)
-		case resource == gammaResource:
-			return e.Default, gammaCaching, nil
-		case value == nil:
-			return e.Default, refreshCaching(e.Default), nil
-		}
-		if variant, ok := e.Variants[string(value)]; ok {
-			return variant, refreshCaching(variant), nil
-		}
-		return nil, caching{}, unknown(e, value)
+// find returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent.
+func (s *Server) find(r *route, value []byte) (*snapshots.Snapshot, caching, *apiError) {
+	if r.endpoint == historicalResource {
+		return s.historical(value)
 	}
+	e := s.cfg.Finder.Current(r.endpoint)
+	switch {
+	case e == nil:
+		return nil, caching{}, s.notReady(r.endpoint)
+	case r.endpoint == gammaResource:
+		return e.Default, gammaCaching, nil
+	case value == nil:
+		return e.Default, refreshCaching(e.Default), nil
+	}
+	if variant, ok := e.Variants[string(value)]; ok {
+		return variant, refreshCaching(variant), nil
+	}
+	return nil, caching{}, r.unknown(e, value)
 }
 
 func noLimit(*snapshots.Edition, []byte) *apiError { return errLimit }
@@ -147,7 +137,7 @@ func noExpiration(e *snapshots.Edition, value []byte) *apiError {
 	}
 	unknown := *errNoExpiration
 	unknown.expirations = e.Names()
-	return &unknown
+	return unknown.rendered()
 }
 
 // notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource.
@@ -201,24 +191,19 @@ func (s *Server) noSnapshot(value []byte) *apiError {
 	if date > s.cfg.Now().Format(time.DateOnly) {
 		return errFuture
 	}
-	unknown := *errNoSnapshot
-	unknown.nearest = around(s.cfg.Finder.Dates(), date)
-	return &unknown
-}
-
-// around returns the stored dates next to one that is not stored.
-func around(dates []string, date string) *nearest {
-	n := &nearest{}
-	for i := range dates {
-		if dates[i] < date {
-			n.Earlier = &dates[i]
-		}
-		if dates[i] > date {
-			n.Later = &dates[i]
-			break
-		}
+	dates, unknown := s.cfg.Finder.Dates(), *errNoSnapshot
+	unknown.nearest = &nearest{}
+	i, found := slices.BinarySearch(dates, date)
+	if i > 0 {
+		unknown.nearest.Earlier = &dates[i-1]
 	}
-	return n
+	if found { // its file is damaged
+		i++
+	}
+	if i < len(dates) {
+		unknown.nearest.Later = &dates[i]
+	}
+	return unknown.rendered()
 }
 
 // validDate says whether b is an existing date YYYY-MM-DD.

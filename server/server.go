@@ -14,13 +14,10 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
-	"fmt"
+	"encoding/json"
 	"log/slog"
 	"math"
-	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +63,7 @@ type Config struct {
 
 	Keys      *keys.Table       // nil: every key is unknown
 	Addresses *limits.Addresses // limits of clients without a key; nil: no limits
-	Proxies   *limits.Proxies   // proxies whose X-Forwarded-For names the client; nil: no proxies
+	Proxies   limits.Proxies    // proxies whose X-Forwarded-For names the client; nil: no proxies
 	// If LogEvery is n > 0, every n-th response is logged. LogClientAddr adds the client's address to these lines. No other
 	// log line has an address.
 	LogEvery      int
@@ -84,28 +81,26 @@ const (
 	maxTarget    = 4 << 10 // bytes of a request target
 	maxMethod    = 16      // bytes of a method
 	maxBody      = 1 << 10 // bytes of a request body, which is read and dropped
-	// drainTimeout is how long a stopping server waits for a request that is already on its way on an idle connection.
-	drainTimeout = 100 * time.Millisecond
 	// After a refusal, so many bytes are read for so long, so that the client can read the refusal.
 	lingerTimeout = 500 * time.Millisecond
 	lingerBytes   = 64 << 10
-	// workerTimeout is the time after which an idle goroutine of fasthttp ends and frees its stack.
-	workerTimeout = 2 * time.Second
 )
 
 // Server answers requests for the public resources, the pages and the probes. Create it with [New]. It is safe for
 // concurrent use.
 type Server struct {
-	cfg         Config
-	http        *fasthttp.Server
-	routeOf     map[string]*route // by path
-	errorBodies map[errorKey][]byte
-	date        dateLine
-	traffic     *traffic
-	conns       connSet
-	stopping    atomic.Bool
-	refusing    chan struct{} // has an element for each goroutine of refusals
-	refusals    sync.WaitGroup
+	cfg      Config
+	http     *fasthttp.Server
+	routeOf  map[string]*route // by path
+	source   []byte            // name of the upstream in JSON
+	date     dateLine
+	traffic  *traffic
+	conns    connSet
+	refusing chan struct{} // has an element for each connection that is refused patiently
+
+	active   atomic.Int64 // goroutines of Serve, connections and refusals
+	stopping atomic.Bool
+	stop     chan struct{} // closed when stopping becomes true
 }
 
 // New returns a server. Call [Server.Serve] to accept connections.
@@ -118,11 +113,12 @@ func New(cfg Config) *Server {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
-	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), routeOf: map[string]*route{}, traffic: newTraffic()}
-	for i := range routes {
-		s.routeOf[routes[i].path] = &routes[i]
+	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), stop: make(chan struct{}), routeOf: map[string]*route{}, traffic: newTraffic()}
+	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
+	for _, r := range routes {
+		r.counts = s.traffic.newCounts(r.endpoint)
+		s.routeOf[r.path] = &r
 	}
-	s.prepareErrors()
 	s.http = &fasthttp.Server{
 		Handler:                      s.guarded(s.router().Handler),
 		ErrorHandler:                 s.protocolError,
@@ -132,11 +128,9 @@ func New(cfg Config) *Server {
 		IdleTimeout:                  cfg.IdleTimeout,
 		ReadBufferSize:               maxHeader,
 		MaxRequestBodySize:           maxBody,
-		MaxIdleWorkerDuration:        workerTimeout,
 		Concurrency:                  math.MaxInt32, // connSet limits the connections
 		DisablePreParseMultipartForm: true,
 		NoDefaultContentType:         true,
-		CloseOnShutdown:              true,
 		Logger:                       noLog{},
 	}
 	return s
@@ -146,48 +140,3 @@ func New(cfg Config) *Server {
 type noLog struct{}
 
 func (noLog) Printf(string, ...any) {}
-
-// Listen opens a TCP listener at an address such as 127.0.0.1:8080, [::1]:8080 or :8080.
-func Listen(address string) (net.Listener, error) {
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w", address, err)
-	}
-	return ln, nil
-}
-
-// Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener.
-func (s *Server) Serve(ln net.Listener) error {
-	done := make(chan struct{})
-	defer close(done)
-	go s.report(done)
-	if err := s.http.Serve(&listener{Listener: ln, server: s, ended: done}); err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
-}
-
-// ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
-// refused, and the error is nil.
-func (s *Server) ServeConn(c net.Conn) error {
-	if admitted := s.admit(c); admitted != nil {
-		return s.http.ServeConn(admitted)
-	}
-	return nil
-}
-
-// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
-// Shutdown closes the remaining connections and returns an error with their number.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.stopping.Store(true)
-	s.conns.wake()
-	err := s.http.ShutdownWithContext(ctx)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("shut down: %d connections cut off at the limit: %w", s.conns.cutOff(), ctx.Err())
-	case err != nil:
-		return fmt.Errorf("shut down: %w", err)
-	}
-	s.refusals.Wait() // every goroutine ends within twice lingerTimeout
-	return nil
-}

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,45 +44,51 @@ func resetPending(c *net.TCPConn) (yes bool, err error) {
 // slowClient is a way to keep a connection for long.
 type slowClient struct {
 	name   string
-	bare   bool                                // it makes no TLS handshake
-	limits func(*server.Config, time.Duration) // sets the timeout that must end it
-	full   time.Duration                       // that timeout by default
-	status string                              // of the last response, "" for none
+	by     byTimeout // the timeout that must end it
+	status string    // of the last response, "" for none
 	drive  func(*slow) error
-	linux  bool // only there the server knows what a client has not taken
+}
+
+// byTimeout is a timeout of a server: its value by default, and how to set it.
+type byTimeout struct {
+	full time.Duration
+	set  func(*server.Config, time.Duration)
 }
 
 const post = "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"
 
 var (
-	byRead  = func(c *server.Config, d time.Duration) { c.ReadTimeout = d }
-	byWrite = func(c *server.Config, d time.Duration) { c.WriteTimeout = d }
-	byIdle  = func(c *server.Config, d time.Duration) { c.IdleTimeout = d }
+	byRead  = byTimeout{5 * time.Second, func(c *server.Config, d time.Duration) { c.ReadTimeout = d }}
+	byWrite = byTimeout{30 * time.Second, func(c *server.Config, d time.Duration) { c.WriteTimeout = d }}
+	byIdle  = byTimeout{75 * time.Second, func(c *server.Config, d time.Duration) { c.IdleTimeout = d }}
 )
 
 var slowClients = []slowClient{
-	{"silent", false, byRead, 5 * time.Second, "", func(c *slow) error { return c.drip("", "", "") }, false},
-	{"idle", false, byIdle, 75 * time.Second, "", func(c *slow) error { return c.drip(vix, "", "") }, false},
-	{"slow head", false, byRead, 5 * time.Second, "408", func(c *slow) error { return c.drip("", seriesLine, "X: 1\r\n") }, false},
-	{"slow head after a request", false, byRead, 5 * time.Second, "408", func(c *slow) error { return c.drip(vix, seriesLine, "X: 1\r\n") }, false},
-	{"slow body", false, byRead, 5 * time.Second, "408", func(c *slow) error { return c.drip("", post, "x") }, false},
-	{"slow body after a request", false, byRead, 5 * time.Second, "408", func(c *slow) error { return c.drip(vix, post, "x") }, false},
-	{"body that never comes", false, byRead, 5 * time.Second, "408", func(c *slow) error { return c.drip(vix, post, "") }, false},
-	{"reader that never reads", false, byWrite, 30 * time.Second, "", func(c *slow) error { return c.read(gamma, bigBody, 0) }, false},
-	{"slow reader", false, byWrite, 30 * time.Second, "", func(c *slow) error { return c.read(gamma, bigBody, 16) }, false},
-	// The kernel takes the whole answer from the server, and then waits for the client.
-	{"reader that never reads a small body", false, byIdle, 75 * time.Second, "", func(c *slow) error { return c.read(pain, halfTakenBody, 0) }, true},
+	{"silent", byRead, "", func(c *slow) error { return c.drip("", "", "") }},
+	{"idle", byIdle, "", func(c *slow) error { return c.drip(vix, "", "") }},
+	{"slow head", byRead, "408", func(c *slow) error { return c.drip("", seriesLine, "X: 1\r\n") }},
+	{"slow head after a request", byRead, "408", func(c *slow) error { return c.drip(vix, seriesLine, "X: 1\r\n") }},
+	{"slow body", byRead, "408", func(c *slow) error { return c.drip("", post, "x") }},
+	{"slow body after a request", byRead, "408", func(c *slow) error { return c.drip(vix, post, "x") }},
+	{"body that never comes", byRead, "408", func(c *slow) error { return c.drip(vix, post, "") }},
+	{"reader that never reads", byWrite, "", func(c *slow) error { return c.read(gamma, bigBody, 0) }},
+	{"slow reader", byWrite, "", func(c *slow) error { return c.read(gamma, bigBody, 16) }},
+	{unacknowledged, byIdle, "", func(c *slow) error { return c.read(pain, halfTakenBody, 0) }},
 }
+
+// unacknowledged is a client for which the kernel takes the whole answer from the server, and then waits. Only on Linux the
+// server knows what a client has not taken.
+const unacknowledged = "reader that never reads a small body"
 
 // bareClients are slow before there is TLS.
 var bareClients = []slowClient{
-	{"silent before the handshake", true, byRead, 5 * time.Second, "", func(c *slow) error { return c.drip("", "", "") }, false},
-	{"slow handshake", true, byRead, 5 * time.Second, "", func(c *slow) error {
+	{"silent before the handshake", byRead, "", func(c *slow) error { return c.drip("", "", "") }},
+	{"slow handshake", byRead, "", func(c *slow) error {
 		if err := c.drip("", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "x"); !isReset(err) {
 			return err
 		}
 		return nil // a piece was under way when the server closed
-	}, false},
+	}},
 }
 
 // slow is a connection that a slow client holds.
@@ -185,14 +190,14 @@ func TestFaultSlowClients(t *testing.T) {
 	f.editions["gex/spx"].Default, f.editions["spx-max-pain"].Default = bigAnswer(t), fill(t, "pain ", halfTakenBody)
 	var cases sync.WaitGroup
 	for _, c := range slowClients {
-		if c.linux && runtime.GOOS != "linux" {
+		if c.name == unacknowledged && runtime.GOOS != "linux" {
 			continue
 		}
-		cases.Go(func() { c.run(t, f, count, nil) })
-		cases.Go(func() { c.run(t, f, count, secure) })
+		cases.Go(func() { c.run(t, f, count, nil, nil) })
+		cases.Go(func() { c.run(t, f, count, secure, secure) })
 	}
 	for _, c := range bareClients {
-		cases.Go(func() { c.run(t, f, count, secure) })
+		cases.Go(func() { c.run(t, f, count, secure, nil) })
 	}
 	cases.Wait()
 }
@@ -209,45 +214,27 @@ func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
 	return s
 }
 
-// run lets slow clients hold connections of a server of their own, beside an ordinary client. Both speak TLS if there is a
-// configuration for it.
-func (c slowClient) run(t *testing.T, f *finder, count int, secure *tlsEnds) {
-	name, timeout := c.name, 4*time.Second // the clients of a busy machine must get to their first byte in it
-	if secure != nil {
-		name += ", with TLS"
-	}
-	if full() {
-		timeout = c.full
-	}
-	web := newServer(f, func(cfg *server.Config) {
-		if !full() {
-			c.limits(cfg, timeout)
-		}
-		cfg.TLS = secure.server()
-	})
-	address := listen(t, web)
-	stop := make(chan struct{})
-	others := make(chan int, 1)
-	go func() { others <- ordinary(t, address, f, secure, stop) }()
-	held := c.hold(t, address, count, timeout, secure)
-	close(stop)
-	n := <-others
-	if n == 0 {
-		t.Errorf("%s: no ordinary client was answered meanwhile", c.name)
-	}
-	t.Logf("figure: %d connections, %s: ended %.2f s to %.2f s after %v, with %d ordinary answers meanwhile",
-		count, name, slices.Min(held)-timeout.Seconds(), slices.Max(held)-timeout.Seconds(), timeout, n)
-}
-
 // A slow client may be disconnected a little before its timeout, because deadlines are set once a second. How much later
 // is a matter of the load of the machine.
 const early, late = 1100 * time.Millisecond, time.Minute
 
-// hold opens connections of slow clients, and returns for how many seconds each was held.
-func (c slowClient) hold(t *testing.T, address string, count int, timeout time.Duration, secure *tlsEnds) []float64 {
-	held := make([]float64, count)
+// run lets slow clients hold connections of a server of their own, beside an ordinary client. secure is the TLS of the
+// server, and own that of the slow clients.
+func (c slowClient) run(t *testing.T, f *finder, count int, secure, own *tlsEnds) {
+	timeout := 4 * time.Second // the clients of a busy machine must get to their first byte in it
+	if full() {
+		timeout = c.by.full
+	}
+	web := newServer(f, func(cfg *server.Config) {
+		cfg.TLS = secure.server()
+		if !full() {
+			c.by.set(cfg, timeout)
+		}
+	})
+	address, stop, others := listen(t, web), make(chan struct{}), make(chan int, 1)
+	go func() { others <- ordinary(t, address, f, secure, stop) }()
 	var clients sync.WaitGroup
-	for i := range count {
+	for range count {
 		dialed := time.Now() // before the server sets any deadline
 		plain, err := net.Dial("tcp", address)
 		if err != nil {
@@ -256,20 +243,16 @@ func (c slowClient) hold(t *testing.T, address string, count int, timeout time.D
 		}
 		clients.Go(func() {
 			defer plain.Close()
-			s := &slow{Conn: plain, tcp: plain.(*net.TCPConn), timeout: timeout, every: min(timeout/20, time.Second/2), began: time.Now()}
-			if err := s.SetDeadline(time.Now().Add(timeout + late)); err != nil {
-				t.Error(err)
-			}
-			var err error
-			if secure != nil && !c.bare {
-				s.Conn, err = secure.handshake(plain)
+			s := &slow{tcp: plain.(*net.TCPConn), timeout: timeout, every: min(timeout/20, time.Second/2), began: time.Now()}
+			err := plain.SetDeadline(time.Now().Add(timeout + late))
+			if err == nil {
+				s.Conn, err = own.handshake(plain)
 			}
 			if err == nil {
 				err = c.drive(s)
 			}
-			took := time.Since(s.began)
-			held[i] = took.Seconds()
-			if total := time.Since(dialed); err != nil || total < timeout-early || took > timeout+late {
+			took, total := time.Since(s.began), time.Since(dialed)
+			if err != nil || total < timeout-early || took > timeout+late {
 				t.Errorf("%s: ended after %v, of %v in all, with %v", c.name, took, total, err)
 			}
 			if status, ok := strings.CutPrefix(string(s.last), "HTTP/1.1 "); ok != (c.status != "") || !strings.HasPrefix(status, c.status) {
@@ -278,7 +261,12 @@ func (c slowClient) hold(t *testing.T, address string, count int, timeout time.D
 		})
 	}
 	clients.Wait()
-	return held
+	close(stop)
+	n := <-others
+	if n == 0 {
+		t.Errorf("%s: no ordinary client was answered meanwhile", c.name)
+	}
+	t.Logf("figure: %d connections, %s, TLS %v: ended at the timeout of %v, with %d ordinary answers meanwhile", count, c.name, secure != nil, timeout, n)
 }
 
 // ordinary makes requests, on one connection and on new ones, until stop is closed, and returns how many were answered.

@@ -2,7 +2,10 @@
 
 package server
 
-import "net"
+import (
+	"math"
+	"net"
+)
 
 // socket reads from and writes to a connection.
 type socket struct {
@@ -23,3 +26,6 @@ func (s *socket) Send(parts ...[]byte) error {
 
 // unsent returns false, because this system does not tell.
 func (s *socket) unsent() bool { return false }
+
+// maxDescriptors returns no limit, because this system does not tell.
+func maxDescriptors() int { return math.MaxInt }

@@ -21,7 +21,7 @@ type Stats struct {
 	LogSamplesDropped                       uint64 // lines of --log-every that were dropped because the log was too slow
 }
 
-// Responses counts the responses of a resource with one status and one coding. Status 0 stands for all rare statuses.
+// Responses counts the responses of a resource with one status and one coding.
 type Responses struct {
 	Resource string
 	Status   int
@@ -60,55 +60,33 @@ func (s *Server) Stats() Stats {
 	for code, n := range t.errors {
 		out.Errors[code] = n.Load()
 	}
-	for row, name := range append(ownRowNames[:], Resources()...) {
-		t.rows[row].appendTo(&out, name)
+	for _, c := range t.resources {
+		c.appendTo(&out)
 	}
 	return out
 }
 
 // appendTo appends the counts that are not zero.
-func (r *rowCounts) appendTo(out *Stats, resource string) {
-	for c := range snapshots.Codings {
-		for i, status := range statuses {
-			if n := r.responses[i][c].Load(); n > 0 {
-				out.Responses = append(out.Responses, Responses{resource, status, c.String(), n})
+func (c *counts) appendTo(out *Stats) {
+	for coding := range snapshots.Codings {
+		for i := range c.responses {
+			if n := c.responses[i][coding].Load(); n > 0 {
+				out.Responses = append(out.Responses, Responses{c.resource, minStatus + i, coding.String(), n})
 			}
 		}
-		if n := r.bytes[c].Load(); n > 0 {
-			out.Bytes = append(out.Bytes, Bytes{resource, c.String(), n})
+		if n := c.bytes[coding].Load(); n > 0 {
+			out.Bytes = append(out.Bytes, Bytes{c.resource, coding.String(), n})
 		}
 	}
-	d := Durations{Resource: resource, Buckets: map[float64]uint64{}}
-	for i := range r.durations {
-		d.Count += r.durations[i].Load()
+	d := Durations{Resource: c.resource, Buckets: map[float64]uint64{}}
+	for i := range c.durations {
+		d.Count += c.durations[i].Load()
 		if i < len(durationBounds) {
 			d.Buckets[durationBounds[i].Seconds()] = d.Count
 		}
 	}
 	if d.Count > 0 {
-		d.Sum = time.Duration(r.nanos.Load()).Seconds()
+		d.Sum = time.Duration(c.nanos.Load()).Seconds()
 		out.Durations = append(out.Durations, d)
 	}
-}
-
-// summary is the counts of responses by kind of status, and the bytes of their bodies.
-type summary struct{ ok, notModified, refused, failed, bytes uint64 }
-
-func (s Stats) summary() (sum summary) {
-	for _, r := range s.Responses {
-		switch {
-		case r.Status == 304:
-			sum.notModified += r.Count
-		case r.Status >= 500:
-			sum.failed += r.Count
-		case r.Status >= 400 || r.Status == 0:
-			sum.refused += r.Count
-		default:
-			sum.ok += r.Count
-		}
-	}
-	for _, b := range s.Bytes {
-		sum.bytes += b.Count
-	}
-	return sum
 }

@@ -32,36 +32,37 @@ func (f TLSFlags) Check() error {
 	return nil
 }
 
-// Open opens the certificate that the flags name. It returns nil when they name none.
+// Certificate is the TLS certificate in force. It is replaced when its files change. Create it with [TLSFlags.Open].
+// The methods of a nil Certificate behave as without TLS. A Certificate is safe for concurrent use.
+type Certificate struct {
+	files   *watch.Files
+	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
+}
+
+// Open reads the certificate and its key, and reads them again every two seconds until [Certificate.Close]. It fails when
+// they are not a matching pair. A first certificate that has expired is used all the same, with an error in the log. A later
+// one replaces the certificate in force only while it is valid. Open returns nil when the flags name no certificate.
 func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	if f.Cert == "" {
 		return nil, nil
 	}
-	return OpenCertificate(f.Cert, f.Key, log)
-}
-
-// Certificate is the TLS certificate in force. It is replaced when its files change. Create it with [OpenCertificate]. The
-// methods of a nil Certificate behave as without TLS. A Certificate is safe for concurrent use.
-type Certificate struct {
-	files   *watch.Files
-	log     *slog.Logger
-	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
-}
-
-// OpenCertificate reads a certificate and its key from two PEM files, and reads them again every two seconds until
-// [Certificate.Close]. It fails when they are not a matching pair. A first certificate that has expired is used all the same,
-// with an error in the log. A later one replaces the certificate in force only while it is valid.
-func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, error) {
-	c := &Certificate{log: log}
+	c := &Certificate{}
 	files, err := watch.Open(watch.Config{
-		Name: "TLS certificate", Paths: []string{certFile, keyFile}, Every: certificateEvery, Log: log,
+		Name: "TLS certificate", Paths: []string{f.Cert, f.Key}, Every: certificateEvery, Log: log,
 		Read: func(path string) ([]byte, error) { return watch.ReadFile(path, maxCertificate) },
 		Load: func(contents [][]byte, now time.Time) error {
 			pair, err := tls.X509KeyPair(contents[0], contents[1])
 			if err != nil {
-				return fmt.Errorf("%s with %s: %w", certFile, keyFile, err)
+				return fmt.Errorf("%s with %s: %w", f.Cert, f.Key, err)
 			}
-			return c.replace(&pair, now)
+			if c.inForce.Load() != nil {
+				if err := checkValidity(&pair, now); err != nil {
+					return err
+				}
+				log.Info("TLS certificate loaded", "expires", pair.Leaf.NotAfter)
+			}
+			c.inForce.Store(&pair)
+			return nil
 		},
 	})
 	if err != nil {
@@ -72,18 +73,6 @@ func OpenCertificate(certFile, keyFile string, log *slog.Logger) (*Certificate, 
 		log.Error("TLS certificate not valid", "err", err)
 	}
 	return c, nil
-}
-
-// replace puts a certificate in force. If another one is in force, the new one must be valid now.
-func (c *Certificate) replace(pair *tls.Certificate, now time.Time) error {
-	if c.inForce.Load() != nil {
-		if err := checkValidity(pair, now); err != nil {
-			return err
-		}
-		c.log.Info("TLS certificate loaded", "expires", pair.Leaf.NotAfter)
-	}
-	c.inForce.Store(pair)
-	return nil
 }
 
 // checkValidity returns an error when a certificate is not valid now.

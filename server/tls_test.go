@@ -71,18 +71,6 @@ func (p keyPair) write(t testing.TB, dir string) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-// rootsOf returns a pool of certificates that trusts the pairs.
-func rootsOf(t testing.TB, pairs ...keyPair) *x509.CertPool {
-	t.Helper()
-	pool := x509.NewCertPool()
-	for _, p := range pairs {
-		if !pool.AppendCertsFromPEM(p.Cert) {
-			t.Fatal("no certificate")
-		}
-	}
-	return pool
-}
-
 // tlsEnds is the TLS of both ends; nil for none.
 type tlsEnds struct {
 	pair   *server.Certificate
@@ -93,12 +81,16 @@ func newTLSEnds(t testing.TB) *tlsEnds {
 	t.Helper()
 	issued := issueNow(t, "a")
 	certFile, keyFile := issued.write(t, t.TempDir())
-	pair, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
+	pair, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pair.Close)
-	return &tlsEnds{pair: pair, client: &tls.Config{RootCAs: rootsOf(t, issued), ServerName: "localhost"}}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(issued.Cert) {
+		t.Fatal("no certificate")
+	}
+	return &tlsEnds{pair: pair, client: &tls.Config{RootCAs: roots, ServerName: "localhost"}}
 }
 
 func (s *tlsEnds) server() *tls.Config {
@@ -109,12 +101,16 @@ func (s *tlsEnds) server() *tls.Config {
 }
 
 // handshake makes a client's TLS connection of a connection.
-func (s *tlsEnds) handshake(c net.Conn) (*tls.Conn, error) {
+func (s *tlsEnds) handshake(c net.Conn) (net.Conn, error) {
+	if s == nil {
+		return c, nil
+	}
 	secure := tls.Client(c, s.client)
 	return secure, secure.Handshake()
 }
 
-func (s *tlsEnds) dial(t testing.TB, address string) *tls.Conn {
+// dial opens a connection, with TLS unless s is nil.
+func (s *tlsEnds) dial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	c, err := s.handshake(dial(t, address))
 	if err != nil {
@@ -209,62 +205,4 @@ func TestTLSHandshakes(t *testing.T) {
 	}
 	until(t, "failures are counted", func() bool { return web.Stats().TLSHandshakesFailed == failed })
 	until(t, "they are gone", func() bool { return web.Stats().ConnectionsOpen <= 4 })
-}
-
-// The limit of connections counts those in a handshake, and lets in a new one when one ends.
-func TestFaultTLSConnectionLimit(t *testing.T) {
-	const limit = 3
-	secure := newTLSEnds(t)
-	web := newServer(newFinder(t), func(c *server.Config) { c.MaxConnections, c.TLS, c.ReadTimeout = limit, secure.server(), time.Minute })
-	address := listen(t, web)
-	within := []net.Conn{secure.dial(t, address), secure.dial(t, address), dial(t, address)} // the last one is silent
-	until(t, "all are admitted", func() bool { return web.Stats().ConnectionsOpen == limit })
-	surplus := scaled(1000)
-	silent := make([]net.Conn, surplus)
-	for i := range silent {
-		silent[i] = dial(t, address)
-	}
-	for _, c := range silent {
-		if b, err := io.ReadAll(c); len(b) > 0 || err != nil && !isReset(err) {
-			t.Errorf("silent: %q %v", b, err)
-		}
-	}
-	if n := web.Stats().ConnectionsRefused; n != uint64(surplus) {
-		t.Errorf("%d refused, want %d", n, surplus)
-	}
-	t.Logf("figure: %d silent TLS connections over the limit closed, %d held within it", surplus, limit)
-	if status, body, err := request(secure.dial(t, address), vix); status != 503 || !strings.Contains(string(body), "overloaded") || err != nil {
-		t.Errorf("one more: %d %s %v", status, body, err)
-	}
-	for _, c := range within[:2] {
-		answered(t, c)
-	}
-	within[2].Close()
-	until(t, "room for one", func() bool { return web.Stats().ConnectionsOpen == limit-1 })
-	answered(t, secure.dial(t, address))
-}
-
-// A certificate that is replaced serves new connections. Open connections go on.
-func TestTLSReload(t *testing.T) {
-	dir, first, second := t.TempDir(), issueNow(t, "first"), issueNow(t, "second")
-	certFile, keyFile := first.write(t, dir)
-	pair, err := server.OpenCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pair.Close()
-	address := listen(t, newServer(newFinder(t), func(c *server.Config) { c.TLS = pair.Config() }))
-	client := &tlsEnds{client: &tls.Config{RootCAs: rootsOf(t, first, second), ServerName: "localhost"}}
-	name := func() string {
-		c := client.dial(t, address)
-		defer c.Close()
-		return c.ConnectionState().PeerCertificates[0].Subject.CommonName
-	}
-	old := client.dial(t, address)
-	if got := name(); got != "first" {
-		t.Fatal(got)
-	}
-	second.write(t, dir)
-	until(t, "the new one is served", func() bool { return name() == "second" && pair.Err() == nil })
-	answered(t, old)
 }

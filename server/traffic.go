@@ -12,8 +12,9 @@ import (
 
 // traffic counts responses and connections. Counting never allocates.
 type traffic struct {
-	rows   []rowCounts               // first the rows from rowOther to rowReadyz, then one row for each route
-	errors map[string]*atomic.Uint64 // by code; never changed after New
+	resources                    []*counts
+	other, page, healthz, readyz *counts                   // elements of resources; other counts errors without a route
+	errors                       map[string]*atomic.Uint64 // by code; never changed after New
 
 	accepted, refused atomic.Uint64 // connections
 	handshakesFailed  atomic.Uint64
@@ -22,38 +23,24 @@ type traffic struct {
 	linesDropped      atomic.Uint64
 }
 
-// rowCounts counts the responses of one route, or of one kind of path that is not a route.
-type rowCounts struct {
-	responses [len(statuses)][snapshots.Codings]atomic.Uint64
+// counts counts the responses of one resource, or of one kind of path that is not a resource.
+type counts struct {
+	resource  string
+	responses [maxStatus - minStatus + 1][snapshots.Codings]atomic.Uint64
 	bytes     [snapshots.Codings]atomic.Uint64 // of bodies
 	durations [len(durationBounds) + 1]atomic.Uint64
 	nanos     atomic.Int64 // sum of the durations
 }
 
-// The rows that are not of a route.
 const (
-	rowOther = iota // errors without a route, such as an unknown path
-	rowPage         // pages and files
-	rowHealthz
-	rowReadyz
-	ownRows
-)
-
-var ownRowNames = [ownRows]string{rowOther: "other", rowPage: "page", rowHealthz: "healthz", rowReadyz: "readyz"}
-
-const (
+	// The statuses of responses are in this range.
+	minStatus, maxStatus = 200, 505
 	// maxLines is how many lines of --log-every may wait for the log.
-	maxLines    = 256
-	reportEvery = time.Minute
-	// timedEvery is the n of: the first and then every n-th response of each row, status and coding is timed. Timing every
+	maxLines = 256
+	// timedEvery is the n of: the first and then every n-th response of each resource, status and coding is timed. Timing every
 	// response would cost a clock read and two additions each, for the same distribution.
 	timedEvery = 64
 )
-
-// statuses are the statuses with a count of their own, the frequent ones first. 0 counts all others.
-var statuses = [...]int{200, 304, 0, 204, 400, 401, 404, 405, 408, 413, 414, 429, 431, 500, 503, 505}
-
-const otherStatus = 2 // index of 0 in statuses
 
 // durationBounds are the upper bounds of the buckets of durations.
 var durationBounds = [...]time.Duration{
@@ -70,51 +57,50 @@ type logLine struct {
 }
 
 func newTraffic() *traffic {
-	t := &traffic{rows: make([]rowCounts, ownRows+len(routes)), errors: map[string]*atomic.Uint64{}, lines: make(chan logLine, maxLines)}
-	for _, e := range allErrors() {
-		t.errors[e.code] = &atomic.Uint64{}
+	t := &traffic{errors: map[string]*atomic.Uint64{}, lines: make(chan logLine, maxLines)}
+	t.other, t.page, t.healthz, t.readyz = t.newCounts("other"), t.newCounts("page"), t.newCounts("healthz"), t.newCounts("readyz")
+	for _, code := range codes {
+		t.errors[code] = &atomic.Uint64{}
 	}
 	return t
 }
 
-// add counts a response with a body of n bytes, and returns the count of its row, status and coding.
-func (t *traffic) add(row, status int, coding snapshots.Coding, n int) uint64 {
-	index := otherStatus
-	for i := range statuses {
-		if statuses[i] == status {
-			index = i
-			break
-		}
-	}
-	r := &t.rows[row]
-	r.bytes[coding].Add(uint64(max(n, 0)))
-	return r.responses[index][coding].Add(1)
+func (t *traffic) newCounts(resource string) *counts {
+	c := &counts{resource: resource}
+	t.resources = append(t.resources, c)
+	return c
+}
+
+// add counts a response with a body of n bytes, and returns the count of its status and coding.
+func (c *counts) add(status int, coding snapshots.Coding, n int) uint64 {
+	c.bytes[coding].Add(uint64(max(n, 0)))
+	return c.responses[status-minStatus][coding].Add(1)
 }
 
 // addDuration counts how long a response took.
-func (r *rowCounts) addDuration(took time.Duration) {
+func (c *counts) addDuration(took time.Duration) {
 	i := 0
 	for i < len(durationBounds) && took > durationBounds[i] {
 		i++
 	}
-	r.durations[i].Add(1)
-	r.nanos.Add(int64(took))
+	c.durations[i].Add(1)
+	c.nanos.Add(int64(took))
 }
 
 // count counts a response of a resource or an error, and passes every n-th one to the log for --log-every. began is when the
 // request head was complete; the zero time means that the response has not been sent and cannot be timed.
 func (s *Server) count(rep *response, q *request, began time.Time) {
 	t := s.traffic
-	row, endpoint, n := rowOther, "", 0
+	c, endpoint, n := t.other, "", 0
 	if rep.route != nil {
-		row, endpoint = rep.route.row, rep.route.endpoint
+		c, endpoint = rep.route.counts, rep.route.endpoint
 	}
 	if !q.head {
 		body, tail := rep.body()
 		n = len(body) + len(tail)
 	}
-	if nth := t.add(row, rep.status, rep.coding, n); nth%timedEvery == 1 && rep.route != nil && !began.IsZero() {
-		t.rows[row].addDuration(time.Since(began))
+	if nth := c.add(rep.status, rep.coding, n); nth%timedEvery == 1 && rep.route != nil && !began.IsZero() {
+		c.addDuration(time.Since(began))
 	}
 	if rep.err != nil {
 		t.errors[rep.err.code].Add(1)
@@ -136,11 +122,8 @@ func (s *Server) count(rep *response, q *request, began time.Time) {
 	}
 }
 
-// report logs the lines of --log-every, and every minute the number of responses in that minute, until done is closed.
-func (s *Server) report(done <-chan struct{}) {
-	ticker := time.NewTicker(reportEvery)
-	defer ticker.Stop()
-	var before summary
+// logSamples logs the lines of --log-every until done is closed.
+func (s *Server) logSamples(done <-chan struct{}) {
 	for {
 		select {
 		case line := <-s.traffic.lines:
@@ -152,13 +135,6 @@ func (s *Server) report(done <-chan struct{}) {
 				attrs = append(attrs, slog.String("client", line.client.String()))
 			}
 			s.cfg.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
-		case <-ticker.C:
-			now := s.Stats().summary()
-			if now != before {
-				s.cfg.Log.Info("served", "ok", now.ok-before.ok, "not_modified", now.notModified-before.notModified,
-					"refused", now.refused-before.refused, "failed", now.failed-before.failed, "bytes", now.bytes-before.bytes)
-			}
-			before = now
 		case <-done:
 			return
 		}

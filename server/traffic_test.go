@@ -25,7 +25,7 @@ func responses(s server.Stats) map[server.Responses]uint64 {
 func TestStatsCountEveryResponse(t *testing.T) {
 	s := newFinder(t)
 	gamma := s.editions["gex/spx"].Default
-	web, secrets := withKeys(t, s, func(c *server.Config) { c.Addresses = limits.NewAddresses(100) }, keys.Spec{Name: "k", PerMinute: 2})
+	web, secrets := withKeys(t, s, func(c *server.Config) { c.Addresses = limits.NewAddresses(100) }, keys.Key{Name: "k", PerMinute: 2})
 	address := listen(t, web)
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
 	const get, host = "GET /api/v1/gex/spx HTTP/1.1\r\n", "Host: a\r\n"

@@ -56,86 +56,60 @@ type flusher interface {
 // compressors are idle ones. A new one costs 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd.
 var compressors [Codings]sync.Pool
 
-func newCompressor(c Coding) (flusher, error) {
+func newCompressor(c Coding) (z *compressor, err error) {
+	z = new(compressor)
 	switch c {
 	case Gzip:
-		return gzip.NewWriterLevel(nil, gzipLevel)
+		z.flusher, err = gzip.NewWriterLevel(nil, gzipLevel)
 	case Brotli:
-		return brotli.NewWriterOptions(nil, brotli.WriterOptions{Quality: brotliLevel, LGWin: brotliWindow}), nil
+		z.flusher = brotli.NewWriterOptions(nil, brotli.WriterOptions{Quality: brotliLevel, LGWin: brotliWindow})
 	case Zstd:
-		return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
+		z.flusher, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
 			zstd.WithEncoderLevel(zstdLevel), zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true))
 	}
-	return nil, fmt.Errorf("there is no compressor of coding %d", c)
+	return z, err
 }
 
-// compress returns b in a coding, flushed to a whole byte but not ended, so that a tail can continue it. The result
-// has room for so many bytes more.
-func compress(c Coding, b []byte, room int) ([]byte, error) {
-	if c == Identity {
-		return append(make([]byte, 0, len(b)+room), b...), nil
-	}
+// compress returns b in a coding other than Identity, flushed to a whole byte but not ended, so that a tail can continue
+// it. The result has room for so many bytes more.
+func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 	z, _ := compressors[c].Get().(*compressor)
 	if z == nil {
-		w, err := newCompressor(c)
-		if err != nil {
+		if z, err = newCompressor(c); err != nil {
 			return nil, err
 		}
-		z = &compressor{flusher: w}
 	}
 	defer compressors[c].Put(z)
 	z.out.Reset()
 	z.Reset(&z.out)
-	if _, err := z.Write(b); err != nil {
-		return nil, err
+	if _, err = z.Write(b); err == nil {
+		err = z.Flush()
 	}
-	if err := z.Flush(); err != nil {
-		return nil, err
-	}
-	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), nil
-}
-
-// compressWhole returns b in a coding, ended.
-func compressWhole(c Coding, b []byte) ([]byte, error) {
-	w, err := newCompressor(c)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	w.Reset(&out)
-	if _, err := w.Write(b); err != nil {
-		return nil, err
-	}
-	if closer, ok := w.(io.Closer); ok {
-		err = closer.Close()
-	}
-	return out.Bytes(), err
+	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), err
 }
 
 // maxBody bounds one decompressed body. The largest real one is under 1 MB.
 const maxBody = 64 << 20
 
 // decompress returns what a body decodes to, an error when that is over max bytes.
-func decompress(c Coding, body []byte, max int) ([]byte, error) {
+func decompress(c Coding, body []byte, max int) (out []byte, err error) {
 	var r io.Reader = bytes.NewReader(body)
 	switch c {
 	case Gzip:
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			return nil, err
-		}
-		r = z
+		r, err = gzip.NewReader(r)
 	case Brotli:
 		r = brotli.NewReader(r)
 	case Zstd:
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow))
-		if err != nil {
-			return nil, err
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow)); err == nil {
+			defer z.Close()
 		}
-		defer z.Close()
 		r = z
 	}
-	out, err := io.ReadAll(io.LimitReader(r, int64(max)+1))
+	if err != nil {
+		return nil, err
+	}
+	out, err = io.ReadAll(io.LimitReader(r, int64(max)+1))
 	if err == nil && len(out) > max {
 		err = fmt.Errorf("body is over %d bytes", max)
 	}

@@ -2,11 +2,9 @@ package snapshots
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -21,14 +19,10 @@ func gunzip(t testing.TB, b []byte) []byte {
 	t.Helper()
 	in := bytes.NewReader(b)
 	z, err := gzip.NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	z.Multistream(false)
 	out, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if in.Len() > 0 {
 		t.Fatalf("%d bytes after the member", in.Len())
 	}
@@ -59,14 +53,10 @@ func unzstd(t testing.TB, b []byte) []byte {
 		}
 	}
 	z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer z.Close()
 	out, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -78,9 +68,7 @@ func unpack(t testing.TB, c Coding, b []byte) []byte {
 		return gunzip(t, b)
 	case Brotli:
 		out, err := io.ReadAll(brotli.NewReader(bytes.NewReader(b)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return out
 	case Zstd:
 		return unzstd(t, b)
@@ -117,13 +105,47 @@ func texts(t testing.TB) map[string]string {
 	return out
 }
 
-func TestEveryCodingIsTheIdentityBody(t *testing.T) {
+// usageSizes are lengths of usage around the limits of every length field, and beyond what is allowed.
+var usageSizes = []int{
+	0, 1, 2, 3, 18, 19, 20, 30, 31, 32, 100, 126, 127, 128, 150, 200, 254, 255, 256, 257, 510, 511, 512, 1023, 1024, 2047, 2048, 4094, 4095, 4096,
+	4097, 8192, 65_534, 65_535, 65_536, 1 << 21,
+}
+
+// usageOf is JSON of so many bytes.
+func usageOf(size int) []byte {
+	switch size {
+	case 0:
+		return nil
+	case 1:
+		return []byte("7")
+	}
+	return []byte(`"` + strings.Repeat("u", size-2) + `"`)
+}
+
+// keyed is a body with a caller's usage, as a server puts it together.
+func keyed(s *Snapshot, c Coding, usage []byte) []byte {
+	return s.AppendTail(bytes.Clone(s.Prefix(c)), c, usage)
+}
+
+// expected is what a keyed body must decode to.
+func expected(s *Snapshot, usage []byte) []byte {
+	if len(usage) == 0 || len(usage) > 4096 {
+		usage = []byte("null")
+	}
+	body := strings.TrimSuffix(string(s.Body(Identity)), `{"tier":"anonymous"}}`)
+	return []byte(body + string(usage) + "}")
+}
+
+// Every coding says the same as the identity body, with the anonymous usage and with any other.
+func TestCodings(t *testing.T) {
+	longest := 0
 	for name, data := range texts(t) {
+		sizes := usageSizes
+		if len(data) > 20_000 {
+			sizes = []int{0, 1, 150, 4096}
+		}
 		s := sealed(t, data)
 		for c := range Codings {
-			if !s.Has(c) {
-				t.Errorf("%s: not sealed in %v", name, c)
-			}
 			if got := unpack(t, c, s.Body(c)); !bytes.Equal(got, s.Body(Identity)) {
 				t.Errorf("%s: %v unpacks to %d bytes, want %d", name, c, len(got), len(s.Body(Identity)))
 			}
@@ -133,16 +155,78 @@ func TestEveryCodingIsTheIdentityBody(t *testing.T) {
 			if limit := len(s.Body(Identity)) / 2; c != Identity && strings.HasPrefix(name, "table") && len(data) >= 4000 && len(s.Body(c)) > limit {
 				t.Errorf("%s: %d bytes in %v take %d", name, len(s.Body(Identity)), c, len(s.Body(c)))
 			}
+			if !bytes.Equal(keyed(s, c, []byte(anonymousUsage)), s.Body(c)) {
+				t.Errorf("%s: the anonymous body in %v is put together in another way", name, c)
+			}
+			for _, size := range sizes {
+				usage := usageOf(size)
+				body := keyed(s, c, usage)
+				if got, want := unpack(t, c, body), expected(s, usage); !bytes.Equal(got, want) {
+					t.Errorf("%s, usage of %d, %v: %d bytes, want %d", name, size, c, len(got), len(want))
+				}
+				longest = max(longest, len(body)-len(s.Prefix(c))-size)
+			}
 		}
+	}
+	if empty := MaxTail + len("null"); longest != empty {
+		t.Errorf("a tail adds up to %d bytes, want %d", longest, empty)
+	}
+}
+
+// A tail is appended: what stands before it stays, and so does the usage.
+func TestAppendTailAppends(t *testing.T) {
+	s := sealed(t, `{"a":1}`)
+	for c := range Codings {
+		usage := []byte(`{"tier":"keyed"}`)
+		if got := s.AppendTail([]byte("before"), c, usage); string(got) != "before"+string(s.AppendTail(nil, c, usage)) {
+			t.Errorf("%v: %q", c, got)
+		}
+		if string(usage) != `{"tier":"keyed"}` {
+			t.Errorf("%v: usage became %q", c, usage)
+		}
+	}
+}
+
+func TestTailsAndTagsDoNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := sealed(t, string(document(10_000)))
+	for _, size := range []int{0, 150, MaxUsage, MaxUsage + 1} {
+		usage := usageOf(size)
+		buf := make([]byte, 0, max(min(size, MaxUsage), len("null"))+MaxTail)
+		for c := range Codings {
+			tag := []byte(s.ETag(c))
+			if n := testing.AllocsPerRun(1000, func() {
+				buf = s.AppendTail(buf[:0], c, usage)
+				if !s.Matches(tag) || s.Matches(usage) {
+					t.Fatal("a tag is not known")
+				}
+				s.LastModified()
+			}); n != 0 {
+				t.Errorf("usage of %d, %v: %v allocations", size, c, n)
+			}
+		}
+	}
+}
+
+func BenchmarkAppendTail(b *testing.B) {
+	s, usage := sealed(b, string(document(100_000))), usageOf(150)
+	buf := make([]byte, 0, len(usage)+MaxTail)
+	for c := range Codings {
+		b.Run(c.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				buf = s.AppendTail(buf[:0], c, usage)
+			}
+		})
 	}
 }
 
 func sealedIn(t testing.TB, data string, codings ...Coding) *Snapshot {
 	t.Helper()
 	s, err := SealIn([]byte(data), meta(), codings...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -151,9 +235,7 @@ func TestSealIn(t *testing.T) {
 	for _, in := range [][]Coding{nil, {Brotli}, {Zstd}, {Identity, Gzip}, {Zstd, Brotli, Zstd}, {Codings}} {
 		s := sealedIn(t, `{"a":1}`, in...)
 		again, err := s.Reseal(s.Meta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sameSnapshot(t, fmt.Sprintf("again in %v", in), again, s)
 		for c := range Codings {
 			want := c <= Gzip || slices.Contains(in, c)
@@ -184,112 +266,5 @@ func TestDecompressIsBounded(t *testing.T) {
 		if out, err := decompress(c, s.Body(c), size-1); err == nil {
 			t.Errorf("%v: %d bytes where %d are allowed", c, len(out), size-1)
 		}
-	}
-}
-
-// foreign decodes bodies with a program that is not ours: all in one run, each behind its length; one alone
-// without.
-func foreign(t *testing.T, bodies [][]byte, program string, args ...string) [][]byte {
-	t.Helper()
-	var in, stderr bytes.Buffer
-	bare := len(bodies) == 1
-	for _, b := range bodies {
-		if !bare {
-			binary.Write(&in, binary.LittleEndian, uint32(len(b)))
-		}
-		in.Write(b)
-	}
-	cmd := exec.Command(program, args...)
-	cmd.Stdin, cmd.Stderr = &in, &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, &stderr)
-	}
-	if bare {
-		return [][]byte{out}
-	}
-	var decoded [][]byte
-	for len(out) >= 4 {
-		n := int(binary.LittleEndian.Uint32(out)) + 4
-		if n > len(out) {
-			t.Fatal("the output is cut off")
-		}
-		decoded, out = append(decoded, out[4:n]), out[n:]
-	}
-	return decoded
-}
-
-const inPython = `
-import sys, struct, zlib
-b, out = sys.stdin.buffer.read(), sys.stdout.buffer
-while b:
-    n = struct.unpack("<I", b[:4])[0]
-    z = zlib.decompressobj(31)
-    d = z.decompress(b[4:4+n]) + z.flush()
-    if not z.eof or z.unused_data:
-        sys.exit("not one whole member")
-    out.write(struct.pack("<I", len(d)) + d)
-    b = b[4+n:]
-`
-
-const inNode = `
-const zlib = require("zlib"), unpack = zlib[process.argv[1]]
-let b = require("fs").readFileSync(0)
-const out = []
-for (; b.length; ) {
-  const n = b.readUInt32LE(0), {buffer, engine} = unpack(b.subarray(4, 4 + n), {info: true}), size = Buffer.alloc(4)
-  if (engine.bytesWritten !== n) throw new Error("took " + engine.bytesWritten + " of " + n + " bytes")
-  size.writeUInt32LE(buffer.length)
-  out.push(size, buffer)
-  b = b.subarray(4 + n)
-}
-require("fs").writeFileSync(1, Buffer.concat(out))
-`
-
-// Browsers and tools decode what we send; none of these programs shares a line with our encoders.
-func TestForeignDecoders(t *testing.T) {
-	var snapshots []*Snapshot
-	for _, data := range texts(t) {
-		snapshots = append(snapshots, sealed(t, data))
-	}
-	continued := sealed(t, string(document(100_000)))
-	for _, p := range []struct {
-		coding  Coding
-		program string
-		args    []string
-		probe   string // fails where the program lacks the coding
-	}{
-		{Gzip, "python3", []string{"-c", inPython}, ""},
-		{Gzip, "node", []string{"-e", inNode, "gunzipSync"}, ""},
-		{Brotli, "node", []string{"-e", inNode, "brotliDecompressSync"}, ""},
-		{Zstd, "zstd", []string{"-dc"}, ""},
-		{Zstd, "node", []string{"-e", inNode, "zstdDecompressSync"}, `require("zlib").zstdDecompressSync.name`},
-	} {
-		t.Run(p.coding.String()+" in "+p.program, func(t *testing.T) {
-			path := program(t, p.program)
-			if p.probe != "" && exec.Command(path, "-e", p.probe).Run() != nil {
-				t.Skipf("needs %s with %v: this one is too old", p.program, p.coding)
-			}
-			var bodies, want [][]byte
-			for _, s := range snapshots {
-				bodies, want = append(bodies, s.Body(p.coding)), append(want, s.Body(Identity))
-			}
-			for _, size := range usageSizes {
-				bodies = append(bodies, keyed(continued, p.coding, usageOf(size)))
-				want = append(want, keyed(continued, Identity, usageOf(size)))
-			}
-			if p.program == "zstd" { // decodes frame after frame, and knows no lengths
-				bodies, want = [][]byte{bytes.Join(bodies, nil)}, [][]byte{bytes.Join(want, nil)}
-			}
-			got := foreign(t, bodies, path, p.args...)
-			if len(got) != len(want) {
-				t.Fatalf("%d bodies, want %d", len(got), len(want))
-			}
-			for i := range got {
-				if !bytes.Equal(got[i], want[i]) {
-					t.Errorf("body %d: %d bytes, want %d", i, len(got[i]), len(want[i]))
-				}
-			}
-		})
 	}
 }

@@ -1,10 +1,7 @@
 package snapshots
 
 import (
-	"bytes"
 	"errors"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,120 +13,69 @@ import (
 	"time"
 )
 
-// fault makes one step of a write fail while it is on.
+// diskFault is a way in which a disk refuses a file.
+type diskFault struct {
+	name  string
+	step  step // at which the write fails
+	err   error
+	fresh bool // happens only to a date without a directory
+	// hits says whether the fault is in an operation on a path. It may leave behind what a real fault would.
+	hits func(at step, path string) bool
+}
+
+// on hits a step on what belongs to a file of a date, or on the directories above.
+func on(want step, dated bool) func(at step, path string) bool {
+	return func(at step, path string) bool {
+		return at == want && isDate(filepath.Base(filepath.Dir(path))) == dated
+	}
+}
+
+// half leaves a part of the bytes in the temporary file.
+func half(at step, path string) bool {
+	if at == stepWrite {
+		os.WriteFile(Unfinished(filepath.Dir(path), filepath.Base(path))[0], []byte("half"), 0o644)
+	}
+	return at == stepWrite
+}
+
+var (
+	noTemporaryFile = diskFault{"no temporary file", stepCreate, syscall.EROFS, false, on(stepCreate, true)}
+	notSynced       = diskFault{"not synced", stepSync, syscall.EIO, false, on(stepSync, true)}
+	diskFaults      = []diskFault{
+		noTemporaryFile, notSynced,
+		{"full before the first byte", stepWrite, syscall.ENOSPC, false, on(stepWrite, true)},
+		{"full in the middle", stepWrite, syscall.ENOSPC, false, half},
+		{"not renamed", stepRename, syscall.EDQUOT, false, on(stepRename, true)},
+		{"the new name is not synced", stepSyncDir, syscall.EIO, false, on(stepSyncDir, true)},
+		{"no directory", stepCreate, syscall.ENOSPC, true, on(stepCreate, false)},
+		{"the directory's own entry is not synced", stepCreate, syscall.EIO, true, on(stepSyncDir, false)},
+	}
+)
+
+// fault is a [diskFault] that happens while it is on.
 type fault struct {
 	on    atomic.Bool
 	fired atomic.Int64
 }
 
-// unsynced is a disk that waits for nothing: these tests crash processes, not machines.
-func unsynced() disk {
-	d := system
-	d.sync = func(*os.File) error { return nil }
-	d.syncDir = func(string) error { return nil }
-	return d
-}
-
-// fails says whether the step fails now, and counts it.
-func (f *fault) fails() bool {
-	if f.on.Load() {
+// in lets a writer meet a fault while the result is on.
+func (c diskFault) in(w *writer) *fault {
+	f := &fault{}
+	w.fault = func(at step, path string) error {
+		if !f.on.Load() || !c.hits(at, path) {
+			return nil
+		}
 		f.fired.Add(1)
-		return true
+		return c.err
 	}
-	return false
-}
-
-// diskFault is a way in which a disk refuses a file.
-type diskFault struct {
-	name   string
-	step   step
-	err    error
-	fresh  bool // needs a date without a directory
-	inject func(d *disk, f *fault)
-}
-
-var (
-	noDirectory = diskFault{"no directory", stepCreate, syscall.ENOSPC, true, func(d *disk, f *fault) {
-		d.mkdir = failing(f, d.mkdir, syscall.ENOSPC)
-	}}
-	noTemporaryFile = diskFault{"no temporary file", stepCreate, syscall.EROFS, false, func(d *disk, f *fault) {
-		create := d.create
-		d.create = func(dir, pattern string) (*os.File, error) {
-			if f.fails() {
-				return nil, syscall.EROFS
-			}
-			return create(dir, pattern)
-		}
-	}}
-	notSynced = diskFault{"not synced", stepSync, syscall.EIO, false, func(d *disk, f *fault) {
-		d.sync = func(*os.File) error {
-			if f.fails() {
-				return syscall.EIO
-			}
-			return nil
-		}
-	}}
-	notRenamed = diskFault{"not renamed", stepRename, syscall.EDQUOT, false, func(d *disk, f *fault) {
-		d.rename = failing(f, d.rename, syscall.EDQUOT)
-	}}
-	diskFaults = []diskFault{
-		noDirectory, noTemporaryFile, notSynced, notRenamed,
-		{"full before the first byte", stepWrite, syscall.ENOSPC, false, writes(0, syscall.ENOSPC)},
-		{"full in the middle", stepWrite, syscall.ENOSPC, false, writes(2, syscall.ENOSPC)},
-		{"short", stepWrite, io.ErrShortWrite, false, writes(2, io.ErrShortWrite)},
-		{"short, and silent about it", stepWrite, io.ErrShortWrite, false, writes(3, nil)},
-		{"the directory's own entry is not synced", stepCreate, syscall.EIO, true, syncsDir(false)},
-		{"the new name is not synced", stepSyncDir, syscall.EIO, false, syncsDir(true)},
-	}
-)
-
-// failing returns an operation that fails with err while f is on.
-func failing[A, B any](f *fault, next func(A, B) error, err error) func(A, B) error {
-	return func(a A, b B) error {
-		if f.fails() {
-			return err
-		}
-		return next(a, b)
-	}
-}
-
-// syncsDir fails the sync of the directories that are dates, or of those that are not.
-func syncsDir(dates bool) func(d *disk, f *fault) {
-	return func(d *disk, f *fault) {
-		d.syncDir = func(dir string) error {
-			if isDate(filepath.Base(dir)) == dates && f.fails() {
-				return syscall.EIO
-			}
-			return nil
-		}
-	}
+	return f
 }
 
 // openFaulty opens a store on a disk that fails while the returned fault is on.
 func openFaulty(t *testing.T, c diskFault, o Options) (*Store, *fault) {
 	t.Helper()
-	f, d := &fault{}, unsynced()
-	c.inject(&d, f)
-	s, err := openOn(d, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s, f
-}
-
-// writes fails after a part of the bytes.
-func writes(part int, err error) func(d *disk, f *fault) {
-	return func(d *disk, f *fault) {
-		write := d.write
-		d.write = func(file *os.File, b []byte) (int, error) {
-			if !f.fails() {
-				return write(file, b)
-			}
-			n, failed := write(file, b[:min(part, 1)*len(b)/max(part, 1)])
-			return n, errors.Join(failed, err)
-		}
-	}
+	s := openWith(t, o)
+	return s, c.in(s.writer)
 }
 
 // stored is a kind of file: how it is saved and found.
@@ -152,16 +98,17 @@ func storedKinds(t *testing.T) []stored {
 		}
 		return word(f.Edition.Default.Data())
 	}
+	state := func(s *Store, date string) string {
+		state, at := s.State("x", date)
+		if at != date {
+			return "none"
+		}
+		return word(state)
+	}
 	return []stored{
 		{"answer", "gex-spx", func(s *Store, date, text string) error { return s.Save(gamma, date, answer(text)) }, newest},
 		{"late answer", "gex-spx@late", func(s *Store, date, text string) error { return s.SaveLate(gamma, date, answer(text)) }, newest},
-		{"state", "state-x", func(s *Store, date, text string) error { return s.SaveState("x", date, []byte(text)) }, func(s *Store, date string) string {
-			state, at := s.State("x", date)
-			if at != date {
-				return "none"
-			}
-			return word(state)
-		}},
+		{"state", "state-x", func(s *Store, date, text string) error { return s.SaveState("x", date, []byte(text)) }, state},
 	}
 }
 
@@ -184,9 +131,7 @@ func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
 func after(t *testing.T, s *Store, find func(s *Store) string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(s.opts.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(s.opts.Dir)))
 	if _, bad, err := Verify(dir); err != nil || len(bad) != 0 {
 		t.Errorf("bad files %v, %v", bad, err)
 	}
@@ -225,23 +170,14 @@ func TestFaultDiskSteps(t *testing.T) {
 }
 
 func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause error, replacing bool) {
-	path, before := filepath.Join(s.dir, friday, kind.file), []byte(nil)
+	path, stands := filepath.Join(s.dir, friday, kind.file), "none"
 	if replacing {
-		if err := kind.save(s, friday, "old"); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if before, err = os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	hot := sealed(t, `"hot"`)
-	if err := s.Publish("vix", map[string]*Edition{vix: {Default: hot}}); err != nil {
-		t.Fatal(err)
+		stands = "old"
+		must(t, kind.save(s, friday, "old"))
 	}
 	f.on.Store(true)
 	for i, text := range []string{"first", "second"} {
-		if err := kind.save(s, friday, text); !errors.Is(err, cause) || !strings.Contains(err.Error(), path) {
+		if err := kind.save(s, friday, text); !errors.Is(err, cause) || !errors.Is(err, ErrPending) || !strings.Contains(err.Error(), path) {
 			t.Errorf("saved with %v, want %v", err, cause)
 		}
 		if got := f.fired.Load(); got != int64(i+1) {
@@ -250,28 +186,17 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 		if got := kind.found(s, friday); got != text {
 			t.Errorf("found %s, want %s from memory", got, text)
 		}
-		if s.Current(vix).Default != hot {
-			t.Error("the hot answer changed")
+		if got := historical(t, s, friday); kind.file == "gex-spx" && got != text+strings.Repeat(" more", 2000) {
+			t.Errorf("the history has %.20s", got)
 		}
 		f.stats(t, s, at, 1)
-		now, err := os.ReadFile(path)
-		switch {
-		case at == stepSyncDir: // renamed: the new file stands, whole
-			if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != text {
-				t.Errorf("after a crash: %s", got)
-			}
-		case replacing && !bytes.Equal(now, before), !replacing && !errors.Is(err, fs.ErrNotExist):
-			t.Errorf("the old file holds %.60q, %v", now, err)
-		default:
-			want := "none"
-			if replacing {
-				want = "old"
-			}
-			if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != want {
-				t.Errorf("after a crash: %s, want %s", got, want)
-			}
+		if at == stepSyncDir { // renamed: the new file stands, whole
+			stands = text
 		}
-		if left := temporary(t, s); len(left) != 0 {
+		if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != stands {
+			t.Errorf("after a crash: %s, want %s", got, stands)
+		}
+		if left := Unfinished(filepath.Dir(path), kind.file); len(left) != 0 {
 			t.Errorf("left behind: %q", left)
 		}
 	}
@@ -281,34 +206,15 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 	}
 	f.stats(t, s, at, 2)
 	f.on.Store(false)
-	if err := s.SaveState("other", monday, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SaveState("other", monday, nil))
 	f.stats(t, s, at, 0)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	s = open(t, s.opts.Dir)
 	for date, want := range map[string]string{friday: "second", "2026-11-21": "next"} {
 		if got := kind.found(s, date); got != want {
 			t.Errorf("%s after a restart: %s, want %s", date, got, want)
 		}
 	}
-}
-
-// temporary lists the temporary files of a store.
-func temporary(t *testing.T, s *Store) (left []string) {
-	t.Helper()
-	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		if strings.HasPrefix(d.Name(), tempPrefix) {
-			left = append(left, path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return left
 }
 
 // If nothing else is written, pending files are tried again every few seconds, and no more often, until the disk takes
@@ -362,25 +268,32 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A store that is closed writes nothing more.
-func TestFaultDiskAfterClose(t *testing.T) {
-	document := single(t, `"lost"`)
-	synctest.Test(t, func(t *testing.T) {
-		s, f := openFaulty(t, notRenamed, options(t.TempDir()))
-		f.on.Store(true)
-		if err := s.Save(gamma, friday, document); err == nil {
-			t.Error("saved")
+// Close tries once more, says what is lost, and nothing is written after it.
+func TestFaultDiskAtClose(t *testing.T) {
+	document := single(t, `"waits"`)
+	for _, mended := range []bool{true, false} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			s, f := openFaulty(t, notSynced, options(dir))
+			f.on.Store(true)
+			if err := s.Save(gamma, friday, document); err == nil {
+				t.Error("saved")
+			}
+			f.on.Store(!mended)
+			if err := s.Close(); mended != (err == nil) || !mended && !errors.Is(err, notSynced.err) {
+				t.Errorf("mended %t: closed with %v", mended, err)
+			}
+			tried := f.fired.Load()
+			time.Sleep(10 * retryEvery)
+			synctest.Wait()
+			if got := f.fired.Load(); got != tried {
+				t.Errorf("%d attempts before Close ended, %d after", tried, got)
+			}
+		})
+		if got := historical(t, open(t, dir), friday); mended != (got == "waits") {
+			t.Errorf("mended %t: %s after a restart", mended, got)
 		}
-		if err := s.Close(); !errors.Is(err, notRenamed.err) {
-			t.Errorf("closed with %v", err)
-		}
-		tried := f.fired.Load()
-		time.Sleep(10 * retryEvery)
-		synctest.Wait()
-		if got := f.fired.Load(); tried != 2 || got != tried {
-			t.Errorf("%d attempts before Close ended, %d after", tried, got)
-		}
-	})
+	}
 }
 
 // What a dead disk cannot take is dropped with the date it belongs to, not kept for ever.
@@ -394,6 +307,6 @@ func TestFaultDiskExpiresWhatWaits(t *testing.T) {
 		}
 	}
 	f.stats(t, s, stepCreate, 3)
-	expire(t, s, friday, func(file string) bool { return file == pain }, 2)
+	expire(t, s, friday, every, 2)
 	f.stats(t, s, stepCreate, 1)
 }

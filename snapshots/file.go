@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-json"
@@ -19,6 +18,18 @@ import (
 // prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in, and the summary follow
 // without separators. The header begins with the format and the digest. The digest covers all that follows it, the rest of
 // the header included.
+
+// key is the place of a file in the directory of a source.
+type key struct{ date, file string }
+
+// The names of files. An answer of a closed date stands beside the date's own. State is no answer.
+const (
+	lateSuffix   = "@late"
+	stateProduct = "state/"
+)
+
+// FileName returns the name of a product's file in the directory of a date.
+func FileName(product string) string { return strings.ReplaceAll(product, "/", "-") }
 
 // fileFormat is the version that is written. Lower versions are read, higher ones are ErrNewerFormat.
 const fileFormat = 1
@@ -111,8 +122,8 @@ func frame(h fileHeader, payload []byte) ([]byte, error) {
 	return b, nil
 }
 
-// unframe checks a file and returns its header and payload.
-func unframe(b []byte) (h fileHeader, payload []byte, err error) {
+// unframe checks that a file is whole and stands in its own place, and returns its header and payload.
+func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 	line, payload, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok || len(line) > maxHeader || json.Unmarshal(line, &h) != nil || h.Format < 1 {
 		return h, nil, fmt.Errorf("%w: no header", ErrTorn)
@@ -120,42 +131,27 @@ func unframe(b []byte) (h fileHeader, payload []byte, err error) {
 	if h.Format > fileFormat {
 		return h, nil, fmt.Errorf("%w: %d, this version reads up to %d", ErrNewerFormat, h.Format, fileFormat)
 	}
-	start := fmt.Sprintf(`{"format":%d,%s`, h.Format, digestMark)
-	if at := len(start); !bytes.HasPrefix(b, []byte(start)) || len(b) < at+digestLen || digest(b[at+digestLen:]) != string(b[at:at+digestLen]) {
+	rest, ok := bytes.CutPrefix(b, fmt.Appendf(nil, `{"format":%d,%s`, h.Format, digestMark))
+	if !ok || len(rest) < digestLen || digest(rest[digestLen:]) != string(rest[:digestLen]) {
 		return h, nil, fmt.Errorf("%w: digest differs", ErrTorn)
+	}
+	if FileName(h.Product) != strings.TrimSuffix(k.file, lateSuffix) || h.Date != k.date {
+		return h, nil, fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
 	}
 	return h, payload, nil
 }
 
-// unframeAs checks a file that must be of a product and a date.
-func unframeAs(b []byte, product, date string) (h fileHeader, payload []byte, err error) {
-	if h, payload, err = unframe(b); err == nil && (h.Product != product || h.Date != date) {
-		err = fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
-	}
-	return h, payload, err
-}
-
-// readStored reads a stored file and checks that it is whole and that its name and date are its own.
-func readStored(path string) (h fileHeader, b []byte, err error) {
-	if b, err = readFile(path); err != nil {
-		return h, nil, err
-	}
-	if h, _, err = unframe(b); err != nil {
-		return h, nil, err
-	}
-	name := strings.TrimSuffix(filepath.Base(path), lateSuffix)
-	if date := filepath.Base(filepath.Dir(path)); name != FileName(h.Product) || h.Date != date {
-		return h, nil, fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
-	}
-	return h, b, nil
-}
-
-// decodeFile rebuilds what encodeFile wrote. The result shares the memory of b.
-func decodeFile(b []byte, product, date string) (File, error) {
-	h, payload, err := unframeAs(b, product, date)
+// readStored reads a stored file and checks that it is whole and stands in its own place.
+func readStored(path string, k key) (h fileHeader, payload []byte, err error) {
+	b, err := readFile(path)
 	if err != nil {
-		return File{}, err
+		return h, nil, err
 	}
+	return unframe(b, k)
+}
+
+// decodeFile rebuilds what encodeFile wrote. The result shares the memory of payload.
+func decodeFile(h fileHeader, payload []byte) (File, error) {
 	short := false
 	take := func(n int) []byte {
 		if n < 0 || n > len(payload) {
@@ -214,6 +210,3 @@ func readFile(path string) ([]byte, error) {
 	}
 	return os.ReadFile(path)
 }
-
-// FileName returns the name of a product's file in the directory of a date.
-func FileName(product string) string { return strings.ReplaceAll(product, "/", "-") }

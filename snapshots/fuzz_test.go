@@ -27,14 +27,14 @@ func FuzzAltered(f *testing.F) {
 		start := min(int(at), len(good))
 		end := min(start+int(remove), len(good))
 		b := bytes.Join([][]byte{good[:start], insert, good[end:]}, nil)
-		got, err := decodeFile(b, gamma, friday)
+		got, err := decoded(b, keyOf(gamma))
 		if bytes.Equal(b, good) {
 			if err != nil {
 				t.Fatalf("refused as it was written: %v", err)
 			}
 			sameFile(t, got, File{Edition: &many, Content: "00ff", Summary: []byte(`["2026-11-20",7000]`)})
-			for _, place := range [][2]string{{pain, friday}, {gamma, "2026-11-19"}, {"", ""}} {
-				if _, err := decodeFile(b, place[0], place[1]); !errors.Is(err, ErrTorn) {
+			for _, place := range []key{{friday, pain}, {thursday, "gex-spx"}, {}} {
+				if _, err := decoded(b, place); !errors.Is(err, ErrTorn) {
 					t.Errorf("as %q: %v", place, err)
 				}
 			}
@@ -77,14 +77,14 @@ func FuzzDecodeFile(f *testing.F) {
 
 func check(t *testing.T, b []byte) {
 	t.Helper()
-	got, err := decodeFile(b, gamma, friday)
+	got, err := decoded(b, keyOf(gamma))
 	if err != nil {
 		if !refused(err) {
 			t.Errorf("refused with %v", err)
 		}
 		return
 	}
-	again, err := decodeFile(encoded(t, gamma, got), gamma, friday)
+	again, err := decoded(encoded(t, gamma, got), keyOf(gamma))
 	if err != nil {
 		t.Fatalf("accepted, but not when written again: %v", err)
 	}
@@ -109,10 +109,8 @@ func FuzzSeal(f *testing.F) {
 		if !json.Valid(s.Body(Identity)) {
 			t.Fatalf("sealed body is no JSON: %s", s.Body(Identity))
 		}
-		got, err := decodeFile(encoded(t, gamma, File{Edition: &Edition{Default: s}}), gamma, friday)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got, err := decoded(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
+		must(t, err)
 		sameSnapshot(t, "read back", got.Edition.Default, s)
 	})
 }
@@ -123,9 +121,7 @@ func FuzzKeyedBody(f *testing.F) {
 	f.Add([]byte("abcabcabc\x00\xff"), []byte(`{"tier":"keyed"}`), uint16(7000))
 	f.Fuzz(func(t *testing.T, text, usage []byte, times uint16) {
 		data, err := json.Marshal(bytes.Repeat(text, int(times)%(1+1<<18/(1+len(text)))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := sealed(t, string(data))
 		want := expected(s, usage)
 		for c := range Codings {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,12 @@ import (
 	"github.com/goccy/go-json"
 	"go.uber.org/goleak"
 )
+
+// raceEnabled says that the race detector slows every access down and adds allocations.
+var raceEnabled = func() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}()
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -30,25 +37,28 @@ const (
 	friday    = "2026-11-20"
 )
 
-// obstruct makes a date impossible to write, also for root: a file stands where its directory must be. It returns
-// how to mend the disk.
-func obstruct(t testing.TB, s *Store, date string) (mend func()) {
+func must(t testing.TB, err error) {
 	t.Helper()
-	path := put(t, s, date, "in the way")
-	return func() {
-		t.Helper()
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+	if err != nil {
+		t.Fatal(err)
 	}
+}
+
+// keyOf is the place of a product's file of friday.
+func keyOf(product string) key { return key{friday, FileName(product)} }
+
+func decoded(b []byte, k key) (File, error) {
+	h, payload, err := unframe(b, k)
+	if err != nil {
+		return File{}, err
+	}
+	return decodeFile(h, payload)
 }
 
 func encoded(t testing.TB, product string, f File) []byte {
 	t.Helper()
 	b, err := encodeFile(product, friday, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -83,19 +93,8 @@ func sealed(t testing.TB, data string) *Snapshot {
 func sealedWith(t testing.TB, data string, m Meta) *Snapshot {
 	t.Helper()
 	s, err := Seal([]byte(data), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
-}
-
-// sealedAt seals an answer that describes another instant.
-func sealedAt(t testing.TB, data string, at time.Time) *Snapshot {
-	t.Helper()
-	m := meta()
-	captured := at.Add(15 * time.Minute)
-	m.AsOf, m.CapturedAt = at, &captured
-	return sealedWith(t, data, m)
 }
 
 // single is the stored form of a resource without parameters.
@@ -161,7 +160,6 @@ const (
 func options(dir string) Options {
 	return Options{
 		Dir: dir, Source: "simulated", HistoricalProduct: gamma, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
-		Feeds: map[string][]string{"options": {gamma, pain}, "vix": {vix}},
 	}
 }
 
@@ -174,9 +172,7 @@ func open(t testing.TB, dir string) *Store {
 func openWith(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -184,29 +180,16 @@ func openWith(t testing.TB, o Options) *Store {
 // reopen is a restart.
 func reopen(t testing.TB, s *Store) *Store {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	return openWith(t, s.opts)
-}
-
-func save(t testing.TB, s *Store, product, date string, f File) {
-	t.Helper()
-	if err := s.Save(product, date, f); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // put writes a file below a store's directory and returns its path.
 func put(t testing.TB, s *Store, name, content string) string {
 	t.Helper()
 	path := filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(content), 0o644))
 	return path
 }
 
@@ -214,9 +197,7 @@ func put(t testing.TB, s *Store, name, content string) string {
 func damage(t testing.TB, s *Store, name string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b[len(b)-1] ^= 1
 	put(t, s, name, string(b))
 }
@@ -234,9 +215,7 @@ func exists(t testing.TB, s *Store, name string) bool {
 func names(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Name())
@@ -302,7 +281,7 @@ func week(t testing.TB, o Options, dates ...string) *Store {
 	t.Helper()
 	s := openWith(t, o)
 	for _, date := range dates {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
+		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
 	}
 	return reopen(t, s)
 }
@@ -322,63 +301,8 @@ func historical(t testing.TB, s *Store, date string) string {
 	return strings.Trim(string(snapshot.Data()), `"`)
 }
 
-func none(string) bool { return false }
-
-func every(string) bool { return true }
-
-// stocked is a store with every kind of file on every day of a week.
-func stocked(t testing.TB) *Store {
-	t.Helper()
-	s := open(t, t.TempDir())
-	for _, date := range []string{monday, tuesday, wednesday, thursday, friday} {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
-		save(t, s, pain, date, File{Edition: variants(t)})
-		if err := errors.Join(s.SaveLate(gamma, date, single(t, `"late"`)), s.SaveState("chain-SPX", date, []byte("x"))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-// held lists a store's dated files.
-func held(t testing.TB, s *Store) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(s.dir, "2*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, path := range paths {
-		rel, err := filepath.Rel(s.dir, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths[i] = filepath.ToSlash(rel)
-	}
-	return paths
-}
-
-func expire(t *testing.T, s *Store, before string, expired func(string) bool, want int) {
-	t.Helper()
-	if n, err := s.Expire(before, expired); n != want || err != nil {
-		t.Errorf("expired %d files before %s, %v, want %d", n, before, err, want)
-	}
-}
-
 // passedOver is what a store logs about a file that it cannot use.
 const passedOver = "stored file passed over"
-
-// newest returns the data and date of a product's newest answer.
-func newest(t *testing.T, s *Store, product, notAfter string) string {
-	t.Helper()
-	f, date, err := s.Newest(product, notAfter)
-	if err != nil {
-		if !errors.Is(err, ErrNoSnapshot) || date != "" || f.Edition != nil {
-			t.Fatalf("newest on or before %s: %v, %q, %v", notAfter, f, date, err)
-		}
-		return "none"
-	}
-	return date + " " + string(f.Edition.Default.Data())
-}
 
 // noRetries ends the retries that a store makes every few seconds, for a test that counts writes: it may be slow.
 func noRetries(s *Store) {

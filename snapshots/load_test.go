@@ -9,51 +9,16 @@ import (
 	"time"
 )
 
-func imported(t testing.TB, data string) File {
-	m := meta()
-	m.Source, m.ImportedFrom = "imported", "levels.csv"
-	return File{Edition: &Edition{Default: sealedWith(t, data, m)}}
-}
-
-// An imported answer is history alone.
-func TestNewestPassesOverImports(t *testing.T) {
-	s := open(t, t.TempDir())
-	save(t, s, gamma, thursday, imported(t, `"imported"`))
-	if got := newest(t, s, gamma, forever); got != "none" {
-		t.Errorf("newest of an import alone: %s", got)
-	}
-	save(t, s, gamma, tuesday, single(t, `"own"`))
-	save(t, s, gamma, friday, imported(t, `"imported"`))
-	for range 2 {
-		if got := newest(t, s, gamma, forever); got != tuesday+` "own"` {
-			t.Errorf("newest %s", got)
-		}
-		if got := historical(t, s, ""); got != "imported" || !slices.Equal(s.Dates(), []string{tuesday, thursday, friday}) {
-			t.Errorf("newest of the history %s, dates %q", got, s.Dates())
-		}
-		s = reopen(t, s)
-	}
-	if err := s.SaveLate(gamma, friday, single(t, `"late"`)); err != nil {
-		t.Fatal(err)
-	}
-	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
-		t.Errorf("a late answer of an imported date: %s", got)
-	}
-	f, err := s.Load(gamma, friday)
-	if err != nil || f.Edition.Default.Meta.ImportedFrom != "levels.csv" {
-		t.Errorf("the import: %+v, %v", f, err)
-	}
-}
-
 func TestSaveAndLoad(t *testing.T) {
 	s := open(t, t.TempDir())
 	f := File{Edition: variants(t), Content: "inputs", Summary: []byte(`{"row":1}`)}
-	save(t, s, pain, friday, f)
+	must(t, s.Save(pain, friday, f))
+	if s.Save(gamma, friday, File{Edition: &Edition{}}) == nil {
+		t.Error("saved without a default")
+	}
 	for range 2 {
 		got, err := s.Load(pain, friday)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sameFile(t, got, f)
 		for _, none := range []struct{ product, date string }{{pain, monday}, {gamma, friday}, {pain, ""}} {
 			if _, err := s.Load(none.product, none.date); !errors.Is(err, ErrNoSnapshot) {
@@ -67,13 +32,23 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
+// newest returns the date and data of a product's newest answer.
+func newest(t *testing.T, s *Store, product, notAfter string) string {
+	t.Helper()
+	f, date, err := s.Newest(product, notAfter)
+	if err != nil {
+		if !errors.Is(err, ErrNoSnapshot) || date != "" || f.Edition != nil {
+			t.Fatalf("newest on or before %s: %v, %q, %v", notAfter, f, date, err)
+		}
+		return "none"
+	}
+	return date + " " + string(f.Edition.Default.Data())
+}
+
 func TestNewest(t *testing.T) {
 	s := open(t, t.TempDir())
-	if got := newest(t, s, gamma, forever); got != "none" {
-		t.Errorf("of nothing: %s", got)
-	}
 	for _, date := range []string{friday, tuesday, thursday} { // an older date after a newer
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
+		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
 	}
 	for range 2 {
 		for notAfter, want := range map[string]string{
@@ -90,32 +65,58 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// A restart serves the later of a date's two files.
+// An imported answer is history alone.
+func TestNewestPassesOverImports(t *testing.T) {
+	m := meta()
+	m.Source, m.ImportedFrom = "imported", "levels.csv"
+	imported := File{Edition: &Edition{Default: sealedWith(t, `"imported"`, m)}}
+	s := open(t, t.TempDir())
+	must(t, s.Save(gamma, thursday, imported))
+	if got := newest(t, s, gamma, forever); got != "none" {
+		t.Errorf("newest of an import alone: %s", got)
+	}
+	must(t, s.Save(gamma, tuesday, single(t, `"own"`)))
+	must(t, s.Save(gamma, friday, imported))
+	for range 2 {
+		if got := newest(t, s, gamma, forever); got != tuesday+` "own"` {
+			t.Errorf("newest %s", got)
+		}
+		if got := historical(t, s, ""); got != "imported" || !slices.Equal(s.Dates(), []string{tuesday, thursday, friday}) {
+			t.Errorf("newest of the history %s, dates %q", got, s.Dates())
+		}
+		s = reopen(t, s)
+	}
+	must(t, s.SaveLate(gamma, friday, single(t, `"late"`)))
+	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
+		t.Errorf("a late answer of an imported date: %s", got)
+	}
+}
+
+// A restart serves the later of a date's two files. The history never serves the late one.
 func TestNewestWithLateFiles(t *testing.T) {
 	at := func(data string, asOf time.Time) File {
-		return File{Edition: &Edition{Default: sealedAt(t, data, asOf)}}
+		m := meta()
+		m.AsOf = asOf
+		return File{Edition: &Edition{Default: sealedWith(t, data, m)}}
 	}
 	for name, c := range map[string]struct {
-		dated, late int // minutes; -1: damaged
-		want        string
+		dated, late   int // minutes; -1: damaged
+		want, history string
 	}{
-		"late is newer":     {0, 10, friday + ` "late"`},
-		"late is older":     {10, 0, friday + ` "dated"`},
-		"late is as old":    {10, 10, friday + ` "dated"`},
-		"late is damaged":   {0, -1, friday + ` "dated"`},
-		"dated is damaged":  {-1, 0, friday + ` "late"`},
-		"both are damaged":  {-1, -1, thursday + ` "before"`},
-		"late much earlier": {10, -1000, friday + ` "dated"`},
+		"late is newer":    {0, 10, friday + ` "late"`, "dated"},
+		"late is older":    {10, 0, friday + ` "dated"`, "dated"},
+		"late is as old":   {10, 10, friday + ` "dated"`, "dated"},
+		"late is damaged":  {0, -1, friday + ` "dated"`, "dated"},
+		"dated is damaged": {-1, 0, friday + ` "late"`, "before"},
+		"both are damaged": {-1, -1, thursday + ` "before"`, "before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, log := options(t.TempDir()), &testLog{}
 			o.Log = log.logger(slog.LevelInfo)
 			s := openWith(t, o)
-			save(t, s, gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour)))
-			save(t, s, gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute)))
-			if err := s.SaveLate(gamma, friday, at(`"late"`, asOf.Add(time.Duration(c.late)*time.Minute))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Save(gamma, thursday, at(`"before"`, asOf.Add(-24*time.Hour))))
+			must(t, s.Save(gamma, friday, at(`"dated"`, asOf.Add(time.Duration(c.dated)*time.Minute))))
+			must(t, s.SaveLate(gamma, friday, at(`"late"`, asOf.Add(time.Duration(c.late)*time.Minute))))
 			if c.dated == -1 {
 				damage(t, s, friday+"/gex-spx")
 			}
@@ -126,6 +127,9 @@ func TestNewestWithLateFiles(t *testing.T) {
 			for range 2 {
 				if got := newest(t, s, gamma, forever); got != c.want {
 					t.Errorf("newest %s, want %s", got, c.want)
+				}
+				if got := historical(t, s, ""); got != c.history {
+					t.Errorf("newest of the history %s, want %s", got, c.history)
 				}
 			}
 			for file, minutes := range map[string]int{"gex-spx": c.dated, "gex-spx@late": c.late} {
@@ -143,9 +147,7 @@ func TestState(t *testing.T) {
 	o.Log = log.logger(slog.LevelInfo)
 	s := openWith(t, o)
 	for date, state := range map[string]string{monday: "1", wednesday: "line\nline\x00", friday: ""} {
-		if err := s.SaveState("iv-SPX", date, []byte(state)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.SaveState("iv-SPX", date, []byte(state)))
 	}
 	expect := func(notAfter, want, wantDate string) {
 		t.Helper()
@@ -171,22 +173,13 @@ func TestState(t *testing.T) {
 	if log.count(passedOver) != 1 {
 		t.Errorf("%d lines for a bad file", log.count(passedOver))
 	}
-	if err := s.SaveState("iv-SPX", wednesday, []byte("2")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SaveState("iv-SPX", wednesday, []byte("2")))
 	expect(thursday, "2", wednesday)
-}
-
-// State and answers of one name are kept apart.
-func TestStateIsNoAnswer(t *testing.T) {
-	s := open(t, t.TempDir())
-	if err := s.SaveState("x", friday, []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load("x", friday); !errors.Is(err, ErrNoSnapshot) {
+	// State is no answer.
+	if _, err := s.Load("iv-SPX", wednesday); !errors.Is(err, ErrNoSnapshot) {
 		t.Errorf("load: %v", err)
 	}
-	if _, err := s.Load("state-x", friday); !errors.Is(err, ErrTorn) {
+	if _, err := s.Load("state-iv-SPX", wednesday); !errors.Is(err, ErrTorn) {
 		t.Errorf("load of a name that falls on the same file: %v", err)
 	}
 }

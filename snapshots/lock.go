@@ -3,57 +3,78 @@ package snapshots
 import (
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"unicode"
 )
 
 // ErrLocked says that another process has taken the directory.
 var ErrLocked = errors.New("another process uses this directory")
 
-const lockName = ".lock"
+const (
+	lockName = ".lock"
+	// identityName is the file that says, in one line of text, what the directory holds.
+	identityName = "identity"
+)
 
-// dirLock keeps other processes out of a source's directory, by two locks. The first is on the lock file, and is lost if
-// somebody removes the directory. The second is a name in the kernel for the place where the directory stands, on systems
-// that have such names. The kernel releases both when the process ends.
-type dirLock struct {
-	file  *os.File
-	place io.Closer // nil if the system has no such names
-}
-
-// lockDir takes the directory of a source below a data directory, or returns ErrLocked. It writes this process's number
-// into the lock file for people to read.
-func lockDir(dataDir, source string) (*dirLock, error) {
-	f, err := os.OpenFile(filepath.Join(dataDir, source, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+// lockDir takes the store's directory, or returns ErrLocked. There are two locks. The first is on the lock file, and is lost
+// if somebody removes the directory. The second is a name in the kernel for the place where the directory stands, on systems
+// that have such names. The kernel releases both when the process ends. The lock file has this process's number, for people
+// to read.
+func (s *Store) lockDir() error {
+	f, err := os.OpenFile(filepath.Join(s.dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w", err)
+		return fmt.Errorf("open lock file: %w", err)
 	}
+	s.locks = append(s.locks, f)
 	if err := lockFile(f); err != nil {
-		defer f.Close()
-		var text [20]byte
-		n, _ := f.ReadAt(text[:], 0)
-		if pid, notNumber := strconv.Atoi(strings.TrimSpace(string(text[:n]))); errors.Is(err, ErrLocked) && notNumber == nil {
-			return nil, fmt.Errorf("%w: process %d", err, pid)
-		}
-		return nil, err
+		text := make([]byte, 20)
+		n, _ := f.Read(text)
+		return fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n])))
 	}
-	place, err := lockPlace(dataDir, source)
+	place, err := lockPlace(s.opts.Dir, s.opts.Source)
 	if err != nil {
-		f.Close()
-		return nil, err
+		return err
+	}
+	if place != nil {
+		s.locks = append(s.locks, place)
 	}
 	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // the lock holds without it
+		fmt.Fprintln(f, os.Getpid()) // the lock holds without it
 	}
-	return &dirLock{f, place}, nil
+	return nil
 }
 
-func (l *dirLock) release() error {
-	var err error
-	if l.place != nil {
-		err = l.place.Close()
+// Bind says what the directory holds, once and for all: the first call stores the identity, and later calls fail if theirs
+// is another. If the stored identity is damaged, the error says how to mend it.
+func (s *Store) Bind(identity string) error {
+	held, err := readIdentity(s.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.disk.Lock()
+		defer s.disk.Unlock()
+		return s.writer.write(s.dir, identityName, []byte(identity+"\n"))
+	case err != nil:
+		path := filepath.Join(s.dir, identityName)
+		return fmt.Errorf("%w; if the directory holds the %[2]s, make it so: echo '%[2]s' > %[3]s", err, identity, path)
+	case held != identity:
+		return fmt.Errorf("%s holds the %s, not the %s", s.dir, held, identity)
 	}
-	return errors.Join(err, l.file.Close())
+	return nil
+}
+
+// readIdentity returns what the directory of a source holds.
+func readIdentity(dir string) (string, error) {
+	b, err := readFile(filepath.Join(dir, identityName))
+	if err != nil {
+		return "", err
+	}
+	line, whole := strings.CutSuffix(string(b), "\n")
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+	if !whole || line == "" || strings.ContainsFunc(line, odd) {
+		return "", fmt.Errorf("%w: identity is not one line of text: %.200q", ErrTorn, b)
+	}
+	return line, nil
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -22,25 +24,113 @@ func TestOpenTakesTheDirectory(t *testing.T) {
 	other := options(dir)
 	other.Source = "cboe"
 	openWith(t, other) // another source of the same directory is free
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	open(t, dir)
 }
 
 // Somebody removes the directory of a running server. The server creates it again at the next write, and the write is there.
 func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	s := open(t, t.TempDir())
-	save(t, s, gamma, monday, single(t, `1`))
-	if err := os.RemoveAll(s.opts.Dir); err != nil {
-		t.Fatal(err)
-	}
-	save(t, s, gamma, friday, single(t, `2`))
+	must(t, s.Save(gamma, monday, single(t, `1`)))
+	must(t, os.RemoveAll(s.opts.Dir))
+	must(t, s.Save(gamma, friday, single(t, `2`)))
 	if _, bad, err := Verify(s.opts.Dir); len(bad) != 0 || err != nil {
 		t.Errorf("bad files %v, %v", bad, err)
 	}
 	s = reopen(t, s)
 	if got := historical(t, s, ""); got != "2" {
 		t.Errorf("after a restart: %s", got)
+	}
+}
+
+// Whoever removes the directory of a running server does not free it, whatever name it is given by the next one.
+func TestRemovedDirectoryStaysTaken(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs names of places in the kernel")
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(dir, link))
+	s := open(t, dir)
+	s.disk.Lock() // or the store would create the directory again
+	for _, name := range []string{dir, link, filepath.Join(dir, "..", "data")} {
+		must(t, errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)))
+		if _, err := Open(options(name)); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.disk.Unlock()
+	t.Chdir(filepath.Dir(dir))
+	if _, err := Open(options("data")); !errors.Is(err, ErrLocked) {
+		t.Errorf("by a relative path: %v", err)
+	}
+	must(t, s.Close())
+	open(t, dir)
+}
+
+// A directory of the same name elsewhere is another one.
+func TestDirectoriesOfOneName(t *testing.T) {
+	for range 2 {
+		open(t, filepath.Join(t.TempDir(), "data"))
+	}
+}
+
+const (
+	market      = "market of seed 1"
+	otherMarket = "market of seed 2"
+)
+
+func TestBind(t *testing.T) {
+	s := open(t, t.TempDir())
+	for range 2 {
+		for range 2 {
+			if err := s.Bind(market); err != nil {
+				t.Errorf("the same: %v", err)
+			}
+		}
+		if err := s.Bind(otherMarket); err == nil || !strings.Contains(err.Error(), market) || !strings.Contains(err.Error(), otherMarket) {
+			t.Errorf("another: %v", err)
+		}
+		s = reopen(t, s)
+	}
+	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n" || err != nil {
+		t.Errorf("the text is %q, %v", b, err)
+	}
+	if n, bad, err := Verify(s.opts.Dir); n != 0 || len(bad) != 0 || err != nil {
+		t.Errorf("the identity is counted as a dated file: %d, %v, %v", n, bad, err)
+	}
+}
+
+// Verify names a damaged identity. The error of a start says what to do.
+func TestDamagedIdentity(t *testing.T) {
+	for name, text := range map[string]string{
+		"cut off": "market of seed", "binary": "mark\xff\n", "two lines": market + "\nmore\n", "empty": "\n", "no byte": "",
+	} {
+		s := open(t, t.TempDir())
+		path := put(t, s, identityName, text)
+		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
+			t.Errorf("%s: verify finds %v, %v", name, bad, err)
+		}
+		if err := s.Bind(market); err == nil || !strings.Contains(err.Error(), "echo '"+market+"' > "+path) {
+			t.Errorf("%s: bound with %v", name, err)
+		}
+		put(t, s, identityName, market+"\n") // what the error says
+		if err := s.Bind(market); err != nil {
+			t.Errorf("%s: mended, yet bound with %v", name, err)
+		}
+	}
+}
+
+// A disk that refuses writes prevents the start of a new directory only, not of one whose identity is known.
+func TestBindOnARefusingDisk(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		s, f := openFaulty(t, diskFault{err: syscall.EIO, hits: on(stepSync, false)}, options(t.TempDir()))
+		if known {
+			put(t, s, identityName, market+"\n")
+		}
+		f.on.Store(true)
+		if err := s.Bind(market); (err == nil) != known {
+			t.Errorf("known %t: bound with %v", known, err)
+		}
 	}
 }

@@ -25,124 +25,72 @@ func (s *Store) Save(product, date string, f File) error {
 	if err != nil {
 		return fmt.Errorf("save %s of %s: %w", product, date, err)
 	}
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	err = s.write(write{date, FileName(product), body})
+	var past *Snapshot
 	if product == s.opts.HistoricalProduct {
-		s.saved(date, f.Edition.Default)
+		past = f.Edition.Default
 	}
-	return err
+	return s.save(key{date, FileName(product)}, body, past)
 }
 
 // SaveLate is [Store.Save] for an answer that arrived after its date closed. A restart serves it, the history never does.
 func (s *Store) SaveLate(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
-	return s.saveBeside(FileName(product)+lateSuffix, date, body, err)
+	if err != nil {
+		return fmt.Errorf("save late %s of %s: %w", product, date, err)
+	}
+	return s.save(key{date, FileName(product) + lateSuffix}, body, nil)
 }
 
 // SaveState stores, as [Store.Save] does, what a later session needs of a date beside its snapshots.
 func (s *Store) SaveState(name, date string, state []byte) error {
 	body, err := frame(fileHeader{Product: stateProduct + name, Date: date}, state)
-	return s.saveBeside(FileName(stateProduct+name), date, body, err)
+	if err != nil {
+		return fmt.Errorf("save state %s of %s: %w", name, date, err)
+	}
+	return s.save(key{date, FileName(stateProduct + name)}, body, nil)
 }
 
-// saveBeside saves an encoded file that is no answer of the history, unless encoding it failed.
-func (s *Store) saveBeside(file, date string, body []byte, err error) error {
-	if err != nil {
-		return fmt.Errorf("save %s of %s: %w", file, date, err)
-	}
+// save writes a file, and makes it what later reads find. past is the answer in it if the history serves it, or nil.
+func (s *Store) save(k key, body []byte, past *Snapshot) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	return s.write(write{date, file, body})
-}
-
-// Expire removes the files of the products that expired names and that are dated before the given date; products
-// are named as in the index, with - for /, states as state-<name>. The newest file of a product always stays,
-// for a restart to serve. It returns how many files it removed, and the first error of those it could not.
-func (s *Store) Expire(before string, expired func(file string) bool) (removed int, first error) {
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	s.mu.Lock()
-	var old []write
-	for file, dates := range s.index {
-		if !expired(strings.TrimSuffix(file, lateSuffix)) {
-			continue
-		}
-		for _, date := range dates[:max(len(dates)-1, 0)] {
-			if date < before {
-				old = append(old, write{date: date, file: file})
-			}
-		}
+	err := s.write(k, body)
+	s.reads.Lock()
+	s.remember(k)
+	if past != nil {
+		s.keepPast(k.date, past)
 	}
-	s.mu.Unlock()
-	for _, w := range old {
-		if err := os.Remove(s.path(w.date, w.file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			if first == nil {
-				first = fmt.Errorf("expire old files: %w", err)
-			}
-			continue
-		}
-		removed++
-		s.mu.Lock()
-		s.forget(w.file, w.date)
-		delete(s.pending, s.path(w.date, w.file))
-		s.mu.Unlock()
-	}
-	return removed, first
-}
-
-// DiskError returns why files are pending, nil if none is.
-func (s *Store) DiskError() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.pending) == 0 {
-		return nil
-	}
-	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(s.pending), s.diskErr)
-}
-
-// write is a file to be written.
-type write struct {
-	date, file string
-	body       []byte
-}
-
-// write writes a file and indexes it in any case. After a success it also writes the pending files. s.disk is held.
-//
-// Pending are the last writes of each file that failed. So a date that ends during an outage is written after it. What
-// Expire removes is no longer pending: a disk that stays broken costs the memory of the dates that are kept.
-func (s *Store) write(w write) error {
-	path := s.path(w.date, w.file)
-	err := s.tryWrite(path, w)
-	s.mu.Lock()
-	s.remember(w.file, w.date)
-	s.mu.Unlock()
+	s.reads.Unlock()
 	if err != nil {
-		return fmt.Errorf("%w: write %s: %w", ErrPending, path, err)
+		return fmt.Errorf("%w: %w", ErrPending, err)
 	}
 	s.writePending()
 	return nil
 }
 
-// tryWrite writes a file, or makes it pending. It logs when an outage begins and when it is over. s.disk is held.
-func (s *Store) tryWrite(path string, w write) error {
-	err := s.writer.write(filepath.Dir(path), w.file, w.body)
+// write writes a file, or makes it pending. It logs when an outage begins and when it is over. s.disk is held.
+//
+// Pending are the last writes of each file that failed. So a date that ends during an outage is written after it. What
+// Expire removes is no longer pending: a disk that stays broken costs the memory of the dates that are kept.
+func (s *Store) write(k key, body []byte) error {
+	err := s.writer.write(filepath.Join(s.dir, k.date), k.file, body)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	before := len(s.pending)
 	if err != nil {
-		s.pending[path], s.diskErr = w, err
-		if before == 0 {
-			s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "file", path, "err", err)
-		}
-		return err
+		s.pending[k], s.diskErr = body, err
+	} else {
+		delete(s.pending, k)
+		delete(s.named, k)
 	}
-	delete(s.named, path)
-	delete(s.pending, path)
-	if before > 0 && len(s.pending) == 0 {
+	pending := len(s.pending)
+	s.mu.Unlock()
+	if before == 0 && pending > 0 {
+		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "file", s.path(k), "err", err)
+	}
+	if before > 0 && pending == 0 {
 		s.opts.Log.Info("disk writable again, all pending files saved")
 	}
-	return nil
+	return err
 }
 
 // writePending tries to write the pending files. s.disk is held.
@@ -150,12 +98,12 @@ func (s *Store) writePending() {
 	s.mu.Lock()
 	pending := maps.Clone(s.pending)
 	s.mu.Unlock()
-	for path, w := range pending {
-		_ = s.tryWrite(path, w) // stays pending if it fails
+	for k, body := range pending {
+		_ = s.write(k, body) // stays pending if it fails
 	}
 }
 
-// retryEvery is the pause between two attempts to write pending files, if nothing else is written meanwhile.
+// retryEvery is the pause between two attempts to write pending files.
 const retryEvery = 5 * time.Second
 
 // retryPending writes the pending files every few seconds until ctx ends.
@@ -172,4 +120,46 @@ func (s *Store) retryPending(ctx context.Context) {
 		s.writePending()
 		s.disk.Unlock()
 	}
+}
+
+// DiskError returns why files are pending, nil if none is.
+func (s *Store) DiskError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) == 0 {
+		return nil
+	}
+	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(s.pending), s.diskErr)
+}
+
+// Expire removes the files of the products that expired names and that are dated before the given date; products
+// are named as in the index, with - for /, states as state-<name>. The newest file of a product always stays,
+// for a restart to serve. It returns how many files it removed, and the first error of those it could not.
+func (s *Store) Expire(before string, expired func(file string) bool) (removed int, first error) {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	s.mu.Lock()
+	index := maps.Clone(s.index)
+	s.mu.Unlock()
+	for file, dates := range index {
+		if len(dates) == 0 || !expired(strings.TrimSuffix(file, lateSuffix)) {
+			continue
+		}
+		for _, date := range dates[:len(dates)-1] {
+			if date >= before {
+				break
+			}
+			k := key{date, file}
+			if err := os.Remove(s.path(k)); err == nil || errors.Is(err, fs.ErrNotExist) {
+				s.forget(k)
+				s.mu.Lock()
+				delete(s.pending, k)
+				s.mu.Unlock()
+				removed++
+			} else if first == nil {
+				first = fmt.Errorf("expire old files: %w", err)
+			}
+		}
+	}
+	return removed, first
 }

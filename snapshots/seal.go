@@ -86,21 +86,10 @@ func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 	prefix = append(append(prefix, envelopeData...), data...)
 	prefix = append(append(prefix, envelopeMeta...), encoded...)
 	prefix = append(prefix, envelopeUsage...)
-	s := newSnapshot(prefix, len(data), meta)
-	for c := range Codings {
-		coded := prefix
-		switch {
-		case c == Gzip, c != Identity && slices.Contains(codings, c):
-			if coded, err = compress(c, prefix, len(anonymousUsage)+MaxTail); err != nil {
-				return nil, fmt.Errorf("seal snapshot in %v: %w", c, err)
-			}
-		case c != Identity:
-			continue
-		}
-		s.bodies[c], s.prefix[c] = coded, len(coded)
-		s.bodies[c] = s.AppendTail(coded, c, []byte(anonymousUsage))
+	s := newSnapshot(meta, len(data))
+	if err := s.seal(prefix, []byte(anonymousUsage+envelopeEnd), codings...); err != nil {
+		return nil, fmt.Errorf("seal snapshot: %w", err)
 	}
-	s.setTags()
 	return s, nil
 }
 
@@ -116,27 +105,48 @@ func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
 }
 
 // SealPage seals bytes that are no envelope, such as a web page, in every coding. LastModified returns modified. The result
-// has no data, meta or prefix, only bodies and their tags. It keeps body, which must not be changed afterwards.
+// has no data or meta, only bodies and their tags. SealPage does not keep the body.
 func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
-	s := &Snapshot{modified: modified.UTC().Format(httpTime)}
-	s.bodies[Identity] = body
-	for c := Identity + 1; c < Codings; c++ {
-		coded, err := compressWhole(c, body)
-		if err != nil {
-			return nil, fmt.Errorf("seal page in %v: %w", c, err)
-		}
-		s.bodies[c] = coded
+	if len(body) < 2 {
+		return nil, errors.New("seal page: it has less than two bytes") // one in the prefix, one in the tail
 	}
-	s.setTags()
+	s := &Snapshot{modified: modified.UTC().Format(httpTime)}
+	n := len(body) - 1
+	if err := s.seal(body[:n:n], body[n:], Brotli, Zstd); err != nil {
+		return nil, fmt.Errorf("seal page: %w", err)
+	}
 	return s, nil
 }
 
 // newSnapshot returns a snapshot without bodies.
-func newSnapshot(prefix []byte, dataLen int, meta Meta) *Snapshot {
-	s := &Snapshot{Meta: meta, modified: lastModified(meta), crc: crc32.ChecksumIEEE(prefix)}
-	s.prefix[Identity] = len(prefix)
-	s.data = [2]int{len(envelopeData), len(envelopeData) + dataLen}
-	return s
+func newSnapshot(meta Meta, dataLen int) *Snapshot {
+	return &Snapshot{Meta: meta, modified: lastModified(meta), data: [2]int{len(envelopeData), len(envelopeData) + dataLen}}
+}
+
+// seal builds the body, which is prefix and then tail, in Identity, Gzip and the given codings. It keeps prefix.
+func (s *Snapshot) seal(prefix, tail []byte, codings ...Coding) (err error) {
+	s.setIdentity(prefix)
+	for c := range Codings {
+		coded := prefix
+		switch {
+		case c == Identity:
+		case c == Gzip || slices.Contains(codings, c):
+			if coded, err = compress(c, prefix, len(tail)+MaxTail); err != nil {
+				return fmt.Errorf("%v: %w", c, err)
+			}
+		default:
+			continue
+		}
+		s.prefix[c] = len(coded)
+		s.bodies[c] = s.appendTail(coded, c, tail, "")
+	}
+	s.setTags()
+	return nil
+}
+
+// setIdentity takes up what every tail needs of the prefix in Identity.
+func (s *Snapshot) setIdentity(prefix []byte) {
+	s.crc, s.prefix[Identity] = crc32.ChecksumIEEE(prefix), len(prefix)
 }
 
 // setTags names the bodies after the identity body.
@@ -159,9 +169,6 @@ const (
 // and returns the extended buffer. It keeps neither argument, allocates nothing when dst has room for len(usage) +
 // [MaxTail] bytes, and may be called by any number of goroutines. A usage that is empty or over MaxUsage bytes
 // becomes null. Nothing is appended when the snapshot is not sealed in the coding.
-//
-// Every tail carries its bytes uncompressed: gzip in a stored final block, before the checksum and the length of the
-// whole; br in an uncompressed metablock, before an empty last one; zstd in a raw last block.
 func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 	if !s.Has(c) {
 		return dst
@@ -169,7 +176,14 @@ func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 	if len(usage) == 0 || len(usage) > MaxUsage {
 		usage = null
 	}
-	n := len(usage) + len(envelopeEnd)
+	return s.appendTail(dst, c, usage, envelopeEnd)
+}
+
+// appendTail ends a body whose prefix is already coded: with usage and end, of 1 to 65,535 bytes together. They stay
+// uncompressed: gzip has them in a stored final block, before the checksum and the length of the whole; br in an
+// uncompressed metablock, before an empty last one; zstd in a raw last block.
+func (s *Snapshot) appendTail(dst []byte, c Coding, usage []byte, end string) []byte {
+	n := len(usage) + len(end)
 	switch c {
 	case Gzip:
 		dst = append(dst, 1, byte(n), byte(n>>8), ^byte(n), ^byte(n>>8)) // final, stored; length and its complement
@@ -182,7 +196,7 @@ func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 		dst = append(dst, byte(h), byte(h>>8), byte(h>>16))
 	}
 	start := len(dst)
-	dst = append(append(dst, usage...), envelopeEnd...)
+	dst = append(append(dst, usage...), end...)
 	switch c {
 	case Gzip:
 		crc := crc32.Update(s.crc, crc32.IEEETable, dst[start:])
@@ -221,8 +235,9 @@ func parse(bodies [Codings][]byte) (*Snapshot, error) {
 		digest(prefix[len(envelopeData):len(envelopeData)+n]) != envelope.Meta.Receipt.DataSHA256 {
 		return nil, errors.New("body is not a sealed envelope")
 	}
-	s := newSnapshot(identity[:len(prefix)+len(envelopeUsage)], n, envelope.Meta)
+	s := newSnapshot(envelope.Meta, n)
 	s.bodies = bodies
+	s.setIdentity(identity[:len(prefix)+len(envelopeUsage)])
 	for c := range Codings {
 		tail := s.AppendTail(nil, c, envelope.Usage)
 		coded, ok := bytes.CutSuffix(bodies[c], tail)

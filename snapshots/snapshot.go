@@ -2,8 +2,8 @@
 //
 // A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in every content coding, with
 // entity tags. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
-// resource's parameter. A [Store] keeps editions twice. In memory, the editions of one feed form a generation and switch
-// together. On disk there is one file per product and UTC date, written so that a crash at any instant leaves the old file
+// resource's parameter. A [Store] keeps editions twice. In memory, editions that are published together switch at the same
+// instant. On disk there is one file per product and UTC date, written so that a crash at any instant leaves the old file
 // or the new one. The bytes of a snapshot are shared and must never be changed: so they are sent without a copy.
 //
 // If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
@@ -112,17 +112,15 @@ func (e *Edition) Names() []string { return slices.Sorted(maps.Keys(e.Variants))
 func (e *Edition) snapshots(yield func(name string, s *Snapshot) bool) {
 	names := e.Names()
 	first := "" // the name of the default
-	for _, name := range names {
-		if e.Variants[name] == e.Default {
-			first = name
-			break
-		}
+	if i := slices.IndexFunc(names, func(name string) bool { return e.Variants[name] == e.Default }); i >= 0 {
+		first = names[i]
+		names = slices.Delete(names, i, i+1)
 	}
 	if !yield(first, e.Default) {
 		return
 	}
 	for _, name := range names {
-		if name != first && !yield(name, e.Variants[name]) {
+		if !yield(name, e.Variants[name]) {
 			return
 		}
 	}

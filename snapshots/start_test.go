@@ -10,43 +10,24 @@ import (
 	"testing"
 )
 
-// badFiles are the ways in which a whole file of another date becomes one that must not be served.
+// badFiles are some of the ways in which a whole file of another date becomes one that must not be served.
 func badFiles(whole, otherProduct []byte) map[string][]byte {
-	out := map[string][]byte{
-		"empty":              {},
-		"foreign text":       []byte("hello\nworld\n"),
-		"foreign JSON":       []byte("{\"a\":1}\n{\"b\":2}\n"),
-		"foreign, binary":    bytes.Repeat([]byte{0, 1, 0xff, '\n'}, 1000),
-		"another product's":  otherProduct,
-		"another date's":     bytes.Replace(whole, []byte(friday), []byte(monday), 1),
-		"of a newer format":  bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":2`), 1),
-		"of a format to be":  []byte(`{"format":99,"layout":"unheard of"}` + "\n\x00\x01"),
-		"written twice":      append(bytes.Clone(whole), whole...),
-		"followed by zeroes": append(bytes.Clone(whole), make([]byte, 512)...),
-		"zeroes":             make([]byte, len(whole)), // a length that reached the disk before its bytes
+	altered, zeroes := bytes.Clone(whole), bytes.Clone(whole)
+	altered[len(altered)-1] ^= 0x02
+	clear(zeroes[len(zeroes)-len(zeroes)/4:]) // the last page never left the page cache
+	return map[string][]byte{
+		"empty":               {},
+		"foreign text":        []byte("hello\nworld\n"),
+		"another product's":   otherProduct,
+		"another date's":      bytes.Replace(whole, []byte(friday), []byte(monday), 1),
+		"of a newer format":   bytes.Replace(whole, []byte(`"format":1`), []byte(`"format":2`), 1),
+		"torn in the header":  whole[:20],
+		"torn in the payload": whole[:len(whole)-1],
+		"followed by zeroes":  append(bytes.Clone(whole), make([]byte, 512)...),
+		"altered at the end":  altered,
+		"its end is zeroes":   zeroes,
+		"zeroes":              make([]byte, len(whole)), // a length that reached the disk before its bytes
 	}
-	header := bytes.IndexByte(whole, '\n')
-	for name, at := range map[string]int{
-		"in the header": header / 2, "after the header": header, "after its newline": header + 1,
-		"in the payload": (header + len(whole)) / 2, "before the last byte": len(whole) - 1,
-	} {
-		out["torn "+name] = bytes.Clone(whole[:at])
-	}
-	digest := bytes.Index(whole, []byte(digestMark)) + len(digestMark)
-	for name, at := range map[string]int{
-		"the first byte": 0, "the format": bytes.Index(whole, []byte(`"format":`)) + len(`"format":`), "the digest": digest + 7,
-		"the product": bytes.Index(whole, []byte(`"product":"`)) + len(`"product":"`), "the header's end": header - 1, "its newline": header,
-		"the first byte of the payload": header + 1, "the middle": (header + len(whole)) / 2, "the last byte": len(whole) - 1,
-	} {
-		b := bytes.Clone(whole)
-		b[at] ^= 0x02
-		out["altered in "+name] = b
-	}
-	// The tail of the file never left the page cache: a page of zeroes.
-	b := bytes.Clone(whole)
-	clear(b[len(b)-len(b)/4:])
-	out["its end is zeroes"] = b
-	return out
 }
 
 // What a crash, a failing disk or somebody's hand may leave in the place of a file is found when the store opens, named
@@ -74,27 +55,18 @@ func TestFaultBadFilesAtTheStart(t *testing.T) {
 func wholeFile(t *testing.T, kind stored) []byte {
 	s := open(t, t.TempDir())
 	defer s.Close()
-	if err := kind.save(s, friday, "good"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kind.save(s, friday, "good"))
 	b, err := os.ReadFile(filepath.Join(s.dir, friday, kind.file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
 func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	o, log := options(t.TempDir()), &testLog{}
 	s := openWith(t, o)
-	s.writer.disk = unsynced()
-	if err := kind.save(s, thursday, "before"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kind.save(s, thursday, "before"))
 	path := put(t, s, friday+"/"+kind.file, string(b))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	_, bad, err := Verify(o.Dir)
 	if err != nil || len(bad) != 1 || bad[0].Path != path {
 		t.Errorf("verify finds %v, %v", bad, err)
@@ -131,9 +103,7 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
 		t.Errorf("the bad file was changed: %v", err)
 	}
-	if err := kind.save(s, friday, "again"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, kind.save(s, friday, "again"))
 	if got := kind.found(s, friday); got != "again" {
 		t.Errorf("after a new one was written: %.40q", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -14,13 +15,13 @@ import (
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
+	"golang.org/x/sync/singleflight"
 )
 
 // Options say how to open a [Store].
 type Options struct {
-	Dir    string              // data directory; the store keeps to its subdirectory Source
-	Source string              // name of the upstream
-	Feeds  map[string][]string // feed → resources
+	Dir    string // data directory; the store keeps to its subdirectory Source
+	Source string // name of the upstream
 	// HistoricalProduct is the product whose past dates are served.
 	HistoricalProduct string
 	// HistoryBytes bounds the memory for past answers.
@@ -28,45 +29,48 @@ type Options struct {
 	Log          *slog.Logger
 }
 
-// Store keeps editions in memory and on disk. All methods are safe for concurrent use. Reads never wait for writes.
+// Store keeps editions in memory and on disk. All methods are safe for concurrent use. Reads never wait for the disk to
+// take a write.
 //
-// A write goes this way: 1. The file is written, with the disk lock held. 2. If that failed, the bytes become pending.
-// 3. The date is indexed, whether the write failed or not: from now on a read finds the file or the pending bytes. 4. For
-// the historical product, the snapshot replaces the one in memory. 5. After a success, the pending files are written.
+// A write goes this way: 1. The file is written. 2. If that failed, the bytes become pending. 3. The date is indexed,
+// whether the write failed or not: from now on a read finds the file or the pending bytes. 4. For the historical product,
+// the snapshot replaces the one in memory. 5. After a success, the pending files are written.
+//
+// The index says which dates exist. What is not indexed is not read, wherever it may be.
 type Store struct {
-	opts   Options
-	dir    string // <Dir>/<Source>
-	lock   *dirLock
-	writer *writer
-	latest *latest
-	past                  // of HistoricalProduct
-	bad    atomic.Int64   // stored files found that can never be served
-	stop   func()         // ends the goroutine that writes pending files
-	retry  sync.WaitGroup // that goroutine
+	opts    Options
+	dir     string      // <Dir>/<Source>
+	dated   string      // file name of the historical product
+	locks   []io.Closer // keep other processes out of dir
+	writer  *writer
+	latest  *ristretto.Cache[string, generation] // current answers
+	history *ristretto.Cache[string, *Snapshot]  // past answers, by date
+	flights singleflight.Group                   // reads of past answers, by date
+	reading chan struct{}                        // bounds concurrent file reads of requests
+	bad     atomic.Int64                         // stored files found that can never be served
+	stop    func()                               // ends the goroutine that writes pending files
+	retry   sync.WaitGroup                       // that goroutine
 
-	disk sync.Mutex // held while files are written or removed; never waited for with mu held
+	// A goroutine that holds one of these locks may wait for one further down, never for one further up.
+	publishing sync.Mutex   // held while current answers are replaced
+	disk       sync.Mutex   // held while files are written or removed
+	reads      sync.RWMutex // held for reading while a file is read, and locked to make a written file what reads find
+	mu         sync.Mutex   // guards what follows, for moments only
 
-	mu      sync.Mutex          // guards what follows, for moments only
-	index   map[string][]string // file name → dates that have it, rising
-	pending map[string]write    // last write of each path that the disk refused
-	named   map[string]bool     // bad files already logged
+	index   map[string][]string // file name → dates that have it, rising; the slices are never changed
+	pending map[key][]byte      // last write of each file that the disk refused
+	named   map[key]bool        // files already logged as passed over
 	diskErr error               // of the last write that failed
 }
-
-const (
-	lateSuffix   = "@late"
-	stateProduct = "state/"
-)
 
 // Open opens or creates the directory of a source, takes it for this process, removes temporary files that a crash left,
 // checks every dated file, logs the bad ones and indexes the others. If another process has the directory, Open returns
 // ErrLocked at once. Close must be called.
-func Open(opts Options) (*Store, error) { return openOn(system, opts) }
-
-func openOn(d disk, opts Options) (*Store, error) {
+func Open(opts Options) (*Store, error) {
 	s := &Store{
-		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{disk: d, log: opts.Log},
-		index: map[string][]string{}, pending: map[string]write{}, named: map[string]bool{},
+		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), dated: FileName(opts.HistoricalProduct), writer: &writer{log: opts.Log},
+		reading: make(chan struct{}, concurrentReads),
+		index:   map[string][]string{}, pending: map[key][]byte{}, named: map[key]bool{},
 	}
 	if err := s.open(); err != nil {
 		err = errors.Join(err, s.release())
@@ -82,16 +86,13 @@ func (s *Store) open() (err error) {
 	if err = s.writer.makeDir(s.dir); err != nil {
 		return err
 	}
-	if err = s.writer.probe(s.dir); err != nil {
+	if err = s.lockDir(); err != nil {
 		return err
 	}
-	if s.lock, err = lockDir(s.opts.Dir, s.opts.Source); err != nil {
+	if s.latest, err = newCache[generation](latestRoom); err != nil {
 		return err
 	}
-	if s.latest, err = newLatest(s.opts.Feeds); err != nil {
-		return err
-	}
-	if err = s.past.init(s.opts.HistoryBytes, s.pastAnswer); err != nil {
+	if s.history, err = newCache[*Snapshot](s.opts.HistoryBytes); err != nil {
 		return err
 	}
 	return s.scan()
@@ -107,48 +108,40 @@ func (s *Store) Close() error {
 	return errors.Join(s.DiskError(), s.release())
 }
 
-func (s *Store) release() error {
-	if s.latest != nil {
-		s.latest.cache.Close()
+func (s *Store) release() (err error) {
+	s.latest.Close()
+	s.history.Close()
+	for _, l := range s.locks {
+		err = errors.Join(err, l.Close())
 	}
-	s.past.close()
-	if s.lock == nil {
-		return nil
-	}
-	return s.lock.release()
+	return err
 }
 
 // scan removes temporary files and fills the index. The store is new: nobody else uses it yet.
 func (s *Store) scan() error {
 	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return err
-	}
 	for _, e := range entries {
 		if Temporary(e.Name()) {
-			if err := os.Remove(s.path("", e.Name())); err != nil {
-				return err
-			}
+			err = errors.Join(err, os.Remove(filepath.Join(s.dir, e.Name())))
 		}
 	}
-	err = walkDates(s.dir, func(date string, e fs.DirEntry) error {
-		path := s.path(date, e.Name())
-		if Temporary(e.Name()) {
-			return os.Remove(path)
+	walked := walkDates(s.dir, func(k key, _ fs.DirEntry) {
+		if Temporary(k.file) {
+			err = errors.Join(err, os.Remove(s.path(k)))
+			return
 		}
-		s.index[e.Name()] = append(s.index[e.Name()], date)
-		_, _, bad := readStored(path)
-		s.passOver(e.Name(), date, bad)
-		return nil
+		s.index[k.file] = append(s.index[k.file], k.date)
+		if _, _, err := readStored(s.path(k), k); err != nil {
+			s.passOver(k, err)
+		}
 	})
-	s.publishDates()
-	return err
+	return errors.Join(err, walked)
 }
 
 // walkDates calls visit for every entry, but not for folders, in the date directories of a source's directory, dates
 // rising. It also visits, with date "", what has the name of a date and is no directory: a link or a file, which cannot be
 // served and is a bad file.
-func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
+func walkDates(dir string, visit func(k key, e fs.DirEntry)) error {
 	days, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return err
@@ -157,22 +150,16 @@ func walkDates(dir string, visit func(date string, e fs.DirEntry) error) error {
 		if !isDate(day.Name()) {
 			continue
 		}
-		if !day.IsDir() {
-			if err := visit("", day); err != nil {
+		date, files := "", []fs.DirEntry{day}
+		if day.IsDir() {
+			date = day.Name()
+			if files, err = os.ReadDir(filepath.Join(dir, date)); err != nil {
 				return err
 			}
-			continue
-		}
-		files, err := os.ReadDir(filepath.Join(dir, day.Name()))
-		if err != nil {
-			return err
 		}
 		for _, f := range files {
-			if f.IsDir() {
-				continue
-			}
-			if err := visit(day.Name(), f); err != nil {
-				return err
+			if !f.IsDir() {
+				visit(key{date, f.Name()}, f)
 			}
 		}
 	}
@@ -184,39 +171,33 @@ func isDate(s string) bool {
 	return err == nil && len(s) == len(time.DateOnly)
 }
 
-func (s *Store) path(date, file string) string { return filepath.Join(s.dir, date, file) }
+func (s *Store) path(k key) string { return filepath.Join(s.dir, k.date, k.file) }
 
-// remember indexes a date. s.mu is held.
-func (s *Store) remember(file, date string) {
-	if i, found := slices.BinarySearch(s.index[file], date); !found {
-		s.index[file] = slices.Insert(s.index[file], i, date)
-		s.publishDates()
+func (s *Store) datesOf(file string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index[file]
+}
+
+// remember indexes a file.
+func (s *Store) remember(k key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dates := s.index[k.file]
+	if i, found := slices.BinarySearch(dates, k.date); !found {
+		s.index[k.file] = slices.Concat(dates[:i], []string{k.date}, dates[i:])
 	}
 }
 
-// forget takes a date out of the index. s.mu is held.
-func (s *Store) forget(file, date string) {
-	if i, found := slices.BinarySearch(s.index[file], date); found {
-		s.index[file] = slices.Delete(s.index[file], i, i+1)
-		s.publishDates()
+// forget takes a file out of the index.
+func (s *Store) forget(k key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dates := s.index[k.file]
+	if i, found := slices.BinarySearch(dates, k.date); found {
+		s.index[k.file] = slices.Concat(dates[:i], dates[i+1:])
 	}
-	if file == FileName(s.opts.HistoricalProduct) {
-		s.history.Del(date)
-	}
 }
-
-// publishDates refreshes the lock-free copy of the historical product's dates. s.mu is held, or s is new.
-func (s *Store) publishDates() {
-	s.dates.Store(new(slices.Clone(s.index[FileName(s.opts.HistoricalProduct)])))
-}
-
-// Publish makes the editions of a feed current, all at the same instant. It keeps the editions but not the map.
-func (s *Store) Publish(feed string, editions map[string]*Edition) error {
-	return s.latest.publish(feed, editions)
-}
-
-// Current returns what a resource serves now, nil before its first publication. It does not allocate.
-func (s *Store) Current(resource string) *Edition { return s.latest.current(resource) }
 
 // Stats are what a [Store] has done since it was opened, and what is pending now.
 type Stats struct {
@@ -260,7 +241,7 @@ func (s *Store) Stats() Stats {
 			Rename: w.failed[stepRename].Load(), SyncDir: w.failed[stepSyncDir].Load(),
 		},
 		FilesWaiting: waiting, BadFiles: s.bad.Load(),
-		Latest: cacheStats(s.latest.cache.Metrics), History: cacheStats(s.history.Metrics),
+		Latest: cacheStats(s.latest.Metrics), History: cacheStats(s.history.Metrics),
 	}
 }
 

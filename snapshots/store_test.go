@@ -19,7 +19,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	file := map[string]File{}
 	for _, date := range dates {
 		file[date] = single(t, `"`+date+`"`)
-		save(t, s, gamma, date, file[date])
+		must(t, s.Save(gamma, date, file[date]))
 	}
 	var wg sync.WaitGroup
 	work := func(n int, step func(date string) error) {
@@ -75,53 +75,36 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
+// A store that cannot open says why, names the directory and takes nothing.
 func TestOpenReturnsItsErrors(t *testing.T) {
-	opened := func(o Options) error {
-		s, err := Open(o)
-		if err == nil {
-			s.Close()
-		}
-		return err
-	}
-	o := options(t.TempDir())
-	o.HistoryBytes = 0
-	if opened(o) == nil {
-		t.Error("no room for history: no error")
-	}
-	o.HistoryBytes = 1 << 20
-	if err := opened(o); err != nil {
-		t.Errorf("the lock stayed: %v", err)
-	}
-	o = options(t.TempDir())
-	if err := os.MkdirAll(filepath.Join(o.Dir, o.Source, tempPrefix+"x", "sub"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if opened(o) == nil {
-		t.Error("what cannot be swept: no error")
-	}
-}
-
-// Where no directory can be, the error says so and names it.
-func TestOpenNamesWhatIsWrong(t *testing.T) {
 	place := func(make func(dir string) error) string {
 		dir := filepath.Join(t.TempDir(), "data")
-		if err := make(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, make(dir))
 		return dir
 	}
 	file := func(dir string) error { return os.WriteFile(dir, nil, 0o644) }
-	for name, c := range map[string]struct{ dir, want string }{
-		"a file in its place": {place(file), "is not a directory"},
-		"a file above it":     {filepath.Join(place(file), "sub"), "is not a directory"},
+	folder := func(path ...string) func(dir string) error {
+		return func(dir string) error { return os.MkdirAll(filepath.Join(append([]string{dir}, path...)...), 0o755) }
+	}
+	full := t.TempDir()
+	for name, c := range map[string]struct {
+		dir, want string
+		history   int64
+	}{
+		"a file in its place": {place(file), "not a directory", 1},
+		"a file above it":     {filepath.Join(place(file), "sub"), "not a directory", 1},
 		"a file for the source": {place(func(dir string) error {
 			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
-		}), "is not a directory"},
-		"a folder for the lock":   {place(func(dir string) error { return os.MkdirAll(filepath.Join(dir, "simulated", lockName), 0o755) }), "open lock file"},
-		"a link to nowhere":       {place(func(dir string) error { return os.Symlink(filepath.Join(t.TempDir(), "no", "where"), dir) }), "directory"},
-		"a name that is too long": {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long"},
+		}), "not a directory", 1},
+		"a folder for the lock":    {place(folder("simulated", lockName)), "open lock file", 1},
+		"a link to nowhere":        {place(func(dir string) error { return os.Symlink(dir+"/no/where", dir) }), "directory", 1},
+		"a name that is too long":  {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long", 1},
+		"what cannot be swept":     {place(folder("simulated", tempPrefix+"x", "sub")), "directory not empty", 1},
+		"no room for past answers": {full, "create cache", 0},
 	} {
-		s, err := Open(options(c.dir))
+		o := options(c.dir)
+		o.HistoryBytes = c.history
+		s, err := Open(o)
 		if err == nil {
 			s.Close()
 		}
@@ -129,80 +112,48 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	open(t, full)
 }
 
-// What a crash left goes, and nothing else.
-func TestOpenSweepsTemporaryFiles(t *testing.T) {
+// A start indexes the dated files, removes what a crash left, and leaves all other files alone.
+func TestOpenReadsTheDirectory(t *testing.T) {
 	s := open(t, t.TempDir())
-	save(t, s, gamma, monday, single(t, `{"n":1}`))
-	keep := []string{"notes", ".new-usage.json-1", monday + "/notes", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x", "2026-11-1/" + tempPrefix + "x"}
-	for _, name := range keep {
+	for _, date := range []string{friday, monday, wednesday} {
+		must(t, s.Save(gamma, date, single(t, `{"n":1}`)))
+	}
+	must(t, s.Save("gex/spx/series", tuesday, single(t, `{"n":1}`))) // its name begins like the other's
+	must(t, s.SaveLate(gamma, monday, single(t, `{"n":2}`)))
+	must(t, s.SaveState("chain-SPX", tuesday, []byte("x")))
+	foreign := []string{
+		"notes", ".new-usage.json-1", "gex-spx", "notes~/gex-spx", "2026-11-31/gex-spx", "20261117/gex-spx", "2026-11-17x/gex-spx",
+		monday + "/README", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x",
+	}
+	left := []string{
+		tempPrefix + identityName + "-123", monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix,
+		thursday + "/" + tempPrefix + "spx-max-pain-9",
+	}
+	for _, name := range slices.Concat(foreign, left) {
 		put(t, s, name, "x")
 	}
-	sweep := []string{tempPrefix + identityName + "-123", monday + "/" + tempPrefix + "gex-spx-123", monday + "/" + tempPrefix, tuesday + "/" + tempPrefix + "spx-max-pain-9"}
-	for _, name := range sweep {
-		put(t, s, name, "half")
+	for range 2 { // before and after a restart
+		for product, want := range map[string][]string{gamma: {monday, wednesday, friday}, "gex/spx/series": {tuesday}, vix: nil} {
+			if got := s.DatesOf(product); !slices.Equal(got, want) {
+				t.Errorf("dates of %s %q, want %q", product, got, want)
+			}
+		}
+		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) || !slices.Equal(s.Dates(), s.DatesOf(gamma)) {
+			t.Errorf("dates of the state %q, of the historical product %q", got, s.Dates())
+		}
+		s = reopen(t, s)
 	}
-	s = reopen(t, s)
-	for _, name := range append(keep, monday+"/gex-spx", ".lock") {
+	for _, name := range append(foreign, monday+"/gex-spx", ".lock") {
 		if !exists(t, s, name) {
 			t.Errorf("%s is gone", name)
 		}
 	}
-	for _, name := range sweep {
+	for _, name := range left {
 		if exists(t, s, name) {
 			t.Errorf("%s is still there", name)
 		}
 	}
-}
-
-func TestOpenIndexesTheDirectory(t *testing.T) {
-	s := open(t, t.TempDir())
-	for _, date := range []string{friday, monday, wednesday} {
-		save(t, s, gamma, date, single(t, `{"n":1}`))
-	}
-	save(t, s, "gex/spx/series", tuesday, single(t, `{"n":1}`)) // its name begins like the other's
-	if err := s.SaveLate(gamma, monday, single(t, `{"n":2}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SaveState("chain-SPX", tuesday, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	for _, foreign := range []string{monday + "/README", "gex-spx", "notes/gex-spx", "2026-11-31/gex-spx", "20261117/gex-spx", "2026-11-17x/gex-spx"} {
-		put(t, s, foreign, "x")
-	}
-	for range 2 { // before and after a restart
-		s.DatesOf(gamma)[0] = "changed" // the caller owns it
-		if got := s.Dates(); !slices.Equal(got, []string{monday, wednesday, friday}) {
-			t.Errorf("dates %q", got)
-		}
-		if got := s.DatesOf(gamma); !slices.Equal(got, s.Dates()) {
-			t.Errorf("dates of gamma %q", got)
-		}
-		if got := s.DatesOf("gex/spx/series"); !slices.Equal(got, []string{tuesday}) {
-			t.Errorf("dates of the series %q", got)
-		}
-		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) {
-			t.Errorf("dates of the state %q", got)
-		}
-		if got := s.DatesOf(vix); len(got) != 0 {
-			t.Errorf("dates of what was never stored %q", got)
-		}
-		s = reopen(t, s)
-	}
-}
-
-func TestClose(t *testing.T) {
-	s := open(t, t.TempDir())
-	snapshot := sealed(t, `{"n":1}`)
-	if err := s.Publish("vix", map[string]*Edition{vix: {Default: snapshot}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s.Current(vix) != nil {
-		t.Error("a closed store answers")
-	}
-	sameSnapshot(t, "taken before", snapshot, sealed(t, `{"n":1}`))
 }

@@ -2,13 +2,18 @@
 
 package snapshots
 
-import "os"
+import (
+	"io"
+	"os"
+)
 
 // syncDir does nothing: this system has no way to make a directory's entries durable.
 func syncDir(string) error { return nil }
 
-// lockFile does nothing: on this system nothing keeps other processes out.
+// keepOwner does nothing: on this system a new file inherits its access from its directory.
+func keepOwner(*os.File, string) error { return nil }
+
+// lockFile and lockPlace do nothing: on this system nothing keeps other processes out.
 func lockFile(*os.File) error { return nil }
 
-// keepOwner does nothing: on this system a new file inherits its access from its directory.
-func keepOwner(*os.File, os.FileInfo) error { return nil }
+func lockPlace(_, _ string) (io.Closer, error) { return nil, nil }

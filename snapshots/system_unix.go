@@ -5,7 +5,11 @@ package snapshots
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"path/filepath"
+	"runtime"
 	"syscall"
 )
 
@@ -13,31 +17,64 @@ import (
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("open directory: %w", err)
+		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	return nil
+	return d.Sync()
 }
 
-// lockFile locks a file for this process until the file is closed.
-func lockFile(f *os.File) error {
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return ErrLocked
-		}
-		return fmt.Errorf("lock directory: %w", err)
+// keepOwner gives a new file the owner and group of the file that it is to replace, unless this process owns that one.
+func keepOwner(f *os.File, path string) error {
+	old, err := os.Lstat(path)
+	if err != nil {
+		return nil // there is none
 	}
-	return nil
-}
-
-// keepOwner gives a new file the owner and group of an old one, unless this process owns the old one.
-func keepOwner(f *os.File, old os.FileInfo) error {
 	stat, ok := old.Sys().(*syscall.Stat_t)
 	if !ok || int(stat.Uid) == os.Geteuid() {
 		return nil
 	}
 	return f.Chown(int(stat.Uid), int(stat.Gid))
+}
+
+// lockFile locks a file for this process until the file is closed.
+func lockFile(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrLocked
+	}
+	return os.NewSyscallError("lock directory", err)
+}
+
+// lockPlace takes the place where a source's directory stands, also after the directory itself was removed: an abstract
+// Unix socket whose name is the inode above the data directory and the path from there. It returns nil on a system that
+// has no such sockets or forbids them: there the lock file alone protects the directory.
+func lockPlace(dataDir, source string) (io.Closer, error) {
+	if runtime.GOOS != "linux" {
+		return nil, nil
+	}
+	path, err := filepath.Abs(dataDir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	above, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	inode, ok := above.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil, nil
+	}
+	below := digest([]byte(filepath.Join(filepath.Base(path), source)))[:32]
+	name := fmt.Sprintf("@strikecache-%d-%d-%s", inode.Dev, inode.Ino, below)
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: its lock file was removed while that process runs", ErrLocked)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return socket, nil
 }

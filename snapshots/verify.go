@@ -15,25 +15,25 @@ import (
 
 // ListDates returns the dates on which a product is stored in a data directory, rising.
 func ListDates(dir, source, product string) (dates []string, err error) {
-	err = walkDates(filepath.Join(dir, source), func(date string, e fs.DirEntry) error {
-		if e.Name() == FileName(product) && e.Type().IsRegular() {
-			dates = append(dates, date)
+	err = walkDates(filepath.Join(dir, source), func(k key, e fs.DirEntry) {
+		if k.file == FileName(product) && e.Type().IsRegular() {
+			dates = append(dates, k.date)
 		}
-		return nil
 	})
 	return dates, err
 }
 
 // ReadFile reads and verifies a product's file of a date in a data directory. It returns ErrNoSnapshot if there is none.
 func ReadFile(dir, source, product, date string) (File, error) {
-	path := filepath.Join(dir, source, date, FileName(product))
-	b, err := readFile(path)
+	k := key{date, FileName(product)}
+	path := filepath.Join(dir, source, k.date, k.file)
+	h, payload, err := readStored(path, k)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
 	var f File
 	if err == nil {
-		f, err = decodeFile(b, product, date)
+		f, err = decodeFile(h, payload)
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("read %s: %w", path, err)
@@ -65,33 +65,29 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
 		}
-		err := walkDates(source, func(date string, e fs.DirEntry) error {
-			if Temporary(e.Name()) {
-				return nil
+		err := walkDates(source, func(k key, _ fs.DirEntry) {
+			if Temporary(k.file) {
+				return
 			}
-			path := filepath.Join(source, date, e.Name())
-			if err := verifyFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			path := filepath.Join(source, k.date, k.file)
+			if err := verifyFile(path, k); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be gone by now
 				bad = append(bad, BadFile{path, err})
 			}
 			files++
-			return nil
 		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return files, bad, err
 		}
 	}
 	return files, bad, nil
 }
 
-func verifyFile(path string) error {
-	h, b, err := readStored(path)
-	if err != nil {
+func verifyFile(path string, k key) error {
+	h, payload, err := readStored(path, k)
+	if err != nil || strings.HasPrefix(h.Product, stateProduct) {
 		return err
 	}
-	if strings.HasPrefix(h.Product, stateProduct) {
-		return nil
-	}
-	f, err := decodeFile(b, h.Product, h.Date)
+	f, err := decodeFile(h, payload)
 	if err != nil {
 		return err
 	}

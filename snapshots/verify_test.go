@@ -17,7 +17,7 @@ func TestVerifyComparesCodings(t *testing.T) {
 	for c := Brotli; c < Codings; c++ {
 		mixed := *sealed(t, `{"a":1}`)
 		mixed.bodies[c] = sealed(t, `{"a":2}`).bodies[c]
-		save(t, s, gamma, friday, File{Edition: &Edition{Default: &mixed}})
+		must(t, s.Save(gamma, friday, File{Edition: &Edition{Default: &mixed}}))
 		if _, err := s.Load(gamma, friday); err != nil {
 			t.Fatalf("%v: %v", c, err)
 		}
@@ -26,7 +26,7 @@ func TestVerifyComparesCodings(t *testing.T) {
 			t.Errorf("%v: %d files, %v, %v", c, files, bad, err)
 		}
 	}
-	save(t, s, gamma, friday, single(t, `{"a":1}`))
+	must(t, s.Save(gamma, friday, single(t, `{"a":1}`)))
 	if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 0 {
 		t.Errorf("a good file: %v, %v", bad, err)
 	}
@@ -40,9 +40,9 @@ func TestReadingWithoutTheLock(t *testing.T) {
 	}
 	s := openWith(t, o)
 	for _, date := range []string{friday, tuesday} {
-		save(t, s, gamma, date, single(t, `"`+date+`"`))
+		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
 	}
-	save(t, s, pain, wednesday, single(t, `1`))
+	must(t, s.Save(pain, wednesday, single(t, `1`)))
 	put(t, s, thursday+"/.tmp-gex-spx-1", "half")
 	put(t, s, monday+"/gex-spx/file", "the product's name is a directory")
 	put(t, s, "notes/gex-spx", "no date")
@@ -51,9 +51,7 @@ func TestReadingWithoutTheLock(t *testing.T) {
 		t.Errorf("dates %q, %v, want %q", dates, err, want)
 	}
 	f, err := ReadFile(o.Dir, o.Source, gamma, friday)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sameFile(t, f, single(t, `"`+friday+`"`))
 	if _, err := ReadFile(o.Dir, o.Source, gamma, wednesday); !errors.Is(err, ErrNoSnapshot) {
 		t.Errorf("of a date without the product: %v", err)
@@ -71,7 +69,7 @@ func TestVerifyGoodTree(t *testing.T) {
 	s := stocked(t)
 	other := options(s.opts.Dir)
 	other.Source = "cboe"
-	save(t, openWith(t, other), vix, friday, single(t, `1`))
+	must(t, openWith(t, other).Save(vix, friday, single(t, `1`)))
 	for _, ignored := range []string{monday + "/" + tempPrefix + "gex-spx-1", "README", "old/gex-spx", "2026-02-30/gex-spx", monday + "/sub/file"} {
 		put(t, s, ignored, "x")
 	}
@@ -88,32 +86,19 @@ func TestVerifyGoodTree(t *testing.T) {
 	}
 }
 
-func TestFileOfAnotherDate(t *testing.T) {
-	s := week(t, options(t.TempDir()), monday, friday)
-	b, _ := os.ReadFile(filepath.Join(s.dir, monday, "gex-spx"))
-	put(t, s, tuesday+"/gex-spx", string(b)) // a slip in a restored back-up
-	s = reopen(t, s)
-	_, bad, _ := Verify(s.opts.Dir)
-	if got := historical(t, s, tuesday); got != "none" || len(bad) == 0 {
-		t.Errorf("%s is answered with %s; verify finds %v", tuesday, got, bad)
-	}
-}
-
 // The server ignores symbolic links among its dated files. The start and verify name each of them.
 func TestSymbolicLinksAreNamed(t *testing.T) {
 	o, log := options(t.TempDir()), &testLog{}
 	o.Log = log.logger(slog.LevelInfo)
 	s := openWith(t, o)
-	save(t, s, gamma, monday, single(t, `1`))
-	save(t, s, gamma, tuesday, single(t, `1`))
+	must(t, s.Save(gamma, monday, single(t, `1`)))
+	must(t, s.Save(gamma, tuesday, single(t, `1`)))
 	away := t.TempDir()
 	for path, target := range map[string]string{
 		filepath.Join(monday, "gex-spx"): filepath.Join(away, "gex-spx"),
 		tuesday:                          filepath.Join(away, tuesday),
 	} {
-		if err := errors.Join(os.Rename(filepath.Join(s.dir, path), target), os.Symlink(target, filepath.Join(s.dir, path))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Rename(filepath.Join(s.dir, path), target), os.Symlink(target, filepath.Join(s.dir, path))))
 	}
 	put(t, s, friday, "a file with the name of a date")
 	want := []string{filepath.Join(s.dir, monday, "gex-spx"), filepath.Join(s.dir, tuesday), filepath.Join(s.dir, friday)}
@@ -145,14 +130,12 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 func TestVerifyFollowsTheDirectory(t *testing.T) {
 	o := options(filepath.Join(t.TempDir(), "data"))
 	s := openWith(t, o)
-	save(t, s, gamma, monday, single(t, `1`))
+	must(t, s.Save(gamma, monday, single(t, `1`)))
 	damage(t, s, monday+"/gex-spx")
 	away := t.TempDir()
 	for _, path := range []string{s.dir, o.Dir} {
 		target := filepath.Join(away, filepath.Base(path))
-		if err := errors.Join(os.Rename(path, target), os.Symlink(target, path)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Rename(path, target), os.Symlink(target, path)))
 		if files, bad, err := Verify(o.Dir); files != 1 || len(bad) != 1 || err != nil {
 			t.Errorf("%s is a link: %d files, %v, %v", path, files, bad, err)
 		}

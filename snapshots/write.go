@@ -3,14 +3,12 @@ package snapshots
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 )
 
 // WriteFile replaces the file dir/name by b, with mode 0644. It creates dir. A crash or an error at any instant leaves the
@@ -18,14 +16,14 @@ import (
 // error the new file stands only if the sync of dir was what failed. A crash may leave the temporary file behind; see
 // [Temporary] and [Unfinished]. WriteFile does not keep b.
 func WriteFile(dir, name string, b []byte) error {
-	w := writer{disk: system, log: slog.New(slog.DiscardHandler)}
+	w := writer{log: slog.New(slog.DiscardHandler)}
 	return w.write(dir, name, b)
 }
 
 // WritePrivateFile is [WriteFile] for a file that only its owner may use: the new file has mode 0600, and the owner and
 // group of the file that it replaces. So root may change a file of a server that does not run as root.
 func WritePrivateFile(dir, name string, b []byte) error {
-	w := writer{disk: system, log: slog.New(slog.DiscardHandler), private: true}
+	w := writer{log: slog.New(slog.DiscardHandler), private: true}
 	return w.write(dir, name, b)
 }
 
@@ -51,30 +49,11 @@ func Unfinished(dir, name string) (paths []string) {
 	return paths
 }
 
-// disk holds the operations of a write that can fail. A test lets them fail one by one.
-type disk struct {
-	mkdir   func(dir string, mode os.FileMode) error
-	create  func(dir, pattern string) (*os.File, error)
-	write   func(f *os.File, b []byte) (int, error)
-	sync    func(f *os.File) error
-	rename  func(from, to string) error
-	syncDir func(dir string) error
-}
-
-var system = disk{
-	mkdir:   os.Mkdir,
-	create:  os.CreateTemp,
-	write:   (*os.File).Write,
-	sync:    (*os.File).Sync,
-	rename:  os.Rename,
-	syncDir: syncDir,
-}
-
 // step is a part of writing a file.
 type step int
 
 const (
-	stepCreate  step = iota // of the directory too
+	stepCreate  step = iota // of the temporary file, and of the directory
 	stepWrite               // into the temporary file
 	stepSync                // of the temporary file
 	stepRename              // to the file's own name
@@ -82,16 +61,16 @@ const (
 	steps                   // how many
 )
 
-// String returns the name that the log and metrics use.
+// String returns the name that the log uses.
 func (s step) String() string {
 	return [...]string{"create", "write", "sync", "rename", "syncdir"}[s]
 }
 
 // writer writes files, one at a time, and counts what came of them.
 type writer struct {
-	disk    disk
 	log     *slog.Logger
-	private bool // as WritePrivateFile describes
+	private bool                             // as WritePrivateFile describes
+	fault   func(at step, path string) error // lets a step fail, in tests; nil for none
 	files   atomic.Int64
 	bytes   atomic.Int64
 	failed  [steps]atomic.Int64
@@ -101,87 +80,64 @@ type writer struct {
 // tells at which step a process died.
 func (w *writer) write(dir, name string, b []byte) (err error) {
 	path := filepath.Join(dir, name)
-	var at step
-	begin := func(s step) {
-		at = s
-		w.log.Debug("storing", "step", s.String(), "file", path)
-	}
+	var tmp *os.File
 	defer func() {
-		if err != nil {
-			w.failed[at].Add(1)
-			return
-		}
-		w.files.Add(1)
-		w.bytes.Add(int64(len(b)))
-		w.log.Debug("stored", "file", path)
-	}()
-	begin(stepCreate)
-	if err := w.makeDir(dir); err != nil {
-		return err
-	}
-	tmp, err := w.disk.create(dir, tempPrefix+name+"-*")
-	if err != nil {
-		return fmt.Errorf("create temporary file: %w", err)
-	}
-	defer func() {
-		if err != nil {
+		if err != nil && tmp != nil {
 			tmp.Close()
 			os.Remove(tmp.Name())
 		}
 	}()
-	if err := w.setAccess(tmp, path); err != nil {
-		return err
+	for at, do := range [steps]func() error{
+		stepCreate:  func() error { tmp, err = w.create(dir, name); return err },
+		stepWrite:   func() error { _, err := tmp.Write(b); return err },
+		stepSync:    func() error { return errors.Join(tmp.Sync(), tmp.Close()) },
+		stepRename:  func() error { return os.Rename(tmp.Name(), path) },
+		stepSyncDir: func() error { return syncDir(dir) },
+	} {
+		w.log.Debug("storing", "step", step(at).String(), "file", path)
+		err := w.refusal(step(at), path)
+		if err == nil {
+			err = do()
+		}
+		if err != nil {
+			w.failed[at].Add(1)
+			return fmt.Errorf("write %s: %w", path, err)
+		}
 	}
-	begin(stepWrite)
-	if n, err := w.disk.write(tmp, b); err != nil {
-		return fmt.Errorf("write temporary file: %w", err)
-	} else if n < len(b) {
-		return fmt.Errorf("write temporary file: %w", io.ErrShortWrite)
-	}
-	begin(stepSync)
-	if err := w.disk.sync(tmp); err != nil {
-		return fmt.Errorf("sync temporary file: %w", err)
-	}
-	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("close temporary file: %w", err)
-	}
-	begin(stepRename)
-	if err := w.disk.rename(tmp.Name(), path); err != nil {
-		return fmt.Errorf("rename temporary file: %w", err)
-	}
-	begin(stepSyncDir)
-	return w.disk.syncDir(dir)
+	w.files.Add(1)
+	w.bytes.Add(int64(len(b)))
+	w.log.Debug("stored", "file", path)
+	return nil
 }
 
-// setAccess sets the mode, and the owner if it matters, of the temporary file that is to replace path.
-func (w *writer) setAccess(tmp *os.File, path string) error {
-	mode := os.FileMode(0o644)
-	if w.private {
-		mode = 0o600
-	}
-	if err := tmp.Chmod(mode); err != nil {
-		return fmt.Errorf("set mode of temporary file: %w", err)
-	}
-	old, err := os.Lstat(path)
-	if err != nil || !w.private {
+// refusal is the error that a test wants instead of an operation.
+func (w *writer) refusal(at step, path string) error {
+	if w.fault == nil {
 		return nil
 	}
-	if err := keepOwner(tmp, old); err != nil {
-		return fmt.Errorf("keep the owner of %s: %w", path, err)
+	return w.fault(at, path)
+}
+
+// create creates dir and in it the temporary file that is to replace dir/name.
+func (w *writer) create(dir, name string) (*os.File, error) {
+	if err := w.makeDir(dir); err != nil {
+		return nil, err
 	}
-	return nil
+	tmp, err := os.CreateTemp(dir, tempPrefix+name+"-*") // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	if w.private {
+		return tmp, keepOwner(tmp, filepath.Join(dir, name))
+	}
+	return tmp, tmp.Chmod(0o644)
 }
 
 // makeDir creates a directory, with its parents, and makes their entries durable. If it cannot make an entry durable, it
 // removes the directory, so that the next call tries again.
 func (w *writer) makeDir(dir string) error {
-	switch info, err := os.Stat(dir); {
-	case err == nil && info.IsDir():
+	if _, err := os.Stat(dir); err == nil {
 		return nil
-	case err == nil:
-		return fmt.Errorf("%s is not a directory", dir)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("look at directory: %w", err)
 	}
 	parent := filepath.Dir(dir)
 	if parent != dir {
@@ -189,26 +145,21 @@ func (w *writer) makeDir(dir string) error {
 			return err
 		}
 	}
-	if err := w.disk.mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("create directory: %w", err)
+	err := w.refusal(stepCreate, dir)
+	if err == nil {
+		err = os.Mkdir(dir, 0o755)
 	}
-	if err := w.disk.syncDir(parent); err != nil {
-		os.Remove(dir)
+	if errors.Is(err, fs.ErrExist) { // created meanwhile, or there all the time, and this process may not look
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return nil
-}
-
-// probe says why this process may not write a directory: at the start, not hours later. It passes a disk that is full or
-// fails otherwise, which may recover: until then the stored answers are served.
-func (w *writer) probe(dir string) error {
-	f, err := w.disk.create(dir, tempPrefix+"probe-*")
-	if err == nil {
-		f.Close()
-		return os.Remove(f.Name())
+	if err = w.refusal(stepSyncDir, parent); err == nil {
+		err = syncDir(parent)
 	}
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		return fmt.Errorf("directory cannot be written: %w", err)
+	if err != nil {
+		os.Remove(dir)
 	}
-	return nil
+	return err
 }

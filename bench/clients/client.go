@@ -24,14 +24,6 @@ import (
 
 const day = 24 * time.Hour
 
-// failed is a poll that failed and may be tried again.
-type failed struct {
-	why   string
-	after time.Duration // how long the server asks to wait; 0: it does not say
-}
-
-func (f *failed) Error() string { return f.why }
-
 // errRefused is an answer that stays the same when the client asks again.
 var errRefused = errors.New("refused")
 
@@ -77,15 +69,8 @@ type client struct {
 	tag      string
 }
 
-func newClient(url, key string) *client {
-	c := &client{url: url, key: key}
-	c.http.Timeout = 10 * time.Second
-	// A redirect would take the key along, to whatever host it names.
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return c
-}
-
-// poll asks once and prints what is new. It returns for how long that is fresh.
+// poll asks once and prints what is new. It returns for how long that is fresh or, with an error, how long the server
+// asks to wait, 0 when it does not say.
 func (c *client) poll() (time.Duration, error) {
 	req, err := http.NewRequest(http.MethodGet, c.url, nil)
 	if err != nil {
@@ -113,14 +98,14 @@ func (c *client) poll() (time.Duration, error) {
 			return 0, err
 		}
 		if !d.Success || d.Meta.AsOf == "" {
-			return 0, &failed{why: "not an answer"}
+			return 0, errors.New("not an answer")
 		}
 		fmt.Println(&d)
 		c.tag = resp.Header.Get("ETag") // only now: it says what this client has
 	case code == http.StatusNotModified:
 		fmt.Println("unchanged")
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500:
-		return 0, &failed{why: "status " + strconv.Itoa(code), after: retryAfter(resp)}
+		return retryAfter(resp), fmt.Errorf("status %d", code)
 	default:
 		return 0, fmt.Errorf("%w: status %d %.300s", errRefused, code, body)
 	}
@@ -169,25 +154,24 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: clients [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]")
 		os.Exit(2)
 	}
-	c := newClient(strings.TrimRight(flag.Arg(0), "/")+"/api/v1/gex/spx", cmp.Or(flag.Arg(1), os.Getenv("API_KEY")))
+	c := &client{url: strings.TrimRight(flag.Arg(0), "/") + "/api/v1/gex/spx", key: cmp.Or(flag.Arg(1), os.Getenv("API_KEY"))}
+	c.http.Timeout = 10 * time.Second
+	// A redirect would take the key along, to whatever host it names.
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	failures := 0
 	for polls := 1; ; polls++ {
 		wait, err := c.poll()
-		var f *failed
 		switch {
 		case errors.Is(err, errRefused):
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
-		case errors.As(err, &f) && f.after > 0: // --max-wait does not shorten what the server asks for
-			wait = f.after
-		case err != nil:
-			wait = min(time.Second<<min(failures, 6), time.Minute, most)
+		case err == nil:
+			failures, wait = 0, min(wait, most)
 		default:
-			wait = min(wait, most)
-		}
-		if failures++; err == nil {
-			failures = 0
-		} else {
+			if wait == 0 { // --max-wait does not shorten what the server asks for
+				wait = min(time.Second<<min(failures, 6), time.Minute, most)
+			}
+			failures++
 			fmt.Fprintf(os.Stderr, "failed: %v; again in %v s\n", err, wait.Seconds())
 		}
 		if polls == *count {

@@ -153,9 +153,9 @@ func TestFaultConnections(t *testing.T) {
 	}
 	p.signal(syscall.SIGQUIT) // it ends with a dump of its goroutines
 	_ = p.wait()
-	all, serving := strings.Count(p.logged(), "\ngoroutine "), strings.Count(p.logged(), "fasthttp.(*Server).serveConn(")
+	all, serving := strings.Count(p.logged(), "\ngoroutine "), strings.Count(p.logged(), "fasthttp.(*Server).ServeConn(")
 	figure(t, "%d goroutines at the end, %d of them serve a connection", all, serving)
-	if all == 0 || serving > 0 || full() && all > 100 { // workers wait a little for the next connection
+	if all == 0 || serving > 0 || full() && all > 100 {
 		t.Errorf("goroutines are left:\n%s", p.logged())
 	}
 }

@@ -101,7 +101,7 @@ func TestFaultFullDisk(t *testing.T) {
 	p.kill()
 	remount(t, dir, syscall.MS_RDONLY, "")
 	_, stderr, code := run(t, command(t, "serve", "--data-dir", dir))
-	for _, want := range []string{"strikecache: open data directory", dir, "directory cannot be written", "read-only file system"} {
+	for _, want := range []string{"strikecache: open data directory", dir, "open lock file", "read-only file system"} {
 		if code != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d, %q; want it to name %q", code, stderr, want)
 		}

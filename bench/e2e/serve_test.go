@@ -160,9 +160,9 @@ func TestVerifyReady(t *testing.T) {
 			}
 		}
 	}
-	ask(shared(t).url, 0, "ready: source simulated\n")
+	ask(shared(t).url, 0, `ready: {"ready":true,"source":"simulated",`)
 	starving := serveNothing(t)
-	ask(starving.url, 1, "not ready: waiting for gex/spx, ")
+	ask(starving.url, 1, `not ready: {"ready":false,`)
 	starving.stop()
 	ask(starving.url, 1, "not ready: ", "refused")
 }

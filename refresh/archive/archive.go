@@ -22,7 +22,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -39,17 +38,16 @@ type Archive struct {
 	write    func(dir, name string, b []byte) error
 	failed   atomic.Pointer[error] // of the last write; nil if nothing is pending
 
-	mu      sync.Mutex               // held while files are written or removed
-	recipes map[string][]string      // file of a recipe on the disk → digests that it names
-	sizes   map[string]int64         // file → bytes on the disk
-	bytes   int64                    // sum of sizes
-	pending map[string]pendingRecipe // by file: recipes that are not on the disk yet
-	packed  map[string][]byte        // digest → compressed document that is not on the disk yet
+	mu      sync.Mutex      // held while files are written or removed
+	files   map[string]file // by name: the recipes and documents on the disk
+	pending map[string]file // by name: those that are not on the disk yet
 }
 
-type pendingRecipe struct {
-	body    []byte
-	digests []string
+// file is a recipe or a document.
+type file struct {
+	size    int64
+	digests []string // of the documents that a recipe names
+	body    []byte   // nil on the disk
 }
 
 // Open indexes the archive in a directory, which need not exist, and removes what a crash left behind. The caller
@@ -64,7 +62,7 @@ func Open(dir string, maxBytes int64, log *slog.Logger) (*Archive, error) {
 	}
 	a := &Archive{
 		dir: dir, maxBytes: maxBytes, log: log, zstd: z, write: snapshots.WriteFile,
-		recipes: map[string][]string{}, sizes: map[string]int64{}, pending: map[string]pendingRecipe{}, packed: map[string][]byte{},
+		files: map[string]file{}, pending: map[string]file{},
 	}
 	if err := a.scan(); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
@@ -99,32 +97,22 @@ func (a *Archive) scan() error {
 		if err != nil {
 			return err
 		}
-		a.resize(name, info.Size())
+		f := file{size: info.Size()}
 		if isDocument {
 			documents = append(documents, digest)
-			continue
-		}
-		r, err := readRecipe(a.dir, name)
-		if err != nil {
+		} else if r, err := readRecipe(a.dir, name); err != nil {
 			a.log.Error("recipe passed over", "file", filepath.Join(a.dir, name), "err", err)
 			unreadable = append(unreadable, name)
-			continue
+		} else {
+			f.digests = r.digests()
 		}
-		a.recipes[name] = r.digests()
+		a.files[name] = f
 	}
 	for _, name := range unreadable {
-		a.recipes[name] = documents
+		a.files[name] = file{size: a.files[name].size, digests: documents}
 	}
 	a.sweep()
 	return nil
-}
-
-// resize remembers the bytes of a file on the disk, 0 for a file that is gone.
-func (a *Archive) resize(file string, n int64) {
-	a.bytes += n - a.sizes[file]
-	if a.sizes[file] = n; n == 0 {
-		delete(a.sizes, file)
-	}
 }
 
 // Put archives recipes in place of the older ones of their product and date, with the documents that it does not have.
@@ -138,13 +126,15 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 		if err != nil {
 			return err
 		}
-		a.pending[recipeFile(recipes[i].Product, recipes[i].Date)] = pendingRecipe{body, recipes[i].digests()}
+		a.pending[recipeFile(recipes[i].Product, recipes[i].Date)] = file{int64(len(body)), recipes[i].digests(), body}
 	}
 	named := a.named()
-	maps.DeleteFunc(a.packed, func(digest string, _ []byte) bool { return !named[digest] })
+	maps.DeleteFunc(a.pending, func(name string, _ file) bool { return isDocument(name) && !named[name] })
 	for _, d := range documents {
-		if d.Body != nil && named[d.SHA256] && a.packed[d.SHA256] == nil && a.sizes[d.SHA256+documentSuffix] == 0 {
-			a.packed[d.SHA256] = a.zstd.EncodeAll(d.Body, make([]byte, 0, len(d.Body)/5))
+		name := d.SHA256 + documentSuffix
+		if d.Body != nil && named[name] && a.pending[name].body == nil && a.files[name].size == 0 {
+			body := a.zstd.EncodeAll(d.Body, make([]byte, 0, len(d.Body)/5))
+			a.pending[name] = file{size: int64(len(body)), body: body}
 		}
 	}
 	return a.writePending()
@@ -158,45 +148,45 @@ func (a *Archive) writePending() (err error) {
 			a.failed.Store(&err)
 		}
 	}()
-	for digest, b := range a.packed {
-		if err := a.writeFile(digest+documentSuffix, b); err != nil {
-			return err
+	for _, ofDocuments := range []bool{true, false} {
+		for name, f := range a.pending {
+			if isDocument(name) != ofDocuments {
+				continue
+			}
+			if err := a.write(a.dir, name, f.body); err != nil {
+				return fmt.Errorf("archive %s: %w", name, err)
+			}
+			f.body = nil
+			a.files[name] = f
+			delete(a.pending, name)
 		}
-		delete(a.packed, digest)
-	}
-	for file, p := range a.pending {
-		if err := a.writeFile(file, p.body); err != nil {
-			return err
-		}
-		a.recipes[file] = p.digests
-		delete(a.pending, file)
 	}
 	a.sweep()
-	for a.bytes > a.maxBytes && len(a.recipes) > 0 {
-		a.forget(a.dates()[0], "over the bound of bytes")
+	for _, date := range a.dates() {
+		if a.bytes() <= a.maxBytes {
+			break
+		}
+		a.forget(date, "over the bound of bytes")
 	}
 	return nil
 }
 
-func (a *Archive) writeFile(name string, b []byte) error {
-	if err := a.write(a.dir, name, b); err != nil {
-		return fmt.Errorf("archive %s: %w", name, err)
+// bytes returns the size of the files on the disk.
+func (a *Archive) bytes() (sum int64) {
+	for _, f := range a.files {
+		sum += f.size
 	}
-	a.resize(name, int64(len(b)))
-	return nil
+	return sum
 }
 
-// named returns the digests of the documents that a recipe names, on the disk or pending.
+// named returns the file names of the documents that a recipe names, on the disk or pending.
 func (a *Archive) named() map[string]bool {
 	named := map[string]bool{}
-	for _, digests := range a.recipes {
-		for _, d := range digests {
-			named[d] = true
-		}
-	}
-	for _, p := range a.pending {
-		for _, d := range p.digests {
-			named[d] = true
+	for _, files := range []map[string]file{a.files, a.pending} {
+		for _, f := range files {
+			for _, digest := range f.digests {
+				named[digest+documentSuffix] = true
+			}
 		}
 	}
 	return named
@@ -205,31 +195,30 @@ func (a *Archive) named() map[string]bool {
 // sweep removes the documents that no recipe names.
 func (a *Archive) sweep() {
 	named := a.named()
-	for file := range a.sizes {
-		if digest, ok := strings.CutSuffix(file, documentSuffix); ok && !named[digest] {
-			a.remove(file)
+	for name := range a.files {
+		if isDocument(name) && !named[name] {
+			a.remove(name)
 		}
 	}
 }
 
 // remove removes a file. If that fails, the next sweep tries again.
-func (a *Archive) remove(file string) {
-	if err := os.Remove(filepath.Join(a.dir, file)); err == nil || errors.Is(err, fs.ErrNotExist) {
-		a.resize(file, 0)
+func (a *Archive) remove(name string) {
+	if err := os.Remove(filepath.Join(a.dir, name)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		delete(a.files, name)
 	}
 }
 
 // forget removes the recipes of a date, and then the documents that only they named.
 func (a *Archive) forget(date, why string) {
-	before := a.bytes
-	for file := range a.recipes {
-		if dateOf(file) == date {
-			delete(a.recipes, file)
-			a.remove(file)
+	before := a.bytes()
+	for name := range a.files {
+		if !isDocument(name) && dateOf(name) == date {
+			a.remove(name)
 		}
 	}
 	a.sweep()
-	a.log.Info("archived inputs removed", "date", date, "why", why, "bytes", before-a.bytes)
+	a.log.Info("archived inputs removed", "date", date, "why", why, "bytes", before-a.bytes())
 }
 
 // Expire removes the recipes of dates before a date, YYYY-MM-DD, and then the documents that only they named. The
@@ -248,30 +237,25 @@ func (a *Archive) Expire(before string) {
 // dates returns the dates with a recipe on the disk, rising.
 func (a *Archive) dates() []string {
 	var dates []string
-	for file := range a.recipes {
-		dates = append(dates, dateOf(file))
+	for name := range a.files {
+		if !isDocument(name) {
+			dates = append(dates, dateOf(name))
+		}
 	}
 	slices.Sort(dates)
 	return slices.Compact(dates)
 }
-
-func dateOf(recipe string) string { return recipe[:len(time.DateOnly)] }
 
 // Holds says whether the newest recipe of a product and a date names exactly these inputs, in order, and all its
 // documents are there.
 func (a *Archive) Holds(product, date string, inputs []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	digests := a.recipes[recipeFile(product, date)]
+	digests := a.files[recipeFile(product, date)].digests
 	if len(digests) < len(inputs) || len(inputs) == 0 || !slices.Equal(digests[:len(inputs)], inputs) {
 		return false
 	}
-	for _, d := range digests {
-		if a.sizes[d+documentSuffix] == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(digests, func(digest string) bool { return a.files[digest+documentSuffix].size == 0 })
 }
 
 // Err returns why recipes are pending, nil if none is. It never waits for the disk itself.

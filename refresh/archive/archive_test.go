@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -53,15 +52,22 @@ func put(t testing.TB, a *Archive, product, date string, documents ...*Document)
 	}
 }
 
-// files returns the names of the documents, by seed, and of the recipes in a directory.
-func files(t testing.TB, dir string, known ...*Document) []string {
+// files returns the names of the documents, by seed, and of the recipes in the directory of an archive, which must know
+// their size.
+func files(t testing.TB, a *Archive, known ...*Document) []string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(a.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
+	var size int64
 	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
 		name := e.Name()
 		for _, d := range known {
 			if name == d.SHA256+documentSuffix {
@@ -69,6 +75,9 @@ func files(t testing.TB, dir string, known ...*Document) []string {
 			}
 		}
 		out = append(out, name)
+	}
+	if a.bytes() != size {
+		t.Errorf("says %d bytes, the directory has %d", a.bytes(), size)
 	}
 	slices.Sort(out)
 	return out
@@ -118,39 +127,16 @@ func TestDocumentsAreStoredOnceAndShared(t *testing.T) {
 	all := []*Document{one, two, shared}
 	put(t, a, "gex/spx", "2026-11-19", one, shared)
 	put(t, a, "spx-max-pain", "2026-11-19", one)
-	bytes := a.bytes
 	put(t, a, "gex/spx", "2026-11-19", one, shared)
-	want(t, "put twice", files(t, dir, all...), "options/1.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
-	if a.bytes != bytes {
-		t.Errorf("%d bytes after putting the same again, %d before", a.bytes, bytes)
-	}
+	want(t, "put twice", files(t, a, all...), "options/1.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
 	put(t, a, "gex/spx", "2026-11-19", two, &Document{Input: shared.Input}) // handed over before
-	want(t, "the older recipe gone", files(t, dir, all...), "options/1.json", "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
+	want(t, "the older recipe gone", files(t, a, all...), "options/1.json", "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
 	put(t, a, "spx-max-pain", "2026-11-19", two)
 	put(t, a, "gex/spx", "2026-11-20", shared)
-	want(t, "nobody names 1", files(t, dir, all...), "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json", "2026-11-20_gex-spx.json")
+	want(t, "nobody names 1", files(t, a, all...), "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json", "2026-11-20_gex-spx.json")
 	a = open(t, dir, plenty)
 	a.Expire("2026-11-20")
-	want(t, "3 is of the day that stays", files(t, dir, all...), "options/3.json", "2026-11-20_gex-spx.json")
-	if sum := sizes(t, dir); a.bytes != sum {
-		t.Errorf("says %d bytes, the directory has %d", a.bytes, sum)
-	}
-}
-
-func sizes(t testing.TB, dir string) (sum int64) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum += info.Size()
-	}
-	return sum
+	want(t, "3 is of the day that stays", files(t, a, all...), "options/3.json", "2026-11-20_gex-spx.json")
 }
 
 func TestBoundsEvictOldestFirst(t *testing.T) {
@@ -159,8 +145,8 @@ func TestBoundsEvictOldestFirst(t *testing.T) {
 	days := []string{"2026-11-16", "2026-11-17", "2026-11-18", "2026-11-19", "2026-11-20"}
 	for i, date := range days {
 		put(t, a, "gex/spx", date, document(uint64(i), 10_000))
-		if a.bytes > 35_000 || a.bytes != sizes(t, dir) {
-			t.Errorf("%s: %d bytes, the directory has %d", date, a.bytes, sizes(t, dir))
+		if a.bytes() > 35_000 {
+			t.Errorf("%s: %d bytes", date, a.bytes())
 		}
 	}
 	want(t, "three fit", a.dates(), days[2:]...)
@@ -168,15 +154,16 @@ func TestBoundsEvictOldestFirst(t *testing.T) {
 	want(t, "by age", a.dates(), days[3:]...)
 	a.Expire("2027-01-01")
 	want(t, "the newest stays", a.dates(), days[4])
-	if got := len(files(t, dir)); got != 2 {
+	if got := len(files(t, a)); got != 2 {
 		t.Errorf("%d files, want a recipe and a document", got)
 	}
 	small := open(t, dir, 100)
 	put(t, small, "gex/spx", "2026-11-21", document(9, 1000))
-	want(t, "nothing fits", files(t, dir))
+	want(t, "nothing fits", files(t, small))
 }
 
-// A recipe of a newer version names documents that this one cannot know: they stay.
+// A recipe of a newer version names documents that this one cannot know: they stay. What a process that was killed had not
+// finished writing goes.
 func TestUnreadableRecipesKeepDocuments(t *testing.T) {
 	dir := t.TempDir()
 	a := open(t, dir, plenty)
@@ -194,8 +181,12 @@ func TestUnreadableRecipesKeepDocuments(t *testing.T) {
 	if _, err := ReadRecipe(dir, "gex/spx", "2026-11-19"); !errors.Is(err, snapshots.ErrNewerFormat) {
 		t.Errorf("read with %v", err)
 	}
-	put(t, open(t, dir, plenty), "gex/spx", "2026-11-20", two)
-	want(t, "both stay", files(t, dir, one, two), "options/1.json", "options/2.json", "2026-11-19_gex-spx.json", "2026-11-20_gex-spx.json")
+	if err := os.WriteFile(filepath.Join(dir, ".tmp-x-1"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a = open(t, dir, plenty)
+	put(t, a, "gex/spx", "2026-11-20", two)
+	want(t, "both stay", files(t, a, one, two), "options/1.json", "options/2.json", "2026-11-19_gex-spx.json", "2026-11-20_gex-spx.json")
 }
 
 func TestAlteredFilesAreDetected(t *testing.T) {
@@ -271,44 +262,43 @@ func TestFullDisk(t *testing.T) {
 		if err := a.Put([]Recipe{recipe("gex/spx", "2026-11-20", newest)}, []*Document{newest}); !errors.Is(err, syscall.ENOSPC) || !errors.Is(a.Err(), syscall.ENOSPC) {
 			t.Fatalf("put with %v, error %v", err, a.Err())
 		}
-		if len(a.packed) != 1 || len(a.pending) != 1 {
-			t.Fatalf("%d documents and %d recipes wait", len(a.packed), len(a.pending))
+		if len(a.pending) != 2 { // the newest recipe and its document
+			t.Fatalf("%d files are pending", len(a.pending))
 		}
 	}
 	if full.failed != 20 {
 		t.Fatalf("%d writes failed", full.failed)
 	}
-	whole(t, dir, "gex/spx", "2026-11-20", old)
+	if named := namedBy(t, dir, "2026-11-20_gex-spx.json"); named != old.SHA256 {
+		t.Errorf("the recipe on the full disk names %s", named)
+	}
 	full.left = -1
 	put(t, a, "vix-term-structure", "2026-11-20", document(2, 100))
 	if a.Err() != nil {
 		t.Errorf("still %v", a.Err())
 	}
-	whole(t, dir, "gex/spx", "2026-11-20", newest)
+	if named := namedBy(t, dir, "2026-11-20_gex-spx.json"); named != newest.SHA256 {
+		t.Errorf("the recipe after the outage names %s", named)
+	}
 	if _, err := ReadDocument(dir, old.SHA256); !errors.Is(err, ErrGone) {
 		t.Errorf("the superseded document: %v", err)
 	}
 }
 
-// whole fails the test unless a recipe names exactly these documents and all can be read.
-func whole(t testing.TB, dir, product, date string, documents ...*Document) {
+// namedBy reads a recipe and all its documents, and returns their digests.
+func namedBy(t testing.TB, dir, file string) string {
 	t.Helper()
-	r, err := ReadRecipe(dir, product, date)
+	r, err := readRecipe(dir, file)
 	if err != nil {
-		t.Fatal(err)
+		t.Errorf("%s: %v", file, err)
+		return ""
 	}
-	var named []string
-	for _, d := range documents {
-		named = append(named, d.SHA256)
-	}
-	if !slices.Equal(r.digests(), named) {
-		t.Errorf("%s of %s names %v, want %v", product, date, r.digests(), named)
-	}
-	for _, d := range r.digests() {
-		if _, err := ReadDocument(dir, d); err != nil {
-			t.Errorf("%s of %s: document %s: %v", product, date, d, err)
+	for _, digest := range r.digests() {
+		if _, err := ReadDocument(dir, digest); err != nil {
+			t.Errorf("%s: document %s: %v", file, digest, err)
 		}
 	}
+	return strings.Join(r.digests(), " ")
 }
 
 // Whatever write a crash comes before, every recipe on the disk is an intact one that was put, with all its documents,
@@ -322,7 +312,7 @@ func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 	for n := range rounds {
 		random := rand.New(rand.NewPCG(uint64(n), 1))
 		dir := t.TempDir()
-		acknowledged, attempted := map[string]string{}, map[string][]string{} // recipe → its input's digests
+		acknowledged, attempted := map[string]bool{}, map[string][]string{} // attempted: recipe → digests since the last success
 		for round := range 6 {
 			a := open(t, dir, plenty)
 			d := &disk{left: random.IntN(12)}
@@ -335,16 +325,19 @@ func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 				digests := strings.Join(r.digests(), " ")
 				attempted[key] = append(attempted[key], digests)
 				if err := a.Put([]Recipe{r}, documents); err == nil {
-					acknowledged[key], attempted[key] = digests, []string{digests}
+					acknowledged[key], attempted[key] = true, []string{digests}
 				}
 			}
 			crashes += d.failed // the process ends here: nothing is closed
-			check(t, dir, acknowledged, attempted)
+			for file := range acknowledged {
+				if named := namedBy(t, dir, file); !slices.Contains(attempted[file], named) {
+					t.Errorf("%s is none of those put since the last that was acknowledged", file)
+				}
+			}
 		}
 		a := open(t, dir, plenty)
-		named := a.named()
-		for file := range a.sizes {
-			if digest, ok := strings.CutSuffix(file, documentSuffix); ok && !named[digest] {
+		for file := range a.files {
+			if isDocument(file) && !a.named()[file] {
 				t.Errorf("run %d: no recipe names %s", n, file)
 			}
 		}
@@ -356,41 +349,4 @@ func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 		t.Fatal("no crash came")
 	}
 	t.Logf("figure: archive: %d crashes between writes, no recipe torn or without its documents", crashes)
-}
-
-func check(t *testing.T, dir string, acknowledged map[string]string, attempted map[string][]string) {
-	t.Helper()
-	for _, key := range slices.Sorted(maps.Keys(acknowledged)) {
-		b, err := os.ReadFile(filepath.Join(dir, key))
-		if err != nil {
-			t.Errorf("%s was archived: %v", key, err)
-			continue
-		}
-		r, err := decodeRecipe(b, key)
-		if err != nil {
-			t.Errorf("%s: %v", key, err)
-			continue
-		}
-		if !slices.Contains(attempted[key], strings.Join(r.digests(), " ")) {
-			t.Errorf("%s is none of those put since the last that was acknowledged", key)
-		}
-		for _, d := range r.digests() {
-			if _, err := ReadDocument(dir, d); err != nil {
-				t.Errorf("%s: document %s: %v", key, d, err)
-			}
-		}
-	}
-}
-
-// What a process that was killed had not finished writing goes with the next start.
-func TestTemporaryFilesAreSwept(t *testing.T) {
-	dir := t.TempDir()
-	put(t, open(t, dir, plenty), "gex/spx", "2026-11-20", document(1, 10))
-	if err := os.WriteFile(filepath.Join(dir, ".tmp-x-1"), []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	open(t, dir, plenty)
-	if got := files(t, dir); len(got) != 2 {
-		t.Errorf("the directory has %q", got)
-	}
 }

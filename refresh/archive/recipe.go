@@ -3,7 +3,6 @@ package archive
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -91,6 +90,12 @@ const (
 func recipeFile(product, date string) string {
 	return date + "_" + snapshots.FileName(product) + recipeSuffix
 }
+
+// isDocument says whether a file of the archive is a document. All others are recipes.
+func isDocument(file string) bool { return strings.HasSuffix(file, documentSuffix) }
+
+// dateOf returns the date of a recipe's file.
+func dateOf(recipe string) string { return recipe[:len(time.DateOnly)] }
 
 // isRecipe says whether a file has the name of a recipe.
 func isRecipe(file string) bool {
@@ -185,10 +190,7 @@ func readFile(path string, limit int64) (b []byte, err error) {
 	return b, err
 }
 
-func hexDigest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
+func hexDigest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // Verify checks every file of the archives below a data directory, all sources, and returns how many it read and the
 // bad ones. It takes no lock and changes nothing; a running server may keep writing.
@@ -203,32 +205,22 @@ func Verify(dataDir string) (files int, bad []snapshots.BadFile, err error) {
 			return files, bad, err
 		}
 		for _, e := range entries {
-			err := verify(dir, e.Name())
-			switch {
-			case errors.Is(err, errOther), errors.Is(err, ErrGone): // no file of ours, or removed meanwhile
+			switch digest, isDocument := strings.CutSuffix(e.Name(), documentSuffix); {
+			case isDocument:
+				_, err = ReadDocument(dir, digest)
+			case isRecipe(e.Name()):
+				_, err = readRecipe(dir, e.Name())
+			default:
 				continue
-			case err != nil:
+			}
+			if errors.Is(err, ErrGone) {
+				continue // removed meanwhile
+			}
+			if err != nil {
 				bad = append(bad, snapshots.BadFile{Path: filepath.Join(dir, e.Name()), Err: err})
 			}
 			files++
 		}
 	}
 	return files, bad, nil
-}
-
-var errOther = errors.New("no file of an archive")
-
-func verify(dir, name string) error {
-	if snapshots.Temporary(name) {
-		return errOther
-	}
-	if digest, ok := strings.CutSuffix(name, documentSuffix); ok {
-		_, err := ReadDocument(dir, digest)
-		return err
-	}
-	if !isRecipe(name) {
-		return errOther
-	}
-	_, err := readRecipe(dir, name)
-	return err
 }

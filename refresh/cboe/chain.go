@@ -12,7 +12,7 @@
 //	  - timestamp is when the file was made: UTC, without a zone. It goes on after the close while nothing else changes.
 //	  - data.last_trade_time is the clock of the data: New York time, without a zone, 15 minutes behind in the session,
 //	    16:14:59 after the close of an index. data.seqno advances without a new price. Neither seqno nor timestamp tells
-//	    whether a document says something new, so [Digest] leaves out both.
+//	    whether a document says something new, so [Quote.Content] leaves out both.
 //	  - data.current_price may be null or 0; then close is taken. prev_day_close becomes the close of the same day in the
 //	    evening and is not read; price_change_percent goes on describing the session.
 //	  - A row's option is root, YYMMDD, C or P, and the strike in thousandths in 8 digits. Every number is a float, also
@@ -37,35 +37,27 @@
 package cboe
 
 import (
-	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"strikecache/compute"
 )
 
-// Digest is a SHA-256.
-type Digest [sha256.Size]byte
-
 // Quote is a decoded quote document, or the head of a chain document.
 type Quote struct {
 	compute.Underlying
-	// Content is the digest of the document without its two clocks, the top-level timestamp and data.seqno,
+	// Content is the SHA-256, in hex, of the document without its two clocks, the top-level timestamp and data.seqno,
 	// which advance while nothing else does: two documents with equal Content say the same.
-	Content Digest
+	Content string
 }
 
-// Errors of documents that are well-formed but cannot be used.
-var (
-	ErrHTML      = errors.New("document is HTML, not JSON")
-	ErrNoClock   = errors.New("document has no usable timestamp")
-	ErrMalformed = errors.New("document is malformed")
-)
+// ErrNoClock is a document that is well-formed but does not say of when it is.
+var ErrNoClock = errors.New("document has no usable timestamp")
 
 // DecodeQuote decodes a quote document. It keeps no reference to body.
 func DecodeQuote(body []byte) (*Quote, error) {
@@ -78,18 +70,17 @@ func DecodeQuote(body []byte) (*Quote, error) {
 }
 
 // DecodeChain decodes an option chain document, in any order of keys, and validates its rows. It keeps no
-// reference to body. An empty chain is [compute.ErrEmptyChain].
-func DecodeChain(body []byte) (*compute.Chain, Digest, error) {
+// reference to body. content is as in [Quote]. An empty chain is [compute.ErrEmptyChain].
+func DecodeChain(body []byte) (chain *compute.Chain, content string, err error) {
 	rows := &compute.ChainBuilder{}
 	rows.Grow(len(body) / 390) // bytes a row on the wire
 	d := decoder{scanner: scanner{buf: body}, rows: rows}
 	q, err := d.document()
 	if err != nil {
-		return nil, Digest{}, fmt.Errorf("decode chain: %w", err)
+		return nil, "", fmt.Errorf("decode chain: %w", err)
 	}
-	chain, err := rows.Build(q.Underlying)
-	if err != nil {
-		return nil, Digest{}, fmt.Errorf("decode chain: %w", err)
+	if chain, err = rows.Build(q.Underlying); err != nil {
+		return nil, "", fmt.Errorf("decode chain: %w", err)
 	}
 	return chain, q.Content, nil
 }
@@ -105,17 +96,14 @@ type decoder struct {
 	timestamp, symbol          []byte // top level
 	dataSymbol, lastTrade      []byte
 	current, closed, changePct float64
-	clocks                     [][2]int // byte ranges of timestamp and seqno
+	clocks                     [][2]int // byte ranges of timestamp and seqno, rising
 	seenData, seenOptions      bool
 }
 
 func (d *decoder) document() (*Quote, error) {
 	d.current, d.closed, d.changePct = math.NaN(), math.NaN(), math.NaN()
-	if d.next() == '<' {
-		return nil, ErrHTML
-	}
-	if !d.object(maxDepth, d.topMember) || d.next() != 0 || d.pos < len(d.buf) {
-		return nil, fmt.Errorf("%w near byte %d of %d", ErrMalformed, d.pos, len(d.buf))
+	if err := d.whole(d.topMember); err != nil {
+		return nil, err
 	}
 	u := compute.Underlying{Symbol: d.symbolName(), Spot: d.current, PriceChangePercent: d.changePct}
 	if !(u.Spot > 0) {
@@ -135,11 +123,11 @@ func (d *decoder) document() (*Quote, error) {
 
 // symbolName returns the symbol without the prefix of indices: ^SPX and _SPX are SPX.
 func (d *decoder) symbolName() string {
-	name := text(d.dataSymbol)
-	if name == "" {
-		name = text(d.symbol)
+	name := d.dataSymbol
+	if len(name) == 0 {
+		name = d.symbol
 	}
-	return strings.TrimLeft(name, "^_")
+	return strings.TrimLeft(string(name), "^_")
 }
 
 func (d *decoder) topMember(key []byte) (ok bool) {
@@ -199,8 +187,7 @@ func (d *decoder) clock(raw *[]byte) (ok bool) {
 }
 
 // content digests the document without its clocks.
-func (d *decoder) content() (sum Digest) {
-	slices.SortFunc(d.clocks, func(a, b [2]int) int { return cmp.Compare(a[0], b[0]) })
+func (d *decoder) content() string {
 	h := sha256.New()
 	at := 0
 	for _, c := range d.clocks {
@@ -208,8 +195,7 @@ func (d *decoder) content() (sum Digest) {
 		at = c[1]
 	}
 	h.Write(d.buf[at:])
-	h.Sum(sum[:0])
-	return sum
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // row takes one element of the options array. An element that is no object is a row without a symbol.

@@ -29,20 +29,21 @@ const (
 
 // ClientConfig says how to reach the upstream. Zero values mean the defaults.
 type ClientConfig struct {
-	BaseURL       string // of chains, quotes and histories
-	SettlementURL string // takes ?dt=YYYY-MM-DD
-	UserAgent     string
+	BaseURL       string        // of chains, quotes and histories
+	SettlementURL string        // takes ?dt=YYYY-MM-DD
 	PerMinute     int           // requests to one host, default 20
 	Timeout       time.Duration // of one request with its body, default 30 s
-	RefusalPause  time.Duration // how long a refused symbol is left alone, default 1 h
 	Backoff       time.Duration // before the second try of a refused request, doubled for each further one; default 3 s
 	// Dial opens connections; nil stands for the network's own way.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
+	userAgent    = "strikecache (delayed options analytics cache)"
 	maxRedirects = 5
 	refusalTries = 3
+	// refusalPause is how long a refused symbol is left alone.
+	refusalPause = time.Hour
 	// maxRetryAfter bounds what Retry-After may ask for.
 	maxRetryAfter = time.Hour
 	// throttledPause is how long a host is left alone after a 429 without Retry-After.
@@ -53,22 +54,20 @@ const (
 // SPX chain first, then VIX quotes and settlements, sector quotes, other chains, and histories. It is safe for
 // concurrent use.
 type Client struct {
-	cfg  ClientConfig
-	http *http.Client
+	cfg     ClientConfig
+	http    *http.Client
+	refused sync.Map // upstream.Name → time.Time until which it is not asked for
 
-	mu      sync.Mutex
-	hosts   map[string]*spacing
-	refused map[upstream.Name]time.Time // until when not to ask
+	mu    sync.Mutex
+	hosts map[string]*spacing
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg.BaseURL = strings.TrimSuffix(cmp.Or(cfg.BaseURL, DefaultBaseURL), "/")
 	cfg.SettlementURL = cmp.Or(cfg.SettlementURL, DefaultSettlementURL)
-	cfg.UserAgent = cmp.Or(cfg.UserAgent, "strikecache (delayed options analytics cache)")
 	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
-	cfg.RefusalPause = cmp.Or(cfg.RefusalPause, time.Hour)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)
 	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
 		u, err := url.Parse(address)
@@ -91,14 +90,12 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			// Redirects are followed by the client: each takes a turn at its host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		hosts: map[string]*spacing{}, refused: map[upstream.Name]time.Time{},
+		hosts: map[string]*spacing{},
 	}, nil
 }
 
 // spxOptions is the document that most answers rest on.
 var spxOptions = upstream.Options("_SPX")
-
-var errRedirects = fmt.Errorf("redirects in a circle, or more than %d", maxRedirects)
 
 // Offers implements [upstream.Source].
 func (c *Client) Offers(name upstream.Name) bool {
@@ -109,49 +106,28 @@ func (c *Client) Offers(name upstream.Name) bool {
 // Fetch implements [upstream.Source]. A 403 is tried again a few times, since the upstream refuses some requests
 // in passing; a symbol that stays refused is left alone for a while, except the SPX chain.
 func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	if until, ok := c.refusedUntil(name); ok {
-		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: fmt.Errorf("not asked again before %s", until.UTC().Format(time.RFC3339))}
+	if until, ok := c.refused.Load(name); ok && time.Now().Before(until.(time.Time)) {
+		return nil, failed(name, upstream.Refused, fmt.Errorf("not asked again before %s", until.(time.Time).UTC().Format(time.RFC3339)))
 	}
 	backoff := c.cfg.Backoff
 	for try := 1; ; try++ {
 		doc, err := c.once(ctx, name, since)
-		var failure *upstream.Error
-		if !errors.As(err, &failure) || failure.Reason != upstream.Refused {
+		if err == nil || upstream.ReasonOf(err) != upstream.Refused {
 			return doc, err
 		}
 		if try == refusalTries {
-			c.refuse(name)
+			if name != spxOptions {
+				c.refused.Store(name, time.Now().Add(refusalPause))
+			}
 			return nil, err
 		}
-		pause := backoff + rand.N(backoff/2)
-		backoff *= 2
 		select {
-		case <-time.After(pause):
+		case <-time.After(backoff + rand.N(backoff/2)):
 		case <-ctx.Done():
 			return nil, err
 		}
+		backoff *= 2
 	}
-}
-
-// refusedUntil returns until when a refused symbol is left alone; false for one that may be asked for.
-func (c *Client) refusedUntil(name upstream.Name) (time.Time, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	until, ok := c.refused[name]
-	if ok && time.Now().After(until) {
-		delete(c.refused, name)
-		return until, false
-	}
-	return until, ok
-}
-
-func (c *Client) refuse(name upstream.Name) {
-	if name == spxOptions {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refused[name] = time.Now().Add(c.cfg.RefusalPause)
 }
 
 // once asks for a document when its turn comes, and follows redirects, each of them in a turn of its own.
@@ -160,7 +136,7 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 	address := c.cfg.BaseURL + "/" + string(name)
 	switch kind {
 	case upstream.Unknown:
-		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
+		return nil, failed(name, upstream.Missing, errors.New("no such document"))
 	case upstream.SettlementKind:
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
@@ -170,7 +146,7 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 			return doc, err
 		}
 		if len(visited) > maxRedirects || slices.Contains(visited, next) {
-			return nil, &upstream.Error{Name: name, Reason: upstream.Redirects, Err: fmt.Errorf("%w: to %s", errRedirects, next)}
+			return nil, failed(name, upstream.Redirects, fmt.Errorf("redirects in a circle, or more than %d: to %s", maxRedirects, next))
 		}
 		address = next
 	}
@@ -180,16 +156,16 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 func (c *Client) request(ctx context.Context, name upstream.Name, address string, since *upstream.Document) (doc *upstream.Document, redirect string, err error) {
 	req, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: upstream.Unreachable, Err: err}
+		return nil, "", failed(name, upstream.Unreachable, err)
 	}
 	host := c.host(req.URL.Host)
-	if err := host.wait(ctx, name, priority(name)); err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: fmt.Errorf("wait for a turn: %w", err)}
+	if err := host.wait(ctx, priority(name)); err != nil {
+		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	req = req.WithContext(ctx)
-	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
 	if since != nil && since.ETag != "" {
 		req.Header.Set("If-None-Match", since.ETag)
@@ -199,7 +175,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: failureReason(err, upstream.Unreachable), Err: err}
+		return nil, "", broken(name, upstream.Unreachable, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified && since != nil {
@@ -213,10 +189,9 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		host.pause(failure.RetryAfter)
 		return nil, "", failure
 	}
-	kind, _ := name.Split()
-	body, err := readBody(resp, kind)
+	body, err := readBody(name, resp)
 	if err != nil {
-		return nil, "", &upstream.Error{Name: name, Reason: failureReason(err, upstream.Truncated), Err: err}
+		return nil, "", err
 	}
 	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero where there is none
 	return &upstream.Document{
@@ -225,39 +200,38 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}, "", nil
 }
 
-var (
-	errTooLarge = errors.New("body is too large")
-	errHTML     = errors.New("body is an HTML page")
-)
-
 // readBody reads a body that the transport has already decompressed. It reads no further than the most bytes that a
-// document of the kind may have.
-func readBody(resp *http.Response, kind upstream.Kind) ([]byte, error) {
+// document of its kind may have.
+func readBody(name upstream.Name, resp *http.Response) ([]byte, error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
-		return nil, errHTML
+		return nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
 	}
-	if resp.ContentLength > kind.MaxBody() {
-		return nil, fmt.Errorf("%w: %d bytes, over %d", errTooLarge, resp.ContentLength, kind.MaxBody())
+	kind, _ := name.Split()
+	most := kind.MaxBody()
+	if resp.ContentLength > most {
+		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, kind.MaxBody()+1))
-	if err == nil && int64(len(body)) > kind.MaxBody() {
-		return nil, fmt.Errorf("%w: over %d bytes", errTooLarge, kind.MaxBody())
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, broken(name, upstream.Truncated, err)
+	case int64(len(body)) > most:
+		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
 	}
-	return body, err
+	return body, nil
 }
 
-// failureReason returns why a request failed, otherwise where the error does not say.
-func failureReason(err error, otherwise upstream.Reason) upstream.Reason {
+func failed(name upstream.Name, reason upstream.Reason, err error) error {
+	return &upstream.Error{Name: name, Reason: reason, Err: err}
+}
+
+// broken is the failure of a connection: a timeout, or otherwise the reason.
+func broken(name upstream.Name, reason upstream.Reason, err error) error {
 	var network net.Error
-	switch {
-	case errors.Is(err, errTooLarge):
-		return upstream.TooLarge
-	case errors.Is(err, errHTML):
-		return upstream.HTML
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return upstream.TimedOut
+	if errors.As(err, &network) && network.Timeout() { // also the end of a context
+		reason = upstream.TimedOut
 	}
-	return otherwise
+	return failed(name, reason, err)
 }
 
 func statusError(name upstream.Name, resp *http.Response) *upstream.Error {
@@ -297,9 +271,6 @@ func fileDate(h http.Header) string {
 	return dateInName.FindString(params["filename"])
 }
 
-// priorities is how many priorities there are.
-const priorities = 5
-
 // priority orders waiting requests; 0 goes first.
 func priority(name upstream.Name) int {
 	switch kind, key := name.Split(); {
@@ -312,7 +283,7 @@ func priority(name upstream.Name) int {
 	case kind == upstream.OptionsKind:
 		return 3
 	}
-	return priorities - 1
+	return 4
 }
 
 // host returns the spacing of a host's requests.

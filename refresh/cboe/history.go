@@ -17,9 +17,6 @@ const maxHistoryRows = 50_000
 // of one date the later stays. It keeps no reference to body.
 func DecodeHistory(body []byte) ([]compute.Close, error) {
 	s := scanner{buf: body}
-	if s.next() == '<' {
-		return nil, fmt.Errorf("decode history: %w", ErrHTML)
-	}
 	closes := map[compute.Date]float64{}
 	rows := 0
 	row := func() bool {
@@ -36,8 +33,8 @@ func DecodeHistory(body []byte) ([]compute.Close, error) {
 		}
 		return s.skip(maxDepth)
 	}
-	if !s.object(maxDepth, member) || s.next() != 0 || s.pos < len(s.buf) {
-		return nil, fmt.Errorf("decode history: %w near byte %d of %d", ErrMalformed, s.pos, len(s.buf))
+	if err := s.whole(member); err != nil {
+		return nil, fmt.Errorf("decode history: %w", err)
 	}
 	if len(closes) == 0 {
 		return nil, fmt.Errorf("decode history: %w", ErrNoRows)

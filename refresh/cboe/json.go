@@ -3,9 +3,16 @@ package cboe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+)
+
+// Errors of documents that cannot be read.
+var (
+	ErrHTML      = errors.New("document is HTML, not JSON")
+	ErrMalformed = errors.New("document is malformed")
 )
 
 // scanner walks a JSON text once, from left to right, and never looks back. It accepts exactly what
@@ -70,17 +77,6 @@ func (s *scanner) rawString() (raw []byte, ok bool) {
 		}
 	}
 	return nil, false
-}
-
-// text returns the value of a raw string, unescaped.
-func text(raw []byte) (out string) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw)
-	}
-	if json.Unmarshal(fmt.Appendf(nil, `"%s"`, raw), &out) != nil {
-		return ""
-	}
-	return out
 }
 
 // number takes a number and returns how it is spelt.
@@ -153,6 +149,17 @@ func (s *scanner) skip(depth int) bool {
 		_, ok := s.number()
 		return ok
 	}
+}
+
+// whole takes the text, which must be one object; member is called for each raw key and takes its value.
+func (s *scanner) whole(member func(key []byte) bool) error {
+	if s.next() == '<' {
+		return ErrHTML
+	}
+	if !s.object(maxDepth, member) || s.next() != 0 || s.pos < len(s.buf) {
+		return fmt.Errorf("%w near byte %d of %d", ErrMalformed, s.pos, len(s.buf))
+	}
+	return nil
 }
 
 // object takes an object; member is called for each raw key and takes its value.

@@ -2,8 +2,6 @@ package cboe
 
 import (
 	"encoding/json"
-	"math"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -54,26 +52,6 @@ func FuzzScanner(f *testing.F) {
 		}
 		if want && !got && !strings.Contains(string(text), strings.Repeat("[", 2)) && strings.Count(string(text), "{") <= maxDepth {
 			t.Errorf("%q: refused, encoding/json accepts it", text)
-		}
-	})
-}
-
-func FuzzNumber(f *testing.F) {
-	f.Add(uint64(29600), 1, false)
-	f.Add(uint64(math.MaxUint64), 19, true)
-	f.Fuzz(func(t *testing.T, mantissa uint64, decimals int, negative bool) {
-		text := strconv.FormatUint(mantissa, 10)
-		if decimals = decimals % 40; decimals > 0 {
-			text = strings.Repeat("0", max(0, decimals+1-len(text))) + text
-			text = text[:len(text)-decimals] + "." + text[len(text)-decimals:]
-		}
-		if negative {
-			text = "-" + text
-		}
-		s := scanner{buf: []byte(text)}
-		got, ok := s.float()
-		if want, _ := strconv.ParseFloat(text, 64); !ok || got != want {
-			t.Errorf("%s: got %v %v, want %v", text, got, ok, want)
 		}
 	})
 }

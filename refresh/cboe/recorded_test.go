@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,22 +133,6 @@ func TestRecordedEnvelopes(t *testing.T) {
 		// The timestamp lags the fetch by seconds, but on the weekend, when it stopped on Saturday.
 		if lag := at.Sub(q.CapturedAt); fetched[:10] != "2026-08-09" && (lag < 0 || lag > time.Minute) {
 			t.Errorf("%s: captured %v, %v before the fetch: the timestamp is not UTC", name, q.CapturedAt, lag)
-		}
-	}
-}
-
-func TestRecordedPathologicalChain(t *testing.T) {
-	body := recorded(t, "spx-chain-2026-08-11-pathological.json")
-	c, _, err := DecodeChain(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Listed != 674 || c.Skipped.Total() != 0 {
-		t.Errorf("listed %d, skipped %+v", c.Listed, c.Skipped)
-	}
-	for i := range c.Contracts {
-		if q := c.Contracts[i].Quote; math.IsNaN(q.Bid + q.Ask + q.Last + q.IV + q.Gamma + q.Delta + q.Volume) {
-			t.Errorf("%s: %+v", c.Contracts[i].Symbol(), q)
 		}
 	}
 }

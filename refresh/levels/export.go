@@ -2,15 +2,12 @@ package levels
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh"
@@ -42,7 +39,7 @@ func (c *ExportCommand) Validate() error {
 
 // Run is called by the parser. Files that cannot be read are named, the rows of all others written, and then it fails.
 func (c *ExportCommand) Run(to Streams) error {
-	days, files, bad, err := read(c)
+	days, bad, err := c.read()
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
@@ -65,7 +62,7 @@ func (c *ExportCommand) Run(to Streams) error {
 		fmt.Fprintln(to.Err, "THE MARKET IS SIMULATED: its rows are not real, and the file does not say so")
 	}
 	if len(bad) > 0 {
-		return fmt.Errorf("export: %d of %d stored files cannot be read", len(bad), files)
+		return fmt.Errorf("export: %d stored files cannot be read", len(bad))
 	}
 	return nil
 }
@@ -91,12 +88,8 @@ func (c *ExportCommand) write(out io.Writer, days []day) (err error) {
 
 // writeOutput replaces a file as the store does. Anything but a file, such as a device, is not replaced.
 func writeOutput(path string, b []byte) error {
-	info, err := os.Lstat(path)
-	if err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil { // it is not made
@@ -107,27 +100,21 @@ func writeOutput(path string, b []byte) error {
 
 // day is what is exported of a session.
 type day struct {
-	asOf   time.Time
-	source string
-	cells  []json.RawMessage // of the columns
+	session, source string
+	cells           []json.RawMessage // of the columns
 }
 
-// read returns the sessions asked for, rising, how many files it read, and what is wrong with those that it could not.
-func read(c *ExportCommand) (days []day, files int, bad []error, err error) {
+// read returns the sessions asked for, rising, and what is wrong with the files that it could not read.
+func (c *ExportCommand) read() (days []day, bad []error, err error) {
 	dates, err := snapshots.ListDates(c.DataDir, c.Source, refresh.GammaResource)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, nil, err
 	}
-	sessions := map[string]day{}
 	for _, date := range dates {
 		if date < c.From {
 			continue // a session never is after the UTC date of its quotes
 		}
 		f, err := snapshots.ReadFile(c.DataDir, c.Source, refresh.GammaResource, date)
-		if errors.Is(err, snapshots.ErrNoSnapshot) {
-			continue
-		}
-		files++
 		var d day
 		if err == nil {
 			d, err = dayOf(f.Edition.Default)
@@ -136,33 +123,31 @@ func read(c *ExportCommand) (days []day, files int, bad []error, err error) {
 			bad = append(bad, err)
 			continue
 		}
-		session := f.Edition.Default.Meta.SessionDate
-		if session < c.From || c.To != "" && session > c.To {
+		if d.session < c.From || c.To != "" && d.session > c.To {
 			continue
 		}
-		if other, ok := sessions[session]; !ok || d.asOf.After(other.asOf) {
-			sessions[session] = d
+		if last := len(days) - 1; last >= 0 && days[last].session == d.session {
+			days = days[:last] // quotes of the session's evening are of the next UTC date
 		}
+		days = append(days, d)
 	}
-	for _, session := range slices.Sorted(maps.Keys(sessions)) {
-		days = append(days, sessions[session])
-	}
-	return days, files, bad, nil
+	return days, bad, nil
 }
 
 // dayOf returns the values of a snapshot, spelt as they are served.
 func dayOf(s *snapshots.Snapshot) (day, error) {
-	d := day{s.Meta.AsOf, s.Meta.Source, make([]json.RawMessage, len(columns))}
+	d := day{session: s.Meta.SessionDate, source: s.Meta.Source}
 	var data map[string]json.RawMessage
 	if err := json.Unmarshal(s.Data(), &data); err != nil {
-		return d, fmt.Errorf("snapshot of %s: %w", s.Meta.SessionDate, err)
+		return d, fmt.Errorf("snapshot of %s: %w", d.session, err)
 	}
-	data["date"] = json.RawMessage(`"` + s.Meta.SessionDate + `"`)
-	for i, column := range columnNames {
-		d.cells[i] = json.RawMessage("null")
-		if value, ok := data[column]; ok {
-			d.cells[i] = value
+	data["date"] = json.RawMessage(`"` + d.session + `"`)
+	for _, name := range columnNames {
+		value, known := data[name]
+		if !known {
+			value = json.RawMessage("null")
 		}
+		d.cells = append(d.cells, value)
 	}
 	return d, nil
 }

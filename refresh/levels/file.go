@@ -66,6 +66,12 @@ func appendObject(b []byte, names []string, values []json.RawMessage) []byte {
 	return append(b, '}')
 }
 
+// record is a row as a file has it: a JSON value for each column.
+type record struct {
+	line  int
+	cells []json.RawMessage
+}
+
 // decode reads a file in CSV or JSON, whichever it is, and returns its rows in the order of their dates. The error names
 // the first bad cells.
 func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) {
@@ -74,8 +80,17 @@ func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) 
 	if start := bytes.TrimLeft(b, " \t\r\n"); len(start) > 0 && (start[0] == '[' || start[0] == '{') {
 		read = readJSON
 	}
+	records, err := read(b)
+	if len(records) > maxRows {
+		return nil, errTooManyRows
+	}
 	c := checker{calendar: calendar, now: now, lines: map[compute.Date]int{}}
-	err := read(b, c.check)
+	for _, r := range records {
+		c.check(r)
+	}
+	if len(c.faults) > maxFaults {
+		c.faults, err = c.faults[:maxFaults], errors.New("further errors are not listed")
+	}
 	if err := errors.Join(append(c.faults, err)...); err != nil {
 		return nil, err
 	}
@@ -83,104 +98,89 @@ func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) 
 	return c.rows, nil
 }
 
-// readCSV calls visit for every record but the header, which must be as export writes it.
-func readCSV(b []byte, visit func(line int, cells []any) error) error {
+// readCSV reads the records up to the first that is malformed. The header must be as export writes it.
+func readCSV(b []byte) (records []record, err error) {
 	r := csv.NewReader(bytes.NewReader(b))
 	header, err := r.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return err
+		return nil, err
 	}
 	if !slices.Equal(header, columnNames) {
-		return faultAt(1, "", fmt.Errorf("the header must be %s", strings.Join(columnNames, ",")))
+		return nil, fmt.Errorf("line 1: the header must be %s", strings.Join(columnNames, ","))
 	}
-	for {
-		record, err := r.Read()
+	for len(records) <= maxRows {
+		texts, err := r.Read()
 		if errors.Is(err, io.EOF) {
-			return nil
+			break
 		}
 		if err != nil {
-			return err // it names the line
+			return records, err // it names the line
 		}
-		cells := make([]any, len(columns))
-		for i, text := range record {
-			switch {
-			case text == "":
-			case columns[i].isText:
-				cells[i] = text
-			default:
-				cells[i] = json.Number(text)
-			}
+		cells := make([]json.RawMessage, len(columns))
+		for i, text := range texts {
+			cells[i] = columns[i].cell(text)
 		}
 		line, _ := r.FieldPos(0)
-		if err := visit(line, cells); err != nil {
-			return err
-		}
+		records = append(records, record{line, cells})
 	}
+	return records, nil
 }
 
-// readJSON calls visit for every object of an array. An object must have every column once and nothing else.
-func readJSON(b []byte, visit func(line int, cells []any) error) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	line, counted := 1, int64(0)
-	here := func() int {
-		line += bytes.Count(b[counted:d.InputOffset()], []byte{'\n'})
-		counted = d.InputOffset()
-		return line
+// cell returns the JSON value of a text in CSV.
+func (c column) cell(text string) json.RawMessage {
+	switch {
+	case text == "":
+		return json.RawMessage("null")
+	case c.isText:
+		quoted, _ := json.Marshal(text) // a string always has a JSON form
+		return quoted
 	}
-	if token, err := d.Token(); err != nil || token != json.Delim('[') {
-		return faultAt(here(), "", errors.New("the file is not an array of objects"))
-	}
-	for d.More() {
-		if token, err := d.Token(); err != nil || token != json.Delim('{') {
-			return faultAt(here(), "", errors.New("an element is not an object"))
-		}
-		start := here()
-		cells, column, err := readObject(d)
-		if err != nil {
-			return faultAt(here(), column, err)
-		}
-		if err := visit(start, cells); err != nil {
-			return err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return faultAt(here(), "", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return faultAt(here(), "", errors.New("something follows the array"))
-	}
-	return nil
+	return json.RawMessage(text)
 }
 
-// readObject reads an object behind its brace and returns its values in the order of the columns. An error is of a column,
-// or of the whole object.
-func readObject(d *json.Decoder) (cells []any, column string, err error) {
-	cells = make([]any, len(columns))
-	missing := slices.Clone(columnNames)
-	for d.More() {
-		token, err := d.Token()
+// readJSON reads the objects of an array up to the first that does not have exactly the columns as its members.
+func readJSON(b []byte) (records []record, err error) {
+	var elements []json.RawMessage
+	if err := json.Unmarshal(b, &elements); err != nil {
+		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+			return nil, fmt.Errorf("line %d: %w", 1+newlines(b[:syntax.Offset]), err)
+		}
+		return nil, errors.New("line 1: the file is not an array of objects")
+	}
+	line := 1
+	for _, element := range elements {
+		start := bytes.Index(b, element)
+		line += newlines(b[:start])
+		cells, err := cellsOf(element)
 		if err != nil {
-			return nil, "", err
+			return records, fmt.Errorf("line %d: %w", line, err)
 		}
-		name := token.(string) // a key
-		i, left := slices.Index(columnNames, name), slices.Index(missing, name)
-		switch {
-		case i < 0:
-			return nil, "", fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(columnNames, ", "))
-		case left < 0:
-			return nil, name, errors.New("it stands twice in one object")
+		records = append(records, record{line, cells})
+		line += newlines(element)
+		b = b[start+len(element):]
+	}
+	return records, nil
+}
+
+func newlines(b []byte) int { return bytes.Count(b, []byte{'\n'}) }
+
+// cellsOf returns the values of an object in the order of the columns.
+func cellsOf(element json.RawMessage) ([]json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(element, &object); err != nil {
+		return nil, errors.New("the element is not an object")
+	}
+	var cells []json.RawMessage
+	for _, name := range columnNames {
+		value, found := object[name]
+		if !found {
+			return nil, fmt.Errorf("the object has no %s", name)
 		}
-		missing = slices.Delete(missing, left, left+1)
-		if err := d.Decode(&cells[i]); err != nil {
-			return nil, name, err
-		}
+		cells = append(cells, value)
+		delete(object, name)
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, "", err
+	for name := range object {
+		return nil, fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(columnNames, ", "))
 	}
-	if len(missing) > 0 {
-		return nil, missing[0], errors.New("the object does not have it")
-	}
-	return cells, "", nil
+	return cells, nil
 }

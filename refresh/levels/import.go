@@ -3,7 +3,6 @@ package levels
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +40,8 @@ func (c *ImportCommand) Run(ctx context.Context, with Streams) error {
 }
 
 func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) error {
-	calendar, err := c.calendar()
+	schedule := refresh.ScheduleFlags{ClosedDates: c.ClosedDates}
+	calendar, err := schedule.Calendar()
 	if err != nil {
 		return err
 	}
@@ -53,46 +53,24 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 	if err != nil {
 		return fmt.Errorf("nothing was imported of %s:\n%w", name, err)
 	}
-	sum := sha256.Sum256(text)
-	from := origin{name: name, sha256: hex.EncodeToString(sum[:]), calendar: calendar, now: now}
+	from := origin{name, fmt.Sprintf("%x", sha256.Sum256(text)), calendar, now}
 	if c.DryRun {
 		stored, err := snapshots.ListDates(c.DataDir, c.Source, refresh.GammaResource)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		missing, skipped := split(rows, stored)
-		from.report(with.Out, "would import", len(missing), skipped)
-		return nil
+		return from.each(rows, stored, with.Out, "would import", func(row) error { return nil })
 	}
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: c.DataDir, Source: c.Source, Feeds: refresh.Feeds(), HistoricalProduct: refresh.GammaResource,
+		Dir: c.DataDir, Source: c.Source, HistoricalProduct: refresh.GammaResource,
 		HistoryBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(with.Err, nil)),
 	})
 	if err != nil {
 		return fmt.Errorf("%w; nothing was imported: stop the server first", err)
 	}
-	missing, skipped := split(rows, store.DatesOf(refresh.GammaResource))
-	imported, err := from.store(ctx, store, missing)
-	if err = errors.Join(err, store.Close()); err != nil {
-		return fmt.Errorf("%w; %d of %d dates were imported before: remove the cause of this error and import the file again", err, imported, len(missing))
-	}
-	from.report(with.Out, "imported", imported, skipped)
-	return nil
-}
-
-func (c *ImportCommand) calendar() (*compute.Calendar, error) {
-	if c.ClosedDates == "" {
-		return compute.NewCalendar(nil, nil), nil
-	}
-	text, err := os.ReadFile(c.ClosedDates)
-	if err != nil {
-		return nil, fmt.Errorf("--closed-dates: %w", err)
-	}
-	closed, early, err := compute.ParseClosures(text)
-	if err != nil {
-		return nil, fmt.Errorf("--closed-dates %s: %w", c.ClosedDates, err)
-	}
-	return compute.NewCalendar(closed, early), nil
+	stored := store.DatesOf(refresh.GammaResource)
+	err = from.each(rows, stored, with.Out, "imported", func(r row) error { return from.store(ctx, store, r) })
+	return errors.Join(err, store.Close())
 }
 
 // read returns the file and the name that the snapshots give it.
@@ -115,33 +93,8 @@ func (c *ImportCommand) read(in io.Reader) (name string, text []byte, err error)
 	return name, text, nil
 }
 
-// split parts the rows whose dates are not stored from the dates that are.
-func split(rows []row, stored []string) (missing []row, skipped []string) {
-	for _, r := range rows {
-		date := r.date.String() // a session closes before its UTC date ends, so its row is stored under its own date
-		if _, found := slices.BinarySearch(stored, date); found {
-			skipped = append(skipped, date)
-		} else {
-			missing = append(missing, r)
-		}
-	}
-	return missing, skipped
-}
-
-// report says what became of the rows.
-func (o *origin) report(out io.Writer, did string, imported int, skipped []string) {
-	fmt.Fprintf(out, "%s %d dates of %s (sha256 %s)\n", did, imported, o.name, o.sha256)
-	if len(skipped) > 0 {
-		fmt.Fprintf(out, "skipped %d dates that are stored: %s\n", len(skipped), strings.Join(skipped, " "))
-	}
-}
-
-const (
-	// imported is the source of an imported snapshot, and the reason of its freshness.
-	imported = "imported"
-	// delayMinutes is that of all answers.
-	delayMinutes = 15
-)
+// imported is the source of an imported snapshot, and the reason of its freshness.
+const imported = "imported"
 
 // origin is the file that rows come from.
 type origin struct {
@@ -150,74 +103,84 @@ type origin struct {
 	now          time.Time
 }
 
-// quality is `meta.quality` of an imported snapshot.
-type quality struct {
-	Unknown  string  `json:"unknown"` // why the other fields are null
-	Line     int     `json:"line"`    // of the file
-	Calendar *string `json:"calendar"`
+// each calls what with each row whose date is not stored, in order, until one fails. It prints what was done with how many.
+func (o *origin) each(rows []row, stored []string, out io.Writer, done string, what func(row) error) error {
+	did, skipped := 0, []string(nil)
+	for _, r := range rows {
+		date := r.date.String() // a session closes before its UTC date ends, so its row is stored under its own date
+		if _, found := slices.BinarySearch(stored, date); found {
+			skipped = append(skipped, date)
+			continue
+		}
+		if err := what(r); err != nil {
+			return fmt.Errorf("row of %s: %w; %d dates were imported before: remove the cause of this error and import the file again",
+				date, err, did)
+		}
+		did++
+	}
+	fmt.Fprintf(out, "%s %d dates of %s (sha256 %s)\n", done, did, o.name, o.sha256)
+	if len(skipped) > 0 {
+		fmt.Fprintf(out, "skipped %d dates that are stored: %s\n", len(skipped), strings.Join(skipped, " "))
+	}
+	return nil
 }
 
-// store saves the rows, in their order, until one fails or ctx ends, and returns how many it saved.
-func (o *origin) store(ctx context.Context, store *snapshots.Store, rows []row) (saved int, err error) {
-	for saved, r := range rows {
-		if err := ctx.Err(); err != nil {
-			return saved, err
-		}
-		f, err := o.seal(r)
-		if err != nil {
-			return saved, fmt.Errorf("row of %s: %w", r.date, err)
-		}
-		if err := store.Save(refresh.GammaResource, r.date.String(), f); err != nil {
-			return saved, err
-		}
+// store saves a row, unless ctx has ended.
+func (o *origin) store(ctx context.Context, store *snapshots.Store, r row) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return len(rows), nil
+	f, err := o.seal(r)
+	if err != nil {
+		return err
+	}
+	return store.Save(refresh.GammaResource, r.date.String(), f)
 }
 
 // seal makes a snapshot of a row.
-func (o *origin) seal(r row) (snapshots.File, error) {
-	data, err := gammaData(r)
-	if err != nil {
-		return snapshots.File{}, err
+func (o *origin) seal(r row) (f snapshots.File, err error) {
+	values := maps.Clone(r.values)
+	values["session_date"], values["source"] = r.date, imported
+	if f.Summary, err = refresh.SeriesRow(values); err != nil {
+		return f, err
 	}
-	known, err := json.Marshal(quality{"levels_only", r.line, compute.CalendarNote(o.calendar, r.date)})
+	data, err := gammaData(values)
 	if err != nil {
-		return snapshots.File{}, err
+		return f, err
+	}
+	quality, err := json.Marshal(struct {
+		Unknown  string  `json:"unknown"` // why the other fields are null
+		Line     int     `json:"line"`    // of the file
+		Calendar *string `json:"calendar"`
+	}{"levels_only", r.line, compute.CalendarNote(r.date)})
+	if err != nil {
+		return f, err
 	}
 	closed := o.calendar.Close(r.date).UTC()
 	s, err := snapshots.Seal(data, snapshots.Meta{
 		Endpoint: refresh.GammaResource, Source: imported, ImportedFrom: o.name,
-		AsOf: closed, ComputedAt: o.now.UTC().Truncate(time.Second), SessionDate: r.date.String(), DelayMinutes: delayMinutes,
+		AsOf: closed, ComputedAt: o.now.UTC().Truncate(time.Second), SessionDate: r.date.String(), DelayMinutes: 15,
 		Freshness: snapshots.Freshness{State: "closed", Reason: new(imported), Since: closed},
 		Receipt:   snapshots.Receipt{Method: "import/1", InputSHA256: []string{o.sha256}},
-		Quality:   known,
+		Quality:   quality,
 		Notice:    "Imported daily levels, as their publisher computed them; as_of is the close of the session; not investment advice",
 	})
-	if err != nil {
-		return snapshots.File{}, err
-	}
-	columns := maps.Clone(r.values)
-	columns["session_date"], columns["source"] = r.date, imported
-	summary, err := refresh.SeriesRow(columns)
-	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Summary: summary}, err
+	f.Edition = &snapshots.Edition{Default: s}
+	return f, err
 }
 
-// gammaData returns the fields of [compute.Gamma], in their order, null where the row does not know them.
-func gammaData(r row) ([]byte, error) {
+// gammaData returns the fields of [compute.Gamma], in their order, null where the values do not have them.
+func gammaData(values map[string]any) ([]byte, error) {
 	var names []string
-	var values []json.RawMessage
+	var cells []json.RawMessage
 	fields := reflect.TypeFor[compute.Gamma]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
-		value := r.values[name]
-		if name == "session_date" {
-			value = r.date
-		}
-		encoded, err := json.Marshal(value)
+		cell, err := json.Marshal(values[name])
 		if err != nil {
 			return nil, err
 		}
-		names, values = append(names, name), append(values, encoded)
+		names, cells = append(names, name), append(cells, cell)
 	}
-	return appendObject(nil, names, values), nil
+	return appendObject(nil, names, cells), nil
 }

@@ -14,10 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -53,7 +50,7 @@ var columns = []column{
 	{"abs_gamma_strike", false, true, level},
 	{"gamma_regime", true, true, oneOf("positive", "negative", "neutral")},
 	{"oi_settle_date", true, true, (*checker).settleDate},
-	{"contracts_analyzed", false, false, (*checker).contracts},
+	{"contracts_analyzed", false, false, number[compute.Count](0, 1e7)},
 }
 
 // columnNames are the names of the columns, in their order.
@@ -67,14 +64,14 @@ var columnNames = func() (names []string) {
 // firstSession is when options on the index were first traded (Cboe).
 var firstSession = compute.NewDate(1983, time.July, 1)
 
-// row is a row of a file, all of its values checked. A column without a value is null.
+// row is a row of a file, all of its values checked.
 type row struct {
 	line   int
-	date   compute.Date // 0 until it is known
-	values map[string]any
+	date   compute.Date   // 0 until it is known
+	values map[string]any // by column, without the nulls
 }
 
-// checker checks the rows of a file and keeps what it finds.
+// checker checks the rows of a file.
 type checker struct {
 	calendar *compute.Calendar
 	now      time.Time
@@ -84,58 +81,35 @@ type checker struct {
 	faults   []error
 }
 
-// check checks a row. A cell is nil, a string or a [json.Number]. It fails when the file is not worth reading on.
-func (c *checker) check(line int, cells []any) error {
-	c.row = row{line: line, values: map[string]any{}}
+// check checks a row and keeps its values and its faults.
+func (c *checker) check(r record) {
+	c.row = row{line: r.line, values: map[string]any{}}
 	for i, column := range columns {
-		value, err := c.value(column, cells[i])
+		value, err := c.value(column, r.cells[i])
 		if err != nil {
-			c.faults = append(c.faults, faultAt(line, column.name, err))
+			c.faults = append(c.faults, fmt.Errorf("line %d, column %s: %w", r.line, column.name, err))
 		}
 		if value != nil {
 			c.row.values[column.name] = value
 		}
 	}
 	c.rows = append(c.rows, c.row)
-	switch {
-	case len(c.faults) > maxFaults:
-		c.faults = c.faults[:maxFaults]
-		return errors.New("further errors are not listed")
-	case len(c.rows) > maxRows:
-		return faultAt(line, "", errTooManyRows)
-	}
-	return nil
 }
 
-// faultAt says where in a file an error is. The column is "" for a whole line.
-func faultAt(line int, column string, err error) error {
-	if column == "" {
-		return fmt.Errorf("line %d: %w", line, err)
-	}
-	return fmt.Errorf("line %d, column %s: %w", line, column, err)
-}
-
-func (c *checker) value(column column, cell any) (any, error) {
-	switch v := cell.(type) {
-	case nil:
+func (c *checker) value(column column, cell json.RawMessage) (any, error) {
+	text := string(cell)
+	if text == "null" {
 		if column.nullable {
 			return nil, nil
 		}
 		return nil, errors.New("value missing")
-	case string:
-		if column.isText {
-			return column.parse(c, v)
-		}
-	case json.Number:
-		if !column.isText {
-			return column.parse(c, v.String())
-		}
 	}
-	wanted := "number"
 	if column.isText {
-		wanted = "string"
+		if err := json.Unmarshal(cell, &text); err != nil {
+			return nil, fmt.Errorf("%.40s is not a string", cell)
+		}
 	}
-	return nil, fmt.Errorf("%.40q is not a %s", fmt.Sprint(cell), wanted)
+	return column.parse(c, text)
 }
 
 func (c *checker) date(text string) (any, error) {
@@ -184,27 +158,16 @@ func oneOf(words ...string) func(*checker, string) (any, error) {
 	}
 }
 
-// numberForm is that of JSON: no infinity, no hexadecimal, no space, no sign but a minus.
-var numberForm = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)
-
 // number returns a parse function of a column of numbers from low to high.
 func number[T ~float64](low, high float64) func(*checker, string) (any, error) {
 	return func(_ *checker, text string) (any, error) {
-		if !numberForm.MatchString(text) {
-			return nil, fmt.Errorf("%.40q is not a number", text)
+		var x float64
+		if err := json.Unmarshal([]byte(text), &x); err != nil {
+			return nil, fmt.Errorf("%.40s is not a number", text)
 		}
-		x, _ := strconv.ParseFloat(text, 64) // infinite when it is too large
 		if x < low || x > high {
 			return nil, fmt.Errorf("%.40s is not from %.15g to %.15g", text, low, high)
 		}
 		return T(x), nil
 	}
-}
-
-func (c *checker) contracts(text string) (any, error) {
-	n, err := number[compute.Count](0, 10_000_000)(c, text)
-	if count, ok := n.(compute.Count); ok && float64(count) != math.Trunc(float64(count)) {
-		return nil, fmt.Errorf("%s is not a whole number", text)
-	}
-	return n, err
 }

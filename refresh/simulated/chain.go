@@ -1,8 +1,10 @@
 package simulated
 
 import (
+	"bytes"
 	"fmt"
-	"time"
+	"math"
+	"strconv"
 
 	"strikecache/compute"
 )
@@ -10,168 +12,136 @@ import (
 // bytesPerRow is the room made for a row of a chain.
 const bytesPerRow = 425
 
+// The forms of clocks, in quotes.
+const (
+	timestampForm = `"2006-01-02 15:04:05"` // UTC
+	tradeForm     = `"2006-01-02T15:04:05"` // New York
+)
+
 // chain writes a chain document.
 func (m *Market) chain(in *instrument, f *frame) []byte {
-	t := m.table(in, f)
-	w := chainWriter{
-		table: t, frame: f, surface: in.surface(t.at(f.progress())), beat: uint64(f.generated.Unix()), live: f.trading(in),
-		body: make([]byte, 0, len(t.contracts)*bytesPerRow+2048),
-	}
+	t := m.trading(in, f)
+	price := t.path.at(f.progress(f.asOf))
+	quoted := price
 	if f.overnight > 0 { // a price on its way to the next open, which only the options show
-		open := m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date)))
-		w.surface = in.surface(m.factors.closeOf(in, f.session).toward(open, f.overnight))
+		quoted = price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), f.overnight)
 	}
-	w.body = append(appendHead(w.body, f), `"options":[`...)
-	for i := range t.series {
-		w.series(&t.series[i])
+	surface, all := in.surface(quoted), m.listing(in, f.listed)
+	rows := 0
+	for i := range all {
+		rows += 2 * len(all[i].strikes)
 	}
-	w.body = append(w.body[:len(w.body)-1], `],`...) // without the comma after the last row
-	return m.appendUnderlying(w.body, t.day, f)
-}
-
-// chainWriter writes the rows of a chain.
-type chainWriter struct {
-	*table
-	frame   *frame
-	surface surface
-	beat    uint64
-	live    bool // the options trade
-	body    []byte
-}
-
-// row is one contract as published.
-type row struct {
-	bid, ask, last, iv, theo float64
-	bidSize, askSize, volume uint32
-	right                    int
-	lastTrade                int64 // Unix seconds, 0 for never
-}
-
-// series writes the rows of a root and expiration.
-func (w *chainWriter) series(s *series) {
-	left := s.settles.Sub(w.frame.asOf)
-	var m smile
-	if left > 0 {
-		m = w.surface.smile(left)
-	}
-	prefix := s.date.Midnight().AppendFormat([]byte(`{"option":"`+s.root), "060102")
-	for i, thousandths := range s.strikes {
-		strike := float64(thousandths) / 1000
-		var v value
-		var g greeks
-		if left > 0 {
-			v = m.value(strike)
-			g = m.greeks(strike, &v)
-		} else {
-			v, g = w.settled(s, &m, strike)
-		}
-		for right := range 2 {
-			c := &w.contracts[s.first+2*i+right]
-			key := s.contractKey(i, right)
-			r := row{theo: v.price[right], right: right}
-			w.quote(&r, &m, &v, s, key)
-			w.traded(&r, s, c, key, strike)
-			w.body = fmt.Appendf(append(w.body, prefix...), "%c%08d", "CP"[right], thousandths)
-			w.append(&r, c, &g)
+	b := append(appendHead(make([]byte, 0, rows*bytesPerRow+2048), f), `"options":[`...)
+	for i := range all {
+		s := &all[i]
+		opening, now := t.opening.smile(s.settles.Sub(f.open)), surface.smile(s.settles.Sub(f.asOf))
+		for _, strike := range s.strikes {
+			for right := range 2 {
+				c := t.contract(s, &opening, strike, right)
+				b = t.appendRow(b, &c, &now)
+			}
 		}
 	}
+	b = append(b[:len(b)-1], `],`...) // without the comma after the last row
+	return m.appendUnderlying(b, in, f, price)
 }
 
-// settled returns the value of a strike after settlement, the intrinsic one. The upstream goes on inverting
-// prices that have no time value: next to the settlement its numbers are absurd.
-func (w *chainWriter) settled(s *series, m *smile, strike float64) (v value, g greeks) {
-	m.spot = w.price(1)
-	if s.am {
-		m.spot = w.price(0)
-	}
-	v.price[0], v.price[1] = max(m.spot-strike, 0), max(strike-m.spot, 0)
-	if strike < m.spot {
-		g.delta[0] = 1
-	} else {
-		g.delta[1] = -1
-	}
-	if off := (strike - m.spot) / m.spot; off < 0.002 && off > -0.002 {
-		n := s.key.child(1 << 40).child(uint64(strike * 1000))
-		v.sigma, g.gamma = 0.4+8*n.unit(), 0.07*n.child(0).unit()
-	}
-	return v, g
-}
-
-// quote sets bid, ask, sizes and the published implied volatility.
-func (w *chainWriter) quote(r *row, m *smile, v *value, s *series, key noise) {
-	bid, ask := w.spec.maker.quote(m, v, r.right, key, s.am)
-	r.bid, r.ask = float64(bid)/100, float64(ask)/100
-	if w.live {
-		n := key.child(11).child(w.beat)
-		r.askSize = uint32(1 + n.child(0).below(100))
-		if bid > 0 {
-			r.bidSize = uint32(1 + n.child(1).below(100))
-		}
-	}
-	r.iv = v.sigma
-	// The vendor inverts the middle of the quote. In the money that lies below the intrinsic value as soon as the
-	// quote is wide against the time value: then it publishes 0.
-	hidden := 0.35 * key.child(12).unit()
-	if r.right == 1 {
-		hidden *= 0.05
-	}
-	if r.theo > v.timeValue && v.timeValue < hidden*(r.ask-r.bid) {
-		r.iv = 0
-	}
-}
-
-// traded sets what the session's trades so far say, or the last trade before it.
-func (w *chainWriter) traded(r *row, s *series, c *contract, key noise, strike float64) {
-	r.last, r.lastTrade = float64(c.last), c.lastTrade
-	if c.trades == 0 {
-		return
-	}
-	passed := w.frame.asOf.Sub(w.open)
-	n := w.tradesBy(s, c, key, passed)
-	if n == 0 {
-		return
-	}
-	after, price := w.trade(s, c, key, n, strike, r.right)
-	r.last, r.lastTrade = price, w.open.Add(min(after, passed)).Unix()
-	r.volume = uint32(uint64(c.volume) * uint64(n) / uint64(c.trades))
-}
-
-// append appends a row from the closing quote of its symbol on. Nobody reads some of its numbers, which are therefore
-// simple: the prices of the session's trades are all the last one.
-func (w *chainWriter) append(r *row, c *contract, g *greeks) {
-	price, change, percent := 0.0, 0.0, 0.0
-	if r.volume > 0 {
-		price, change = r.last, r.last-c.prevClose
-		if c.prevClose > 0 {
-			percent = change / c.prevClose * 100
-		}
-	}
-	b := w.body
-	b = appendFixed(append(b, `","bid":`...), r.bid, 2)
-	b = appendFixed(append(b, `,"bid_size":`...), float64(r.bidSize), 1)
-	b = appendFixed(append(b, `,"ask":`...), r.ask, 2)
-	b = appendFixed(append(b, `,"ask_size":`...), float64(r.askSize), 1)
-	b = appendFixed(append(b, `,"iv":`...), r.iv, 4)
-	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest), 1)
-	b = appendFixed(append(b, `,"volume":`...), float64(r.volume), 1)
-	b = appendFixed(append(b, `,"delta":`...), g.delta[r.right], 4)
-	b = appendFixed(append(b, `,"gamma":`...), g.gamma, 4)
-	b = appendFixed(append(b, `,"vega":`...), g.vega, 4)
-	b = appendFixed(append(b, `,"theta":`...), g.theta[r.right], 4)
-	b = appendFixed(append(b, `,"rho":`...), g.rho[r.right], 4)
-	b = appendFixed(append(b, `,"theo":`...), r.theo, 4)
-	b = appendFixed(append(b, `,"change":`...), change, 4)
-	b = appendFixed(append(b, `,"open":`...), price, 2)
-	b = appendFixed(append(b, `,"high":`...), price, 2)
-	b = appendFixed(append(b, `,"low":`...), price, 2)
-	b = appendFixed(append(b, `,"tick":"no_change","last_trade_price":`...), r.last, 2)
-	b = append(b, `,"last_trade_time":`...)
-	if r.lastTrade == 0 {
+// appendRow appends a row and a comma. The members that no reader takes are constant, some of them in odd spellings of
+// the recorded chain.
+func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
+	v := now.value(c.strike)
+	bid, ask := t.in.chain.quote(now, &v, c)
+	delta, gamma := now.greeks(c.strike, &v, c.right)
+	b = c.date.Midnight().AppendFormat(append(append(b, `{"option":"`...), c.root...), "060102")
+	b = fmt.Appendf(b, "%c%08d", "CP"[c.right], c.thousandths)
+	b = appendFixed(append(b, `","bid":`...), float64(bid)/100)
+	b = appendFixed(append(b, `,"bid_size":12.0,"ask":`...), float64(ask)/100)
+	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), t.published(c, &v, ask-bid))
+	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest))
+	b = appendFixed(append(b, `,"volume":`...), float64(c.volume))
+	b = appendFixed(append(b, `,"delta":`...), delta)
+	b = appendFixed(append(b, `,"gamma":`...), gamma)
+	b = appendFixed(append(b, `,"vega":0.0,"theta":-0.0067,"rho":0.0,"theo":`...), v.price[c.right])
+	b = append(b, `,"change":-24.9,"open":0.0,"high":0.0,"low":0.0,"tick":"no_change","last_trade_price":`...)
+	b = append(appendFixed(b, c.last), `,"last_trade_time":`...)
+	if c.lastTrade.IsZero() {
 		b = append(b, "null"...)
 	} else {
-		b = time.Unix(r.lastTrade, 0).In(compute.NewYork).AppendFormat(b, tradeForm)
+		b = c.lastTrade.In(compute.NewYork).AppendFormat(b, tradeForm)
 	}
-	b = appendSignificant(append(b, `,"percent_change":`...), percent, 6)
-	b = appendSignificant(append(b, `,"prev_day_close":`...), c.prevClose, 15)
-	w.body = append(b, `},`...)
+	return append(b, `,"percent_change":-1.49012e-06,"prev_day_close":0.025000000372529},`...)
+}
+
+// published returns the published implied volatility. The vendor inverts the middle of the quote. In the money that lies
+// below the intrinsic value as soon as the quote is wide against the time value: then it publishes 0.
+func (t *trading) published(c *contract, v *value, width int) float64 {
+	hidden := 0.35 * c.key.child(12).unit()
+	if c.right == 1 {
+		hidden *= 0.05
+	}
+	if v.price[c.right] > v.timeValue && v.timeValue < hidden*float64(width)/100 {
+		return 0
+	}
+	return v.sigma
+}
+
+// quote writes a quote document.
+func (m *Market) quote(in *instrument, f *frame) []byte {
+	return m.appendUnderlying(appendHead(nil, f), in, f, m.factors.path(in, f.session).at(f.progress(f.asOf)))
+}
+
+// appendHead appends the beginning of a chain or quote document.
+func appendHead(b []byte, f *frame) []byte {
+	return append(f.generated.AppendFormat(append(b, `{"timestamp":`...), timestampForm), `,"data":{`...)
+}
+
+// appendUnderlying appends the 22 keys of an underlying and the end of the document.
+func (m *Market) appendUnderlying(b []byte, in *instrument, f *frame, p point) []byte {
+	price, before, last := in.price(p), in.price(m.factors.closeOf(in, f.session-1)), f.asOf
+	symbol, kind, exchange := in.symbol, "stock", 3
+	if in.index() {
+		symbol, kind, exchange = "^"+in.symbol[1:], "index", 5
+	} else {
+		last = earlier(last, f.close)
+	}
+	b = fmt.Appendf(b, `"symbol":%q,"security_type":%q,"exchange_id":%d,"current_price":%s,"price_change":%s,"price_change_percent":%s`,
+		symbol, kind, exchange, fixed(price), fixed(price-before), fixed((price/before-1)*100))
+	b = fmt.Appendf(b, `,"bid":%[1]s,"ask":%[1]s,"bid_size":1,"ask_size":1,"open":%[1]s,"high":%[1]s,"low":%[1]s,"close":%[1]s`, fixed(price))
+	b = fmt.Appendf(b, `,"prev_day_close":%s,"volume":0,"iv30":0.0,"iv30_change":0.0,"iv30_change_percent":null`, fixed(before))
+	b = fmt.Appendf(b, `,"seqno":%d,"last_trade_time":`, 10*f.generated.Unix())
+	b = last.In(compute.NewYork).AppendFormat(b, tradeForm)
+	return fmt.Appendf(b, `,"tick":"no_change"},"symbol":%q}`, in.symbol)
+}
+
+// history writes the daily history of an instrument up to session last. The values of indices are strings.
+func (m *Market) history(in *instrument, last int) []byte {
+	b := fmt.Appendf(make([]byte, 0, 110*(last+1)+64), `{"symbol":%q,"data":[`, in.symbol)
+	form := `{"date":"%[1]s","open":%[2]s,"high":%[2]s,"low":%[2]s,"close":%[2]s,"volume":0},`
+	if in.index() {
+		form = `{"date":"%[1]s","open":"%[2]s","high":"%[2]s","low":"%[2]s","close":"%[2]s","volume":"0"},`
+	}
+	for i := range last + 1 {
+		price := 0.0
+		if i >= in.unlisted {
+			price = in.price(m.factors.closeOf(in, i))
+		}
+		b = fmt.Appendf(b, form, m.factors.dates[i], fixed(price))
+	}
+	return append(b[:len(b)-1], `]}`...) // without the comma after the last row
+}
+
+// fixed is a number that fmt spells with at most 4 decimals.
+type fixed float64
+
+// String implements [fmt.Stringer].
+func (x fixed) String() string { return string(appendFixed(nil, float64(x))) }
+
+// appendFixed appends x, rounded to 4 decimals, as Python does: the shortest digits, and always a point.
+func appendFixed(b []byte, x float64) []byte {
+	start := len(b)
+	b = strconv.AppendFloat(b, math.Round(x*1e4)/1e4+0, 'f', -1, 64) // -0 + 0 is 0
+	if bytes.IndexByte(b[start:], '.') < 0 {
+		b = append(b, ".0"...)
+	}
+	return b
 }

@@ -17,10 +17,10 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-var (
-	spxChain = upstream.Options("_SPX")
-	spxQuote = upstream.Quotes("_SPX")
-)
+var spxChain = upstream.Options("_SPX")
+
+// chains are the underlyings with an option chain.
+var chains = strings.Fields("_SPX SPY QQQ XLC XLY XLP XLE XLF XLV XLI XLK XLB XLRE XLU AAPL NVDA TSLA MSFT AMZN META")
 
 func newMarket(seed uint64) *simulated.Market {
 	return simulated.New(simulated.Config{
@@ -30,14 +30,6 @@ func newMarket(seed uint64) *simulated.Market {
 
 // market is what most tests share: a market with seed 1, which remembers what it has computed.
 var market = newMarket(1)
-
-// long skips a test of many documents in short runs, such as those of the race detector: one goroutine makes them.
-func long(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("long: many documents, one goroutine")
-	}
-}
 
 // ny parses a New York wall clock time.
 func ny(s string) time.Time {
@@ -84,62 +76,14 @@ func bySymbol(chain *compute.Chain) map[string]*compute.Contract {
 	return index
 }
 
-// member is one key and value of a flat JSON object, as written.
-type member struct{ key, value string }
-
-// members returns the members of an object, as written, and of the objects in it in the place of those.
-func members(object string) []member {
-	var all []member
-	for {
-		_, rest, ok := strings.Cut(object, `"`)
-		if !ok {
-			return all
-		}
-		key, rest, _ := strings.Cut(rest, `"`)
-		rest = strings.TrimLeft(rest, ": ")
-		end := strings.IndexAny(rest, ",}")
-		if strings.HasPrefix(rest, `"`) {
-			end = strings.IndexByte(rest[1:], '"') + 2
-		}
-		if strings.HasPrefix(rest, "{") {
-			object = rest
-			continue
-		}
-		if end < 0 {
-			end = len(rest)
-		}
-		all = append(all, member{key, rest[:end]})
-		object = rest[end:]
-	}
-}
-
-func keysOf(all []member) []string {
-	keys := make([]string, len(all))
-	for i, m := range all {
-		keys[i] = m.key
-	}
-	return keys
-}
-
-// valueOf returns the value of a key as written, "" when the object does not have it.
-func valueOf(all []member, key string) string {
-	for _, m := range all {
-		if m.key == key {
-			return strings.Trim(m.value, `"`)
-		}
-	}
-	return ""
-}
-
-// parts splits a chain document into its rows and its underlying, as written.
-func parts(t testing.TB, body []byte) (rows []string, underlying []member) {
+// closesOf returns the history of a symbol.
+func closesOf(t testing.TB, m *simulated.Market, symbol string, at time.Time) []compute.Close {
 	t.Helper()
-	_, rest, ok := strings.Cut(string(body), `"options":[{`)
-	list, tail, ok2 := strings.Cut(rest, `}],`)
-	if !ok || !ok2 {
-		t.Fatal("document has no options")
+	closes, err := cboe.DecodeHistory(documentAt(t, m, upstream.History(symbol), at).Body)
+	if err != nil {
+		t.Fatalf("history of %s: %v", symbol, err)
 	}
-	return strings.Split(list, "},{"), members(tail)
+	return closes
 }
 
 // recorded returns a recorded document below ../shared/recorded of the module, unpacked.

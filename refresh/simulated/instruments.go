@@ -17,16 +17,16 @@ const (
 type instrument struct {
 	symbol string // the upstream's: _SPX, XLK
 	// level is the price on pricedOn when neither the market nor the instrument is off its trend, USD.
-	level  float64
-	base   float64 // logarithm of the price when the logarithm of the market and own are 0
-	beta   float64 // to the market
-	own    float64 // standard deviation of its own daily return
-	iv     float64 // implied volatility in a quiet market, a decimal; 0 for none
-	shares float64 // an ordinary day's volume; 0 for an index
-	unit   int32   // of strikes, thousandths of a USD
+	level float64
+	beta  float64 // to the market
+	own   float64 // standard deviation of its own daily return
+	iv    float64 // implied volatility in a quiet market, a decimal; 0 for none
+	unit  int32   // of strikes, thousandths of a USD
 	// unlisted is how many sessions from the epoch on the history has rows of zeros for.
 	unlisted int
 	chain    *chainSpec // nil without listed options
+	scale    float64    // of the open interest and volume of options, 1 for the SPX
+	adjusted bool       // lists a series for another deliverable, whose root ends in a digit
 }
 
 // pricedOn is the date of instrument.level.
@@ -40,147 +40,112 @@ const (
 	vix3mShare = 0.5
 )
 
-// logPrice returns the logarithm of the price for given factors.
-func (in *instrument) logPrice(p point) float64 {
+// price returns the quoted price for given factors.
+func (in *instrument) price(p point) float64 {
+	cents := func(price float64) float64 { return math.Round(price*100) / 100 }
 	switch in.symbol {
-	case spx:
-		return p.market
+	case spx: // the upstream has it as a 32-bit number, with 4 decimals
+		return math.Round(float64(float32(cents(math.Exp(p.market))))*1e4) / 1e4
 	case vix:
-		return p.vol
+		return cents(math.Exp(p.vol))
 	case vix3m:
 		level := termLevel * math.Exp(p.term)
-		return math.Log(level + 0.4 + vix3mShare*(math.Exp(p.vol)-level))
+		return cents(level + 0.4 + vix3mShare*(math.Exp(p.vol)-level))
 	}
-	return in.base + in.beta*p.market + p.own
+	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
 }
 
-// price returns the quoted price for given factors.
-func (in *instrument) price(p point) float64 { return in.quoted(math.Exp(in.logPrice(p))) }
-
-// quoted rounds a price as the upstream does: to cents, and the SPX as a 32-bit number with 4 decimals.
-func (in *instrument) quoted(price float64) float64 {
-	price = math.Round(price*100) / 100
-	if in.symbol == spx {
-		return math.Round(float64(float32(price))*1e4) / 1e4
-	}
-	return price
-}
-
-// newInstruments returns the market's instruments, the SPX first, in the order of [Market.Symbols].
-func newInstruments() []*instrument {
-	index, large, stock, sector := spxChain(), largeFundChain(), stockChain(), sectorChain()
-	adjusted := stockChain()
-	adjusted.adjusted = true
-	all := []*instrument{
-		{symbol: spx, level: 7350, beta: 1, iv: 0.12, chain: index, unit: 5000},
+// newInstruments returns the market's instruments by symbol.
+func newInstruments() map[string]*instrument {
+	bySymbol := map[string]*instrument{}
+	for _, in := range []*instrument{
+		{symbol: spx, level: 7350, beta: 1, iv: 0.12, chain: &spxChain, scale: 1, unit: 5000},
 		{symbol: vix},
 		{symbol: vix3m},
-		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, iv: 0.12, shares: 62e6, chain: large, unit: 1000},
-		{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, shares: 44e6, chain: large, unit: 1000},
-		{symbol: "XLC", level: 118, beta: 1.1, own: 0.006, iv: 0.17, shares: 5.2e6, chain: sector, unlisted: 20, unit: 1000},
-		{symbol: "XLY", level: 122, beta: 1.2, own: 0.006, iv: 0.19, shares: 6.1e6, chain: sector, unit: 1000},
-		{symbol: "XLP", level: 81, beta: 0.45, own: 0.0055, iv: 0.13, shares: 13e6, chain: sector, unit: 500},
-		{symbol: "XLE", level: 58, beta: 0.7, own: 0.011, iv: 0.23, shares: 28e6, chain: sector, unit: 500},
-		{symbol: "XLF", level: 54, beta: 0.95, own: 0.006, iv: 0.17, shares: 40e6, chain: sector, unit: 500},
-		{symbol: "XLV", level: 149, beta: 0.65, own: 0.006, iv: 0.15, shares: 9.5e6, chain: sector, unit: 1000},
-		{symbol: "XLI", level: 165, beta: 1, own: 0.005, iv: 0.16, shares: 9e6, chain: sector, unit: 1000},
-		{symbol: "XLK", level: 187, beta: 1.25, own: 0.0055, iv: 0.21, shares: 8.5e6, chain: sector, unit: 1000},
-		{symbol: "XLB", level: 47, beta: 0.95, own: 0.007, iv: 0.18, shares: 10e6, chain: sector, unit: 500},
-		{symbol: "XLRE", level: 43, beta: 0.8, own: 0.007, iv: 0.17, shares: 6e6, chain: sector, unit: 500},
-		{symbol: "XLU", level: 44, beta: 0.45, own: 0.0085, iv: 0.17, shares: 17e6, chain: sector, unit: 500},
-		{symbol: "AAPL", level: 274, beta: 1.15, own: 0.011, iv: 0.26, shares: 46e6, chain: stock, unit: 2500},
-		{symbol: "NVDA", level: 196, beta: 1.6, own: 0.017, iv: 0.4, shares: 170e6, chain: stock, unit: 2500},
-		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, shares: 85e6, chain: adjusted, unit: 2500},
-		{symbol: "MSFT", level: 508, beta: 1, own: 0.01, iv: 0.23, shares: 21e6, chain: stock, unit: 2500},
-		{symbol: "AMZN", level: 238, beta: 1.25, own: 0.013, iv: 0.3, shares: 42e6, chain: stock, unit: 2500},
-		{symbol: "META", level: 690, beta: 1.25, own: 0.015, iv: 0.31, shares: 13e6, chain: stock, unit: 5000},
+		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, iv: 0.12, chain: &fundChain, scale: 0.8, unit: 1000},
+		{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
+		{symbol: "XLC", level: 118, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, unlisted: 20, scale: 0.12, unit: 1000},
+		{symbol: "XLY", level: 122, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLP", level: 81, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLE", level: 58, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLF", level: 54, beta: 0.95, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLV", level: 149, beta: 0.65, own: 0.006, iv: 0.15, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLI", level: 165, beta: 1, own: 0.005, iv: 0.16, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLK", level: 187, beta: 1.25, own: 0.0055, iv: 0.21, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLB", level: 47, beta: 0.95, own: 0.007, iv: 0.18, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLRE", level: 43, beta: 0.8, own: 0.007, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLU", level: 44, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "AAPL", level: 274, beta: 1.15, own: 0.011, iv: 0.26, chain: &stockChain, scale: 0.6, unit: 2500},
+		{symbol: "NVDA", level: 196, beta: 1.6, own: 0.017, iv: 0.4, chain: &stockChain, scale: 0.6, unit: 2500},
+		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, adjusted: true, scale: 0.6, unit: 2500},
+		{symbol: "MSFT", level: 508, beta: 1, own: 0.01, iv: 0.23, chain: &stockChain, scale: 0.6, unit: 2500},
+		{symbol: "AMZN", level: 238, beta: 1.25, own: 0.013, iv: 0.3, chain: &stockChain, scale: 0.6, unit: 2500},
+		{symbol: "META", level: 690, beta: 1.25, own: 0.015, iv: 0.31, chain: &stockChain, scale: 0.6, unit: 5000},
+	} {
+		bySymbol[in.symbol] = in
 	}
-	for _, in := range all {
-		in.base = math.Log(in.level) - in.beta*trend(pricedOn)
-	}
-	return all
+	return bySymbol
 }
 
 // chainSpec is how the options of an underlying are listed, quoted and traded.
 type chainSpec struct {
-	roles      []role
-	bands      []band
-	maker      maker
-	scale      float64 // of open interest and volume, 1 for the SPX
-	bursts     int     // contracts a session that trade many times their open interest
-	burstFloor int     // contracts that the least of these trades
-	adjusted   bool    // lists a series for another deliverable, whose root ends in a digit
+	roles  []role
+	bands  []band
+	least  float64 // width of the cheapest quote, USD
+	slope  float64 // width per USD of time value
+	deep   float64 // the most that intrinsic value adds, USD
+	deepAt float64 // intrinsic value, as a share of the spot, that adds all of it
+	fine   int     // tick below 3 USD, cents
+	coarse int     // tick from there on, cents
+	bursts float64 // share of the contracts near the money that trade many times their open interest
 }
 
 // spxChain is about as wide as the chain of 2026-08-11.
-func spxChain() *chainSpec {
-	return &chainSpec{
-		maker: maker{least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, amWider: 1.9},
-		scale: 1, bursts: 8, burstFloor: 3000,
-		roles: []role{
-			{am: true, plays: monthly, life: 425, width: 1.5, interest: 6240, growth: 2},
-			{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.5, interest: 12480, growth: 1},
-			{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.2, interest: 3600, growth: 1},
-			{am: true, plays: monthlyIn(12), life: 1970, width: 1.3, interest: 9600, growth: 0.4},
-			{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
-			{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
-			{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},
-			{plays: monthEnd, life: 190, width: 1, interest: 2000, growth: 1.2},
-			{plays: quarterEnd, life: 365, width: 1, interest: 2600, growth: 0.6},
-		},
-		bands: []band{
-			{step: 1, below: 0.11, above: 0.085, taper: 45}, {step: 2, below: 0.15, above: 0.1, taper: 120},
-			{step: 5, below: 0.21, above: 0.11}, {step: 10, below: 0.3, above: 0.15},
-			{step: 20, below: 0.45, above: 0.2}, {step: 40, below: 0.62, above: 0.35},
-		},
-	}
+var spxChain = chainSpec{
+	least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.004,
+	roles: []role{
+		{am: true, plays: monthly, life: 425, width: 1.5, interest: 6240, growth: 2},
+		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.5, interest: 12480, growth: 1},
+		{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.2, interest: 3600, growth: 1},
+		{am: true, plays: monthlyIn(12), life: 1970, width: 1.3, interest: 9600, growth: 0.4},
+		{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
+		{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
+		{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},
+		{plays: monthEnd, life: 190, width: 1, interest: 2000, growth: 1.2},
+		{plays: quarterEnd, life: 365, width: 1, interest: 2600, growth: 0.6},
+	},
+	bands: []band{
+		{step: 1, below: 0.11, above: 0.085, taper: 45}, {step: 2, below: 0.15, above: 0.1, taper: 120},
+		{step: 5, below: 0.21, above: 0.11}, {step: 10, below: 0.3, above: 0.15},
+		{step: 20, below: 0.45, above: 0.2}, {step: 40, below: 0.62, above: 0.35},
+	},
 }
 
-func largeFundChain() *chainSpec {
-	return &chainSpec{
-		maker: maker{least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, amWider: 1},
-		scale: 0.8, bursts: 4, burstFloor: 4000,
-		roles: []role{
-			{plays: anySession, life: 14, width: 1, interest: 900, growth: 1},
-			{plays: weekEnd, life: 56, width: 1, interest: 1600, growth: 1},
-			{plays: monthly, life: 300, width: 1, interest: 6000, growth: 1},
-			{plays: quarterEnd, life: 300, width: 1, interest: 2000, growth: 1},
-			{plays: monthlyIn(1, 12), life: 900, width: 1, interest: 5000, growth: 1},
-		},
-		bands: []band{
-			{step: 1, below: 0.09, above: 0.075, taper: 40}, {step: 5, below: 0.18, above: 0.13}, {step: 10, below: 0.3, above: 0.2},
-		},
-	}
+// fundChain is that of the large index funds.
+var fundChain = chainSpec{
+	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.01,
+	roles: []role{
+		{plays: anySession, life: 14, width: 1, interest: 900, growth: 1},
+		{plays: weekEnd, life: 56, width: 1, interest: 1600, growth: 1},
+		{plays: monthly, life: 300, width: 1, interest: 6000, growth: 1},
+		{plays: quarterEnd, life: 300, width: 1, interest: 2000, growth: 1},
+		{plays: monthlyIn(1, 12), life: 900, width: 1, interest: 5000, growth: 1},
+	},
+	bands: []band{
+		{step: 1, below: 0.09, above: 0.075, taper: 40}, {step: 5, below: 0.18, above: 0.13}, {step: 10, below: 0.3, above: 0.2},
+	},
 }
 
-func stockChain() *chainSpec {
-	return &chainSpec{
-		maker: maker{least: 0.02, slope: 0.012, deep: 2.4, deepAt: 0.2, fine: 1, coarse: 5, amWider: 1},
-		scale: 0.6, bursts: 3, burstFloor: 2500,
-		roles: []role{
-			{plays: weekEnd, life: 49, width: 1, interest: 1800, growth: 1.2},
-			{plays: monthly, life: 240, width: 1, interest: 5000, growth: 1.2},
-			{plays: monthlyIn(1, 6), life: 900, width: 1, interest: 6000, growth: 0.8},
-		},
-		bands: []band{
-			{step: 1, below: 0.3, above: 0.35, taper: 90}, {step: 2, below: 0.4, above: 0.45}, {step: 4, below: 0.55, above: 0.6},
-			{step: 8, below: 0.7, above: 0.8},
-		},
-	}
-}
-
-func sectorChain() *chainSpec {
-	return &chainSpec{
-		maker: maker{least: 0.03, slope: 0.03, deep: 0.9, deepAt: 0.2, fine: 1, coarse: 5, amWider: 1},
-		scale: 0.12, bursts: 2, burstFloor: 1500,
-		roles: []role{
-			{plays: weekEnd, life: 42, width: 1, interest: 400, growth: 1.2},
-			{plays: monthly, life: 200, width: 1, interest: 4000, growth: 1.2},
-			{plays: monthlyIn(1), life: 800, width: 1, interest: 3000, growth: 0.8},
-		},
-		bands: []band{
-			{step: 1, below: 0.14, above: 0.13, taper: 60}, {step: 2, below: 0.18, above: 0.16}, {step: 5, below: 0.3, above: 0.25},
-			{step: 10, below: 0.5, above: 0.45},
-		},
-	}
+// stockChain is that of a stock or a sector fund.
+var stockChain = chainSpec{
+	least: 0.02, slope: 0.012, deep: 2.4, deepAt: 0.2, fine: 1, coarse: 5, bursts: 0.06,
+	roles: []role{
+		{plays: weekEnd, life: 49, width: 1, interest: 1800, growth: 1.2},
+		{plays: monthly, life: 240, width: 1, interest: 5000, growth: 1.2},
+		{plays: monthlyIn(1, 6), life: 900, width: 1, interest: 6000, growth: 0.8},
+	},
+	bands: []band{
+		{step: 1, below: 0.3, above: 0.35, taper: 90}, {step: 2, below: 0.4, above: 0.45}, {step: 4, below: 0.55, above: 0.6},
+		{step: 8, below: 0.7, above: 0.8},
+	},
 }

@@ -37,11 +37,12 @@ func weekEnd(cal *compute.Calendar, d compute.Date) bool {
 
 // monthly says whether the date is the third Friday, or the session before when that is a holiday.
 func monthly(cal *compute.Calendar, d compute.Date) bool {
-	return d == monthlyDate(cal, d.Year(), d.Month())
+	return d == monthlyDate(cal, d)
 }
 
-func monthlyDate(cal *compute.Calendar, year int, month time.Month) compute.Date {
-	return cal.OnOrBefore(compute.ThirdFriday(year, month))
+// monthlyDate returns the date of the monthly options in the month of a date.
+func monthlyDate(cal *compute.Calendar, d compute.Date) compute.Date {
+	return cal.OnOrBefore(compute.ThirdFriday(d.Year(), d.Month()))
 }
 
 func monthlyIn(months ...time.Month) func(*compute.Calendar, compute.Date) bool {
@@ -58,69 +59,64 @@ func quarterEnd(cal *compute.Calendar, d compute.Date) bool {
 
 // series is one root and expiration of a chain.
 type series struct {
-	root    string
-	date    compute.Date
-	am      bool
-	settles time.Time
-	roles   []*role
-	since   compute.Date // the session it was listed on
-	life    int          // days from its listing
-	strikes []int32      // thousandths of a USD, rising
-	key     noise
-	first   int // index of its first contract
+	root     string
+	date     compute.Date
+	am       bool
+	settles  time.Time
+	since    compute.Date // the session it was listed on
+	life     int          // days from its listing
+	interest float64      // open interest of a typical strike near the money, contracts
+	strikes  []int32      // thousandths of a USD, rising
+	key      noise
 }
 
 // days returns the calendar days from a date to the expiration.
 func (s *series) days(from compute.Date) int { return int(s.date - from) }
 
-// interest returns the typical open interest of a strike near the money, in contracts.
-func (s *series) interest(on compute.Date) (level float64) {
-	for _, r := range s.roles {
-		if age := 1 - float64(s.days(on))/float64(r.life); age > 0 {
-			level = max(level, r.interest*math.Pow(age, r.growth))
-		}
-	}
-	return level
-}
-
 // listing returns the series of a chain that are listed on a session, AM-settled ones first, by date.
-func (m *Market) listing(in *instrument, listed compute.Date) []series {
-	all := append(m.rootListing(in, listed, true), m.rootListing(in, listed, false)...)
-	if !in.chain.adjusted {
-		return all
-	}
-	far := slices.IndexFunc(all, func(s series) bool { return monthly(m.calendar, s.date) && s.days(listed) > 20 })
-	adjusted := all[far]
-	adjusted.root += "1"
-	return append(all, adjusted)
-}
-
-func (m *Market) rootListing(in *instrument, listed compute.Date, am bool) (all []series) {
+func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 	longest := 0
 	for _, r := range in.chain.roles {
 		longest = max(longest, r.life)
 	}
-	for d := listed; d <= listed+compute.Date(longest); d = m.calendar.Next(d) {
-		s := series{root: in.root(am), date: d, am: am}
-		for i := range in.chain.roles {
-			r := &in.chain.roles[i]
-			if r.am == am && s.days(listed) <= r.life && r.plays(m.calendar, d) {
-				s.roles = append(s.roles, r)
-				s.life = max(s.life, r.life)
+	for _, am := range []bool{true, false} {
+		for d := listed; d <= listed+compute.Date(longest); d = m.calendar.Next(d) {
+			if s := m.series(in, d, listed, am); s.life > 0 {
+				all = append(all, s)
 			}
 		}
-		if s.roles == nil {
-			continue
-		}
-		s.since = m.calendar.Next(d - compute.Date(s.life) - 1)
-		s.strikes = s.ladder(in, listed)
-		s.settles = compute.PM.Instant(d, m.calendar)
-		if am {
-			s.settles = compute.AM.Instant(d, m.calendar)
-		}
-		all = append(all, s)
+	}
+	if in.adjusted {
+		far := slices.IndexFunc(all, func(s series) bool { return monthly(m.calendar, s.date) && s.days(listed) > 20 })
+		adjusted := all[far]
+		adjusted.root += "1"
+		all = append(all, adjusted)
+	}
+	for i := range all {
+		all[i].key = m.key.named("options").named(all[i].root).child(uint64(all[i].date))
 	}
 	return all
+}
+
+// series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest
+// strikes and the most interest. Its life is 0 when the date plays none.
+func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
+	s := series{root: in.root(am), date: date, am: am, settles: compute.PM.Instant(date, m.calendar)}
+	if am {
+		s.settles = compute.AM.Instant(date, m.calendar)
+	}
+	width := 0.0
+	for _, r := range in.chain.roles {
+		if age := 1 - float64(s.days(listed))/float64(r.life); r.am == am && age >= 0 && r.plays(m.calendar, date) {
+			s.life, width = max(s.life, r.life), max(width, r.width)
+			s.interest = max(s.interest, r.interest*math.Pow(age, r.growth))
+		}
+	}
+	if s.life > 0 {
+		s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
+		s.strikes = in.ladder(s.days(listed), width, listed)
+	}
+	return s
 }
 
 // root returns the root of an instrument's options.
@@ -134,31 +130,20 @@ func (in *instrument) root(am bool) string {
 	return "SPXW"
 }
 
-// ladder returns the strikes that are listed on a session. They lie around the trend of the price rather than the
-// price, so that a listed strike stays.
-func (s *series) ladder(in *instrument, listed compute.Date) (strikes []int32) {
+// ladder returns the strikes that are listed on a session, some days before the expiration. They lie around the trend of
+// the price rather than the price, so that a listed strike stays.
+func (in *instrument) ladder(days int, width float64, listed compute.Date) (strikes []int32) {
 	center := in.level * math.Exp(in.beta*(trend(listed)-trend(pricedOn))) * 1000 / float64(in.unit)
-	width := 0.0
-	for _, r := range s.roles {
-		width = max(width, r.width)
-	}
-	type span struct{ step, from, to int32 }
-	var spans []span
 	for _, b := range in.chain.bands {
 		reach := center * width
 		if b.taper > 0 {
-			reach *= max(1-float64(s.days(listed))/float64(b.taper), 0)
+			reach *= max(1-float64(days)/float64(b.taper), 0)
 		}
-		spans = append(spans, span{b.step, int32(center - min(b.below*reach, 0.97*center)), int32(center + b.above*reach)})
-	}
-	widest := spans[len(spans)-1]
-	for k := max(widest.from, 1); k <= widest.to; k++ {
-		for _, sp := range spans {
-			if k%sp.step == 0 && k >= sp.from && k <= sp.to {
-				strikes = append(strikes, k*in.unit)
-				break
-			}
+		from, to := int32(center-min(b.below*reach, 0.97*center)), int32(center+b.above*reach)
+		for k := (from + b.step - 1) / b.step * b.step; k <= to; k += b.step {
+			strikes = append(strikes, k*in.unit)
 		}
 	}
-	return strikes
+	slices.Sort(strikes)
+	return slices.Compact(strikes)
 }

@@ -1,5 +1,5 @@
 // Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures
-// settlement files, byte for byte in the form of the real ones, so that everything runs without a network.
+// settlement files, in the form of the real ones, so that everything runs without a network.
 //
 // A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any
 // past instant, in any order, and two markets with one seed agree. (Bytes are the same on one GOARCH; others may
@@ -8,23 +8,23 @@
 //
 // The path of one chain document, with the file that each step is in:
 //
-//  1. clock.go: the instant becomes a frame. It says when the file was generated (a beat every 15 seconds, none
-//     on weekends), which instant its quotes describe (15 minutes before, not past the end of the session), and
-//     which session's listing, open interest and previous close are valid by then.
+//  1. clock.go: the instant becomes a frame. It says when the file was generated (every 15 seconds), which instant
+//     its quotes describe (15 minutes before, not past the end of the session), and which session's listing and
+//     open interest are valid by then.
 //  2. prices.go: the daily closes of the factors up to that session: the market, which returns to a trend, its
 //     volatility (the VIX), which returns to a mean and jumps at times, and a path of each instrument's own. Between
 //     two closes runs a bridge, so an intraday path always ends at the official close.
-//  3. instruments.go: market, beta and own path give the price of an instrument.
-//  4. listing.go: what is listed, as roles that an expiration date can play and bands of strikes.
-//  5. contracts.go: what does not change during the session: open interest, the day's volume and the number of
-//     trades it is made of, previous closes, older trades, and the unusual trading of a few contracts.
-//  6. surface.go: the volatility surface at the instant, theoretical values, greeks, bid and ask.
-//  7. chain.go, quote.go, spelling.go: the bytes.
+//  3. instruments.go: market, beta and own path give the price of an instrument; and how its options are listed.
+//  4. listing.go: the series of a date, as roles that an expiration can play, and bands of strikes.
+//  5. surface.go: the volatility surface at the instant, theoretical values, delta, gamma, bid and ask.
+//  6. contracts.go: open interest, and the session's trades so far, among them the unusual trading of a few contracts.
+//  7. chain.go: the bytes of the rows.
 //
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
 // ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
-// of the days before, the SPX stands still from 16:00 to 16:15 while its clock runs on, nothing but option quotes moves at night, and
-// numbers that nobody reads are simple, such as the extremes of a day.
+// of the days before, a contract trades evenly over the session, the SPX stands still from 16:00 to 16:15 while its clock
+// runs on, nothing but option quotes moves at night, files are generated on weekends too, and members that no reader of
+// the documents takes are constant.
 package simulated
 
 import (
@@ -53,51 +53,31 @@ type Market struct {
 	now         func() time.Time
 	calendar    *compute.Calendar
 	key         noise
-	instruments []*instrument
-	bySymbol    map[string]*instrument
+	instruments map[string]*instrument // by symbol
 
 	mu      sync.Mutex // guards all below
 	factors *factors
-	tables  map[*instrument]*table               // the last one of each
 	built   map[upstream.Name]*upstream.Document // the last one of each
 }
 
 // New returns a market.
 func New(cfg Config) *Market {
-	m := &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: noise(cfg.Seed).named("strikecache"),
-		instruments: newInstruments(), bySymbol: map[string]*instrument{},
-		tables: map[*instrument]*table{},
-		built:  map[upstream.Name]*upstream.Document{},
+	key := noise(cfg.Seed).named("strikecache")
+	return &Market{
+		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: newInstruments(),
+		factors: newFactors(key.named("factors"), cfg.Calendar), built: map[upstream.Name]*upstream.Document{},
 	}
-	for _, in := range m.instruments {
-		m.bySymbol[in.symbol] = in
-	}
-	m.factors = &factors{key: m.key.named("factors"), calendar: cfg.Calendar, own: map[*instrument][]float64{}}
-	return m
-}
-
-// Symbols returns the underlyings with an option chain beside _SPX.
-func (m *Market) Symbols() []string {
-	var symbols []string
-	for _, in := range m.instruments {
-		if in.chain != nil && in.symbol != spx {
-			symbols = append(symbols, in.symbol)
-		}
-	}
-	return symbols
 }
 
 // Offers implements [upstream.Source].
 func (m *Market) Offers(name upstream.Name) bool {
 	kind, key := name.Split()
+	in := m.instruments[key]
 	switch kind {
 	case upstream.OptionsKind:
-		in, ok := m.bySymbol[key]
-		return ok && in.chain != nil
+		return in != nil && in.chain != nil
 	case upstream.QuotesKind, upstream.HistoryKind:
-		_, ok := m.bySymbol[key]
-		return ok
+		return in != nil
 	case upstream.SettlementKind:
 		_, err := compute.ParseDate(key)
 		return err == nil
@@ -117,31 +97,30 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	return doc, err
 }
 
-// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error is an [*upstream.Error].
+// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error
+// is an [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
-	kind, key := name.Split()
 	if !m.Offers(name) {
-		if kind == upstream.Unknown || kind == upstream.SettlementKind {
-			return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("no such document")}
-		}
 		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f, ok := m.frame(at)
-	if !ok {
+	if compute.DateOf(at.In(compute.NewYork)) <= epoch+7 {
 		err := fmt.Errorf("the simulated market begins on %s", epoch)
 		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: err}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.frame(at)
+	kind, key := name.Split()
+	in := m.instruments[key]
 	switch kind {
 	case upstream.OptionsKind:
-		return m.cached(name, at, f.generated, func() []byte { return m.chain(m.bySymbol[key], &f) }), nil
+		return m.cached(name, at, f.generated, func() []byte { return m.chain(in, &f) }), nil
 	case upstream.QuotesKind:
-		return m.cached(name, at, f.generated, func() []byte { return m.quote(m.bySymbol[key], &f) }), nil
+		return m.cached(name, at, f.generated, func() []byte { return m.quote(in, &f) }), nil
 	case upstream.HistoryKind:
-		last := m.lastBar(at)
+		last := m.morning(at, historyHour)
 		published := m.factors.dates[last].At(historyHour, 0, 0, compute.NewYork)
-		return m.cached(name, at, published, func() []byte { return m.historyBody(m.bySymbol[key], last) }), nil
+		return m.cached(name, at, published, func() []byte { return m.history(in, last) }), nil
 	}
 	return m.settlement(name, key, at)
 }

@@ -54,10 +54,3 @@ func (n noise) bridge() *[knots + 1]float64 {
 	}
 	return &b
 }
-
-// knotAt returns the knot before u in [0, 1], less than knots, and how far u lies on the way to the next one.
-func knotAt(u float64) (k int, rest float64) {
-	x := min(max(u, 0), 1) * knots
-	k = min(int(x), knots-1)
-	return k, x - float64(k)
-}

@@ -59,6 +59,13 @@ type factors struct {
 	own      map[*instrument][]float64
 }
 
+func newFactors(key noise, calendar *compute.Calendar) *factors {
+	return &factors{
+		key: key, calendar: calendar, dates: []compute.Date{epoch}, closes: []point{{market: trend(epoch), vol: volMean}},
+		own: map[*instrument][]float64{},
+	}
+}
+
 // trend returns the logarithm of the index's trend.
 func trend(d compute.Date) float64 {
 	return math.Log(epochLevel) + trendGrowth*float64(d-epoch)/365.25
@@ -66,10 +73,6 @@ func trend(d compute.Date) float64 {
 
 // index returns which session the date is, or the last one before it; -1 before the epoch.
 func (f *factors) index(d compute.Date) int {
-	if len(f.dates) == 0 {
-		f.dates = append(f.dates, f.calendar.Next(epoch-1))
-		f.closes = append(f.closes, point{market: trend(f.dates[0]), vol: volMean})
-	}
 	for last := f.dates[len(f.dates)-1]; last < d; {
 		last = f.calendar.Next(last)
 		f.step(last)
@@ -106,17 +109,17 @@ func (f *factors) deviation(i int) float64 {
 
 // closeOf returns the factors of an instrument at the close of session i.
 func (f *factors) closeOf(in *instrument, i int) point {
-	path := f.own[in]
-	if len(path) == 0 {
-		path = append(path, 0)
+	own := f.own[in]
+	if len(own) == 0 {
+		own = append(own, 0)
 	}
 	key := f.key.named(in.symbol)
-	for k := len(path); k <= i; k++ {
-		path = append(path, ownReversion*path[k-1]+in.own*key.child(uint64(f.dates[k])).normal())
+	for k := len(own); k <= i; k++ {
+		own = append(own, ownReversion*own[k-1]+in.own*key.child(uint64(f.dates[k])).normal())
 	}
-	f.own[in] = path
+	f.own[in] = own
 	p := f.closes[i]
-	p.own = path[i]
+	p.own = own[i]
 	return p
 }
 
@@ -134,65 +137,31 @@ func (f *factors) openOf(in *instrument, i int) point {
 // volBeta is how much the logarithm of the VIX moves with that of the index within a session.
 const volBeta = -5
 
-// wandering returns a path from one point to another: the straight way and random bridges, which are scaled for a
-// session of the instrument.
-func (f *factors) wandering(in *instrument, i int, from, to point, key noise) *[knots + 1]point {
-	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), new([knots + 1]float64)
-	if in.own > 0 {
-		own = key.named(in.symbol).bridge()
-	}
+// path is the way of one instrument's factors through a session.
+type path [knots + 1]point
+
+// path returns the way of an instrument through session i >= 1: straight from the open to the close, with random
+// bridges that are scaled for a session of the instrument.
+func (f *factors) path(in *instrument, i int) *path {
+	key := f.key.named("day").child(uint64(f.dates[i]))
+	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), key.named(in.symbol).bridge()
 	ofMarket, ofOwn := 0.7*f.deviation(i), 0.6*in.own
-	var path [knots + 1]point
-	for k := range path {
-		p := &path[k]
+	from, to := f.openOf(in, i), f.closeOf(in, i)
+	var way path
+	for k := range way {
+		p := &way[k]
 		*p = from.toward(to, float64(k)/knots)
 		p.market += ofMarket * market[k]
 		p.vol += 0.015*vol[k] + volBeta*ofMarket*market[k]
 		p.own += ofOwn * own[k]
 	}
-	path[knots] = to
-	return &path
+	way[knots] = to
+	return &way
 }
 
-// day is one instrument during one session. u is the share of the session that has passed, 0 at the open and 1
-// at the close.
-type day struct {
-	in      *instrument
-	factors *factors
-	session int
-	path    *[knots + 1]point
-	before  float64 // official close of the session before
-}
-
-// day returns an instrument's session i >= 1.
-func (m *Market) day(in *instrument, i int) *day {
-	f := m.factors
-	key := f.key.named("day").child(uint64(f.dates[i]))
-	path := f.wandering(in, i, f.openOf(in, i), f.closeOf(in, i), key)
-	return &day{in: in, factors: f, session: i, path: path, before: in.price(f.closeOf(in, i-1))}
-}
-
-// at returns the factors.
-func (d *day) at(u float64) point {
-	k, rest := knotAt(u)
-	return d.path[k].toward(d.path[k+1], rest)
-}
-
-// price returns the quoted price.
-func (d *day) price(u float64) float64 { return d.in.price(d.at(u)) }
-
-// shares returns the volume of an instrument in session i up to u.
-func (f *factors) shares(in *instrument, i int, u float64) int64 {
-	busy := f.key.named(in.symbol).named("shares").child(uint64(f.dates[i])).normal()
-	return int64(in.shares * math.Exp(0.2*busy) * activity(u))
-}
-
-// activity returns the share of a session's trading that is done at u: most of it is done after the open and before
-// the close. It is the arcsine law.
-func activity(u float64) float64 { return 2 / math.Pi * math.Asin(math.Sqrt(min(max(u, 0), 1))) }
-
-// activityReaches returns the u at which a share of the session's trading is done, the inverse of activity.
-func activityReaches(share float64) float64 {
-	x := math.Sin(share * math.Pi / 2)
-	return x * x
+// at returns the factors when u of the session has passed, 0 at the open and 1 at the close.
+func (way *path) at(u float64) point {
+	x := min(max(u, 0), 1) * knots
+	k := min(int(x), knots-1)
+	return way[k].toward(way[k+1], x-float64(k))
 }

@@ -35,22 +35,6 @@ func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upst
 	return doc, nil
 }
 
-// settlementBody writes the settlement file of a session.
-func (m *Market) settlementBody(date compute.Date) []byte {
-	w := settlementWriter{Market: m, date: date, close: m.factors.closes[m.factors.index(date)], body: []byte(settlementHeader)}
-	w.volatility()
-	w.others()
-	return w.body
-}
-
-// settlementWriter writes one settlement file.
-type settlementWriter struct {
-	*Market
-	date  compute.Date
-	close point // the factors at the session's close
-	body  []byte
-}
-
 const (
 	monthsListed = 9
 	weeksListed  = 6
@@ -65,82 +49,78 @@ type future struct {
 	price   float64
 }
 
-// add appends a row. A contract is named VX/V6, with a week number VX40/V6.
-func (w *settlementWriter) add(product string, f future) {
-	w.body = fmt.Appendf(w.body, "%s,%s%s/%c%d,%s,%v\r\n", product, product, f.week, monthLetters[f.month.Month()-1],
+// appendFuture appends a row. A contract is named VX/V6, with a week number VX40/V6.
+func appendFuture(b []byte, product string, f future) []byte {
+	return fmt.Appendf(b, "%s,%s%s/%c%d,%s,%v\r\n", product, product, f.week, monthLetters[f.month.Month()-1],
 		f.month.Year()%10, f.expires, f.price)
 }
 
-// volatility writes VIX futures in the order in which they expire, weeklies among them, and their small twins.
-func (w *settlementWriter) volatility() {
-	var months []future
-	for first := w.date - compute.Date(w.date.Day()) + 1; len(months) < monthsListed; first = first.AddMonths(1) {
-		if expires := w.calendar.VIXExpiration(first.Year(), first.Month()); expires >= w.date {
-			months = append(months, future{month: first, expires: expires, price: w.futurePrice(expires)})
-		}
-	}
-	// Weeklies hardly trade: they carry the price of the first month after this session.
-	front := months[0].price
-	if months[0].expires == w.date {
-		front = months[1].price
-	}
-	all := slices.Clone(months)
-	wednesday := w.date + compute.Date((time.Wednesday-w.date.Weekday()+7)%7)
-	for end := wednesday + 7*weeksListed; wednesday < end; wednesday += 7 {
-		expires := w.calendar.OnOrBefore(wednesday)
-		inMonth := func(f future) bool { return f.expires >= wednesday-1 && f.expires <= wednesday+1 }
-		if expires >= w.date && !slices.ContainsFunc(months, inMonth) {
-			week := (wednesday-compute.NewDate(wednesday.Year(), time.January, 1))/7 + 1
-			all = append(all, future{week: fmt.Sprintf("%02d", week), month: wednesday, expires: expires, price: front})
-		}
-	}
+// settlementBody writes the settlement file of a session: VIX futures in the order in which they expire, weeklies among
+// them, their small twins, and other products of the exchange, which readers must leave out.
+func (m *Market) settlementBody(date compute.Date) []byte {
+	b, months := []byte(settlementHeader), m.monthlies(date)
+	all := append(m.weeklies(date, months), months...)
 	slices.SortFunc(all, func(a, b future) int { return cmp.Compare(a.expires, b.expires) })
 	for _, f := range all {
-		w.add("VX", f)
+		b = appendFuture(b, "VX", f)
 	}
 	for _, f := range months[:6] {
-		w.add("VXM", f)
+		b = appendFuture(b, "VXM", f)
 	}
+	for _, product := range []string{"VA", "IBHY", "IBIG", "IEMD", "XBTF", "FBT", "FET", "PBT", "PET", "MGTN"} {
+		if product == "PBT" || product == "PET" { // perpetual, with a year of two digits
+			b = fmt.Appendf(b, "%[1]s,%[1]s/Z35,2035-12-28,2700\r\n", product)
+			continue
+		}
+		for n := range 4 {
+			month := date.AddMonths(n + 1)
+			b = appendFuture(b, product, future{month: month, expires: monthlyDate(m.calendar, month), price: 150})
+		}
+	}
+	return b
+}
+
+// monthlies returns the monthly VIX futures of a session.
+func (m *Market) monthlies(date compute.Date) (months []future) {
+	for first := date - compute.Date(date.Day()) + 1; len(months) < monthsListed; first = first.AddMonths(1) {
+		if expires := m.calendar.VIXExpiration(first.Year(), first.Month()); expires >= date {
+			months = append(months, future{month: first, expires: expires, price: m.futurePrice(date, expires)})
+		}
+	}
+	return months
+}
+
+// weeklies returns the weekly VIX futures of a session. They hardly trade: they carry the price of the first month that
+// expires after the session.
+func (m *Market) weeklies(date compute.Date, months []future) (weeks []future) {
+	front := months[0].price
+	if months[0].expires == date {
+		front = months[1].price
+	}
+	wednesday := date + compute.Date((time.Wednesday-date.Weekday()+7)%7)
+	for end := wednesday + 7*weeksListed; wednesday < end; wednesday += 7 {
+		expires := m.calendar.OnOrBefore(wednesday)
+		inMonth := func(f future) bool { return f.expires >= wednesday-1 && f.expires <= wednesday+1 }
+		if expires >= date && !slices.ContainsFunc(months, inMonth) {
+			week := (wednesday-compute.NewDate(wednesday.Year(), time.January, 1))/7 + 1
+			weeks = append(weeks, future{week: fmt.Sprintf("%02d", week), month: wednesday, expires: expires, price: front})
+		}
+	}
+	return weeks
 }
 
 // futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with time to expiration; on the
 // day it expires the final settlement, a VIX value at the open.
-func (w *settlementWriter) futurePrice(expires compute.Date) float64 {
-	noise := w.key.named("VX").child(uint64(expires)).child(uint64(w.date)).normal()
-	if expires == w.date {
-		atOpen := w.factors.openOf(w.bySymbol[vix], w.factors.index(w.date)).vol
+func (m *Market) futurePrice(date, expires compute.Date) float64 {
+	session := m.factors.index(date)
+	noise := m.key.named("VX").child(uint64(expires)).child(uint64(date)).normal()
+	if expires == date {
+		atOpen := m.factors.openOf(m.instruments[vix], session).vol
 		return math.Round(100*(math.Exp(atOpen)+0.05*noise)) / 100
 	}
 	const pull = 6.5 // per year
-	years := float64(expires-w.date) / 365
-	level := termLevel*math.Exp(w.close.term) - 1.3*math.Expm1(-2*years)
-	price := level - (level-math.Exp(w.close.vol))*math.Exp(-pull*years) + 0.012*noise
+	years, p := float64(expires-date)/365, m.factors.closes[session]
+	level := termLevel*math.Exp(p.term) - 1.3*math.Expm1(-2*years)
+	price := level - (level-math.Exp(p.vol))*math.Exp(-pull*years) + 0.012*noise
 	return math.Round(price*1e4) / 1e4
-}
-
-// others writes the other products of the exchange, which readers must leave out. Their months are all on the dates of
-// monthly options.
-func (w *settlementWriter) others() {
-	index := math.Exp(w.close.market)
-	risk := index / 7350 // what the other prices follow
-	for _, p := range []struct {
-		product string
-		months  int // 0 for a perpetual one
-		price   float64
-	}{
-		{"VA", 8, 150 * risk}, {"IBHY", 3, 180 * risk}, {"IBIG", 3, 140 * risk}, {"IEMD", 3, 155 * risk},
-		{"XBTF", 4, 8600 * risk}, {"FBT", 4, 86_000 * risk}, {"FET", 4, 2700 * risk},
-		{"PBT", 0, 86_000 * risk}, {"PET", 0, 2700 * risk}, {"MGTN", 4, index * 0.0727},
-	} {
-		price := math.Round(100*p.price) / 100
-		if p.months == 0 { // with a year of two digits
-			w.body = fmt.Appendf(w.body, "%s,%s/Z35,2035-12-28,%v\r\n", p.product, p.product, price)
-		}
-		for n, d := 0, w.date; n < p.months; d = d.AddMonths(1) {
-			if expires := monthlyDate(w.calendar, d.Year(), d.Month()); expires > w.date {
-				w.add(p.product, future{month: d, expires: expires, price: price})
-				n++
-			}
-		}
-	}
 }

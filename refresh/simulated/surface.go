@@ -7,16 +7,12 @@ import (
 	"strikecache/compute"
 )
 
-// The carry of the simulated market: F = S·e^((rate-yield)T).
 const (
+	// The carry of the simulated market: F = S·e^((rate-yield)T).
 	rate  = 0.04
 	yield = 0.005
-)
 
-const (
 	secondsPerYear = 365 * 24 * 3600
-	// leastYears keeps the formulas finite in the last second.
-	leastYears = 1.0 / secondsPerYear
 )
 
 // surface is the implied volatility of one underlying at one instant. At the money it runs from a short to a
@@ -60,9 +56,10 @@ type smile struct {
 	bend, tilt, shift, norm float64
 }
 
-// smile returns the surface at the expiration that settles after a time > 0.
+// smile returns the surface at the expiration that settles after a time. What has settled is treated as if it had a second
+// left: the upstream, too, goes on inverting the prices of expired rows, and its numbers are absurd.
 func (sf surface) smile(after time.Duration) smile {
-	years := max(after.Seconds()/secondsPerYear, leastYears)
+	years := max(after.Seconds(), 1) / secondsPerYear
 	far := min(years, 1)
 	m := smile{
 		spot: sf.spot, forward: sf.spot * math.Exp((rate-yield)*years), discount: math.Exp(-rate * years),
@@ -99,85 +96,56 @@ func (m *smile) value(strike float64) value {
 	return v
 }
 
-// greeks are the published sensitivities; of a pair, the call's stands first.
-type greeks struct {
-	delta, theta, rho [2]float64 // per USD; USD a day; USD per percentage point of the rate
-	gamma, vega       float64    // per USD; USD per volatility point
-}
-
-// greeks returns the Black-Scholes sensitivities of a strike (Hull, Options, Futures and Other Derivatives,
-// ch. 19, with a yield).
-func (m *smile) greeks(strike float64, v *value) (g greeks) {
+// greeks returns the Black-Scholes delta of one side of a strike, and the gamma of both, per USD (Hull, Options, Futures
+// and Other Derivatives, ch. 19, with a yield).
+func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float64) {
 	total := v.sigma * m.rootYears
 	d1 := math.Log(m.forward/strike)/total + 0.5*total
-	d2 := d1 - total
 	carried := m.forward / m.spot * m.discount // e^(-qT)
-	density := math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi)
-	g.gamma = carried * density / (m.spot * total)
-	g.vega = m.spot * carried * density * m.rootYears / 100
-	decay := -m.spot * carried * density * v.sigma / (2 * m.rootYears)
-	for right, sign := range [2]float64{1, -1} {
-		n1, n2 := normal(sign*d1), normal(sign*d2)
-		g.delta[right] = sign * carried * n1
-		g.rho[right] = sign * strike * m.years * m.discount * n2 / 100
-		theta := (decay - sign*rate*strike*m.discount*n2 + sign*yield*m.spot*carried*n1) / 365
-		g.theta[right] = min(theta, 0) // the vendor publishes none above 0
+	delta = carried * 0.5 * math.Erfc(-d1/math.Sqrt2)
+	if right == 1 {
+		delta -= carried
 	}
-	return g
+	return delta, carried * math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi) / (m.spot * total)
 }
 
-// normal is the standard normal distribution.
-func normal(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
-
-// maker is how an underlying's options are quoted.
-type maker struct {
-	least   float64 // width of the cheapest, USD
-	slope   float64 // width per USD of time value
-	deep    float64 // the most that intrinsic value adds, USD
-	deepAt  float64 // intrinsic value, as a share of the spot, that adds all of it
-	fine    int     // tick below 3 USD, cents
-	coarse  int     // tick from there on, cents
-	amWider float64 // AM-settled series are quoted so much wider
-}
-
-// quote returns bid and ask of one side of a strike, in cents. Contracts in the money are quoted wide and a little
-// off; key is the contract's noise. The bid of a contract that is worth less than a tick is 0; the ask is always
-// above the bid.
-func (k *maker) quote(m *smile, v *value, right int, key noise, am bool) (bid, ask int) {
-	price := v.price[right]
-	width := k.least + k.slope*v.timeValue
-	if am {
-		width *= k.amWider
+// quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide and a little off. The bid of a
+// contract that is worth less than a tick is 0; the ask is always above the bid.
+func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
+	price := v.price[c.right]
+	width := spec.least + spec.slope*v.timeValue
+	if c.am {
+		width *= 1.9 // as the index series that settle at the open are quoted
 	}
 	if m.years > 1.9 { // the market in the far years is very wide (2026-08-11: 5 points at 2.3 years, 300 at 5.4)
 		width *= math.Exp(1.3 * (m.years - 1.9))
 	}
 	intrinsic := price - v.timeValue
 	if intrinsic > 0 {
-		width += k.deep * (0.2 + 0.8*key.child(9).unit()) * min(1, intrinsic/(k.deepAt*m.spot))
+		width += spec.deep * (0.2 + 0.8*c.key.child(9).unit()) * min(1, intrinsic/(spec.deepAt*m.spot))
 	}
 	width = min(width, 0.04*m.spot)
 	if intrinsic > 0 {
-		price += 0.06 * width * (key.child(10).unit() - 0.5)
+		price += 0.06 * width * (c.key.child(10).unit() - 0.5)
 	}
 	half := min(0.5*width, 0.03+0.5*price)
 	bid = int((price - half) * 100)
-	if tick := k.tick(bid); bid < tick {
+	if tick := spec.tick(bid); bid < tick {
 		bid = 0
 	} else {
 		bid -= bid % tick
 	}
 	ask = int(math.Ceil((price+half)*100 - 1e-9))
-	tick := k.tick(ask)
+	tick := spec.tick(ask)
 	if over := ask % tick; over > 0 {
 		ask += tick - over
 	}
 	return bid, max(ask, bid+tick, tick)
 }
 
-func (k *maker) tick(cents int) int {
+func (spec *chainSpec) tick(cents int) int {
 	if cents < 300 {
-		return k.fine
+		return spec.fine
 	}
-	return k.coarse
+	return spec.coarse
 }

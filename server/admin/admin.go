@@ -9,12 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof" //nolint:gosec // G108: it registers on http.DefaultServeMux, which nothing here serves
+	_ "net/http/pprof" //nolint:gosec // G108: it registers on http.DefaultServeMux, of which only /debug/pprof/ is served, here
 	"net/netip"
 	"runtime/debug"
 	"strings"
@@ -34,6 +32,7 @@ const (
 	maxConnections = 64      // further ones wait
 	maxScrapes     = 4       // at a time; further ones get 503
 	scrapeTimeout  = 10 * time.Second
+	closeTimeout   = time.Second // for a scrape or a profile under way
 )
 
 // Probe answers with a status and a JSON body.
@@ -41,76 +40,82 @@ type Probe func() (status int, body []byte, err error)
 
 // Config says what a [Server] serves.
 type Config struct {
-	Metrics         prometheus.Gatherer
+	Sources         // of the metrics
 	Healthz, Readyz Probe
 	Log             *slog.Logger
 }
 
-// Server is the operator's server. Create it with [New].
+// Server is the operator's server. Create it with [Open].
 type Server struct {
-	http http.Server
-	log  *slog.Logger
+	http    http.Server
+	log     *slog.Logger
+	addr    net.Addr
+	serving sync.WaitGroup
 }
 
-// New returns a server that listens nowhere yet.
-func New(cfg Config) *Server {
+// Open serves on a TCP address such as 127.0.0.1:9090, [::1]:9090 or :9090 until [Server.Close]. If the address is empty,
+// it serves nothing.
+func Open(address string, cfg Config) (*Server, error) {
 	s := &Server{log: cfg.Log}
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{
-		MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError),
-	}))
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("/healthz", s.probe(cfg.Healthz))
-	mux.HandleFunc("/readyz", s.probe(cfg.Readyz))
-	s.http = http.Server{
-		Handler: s.guarded(mux), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0), // its lines name client addresses
+	if address == "" {
+		return s, nil
 	}
-	return s
-}
-
-// Listen opens the TCP listener of --admin-listen: an address such as 127.0.0.1:9090, [::1]:9090 or :9090.
-func Listen(address string) (net.Listener, error) {
+	registry, err := NewRegistry(cfg.Sources)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("admin listener on %q: %w; --admin-listen takes another address, or \"\" for none", address, err)
 	}
-	return ln, nil
-}
-
-// Loopback says whether only this machine reaches a listener.
-func Loopback(ln net.Listener) bool {
-	tcp, ok := ln.Addr().(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
-}
-
-// Serve answers requests on a listener until [Server.Shutdown].
-func (s *Server) Serve(ln net.Listener) error {
-	if Loopback(ln) {
-		s.http.Handler = local(s.http.Handler)
+	s.addr = ln.Addr()
+	s.log.Info("serving admin", "address", "http://"+s.addr.String())
+	local := s.addr.(*net.TCPAddr).IP.IsLoopback()
+	if !local {
+		s.log.Warn("admin listener is open to other machines: anyone there can read metrics and profiles", "address", s.addr.String())
 	}
-	if err := s.http.Serve(&limited{Listener: ln, room: make(chan struct{}, maxConnections)}); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve admin: %w", err)
+	s.http = http.Server{
+		Handler: s.guarded(s.routes(registry, cfg), local), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // its lines name client addresses
 	}
-	return nil
+	s.serving.Go(func() {
+		if err := s.http.Serve(&limited{Listener: ln, room: make(chan struct{}, maxConnections)}); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("admin listener failed", "err", err)
+		}
+	})
+	return s, nil
 }
 
-// Shutdown stops listening and waits for the requests in flight until ctx ends, then cuts them off.
-func (s *Server) Shutdown(ctx context.Context) error {
-	if err := s.http.Shutdown(ctx); err != nil {
-		return errors.Join(s.http.Close(), err)
+// Addr returns the address of the listener, nil if there is none.
+func (s *Server) Addr() net.Addr { return s.addr }
+
+// Close stops listening, and cuts off the requests that take longer than a second more.
+func (s *Server) Close() {
+	limit, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if s.http.Shutdown(limit) != nil {
+		_ = s.http.Close() // its error is that of closing a connection
 	}
-	return nil
+	s.serving.Wait()
 }
 
-// guarded lets only GET and HEAD pass. It answers 500 for a panic and logs it without the client's address, which
-// net/http would log.
-func (s *Server) guarded(next http.Handler) http.Handler {
+func (s *Server) routes(metrics prometheus.Gatherer, cfg Config) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError),
+	}))
+	mux.Handle("/debug/pprof/", http.DefaultServeMux)
+	mux.HandleFunc("/healthz", s.probe(cfg.Healthz))
+	mux.HandleFunc("/readyz", s.probe(cfg.Readyz))
+	return mux
+}
+
+// guarded lets only GET and HEAD pass and, if only this machine reaches the listener, only requests for a name of this
+// machine. A web page whose name was made to point here (DNS rebinding) sends that name as Host. An address cannot be
+// made to point elsewhere. It answers 500 for a panic and logs it without the client's address, which net/http would
+// log.
+func (s *Server) guarded(next http.Handler, local bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // a panic value, not an error chain
@@ -120,24 +125,15 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}()
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		switch {
+		case local && !localHost(r.Host):
+			http.Error(w, "this listener is for this machine: ask for localhost or an address", http.StatusMisdirectedRequest)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)
-			return
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// local refuses requests for a name that is not this machine's. A web page whose name was made to point here (DNS
-// rebinding) sends that name as Host. An address cannot be made to point elsewhere.
-func local(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !localHost(r.Host) {
-			http.Error(w, "this listener is for this machine: ask for localhost or an address", http.StatusMisdirectedRequest)
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -14,8 +15,7 @@ import (
 
 // Sources are what the metrics are read from. Every function is called at each scrape, and may be called at any time.
 type Sources struct {
-	Version   string // of the build
-	GoVersion string
+	Version   string           // of the build
 	Now       func() time.Time // the market's clock, by which snapshots have an age
 	Current   func(resource string) *snapshots.Edition
 	Readiness func() server.Readiness
@@ -85,7 +85,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	gauge(ch, desc("build_info", "Always 1; the build is in the labels.", "version", "goversion"), 1, c.from.Version, c.from.GoVersion)
+	gauge(ch, desc("build_info", "Always 1; the build is in the labels.", "version", "goversion"), 1, c.from.Version, runtime.Version())
 	c.server(ch)
 	c.answers(ch)
 	c.store(ch)
@@ -101,7 +101,7 @@ func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ..
 
 func (c *collector) server(ch chan<- prometheus.Metric) {
 	s := c.from.Server()
-	requests := desc("http_requests_total", "Responses sent, by resource, status (0: a rare one) and content coding. "+
+	requests := desc("http_requests_total", "Responses sent, by resource, status and content coding. "+
 		"An error has coding identity, a 304 the coding of the answer it stands for.", "resource", "code", "coding")
 	for _, r := range s.Responses {
 		count(ch, requests, r.Count, r.Resource, strconv.Itoa(r.Status), r.Coding)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -107,25 +106,6 @@ func check(expr string, metrics map[string][]string) (used []string, err error) 
 	return used, nil
 }
 
-// The check finds what it is for.
-func TestCheck(t *testing.T) {
-	metrics := exposed(scrape(t))
-	for expr, want := range map[string]string{
-		`sum by (code) (rate(strikecache_http_requests_total{instance=~"$instance",code=~"5.."}[$__rate_interval])) > 0`: "",
-		`histogram_quantile(0.5, sum by (le) (rate(strikecache_http_request_duration_seconds_bucket[5m])))`:              "",
-		`up{job="strikecache"} == 0 or strikecache_ready == 0`:                                                           "",
-		`strikecache_readiness == 0`:                          "no metric strikecache_readiness",
-		`rate(strikecache_http_request_duration_seconds[5m])`: "no metric strikecache_http_request_duration_seconds",
-		`sum by (le) (strikecache_ready)`:                     "strikecache_ready has no label le",
-		`strikecache_ready{resource="x"}`:                     "strikecache_ready has no label resource",
-		`time() - 5`:                                          "there is no metric in",
-	} {
-		if _, err := check(expr, metrics); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", expr, err, want)
-		}
-	}
-}
-
 // Every alert uses metrics that there are, explains itself, has a test, and is in the README.
 func TestAlerts(t *testing.T) {
 	var file struct {
@@ -217,7 +197,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// What Prometheus itself says of the rules, the metrics, the dashboard's expressions and its configuration.
+// What Prometheus itself says of the rules, the dashboard's expressions and its configuration.
 func TestPromtool(t *testing.T) {
 	promtool := program(t, "promtool")
 	var rules strings.Builder
@@ -239,9 +219,4 @@ func TestPromtool(t *testing.T) {
 	run(t, promtool, "check", "rules", "alerts.yml", filepath.Join(dir, "dashboard.yml"))
 	run(t, promtool, "test", "rules", "alerts_test.yml")
 	run(t, promtool, "check", "config", filepath.Join(dir, "prometheus.yml"))
-	lint := exec.Command(promtool, "check", "metrics")
-	lint.Stdin = strings.NewReader(scrape(t))
-	if out, err := lint.CombinedOutput(); err != nil {
-		t.Errorf("check metrics: %v\n%s", err, out)
-	}
 }

@@ -2,7 +2,6 @@ package keys
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -43,18 +42,17 @@ type createCommand struct {
 
 // Run issues a key. It prints the secret as the one line on Out, and the terms of the key on Err.
 func (c createCommand) Run(all *Commands, to Streams) error {
-	path, now := all.file(), time.Now()
-	spec := Spec{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
+	now := time.Now()
+	spec := Key{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
 	if c.ExpiresIn != 0 {
 		spec.Expires = now.Add(c.ExpiresIn)
 	}
-	secret, key, err := Create(path, spec, now)
+	secret, key, err := Create(all.file(), spec, now)
 	if err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(to.Out, secret); err != nil {
-		_, gone := Revoke(path, key.ID, now) // as the operator has not seen the secret
-		return errors.Join(fmt.Errorf("print the secret of %s, which is now revoked: %w", key.ID, err), gone)
+		return fmt.Errorf("print the secret of %s: %w; revoke that key and create another one", key.ID, err)
 	}
 	_, err = fmt.Fprintf(to.Err, "created %s %q (%s); the line above is its secret, which is shown this once and stored nowhere\n",
 		key.ID, key.Name, terms(key))

@@ -3,7 +3,6 @@ package keys
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,17 +51,4 @@ ID2  b           2000-01-01T00:00:00Z  never                 unlimited   5      
 			t.Errorf("%v\n%s", err, list)
 		}
 	})
-}
-
-type closed struct{}
-
-func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
-
-// If the secret cannot be printed, its key is revoked.
-func TestCreateCommandWithoutOutput(t *testing.T) {
-	all := &Commands{KeysFile: keyPath(t)}
-	wantError(t, "create", (createCommand{Name: "a"}).Run(all, Streams{closed{}, closed{}}), "which is now revoked")
-	if keys, err := List(all.KeysFile); err != nil || len(keys) != 1 || keys[0].State(now) != "revoked" {
-		t.Errorf("%v %v", keys, err)
-	}
 }

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// Create adds a key to a file and returns its secret, which cannot be seen again. It creates the file and its
-// directory if they are missing. Names need not be unique. Concurrent calls, also of other processes, wait for one
-// another. After an error the file is as it was.
-func Create(path string, spec Spec, now time.Time) (secret string, key Key, err error) {
+// Create adds a key to a file and returns its secret, which cannot be seen again. The caller fills in the name, the limits
+// and the expiry. Create sets the rest. It creates the file and its directory if they are missing. Names need not be
+// unique. Concurrent calls, also of other processes, wait for one another. After an error the file is as it was.
+func Create(path string, spec Key, now time.Time) (secret string, key Key, err error) {
 	secret, digest := newSecret()
-	key = Key{
-		ID: publicID(digest), Name: spec.Name, SHA256: digest, Created: now.UTC().Truncate(time.Second),
-		Expires: spec.Expires.UTC().Truncate(time.Second), PerMinute: spec.PerMinute, PerDay: spec.PerDay,
-	}
+	key = spec
+	key.ID, key.SHA256, key.Created, key.Revoked = publicID(digest), digest, now.UTC().Truncate(time.Second), time.Time{}
+	key.Expires = key.Expires.UTC().Truncate(time.Second)
 	if err = key.validate(); err == nil && key.State(now) == expired {
 		err = fmt.Errorf("expiry %s is not in the future", key.Expires.Format(time.RFC3339))
 	}
@@ -26,12 +25,7 @@ func Create(path string, spec Spec, now time.Time) (secret string, key Key, err 
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", Key{}, fmt.Errorf("create directory of the key file: %w", err)
 	}
-	err = update(path, func(keys []Key) ([]Key, error) {
-		if len(keys) >= MaxKeys {
-			return nil, fmt.Errorf("the file holds %d keys, the most allowed; delete revoked keys from it", len(keys))
-		}
-		return append(keys, key), nil // a repeated id, 1 of 28 billion with 10,000 keys, is refused before it is written
-	})
+	err = update(path, func(keys []Key) ([]Key, error) { return append(keys, key), nil })
 	if err != nil {
 		return "", Key{}, fmt.Errorf("create key: %w", err)
 	}
@@ -42,7 +36,7 @@ func Create(path string, spec Spec, now time.Time) (secret string, key Key, err 
 // that name that is not revoked yet. It stays in the file. After an error the file is as it was.
 func Revoke(path, idOrName string, now time.Time) (Key, error) {
 	var key Key
-	_, err := load(path)
+	_, err := List(path)
 	if err == nil { // otherwise a lock file would be left where no key file is
 		err = update(path, func(keys []Key) ([]Key, error) {
 			at, err := find(keys, idOrName)
@@ -60,37 +54,26 @@ func Revoke(path, idOrName string, now time.Time) (Key, error) {
 	return key, nil
 }
 
-// List returns the keys of a file in the order of their creation. A missing file is an error.
-func List(path string) ([]Key, error) {
-	keys, err := load(path)
-	if err != nil {
-		return nil, fmt.Errorf("list keys: %w", err)
-	}
-	return keys, nil
-}
-
 // find returns the index of the key to revoke.
 func find(keys []Key, idOrName string) (int, error) {
 	if strings.HasPrefix(idOrName, secretPrefix) { // an error must not repeat it
 		return 0, fmt.Errorf("that is a secret; the id of its key is %s", publicID(digestOf(idOrName)))
 	}
-	var at int
-	var named []string // ids of keys
+	var found []int
+	var ids []string
 	for i, k := range keys {
-		switch {
-		case k.ID == idOrName && !k.Revoked.IsZero():
-			return 0, fmt.Errorf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
-		case k.ID == idOrName:
-			return i, nil
-		case k.Name == idOrName && k.Revoked.IsZero():
-			at, named = i, append(named, k.ID)
+		if k.ID == idOrName || k.Name == idOrName && k.Revoked.IsZero() {
+			found, ids = append(found, i), append(ids, k.ID)
 		}
 	}
-	switch len(named) {
-	case 0:
+	switch {
+	case len(found) == 0:
 		return 0, fmt.Errorf("no key that is not revoked has the id or name %.64q", idOrName)
-	case 1:
-		return at, nil
+	case len(found) > 1:
+		return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(found), idOrName, strings.Join(ids, ", "))
 	}
-	return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(named), idOrName, strings.Join(named, ", "))
+	if k := keys[found[0]]; !k.Revoked.IsZero() {
+		return 0, fmt.Errorf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
+	}
+	return found[0], nil
 }

@@ -46,8 +46,9 @@ func readPrivate(path string) ([]byte, error) {
 	return text, nil
 }
 
-// load reads the keys of a file. Errors that wrap fs.ErrNotExist say that there is no file.
-func load(path string) ([]Key, error) {
+// List returns the keys of a file in the order of their creation. Errors that wrap [fs.ErrNotExist] say that there is no
+// file.
+func List(path string) ([]Key, error) {
 	text, err := readPrivate(path)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func update(path string, change func([]Key) ([]Key, error)) error {
 	for _, file := range snapshots.Unfinished(dir, name) {
 		_ = os.Remove(file) // a file that stays does no harm
 	}
-	keys, err := load(path)
+	keys, err := List(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -82,8 +83,8 @@ func update(path string, change func([]Key) ([]Key, error)) error {
 	if err != nil {
 		return err
 	}
-	if _, err := decode(text); err != nil {
-		return fmt.Errorf("refuse to write a file that could not be read: %w", err)
+	if _, err := decode(text); err != nil { // one key too many, or a repeated id: 1 of 28 billion with 10,000 keys
+		return fmt.Errorf("key file not changed: %w", err)
 	}
 	return snapshots.WritePrivateFile(dir, name, text)
 }
@@ -101,12 +102,18 @@ func encode(keys []Key) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// decode reads the text of a key file strictly: a limit that a typing error hid must not become unlimited. An error
-// in a record names the record.
+// record is a key in the file. Its limits are pointers, as an absent one must not mean unlimited.
+type record struct {
+	Key
+	PerMinute *int   `json:"per_minute"`
+	PerDay    *int64 `json:"per_day"`
+}
+
+// decode reads the text of a key file strictly: a limit that a typing error hid must not become unlimited.
 func decode(text []byte) ([]Key, error) {
 	var f struct {
-		Format int               `json:"format"`
-		Keys   []json.RawMessage `json:"keys"`
+		Format int      `json:"format"`
+		Keys   []record `json:"keys"`
 	}
 	if err := strictly(text, &f); err != nil {
 		return nil, err
@@ -121,36 +128,28 @@ func decode(text []byte) ([]Key, error) {
 	}
 	keys := make([]Key, len(f.Keys))
 	seen := make(map[string]bool, len(keys))
-	for i, record := range f.Keys {
-		k := &keys[i]
-		err := decodeKey(record, k)
+	for i, r := range f.Keys {
+		k, err := r.key()
 		if err == nil && seen[k.ID] { // the id is made of the digest, so that equal digests have equal ids
 			err = fmt.Errorf("an earlier key has the id %s too", k.ID)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("key %d, named %.64q: %w", i+1, k.Name, err)
 		}
-		seen[k.ID] = true
+		keys[i], seen[k.ID] = k, true
 	}
 	return keys, nil
 }
 
-// decodeKey reads a record. After an error the key has its name, if it could be read.
-func decodeKey(text []byte, k *Key) error {
-	record := struct {
-		*Key
-		PerMinute *int   `json:"per_minute"` // absent must not mean unlimited
-		PerDay    *int64 `json:"per_day"`
-	}{Key: k}
-	if err := strictly(text, &record); err != nil {
-		return err
+// key returns the key of a record, valid and with its times in UTC.
+func (r record) key() (Key, error) {
+	k := r.Key
+	if r.PerMinute == nil || r.PerDay == nil {
+		return k, errors.New("per_minute and per_day must both be there; 0 is unlimited")
 	}
-	if record.PerMinute == nil || record.PerDay == nil {
-		return errors.New("per_minute and per_day must both be there; 0 is unlimited")
-	}
-	k.PerMinute, k.PerDay = *record.PerMinute, *record.PerDay
+	k.PerMinute, k.PerDay = *r.PerMinute, *r.PerDay
 	k.Created, k.Expires, k.Revoked = k.Created.UTC(), k.Expires.UTC(), k.Revoked.UTC()
-	return k.validate()
+	return k, k.validate()
 }
 
 // strictly decodes exactly one JSON value without unknown members.

@@ -37,15 +37,15 @@ func (l *logged) count(text string) int { return strings.Count(l.String(), text)
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// now is a whole second, in the middle of a UTC day.
-var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+// now is when the clock of a synctest bubble begins.
+var now = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func keyPath(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "keys.json")
 }
 
-func create(t testing.TB, path string, spec Spec) (string, Key) {
+func create(t testing.TB, path string, spec Key) (string, Key) {
 	t.Helper()
 	secret, key, err := Create(path, spec, now)
 	if err != nil {
@@ -68,6 +68,11 @@ func content(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func open(t testing.TB, path string, ledger *Ledger, log *logged) *Table {

@@ -70,14 +70,6 @@ func (k Key) State(now time.Time) string {
 	return active
 }
 
-// Spec describes a key to create. Its fields mean what those of [Key] mean.
-type Spec struct {
-	Name      string
-	PerMinute int
-	PerDay    int64
-	Expires   time.Time
-}
-
 // validate says which value of a key is wrong, and what is right.
 func (k Key) validate() error {
 	switch digest, err := hex.DecodeString(k.SHA256); {

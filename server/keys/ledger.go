@@ -29,11 +29,9 @@ const (
 // last [FlushEvery] at most, an orderly end loses none. The file holds ids and counts, no secret and no address.
 // Create it with [OpenLedger]. A nil ledger keeps counts in memory only.
 type Ledger struct {
-	path      string
-	log       *slog.Logger
-	now       func() time.Time
-	writeFile func(dir, name string, b []byte) error // a test lets it fail
-	stop      func()
+	path string
+	log  *slog.Logger
+	stop func()
 
 	mu      sync.Mutex
 	days    map[string]*limits.Day // by id
@@ -52,10 +50,8 @@ type ledgerFile struct {
 // [FlushEvery] when they have changed, until [Ledger.Close]. If the file is of another day or cannot be read, every
 // key starts from 0; a file that cannot be read is logged. Open the [snapshots.Store] of the directory first: it
 // removes the unfinished files of all writers.
-func OpenLedger(path string, log *slog.Logger) *Ledger { return openLedger(path, log, time.Now) }
-
-func openLedger(path string, log *slog.Logger, now func() time.Time) *Ledger {
-	l := &Ledger{path: path, log: log, now: now, writeFile: snapshots.WritePrivateFile, days: map[string]*limits.Day{}}
+func OpenLedger(path string, log *slog.Logger) *Ledger {
+	l := &Ledger{path: path, log: log, days: map[string]*limits.Day{}}
 	if err := l.load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("usage file not loaded: the counts of today start from 0", "file", path, "err", err)
 	}
@@ -85,12 +81,12 @@ func (l *Ledger) load() error {
 	if f.Format != ledgerFormat {
 		return fmt.Errorf("format is %d, this version reads %d", f.Format, ledgerFormat)
 	}
-	now := l.now().UTC()
+	now := time.Now().UTC()
 	if f.Day != now.Format(time.DateOnly) {
 		return nil
 	}
 	for id, n := range f.Requests {
-		l.counter(id).Restore(limits.DayNumber(now.UnixNano()), n)
+		l.counter(id).Restore(now.UnixNano(), n)
 	}
 	return nil
 }
@@ -126,7 +122,7 @@ func (l *Ledger) flush() error {
 func (l *Ledger) write() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now().UTC()
+	now := time.Now().UTC()
 	f := ledgerFile{Format: ledgerFormat, Day: now.Format(time.DateOnly), Requests: map[string]int64{}}
 	for id, d := range l.days {
 		if n := d.Count(now.UnixNano()); n > 0 {
@@ -140,7 +136,7 @@ func (l *Ledger) write() error {
 	if bytes.Equal(text, l.written) || l.written == nil && len(f.Requests) == 0 {
 		return nil
 	}
-	if err := l.writeFile(filepath.Dir(l.path), filepath.Base(l.path), append(text, '\n')); err != nil {
+	if err := snapshots.WritePrivateFile(filepath.Dir(l.path), filepath.Base(l.path), append(text, '\n')); err != nil {
 		return err
 	}
 	l.written = text

@@ -1,8 +1,7 @@
 package keys
 
 import (
-	"errors"
-	"log/slog"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,75 +10,77 @@ import (
 	"time"
 
 	"strikecache/server/limits"
-	"strikecache/snapshots"
 )
 
 const someID = "k_0123456789ab"
-
-// ledgerAt opens a ledger with the time *clock.
-func ledgerAt(t testing.TB, path string, log *logged, clock *time.Time) *Ledger {
-	t.Helper()
-	l := openLedger(path, log.logger(), func() time.Time { return *clock })
-	t.Cleanup(func() { l.Close() })
-	return l
-}
 
 func usagePath(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "data", "usage.json")
 }
 
+// flushed waits until a ledger of this synctest bubble has written what changed.
+func flushed() {
+	time.Sleep(FlushEvery)
+	synctest.Wait()
+}
+
 func TestLedgerRestart(t *testing.T) {
-	path, clock, log := usagePath(t), now, &logged{}
-	l := ledgerAt(t, path, log, &clock)
-	if err := l.flush(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Lstat(path); err == nil {
-		t.Error("a file was written without a count")
-	}
-	for range 5 {
-		l.counter(someID).Take(clock.UnixNano(), 0)
-	}
-	if err := l.flush(); err != nil {
-		t.Fatal(err)
-	}
-	l.counter(someID).Take(clock.UnixNano(), 0) // lost by the crash that follows
-	want := "{\n  \"format\": 1,\n  \"day\": \"2026-11-21\",\n  \"requests\": {\n    \"k_0123456789ab\": 5\n  }\n}\n"
-	if got := content(t, path); got != want {
-		t.Errorf("file is\n%s", got)
-	}
-	if info, err := os.Stat(path); err != nil || checksModes && info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
-	}
-	l = ledgerAt(t, path, log, &clock)
-	if n := l.counter(someID).Count(clock.UnixNano()); n != 5 {
-		t.Errorf("%d after a crash", n)
-	}
-	l.counter(someID).Take(clock.UnixNano(), 0)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l = ledgerAt(t, path, log, &clock)
-	if n := l.counter(someID).Count(clock.UnixNano()); n != 6 {
-		t.Errorf("%d after an orderly end", n)
-	}
-	clock = clock.AddDate(0, 0, 1)
-	l = ledgerAt(t, path, log, &clock)
-	if n := l.counter(someID).Count(clock.UnixNano()); n != 0 {
-		t.Errorf("%d on the next day", n)
-	}
-	if log.count("WARN")+log.count("ERROR") > 0 {
-		t.Error(log)
-	}
+	path, log := usagePath(t), &logged{}
+	synctest.Test(t, func(t *testing.T) {
+		take := func(l *Ledger, want int64) {
+			t.Helper()
+			if n, _ := l.counter(someID).Take(time.Now().UnixNano(), 0); n != want {
+				t.Errorf("count %d, want %d", n, want)
+			}
+		}
+		l := OpenLedger(path, log.logger())
+		if flushed(); exists(path) {
+			t.Error("a file was written without a count")
+		}
+		take(l, 1)
+		take(l, 2)
+		flushed()
+		want := "{\n  \"format\": 1,\n  \"day\": \"2000-01-01\",\n  \"requests\": {\n    \"k_0123456789ab\": 2\n  }\n}\n"
+		if got := content(t, path); got != want {
+			t.Errorf("file is\n%s", got)
+		}
+		if info, err := os.Stat(path); err != nil || checksModes && info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if flushed(); exists(path) {
+			t.Error("written without a change")
+		}
+		write(t, path, want)
+		take(l, 3)
+		l.stop() // a crash: the third count is lost
+		l = OpenLedger(path, log.logger())
+		take(l, 3)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = OpenLedger(path, log.logger())
+		take(l, 4)
+		time.Sleep(24 * time.Hour)
+		take(l, 1) // of the next day
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if log.count("WARN")+log.count("ERROR") > 0 {
+			t.Error(log)
+		}
+	})
 }
 
 // A quota holds over a restart, also if the key file appears after the start.
 func TestQuotaSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		keyFile, path, clock := keyPath(t), usagePath(t), now
-		secret, _ := create(t, keyFile, Spec{Name: "a", PerDay: 3})
-		l := ledgerAt(t, path, &logged{}, &clock)
+		keyFile, path := keyPath(t), usagePath(t)
+		secret, _ := create(t, keyFile, Key{Name: "a", PerDay: 3})
+		l := OpenLedger(path, (&logged{}).logger())
 		e := lookup(open(t, keyFile, l, &logged{}), secret, now)
 		for range 2 {
 			e.Admit(now.UnixNano())
@@ -87,17 +88,15 @@ func TestQuotaSurvivesRestart(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(keyFile, keyFile+".away"); err != nil {
+		text := content(t, keyFile)
+		if err := os.Remove(keyFile); err != nil {
 			t.Fatal(err)
 		}
-		l = ledgerAt(t, path, &logged{}, &clock)
+		l = OpenLedger(path, (&logged{}).logger())
+		defer l.Close()
 		table := open(t, keyFile, l, &logged{})
-		if err := l.flush(); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(keyFile+".away", keyFile); err != nil {
-			t.Fatal(err)
-		}
+		flushed()
+		write(t, keyFile, text)
 		if err := look(table); err != nil {
 			t.Fatal(err)
 		}
@@ -111,98 +110,52 @@ func TestQuotaSurvivesRestart(t *testing.T) {
 	})
 }
 
+// FuzzLedger shows that such files are replaced, and which counts they give. Here: what is logged.
 func TestLedgerUnusableFiles(t *testing.T) {
-	good := `{"format":1,"day":"2026-11-21","requests":{"k_0123456789ab":7}}`
-	for _, c := range []struct {
-		text, logged string
-		count        int64
-	}{
-		{good, "", 7},
-		{good[:40], "unexpected end of JSON input", 0},
-		{strings.Repeat("\x00", 100), "invalid character", 0},
-		{`{"users":[]}`, "unknown field", 0},
-		{strings.Replace(good, `1,`, `2,`, 1), "format is 2, this version reads 1", 0},
-		{strings.Replace(good, "11-21", "11-22", 1), "", 0},
-		{strings.Replace(good, ":7", ":-7", 1), "", 0},
+	good := `{"format":1,"day":"2000-01-01","requests":{"k_0123456789ab":7}}`
+	for text, want := range map[string]string{
+		good: "",
+		strings.Replace(good, "01-01", "01-02", 1): "",
+		good[:40]:                             "unexpected end of JSON input",
+		strings.Repeat("\x00", 100):           "invalid character",
+		`{"users":[]}`:                        "unknown field",
+		strings.Replace(good, `1,`, `2,`, 1):  "format is 2, this version reads 1",
+		good + strings.Repeat(" ", maxLedger): fmt.Sprint("has over ", maxLedger, " bytes"),
 	} {
-		path, clock, log := usagePath(t), now, &logged{}
-		if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		write(t, path, c.text)
-		l := ledgerAt(t, path, log, &clock)
-		if n := l.counter(someID).Count(now.UnixNano()); n != c.count {
-			t.Errorf("%.80s: count %d, want %d", c.text, n, c.count)
-		}
-		if n := log.count("level=WARN"); (n > 0) != (c.logged != "") || log.count(c.logged) < n {
-			t.Errorf("%.80s: logged %s", c.text, log)
-		}
-		l.counter(someID).Take(now.UnixNano(), 0)
-		if err := l.Close(); err != nil {
-			t.Errorf("%.80s: %v", c.text, err)
-		}
-		if again := ledgerAt(t, path, &logged{}, &clock); again.counter(someID).Count(now.UnixNano()) != c.count+1 {
-			t.Errorf("%.80s: the file was not replaced", c.text)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			path, log := keyPath(t), &logged{}
+			write(t, path, text)
+			if err := OpenLedger(path, log.logger()).Close(); err != nil {
+				t.Error(err)
+			}
+			if n := log.count("level=WARN"); (n > 0) != (want != "") || log.count(want) < n {
+				t.Errorf("%.80s: logged %s", text, log)
+			}
+		})
 	}
 }
 
 // A disk that refuses is logged once. What was counted is written when the disk is mended.
-func TestLedgerDiskFaults(t *testing.T) {
-	errDisk := errors.New("disk refuses")
-	for step, fail := range map[string]func(dir, name string, b []byte) error{
-		"before the rename": func(string, string, []byte) error { return errDisk },
-		"after the rename": func(dir, name string, b []byte) error {
-			return errors.Join(snapshots.WritePrivateFile(dir, name, b), errDisk)
-		},
-	} {
-		path, clock, log := usagePath(t), now, &logged{}
-		l := ledgerAt(t, path, log, &clock)
-		l.counter(someID).Take(now.UnixNano(), 0)
-		if err := l.flush(); err != nil {
-			t.Fatal(err)
-		}
-		old := content(t, path)
-		l.counter(someID).Take(now.UnixNano(), 0)
-		l.writeFile = fail
+func TestLedgerDiskFault(t *testing.T) {
+	path, log := usagePath(t), &logged{}
+	dir := filepath.Dir(path)
+	write(t, dir, "a file where the directory should be")
+	synctest.Test(t, func(t *testing.T) {
+		l := OpenLedger(path, log.logger())
 		for range 3 {
-			if err := l.flush(); !errors.Is(err, errDisk) || !errors.Is(l.Err(), errDisk) {
-				t.Errorf("%s: %v", step, err)
+			l.counter(someID).Take(now.UnixNano(), 0)
+			if flushed(); l.Err() == nil {
+				t.Error("no error")
 			}
 		}
-		if got := content(t, path); (got == old) != (step == "before the rename") {
-			t.Errorf("%s: file is %s", step, got)
-		}
 		if n := log.count("level=ERROR"); n != 1 {
-			t.Errorf("%s: logged %d times", step, n)
+			t.Errorf("logged %d times", n)
 		}
-		l.writeFile = snapshots.WritePrivateFile
-		if err := l.flush(); err != nil || l.Err() != nil || log.count("written again") != 1 {
-			t.Errorf("%s: mended: %v", step, err)
-		}
-		if got := content(t, path); got != strings.Replace(old, ": 1\n", ": 2\n", 1) {
-			t.Errorf("%s: mended file is %s", step, got)
-		}
-	}
-}
-
-func TestLedgerFlushes(t *testing.T) {
-	path := usagePath(t)
-	synctest.Test(t, func(t *testing.T) {
-		l := OpenLedger(path, slog.New(slog.DiscardHandler))
-		l.counter(someID).Take(time.Now().UnixNano(), 0)
-		time.Sleep(FlushEvery)
-		synctest.Wait()
-		if !strings.Contains(content(t, path), `"k_0123456789ab": 1`) {
-			t.Errorf("file is %s", content(t, path))
-		}
-		if err := os.Remove(path); err != nil {
+		if err := os.Remove(dir); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * FlushEvery)
-		synctest.Wait()
-		if _, err := os.Lstat(path); err == nil {
-			t.Error("written without a change")
+		if flushed(); l.Err() != nil || log.count("written again") != 1 || !strings.Contains(content(t, path), ": 3\n") {
+			t.Errorf("mended: %v, %s", l.Err(), log)
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)

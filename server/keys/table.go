@@ -17,41 +17,36 @@ import (
 // lookEvery is how often the key file is read for changes.
 const lookEvery = time.Second
 
-// Table is the keys in force. Create it with [Open]. Its methods may be called at the same time.
+// Table is the keys in force. Create it with [Open]. Its methods may be called at the same time. Close ends following the
+// file: Lookup goes on with what was read last. Err returns why the key file as it is now is not in force, nil if it is.
 type Table struct {
+	*watch.Files
 	path   string
 	log    *slog.Logger
 	ledger *Ledger
-	files  *watch.Files
 	found  bool // whether the file was there once; for the goroutine that looks at the file
 
 	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
 }
 
-// Open reads the key file and follows its changes until [Table.Close]. If the file is missing, the table is empty until
-// the file appears. A file that cannot be used is an error at first. Later the keys stay as they were and [Table.Err]
+// Open reads the key file and follows its changes until Close. If the file is missing, the table is empty until
+// the file appears. A file that cannot be used is an error at first. Later the keys stay as they were and Err
 // says why. The ledger, which may be nil, keeps the counts of keys. It must outlive the table.
 func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
 	t := &Table{path: path, log: log, ledger: ledger}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
-	files, err := watch.Open(watch.Config{
+	var err error
+	t.Files, err = watch.Open(watch.Config{
 		Name: "key file", Paths: []string{path}, Every: lookEvery, Read: t.read, Load: t.load, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.files = files
 	return t, nil
 }
 
-// Close ends following the file. Lookup goes on with what was read last.
-func (t *Table) Close() { t.files.Close() }
-
 // Len returns the number of keys, including expired and revoked keys.
 func (t *Table) Len() int { return len(*t.entries.Load()) }
-
-// Err returns why the key file as it is now is not in force, nil if it is.
-func (t *Table) Err() error { return t.files.Err() }
 
 // Lookup finds the key of a secret that was presented at a Unix time in nanoseconds. The key is not found when it is
 // unknown, expired or revoked. Lookup keeps nothing of secret and never allocates.
@@ -93,37 +88,28 @@ func (t *Table) load(contents [][]byte, _ time.Time) error {
 	for _, k := range keys {
 		var digest [sha256.Size]byte
 		_, _ = hex.Decode(digest[:], []byte(k.SHA256)) // decode has checked it
-		switch before := old[digest]; {
-		case before == nil:
-			next[digest] = newEntry(k, &limits.Bucket{}, t.ledger.counter(k.ID))
-		case before.Key == k:
-			next[digest] = before
-		default:
-			next[digest] = newEntry(k, before.bucket, before.day)
+		e := &Entry{Key: k}
+		if before := old[digest]; before != nil {
+			e.bucket, e.day = before.bucket, before.day
+		} else {
+			e.bucket, e.day = &limits.Bucket{}, t.ledger.counter(k.ID)
 		}
+		next[digest] = e
 	}
 	t.entries.Store(&next)
 	t.log.Info("keys loaded", "file", t.path, "keys", t.Len())
 	return nil
 }
 
-// Entry is a key in force. Its fields never change. A key that is changed in the file gets a new entry with the same
-// bucket and counter. All methods may be called at the same time and never allocate.
+// Entry is a key in force. Its fields never change. When the file changes, every key gets a new entry with the bucket and
+// the counter that it had. All methods may be called at the same time and never allocate.
 type Entry struct {
 	Key
-	policy string
 	bucket *limits.Bucket
 	day    *limits.Day
-}
-
-func newEntry(k Key, bucket *limits.Bucket, day *limits.Day) *Entry {
-	return &Entry{Key: k, policy: string(limits.AppendPolicy(nil, k.PerMinute, k.PerDay)), bucket: bucket, day: day}
 }
 
 // Admit decides about a request at a Unix time in nanoseconds and counts it if it is allowed; see [limits.Admit].
 func (e *Entry) Admit(nowNanos int64) limits.Verdict {
 	return limits.Admit(e.bucket, e.day, e.PerMinute, e.PerDay, nowNanos)
 }
-
-// Policy returns the value of RateLimit-Policy, "" for a key without limits.
-func (e *Entry) Policy() string { return e.policy }

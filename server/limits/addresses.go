@@ -23,7 +23,6 @@ const (
 // bucket. All methods may be called at the same time.
 type Addresses struct {
 	perMinute int
-	policy    string
 	seed      maphash.Seed // unknown to clients, who could otherwise choose addresses of one set
 	sets      []addressSet
 }
@@ -40,12 +39,7 @@ type addressSet struct {
 func NewAddresses(perMinute int) *Addresses { return newAddresses(perMinute, addressSets) }
 
 func newAddresses(perMinute, sets int) *Addresses {
-	return &Addresses{
-		perMinute: perMinute,
-		policy:    string(AppendPolicy(nil, perMinute, 0)),
-		seed:      maphash.MakeSeed(),
-		sets:      make([]addressSet, sets),
-	}
+	return &Addresses{perMinute: perMinute, seed: maphash.MakeSeed(), sets: make([]addressSet, sets)}
 }
 
 // Admit decides about a request of an address at a Unix time in nanoseconds. It never allocates. Invalid addresses
@@ -57,9 +51,6 @@ func (a *Addresses) Admit(addr netip.Addr, nowNanos int64) Verdict {
 	}
 	return v
 }
-
-// Policy returns the value of RateLimit-Policy.
-func (a *Addresses) Policy() string { return a.policy }
 
 // Held counts the addresses that have a bucket.
 func (a *Addresses) Held() (n int) {
@@ -84,7 +75,7 @@ func (a *Addresses) take(client uint64, now int64) (d Decision) {
 	for i := range set.slots {
 		slot := &set.slots[i]
 		if slot.client == client && slot.full != 0 {
-			slot.full, d = take(slot.full, now, a.perMinute)
+			slot.full, d = take(slot.full, now, a.perMinute, 1)
 			return d
 		}
 		if slot.full < fullest.full {
@@ -92,7 +83,7 @@ func (a *Addresses) take(client uint64, now int64) (d Decision) {
 		}
 	}
 	fullest.client = client
-	fullest.full, d = take(0, now, a.perMinute)
+	fullest.full, d = take(0, now, a.perMinute, 1)
 	return d
 }
 

@@ -31,19 +31,16 @@ type Decision struct {
 func (b *Bucket) Take(nowNanos int64, perMinute int) Decision {
 	for {
 		old := b.full.Load()
-		full, d := take(old, nowNanos, perMinute)
+		full, d := take(old, nowNanos, perMinute, 1)
 		if full == old || b.full.CompareAndSwap(old, full) {
 			return d
 		}
 	}
 }
 
-// Peek says what the bucket holds and takes nothing; OK says whether it holds a token.
+// Peek says what the bucket holds and takes nothing. Its OK means nothing.
 func (b *Bucket) Peek(nowNanos int64, perMinute int) Decision {
-	interval := interval(perMinute)
-	full := clamp(b.full.Load(), nowNanos, interval*int64(perMinute))
-	d := describe(full, nowNanos, interval, perMinute)
-	d.OK = d.Remaining > 0
+	_, d := take(b.full.Load(), nowNanos, perMinute, 0)
 	return d
 }
 
@@ -56,35 +53,25 @@ func interval(perMinute int) int64 {
 	return (int64(time.Minute) + n - 1) / n
 }
 
-// take decides about a request of a bucket that is full again at an instant. It returns the instant after the request.
-func take(full, now int64, perMinute int) (int64, Decision) {
+// take takes tokens from a bucket that is full again at an instant, if it has them. It returns the instant afterwards.
+func take(full, now int64, perMinute int, tokens int64) (int64, Decision) {
 	interval := interval(perMinute)
 	depth := interval * int64(perMinute)
 	if full > now+depth+skew {
 		full = now + depth // the clock was set back: otherwise the client would wait until it has caught up
 	}
-	if next := max(full, now) + interval; next <= now+depth {
-		d := describe(next, now, interval, perMinute)
-		d.OK = true
-		return next, d
+	next := max(full, now) + tokens*interval
+	ok := next <= now+depth
+	if ok {
+		full = next
 	}
-	return full, describe(clamp(full, now, depth), now, interval, perMinute)
-}
-
-// clamp returns the instant at which a bucket is full again that is at most full and at least empty.
-func clamp(full, now, depth int64) int64 { return min(max(full, now), now+depth) }
-
-// describe says what is in a bucket that is full again at an instant from now to now and its depth.
-func describe(full, now, interval int64, perMinute int) Decision {
-	free := interval*int64(perMinute) - (full - now) // the tokens that are there, in nanoseconds
-	d := Decision{Remaining: free / interval, ResetSeconds: seconds(full - now)}
-	if full > now {
-		d.NextSeconds = seconds(interval - free%interval)
+	used := min(max(full-now, 0), depth) // the tokens that are missing, in nanoseconds
+	d := Decision{OK: ok, Remaining: (depth - used) / interval, ResetSeconds: seconds(used)}
+	if used > 0 {
+		d.NextSeconds = seconds(interval - (depth-used)%interval)
 	}
-	return d
+	return full, d
 }
 
 // seconds rounds nanoseconds up.
-func seconds(nanos int64) int64 {
-	return (nanos + int64(time.Second) - 1) / int64(time.Second)
-}
+func seconds(nanos int64) int64 { return (nanos + int64(time.Second) - 1) / int64(time.Second) }

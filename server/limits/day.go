@@ -16,15 +16,11 @@ const (
 )
 
 // Day counts the requests of one UTC day. At 00:00 UTC it starts from 0. The zero value has counted nothing. All
-// methods may be called at the same time.
+// methods take a Unix time in nanoseconds, which must not be negative, and may be called at the same time.
 type Day struct{ packed atomic.Uint64 } // the day's number since 1970 above countBits, and the count
 
-// DayNumber returns the number of the UTC day, 0 for 1970-01-01, at a Unix time in nanoseconds, which must not be
-// negative.
-func DayNumber(nowNanos int64) int64 { return nowNanos / dayNanos }
-
-// DayEnd returns the Unix time in seconds of the next 00:00 UTC.
-func DayEnd(nowNanos int64) int64 { return (DayNumber(nowNanos) + 1) * 86_400 }
+// dayNumber returns the number of the UTC day, 0 for 1970-01-01.
+func dayNumber(now int64) int64 { return now / dayNanos }
 
 // Take counts a request unless limit requests of the day are counted already. A limit of 0 is no limit. It returns the
 // count, and whether the request was counted.
@@ -48,9 +44,9 @@ func (d *Day) Count(nowNanos int64) int64 {
 	return count
 }
 
-// Restore sets the count of a day, which is given by its number.
-func (d *Day) Restore(day, count int64) {
-	d.packed.Store(pack(day, min(max(count, 0), MaxCount)))
+// Restore sets the count of the day.
+func (d *Day) Restore(nowNanos, count int64) {
+	d.packed.Store(pack(dayNumber(nowNanos), min(max(count, 0), MaxCount)))
 }
 
 // on returns the day for which to count a request, and the count of that day. If one caller's time is just before
@@ -58,8 +54,8 @@ func (d *Day) Restore(day, count int64) {
 // another day starts that day from 0, so that no client is refused for it.
 func on(packed uint64, now int64) (day, count int64) {
 	day, count = int64(packed>>countBits), int64(packed&MaxCount)
-	today := DayNumber(now)
-	if day == today || day == today+1 && DayNumber(now+int64(time.Minute)) == day {
+	today := dayNumber(now)
+	if day == today || day == today+1 && dayNumber(now+int64(time.Minute)) == day {
 		return day, count
 	}
 	return today, 0

@@ -38,7 +38,7 @@ type Verdict struct {
 // A request over the quota takes no token. A request that the bucket refuses does not count against the quota. If
 // both would refuse, the quota is reported: waiting for the bucket would not help.
 func Admit(b *Bucket, d *Day, perMinute int, perDay, nowNanos int64) Verdict {
-	v := Verdict{PerMinute: perMinute, PerDay: perDay, DayEnd: DayEnd(nowNanos), Today: d.Count(nowNanos)}
+	v := Verdict{PerMinute: perMinute, PerDay: perDay, DayEnd: (dayNumber(nowNanos) + 1) * 86_400, Today: d.Count(nowNanos)}
 	v.DayLeft = seconds(v.DayEnd*int64(time.Second) - nowNanos)
 	if perDay > 0 && v.Today >= perDay {
 		v.Outcome = QuotaExceeded
@@ -60,12 +60,6 @@ func Admit(b *Bucket, d *Day, perMinute int, perDay, nowNanos int64) Verdict {
 	return v
 }
 
-// Limited says whether any limit applies, and so whether the answer has rate-limit headers.
-func (v Verdict) Limited() bool { return v.PerMinute > 0 || v.PerDay > 0 }
-
-// RemainingToday returns what is left of the day's quota, at least 0. Without a quota it means nothing.
-func (v Verdict) RemainingToday() int64 { return max(v.PerDay-v.Today, 0) }
-
 // RetryAfter returns the seconds, at least 1, after which a refused request may be sent again; 0 when it was allowed.
 func (v Verdict) RetryAfter() int64 {
 	switch v.Outcome {
@@ -77,62 +71,52 @@ func (v Verdict) RetryAfter() int64 {
 	return 0
 }
 
-// Binding returns the values of X-RateLimit-Limit, -Remaining and -Reset. They describe one limit: the one that
-// refused, otherwise the one with less remaining, and the day's if both are equal. All are 0 when no limit applies.
-// The reset is in seconds from now: until the whole minute's allowance is back, or until 00:00 UTC.
-func (v Verdict) Binding() (limit, remaining, resetSeconds int64) {
-	left := v.RemainingToday()
-	if v.Outcome == QuotaExceeded || v.PerMinute == 0 || v.PerDay > 0 && left <= v.Minute.Remaining {
-		if v.PerDay == 0 {
-			return 0, 0, 0
-		}
-		return v.PerDay, left, v.DayLeft
-	}
-	return int64(v.PerMinute), v.Minute.Remaining, v.Minute.ResetSeconds
-}
-
-// AppendRateLimit appends the value of RateLimit, a structured field as in draft-ietf-httpapi-ratelimit-headers-10
-// and -11, such as
+// AppendFields appends the header fields of the limits, none when no limit applies. RateLimit-Policy and RateLimit are
+// structured fields as in draft-ietf-httpapi-ratelimit-headers-10 and -11:
 //
-//	"minute";r=599;t=1, "day";r=99999;t=34567
+//	RateLimit-Policy: "minute";q=600;w=60, "day";q=100000;w=86400
+//	RateLimit: "minute";r=599;t=1, "day";r=99999;t=34567
 //
 // r is what remains. t is the time in seconds until more is available: for the minute until the next token, which is
-// also when Retry-After ends; for the day until 00:00 UTC. Nothing is appended when no limit applies.
-func (v Verdict) AppendRateLimit(dst []byte) []byte {
+// also when Retry-After ends; for the day until 00:00 UTC. X-RateLimit-Limit, -Remaining and -Reset describe one limit:
+// the one that refused, otherwise the one with less remaining, and the day's if both are equal. Their reset is in
+// seconds from now: until the whole minute's allowance is back, or until 00:00 UTC.
+func (v Verdict) AppendFields(dst []byte) []byte {
+	if v.PerMinute == 0 && v.PerDay == 0 {
+		return dst
+	}
+	left := v.remainingToday()
+	dst = v.appendItems(append(dst, "RateLimit-Policy: "...), ";q=", ";w=", int64(v.PerMinute), 60, v.PerDay, 86_400)
+	dst = v.appendItems(append(dst, "\r\nRateLimit: "...), ";r=", ";t=", v.Minute.Remaining, v.Minute.NextSeconds, left, v.DayLeft)
+	limit, remaining, reset := int64(v.PerMinute), v.Minute.Remaining, v.Minute.ResetSeconds
+	if v.PerDay > 0 && (v.Outcome == QuotaExceeded || v.PerMinute == 0 || left <= remaining) {
+		limit, remaining, reset = v.PerDay, left, v.DayLeft
+	}
+	dst = appendPair(dst, "\r\nX-RateLimit-Limit: ", limit, "\r\nX-RateLimit-Remaining: ", remaining)
+	return append(strconv.AppendInt(append(dst, "\r\nX-RateLimit-Reset: "...), reset, 10), "\r\n"...)
+}
+
+// appendItems appends an item with two parameters for each limit that applies.
+func (v Verdict) appendItems(dst []byte, first, second string, minute1, minute2, day1, day2 int64) []byte {
 	if v.PerMinute > 0 {
-		dst = appendItem(dst, `"minute";r=`, v.Minute.Remaining, ";t=", v.Minute.NextSeconds)
+		dst = appendPair(append(dst, `"minute"`...), first, minute1, second, minute2)
 	}
 	if v.PerMinute > 0 && v.PerDay > 0 {
 		dst = append(dst, ", "...)
 	}
 	if v.PerDay > 0 {
-		dst = appendItem(dst, `"day";r=`, v.RemainingToday(), ";t=", v.DayLeft)
+		dst = appendPair(append(dst, `"day"`...), first, day1, second, day2)
 	}
 	return dst
 }
 
-// AppendPolicy appends the value of RateLimit-Policy, such as
-//
-//	"minute";q=600;w=60, "day";q=100000;w=86400
-//
-// A limit of 0 is no limit. The value never changes for a key, so render it once.
-func AppendPolicy(dst []byte, perMinute int, perDay int64) []byte {
-	if perMinute > 0 {
-		dst = appendItem(dst, `"minute";q=`, int64(perMinute), ";w=", 60)
-	}
-	if perMinute > 0 && perDay > 0 {
-		dst = append(dst, ", "...)
-	}
-	if perDay > 0 {
-		dst = appendItem(dst, `"day";q=`, perDay, ";w=", 86_400)
-	}
-	return dst
+func appendPair(dst []byte, first string, n int64, second string, m int64) []byte {
+	dst = strconv.AppendInt(append(dst, first...), n, 10)
+	return strconv.AppendInt(append(dst, second...), m, 10)
 }
 
-func appendItem(dst []byte, name string, n int64, parameter string, m int64) []byte {
-	dst = strconv.AppendInt(append(dst, name...), n, 10)
-	return strconv.AppendInt(append(dst, parameter...), m, 10)
-}
+// remainingToday returns what is left of the day's quota. Without a quota it means nothing.
+func (v Verdict) remainingToday() int64 { return max(v.PerDay-v.Today, 0) }
 
 // AppendUsage appends the usage member of an answer to a key: its public id, which needs no escaping, the requests
 // of the UTC day, the quota (none is rendered as null) and the day's end, as
@@ -142,7 +126,7 @@ func (v Verdict) AppendUsage(dst []byte, id string) []byte {
 	dst = append(append(dst, `{"tier":"keyed","key":"`...), id...)
 	dst = strconv.AppendInt(append(dst, `","requests_today":`...), v.Today, 10)
 	if v.PerDay > 0 {
-		dst = appendItem(dst, `,"limit_per_day":`, v.PerDay, `,"remaining_today":`, v.RemainingToday())
+		dst = appendPair(dst, `,"limit_per_day":`, v.PerDay, `,"remaining_today":`, v.remainingToday())
 	} else {
 		dst = append(dst, `,"limit_per_day":null,"remaining_today":null`...)
 	}

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"fmt"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -9,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestAdmitHeaders(t *testing.T) {
+func TestAdmitFields(t *testing.T) {
 	const left = 12 * 3600 // seconds from noon to midnight
 	cases := []struct {
 		name              string
@@ -18,19 +19,19 @@ func TestAdmitHeaders(t *testing.T) {
 		requests          int // at once; the last is looked at
 		outcome           Outcome
 		today, retry      int64
-		rateLimit, policy string
-		binding           [3]int64
+		policy, rateLimit string
+		limit             [3]int64 // X-RateLimit-Limit, -Remaining and -Reset
 	}{
-		{"unlimited", 0, 0, 5, Allowed, 5, 0, "", "", [3]int64{0, 0, 0}},
-		{"rate", 600, 0, 1, Allowed, 1, 0, `"minute";r=599;t=1`, `"minute";q=600;w=60`, [3]int64{600, 599, 1}},
-		{"rate refused", 2, 0, 3, RateLimited, 2, 30, `"minute";r=0;t=30`, `"minute";q=2;w=60`, [3]int64{2, 0, 60}},
-		{"quota", 0, 10, 3, Allowed, 3, 0, `"day";r=7;t=43200`, `"day";q=10;w=86400`, [3]int64{10, 7, left}},
-		{"quota refused", 0, 2, 9, QuotaExceeded, 2, left, `"day";r=0;t=43200`, `"day";q=2;w=86400`, [3]int64{2, 0, left}},
-		{"both", 600, 100_000, 1, Allowed, 1, 0, `"minute";r=599;t=1, "day";r=99999;t=43200`, `"minute";q=600;w=60, "day";q=100000;w=86400`, [3]int64{600, 599, 1}},
-		{"quota is nearer", 600, 10, 1, Allowed, 1, 0, `"minute";r=599;t=1, "day";r=9;t=43200`, `"minute";q=600;w=60, "day";q=10;w=86400`, [3]int64{10, 9, left}},
-		{"both used up", 2, 2, 3, QuotaExceeded, 2, left, `"minute";r=0;t=30, "day";r=0;t=43200`, `"minute";q=2;w=60, "day";q=2;w=86400`, [3]int64{2, 0, left}},
-		{"equal", 2, 2, 2, Allowed, 2, 0, `"minute";r=0;t=30, "day";r=0;t=43200`, `"minute";q=2;w=60, "day";q=2;w=86400`, [3]int64{2, 0, left}},
-		{"rate before quota", 2, 3, 4, RateLimited, 2, 30, `"minute";r=0;t=30, "day";r=1;t=43200`, `"minute";q=2;w=60, "day";q=3;w=86400`, [3]int64{2, 0, 60}},
+		{"unlimited", 0, 0, 5, Allowed, 5, 0, "", "", [3]int64{}},
+		{"rate", 600, 0, 1, Allowed, 1, 0, `"minute";q=600;w=60`, `"minute";r=599;t=1`, [3]int64{600, 599, 1}},
+		{"rate refused", 2, 0, 3, RateLimited, 2, 30, `"minute";q=2;w=60`, `"minute";r=0;t=30`, [3]int64{2, 0, 60}},
+		{"quota", 0, 10, 3, Allowed, 3, 0, `"day";q=10;w=86400`, `"day";r=7;t=43200`, [3]int64{10, 7, left}},
+		{"quota refused", 0, 2, 9, QuotaExceeded, 2, left, `"day";q=2;w=86400`, `"day";r=0;t=43200`, [3]int64{2, 0, left}},
+		{"both", 600, 100_000, 1, Allowed, 1, 0, `"minute";q=600;w=60, "day";q=100000;w=86400`, `"minute";r=599;t=1, "day";r=99999;t=43200`, [3]int64{600, 599, 1}},
+		{"quota is nearer", 600, 10, 1, Allowed, 1, 0, `"minute";q=600;w=60, "day";q=10;w=86400`, `"minute";r=599;t=1, "day";r=9;t=43200`, [3]int64{10, 9, left}},
+		{"both used up", 2, 2, 3, QuotaExceeded, 2, left, `"minute";q=2;w=60, "day";q=2;w=86400`, `"minute";r=0;t=30, "day";r=0;t=43200`, [3]int64{2, 0, left}},
+		{"equal", 2, 2, 2, Allowed, 2, 0, `"minute";q=2;w=60, "day";q=2;w=86400`, `"minute";r=0;t=30, "day";r=0;t=43200`, [3]int64{2, 0, left}},
+		{"rate before quota", 2, 3, 4, RateLimited, 2, 30, `"minute";q=2;w=60, "day";q=3;w=86400`, `"minute";r=0;t=30, "day";r=1;t=43200`, [3]int64{2, 0, 60}},
 	}
 	for _, c := range cases {
 		var b Bucket
@@ -39,18 +40,16 @@ func TestAdmitHeaders(t *testing.T) {
 		for range c.requests {
 			v = Admit(&b, &d, c.perMinute, c.perDay, noon)
 		}
-		if v.Outcome != c.outcome || v.Today != c.today || v.RetryAfter() != c.retry || v.Limited() != (c.policy != "") {
+		if v.Outcome != c.outcome || v.Today != c.today || v.RetryAfter() != c.retry {
 			t.Errorf("%s: %+v, retry after %d", c.name, v, v.RetryAfter())
 		}
-		if got := string(v.AppendRateLimit(nil)); got != c.rateLimit {
-			t.Errorf("%s: RateLimit %s", c.name, got)
+		want := ""
+		if c.policy != "" {
+			want = fmt.Sprintf("RateLimit-Policy: %s\r\nRateLimit: %s\r\nX-RateLimit-Limit: %d\r\nX-RateLimit-Remaining: %d\r\nX-RateLimit-Reset: %d\r\n",
+				c.policy, c.rateLimit, c.limit[0], c.limit[1], c.limit[2])
 		}
-		if got := string(AppendPolicy(nil, c.perMinute, c.perDay)); got != c.policy {
-			t.Errorf("%s: RateLimit-Policy %s", c.name, got)
-		}
-		limit, remaining, reset := v.Binding()
-		if got := [3]int64{limit, remaining, reset}; got != c.binding {
-			t.Errorf("%s: binding %v, want %v", c.name, got, c.binding)
+		if got := string(v.AppendFields(nil)); got != want {
+			t.Errorf("%s:\n%s", c.name, got)
 		}
 	}
 }
@@ -59,16 +58,16 @@ func TestAdmitHeaders(t *testing.T) {
 func TestQuotaTakesNoToken(t *testing.T) {
 	var b Bucket
 	var d Day
-	d.Restore(DayNumber(noon), 5)
+	d.Restore(noon, 5)
 	for range 100 {
 		if v := Admit(&b, &d, 60, 5, noon); v.Outcome != QuotaExceeded || v.Minute.Remaining != 60 {
 			t.Fatalf("%+v", v)
 		}
 	}
-	if v := Admit(&b, &d, 60, 5, DayEnd(noon)*second); v.Outcome != Allowed || v.Today != 1 || v.DayLeft != 86_400 {
+	if v := Admit(&b, &d, 60, 5, midnight); v.Outcome != Allowed || v.Today != 1 || v.DayLeft != 86_400 {
 		t.Errorf("at midnight: %+v", v)
 	}
-	if v := Admit(&b, &d, 60, 5, DayEnd(noon)*second-1); v.DayLeft != 1 {
+	if v := Admit(&b, &d, 60, 5, midnight-1); v.DayLeft != 1 {
 		t.Errorf("just before midnight: %+v", v)
 	}
 }
@@ -100,7 +99,7 @@ func TestAdmitConcurrent(t *testing.T) {
 }
 
 func TestAppendUsage(t *testing.T) {
-	end := DayEnd(noon)
+	end := midnight / second
 	for want, got := range map[string][]byte{
 		`{"tier":"keyed","key":"k_0","requests_today":3,"limit_per_day":10,"remaining_today":7,"resets_at":"2026-11-22T00:00:00Z"}`:       Verdict{Today: 3, PerDay: 10, DayEnd: end}.AppendUsage(nil, "k_0"),
 		`{"tier":"keyed","key":"k_1","requests_today":12,"limit_per_day":10,"remaining_today":0,"resets_at":"2026-11-22T00:00:00Z"}`:      Verdict{Today: 12, PerDay: 10, DayEnd: end}.AppendUsage(nil, "k_1"),
@@ -131,16 +130,14 @@ func TestAllocations(t *testing.T) {
 	v := Admit(&b, &d, 600, 1000, noon)
 	now := noon
 	for name, f := range map[string]func(){
-		"Take":            func() { b.Take(now, 60) },
-		"Day.Take":        func() { d.Take(now, 100) },
-		"Admit":           func() { now++; v = Admit(&b, &d, 600, 1000, now) },
-		"Addresses":       func() { addresses.Admit(v4, now); addresses.Admit(v6, now) },
-		"ClientAddr":      func() { ClientAddr(local, lines, trusted) },
-		"malformed":       func() { ClientAddr(local, malformed, trusted) },
-		"AppendRateLimit": func() { buf = v.AppendRateLimit(buf[:0]) },
-		"AppendPolicy":    func() { buf = AppendPolicy(buf[:0], 600, 1000) },
-		"Binding":         func() { v.Binding() },
-		"AppendUsage":     func() { buf = v.AppendUsage(buf[:0], "k_0123456789ab") },
+		"Take":         func() { b.Take(now, 60) },
+		"Day.Take":     func() { d.Take(now, 100) },
+		"Admit":        func() { now++; v = Admit(&b, &d, 600, 1000, now) },
+		"Addresses":    func() { addresses.Admit(v4, now); addresses.Admit(v6, now) },
+		"ClientAddr":   func() { ClientAddr(local, lines, trusted) },
+		"malformed":    func() { ClientAddr(local, malformed, trusted) },
+		"AppendFields": func() { buf = v.AppendFields(buf[:0]) },
+		"AppendUsage":  func() { buf = v.AppendUsage(buf[:0], "k_0123456789ab") },
 	} {
 		if n := testing.AllocsPerRun(200, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -14,22 +15,21 @@ const (
 	maxHops = 32
 )
 
-// Proxies are the addresses whose X-Forwarded-For is believed. A nil pointer trusts no address. It never changes.
-type Proxies struct{ prefixes []netip.Prefix }
+// Proxies are the addresses whose X-Forwarded-For is believed.
+type Proxies []netip.Prefix
 
 // ParseProxies reads a comma-separated list of at most 256 addresses and prefixes, such as "10.0.0.0/8,::1". The
 // empty list is nil.
-func ParseProxies(list string) (*Proxies, error) {
+func ParseProxies(list string) (p Proxies, err error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
 	}
-	p := &Proxies{}
 	for element := range strings.SplitSeq(list, ",") {
 		prefix, err := parseProxy(strings.TrimSpace(element))
 		if err != nil {
 			return nil, err
 		}
-		if p.prefixes = append(p.prefixes, prefix); len(p.prefixes) > maxProxies {
+		if p = append(p, prefix); len(p) > maxProxies {
 			return nil, fmt.Errorf("over %d trusted proxies; give prefixes such as 10.0.0.0/8", maxProxies)
 		}
 	}
@@ -49,17 +49,9 @@ func parseProxy(s string) (netip.Prefix, error) {
 }
 
 // Trusts says whether an address is one of the proxies.
-func (p *Proxies) Trusts(addr netip.Addr) bool {
-	if p == nil {
-		return false
-	}
+func (p Proxies) Trusts(addr netip.Addr) bool {
 	addr = addr.Unmap()
-	for _, prefix := range p.prefixes {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
 // ClientAddr returns the address of the client behind trusted proxies. The lines are the values of every
@@ -68,7 +60,7 @@ func (p *Proxies) Trusts(addr netip.Addr) bool {
 // claims further left is not read. A malformed element, or the 33rd, ends the walk at the last address before it.
 // Elements may carry a port. The result has no zone, and IPv4 in IPv6 is IPv4. It does not allocate, but for the
 // error of an element that has only the characters of an address and is none.
-func ClientAddr(remote netip.Addr, lines [][]byte, trusted *Proxies) netip.Addr {
+func ClientAddr(remote netip.Addr, lines [][]byte, trusted Proxies) netip.Addr {
 	current := remote.WithZone("").Unmap()
 	hops := 0
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -18,40 +18,15 @@ import (
 	"strikecache/server"
 )
 
-// document returns the document. It is read from the file, since -update writes that after it was embedded.
-func document(t testing.TB) []byte {
-	t.Helper()
-	body, err := os.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
-}
-
-// parsed returns the document as the library of schemas likes it, and a compiler that knows it as openapi.json.
-func parsed(t testing.TB) (map[string]any, *jsonschema.Compiler) {
-	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(document(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.AssertFormat()
-	if err := c.AddResource("openapi.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	return doc.(map[string]any), c
-}
-
 // each visits every object below a value, named by its JSON pointer. What stands in an example is no part of the
 // document.
-func each(at string, v any, visit func(at string, o map[string]any)) {
+func each(at string, v any, visit func(at string, o object)) {
 	switch v := v.(type) {
-	case map[string]any:
+	case object:
 		visit(at, v)
-		for k, x := range v {
-			if k != "examples" && k != "value" || strings.HasSuffix(at, "application~1json") {
-				each(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k), x, visit)
+		for _, m := range v {
+			if m.Key != "examples" && m.Key != "value" || strings.HasSuffix(at, "application~1json") {
+				each(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Key), m.Value, visit)
 			}
 		}
 	case []any:
@@ -61,54 +36,43 @@ func each(at string, v any, visit func(at string, o map[string]any)) {
 	}
 }
 
-func TestEveryReferenceLeadsSomewhere(t *testing.T) {
-	doc, _ := parsed(t)
-	n := 0
-	each("", doc, func(at string, o map[string]any) {
-		ref, ok := o["$ref"].(string)
-		if !ok {
-			return
-		}
-		n++
-		parts := strings.Split(ref, "/")
-		if len(parts) != 4 || parts[0] != "#" || parts[1] != "components" {
-			t.Errorf("%s: %s", at, ref)
-			return
-		}
-		if components, _ := doc["components"].(map[string]any)[parts[2]].(map[string]any); components[parts[3]] == nil {
-			t.Errorf("%s: there is no %s", at, ref)
-		}
-	})
-	if n < 500 {
-		t.Errorf("only %d references", n)
+// parsed returns a value as the library of schemas likes it.
+func parsed(t *testing.T, v any) any {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(oneLine(v)))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return v
 }
 
 // Every example is what its own schema allows.
 func TestExamplesAreValid(t *testing.T) {
-	doc, compiler := parsed(t)
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource("openapi.json", parsed(t, made)); err != nil {
+		t.Fatal(err)
+	}
 	n := 0
 	check := func(at string, example any) {
-		t.Helper()
 		schema, err := compiler.Compile("openapi.json#" + at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		n++
-		if err := schema.Validate(example); err != nil {
+		if err := schema.Validate(parsed(t, example)); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	each("", doc, func(at string, o map[string]any) {
-		if examples, ok := o["examples"].([]any); ok && o["type"] != nil {
-			for _, example := range examples {
+	each("", made, func(at string, o object) {
+		if o.get("type") != nil {
+			for _, example := range list(o.get("examples")) {
 				check(at, example)
 			}
 		}
-		if named, ok := o["examples"].(map[string]any); ok {
-			for _, example := range named {
-				check(at+"/schema", example.(map[string]any)["value"])
-			}
+		named, _ := o.get("examples").(object)
+		for _, example := range named {
+			check(at+"/schema", example.Value.(object).get("value"))
 		}
 	})
 	if n < 250 {
@@ -204,22 +168,16 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, _ := parsed(t)
 	known := map[string]bool{}
-	for path := range doc["paths"].(map[string]any) {
-		known[path] = true
+	for _, path := range made.get("paths").(object) {
+		known[path.Key] = true
 	}
-	components := doc["components"].(map[string]any)
-	each("", components["schemas"].(map[string]any)["Error"], func(at string, o map[string]any) {
-		if codes, ok := o["enum"].([]any); ok && at == "/properties/code" {
-			for _, code := range codes {
-				known[code.(string)] = true
-			}
-		}
-	})
-	for _, p := range components["parameters"].(map[string]any) {
-		if p := p.(map[string]any); p["in"] == "query" {
-			known[p["name"].(string)] = true
+	for _, code := range list(made.at("components", "schemas", "Error", "properties", "code", "enum")) {
+		known[code.(string)] = true
+	}
+	for _, p := range made.at("components", "parameters").(object) {
+		if p := p.Value.(object); p.get("in") == "query" {
+			known[p.get("name").(string)] = true
 		}
 	}
 	for word := range known {
@@ -239,8 +197,12 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 
 // Every product that is computed has a path, so that none is computed and never served.
 func TestEveryProductHasAPath(t *testing.T) {
+	outline, err := parseOutline(outlineText)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name := range refresh.Shapes() {
-		if !slices.ContainsFunc(resources, func(r resource) bool { return r.endpoint == name }) || !slices.Contains(server.Resources(), name) {
+		if !slices.ContainsFunc(outline.Resources, func(r resource) bool { return r.Endpoint == name }) || !slices.Contains(server.Resources(), name) {
 			t.Errorf("%s is in the table of products, and has no path or no description", name)
 		}
 	}

@@ -4,52 +4,55 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
 // responses makes the responses, with an example of each body.
 func (g *generator) responses() (all object) {
-	for _, r := range resources {
-		description, schema := "The current answer.", r.response+"Answer"
+	for _, r := range g.Resources {
+		description, schema := "The current answer.", r.Response+"Answer"
 		var imported object
-		if r.response == "Historical" {
+		if r.Response == "Historical" {
 			description, schema = "The stored answer, byte for byte as it was sealed, or the levels of an imported date.", "GammaAnswer"
 			imported = object{{"imported", g.example("An imported date.", "ImportedAnswer", "Imported")}}
 		}
-		examples := append(object{{"simulated", g.example("An answer of the simulated market. Long lists are shortened.", schema, r.response)}}, imported...)
-		head := "Cache-Control=" + r.cacheControl + validator + "Vary Content-Encoding " + limited
-		all.put(r.response, response(description, head, reference("schemas", r.response+"Answer"), examples))
+		examples := append(object{{"simulated", g.example("An answer of the simulated market. Long lists are shortened.", schema, r.Response)}}, imported...)
+		head := "Cache-Control=" + r.CacheControl + " validator Vary Content-Encoding limited"
+		all.put(r.Response, g.response(description, head, reference("schemas", r.Response+"Answer"), examples))
 	}
-	for _, p := range plain {
-		switch {
-		case p.name == "Page":
-			all.put(p.name, object{{"description", p.description}, {"headers", headerFields(p.headers)},
-				{"content", object{{"text/html", object{{"schema", object{{"type", "string"}, {"description", "HTML."}}}}}}}})
-		case p.schema == "":
-			all.put(p.name, object{{"description", p.description}, {"headers", headerFields(p.headers)}})
-		default:
-			all.put(p.name, response(p.description, p.headers, reference("schemas", p.schema), object{{"example", g.example(p.summary, p.schema, p.name)}}))
+	for _, p := range g.Plain {
+		var schema, examples object
+		if p.Schema != "" {
+			schema, examples = reference("schemas", p.Schema), object{{"example", g.example(p.Example, p.Schema, p.Name)}}
 		}
+		r := g.response(p.Description, p.Headers, schema, examples)
+		if p.Name == "Page" {
+			r.put("content", object{{"text/html", object{{"schema", object{{"type", "string"}, {"description", "HTML."}}}}}})
+		}
+		all.put(p.Name, r)
 	}
-	for _, f := range failures {
+	for _, f := range g.Failures {
 		var codes []any
 		var examples object
-		for _, e := range f.examples {
-			if len(codes) == 0 || codes[len(codes)-1] != e.code {
-				codes = append(codes, e.code)
+		for _, e := range f.Examples {
+			if !slices.Contains(codes, any(e.Code)) {
+				codes = append(codes, e.Code)
 			}
-			examples.put(e.name, object{{"summary", e.summary}, {"value", g.errorExample(e)}})
+			examples.put(e.Name, object{{"summary", e.Summary}, {"value", g.errorExample(e)}})
 		}
-		all.put(f.name, response(f.description, noStore+f.headers, errorSchema(codes), examples))
+		all.put(f.Name, g.response(f.Description, "noStore "+f.Headers, errorSchema(codes), examples))
 	}
 	return all
 }
 
-func response(description, headers string, schema, examples object) object {
-	return object{
-		{"description", description}, {"headers", headerFields(headers)},
-		{"content", object{{"application/json", object{{"schema", schema}, {"examples", examples}}}}},
+// response makes a response with a JSON body or, without a schema, with none.
+func (g *generator) response(description, headers string, schema, examples object) object {
+	r := object{{"description", description}, {"headers", g.headerFields(headers)}}
+	if schema != nil {
+		r.put("content", object{{"application/json", object{{"schema", schema}, {"examples", examples}}}})
 	}
+	return r
 }
 
 // errorSchema makes the schema of an error with one of the codes.
@@ -63,12 +66,12 @@ func errorSchema(codes []any) object {
 
 // errorExample makes an error with what its code adds to it.
 func (g *generator) errorExample(e errorExample) object {
-	body, source := object{{"code", e.code}, {"message", e.message}}, "simulated"
-	if e.parameter != "" {
-		body.put("parameter", e.parameter)
+	body, source := object{{"code", e.Code}, {"message", e.Message}}, "simulated"
+	if e.Parameter != "" {
+		body.put("parameter", e.Parameter)
 	}
 	usage := reference("schemas", "AnonymousUsage")
-	switch e.code {
+	switch e.Code {
 	case "snapshot_not_found":
 		body.put("nearest", g.compose(reference("schemas", "Nearest")))
 	case "expiration_not_found":
@@ -76,15 +79,15 @@ func (g *generator) errorExample(e errorExample) object {
 	case "quota_exceeded":
 		usage = reference("schemas", "KeyedUsage")
 	}
-	if e.name == "unfed" {
+	if e.Name == "unfed" {
 		source = "replay"
 	}
 	used := g.compose(usage).(object)
-	if e.code == "quota_exceeded" {
+	if e.Code == "quota_exceeded" {
 		used.put("requests_today", used.get("limit_per_day"))
 		used.put("remaining_today", 0)
 	}
-	return object{{"success", false}, {"error", body}, {"meta", object{{"endpoint", e.endpoint}, {"source", source}}}, {"usage", used}}
+	return object{{"success", false}, {"error", body}, {"meta", object{{"endpoint", e.Endpoint}, {"source", source}}}, {"usage", used}}
 }
 
 // realExamples has real answers with shortened lists, by the name of their response.
@@ -115,8 +118,8 @@ func overlay(composed, answer any) any {
 		fields, _ := composed.(object)
 		out := object{}
 		for _, f := range fields {
-			if v, found := values[f.key]; found {
-				f.value = overlay(f.value, v)
+			if v, found := values[f.Key]; found {
+				f.Value = overlay(f.Value, v)
 			}
 			out = append(out, f)
 		}
@@ -150,7 +153,7 @@ func (g *generator) compose(s object) any {
 		var merged object
 		for _, part := range parts {
 			for _, m := range g.compose(part.(object)).(object) {
-				merged.put(m.key, m.value)
+				merged.put(m.Key, m.Value)
 			}
 		}
 		return merged

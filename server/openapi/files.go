@@ -1,12 +1,13 @@
 // Package openapi holds the description of the public interface: an OpenAPI 3.1 document, and the same document as a
 // page for people that needs no script and no other host.
 //
-// The document, openapi.json, is made by the tests of this package: of the types of the results, of fields.txt, which has
-// a line for every field, and of the table of paths in paths_test.go. After a change to one of them,
+// Both are made by the tests of this package: of the types of the results, of fields.txt, which has a line for every
+// field, of document.yaml, which has the paths and responses, and of docs.tmpl, the template of the page. After a change
+// to one of them,
 //
 //	go test ./server/openapi -update
 //
-// writes it anew. The page is rendered from the document when the process starts.
+// writes openapi.json and docs.html anew.
 package openapi
 
 import _ "embed"
@@ -15,7 +16,7 @@ var (
 	//go:embed openapi.json
 	document []byte
 	//go:embed docs.html
-	page string
+	page []byte
 	//go:embed docs.css
 	style []byte
 )
@@ -28,15 +29,11 @@ type File struct {
 	Page bool
 }
 
-// Files returns the document, its page and the page's style sheet. It renders the page anew each time.
-func Files() ([]File, error) {
-	html, err := render(document)
-	if err != nil {
-		return nil, err
-	}
+// Files returns the document, its page and the page's style sheet.
+func Files() []File {
 	return []File{
 		{Path: "/openapi.json", ContentType: "application/json", Body: document},
-		{Path: "/docs", ContentType: "text/html; charset=utf-8", Body: html, Page: true},
+		{Path: "/docs", ContentType: "text/html; charset=utf-8", Body: page, Page: true},
 		{Path: "/docs.css", ContentType: "text/css; charset=utf-8", Body: style, Page: true},
-	}, nil
+	}
 }

@@ -16,63 +16,85 @@ import (
 	"strikecache/snapshots"
 )
 
-var update = flag.Bool("update", false, "write openapi.json anew")
+var update = flag.Bool("update", false, "write openapi.json and docs.html anew")
 
-// TestMain writes openapi.json before the tests read it.
+// made is the document, and faults names what is missing or wrong in its sources.
+var made, faults = generate()
+
+// TestMain writes openapi.json and docs.html before the tests read them.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if made, faults := generate(); *update && len(faults) == 0 {
-		if err := os.WriteFile("openapi.json", made, 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	if *update && len(faults) == 0 {
+		for name, content := range formats(made) {
+			if err := os.WriteFile(name, content, 0o644); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// openapi.json is what the Go types, fields.txt and paths_test.go say.
+// formats returns the content of the files that are made of a document, by name.
+func formats(document object) map[string][]byte {
+	var out bytes.Buffer
+	write(&out, document, "")
+	html, err := render(document)
+	if err != nil {
+		html = []byte(err.Error())
+	}
+	return map[string][]byte{"openapi.json": append(out.Bytes(), '\n'), "docs.html": html}
+}
+
+// openapi.json and docs.html are what the Go types, fields.txt, document.yaml and docs.tmpl say.
 func TestTheDocumentIsUpToDate(t *testing.T) {
-	made, faults := generate()
 	for _, fault := range faults {
 		t.Error(fault)
 	}
-	if written := document(t); len(faults) == 0 && !bytes.Equal(made, written) {
-		old, now := strings.Split(string(written), "\n"), strings.Split(string(made), "\n")
+	for name, content := range formats(made) {
+		written, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(faults) > 0 || bytes.Equal(content, written) {
+			continue
+		}
+		old, now := strings.Split(string(written), "\n"), strings.Split(string(content), "\n")
 		i := 0
 		for i < min(len(old), len(now))-1 && old[i] == now[i] {
 			i++
 		}
-		t.Errorf("openapi.json is not up to date: go test ./server/openapi -update\nline %d is    %.200s\nand must be %.200s", i+1, old[i], now[i])
+		t.Errorf("%s is not up to date: go test ./server/openapi -update\nline %d is    %.200s\nand must be %.200s", name, i+1, old[i], now[i])
 	}
 }
 
-const about = "Read-only JSON over HTTP. Every resource answers GET and HEAD, and OPTIONS for scripts of other origins. Probes, pages and this document " +
-	"answer GET and HEAD alone. Any other method is 405. Every answer is delayed and derived, dealer positions are modelled, and nothing here is " +
-	"investment advice.\n\n" +
-	"**Envelope.** Every answer is one object with `success`, `data` or `error`, `meta` and `usage`. While its inputs do not change, no byte of `data` " +
-	"and `meta` changes, so an unchanged market is answered 304 for hours.\n\n" +
-	"**Numbers.** Dollars are whole. Index levels, prices and strikes have at most 2 decimals, percentages, ratios and volatilities at most 4, gamma " +
-	"differences 7, scores 1. Every number's description ends with its unit. An unknown value is `null`, never 0, and the description says when. " +
-	"Fields may be added; none is renamed or dropped.\n\n" +
-	"**Clocks.** `as_of` is the instant that the quotes describe, `captured_at` when the upstream made its document, `computed_at` when the answer was " +
-	"computed. All are UTC. Session dates are those of the exchange in New York.\n\n" +
-	"**Parameters.** An unknown parameter is ignored. A known one that is given twice, empty or malformed is 400.\n\n" +
-	"**Keys and limits.** `X-API-Key` is optional everywhere. A key has limits of its own and fills `usage`; the data is the same. Clients without a " +
-	"key have no limit unless the operator sets one. Where a limit applies, the `RateLimit` fields tell what is left.\n\n" +
-	"**Caching.** Send the `ETag` back in `If-None-Match`, no sooner than `max-age` says. Answers come in zstd, br, gzip or uncompressed.\n\n" +
-	"**Errors.** An error has the same envelope and a stable `code`, and is never cached. A path that is no resource is 404 `not_found`."
+// generator makes the document of its sources and the Go types. It notes what is wrong instead of stopping at the first
+// fault.
+type generator struct {
+	outline
+	table   *table
+	schemas map[string]object
+	faults  []string
+}
 
-// generate makes the document, and names what is missing or wrong in its sources.
-func generate() (document []byte, faults []string) {
+func (g *generator) fault(format string, args ...any) {
+	g.faults = append(g.faults, fmt.Sprintf(format, args...))
+}
+
+func generate() (document object, faults []string) {
 	table, err := parseTable(fieldsText)
 	if err != nil {
 		return nil, []string{"fields.txt: " + err.Error()}
 	}
-	g := &generator{table: table, schemas: map[string]object{}}
+	outline, err := parseOutline(outlineText)
+	if err != nil {
+		return nil, []string{"document.yaml: " + err.Error()}
+	}
+	g := &generator{outline: outline, table: table, schemas: map[string]object{}}
 	g.allSchemas()
-	var tagged []any
-	for _, tag := range tags {
-		tagged = append(tagged, object{{"name", tag[0]}, {"description", tag[1]}})
+	var tags []any
+	for _, tag := range g.Tags {
+		tags = append(tags, object{{"name", tag.Name}, {"description", tag.Description}})
 	}
 	headers, parameters := g.headers(), g.parameters()
 	responses := g.responses() // before the schemas are listed, so that examples can be made of all of them
@@ -80,18 +102,18 @@ func generate() (document []byte, faults []string) {
 	for _, name := range slices.Sorted(maps.Keys(g.schemas)) {
 		schemas.put(name, g.schemas[name])
 	}
-	doc := object{
+	document = object{
 		{"openapi", "3.1.0"},
 		{"info", object{
 			{"title", "strikecache"}, {"version", "1.0.0"},
 			{"summary", "Options market structure, computed ahead of time and served as sealed bytes."},
-			{"description", about},
+			{"description", strings.Join(g.About, "\n\n")},
 			{"license", object{{"name", "MIT"}, {"identifier", "MIT"}}},
 		}},
 		{"servers", []any{object{{"url", "/"}, {"description", "The server that sent this document."}}}},
 		{"security", []any{object{}, object{{"ApiKey", []any{}}}}},
-		{"tags", tagged},
-		{"paths", paths()},
+		{"tags", tags},
+		{"paths", g.paths()},
 		{"components", object{
 			{"securitySchemes", object{{"ApiKey", object{
 				{"type", "apiKey"}, {"in", "header"}, {"name", "X-API-Key"},
@@ -101,10 +123,7 @@ func generate() (document []byte, faults []string) {
 		}},
 	}
 	g.unused()
-	var out bytes.Buffer
-	write(&out, doc, "")
-	out.WriteByte('\n')
-	return out.Bytes(), g.faults
+	return document, g.faults
 }
 
 // unused names what the table has and no schema needed, and texts that are no sentences.
@@ -131,22 +150,22 @@ func (g *generator) allSchemas() {
 	g.component("AnonymousUsage", reflect.TypeFor[usage]())
 	g.component("KeyedUsage", reflect.TypeFor[keyedUsage]())
 	g.alternatives("Usage", "oneOf", "AnonymousUsage", "KeyedUsage")
-	for _, r := range resources {
-		shape, found := shapes[r.endpoint]
+	for _, r := range g.Resources {
+		shape, found := shapes[r.Endpoint]
 		if !found {
 			continue // gex/spx/historical is stored answers of gex/spx
 		}
-		g.component(r.response+"Data", reflect.TypeOf(shape.Data))
-		g.component(r.response+"Quality", reflect.TypeOf(shape.Quality))
+		g.component(r.Response+"Data", reflect.TypeOf(shape.Data))
+		g.component(r.Response+"Quality", reflect.TypeOf(shape.Quality))
 		meta := object{{"allOf", []any{reference("schemas", "Meta"), object{
 			{"type", "object"}, {"description", "The resource's own."}, {"required", []any{"quality"}},
-			{"properties", object{{"quality", g.described(r.response + "Quality")}}},
+			{"properties", object{{"quality", g.described(r.Response + "Quality")}}},
 		}}}}
-		g.answer(r.response, meta)
-		delete(shapes, r.endpoint)
+		g.answer(r.Response, meta)
+		delete(shapes, r.Endpoint)
 	}
 	for name := range shapes {
-		g.fault("%s is no resource of paths_test.go", name)
+		g.fault("%s is no resource of document.yaml", name)
 	}
 	g.schemas["Unknown"] = object{{"type", "null"}, {"description", g.section("Unknown").text}}
 	g.component("ImportedData", reflect.TypeOf(refresh.Shapes()[refresh.GammaResource].Data))
@@ -224,7 +243,7 @@ func (g *generator) texts(l *line) object {
 	}
 	s := g.scalar(l.name, l, typ, false)
 	text := s.get("description")
-	s = slices.DeleteFunc(s, func(m member) bool { return m.key == "description" })
+	s = slices.DeleteFunc(s, func(m member) bool { return m.Key == "description" })
 	return object{{"description", text}, {"schema", s}}
 }
 
@@ -239,8 +258,8 @@ func write(out *bytes.Buffer, v any, indent string) {
 	case object:
 		out.WriteString("{\n")
 		for i, m := range v {
-			fmt.Fprintf(out, "%s  %s: ", indent, oneLine(m.key))
-			write(out, m.value, indent+"  ")
+			fmt.Fprintf(out, "%s  %s: ", indent, oneLine(m.Key))
+			write(out, m.Value, indent+"  ")
 			out.WriteString(separator(i, len(v)))
 		}
 		out.WriteString(indent + "}")
@@ -269,7 +288,7 @@ func oneLine(v any) string {
 	switch v := v.(type) {
 	case object:
 		for _, m := range v {
-			parts = append(parts, oneLine(m.key)+": "+oneLine(m.value))
+			parts = append(parts, oneLine(m.Key)+": "+oneLine(m.Value))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case []any:

@@ -18,14 +18,14 @@ import (
 type object []member
 
 type member struct {
-	key   string
-	value any
+	Key   string
+	Value any
 }
 
 func (o object) get(key string) any {
 	for _, m := range o {
-		if m.key == key {
-			return m.value
+		if m.Key == key {
+			return m.Value
 		}
 	}
 	return nil
@@ -34,8 +34,8 @@ func (o object) get(key string) any {
 // put adds a member, or replaces the one of that name.
 func (o *object) put(key string, value any) {
 	for i := range *o {
-		if (*o)[i].key == key {
-			(*o)[i].value = value
+		if (*o)[i].Key == key {
+			(*o)[i].Value = value
 			return
 		}
 	}
@@ -44,17 +44,6 @@ func (o *object) put(key string, value any) {
 
 func reference(kind, name string) object {
 	return object{{"$ref", "#/components/" + kind + "/" + name}}
-}
-
-// generator makes schemas of Go types and the table. It notes what is wrong instead of stopping at the first fault.
-type generator struct {
-	table   *table
-	schemas map[string]object
-	faults  []string
-}
-
-func (g *generator) fault(format string, args ...any) {
-	g.faults = append(g.faults, fmt.Sprintf(format, args...))
 }
 
 // section returns a section of the table.
@@ -120,16 +109,11 @@ func (g *generator) described(component string) object {
 func imported(name string) bool { return strings.HasPrefix(name, "Imported") }
 
 // fieldsOf returns the fields of a struct, those of embedded structs among them, in the order of their JSON.
-func fieldsOf(typ reflect.Type) (fields []reflect.StructField) {
-	for i := range typ.NumField() {
-		switch f := typ.Field(i); {
-		case f.Anonymous && f.Tag.Get("json") == "":
-			fields = append(fields, fieldsOf(f.Type)...)
-		case f.IsExported() && f.Tag.Get("json") != "-":
-			fields = append(fields, f)
-		}
-	}
-	return fields
+func fieldsOf(typ reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(typ), func(f reflect.StructField) bool {
+		name := f.Tag.Get("json")
+		return !f.IsExported() || name == "-" || f.Anonymous && name == ""
+	})
 }
 
 // mapping makes the schema of a map, whose members are the lines of its section. When its keys have a type of their

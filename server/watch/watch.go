@@ -1,5 +1,6 @@
-// Package watch follows files that an operator replaces while the server runs: a key file, a TLS certificate. The
-// files are polled. Their contents tell what their times do not, such as a link that points to another file now.
+// Package watch follows files that an operator replaces while the server runs, such as a key file or a TLS certificate. It
+// reads the files at an interval and compares their contents: the time of a file does not change when a link is pointed at
+// another file.
 package watch
 
 import (
@@ -15,15 +16,13 @@ import (
 
 // Config says what to follow.
 type Config struct {
-	// Name is what the files hold, for log lines, such as "TLS certificate".
-	Name string
-	// Paths are the files. They are read and judged together.
-	Paths []string
+	Name  string        // what the files hold, for log lines, such as "TLS certificate"
+	Paths []string      // the files; they are read and loaded together
 	Every time.Duration // between two looks
-	// Read returns the content of a file. [ReadFile] with a bound is one.
+	// Read returns the content of a file, such as [ReadFile] with a bound.
 	Read func(path string) ([]byte, error)
-	// Load puts the contents, in the order of Paths, in force. After an error what was in force before stays. Load is
-	// called by [Open], then for every change, and at every look while it fails. It must not keep the slice.
+	// Load puts the contents, in the order of Paths, in force. If it fails, it changes nothing. Load is called by [Open],
+	// then for every change, and at every look while it fails. It must not keep the slice.
 	Load func(contents [][]byte, now time.Time) error
 	Log  *slog.Logger
 }
@@ -31,13 +30,13 @@ type Config struct {
 // Files follows the files of a [Config]. Create it with [Open].
 type Files struct {
 	cfg     Config
-	inForce [sha256.Size]byte // digest of what was loaded last
+	inForce [sha256.Size]byte // digest of the contents that were loaded last
 	failure Failure           // of the last look
 	stop    func()
 }
 
-// Open reads and loads the files, whose error it returns, and looks for changes until [Files.Close]. A later error is
-// logged when it is another than that of the look before.
+// Open reads and loads the files, and looks for changes until [Files.Close]. It returns the error of the first look. The error
+// of a later look is logged when it differs from the error of the look before.
 func Open(cfg Config) (*Files, error) {
 	f := &Files{cfg: cfg}
 	if _, err := f.look(time.Now()); err != nil {
@@ -53,7 +52,7 @@ func (f *Files) Close() { f.stop() }
 // Err returns why the files as they are now are not in force, nil if they are. It may be called at any time.
 func (f *Files) Err() error { return f.failure.Err() }
 
-// check looks at the files and keeps and logs the outcome.
+// check looks at the files, and keeps and logs the outcome.
 func (f *Files) check() {
 	loaded, err := f.look(time.Now())
 	switch changed := f.failure.Set(err); {
@@ -64,7 +63,7 @@ func (f *Files) check() {
 	}
 }
 
-// look loads the files if they are not what is in force.
+// look loads the files if their contents are not in force.
 func (f *Files) look(now time.Time) (loaded bool, err error) {
 	contents := make([][]byte, len(f.cfg.Paths))
 	digests := sha256.New()
@@ -97,13 +96,11 @@ func (f *Failure) Err() error {
 	return nil
 }
 
-// Set keeps the outcome of a try, and says whether it is another than that of the try before.
+// Set keeps the outcome of a try, and says whether it differs from the outcome of the try before.
 func (f *Failure) Set(err error) (changed bool) {
 	before := f.Err()
-	if f.err.Store(&err); before == nil || err == nil {
-		return (before == nil) != (err == nil)
-	}
-	return before.Error() != err.Error()
+	f.err.Store(&err)
+	return fmt.Sprint(before) != fmt.Sprint(err)
 }
 
 // ReadFile reads a regular file of at most limit bytes.

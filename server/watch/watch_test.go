@@ -15,8 +15,8 @@ import (
 	"strikecache/server/watch"
 )
 
-// A change is loaded within the interval. What cannot be read or loaded leaves the old contents in force, is tried at
-// every look, is logged once, and is an error until it is mended.
+// A change is loaded within the interval. Files that cannot be read or loaded leave the old contents in force, are tried at
+// every look, are logged once, and are an error until they are mended.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, inForce, tries := t.TempDir(), "", 0

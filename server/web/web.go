@@ -1,5 +1,5 @@
-// Package web holds the dashboard: one page and the files it loads, as they are sent. There is no build step, and the
-// page asks no other host for anything. Its numbers come from the public resources, as any client's do.
+// Package web holds the dashboard: one page and the files that it loads. The files are sent as they are, without a build step.
+// The page loads nothing from another host, and its numbers come from the public resources.
 package web
 
 import (
@@ -21,7 +21,7 @@ var static embed.FS
 
 const dashboardFile = "index.html"
 
-// types are the content types by extension. A file of another kind does not belong here.
+// types are the content types by extension.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What was vendored is what its authors published: uPlot 1.6.32, from the npm package with the SHA-256
+// vendored are the digests of the files that the authors of uPlot 1.6.32 published, in the npm package with the SHA-256
 // 4b8a8191e425658e3ea8c8c1314b0fc679c861ee3a1af2b20c7b16ba50b5133d.
 var vendored = map[string]string{
 	"uplot-1.6.32.min.js":      "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f", // dist/uPlot.iife.min.js
@@ -35,11 +35,10 @@ func TestVendored(t *testing.T) {
 	}
 }
 
-// maxLines is of one script or style sheet of ours.
+// maxLines is how many lines a script or style sheet of ours may have.
 const maxLines = 400
 
-// Our own files are small, load nothing from elsewhere, and never make text into markup or code: the page's policy
-// would not let them load, and markup in data would be shown as it is.
+// Our own files are small, load nothing from another host, and never make text into markup or code.
 func TestFiles(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://`)
 	imports := regexp.MustCompile(`(?:from |import )'\./([^']+)'`)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -46,60 +45,52 @@ func answered(t testing.TB, c net.Conn) {
 	}
 }
 
-// Connections over the limit are refused with an answer, whether they send a request or not. Those within it are
-// answered all the while, and one that ends makes room for another.
+// Connections over the limit are refused with an answer, whether they send a request or not. With TLS, only clients that
+// make the handshake get the answer. Connections within the limit, in a handshake too, are answered all the while, and one
+// that ends makes room for another.
 func TestFaultConnectionLimit(t *testing.T) {
 	const limit = 3
-	web := newServer(newFinder(t), func(c *server.Config) { c.MaxConnections = limit })
-	address := listen(t, web)
-	var within [limit]net.Conn
-	for i := range within {
-		within[i] = dial(t, address)
-		answered(t, within[i])
-	}
 	const refusal = `{"success":false,"error":{"code":"overloaded","message":"too many connections at once"},"meta":{"endpoint":"","source":"simulated"},"usage":{"tier":"anonymous"}}`
-	surplus := scaled(4000)
-	var refused atomic.Int64
-	var clients sync.WaitGroup
-	for range 20 {
-		clients.Go(func() {
-			for range surplus / 20 {
-				c, err := net.Dial("tcp", address)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				status, body, err := request(c, vix)
-				if status != 503 || string(body) != refusal || err != nil {
-					t.Errorf("%d %s %v", status, body, err)
-				} else {
-					refused.Add(1)
-				}
-				c.Close()
-			}
-		})
-	}
-	clients.Wait()
-	t.Logf("figure: %d of %d connections over the limit refused with the envelope", refused.Load(), surplus/20*20)
-
-	var silent [100]net.Conn // more than are refused patiently
-	for i := range silent {
-		silent[i] = dial(t, address)
-	}
-	for _, c := range silent {
-		if status, body, err := response(c); status != 503 || string(body) != refusal || err != nil {
-			t.Errorf("silent: %d %s %v", status, body, err)
+	for name, secure := range map[string]*tlsEnds{"plain": nil, "TLS": newTLSEnds(t)} {
+		web := newServer(newFinder(t), func(c *server.Config) { c.MaxConnections, c.TLS, c.ReadTimeout = limit, secure.server(), time.Minute })
+		address := listen(t, web)
+		within := []net.Conn{secure.dial(t, address), secure.dial(t, address), dial(t, address)} // the last one is silent
+		until(t, "all are admitted", func() bool { return web.Stats().ConnectionsOpen == limit })
+		surplus := scaled(4000)
+		if secure != nil {
+			surplus = 1 // further handshakes might take longer than they may
 		}
+		for range surplus {
+			c := secure.dial(t, address)
+			if status, body, err := request(c, vix); status != 503 || string(body) != refusal || err != nil {
+				t.Errorf("%s: %d %s %v", name, status, body, err)
+			}
+			c.Close()
+		}
+		silent := make([]net.Conn, 100) // more than are refused patiently
+		for i := range silent {
+			silent[i] = dial(t, address)
+		}
+		for _, c := range silent {
+			if secure != nil {
+				if b, err := io.ReadAll(c); len(b) > 0 || err != nil && !isReset(err) {
+					t.Errorf("%s, silent: %q %v", name, b, err)
+				}
+			} else if status, body, err := response(c); status != 503 || string(body) != refusal || err != nil {
+				t.Errorf("%s, silent: %d %s %v", name, status, body, err)
+			}
+		}
+		if n := web.Stats().ConnectionsRefused; n != uint64(surplus+len(silent)) {
+			t.Errorf("%s: %d refused, want %d", name, n, surplus+len(silent))
+		}
+		t.Logf("figure: %s: %d asking and %d silent connections over the limit refused, %d served within it", name, surplus, len(silent), limit)
+		for _, c := range within[:2] {
+			answered(t, c)
+		}
+		within[2].Close()
+		until(t, "room for one", func() bool { return web.Stats().ConnectionsOpen == limit-1 })
+		answered(t, secure.dial(t, address))
 	}
-	for _, c := range within {
-		answered(t, c)
-	}
-	if n := web.Stats().ConnectionsOpen; n != limit {
-		t.Errorf("%d connections, want %d", n, limit)
-	}
-	within[0].Close()
-	until(t, "room for one", func() bool { return web.Stats().ConnectionsOpen == limit-1 })
-	answered(t, dial(t, address))
 }
 
 // exhausted is a listener that fails for lack of descriptors a few times.
@@ -111,7 +102,7 @@ type exhausted struct {
 
 func newExhausted(t testing.TB, failures int64) *exhausted {
 	t.Helper()
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,10 +197,7 @@ func TestShutdown(t *testing.T) {
 		web := newServer(newFinder(t), func(c *server.Config) { c.TLS, c.ReadTimeout, c.IdleTimeout = secure.server(), time.Hour, time.Hour })
 		ln := newExhausted(t, 0)
 		shutdown, address := serveOn(t, web, ln), ln.Addr().String()
-		silent, idle := dial(t, address), net.Conn(nil)
-		if idle = dial(t, address); secure != nil {
-			idle = secure.dial(t, address)
-		}
+		silent, idle := dial(t, address), secure.dial(t, address)
 		answered(t, idle)
 		until(t, "both are admitted", func() bool { return web.Stats().ConnectionsOpen >= 2 })
 		if err := shutdown(t.Context()); err != nil {

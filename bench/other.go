@@ -1,0 +1,15 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"time"
+)
+
+// linuxCommands is empty: rivals pins servers to cores, and its generator and bare loop are made of epoll.
+type linuxCommands struct{}
+
+func pause(d time.Duration) { time.Sleep(d) }
+
+func processTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }

@@ -1,4 +1,0 @@
-package openapi
-
-// Render is render, for the tests.
-var Render = render

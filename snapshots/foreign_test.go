@@ -1,0 +1,115 @@
+package snapshots
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os/exec"
+	"testing"
+)
+
+// foreign decodes bodies with a program that is not ours: all in one run, each behind its length; one alone
+// without.
+func foreign(t *testing.T, bodies [][]byte, program string, args ...string) [][]byte {
+	t.Helper()
+	var in, stderr bytes.Buffer
+	bare := len(bodies) == 1
+	for _, b := range bodies {
+		if !bare {
+			binary.Write(&in, binary.LittleEndian, uint32(len(b)))
+		}
+		in.Write(b)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdin, cmd.Stderr = &in, &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	if bare {
+		return [][]byte{out}
+	}
+	var decoded [][]byte
+	for len(out) >= 4 {
+		n := int(binary.LittleEndian.Uint32(out)) + 4
+		if n > len(out) {
+			t.Fatal("the output is cut off")
+		}
+		decoded, out = append(decoded, out[4:n]), out[n:]
+	}
+	return decoded
+}
+
+const inPython = `
+import sys, struct, zlib
+b, out = sys.stdin.buffer.read(), sys.stdout.buffer
+while b:
+    n = struct.unpack("<I", b[:4])[0]
+    z = zlib.decompressobj(31)
+    d = z.decompress(b[4:4+n]) + z.flush()
+    if not z.eof or z.unused_data:
+        sys.exit("not one whole member")
+    out.write(struct.pack("<I", len(d)) + d)
+    b = b[4+n:]
+`
+
+const inNode = `
+const zlib = require("zlib"), unpack = zlib[process.argv[1]]
+let b = require("fs").readFileSync(0)
+const out = []
+for (; b.length; ) {
+  const n = b.readUInt32LE(0), {buffer, engine} = unpack(b.subarray(4, 4 + n), {info: true}), size = Buffer.alloc(4)
+  if (engine.bytesWritten !== n) throw new Error("took " + engine.bytesWritten + " of " + n + " bytes")
+  size.writeUInt32LE(buffer.length)
+  out.push(size, buffer)
+  b = b.subarray(4 + n)
+}
+require("fs").writeFileSync(1, Buffer.concat(out))
+`
+
+// Browsers and tools decode what we send; none of these programs shares a line with our encoders.
+func TestForeignDecoders(t *testing.T) {
+	var snapshots []*Snapshot
+	for _, data := range texts(t) {
+		snapshots = append(snapshots, sealed(t, data))
+	}
+	continued := sealed(t, string(document(100_000)))
+	for _, p := range []struct {
+		coding  Coding
+		program string
+		args    []string
+		probe   string // fails where the program lacks the coding
+	}{
+		{Gzip, "python3", []string{"-c", inPython}, ""},
+		{Gzip, "node", []string{"-e", inNode, "gunzipSync"}, ""},
+		{Brotli, "node", []string{"-e", inNode, "brotliDecompressSync"}, ""},
+		{Zstd, "zstd", []string{"-dc"}, ""},
+		{Zstd, "node", []string{"-e", inNode, "zstdDecompressSync"}, `require("zlib").zstdDecompressSync.name`},
+	} {
+		t.Run(p.coding.String()+" in "+p.program, func(t *testing.T) {
+			path := program(t, p.program)
+			if p.probe != "" && exec.Command(path, "-e", p.probe).Run() != nil {
+				t.Skipf("needs %s with %v: this one is too old", p.program, p.coding)
+			}
+			var bodies, want [][]byte
+			for _, s := range snapshots {
+				bodies, want = append(bodies, s.Body(p.coding)), append(want, s.Body(Identity))
+			}
+			for _, size := range usageSizes {
+				bodies = append(bodies, keyed(continued, p.coding, usageOf(size)))
+				want = append(want, keyed(continued, Identity, usageOf(size)))
+			}
+			if p.program == "zstd" { // decodes frame after frame, and knows no lengths
+				bodies, want = [][]byte{bytes.Join(bodies, nil)}, [][]byte{bytes.Join(want, nil)}
+			}
+			got := foreign(t, bodies, path, p.args...)
+			if len(got) != len(want) {
+				t.Fatalf("%d bodies, want %d", len(got), len(want))
+			}
+			for i := range got {
+				if !bytes.Equal(got[i], want[i]) {
+					t.Errorf("body %d: %d bytes, want %d", i, len(got[i]), len(want[i]))
+				}
+			}
+		})
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package snapshots
-
-const raceEnabled = false
