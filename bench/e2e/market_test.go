@@ -142,6 +142,7 @@ type envelope struct {
 		Endpoint, Source string
 		Captured         *time.Time `json:"captured_at"`
 		Receipt          struct {
+			Method string   `json:"method"`
 			Inputs []string `json:"input_sha256"`
 			Data   string   `json:"data_sha256"`
 		}

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -81,67 +79,6 @@ func TestNothingIsArchivedOnDemand(t *testing.T) {
 	if out, _, code := recompute(t, dir, marketDay, "--product", "gex/spx"); code != 3 || !strings.Contains(out, "gex/spx inputs_gone") {
 		t.Errorf("exit %d, %s", code, out)
 	}
-}
-
-// A start with another rate computes from the stored inputs, without a new document, and serves what it would have served
-// had it had the rate from the beginning. An answer that does not depend on the rate, and the files of past dates, stay.
-func TestStartWithAnotherRate(t *testing.T) {
-	t.Parallel()
-	old, dir := shared(t), storedDay(t)
-	past := func() map[string]string {
-		content := map[string]string{}
-		files, err := filepath.Glob(filepath.Join(dir, "simulated", "????-??-??", "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			if b, err := os.ReadFile(file); filepath.Base(filepath.Dir(file)) < marketDay {
-				content[file] = fmt.Sprint(string(b), err)
-			}
-		}
-		return content
-	}
-	before := past()
-	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0", "--risk-free-rate", "0.09")
-	p.until("another gamma exposure", func() bool { return !bytes.Equal(p.envelope(gammaPath).Data, old.envelope(gammaPath).Data) })
-	fresh := serveReady(t, "--sim-start", marketStart, "--sim-speed", "0", "--risk-free-rate", "0.09")
-	want, now := fresh.envelope(gammaPath), p.envelope(gammaPath)
-	if !bytes.Equal(want.Data, now.Data) || fmt.Sprint(want.Meta.Receipt.Inputs) != fmt.Sprint(now.Meta.Receipt.Inputs) {
-		t.Errorf("after the restart %.300s\nin an empty directory %.300s", now.Data, want.Data)
-	}
-	if !bytes.Equal(p.envelope(painPath).Data, old.envelope(painPath).Data) {
-		t.Error("max pain depends on the rate")
-	}
-	p.stop()
-	if after := past(); len(before) < storedBefore || !maps.Equal(before, after) {
-		t.Errorf("the %d files of past dates changed, there are %d now", len(before), len(after))
-	}
-}
-
-// A killed server that is started again at once, as a service manager does after a fatal error, serves what clients saw
-// last, byte for byte.
-func TestKillAndStartAgain(t *testing.T) {
-	t.Parallel()
-	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0"}
-	p := serveReady(t, args...)
-	seen := map[string][]byte{}
-	for _, target := range targets {
-		_, seen[target] = p.get(target)
-	}
-	for range 3 {
-		began := time.Now()
-		p.kill()
-		p = serve(t, args...)
-		for _, target := range targets {
-			p.until(target+" is answered", func() bool { return p.answers(target, http.StatusOK) })
-			if _, body := p.get(target); !bytes.Equal(body, seen[target]) {
-				t.Errorf("%s differs after the restart:\n%.300s\n%.300s", target, seen[target], body)
-			}
-		}
-		figure(t, "killed and started again: the last answers were served after %v", time.Since(began).Round(time.Millisecond))
-	}
-	p.stop()
-	verified(t, args[1])
 }
 
 const levelsHeader = "date,symbol,spot,net_gex_dollars,zero_gamma_flip,call_wall,put_wall,vol_trigger,abs_gamma_strike,gamma_regime,oi_settle_date,contracts_analyzed\r\n"
