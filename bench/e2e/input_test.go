@@ -110,18 +110,20 @@ func (in input) try(address string) error {
 		return fmt.Errorf("the response says that the connection ends: %v", resp.Close)
 	}
 	if in.ends {
-		if rest, err := io.ReadAll(c.r); len(rest) > 0 || err != nil {
-			return fmt.Errorf("%q where the connection ends, %v", rest, err)
+		rest, err := io.ReadAll(c.r)
+		if len(rest) > 0 {
+			return fmt.Errorf("%q where the connection ends", rest)
 		}
-		return nil
+		return err
 	}
 	if _, err := io.WriteString(c, asking); err != nil {
 		return err
 	}
-	if next, _, err := c.receive(http.MethodGet); err != nil || next.StatusCode != 200 {
-		return fmt.Errorf("the next request: %v, %v", next, err)
+	next, _, err := c.receive(http.MethodGet)
+	if err == nil && next.StatusCode != 200 {
+		err = fmt.Errorf("the next request has status %d", next.StatusCode)
 	}
-	return nil
+	return err
 }
 
 // allow returns what the field Allow must say: of a resource, more than of probes and pages.

@@ -37,15 +37,12 @@ func TestKeys(t *testing.T) {
 	p := serveReady(t, args...)
 	for n := 1; n <= 6; n++ {
 		resp, body := p.get(gammaPath, "X-API-Key", secret)
-		switch {
-		case n == 6:
+		if n == 6 {
 			if resp.StatusCode != 429 || !strings.Contains(string(body), "quota_exceeded") {
 				t.Errorf("%d %s", resp.StatusCode, body)
 			}
-		default:
-			if u := usageOf(t, body); u.Tier != "keyed" || u.Key != id || u.RequestsToday != n || u.Remaining == nil || *u.Remaining != 5-n {
-				t.Errorf("request %d: %s", n, body[len(body)-200:])
-			}
+		} else if u := usageOf(t, body); u.Tier != "keyed" || u.Key != id || u.RequestsToday != n || u.Remaining == nil || *u.Remaining != 5-n {
+			t.Errorf("request %d: %s", n, body[len(body)-200:])
 		}
 		if n == 3 {
 			p.stop()
