@@ -101,13 +101,27 @@ func (w *writer) write(dir, name string, b []byte) (err error) {
 		}
 		if err != nil {
 			w.failed[at].Add(1)
-			return fmt.Errorf("write %s: %w", path, err)
+			return fmt.Errorf("write %s: %s: %w", path, step(at), cause(err))
 		}
 	}
 	w.files.Add(1)
 	w.bytes.Add(int64(len(b)))
 	w.log.Debug("stored", "file", path)
 	return nil
+}
+
+// cause returns an error of the operating system without the name of the temporary file. So the same failure has the same
+// text every time, and is logged once.
+func cause(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
 }
 
 // refusal is the error that a test wants instead of an operation.
