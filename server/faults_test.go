@@ -78,7 +78,9 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 	if !strings.Contains(log.String(), "unexpected EOF") {
 		t.Errorf("the log does not say it either: %s", log.String())
 	}
-	s.err = snapshots.ErrBusy
+	busy := newFinder(t)
+	busy.err = snapshots.ErrBusy
+	address = listen(t, newServer(busy))
 	if got := exchange(t, address, "GET /api/v1/gex/spx/historical HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.Contains(got, "503 ") ||
 		!strings.Contains(got, `"overloaded"`) || !strings.Contains(got, "Retry-After: 1\r\n") {
 		t.Errorf("busy: %q", got)
