@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,9 @@ func (h logHook) Handle(_ context.Context, r slog.Record) error {
 
 // At the end of the window the SPX job publishes the last chain of the day while another job's reseal turns the answer
 // before it to closed: the older answer must not replace the newer one.
-func TestResealReplacesANewerAnswer(t *testing.T) {
+func TestResealReplacesANewerAnswer(t *testing.T) { synctest.Test(t, resealDuringAPublication) }
+
+func resealDuringAPublication(t *testing.T) {
 	var mu sync.Mutex
 	var stored, changed func()
 	hook := func(message, attrs string) {
@@ -64,7 +67,7 @@ func TestResealReplacesANewerAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	clock := refresh.NewClock(ny(t, "2026-11-20 16:26"), 120)
+	clock := refresh.NewClock(ny(t, "2026-11-20 16:26"), 1)
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
 	r := refresh.New(refresh.Config{
 		Source: market, SourceName: "simulated", Store: store, Clock: clock, Calendar: calendar, RiskFreeRate: rate,
@@ -74,16 +77,14 @@ func TestResealReplacesANewerAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := store.Current(refresh.GammaResource)
-	for clock.Now().Before(ny(t, "2026-11-20 16:33")) {
-		time.Sleep(100 * time.Millisecond)
-	}
+	time.Sleep(ny(t, "2026-11-20 16:33").Sub(clock.Now()))
 	inWindow, goOn := make(chan bool), make(chan bool)
 	mu.Lock()
 	stored = func() { close(inWindow); <-goOn } // the last file is written: makeCurrent comes next
 	changed = func() {                          // reseal has sealed the older answer, and publishes next
 		close(goOn)
-		for n := 0; n < 200 && store.Current(refresh.GammaResource) == old; n++ {
-			time.Sleep(10 * time.Millisecond)
+		for n := 0; n < 100_000 && store.Current(refresh.GammaResource) == old; n++ {
+			runtime.Gosched() // the other goroutine publishes now, unless it waits for a lock
 		}
 	}
 	mu.Unlock()
