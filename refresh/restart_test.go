@@ -97,6 +97,9 @@ func resealDuringAPublication(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+	if at := store.Current(refresh.GammaResource).Default.Meta.AsOf; !at.After(old.Default.Meta.AsOf) {
+		t.Errorf("the answer of %s is back", at)
+	}
 	if err := errors.Join(refresh.Reseal(r), refresh.RefreshSPX(r, t.Context()), refresh.Reseal(r)); err != nil {
 		t.Fatal(err)
 	}
