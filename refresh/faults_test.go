@@ -280,6 +280,10 @@ func suffer(t *testing.T, c faultCase) int {
 		}
 		return true
 	})
+	if c.fault == faultThrottle { // the whole host waits: give every other document time for a turn
+		later := f.clock.Now().Add(3 * time.Minute)
+		f.until(t, "three minutes later", 4*time.Minute, func() bool { return f.clock.Now().After(later) })
+	}
 	for _, name := range c.stale {
 		if _, reason := f.freshness(name); reason != string(c.reason) {
 			t.Errorf("%s is stale for %q, want %q", name, reason, c.reason)

@@ -159,7 +159,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		return nil, "", failed(name, upstream.Unreachable, err)
 	}
 	host := c.host(req.URL.Host)
-	if err := host.wait(ctx, priority(name)); err != nil {
+	if err := host.wait(ctx, name, priority(name)); err != nil {
 		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
@@ -270,6 +270,9 @@ func fileDate(h http.Header) string {
 	_, params, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
 	return dateInName.FindString(params["filename"])
 }
+
+// priorities is how many priorities there are.
+const priorities = 5
 
 // priority orders waiting requests; 0 goes first.
 func priority(name upstream.Name) int {

@@ -5,34 +5,37 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"strikecache/refresh/upstream"
 )
 
 // spacing lets one request to a host through every interval: of those that wait the one with the lowest priority number,
-// then the one that waited longest. It is safe for concurrent use.
+// then the one that waited longest. While others wait, a document does not get two turns in a row, so that its redirects
+// and repetitions delay the others by one request at a time. It is safe for concurrent use.
 type spacing struct {
 	interval time.Duration
 
 	mu      sync.Mutex
 	free    time.Time // when the next request may go
-	waiting []*ticket // the next to go first
+	waiting []*ticket // in the order of arrival
 	timer   bool      // a call of next is due
+	last    upstream.Name
 }
 
 type ticket struct {
+	name     upstream.Name
 	priority int
 	turn     chan struct{}
 }
 
-// wait returns when the caller may send one request, or with the context's error.
-func (s *spacing) wait(ctx context.Context, priority int) error {
+// wait returns when the caller may send one request for a document, or with the context's error.
+func (s *spacing) wait(ctx context.Context, name upstream.Name, priority int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &ticket{priority, make(chan struct{})}
+	t := &ticket{name, priority, make(chan struct{})}
 	s.mu.Lock()
-	// A search for the next priority finds the place behind all that wait with this one.
-	at, _ := slices.BinarySearchFunc(s.waiting, priority+1, func(t *ticket, p int) int { return t.priority - p })
-	s.waiting = slices.Insert(s.waiting, at, t)
+	s.waiting = append(s.waiting, t)
 	s.schedule()
 	s.mu.Unlock()
 	select {
@@ -60,21 +63,37 @@ func (s *spacing) pause(d time.Duration) {
 
 // schedule arranges for the call of next. s.mu is held.
 func (s *spacing) schedule() {
-	if !s.timer && len(s.waiting) > 0 {
-		s.timer = true
-		time.AfterFunc(time.Until(s.free), s.next)
+	if s.timer || len(s.waiting) == 0 {
+		return
 	}
+	s.timer = true
+	time.AfterFunc(time.Until(s.free), s.next)
 }
 
-// next gives the turn to the first request that waits.
+// next gives the turn to the best request that waits.
 func (s *spacing) next() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = false
-	if len(s.waiting) > 0 && !time.Now().Before(s.free) { // else it was paused meanwhile, or all gave up
-		close(s.waiting[0].turn)
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-		s.free = time.Now().Add(s.interval)
+	if now := time.Now(); now.Before(s.free) || len(s.waiting) == 0 {
+		s.schedule() // paused meanwhile, or all gave up
+		return
 	}
+	best := 0
+	rank := func(i int) int { // the document that had the last turn comes behind all others
+		if s.waiting[i].name == s.last {
+			return s.waiting[i].priority + priorities
+		}
+		return s.waiting[i].priority
+	}
+	for i := range s.waiting {
+		if rank(i) < rank(best) {
+			best = i
+		}
+	}
+	s.last = s.waiting[best].name
+	close(s.waiting[best].turn)
+	s.waiting = slices.Delete(s.waiting, best, best+1)
+	s.free = time.Now().Add(s.interval)
 	s.schedule()
 }
