@@ -23,8 +23,7 @@
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
 // ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
 // of the days before, a contract trades evenly over the session, the SPX stands still from 16:00 to 16:15 while its clock
-// runs on, nothing but option quotes moves at night, files are generated on weekends too, and members that no reader of
-// the documents takes are constant.
+// runs on, nothing but option quotes moves at night, and members that no reader of the documents takes are constant.
 package simulated
 
 import (
