@@ -34,7 +34,7 @@ func (c *Chain) QuoteInstant(cal *Calendar) time.Time {
 func quoteHours(symbol string, d Date, cal *Calendar) (opens, closes time.Time) {
 	opens, closes = cal.Open(d), d.At(16, 15, 0, NewYork)
 	if symbol == "SPX" {
-		opens, closes = (d - 1).At(20, 15, 0, NewYork), d.At(17, 0, 0, NewYork)
+		opens, closes = (d-1).At(20, 15, 0, NewYork), d.At(17, 0, 0, NewYork)
 	}
 	if cal.IsEarlyClose(d) {
 		closes = d.At(13, 15, 0, NewYork)
