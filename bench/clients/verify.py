@@ -16,18 +16,18 @@ import hashlib
 import json
 import math
 import os
+import pathlib
 import re
 import statistics
 import subprocess
 import sys
 import urllib.request
-from zoneinfo import ZoneInfo
 
-NEW_YORK = ZoneInfo("America/New_York")
 DAY = dt.timedelta(days=1)
 YEAR = 365 * 86400  # seconds, §1.1
 SETTLEMENT = {"SPX": "am", "SPXW": "pm"}  # by root
 PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
+further = {"closed": (), "early": ()}  # dates that the operator added to the calendar, as the state closed-dates has them
 
 
 # §0: the calendar, the clocks, the numbers
@@ -52,15 +52,24 @@ def holidays(year):
 
 def closing(day):
     """Returns the hour at which the session of a date ends, 16 or 13, or None for a date without a session."""
-    if day.weekday() > 4 or day in holidays(day.year):
+    if day.weekday() > 4 or day in holidays(day.year) or str(day) in further["closed"]:
         return None
     early = (day.month, day.day) in ((7, 3), (12, 24)) or day == nth(day.year, 11, 3, 4) + DAY
-    return 13 if early else 16
+    return 13 if early or str(day) in further["early"] else 16
+
+
+def new_york(day):
+    """Returns the time zone of a date in New York, by the rule since 2007. Some systems have no time zone data."""
+    return dt.timezone(dt.timedelta(hours=-4 if nth(day.year, 3, 6, 2) <= day < nth(day.year, 11, 6, 1) else -5))
 
 
 def at(day, hour, minute=0):
     """Returns an hour of a New York date as an instant."""
-    return dt.datetime.combine(day, dt.time(hour, minute), NEW_YORK).astimezone(dt.timezone.utc)
+    return dt.datetime.combine(day, dt.time(hour, minute), new_york(day))
+
+
+def rfc3339(instant):
+    return f"{instant.astimezone(dt.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def quote_instant(as_of, captured_at):
@@ -68,18 +77,13 @@ def quote_instant(as_of, captured_at):
     def ends(day):
         return at(day, 17) if closing(day) == 16 else at(day, 13, 15)
     q = max(as_of, captured_at - dt.timedelta(minutes=15))
-    day = q.astimezone(NEW_YORK).date()
+    day = q.astimezone(new_york(q.date())).date()
     trades = day + DAY if q >= at(day, 20, 15) else day  # the session day whose hours q may be in
     if closing(trades) and q <= ends(trades):
         return q
     while not closing(day) or q < ends(day):
         day -= DAY
     return ends(day)
-
-
-def settles(root, day):
-    """Returns when a series settles, §1.1."""
-    return at(day, 9, 30) if root == "SPX" else at(day, closing(day) or 16)
 
 
 def number(x):
@@ -97,11 +101,12 @@ class Chain:
     """The document options/_SPX.json. series[root, date][strike in thousandths][right] is a row with T > 0."""
 
     def __init__(self, document):
-        data, utc = document["data"], dt.timezone.utc
-        self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=utc)
-        self.as_of = dt.datetime.fromisoformat(data["last_trade_time"]).replace(tzinfo=NEW_YORK).astimezone(utc)
+        data = document["data"]
+        as_of = dt.datetime.fromisoformat(data["last_trade_time"])
+        self.as_of = as_of.replace(tzinfo=new_york(as_of.date()))
+        self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=dt.timezone.utc)
         self.q = quote_instant(self.as_of, self.captured_at)
-        self.session = self.as_of.astimezone(NEW_YORK).date()
+        self.session = as_of.date()
         while not closing(self.session):
             self.session -= DAY
         self.spot = number(data.get("current_price")) or number(data.get("close"))
@@ -130,7 +135,8 @@ class Chain:
             return "unknown_root"
         key = root, dt.date(2000 + int(year), int(month), int(day))
         if key not in self.years:
-            self.years[key] = (settles(*key) - self.q).total_seconds() / YEAR
+            settles = at(key[1], 9, 30) if root == "SPX" else at(key[1], closing(key[1]) or 16)
+            self.years[key] = (settles - self.q).total_seconds() / YEAR
         if self.years[key] <= 0:
             return "settled"
         mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
@@ -178,7 +184,8 @@ def forwards(chain, parity, S, carry):
         elif parity:
             out[key] = S * math.exp(curve[-1][1] / curve[-1][0] * T), "extrapolated"
         else:
-            out[key] = S * math.exp(carry.get(key, 0) * T), "previous" if key in carry else "none"
+            b = carry.get((root, str(date)))
+            out[key] = S * math.exp((b or 0) * T), "none" if b is None else "previous"
     return out
 
 
@@ -225,9 +232,7 @@ def gamma(S, F, K, v, T, rate):
 
 def off(a, b):
     """Returns the size of the difference of two numbers. Other values differ by 0 or by infinity."""
-    if all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (a, b)):
-        return abs(a - b)
-    return 0 if a == b else math.inf
+    return abs(a - b) if {type(a), type(b)} <= {int, float} else 0 if a == b else math.inf
 
 
 class Table:
@@ -321,7 +326,9 @@ def verify_gamma(table, answer, chain, carry, strike):
 
     def G(spot):  # §1.1: the forwards move with the spot, and v stays with the strike
         return sum(signed * gamma(spot, ratio * spot, K, v, T, rate) for signed, ratio, K, v, T in used) * spot ** 2
-    for i, flip in enumerate(data["flips"]):  # §1.2: each is a root of G; whether G has others is not checked
+    prices = sorted((flip["price"] for flip in data["flips"]), key=lambda price: (abs(price - S), price))
+    table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], prices[0] if prices else None, 0.02)
+    for i, flip in enumerate(data["flips"]):  # each is a root of G; whether G has others is not checked
         low, high = flip["price"] - 0.5, flip["price"] + 0.5
         rises = G(low) < 0
         if rises == (G(high) < 0):
@@ -353,19 +360,15 @@ def pain(series, spot):
 
 
 def verify_pain(table, answer, chain):
-    data, dates = answer["data"], {}
-    for root, date in sorted(chain.series, key=lambda key: key[::-1]):
-        row = dates.setdefault(date.isoformat(), {"settlement": SETTLEMENT[root], "open_interest": 0})
-        row["settlement"] = SETTLEMENT[root] if row["settlement"] == SETTLEMENT[root] else "mixed"
-        row["open_interest"] += sum(row.oi for rights in chain.series[root, date].values() for row in rights.values())
-    table.columns("§4 expirations", {row["expiration"]: row for row in data["expirations"]}, dates, {"settlement": 0, "open_interest": 0})
+    data = answer["data"]
+    table.check("§4 expirations", [row["expiration"] for row in data["expirations"]], sorted({str(date) for _, date in chain.series}))
     date = dt.date.fromisoformat(data["expiration"])
     series = {SETTLEMENT[root]: chain.series[root, date] for root in SETTLEMENT if (root, date) in chain.series}
     if not series:
         table.check("§4 expiration", data["expiration"], None)
         return
     figures, curve = pain(list(series.values()), chain.spot)
-    figures.update(settlement=dates[data["expiration"]]["settlement"], days_to_expiration=(date - chain.session).days)
+    figures.update(settlement="mixed" if len(series) > 1 else next(iter(series)), days_to_expiration=(date - chain.session).days)
     tolerances = {"payout_at_max_pain_dollars": 1, "distance_pct": 2e-4, "put_call_oi_ratio": 2e-4}
     for name, own in figures.items():
         table.check(f"§4 {name}", data[name], own, tolerances.get(name, 0))
@@ -410,14 +413,17 @@ def verify_receipt(table, body, receipt, folder):
 def verify(table, answer, documents, strike):
     """Recomputes an answer from its documents."""
     meta, contracts = answer["meta"], answer["meta"]["quality"]["contracts"]
+    for kind, dates in json.loads(documents.get("state/closed-dates", "{}")).items():
+        further[kind] = dates or ()
+    carry = {(row["root"], row["expiration"]): row["carry"] for row in json.loads(documents.get("state/gex-carry", "[]"))}
     chain = Chain(json.loads(documents["options/_SPX.json"]))
-    table.check("§0 as_of", meta["as_of"], f"{chain.as_of:%Y-%m-%dT%H:%M:%SZ}")
-    table.check("§0 captured_at", meta["captured_at"], f"{chain.captured_at:%Y-%m-%dT%H:%M:%SZ}")
+    table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
+    table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
     table.check("§0 session_date", meta["session_date"], str(chain.session))
-    table.show("§0 q, the quote instant", f"{chain.q:%Y-%m-%dT%H:%M:%SZ}")
+    table.show("§0 q, the quote instant", rfc3339(chain.q))
     table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
     if meta["receipt"]["method"] == "gex/2":
-        verify_gamma(table, answer, chain, {}, strike)
+        verify_gamma(table, answer, chain, carry, strike)
     else:
         verify_pain(table, answer, chain)
     table.check("§1.7 listed", contracts["listed"], chain.listed)
@@ -433,12 +439,9 @@ def main():
                         "of the strike nearest the spot in the first expiration")
     args = parser.parse_args()
     try:
-        if re.match("https?://", args.answer):
-            with urllib.request.urlopen(args.answer, timeout=10) as response:
-                body = response.read()
-        else:
-            with open(args.answer, "rb") as file:
-                body = file.read()
+        url = args.answer if "://" in args.answer else pathlib.Path(args.answer).resolve().as_uri()
+        with urllib.request.urlopen(url, timeout=10) as response:
+            body = response.read()
         answer = json.loads(body)
         receipt = answer["meta"]["receipt"]
         if receipt["method"] not in ("gex/2", "maxpain/2"):
