@@ -176,3 +176,10 @@ func TestRecordedMaxPain(t *testing.T) {
 	}
 	equal(t, "roots and dates", sides, len(oracle.ByRootDate)-1)
 }
+
+// The forwards of the recorded chain, 7 minutes younger than the index, imply the index within 2 bp.
+func TestRecordedImpliedSpot(t *testing.T) {
+	r := compute.GammaExposure(compute.GammaInput{Chain: recordedChain(t, spxChain), Calendar: cal, RiskFreeRate: 0.04})
+	near(t, "gap", r.Quality.SpotGap, 0, 0.02)
+	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
+}
