@@ -191,6 +191,9 @@ func TestExpectedMove(t *testing.T) {
 		}
 		near(t, c.name, exposure(t, index(7000, c.asOf), rows...).Data.ExpectedMove, move(c.hours, c.n), 1e-8)
 	}
+	// An index that stands still since Monday: Tuesday's session is the current one, with 4 of 6.5 hours left.
+	r := documentOf(t, 7000, "2026-08-10T20:00:00Z", "2026-08-11T16:00:00Z", []row{{"SPXW260812C07000000", published(0.2, 10)}})
+	near(t, "an old index", r.Data.ExpectedMove, move(28, 1+4/6.5), 1e-8)
 	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
 		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
 	}
