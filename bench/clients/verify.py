@@ -121,8 +121,11 @@ class Chain:
     def add(self, option, seen):
         """Adds a row, or returns the first reason to skip the row."""
         symbol = option["option"]
-        found = re.fullmatch(r"([A-Z]{1,6}\d?)(\d\d)(\d\d)(\d\d)([CP])(\d{8})", symbol)
-        if not found:
+        found = re.fullmatch(r"([A-Z]{1,6}\d?)(\d{6})([CP])(\d{8})", symbol)
+        try:
+            root, date, right, strike = found.groups()
+            key = root, dt.datetime.strptime("20" + date, "%Y%m%d").date()
+        except (AttributeError, ValueError):  # no match, or no date
             return "bad_symbol"
         if symbol in seen:
             return "duplicate"
@@ -130,17 +133,15 @@ class Chain:
         oi, bid, ask = (number(option.get(name)) for name in ("open_interest", "bid", "ask"))
         if oi is None or oi < 0:
             return "bad_number"
-        root, year, month, day, right, strike = found.groups()
         if root not in SETTLEMENT:
             return "unknown_root"
-        key = root, dt.date(2000 + int(year), int(month), int(day))
         if key not in self.years:
             settles = at(key[1], 9, 30) if root == "SPX" else at(key[1], closing(key[1]) or 16)
             self.years[key] = (settles - self.q).total_seconds() / YEAR
         if self.years[key] <= 0:
             return "settled"
         mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
-        row = Row(right == "C", oi, number(option.get("volume")) or 0, mid, number(option.get("iv")) or 0)
+        row = Row(right == "C", oi, max(number(option.get("volume")) or 0, 0), mid, number(option.get("iv")) or 0)
         self.series[key][int(strike)][right] = row
         return None
 
@@ -224,7 +225,7 @@ def volatilities(strikes, F, T, rate):
 
 
 def gamma(S, F, K, v, T, rate):
-    d1 = math.log(F / K) / v + v / 2
+    d1 = (math.log(F / K) if K else math.inf) / v + v / 2
     return F / S * math.exp(-rate * T) * math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi) / (S * v)
 
 
@@ -320,7 +321,7 @@ def verify_gamma(table, answer, chain, carry, strike):
             if abs(K - S) <= 0.15 * S and cells["call_open_interest"] + cells["put_open_interest"] > 0}
     dollars = max(1e-6 * gross, 1)
     table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near,
-                  {name: dollars if name.endswith("dollars") else 0 for name in (*names, "net_gex_dollars")})
+                  {name: dollars if name.endswith("dollars") else 0.5 for name in (*names, "net_gex_dollars")})
     table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
                   {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars})
 
