@@ -134,7 +134,7 @@ func TestFirstStartOnAnOldDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, body := range tree(t, dir) {
-			served := strings.Contains(name, "@served") // the recipes of what is served now
+			served := strings.Contains(name, "@served")                                                       // the recipes of what is served now
 			if !served && !strings.Contains(name, "vix-term-structure") && !bytes.Equal(before[name], body) { // the curve tells how old it is
 				t.Errorf("a start wrote %s", name)
 			}
