@@ -169,23 +169,6 @@ func TestQuotesOfTheEveningOutliveARestart(t *testing.T) {
 	})
 }
 
-// The exit code says whether something differs or could not be compared.
-func TestOutcomeOfRecompute(t *testing.T) {
-	for _, c := range []struct {
-		outcome refresh.Outcome
-		code    int
-		text    string
-	}{
-		{refresh.Outcome{Date: "d", Changed: []string{"a"}}, 3, "recompute d: method_changed: a"},
-		{refresh.Outcome{Date: "d", Changed: []string{"a"}, Gone: []string{"b"}}, 3, "recompute d: method_changed: a; inputs_gone: b"},
-		{refresh.Outcome{Date: "d", Differ: []string{"c"}, Changed: []string{"a"}}, 1, "recompute d: differs: c; method_changed: a"},
-	} {
-		if got := c.outcome.Error(); got != c.text || c.outcome.ExitCode() != c.code {
-			t.Errorf("%d, %s; want %d, %s", c.outcome.ExitCode(), got, c.code, c.text)
-		}
-	}
-}
-
 // asBefore rewrites a stored answer and its recipe as the version before wrote them: without parameters and without states
 // in the receipt.
 func asBefore(t *testing.T, r *rig, product, date, method, recipe string) {
