@@ -96,9 +96,12 @@ func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err er
 	}
 	p, meta := productOf(SeriesResource), gamma.edition.Default.Meta
 	meta.Endpoint, meta.Notice, meta.RefreshSeconds = p.name, p.notice, p.refreshSeconds(&r.cfg)
-	meta.Receipt = snapshots.Receipt{Method: p.method, Parameters: json.RawMessage("{}"), Inputs: []snapshots.Input{
-		{Name: string(spxChain), SHA256: meta.Receipt.InputSHA256[0]}, {Name: stateDir + rowsState, SHA256: sha256Hex(state)},
-	}}
+	var inputs []snapshots.Input
+	for _, chain := range meta.Receipt.InputSHA256[:min(1, len(meta.Receipt.InputSHA256))] { // an earlier version gave no names
+		inputs = append(inputs, snapshots.Input{Name: string(spxChain), SHA256: chain})
+	}
+	inputs = append(inputs, snapshots.Input{Name: stateDir + rowsState, SHA256: sha256Hex(state)})
+	meta.Receipt = snapshots.Receipt{Method: p.method, Parameters: json.RawMessage("{}"), Inputs: inputs}
 	if meta.Quality, err = json.Marshal(seriesQuality{len(rows)}); err != nil {
 		return f, err
 	}
