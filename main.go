@@ -77,7 +77,7 @@ type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
 	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
-	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: inputs are gone."`
+	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its inputs are gone."`
 	Export    levels.ExportCommand     `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand     `cmd:"" help:"Store the daily levels of a CSV or JSON file, for dates without a stored snapshot. The server must be stopped."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`

@@ -79,6 +79,9 @@ func (p *product) answer(in *inputs) (*answer, error) {
 	}
 	a.product, a.inputs = p, in
 	a.late = dateClosed(a.date(), in.arrived())
+	if a.parameters, err = json.Marshal(in.parameters); err != nil {
+		return nil, fmt.Errorf("encode parameters of %s: %w", p.name, err)
+	}
 	if err := a.encode(); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", p.name, err)
 	}
@@ -111,10 +114,11 @@ type answer struct {
 	summary []byte                     // short form stored in the same file; may be nil
 	carry   map[compute.Series]float64 // of a gamma answer: carry per year, an input of the next gamma answer
 	late    bool                       // its UTC date had closed when its last document arrived
-	hasFile bool                       // a dated file was written for it, so its inputs are archived
+	hasFile bool                       // it is the answer in its date's file
 
-	encoded map[any][]byte     // JSON of data and variants, by their pointers
-	edition *snapshots.Edition // nil before seal
+	parameters json.RawMessage    // [inputs.parameters]
+	encoded    map[any][]byte     // JSON of data and variants, by their pointers
+	edition    *snapshots.Edition // nil before seal
 }
 
 // answerOf returns an answer with the two times of the one chain that it rests on.
@@ -171,8 +175,11 @@ func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
 		AsOf: a.asOf, CapturedAt: a.captured, ComputedAt: a.inputs.at.UTC().Truncate(time.Second),
 		SessionDate: r.cal.SessionDate(a.asOf).String(), DelayMinutes: delayMinutes,
 		RefreshSeconds: a.product.refreshSeconds(&r.cfg), Freshness: fresh,
-		Receipt: snapshots.Receipt{Method: a.product.method, InputSHA256: a.inputs.digests()},
+		Receipt: snapshots.Receipt{Method: a.product.method, Parameters: a.parameters},
 		Quality: quality, Notice: a.product.notice,
+	}
+	for _, d := range a.inputs.documents {
+		meta.Receipt.Inputs = append(meta.Receipt.Inputs, snapshots.Input{Name: d.Name, SHA256: d.SHA256})
 	}
 	if a.variants == nil {
 		s, err := snapshots.Seal(a.encoded[a.data], meta)
@@ -231,19 +238,21 @@ func (a *answer) storedData() map[string][]byte {
 	return all
 }
 
+// besideFile follows the product in the recipe of an answer that is served and is not the answer in its date's file: of the
+// series, of a late answer, and of one that a start computed anew for a past date.
+const besideFile = "@served"
+
 // recipe returns what the archive needs to compute the answer again.
 func (a *answer) recipe() archive.Recipe {
-	in := a.inputs
-	closed, early := in.calendar.Closures()
 	out := archive.Recipe{
 		Product: a.product.name, Date: a.date().String(), Method: a.product.method, Build: Build(),
-		ComputedAt: in.at.UTC(), RiskFreeRate: in.riskFreeRate, Closed: closed, Early: early, State: in.state,
+		ComputedAt: a.inputs.at.UTC(), Parameters: a.parameters,
 	}
-	for _, d := range in.documents {
+	if !a.hasFile {
+		out.Product += besideFile
+	}
+	for _, d := range a.inputs.documents {
 		out.Inputs = append(out.Inputs, d.Input)
-	}
-	for _, d := range in.states {
-		out.States = append(out.States, d.Input)
 	}
 	return out
 }
@@ -263,15 +272,24 @@ type currentAnswer struct {
 	health   healths
 }
 
+// restsOnAll says whether the receipt of the current answer names all these documents.
+func (h *currentAnswer) restsOnAll(documents []*document) bool {
+	named := h.edition.Default.Meta.Receipt.InputSHA256
+	return !slices.ContainsFunc(documents, func(d *document) bool { return !slices.Contains(named, d.SHA256) })
+}
+
 func (h *currentAnswer) asOf() time.Time { return h.edition.Default.Meta.AsOf }
 
-// matches says whether publishing a would change nothing: the current answer has the same method, notice, interval and
-// data, and inputs that differ at most in their own timestamps.
-func (h *currentAnswer) matches(a *answer, cfg *Config) bool {
+// matches says whether publishing a would change nothing: the current answer has the same method, parameters, notice,
+// interval and data, and inputs that differ at most in their own timestamps. With exact, all inputs must be the same.
+func (h *currentAnswer) matches(a *answer, cfg *Config, exact bool) bool {
 	if h.edition == nil || h.content != a.inputs.content() {
 		return false
 	}
 	meta := h.edition.Default.Meta
+	if exact && !slices.Equal(meta.Receipt.InputSHA256, a.inputs.digests()) || !bytes.Equal(meta.Receipt.Parameters, a.parameters) {
+		return false
+	}
 	if meta.Receipt.Method != a.product.method || meta.Notice != a.product.notice || meta.RefreshSeconds != a.product.refreshSeconds(cfg) {
 		return false
 	}

@@ -47,31 +47,33 @@ func TestDifferences(t *testing.T) {
 
 // What is printed is bounded, and says how much is left out.
 func TestPrint(t *testing.T) {
-	f := Finding{Product: "gex/spx", Methods: [2]string{"gex/1", "gex/2"}, Builds: [2]string{"go1 arm64", "go2 amd64"}}
+	f := Finding{Product: "gex/spx", Builds: [2]string{"go1 arm64", "go2 amd64"}}
 	for i := range maxShown + 7 {
 		f.Differences = append(f.Differences, Difference{fmt.Sprintf("data.by_strike[%d]", i), "1", "2"})
 	}
 	var out strings.Builder
 	f.print(&out)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != maxShown+3 || lines[0] != "gex/spx differs in 57 fields (stored by method gex/1, recomputed by gex/2)" ||
+	if len(lines) != maxShown+3 || lines[0] != "gex/spx differs in 57 fields" ||
 		lines[maxShown+1] != "  and 7 more" || !strings.Contains(lines[maxShown+2], "arm64") {
 		t.Errorf("printed %d lines: %s … %q", len(lines), lines[0], lines[maxShown:])
 	}
 }
 
-// A difference outweighs inputs that are gone.
+// A difference outweighs what could not be compared.
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		outcome Outcome
 		want    int
+		text    string
 	}{
-		{Outcome{Differ: []string{"gex/spx"}}, 1},
-		{Outcome{Gone: []string{"gex/spx"}}, 3},
-		{Outcome{Differ: []string{"gex/spx"}, Gone: []string{"spx-max-pain"}}, 1},
+		{Outcome{Date: "D", Differ: []string{"gex/spx"}}, 1, "recompute D: differs: gex/spx"},
+		{Outcome{Date: "D", Gone: []string{"gex/spx"}}, 3, "recompute D: inputs_gone: gex/spx"},
+		{Outcome{Date: "D", Changed: []string{"gex/spx"}, Gone: []string{"a"}}, 3, "recompute D: method_changed: gex/spx; inputs_gone: a"},
+		{Outcome{Date: "D", Differ: []string{"gex/spx"}, Changed: []string{"a"}, Gone: []string{"b"}}, 1, "recompute D: differs: gex/spx; method_changed: a; inputs_gone: b"},
 	} {
-		if got := c.outcome.ExitCode(); got != c.want {
-			t.Errorf("%v: exit code %d, want %d", c.outcome.Error(), got, c.want)
+		if got := c.outcome.ExitCode(); got != c.want || c.outcome.Error() != c.text {
+			t.Errorf("%v: exit code %d, want %d, %s", c.outcome.Error(), got, c.want, c.text)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 			before = d.part.sessionBefore // the part was scored with these, and the chain is no longer in memory
 		}
 		if before != nil {
-			in.states = append(in.states, before)
+			in.documents = append(in.documents, before)
 		}
 	}
 	return in, nil
@@ -71,7 +71,7 @@ func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 func (b *batch) flowWaits() bool {
 	b.r.mu.Lock()
 	h := b.r.current[FlowResource]
-	waits := h.restored && b.job != "resume" && !h.asOf().After(b.r.cfg.Clock.Now())
+	waits := h.restored && b.job != resumeJob && !h.asOf().After(b.r.cfg.Clock.Now())
 	var missing []upstream.Name
 	for _, name := range append(flowNames(&b.r.cfg), spxChain) {
 		symbol := symbolOf(name)
@@ -105,7 +105,7 @@ func computeFlow(in *inputs) (*answer, error) {
 	a := &answer{byDefault: defaultFlow, storedVariant: allFlow, rare: rareFlow, restsOn: []string{}}
 	q := flowQuality{Chains: []flowChainQuality{}}
 	var flows []compute.ChainFlow
-	for _, d := range in.documents {
+	for _, d := range in.upstream() {
 		if err := d.contribute(in); err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (d *document) contribute(in *inputs) error {
 	}
 	p := &flowPart{asOf: d.chain.AsOf, captured: d.chain.CapturedAt, listed: d.chain.Listed, skipped: d.chain.Skipped.Total()}
 	var iv map[string]float64
-	for _, s := range in.states {
+	for _, s := range in.documents {
 		if s.Name == stateDir+volatilityState+d.symbol() {
 			var err error
 			if iv, err = s.volatilities(); err != nil {

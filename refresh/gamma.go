@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,10 +12,8 @@ import (
 	"strikecache/compute"
 )
 
-// gammaState is the input of a gamma answer beside its chain.
-type gammaState struct {
-	Carry []carryRow `json:"carry"` // of the previous gamma answer
-}
+// carryState names the state with the carry of the previous gamma answer.
+const carryState = "gex-carry"
 
 // carryRow is the carry of one series, per year.
 type carryRow struct {
@@ -24,12 +23,16 @@ type carryRow struct {
 }
 
 func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
-	in, _ := gatherChain(b, above)
+	in, err := gatherChain(b, above)
+	if in == nil {
+		return nil, err
+	}
+	in.parameters.RiskFreeRate = &b.r.cfg.RiskFreeRate
 	var carry map[compute.Series]float64
 	if !b.past {
 		carry = b.r.carry
 	}
-	return in.withState(gammaState{carryRows(carry)})
+	return in, in.addState(carryState, carryRows(carry))
 }
 
 func computeGamma(in *inputs) (*answer, error) {
@@ -37,16 +40,18 @@ func computeGamma(in *inputs) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var before gammaState
-	if err := in.decodeState(&before); err != nil {
+	var before []carryRow
+	if found, err := in.decodeState(carryState, &before); err != nil {
 		return nil, err
+	} else if !found || in.parameters.RiskFreeRate == nil {
+		return nil, errors.New("inputs without carry or rate")
 	}
 	result := compute.GammaExposure(compute.GammaInput{
-		Chain: chain, Calendar: in.calendar, RiskFreeRate: in.riskFreeRate, PreviousCarry: carryOf(before.Carry),
+		Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before),
 	})
 	a := answerOf(chain)
 	a.data, a.quality, a.carry = &result.Data, result.Quality, result.Carry
-	if a.summary, err = seriesRow(a.date(), &result.Data, in.source); err != nil {
+	if a.summary, err = encodeRow(a.date(), &result.Data, in.source); err != nil {
 		return nil, fmt.Errorf("encode row: %w", err)
 	}
 	return a, nil
@@ -55,15 +60,15 @@ func computeGamma(in *inputs) (*answer, error) {
 func rememberGamma(r *Refresher, a *answer) {
 	r.carry = a.carry
 	if !a.late {
-		r.rows[a.date().String()] = a.summary
+		r.rows[a.date().String()] = rowOf(a)
 	}
 }
 
 // resumeGamma sets the refresher's carry to the carry that the stored answer was computed with.
 func resumeGamma(r *Refresher, in *inputs) error {
-	var before gammaState
-	err := in.decodeState(&before)
-	r.carry = carryOf(before.Carry)
+	var before []carryRow
+	_, err := in.decodeState(carryState, &before)
+	r.carry = carryOf(before)
 	return err
 }
 
@@ -97,8 +102,21 @@ const (
 // seriesColumns are the columns of a row, in order.
 var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
 
-// seriesRow returns the row of a gamma answer as a JSON array in the order of [seriesColumns].
-func seriesRow(date compute.Date, g *compute.Gamma, source string) ([]byte, error) {
+// rowsState names the state with the rows of the series.
+const rowsState = "series-rows"
+
+// seriesRow is a row of the series with the gamma snapshot that it was taken from.
+type seriesRow struct {
+	Snapshot string          `json:"snapshot"` // its data_sha256
+	Row      json.RawMessage `json:"row"`
+}
+
+func rowOf(gamma *answer) seriesRow {
+	return seriesRow{sha256Hex(gamma.encoded[gamma.data]), gamma.summary}
+}
+
+// encodeRow returns the row of a gamma answer as a JSON array in the order of [seriesColumns].
+func encodeRow(date compute.Date, g *compute.Gamma, source string) ([]byte, error) {
 	return json.Marshal([]any{date, g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger,
 		g.AbsGammaStrike, g.Regime, g.OISettleDate, g.ContractsAnalyzed, source})
 }
@@ -129,16 +147,19 @@ type seriesQuality struct {
 func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	rows := maps.Clone(b.r.rows)
 	if a := above[GammaResource]; a != nil && !a.late {
-		rows[a.date().String()] = a.summary
+		rows[a.date().String()] = rowOf(a)
 	}
-	in, _ := gatherChain(b, above)
-	return in.withState(newestRows(rows))
+	in, err := gatherChain(b, above)
+	if in == nil {
+		return nil, err
+	}
+	return in, in.addState(rowsState, newestRows(rows))
 }
 
 // newestRows returns the rows of the newest 400 dates, oldest first. The keys of rows are UTC dates.
-func newestRows(rows map[string]json.RawMessage) []json.RawMessage {
+func newestRows(rows map[string]seriesRow) []seriesRow {
 	dates := slices.Sorted(maps.Keys(rows))
-	newest := []json.RawMessage{}
+	newest := []seriesRow{}
 	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
 		newest = append(newest, rows[d])
 	}
@@ -150,11 +171,21 @@ func computeSeries(in *inputs) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := seriesData{Columns: seriesColumns}
-	if err := in.decodeState(&data.Rows); err != nil {
+	var rows []seriesRow
+	if found, err := in.decodeState(rowsState, &rows); err != nil {
 		return nil, err
+	} else if !found {
+		return nil, errors.New("inputs without rows")
 	}
 	a := answerOf(chain)
-	a.data, a.quality = &data, seriesQuality{len(data.Rows)}
+	a.data, a.quality = seriesOf(rows), seriesQuality{len(rows)}
 	return a, nil
+}
+
+func seriesOf(rows []seriesRow) *seriesData {
+	data := &seriesData{Columns: seriesColumns, Rows: []json.RawMessage{}}
+	for _, r := range rows {
+		data.Rows = append(data.Rows, r.Row)
+	}
+	return data
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,20 +17,20 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// document is one input of an answer: an upstream document or a dated state of ours, with the decoded content. Only the
-// goroutine that takes the document through [Refresher.accept] changes it.
+// document is one input of an answer: an upstream document or a state, with the decoded content. A state is what earlier
+// answers or the configuration left. Only the goroutine that takes the document through [Refresher.accept] changes it.
 type document struct {
 	archive.Document                    // Body is nil once the document is archived
 	load             func() error       // reads Body from the archive; nil: Body cannot be read again
 	origin           *upstream.Document // without Body, for the next conditional request; nil for a document from the archive
-	content          string             // digest of the document without its own timestamps
+	content          string             // digest of the document without its own timestamps; "" for a small state
 
 	// The decoded content. One of these is set, by the kind of the document.
 	chain      *compute.Chain // nil again once all answers are computed
 	quote      *cboe.Quote
 	closes     []compute.Close
 	settlement *settlement
-	volatility map[string]float64 // of a dated state: published volatility by contract symbol
+	volatility map[string]float64 // of a state: published volatility by contract symbol
 
 	mark chainMark // of a chain, for the guard
 	part *flowPart // of a chain: its part of the flow; nil before it is computed
@@ -60,14 +61,22 @@ func archivedDocument(in archive.Input, body func(archive.Input) ([]byte, error)
 	return d
 }
 
-// stateDocument returns a dated state as an input. It keeps the bytes of state.
+// stateDir begins the names of states.
+const stateDir = "state/"
+
+// stateDocument returns a state as an input. It keeps the bytes of state. The date may be "".
 func stateDocument(name, date string, state []byte) *document {
 	return &document{Document: archive.Document{
 		Input: archive.Input{Name: stateDir + name, SHA256: sha256Hex(state), FileDate: date}, Body: state,
 	}}
 }
 
-// open decodes the document if it is not decoded, and reads its bytes from the archive if they are not in memory.
+func (d *document) isState() bool { return isState(d.Name) }
+
+func isState(name string) bool { return strings.HasPrefix(name, stateDir) }
+
+// open decodes the document if it is not decoded, and reads its bytes from the archive if they are not in memory. Of a state
+// it only reads the bytes.
 func (d *document) open() error {
 	if d.chain != nil || d.quote != nil || d.closes != nil || d.settlement != nil {
 		return nil
@@ -76,6 +85,9 @@ func (d *document) open() error {
 		if err := d.load(); err != nil {
 			return err
 		}
+	}
+	if d.isState() {
+		return nil
 	}
 	return d.decode()
 }
@@ -142,13 +154,28 @@ func sha256Hex(b []byte) string {
 // inputs is everything that one answer is computed from. A live refresh, a back-fill and a recipe in the archive give
 // inputs of the same form.
 type inputs struct {
-	at           time.Time // of the computation, in market time
-	calendar     *compute.Calendar
-	riskFreeRate float64         // per year, continuously compounded
-	source       string          // name of the upstream
-	documents    []*document     // upstream documents, in the order of the receipt
-	states       []*document     // dated states, each archived as a document of its own
-	state        json.RawMessage // small state, archived inside the recipe; nil: none
+	at         time.Time // of the computation, in market time
+	calendar   *compute.Calendar
+	parameters parameters
+	source     string      // name of the upstream
+	documents  []*document // upstream documents, then states, in the order of the receipt
+}
+
+// parameters are the settings of the receipt. Each product sets those that its data depends on.
+type parameters struct {
+	RiskFreeRate *float64 `json:"risk_free_rate,omitempty"` // per year, continuously compounded
+	// StaleSessionsTo is the session up to which stale_sessions counts.
+	StaleSessionsTo *compute.Date `json:"stale_sessions_to,omitempty"`
+}
+
+// upstream returns the documents that are not states.
+func (in *inputs) upstream() (documents []*document) {
+	for _, d := range in.documents {
+		if !d.isState() {
+			documents = append(documents, d)
+		}
+	}
+	return documents
 }
 
 // arrived returns the time at which the last document arrived.
@@ -159,7 +186,7 @@ func (in *inputs) arrived() (at time.Time) {
 	return at
 }
 
-// digests returns the SHA-256 of each document, in hexadecimal, for meta.receipt.input_sha256.
+// digests returns the SHA-256 of each document, in hexadecimal, in the order of the receipt.
 func (in *inputs) digests() (sums []string) {
 	for _, d := range in.documents {
 		sums = append(sums, d.SHA256)
@@ -167,43 +194,67 @@ func (in *inputs) digests() (sums []string) {
 	return sums
 }
 
-// content returns a digest of all inputs. It stays the same when only the documents' own timestamps change.
+// content returns a digest of all inputs but small states. It stays the same when only the documents' own timestamps change.
+// Whether a small state matters shows in the data.
 func (in *inputs) content() string {
 	var all strings.Builder
 	for _, d := range in.documents {
 		all.WriteString(d.content)
 	}
-	for _, d := range in.states {
-		all.WriteString(d.SHA256)
-	}
 	return sha256Hex([]byte(all.String()))
 }
 
-// withState sets the state that is archived inside the recipe. It returns nil when in is nil.
-func (in *inputs) withState(state any) (*inputs, error) {
-	if in == nil {
-		return nil, nil
+// addState adds a small state to the inputs, as JSON.
+func (in *inputs) addState(name string, state any) error {
+	body, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("encode state %s: %w", name, err)
 	}
-	var err error
-	if in.state, err = json.Marshal(state); err != nil {
-		return nil, fmt.Errorf("encode state: %w", err)
-	}
-	return in, nil
-}
-
-func (in *inputs) decodeState(into any) error {
-	if err := json.Unmarshal(in.state, into); err != nil {
-		return fmt.Errorf("decode state: %w", err)
-	}
+	in.documents = append(in.documents, stateDocument(name, "", body))
 	return nil
 }
 
-// chain returns the decoded chain of inputs that have one document. Any other document is an error.
-func (in *inputs) chain() (*compute.Chain, error) {
-	if len(in.documents) != 1 {
-		return nil, fmt.Errorf("%d documents instead of one chain", len(in.documents))
+// decodeState decodes a small state, and says whether the inputs have it.
+func (in *inputs) decodeState(name string, into any) (bool, error) {
+	i := slices.IndexFunc(in.documents, func(d *document) bool { return d.Name == stateDir+name })
+	if i < 0 {
+		return false, nil
 	}
-	d := in.documents[0]
+	d := in.documents[i]
+	if err := d.open(); err != nil {
+		return true, err
+	}
+	if err := json.Unmarshal(d.Body, into); err != nil {
+		return true, fmt.Errorf("decode %s: %w", d.Name, err)
+	}
+	return true, nil
+}
+
+// closedDates names the state of the exchange's closures that are not in the calendar's rules.
+const closedDates = "closed-dates"
+
+type closures struct {
+	Closed []compute.Date `json:"closed"`
+	Early  []compute.Date `json:"early"`
+}
+
+// addClosures adds the closures of the configuration to the inputs, if there are any.
+func (in *inputs) addClosures() error {
+	var c closures
+	c.Closed, c.Early = in.calendar.Closures()
+	if known, _ := compute.NewCalendar(nil, nil).Closures(); len(c.Early) == 0 && slices.Equal(c.Closed, known) {
+		return nil
+	}
+	return in.addState(closedDates, c)
+}
+
+// chain returns the decoded chain of inputs that have one upstream document. Any other document is an error.
+func (in *inputs) chain() (*compute.Chain, error) {
+	documents := in.upstream()
+	if len(documents) != 1 {
+		return nil, fmt.Errorf("%d documents instead of one chain", len(documents))
+	}
+	d := documents[0]
 	if err := d.open(); err != nil {
 		return nil, err
 	}
@@ -214,15 +265,21 @@ func (in *inputs) chain() (*compute.Chain, error) {
 }
 
 // inputsOf returns the inputs that a recipe describes. The function body reads the bytes of one input.
-func inputsOf(r *archive.Recipe, body func(archive.Input) ([]byte, error)) *inputs {
-	in := &inputs{
-		at: r.ComputedAt, calendar: compute.NewCalendar(r.Closed, r.Early), riskFreeRate: r.RiskFreeRate, state: r.State,
+func inputsOf(r *archive.Recipe, body func(archive.Input) ([]byte, error)) (*inputs, error) {
+	in := &inputs{at: r.ComputedAt, calendar: compute.NewCalendar(r.Closed, r.Early)}
+	if r.Parameters != nil {
+		if err := json.Unmarshal(r.Parameters, &in.parameters); err != nil {
+			return nil, fmt.Errorf("decode parameters: %w", err)
+		}
 	}
 	for _, d := range r.Inputs {
 		in.documents = append(in.documents, archivedDocument(d, body))
 	}
-	for _, d := range r.States {
-		in.states = append(in.states, archivedDocument(d, body))
+	var c closures
+	if found, err := in.decodeState(closedDates, &c); err != nil {
+		return nil, err
+	} else if found {
+		in.calendar = compute.NewCalendar(c.Closed, c.Early)
 	}
-	return in
+	return in, nil
 }

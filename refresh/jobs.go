@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goccy/go-json"
 	"github.com/robfig/cron/v3"
 
 	"strikecache/compute"
@@ -23,10 +22,10 @@ func New(cfg Config) *Refresher {
 	r := &Refresher{
 		cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, products: products,
 		current: map[string]*currentAnswer{}, accepted: map[upstream.Name]*document{},
-		rows: map[string]json.RawMessage{}, reported: map[string]bool{},
+		rows: map[string]seriesRow{}, reported: map[string]bool{},
 		volatilities: volatilityStates{store: cfg.Store, cal: cfg.Calendar, log: cfg.Log},
 		guards:       map[upstream.Name]*guard{}, flowTurn: -1,
-		historyAsked: map[upstream.Name]time.Time{}, vixAsked: map[upstream.Name]time.Time{}, closes: map[compute.Date]indexCloses{},
+		historyAsked: map[upstream.Name]time.Time{}, vixAsked: map[upstream.Name]time.Time{},
 	}
 	for _, p := range products {
 		r.current[p.name] = &currentAnswer{health: healths{}}
@@ -65,7 +64,7 @@ func (r *Refresher) jobs() []job {
 // Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
 // backs off, and the runs that are due until its next try are skipped. All jobs run on threads of low priority.
 func (r *Refresher) Run(ctx context.Context) {
-	inBackground(func() { r.runJob(ctx, job{name: "resume", run: func(context.Context) error { return r.Resume() }}) })
+	inBackground(func() { r.runJob(ctx, job{name: resumeJob, run: func(context.Context) error { return r.Resume() }}) })
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
 	var once []cron.Job
@@ -181,14 +180,14 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 // returned.
 func (r *Refresher) Close() error { return errors.Join(r.cfg.Inputs.Close(), r.store.Close()) }
 
-// expire removes dated files, volatility states and archived inputs that are older than their age limits.
+// expire removes dated files, states and archived inputs that are older than their age limits.
 func (r *Refresher) expire(context.Context) error {
 	now := r.cfg.Clock.Now()
 	if r.cfg.Inputs != nil && r.cfg.ArchiveMaxAge > 0 {
 		r.cfg.Inputs.Expire(compute.DateOf(now.Add(-r.cfg.ArchiveMaxAge)).String())
 	}
 	states, err := r.expireFiles(now.Add(-stateMaxAge), func(file string) bool {
-		return strings.HasPrefix(file, snapshots.FileName(stateDir+volatilityState)) || strings.HasPrefix(file, snapshots.FileName(stateDir+"chain-"))
+		return strings.HasPrefix(file, snapshots.FileName(stateDir))
 	})
 	removed := 0
 	if err == nil && r.cfg.SnapshotMaxAge > 0 {
@@ -202,8 +201,7 @@ func (r *Refresher) expire(context.Context) error {
 	return err
 }
 
-// stateMaxAge is how long the volatility state of a chain is kept. It is longer than any pause between two sessions. States
-// named chain-SYMBOL were written by earlier versions, and are removed as well.
+// stateMaxAge is how long a dated state is kept. It is longer than any pause between two sessions.
 const stateMaxAge = 14 * 24 * time.Hour
 
 func (r *Refresher) expireFiles(before time.Time, expired func(file string) bool) (int, error) {

@@ -41,7 +41,7 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, succeeded
 		return err
 	}
 	steps.lap("compute_ms")
-	changed := slices.DeleteFunc(slices.Clone(answers), r.unchanged)
+	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return r.unchanged(b, a) })
 	if err := r.seal(changed, succeeded); err != nil {
 		return err
 	}
@@ -76,6 +76,9 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 		}
 		if in == nil {
 			continue
+		}
+		if err := in.addClosures(); err != nil {
+			return nil, err
 		}
 		a, err := p.answer(in)
 		if err != nil {
@@ -176,7 +179,7 @@ func (r *Refresher) needsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, p := r.current[a.product.name], a.product
-	same := h.edition != nil && (h.content == a.inputs.content() || slices.Equal(h.edition.Default.Meta.Receipt.InputSHA256, a.inputs.digests()))
+	same := h.edition != nil && (h.content == a.inputs.content() || h.restsOnAll(a.inputs.upstream()))
 	if !h.restored || !same || !dateClosed(a.date(), r.cfg.Clock.Now()) {
 		return p.stored
 	}
@@ -229,12 +232,13 @@ func published(d *document, answers []*answer) bool {
 	return slices.ContainsFunc(answers, func(a *answer) bool { return a.edition != nil && slices.Contains(a.inputs.documents, d) })
 }
 
-// unchanged says whether publishing an answer would change nothing. After a crash between an answer and its archived
-// inputs, a start publishes the answer again with the inputs that it has.
-func (r *Refresher) unchanged(a *answer) bool {
+// unchanged says whether publishing an answer would change nothing. A start keeps a stored answer only if the whole receipt
+// and the data are the same. After a crash between an answer and its archived inputs, a start publishes the answer again
+// with the inputs that it has.
+func (r *Refresher) unchanged(b *batch, a *answer) bool {
 	r.mu.Lock()
 	h := r.current[a.product.name]
-	matches, check := h.matches(a, &r.cfg), h.restored && a.product.stored && r.cfg.Inputs != nil && !dateClosed(a.date(), a.inputs.at)
+	matches, check := h.matches(a, &r.cfg, b.job == resumeJob), h.restored && a.product.stored && r.cfg.Inputs != nil && !dateClosed(a.date(), a.inputs.at)
 	r.mu.Unlock()
 	return matches && (!check || r.cfg.Inputs.Holds(a.product.name, a.date().String(), h.edition.Default.Meta.Receipt.InputSHA256))
 }
@@ -267,16 +271,13 @@ func (r *Refresher) saveResealed() {
 	}
 }
 
-// archive keeps what stored answers were computed from. What the disk refuses is written later. Documents lose their
-// bodies once the archive has them; without an archive, at once.
+// archive keeps what the answers were computed from. What the disk refuses is written later. Documents lose their bodies
+// once the archive has them; without an archive, at once.
 func (r *Refresher) archive(answers []*answer) {
 	var recipes []archive.Recipe
 	var documents []*archive.Document
 	for _, a := range answers {
-		if r.cfg.Inputs != nil && !a.hasFile {
-			continue // its recipe would not belong to the stored answer
-		}
-		for _, d := range slices.Concat(a.inputs.documents, a.inputs.states) {
+		for _, d := range a.inputs.documents {
 			documents = append(documents, &d.Document)
 		}
 		if r.cfg.Inputs != nil {

@@ -33,22 +33,26 @@ const (
 
 // The exit codes of an [Outcome].
 const (
-	exitDiffers = 1
-	exitGone    = 3
+	exitDiffers     = 1
+	exitNotCompared = 3
 )
 
 // Outcome is the error of [RecomputeCommand.Run] when a stored answer of the date could not be reproduced exactly.
 type Outcome struct {
-	Date   string   // YYYY-MM-DD, UTC
-	Differ []string // products whose recomputed answer differs
-	Gone   []string // products whose inputs are not in the archive
+	Date    string   // YYYY-MM-DD, UTC
+	Differ  []string // products whose recomputed answer differs
+	Changed []string // products whose stored answer is of another method
+	Gone    []string // products whose inputs are not in the archive
 }
 
-// Error names the products that differ, and the products whose inputs are gone.
+// Error names the products that differ, and those that could not be compared.
 func (o *Outcome) Error() string {
 	var parts []string
 	if len(o.Differ) > 0 {
 		parts = append(parts, "differs: "+strings.Join(o.Differ, ", "))
+	}
+	if len(o.Changed) > 0 {
+		parts = append(parts, "method_changed: "+strings.Join(o.Changed, ", "))
 	}
 	if len(o.Gone) > 0 {
 		parts = append(parts, "inputs_gone: "+strings.Join(o.Gone, ", "))
@@ -61,7 +65,7 @@ func (o *Outcome) ExitCode() int {
 	if len(o.Differ) > 0 {
 		return exitDiffers
 	}
-	return exitGone
+	return exitNotCompared
 }
 
 // Validate is called by the parser.
@@ -93,6 +97,8 @@ func (c *RecomputeCommand) Run(out io.Writer) error {
 		stored++
 		f.print(out)
 		switch {
+		case f.Methods != [2]string{}:
+			outcome.Changed = append(outcome.Changed, name)
 		case f.Gone != nil:
 			outcome.Gone = append(outcome.Gone, name)
 		case f.Differences != nil:
@@ -102,21 +108,23 @@ func (c *RecomputeCommand) Run(out io.Writer) error {
 	switch {
 	case stored == 0:
 		return fmt.Errorf("recompute: nothing of %s is stored in %s by source %s", c.Date, c.DataDir, c.Source)
-	case outcome.Differ != nil || outcome.Gone != nil:
+	case outcome.Differ != nil || outcome.Changed != nil || outcome.Gone != nil:
 		return outcome
 	}
 	return nil
 }
 
-// Finding is the result of [Recompute] for one product of a date. The product is identical when both Differences and Gone
-// are nil.
+// Finding is the result of [Recompute] for one product of a date. The product is identical when Differences and Gone are nil
+// and Methods is empty.
 type Finding struct {
 	Product     string
 	Answers     int // number of stored variants that were compared
 	Differences []Difference
-	// Methods holds the method of the stored answer and the method of this version, if the two differ. Builds holds the
-	// two [Build]s, if the two differ and Differences is not nil.
-	Methods, Builds [2]string
+	// Methods holds the method of the stored answer and the method of this version, if the two differ. Then nothing was
+	// compared.
+	Methods [2]string
+	// Builds holds the [Build] of the stored answer and that of this version, if the two differ and Differences is not nil.
+	Builds [2]string
 	// Gone holds the inputs that are missing or damaged. If there are any, nothing was compared.
 	Gone []Gone
 }
@@ -129,22 +137,20 @@ type Gone struct {
 
 // print writes a line for the product, and an indented line for each missing input or for each field that differs.
 func (f *Finding) print(out io.Writer) {
-	note := ""
-	if f.Methods != [2]string{} {
-		note = fmt.Sprintf(" (stored by method %s, recomputed by %s)", f.Methods[0], f.Methods[1])
-	}
 	switch {
+	case f.Methods != [2]string{}:
+		fmt.Fprintf(out, "%s method_changed: stored by %s, this version has %s\n", f.Product, f.Methods[0], f.Methods[1])
 	case f.Gone != nil:
 		fmt.Fprintf(out, "%s inputs_gone\n", f.Product)
 		for _, g := range f.Gone {
 			fmt.Fprintf(out, "  %s: %v\n", strings.TrimSpace(g.SHA256+" "+g.Name), g.Err)
 		}
 	case f.Differences == nil && f.Answers > 1:
-		fmt.Fprintf(out, "%s identical, %d answers%s\n", f.Product, f.Answers, note)
+		fmt.Fprintf(out, "%s identical, %d answers\n", f.Product, f.Answers)
 	case f.Differences == nil:
-		fmt.Fprintf(out, "%s identical%s\n", f.Product, note)
+		fmt.Fprintf(out, "%s identical\n", f.Product)
 	default:
-		fmt.Fprintf(out, "%s differs in %d fields%s\n", f.Product, len(f.Differences), note)
+		fmt.Fprintf(out, "%s differs in %d fields\n", f.Product, len(f.Differences))
 		for _, d := range f.Differences[:min(len(f.Differences), maxShown)] {
 			fmt.Fprintf(out, "  %v\n", d)
 		}
@@ -164,8 +170,8 @@ const (
 	recomputePause = 400 * time.Millisecond
 )
 
-// Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its archived inputs, with the methods of
-// this version, and compares the result with the stored answer. It only reads, takes no lock, and may run beside a server
+// Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its archived inputs, and compares the
+// result with the stored answer. It compares nothing if this version has another method than the stored answer. It only reads, takes no lock, and may run beside a server
 // that writes the same directory. The error is [snapshots.ErrNoSnapshot] when no answer of that date is stored.
 func Recompute(dataDir, source, date, product string) (*Finding, error) {
 	for deadline := time.Now().Add(recomputeWait); ; time.Sleep(recomputePause) {
@@ -188,6 +194,10 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	}
 	f = &Finding{Product: product}
 	meta := stored.Edition.Default.Meta
+	if m := meta.Receipt.Method; m != p.method {
+		f.Methods = [2]string{m, p.method}
+		return f, true, nil
+	}
 	dir := archive.Dir(dataDir, source)
 	recipe, err := archive.ReadRecipe(dir, product, date)
 	if err == nil && !belongs(recipe, meta) {
@@ -200,7 +210,7 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		return f, false, nil
 	}
 	body := func(in archive.Input) ([]byte, error) { return archive.ReadDocument(dir, in.SHA256) }
-	for _, in := range slices.Concat(recipe.Inputs, recipe.States) {
+	for _, in := range recipe.Inputs {
 		if _, err := body(in); err != nil {
 			f.Gone = append(f.Gone, Gone{in.SHA256, in.Name, err})
 		}
@@ -211,7 +221,11 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		now, err := archive.ReadRecipe(dir, product, date)
 		return f, err == nil && now.ComputedAt.Equal(recipe.ComputedAt), nil
 	}
-	a, err := p.answer(inputsOf(recipe, body))
+	in, err := inputsOf(recipe, body)
+	if err != nil {
+		return nil, true, fmt.Errorf("recompute %s: %w", product, err)
+	}
+	a, err := p.answer(in)
 	if err != nil {
 		return nil, true, fmt.Errorf("recompute %s: %w", product, err)
 	}
@@ -221,13 +235,10 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	return f, true, nil
 }
 
-// compare fills in Answers, Differences, Methods and Builds. The path of a difference begins with the value of the
+// compare fills in Answers, Differences and Builds. The path of a difference begins with the value of the
 // parameter, if the product has a parameter. build is the [Build] that computed the stored answer.
 func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) error {
 	meta := stored.Default.Meta
-	if m := meta.Receipt.Method; m != a.product.method {
-		f.Methods = [2]string{m, a.product.method}
-	}
 	quality, err := json.Marshal(a.quality)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/archive"
 	"strikecache/refresh/replay"
@@ -78,6 +79,21 @@ func recipeOf(t testing.TB, dir, product, date string) *archive.Recipe {
 	return r
 }
 
+// inputOf returns the bytes of an input, "" when the recipe does not name it.
+func inputOf(t testing.TB, dir, product, date, name string) string {
+	t.Helper()
+	for _, in := range recipeOf(t, dir, product, date).Inputs {
+		if in.Name == name {
+			body, err := archive.ReadDocument(archive.Dir(dir, "simulated"), in.SHA256)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(body)
+		}
+	}
+	return ""
+}
+
 var quoted = []string{refresh.GammaResource, refresh.PainResource, refresh.FlowResource, refresh.SectorsResource}
 
 // A day of all that changes the numbers: back-filled sessions, refreshes that rest on the one before, volatilities of
@@ -108,9 +124,10 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		}
 	})
 	for product, rests := range map[string]bool{
-		"the carry of the refresh before": bytes.Contains(recipeOf(t, dir, refresh.GammaResource, "2026-11-20").State, []byte(`"root":"SPX"`)),
-		"volatilities of two chains":      len(recipeOf(t, dir, refresh.FlowResource, "2026-11-20").States) == 2,
-		"settlements of the day before":   bytes.Contains(recipeOf(t, dir, refresh.VIXResource, "2026-11-19").State, []byte(`"settlements":{"VX`)),
+		"the carry of the refresh before": strings.Contains(inputOf(t, dir, refresh.GammaResource, "2026-11-20", "state/gex-carry"), `"root":"SPX"`),
+		"volatilities of SPX":             strings.Contains(inputOf(t, dir, refresh.FlowResource, "2026-11-20", "state/iv-SPX"), "SPX26"),
+		"volatilities of another chain":   inputOf(t, dir, refresh.FlowResource, "2026-11-20", "state/iv-XLF") != "",
+		"settlements of the day before":   strings.Contains(inputOf(t, dir, refresh.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
 	} {
 		if !rests {
 			t.Errorf("nothing rests on %s: the test shows too little", product)
@@ -207,7 +224,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 		})
 		found := again(t, dir, date)
 		for product, paths := range map[string][]string{
-			refresh.GammaResource: {"data.contracts_analyzed"}, refresh.FlowResource: nil,
+			refresh.GammaResource: {"data.contracts_analyzed"}, refresh.FlowResource: nil, // of another method: not compared
 			refresh.SectorsResource: {"meta.quality.funds[0].history_rows"},
 		} {
 			var got []string
@@ -225,7 +242,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 		if len(pain) != 2 || !strings.HasSuffix(pain[0].Path, ": data.by_settlement.am") || pain[0].Stored != "absent" || pain[1].Recomputed != "absent" {
 			t.Errorf("max pain: %v", pain)
 		}
-		if m := found[refresh.FlowResource].Methods; m != [2]string{"flow/0", "flow/1"} {
+		if m := found[refresh.FlowResource].Methods; m != [2]string{"flow/0", compute.FlowMethod} {
 			t.Errorf("methods %q", m)
 		}
 		if found[refresh.GammaResource].Methods != [2]string{} {
@@ -257,7 +274,7 @@ func TestGoneInputsAreNamed(t *testing.T) {
 			t.Errorf("gone: %v", gone)
 		}
 		changed(t, r, refresh.GammaResource, date, func(data string, meta *snapshots.Meta) string {
-			meta.Receipt.InputSHA256 = []string{strings.Repeat("0", 64)}
+			meta.Receipt.Inputs = []snapshots.Input{{Name: "options/_SPX.json", SHA256: strings.Repeat("0", 64)}}
 			return data
 		})
 		if gone := again(t, dir, date)[refresh.GammaResource].Gone; len(gone) != 1 || gone[0].SHA256 != strings.Repeat("0", 64) {

@@ -27,8 +27,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goccy/go-json"
-
 	"strikecache/compute"
 	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
@@ -88,7 +86,7 @@ type Refresher struct {
 
 	// Kept state; publishing guards it.
 	carry         map[compute.Series]float64 // of the last gamma answer
-	rows          map[string]json.RawMessage // of the series, by UTC date
+	rows          map[string]seriesRow       // of the series, by UTC date
 	history       []vixSummary               // of stored settlement dates, rising
 	volatilities  volatilityStates
 	inputsPending bool            // the disk refused archived inputs, and the log says so
@@ -99,7 +97,6 @@ type Refresher struct {
 	flowTurn     int                         // of the flow universe; -1 before the first run, which fetches all chains
 	historyAsked map[upstream.Name]time.Time // last request for a fund's history
 	vixAsked     map[upstream.Name]time.Time // last request under latestSettlement and under closesState
-	closes       map[compute.Date]indexCloses
 }
 
 // batch is the new documents of one run of a job, on their way through [Refresher.accept]. Where a batch has no document of
@@ -127,7 +124,7 @@ func (b *batch) document(name upstream.Name) *document {
 
 // inputs returns inputs with the documents that are not nil. It returns nil when all of them are.
 func (b *batch) inputs(documents ...*document) *inputs {
-	in := &inputs{at: b.at, calendar: b.r.cal, riskFreeRate: b.r.cfg.RiskFreeRate, source: b.r.cfg.SourceName}
+	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName}
 	for _, d := range documents {
 		if d != nil {
 			in.documents = append(in.documents, d)

@@ -140,7 +140,7 @@ type fundQuality struct {
 
 func computeSectors(in *inputs) (*answer, error) {
 	quotes, histories := map[string]*document{}, map[string]*document{}
-	for _, d := range in.documents {
+	for _, d := range in.upstream() {
 		if err := d.open(); err != nil {
 			return nil, err
 		}

@@ -87,15 +87,25 @@ func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
 	return a.sealVariants(stored.Meta)
 }
 
-// storedSeries seals the series of the stored rows, with the times and the receipt of the stored gamma answer.
+// storedSeries seals the series of the stored rows, with the times and the chain of the stored gamma answer.
 func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err error) {
-	data := seriesData{Columns: seriesColumns, Rows: newestRows(r.rows)}
-	p, meta := productOf(SeriesResource), gamma.edition.Default.Meta
-	meta.Endpoint, meta.Receipt.Method, meta.Notice, meta.RefreshSeconds = p.name, p.method, p.notice, p.refreshSeconds(&r.cfg)
-	if meta.Quality, err = json.Marshal(seriesQuality{len(data.Rows)}); err != nil {
+	rows := newestRows(r.rows)
+	state, err := json.Marshal(rows)
+	if err != nil {
 		return f, err
 	}
-	encoded, err := json.Marshal(data)
+	p, meta := productOf(SeriesResource), gamma.edition.Default.Meta
+	meta.Endpoint, meta.Notice, meta.RefreshSeconds = p.name, p.notice, p.refreshSeconds(&r.cfg)
+	var inputs []snapshots.Input
+	for _, chain := range meta.Receipt.InputSHA256[:min(1, len(meta.Receipt.InputSHA256))] { // an earlier version gave no names
+		inputs = append(inputs, snapshots.Input{Name: string(spxChain), SHA256: chain})
+	}
+	inputs = append(inputs, snapshots.Input{Name: stateDir + rowsState, SHA256: sha256Hex(state)})
+	meta.Receipt = snapshots.Receipt{Method: p.method, Parameters: json.RawMessage("{}"), Inputs: inputs}
+	if meta.Quality, err = json.Marshal(seriesQuality{len(rows)}); err != nil {
+		return f, err
+	}
+	encoded, err := json.Marshal(seriesOf(rows))
 	if err != nil {
 		return f, err
 	}
@@ -107,7 +117,7 @@ func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err er
 func (r *Refresher) restoreHistory(today string) {
 	for _, date := range r.store.DatesOf(GammaResource) {
 		if f, err := r.store.Load(GammaResource, date); err == nil && date <= today && len(f.Summary) > 0 {
-			r.rows[date] = f.Summary
+			r.rows[date] = seriesRow{f.Edition.Default.Meta.Receipt.DataSHA256, f.Summary}
 		}
 	}
 	for _, date := range r.store.DatesOf(VIXResource) {
@@ -116,6 +126,9 @@ func (r *Refresher) restoreHistory(today string) {
 		}
 	}
 }
+
+// resumeJob is the job of the batches of [Refresher.Resume].
+const resumeJob = "resume"
 
 // Resume computes the current stored answers again from their archived inputs, with the methods and the configuration of
 // this process, and replaces the answers that differ. It also computes products of the same documents that have no stored
@@ -127,7 +140,7 @@ func (r *Refresher) Resume() error {
 	}
 	var errs []error
 	for _, feed := range []string{optionsFeed, sectorsFeed, vixFeed} {
-		b := r.newBatch("resume")
+		b := r.newBatch(resumeJob)
 		var products, others []*product
 		for _, p := range r.ofFeed(feed) {
 			ready, err := r.takeInputs(b, p)
@@ -140,8 +153,8 @@ func (r *Refresher) Resume() error {
 			}
 		}
 		for _, p := range others {
-			if b.holds(r.current[p.name].edition.Default.Meta.Receipt.InputSHA256) {
-				products = append(products, p) // the series, or a late answer: it has no recipe of its own
+			if b.holds(r.current[p.name].edition.Default.Meta.Receipt) {
+				products = append(products, p) // a crash came before its recipe, or an earlier version wrote none
 			}
 		}
 		slices.SortFunc(products, func(x, y *product) int { return cmp.Compare(slices.Index(r.products, x), slices.Index(r.products, y)) })
@@ -157,29 +170,23 @@ func (r *Refresher) Resume() error {
 
 // takeInputs puts the archived documents of the product's stored answer into the batch. ready says whether the product can
 // be computed from the batch. It cannot when the archive does not have the inputs of the stored answer, or when one of them
-// has a timestamp after the market's time. A restored product that is not stored is not ready: [Refresher.Resume] looks
-// whether the batch has its documents. Of a flow whose newest inputs are missing, the batch gets the chains other than
+// has a timestamp after the market's time. Of a flow whose newest inputs are missing, the batch gets the chains other than
 // SPX: the next SPX chain is then published with the flow, and not before it.
 func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	h := r.current[p.name]
-	if h.edition == nil || !p.stored {
-		return h.edition == nil, nil
+	if h.edition == nil {
+		return true, nil
 	}
-	meta := h.edition.Default.Meta
-	recipe, err := r.cfg.Inputs.Recipe(p.name, compute.DateOf(meta.AsOf.UTC()).String())
-	if errors.Is(err, archive.ErrGone) {
-		return false, nil
+	recipe, complete, err := r.newestRecipe(p, h.edition.Default.Meta)
+	if recipe == nil || !complete && !p.everyChain {
+		return false, err
 	}
+	in, err := inputsOf(recipe, r.cfg.Inputs.Body)
 	if err != nil {
 		return false, err
 	}
-	complete := belongs(recipe, meta)
-	if !complete && !p.everyChain {
-		return false, nil
-	}
-	in := inputsOf(recipe, r.cfg.Inputs.Body)
 	taken := map[upstream.Name]*document{}
-	for _, d := range in.documents {
+	for _, d := range in.upstream() {
 		name := upstream.Name(d.Name)
 		if !complete && name == spxChain {
 			continue
@@ -206,16 +213,36 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	return complete && err == nil, err
 }
 
-// holds says whether the batch has documents of all these digests.
-func (b *batch) holds(digests []string) bool {
-	return !slices.ContainsFunc(digests, func(sum string) bool {
-		for _, d := range b.documents {
-			if d.SHA256 == sum {
-				return false
-			}
+// newestRecipe returns the recipe of the answer with this meta. If the archive does not have it, complete is false, and the
+// recipe is that of another answer of the date, nil without one.
+func (r *Refresher) newestRecipe(p *product, meta snapshots.Meta) (recipe *archive.Recipe, complete bool, err error) {
+	for _, name := range []string{p.name + besideFile, p.name} {
+		found, err := r.cfg.Inputs.Recipe(name, compute.DateOf(meta.AsOf.UTC()).String())
+		switch {
+		case errors.Is(err, archive.ErrGone):
+			continue
+		case err != nil:
+			return nil, false, err
+		case belongs(found, meta):
+			return found, true, nil
 		}
-		return true
-	})
+		recipe = found
+	}
+	return recipe, false, nil
+}
+
+// holds says whether the batch has all upstream documents of a receipt.
+func (b *batch) holds(receipt snapshots.Receipt) bool {
+	has := map[string]bool{}
+	for _, d := range b.documents {
+		has[d.SHA256] = true
+	}
+	for i, sum := range receipt.InputSHA256 { // an earlier version named no states
+		if !has[sum] && (i >= len(receipt.Inputs) || !isState(receipt.Inputs[i].Name)) {
+			return false
+		}
+	}
+	return true
 }
 
 // belongs says whether a recipe is that of a stored answer.

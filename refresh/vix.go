@@ -29,14 +29,6 @@ type settlement struct {
 	bad  int // number of unreadable rows
 }
 
-// indexCloses are the closes of VIX and VIX3M on one date, in volatility points; nil where unknown. They are a dated state.
-type indexCloses struct {
-	VIX   *float64 `json:"vix"`
-	VIX3M *float64 `json:"vix3m"`
-}
-
-func (c indexCloses) complete() bool { return c.VIX != nil && c.VIX3M != nil }
-
 // vixSummary is the part of a stored VIX curve that the curves of later dates need. It is the summary in the curve's file.
 type vixSummary struct {
 	Date        compute.Date       `json:"date"`
@@ -45,17 +37,12 @@ type vixSummary struct {
 	Settlements map[string]float64 `json:"settlements"`
 }
 
-// vixState is the input of a VIX curve beside its settlement file.
-type vixState struct {
-	Closes indexCloses `json:"closes"`
-	// History has the summaries of earlier stored dates, dates rising. Only the last summary has its settlements.
-	History []vixSummary `json:"history"`
-}
-
 const (
+	// historyState names the state with the summaries of earlier stored dates, dates rising. Only the last summary has its
+	// settlements.
+	historyState = "vix-history"
+	// closesState names the closes of a date as earlier versions stored them.
 	closesState = "vix-closes"
-	vixIndex    = "_VIX"
-	vix3mIndex  = "_VIX3M"
 	// settlementRetry is how long the job waits before it asks again for a file that is not published yet.
 	settlementRetry = 15 * time.Minute
 )
@@ -196,89 +183,8 @@ func decodeSettlement(d *document, asked string) (f *settlement, err error) {
 	if f.date, err = compute.ParseDate(cmp.Or(d.FileDate, asked)); err != nil {
 		return nil, fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
 	}
+	d.Name = string(upstream.Settlement(f.date.String())) // the receipt must say of which date the file is
 	return f, nil
-}
-
-// fetchCloses fetches the closes of VIX and VIX3M that are still unknown. From 16:31 New York it reads the closes of the
-// session from quotes. It reads the closes of the settlement date, at most once an hour, from quotes and then from daily
-// histories.
-func (r *Refresher) fetchCloses(ctx context.Context, b *batch) error {
-	session := r.cal.SessionDate(b.at)
-	evening := session.At(16, 31, 0, compute.NewYork)
-	if !b.at.Before(evening) {
-		if err := r.findCloses(ctx, session, upstream.Quotes); err != nil {
-			return err
-		}
-	}
-	f := b.settlement()
-	if f == nil || r.closesOf(f.date).complete() || b.at.Before(r.vixAsked[closesState].Add(historyRetry)) {
-		return nil
-	}
-	r.vixAsked[closesState] = b.at
-	if err := r.findCloses(ctx, f.date, upstream.Quotes); err != nil {
-		return err
-	}
-	return r.findCloses(ctx, f.date, upstream.History)
-}
-
-// closesOf returns the closes of a date that are in memory or stored.
-func (r *Refresher) closesOf(date compute.Date) (c indexCloses) {
-	if c, ok := r.closes[date]; ok {
-		return c
-	}
-	if state, stored := r.store.State(closesState, date.String()); stored == date.String() {
-		if err := json.Unmarshal(state, &c); err != nil {
-			r.log.Error("state not readable", "state", closesState, "date", stored, "err", err)
-			return indexCloses{}
-		}
-	}
-	return c
-}
-
-// findCloses fetches a document of each index whose close of the date is unknown, and stores the closes that the documents
-// give. name returns the name of the document, a quote or a history, from the symbol.
-func (r *Refresher) findCloses(ctx context.Context, date compute.Date, name func(symbol string) upstream.Name) error {
-	c := r.closesOf(date)
-	before := c
-	for _, index := range []struct {
-		symbol string
-		close  **float64
-	}{{vixIndex, &c.VIX}, {vix3mIndex, &c.VIX3M}} {
-		if *index.close != nil || !r.cfg.Source.Offers(name(index.symbol)) {
-			continue
-		}
-		d, err := r.fetch(ctx, name(index.symbol))
-		if err != nil {
-			return err
-		}
-		*index.close = d.closeOn(date)
-	}
-	if before == c {
-		return nil
-	}
-	encoded, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode closes: %w", err)
-	}
-	r.writeState(closesState, date.String(), encoded)
-	r.closes[date] = c
-	return nil
-}
-
-// closeOn returns the close of a date from a quote or a history, nil when the document does not have it. A quote has the
-// close if its last trade is of that date, at or after 16:14 New York.
-func (d *document) closeOn(date compute.Date) *float64 {
-	if d.quote != nil {
-		if compute.DateOf(d.quote.AsOf.In(compute.NewYork)) != date || d.quote.AsOf.Before(date.At(16, 14, 0, compute.NewYork)) {
-			return nil
-		}
-		return new(d.quote.Spot)
-	}
-	i, found := slices.BinarySearchFunc(d.closes, date, func(c compute.Close, d compute.Date) int { return cmp.Compare(c.Date, d) })
-	if !found {
-		return nil
-	}
-	return new(d.closes[i].Price)
 }
 
 // pastSettlement returns the names of the settlement file of session d and of the quotes of both indices, and the instant at
@@ -294,12 +200,13 @@ func gatherVIX(b *batch, _ map[string]*answer) (*inputs, error) {
 		return nil, nil
 	}
 	date := d.settlement.date
-	var closes indexCloses
-	if b.past {
-		closes.VIX = b.document(upstream.Quotes(vixIndex)).closeOn(date)
-		closes.VIX3M = b.document(upstream.Quotes(vix3mIndex)).closeOn(date)
-	} else {
-		closes = b.r.closesOf(date)
+	closes := b.closes(date)
+	in := b.inputs(append([]*document{d}, closes...)...)
+	in.parameters.StaleSessionsTo = new(b.r.cal.SessionDate(b.at))
+	if closes == nil {
+		if state, stored := b.r.store.State(closesState, date.String()); stored == date.String() {
+			in.documents = append(in.documents, stateDocument(closesState, stored, state))
+		}
 	}
 	earlier := []vixSummary{}
 	for _, h := range b.r.history {
@@ -310,7 +217,7 @@ func gatherVIX(b *batch, _ map[string]*answer) (*inputs, error) {
 			earlier = append(earlier, h)
 		}
 	}
-	return b.inputs(d).withState(vixState{closes, earlier})
+	return in, in.addState(historyState, earlier)
 }
 
 // vixQuality is `meta.quality` of vix-term-structure.
@@ -321,26 +228,54 @@ type vixQuality struct {
 	Unknown map[string]string `json:"unknown"`
 }
 
-func computeVIX(in *inputs) (*answer, error) {
-	if len(in.documents) != 1 {
-		return nil, fmt.Errorf("%d documents instead of one settlement file", len(in.documents))
+// vixNumbers decodes the inputs of a curve, and returns its settlement file besides.
+func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error) {
+	var old struct { // as earlier versions stored the closes
+		VIX   *float64 `json:"vix"`
+		VIX3M *float64 `json:"vix3m"`
 	}
-	d := in.documents[0]
-	if err := d.open(); err != nil {
-		return nil, err
+	var history []vixSummary
+	if _, err = in.decodeState(closesState, &old); err == nil {
+		_, err = in.decodeState(historyState, &history)
 	}
-	var state vixState
-	if err := in.decodeState(&state); err != nil {
-		return nil, err
+	if err != nil {
+		return numbers, nil, err
 	}
-	f := d.settlement
-	numbers := compute.VIXInput{
-		Date: f.date, Rows: f.rows, Calendar: in.calendar, Now: in.at, VIX: state.Closes.VIX, VIX3M: state.Closes.VIX3M,
+	documents := in.upstream()
+	for _, d := range documents {
+		if err := d.open(); err != nil {
+			return numbers, nil, err
+		}
 	}
-	for _, h := range state.History {
+	if len(documents) == 0 || documents[0].settlement == nil || in.parameters.StaleSessionsTo == nil {
+		return numbers, nil, errors.New("inputs without settlement file or session")
+	}
+	file = documents[0]
+	f := file.settlement
+	numbers = compute.VIXInput{
+		Date: f.date, Rows: f.rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
+		VIX: old.VIX, VIX3M: old.VIX3M,
+	}
+	for _, d := range documents[1:] {
+		if d.isOf(vixIndex) {
+			numbers.VIX = d.closeOn(f.date)
+		} else {
+			numbers.VIX3M = d.closeOn(f.date)
+		}
+	}
+	for _, h := range history {
 		numbers.History = append(numbers.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
 		numbers.Previous = h.Settlements
 	}
+	return numbers, file, nil
+}
+
+func computeVIX(in *inputs) (*answer, error) {
+	numbers, d, err := vixNumbers(in)
+	if err != nil {
+		return nil, err
+	}
+	f := d.settlement
 	curve, quality, ok := compute.VIXTermStructure(numbers)
 	if !ok {
 		return nil, &refusal{upstream.Empty, errors.New("settlement file has no monthly VIX future")}
@@ -353,7 +288,6 @@ func computeVIX(in *inputs) (*answer, error) {
 	if !d.Generated.IsZero() {
 		a.captured = new(d.Generated)
 	}
-	var err error
 	if a.summary, err = json.Marshal(summary); err != nil {
 		return nil, fmt.Errorf("encode summary: %w", err)
 	}

@@ -70,6 +70,9 @@ func TestFetchSettlement(t *testing.T) {
 			held := ""
 			if f := b.settlement(); f != nil {
 				held = f.date.String()
+				if name := b.document(latestSettlement).Name; name != "settlement/"+held+".csv" { // whatever was asked for
+					t.Errorf("%s: a file of %s has the name %s", c.name, held, name)
+				}
 			}
 			if got != want || held != c.kept || due.String() != "2026-11-20" {
 				t.Errorf("%s at %s: %q (%v), holding %q; want %q, %q", c.name, at, got, err, held, want, c.kept)

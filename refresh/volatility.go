@@ -12,8 +12,6 @@ import (
 	"strikecache/snapshots"
 )
 
-const stateDir = "state/"
-
 // volatilityState, followed by a symbol, names the dated state of a chain: the published volatility of each contract in the
 // last accepted chain of the date.
 const volatilityState = "iv-"
@@ -37,8 +35,13 @@ func (s *volatilityStates) before(symbol string, session compute.Date) *document
 	if state == nil || date != before {
 		return nil
 	}
-	d := stateDocument(volatilityState+symbol, date, state)
-	if _, err := d.volatilities(); err != nil {
+	text, err := unzip(state)
+	d := stateDocument(volatilityState+symbol, date, text)
+	d.content = d.SHA256
+	if err == nil {
+		_, err = d.volatilities()
+	}
+	if err != nil {
 		s.log.Error("state not readable", "state", d.Name, "date", date, "err", err)
 		return nil
 	}
@@ -55,20 +58,18 @@ func (d *document) volatilities() (map[string]float64, error) {
 	if d.volatility != nil {
 		return d.volatility, nil
 	}
-	if d.Body == nil && d.load != nil {
-		if err := d.load(); err != nil {
-			return nil, err
-		}
+	err := d.open()
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if d.volatility, err = decodeVolatility(d.Body); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", d.Name, err)
 	}
 	return d.volatility, nil
 }
 
-// encodeVolatility returns the volatility state of a chain: a gzip file with one line, symbol and volatility, for each
-// contract that has a published volatility.
+// encodeVolatility returns the volatility state of a chain as it is stored: a gzip file with one line, symbol and
+// volatility, for each contract that has a published volatility. The input of an answer is the text in it.
 func encodeVolatility(chain *compute.Chain) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
@@ -89,15 +90,15 @@ func encodeVolatility(chain *compute.Chain) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func decodeVolatility(state []byte) (map[string]float64, error) {
+func unzip(state []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(state))
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(z, compute.MaxRows*64))
-	if err != nil {
-		return nil, err
-	}
+	return io.ReadAll(io.LimitReader(z, compute.MaxRows*64))
+}
+
+func decodeVolatility(text []byte) (map[string]float64, error) {
 	iv := make(map[string]float64, bytes.Count(text, []byte{'\n'}))
 	for line := range bytes.Lines(text) {
 		symbol, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte{' '})

@@ -50,11 +50,20 @@ func (f Freshness) Equal(g Freshness) bool {
 // Stale says whether the answer is the last good one, and too old.
 func (f Freshness) Stale() bool { return f.State == "stale" }
 
-// Receipt makes the numbers reproducible.
+// Receipt makes the numbers reproducible: equal receipts mean equal data. Answers that earlier versions stored have neither
+// Parameters nor Inputs.
 type Receipt struct {
-	Method      string   `json:"method"`
-	InputSHA256 []string `json:"input_sha256"` // of the upstream documents
-	DataSHA256  string   `json:"data_sha256"`  // of the bytes of data as sent
+	Method      string          `json:"method"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // an object: the settings that the data depends on
+	Inputs      []Input         `json:"inputs,omitempty"`     // everything else that the data depends on
+	InputSHA256 []string        `json:"input_sha256"`         // those of Inputs, in their order
+	DataSHA256  string          `json:"data_sha256"`          // of the bytes of data as sent
+}
+
+// Input names a document that an answer was computed from.
+type Input struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of its bytes, decoded and uncompressed, in hexadecimal
 }
 
 // The envelope around data, meta and usage.
@@ -67,9 +76,9 @@ const (
 	anonymousUsage = `{"tier":"anonymous"}`
 )
 
-// Seal builds the snapshot of data, one JSON value, and meta, in every coding. It fills in the receipt's digest of
-// data. It keeps neither argument's memory but quality and the receipt's slice, which the caller must not change
-// afterwards.
+// Seal builds the snapshot of data, one JSON value, and meta, in every coding. It fills in the receipt's digest of data,
+// and InputSHA256 from Inputs. It keeps neither argument's memory but quality and the receipt's slices, which the caller
+// must not change afterwards.
 func Seal(data []byte, meta Meta) (*Snapshot, error) { return SealIn(data, meta, Brotli, Zstd) }
 
 // SealIn is [Seal] in Identity, Gzip and the given codings alone.
@@ -78,6 +87,12 @@ func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 		return nil, errors.New("seal snapshot: data is not JSON on one line")
 	}
 	meta.Receipt.DataSHA256 = digest(data)
+	if inputs := meta.Receipt.Inputs; inputs != nil {
+		meta.Receipt.InputSHA256 = make([]string, len(inputs))
+		for i, in := range inputs {
+			meta.Receipt.InputSHA256[i] = in.SHA256
+		}
+	}
 	encoded, err := json.Marshal(meta)
 	if err != nil {
 		return nil, fmt.Errorf("seal snapshot: %w", err)

@@ -32,7 +32,8 @@ func TestSealedBody(t *testing.T) {
 			`"as_of":"2026-11-20T20:00:00Z","captured_at":` + captured + `,"computed_at":"2026-11-20T20:15:01Z",` +
 			`"session_date":"2026-11-20","delay_minutes":15,"refresh_seconds":25,` +
 			`"freshness":{"state":"fresh","reason":` + reason + `,"since":"2026-11-20T20:00:00Z"},` +
-			`"receipt":{"method":"gex/1","input_sha256":["00ff"],"data_sha256":"` + sha(data) + `"},` +
+			`"receipt":{"method":"gex/1","parameters":{"rate":0.04},"inputs":[{"name":"options/_SPX.json","sha256":"00ff"},` +
+			`{"name":"state/x","sha256":"11"}],"input_sha256":["00ff","11"],"data_sha256":"` + sha(data) + `"},` +
 			`"quality":` + quality + `,"notice":"delayed"},"usage":{"tier":"anonymous"}}`
 		given := bytes.Clone(data)
 		s, err := Seal(given, m)
@@ -98,6 +99,21 @@ func TestReceiptIsOfTheBytesOfData(t *testing.T) {
 		}
 		if body.Usage.Tier != "anonymous" {
 			t.Errorf("%.40s: tier %q", data, body.Usage.Tier)
+		}
+	}
+}
+
+// An answer that an earlier version sealed, without parameters and inputs, keeps its receipt.
+func TestReceiptsOfEarlierVersions(t *testing.T) {
+	m := meta()
+	m.Receipt = Receipt{Method: "gex/1", InputSHA256: []string{"00ff"}}
+	s := sealedWith(t, `1`, m)
+	m.Freshness.State = "stale"
+	again, err := s.Reseal(m)
+	must(t, err)
+	for _, s := range []*Snapshot{s, again} {
+		if want := `"receipt":{"method":"gex/1","input_sha256":["00ff"],"data_sha256":"` + sha([]byte(`1`)) + `"}`; !strings.Contains(string(s.Body(Identity)), want) {
+			t.Errorf("body %s, want %s", s.Body(Identity), want)
 		}
 	}
 }

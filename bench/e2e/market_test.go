@@ -142,9 +142,11 @@ type envelope struct {
 		Endpoint, Source string
 		Captured         *time.Time `json:"captured_at"`
 		Receipt          struct {
-			Method string   `json:"method"`
-			Inputs []string `json:"input_sha256"`
-			Data   string   `json:"data_sha256"`
+			Method     string                          `json:"method"`
+			Parameters json.RawMessage                 `json:"parameters"`
+			Named      []struct{ Name, SHA256 string } `json:"inputs"`
+			Inputs     []string                        `json:"input_sha256"`
+			Data       string                          `json:"data_sha256"`
 		}
 		Quality struct {
 			Chains []struct {

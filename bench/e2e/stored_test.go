@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // recompute runs the command on a date.
@@ -17,11 +19,11 @@ func recompute(t testing.TB, dir, date string, more ...string) (out, errs string
 	return run(t, command(t, append([]string{"recompute", "--data-dir", dir, "--date", date}, more...)...))
 }
 
-// archivedInput returns the path of the input that the current gamma answer names.
+// archivedInput returns the path of the chain that the current gamma answer names.
 func (p *process) archivedInput(dir string) string {
 	p.t.Helper()
 	e := p.envelope(gammaPath)
-	if len(e.Meta.Receipt.Inputs) != 1 {
+	if len(e.Meta.Receipt.Inputs) != 2 {
 		p.t.Fatalf("%+v", e.Meta)
 	}
 	return filepath.Join(dir, e.Meta.Source, "archive", e.Meta.Receipt.Inputs[0]+".zst")
@@ -64,6 +66,40 @@ func TestRecompute(t *testing.T) {
 	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, spx-max-pain, options/flow/unusual")
 	expect(marketDay, 0, []string{"--product", "sectors/rotation"}, "sectors/rotation identical\n")
 	expect("2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
+}
+
+// Every digest of every receipt is in the archive, under its name and with its decoded bytes.
+func TestReceiptsNameArchivedBytes(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	unpack, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpack.Close()
+	inputs := 0
+	for path, parameters := range map[string]string{
+		gammaPath: `{"risk_free_rate":0.04}`, seriesPath: `{}`, sectorsPath: `{}`, painPath: `{}`, flowPath: `{}`,
+		vixPath: `{"stale_sessions_to":"2026-11-20"}`, datePath + marketDay: `{"risk_free_rate":0.04}`, datePath + earlierDay: `{"risk_free_rate":0.04}`,
+	} {
+		receipt := p.envelope(path).Meta.Receipt
+		if string(receipt.Parameters) != parameters || len(receipt.Named) == 0 || len(receipt.Named) != len(receipt.Inputs) {
+			t.Errorf("%s: %+v, want parameters %s", path, receipt, parameters)
+		}
+		for i, in := range receipt.Named {
+			packed, err := os.ReadFile(filepath.Join(market.dir, "simulated", "archive", in.SHA256+".zst"))
+			if err != nil {
+				t.Errorf("%s: %s: %v", path, in.Name, err)
+				continue
+			}
+			body, err := unpack.DecodeAll(packed, nil)
+			if err != nil || sum(body) != in.SHA256 || receipt.Inputs[i] != in.SHA256 {
+				t.Errorf("%s: %s: %v, the archive has %s under %s, input_sha256 %s", path, in.Name, err, sum(body), in.SHA256, receipt.Inputs[i])
+			}
+			inputs++
+		}
+	}
+	figure(t, "%d inputs of %d answers are archived under the digests of their receipts", inputs, 8)
 }
 
 // Without an archive everything is served, and a stored day says that its inputs are gone.

@@ -1,9 +1,9 @@
 // Package archive keeps the inputs of stored answers, so that a day can be computed again.
 //
-// A [Recipe] says what a product of a date was computed from: the documents and the state that its numbers rest on, by
-// their SHA-256, and the settings. A document is stored once, compressed, under its digest, however many recipes name it.
-// A new recipe takes the place of the date's older one. A document that no recipe names any more is removed. An [Archive]
-// bounds all of it by bytes and by age, oldest dates first.
+// A [Recipe] says what a product of a date was computed from: the documents that its numbers rest on, by their SHA-256, and
+// the settings. A document is what the upstream sent, or a state that earlier answers left. It is stored once, compressed,
+// under its digest, however many recipes name it. A new recipe takes the place of the date's older one. A document that no
+// recipe names any more is removed. An [Archive] bounds all of it by bytes and by age, oldest dates first.
 //
 // Documents are written before the recipes that name them, and removed after them. So a crash leaves at worst documents
 // that no recipe names, which the next [Open] removes. If the disk refuses, the older recipes stay in place, and the new
@@ -252,7 +252,7 @@ func (a *Archive) Holds(product, date string, inputs []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	digests := a.files[recipeFile(product, date)].digests
-	if len(digests) < len(inputs) || len(inputs) == 0 || !slices.Equal(digests[:len(inputs)], inputs) {
+	if len(inputs) == 0 || !slices.Equal(digests, inputs) {
 		return false
 	}
 	return !slices.ContainsFunc(digests, func(digest string) bool { return a.files[digest+documentSuffix].size == 0 })

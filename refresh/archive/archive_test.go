@@ -38,7 +38,7 @@ func document(seed uint64, size int) *Document {
 }
 
 func recipe(product, date string, documents ...*Document) Recipe {
-	r := Recipe{Product: product, Date: date, Method: "test/1", ComputedAt: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC), State: []byte(`{"carry":[1.5]}`)}
+	r := Recipe{Product: product, Date: date, Method: "test/1", ComputedAt: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC), Parameters: []byte(`{"rate":1.5}`)}
 	for _, d := range documents {
 		r.Inputs = append(r.Inputs, d.Input)
 	}
@@ -174,7 +174,7 @@ func TestUnreadableRecipesKeepDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer := strings.Replace(string(b), `"format":1`, `"format":2`, 1)
+	newer := strings.Replace(string(b), `"format":2`, `"format":3`, 1)
 	if err := os.WriteFile(path, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -33,16 +33,16 @@ type Recipe struct {
 	Method  string `json:"method"`
 	Build   string `json:"build"` // toolchain and architecture, on which last digits may depend
 	// ComputedAt is the clock's time of the computation.
-	ComputedAt   time.Time      `json:"computed_at"`
-	RiskFreeRate float64        `json:"risk_free_rate"`
-	Closed       []compute.Date `json:"closed,omitempty"` // further exchange closures
-	Early        []compute.Date `json:"early,omitempty"`  // and early closes
-	// Inputs are the upstream's documents, in the order of the receipt.
-	Inputs []Input `json:"inputs"`
-	// States are what earlier sessions left, too large to stand here.
-	States []Input `json:"states,omitempty"`
-	// State is the rest of what earlier documents left: carry, closes, history.
-	State json.RawMessage `json:"state,omitempty"`
+	ComputedAt time.Time `json:"computed_at"`
+	// Parameters and Inputs are those of the receipt.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Inputs     []Input         `json:"inputs"`
+
+	// What follows is read in recipes of format 1 and not written.
+
+	Closed []compute.Date `json:"closed,omitempty"` // further exchange closures
+	Early  []compute.Date `json:"early,omitempty"`  // and early closes
+	States []Input        `json:"states,omitempty"` // documents that are not in the receipt
 }
 
 // Input names a document.
@@ -79,10 +79,10 @@ const (
 	dirName        = "archive"
 	documentSuffix = ".zst"
 	recipeSuffix   = ".json"
-	recipeFormat   = 1
+	recipeFormat   = 2 // of what is written; lower formats are read
 	// maxDocument bounds one document, unpacked. The largest real one has 14 MB.
 	maxDocument = 64 << 20
-	// maxRecipe bounds a recipe. The largest, a VIX curve after twenty years of history, takes 1 MB.
+	// maxRecipe bounds a recipe. The largest of format 1, a VIX curve after twenty years of history, took 1 MB.
 	maxRecipe = 16 << 20
 )
 

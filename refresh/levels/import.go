@@ -161,7 +161,7 @@ func (o *origin) seal(r row) (f snapshots.File, err error) {
 		Endpoint: refresh.GammaResource, Source: imported, ImportedFrom: o.name,
 		AsOf: closed, ComputedAt: o.now.UTC().Truncate(time.Second), SessionDate: r.date.String(), DelayMinutes: 15,
 		Freshness: snapshots.Freshness{State: "closed", Reason: new(imported), Since: closed},
-		Receipt:   snapshots.Receipt{Method: "import/1", InputSHA256: []string{o.sha256}},
+		Receipt:   snapshots.Receipt{Method: "import/1", Parameters: json.RawMessage("{}"), Inputs: []snapshots.Input{{Name: o.name, SHA256: o.sha256}}},
 		Quality:   quality,
 		Notice:    "Imported daily levels, as their publisher computed them; as_of is the close of the session; not investment advice",
 	})

@@ -126,6 +126,7 @@ func TestWhatAnImportedSnapshotSays(t *testing.T) {
 		m := f.Edition.Default.Meta
 		if m.Endpoint != "gex/spx" || m.Source != "imported" || m.ImportedFrom != "levels.csv" || m.CapturedAt != nil || m.SessionDate != date ||
 			m.AsOf.Format(time.RFC3339) != want.asOf || !m.ComputedAt.Equal(now) || m.Receipt.Method != "import/1" ||
+			len(m.Receipt.Inputs) != 1 || m.Receipt.Inputs[0].Name != m.ImportedFrom || string(m.Receipt.Parameters) != "{}" ||
 			len(m.Receipt.InputSHA256) != 1 || !strings.Contains(out, m.Receipt.InputSHA256[0]) || *m.Freshness.Reason != "imported" {
 			t.Errorf("%s: meta %+v", date, m)
 		}

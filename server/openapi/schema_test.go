@@ -91,7 +91,7 @@ func (g *generator) structure(name string, typ reflect.Type) object {
 			continue // another schema of this type has it
 		}
 		properties.put(field, g.property(sec, field, f.Type))
-		if !omitted || imported(name) {
+		if !omitted || imported(name) && name != "ImportedReceipt" { // earlier versions stored receipts without these fields
 			required = append(required, field)
 		}
 	}

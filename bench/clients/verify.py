@@ -1,0 +1,464 @@
+#!/usr/bin/env python3
+"""Verifies an answer of strikecache, gex/spx or spx-max-pain, with Python's standard library alone.
+
+The program reads the answer and the documents that its receipt names, and checks every digest. Then it computes the
+figures again from the documents, as the methods page says (compute/METHODS.md; § names a section of that page). It
+prints a table of what was served, what was recomputed and the difference. Of a list, it prints the worst cell of each
+column.
+
+Exit code: 0 if all agrees, 1 if something differs or a document is missing, 2 if the usage is bad or there is no answer.
+"""
+import argparse
+import collections
+import datetime as dt
+import functools
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import urllib.request
+
+DAY = dt.timedelta(days=1)
+YEAR = 365 * 86400  # seconds, §1.1
+SETTLEMENT = {"SPX": "am", "SPXW": "pm"}  # by root
+PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
+further = {"closed": (), "early": ()}  # dates that the operator added to the calendar, as the state closed-dates has them
+
+
+# §0: the calendar, the clocks, the numbers
+
+def nth(year, month, weekday, n):
+    """Returns the nth weekday, 0 for Monday, of a month."""
+    first = dt.date(year, month, 1)
+    return first + DAY * ((weekday - first.weekday()) % 7 + 7 * (n - 1))
+
+
+@functools.lru_cache
+def holidays(year):
+    """Returns the dates of a year, 1982 to 2048, on which the New York exchanges are closed."""
+    moon = (19 * (year % 19) + 24) % 30  # Easter, by the rule of Gauss
+    easter = dt.date(year, 3, 22) + DAY * (moon + (2 * (year % 4) + 4 * (year % 7) + 6 * moon + 5) % 7)
+    fixed = [dt.date(year, 1, 1), dt.date(year, 7, 4), dt.date(year, 12, 25)] + [dt.date(year, 6, 19)] * (year >= 2022)
+    observed = {d + DAY * {5: -1, 6: 1}.get(d.weekday(), 0) for d in fixed}  # a New Year on a Saturday is not observed in its year
+    return observed | {
+        easter - 2 * DAY, nth(year, 1, 0, 3), nth(year, 2, 0, 3), nth(year, 6, 0, 1) - 7 * DAY, nth(year, 9, 0, 1), nth(year, 11, 3, 4),
+        dt.date(2018, 12, 5), dt.date(2025, 1, 9)}  # the last two were days of mourning
+
+
+def closing(day):
+    """Returns the hour at which the session of a date ends, 16 or 13, or None for a date without a session."""
+    if day.weekday() > 4 or day in holidays(day.year) or str(day) in further["closed"]:
+        return None
+    early = (day.month, day.day) in ((7, 3), (12, 24)) or day == nth(day.year, 11, 3, 4) + DAY
+    return 13 if early or str(day) in further["early"] else 16
+
+
+def new_york(day):
+    """Returns the time zone of a date in New York, by the rule since 2007. Some systems have no time zone data."""
+    return dt.timezone(dt.timedelta(hours=-4 if nth(day.year, 3, 6, 2) <= day < nth(day.year, 11, 6, 1) else -5))
+
+
+def at(day, hour, minute=0):
+    """Returns an hour of a New York date as an instant."""
+    return dt.datetime.combine(day, dt.time(hour, minute), new_york(day))
+
+
+def rfc3339(instant):
+    return f"{instant.astimezone(dt.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def quote_instant(as_of, captured_at):
+    """Returns q, the instant that the quotes of SPX and SPXW options describe."""
+    def ends(day):
+        return at(day, 17) if closing(day) == 16 else at(day, 13, 15)
+    q = max(as_of, captured_at - dt.timedelta(minutes=15))
+    day = q.astimezone(new_york(q.date())).date()
+    trades = day + DAY if q >= at(day, 20, 15) else day  # the session day whose hours q may be in
+    if closing(trades) and q <= ends(trades):
+        return q
+    while not closing(day) or q < ends(day):
+        day -= DAY
+    return ends(day)
+
+
+def number(x):
+    """Returns a number of a document, or None for a number that counts as absent."""
+    good = isinstance(x, (int, float)) and math.isfinite(x) and (x == 0 or 1e-6 <= abs(x) <= 1e9)
+    return x if good else None
+
+
+# §1.1: the rows of a chain
+
+Row = collections.namedtuple("Row", "call oi volume mid iv")  # mid is None without bid > 0 and ask >= bid
+
+
+class Chain:
+    """The document options/_SPX.json. series[root, date][strike in thousandths][right] is a row with T > 0."""
+
+    def __init__(self, document):
+        data = document["data"]
+        as_of = dt.datetime.fromisoformat(data["last_trade_time"])
+        self.as_of = as_of.replace(tzinfo=new_york(as_of.date()))
+        self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=dt.timezone.utc)
+        self.q = quote_instant(self.as_of, self.captured_at)
+        self.session = as_of.date()
+        while not closing(self.session):
+            self.session -= DAY
+        self.spot = number(data.get("current_price")) or number(data.get("close"))
+        self.years = {}  # T of each series
+        self.series = collections.defaultdict(lambda: collections.defaultdict(dict))
+        self.skipped = collections.Counter()
+        seen = set()
+        for option in data["options"]:
+            self.skipped[self.add(option, seen)] += 1
+        self.listed = len(data["options"])
+
+    def add(self, option, seen):
+        """Adds a row, or returns the first reason to skip the row."""
+        symbol = option["option"]
+        found = re.fullmatch(r"([A-Z]{1,6}\d?)(\d{6})([CP])(\d{8})", symbol)
+        try:
+            root, date, right, strike = found.groups()
+            key = root, dt.datetime.strptime("20" + date, "%Y%m%d").date()
+        except (AttributeError, ValueError):  # no match, or no date
+            return "bad_symbol"
+        if symbol in seen:
+            return "duplicate"
+        seen.add(symbol)
+        oi, bid, ask = (number(option.get(name)) for name in ("open_interest", "bid", "ask"))
+        if oi is None or oi < 0:
+            return "bad_number"
+        if root not in SETTLEMENT:
+            return "unknown_root"
+        if key not in self.years:
+            settles = at(key[1], 9, 30) if root == "SPX" else at(key[1], closing(key[1]) or 16)
+            self.years[key] = (settles - self.q).total_seconds() / YEAR
+        if self.years[key] <= 0:
+            return "settled"
+        mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
+        row = Row(right == "C", oi, max(number(option.get("volume")) or 0, 0), mid, number(option.get("iv")) or 0)
+        self.series[key][int(strike)][right] = row
+        return None
+
+
+# §§1.0 and 1.1: forwards, implied spot, volatility, gamma
+
+def parity_forward(strikes, T, rate):
+    """Returns the forward of a series by put-call parity, or None."""
+    votes = []
+    for k, rights in strikes.items():
+        if len(rights) == 2 and rights["C"].mid and rights["P"].mid:
+            difference = rights["C"].mid - rights["P"].mid
+            votes.append((round(abs(difference), 6), k, k / 1000 + math.exp(rate * T) * difference))
+    forward = statistics.median(f for _, _, f in sorted(votes)[:7]) if len(votes) >= 3 else 0
+    return forward if forward > 0 else None
+
+
+def implied_spot(chain, parity):
+    """Returns exp(intercept) of the least squares of ln F on T, or None without a fit."""
+    points = [(chain.years[key], math.log(forward)) for key, forward in parity.items() if chain.years[key] <= 60 / 365]
+    if len(points) < 5 or max(points)[0] - min(points)[0] < 7 / 365:
+        return None
+    mean_T, mean_y = (statistics.fmean(column) for column in zip(*points))
+    slope = sum((T - mean_T) * (y - mean_y) for T, y in points) / sum((T - mean_T) ** 2 for T, _ in points)
+    return math.exp(mean_y - slope * mean_T)
+
+
+def forwards(chain, parity, S, carry):
+    """Returns the forward of every series and its source. carry has the b of each series of the previous snapshot."""
+    curve = [(0, 0)] + sorted((chain.years[key], math.log(forward / S)) for key, forward in parity.items())
+    out = {}
+    for root, date in chain.series:
+        key, other, T = (root, date), ("SPXW" if root == "SPX" else "SPX", date), chain.years[root, date]
+        if key in parity:
+            out[key] = parity[key], "parity"
+        elif other in parity:
+            out[key] = parity[other], "other_settlement"
+        elif parity and T < curve[-1][0]:
+            (t0, y0), (t1, y1) = max(p for p in curve if p[0] <= T), min(p for p in curve if p[0] > T)
+            out[key] = S * math.exp(y0 + (y1 - y0) * (T - t0) / (t1 - t0)), "interpolated"
+        elif parity:
+            out[key] = S * math.exp(curve[-1][1] / curve[-1][0] * T), "extrapolated"
+        else:
+            b = carry.get((root, str(date)))
+            out[key] = S * math.exp((b or 0) * T), "none" if b is None else "previous"
+    return out
+
+
+def implied_volatility(price, F, K, call):
+    """Solves the Black formula for v = σ√T by bisection. The price is undiscounted. None outside the no-arbitrage bounds."""
+    def normal(x):
+        return math.erfc(-x / math.sqrt(2)) / 2
+    if not max(F - K if call else K - F, 0) < price < (F if call else K):
+        return None
+    x, low, high = math.log(F / K), 0.0, 40.0
+    while high - low > 1e-13:
+        v = (low + high) / 2
+        d1, d2 = x / v + v / 2, x / v - v / 2
+        value = F * normal(d1) - K * normal(d2) if call else K * normal(-d2) - F * normal(-d1)
+        low, high = (v, high) if value < price else (low, v)
+    return (low + high) / 2
+
+
+def volatilities(strikes, F, T, rate):
+    """Returns v of each strike (in thousandths) of a series that has one."""
+    v_of = {}
+    for k, rights in strikes.items():
+        call = k / 1000 >= F
+        near, far = (rights.get(right) for right in ("CP" if call else "PC"))  # near is out of the money
+        if near and near.mid:
+            v_of[k] = implied_volatility(near.mid * math.exp(rate * T), F, k / 1000, call)
+        if not v_of.get(k):
+            iv = next((row.iv for row in (near, far) if row and row.iv > 0), 0)
+            v_of[k] = iv * math.sqrt(max(T, 900 / YEAR))
+    priced = {k: v for k, v in v_of.items() if v}
+    for k in v_of.keys() - priced.keys() if priced else ():
+        below, above = max((p for p in priced if p < k), default=None), min((p for p in priced if p > k), default=None)
+        part = math.log(k / below) / math.log(above / below) if below and above else 0  # of the way from below to above in ln K
+        v_of[k] = math.sqrt(priced[below or above] ** 2 * (1 - part) + priced[above or below] ** 2 * part)
+    return v_of
+
+
+def gamma(S, F, K, v, T, rate):
+    d1 = (math.log(F / K) if K else math.inf) / v + v / 2
+    return F / S * math.exp(-rate * T) * math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi) / (S * v)
+
+
+# The table
+
+def off(a, b):
+    """Returns the size of the difference of two numbers. Other values differ by 0 or by infinity."""
+    return abs(a - b) if {type(a), type(b)} <= {int, float} else 0 if a == b else math.inf
+
+
+class Table:
+    """Prints a line for each figure, and remembers the names of those that differ."""
+
+    def __init__(self):
+        self.checks, self.differing = 0, []
+        print(f"{'':54}{'served':>21}{'recomputed':>21}{'difference':>12}")
+
+    def show(self, name, own):
+        """Prints a figure that answers do not have."""
+        print(f"{name:54}{'':21}{own:>21}")
+
+    def check(self, name, served, own, tolerance=0):
+        self.checks += 1
+        differs = not off(served, own) <= tolerance  # so that NaN differs
+        if differs:
+            self.differing.append(name)
+        texts = [f"{x:.12g}" if isinstance(x, float) else json.dumps(x).strip('"')[:20] for x in (served, own)]
+        print(f"{name:54}{texts[0]:>21}{texts[1]:>21}{off(served, own):12.3g}{'  DIFFERS' if differs else ''}")
+
+    def columns(self, name, served, own, tolerances):
+        """Checks a list: its keys in order, and of each column the worst cell."""
+        if list(served) != list(own):
+            self.check(f"{name}, keys", list(served), list(own))
+            return
+        for column, tolerance in tolerances.items() if own else ():
+            key = max(own, key=lambda key: off(served[key][column], own[key][column]))
+            self.check(f"{name}[{key}].{column}", served[key][column], own[key][column], tolerance)
+
+
+# §1: gex/spx. The tolerances are those of §7.
+
+def verify_gamma(table, answer, chain, carry, strike):
+    data, gap_served = answer["data"], answer["meta"]["quality"]["spot_gap_pct"]
+    rate = answer["meta"]["receipt"]["parameters"]["risk_free_rate"]
+    parity = {key: f for key, s in chain.series.items() if (f := parity_forward(s, chain.years[key], rate))}
+    implied = implied_spot(chain, parity)
+    gap = (implied / chain.spot - 1) * 100 if implied else None
+    in_step = chain.q - chain.as_of <= dt.timedelta(minutes=5) and (gap is None or abs(gap) <= 0.5)
+    source = "index" if in_step else "implied" if implied else "index_stale"
+    S = implied if source == "implied" else chain.spot
+    mismatch = gap is not None and abs(gap) > 10  # the document contradicts itself: dollars are null
+    table.show("§1.0 implied spot", f"{implied:.6f}" if implied else "no fit")
+    table.check("§1.0 spot_gap_pct", gap_served, gap, 2e-4)
+    table.check("§1.0 spot_source", data["spot_source"], source)
+    table.check("§1.0 effective_spot", data["effective_spot"], S, 0.01)
+
+    F, used, by_expiration = forwards(chain, parity, S, carry), [], {}
+    names = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
+    by_strike = collections.defaultdict(lambda: dict.fromkeys(names, 0))
+    chosen = strike or min((k / 1000 for strikes in chain.series.values() for k in strikes), key=lambda K: abs(K - S))
+    for root, date in sorted(chain.series, key=lambda key: key[::-1]):
+        strikes, T, (forward, forward_source) = chain.series[root, date], chain.years[root, date], F[root, date]
+        v_of, sums = volatilities(strikes, forward, T, rate), {"call": 0, "put": 0}
+        for k, row in ((k, row) for k, rights in strikes.items() for row in rights.values()):
+            K, v, side, sign = k / 1000, v_of[k], "call" if row.call else "put", 1 if row.call else -1
+            by_strike[K][side + "_open_interest"] += row.oi
+            by_strike[K][side + "_volume"] += row.volume
+            if not row.oi or not v:
+                chain.skipped["no_volatility" if row.oi else "no_open_interest"] += 1
+                continue
+            one = gamma(S, forward, K, v, T, rate)
+            gex = sign * one * row.oi * 100 * S ** 2 * 0.01
+            by_strike[K][side + "_gex_dollars"] += gex
+            sums[side] += gex
+            used.append((sign * row.oi, forward / S, K, v, T))
+            if K == chosen and (strike or not by_expiration):
+                table.show(f"§1.1 {root} {date} {K:g} {side}: volatility", f"{v / math.sqrt(T):.10f}")
+                table.show(f"§1.1 {root} {date} {K:g} {side}: gamma, GEX", f"{one:.6e} {gex:.0f}")
+        by_expiration[f"{date} {SETTLEMENT[root]}"] = {
+            "forward": forward, "forward_source": forward_source,
+            "net_gex_dollars": sums["call"] + sums["put"], "gross_gex_dollars": sums["call"] - sums["put"]}
+
+    call, put = (sum(cells[side + "_gex_dollars"] for cells in by_strike.values()) for side in ("call", "put"))
+    gross = call - put
+    for name, own in (("net", call + put), ("call", call), ("put", put), ("gross", gross)):
+        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], own if used and not mismatch else None, 1e-6 * gross)
+    table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(used))
+    for cells in by_strike.values():
+        cells["net_gex_dollars"] = cells["call_gex_dollars"] + cells["put_gex_dollars"]
+    for cells in (*by_strike.values(), *by_expiration.values()) if mismatch else ():
+        cells.update({name: None for name in cells if name.endswith("dollars")})
+    near = {K: cells for K, cells in sorted(by_strike.items())
+            if abs(K - S) <= 0.15 * S and cells["call_open_interest"] + cells["put_open_interest"] > 0}
+    dollars = max(1e-6 * gross, 1)
+    table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near,
+                  {name: dollars if name.endswith("dollars") else 0.5 for name in (*names, "net_gex_dollars")})
+    table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
+                  {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars})
+
+    def G(spot):  # §1.1: the forwards move with the spot, and v stays with the strike
+        return sum(signed * gamma(spot, ratio * spot, K, v, T, rate) for signed, ratio, K, v, T in used) * spot ** 2
+    prices = sorted((flip["price"] for flip in data["flips"]), key=lambda price: (abs(price - S), price))
+    table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], prices[0] if prices else None, 0.02)
+    for i, flip in enumerate(data["flips"]):  # each is a root of G; whether G has others is not checked
+        low, high = flip["price"] - 0.5, flip["price"] + 0.5
+        rises = G(low) < 0
+        if rises == (G(high) < 0):
+            low = high = math.inf  # no root
+        while high - low > 0.001:
+            middle = (low + high) / 2
+            low, high = (middle, high) if (G(middle) < 0) == rises else (low, middle)
+        table.check(f"§1.2 flips[{i}].price", flip["price"], low, 0.02)
+        table.check(f"§1.2 flips[{i}].direction", flip["direction"], "negative_to_positive" if rises else "positive_to_negative")
+
+
+# §4: spx-max-pain
+
+def pain(series, spot):
+    """Returns the figures of the series of a date, one settlement or both, and the payout curve."""
+    calls, puts = ([(k, s[k][right].oi) for s in series for k in s if right in s[k]] for right in "CP")
+    payouts = {}  # in tenths of a dollar: of 100 contracts, and strikes in thousandths
+    for X in sorted({k for s in series for k in s}):
+        payouts[X] = sum(oi * (X - k) for k, oi in calls if X > k), sum(oi * (k - X) for k, oi in puts if k > X)
+    call, put, least = sum(oi for _, oi in calls), sum(oi for _, oi in puts), min(map(sum, payouts.values()))
+    figures = dict.fromkeys(("max_pain", "max_pain_range", "flatness", "payout_at_max_pain_dollars", "distance_pct"))
+    if call + put > 0:
+        flat, near = ([X / 1000 for X, sides in payouts.items() if 100 * sum(sides) <= n * least] for n in (100, 101))
+        best = min(flat, key=lambda X: (abs(X - spot), X))
+        figures = {"max_pain": best, "max_pain_range": [flat[0], flat[-1]], "flatness": {"low": near[0], "high": near[-1]},
+                   "payout_at_max_pain_dollars": least / 10, "distance_pct": (best - spot) / spot * 100}
+    figures.update(call_open_interest=call, put_open_interest=put, put_call_oi_ratio=put / call if call else None)
+    return figures, {X / 1000: dict(zip(PAYOUTS, (c / 10, p / 10, (c + p) / 10))) for X, (c, p) in payouts.items()}
+
+
+def verify_pain(table, answer, chain):
+    data = answer["data"]
+    table.check("§4 expirations", [row["expiration"] for row in data["expirations"]], sorted({str(date) for _, date in chain.series}))
+    date = dt.date.fromisoformat(data["expiration"])
+    series = {SETTLEMENT[root]: chain.series[root, date] for root in SETTLEMENT if (root, date) in chain.series}
+    if not series:
+        table.check("§4 expiration", data["expiration"], None)
+        return
+    figures, curve = pain(list(series.values()), chain.spot)
+    figures.update(settlement="mixed" if len(series) > 1 else next(iter(series)), days_to_expiration=(date - chain.session).days)
+    tolerances = {"payout_at_max_pain_dollars": 1, "distance_pct": 2e-4, "put_call_oi_ratio": 2e-4}
+    for name, own in figures.items():
+        table.check(f"§4 {name}", data[name], own, tolerances.get(name, 0))
+    own = {side: pain([s], chain.spot)[0] for side, s in series.items()}
+    served = {side: row for side, row in data["by_settlement"].items() if row}
+    table.columns("§4 by_settlement", served, own, {name: tolerances.get(name, 0) for name in next(iter(own.values()))})
+    table.columns("§4 payout_curve", {row["settlement_price"]: row for row in data["payout_curve"]}, curve, dict.fromkeys(PAYOUTS, 1))
+
+
+# §0: the receipt
+
+def read_document(folder, digest):
+    """Returns the bytes of a document: of <digest>.zst, which the program zstd decodes, or of <digest>."""
+    path = os.path.join(folder, os.path.basename(digest))
+    if os.path.exists(path + ".zst"):
+        return subprocess.run(["zstd", "-dcq", path + ".zst"], stdout=subprocess.PIPE, check=True).stdout
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def verify_receipt(table, body, receipt, folder):
+    """Checks every digest. Returns the documents that the receipt names, by name, without altered ones."""
+    text = body.decode()
+    start = text.index('"data":') + len('"data":')
+    _, end = json.JSONDecoder().raw_decode(text, start)
+    table.check("§0 data_sha256", receipt["data_sha256"], hashlib.sha256(text[start:end].encode()).hexdigest())
+    table.check("§0 input_sha256", receipt["input_sha256"], [i["sha256"] for i in receipt["inputs"]])
+    documents = {}
+    for name, digest in ((i["name"], i["sha256"]) for i in receipt["inputs"]):
+        own = None
+        try:
+            document = read_document(folder, digest)
+            own = hashlib.sha256(document).hexdigest()
+        except (OSError, subprocess.CalledProcessError) as e:
+            print(e, file=sys.stderr)
+        table.check(f"§0 input {name}", digest, own)
+        if own == digest:
+            documents[name] = document
+    return documents
+
+
+def verify(table, answer, documents, strike):
+    """Recomputes an answer from its documents."""
+    meta, contracts = answer["meta"], answer["meta"]["quality"]["contracts"]
+    for kind, dates in json.loads(documents.get("state/closed-dates", "{}")).items():
+        further[kind] = dates or ()
+    carry = {(row["root"], row["expiration"]): row["carry"] for row in json.loads(documents.get("state/gex-carry", "[]"))}
+    chain = Chain(json.loads(documents["options/_SPX.json"]))
+    table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
+    table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
+    table.check("§0 session_date", meta["session_date"], str(chain.session))
+    table.show("§0 q, the quote instant", rfc3339(chain.q))
+    table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
+    if meta["receipt"]["method"] == "gex/2":
+        verify_gamma(table, answer, chain, carry, strike)
+    else:
+        verify_pain(table, answer, chain)
+    table.check("§1.7 listed", contracts["listed"], chain.listed)
+    for reason, served in contracts["skipped"].items():
+        table.check(f"§1.7 skipped.{reason}", served, chain.skipped[reason])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("answer", help="URL of an answer, such as http://127.0.0.1:8080/api/v1/gex/spx, or a file")
+    parser.add_argument("--documents", metavar="DIR", required=True, help="archive of the server, <data-dir>/<source>/archive, whose "
+                        "files <sha256>.zst need the program zstd; or a folder of decoded files <sha256>")
+    parser.add_argument("--strike", type=float, help="show volatility and gamma of this strike in every expiration; default: "
+                        "of the strike nearest the spot in the first expiration")
+    args = parser.parse_args()
+    try:
+        url = args.answer if "://" in args.answer else pathlib.Path(args.answer).resolve().as_uri()
+        with urllib.request.urlopen(url, timeout=10) as response:
+            body = response.read()
+        answer = json.loads(body)
+        receipt = answer["meta"]["receipt"]
+        if receipt["method"] not in ("gex/2", "maxpain/2"):
+            parser.error(f"the answer has method {receipt['method']}; this program knows gex/2 and maxpain/2")
+    except (OSError, ValueError, LookupError, TypeError) as e:
+        parser.error(f"no answer in {args.answer}: {e!r}")
+    table = Table()
+    documents = verify_receipt(table, body, receipt, args.documents)
+    if len(documents) == len(receipt["inputs"]):
+        verify(table, answer, documents, args.strike)
+    else:
+        print("Nothing is recomputed without the documents that the receipt names.")
+    print(f"{table.checks} checks, {len(table.differing)} differ", *table.differing, sep="\n  ")
+    return 1 if table.differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

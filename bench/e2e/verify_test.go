@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// verifier runs bench/clients/verify.py.
+type verifier struct {
+	python, program string
+	documents       string // the archive of the server's source
+}
+
+func newVerifier(t testing.TB, dataDir, source string) verifier {
+	t.Helper()
+	installed(t, "zstd")
+	return verifier{installed(t, "python3"), filepath.Join(root, "bench", "clients", "verify.py"), filepath.Join(dataDir, source, "archive")}
+}
+
+// checks verifies an answer, the URL or the file of one, and compares the names of what differs.
+func (v verifier) checks(t testing.TB, answer string, differing ...string) {
+	t.Helper()
+	cmd := exec.Command(v.python, v.program, "--documents", v.documents, answer)
+	cmd.Env = append(os.Environ(), "no_proxy=127.0.0.1", "PYTHONDONTWRITEBYTECODE=1")
+	stdout, stderr, code := run(t, cmd)
+	_, summary, _ := strings.Cut(stdout, " checks, ")
+	got := strings.Split(strings.TrimSpace(summary), "\n  ")[1:]
+	if code != min(len(differing), 1) || !slices.Equal(got, differing) {
+		t.Errorf("%s: exit %d, %q differ, want %q\n%s%s", answer, code, got, differing, stdout, stderr)
+	}
+}
+
+// edited returns a file with an answer in which a pattern, which occurs, is replaced once. The digest of the data is then
+// the right one again, as it is in the answer of a server that computes something else.
+func edited(t testing.TB, answer []byte, pattern, with string) string {
+	t.Helper()
+	at := regexp.MustCompile(pattern).FindIndex(answer)
+	if at == nil {
+		t.Fatalf("%s does not occur in %.200s", pattern, answer)
+	}
+	var before, after struct{ Data json.RawMessage }
+	answer, old := slices.Concat(answer[:at[0]], []byte(with), answer[at[1]:]), answer
+	for body, into := range map[*[]byte]any{&old: &before, &answer: &after} {
+		if err := json.Unmarshal(*body, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := func(data []byte) []byte { return fmt.Appendf(nil, "%x", sha256.Sum256(data)) }
+	return writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(bytes.Replace(answer, digest(before.Data), digest(after.Data), 1)))
+}
+
+// body returns an answer.
+func (p *process) body(target string) []byte {
+	p.t.Helper()
+	resp, body := p.get(target)
+	if resp.StatusCode != http.StatusOK {
+		p.t.Fatalf("%s: %s %s", target, resp.Status, body)
+	}
+	return body
+}
+
+// A program that has only the methods page, the answers and the archived documents finds the same figures and digests.
+func TestAnswersAreVerified(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	v := newVerifier(t, market.dir, "simulated")
+	for _, target := range []string{gammaPath, datePath + earlierDay, painPath, painPath + "?expiration=2026-12-18"} {
+		v.checks(t, p.url+target)
+	}
+	figure(t, "4 answers of the simulated market verified by a second program, from their documents")
+}
+
+// The same of a real chain.
+func TestRecordedAnswersAreVerified(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := serveReady(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"))
+	v := newVerifier(t, dir, "replay")
+	p.until("archived", func() bool {
+		_, _, code := run(t, command(t, "recompute", "--data-dir", dir, "--source", "replay", "--date", "2026-08-11"))
+		return code == 0
+	})
+	for _, target := range []string{gammaPath, painPath, painPath + "?expiration=2026-08-21", painPath + "?expiration=2026-09-17"} {
+		v.checks(t, p.url+target)
+	}
+}
+
+// One altered figure, digest or document is found and named.
+func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	v := newVerifier(t, market.dir, "simulated")
+	gamma, pain := p.body(gammaPath), p.body(painPath)
+	for _, x := range []struct {
+		answer        []byte
+		pattern, with string
+		differing     []string
+	}{
+		{gamma, `"effective_spot":\d+`, `"effective_spot":7000`, []string{"§1.0 effective_spot"}},
+		{gamma, `"zero_gamma_flip":[\d.]+,"flip_status"`, `"zero_gamma_flip":7400,"flip_status"`, []string{"§1.2 zero_gamma_flip"}},
+		{gamma, `("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`, []string{"§1.3 by_strike[7500.0].call_gex_dollars"}},
+		{gamma, `"sha256":"....`, `"sha256":"0000`, []string{"§0 input_sha256", "§0 input options/_SPX.json"}},
+		{gamma, `"data_sha256":"....`, `"data_sha256":"0000`, []string{"§0 data_sha256"}},
+		{pain, `"max_pain":\d+`, `"max_pain":7000`, []string{"§4 max_pain"}},
+	} {
+		v.checks(t, edited(t, x.answer, x.pattern, x.with), x.differing...)
+	}
+
+	// A document with one digit more is another document.
+	var answer struct {
+		Meta struct {
+			Receipt struct {
+				Inputs []struct{ Name, SHA256 string }
+			}
+		}
+	}
+	if err := json.Unmarshal(gamma, &answer); err != nil {
+		t.Fatal(err)
+	}
+	altered := v
+	altered.documents = t.TempDir()
+	for _, in := range answer.Meta.Receipt.Inputs {
+		document, err := exec.Command(installed(t, "zstd"), "-dcq", filepath.Join(v.documents, in.SHA256+".zst")).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Name == "options/_SPX.json" {
+			document = bytes.Replace(document, []byte(`"open_interest":`), []byte(`"open_interest":1`), 1)
+		}
+		writeFile(t, filepath.Join(altered.documents, in.SHA256), string(document))
+	}
+	file := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(gamma))
+	altered.checks(t, file, "§0 input options/_SPX.json")
+	figure(t, "6 altered answers and an altered document: the verifier names what differs in each")
+
+	for _, args := range [][]string{{}, {"--documents", v.documents, filepath.Join(t.TempDir(), "missing")}} {
+		if _, stderr, code := run(t, exec.Command(v.python, append([]string{v.program}, args...)...)); code != 2 || stderr == "" {
+			t.Errorf("%q: exit %d, %s", args, code, stderr)
+		}
+	}
+	if stdout, _, code := run(t, exec.Command(v.python, v.program, "--help")); code != 0 || !strings.Contains(stdout, "--strike") {
+		t.Errorf("--help: exit %d, %s", code, stdout)
+	}
+}
