@@ -70,7 +70,8 @@ func TestExitCodes(t *testing.T) {
 		{Outcome{Date: "D", Differ: []string{"gex/spx"}}, 1, "recompute D: differs: gex/spx"},
 		{Outcome{Date: "D", Gone: []string{"gex/spx"}}, 3, "recompute D: inputs_gone: gex/spx"},
 		{Outcome{Date: "D", Changed: []string{"gex/spx"}, Gone: []string{"a"}}, 3, "recompute D: method_changed: gex/spx; inputs_gone: a"},
-		{Outcome{Date: "D", Differ: []string{"gex/spx"}, Changed: []string{"a"}, Gone: []string{"b"}}, 1, "recompute D: differs: gex/spx; method_changed: a; inputs_gone: b"},
+		{Outcome{Date: "D", Differ: []string{"gex/spx"}, Changed: []string{"a"}, Gone: []string{"b"}}, 1,
+			"recompute D: differs: gex/spx; method_changed: a; inputs_gone: b"},
 	} {
 		if got := c.outcome.ExitCode(); got != c.want || c.outcome.Error() != c.text {
 			t.Errorf("%v: exit code %d, want %d, %s", c.outcome.Error(), got, c.want, c.text)

@@ -201,6 +201,42 @@ func asBefore(t *testing.T, r *rig, product, date, method, recipe string) {
 	}
 }
 
+// closes are the closes in a VIX curve.
+type closes struct {
+	VIX   *float64 `json:"vix"`
+	VIX3M *float64 `json:"vix3m"`
+}
+
+func (c closes) String() string { return fmt.Sprint(*c.VIX, *c.VIX3M) }
+
+// storeAsBefore stores a day as the version before did, and returns the closes in its curve.
+func storeAsBefore(t *testing.T, dir, date string) (c closes) {
+	t.Helper()
+	r := newRig(t, dir, date+" 16:40", archived(t, dir))
+	defer r.close()
+	r.once()
+	time.Sleep(ny(t, date+" 18:50").Sub(r.clock.Now()))
+	r.once()
+	r.data(refresh.VIXResource, &c)
+	state, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asBefore(t, r, refresh.GammaResource, date, "gex/0", `,"state":{"carry":[]}`)
+	asBefore(t, r, refresh.PainResource, date, compute.MaxPainMethod, "")
+	asBefore(t, r, refresh.SectorsResource, date, compute.SectorsMethod, "")
+	asBefore(t, r, refresh.VIXResource, date, "vix/0", `,"state":{"closes":`+string(state)+`,"history":[]}`)
+	for _, index := range []string{"_VIX", "_VIX3M"} {
+		if err := os.Remove(filepath.Join(dir, "simulated", date, "state-quotes-"+index+".json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.store.SaveState("vix-closes", date, state); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // What the version before stored is served as it is, and computed anew from its recipe. Its files stay. recompute does not
 // compare its numbers with those of another method.
 func TestWhatTheVersionBeforeStored(t *testing.T) {
@@ -208,34 +244,9 @@ func TestWhatTheVersionBeforeStored(t *testing.T) {
 	const date = "2026-11-19"
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
-		r.once()
-		time.Sleep(ny(t, "2026-11-19 18:50").Sub(r.clock.Now()))
-		r.once()
-		var closes struct {
-			VIX   *float64 `json:"vix"`
-			VIX3M *float64 `json:"vix3m"`
-		}
-		r.data(refresh.VIXResource, &closes)
-		state, err := json.Marshal(closes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		asBefore(t, r, refresh.GammaResource, date, "gex/0", `,"state":{"carry":[]}`)
-		asBefore(t, r, refresh.PainResource, date, compute.MaxPainMethod, "")
-		asBefore(t, r, refresh.SectorsResource, date, compute.SectorsMethod, "")
-		asBefore(t, r, refresh.VIXResource, date, "vix/0", `,"state":{"closes":`+string(state)+`,"history":[]}`)
-		for _, index := range []string{"_VIX", "_VIX3M"} {
-			if err := os.Remove(filepath.Join(dir, "simulated", date, "state-quotes-"+index+".json")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := r.store.SaveState("vix-closes", date, state); err != nil {
-			t.Fatal(err)
-		}
-		r.close()
+		was := storeAsBefore(t, dir, date)
 		before := tree(t, filepath.Join(dir, "simulated", date))
-		r = newRig(t, dir, "2026-11-20 08:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 08:00", archived(t, dir))
 		defer r.close()
 		r.market.Fail("", faultHTMLPage, -1)
 		if err := r.Restore(); err != nil {
@@ -256,9 +267,9 @@ func TestWhatTheVersionBeforeStored(t *testing.T) {
 				t.Errorf("%s: not computed anew: %+v", resource, receipt)
 			}
 		}
-		was := fmt.Sprint(*closes.VIX, *closes.VIX3M)
-		if r.data(refresh.VIXResource, &closes); fmt.Sprint(*closes.VIX, *closes.VIX3M) != was {
-			t.Errorf("closes %v, %v after %s", *closes.VIX, *closes.VIX3M, was)
+		var now closes
+		if r.data(refresh.VIXResource, &now); now.String() != was.String() {
+			t.Errorf("closes %v after %v", now, was)
 		}
 		for name, body := range tree(t, filepath.Join(dir, "simulated", date)) {
 			if !bytes.Equal(before[name], body) {

@@ -217,18 +217,18 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 // recipe is that of another answer of the date, nil without one.
 func (r *Refresher) newestRecipe(p *product, meta snapshots.Meta) (recipe *archive.Recipe, complete bool, err error) {
 	for _, name := range []string{p.name + besideFile, p.name} {
-		found, err := r.cfg.Inputs.Recipe(name, compute.DateOf(meta.AsOf.UTC()).String())
+		found, failed := r.cfg.Inputs.Recipe(name, compute.DateOf(meta.AsOf.UTC()).String())
 		switch {
-		case errors.Is(err, archive.ErrGone):
-			continue
-		case err != nil:
-			return nil, false, err
+		case errors.Is(failed, archive.ErrGone):
+		case failed != nil:
+			err = failed
 		case belongs(found, meta):
 			return found, true, nil
+		default:
+			recipe = found
 		}
-		recipe = found
 	}
-	return recipe, false, nil
+	return recipe, false, err
 }
 
 // holds says whether the batch has all upstream documents of a receipt.
