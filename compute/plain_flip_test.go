@@ -6,8 +6,8 @@ import (
 
 // plainCrossing is one material root of G.
 type plainCrossing struct {
-	Price     float64
-	Direction string // negative_to_positive or positive_to_negative as the spot rises
+	Price     float64 `json:"price"`
+	Direction string  `json:"direction"` // negative_to_positive or positive_to_negative as the spot rises
 }
 
 // flipSearch is what the flip search found.
