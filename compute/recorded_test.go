@@ -99,7 +99,8 @@ func TestRecordedConventions(t *testing.T) {
 	if err := json.Unmarshal(document(t, "oracle/gex-2026-08-11.json"), &oracle); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net, 1e-9*oracle.Unsettled.Net)
+	moved := float64(r.Data.EffectiveSpot / r.Data.Spot) // the programs used the published level
+	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net*moved*moved, 1e-9*oracle.Unsettled.Net)
 	near(t, "perfiliev flip", convention(t, r, "perfiliev").Flip, 7632.5, 0.05)
 	equal(t, "settled", r.Quality.Contracts.Skipped.Settled, 562)
 	equal(t, "session", r.Data.SessionDate, day("2026-08-11"))
@@ -174,4 +175,11 @@ func TestRecordedMaxPain(t *testing.T) {
 		}
 	}
 	equal(t, "roots and dates", sides, len(oracle.ByRootDate)-1)
+}
+
+// The forwards of the recorded chain, 7 minutes younger than the index, imply the index within 2 bp.
+func TestRecordedImpliedSpot(t *testing.T) {
+	r := compute.GammaExposure(compute.GammaInput{Chain: recordedChain(t, spxChain), Calendar: cal, RiskFreeRate: 0.04})
+	near(t, "gap", r.Quality.SpotGap, 0, 0.02)
+	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
 }
