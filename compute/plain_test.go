@@ -299,7 +299,11 @@ func (r *plainResult) usedLegs(groups []*plainSeries, spot, rate float64) []leg 
 // gamma is the gamma of a leg at a hypothetical spot S', with F(S') = F*S'/S and v held. shift is ln(S'/S).
 func (l *leg) gamma(shift, at float64) float64 {
 	d1 := (l.logFK+shift)/l.v + l.v/2
-	return l.discount * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (at * l.v)
+	density := math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi)
+	if density == 0 { // also where the forward has left the range of numbers
+		return 0
+	}
+	return l.discount * density / (at * l.v)
 }
 
 // gex is the dollars of hedge delta per 1 % move of a leg at a hypothetical spot.
