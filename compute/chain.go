@@ -137,7 +137,7 @@ type Underlying struct {
 	CapturedAt         time.Time // generation time of the document
 }
 
-// Session returns the session date of the quotes.
+// Session returns the session date of as_of.
 func (u *Underlying) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf) }
 
 // Skipped counts the rows of a chain that validation left out, by the first reason that applied.

@@ -56,6 +56,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 				Bid, Ask, IV, Gamma, Delta, Volume float64
 				OpenInterest                       float64 `json:"open_interest"`
 				Last                               float64 `json:"last_trade_price"`
+				LastTrade                          string  `json:"last_trade_time"`
 			}
 		}
 	}
@@ -73,8 +74,12 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 	var b compute.ChainBuilder
 	b.Grow(len(doc.Data.Options))
 	for _, o := range doc.Data.Options {
-		b.Add([]byte(o.Option), compute.Quote{Bid: o.Bid, Ask: o.Ask, Last: o.Last, OpenInterest: o.OpenInterest, Volume: o.Volume,
-			IV: o.IV, Gamma: o.Gamma, Delta: o.Delta})
+		q := compute.Quote{Bid: o.Bid, Ask: o.Ask, Last: o.Last, OpenInterest: o.OpenInterest, Volume: o.Volume, IV: o.IV,
+			Gamma: o.Gamma, Delta: o.Delta}
+		if traded, err := time.ParseInLocation("2006-01-02T15:04:05", o.LastTrade, compute.NewYork); err == nil {
+			q.LastTrade = traded.Unix()
+		}
+		b.Add([]byte(o.Option), q)
 	}
 	chain, err := b.Build(compute.Underlying{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
 	if err != nil {
