@@ -181,6 +181,26 @@ func TestAgainstPlainImplementation(t *testing.T) {
 	}
 }
 
+// The seconds around a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
+func TestSettlementAgainstPlain(t *testing.T) {
+	closed, early := listing(t)
+	g := &generator{Rand: rand.New(rand.NewPCG(29, 30)), seen: map[string]int{}}
+	for i, instants := range map[int][]string{
+		3: {"2026-08-11T19:59:59Z", "2026-08-11T20:00:00Z"},
+		5: {"2026-08-21T13:29:59Z", "2026-08-21T13:30:00Z", "2026-08-21T13:30:01Z"},
+		8: {"2026-11-27T17:59:59Z", "2026-11-27T18:00:00Z"},
+	} {
+		m := g.market(t, i, "SPX", "SPXW")
+		for _, instant := range instants {
+			chain := *m.chain
+			chain.AsOf, chain.CapturedAt = at(instant), at(instant)
+			got := compute.GammaExposure(compute.GammaInput{Chain: &chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous})
+			want := plainGamma(plainInput{Chain: &chain, Closed: closed, Early: early, Rate: m.rate, PreviousCarry: m.previous})
+			compareWithPlain(t, instant, got, want)
+		}
+	}
+}
+
 // countFeatures counts what the results of a market say it contained.
 func countFeatures(g *generator, chain *compute.Chain, r compute.GammaResult, plain plainResult) {
 	gap, q := plain.quality.SpotGap, chain.QuoteInstant(cal)
