@@ -65,8 +65,8 @@ func TestFlowAgainstPlain(t *testing.T) {
 			g.note("believed in part", want.f > 0 && want.f < 0.5)
 		}
 	}
-	for _, feature := range []string{"side ask of a call", "side bid of a call", "side mid of a call", "side ask of a put", "side bid of a put",
-		"side mid of a put", "side unknown of a call", "side unknown of a put", "believed in part"} {
+	for _, feature := range []string{"side ask of a call", "side bid of a call", "side mid of a call", "side ask of a put",
+		"side bid of a put", "side mid of a put", "side unknown of a call", "side unknown of a put", "believed in part"} {
 		if g.seen[feature] == 0 {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}

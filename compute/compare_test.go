@@ -43,7 +43,8 @@ func compareWithPlain(t *testing.T, name string, got compute.GammaResult, want p
 	j.compare("", reflect.ValueOf(got.Data), reflect.ValueOf(want))
 	j.compare("quality", reflect.ValueOf(got.Quality), reflect.ValueOf(want.quality))
 	c := got.Quality.Contracts
-	equal(t, name+": listed = used + skipped", c.Listed, c.Used+c.Skipped.Total()+c.Skipped.Settled+c.Skipped.NoOpenInterest+c.Skipped.NoVolatility)
+	skipped := c.Skipped.Total() + c.Skipped.Settled + c.Skipped.NoOpenInterest + c.Skipped.NoVolatility
+	equal(t, name+": listed = used + skipped", c.Listed, c.Used+skipped)
 	equal(t, name+": symbol", got.Data.Symbol, "SPX")
 }
 

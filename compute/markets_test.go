@@ -35,7 +35,8 @@ var moments = []moment{
 // in the evening, in the night, the next morning, over a weekend and over a long one.
 var lags = []time.Duration{
 	0, 15 * time.Minute, 16 * time.Minute, 20 * time.Minute, 20*time.Minute + time.Second, 75 * time.Minute, 4*time.Hour + 14*time.Minute,
-	4*time.Hour + 20*time.Minute, 9 * time.Hour, 16 * time.Hour, 19 * time.Hour, 30 * time.Hour, 53 * time.Hour, 64 * time.Hour, 78 * time.Hour, 90 * time.Hour,
+	4*time.Hour + 20*time.Minute, 9 * time.Hour, 16 * time.Hour, 19 * time.Hour, 30 * time.Hour,
+	53 * time.Hour, 64 * time.Hour, 78 * time.Hour, 90 * time.Hour,
 }
 
 // moves are by how much the quotes have moved against the index.
@@ -77,8 +78,9 @@ func (g *generator) note(feature string, when bool) {
 
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
-// market draws a market of the given roots, the first of which is its symbol. Of every five, one quotes no series well, so that no parity forward exists, two quote most series
-// well and carry them alike, so that the quotes imply a spot, and one of these two has near expirations only.
+// market draws a market of the given roots, the first of which is its symbol. Of every five, one quotes no series well, so
+// that no parity forward exists. Three quote most series well and carry them alike, so that the quotes imply a spot. Every
+// second one of the first of these has near expirations only.
 func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 	s := moments[i%len(moments)]
 	u := index(s.spot, s.asOf)

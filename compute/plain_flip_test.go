@@ -212,7 +212,8 @@ func (r *plainResult) conventions(legs []leg, spot float64) {
 		volume = append(volume, x)
 	}
 	r.Conventions = []plainRepriced{
-		{Name: "model", Net: r.Net, Flip: r.Flip}, {Name: "published_gamma"}, reprice("perfiliev", perfiliev, spot), reprice("volume_weighted", volume, spot),
+		{Name: "model", Net: r.Net, Flip: r.Flip}, {Name: "published_gamma"},
+		reprice("perfiliev", perfiliev, spot), reprice("volume_weighted", volume, spot),
 	}
 	if anyPublished {
 		r.Conventions[1].Net = known(published)

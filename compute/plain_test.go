@@ -6,10 +6,10 @@ import (
 	"strikecache/compute"
 )
 
-// The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §1, the gamma exposure. It
-// was written from the text alone, so that an error in the production code is not repeated in it: contract by
-// contract, no sharing between strikes, no recurrences, its own Black formula, its own bisections and its own clock
-// arithmetic. It rounds nothing and is slow. TestPlainIsIndependent holds what it may use.
+// The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §§0 and 1, of the quote location
+// of §5 and of the shape of §6. It was written from the text alone, so that an error in the production code is not
+// repeated in it: contract by contract, no sharing between strikes, no recurrences, its own Black formula, its own
+// bisections and its own clock arithmetic. It rounds nothing and is slow. TestPlainIsIndependent holds what it may use.
 
 // plainInput is everything that the numbers depend on.
 type plainInput struct {
