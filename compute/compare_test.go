@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"strikecache/compute"
 )
@@ -35,31 +36,40 @@ type comparison struct {
 // compareWithPlain compares every number of a result.
 func compareWithPlain(t *testing.T, name string, got compute.GammaResult, want plainResult) {
 	t.Helper()
-	j := comparison{T: t, name: name, spot: float64(got.Data.Spot)}
+	j := comparison{T: t, name: name, spot: want.EffectiveSpot}
 	if want.Gross != nil {
 		j.gross = *want.Gross
 	}
 	j.compare("", reflect.ValueOf(got.Data), reflect.ValueOf(want))
 	j.compare("quality", reflect.ValueOf(got.Quality), reflect.ValueOf(want.quality))
 	c := got.Quality.Contracts
-	equal(t, name+": listed = used + skipped", c.Listed, c.Used+c.Skipped.Total()+c.Skipped.Settled+c.Skipped.NoOpenInterest+c.Skipped.NoVolatility)
+	skipped := c.Skipped.Total() + c.Skipped.Settled + c.Skipped.NoOpenInterest + c.Skipped.NoVolatility
+	equal(t, name+": listed = used + skipped", c.Listed, c.Used+skipped)
 	equal(t, name+": symbol", got.Data.Symbol, "SPX")
 }
 
-// compare walks over both values. Members of structs are matched by their names, and none of got may be left out.
+// compare walks over both values. Members of structs are matched by their JSON names, and none of got may be left out.
+// A nil pointer is null. A number need not be a pointer on both sides.
 func (j comparison) compare(path string, got, want reflect.Value) {
 	j.Helper()
-	switch got.Kind() {
-	case reflect.Pointer:
-		if got.IsNil() != want.IsNil() {
-			j.Errorf("%s: %s is null: %v, want %v", j.name, path, got.IsNil(), want.IsNil())
-		} else if !got.IsNil() {
-			j.compare(path, got.Elem(), want.Elem())
+	if isNil(got) || isNil(want) {
+		if isNil(got) != isNil(want) {
+			j.Errorf("%s: %s is null: %v, want %v", j.name, path, isNil(got), isNil(want))
 		}
+		return
+	}
+	got, want = reflect.Indirect(got), reflect.Indirect(want)
+	switch got.Kind() {
 	case reflect.Struct:
-		for i := range got.NumField() {
-			if name := got.Type().Field(i).Name; j.compared(name) {
-				j.compare(path+" "+name, got.Field(i), want.FieldByName(name))
+		wanted := members(want)
+		for name, value := range members(got) {
+			if !j.compared(name) {
+				continue
+			}
+			if w, ok := wanted[name]; ok {
+				j.compare(path+" "+name, value, w)
+			} else {
+				j.Errorf("the plain implementation has no%s %s", path, name)
 			}
 		}
 	case reflect.Slice:
@@ -92,35 +102,51 @@ func (j comparison) compare(path string, got, want reflect.Value) {
 	}
 }
 
+func isNil(v reflect.Value) bool { return v.Kind() == reflect.Pointer && v.IsNil() }
+
+// members returns the fields of a struct, and of the structs embedded in it, by their JSON names.
+func members(v reflect.Value) map[string]reflect.Value {
+	byName := map[string]reflect.Value{}
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if name := f.Tag.Get("json"); name != "" {
+			byName[name] = v.FieldByIndex(f.Index)
+		}
+	}
+	return byName
+}
+
 // compared says whether a member is compared. The grid of METHODS.md §1.2, in points, is too coarse for a small spot: finer
 // grids find more flips.
 func (j comparison) compared(name string) bool {
-	if j.spot < 1000 && (strings.Contains(name, "Flip") || name == "Regime") { // the regime asks for the scenarios' flips
+	if j.spot < 1000 && (strings.Contains(name, "flip") || name == "gamma_regime") { // the regime asks for the scenarios' flips
 		return false
 	}
-	return !slices.Contains([]string{"Symbol", "Note", "Calendar"}, name) // texts
+	return !slices.Contains([]string{"symbol", "note", "calendar"}, name) // texts
 }
 
 func (j comparison) tolerance(path string, kind reflect.Type, want float64) float64 {
 	name := path[strings.LastIndex(path, " ")+1:]
 	switch kind {
 	case reflect.TypeFor[compute.Dollars]():
-		if strings.HasPrefix(path, " By") || strings.HasPrefix(path, " Profile") {
+		if strings.HasPrefix(path, " by_") || strings.HasPrefix(path, " profile") {
 			return math.Max(1, 1e-6*j.gross)
 		}
 		return 1e-6 * math.Max(j.gross, math.Abs(want)) // some conventions have sizes of their own
 	case reflect.TypeFor[compute.Level]():
-		if strings.Contains(path, "Flip") || name == "ExpectedMove" {
+		switch {
+		case strings.Contains(path, "flip") || name == "expected_move_1d":
 			return 0.02
+		case strings.HasSuffix(name, "spot"):
+			return 0.01
 		}
 		return 1e-9 * j.spot
 	case reflect.TypeFor[compute.Ratio]():
 		switch name {
-		case "FlipDistance":
+		case "flip_distance_pct":
 			return math.Max(6e-4, 0.02/j.spot*100) // 0.02 points
-		case "GrossAtFlip":
+		case "gross_at_flip_pct":
 			return 0.01 // the flip itself is known to 0.02 points
-		case "Tilt":
+		case "gamma_tilt":
 			return math.Max(2e-4, 1e-6*math.Abs(want)) // a ratio to next to nothing may be of any size
 		}
 		return 2e-4
@@ -135,28 +161,68 @@ func TestAgainstPlainImplementation(t *testing.T) {
 	closed, early := listing(t)
 	g := &generator{Rand: rand.New(rand.NewPCG(23, 24)), seen: map[string]int{}}
 	for i := range markets() {
-		m := g.market(t, i)
+		m := g.market(t, i, "SPX", "SPXW")
 		got := compute.GammaExposure(compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous})
 		want := plainGamma(plainInput{Chain: m.chain, Closed: closed, Early: early, Rate: m.rate, PreviousCarry: m.previous})
 		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
 		marshal(t, got.Data)
 		marshal(t, got.Quality)
-		countFeatures(g, got)
+		countFeatures(g, m.chain, got, want)
 	}
 	for _, feature := range []string{"AM and PM on one date", "missing side", "one-sided quote", "crossed quote", "locked quote", "zero iv",
 		"NaN numbers", "zero open interest", "settled rows", "settled", "no_open_interest", "no_volatility", "0DTE", "floored", "strike 0",
 		"parity", "other_settlement", "interpolated", "extrapolated", "previous", "none", "volatility implied", "volatility published",
 		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
-		"neutral", "updating", "settled interest", "trigger", "no trigger", "move", "no move", "flip of 0DTE", "bad rows"} {
+		"neutral", "updating", "settled interest", "trigger", "no trigger", "move", "no move", "flip of 0DTE", "bad rows",
+		"index", "implied", "index_stale", "index beside a gap", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
+		"too few parity series", "parity series too near", "after hours", "night", "after a weekend"} {
 		if g.seen[feature] == 0 {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}
 	}
 }
 
-// countFeatures counts what the result of a market says it contained.
-func countFeatures(g *generator, r compute.GammaResult) {
-	d, q := r.Data, r.Quality
+// The seconds around a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
+func TestSettlementAgainstPlain(t *testing.T) {
+	closed, early := listing(t)
+	g := &generator{Rand: rand.New(rand.NewPCG(29, 30)), seen: map[string]int{}}
+	for i, instants := range map[int][]string{
+		3: {"2026-08-11T19:59:59Z", "2026-08-11T20:00:00Z"},
+		5: {"2026-08-21T13:29:59Z", "2026-08-21T13:30:00Z", "2026-08-21T13:30:01Z"},
+		8: {"2026-11-27T17:59:59Z", "2026-11-27T18:00:00Z"},
+	} {
+		m := g.market(t, i, "SPX", "SPXW")
+		for _, instant := range instants {
+			chain := *m.chain
+			chain.AsOf, chain.CapturedAt = at(instant), at(instant)
+			got := compute.GammaExposure(compute.GammaInput{Chain: &chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous})
+			want := plainGamma(plainInput{Chain: &chain, Closed: closed, Early: early, Rate: m.rate, PreviousCarry: m.previous})
+			compareWithPlain(t, instant, got, want)
+		}
+	}
+}
+
+// countFeatures counts what the results of a market say it contained.
+func countFeatures(g *generator, chain *compute.Chain, r compute.GammaResult, plain plainResult) {
+	gap, q := plain.quality.SpotGap, chain.QuoteInstant(cal)
+	late := q.Sub(chain.AsOf) > 5*time.Minute
+	g.note(plain.SpotSource, true)
+	g.note("index beside a gap", plain.SpotSource == "index" && gap != nil && *gap != 0)
+	g.note("implied within 5 minutes", plain.SpotSource == "implied" && !late)
+	g.note("fitted late", late && gap != nil && math.Abs(*gap) < 0.5)
+	g.note("0DTE settled", plain.ZeroDTE.Settled)
+	parity := plain.quality.Forwards["parity"]
+	g.note("too few parity series", parity > 0 && parity < 5)
+	g.note("parity series too near", parity >= 5 && gap == nil)
+	day := compute.DateOf(q.In(compute.NewYork))
+	g.note("after hours", q.Equal(day.At(17, 0, 0, compute.NewYork)))
+	g.note("night", q.Before(cal.Open(day)) && late)
+	g.note("after a weekend", chain.AsOf.Weekday() == time.Friday && q.Sub(chain.AsOf) > 48*time.Hour)
+	countGamma(g, r.Data, r.Quality)
+}
+
+// countGamma counts what the exposure of a market contains.
+func countGamma(g *generator, d compute.Gamma, q compute.GammaQuality) {
 	g.note("settled", q.Contracts.Skipped.Settled > 0)
 	g.note("no_open_interest", q.Contracts.Skipped.NoOpenInterest > 0)
 	g.note("no_volatility", q.Contracts.Skipped.NoVolatility > 0)

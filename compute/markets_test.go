@@ -18,7 +18,8 @@ type moment struct {
 }
 
 // moments are instants on every side of the rules: in session, before the open, in the last minutes, after the close,
-// on an early close, over the changes of the clock, on a weekend and a holiday; and spots of three sizes.
+// on an early close, on the morning of an expiration, over the changes of the clock, on a weekend and a holiday; and
+// spots of three sizes.
 var moments = []moment{
 	{"2026-08-11T16:00:00Z", 7000.37, 25}, {"2026-08-11T12:00:00Z", 7003, 10}, {"2026-08-11T19:47:30Z", 6998.12, 5},
 	{"2026-08-11T19:59:40Z", 7001, 5}, {"2026-08-11T20:14:59Z", 7000, 25}, {"2026-08-21T13:20:00Z", 7728.2, 20},
@@ -26,8 +27,20 @@ var moments = []moment{
 	{"2026-11-27T18:30:00Z", 7100.5, 25}, {"2026-12-24T17:00:00Z", 6900, 50}, {"2026-03-06T16:00:00Z", 6800, 20},
 	{"2026-03-09T16:00:00Z", 6801.01, 20}, {"2026-10-30T16:00:00Z", 7300, 25}, {"2026-11-02T15:00:00Z", 7300, 25},
 	{"2026-08-15T15:00:00Z", 7000, 25}, {"2026-09-07T15:00:00Z", 7050, 25}, {"2026-08-11T15:00:00Z", 41.5, 0.5},
-	{"2026-08-11T16:00:00Z", 60_000, 250},
+	{"2026-08-11T16:00:00Z", 60_000, 250}, {"2026-08-14T20:14:59Z", 7012, 20}, {"2026-11-27T18:14:59Z", 7090, 25},
+	{"2026-09-04T20:15:00Z", 7050, 25}, {"2026-09-18T13:29:00Z", 7111, 20},
 }
+
+// lags are by how much a document is later than its index: in session, on both sides of the 5 minutes of METHODS.md §1.0,
+// in the evening, in the night, the next morning, over a weekend and over a long one.
+var lags = []time.Duration{
+	0, 15 * time.Minute, 16 * time.Minute, 20 * time.Minute, 20*time.Minute + time.Second, 75 * time.Minute, 4*time.Hour + 14*time.Minute,
+	4*time.Hour + 20*time.Minute, 9 * time.Hour, 16 * time.Hour, 19 * time.Hour, 30 * time.Hour,
+	53 * time.Hour, 64 * time.Hour, 78 * time.Hour, 90 * time.Hour,
+}
+
+// moves are by how much the quotes have moved against the index.
+var moves = []float64{0, 0.001, -0.001, 0.006, -0.006, 0.013, -0.013, 0.12, -0.12}
 
 // synthetic is a random market and what it contains.
 type synthetic struct {
@@ -51,8 +64,9 @@ const (
 // generator draws markets and counts what they contain.
 type generator struct {
 	*rand.Rand
-	seen map[string]int
-	rows []row
+	seen  map[string]int
+	rows  []row
+	carry float64 // of every series; negative: each has its own
 }
 
 // note counts a feature.
@@ -64,16 +78,37 @@ func (g *generator) note(feature string, when bool) {
 
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
-// market draws a market. Of every five, one quotes no series well, so that no parity forward exists.
-func (g *generator) market(t *testing.T, i int) synthetic {
+// market draws a market of the given roots, the first of which is its symbol. Of every five, one quotes no series well, so
+// that no parity forward exists. Three quote most series well and carry them alike, so that the quotes imply a spot. Every
+// second one of the first of these has near expirations only.
+func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 	s := moments[i%len(moments)]
 	u := index(s.spot, s.asOf)
-	u.CapturedAt = u.AsOf.Add(time.Duration(g.IntN(100_000)) * time.Second)
+	u.Symbol = roots[0]
+	lag, session := g.IntN(len(lags)), cal.SessionDate(u.AsOf)
+	if u.AsOf.After(cal.Close(session)) { // the index stands
+		lag = max(lag, g.IntN(len(lags)))
+	}
+	u.CapturedAt = u.AsOf.Add(lags[lag] + time.Duration(g.IntN(2)*g.IntN(300))*time.Second)
+	// METHODS.md does not define the expected move of an index that stands longer: no session may be left before the
+	// settlement, although there was one after the session date.
+	if latest := cal.Close(cal.Next(session)); u.CapturedAt.After(latest) {
+		u.CapturedAt = latest.Add(-time.Duration(g.IntN(20*3600)) * time.Second)
+	}
 	m := synthetic{rate: []float64{0, 0.04, 0.055}[g.IntN(3)], previous: map[compute.Series]float64{}}
 	g.rows = nil
-	dark := i%5 == 4
+	dark, fitted := i%5 == 4, i%5 < 3
+	s.spot *= 1 + moves[g.IntN(len(moves))] // of the quotes
 	today := compute.DateOf(u.AsOf.In(compute.NewYork))
 	offsets := []int{-1, 0, 1, 3 + g.IntN(4), 10 + g.IntN(10), 30 + g.IntN(60), 89, 90, 91, 120 + g.IntN(300)}
+	g.carry = -1
+	if fitted {
+		g.carry = g.Float64() * 0.05
+		offsets = append(offsets, 2, 7, 8, 14, 21, 28, 60)
+		if i%5 == 0 && g.chance(2) {
+			offsets = []int{0, 1, 2, 3, 4, 5, 7 + g.IntN(2)}
+		}
+	}
 	for _, off := range offsets {
 		expiration := cal.OnOrBefore(today + compute.Date(off))
 		if g.chance(4) {
@@ -81,13 +116,16 @@ func (g *generator) market(t *testing.T, i int) synthetic {
 		}
 		both := g.chance(2)
 		g.note("AM and PM on one date", both)
-		for _, root := range []string{"SPX", "SPXW"} {
+		for _, root := range roots {
 			if root == "SPX" && !both {
 				continue
 			}
 			how := quoting(g.IntN(int(quotings)))
 			if dark && how < quotedTwo {
 				how = quotedTwo
+			}
+			if fitted && !g.chance(4) {
+				how = quotedWell
 			}
 			g.series(s, u, m.rate, root, expiration, how)
 			if g.chance(2) {
@@ -108,10 +146,17 @@ func (g *generator) market(t *testing.T, i int) synthetic {
 
 // series adds the rows of one root and expiration: priced by Black's formula with a smile, then spoilt.
 func (g *generator) series(s moment, u compute.Underlying, rate float64, root string, expiration compute.Date, how quoting) {
-	settlement := map[string]compute.Settlement{"SPX": compute.AM, "SPXW": compute.PM}[root]
+	settlement := compute.PM
+	if root == "SPX" {
+		settlement = compute.AM
+	}
 	left := settlement.Instant(expiration, cal).Sub(u.AsOf).Hours()
 	t := years(math.Max(left, 0.01))
-	forward := s.spot * math.Exp((g.Float64()*0.08-0.02)*t)
+	carry := g.carry
+	if carry < 0 {
+		carry = g.Float64()*0.08 - 0.02
+	}
+	forward := s.spot * math.Exp(carry*t)
 	wide := 6 + g.IntN(14)
 	tilt := g.IntN(4)
 	g.note("settled rows", left <= 0)
@@ -128,6 +173,7 @@ func (g *generator) series(s moment, u compute.Underlying, rate float64, root st
 			}
 			price := compute.BlackValue(compute.Right(right), forward, k, iv*math.Sqrt(t)) * math.Exp(-rate*t)
 			q := g.quote(s, price, iv, how, j)
+			g.trade(&q, u.AsOf)
 			switch {
 			case tilt == 0 && right == 0, tilt == 1 && right == 1 && g.chance(2): // one-sided books have no flip
 				q.OpenInterest = 0
@@ -146,7 +192,7 @@ func (g *generator) quote(s moment, price, iv float64, how quoting, j int) compu
 	half := tick * float64(1+g.IntN(6))
 	q := blank(float64(g.IntN(2000)))
 	q.Bid, q.Ask = math.Max(0, math.Round((price-half)/tick)*tick), math.Round((price+half)/tick)*tick
-	q.IV, q.Gamma, q.Volume = math.Round(iv*1e4)/1e4, math.Round(g.Float64()*20)/1e4, float64(g.IntN(500))
+	q.IV, q.Gamma, q.Volume = math.Round(iv*1e4)/1e4, math.Round(g.Float64()*20)/1e4, float64(g.IntN(4000))
 	near := map[quoting]int{quotedWell: 1000, quotedThree: 1 + g.IntN(3), quotedTwo: 0, quotedNever: -1, quotedDark: -1}[how]
 	if j > near || j < -near {
 		q.Bid = 0
@@ -178,4 +224,30 @@ func (g *generator) quote(s moment, price, iv float64, how quoting, j int) compu
 	g.note("zero iv", q.IV == 0)
 	g.note("NaN numbers", math.IsNaN(q.IV) || math.IsNaN(q.Bid))
 	return q
+}
+
+// trade draws the last trade of a contract, most often within 15 minutes of the index's last, and its delta: a small one
+// lets the quote be wider than what the option moves.
+func (g *generator) trade(q *compute.Quote, asOf time.Time) {
+	where := []float64{-1.5, -1, -0.5, -0.25, 0, 0.4, 0.5, 1, 2}[g.IntN(9)]
+	q.Last = (q.Bid+q.Ask)/2 + where*(q.Ask-q.Bid)/2
+	q.Delta = math.Pow(g.Float64(), 4)
+	if g.chance(2) {
+		q.Delta = -q.Delta
+	}
+	q.LastTrade = asOf.Unix() + 30 - int64(g.IntN(400))
+	switch g.IntN(20) {
+	case 0:
+		q.Last = math.NaN()
+	case 1:
+		q.Delta = math.NaN()
+	case 2:
+		q.Delta = 0
+	case 3:
+		q.LastTrade = 0
+	case 4:
+		q.LastTrade -= 86_400
+	case 5, 6:
+		q.LastTrade = asOf.Unix() - 900 + int64(g.IntN(3)) - 1
+	}
 }

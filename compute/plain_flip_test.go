@@ -6,8 +6,8 @@ import (
 
 // plainCrossing is one material root of G.
 type plainCrossing struct {
-	Price     float64
-	Direction string // negative_to_positive or positive_to_negative as the spot rises
+	Price     float64 `json:"price"`
+	Direction string  `json:"direction"` // negative_to_positive or positive_to_negative as the spot rises
 }
 
 // flipSearch is what the flip search found.
@@ -212,7 +212,8 @@ func (r *plainResult) conventions(legs []leg, spot float64) {
 		volume = append(volume, x)
 	}
 	r.Conventions = []plainRepriced{
-		{Name: "model", Net: r.Net, Flip: r.Flip}, {Name: "published_gamma"}, reprice("perfiliev", perfiliev, spot), reprice("volume_weighted", volume, spot),
+		{Name: "model", Net: r.Net, Flip: r.Flip}, {Name: "published_gamma"},
+		reprice("perfiliev", perfiliev, spot), reprice("volume_weighted", volume, spot),
 	}
 	if anyPublished {
 		r.Conventions[1].Net = known(published)

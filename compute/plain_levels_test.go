@@ -15,7 +15,7 @@ func strikeRows(groups []*plainSeries, legs []leg, spot float64) []plainStrike {
 		for _, c := range g.contracts {
 			row := rows[c.Strike]
 			if row == nil {
-				row = &plainStrike{Strike: c.Strike}
+				row = &plainStrike{Strike: c.Strike, Call: known(0), Put: known(0), Net: known(0)}
 				rows[c.Strike] = row
 			}
 			volume := 0.0
@@ -34,11 +34,11 @@ func strikeRows(groups []*plainSeries, legs []leg, spot float64) []plainStrike {
 	for i := range legs {
 		row, gex := rows[legs[i].contract.Strike], legs[i].gex(0, spot)
 		if legs[i].sign > 0 {
-			row.Call += gex
+			*row.Call += gex
 		} else {
-			row.Put += gex
+			*row.Put += gex
 		}
-		row.Net += gex
+		*row.Net += gex
 	}
 	var sorted []plainStrike
 	for _, row := range rows {
@@ -78,28 +78,28 @@ func (r *plainResult) levels(rows []plainStrike, spot float64) {
 			below = append(below, row)
 		}
 	}
-	call := func(x plainStrike) float64 { return x.Call }
-	put := func(x plainStrike) float64 { return -x.Put }
+	call := func(x plainStrike) float64 { return *x.Call }
+	put := func(x plainStrike) float64 { return -*x.Put }
 	r.CallWall, r.PutWall = best(above, spot, call), best(below, spot, put)
 	r.Walls.Gross = plainWall{best(rows, spot, call), best(rows, spot, put)}
 	r.Walls.Net = plainWall{
-		best(rows, spot, func(x plainStrike) float64 { return x.Net }),
-		best(rows, spot, func(x plainStrike) float64 { return -x.Net }),
+		best(rows, spot, func(x plainStrike) float64 { return *x.Net }),
+		best(rows, spot, func(x plainStrike) float64 { return -*x.Net }),
 	}
 	r.Walls.OpenInterest = plainWall{
 		best(rows, spot, func(x plainStrike) float64 { return x.CallOpenInterest }),
 		best(rows, spot, func(x plainStrike) float64 { return x.PutOpenInterest }),
 	}
-	r.AbsGammaStrike = best(rows, spot, func(x plainStrike) float64 { return x.Call - x.Put })
+	r.AbsGammaStrike = best(rows, spot, func(x plainStrike) float64 { return *x.Call - *x.Put })
 	if r.CallWall == nil || r.PutWall == nil {
 		return
 	}
 	most := 0.0
 	for _, row := range rows {
-		most = math.Max(most, math.Abs(row.Net))
+		most = math.Max(most, math.Abs(*row.Net))
 	}
 	for _, row := range rows {
-		if row.Strike > *r.PutWall && row.Strike < *r.CallWall && row.Net > 0 && row.Net >= 0.05*most {
+		if row.Strike > *r.PutWall && row.Strike < *r.CallWall && *row.Net > 0 && *row.Net >= 0.05*most {
 			r.VolTrigger = known(row.Strike)
 			return
 		}
@@ -133,9 +133,9 @@ func (r *plainResult) zeroDTE(legs []leg, spot float64) {
 			today = append(today, l)
 		}
 	}
-	r.ZeroDTE = plainZeroDTE{Net: netExposure(today, spot, spot), Contracts: len(today), Share: known(0)}
+	r.ZeroDTE = plainZeroDTE{Net: known(netExposure(today, spot, spot)), Contracts: len(today)}
+	r.ZeroDTE.Share = ratio(100*grossExposure(today, spot, spot), grossExposure(legs, spot, spot))
 	if len(today) > 0 {
-		r.ZeroDTE.Share = ratio(100*grossExposure(today, spot, spot), grossExposure(legs, spot, spot))
 		r.ZeroDTE.Flip = findFlips(today, spot).flip
 	}
 }
@@ -144,19 +144,16 @@ func (r *plainResult) zeroDTE(legs []leg, spot float64) {
 func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float64) {
 	gross := grossExposure(legs, spot, spot)
 	for _, g := range groups {
-		row, used := plainExpiration{Expiration: g.expiration, Settlement: g.settlement,
-			Forward: g.forward, ForwardSource: g.source, Share: known(0)}, 0
+		row := plainExpiration{Expiration: g.expiration, Settlement: g.settlement, Forward: g.forward, ForwardSource: g.source,
+			Net: known(0), Gross: known(0)}
 		for i := range legs {
 			if legs[i].group == g {
 				gex := legs[i].gex(0, spot)
-				row.Net += gex
-				row.Gross += math.Abs(gex)
-				used++
+				*row.Net += gex
+				*row.Gross += math.Abs(gex)
 			}
 		}
-		if used > 0 {
-			row.Share = ratio(100*row.Gross, gross)
-		}
+		row.Share = ratio(100**row.Gross, gross)
 		r.ByExpiration = append(r.ByExpiration, row)
 	}
 	slices.SortStableFunc(r.ByExpiration, func(a, b plainExpiration) int {
@@ -164,7 +161,8 @@ func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float
 	})
 }
 
-func (q *plainQuality) measure(groups []*plainSeries, legs []leg, chain *compute.Chain, flip *float64) {
+// measure fills what the numbers rest on.
+func (q *plainQuality) measure(groups []*plainSeries, legs []leg, chain *compute.Chain, spot float64, flip *float64) {
 	q.QuoteAgeSeconds = chain.CapturedAt.Sub(chain.AsOf).Seconds()
 	q.Forwards = map[string]int{}
 	openInterest := map[string]float64{}
@@ -181,9 +179,9 @@ func (q *plainQuality) measure(groups []*plainSeries, legs []leg, chain *compute
 	}
 	atFlip := map[string]float64{}
 	if flip != nil {
-		atFlip = grossBySteps(legs, chain.Spot, *flip)
+		atFlip = grossBySteps(legs, spot, *flip)
 	}
-	atSpot := grossBySteps(legs, chain.Spot, chain.Spot)
+	atSpot := grossBySteps(legs, spot, spot)
 	for _, step := range []string{stepImplied, stepPublished, stepInterpolated, stepNone} {
 		q.Volatility = append(q.Volatility, plainShare{step, share(openInterest, step), share(atSpot, step), share(atFlip, step)})
 	}
@@ -195,7 +193,7 @@ func (q *plainQuality) measure(groups []*plainSeries, legs []leg, chain *compute
 			quoted++
 		}
 		if l.group.seconds > 2*86400 && isFinite(l.contract.Gamma) {
-			differences = append(differences, math.Abs(l.contract.Gamma-l.gamma(0, chain.Spot)))
+			differences = append(differences, math.Abs(l.contract.Gamma-l.gamma(0, spot)))
 		}
 	}
 	q.TwoSidedShare = ratio(100*float64(quoted), float64(len(legs)))

@@ -104,21 +104,21 @@ func weekdaysBetween(from, to compute.Date) int {
 }
 
 // expectedMove is S*v/sqrt(n) of the nearest expiration with a full session after the session date.
-func expectedMove(groups []*plainSeries, clock plainClock, asOf time.Time, today compute.Date, spot float64) *float64 {
+func expectedMove(groups []*plainSeries, clock plainClock, q time.Time, today compute.Date, spot float64) *float64 {
 	var nearest *plainSeries
-	var sessions float64
 	for _, g := range groups {
-		lastDay := g.expiration
-		if g.settlement == compute.AM {
-			lastDay--
-		}
-		full := clock.sessionsAfter(today, lastDay)
-		if full >= 1 && (nearest == nil || g.seconds < nearest.seconds) {
-			nearest, sessions = g, float64(full)+clock.unexpired(today, asOf)
+		if clock.sessionsAfter(today, g.lastDay()) >= 1 && (nearest == nil || g.seconds < nearest.seconds) {
+			nearest = g
 		}
 	}
 	if nearest == nil {
 		return nil
+	}
+	sessions := 0.0 // from the quote instant to settlement
+	for d := newYorkDate(q); d <= nearest.lastDay(); d++ {
+		if clock.session(d) {
+			sessions += clock.unexpired(d, q)
+		}
 	}
 	atm := nearest.smiles[0]
 	for _, s := range nearest.smiles {
@@ -132,6 +132,14 @@ func expectedMove(groups []*plainSeries, clock plainClock, asOf time.Time, today
 	return known(spot * atm.v / math.Sqrt(sessions))
 }
 
+// lastDay is the last day on which the contracts of a group trade.
+func (g *plainSeries) lastDay() compute.Date {
+	if g.settlement == compute.AM {
+		return g.expiration - 1
+	}
+	return g.expiration
+}
+
 // Where a forward comes from.
 const (
 	sourceParity       = "parity"
@@ -142,23 +150,29 @@ const (
 	sourceNone         = "none"
 )
 
-// setForwards fills logCarry, forward and source of every group.
-func setForwards(groups []*plainSeries, spot, rate float64, previous map[compute.Series]float64) {
-	var parity []*plainSeries // by T
+// parityForwards fills forward and source of the groups that have a parity forward, and returns these groups by T.
+func parityForwards(groups []*plainSeries, rate float64) []*plainSeries {
+	var parity []*plainSeries
 	for _, g := range groups {
 		if f, ok := parityForward(g, rate); ok {
-			g.source, g.logCarry = sourceParity, math.Log(f/spot)
-			g.forward = f
+			g.forward, g.source = f, sourceParity
 			parity = append(parity, g)
 		}
 	}
 	slices.SortStableFunc(parity, func(a, b *plainSeries) int { return cmp.Compare(a.seconds, b.seconds) })
+	return parity
+}
+
+// setForwards fills logCarry of every group, and forward and source of the groups without a parity forward.
+func setForwards(groups, parity []*plainSeries, spot float64, previous map[compute.Series]float64) {
+	for _, g := range parity {
+		g.logCarry = math.Log(g.forward / spot)
+	}
 	for _, g := range groups {
-		if g.source == sourceParity {
-			continue
+		if g.source != sourceParity {
+			g.logCarry, g.source = otherForward(g, parity, previous)
+			g.forward = spot * math.Exp(g.logCarry)
 		}
-		g.logCarry, g.source = otherForward(g, parity, previous)
-		g.forward = spot * math.Exp(g.logCarry)
 	}
 }
 

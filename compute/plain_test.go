@@ -6,10 +6,10 @@ import (
 	"strikecache/compute"
 )
 
-// The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §1, the gamma exposure. It
-// was written from the text alone, so that an error in the production code is not repeated in it: contract by
-// contract, no sharing between strikes, no recurrences, its own Black formula, its own bisections and its own clock
-// arithmetic. It rounds nothing and is slow. TestPlainIsIndependent holds what it may use.
+// The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §§0 and 1, of the quote location
+// of §5 and of the shape of §6. It was written from the text alone, so that an error in the production code is not
+// repeated in it: contract by contract, no sharing between strikes, no recurrences, its own Black formula, its own
+// bisections and its own clock arithmetic. It rounds nothing and is slow. TestPlainIsIndependent holds what it may use.
 
 // plainInput is everything that the numbers depend on.
 type plainInput struct {
@@ -20,114 +20,150 @@ type plainInput struct {
 	PreviousCarry map[compute.Series]float64 // b of the previous snapshot, may be nil
 }
 
-// plainResult holds every number of METHODS.md §1, unrounded, under the names that package compute gives them. A nil pointer
-// is null. All shares are percentages.
+// plainResult holds every number of METHODS.md §1, unrounded, under its JSON name. A nil pointer is null. All shares are
+// percentages.
 type plainResult struct {
-	Spot         float64
-	SessionDate  compute.Date
-	OISettleDate compute.Date
-	OIState      string // settled or updating
+	Spot          float64 `json:"spot"`
+	EffectiveSpot float64 `json:"effective_spot"`
+	SpotSource    string  `json:"spot_source"` // index, implied or index_stale
 
-	Net, Call, Put, Gross, Tilt *float64
+	SessionDate  compute.Date `json:"session_date"`
+	OISettleDate compute.Date `json:"oi_settle_date"`
+	OIState      string       `json:"oi_state"` // settled or updating
 
-	Flip         *float64
-	FlipStatus   string
-	Flips        []plainCrossing
-	FlipDistance *float64
-	FlipBand     *plainBand
-	Scenarios    []plainRepriced
-	Regime       *string
+	Net   *float64 `json:"net_gex_dollars"`
+	Call  *float64 `json:"call_gex_dollars"`
+	Put   *float64 `json:"put_gex_dollars"`
+	Gross *float64 `json:"gross_gex_dollars"`
+	Tilt  *float64 `json:"gamma_tilt"`
 
-	CallWall, PutWall, VolTrigger, AbsGammaStrike *float64
-	Walls                                         plainWalls
+	Flip         *float64        `json:"zero_gamma_flip"`
+	FlipStatus   string          `json:"flip_status"`
+	Flips        []plainCrossing `json:"flips"`
+	FlipDistance *float64        `json:"flip_distance_pct"`
+	FlipBand     *plainBand      `json:"flip_band"`
+	Scenarios    []plainRepriced `json:"scenarios"`
+	Regime       *string         `json:"gamma_regime"`
 
-	ZeroDTE      plainZeroDTE
-	ExpectedMove *float64
+	CallWall       *float64   `json:"call_wall"`
+	PutWall        *float64   `json:"put_wall"`
+	VolTrigger     *float64   `json:"vol_trigger"`
+	AbsGammaStrike *float64   `json:"abs_gamma_strike"`
+	Walls          plainWalls `json:"walls"`
 
-	ContractsAnalyzed int
-	Conventions       []plainRepriced
-	ByExpiration      []plainExpiration
-	Profile           []plainPoint
-	ByStrike          []plainStrike
+	ZeroDTE      plainZeroDTE `json:"zero_dte"`
+	ExpectedMove *float64     `json:"expected_move_1d"`
+
+	ContractsAnalyzed int               `json:"contracts_analyzed"`
+	Conventions       []plainRepriced   `json:"conventions"`
+	ByExpiration      []plainExpiration `json:"by_expiration"`
+	Profile           []plainPoint      `json:"profile"`
+	ByStrike          []plainStrike     `json:"by_strike"`
 
 	quality plainQuality
 }
 
 // plainBand is the lowest and the highest flip.
-type plainBand struct{ Low, High float64 }
+type plainBand struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+}
 
 // plainRepriced is the net and the flip of one scenario or convention, both nil for no contracts.
 type plainRepriced struct {
-	Name      string
-	Net, Flip *float64
+	Name string   `json:"name"`
+	Net  *float64 `json:"net_gex_dollars"`
+	Flip *float64 `json:"zero_gamma_flip"`
 }
 
 // plainWall is one call wall and one put wall.
-type plainWall struct{ Call, Put *float64 }
+type plainWall struct {
+	Call *float64 `json:"call"`
+	Put  *float64 `json:"put"`
+}
 
 // plainWalls are the walls without a side limit.
-type plainWalls struct{ Gross, Net, OpenInterest plainWall }
+type plainWalls struct {
+	Gross        plainWall `json:"gross"`
+	Net          plainWall `json:"net"`
+	OpenInterest plainWall `json:"open_interest"`
+}
 
 // plainZeroDTE is the part of the used contracts that settles on the session date.
 type plainZeroDTE struct {
-	Net       float64
-	Share     *float64 // of gross; nil only when the gross itself is 0 although such contracts exist
-	Flip      *float64
-	Contracts int
+	Net       *float64 `json:"net_gex_dollars"`
+	Share     *float64 `json:"gross_share_pct"`
+	Flip      *float64 `json:"zero_gamma_flip"`
+	Contracts int      `json:"contracts"`
+	Settled   bool     `json:"settled"`
 }
 
 // plainExpiration is one date and settlement.
 type plainExpiration struct {
-	Expiration    compute.Date
-	Settlement    compute.Settlement
-	Net, Gross    float64
-	Share         *float64 // of gross; nil only when the gross of the whole chain is 0 but the row has used contracts
-	Forward       float64
-	ForwardSource string // parity, other_settlement, interpolated, extrapolated, previous or none
+	Expiration    compute.Date       `json:"expiration"`
+	Settlement    compute.Settlement `json:"settlement"`
+	Net           *float64           `json:"net_gex_dollars"`
+	Gross         *float64           `json:"gross_gex_dollars"`
+	Share         *float64           `json:"gross_share_pct"`
+	Forward       float64            `json:"forward"`
+	ForwardSource string             `json:"forward_source"` // parity, other_settlement, interpolated, extrapolated, previous or none
 }
 
 // plainPoint is G at one hypothetical spot.
 type plainPoint struct {
-	Spot float64
-	Net  *float64 // nil with nothing used
+	Spot float64  `json:"spot"`
+	Net  *float64 `json:"net_gex_dollars"`
 }
 
 // plainStrike is one strike over both roots and all expirations.
 type plainStrike struct {
-	Strike, Call, Put, Net                                   float64
-	CallOpenInterest, PutOpenInterest, CallVolume, PutVolume float64
+	Strike           float64  `json:"strike"`
+	Call             *float64 `json:"call_gex_dollars"`
+	Put              *float64 `json:"put_gex_dollars"`
+	Net              *float64 `json:"net_gex_dollars"`
+	CallOpenInterest float64  `json:"call_open_interest"`
+	PutOpenInterest  float64  `json:"put_open_interest"`
+	CallVolume       float64  `json:"call_volume"`
+	PutVolume        float64  `json:"put_volume"`
 }
 
 // plainQuality is METHODS.md §1.7.
 type plainQuality struct {
-	Contracts       plainContracts
-	Volatility      []plainShare
-	FlooredStrikes  int
-	TwoSidedShare   *float64
-	Forwards        map[string]int // expirations by source
-	GammaDifference plainDifference
-	QuoteAgeSeconds float64 // captured_at - as_of
+	Contracts       plainContracts  `json:"contracts"`
+	Volatility      []plainShare    `json:"volatility"`
+	FlooredStrikes  int             `json:"volatility_floored_strikes"`
+	TwoSidedShare   *float64        `json:"two_sided_quote_pct"`
+	Forwards        map[string]int  `json:"forwards"` // series by source
+	GammaDifference plainDifference `json:"published_gamma_difference"`
+	QuoteAgeSeconds float64         `json:"quote_age_seconds"` // captured_at - as_of
+	SpotGap         *float64        `json:"spot_gap_pct"`
 }
 
 // plainContracts counts what is used, and what is not, by the first reason that applies.
 type plainContracts struct {
-	Listed, Used int
-	Skipped      struct {
+	Listed  int `json:"listed"`
+	Used    int `json:"used"`
+	Skipped struct {
 		compute.Skipped
-		Settled, NoOpenInterest, NoVolatility int
-	}
+		Settled        int `json:"settled"`
+		NoOpenInterest int `json:"no_open_interest"`
+		NoVolatility   int `json:"no_volatility"`
+	} `json:"skipped"`
 }
 
 // plainShare is the part of one step of the volatility rule; nil when there is nothing to share.
 type plainShare struct {
-	Step                                   string
-	OpenInterest, GrossAtSpot, GrossAtFlip *float64
+	Step         string   `json:"step"`
+	OpenInterest *float64 `json:"open_interest_pct"`
+	GrossAtSpot  *float64 `json:"gross_at_spot_pct"`
+	GrossAtFlip  *float64 `json:"gross_at_flip_pct"`
 }
 
 // plainDifference is |published - recomputed| gamma.
 type plainDifference struct {
-	Contracts            int
-	Median, Percentile95 *float64
+	Contracts    int      `json:"contracts"`
+	Median       *float64 `json:"median"`
+	Percentile95 *float64 `json:"percentile_95"`
 }
 
 // plainSeries is the contracts of one root and expiration with T > 0.
@@ -136,7 +172,7 @@ type plainSeries struct {
 	expiration compute.Date
 	settlement compute.Settlement
 	contracts  []*compute.Contract
-	seconds    float64 // from as_of to settlement
+	seconds    float64 // from the quote instant to settlement
 	years      float64 // T
 	logCarry   float64 // ln(F/S)
 	forward    float64
@@ -159,16 +195,20 @@ type leg struct {
 // plainGamma computes everything of METHODS.md §1.
 func plainGamma(in plainInput) plainResult {
 	clock := plainClock{closed: in.Closed, early: in.Early}
-	chain, spot := in.Chain, in.Chain.Spot
-	r := plainResult{Spot: spot}
+	chain := in.Chain
+	r := plainResult{Spot: chain.Spot}
 	r.SessionDate = clock.lastSession(newYorkDate(chain.AsOf))
 	r.OISettleDate, r.OIState = clock.openInterestDate(chain.CapturedAt)
 	count := &r.quality.Contracts
 	count.Listed, count.Skipped.Skipped = chain.Listed, chain.Skipped
 
+	q := clock.quoteInstant(chain.AsOf, chain.CapturedAt, "SPX")
 	groups, settled := groupContracts(chain, clock)
 	count.Skipped.Settled = settled
-	setForwards(groups, spot, in.Rate, in.PreviousCarry)
+	parity := parityForwards(groups, in.Rate)
+	r.effectiveSpot(parity, q.Sub(chain.AsOf))
+	spot := r.EffectiveSpot
+	setForwards(groups, parity, spot, in.PreviousCarry)
 	for _, g := range groups {
 		g.smiles = volatilities(g, in.Rate)
 	}
@@ -183,7 +223,7 @@ func plainGamma(in plainInput) plainResult {
 	r.regime(spot)
 	r.zeroDTE(legs, spot)
 	if len(legs) > 0 {
-		r.ExpectedMove = expectedMove(groups, clock, chain.AsOf, r.SessionDate, spot)
+		r.ExpectedMove = expectedMove(groups, clock, q, r.SessionDate, spot)
 	}
 	r.conventions(legs, spot)
 	r.byExpiration(groups, legs, spot)
@@ -199,7 +239,13 @@ func plainGamma(in plainInput) plainResult {
 			r.ByStrike = append(r.ByStrike, row)
 		}
 	}
-	r.quality.measure(groups, legs, chain, r.Flip)
+	if r.quality.SpotGap != nil && math.Abs(*r.quality.SpotGap) > 10 {
+		r.contradict()
+	}
+	if !q.Before(clock.settlement(r.SessionDate, compute.PM)) {
+		r.ZeroDTE = plainZeroDTE{Settled: true}
+	}
+	r.quality.measure(groups, legs, chain, spot, r.Flip)
 	return r
 }
 
@@ -207,7 +253,8 @@ func plainGamma(in plainInput) plainResult {
 func groupContracts(chain *compute.Chain, clock plainClock) (groups []*plainSeries, settled int) {
 	for i := range chain.Contracts {
 		c := &chain.Contracts[i]
-		seconds := clock.settlement(c.Expiration, c.Settlement).Sub(chain.AsOf).Seconds()
+		q := clock.quoteInstant(chain.AsOf, chain.CapturedAt, c.Root)
+		seconds := clock.settlement(c.Expiration, c.Settlement).Sub(q).Seconds()
 		if !(seconds > 0) {
 			settled++
 			continue
@@ -252,7 +299,11 @@ func (r *plainResult) usedLegs(groups []*plainSeries, spot, rate float64) []leg 
 // gamma is the gamma of a leg at a hypothetical spot S', with F(S') = F*S'/S and v held. shift is ln(S'/S).
 func (l *leg) gamma(shift, at float64) float64 {
 	d1 := (l.logFK+shift)/l.v + l.v/2
-	return l.discount * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (at * l.v)
+	density := math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi)
+	if density == 0 { // also where the forward has left the range of numbers
+		return 0
+	}
+	return l.discount * density / (at * l.v)
 }
 
 // gex is the dollars of hedge delta per 1 % move of a leg at a hypothetical spot.

@@ -1,0 +1,124 @@
+package compute_test
+
+import (
+	"math"
+	"time"
+
+	"strikecache/compute"
+)
+
+// quoteInstant is the instant q of §0 that the quotes of a root describe.
+func (c plainClock) quoteInstant(asOf, captured time.Time, root string) time.Time {
+	q := captured.Add(-15 * time.Minute)
+	if asOf.After(q) {
+		q = asOf
+	}
+	index, today := root == "SPX" || root == "SPXW", newYorkDate(q)
+	if index && c.session(today+1) && !q.Before(wall(today, 20, 15)) {
+		return q // the night before a session
+	}
+	if !c.session(today) || !index && q.Before(c.open(today)) {
+		return c.lastQuote(c.lastSession(today-1), index)
+	}
+	if end := c.lastQuote(today, index); q.After(end) {
+		return end
+	}
+	return q
+}
+
+// lastQuote is the instant at which the options stop trading on the day of a session.
+func (c plainClock) lastQuote(d compute.Date, index bool) time.Time {
+	switch {
+	case c.early[d]:
+		return wall(d, 13, 15)
+	case index:
+		return wall(d, 17, 0)
+	default:
+		return wall(d, 16, 15)
+	}
+}
+
+// effectiveSpot fills the spot of the figures, its source and the gap. parity holds the groups with a parity forward by
+// T, late is q - as_of.
+func (r *plainResult) effectiveSpot(parity []*plainSeries, late time.Duration) {
+	fitted, ok := impliedSpot(parity)
+	gap := 0.0
+	if ok {
+		gap = (fitted/r.Spot - 1) * 100
+		r.quality.SpotGap = known(gap)
+	}
+	switch {
+	case late <= 5*time.Minute && math.Abs(gap) <= 0.5:
+		r.EffectiveSpot, r.SpotSource = r.Spot, "index"
+	case ok:
+		r.EffectiveSpot, r.SpotSource = fitted, "implied"
+	default:
+		r.EffectiveSpot, r.SpotSource = r.Spot, "index_stale"
+	}
+}
+
+// impliedSpot is exp(intercept) of the least squares of ln F on T over the parity forwards of 60 days.
+func impliedSpot(parity []*plainSeries) (float64, bool) {
+	const day = 86400.0
+	var near []*plainSeries
+	for _, g := range parity {
+		if g.seconds <= 60*day {
+			near = append(near, g)
+		}
+	}
+	n := len(near)
+	if n < 5 || near[n-1].seconds-near[0].seconds < 7*day {
+		return 0, false
+	}
+	var meanT, meanF float64
+	for _, g := range near {
+		meanT += g.years / float64(n)
+		meanF += math.Log(g.forward) / float64(n)
+	}
+	var covariance, variance float64
+	for _, g := range near {
+		covariance += (g.years - meanT) * (math.Log(g.forward) - meanF)
+		variance += (g.years - meanT) * (g.years - meanT)
+	}
+	return math.Exp(meanF - covariance/variance*meanT), true
+}
+
+// contradict sets everything to null that is unknown when quotes and index contradict each other.
+func (r *plainResult) contradict() {
+	r.FlipStatus = "spot_mismatch"
+	r.Net, r.Call, r.Put, r.Gross, r.Tilt = nil, nil, nil, nil, nil
+	r.Flip, r.Flips, r.FlipDistance, r.FlipBand, r.Regime, r.ExpectedMove = nil, nil, nil, nil, nil, nil
+	r.CallWall, r.PutWall, r.VolTrigger, r.AbsGammaStrike, r.Walls = nil, nil, nil, nil, plainWalls{}
+	r.ZeroDTE.Net, r.ZeroDTE.Share, r.ZeroDTE.Flip = nil, nil, nil
+	for i := range r.Scenarios {
+		r.Scenarios[i].Net, r.Scenarios[i].Flip = nil, nil
+	}
+	for i := range r.Conventions {
+		r.Conventions[i].Net, r.Conventions[i].Flip = nil, nil
+	}
+	for i := range r.Profile {
+		r.Profile[i].Net = nil
+	}
+	for i := range r.ByExpiration {
+		row := &r.ByExpiration[i]
+		row.Net, row.Gross, row.Share = nil, nil, nil
+	}
+	for i := range r.ByStrike {
+		row := &r.ByStrike[i]
+		row.Call, row.Put, row.Net = nil, nil, nil
+	}
+}
+
+// countTwoSided is the count of the rule quotes_missing: contracts with T > 0 and a two-sided quote, open interest or not.
+func countTwoSided(chain *compute.Chain, clock plainClock) int {
+	groups, _ := groupContracts(chain, clock)
+	n := 0
+	for _, g := range groups {
+		for _, c := range g.contracts {
+			if twoSided(c) {
+				n++
+			}
+		}
+	}
+	return n
+}
