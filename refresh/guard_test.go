@@ -55,7 +55,7 @@ func marked(t *testing.T, text string) *document {
 	if _, err := fmt.Sscanf(bare, "%d@%d", &rows, &minute); err != nil {
 		t.Fatal(err)
 	}
-	return &document{mark: chainMark{rows, ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute), text}}
+	return &document{mark: mark{rows: rows, captured: ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute), content: text}}
 }
 
 // A document that passes the guard and fails in a later step is not accepted: the next one is compared with the one

@@ -34,6 +34,9 @@ func New(cfg Config) *Refresher {
 	for _, name := range append(flowNames(&cfg), spxChain) {
 		r.guards[name] = &guard{}
 	}
+	for _, symbol := range compute.FundSymbols() {
+		r.guards[upstream.Quotes(symbol)] = &guard{}
+	}
 	return r
 }
 

@@ -7,8 +7,9 @@
 //
 // The path of a document:
 //
-//  1. A job fetches it and decodes it.
-//  2. If it is a chain, the guard compares it with the accepted chain of the same symbol, and may refuse it.
+//  1. A job fetches it and decodes it. A number outside the range of its kind counts as absent.
+//  2. [Refresher.believe] refuses a document of the future. The guard compares a chain, or the quote of a fund, with the
+//     accepted document of the same name, and may refuse it. A document that repeats the accepted one goes no further.
 //  3. [Refresher.accept] computes the products that rest on it, seals the answers, writes the dated files, makes the
 //     answers current at the same instant, and archives the inputs.
 //
@@ -139,8 +140,8 @@ func (b *batch) inputs(documents ...*document) *inputs {
 	return in
 }
 
-// fetch fetches a document and decodes it. The error is [upstream.ErrNotModified] when the upstream says that the accepted
-// document is still the newest.
+// fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
+// the accepted document is still the newest, or the new one says the same.
 func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
 	var since *upstream.Document
 	r.mu.Lock()
@@ -152,7 +153,14 @@ func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, e
 	if err != nil {
 		return nil, err
 	}
-	return newDocument(doc)
+	d, err := newDocument(doc)
+	if err == nil {
+		err = r.believe(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // acceptedDocument returns the document of a name that was accepted last, nil before the first.

@@ -294,7 +294,8 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
 		return err
 	}
 	for _, a := range answers {
-		fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), p.overnight, r.cal, nil)
+		q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
+		fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)
 		if err := a.seal(r, fresh); err != nil {
 			return err
 		}

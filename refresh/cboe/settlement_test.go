@@ -54,7 +54,7 @@ func FuzzDecodeSettlement(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rows, bad, err := DecodeSettlement(body)
 		for _, r := range rows {
-			if !(r.Price > 0 && r.Price <= 1e9) || r.Symbol != strings.TrimSpace(r.Symbol) {
+			if !(r.Price >= 1e-6 && r.Price <= 1e6) || r.Product == "VX" && !(r.Price >= 1 && r.Price <= 1000) || r.Symbol != strings.TrimSpace(r.Symbol) {
 				t.Errorf("row %+v", r)
 			}
 		}
@@ -107,7 +107,11 @@ func plainSettlement(text string) (rows []compute.FuturesSettlement, bad int, er
 		}
 		date, err := time.Parse(time.DateOnly, fields[2])
 		price, priceErr := strconv.ParseFloat(strings.TrimSuffix(fields[3], "*"), 64)
-		if err == nil && priceErr == nil && price > 0 && price <= 1e9 {
+		least, most := 1e-6, 1e6
+		if fields[0] == "VX" {
+			least, most = 1, 1000
+		}
+		if err == nil && priceErr == nil && price >= least && price <= most {
 			bad--
 			rows = append(rows, compute.FuturesSettlement{Product: fields[0], Symbol: fields[1], Expiration: compute.DateOf(date), Price: price})
 		}
