@@ -48,7 +48,7 @@ func TestResumed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := resumed(compute.NewCalendar(nil, nil), store, now); !got.Equal(c.want) {
+		if got := resumed(compute.NewCalendar(nil, nil), LeftOff(store), now); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 		store.Close()

@@ -212,6 +212,7 @@ func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 		r.accepted[name] = d
 	}
 	for _, a := range answers {
+		r.left = later(r.left, a.inputs.at)
 		h := r.current[a.product.name]
 		if a.edition != nil {
 			h.edition, h.content, h.summary, h.unsaved = a.edition, a.inputs.content(), a.summary, false

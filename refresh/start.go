@@ -18,10 +18,16 @@ import (
 )
 
 // Restore makes the newest stored answers current, as they were sealed, and reads the state that later refreshes need. Call
-// it before [Refresher.Run]. Files of dates after the market's date are not used. A file that cannot be read is logged and
-// skipped.
+// it before [Refresher.Run]. Files of dates after the market's date are named in the log and not served. A file that cannot
+// be read is logged and skipped.
 func (r *Refresher) Restore() error {
-	today := compute.DateOf(r.cfg.Clock.Now()).String()
+	now := r.cfg.Clock.Now()
+	today := compute.DateOf(now).String()
+	r.left = LeftOff(r.store)
+	if hidden := r.store.HideAfter(today); len(hidden) > 0 || r.ClockError() != nil {
+		r.log.Error("clock is behind the stored answers: later dates are not served", "clock", now.Format(time.RFC3339),
+			"last_stored", r.left.Format(time.RFC3339), "not_served", hidden)
+	}
 	r.restoreHistory(today)
 	restored := map[string]*snapshots.Edition{}
 	for _, p := range products {
