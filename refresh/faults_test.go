@@ -222,6 +222,17 @@ var faultCases = []faultCase{
 	{"quotes: garbage prices", faultGarbagePrice, quotesDir, upstream.Empty, onQuotes},
 	{"settlements: 403", faultForbidden, filesDir, upstream.Refused, onVIX},
 	{"settlements: garbage numbers", faultGarbageNumbers, filesDir, upstream.Malformed, onVIX},
+	// Documents that lie.
+	{"a chain made next week", faultClockAhead, spxDocument, upstream.ClockAhead, onChain},
+	{"a chain of an index that traded next week", faultTradeAhead, spxDocument, upstream.ClockAhead, onChain},
+	{"flow: a fund that traded next week", faultTradeAhead, xlfDocument, upstream.ClockAhead, onFlow},
+	{"5,000 expirations more", faultManyExpirations, spxDocument, upstream.TooMany, onChain},
+	{"a chain without bids", faultQuotesMissing, spxDocument, upstream.QuotesMissing, onChain},
+	{"a price 30 % higher", faultPriceJump, spxDocument, upstream.PriceJump, onChain},
+	{"an absurd price", faultAbsurdPrice, spxDocument, upstream.Empty, onChain},
+	{"quotes: made next week", faultClockAhead, quotesDir, upstream.ClockAhead, onQuotes},
+	{"quotes: absurd prices", faultAbsurdPrice, quotesDir, upstream.Empty, onQuotes},
+	{"settlements: dated next week", faultClockAhead, filesDir, upstream.ClockAhead, onVIX},
 	{"settlements: header alone", faultEmptyOptions, filesDir, upstream.Empty, onVIX},
 }
 
