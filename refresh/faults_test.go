@@ -330,7 +330,7 @@ func (f *faultRig) checkFault(t *testing.T, c faultCase, requests []seenRequest)
 			hit++
 		}
 		if c.fault == faultHugeBody && c.about(r) {
-			if bound := int64(64<<20) + 1<<20; r.Sent < 64<<20 || r.Sent > bound {
+			if bound := int64(40<<20) + 1<<20; r.Sent < 40<<20 || r.Sent > bound {
 				t.Errorf("the client took %d bytes of a gigabyte, bound %d", r.Sent, bound)
 			}
 		}

@@ -73,7 +73,7 @@ func (n Name) Split() (Kind, string) {
 func (k Kind) MaxBody() int64 {
 	switch k {
 	case OptionsKind:
-		return 64 << 20 // SPX: 14 MB
+		return 40 << 20 // SPX: 14 MB; 40,000 strikes, the most that are served: 35 MB
 	case HistoryKind:
 		return 8 << 20 // 50 years: 1.5 MB
 	case SettlementKind:
