@@ -82,7 +82,7 @@ type SourceFlags struct {
 	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. Each file may also be compressed, with .gz behind its name." type:"path" placeholder:"DIR" group:"Source replay"`
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
-	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later." placeholder:"TIME" group:"Source simulated"`
+	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
 	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
 
 	CboeBaseURL       string `name:"cboe-base-url" help:"URL under which chains, quotes and price histories are." default:"${cboe_base}" group:"Source cboe"`

@@ -23,12 +23,8 @@ import (
 func (r *Refresher) Restore() error {
 	now := r.cfg.Clock.Now()
 	today := compute.DateOf(now).String()
-	r.left = LeftOff(r.store)
-	if hidden := r.store.HideAfter(today); len(hidden) > 0 || r.ClockError() != nil {
-		r.log.Error("clock is behind the stored answers: later dates are not served", "clock", now.Format(time.RFC3339),
-			"last_stored", r.left.Format(time.RFC3339), "not_served", hidden)
-	}
-	r.restoreHistory(today)
+	hidden := r.store.HideAfter(today)
+	r.restoreHistory()
 	restored := map[string]*snapshots.Edition{}
 	for _, p := range products {
 		var f snapshots.File
@@ -55,10 +51,19 @@ func (r *Refresher) Restore() error {
 		h := r.current[p.name]
 		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
 		h.summary = f.Summary
+		r.left = later(r.left, leftAt(f.Edition))
 		if p.name == FlowResource {
 			h.restsOn = chainsOf(f.Edition.Default.Meta.Quality)
 		}
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
+	}
+	if len(hidden) > 0 {
+		newest, _ := compute.ParseDate(hidden[len(hidden)-1]) // the store indexes dates alone
+		r.left = newest.Midnight()
+	}
+	if len(hidden) > 0 || r.ClockError() != nil {
+		r.log.Error("clock is behind the stored answers: later dates are not served", "clock", now.Format(time.RFC3339),
+			"stored_to", r.left.Format(time.RFC3339), "not_served", hidden)
 	}
 	if len(restored) > 0 {
 		if err := r.store.Publish(restored); err != nil {
@@ -109,15 +114,15 @@ func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err er
 	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Content: gamma.content}, err
 }
 
-// restoreHistory reads the rows of the series and the summaries of the VIX curves, of dates until today.
-func (r *Refresher) restoreHistory(today string) {
+// restoreHistory reads the rows of the series and the summaries of the VIX curves.
+func (r *Refresher) restoreHistory() {
 	for _, date := range r.store.DatesOf(GammaResource) {
-		if f, err := r.store.Load(GammaResource, date); err == nil && date <= today && len(f.Summary) > 0 {
+		if f, err := r.store.Load(GammaResource, date); err == nil && len(f.Summary) > 0 {
 			r.rows[date] = f.Summary
 		}
 	}
 	for _, date := range r.store.DatesOf(VIXResource) {
-		if f, err := r.store.Load(VIXResource, date); err == nil && date <= today {
+		if f, err := r.store.Load(VIXResource, date); err == nil {
 			rememberVIX(r, &answer{summary: f.Summary})
 		}
 	}
@@ -348,9 +353,13 @@ func LeftOff(store *snapshots.Store) (left time.Time) {
 	const forever = "9999-12-31"
 	for _, name := range StoredProducts() {
 		if f, _, err := store.Newest(name, forever); err == nil {
-			meta := f.Edition.Default.Meta
-			left = later(left, later(meta.ComputedAt, meta.Freshness.Since))
+			left = later(left, leftAt(f.Edition))
 		}
 	}
 	return left
+}
+
+// leftAt returns the market's time at which an answer was computed or changed its freshness.
+func leftAt(e *snapshots.Edition) time.Time {
+	return later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
 }

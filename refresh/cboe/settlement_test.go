@@ -34,6 +34,27 @@ func TestDecodeSettlement(t *testing.T) {
 	}
 }
 
+// A VX future settles from 1 to 1,000. The other products of the file have the range of prices.
+func TestSettlementBounds(t *testing.T) {
+	const header = "Product,Symbol,Expiration Date,Price\r\n"
+	for price, want := range map[string][2]bool{ // VX, another product
+		"1": {true, true}, "1000": {true, true}, "0.99": {false, true}, "1000.01": {false, true}, "123456.5": {false, true},
+		"1000000": {false, true}, "1000001": {false, false}, "1042857132428570400": {false, false}, "1e300": {false, false}, "-17": {false, false}, "0": {false, false},
+	} {
+		rows, bad, err := DecodeSettlement([]byte(header + "VXM,VXM/V6,2026-10-21,17\r\nVX,VX/V6,2026-10-21," + price + "\r\nPBT,PBT/Z35,2026-10-21," + price + "\r\n"))
+		if err != nil || len(rows)+bad != 3 {
+			t.Fatal(rows, bad, err)
+		}
+		got := [2]bool{}
+		for _, r := range rows {
+			got[0], got[1] = got[0] || r.Product == "VX", got[1] || r.Product == "PBT"
+		}
+		if got != want {
+			t.Errorf("%s: VX and PBT %v, want %v", price, got, want)
+		}
+	}
+}
+
 func TestRecordedSettlement(t *testing.T) {
 	body := recorded(t, "replay/settlement/2026-10-05.csv")
 	rows, bad, err := DecodeSettlement(body)
