@@ -349,7 +349,7 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *s
 }
 
 // readiness returns the resources that the source cannot feed, the resources that wait for their first answer, and whether
-// the disk is impaired.
+// the disk or the clock is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
 	for _, name := range refresh.Resources() {
@@ -362,6 +362,7 @@ func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
 	out.Impaired("disk", refresher.DiskError())
+	out.Impaired("clock", refresher.ClockError())
 	return out
 }
 

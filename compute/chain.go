@@ -194,22 +194,6 @@ var ErrEmptyChain = errors.New("option chain is empty")
 // ErrNoSpot is the error of a document without a usable price of the underlying.
 var ErrNoSpot = errors.New("underlying has no price")
 
-// The range of a usable number: of a quote, of the open interest of a strike, and of a price of an underlying. A number
-// outside the range is an error of the upstream: no market has it, and multiplying such numbers could overflow.
-const (
-	leastNumber = 1e-6
-	mostNumber  = 1e9
-	mostSpot    = 1e6
-)
-
-// usable returns x, or NaN when x is outside the range. It returns zero and negative numbers as they are.
-func usable(x float64) float64 {
-	if size := math.Abs(x); size != 0 && !(size >= leastNumber && size <= mostNumber) {
-		return math.NaN()
-	}
-	return x
-}
-
 // MaxRows bounds the rows of one chain. SPX lists about 31,000.
 const MaxRows = 200_000
 
@@ -229,7 +213,7 @@ func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, min(n, MaxRows
 func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	b.listed++
 	for _, x := range [...]*float64{&q.Bid, &q.Ask, &q.Last, &q.OpenInterest, &q.Volume, &q.IV, &q.Gamma, &q.Delta} {
-		*x = usable(*x)
+		*x = OptionNumber.Usable(*x)
 	}
 	c := Contract{Quote: q}
 	root, ok := parseSymbol(symbol, &c)
@@ -259,7 +243,7 @@ func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
 	if b.listed > MaxRows {
 		return nil, fmt.Errorf("option chain has %d rows, over the limit of %d", b.listed, MaxRows)
 	}
-	if !(u.Spot >= leastNumber && u.Spot <= mostSpot) {
+	if math.IsNaN(Price.Usable(u.Spot)) {
 		return nil, ErrNoSpot
 	}
 	if b.unsorted { // stable: the first of two duplicates stays first

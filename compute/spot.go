@@ -76,11 +76,7 @@ func impliedSpot(all []*series, published float64) float64 {
 			sxy += x * (logMoneyness(s.forward, published) - meanY)
 		}
 	}
-	spot := published * math.Exp(meanY-sxy/sxx*meanT)
-	if !(spot >= 1e-6 && spot <= 1e6) { // the range of a price
-		return math.NaN()
-	}
-	return spot
+	return Price.Usable(published * math.Exp(meanY-sxy/sxx*meanT))
 }
 
 // withhold removes every figure that rests on the spot, or on open interest, from the data of a document that contradicts

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"strikecache/refresh/upstream"
@@ -36,6 +37,13 @@ func Accepted(r *Refresher, name upstream.Name) string {
 		return d.SHA256
 	}
 	return ""
+}
+
+// RunJob runs a job as the schedule does, and says whether it succeeded, at least partly.
+func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
+	jobs := r.jobs()
+	i := slices.IndexFunc(jobs, func(j job) bool { return j.name == name })
+	return r.runJob(ctx, jobs[i])
 }
 
 // RefreshSPX runs the SPX job alone.

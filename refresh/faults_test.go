@@ -222,6 +222,17 @@ var faultCases = []faultCase{
 	{"quotes: garbage prices", faultGarbagePrice, quotesDir, upstream.Empty, onQuotes},
 	{"settlements: 403", faultForbidden, filesDir, upstream.Refused, onVIX},
 	{"settlements: garbage numbers", faultGarbageNumbers, filesDir, upstream.Malformed, onVIX},
+	// Documents that lie.
+	{"a chain made next week", faultClockAhead, spxDocument, upstream.ClockAhead, onChain},
+	{"a chain of an index that traded next week", faultTradeAhead, spxDocument, upstream.ClockAhead, onChain},
+	{"flow: a fund that traded next week", faultTradeAhead, xlfDocument, upstream.ClockAhead, onFlow},
+	{"5,000 expirations more", faultManyExpirations, spxDocument, upstream.TooMany, onChain},
+	{"a chain without bids", faultQuotesMissing, spxDocument, upstream.QuotesMissing, onChain},
+	{"a price 30 % higher", faultPriceJump, spxDocument, upstream.PriceJump, onChain},
+	{"an absurd price", faultAbsurdPrice, spxDocument, upstream.Empty, onChain},
+	{"quotes: made next week", faultClockAhead, quotesDir, upstream.ClockAhead, onQuotes},
+	{"quotes: absurd prices", faultAbsurdPrice, quotesDir, upstream.Empty, onQuotes},
+	{"settlements: dated next week", faultClockAhead, filesDir, upstream.ClockAhead, onVIX},
 	{"settlements: header alone", faultEmptyOptions, filesDir, upstream.Empty, onVIX},
 }
 
@@ -323,7 +334,7 @@ func (f *faultRig) checkFault(t *testing.T, c faultCase, requests []seenRequest)
 			hit++
 		}
 		if c.fault == faultHugeBody && c.about(r) {
-			if bound := int64(64<<20) + 1<<20; r.Sent < 64<<20 || r.Sent > bound {
+			if bound := int64(40<<20) + 1<<20; r.Sent < 40<<20 || r.Sent > bound {
 				t.Errorf("the client took %d bytes of a gigabyte, bound %d", r.Sent, bound)
 			}
 		}

@@ -5,7 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +42,12 @@ const (
 	faultBackwardClock         // a chain or quote with a top-level timestamp an hour older
 	faultShrink                // the first tenth of the rows
 	faultGarbagePrice          // a chain or quote whose underlying has garbage for prices
+	faultAbsurdPrice           // the same, with a price that no market has
+	faultClockAhead            // a chain or quote with a top-level timestamp a week ahead; a settlement file dated a week ahead
+	faultTradeAhead            // a chain or quote whose underlying traded a week ahead
+	faultPriceJump             // a chain or quote whose underlying has 1.3 times its price
+	faultQuotesMissing         // a chain without bids
+	faultManyExpirations       // a chain with 5,000 more expirations
 )
 
 // faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use.
@@ -45,9 +55,11 @@ const (
 type faultyMarket struct {
 	*simulated.Market
 	whole bool // the SPX chain has all rows
+	still bool // the SPX chain repeats the first one, with another timestamp
 
 	mu     sync.Mutex
 	faults map[upstream.Name]*dueFault
+	first  *upstream.Document // of the SPX chain, when it is still
 }
 
 // dueFault is a fault that was set for a name.
@@ -97,7 +109,7 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 	if err != nil {
 		return nil, err
 	}
-	doc = m.short(doc)
+	doc = m.repeated(m.short(doc))
 	if doc, err = m.spoil(ctx, doc, f); err != nil {
 		return nil, err
 	}
@@ -129,8 +141,27 @@ func (m *faultyMarket) short(doc *upstream.Document) *upstream.Document {
 	return &few
 }
 
+// repeated returns the document, or the first SPX chain with the timestamp of this one when the market is still.
+func (m *faultyMarket) repeated(doc *upstream.Document) *upstream.Document {
+	if !m.still || doc.Name != upstream.Options("_SPX") {
+		return doc
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.first == nil {
+		m.first = doc
+	}
+	again := *doc
+	again.Body = shiftClock(m.first.Body, doc.Generated.Sub(m.first.Generated))
+	return &again
+}
+
 const htmlPage = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head>" +
 	"<body>Checking your browser before accessing the site.</body></html>\n"
+
+const week = 7 * 24 * time.Hour
+
+var bids = regexp.MustCompile(`"bid": ?[0-9.eE+-]+`)
 
 // priceMembers are the members from which a reader takes the price of the underlying.
 var priceMembers = regexp.MustCompile(`"(current_price|close)": ?[0-9.eE+-]+`)
@@ -151,8 +182,27 @@ func (m *faultyMarket) spoil(ctx context.Context, doc *upstream.Document, f faul
 		spoiled.Body = garble(doc.Body, kind)
 	case faultGarbagePrice:
 		spoiled.Body = priceMembers.ReplaceAll(doc.Body, []byte(`"$1":"n/a"`))
+	case faultAbsurdPrice:
+		spoiled.Body = priceMembers.ReplaceAll(doc.Body, []byte(`"$1":1042857132428570400.0`))
 	case faultBackwardClock:
-		spoiled.Body = backdate(doc.Body)
+		spoiled.Body = shiftClock(doc.Body, -time.Hour)
+	case faultClockAhead:
+		spoiled.Body = shiftClock(doc.Body, week)
+		if date, err := time.Parse(time.DateOnly, doc.FileDate); err == nil {
+			spoiled.FileDate = date.Add(week).Format(time.DateOnly)
+		}
+	case faultTradeAhead:
+		spoiled.Body = shiftTrade(doc.Body, week)
+	case faultPriceJump:
+		spoiled.Body = priceMembers.ReplaceAllFunc(doc.Body, func(member []byte) []byte {
+			name, price, _ := bytes.Cut(member, []byte{':'})
+			x, _ := strconv.ParseFloat(string(bytes.TrimSpace(price)), 64)
+			return fmt.Appendf(nil, "%s:%.4f", name, 1.3*x)
+		})
+	case faultQuotesMissing:
+		spoiled.Body = bids.ReplaceAll(doc.Body, []byte(`"bid":0.0`))
+	case faultManyExpirations:
+		spoiled.Body = manyExpirations(doc.Body, key, 5_000)
 	case faultStaleSettlement:
 		date, err := compute.ParseDate(key)
 		if err != nil {
@@ -223,19 +273,44 @@ func garble(body []byte, kind upstream.Kind) []byte {
 	return append(out, body[kept:]...)
 }
 
-// backdate returns a body whose timestamp is an hour older.
-func backdate(body []byte) []byte {
-	const head, layout = `{"timestamp":"`, "2006-01-02 15:04:05"
-	if !bytes.HasPrefix(body, []byte(head)) {
-		return body
-	}
-	t, err := time.Parse(layout, string(body[len(head):len(head)+len(layout)]))
-	if err != nil {
+// shiftClock returns a body whose timestamp is later by d.
+func shiftClock(body []byte, d time.Duration) []byte {
+	return shift(body, bytes.Index(body, []byte(`"timestamp":"`)), "2006-01-02 15:04:05", d)
+}
+
+// shiftTrade returns a body whose underlying traded later by d. The head is behind the rows.
+func shiftTrade(body []byte, d time.Duration) []byte {
+	return shift(body, bytes.LastIndex(body, []byte(`"last_trade_time":"`)), "2006-01-02T15:04:05", d)
+}
+
+// shift returns a body with a later time in the member that begins at an index. It returns the body itself without the member.
+func shift(body []byte, member int, layout string, d time.Duration) []byte {
+	if member < 0 {
 		return body
 	}
 	out := bytes.Clone(body)
-	t.Add(-time.Hour).AppendFormat(out[:len(head)], layout)
+	at := member + bytes.Index(body[member:], []byte(`:"`)) + 2
+	t, err := time.Parse(layout, string(body[at:at+len(layout)]))
+	if err != nil {
+		return body
+	}
+	t.Add(d).AppendFormat(out[:at], layout)
 	return out
+}
+
+// manyExpirations returns a chain with n more expirations, one a day, each with one call.
+func manyExpirations(body []byte, symbol string, n int) []byte {
+	_, to, separator := rowsOf(body, upstream.OptionsKind)
+	if separator == "" {
+		return body
+	}
+	root := strings.Replace(symbol, "_SPX", "SPXW", 1)
+	out := bytes.Clone(body[:to])
+	for i := range n {
+		day := time.Date(2027, 1, 1+i, 0, 0, 0, 0, time.UTC)
+		out = fmt.Appendf(out, `,{"option":"%s%sC05000000","bid":1.0,"ask":1.1,"iv":0.2,"open_interest":5000.0,"volume":1000.0}`, root, day.Format("060102"))
+	}
+	return append(out, body[to:]...)
 }
 
 // Each fault spoils a document in the way that its name says, and the decoders refuse the document or leave out rows.
@@ -261,7 +336,7 @@ func TestSpoiledDocuments(t *testing.T) {
 		chain, _, err := cboe.DecodeChain(fetch(spxDocument, f).Body)
 		return chain, err
 	}
-	for f, want := range map[fault]error{faultHTMLPage: cboe.ErrHTML, faultEmptyOptions: compute.ErrEmptyChain, faultGarbagePrice: compute.ErrNoSpot} {
+	for f, want := range map[fault]error{faultHTMLPage: cboe.ErrHTML, faultEmptyOptions: compute.ErrEmptyChain, faultGarbagePrice: compute.ErrNoSpot, faultAbsurdPrice: compute.ErrNoSpot} {
 		if _, err := chain(f); !errors.Is(err, want) {
 			t.Errorf("fault %d: %v, want %v", f, err, want)
 		}
@@ -271,6 +346,21 @@ func TestSpoiledDocuments(t *testing.T) {
 	}
 	if past, err := chain(faultBackwardClock); err != nil || full.CapturedAt.Sub(past.CapturedAt) != time.Hour || !past.AsOf.Equal(full.AsOf) {
 		t.Errorf("backward clock: %v", err)
+	}
+	if next, err := chain(faultClockAhead); err != nil || next.CapturedAt.Sub(full.CapturedAt) != week || !next.AsOf.Equal(full.AsOf) {
+		t.Errorf("clock ahead: %v", err)
+	}
+	if next, err := chain(faultTradeAhead); err != nil || next.AsOf.Sub(full.AsOf) != week || !next.CapturedAt.Equal(full.CapturedAt) {
+		t.Errorf("trade ahead: %v", err)
+	}
+	if other, err := chain(faultPriceJump); err != nil || math.Abs(other.Spot/full.Spot-1.3) > 1e-6 || len(other.Contracts) != len(full.Contracts) {
+		t.Errorf("price jump: %v", err)
+	}
+	if bare, err := chain(faultQuotesMissing); err != nil || compute.TwoSidedQuotes(bare, calendar) != 0 || len(bare.Contracts) != len(full.Contracts) {
+		t.Errorf("quotes missing: %v", err)
+	}
+	if long, err := chain(faultManyExpirations); err != nil || len(long.Contracts) != len(full.Contracts)+5_000 {
+		t.Errorf("many expirations: %v", err)
 	}
 	if rough, err := chain(faultGarbageNumbers); err != nil || rough.Skipped.BadNumber < full.Listed/20 || rough.Skipped.BadNumber > full.Listed/4 || rough.Spot != full.Spot {
 		t.Errorf("garbage numbers: %v", err)

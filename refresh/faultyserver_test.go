@@ -50,8 +50,8 @@ func newFaultyServer(market *faultyMarket, retryAfter time.Duration) *faultyServ
 }
 
 // Fail makes every request for a document fail, until it is told [noFault]. A name that ends in a slash stands
-// for all below it that have no fault of their own. A [faultRefuse] breaks the connection without an answer, a
-// [faultShrink] and a [faultBackwardClock] go on with the document that they began with.
+// for all below it that have no fault of their own. A [faultRefuse] breaks the connection without an answer. The
+// faults that the guard judges go on with the document that they began with: three that agree would be accepted.
 func (s *faultyServer) Fail(name upstream.Name, f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +150,11 @@ func (s *faultyServer) document(r *http.Request, name upstream.Name, fault fault
 		s.market.Fail(name, fault, 1)
 	}
 	doc, err := s.market.Fetch(r.Context(), name, nil)
-	if err == nil && (fault == faultShrink || fault == faultBackwardClock) {
-		s.frozen[name] = doc
+	switch fault {
+	case faultShrink, faultBackwardClock, faultPriceJump, faultQuotesMissing:
+		if err == nil {
+			s.frozen[name] = doc
+		}
 	}
 	return doc, err
 }

@@ -82,7 +82,7 @@ type SourceFlags struct {
 	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. Each file may also be compressed, with .gz behind its name." type:"path" placeholder:"DIR" group:"Source replay"`
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
-	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later." placeholder:"TIME" group:"Source simulated"`
+	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
 	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
 
 	CboeBaseURL       string `name:"cboe-base-url" help:"URL under which chains, quotes and price histories are." default:"${cboe_base}" group:"Source cboe"`
@@ -142,8 +142,13 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	if start.IsZero() {
-		start = resumed(cfg.Calendar, cfg.Store, time.Now())
+	left := LeftOff(cfg.Store)
+	switch {
+	case start.IsZero():
+		start = resumed(cfg.Calendar, left, time.Now())
+	case start.Before(left):
+		return fmt.Errorf("--sim-start: %s is before the last stored answer, of %s; give a later time, or another --data-dir",
+			s.SimStart, left.Format(time.RFC3339))
 	}
 	cfg.Clock = NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
@@ -154,18 +159,15 @@ func (s *SourceFlags) apply(cfg *Config) error {
 // backfillSessions is how many past sessions a simulated market stores.
 const backfillSessions = 30
 
-// resumed returns the time at which a simulated market starts: the time of the last stored answer, or 11:00 New York of
-// the last session if that is later.
-func resumed(cal *compute.Calendar, store *snapshots.Store, now time.Time) time.Time {
+// resumed returns the time at which a simulated market starts: left, the time of the last stored answer, or 11:00 New York
+// of the last session if that is later.
+func resumed(cal *compute.Calendar, left, now time.Time) time.Time {
 	session := cal.SessionDate(now)
 	start := session.At(11, 0, 0, compute.NewYork)
 	if start.After(now) {
 		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
 	}
-	if left := LeftOff(store); left.After(start) {
-		start = left
-	}
-	return start
+	return later(left, start)
 }
 
 // ScheduleFlags are the flags of the intervals, the flow universe, the calendar, the interest rate and the storage.

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,10 +49,40 @@ func TestResumed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := resumed(compute.NewCalendar(nil, nil), store, now); !got.Equal(c.want) {
+		if got := resumed(compute.NewCalendar(nil, nil), LeftOff(store), now); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 		store.Close()
+	}
+}
+
+// A simulated market does not start before what it has stored: it would give answers that are older than the stored ones.
+func TestSimStartBeforeTheLastStoredAnswer(t *testing.T) {
+	dir := t.TempDir()
+	stored := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
+	open := func(start string) error {
+		t.Helper()
+		f := Flags{SourceFlags: SourceFlags{Source: "simulated", SimSeed: 1, SimSpeed: 0, SimStart: start}}
+		r, err := f.Open(dir, slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{AsOf: stored, ComputedAt: stored, Freshness: snapshots.Freshness{Since: stored}, Quality: []byte(`{}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Store().Save(GammaResource, "2026-11-20", snapshots.File{Edition: &snapshots.Edition{Default: s}})
+	}
+	for _, c := range []struct{ start, want string }{
+		{"2026-11-20T16:00:00Z", ""},
+		{"2026-11-20T16:00:00Z", ""}, // the same again
+		{"2026-11-20T15:59:59Z", "--sim-start: 2026-11-20T15:59:59Z is before the last stored answer, of 2026-11-20T16:00:00Z"},
+		{"2026-11-23T16:00:00Z", ""},
+	} {
+		if err := open(c.start); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.start, err, c.want)
+		}
 	}
 }
 

@@ -1,39 +1,60 @@
 package refresh
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	"strikecache/compute"
 	"strikecache/refresh/upstream"
 )
 
-// documentsToAgree is how many refused documents in a row must agree before the last of them is accepted.
-const documentsToAgree = 3
+const (
+	// documentsToAgree is how many refused documents in a row must agree before the last of them is accepted.
+	documentsToAgree = 3
+	// maxJump is the largest change of a price between two documents, as a part of the price before.
+	maxJump = 0.20
+	// maxAhead is how much later than the clock of the source a document may be.
+	maxAhead = 10 * time.Minute
+	// maxExpirations and maxStrikeRows bound a chain that is served. A strike row is a root, an expiration and a strike. SPX
+	// lists 55 expirations and 15,500 strike rows. A chain of 5,000 expirations took 62 seconds and 1.2 GB to compute.
+	maxExpirations = 128
+	maxStrikeRows  = 40_000
+)
 
-// guard compares each new chain of one symbol with the accepted chain of that symbol. It refuses a new chain that has less
-// than half of the accepted chain's readable rows (shrunk) or an older timestamp (clock_backwards).
+// guard compares each new chain or quote of one symbol with the accepted document of that symbol. It refuses a document
+// that
 //
-// If three refused chains in a row agree, the accepted chain was wrong, and the guard lets the third one pass. Two chains
-// agree when neither has less than half of the rows of the other and the later one does not have the older timestamp. The
-// same document fetched twice counts once.
+//   - has an older timestamp (clock_backwards),
+//   - is a chain with less than half of the readable rows (shrunk),
+//   - has a price that differs by more than 20 % (price_jump),
+//   - is a chain with less than a quarter of the two-sided quotes (quotes_missing).
 //
-// A chain that passes is not yet accepted: a later step may fail. [Refresher.accept] decides. Only the job that fetches the
-// symbol calls the guard.
+// The last two tests need an accepted document that this process fetched. If three refused documents in a row agree, the
+// accepted document was wrong, and the guard lets the third one pass. Two documents agree when neither has less than half of
+// the rows of the other, their prices differ by at most 20 %, and the later one does not have the older timestamp. The same
+// document fetched twice counts once. Documents without quotes count only if each is newer than the one before.
+//
+// A document that passes is not yet accepted: a later step may fail. [Refresher.accept] decides. Only the job that fetches
+// the symbol calls the guard.
 type guard struct {
-	refused chainMark // the last refused chain
-	agree   int       // how many refused chains in a row agree, the last one included
+	refused mark // the last refused document
+	agree   int  // how many refused documents in a row agree, the last one included
 }
 
-// chainMark is the part of a chain that the guard compares.
-type chainMark struct {
-	rows     int       // listed and not skipped
+// mark is the part of a chain or a quote that the guard compares.
+type mark struct {
 	captured time.Time // the document's timestamp
 	content  string    // digest of the document without its timestamps
+	rows     int       // of a chain: listed and not skipped
+	price    float64   // of the underlying; 0 for a document that this process did not fetch
+	quotes   int       // of a chain: two-sided quotes with T > 0; 0 for a document that this process did not fetch
 }
 
-// check compares a new chain with the accepted document, which is nil before the first. It returns nil when the chain
+// check compares a new document with the accepted document, which is nil before the first. It returns nil when the document
 // passes, else a refusal.
-func (g *guard) check(m chainMark, accepted *document) error {
+func (g *guard) check(m mark, accepted *document) error {
 	if accepted == nil {
 		return nil
 	}
@@ -42,9 +63,11 @@ func (g *guard) check(m chainMark, accepted *document) error {
 		g.agree = 0
 		return nil
 	}
+	again := m.captured.Equal(g.refused.captured) && (m.content == g.refused.content || why.reason == upstream.QuotesMissing)
 	switch {
-	case g.agree > 0 && m.content == g.refused.content && m.captured.Equal(g.refused.captured):
-	case g.agree > 0 && !m.captured.Before(g.refused.captured) && 2*m.rows >= g.refused.rows && 2*g.refused.rows >= m.rows:
+	case g.agree > 0 && again:
+	case g.agree > 0 && !m.captured.Before(g.refused.captured) && !halved(m.rows, g.refused.rows) && !halved(g.refused.rows, m.rows) &&
+		!jumped(m.price, g.refused.price):
 		g.agree++
 	default:
 		g.agree = 1
@@ -56,14 +79,117 @@ func (g *guard) check(m chainMark, accepted *document) error {
 	return why
 }
 
-// against returns why the chain cannot follow an accepted chain, nil when it can.
-func (m chainMark) against(accepted chainMark) error {
+// against returns why the document cannot follow an accepted one, nil when it can.
+func (m mark) against(accepted mark) *refusal {
 	switch {
 	case m.captured.Before(accepted.captured):
 		return &refusal{upstream.Backwards, fmt.Errorf("timestamp %s is before %s of the accepted document",
 			m.captured.Format(time.RFC3339), accepted.captured.Format(time.RFC3339))}
-	case 2*m.rows < accepted.rows:
+	case halved(m.rows, accepted.rows):
 		return &refusal{upstream.Shrunk, fmt.Errorf("%d readable rows, under half of the %d of the accepted document", m.rows, accepted.rows)}
+	case jumped(m.price, accepted.price):
+		return &refusal{upstream.PriceJump, fmt.Errorf("price %v differs by over 20 %% from %v of the accepted document", m.price, accepted.price)}
+	case 4*m.quotes < accepted.quotes:
+		return &refusal{upstream.QuotesMissing, fmt.Errorf("%d two-sided quotes, under a quarter of the %d of the accepted document", m.quotes, accepted.quotes)}
+	}
+	return nil
+}
+
+func halved(rows, before int) bool { return 2*rows < before }
+
+func jumped(price, before float64) bool {
+	return price > 0 && before > 0 && math.Abs(price-before) > maxJump*before
+}
+
+// believe checks a decoded document before anything else sees it. It returns a refusal, or [upstream.ErrNotModified] for a
+// document that says what the accepted one says.
+func (r *Refresher) believe(d *document) error {
+	name, now := upstream.Name(d.Name), r.cfg.Clock.Now()
+	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
+		return &refusal{upstream.ClockAhead, fmt.Errorf("%s %s is ahead of the clock, which shows %s",
+			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))}
+	}
+	g := r.guards[name]
+	if g == nil {
+		return nil // neither a chain nor the quote of a fund
+	}
+	switch {
+	case d.chain != nil:
+		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, r.cal)
+	case d.quote != nil:
+		d.mark.price = d.quote.Spot
+	}
+	accepted := r.acceptedDocument(name)
+	if !r.cfg.Clock.stands() { // when the clock stands still, each name has one document for ever
+		if err := g.check(d.mark, accepted); err != nil {
+			return err
+		}
+	}
+	if r.repeats(d, accepted) {
+		return upstream.ErrNotModified
+	}
+	return nil
+}
+
+// repeats says whether a document says what the accepted one says: they differ in their own timestamps alone, and these do
+// not change the date of the open interest. The next conditional request then names the new document.
+func (r *Refresher) repeats(d, accepted *document) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if accepted == nil || accepted.origin == nil || accepted.content != d.content {
+		return false
+	}
+	before, _ := compute.OpenInterestDate(accepted.mark.captured, r.cal)
+	after, _ := compute.OpenInterestDate(d.mark.captured, r.cal)
+	if d.chain != nil && before != after {
+		return false
+	}
+	accepted.origin, accepted.mark = d.origin, d.mark
+	return true
+}
+
+// latest returns the latest instant that the document is of, and which of its times that is.
+func (d *document) latest() (what string, at time.Time) {
+	switch {
+	case d.chain != nil:
+		return latestOf(&d.chain.Underlying)
+	case d.quote != nil:
+		return latestOf(&d.quote.Underlying)
+	case d.settlement != nil:
+		return "settlement of", d.settlement.date.At(16, 0, 0, compute.NewYork)
+	case len(d.closes) > 0:
+		return "close of", d.closes[len(d.closes)-1].Date.At(0, 0, 0, compute.NewYork)
+	}
+	return "", time.Time{}
+}
+
+func latestOf(u *compute.Underlying) (what string, at time.Time) {
+	if u.AsOf.After(u.CapturedAt) {
+		return "last_trade_time", u.AsOf
+	}
+	return "timestamp", u.CapturedAt
+}
+
+// errTooMany is the error of a chain that has more expirations or strikes than are served.
+var errTooMany = errors.New("chain is too large to serve")
+
+// checkSize returns errTooMany for a chain beyond [maxExpirations] or [maxStrikeRows]. It takes one pass.
+func checkSize(chain *compute.Chain) error {
+	expirations, rows := map[compute.Date]bool{}, 0
+	var last *compute.Contract
+	for i := range chain.Contracts {
+		c := &chain.Contracts[i]
+		if last == nil || c.Expiration != last.Expiration || c.Root != last.Root {
+			expirations[c.Expiration] = true
+			rows++
+		} else if c.Strike != last.Strike {
+			rows++
+		}
+		last = c
+	}
+	if len(expirations) > maxExpirations || rows > maxStrikeRows {
+		return fmt.Errorf("%w: %d expirations and %d strike rows, at most %d and %d are served",
+			errTooMany, len(expirations), rows, maxExpirations, maxStrikeRows)
 	}
 	return nil
 }

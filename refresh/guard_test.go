@@ -2,12 +2,18 @@ package refresh
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/upstream"
 )
 
-// Each line is a run of documents, rows@minute with ' for other content of the same minute, and what the guard says of each: ok, or its reason.
+// Each line is a run of documents, rows@minute with ' for other content of the same minute, then perhaps $price and
+// #quotes, and what the guard says of each: ok, or its reason.
 func TestGuard(t *testing.T) {
 	for _, c := range []struct{ name, documents, want string }{
 		{"the first is accepted", "10@0", "ok"},
@@ -28,6 +34,16 @@ func TestGuard(t *testing.T) {
 		{"halving again does not agree", "100@0 40@1 19@2 9@3 9@4 9@5", "ok shrunk shrunk shrunk shrunk ok"},
 		{"doubling does not agree", "1000@0 10@1 21@2 43@3 43@4 44@5", "ok shrunk shrunk shrunk shrunk ok"},
 		{"the reasons may differ", "100@60 100@59 10@61 10@62 10@63", "ok clock_backwards shrunk shrunk ok"},
+		{"a price that moves by 20 %", "10@0$100 10@1$120 10@2$144 10@3$115.2", "ok ok ok ok"},
+		{"a price that moves by more", "10@0$100 10@1$120.1 10@2$79.9 10@3$80", "ok price_jump price_jump ok"},
+		{"three prices that agree", "10@0$100 10@1$50 10@2$51 10@3$50 10@4$51", "ok price_jump price_jump ok ok"},
+		{"three prices that do not agree", "10@0$100 10@1$50 10@2$200 10@3$50 10@4$50 10@5$50", "ok price_jump price_jump price_jump price_jump ok"},
+		{"a price after a restart", "10@0 10@1$50 10@2$100", "ok ok price_jump"},
+		{"a quarter of the quotes", "10@0#100 10@1#25 10@2#6", "ok ok quotes_missing"},
+		{"quotes that are gone and come back", "10@0#18142 10@1#176 10@2#900 10@3#18000", "ok quotes_missing quotes_missing ok"},
+		{"quotes that stay away", "10@0#18142 10@1#176 10@2#900 10@3#300 10@4#20000", "ok quotes_missing quotes_missing ok ok"},
+		{"quotes that stay away, each newer than the one before", "10@0#18142 10@1#176 10'@1#170 10''@1#160 10@2#150 10@3#140", "ok quotes_missing quotes_missing quotes_missing quotes_missing ok"},
+		{"quotes after a restart", "10@0 10@1#1 10@2#4 10@3#1", "ok ok ok ok"},
 		{"nothing readable", "100@0 0@1 0@2 0@3", "ok shrunk shrunk ok"},
 	} {
 		var g guard
@@ -47,15 +63,75 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// marked returns a document with rows@minute.
+// marked returns a document with rows@minute$price#quotes. Price and quotes may be missing.
 func marked(t *testing.T, text string) *document {
 	t.Helper()
-	var rows, minute int
-	bare := strings.ReplaceAll(text, "'", "")
-	if _, err := fmt.Sscanf(bare, "%d@%d", &rows, &minute); err != nil {
+	var minute int
+	m := mark{content: text}
+	bare, quotes, _ := strings.Cut(strings.ReplaceAll(text, "'", ""), "#")
+	bare, price, _ := strings.Cut(bare, "$")
+	if _, err := fmt.Sscanf(bare, "%d@%d", &m.rows, &minute); err != nil {
 		t.Fatal(err)
 	}
-	return &document{mark: chainMark{rows, ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute), text}}
+	fmt.Sscan(quotes, &m.quotes)
+	fmt.Sscan(price, &m.price)
+	m.captured = ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute)
+	return &document{mark: m}
+}
+
+// A document is refused when one of its times is more than 10 minutes ahead of the clock.
+func TestClockAhead(t *testing.T) {
+	now := ny(t, "2026-11-20 11:00:00")
+	r := New(Config{Source: oneFile{}, Calendar: cal, Clock: NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
+	head := func(captured, asOf time.Duration) compute.Underlying {
+		return compute.Underlying{CapturedAt: now.Add(captured), AsOf: now.Add(asOf), Spot: 1}
+	}
+	const limit, over = 10 * time.Minute, 10*time.Minute + time.Second
+	today := compute.NewDate(2026, 11, 20)
+	for _, c := range []struct {
+		name  string
+		d     document
+		ahead bool
+	}{
+		{"chain", document{chain: &compute.Chain{Underlying: head(limit, limit)}}, false},
+		{"timestamp of a chain", document{chain: &compute.Chain{Underlying: head(over, 0)}}, true},
+		{"trade of a chain", document{chain: &compute.Chain{Underlying: head(0, over)}}, true},
+		{"quote", document{quote: &cboe.Quote{Underlying: head(limit, limit)}}, false},
+		{"timestamp of a quote", document{quote: &cboe.Quote{Underlying: head(over, 0)}}, true},
+		{"trade of a quote", document{quote: &cboe.Quote{Underlying: head(0, over)}}, true},
+		{"settlement", document{settlement: &settlement{date: today - 1}}, false},
+		{"settlement of the close to come", document{settlement: &settlement{date: today}}, true},
+		{"history", document{closes: []compute.Close{{Date: today, Price: 1}}}, false},
+		{"history of tomorrow", document{closes: []compute.Close{{Date: today, Price: 1}, {Date: today + 1, Price: 1}}}, true},
+	} {
+		err := r.believe(&c.d)
+		if ahead := err != nil && reasonOf(err) == upstream.ClockAhead; ahead != c.ahead || (err != nil) != c.ahead {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// A chain at the limits is served. One beyond is not, and is refused in one pass over its rows.
+func TestTooManyExpirations(t *testing.T) {
+	chain := func(expirations, strikes int) *compute.Chain {
+		c := &compute.Chain{}
+		for e := range expirations {
+			for s := range strikes {
+				for _, right := range []compute.Right{compute.Call, compute.Put} {
+					c.Contracts = append(c.Contracts, compute.Contract{Root: "SPXW", Expiration: compute.NewDate(2026, 12, 1+e), Strike: float64(s), Right: right})
+				}
+			}
+		}
+		return c
+	}
+	for _, c := range []struct {
+		expirations, strikes int
+		fits                 bool
+	}{{1, 1, true}, {128, 1, true}, {129, 1, false}, {1, 40_000, true}, {1, 40_001, false}, {128, 312, true}, {128, 313, false}, {0, 0, true}} {
+		if err := checkSize(chain(c.expirations, c.strikes)); (err == nil) != c.fits {
+			t.Errorf("%d expirations of %d strikes: %v", c.expirations, c.strikes, err)
+		}
+	}
 }
 
 // A document that passes the guard and fails in a later step is not accepted: the next one is compared with the one

@@ -79,10 +79,10 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 }
 
 // freshness returns meta.freshness at the instant now for an answer whose as_of is asOf. An answer whose as_of is before
-// due is stale in session. overnight says that the product rests on option quotes. before is the freshness that was served
+// due is stale in session. q is [product.quoteInstant]. before is the freshness that was served
 // last, nil before the first: while its state and reason stay the same, its since stays the same.
-func (h *health) freshness(now, asOf, due time.Time, overnight bool, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
-	f := h.judge(now, asOf, due, overnight, cal)
+func (h *health) freshness(now, asOf, due, q time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
+	f := h.judge(now, asOf, due, q, cal)
 	switch {
 	case before == nil:
 	case before.Equal(f):
@@ -94,13 +94,13 @@ func (h *health) freshness(now, asOf, due time.Time, overnight bool, cal *comput
 	return f
 }
 
-func (h *health) judge(now, asOf, due time.Time, overnight bool, cal *compute.Calendar) snapshots.Freshness {
+func (h *health) judge(now, asOf, due, q time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if h.failures >= failuresToStale {
 		return because(stateStale, string(h.reason), h.since)
 	}
 	if !inWindow(now, cal) {
 		if h.failures == 0 {
-			return closed(now, overnight, cal)
+			return closed(now, q, cal)
 		}
 		return snapshots.Freshness{State: stateFresh, Since: now}
 	}
@@ -111,26 +111,43 @@ func (h *health) judge(now, asOf, due time.Time, overnight bool, cal *compute.Ca
 	return snapshots.Freshness{State: stateFresh, Since: start}
 }
 
-// closed returns the freshness of an instant outside the schedule window. Index options trade from 20:15 New York on the
-// day before a session to 09:15 on the day of the session.
-func closed(now time.Time, overnight bool, cal *compute.Calendar) snapshots.Freshness {
+// closed returns the freshness of an instant outside the schedule window.
+func closed(now, q time.Time, cal *compute.Calendar) snapshots.Freshness {
+	if evening := nightOf(q, cal); !evening.IsZero() {
+		return because(stateClosed, reasonOvernight, evening)
+	}
 	session := cal.SessionDate(now)
 	start, end := window(session, cal)
 	if now.Before(start) {
 		_, end = window(cal.Previous(session), cal)
 	}
-	day := compute.DateOf(now.In(compute.NewYork))
-	evening, morning := day.At(20, 15, 0, compute.NewYork), day.At(9, 15, 0, compute.NewYork)
-	switch {
-	case !overnight:
-	case !now.Before(evening) && cal.IsSession(day+1):
-		return because(stateClosed, reasonOvernight, evening)
-	case now.Before(morning) && cal.IsSession(day):
-		return because(stateClosed, reasonOvernight, (day-1).At(20, 15, 0, compute.NewYork))
-	case now.Before(start) && cal.IsSession(day):
-		return because(stateClosed, reasonOutside, morning)
-	}
 	return because(stateClosed, reasonOutside, end)
+}
+
+// nightOf returns the beginning of the night in which q lies, the zero time when q lies in none. A night of index options
+// goes from 20:15 New York on the day before a session to the open of the session.
+func nightOf(q time.Time, cal *compute.Calendar) time.Time {
+	day := compute.DateOf(q.In(compute.NewYork))
+	evening := day.At(20, 15, 0, compute.NewYork)
+	switch {
+	case q.IsZero():
+	case !q.Before(evening) && cal.IsSession(day+1):
+		return evening
+	case cal.IsSession(day) && q.Before(cal.Open(day)):
+		return (day - 1).At(20, 15, 0, compute.NewYork)
+	}
+	return time.Time{}
+}
+
+// quoteInstant returns the instant that the option quotes behind an answer of p describe, the zero time for an answer that
+// does not rest on the quotes of SPX. restsOn is [answer.restsOn].
+func (p *product) quoteInstant(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
+	const spx = "SPX"
+	if !p.overnight || captured == nil || restsOn != nil && !slices.Contains(restsOn, spx) {
+		return time.Time{}
+	}
+	head := compute.Chain{Underlying: compute.Underlying{Symbol: spx, AsOf: asOf, CapturedAt: *captured}}
+	return head.QuoteInstant(cal)
 }
 
 func because(state, reason string, since time.Time) snapshots.Freshness {
@@ -176,13 +193,14 @@ func (r *Refresher) succeed(products []*product, documents ...string) {
 	}
 }
 
-// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. The caller must have locked r.mu.
-func (r *Refresher) freshness(p *product, h health, asOf, now time.Time) snapshots.Freshness {
+// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. q is [product.quoteInstant]. The caller
+// must have locked r.mu.
+func (r *Refresher) freshness(p *product, h health, now, asOf, q time.Time) snapshots.Freshness {
 	var before *snapshots.Freshness
 	if e := r.current[p.name].edition; e != nil {
 		before = &e.Default.Meta.Freshness
 	}
-	return h.freshness(now, asOf, p.due(now, r.cal), p.overnight, r.cal, before)
+	return h.freshness(now, asOf, p.due(now, r.cal), q, r.cal, before)
 }
 
 // reseal seals every current answer whose freshness has changed again, with the new freshness. The next publication writes
@@ -197,7 +215,8 @@ func (r *Refresher) reseal() error {
 		if h.edition == nil {
 			continue
 		}
-		fresh := r.freshness(p, h.health.worst(h.restsOn, nil), h.asOf(), now)
+		q := p.quoteInstant(h.asOf(), h.edition.Default.Meta.CapturedAt, h.restsOn, r.cal)
+		fresh := r.freshness(p, h.health.worst(h.restsOn, nil), now, h.asOf(), q)
 		if fresh.Equal(h.edition.Default.Meta.Freshness) {
 			continue
 		}

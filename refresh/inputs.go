@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,12 +33,13 @@ type document struct {
 	settlement *settlement
 	volatility map[string]float64 // of a state: published volatility by contract symbol
 
-	mark chainMark // of a chain, for the guard
+	bad  int       // numbers of a quote or a history that count as absent because they are outside the range of their kind
+	mark mark      // of a chain or a quote, for the guard
 	part *flowPart // of a chain: its part of the flow; nil before it is computed
 }
 
 // newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc.Body. The error is an
-// [*upstream.Error] with the reason malformed, html or empty.
+// [*upstream.Error] with the reason malformed, html, empty or too_many_expirations.
 func newDocument(doc *upstream.Document) (*document, error) {
 	d := &document{Document: archive.Document{
 		Input: archive.Input{
@@ -100,11 +102,9 @@ func (d *document) decode() (err error) {
 	case upstream.OptionsKind:
 		err = d.decodeChain(key)
 	case upstream.QuotesKind:
-		if d.quote, err = cboe.DecodeQuote(d.Body); err == nil {
-			d.content = d.quote.Content
-		}
+		err = d.decodeQuote(key)
 	case upstream.HistoryKind:
-		d.closes, err = cboe.DecodeHistory(d.Body)
+		err = d.decodeHistory(key)
 	case upstream.SettlementKind:
 		d.settlement, err = decodeSettlement(d, key)
 	}
@@ -113,6 +113,8 @@ func (d *document) decode() (err error) {
 	}
 	reason := upstream.Malformed
 	switch {
+	case errors.Is(err, errTooMany):
+		reason = upstream.TooMany
 	case errors.Is(err, cboe.ErrHTML):
 		reason = upstream.HTML
 	case errors.Is(err, compute.ErrEmptyChain), errors.Is(err, compute.ErrNoSpot), errors.Is(err, cboe.ErrNoRows):
@@ -126,11 +128,48 @@ func (d *document) decodeChain(symbol string) error {
 	if err != nil {
 		return err
 	}
-	if chain.Symbol != withoutUnderscore(symbol) {
-		return fmt.Errorf("%w: document of %s has the chain of %.10q", cboe.ErrMalformed, symbol, chain.Symbol)
+	if err := checkSymbol(chain.Symbol, symbol); err != nil {
+		return err
+	}
+	if err := checkSize(chain); err != nil {
+		return err
 	}
 	d.chain, d.content = chain, content
-	d.mark = chainMark{rows: chain.Listed - chain.Skipped.Total(), captured: chain.CapturedAt, content: d.content}
+	d.mark = mark{captured: chain.CapturedAt, content: content, rows: chain.Listed - chain.Skipped.Total()}
+	return nil
+}
+
+func (d *document) decodeQuote(symbol string) error {
+	quote, err := cboe.DecodeQuote(d.Body)
+	if err != nil {
+		return err
+	}
+	if err := checkSymbol(quote.Symbol, symbol); err != nil {
+		return err
+	}
+	d.quote, d.content, d.bad = quote, quote.Content, quote.BadNumbers
+	d.mark = mark{captured: quote.CapturedAt, content: quote.Content}
+	return nil
+}
+
+func (d *document) decodeHistory(symbol string) error {
+	closes, err := cboe.DecodeHistory(d.Body)
+	if err != nil {
+		return err
+	}
+	price := cboe.PriceKind(withoutUnderscore(symbol))
+	d.closes = slices.DeleteFunc(closes, func(c compute.Close) bool { return math.IsNaN(price.Usable(c.Price)) })
+	if d.bad = len(closes) - len(d.closes); len(d.closes) == 0 {
+		return cboe.ErrNoRows
+	}
+	return nil
+}
+
+// checkSymbol refuses a document that the upstream gives for one symbol and that says it is of another.
+func checkSymbol(says, symbol string) error {
+	if says != withoutUnderscore(symbol) {
+		return fmt.Errorf("%w: document of %s is of %.10q", cboe.ErrMalformed, symbol, says)
+	}
 	return nil
 }
 

@@ -33,6 +33,9 @@ func New(cfg Config) *Refresher {
 	for _, name := range append(flowNames(&cfg), spxChain) {
 		r.guards[name] = &guard{}
 	}
+	for _, symbol := range compute.FundSymbols() {
+		r.guards[upstream.Quotes(symbol)] = &guard{}
+	}
 	return r
 }
 
@@ -108,7 +111,7 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// runJob runs a job, logs its error and says whether the job succeeded. A panic, which would be a fault of this program,
+// runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic, which would be a fault of this program,
 // ends this run alone: the schedule runs the job again.
 func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 	if ctx.Err() != nil {
@@ -121,6 +124,8 @@ func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 	}()
 	if err := r.observed(ctx, j); err != nil && ctx.Err() == nil {
 		r.log.Warn("refresh failed", "job", j.name, "reason", reasonOf(err), "err", err)
+		e := (*partly)(nil)
+		ok = errors.As(err, &e)
 	} else {
 		ok = true
 	}

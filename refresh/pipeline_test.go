@@ -304,7 +304,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		if err != nil || stored == nil {
 			t.Fatal(err)
 		}
-		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now())) // 01:30 UTC: option quotes move at night
+		time.Sleep(ny(t, "2026-11-19 20:32").Sub(r.clock.Now())) // 01:32 UTC: option quotes move at night
 		r.once()
 		late := r.store.Current(refresh.GammaResource).Default
 		if late.Meta.AsOf != historical.Meta.AsOf || !late.Meta.CapturedAt.After(*historical.Meta.CapturedAt) || *late.Meta.Freshness.Reason != "overnight_quotes" {
@@ -317,7 +317,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 			t.Error("the file of the closed date changed")
 		}
 		r.close()
-		again := newRig(t, r.dir, "2026-11-19 20:31")
+		again := newRig(t, r.dir, "2026-11-19 20:33")
 		defer again.close()
 		if err := again.Restore(); err != nil {
 			t.Fatal(err)

@@ -120,8 +120,8 @@ func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	now := r.cfg.Clock.Now()
 	for _, a := range answers {
 		r.mu.Lock()
-		h := r.current[a.product.name]
-		fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), a.asOf, now)
+		h, q := r.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
+		fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), now, a.asOf, q)
 		r.mu.Unlock()
 		if err := a.seal(r, fresh); err != nil {
 			return fmt.Errorf("seal %s: %w", a.product.name, err)
@@ -215,6 +215,7 @@ func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 		r.accepted[name] = d
 	}
 	for _, a := range answers {
+		r.left = later(r.left, a.inputs.at)
 		h := r.current[a.product.name]
 		if a.edition != nil {
 			h.edition, h.content, h.summary, h.unsaved = a.edition, a.inputs.content(), a.summary, false

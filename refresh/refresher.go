@@ -7,8 +7,9 @@
 //
 // The path of a document:
 //
-//  1. A job fetches it and decodes it.
-//  2. If it is a chain, the guard compares it with the accepted chain of the same symbol, and may refuse it.
+//  1. A job fetches it and decodes it. A number outside the range of its kind counts as absent.
+//  2. [Refresher.believe] refuses a document of the future. The guard compares a chain, or the quote of a fund, with the
+//     accepted document of the same name, and may refuse it. A document that repeats the accepted one goes no further.
 //  3. [Refresher.accept] computes the products that rest on it, seals the answers, writes the dated files, makes the
 //     answers current at the same instant, and archives the inputs.
 //
@@ -83,6 +84,7 @@ type Refresher struct {
 	mu       sync.Mutex // guards what follows, for moments
 	current  map[string]*currentAnswer
 	accepted map[upstream.Name]*document // the documents that went the whole way last
+	left     time.Time                   // when the last answer that is stored or served was computed, in market time
 
 	// Kept state; publishing guards it.
 	carry         map[compute.Series]float64 // of the last gamma answer
@@ -136,8 +138,8 @@ func (b *batch) inputs(documents ...*document) *inputs {
 	return in
 }
 
-// fetch fetches a document and decodes it. The error is [upstream.ErrNotModified] when the upstream says that the accepted
-// document is still the newest.
+// fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
+// the accepted document is still the newest, or the new one says the same.
 func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
 	var since *upstream.Document
 	r.mu.Lock()
@@ -149,7 +151,14 @@ func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, e
 	if err != nil {
 		return nil, err
 	}
-	return newDocument(doc)
+	d, err := newDocument(doc)
+	if err == nil {
+		err = r.believe(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // acceptedDocument returns the document of a name that was accepted last, nil before the first.
@@ -185,6 +194,17 @@ func (r *Refresher) DiskError() error {
 	return errors.Join(r.store.DiskError(), r.cfg.Inputs.Err())
 }
 
+// ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
+// clock was set back. Documents are then refused as clock_ahead if the upstream's clock goes on.
+func (r *Refresher) ClockError() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.cfg.Clock.Now(); r.left.After(now.Add(maxAhead)) {
+		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), r.left.Format(time.RFC3339))
+	}
+	return nil
+}
+
 // Store returns the store that the refresher fills.
 func (r *Refresher) Store() *snapshots.Store { return r.store }
 
@@ -214,6 +234,26 @@ type refusal struct {
 func (e *refusal) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.err) }
 
 func (e *refusal) Unwrap() error { return e.err }
+
+// partly is the error of a run that refused some documents and published answers without them. The run is counted and
+// logged as failed, but the job does not back off: its other documents are good.
+type partly struct{ error }
+
+func (e *partly) Unwrap() error { return e.error }
+
+// refusedAmong returns the refusals among the errors of a run that published its answers, nil when there are none.
+func refusedAmong(errs ...error) error {
+	var refused []error
+	for _, err := range errs {
+		if e := (*refusal)(nil); errors.As(err, &e) {
+			refused = append(refused, err)
+		}
+	}
+	if refused == nil {
+		return nil
+	}
+	return &partly{errors.Join(refused...)}
+}
 
 // reasonOf returns the code of a failed refresh that clients see in meta.freshness.reason.
 func reasonOf(err error) upstream.Reason {

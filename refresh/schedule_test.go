@@ -82,42 +82,68 @@ func TestClock(t *testing.T) {
 }
 
 func TestFreshness(t *testing.T) {
+	const none = ""
 	for _, c := range []struct {
 		now, asOf string
+		captured  string // none: the answer does not rest on option quotes
 		failures  int
-		overnight bool
 		state     string
 		reason    string
 		since     string
 	}{
-		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", 0, true, "fresh", "", "2026-11-20 09:45:00"},
-		{"2026-11-20 11:00:00", "2026-11-20 10:28:00", 0, true, "fresh", "", "2026-11-20 09:45:00"}, // 32 minutes
-		{"2026-11-20 11:00:00", "2026-11-20 10:27:59", 0, true, "stale", "upstream_lag", "2026-11-20 10:59:59"},
-		{"2026-11-20 11:00:00", "2026-11-19 16:14:59", 0, true, "stale", "upstream_lag", "2026-11-20 09:45:00"},
-		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", 2, true, "fresh", "", "2026-11-20 09:45:00"},
-		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", 3, true, "stale", "upstream_refused", "2026-11-20 10:58:00"},
-		{"2026-11-20 16:31:59", "2026-11-20 16:14:59", 0, true, "fresh", "", "2026-11-20 09:45:00"},
-		{"2026-11-20 16:32:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"},
-		{"2026-11-20 20:15:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"}, // Friday night: no trading
-		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", 1, true, "fresh", "", "2026-11-20 17:00:00"},                 // closed asks for a run that succeeded
-		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", 3, true, "stale", "upstream_refused", "2026-11-20 10:58:00"},
-		{"2026-11-21 12:00:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"},
-		{"2026-11-22 20:14:59", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-20 16:32:00"},
-		{"2026-11-22 20:15:00", "2026-11-20 16:14:59", 0, true, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
-		{"2026-11-22 20:15:00", "2026-11-20 16:14:59", 0, false, "closed", "outside_session", "2026-11-20 16:32:00"},
-		{"2026-11-23 09:14:59", "2026-11-20 16:14:59", 0, true, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
-		{"2026-11-23 09:15:00", "2026-11-20 16:14:59", 0, true, "closed", "outside_session", "2026-11-23 09:15:00"},
-		{"2026-11-23 09:30:00", "2026-11-20 16:14:59", 0, false, "closed", "outside_session", "2026-11-20 16:32:00"},
-		{"2026-11-27 13:32:00", "2026-11-27 13:14:59", 0, true, "closed", "outside_session", "2026-11-27 13:32:00"}, // early close
+		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", "2026-11-20 10:59:59", 0, "fresh", "", "2026-11-20 09:45:00"},
+		{"2026-11-20 11:00:00", "2026-11-20 10:28:00", "2026-11-20 10:59:59", 0, "fresh", "", "2026-11-20 09:45:00"}, // 32 minutes
+		{"2026-11-20 11:00:00", "2026-11-20 10:27:59", "2026-11-20 10:59:59", 0, "stale", "upstream_lag", "2026-11-20 10:59:59"},
+		{"2026-11-20 11:00:00", "2026-11-19 16:14:59", "2026-11-20 10:59:59", 0, "stale", "upstream_lag", "2026-11-20 09:45:00"},
+		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", "2026-11-20 10:59:59", 2, "fresh", "", "2026-11-20 09:45:00"},
+		{"2026-11-20 11:00:00", "2026-11-20 10:44:57", "2026-11-20 10:59:59", 3, "stale", "quotes_missing", "2026-11-20 10:58:00"},
+		{"2026-11-20 16:31:59", "2026-11-20 16:14:59", "2026-11-20 16:31:00", 0, "fresh", "", "2026-11-20 09:45:00"},
+		{"2026-11-20 16:32:00", "2026-11-20 16:14:59", "2026-11-20 16:31:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-20 20:45:00", "2026-11-20 16:14:59", "2026-11-20 20:44:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"}, // Friday night: no trading
+		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", "2026-11-20 16:59:00", 1, "fresh", "", "2026-11-20 17:00:00"},                 // closed asks for a run that succeeded
+		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", "2026-11-20 16:59:00", 3, "stale", "quotes_missing", "2026-11-20 10:58:00"},
+		{"2026-11-21 12:00:00", "2026-11-20 16:14:59", "2026-11-21 07:06:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		// The night of the quotes, not of the clock: they are 15 minutes late.
+		{"2026-11-22 20:29:59", "2026-11-20 16:14:59", "2026-11-22 20:29:59", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-22 20:30:00", "2026-11-20 16:14:59", "2026-11-22 20:30:00", 0, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
+		{"2026-11-22 20:45:00", "2026-11-20 16:14:59", "2026-11-21 07:06:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"}, // no newer document
+		{"2026-11-22 20:45:00", "2026-11-20 16:14:59", none, 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-23 09:14:59", "2026-11-20 16:14:59", "2026-11-23 09:14:00", 0, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
+		{"2026-11-23 09:44:59", "2026-11-20 16:14:59", "2026-11-23 09:44:59", 0, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
+		{"2026-11-23 09:44:59", "2026-11-23 09:30:00", "2026-11-23 09:44:59", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-23 09:30:00", "2026-11-20 16:14:59", none, 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-27 13:32:00", "2026-11-27 13:14:59", "2026-11-27 13:31:00", 0, "closed", "outside_session", "2026-11-27 13:32:00"}, // early close
 	} {
 		h := health{}
 		for range c.failures {
-			h.fail(upstream.Refused, ny(t, "2026-11-20 10:58:00"))
+			h.fail(upstream.QuotesMissing, ny(t, "2026-11-20 10:58:00"))
 		}
-		now, asOf := ny(t, c.now), ny(t, c.asOf)
-		f := h.freshness(now, asOf, now.Add(-maxLag), c.overnight, cal, nil)
+		now, asOf, q := ny(t, c.now), ny(t, c.asOf), time.Time{}
+		if c.captured != none {
+			q = productOf(GammaResource).quoteInstant(asOf, new(ny(t, c.captured)), nil, cal)
+		}
+		f := h.freshness(now, asOf, now.Add(-maxLag), q, cal, nil)
 		if f.State != c.state || textOf(f.Reason) != c.reason || !f.Since.Equal(ny(t, c.since)) {
 			t.Errorf("at %s: %s %q since %s, want %s %q since %s", c.now, f.State, textOf(f.Reason), f.Since.In(compute.NewYork), c.state, c.reason, c.since)
+		}
+	}
+}
+
+// A flow rests on the quotes of SPX only while the chain of SPX is among its chains, and the rotation never does.
+func TestQuoteInstantOfAnswers(t *testing.T) {
+	asOf, captured := ny(t, "2026-11-19 16:14:59"), ny(t, "2026-11-19 23:00:00")
+	for _, c := range []struct {
+		product  string
+		restsOn  []string
+		captured *time.Time
+		want     bool
+	}{
+		{GammaResource, nil, &captured, true}, {PainResource, nil, &captured, true}, {SeriesResource, nil, &captured, true},
+		{FlowResource, []string{"SPX", "XLF"}, &captured, true}, {FlowResource, []string{"XLF"}, &captured, false}, {FlowResource, []string{}, &captured, false},
+		{SectorsResource, nil, &captured, false}, {VIXResource, nil, nil, false},
+	} {
+		if q := productOf(c.product).quoteInstant(asOf, c.captured, c.restsOn, cal); q.IsZero() == c.want {
+			t.Errorf("%s on %q: %v", c.product, c.restsOn, q)
 		}
 	}
 }
@@ -128,11 +154,11 @@ func TestFreshnessSince(t *testing.T) {
 	asOf := now.Add(-15 * time.Minute)
 	var h health
 	before := snapshots.Freshness{State: stateFresh, Since: now.Add(-time.Minute)}
-	if f := h.freshness(now, asOf, now.Add(-maxLag), true, cal, &before); !f.Since.Equal(before.Since) {
+	if f := h.freshness(now, asOf, now.Add(-maxLag), now, cal, &before); !f.Since.Equal(before.Since) {
 		t.Errorf("since %v, want %v", f.Since, before.Since)
 	}
 	stale := because(stateStale, "upstream_timeout", now.Add(-time.Hour))
-	if f := h.freshness(now, asOf, now.Add(-maxLag), true, cal, &stale); f.State != stateFresh || !f.Since.Equal(now) {
+	if f := h.freshness(now, asOf, now.Add(-maxLag), now, cal, &stale); f.State != stateFresh || !f.Since.Equal(now) {
 		t.Errorf("after a recovery: %s since %v, want fresh since %v", f.State, f.Since, now)
 	}
 }

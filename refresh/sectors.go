@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"strikecache/compute"
@@ -26,7 +27,7 @@ func sectorsOffered(c *Config) bool {
 
 // refreshSectors fetches the quotes of all funds and the histories that lack the previous session, and publishes the
 // rotation. The refresh fails as soon as the quotes of more than half of the funds have failed. Fewer failures are only
-// logged: the funds concerned keep their accepted quotes.
+// logged: the funds concerned keep their accepted quotes. The error joins the refused documents.
 func (r *Refresher) refreshSectors(ctx context.Context) error {
 	if !sectorsOffered(&r.cfg) {
 		return nil
@@ -36,7 +37,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 	var errs []error
 	for _, symbol := range symbols {
 		if err := r.fetchInto(ctx, b, upstream.Quotes(symbol)); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("%s: %w", symbol, err))
 			r.log.Warn("quote not fetched", "symbol", symbol, "err", err)
 		}
 		if len(errs) > len(symbols)/2 {
@@ -49,6 +50,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 		}
 		r.historyAsked[upstream.History(symbol)] = b.at
 		if err := r.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
+			errs = append(errs, fmt.Errorf("history of %s: %w", symbol, err))
 			r.log.Warn("history not fetched", "symbol", symbol, "err", err)
 		}
 	}
@@ -59,7 +61,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 		}
 		return r.fail(quotesFailure, err, r.ofFeed(sectorsFeed))
 	}
-	return nil
+	return refusedAmong(errs...)
 }
 
 // fetchInto fetches a document into the batch. It does nothing when the source does not have the document, or when the
@@ -134,7 +136,7 @@ type fundQuality struct {
 	AsOf        time.Time     `json:"as_of"`
 	HistoryRows int           `json:"history_rows"`
 	HistoryTo   *compute.Date `json:"history_to"`
-	// Note says why returns or rrg are null.
+	// Note says why returns or rrg are null, and how many numbers count as absent.
 	Note *string `json:"note"`
 }
 
@@ -160,13 +162,14 @@ func computeSectors(in *inputs) (*answer, error) {
 			continue
 		}
 		u := quote.quote.Underlying
-		fund := compute.Fund{Quote: u}
+		fund, bad := compute.Fund{Quote: u}, quote.bad
 		if history != nil {
 			fund.Closes = history.closes
+			bad += history.bad
 		}
 		funds.Funds[symbol] = fund
 		a.describes(u.AsOf, u.CapturedAt)
-		q.Funds = append(q.Funds, qualityOf(symbol, fund, complete(quote, history, in.calendar)))
+		q.Funds = append(q.Funds, qualityOf(symbol, fund, complete(quote, history, in.calendar), bad))
 		dates = append(dates, u.Session(in.calendar))
 	}
 	rotation, ok := compute.SectorRotation(funds)
@@ -178,16 +181,23 @@ func computeSectors(in *inputs) (*answer, error) {
 	return a, nil
 }
 
-func qualityOf(symbol string, f compute.Fund, complete bool) fundQuality {
+func qualityOf(symbol string, f compute.Fund, complete bool, bad int) fundQuality {
 	q := fundQuality{Symbol: symbol, AsOf: f.Quote.AsOf, HistoryRows: len(f.Closes)}
 	if n := len(f.Closes); n > 0 {
 		q.HistoryTo = new(f.Closes[n-1].Date)
 	}
+	var notes []string
 	switch {
 	case len(f.Closes) == 0:
-		q.Note = new("no price history: returns but the day's, and rrg, are null")
+		notes = append(notes, "no price history: returns but the day's, and rrg, are null")
 	case !complete:
-		q.Note = new(fmt.Sprintf("price history ends on %s: returns from later base days are null", f.Closes[len(f.Closes)-1].Date))
+		notes = append(notes, fmt.Sprintf("price history ends on %s: returns from later base days are null", f.Closes[len(f.Closes)-1].Date))
+	}
+	if bad > 0 {
+		notes = append(notes, fmt.Sprintf("%d numbers count as absent: they are outside the range of their kind", bad))
+	}
+	if notes != nil {
+		q.Note = new(strings.Join(notes, "; "))
 	}
 	return q
 }

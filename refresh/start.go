@@ -18,11 +18,13 @@ import (
 )
 
 // Restore makes the newest stored answers current, as they were sealed, and reads the state that later refreshes need. Call
-// it before [Refresher.Run]. Files of dates after the market's date are not used. A file that cannot be read is logged and
-// skipped.
+// it before [Refresher.Run]. Files of dates after the market's date are named in the log and not served. A file that cannot
+// be read is logged and skipped.
 func (r *Refresher) Restore() error {
-	today := compute.DateOf(r.cfg.Clock.Now()).String()
-	r.restoreHistory(today)
+	now := r.cfg.Clock.Now()
+	today := compute.DateOf(now).String()
+	hidden := r.store.HideAfter(today)
+	r.restoreHistory()
 	restored := map[string]*snapshots.Edition{}
 	for _, p := range products {
 		var f snapshots.File
@@ -49,10 +51,19 @@ func (r *Refresher) Restore() error {
 		h := r.current[p.name]
 		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
 		h.summary = f.Summary
+		r.left = later(r.left, leftAt(f.Edition))
 		if p.name == FlowResource {
 			h.restsOn = chainsOf(f.Edition.Default.Meta.Quality)
 		}
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
+	}
+	if len(hidden) > 0 {
+		newest, _ := compute.ParseDate(hidden[len(hidden)-1]) // the store indexes dates alone
+		r.left = newest.Midnight()
+	}
+	if len(hidden) > 0 || r.ClockError() != nil {
+		r.log.Error("clock is behind the stored answers: later dates are not served", "clock", now.Format(time.RFC3339),
+			"stored_to", r.left.Format(time.RFC3339), "not_served", hidden)
 	}
 	if len(restored) > 0 {
 		if err := r.store.Publish(restored); err != nil {
@@ -113,15 +124,15 @@ func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err er
 	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Content: gamma.content}, err
 }
 
-// restoreHistory reads the rows of the series and the summaries of the VIX curves, of dates until today.
-func (r *Refresher) restoreHistory(today string) {
+// restoreHistory reads the rows of the series and the summaries of the VIX curves.
+func (r *Refresher) restoreHistory() {
 	for _, date := range r.store.DatesOf(GammaResource) {
-		if f, err := r.store.Load(GammaResource, date); err == nil && date <= today && len(f.Summary) > 0 {
+		if f, err := r.store.Load(GammaResource, date); err == nil && len(f.Summary) > 0 {
 			r.rows[date] = seriesRow{f.Edition.Default.Meta.Receipt.DataSHA256, f.Summary}
 		}
 	}
 	for _, date := range r.store.DatesOf(VIXResource) {
-		if f, err := r.store.Load(VIXResource, date); err == nil && date <= today {
+		if f, err := r.store.Load(VIXResource, date); err == nil {
 			rememberVIX(r, &answer{summary: f.Summary})
 		}
 	}
@@ -321,7 +332,8 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
 		return err
 	}
 	for _, a := range answers {
-		fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), p.overnight, r.cal, nil)
+		q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
+		fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)
 		if err := a.seal(r, fresh); err != nil {
 			return err
 		}
@@ -368,9 +380,13 @@ func LeftOff(store *snapshots.Store) (left time.Time) {
 	const forever = "9999-12-31"
 	for _, name := range StoredProducts() {
 		if f, _, err := store.Newest(name, forever); err == nil {
-			meta := f.Edition.Default.Meta
-			left = later(left, later(meta.ComputedAt, meta.Freshness.Since))
+			left = later(left, leftAt(f.Edition))
 		}
 	}
 	return left
+}
+
+// leftAt returns the market's time at which an answer was computed or changed its freshness.
+func leftAt(e *snapshots.Edition) time.Time {
+	return later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
 }

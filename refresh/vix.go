@@ -89,8 +89,9 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 			r.vixAsked[latestSettlement] = b.at
 		}
 	}
-	if err := r.fetchCloses(ctx, b); err != nil {
-		r.log.Warn("index closes not fetched", "err", err)
+	closesErr := r.fetchCloses(ctx, b)
+	if closesErr != nil {
+		r.log.Warn("index closes not fetched", "err", closesErr)
 	}
 	var succeeded []string
 	if failure == nil {
@@ -111,7 +112,7 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 	if failure != nil {
 		return r.fail(settlementFailure, failure, products)
 	}
-	return nil
+	return refusedAmong(closesErr)
 }
 
 // fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted

@@ -50,7 +50,7 @@ func TestFetchSettlement(t *testing.T) {
 		{"404", failed(upstream.Missing), "", upstream.Missing, ""},
 		{"403", failed(upstream.Refused), "", upstream.Refused, ""},
 		{"no connection", failed(upstream.Unreachable), upstream.Unreachable, upstream.Unreachable, ""},
-		{"a file of the future", file("2026-11-24", december+january), upstream.Malformed, upstream.Malformed, ""},
+		{"a file of the future", file("2026-11-24", december+january), upstream.ClockAhead, upstream.ClockAhead, ""},
 		{"garbage elsewhere", file("2026-11-20", december+january+"VXM,VXM/Z6,2026-12-16,n/a\r\n"), "", "", "2026-11-20"},
 		{"garbage for the last month", file("2026-11-20", december+january+"VX,VX/G7,2027-02-17,n/a\r\n"), "", "", "2026-11-20"},
 		{"garbage for the first month", file("2026-11-20", "VX,VX/Z6,2026-12-16,n/a\r\n"+january+february), upstream.Malformed, upstream.Malformed, ""},

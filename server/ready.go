@@ -15,7 +15,7 @@ import (
 type Readiness struct {
 	Waiting  []string // resources that the source can feed and that have no answer yet
 	Unfed    []string // resources that the source cannot feed
-	Degraded []string // codes of impaired parts: disk, keys, usage, tls
+	Degraded []string // codes of impaired parts: disk, clock, keys, usage, tls
 }
 
 // Impaired adds a code to Degraded if err is not nil. Clients see the code and not the error.

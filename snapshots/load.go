@@ -16,6 +16,20 @@ func (s *Store) DatesOf(product string) []string { return s.datesOf(FileName(pro
 // StateDates returns the dates on which a state is stored, rising. The slice is shared and must not be changed.
 func (s *Store) StateDates(name string) []string { return s.datesOf(FileName(stateProduct + name)) }
 
+// HideAfter takes the files of later dates out of the index, for as long as the store is open, and returns these dates,
+// rising. The files stay on the disk. Only a new write of a file brings it back.
+func (s *Store) HideAfter(date string) (hidden []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for file, dates := range s.index {
+		i, _ := slices.BinarySearch(dates, date+"~") // behind the date itself
+		hidden = append(hidden, dates[i:]...)
+		s.index[file] = dates[:i:i]
+	}
+	slices.Sort(hidden)
+	return slices.Compact(hidden)
+}
+
 // Load reads and verifies a product's file of a date. It returns ErrNoSnapshot if there is none.
 func (s *Store) Load(product, date string) (File, error) {
 	s.reads.RLock()

@@ -32,6 +32,34 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
+// Hidden dates are not found by any read, stay on the disk, and are back after the next start or the next write.
+func TestHideAfter(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, tuesday, friday)
+	must(t, s.SaveState("iv-SPX", wednesday, []byte("state")))
+	if got := s.HideAfter(tuesday); !slices.Equal(got, []string{wednesday, friday}) {
+		t.Errorf("hidden %q", got)
+	}
+	if got := s.HideAfter(tuesday); len(got) != 0 {
+		t.Errorf("hidden again: %q", got)
+	}
+	for date, want := range map[string]string{"": tuesday, friday: "none", tuesday: tuesday, monday: monday} {
+		if got := historical(t, s, date); got != want {
+			t.Errorf("%q: %s, want %s", date, got, want)
+		}
+	}
+	if _, date := s.State("iv-SPX", friday); date != "" || !slices.Equal(s.Dates(), []string{monday, tuesday}) {
+		t.Errorf("state of %q, dates %q", date, s.Dates())
+	}
+	must(t, s.Save(gamma, friday, single(t, `"new"`)))
+	if got := historical(t, s, friday); got != "new" {
+		t.Errorf("after a write: %s", got)
+	}
+	s = reopen(t, s)
+	if got := s.StateDates("iv-SPX"); !slices.Equal(got, []string{wednesday}) || historical(t, s, friday) != "new" {
+		t.Errorf("after a start: %q, %s", got, historical(t, s, friday))
+	}
+}
+
 // newest returns the date and data of a product's newest answer.
 func newest(t *testing.T, s *Store, product, notAfter string) string {
 	t.Helper()

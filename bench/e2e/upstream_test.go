@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -146,6 +147,42 @@ func (u *fakeUpstream) huge(w http.ResponseWriter, _ []byte) {
 	}
 }
 
+// manyExpirations sends a chain with 5,000 more expirations, 195,000 rows.
+func manyExpirations(w http.ResponseWriter, body []byte) {
+	end := bytes.IndexByte(body, ']') // of the options: a row has no array
+	w.Write(body[:end])
+	for i := range 5_000 {
+		day := time.Date(2027, 1, 1+i, 0, 0, 0, 0, time.UTC).Format("060102")
+		for strike := range 33 {
+			fmt.Fprintf(w, `,{"option":"SPXW%sC%08d","bid":1.0,"ask":1.1,"iv":0.2,"open_interest":5000.0,"volume":1000.0}`, day, 5_000_000+1000*strike)
+		}
+	}
+	w.Write(body[end:])
+}
+
+// largest sends the largest chain that is served: 128 expirations and 39,936 strike rows, in a body of nearly 40 MiB.
+func largest(w http.ResponseWriter, body []byte) {
+	begin, end := bytes.IndexByte(body, '[')+1, bytes.IndexByte(body, ']')
+	out := bytes.Clone(body[:begin])
+	for i := range 128 {
+		day := time.Now().AddDate(0, 0, 3+i).Format("060102")
+		for strike := 2_000; strike < 2_000+312*30; strike += 30 {
+			out = fmt.Appendf(out, `{"option":"SPXW%sC%08d","bid":%d.0,"ask":%d.5,"iv":0.2,"open_interest":5000.0,"volume":1000.0},`, day, 1000*strike, max(0, 7000-strike)+50, max(0, 7000-strike)+50)
+			out = fmt.Appendf(out, `{"option":"SPXW%sP%08d","bid":%d.0,"ask":%d.5,"iv":0.2,"open_interest":5000.0,"volume":1000.0},`, day, 1000*strike, max(0, strike-7000)+50, max(0, strike-7000)+50)
+		}
+	}
+	out = append(out[:len(out)-1], body[end:]...)
+	w.Write(append(out, bytes.Repeat([]byte{' '}, 40<<20-len(out))...))
+}
+
+// ofNextWeek sends a quote with a timestamp that has not come yet.
+func ofNextWeek(w http.ResponseWriter, body []byte) {
+	const member, layout = `"timestamp":"`, "2006-01-02 15:04:05"
+	at := bytes.Index(body, []byte(member)) + len(member)
+	next := time.Now().UTC().Add(7 * 24 * time.Hour).Format(layout)
+	w.Write(slices.Concat(body[:at], []byte(next), body[at+len(layout):]))
+}
+
 // ordeal is what one run of the binary suffers: a fault of the SPX chain, and one of the quotes.
 type ordeal struct {
 	chain       fault
@@ -169,6 +206,7 @@ func TestFaultUpstreamThroughHTTP(t *testing.T) {
 	runs := []ordeal{
 		{emptied, upstream.Empty, cutOff, upstream.Truncated}, // that of the short form
 		{u.huge, upstream.TooLarge, breakOff, upstream.Unreachable},
+		{manyExpirations, upstream.TooMany, ofNextWeek, upstream.ClockAhead},
 		{nil, upstream.Unreachable, nil, upstream.Unreachable}, // nobody listens
 	}
 	if !full() {
@@ -183,6 +221,29 @@ func TestFaultUpstreamThroughHTTP(t *testing.T) {
 	}
 	figure(t, "%d requests of the binary failed in %d starts, peak resident memory %d MiB", faults, len(runs), peak>>20)
 }
+
+// The largest chain that is served is served in bounded memory.
+func TestTheLargestChain(t *testing.T) {
+	t.Parallel()
+	u := startUpstream(t)
+	u.fail(largest, nil)
+	p := serve(t, "--data-dir", t.TempDir(), "--source", "cboe", "--cboe-base-url", "http://"+u.address+quotesBase,
+		"--cboe-settlement-url", "http://"+u.address+settlementBase, "--cboe-requests-per-minute", "6000", "--flow-symbols", "XLF")
+	p.until("a chain of 79,872 rows is served", func() bool {
+		resp, body := p.get(gammaPath)
+		return resp.StatusCode == http.StatusOK && bytes.Contains(body, []byte(`"listed":79872`))
+	})
+	p.get(painPath)
+	memory := p.status("VmHWM")
+	if memory > maxMemory {
+		t.Errorf("peak resident memory %d MiB", memory>>20)
+	}
+	figure(t, "a chain of 128 expirations and 39,936 strikes served, peak resident memory %d MiB", memory>>20)
+	p.stop()
+}
+
+// maxMemory bounds the resident memory of the binary under every document that an upstream can send.
+const maxMemory = 300 << 20
 
 // endure starts the binary with an upstream that fails, and mends that. It returns the requests that failed, and the peak of
 // the binary's memory where the system tells.
@@ -207,7 +268,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 	if f := p.envelope(vixPath).Meta.Freshness; f.State == "stale" {
 		t.Errorf("another feed is %+v", f)
 	}
-	if memory = p.status("VmHWM"); memory > 512<<20 {
+	if memory = p.status("VmHWM"); memory > maxMemory {
 		t.Errorf("peak resident memory %d MiB", memory>>20)
 	}
 	u.mu.Lock()
@@ -216,7 +277,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 	if hit = chains + quotes; o.chain == nil {
 		hit = strings.Count(p.logged(), "connection refused")
 		u.open()
-	} else if chains < 3 || quotes < 3 || sent > 80<<20 { // 64 MiB and the sockets' buffers
+	} else if chains < 3 || quotes < 3 || sent > 56<<20 { // 40 MiB and the sockets' buffers
 		t.Errorf("%d requests for the chain failed, %d for quotes; the binary took %d bytes of a gigabyte", chains, quotes, sent)
 	}
 	if hit < 3 {

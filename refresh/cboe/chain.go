@@ -54,6 +54,8 @@ type Quote struct {
 	// Content is the SHA-256, in hex, of the document without its two clocks, the top-level timestamp and data.seqno,
 	// which advance while nothing else does: two documents with equal Content say the same.
 	Content string
+	// BadNumbers is how many of its numbers count as absent because they are outside the range of their kind.
+	BadNumbers int
 }
 
 // ErrNoClock is a document that is well-formed but does not say of when it is.
@@ -105,11 +107,21 @@ func (d *decoder) document() (*Quote, error) {
 	if err := d.whole(d.topMember); err != nil {
 		return nil, err
 	}
-	u := compute.Underlying{Symbol: d.symbolName(), Spot: d.current, PriceChangePercent: d.changePct}
-	if !(u.Spot > 0) {
-		u.Spot = d.closed
+	u, bad := compute.Underlying{Symbol: d.symbolName()}, 0
+	price := PriceKind(u.Symbol)
+	usable := func(kind compute.NumberKind, x float64) float64 {
+		y := kind.Usable(x)
+		if math.IsNaN(y) && !math.IsNaN(x) && x != 0 { // 0 stands for an absent price
+			bad++
+		}
+		return y
 	}
-	if !(u.Spot > 0) || math.IsInf(u.Spot, 1) {
+	closed := usable(price, d.closed)
+	u.Spot, u.PriceChangePercent = usable(price, d.current), usable(compute.Percentage, d.changePct)
+	if math.IsNaN(u.Spot) {
+		u.Spot = closed
+	}
+	if math.IsNaN(u.Spot) {
 		return nil, compute.ErrNoSpot
 	}
 	var okCaptured, okAsOf bool
@@ -118,7 +130,15 @@ func (d *decoder) document() (*Quote, error) {
 	if !okCaptured || !okAsOf {
 		return nil, ErrNoClock
 	}
-	return &Quote{Underlying: u, Content: d.content()}, nil
+	return &Quote{Underlying: u, Content: d.content(), BadNumbers: bad}, nil
+}
+
+// PriceKind returns the kind of the prices of a symbol without its prefix, such as VIX or XLK.
+func PriceKind(symbol string) compute.NumberKind {
+	if strings.HasPrefix(symbol, "VIX") {
+		return compute.VolatilityPrice
+	}
+	return compute.Price
 }
 
 // symbolName returns the symbol without the prefix of indices: ^SPX and _SPX are SPX.

@@ -126,15 +126,22 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 		}
 	}
 	u := compute.Underlying{Spot: plainFloat(head["data.current_price"]), PriceChangePercent: plainFloat(head["data.price_change_percent"])}
+	if !(u.PriceChangePercent >= -100 && u.PriceChangePercent <= 1000) {
+		u.PriceChangePercent = math.NaN()
+	}
 	symbol, _ := head["data.symbol"].(string)
 	if other, _ := head["symbol"].(string); symbol == "" {
 		symbol = other
 	}
 	u.Symbol = strings.TrimLeft(symbol, "^_")
-	if !(u.Spot > 0) {
+	least, most := 1e-6, 1e6
+	if strings.HasPrefix(u.Symbol, "VIX") {
+		least, most = 1, 1000
+	}
+	if !(u.Spot >= least && u.Spot <= most) {
 		u.Spot = plainFloat(head["data.close"])
 	}
-	if !(u.Spot > 0) {
+	if !(u.Spot >= least && u.Spot <= most) {
 		return nil, compute.ErrNoSpot
 	}
 	var okCaptured, okAsOf bool
@@ -147,8 +154,6 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 		return &compute.Chain{Underlying: u}, nil
 	case len(rows) == 0:
 		return nil, compute.ErrEmptyChain
-	case u.Spot < 1e-6 || u.Spot > 1e6:
-		return nil, compute.ErrNoSpot
 	}
 	return plainRows(u, rows), nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -67,10 +68,14 @@ func settlementRow(record []string) (row compute.FuturesSettlement, ok bool) {
 		return row, false
 	}
 	price, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(record[3]), "*"), 64)
-	if err != nil || !(price > 0) || price > 1e9 {
+	product, kind := strings.TrimSpace(record[0]), compute.Price
+	if product == "VX" {
+		kind = compute.VolatilityPrice
+	}
+	if err != nil || math.IsNaN(kind.Usable(price)) {
 		return row, false
 	}
 	return compute.FuturesSettlement{
-		Product: strings.TrimSpace(record[0]), Symbol: strings.TrimSpace(record[1]), Expiration: date, Price: price,
+		Product: product, Symbol: strings.TrimSpace(record[1]), Expiration: date, Price: price,
 	}, true
 }

@@ -34,6 +34,27 @@ func TestDecodeSettlement(t *testing.T) {
 	}
 }
 
+// A VX future settles from 1 to 1,000. The other products of the file have the range of prices.
+func TestSettlementBounds(t *testing.T) {
+	const header = "Product,Symbol,Expiration Date,Price\r\n"
+	for price, want := range map[string][2]bool{ // VX, another product
+		"1": {true, true}, "1000": {true, true}, "0.99": {false, true}, "1000.01": {false, true}, "123456.5": {false, true},
+		"1000000": {false, true}, "1000001": {false, false}, "1042857132428570400": {false, false}, "1e300": {false, false}, "-17": {false, false}, "0": {false, false},
+	} {
+		rows, bad, err := DecodeSettlement([]byte(header + "VXM,VXM/V6,2026-10-21,17\r\nVX,VX/V6,2026-10-21," + price + "\r\nPBT,PBT/Z35,2026-10-21," + price + "\r\n"))
+		if err != nil || len(rows)+bad != 3 {
+			t.Fatal(rows, bad, err)
+		}
+		got := [2]bool{}
+		for _, r := range rows {
+			got[0], got[1] = got[0] || r.Product == "VX", got[1] || r.Product == "PBT"
+		}
+		if got != want {
+			t.Errorf("%s: VX and PBT %v, want %v", price, got, want)
+		}
+	}
+}
+
 func TestRecordedSettlement(t *testing.T) {
 	body := recorded(t, "replay/settlement/2026-10-05.csv")
 	rows, bad, err := DecodeSettlement(body)
@@ -54,7 +75,7 @@ func FuzzDecodeSettlement(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		rows, bad, err := DecodeSettlement(body)
 		for _, r := range rows {
-			if !(r.Price > 0 && r.Price <= 1e9) || r.Symbol != strings.TrimSpace(r.Symbol) {
+			if !(r.Price >= 1e-6 && r.Price <= 1e6) || r.Product == "VX" && !(r.Price >= 1 && r.Price <= 1000) || r.Symbol != strings.TrimSpace(r.Symbol) {
 				t.Errorf("row %+v", r)
 			}
 		}
@@ -107,7 +128,11 @@ func plainSettlement(text string) (rows []compute.FuturesSettlement, bad int, er
 		}
 		date, err := time.Parse(time.DateOnly, fields[2])
 		price, priceErr := strconv.ParseFloat(strings.TrimSuffix(fields[3], "*"), 64)
-		if err == nil && priceErr == nil && price > 0 && price <= 1e9 {
+		least, most := 1e-6, 1e6
+		if fields[0] == "VX" {
+			least, most = 1, 1000
+		}
+		if err == nil && priceErr == nil && price >= least && price <= most {
 			bad--
 			rows = append(rows, compute.FuturesSettlement{Product: fields[0], Symbol: fields[1], Expiration: compute.DateOf(date), Price: price})
 		}

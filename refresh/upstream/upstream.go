@@ -73,7 +73,7 @@ func (n Name) Split() (Kind, string) {
 func (k Kind) MaxBody() int64 {
 	switch k {
 	case OptionsKind:
-		return 64 << 20 // SPX: 14 MB
+		return 40 << 20 // SPX: 14 MB; 40,000 strikes, the most that are served: 35 MB
 	case HistoryKind:
 		return 8 << 20 // 50 years: 1.5 MB
 	case SettlementKind:
@@ -126,8 +126,15 @@ const (
 	Malformed   Reason = "upstream_malformed" // cannot be decoded
 	Empty       Reason = "upstream_empty"     // decoded, but says nothing
 	Older       Reason = "upstream_older"     // an earlier day's document
-	Shrunk      Reason = "shrunk"             // a chain under half of the last accepted one
-	Backwards   Reason = "clock_backwards"    // a chain made before the last accepted one
+
+	// The document arrived and can be decoded, and is not believed.
+
+	ClockAhead    Reason = "clock_ahead"          // it is of an instant that has not come yet
+	Backwards     Reason = "clock_backwards"      // a chain or quote made before the last accepted one
+	Shrunk        Reason = "shrunk"               // a chain under half of the last accepted one
+	QuotesMissing Reason = "quotes_missing"       // a chain whose two-sided quotes are under a quarter of the last accepted one's
+	PriceJump     Reason = "price_jump"           // the price differs by over 20 % from the last accepted one
+	TooMany       Reason = "too_many_expirations" // a chain with more expirations or strikes than are served
 )
 
 // Error is why a document could not be had.

@@ -1,0 +1,177 @@
+package refresh_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// A document that is not believed is counted under its reason, is named in the log, and leaves no trace: not in memory, not
+// in the series, not on the disk, not in the archive. The next good document is accepted.
+func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
+	long(t)
+	xlkQuote, spxName := upstream.Quotes("XLK"), spxDocument
+	type lie struct {
+		fault  fault
+		name   upstream.Name
+		job    string
+		reason upstream.Reason
+	}
+	lies := []lie{
+		{faultClockAhead, spxName, "spx", upstream.ClockAhead},
+		{faultTradeAhead, spxName, "spx", upstream.ClockAhead},
+		{faultPriceJump, spxName, "spx", upstream.PriceJump},
+		{faultQuotesMissing, spxName, "spx", upstream.QuotesMissing},
+		{faultManyExpirations, spxName, "spx", upstream.TooMany},
+		{faultAbsurdPrice, spxName, "spx", upstream.Empty},
+		{faultClockAhead, xlfDocument, "flow", upstream.ClockAhead},
+		{faultTradeAhead, xlfDocument, "flow", upstream.ClockAhead},
+		{faultPriceJump, xlfDocument, "flow", upstream.PriceJump},
+		{faultQuotesMissing, xlfDocument, "flow", upstream.QuotesMissing},
+		{faultManyExpirations, xlfDocument, "flow", upstream.TooMany},
+		{faultClockAhead, xlkQuote, "sectors", upstream.ClockAhead},
+		{faultTradeAhead, xlkQuote, "sectors", upstream.ClockAhead},
+		{faultPriceJump, xlkQuote, "sectors", upstream.PriceJump},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		dir, counted := t.TempDir(), map[string]int{}
+		var log bytes.Buffer
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
+			c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			c.Observe = func(job, code string, _ time.Duration) { counted[job+" "+code]++ }
+		})
+		defer r.close()
+		for _, l := range lies {
+			r.once()
+			before, accepted, editions := tree(t, dir), refresh.Accepted(r.Refresher, l.name), map[string]*snapshots.Edition{}
+			for _, name := range allResources {
+				editions[name] = r.store.Current(name)
+			}
+			log.Reset()
+			clear(counted)
+			r.market.Fail(l.name, l.fault, 1)
+			time.Sleep(30 * time.Second)
+			ok := refresh.RunJob(r.Refresher, t.Context(), l.job)
+			what := fmt.Sprintf("%s of %s", l.reason, l.name)
+			if oneOfMany := l.job == "sectors"; ok != oneOfMany || len(counted) != 1 || counted[l.job+" "+string(l.reason)] != 1 {
+				t.Errorf("%s: succeeded %v, counted %v", what, ok, counted)
+			}
+			if !strings.Contains(log.String(), "reason="+string(l.reason)) {
+				t.Errorf("%s: log %q", what, log.String())
+			}
+			if refresh.Accepted(r.Refresher, l.name) != accepted {
+				t.Errorf("%s: accepted", what)
+			}
+			for name, e := range editions {
+				if got := r.store.Current(name); got != e && (l.job != "sectors" || name != refresh.SectorsResource) {
+					t.Errorf("%s: %s was replaced", what, name)
+				}
+			}
+			if l.job != "sectors" && !maps.EqualFunc(before, tree(t, dir), bytes.Equal) {
+				t.Errorf("%s: files changed", what)
+			}
+			time.Sleep(30 * time.Second)
+			r.once()
+			if refresh.Accepted(r.Refresher, l.name) == accepted {
+				t.Errorf("%s: the good document behind it was not accepted", what)
+			}
+		}
+	})
+}
+
+// The first document of a process has no test against an older price or older quotes. Later ones have.
+func TestFirstDocumentOfAProcess(t *testing.T) {
+	long(t)
+	for _, f := range []fault{faultPriceJump, faultQuotesMissing} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+			r.once()
+			r.close()
+			again := newRig(t, dir, "2026-11-20 11:01", archived(t, dir))
+			defer again.close()
+			if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+				t.Fatal(err)
+			}
+			restored := refresh.Accepted(again.Refresher, spxDocument)
+			again.market.Fail(spxDocument, f, 1)
+			if err := refresh.RefreshSPX(again.Refresher, t.Context()); err != nil || refresh.Accepted(again.Refresher, spxDocument) == restored {
+				t.Errorf("fault %d: %v", f, err)
+			}
+		})
+	}
+}
+
+// A night of quotes that stand still: the documents differ in their clocks alone, and nothing is computed or sealed again,
+// although the instant of the quotes goes on. At 07:15 the open interest is of another date, and the answer says so.
+func TestARepeatedDocumentGoesNoFurther(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 06:30", archived(t, dir))
+		defer r.close()
+		r.market.still = true
+		r.once()
+		accepted, gamma := refresh.Accepted(r.Refresher, spxDocument), r.store.Current(refresh.GammaResource)
+		for range 3 {
+			time.Sleep(10 * time.Minute)
+			r.once()
+			if refresh.Accepted(r.Refresher, spxDocument) != accepted || r.store.Current(refresh.GammaResource) != gamma {
+				t.Fatalf("at %v: accepted or sealed again", r.clock.Now())
+			}
+		}
+		time.Sleep(20 * time.Minute)
+		r.once()
+		if refresh.Accepted(r.Refresher, spxDocument) == accepted || r.store.Current(refresh.GammaResource) == gamma {
+			t.Error("after 07:15: not sealed again")
+		}
+	})
+}
+
+// A start whose clock is behind the stored answers names the dates that it does not serve, in one line, and says that it is
+// impaired. The refreshes go on with the market of the clock, and are shown.
+func TestAClockBehindTheStoredAnswers(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-18 16:40")
+		r.once()
+		time.Sleep(48 * time.Hour)
+		r.once()
+		if err := r.ClockError(); err != nil {
+			t.Error(err)
+		}
+		r.close()
+		var log bytes.Buffer
+		again := newRig(t, r.dir, "2026-11-19 11:00", func(c *refresh.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "not_served=[2026-11-20]") {
+			t.Errorf("%d lines:\n%s", n, log.String())
+		}
+		if err := again.ClockError(); err == nil {
+			t.Error("the clock is not impaired")
+		}
+		if got := again.store.Dates(); len(got) != 1 || got[0] != "2026-11-18" {
+			t.Errorf("dates %q", got)
+		}
+		if _, err := again.store.Historical("2026-11-20"); !errors.Is(err, snapshots.ErrNoSnapshot) {
+			t.Errorf("the stored date ahead of the clock: %v", err)
+		}
+		again.once()
+		if got := again.meta(refresh.GammaResource).AsOf; again.clock.Now().Sub(got) > 20*time.Minute {
+			t.Errorf("the refresh is not shown: as_of %v", got)
+		}
+	})
+}
