@@ -1,0 +1,35 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// The pages about the interface and the methods fit every window: what is wider scrolls inside itself. They run no script,
+// load nothing from elsewhere, and link to each other.
+func TestReferencePages(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	for path, other := range map[string]string{"/docs": "/methods", "/methods": "/docs"} {
+		b := browse(t, p.url+path)
+		for _, width := range []int64{1400, 500, 320} {
+			for _, scheme := range []string{"light", "dark"} {
+				b.view(width, 900, scheme)
+				if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
+					t.Errorf("%s, %d wide: the page is %d wide", path, width, wide)
+				}
+				b.shoot(fmt.Sprintf("%s-%d-%s", path[1:], width, scheme))
+			}
+		}
+		if !eval[bool](b, `[...document.querySelectorAll(".table")].some(e => e.scrollWidth > e.clientWidth)`) {
+			t.Errorf("%s: on a phone no table scrolls", path)
+		}
+		b.do(chromedp.Navigate(p.url + path))
+		b.press(`nav a[href="`+other+`"]`, "\r")
+		b.until("the other page opens", `location.pathname === "`+other+`" && document.querySelector("h1")`)
+		b.clean()
+	}
+}
