@@ -16,7 +16,7 @@ func bounded(t *testing.T, handler http.HandlerFunc) (dial func(text string) net
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: handler, ConnState: new(connections).track} //nolint:gosec // G112: without timeouts on purpose
+	s := &http.Server{Handler: handler, ConnState: new(connections).track}
 	done := make(chan error)
 	go func() { done <- s.Serve(ln) }()
 	t.Cleanup(func() {
