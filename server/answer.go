@@ -104,28 +104,26 @@ func notModified(f *fields, s *snapshots.Snapshot) bool {
 	return string(f.modifiedSince) == s.LastModified()
 }
 
-// anyTag says whether a list of entity tags has the tag of the snapshot in any coding. The comparison is weak, because a CDN
-// that decompresses a response weakens its tag. The part of the list after a malformed tag is ignored.
+// anyTag says whether If-None-Match is *, or a list of entity tags with the tag of the snapshot in any coding. The
+// comparison is weak, because a CDN that decompresses a response weakens its tag. The part of a list from its first
+// malformed element on is ignored. A * in a list is malformed (RFC 9110 §13.1.2, §8.8.3, §5.6.1).
 func anyTag(list []byte, s *snapshots.Snapshot) bool {
+	if string(list) == "*" {
+		return true
+	}
 	for {
-		list = bytes.TrimLeft(list, " \t,")
-		if len(list) == 0 {
-			return false
-		}
-		if list[0] == '*' {
-			return true
-		}
-		list = bytes.TrimPrefix(list, []byte("W/"))
+		list = bytes.TrimPrefix(bytes.TrimLeft(list, " \t,"), []byte("W/"))
 		if len(list) == 0 || list[0] != '"' {
 			return false
 		}
-		end := bytes.IndexByte(list[1:], '"')
-		if end < 0 {
+		end := 1 + bytes.IndexByte(list[1:], '"')
+		tag, rest := list[:end+1], bytes.TrimLeft(list[end+1:], " \t")
+		if end == 0 || bytes.ContainsAny(tag, " \t") || len(rest) > 0 && rest[0] != ',' {
 			return false
 		}
-		if s.Matches(list[:end+2]) {
+		if s.Matches(tag) {
 			return true
 		}
-		list = list[end+2:]
+		list = rest
 	}
 }

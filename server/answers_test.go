@@ -181,6 +181,16 @@ func TestConditionalRequests(t *testing.T) {
 		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
 		{"in a list", `"a", W/"b" ,` + tag(snapshots.Zstd) + `, "c"`, "", 304},
 		{"anything", "*", "", 304},
+		{"anything, in a list", `"x", *`, "", 200}, // the grammar has * alone
+		{"anything, first in a list", "*, " + tag(snapshots.Identity), "", 200},
+		{"anything, twice", "*, *", "", 200},
+		{"anything, and junk", "*junk", "", 200},
+		{"anything, weak", "W/*", "", 200},
+		{"after empty elements", ", ,\t" + tag(snapshots.Gzip) + ",", "", 304},
+		{"without a comma", `"a" ` + tag(snapshots.Identity), "", 200},
+		{"and junk", tag(snapshots.Identity) + "junk", "", 200},
+		{"after a tag with a space", `"a b", ` + tag(snapshots.Identity), "", 200},
+		{"before what is malformed", tag(snapshots.Identity) + `, *`, "", 304},
 		{"tag of another snapshot", other.ETag(snapshots.Identity), "", 200},
 		{"without quotes", strings.Trim(tag(snapshots.Identity), `"`), "", 200},
 		{"lower-case w", "w/" + tag(snapshots.Identity), "", 200},
@@ -201,10 +211,11 @@ func TestConditionalRequests(t *testing.T) {
 		if e.modifiedSince != "" {
 			headers = append(headers, "If-Modified-Since", e.modifiedSince)
 		}
-		for _, method := range []string{"GET", "HEAD"} {
-			resp, body := do(t, c, method, "/api/v1/gex/spx", headers...)
+		for _, way := range []string{"GET keep-alive", "HEAD keep-alive", "GET close", "HEAD close"} { // fasthttp answers what closes
+			method, connection, _ := strings.Cut(way, " ")
+			resp, body := do(t, c, method, "/api/v1/gex/spx", append(headers, "Connection", connection)...)
 			if resp.StatusCode != e.status || (len(body) > 0) != (e.status == 200 && method == "GET") {
-				t.Errorf("%s %s: %d with %d bytes, want %d", method, e.name, resp.StatusCode, len(body), e.status)
+				t.Errorf("%s %s: %d with %d bytes, want %d", way, e.name, resp.StatusCode, len(body), e.status)
 			}
 			// RFC 9110 §15.4.5: what a 200 would have had.
 			for name, want := range map[string]string{
@@ -212,11 +223,29 @@ func TestConditionalRequests(t *testing.T) {
 				"Cache-Control": "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400", "Access-Control-Allow-Origin": "*",
 			} {
 				if got := resp.Header.Get(name); got != want {
-					t.Errorf("%s %s: %s is %q, want %q", method, e.name, name, got, want)
+					t.Errorf("%s %s: %s is %q, want %q", way, e.name, name, got, want)
 				}
 			}
 			if resp.Header.Get("Date") == "" || e.status == 304 && resp.Header.Get("Content-Length") != "" {
-				t.Errorf("%s %s: %v", method, e.name, resp.Header)
+				t.Errorf("%s %s: %v", way, e.name, resp.Header)
+			}
+		}
+	}
+}
+
+// Lines of a repeated If-None-Match are one list. Spaces around a value are no part of it.
+func TestConditionsOnSeveralLines(t *testing.T) {
+	s := newFinder(t)
+	own := s.editions["gex/spx"].Default.ETag(snapshots.Gzip)
+	address := listen(t, newServer(s))
+	for fields, status := range map[string]string{
+		"If-None-Match: \"x\"\r\nIf-None-Match: *\r\n": "200", "If-None-Match: *\r\nIf-None-Match: *\r\n": "200",
+		"If-None-Match: \"x\"\r\nIf-None-Match: " + own + "\r\n": "304", "If-None-Match: \t* \r\n": "304",
+	} {
+		for _, more := range []string{"", twice} {
+			got := exchange(t, address, strings.TrimSuffix(gamma, "\r\n")+fields+more+"\r\n", true)
+			if !strings.HasPrefix(got, "HTTP/1.1 "+status+" ") {
+				t.Errorf("%q: %.20q, want %s", fields+more, got, status)
 			}
 		}
 	}

@@ -124,16 +124,16 @@ func FuzzChoose(f *testing.F) {
 // The forms of If-None-Match: * or a list of entity tags (RFC 9110 §13.1.2, §8.8.3).
 var (
 	tagForm  = regexp.MustCompile(`(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")`)
-	tagsForm = regexp.MustCompile(`^(?:[ \t]*,)*[ \t]*(?:(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"[ \t]*(?:,[ \t]*)*)+$`)
+	tagsForm = regexp.MustCompile(`^(?:[ \t]*,)*[ \t]*` + tagForm.String() + `[ \t]*(?:,[ \t]*(?:` + tagForm.String() + `[ \t]*)?)*$`)
 )
 
-// FuzzConditional: a well-formed If-None-Match matches when one of its tags is one of ours, by weak comparison. Any other
-// matches only when it contains one of our tags, or a *. If-Modified-Since counts without it alone, and matches only what
+// FuzzConditional: a well-formed If-None-Match matches when it is *, or when one of its tags is one of ours, by weak
+// comparison. Any other matches only when it contains one of our tags. If-Modified-Since counts without it alone, and matches only what
 // package http reads as the very instant.
 func FuzzConditional(f *testing.F) {
 	s := sealed(f)
 	own := []byte(s.ETag(snapshots.Gzip))
-	for _, s := range []string{"", "*", `"a"`, "TAG", "W/TAG", `"a", W/"b",,TAG ,"c"`, `"a" TAG`, "W/*", `"a`, `"a", *`, "w/TAG", `"a,b",TAG`, `"",""`, "\"\xff\"", "TAGTAG", " \tTAG\t"} {
+	for _, s := range []string{"", "*", `"a"`, "TAG", "W/TAG", `"a", W/"b",,TAG ,"c"`, `"a" TAG`, "W/*", `"a`, `"a", *`, "*, TAG", "*junk", "**", `"a b", TAG`, "w/TAG", `"a,b",TAG`, `"",""`, "\"\xff\"", "TAGTAG", " \tTAG\t"} {
 		f.Add([]byte(s), "DATE", true)
 		f.Add([]byte(s), "Sat, 01 Jan 2000 00:00:00 GMT", false)
 	}
@@ -158,7 +158,7 @@ func FuzzConditional(f *testing.F) {
 		})
 		latin := latin1(text)
 		switch {
-		case strings.Trim(text, " \t") == "*":
+		case text == "*": // spaces around a value are gone when the head is parsed
 			if !got {
 				t.Errorf("%q does not match", text)
 			}
@@ -172,7 +172,7 @@ func FuzzConditional(f *testing.F) {
 			if got != want {
 				t.Errorf("%q: %v, want %v", text, got, want)
 			}
-		case got && !has && !strings.Contains(text, "*"):
+		case got && !has:
 			t.Errorf("%q matches", text)
 		}
 	})

@@ -46,6 +46,8 @@ const (
 	refusalPause = time.Hour
 	// maxRetryAfter bounds what Retry-After may ask for.
 	maxRetryAfter = time.Hour
+	// maxValidator is how many bytes of an ETag or a Last-Modified are kept.
+	maxValidator = 1 << 10
 	// throttledPause is how long a host is left alone after a 429 without Retry-After.
 	throttledPause = time.Minute
 )
@@ -196,8 +198,17 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero where there is none
 	return &upstream.Document{
 		Name: name, Body: body, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
-		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
+		ETag: validator(resp.Header, "ETag"), LastModified: validator(resp.Header, "Last-Modified"),
 	}, "", nil
+}
+
+// validator returns a header field that the next request echoes. A field beyond maxValidator counts as absent, because the
+// upstream could refuse the request that echoes it.
+func validator(h http.Header, name string) string {
+	if v := h.Get(name); len(v) <= maxValidator {
+		return v
+	}
+	return ""
 }
 
 // readBody reads a body that the transport has already decompressed. It reads no further than the most bytes that a

@@ -93,6 +93,32 @@ func TestClientSendsValidators(t *testing.T) {
 	}
 }
 
+// A validator beyond 1 KB is not echoed.
+func TestClientEchoesShortValidators(t *testing.T) {
+	for n, echoed := range map[int]bool{3: true, 1 << 10: true, 1<<10 + 1: false, 100 << 10: false} {
+		var asked []http.Header
+		long := strings.Repeat("x", n)
+		c := local(t, func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.Header)
+			w.Header().Set("ETag", long)
+			w.Header().Set("Last-Modified", long)
+			fmt.Fprint(w, "{}")
+		})
+		doc, err := fetch(t, c, upstream.Quotes("XLK"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"If-None-Match", "If-Modified-Since"} {
+			if got := asked[1].Get(name); (got == long) != echoed || got != "" && !echoed {
+				t.Errorf("%d bytes: %s has %d bytes", n, name, len(got))
+			}
+		}
+	}
+}
+
 // Each way the upstream fails has its reason.
 func TestClientReasons(t *testing.T) {
 	status := func(code int) http.HandlerFunc {

@@ -25,14 +25,13 @@ import (
 
 // The limits of the listener.
 const (
-	readTimeout    = 5 * time.Second
-	writeTimeout   = 30 * time.Second // pprof adds the seconds that a profile is asked for
-	idleTimeout    = 75 * time.Second
-	maxHeader      = 8 << 10 // bytes
-	maxConnections = 64      // further ones wait
-	maxScrapes     = 4       // at a time; further ones get 503
-	scrapeTimeout  = 10 * time.Second
-	closeTimeout   = time.Second // for a scrape or a profile under way
+	readTimeout   = 5 * time.Second
+	writeTimeout  = 30 * time.Second // pprof adds the seconds that a profile is asked for
+	idleTimeout   = 75 * time.Second
+	maxHeader     = 8 << 10 // bytes
+	maxScrapes    = 4       // at a time; further ones get 503
+	scrapeTimeout = 10 * time.Second
+	closeTimeout  = time.Second // for a scrape or a profile under way
 )
 
 // Probe answers with a status and a JSON body.
@@ -76,11 +75,11 @@ func Open(address string, cfg Config) (*Server, error) {
 	}
 	s.http = http.Server{
 		Handler: s.guarded(s.routes(registry, cfg), local), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnState: new(connections).track,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // its lines name client addresses
 	}
 	s.serving.Go(func() {
-		if err := s.http.Serve(&limited{Listener: ln, room: make(chan struct{}, maxConnections)}); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("admin listener failed", "err", err)
 		}
 	})
@@ -160,32 +159,4 @@ func (s *Server) probe(p Probe) http.HandlerFunc {
 		w.WriteHeader(status)
 		_, _ = w.Write(body) // a client that went away is no fault
 	}
-}
-
-// limited is a listener with at most cap(room) connections at a time. Further connections wait.
-type limited struct {
-	net.Listener
-	room chan struct{}
-}
-
-// Accept implements net.Listener. It takes a place after the connection has arrived, so that a closed listener is
-// noticed at once.
-func (l *limited) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	l.room <- struct{}{}
-	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
-}
-
-type placed struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn.
-func (c *placed) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -1,13 +1,13 @@
-// Package openapi holds the description of the public interface: an OpenAPI 3.1 document, and the same document as a
-// page for people that needs no script and no other host.
+// Package openapi holds the description of the public interface: an OpenAPI 3.1 document, and two pages for people that
+// need no script and no other host: the same document, and the methods behind the numbers.
 //
-// Both are made by the tests of this package: of the types of the results, of fields.txt, which has a line for every
-// field, of document.yaml, which has the paths and responses, and of docs.tmpl, the template of the page. After a change
-// to one of them,
+// They are made by the tests of this package. The document is made of the types of the results, of fields.txt, which has a
+// line for every field, and of document.yaml, which has the paths and responses. docs.tmpl is the template of its page.
+// The page of the methods is made of compute/METHODS.md and methods.tmpl. After a change to one of these files,
 //
 //	go test ./server/openapi -update
 //
-// writes openapi.json and docs.html anew.
+// writes openapi.json, docs.html and methods.html anew.
 package openapi
 
 import _ "embed"
@@ -17,6 +17,8 @@ var (
 	document []byte
 	//go:embed docs.html
 	page []byte
+	//go:embed methods.html
+	methods []byte
 	//go:embed docs.css
 	style []byte
 )
@@ -29,11 +31,12 @@ type File struct {
 	Page bool
 }
 
-// Files returns the document, its page and the page's style sheet.
+// Files returns the document, its page, the page of the methods, and the style sheet of both pages.
 func Files() []File {
 	return []File{
 		{Path: "/openapi.json", ContentType: "application/json", Body: document},
 		{Path: "/docs", ContentType: "text/html; charset=utf-8", Body: page, Page: true},
+		{Path: "/methods", ContentType: "text/html; charset=utf-8", Body: methods, Page: true},
 		{Path: "/docs.css", ContentType: "text/css; charset=utf-8", Body: style, Page: true},
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"strikecache/snapshots"
 )
 
-var update = flag.Bool("update", false, "write openapi.json and docs.html anew")
+var update = flag.Bool("update", false, "write openapi.json, docs.html and methods.html anew")
 
 // made is the document, and faults names what is missing or wrong in its sources.
 var made, faults = generate()
 
-// TestMain writes openapi.json and docs.html before the tests read them.
+// TestMain writes openapi.json, docs.html and methods.html before the tests read them.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if *update && len(faults) == 0 {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// formats returns the content of the files that are made of a document, by name.
+// formats returns the content of the files that are made of a document or of the methods, by name.
 func formats(document object) map[string][]byte {
 	var out bytes.Buffer
 	write(&out, document, "")
@@ -43,10 +43,14 @@ func formats(document object) map[string][]byte {
 	if err != nil {
 		html = []byte(err.Error())
 	}
-	return map[string][]byte{"openapi.json": append(out.Bytes(), '\n'), "docs.html": html}
+	text, err := methods()
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	return map[string][]byte{"openapi.json": append(out.Bytes(), '\n'), "docs.html": html, "methods.html": text}
 }
 
-// openapi.json and docs.html are what the Go types, fields.txt, document.yaml and docs.tmpl say.
+// openapi.json, docs.html and methods.html are what the Go types, fields.txt, document.yaml, the templates and compute/METHODS.md say.
 func TestTheDocumentIsUpToDate(t *testing.T) {
 	for _, fault := range faults {
 		t.Error(fault)

@@ -15,8 +15,8 @@ import (
 var page = sync.OnceValue(func() string { return string(formats(made)["docs.html"]) })
 
 // What the content security policy forbids would be missing in a browser.
-func TestThePageNeedsNothingElse(t *testing.T) {
-	html := page()
+func TestThePagesNeedNothingElse(t *testing.T) {
+	html := page() + string(formats(made)["methods.html"])
 	for what, pattern := range map[string]string{
 		"script": `(?i)<script`, "inline style": `(?i)<style|\sstyle=`, "handler": `(?i)\son[a-z]+=`, "another host": `(?i)(src|href)="?(https?:)?//`, "unrendered template": `{{|ZgotmplZ|&lt;p&gt;`,
 	} {
@@ -92,7 +92,7 @@ func TestTheFilesAreServedAsWhatTheyAre(t *testing.T) {
 	for _, f := range openapi.Files() {
 		got = append(got, fmt.Sprint(f.Path, " ", f.ContentType, " ", f.Page, " ", len(f.Body) > 1000))
 	}
-	want := []string{"/openapi.json application/json false true", "/docs text/html; charset=utf-8 true true", "/docs.css text/css; charset=utf-8 true true"}
+	want := []string{"/openapi.json application/json false true", "/docs text/html; charset=utf-8 true true", "/methods text/html; charset=utf-8 true true", "/docs.css text/css; charset=utf-8 true true"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

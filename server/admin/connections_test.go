@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// bounded starts a server without timeouts, so that nothing but the bound closes a connection. It returns a dialer that
+// sends a text on a new connection.
+func bounded(t *testing.T, handler http.HandlerFunc) (dial func(text string) net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: handler, ConnState: new(connections).track}
+	done := make(chan error)
+	go func() { done <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+	return func(text string) net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		fmt.Fprint(c, text)
+		return c
+	}
+}
+
+// answered returns the status line that comes on a connection, "" when the connection is closed.
+func answered(c net.Conn) string {
+	line, _ := bufio.NewReader(c).ReadString('\n')
+	return line
+}
+
+const (
+	halfHead = "GET / HTTP/1.1\r\nHost: local"
+	ok       = "HTTP/1.1 200 OK\r\n"
+)
+
+// The connection that has waited longest for the rest of its head is closed for a new one.
+func TestANewConnectionTakesTheOldestPlace(t *testing.T) {
+	dial := bounded(t, func(http.ResponseWriter, *http.Request) {})
+	var half []net.Conn
+	for range 300 {
+		half = append(half, dial(halfHead))
+	}
+	if got := answered(dial(halfHead + "host\r\n\r\n")); got != ok {
+		t.Fatalf("%q", got)
+	}
+	const closed = 300 - (maxConnections - 1)
+	for i, c := range half {
+		want := ""
+		if i >= closed {
+			fmt.Fprint(c, "host\r\n\r\n")
+			want = ok
+		}
+		if got := answered(c); got != want {
+			t.Errorf("half head %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+// A request under way keeps its place. When every place has one, a new connection is closed.
+func TestARequestUnderWayKeepsItsPlace(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	dial := bounded(t, func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-leave
+	})
+	const whole = halfHead + "host\r\n\r\n"
+	var busy []net.Conn
+	for range maxConnections {
+		busy = append(busy, dial(whole))
+		<-entered
+	}
+	for _, text := range []string{halfHead, whole} {
+		if got := answered(dial(text)); got != "" {
+			t.Errorf("beyond the limit: %q", got)
+		}
+	}
+	close(leave)
+	for i, c := range busy {
+		if got := answered(c); got != ok {
+			t.Errorf("request %d: %q", i, got)
+		}
+	}
+	next := dial(whole)
+	<-entered
+	if got := answered(next); got != ok {
+		t.Errorf("afterwards: %q", got)
+	}
+}
