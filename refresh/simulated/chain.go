@@ -20,11 +20,11 @@ const (
 
 // chain writes a chain document.
 func (m *Market) chain(in *instrument, f *frame) []byte {
-	t := m.trading(in, f)
-	price := t.path.at(f.progress(f.asOf))
+	t := trading{Market: m, in: in, frame: f, path: m.factors.path(in, f.session)}
+	price, when := t.path.at(f.progress(f.asOf)), f.moment(f.asOf)
 	quoted := price
-	if f.overnight > 0 { // a price on its way to the next open, which only the options show
-		quoted = price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), f.overnight)
+	if in.symbol == spx && f.overnight > 0 { // a price on its way to the next open, which only the options show
+		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), f.overnight)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)
 	rows := 0
@@ -34,10 +34,11 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 	b := append(appendHead(make([]byte, 0, rows*bytesPerRow+2048), f), `"options":[`...)
 	for i := range all {
 		s := &all[i]
-		opening, now := t.opening.smile(s.settles.Sub(f.open)), surface.smile(s.settles.Sub(f.asOf))
+		t.smiles = t.smiles[:0]
+		now := surface.smile(when, s.settles)
 		for _, strike := range s.strikes {
 			for right := range 2 {
-				c := t.contract(s, &opening, strike, right)
+				c := t.contract(s, strike, right)
 				b = t.appendRow(b, &c, &now)
 			}
 		}
@@ -56,7 +57,7 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	b = fmt.Appendf(b, "%c%08d", "CP"[c.right], c.thousandths)
 	b = appendFixed(append(b, `","bid":`...), float64(bid)/100)
 	b = appendFixed(append(b, `,"bid_size":12.0,"ask":`...), float64(ask)/100)
-	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), t.published(c, &v, ask-bid))
+	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), published(c, now, &v, ask-bid))
 	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest))
 	b = appendFixed(append(b, `,"volume":`...), float64(c.volume))
 	b = appendFixed(append(b, `,"delta":`...), delta)
@@ -74,7 +75,7 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 
 // published returns the published implied volatility. The vendor inverts the middle of the quote. In the money that lies
 // below the intrinsic value as soon as the quote is wide against the time value: then it publishes 0.
-func (t *trading) published(c *contract, v *value, width int) float64 {
+func published(c *contract, now *smile, v *value, width int) float64 {
 	hidden := 0.35 * c.key.child(12).unit()
 	if c.right == 1 {
 		hidden *= 0.05
@@ -82,7 +83,7 @@ func (t *trading) published(c *contract, v *value, width int) float64 {
 	if v.price[c.right] > v.timeValue && v.timeValue < hidden*float64(width)/100 {
 		return 0
 	}
-	return v.sigma
+	return v.total / math.Sqrt(now.years)
 }
 
 // quote writes a quote document.

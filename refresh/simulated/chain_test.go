@@ -138,7 +138,7 @@ func TestOpenInterest(t *testing.T) {
 				n++
 			}
 		}
-		if c.changes != (n > len(c.after)/3) || !c.changes && n > 0 {
+		if c.changes != (n > len(c.after)/4) || !c.changes && n > 0 {
 			t.Errorf("%d of %d contracts changed %s", n, len(c.after), c.what)
 		}
 	}

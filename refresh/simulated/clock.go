@@ -21,6 +21,21 @@ const (
 	historyHour = 18
 )
 
+// nightShare is the part of a session's variance that accrues between the close before and its open, however many days lie
+// between the two: variance accrues in trading time.
+const nightShare = 0.2
+
+// moment is an instant in the calendar and in trading time.
+type moment struct {
+	time     time.Time
+	sessions float64 // since the epoch, of variance: session i ends at i + 1
+}
+
+// opening returns the open of session i.
+func (f *factors) opening(i int) moment {
+	return moment{f.calendar.Open(f.dates[i]), float64(i) + nightShare}
+}
+
 // frame is one instant as the upstream sees it: when the files were generated and what they may say.
 type frame struct {
 	generated time.Time // UTC
@@ -30,8 +45,10 @@ type frame struct {
 	open      time.Time
 	close     time.Time
 	listed    compute.Date // session of the listing and of the open interest
-	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1.
+	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1. Options on the
+	// index trade in them: quoted is when their quotes are of, at any hour.
 	overnight float64
+	quoted    moment
 }
 
 // frame returns what the upstream says at an instant.
@@ -46,10 +63,13 @@ func (m *Market) frame(at time.Time) frame {
 	f.open, f.close = m.calendar.Open(f.date), m.calendar.Close(f.date)
 	f.asOf = earlier(delayed, f.close.Add(indexTail-time.Second))
 	f.listed = m.factors.dates[m.morning(f.generated, chainHour)]
-	if next := m.calendar.Next(f.date); delayed.After(f.asOf) {
-		start := (next - 1).At(20, 15, 0, compute.NewYork)
-		night := next.At(9, 15, 0, compute.NewYork).Sub(start)
-		f.overnight = min(max(float64(f.generated.Sub(start))/float64(night), 0), 1)
+	f.quoted = f.moment(f.asOf)
+	next := m.calendar.Next(f.date)
+	start, end := (next-1).At(20, 15, 0, compute.NewYork), next.At(9, 15, 0, compute.NewYork)
+	if delayed.After(f.asOf) && f.generated.After(start) {
+		at := earlier(f.generated, end)
+		f.overnight = float64(at.Sub(start)) / float64(end.Sub(start))
+		f.quoted = moment{at, float64(f.session+1) + nightShare*f.overnight}
 	}
 	return f
 }
@@ -67,6 +87,11 @@ func (m *Market) morning(now time.Time, hour int) int {
 // progress returns the share of the session that has passed at an instant of it, 0 to 1.
 func (f *frame) progress(at time.Time) float64 {
 	return min(float64(at.Sub(f.open))/float64(f.close.Sub(f.open)), 1)
+}
+
+// moment returns an instant of the session, or after it.
+func (f *frame) moment(at time.Time) moment {
+	return moment{at, float64(f.session) + nightShare + (1-nightShare)*f.progress(at)}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -19,9 +19,11 @@ type instrument struct {
 	// level is the price on pricedOn when neither the market nor the instrument is off its trend, USD.
 	level float64
 	beta  float64 // to the market
-	own   float64 // standard deviation of its own daily return
-	iv    float64 // implied volatility in a quiet market, a decimal; 0 for none
-	unit  int32   // of strikes, thousandths of a USD
+	// weight is the share of a sector fund in the index. (All of them, and their betas by weight, add up to 1.)
+	weight float64
+	own    float64 // standard deviation of its own daily return
+	iv     float64 // implied volatility in a quiet market, a decimal; 0 for none
+	unit   int32   // of strikes, thousandths of a USD
 	// unlisted is how many sessions from the epoch on the history has rows of zeros for.
 	unlisted int
 	chain    *chainSpec // nil without listed options
@@ -59,22 +61,22 @@ func (in *instrument) price(p point) float64 {
 func newInstruments() map[string]*instrument {
 	bySymbol := map[string]*instrument{}
 	for _, in := range []*instrument{
-		{symbol: spx, level: 7350, beta: 1, iv: 0.12, chain: &spxChain, scale: 1, unit: 5000},
+		{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
 		{symbol: vix},
 		{symbol: vix3m},
-		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, iv: 0.12, chain: &fundChain, scale: 0.8, unit: 1000},
+		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
 		{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
-		{symbol: "XLC", level: 118, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, unlisted: 20, scale: 0.12, unit: 1000},
-		{symbol: "XLY", level: 122, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLP", level: 81, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLE", level: 58, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLF", level: 54, beta: 0.95, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLV", level: 149, beta: 0.65, own: 0.006, iv: 0.15, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLI", level: 165, beta: 1, own: 0.005, iv: 0.16, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLK", level: 187, beta: 1.25, own: 0.0055, iv: 0.21, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLB", level: 47, beta: 0.95, own: 0.007, iv: 0.18, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLRE", level: 43, beta: 0.8, own: 0.007, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLU", level: 44, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, unlisted: 20, scale: 0.12, unit: 1000},
+		{symbol: "XLY", level: 122, weight: 0.105, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLP", level: 81, weight: 0.05, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLE", level: 58, weight: 0.03, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLF", level: 54, weight: 0.13, beta: 0.95, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLV", level: 149, weight: 0.09, beta: 0.65, own: 0.006, iv: 0.15, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLI", level: 165, weight: 0.085, beta: 1, own: 0.005, iv: 0.16, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLK", level: 187, weight: 0.345, beta: 1.18, own: 0.0055, iv: 0.21, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLB", level: 47, weight: 0.02, beta: 0.95, own: 0.007, iv: 0.18, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLRE", level: 43, weight: 0.02, beta: 0.8, own: 0.007, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLU", level: 44, weight: 0.025, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
 		{symbol: "AAPL", level: 274, beta: 1.15, own: 0.011, iv: 0.26, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "NVDA", level: 196, beta: 1.6, own: 0.017, iv: 0.4, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, adjusted: true, scale: 0.6, unit: 2500},
@@ -102,12 +104,12 @@ type chainSpec struct {
 
 // spxChain is about as wide as the chain of 2026-08-11.
 var spxChain = chainSpec{
-	least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.004,
+	least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02,
 	roles: []role{
-		{am: true, plays: monthly, life: 425, width: 1.5, interest: 6240, growth: 2},
-		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.5, interest: 12480, growth: 1},
-		{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.2, interest: 3600, growth: 1},
-		{am: true, plays: monthlyIn(12), life: 1970, width: 1.3, interest: 9600, growth: 0.4},
+		{am: true, plays: monthly, life: 425, width: 1.4, interest: 6240, growth: 2},
+		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.4, interest: 12480, growth: 1},
+		{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.4, interest: 3600, growth: 1},
+		{am: true, plays: monthlyIn(12), life: 1970, width: 1.4, interest: 9600, growth: 0.4},
 		{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
 		{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
 		{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},
@@ -123,7 +125,7 @@ var spxChain = chainSpec{
 
 // fundChain is that of the large index funds.
 var fundChain = chainSpec{
-	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.01,
+	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.02,
 	roles: []role{
 		{plays: anySession, life: 14, width: 1, interest: 900, growth: 1},
 		{plays: weekEnd, life: 56, width: 1, interest: 1600, growth: 1},

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -59,15 +60,21 @@ func quarterEnd(cal *compute.Calendar, d compute.Date) bool {
 
 // series is one root and expiration of a chain.
 type series struct {
-	root     string
-	date     compute.Date
-	am       bool
-	settles  time.Time
-	since    compute.Date // the session it was listed on
-	life     int          // days from its listing
-	interest float64      // open interest of a typical strike near the money, contracts
-	strikes  []int32      // thousandths of a USD, rising
-	key      noise
+	root    string
+	date    compute.Date
+	am      bool
+	settles moment
+	since   compute.Date // the session it was listed on
+	life    int          // days from its listing
+	roles   []role       // that the date plays
+	strikes []strike     // rising
+	key     noise
+}
+
+// strike is a listed strike of a series.
+type strike struct {
+	thousandths int32        // of a USD
+	since       compute.Date // the session it was listed on
 }
 
 // days returns the calendar days from a date to the expiration.
@@ -99,24 +106,35 @@ func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 }
 
 // series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest
-// strikes and the most interest. Its life is 0 when the date plays none.
+// strikes. Its life is 0 when the date plays none.
 func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
-	s := series{root: in.root(am), date: date, am: am, settles: compute.PM.Instant(date, m.calendar)}
-	if am {
-		s.settles = compute.AM.Instant(date, m.calendar)
-	}
-	width := 0.0
+	s, width := series{root: in.root(am), date: date, am: am}, 0.0
 	for _, r := range in.chain.roles {
-		if age := 1 - float64(s.days(listed))/float64(r.life); r.am == am && age >= 0 && r.plays(m.calendar, date) {
-			s.life, width = max(s.life, r.life), max(width, r.width)
-			s.interest = max(s.interest, r.interest*math.Pow(age, r.growth))
+		if r.am == am && s.days(listed) <= r.life && r.plays(m.calendar, date) {
+			s.life, width, s.roles = max(s.life, r.life), max(width, r.width), append(s.roles, r)
 		}
 	}
 	if s.life > 0 {
+		i := m.factors.index(date)
+		s.settles = moment{m.calendar.Close(date), float64(i + 1)}
+		if am {
+			s.settles = m.factors.opening(i)
+		}
 		s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
-		s.strikes = in.ladder(s.days(listed), width, listed)
+		s.strikes = m.ladder(in, &s, width, listed)
 	}
 	return s
+}
+
+// interest returns the open interest of a typical strike near the money, contracts.
+func (s *series) interest(on compute.Date) float64 {
+	most := 0.0
+	for _, r := range s.roles {
+		if age := 1 - float64(s.days(on))/float64(r.life); age > 0 {
+			most = max(most, r.interest*math.Pow(age, r.growth))
+		}
+	}
+	return most
 }
 
 // root returns the root of an instrument's options.
@@ -130,20 +148,25 @@ func (in *instrument) root(am bool) string {
 	return "SPXW"
 }
 
-// ladder returns the strikes that are listed on a session, some days before the expiration. They lie around the trend of
-// the price rather than the price, so that a listed strike stays.
-func (in *instrument) ladder(days int, width float64, listed compute.Date) (strikes []int32) {
-	center := in.level * math.Exp(in.beta*(trend(listed)-trend(pricedOn))) * 1000 / float64(in.unit)
+// ladder returns the strikes of a series that are listed on a session. They lie around the trend of the price when most of
+// them were listed, so that a listed strike stays.
+func (m *Market) ladder(in *instrument, s *series, width float64, listed compute.Date) (strikes []strike) {
+	center := in.level * math.Exp(in.beta*(trend(s.date-compute.Date(min(s.life, 200)))-trend(pricedOn))) * 1000 / float64(in.unit)
 	for _, b := range in.chain.bands {
-		reach := center * width
-		if b.taper > 0 {
-			reach *= max(1-float64(days)/float64(b.taper), 0)
-		}
-		from, to := int32(center-min(b.below*reach, 0.97*center)), int32(center+b.above*reach)
-		for k := (from + b.step - 1) / b.step * b.step; k <= to; k += b.step {
-			strikes = append(strikes, k*in.unit)
+		below, above := min(b.below*width, 0.97)*center, b.above*width*center
+		for k := int32(center-below)/b.step*b.step + b.step; float64(k) <= center+above; k += b.step {
+			since := s.since
+			if b.taper > 0 {
+				away := max((center-float64(k))/below, (float64(k)-center)/above) // 1 at the end of the band
+				since = max(since, m.calendar.Next(s.date-compute.Date(float64(b.taper)*(1-away))-1))
+			}
+			if since <= listed {
+				strikes = append(strikes, strike{k * in.unit, since})
+			}
 		}
 	}
-	slices.Sort(strikes)
-	return slices.Compact(strikes)
+	slices.SortFunc(strikes, func(a, b strike) int {
+		return cmp.Or(cmp.Compare(a.thousandths, b.thousandths), cmp.Compare(a.since, b.since))
+	})
+	return slices.CompactFunc(strikes, func(a, b strike) bool { return a.thousandths == b.thousandths })
 }

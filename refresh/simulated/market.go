@@ -62,10 +62,10 @@ type Market struct {
 
 // New returns a market.
 func New(cfg Config) *Market {
-	key := noise(cfg.Seed).named("strikecache")
+	key, instruments := noise(cfg.Seed).named("strikecache"), newInstruments()
 	return &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: newInstruments(),
-		factors: newFactors(key.named("factors"), cfg.Calendar), built: map[upstream.Name]*upstream.Document{},
+		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: instruments,
+		factors: newFactors(key.named("factors"), cfg.Calendar, instruments), built: map[upstream.Name]*upstream.Document{},
 	}
 }
 

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -57,13 +58,20 @@ type factors struct {
 	dates    []compute.Date // sessions from the epoch on
 	closes   []point        // without own
 	own      map[*instrument][]float64
+	sectors  []*instrument // the funds that the index is made of
 }
 
-func newFactors(key noise, calendar *compute.Calendar) *factors {
-	return &factors{
+func newFactors(key noise, calendar *compute.Calendar, instruments map[string]*instrument) *factors {
+	f := &factors{
 		key: key, calendar: calendar, dates: []compute.Date{epoch}, closes: []point{{market: trend(epoch), vol: volMean}},
 		own: map[*instrument][]float64{},
 	}
+	for _, symbol := range slices.Sorted(maps.Keys(instruments)) {
+		if in := instruments[symbol]; in.weight > 0 {
+			f.sectors = append(f.sectors, in)
+		}
+	}
+	return f
 }
 
 // trend returns the logarithm of the index's trend.
@@ -107,8 +115,27 @@ func (f *factors) deviation(i int) float64 {
 	return math.Exp(f.closes[i-1].vol) / 100 / math.Sqrt(252) * realised
 }
 
+// net returns what an instrument adds, of what each draws. The sector funds add up to the index: each leaves out what all
+// of them draw together.
+func (f *factors) net(in *instrument, drawn func(*instrument) float64) float64 {
+	x := drawn(in)
+	if in.weight > 0 {
+		for _, s := range f.sectors {
+			x -= s.weight * drawn(s)
+		}
+	}
+	return x
+}
+
 // closeOf returns the factors of an instrument at the close of session i.
 func (f *factors) closeOf(in *instrument, i int) point {
+	p := f.closes[i]
+	p.own = f.net(in, func(s *instrument) float64 { return f.walk(s, i) })
+	return p
+}
+
+// walk returns what an instrument has drawn by the close of session i.
+func (f *factors) walk(in *instrument, i int) float64 {
 	own := f.own[in]
 	if len(own) == 0 {
 		own = append(own, 0)
@@ -118,20 +145,19 @@ func (f *factors) closeOf(in *instrument, i int) point {
 		own = append(own, ownReversion*own[k-1]+in.own*key.child(uint64(f.dates[k])).normal())
 	}
 	f.own[in] = own
-	p := f.closes[i]
-	p.own = own[i]
-	return p
+	return own[i]
 }
 
-// openOf returns the factors of an instrument at the open of session i: a step over night takes part of the way to
-// the close.
+// openOf returns the factors of an instrument at the open of session i: where a Brownian bridge between the two closes is
+// when nightShare has passed.
 func (f *factors) openOf(in *instrument, i int) point {
-	from, to := f.closeOf(in, i-1), f.closeOf(in, i)
-	surprise := f.key.named("open").child(uint64(f.dates[i])).normal()
-	return point{
-		market: from.market + 0.3*(to.market-from.market) + 0.15*f.deviation(i)*surprise,
-		vol:    from.vol + 0.4*(to.vol-from.vol), term: from.term, own: from.own + 0.3*(to.own-from.own),
-	}
+	p, key := f.closeOf(in, i-1).toward(f.closeOf(in, i), nightShare), f.key.named("open").child(uint64(f.dates[i]))
+	spread := math.Sqrt(nightShare * (1 - nightShare))
+	surprise := spread * f.deviation(i) * key.normal()
+	p.market += surprise
+	p.vol += volBeta * surprise
+	p.own += spread * f.net(in, func(s *instrument) float64 { return s.own * key.named(s.symbol).normal() })
+	return p
 }
 
 // volBeta is how much the logarithm of the VIX moves with that of the index within a session.
@@ -144,8 +170,13 @@ type path [knots + 1]point
 // bridges that are scaled for a session of the instrument.
 func (f *factors) path(in *instrument, i int) *path {
 	key := f.key.named("day").child(uint64(f.dates[i]))
-	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), key.named(in.symbol).bridge()
-	ofMarket, ofOwn := 0.7*f.deviation(i), 0.6*in.own
+	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), map[*instrument]*[knots + 1]float64{}
+	f.net(in, func(s *instrument) float64 {
+		own[s] = key.named(s.symbol).bridge()
+		return 0
+	})
+	spread := math.Sqrt(1 - nightShare)
+	ofMarket := spread * f.deviation(i)
 	from, to := f.openOf(in, i), f.closeOf(in, i)
 	var way path
 	for k := range way {
@@ -153,7 +184,7 @@ func (f *factors) path(in *instrument, i int) *path {
 		*p = from.toward(to, float64(k)/knots)
 		p.market += ofMarket * market[k]
 		p.vol += 0.015*vol[k] + volBeta*ofMarket*market[k]
-		p.own += ofOwn * own[k]
+		p.own += spread * f.net(in, func(s *instrument) float64 { return s.own * own[s][k] })
 	}
 	way[knots] = to
 	return &way
