@@ -133,11 +133,11 @@ type Underlying struct {
 	Symbol             string    // upstream symbol without its prefix: SPX, XLK
 	Spot               float64   // current price, else close; > 0
 	PriceChangePercent float64   // the session's change, percent; NaN when absent
-	AsOf               time.Time // last trade of the underlying: the instant that the quotes describe
+	AsOf               time.Time // last trade of the underlying
 	CapturedAt         time.Time // generation time of the document
 }
 
-// Session returns the session date of the quotes.
+// Session returns the session date of as_of.
 func (u *Underlying) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf) }
 
 // Skipped counts the rows of a chain that validation left out, by the first reason that applied.
@@ -160,17 +160,18 @@ type Chain struct {
 	Skipped   Skipped
 }
 
-// unsettled yields the contracts of each root and expiration with T > 0, in order, and when they settle. The slices are
-// never empty and are parts of c.Contracts.
-func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Time, []Contract] {
-	return func(yield func(time.Time, []Contract) bool) {
+// unsettled yields T, the time from the quote instant to settlement, and the contracts of each root and expiration with
+// T > 0, in order. The slices are never empty and are parts of c.Contracts.
+func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Duration, []Contract] {
+	q := c.QuoteInstant(cal)
+	return func(yield func(time.Duration, []Contract) bool) {
 		for rest := c.Contracts; len(rest) > 0; {
 			first, n := &rest[0], 1
 			for n < len(rest) && rest[n].Root == first.Root && rest[n].Expiration == first.Expiration {
 				n++
 			}
-			settles := first.Settlement.Instant(first.Expiration, cal)
-			if settles.After(c.AsOf) && !yield(settles, rest[:n]) {
+			left := first.Settlement.Instant(first.Expiration, cal).Sub(q)
+			if left > 0 && !yield(left, rest[:n]) {
 				return
 			}
 			rest = rest[n:]

@@ -3,18 +3,19 @@ package compute
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // StrikeGamma is the exposure and the positions of one strike over all roots and expirations with T > 0.
 type StrikeGamma struct {
-	Strike           Level   `json:"strike"`
-	Call             Dollars `json:"call_gex_dollars"`
-	Put              Dollars `json:"put_gex_dollars"`
-	Net              Dollars `json:"net_gex_dollars"`
-	CallOpenInterest Count   `json:"call_open_interest"`
-	PutOpenInterest  Count   `json:"put_open_interest"`
-	CallVolume       Count   `json:"call_volume"`
-	PutVolume        Count   `json:"put_volume"`
+	Strike           Level    `json:"strike"`
+	Call             *Dollars `json:"call_gex_dollars"`
+	Put              *Dollars `json:"put_gex_dollars"`
+	Net              *Dollars `json:"net_gex_dollars"`
+	CallOpenInterest Count    `json:"call_open_interest"`
+	PutOpenInterest  Count    `json:"put_open_interest"`
+	CallVolume       Count    `json:"call_volume"`
+	PutVolume        Count    `json:"put_volume"`
 }
 
 // count adds the positions of a contract.
@@ -31,8 +32,9 @@ func (r *StrikeGamma) count(right Right, c *Contract) {
 // exposure holds the intermediate results of one [GammaExposure] call.
 type exposure struct {
 	GammaInput
-	spot      float64
-	session   Date
+	effectiveSpot
+	session   Date      // of the index
+	quoted    time.Time // the quote instant q
 	series    []*series
 	contracts ContractCounts
 	call, put float64       // sums of GEX: >= 0, <= 0
@@ -47,7 +49,7 @@ func dollarsPerGamma(spot float64) float64 { return Multiplier * spot * spot * 0
 
 // gex returns the unsigned GEX of one contract of a strike that has a volatility, at a hypothetical spot.
 func (e *exposure) gex(s *series, row *strike, at float64) float64 {
-	return BlackGamma(e.spot, at, s.forward, row.k, row.v, s.discount) * dollarsPerGamma(at)
+	return BlackGamma(e.level, at, s.forward, row.k, row.v, s.discount) * dollarsPerGamma(at)
 }
 
 // usedContract says whether a contract enters the sums.
@@ -64,11 +66,11 @@ func (e *exposure) sum() {
 			row := &s.strikes[j]
 			total := byStrike[row.k]
 			if total == nil {
-				total = &StrikeGamma{Strike: Level(row.k)}
+				total = &StrikeGamma{Strike: Level(row.k), Call: new(Dollars), Put: new(Dollars)}
 				byStrike[row.k] = total
 			}
 			if row.step != volNone {
-				row.gex = e.gex(s, row, e.spot)
+				row.gex = e.gex(s, row, e.level)
 			}
 			for right, c := range row.contracts {
 				if c == nil {
@@ -86,10 +88,10 @@ func (e *exposure) sum() {
 				s.used++
 				if gex := row.gex * c.OpenInterest; Right(right) == Call {
 					s.call += gex
-					total.Call += Dollars(gex)
+					*total.Call += Dollars(gex)
 				} else {
 					s.put -= gex
-					total.Put -= Dollars(gex)
+					*total.Put -= Dollars(gex)
 				}
 			}
 		}
@@ -99,7 +101,7 @@ func (e *exposure) sum() {
 	}
 	for _, k := range slices.Sorted(maps.Keys(byStrike)) {
 		total := byStrike[k]
-		total.Net = total.Call + total.Put
+		total.Net = new(*total.Call + *total.Put)
 		e.strikes = append(e.strikes, *total)
 	}
 }
@@ -129,15 +131,6 @@ func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
 	}
 }
 
-// share returns gross, the gross exposure of a number of contracts, in percent of the whole: 0 for no contracts, nil when
-// the whole is 0.
-func (e *exposure) share(gross float64, contracts int) *Ratio {
-	if contracts == 0 {
-		return new(Ratio(0))
-	}
-	return percentOf(gross, e.gross())
-}
-
 // variant is a change to the base model under which a profile is built. The zero value with volScale 1 is the base model.
 type variant struct {
 	volScale float64                 // factor on every v
@@ -148,16 +141,16 @@ type variant struct {
 
 // profile builds G of the used contracts under a variant.
 func (e *exposure) profile(v variant) *profile {
-	p := &profile{spot: e.spot}
+	p := &profile{spot: e.level}
 	for _, s := range e.series {
 		if v.keep != nil && !v.keep(s) {
 			continue
 		}
 		f := s.forward
 		if v.noCarry {
-			f = e.spot
+			f = e.level
 		}
-		growth := f / e.spot * s.discount
+		growth := f / e.level * s.discount
 		for i := range s.strikes {
 			row := &s.strikes[i]
 			weight := 0.0

@@ -12,6 +12,7 @@ const (
 	FlipNonePositive FlipStatus = "none_all_positive"
 	FlipNoneNegative FlipStatus = "none_all_negative"
 	FlipInsufficient FlipStatus = "insufficient_data"
+	FlipSpotMismatch FlipStatus = "spot_mismatch" // the document contradicts itself: no figure is served
 )
 
 // Flip is a spot at which net gamma exposure changes sign.

@@ -8,7 +8,7 @@ import (
 )
 
 // FlowMethod names the method of [UnusualFlow] in receipts.
-const FlowMethod = "flow/1"
+const FlowMethod = "flow/2"
 
 // MaxFlowItems is the greatest number of observations in a [Flow] and in a [ChainFlow].
 const MaxFlowItems = 100
@@ -123,7 +123,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	}
 	out.Rejected.Settled = len(chain.Contracts) - len(live)
 	sizes := newSizePeers(live, session)
-	limits := limitsOf(chain.Symbol)
+	limits, quoted := limitsOf(chain.Symbol), chain.QuoteInstant(in.Calendar)
 	opened, closed := session.At(0, 0, 0, NewYork).Unix(), (session+1).At(0, 0, 0, NewYork).Unix()
 	var scored []observation
 	for _, c := range live {
@@ -143,7 +143,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 			out.Rejected.LowPremium++
 			continue
 		}
-		o.score(in, sizes, limits)
+		o.score(in, quoted, sizes, limits)
 		scored = append(scored, o)
 	}
 	out.Eligible = len(scored)

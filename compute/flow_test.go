@@ -26,6 +26,13 @@ func trade(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
 	return q
 }
 
+// placed is a trade whose option has hardly moved since, so that its place in the quote counts as long as it is young.
+func placed(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
+	q := trade(bid, ask, last, volume, openInterest, ago)
+	q.Delta, q.IV = 0.001, 0.2
+	return q
+}
+
 func flowOf(t testing.TB, u compute.Underlying, previous map[string]float64, rows ...row) compute.ChainFlow {
 	t.Helper()
 	return compute.UnusualFlow(compute.FlowInput{Chain: build(t, u, rows...), Calendar: cal, PreviousIV: previous})
@@ -110,6 +117,11 @@ func TestFlowIndexThresholds(t *testing.T) {
 		row{"SPXW260811C07000000", trade(5, 5, 5, 1000, 0, 60)})
 	equal(t, "settled", f.Rejected, compute.FlowRejected{Settled: 1})
 	equal(t, "symbol", only(t, f).Symbol, "SPX")
+	// By the quote instant: the index of noon with quotes of 16:00.
+	u := fund("SPX", 7000)
+	u.CapturedAt = at("2026-08-11T20:15:00Z")
+	f = flowOf(t, u, nil, row{"SPXW260811C07000000", trade(5, 5, 5, 1000, 0, 60)})
+	equal(t, "settled by the quotes", f.Rejected, compute.FlowRejected{Settled: 1})
 }
 
 // What an item says. 1000 contracts at 2.00 are 200,000 dollars, 8 times the threshold; 1000 of 400 + 100 are twice the open
@@ -192,7 +204,7 @@ func TestFlowJSON(t *testing.T) {
 }
 
 // Bands are of the rounded score. 5,000 contracts at 0.05 are just P0, at 5 they are 100 P0, which adds 25; a last price
-// above a locked quote adds 15, and none nothing.
+// above the ask adds 15, and none nothing.
 func TestBands(t *testing.T) {
 	for _, c := range []struct {
 		volumeOI, price, last float64
@@ -205,7 +217,7 @@ func TestBands(t *testing.T) {
 	} {
 		const volume = 5000
 		openInterest := volume/(0.5*math.Pow(20, c.volumeOI/30)) - 100 // 30·ln(R/0.5)/ln 20 solved
-		it := one(t, trade(c.price, c.price, c.last, volume, openInterest, 0))
+		it := one(t, placed(0.95*c.price, 1.05*c.price, c.last, volume, openInterest, 0))
 		nearly(t, fmt.Sprint("score of ", c.volumeOI, " at ", c.price), it.Score, c.score, 1e-9)
 		equal(t, fmt.Sprint("band of ", c.score), it.Band, c.band)
 	}
@@ -218,10 +230,10 @@ func ranked(a, b compute.FlowItem) int {
 
 // Equal scores (all components are at their limits) are ordered by premium in whole dollars, equal premiums by contract.
 func TestFlowOrder(t *testing.T) {
-	full := func(price float64) compute.Quote { return trade(price, price, price+1, 1e6, 0, 0) }
+	full := func(price float64) compute.Quote { return placed(0.95*price, 1.05*price, price+1, 1e6, 0, 0) }
 	f := flowOf(t, fund("XLK", 150), nil,
 		row{"XLK260821C00150000", full(2)}, row{"XLK260821C00151000", full(3)}, row{"XLK260821P00150000", full(2.000000001)},
-		row{"XLK260814P00150000", full(2)}, row{"XLK260821C00149000", trade(2, 2, 2, 1e6, 0, 3600)})
+		row{"XLK260814P00150000", full(2)}, row{"XLK260821C00149000", trade(1.9, 2.1, 2, 1e6, 0, 3600)})
 	var got []string
 	for _, it := range f.Items {
 		got = append(got, it.Contract)

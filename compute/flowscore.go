@@ -15,7 +15,7 @@ type observation struct {
 	basis       string
 	premium     float64
 	location    float64 // L, NaN when unknown
-	recency     float64 // f
+	trust       float64 // f, from 0 to 1: how far the quote still says where the trade was
 	ivChange    float64 // vol points, NaN when unknown
 	surprise    float64 // z, NaN when unknown
 	components  FlowComponents
@@ -41,9 +41,9 @@ func clamp01(x float64) float64 {
 	return min(x, 1)
 }
 
-func (o *observation) score(in FlowInput, sizes sizePeers, limits flowLimits) {
+func (o *observation) score(in FlowInput, quoted time.Time, sizes sizePeers, limits flowLimits) {
 	o.symbol = o.Symbol()
-	o.locate(in.Chain.AsOf)
+	o.locate(quoted, in.Chain.Spot)
 	o.ivChange = math.NaN()
 	if before, ok := in.PreviousIV[o.symbol]; ok && before > 0 && o.IV > 0 {
 		o.ivChange = (o.IV - before) * 100
@@ -55,31 +55,26 @@ func (o *observation) score(in FlowInput, sizes sizePeers, limits flowLimits) {
 		VolumeOI:      Score(30 * clamp01(math.Log(ratio/0.5)/math.Log(20))),
 		Premium:       Score(25 * clamp01(math.Log10(o.premium/limits.premium)/2)),
 		SizeSurprise:  Score(20 * clamp01((o.surprise-1)/4)),
-		QuoteLocation: Score(15 * clamp01(math.Abs(o.location)) * o.recency),
+		QuoteLocation: Score(15 * clamp01(math.Abs(o.location)) * o.trust),
 		IVChange:      Score(10 * clamp01((math.Abs(o.ivChange)-0.5)/4.5)),
 	}
 	o.rounded = roundTo(o.quality*o.components.sum(), 1)
 }
 
-// locate sets the location of the last price in the quote, from -1 (bid) to 1 (ask), and the recency, which falls from 1 to
-// 0 as the time between the last trade and the quote grows to 15 minutes.
-func (o *observation) locate(asOf time.Time) {
+// locate sets the location of the last price in the quote, from -1 (bid) to 1 (ask), and its trust. The quote is of the
+// instant quoted, the trade is older. The trust falls to 0 as the age of the trade grows to 15 minutes, and with the move of
+// the option since the trade, one standard deviation, against the half-spread: a trade that is compared with the quote of
+// another moment shows the move of the market, not the side. The location stays NaN where the trust is 0.
+func (o *observation) locate(quoted time.Time, spot float64) {
+	const maxAge = 900                         // seconds
+	const secondsPerTradingYear = 252 * 23_400 // sessions of 6.5 hours
 	o.location = math.NaN()
-	if !o.TwoSided() || !(o.Last > 0) {
-		return
-	}
-	const maxAge = 900 // seconds
-	o.recency = clamp01(1 - math.Abs(asOf.Sub(time.Unix(o.LastTrade, 0)).Seconds())/maxAge)
-	off, half := o.Last-o.Mid(), 0.5*(o.Ask-o.Bid)
-	switch {
-	case half > 0:
-		o.location = min(max(decimal(off/half), -1), 1)
-	case off > 0:
-		o.location = 1
-	case off < 0:
-		o.location = -1
-	default:
-		o.location = 0
+	age := max(quoted.Sub(time.Unix(o.LastTrade, 0)).Seconds(), 0)
+	moved := math.Abs(o.Delta) * spot * o.IV * math.Sqrt(max(age, 1)/secondsPerTradingYear)
+	half := 0.5 * (o.Ask - o.Bid)
+	if o.TwoSided() && o.Last > 0 && half > 0 && moved > 0 && age < maxAge {
+		o.location = min(max(decimal((o.Last-o.Mid())/half), -1), 1)
+		o.trust = (1 - age/maxAge) * min(1, half/moved)
 	}
 }
 
@@ -101,10 +96,10 @@ func (o *observation) judgeQuote() {
 	}
 }
 
-// side returns the side of the quote on which the last price lies, unknown when the last trade is too old.
+// side returns the side of the quote on which the last price lies, unknown when the quote says too little about the trade.
 func (o *observation) side() string {
 	switch {
-	case math.IsNaN(o.location) || o.recency < 0.5:
+	case math.IsNaN(o.location) || o.trust < 0.5:
 		return "unknown"
 	case o.location >= 0.5:
 		return "ask"
@@ -177,7 +172,7 @@ func (o *observation) item(chain *Chain, session Date) FlowItem {
 		it.IV = finiteOrNil(Ratio(o.IV))
 	}
 	if side != "unknown" {
-		it.Confidence = Ratio(min(0.6, math.Abs(o.location)*o.recency*o.quality))
+		it.Confidence = Ratio(min(0.6, math.Abs(o.location)*o.trust*o.quality))
 	}
 	return it
 }

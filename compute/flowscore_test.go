@@ -41,7 +41,7 @@ func TestPremiumComponent(t *testing.T) {
 }
 
 // L, f and what follows from them: 15·|L|·f, side, direction, confidence min(0.6, |L|·f·Q). The quotes are 1.9 to 2.1,
-// which costs no quality.
+// which costs no quality. The options have hardly moved since the trade.
 func TestQuoteLocation(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -64,16 +64,16 @@ func TestQuoteLocation(t *testing.T) {
 		{"899 seconds ago", 1.9, 2.1, 2.1, 899, 15 / 900.0, "unknown", "unknown", "unknown", 0, 0},
 		{"900 seconds ago", 1.9, 2.1, 2.1, 900, 0, "unknown", "unknown", "unknown", 0, 0},
 		{"an hour ago", 1.9, 2.1, 2.1, 3600, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"90 seconds ahead", 1.9, 2.1, 2.1, -90, 13.5, "ask", "bullish", "bearish", 0.6, 0},
-		{"locked, above", 2, 2, 2.01, 0, 15, "ask", "bullish", "bearish", 0.6, 0},
-		{"locked, below", 2, 2, 1.99, 0, 15, "bid", "bearish", "bullish", 0.6, 0},
-		{"locked, at it", 2, 2, 2, 0, 0, "mid", "neutral", "neutral", 0, 0},
+		{"90 seconds ahead", 1.9, 2.1, 2.1, -90, 15, "ask", "bullish", "bearish", 0.6, 0},
+		{"locked, above", 2, 2, 2.01, 0, 0, "unknown", "unknown", "unknown", 0, 0},
+		{"locked, at it", 2, 2, 2, 0, 0, "unknown", "unknown", "unknown", 0, 0},
+		{"no last price", 1.9, 2.1, math.NaN(), 0, 0, "unknown", "unknown", "unknown", 0, 0},
 		{"crossed", 2.1, 1.9, 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
 		{"no bid", 0, 2.1, 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
 		{"no ask", 1.9, math.NaN(), 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
 	} {
 		for symbol, direction := range map[string]string{"XLK260821C00157500": c.call, "XLK260821P00157500": c.put} {
-			it := only(t, flowOf(t, fund("XLK", 150), nil, row{symbol, trade(c.bid, c.ask, c.last, 3000, 1e6, c.ago)}))
+			it := only(t, flowOf(t, fund("XLK", 150), nil, row{symbol, placed(c.bid, c.ask, c.last, 3000, 1e6, c.ago)}))
 			nearly(t, c.name+": component", it.Components.QuoteLocation, c.component, 1e-9)
 			equal(t, c.name+": side", it.Side, c.side)
 			equal(t, c.name+": direction", it.Direction, direction)
@@ -84,7 +84,7 @@ func TestQuoteLocation(t *testing.T) {
 					t.Errorf("%s: side %s, reasons %q", c.name, it.Side, it.Reasons)
 				}
 			}
-			if strings.HasPrefix(c.name, "locked, below") && !slices.Contains(it.Reasons, "AT_BID L=-1.00") {
+			if c.name == "beyond the bid" && !slices.Contains(it.Reasons, "AT_BID L=-1.00") {
 				t.Errorf("%s: reasons %q", c.name, it.Reasons)
 			}
 		}
@@ -258,7 +258,7 @@ func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	text(t, "contango of -8 %", contract(25, 23, 30).Regime, "steep_backwardation")
 	equal(t, "differences of 0.10", contract(20, 20.1, 20.05).Shape, "flat")
 	equal(t, "one contract", contract(20).Shape, "flat")
-	equal(t, "side at L = 0.5", one(t, trade(1.9, 2.1, 2.05, 3000, 1e6, 0)).Side, "ask")
+	equal(t, "side at L = 0.5", one(t, placed(1.9, 2.1, 2.05, 3000, 1e6, 0)).Side, "ask")
 	f := flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
 	equal(t, "premium of 25,000", f.Rejected, compute.FlowRejected{})
 	item := one(t, trade(1.9, 2.1, 2, 3000, 1e6, 0)) // a spread of 10 % is not wide

@@ -8,13 +8,15 @@ import (
 )
 
 // GammaMethod names the method of [GammaExposure] in receipts.
-const GammaMethod = "gex/1"
+const GammaMethod = "gex/2"
 
 // Gamma is the `data` of gex/spx. Dollar amounts are hedge deltas per 1 % move of the index under the model
 // convention, dealers long calls and short puts. Nil means unknown.
 type Gamma struct {
 	Symbol            string            `json:"symbol"`
 	Spot              Level             `json:"spot"`
+	EffectiveSpot     Level             `json:"effective_spot"` // the spot of every figure
+	SpotSource        SpotSource        `json:"spot_source"`
 	Net               *Dollars          `json:"net_gex_dollars"`
 	Call              *Dollars          `json:"call_gex_dollars"`
 	Put               *Dollars          `json:"put_gex_dollars"`
@@ -59,10 +61,11 @@ type Scenario struct {
 
 // ZeroDTE is the exposure that settles on the session date.
 type ZeroDTE struct {
-	Net       Dollars `json:"net_gex_dollars"`
-	Share     *Ratio  `json:"gross_share_pct"`
-	Flip      *Level  `json:"zero_gamma_flip"`
-	Contracts int     `json:"contracts"`
+	Net       *Dollars `json:"net_gex_dollars"`
+	Share     *Ratio   `json:"gross_share_pct"`
+	Flip      *Level   `json:"zero_gamma_flip"`
+	Contracts int      `json:"contracts"`
+	Settled   bool     `json:"settled"` // the PM settlement of the session date is past
 }
 
 // Convention is the exposure of the used contracts under another published convention.
@@ -77,8 +80,8 @@ type Convention struct {
 type ExpirationGamma struct {
 	Expiration    Date          `json:"expiration"`
 	Settlement    Settlement    `json:"settlement"`
-	Net           Dollars       `json:"net_gex_dollars"`
-	Gross         Dollars       `json:"gross_gex_dollars"`
+	Net           *Dollars      `json:"net_gex_dollars"`
+	Gross         *Dollars      `json:"gross_gex_dollars"`
 	Share         *Ratio        `json:"gross_share_pct"`
 	Forward       Level         `json:"forward"`
 	ForwardSource forwardSource `json:"forward_source"`
@@ -110,17 +113,21 @@ func GammaExposure(in GammaInput) GammaResult {
 	chain, cal := in.Chain, in.Calendar
 	e := exposure{
 		GammaInput: in,
-		spot:       chain.Spot,
 		session:    chain.Session(cal),
-		series:     newSeries(chain, cal, in.RiskFreeRate, in.PreviousCarry),
+		quoted:     chain.QuoteInstant(cal),
+		series:     newSeries(chain, cal, in.RiskFreeRate),
 		contracts: ContractCounts{Listed: chain.Listed, Skipped: SkippedGamma{
 			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal),
 		}},
 	}
+	e.effectiveSpot = findSpot(chain, e.quoted, e.series)
+	price(e.series, e.level, in.PreviousCarry)
 	e.sum()
 	g := Gamma{
 		Symbol:            chain.Symbol,
 		Spot:              Level(chain.Spot),
+		EffectiveSpot:     Level(e.level),
+		SpotSource:        e.source,
 		SessionDate:       e.session,
 		ContractsAnalyzed: e.contracts.Used,
 		ByExpiration:      e.byExpiration(),
@@ -130,7 +137,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	found := base.findFlips()
 	g.Flips, g.FlipStatus, g.Flip = append([]Flip{}, found.flips...), found.status, found.nearest
 	if g.Flip != nil {
-		g.FlipDistance = new(Ratio((chain.Spot - float64(*g.Flip)) / chain.Spot * 100))
+		g.FlipDistance = new(Ratio((e.level - float64(*g.Flip)) / e.level * 100))
 	}
 	g.Profile = base.points()
 	g.Scenarios = e.scenarios()
@@ -145,6 +152,9 @@ func GammaExposure(in GammaInput) GammaResult {
 	}
 	g.Conventions = e.conventions(g.Net, g.Flip)
 	g.ByStrike = e.byStrike()
+	if e.mismatch() {
+		g.withhold()
+	}
 	return GammaResult{Data: g, Quality: e.quality(g.Flip), Carry: e.carry()}
 }
 
@@ -165,8 +175,8 @@ func (e *exposure) byExpiration() []ExpirationGamma {
 	for _, s := range e.series {
 		rows = append(rows, ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
-			Net: Dollars(s.call + s.put), Gross: Dollars(s.call - s.put),
-			Share:   e.share(s.call-s.put, s.used),
+			Net: new(Dollars(s.call + s.put)), Gross: new(Dollars(s.call - s.put)),
+			Share:   percentOf(s.call-s.put, e.gross()),
 			Forward: Level(s.forward), ForwardSource: s.source,
 		})
 	}
@@ -179,7 +189,7 @@ func (e *exposure) byExpiration() []ExpirationGamma {
 // regime compares the net exposure with its uncertainty: it is neutral when the net is small, or when the spot lies between
 // the flips of the scenarios vol_down_10 and vol_up_10.
 func (e *exposure) regime(scenarios []Scenario) string {
-	net, spot := e.net(), Level(e.spot)
+	net, spot := e.net(), Level(e.level)
 	down, up := scenarios[0].Flip, scenarios[1].Flip
 	switch {
 	case math.Abs(net) < 0.01*e.gross() || net == 0:
@@ -192,10 +202,10 @@ func (e *exposure) regime(scenarios []Scenario) string {
 	return "negative"
 }
 
-// expectedMove returns S·v/√n of the nearest series that still has a full session before its last trade is due:
-// the move, in index points, that its at-the-money volatility implies for one session.
+// expectedMove returns S·v/√n of the nearest series that still has a full session before its last trade is due: one standard
+// deviation, in index points, of the move that its at-the-money volatility implies for one session.
 func (e *exposure) expectedMove() *Level {
-	cal, asOf := e.Calendar, e.Chain.AsOf
+	cal, today := e.Calendar, e.Calendar.SessionDate(e.quoted)
 	var nearest *series
 	sessions := 0
 	for _, s := range e.series {
@@ -203,11 +213,8 @@ func (e *exposure) expectedMove() *Level {
 		if s.settlement == AM {
 			lastTrading--
 		}
-		if nearest != nil && !s.instant.Before(nearest.instant) {
-			continue
-		}
-		if n := cal.SessionsBetween(e.session, lastTrading); n >= 1 {
-			nearest, sessions = s, n
+		if (nearest == nil || s.left < nearest.left) && cal.SessionsBetween(e.session, lastTrading) >= 1 {
+			nearest, sessions = s, cal.SessionsBetween(today, lastTrading)
 		}
 	}
 	if nearest == nil {
@@ -223,8 +230,8 @@ func (e *exposure) expectedMove() *Level {
 	if atm == nil {
 		return nil
 	}
-	opened, closes := cal.Open(e.session), cal.Close(e.session)
-	left := closes.Sub(asOf).Seconds() / closes.Sub(opened).Seconds()
+	opens, closes := cal.Open(today), cal.Close(today)
+	left := closes.Sub(e.quoted).Seconds() / closes.Sub(opens).Seconds()
 	n := float64(sessions) + min(max(left, 0), 1)
-	return new(Level(e.spot * atm.v / math.Sqrt(n)))
+	return finiteOrNil(Level(e.level * atm.v / math.Sqrt(n)))
 }

@@ -84,19 +84,19 @@ func TestThreeContractsByHand(t *testing.T) {
 		t.Fatalf("%d expirations, %d strikes", len(g.ByExpiration), len(g.ByStrike))
 	}
 	e := g.ByExpiration[0]
-	nearly(t, "expiration net", e.Net, (atm+up-down)*unit, 1e-5)
-	nearly(t, "expiration gross", e.Gross, (atm+up+down)*unit, 1e-5)
+	near(t, "expiration net", e.Net, (atm+up-down)*unit, 1e-5)
+	near(t, "expiration gross", e.Gross, (atm+up+down)*unit, 1e-5)
 	near(t, "share", e.Share, 100, 1e-12)
 	for i, want := range []compute.StrikeGamma{
-		{Strike: 3800, Put: -down * unit, Net: -down * unit, PutOpenInterest: 10},
-		{Strike: 4000, Call: atm * unit, Net: atm * unit, CallOpenInterest: 10},
-		{Strike: 4200, Call: up * unit, Net: up * unit, CallOpenInterest: 10},
+		{Strike: 3800, Call: dollars(0), Put: dollars(-down * unit), Net: dollars(-down * unit), PutOpenInterest: 10},
+		{Strike: 4000, Call: dollars(atm * unit), Put: dollars(0), Net: dollars(atm * unit), CallOpenInterest: 10},
+		{Strike: 4200, Call: dollars(up * unit), Put: dollars(0), Net: dollars(up * unit), CallOpenInterest: 10},
 	} {
 		got := g.ByStrike[i]
 		nearly(t, "strike", got.Strike, float64(want.Strike), 0)
-		nearly(t, "strike call", got.Call, float64(want.Call), 1e-5)
-		nearly(t, "strike put", got.Put, float64(want.Put), 1e-5)
-		nearly(t, "strike net", got.Net, float64(want.Net), 1e-5)
+		near(t, "strike call", got.Call, float64(*want.Call), 1e-5)
+		near(t, "strike put", got.Put, float64(*want.Put), 1e-5)
+		near(t, "strike net", got.Net, float64(*want.Net), 1e-5)
 		equal(t, "call open interest", got.CallOpenInterest, want.CallOpenInterest)
 		equal(t, "put open interest", got.PutOpenInterest, want.PutOpenInterest)
 	}
@@ -109,6 +109,8 @@ func TestThreeContractsByHand(t *testing.T) {
 		near(t, "profile net", p.Net, want, 1e-9*unit)
 	}
 }
+
+func dollars(x float64) *compute.Dollars { return new(compute.Dollars(x)) }
 
 // With nothing used every number that needs a contract is null, and what does not is there.
 func TestNothingUsed(t *testing.T) {
@@ -133,7 +135,7 @@ func TestNothingUsed(t *testing.T) {
 		equal(t, name+": walls", string(fields["walls"]),
 			`{"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
 		equal(t, name+": 0DTE", string(fields["zero_dte"]),
-			`{"net_gex_dollars":0,"gross_share_pct":0,"zero_gamma_flip":null,"contracts":0}`)
+			`{"net_gex_dollars":0,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false}`)
 	}
 }
 
@@ -158,12 +160,12 @@ func TestSameInputSameBytes(t *testing.T) {
 func move(hours, n float64) float64 { return 7000 * 0.2 * math.Sqrt(years(hours)) / math.Sqrt(n) }
 
 // METHODS.md §1.3: the nearest expiration with at least one full session after the session date on or before its last
-// trading day (AM: the day before); n counts the sessions from as_of, the current one by its unexpired fraction.
+// trading day (AM: the day before); n counts the sessions from the quote instant, the current one by its unexpired fraction.
 func TestExpectedMove(t *testing.T) {
 	for _, c := range []struct {
 		name, asOf string
 		symbols    []string
-		hours      float64 // from as_of to the settlement of the one chosen
+		hours      float64 // from the quote instant to the settlement of the one chosen
 		n          float64
 	}{
 		{"PM tomorrow, mid session", "2026-08-11T16:00:00Z", []string{"SPXW260812C07000000"}, 28, 1 + 4/6.5},
@@ -171,16 +173,16 @@ func TestExpectedMove(t *testing.T) {
 		{"at the open", "2026-08-11T13:30:00Z", []string{"SPXW260812C07000000"}, 30.5, 2},
 		{"before the open", "2026-08-11T11:30:00Z", []string{"SPXW260812C07000000"}, 32.5, 2},
 		{"at the close", "2026-08-11T20:00:00Z", []string{"SPXW260812C07000000"}, 24, 1},
-		{"after the close", "2026-08-11T22:00:00Z", []string{"SPXW260812C07000000"}, 22, 1},
+		{"at 18:00, quotes of 17:00", "2026-08-11T22:00:00Z", []string{"SPXW260812C07000000"}, 23, 1},
 		{"AM in two days: one full session", "2026-08-11T20:00:00Z", []string{"SPX260813C07000000"}, 41.5, 1},
 		{"AM tomorrow last trades today", "2026-08-11T20:00:00Z", []string{"SPX260812C07000000", "SPXW260812C07000000"}, 24, 1},
 		{"AM before PM of a date", "2026-08-11T20:00:00Z", []string{"SPX260813C07000000", "SPXW260813C07000000"}, 41.5, 1},
 		{"over a weekend", "2026-08-14T18:00:00Z", []string{"SPXW260817C07000000"}, 74, 1 + 2/6.5},
-		{"on a Saturday", "2026-08-15T15:00:00Z", []string{"SPXW260817C07000000"}, 53, 1},
-		{"on a Saturday, AM Monday", "2026-08-15T15:00:00Z", []string{"SPX260817C07000000", "SPXW260818C07000000"}, 77, 2},
+		{"on a Saturday, quotes of Friday 17:00", "2026-08-15T15:00:00Z", []string{"SPXW260817C07000000"}, 71, 1},
+		{"on a Saturday, AM Monday", "2026-08-15T15:00:00Z", []string{"SPX260817C07000000", "SPXW260818C07000000"}, 95, 2},
 		{"over Labor Day", "2026-09-04T20:00:00Z", []string{"SPXW260908C07000000"}, 96, 1},
 		{"early close today: 1.75 of 3.5 hours left", "2026-11-27T16:15:00Z", []string{"SPXW261130C07000000"}, 76.75, 1.5},
-		{"early close today, after it", "2026-11-27T19:00:00Z", []string{"SPXW261130C07000000"}, 74, 1},
+		{"early close today, quotes of 13:15", "2026-11-27T19:00:00Z", []string{"SPXW261130C07000000"}, 74.75, 1},
 		{"to an early close", "2026-11-25T21:00:00Z", []string{"SPXW261127C07000000"}, 45, 1},
 	} {
 		var rows []row
@@ -189,6 +191,9 @@ func TestExpectedMove(t *testing.T) {
 		}
 		near(t, c.name, exposure(t, index(7000, c.asOf), rows...).Data.ExpectedMove, move(c.hours, c.n), 1e-8)
 	}
+	// An index that stands still since Monday: Tuesday's session is the current one, with 4 of 6.5 hours left.
+	r := documentOf(t, 7000, "2026-08-10T20:00:00Z", "2026-08-11T16:00:00Z", []row{{"SPXW260812C07000000", published(0.2, 10)}})
+	near(t, "an old index", r.Data.ExpectedMove, move(28, 1+4/6.5), 1e-8)
 	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
 		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
 	}

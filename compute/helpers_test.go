@@ -58,10 +58,10 @@ func quoted(bid, ask, openInterest float64) compute.Quote {
 	return q
 }
 
-// index is an SPX document of an instant, generated 20 minutes later.
+// index is an SPX document of an instant, generated 15 minutes later: its quotes are of the same instant.
 func index(spot float64, asOf string) compute.Underlying {
 	return compute.Underlying{Symbol: "SPX", Spot: spot, PriceChangePercent: math.NaN(), AsOf: at(asOf),
-		CapturedAt: at(asOf).Add(20 * time.Minute)}
+		CapturedAt: at(asOf).Add(15 * time.Minute)}
 }
 
 // symbolOf appends a strike to a root, date and right.

@@ -18,17 +18,17 @@ type Wall struct {
 
 // levels fills in the key levels, which compare strikes.
 func (e *exposure) levels(g *Gamma) {
-	spot := Level(e.spot)
-	call := func(r *StrikeGamma) float64 { return float64(r.Call) }
-	put := func(r *StrikeGamma) float64 { return float64(-r.Put) }
+	spot := Level(e.level)
+	call := func(r *StrikeGamma) float64 { return float64(*r.Call) }
+	put := func(r *StrikeGamma) float64 { return float64(-*r.Put) }
 	g.CallWall = e.largest(func(r *StrikeGamma) float64 { return only(r.Strike >= spot, call(r)) })
 	g.PutWall = e.largest(func(r *StrikeGamma) float64 { return only(r.Strike <= spot, put(r)) })
-	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(r.Call - r.Put) })
+	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(*r.Call - *r.Put) })
 	g.Walls = Walls{
 		Gross: Wall{e.largest(call), e.largest(put)},
 		Net: Wall{
-			e.largest(func(r *StrikeGamma) float64 { return float64(r.Net) }),
-			e.largest(func(r *StrikeGamma) float64 { return float64(-r.Net) }),
+			e.largest(func(r *StrikeGamma) float64 { return float64(*r.Net) }),
+			e.largest(func(r *StrikeGamma) float64 { return float64(-*r.Net) }),
 		},
 		OpenInterest: Wall{
 			e.largest(func(r *StrikeGamma) float64 { return float64(r.CallOpenInterest) }),
@@ -49,7 +49,7 @@ func only(ok bool, x float64) float64 {
 // spot, and of two equally near the lower.
 func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
 	best, at := 0.0, (*StrikeGamma)(nil)
-	distance := func(r *StrikeGamma) float64 { return math.Abs(float64(r.Strike) - e.spot) }
+	distance := func(r *StrikeGamma) float64 { return math.Abs(float64(r.Strike) - e.level) }
 	for i := range e.strikes {
 		r := &e.strikes[i]
 		if v := value(r); v > best || at != nil && v == best && distance(r) < distance(at) {
@@ -70,11 +70,11 @@ func (e *exposure) volTrigger(putWall, callWall *Level) *Level {
 	}
 	var largest Dollars
 	for i := range e.strikes {
-		largest = max(largest, e.strikes[i].Net, -e.strikes[i].Net)
+		largest = max(largest, *e.strikes[i].Net, -*e.strikes[i].Net)
 	}
 	for i := range e.strikes {
 		r := &e.strikes[i]
-		if r.Strike > *putWall && r.Strike < *callWall && r.Net > 0 && r.Net >= 0.05*largest {
+		if r.Strike > *putWall && r.Strike < *callWall && *r.Net > 0 && *r.Net >= 0.05*largest {
 			return new(r.Strike)
 		}
 	}
@@ -85,7 +85,7 @@ func (e *exposure) volTrigger(putWall, callWall *Level) *Level {
 func (e *exposure) byStrike() []StrikeGamma {
 	out := []StrikeGamma{}
 	for _, r := range e.strikes {
-		near := 100*math.Abs(float64(r.Strike)-e.spot) <= 15*e.spot // exact at round numbers
+		near := 100*math.Abs(float64(r.Strike)-e.level) <= 15*e.level // exact at round numbers
 		if near && (r.CallOpenInterest > 0 || r.PutOpenInterest > 0) {
 			out = append(out, r)
 		}

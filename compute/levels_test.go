@@ -69,7 +69,7 @@ func TestByStrike(t *testing.T) {
 		t.Fatalf("%+v", g.ByStrike)
 	}
 	for i, got := range g.ByStrike {
-		got.Call, got.Put, got.Net = 0, 0, 0
+		got.Call, got.Put, got.Net = nil, nil, nil
 		equal(t, "row", got, want[i])
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // MaxPainMethod names the method of [MaxPains] in receipts.
-const MaxPainMethod = "maxpain/1"
+const MaxPainMethod = "maxpain/2"
 
 // MaxPain is the `data` of spx-max-pain for one expiration date. Nil means unknown.
 type MaxPain struct {
@@ -67,7 +67,7 @@ type PainExpiration struct {
 	OpenInterest Count  `json:"open_interest"`
 }
 
-// MaxPains computes max pain for every expiration date that has not settled at the as_of of the chain, nearest date first.
+// MaxPains computes max pain for every expiration date with T > 0, nearest date first.
 // The time it takes is linear in the number of contracts.
 func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	session := chain.Session(cal)

@@ -11,6 +11,7 @@ type GammaQuality struct {
 	Forwards        map[forwardSource]int `json:"forwards"`
 	GammaDifference GammaDifference       `json:"published_gamma_difference"`
 	QuoteAgeSeconds int64                 `json:"quote_age_seconds"`
+	SpotGap         *Ratio                `json:"spot_gap_pct"`
 	Calendar        *string               `json:"calendar"`
 }
 
@@ -51,6 +52,7 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 		Volatility:      e.volatilityShares(flip),
 		Forwards:        map[forwardSource]int{},
 		QuoteAgeSeconds: int64(e.Chain.CapturedAt.Sub(e.Chain.AsOf).Seconds()),
+		SpotGap:         finiteOrNil(Ratio(e.gap)),
 	}
 	for _, source := range forwardSources {
 		q.Forwards[source] = 0
@@ -76,7 +78,7 @@ func (e *exposure) compareQuotes(q *GammaQuality) {
 			twoSided++
 		}
 		if s.years > twoDays && finite(c.Gamma) {
-			own := row.gex / dollarsPerGamma(e.spot)
+			own := row.gex / dollarsPerGamma(e.level)
 			differences = append(differences, math.Abs(own-c.Gamma))
 		}
 	})

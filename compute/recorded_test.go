@@ -56,6 +56,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 				Bid, Ask, IV, Gamma, Delta, Volume float64
 				OpenInterest                       float64 `json:"open_interest"`
 				Last                               float64 `json:"last_trade_price"`
+				LastTrade                          string  `json:"last_trade_time"`
 			}
 		}
 	}
@@ -73,8 +74,12 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 	var b compute.ChainBuilder
 	b.Grow(len(doc.Data.Options))
 	for _, o := range doc.Data.Options {
-		b.Add([]byte(o.Option), compute.Quote{Bid: o.Bid, Ask: o.Ask, Last: o.Last, OpenInterest: o.OpenInterest, Volume: o.Volume,
-			IV: o.IV, Gamma: o.Gamma, Delta: o.Delta})
+		q := compute.Quote{Bid: o.Bid, Ask: o.Ask, Last: o.Last, OpenInterest: o.OpenInterest, Volume: o.Volume, IV: o.IV,
+			Gamma: o.Gamma, Delta: o.Delta}
+		if traded, err := time.ParseInLocation("2006-01-02T15:04:05", o.LastTrade, compute.NewYork); err == nil {
+			q.LastTrade = traded.Unix()
+		}
+		b.Add([]byte(o.Option), q)
 	}
 	chain, err := b.Build(compute.Underlying{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
 	if err != nil {
@@ -99,7 +104,8 @@ func TestRecordedConventions(t *testing.T) {
 	if err := json.Unmarshal(document(t, "oracle/gex-2026-08-11.json"), &oracle); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net, 1e-9*oracle.Unsettled.Net)
+	moved := float64(r.Data.EffectiveSpot / r.Data.Spot) // the programs used the published level
+	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net*moved*moved, 1e-9*oracle.Unsettled.Net)
 	near(t, "perfiliev flip", convention(t, r, "perfiliev").Flip, 7632.5, 0.05)
 	equal(t, "settled", r.Quality.Contracts.Skipped.Settled, 562)
 	equal(t, "session", r.Data.SessionDate, day("2026-08-11"))
@@ -174,4 +180,11 @@ func TestRecordedMaxPain(t *testing.T) {
 		}
 	}
 	equal(t, "roots and dates", sides, len(oracle.ByRootDate)-1)
+}
+
+// The forwards of the recorded chain, 7 minutes younger than the index, imply the index within 2 bp.
+func TestRecordedImpliedSpot(t *testing.T) {
+	r := compute.GammaExposure(compute.GammaInput{Chain: recordedChain(t, spxChain), Calendar: cal, RiskFreeRate: 0.04})
+	near(t, "gap", r.Quality.SpotGap, 0, 0.02)
+	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
 }

@@ -47,18 +47,22 @@ func flipBand(base *Level, scenarios []Scenario) *Band {
 	return band
 }
 
-// zeroDTE returns the exposure that settles on the session date. After the settlement all its numbers are zero.
+// zeroDTE returns the exposure that settles on the session date. After the PM settlement of that date its figures are
+// unknown, not 0.
 func (e *exposure) zeroDTE() ZeroDTE {
+	if !e.quoted.Before(e.Calendar.Close(e.session)) {
+		return ZeroDTE{Settled: true}
+	}
 	var z ZeroDTE
-	var gross float64
+	var net, gross float64
 	for _, s := range e.series {
 		if s.Expiration == e.session {
 			z.Contracts += s.used
-			z.Net += Dollars(s.call + s.put)
+			net += s.call + s.put
 			gross += s.call - s.put
 		}
 	}
-	z.Share = e.share(gross, z.Contracts)
+	z.Net, z.Share = new(Dollars(net)), percentOf(gross, e.gross())
 	if z.Contracts > 0 {
 		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration == e.session }})
 		z.Flip = today.findFlips().nearest
@@ -79,7 +83,7 @@ func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 		{"perfiliev", perfiliev.net(), perfiliev.findFlips().nearest,
 			"each contract's published volatility, no rates, no carry, business days over 262"},
 		{"volume_weighted", volume.net(), volume.findFlips().nearest,
-			"the session's volume in place of open interest"},
+			"the session's volume in place of open interest, without the volume of contracts that have settled"},
 	}
 }
 
@@ -95,13 +99,13 @@ func (e *exposure) publishedGamma() *Dollars {
 	if n == 0 {
 		return nil
 	}
-	return new(Dollars(sum * dollarsPerGamma(e.spot)))
+	return new(Dollars(sum * dollarsPerGamma(e.level)))
 }
 
 // perfiliev builds G after S. Perfiliev, How to calculate gamma exposure and zero gamma level (perfiliev.com,
 // 2022): published volatility, no rates, T in weekdays over 262 and at least one of them.
 func (e *exposure) perfiliev() *profile {
-	p := &profile{spot: e.spot}
+	p := &profile{spot: e.level}
 	e.eachUsed(func(s *series, row *strike, c *Contract) {
 		if c.IV > 0 && finite(c.IV) {
 			years := float64(max(1, weekdaysBetween(e.session, s.Expiration))) / 262

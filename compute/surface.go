@@ -53,12 +53,12 @@ func (s volStep) String() string {
 type series struct {
 	Series
 	settlement Settlement
-	instant    time.Time
-	years      float64 // T, ACT/365 from as_of to settlement
-	discount   float64 // e^(-rT)
-	logCarry   float64 // ln(F/S)
-	source     forwardSource
-	forward    float64 // F
+	left       time.Duration // T, from the quote instant to settlement
+	years      float64       // T, ACT/365
+	discount   float64       // e^(-rT)
+	logCarry   float64       // ln(F/S)
+	source     forwardSource // empty until it is known
+	forward    float64       // F
 	strikes    []strike
 	floored    int // strikes whose published volatility was scaled by the floor
 
@@ -75,27 +75,35 @@ type strike struct {
 	gex       float64 // unsigned GEX of one contract at the spot; 0 when step is volNone
 }
 
-// newSeries returns the unsettled series of a chain, in its order, with forwards and volatilities. previous holds the carry
-// of series in the previous snapshot and may be nil.
-func newSeries(c *Chain, cal *Calendar, rate float64, previous map[Series]float64) []*series {
+// newSeries returns the unsettled series of a chain, in its order, with the parity forwards that they have.
+func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 	var all []*series
-	for settles, contracts := range c.unsettled(cal) {
-		years := settles.Sub(c.AsOf).Seconds() / secondsPerYear
-		all = append(all, &series{
+	for left, contracts := range c.unsettled(cal) {
+		years := left.Seconds() / secondsPerYear
+		s := &series{
 			Series:     Series{contracts[0].Root, contracts[0].Expiration},
 			settlement: contracts[0].Settlement,
-			instant:    settles,
+			left:       left,
 			years:      years,
 			discount:   math.Exp(-rate * years),
 			strikes:    groupStrikes(contracts),
-		})
-	}
-	findCarries(all, c.Spot, previous)
-	for _, s := range all {
-		s.forward = c.Spot * math.Exp(s.logCarry)
-		s.findVolatilities()
+		}
+		if f, ok := s.parityForward(); ok {
+			s.forward, s.source = f, forwardParity
+		}
+		all = append(all, s)
 	}
 	return all
+}
+
+// price gives every series its forward and its volatilities. previous holds the carry of series in the previous snapshot and
+// may be nil.
+func price(all []*series, spot float64, previous map[Series]float64) {
+	findCarries(all, spot, previous)
+	for _, s := range all {
+		s.forward = spot * math.Exp(s.logCarry)
+		s.findVolatilities()
+	}
 }
 
 func groupStrikes(contracts []Contract) []strike {
@@ -115,8 +123,8 @@ func findCarries(all []*series, spot float64, previous map[Series]float64) {
 	var parity []*series // those with a parity forward
 	byDate := map[Date]*series{}
 	for _, s := range all {
-		if f, ok := s.parityForward(); ok {
-			s.logCarry, s.source = logMoneyness(f, spot), forwardParity
+		if s.source == forwardParity {
+			s.logCarry = logMoneyness(s.forward, spot)
 			parity = append(parity, s)
 			byDate[s.Expiration] = s
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // VIXMethod names the method of [VIXTermStructure] in receipts.
-const VIXMethod = "vix/1"
+const VIXMethod = "vix/2"
 
 // VolPoints is a level of the VIX or a settlement price of a VIX future, in volatility points, marshalled with
 // at most 4 decimals as the exchange publishes it.
@@ -235,22 +235,34 @@ func (c *VIXCurve) spreads() {
 	c.Shape = c.shape()
 }
 
-// shape describes the signs of the differences along the curve.
+// shape describes the runs of significant rises and falls along the curve.
 func (c *VIXCurve) shape() string {
-	up, down, large := false, false, false
+	const significant = 0.10 // points; smaller differences are noise of the settlement prices
+	difference := func(from, to int) float64 { return roundTo(c.settlement(to)-c.settlement(from), 6) }
+	var runs []bool // true is a rise
 	for rank := 2; rank <= len(c.Curve); rank++ {
-		d := decimal(c.settlement(rank) - c.settlement(rank-1))
-		up, down, large = up || d > 0, down || d < 0, large || math.Abs(d) > 0.10
+		d := difference(rank-1, rank)
+		if rise := d > 0; math.Abs(d) > significant && (len(runs) == 0 || runs[len(runs)-1] != rise) {
+			runs = append(runs, rise)
+		}
+	}
+	if whole := difference(1, len(c.Curve)); len(runs) == 0 {
+		if math.Abs(whole) <= significant {
+			return "flat"
+		}
+		runs = append(runs, whole > 0)
 	}
 	switch {
-	case up && down && large:
+	case len(runs) > 2:
+		return "mixed"
+	case len(runs) == 2 && runs[0]:
 		return "humped"
-	case up && !down:
+	case len(runs) == 2:
+		return "trough"
+	case runs[0]:
 		return "upward"
-	case down && !up:
-		return "downward"
 	}
-	return "flat"
+	return "downward"
 }
 
 // constantMaturity interpolates the price for 30 days between the months around it.

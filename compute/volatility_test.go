@@ -26,8 +26,8 @@ func wantVolatility(t *testing.T, r compute.GammaResult, spot, f, k, v float64) 
 	d1 := math.Log(f/k)/v + v/2
 	want := f / spot * math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (spot * v) * spot * spot * 10
 	got := strikeGamma(t, r, k)
-	nearly(t, "call", got.Call, want, 1e-6*want)
-	nearly(t, "put", got.Put, -want, 1e-6*want)
+	near(t, "call", got.Call, want, 1e-6*want)
+	near(t, "put", got.Put, -want, 1e-6*want)
 }
 
 // steps returns the share of open interest by step of the volatility rule.

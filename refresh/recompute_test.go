@@ -225,7 +225,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 		if len(pain) != 2 || !strings.HasSuffix(pain[0].Path, ": data.by_settlement.am") || pain[0].Stored != "absent" || pain[1].Recomputed != "absent" {
 			t.Errorf("max pain: %v", pain)
 		}
-		if m := found[refresh.FlowResource].Methods; m != [2]string{"flow/0", "flow/1"} {
+		if m := found[refresh.FlowResource].Methods; m != [2]string{"flow/0", "flow/2"} {
 			t.Errorf("methods %q", m)
 		}
 		if found[refresh.GammaResource].Methods != [2]string{} {

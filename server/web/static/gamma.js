@@ -9,9 +9,12 @@ import { Panel } from './panel.js';
 const current = '/api/v1/gex/spx';
 const views = { near: () => 0.03, wide: () => 0.07, all: () => 0.15, fit };
 
+/** spotOf returns the spot of the figures. Imported dates and those of older methods have only the published level. */
+const spotOf = (d) => d.effective_spot ?? d.spot;
+
 /** fit returns the share of spot within which all levels lie, 3 % at least. */
 function fit(d) {
-  const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / d.spot - 1));
+  const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / spotOf(d) - 1));
   return Math.min(0.15, Math.max(0.03, 1.05 * Math.max(0, ...away)));
 }
 
@@ -53,13 +56,19 @@ function tile(name, value, note, kind) {
 function levelTiles(d) {
   const sign = d.gamma_regime === 'positive' || d.gamma_regime === 'negative' ? d.gamma_regime : '';
   return [
-    tile('Spot', level(d.spot), d.expected_move_1d === null ? 'expected move unknown' : `expected ±${number(d.expected_move_1d, 0)} in a day`),
+    tile('Spot', level(d.spot), spotNote(d)),
     tile('Net gamma', dollars(d.net_gex_dollars), 'per 1 % move', sign),
     tile('Zero-gamma flip', level(d.zero_gamma_flip), flipNote(d)),
     tile('Call wall', level(d.call_wall), 'largest call gamma above'),
     tile('Put wall', level(d.put_wall), 'largest put gamma below'),
-    tile('Expiring the same day', percent(d.zero_dte?.gross_share_pct, 1).replace('+', ''), `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}`),
+    tile('Expiring the same day', percent(d.zero_dte?.gross_share_pct, 1).replace('+', ''),
+      d.zero_dte?.settled ? 'settled at the close' : `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}`),
   ];
+}
+
+function spotNote(d) {
+  const move = d.expected_move_1d === null ? 'expected move unknown' : `one standard deviation is ±${number(d.expected_move_1d, 0)} in a day`;
+  return d.spot_source === 'implied' ? `options imply ${level(d.effective_spot)}; ${move}` : move;
 }
 
 function flipNote(d) {
@@ -69,6 +78,7 @@ function flipNote(d) {
 
 /** reading says in a sentence what the regime means. */
 function reading(d) {
+  if (d.flip_status === 'spot_mismatch') return 'The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.';
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
     : `Spot is ${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct >= 0 ? 'above' : 'below'} the flip.`;
   const what = {
@@ -81,7 +91,7 @@ function reading(d) {
 
 function marks(d) {
   return [
-    { x: d.spot, label: `Spot ${level(d.spot)}`, color: '--ink' },
+    { x: spotOf(d), label: `Spot ${level(spotOf(d))}`, color: '--ink' },
     { x: d.zero_gamma_flip, label: `Flip ${level(d.zero_gamma_flip)}`, color: '--flip' },
     { x: d.call_wall, label: `Call wall ${level(d.call_wall)}`, color: '--positive' },
     { x: d.put_wall, label: `Put wall ${level(d.put_wall)}`, color: '--negative' },
@@ -91,7 +101,7 @@ function marks(d) {
 const band = (d) => (d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band.high, color: '--flip' }] : []);
 
 function drawStrikes(chart, d, share) {
-  const rows = d.by_strike.filter((r) => Math.abs(r.strike / d.spot - 1) <= share);
+  const rows = d.by_strike.filter((r) => r.net_gex_dollars !== null && Math.abs(r.strike / spotOf(d) - 1) <= share);
   const best = rows.toSorted((a, b) => b.net_gex_dollars - a.net_gex_dollars);
   chart.draw({
     xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x),
@@ -101,7 +111,7 @@ function drawStrikes(chart, d, share) {
       { name: 'Puts', values: rows.map((r) => r.put_gex_dollars), format: dollars, kind: 'none', color: '--negative' },
     ],
     yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
-    range: [d.spot * (1 - share), d.spot * (1 + share)], start: d.spot, marks: marks(d), bands: band(d),
+    range: [spotOf(d) * (1 - share), spotOf(d) * (1 + share)], start: spotOf(d), marks: marks(d), bands: band(d),
     summary: rows.length === 0 ? 'No strike with open interest lies in this range.'
       : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest positive: ${level(best[0].strike)} with ` +
         `${dollars(best[0].net_gex_dollars)}; largest negative: ${level(best.at(-1).strike)} with ${dollars(best.at(-1).net_gex_dollars)}. ` +
@@ -115,7 +125,7 @@ function drawProfile(chart, d) {
   chart.draw({
     xs, xName: 'Hypothetical spot', xFormat: (x, exact) => number(x, exact ? 2 : 0),
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
-    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: d.spot,
+    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: spotOf(d),
     marks: marks(d).slice(0, 2), bands: band(d),
     summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
       (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),

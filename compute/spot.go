@@ -1,0 +1,109 @@
+package compute
+
+import (
+	"math"
+	"time"
+)
+
+// SpotSource names the source of the effective spot.
+type SpotSource string
+
+// The sources of the effective spot.
+const (
+	SpotIndex      SpotSource = "index"       // the published level, which agrees with the quotes
+	SpotImplied    SpotSource = "implied"     // the level that the forwards imply
+	SpotIndexStale SpotSource = "index_stale" // the published level, older than the quotes: the forwards imply no level
+)
+
+const (
+	freshIndex  = 5 * time.Minute // the greatest age of the index against the quotes
+	agreedGap   = 0.5             // percent: the greatest difference of the implied spot from a fresh index
+	mismatchGap = 10              // percent: a larger difference means that the document contradicts itself
+
+	fitReach  = 60 * 24 * time.Hour // the greatest T of a series in the fit
+	fitSpan   = 7 * 24 * time.Hour  // the least difference between the smallest T and the largest
+	fitSeries = 5                   // the least number of series
+)
+
+// effectiveSpot is the spot of every figure of gex/spx.
+type effectiveSpot struct {
+	level  float64
+	source SpotSource
+	gap    float64 // of the implied spot from the published level, percent; NaN when the forwards imply no level
+}
+
+// mismatch says whether the document contradicts itself.
+func (s effectiveSpot) mismatch() bool { return math.Abs(s.gap) > mismatchGap }
+
+// findSpot chooses the effective spot of a chain whose quotes are of the instant q. The parity forwards of its series must be
+// known.
+func findSpot(c *Chain, q time.Time, all []*series) effectiveSpot {
+	implied := impliedSpot(all, c.Spot)
+	s := effectiveSpot{level: c.Spot, source: SpotIndexStale, gap: (implied/c.Spot - 1) * 100}
+	switch {
+	case q.Sub(c.AsOf) <= freshIndex && !(math.Abs(s.gap) > agreedGap):
+		s.source = SpotIndex
+	case finite(implied):
+		s.level, s.source = implied, SpotImplied
+	}
+	return s
+}
+
+// impliedSpot returns exp(intercept) of the least squares of ln F on T over the near series with a parity forward. The
+// fit is of ln(F/published), which has more digits. The result is NaN when the series are too few or too close to each other,
+// and when the fit gives no possible price.
+func impliedSpot(all []*series, published float64) float64 {
+	var n, meanT, meanY float64
+	least, most := fitReach, time.Duration(0)
+	inFit := func(s *series) bool { return s.source == forwardParity && s.left <= fitReach }
+	for _, s := range all {
+		if inFit(s) {
+			n++
+			meanT += s.years
+			meanY += logMoneyness(s.forward, published)
+			least, most = min(least, s.left), max(most, s.left)
+		}
+	}
+	if n < fitSeries || most-least < fitSpan {
+		return math.NaN()
+	}
+	meanT, meanY = meanT/n, meanY/n
+	var sxx, sxy float64
+	for _, s := range all {
+		if inFit(s) {
+			x := s.years - meanT
+			sxx += x * x
+			sxy += x * (logMoneyness(s.forward, published) - meanY)
+		}
+	}
+	spot := published * math.Exp(meanY-sxy/sxx*meanT)
+	if !(spot >= leastNumber && spot <= mostSpot) {
+		return math.NaN()
+	}
+	return spot
+}
+
+// withhold removes every figure that rests on the spot, or on open interest, from the data of a document that contradicts
+// itself.
+func (g *Gamma) withhold() {
+	g.Net, g.Call, g.Put, g.Gross, g.Tilt = nil, nil, nil, nil, nil
+	g.Flip, g.FlipStatus, g.FlipDistance, g.Flips, g.FlipBand = nil, FlipSpotMismatch, nil, []Flip{}, nil
+	g.Regime, g.ExpectedMove = nil, nil
+	g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Walls = nil, nil, nil, nil, Walls{}
+	g.ZeroDTE.Net, g.ZeroDTE.Share, g.ZeroDTE.Flip = nil, nil, nil
+	for i := range g.Scenarios {
+		g.Scenarios[i].Net, g.Scenarios[i].Flip = nil, nil
+	}
+	for i := range g.Conventions {
+		g.Conventions[i].Net, g.Conventions[i].Flip = nil, nil
+	}
+	for i := range g.Profile {
+		g.Profile[i].Net = nil
+	}
+	for i := range g.ByExpiration {
+		g.ByExpiration[i].Net, g.ByExpiration[i].Gross, g.ByExpiration[i].Share = nil, nil, nil
+	}
+	for i := range g.ByStrike {
+		g.ByStrike[i].Call, g.ByStrike[i].Put, g.ByStrike[i].Net = nil, nil, nil
+	}
+}
