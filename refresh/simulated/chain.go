@@ -47,8 +47,7 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 	return m.appendUnderlying(b, in, f, price)
 }
 
-// appendRow appends a row and a comma. The members that no reader takes are constant, some of them in odd spellings of
-// the recorded chain.
+// appendRow appends a row and a comma. The members that no reader takes are constant, some of them in odd spellings of the recorded chain.
 func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	v := now.value(c.strike)
 	bid, ask := t.in.chain.quote(now, &v, c)
@@ -73,8 +72,8 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	return append(b, `,"percent_change":-1.49012e-06,"prev_day_close":0.025000000372529},`...)
 }
 
-// published returns the published implied volatility. The vendor inverts the middle of the quote. In the money that lies
-// below the intrinsic value as soon as the quote is wide against the time value: then it publishes 0.
+// published returns the published implied volatility. The vendor inverts the middle of the quote. In the money that lies below the
+// intrinsic value as soon as the quote is wide against the time value: then it publishes 0.
 func published(c *contract, now *smile, v *value, width int) float64 {
 	hidden := 0.35 * c.key.child(12).unit()
 	if c.right == 1 {

@@ -21,8 +21,8 @@ const (
 	historyHour = 18
 )
 
-// nightShare is the part of a session's variance that accrues between the close before and its open, however many days lie
-// between the two: variance accrues in trading time.
+// nightShare is the part of a session's variance that accrues between the close before and its open, however many days lie between the
+// two: variance accrues in trading time.
 const nightShare = 0.2
 
 // moment is an instant in the calendar and in trading time.
@@ -45,8 +45,8 @@ type frame struct {
 	open      time.Time
 	close     time.Time
 	listed    compute.Date // session of the listing and of the open interest
-	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1. Options on the
-	// index trade in them: quoted is when their quotes are of, at any hour.
+	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1. Options on the index trade in
+	// them: quoted is when their quotes are of, at any hour.
 	overnight float64
 	quoted    moment
 }

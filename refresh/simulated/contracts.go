@@ -58,8 +58,7 @@ func (t *trading) smile(s *series, i int) *smile {
 	return &t.smiles[t.frame.session-i]
 }
 
-// contract returns a contract. Its open interest changes on the sessions on which it trades alone, and by no more than its
-// volume of them.
+// contract returns a contract. Its open interest changes on the sessions on which it trades alone, and by no more than its volume of them.
 func (t *trading) contract(s *series, k strike, right int) contract {
 	c := contract{
 		series: s, key: s.key.child(uint64(k.thousandths)*2 + uint64(right)), thousandths: k.thousandths,
@@ -130,8 +129,7 @@ func (t *trading) roundness(thousandths int32) float64 {
 	return 0.4
 }
 
-// openInterest returns the contracts open after session i, on which the contract has traded: puts gather below the spot,
-// calls above.
+// openInterest returns the contracts open after session i, on which the contract has traded: puts gather below the spot, calls above.
 func (t *trading) openInterest(c *contract, i int) int {
 	if i < c.first {
 		return 0
@@ -166,8 +164,8 @@ type activity struct {
 	side           float64 // of every trade: 0 at the bid, 1 at the ask, below 0 anywhere
 }
 
-// activity returns what a contract trades in the session when its open interest goes from held to after. A few contracts out
-// of the money begin late, and then trade many times their open interest, all at the bid or all at the ask.
+// activity returns what a contract trades in the session when its open interest goes from held to after. A few contracts out of the money
+// begin late, and then trade many times their open interest, all at the bid or all at the ask.
 func (t *trading) activity(c *contract, today noise, held, after int) activity {
 	days, z := float64(c.days(t.frame.date)), t.outside(c, t.frame.session)
 	if near := days > 2 && days < 46 && z > 0.3 && z < 1.5; near && today.child(4).unit() < t.in.chain.bursts {
@@ -176,7 +174,7 @@ func (t *trading) activity(c *contract, today noise, held, after int) activity {
 			begins: 0.4 * today.child(6).unit(), side: float64(today.child(7).below(2)),
 		}
 	}
-	level := 60 + 9_000*math.Exp(-1.5*days) + 1200*math.Exp(-days/5)
+	level := 60 + 7_000*math.Exp(-1.5*days) + 1200*math.Exp(-days/5)
 	if c.am {
 		level += 700 * math.Exp(-days/60)
 	}
@@ -207,8 +205,9 @@ func (t *trading) trade(c *contract, held, after int) {
 	}
 	share := a.begins + (1-a.begins)*(n-phase)/a.trades
 	c.lastTrade = t.frame.open.Add(time.Duration(share * length)).Truncate(time.Second)
-	if a.side < 0 { // a third of the prices are bids and asks
-		a.side = min(max((today.child(uint64(9+n)).unit()-1.0/6)*1.5, 0), 1)
+	if a.side < 0 { // buyers of calls and sellers of puts have their hours, whatever the index does
+		mood := t.key.named("mood").child(uint64(t.frame.date)).child(uint64(16 * t.frame.progress(c.lastTrade))).normal()
+		a.side = min(max(0.5+1.5*(today.child(uint64(9+n)).unit()-0.5)+mood*float64(1-2*c.right), 0), 1)
 	}
 	then := t.in.surface(t.path.at(t.frame.progress(c.lastTrade))).smile(t.frame.moment(c.lastTrade), c.settles)
 	c.last = t.price(c, &then, a.side)

@@ -9,20 +9,20 @@ import (
 	"strikecache/compute"
 )
 
-// role is a reason why an expiration is listed. One date can play several roles: its series is listed as long as any
-// of them says, and with the widest strikes.
+// role is a reason why an expiration is listed. One date can play several roles: its series is listed as long as any of them says, and
+// with the widest strikes.
 type role struct {
 	am    bool                                       // settled at the open, under a root of its own
 	plays func(*compute.Calendar, compute.Date) bool // the date is a session
 	life  int                                        // days from the listing to the expiration
 	width float64                                    // of the bands of strikes
-	// interest is the typical open interest, in contracts, of a strike near the money on the last day; before
-	// that it is less by the power growth of the share of life that has passed.
+	// interest is the typical open interest, in contracts, of a strike near the money on the last day; before that it is less by the power
+	// growth of the share of life that has passed.
 	interest, growth float64
 }
 
-// band is a range of strikes: the multiples of step from below under to above over the trend of the price. With a
-// taper the band opens so many days before the expiration, and widens from nothing to its full width until then.
+// band is a range of strikes: the multiples of step from below under to above over the trend of the price. With a taper the band opens so
+// many days before the expiration, and widens from nothing to its full width until then.
 type band struct {
 	step         int32   // strike units, see instrument.unit
 	below, above float64 // share of the price
@@ -105,8 +105,8 @@ func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 	return all
 }
 
-// series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest
-// strikes. Its life is 0 when the date plays none.
+// series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest strikes. Its life
+// is 0 when the date plays none.
 func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
 	s, width := series{root: in.root(am), date: date, am: am}, 0.0
 	for _, r := range in.chain.roles {
@@ -148,8 +148,8 @@ func (in *instrument) root(am bool) string {
 	return "SPXW"
 }
 
-// ladder returns the strikes of a series that are listed on a session. They lie around the trend of the price when most of
-// them were listed, so that a listed strike stays.
+// ladder returns the strikes of a series that are listed on a session. They lie around the trend of the price when most of them were
+// listed, so that a listed strike stays.
 func (m *Market) ladder(in *instrument, s *series, width float64, listed compute.Date) (strikes []strike) {
 	center := in.level * math.Exp(in.beta*(trend(s.date-compute.Date(min(s.life, 200)))-trend(pricedOn))) * 1000 / float64(in.unit)
 	for _, b := range in.chain.bands {

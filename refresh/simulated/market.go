@@ -1,10 +1,9 @@
-// Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures
-// settlement files, in the form of the real ones, so that everything runs without a network.
+// Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures settlement files, in the
+// form of the real ones, so that everything runs without a network.
 //
-// A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any
-// past instant, in any order, and two markets with one seed agree. (Bytes are the same on one GOARCH; others may
-// fuse multiplications.) Nothing is random: every number is drawn from a tree of hashes at a path such as
-// market/date or options/root/expiration/strike (noise.go).
+// A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any past instant, in any order,
+// and two markets with one seed agree. (Bytes are the same on one GOARCH; others may fuse multiplications.) Nothing is random: every
+// number is drawn from a tree of hashes at a path such as market/date or options/root/expiration/strike (noise.go).
 //
 // The path of one chain document, with the file that each step is in:
 //
@@ -20,11 +19,10 @@
 //  6. contracts.go: open interest, and the session's trades so far, among them the unusual trading of a few contracts.
 //  7. chain.go: the bytes of the rows.
 //
-// Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
-// ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
-// of the days before, a contract trades evenly over the session, the SPX stands still from 16:00 to 16:15 while its clock
-// runs on, nothing but option quotes moves at night, files are generated on weekends too, and members that no reader of
-// the documents takes are constant.
+// Where it is simpler than the market: dividends and splits do not exist, American options are priced as European ones, strikes are listed
+// around the trend of a price, open interest and older trades do not follow from the trading of the days before, a contract trades evenly
+// over the session, the SPX stands still from 16:00 to 16:15 while its clock runs on, nothing but option quotes moves at night, files are
+// generated on weekends too, and members that no reader of the documents takes are constant.
 package simulated
 
 import (
@@ -47,8 +45,8 @@ type Config struct {
 	Calendar *compute.Calendar // must not be nil
 }
 
-// Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend
-// on the seed, the calendar and the instant alone; whatever the market remembers, it remembers to be faster.
+// Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend on the seed, the calendar
+// and the instant alone; whatever the market remembers, it remembers to be faster.
 type Market struct {
 	now         func() time.Time
 	calendar    *compute.Calendar
@@ -97,8 +95,8 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	return doc, err
 }
 
-// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error
-// is an [*upstream.Error].
+// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error is an
+// [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	if !m.Offers(name) {
 		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
@@ -135,8 +133,8 @@ func (m *Market) cached(name upstream.Name, at, generated time.Time, body func()
 	return &doc
 }
 
-// document returns a document with its validators: the time, and the length and CRC-32C of the content, which the
-// processor computes at memory speed. It takes over body.
+// document returns a document with its validators: the time, and the length and CRC-32C of the content, which the processor computes at
+// memory speed. It takes over body.
 func document(name upstream.Name, body []byte, generated time.Time) *upstream.Document {
 	generated = generated.UTC()
 	return &upstream.Document{

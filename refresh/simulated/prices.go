@@ -50,8 +50,8 @@ func (p point) toward(q point, w float64) point {
 	}
 }
 
-// factors are the closing values of the factors. They grow session by session from the epoch, and depend on the
-// seed and the calendar alone.
+// factors are the closing values of the factors. They grow session by session from the epoch, and depend on the seed and the calendar
+// alone.
 type factors struct {
 	key      noise
 	calendar *compute.Calendar
@@ -115,8 +115,8 @@ func (f *factors) deviation(i int) float64 {
 	return math.Exp(f.closes[i-1].vol) / 100 / math.Sqrt(252) * realised
 }
 
-// net returns what an instrument adds, of what each draws. The sector funds add up to the index: each leaves out what all
-// of them draw together.
+// net returns what an instrument adds, of what each draws. The sector funds add up to the index: each leaves out what all of them draw
+// together.
 func (f *factors) net(in *instrument, drawn func(*instrument) float64) float64 {
 	x := drawn(in)
 	if in.weight > 0 {
@@ -148,8 +148,8 @@ func (f *factors) walk(in *instrument, i int) float64 {
 	return own[i]
 }
 
-// openOf returns the factors of an instrument at the open of session i: where a Brownian bridge between the two closes is
-// when nightShare has passed.
+// openOf returns the factors of an instrument at the open of session i: where a Brownian bridge between the two closes is when nightShare
+// has passed.
 func (f *factors) openOf(in *instrument, i int) point {
 	p, key := f.closeOf(in, i-1).toward(f.closeOf(in, i), nightShare), f.key.named("open").child(uint64(f.dates[i]))
 	spread := math.Sqrt(nightShare * (1 - nightShare))
@@ -166,8 +166,8 @@ const volBeta = -5
 // path is the way of one instrument's factors through a session.
 type path [knots + 1]point
 
-// path returns the way of an instrument through session i >= 1: straight from the open to the close, with random
-// bridges that are scaled for a session of the instrument.
+// path returns the way of an instrument through session i >= 1: straight from the open to the close, with random bridges that are scaled
+// for a session of the instrument.
 func (f *factors) path(in *instrument, i int) *path {
 	key := f.key.named("day").child(uint64(f.dates[i]))
 	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), map[*instrument]*[knots + 1]float64{}

@@ -13,8 +13,8 @@ import (
 
 const settlementHeader = "Product,Symbol,Expiration Date,Price\r\n"
 
-// settlement returns the settlement file that is served for a date: its own from 18:30 New York on, before that
-// the newest one, and a header alone on a day without a session.
+// settlement returns the settlement file that is served for a date: its own from 18:30 New York on, before that the newest one, and a
+// header alone on a day without a session.
 func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upstream.Document, error) {
 	asked, err := compute.ParseDate(key)
 	if err != nil || asked <= epoch {
@@ -55,8 +55,8 @@ func appendFuture(b []byte, product string, f future) []byte {
 		f.month.Year()%10, f.expires, f.price)
 }
 
-// settlementBody writes the settlement file of a session: VIX futures in the order in which they expire, weeklies among
-// them, their small twins, and other products of the exchange, which readers must leave out.
+// settlementBody writes the settlement file of a session: VIX futures in the order in which they expire, weeklies among them, their small
+// twins, and other products of the exchange, which readers must leave out.
 func (m *Market) settlementBody(date compute.Date) []byte {
 	b, months := []byte(settlementHeader), m.monthlies(date)
 	all := append(m.weeklies(date, months), months...)
@@ -90,8 +90,8 @@ func (m *Market) monthlies(date compute.Date) (months []future) {
 	return months
 }
 
-// weeklies returns the weekly VIX futures of a session. They hardly trade: they carry the price of the first month that
-// expires after the session.
+// weeklies returns the weekly VIX futures of a session. They hardly trade: they carry the price of the first month that expires after the
+// session.
 func (m *Market) weeklies(date compute.Date, months []future) (weeks []future) {
 	front := months[0].price
 	if months[0].expires == date {
@@ -109,8 +109,8 @@ func (m *Market) weeklies(date compute.Date, months []future) (weeks []future) {
 	return weeks
 }
 
-// futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with time to expiration; on the
-// day it expires the final settlement, a VIX value at the open.
+// futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with time to expiration; on the day it expires the final
+// settlement, a VIX value at the open.
 func (m *Market) futurePrice(date, expires compute.Date) float64 {
 	session := m.factors.index(date)
 	noise := m.key.named("VX").child(uint64(expires)).child(uint64(date)).normal()

@@ -19,10 +19,10 @@ const (
 )
 
 // surface is the implied volatility of one underlying at one instant, per year of trading time. At the money it runs from a short to a
-// long level with time to expiration; around that the smile has one shape in units of standard deviations, so
-// that in strikes it is the steeper the nearer the expiration, as listed surfaces are (measured on the SPX chain
-// of 2026-08-11: at every expiration from a week to a year the ratio to the volatility at the money is 1.25 one
-// deviation below, 1.85 three and 2.7 six below, and has its minimum a deviation above).
+// long level with time to expiration; around that the smile has one shape in units of standard deviations, so that in strikes it is the
+// steeper the nearer the expiration, as listed surfaces are (measured on the SPX chain of 2026-08-11: at every expiration from a week to a
+// year the ratio to the volatility at the money is 1.25 one deviation below, 1.85 three and 2.7 six below, and has its minimum a deviation
+// above).
 type surface struct {
 	spot        float64
 	short, long float64 // volatility at the money, decimals
@@ -43,8 +43,7 @@ func (in *instrument) surface(p point) surface {
 	}
 }
 
-// shortShare returns how much of the way from the long to the short level the volatility at the money is, for years of
-// trading time.
+// shortShare returns how much of the way from the long to the short level the volatility at the money is, for years of trading time.
 func shortShare(years float64) float64 {
 	decay := func(x float64) float64 { return -math.Expm1(-x) / x }
 	return 0.7*decay(8*years) + 0.3*decay(0.8*years)
@@ -56,13 +55,13 @@ type smile struct {
 	discount      float64 // e^(-rT)
 	years         float64 // of the calendar
 	money         float64 // total volatility at the money: σ√T
-	// The smile in deviations z below or above the forward is the hyperbola
-	// 1 + bend·(tilt·z + √((z-shift)² + 1) - norm), which is 1 at z = 0.
+	// The smile in deviations z below or above the forward is the hyperbola 1 + bend·(tilt·z + √((z-shift)² + 1) - norm), which is 1 at z
+	// = 0.
 	bend, tilt, shift, norm float64
 }
 
-// smile returns the surface of a moment at an expiration. What has settled is treated as if it had a second left: the
-// upstream, too, goes on inverting the prices of expired rows, and its numbers are absurd.
+// smile returns the surface of a moment at an expiration. What has settled is treated as if it had a second left: the upstream, too, goes
+// on inverting the prices of expired rows, and its numbers are absurd.
 func (sf surface) smile(now, settles moment) smile {
 	years := max(settles.time.Sub(now.time).Seconds(), 1) / secondsPerYear
 	traded := max(settles.sessions-now.sessions, 1e-5) / sessionsPerYear
@@ -102,8 +101,8 @@ func (m *smile) value(strike float64) value {
 	return v
 }
 
-// greeks returns the Black-Scholes delta of one side of a strike, and the gamma of both, per USD (Hull, Options, Futures
-// and Other Derivatives, ch. 19, with a yield).
+// greeks returns the Black-Scholes delta of one side of a strike, and the gamma of both, per USD (Hull, Options, Futures and Other
+// Derivatives, ch. 19, with a yield).
 func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float64) {
 	d1 := math.Log(m.forward/strike)/v.total + 0.5*v.total
 	carried := m.forward / m.spot * m.discount // e^(-qT)
@@ -114,9 +113,9 @@ func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float6
 	return delta, carried * math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi) / (m.spot * v.total)
 }
 
-// quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide. The bid of a contract that is
-// worth less than a tick is 0; the ask is always above the bid. The middle of a bid and an ask is as near to the value as
-// ticks allow, a quarter of one, so that no strategy of two or three contracts gains more than a tick.
+// quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide. The bid of a contract that is worth less than
+// a tick is 0; the ask is always above the bid. The middle of a bid and an ask is as near to the value as ticks allow, a quarter of one,
+// so that no strategy of two or three contracts gains more than a tick.
 func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	price := v.price[c.right]
 	width := spec.least + spec.slope*v.timeValue
