@@ -10,11 +10,8 @@ const (
 	beat      = 15 * time.Second // between two generations of a file
 	beatPhase = 11 * time.Second // past the minute
 
-	// lag is how late the quotes of a file are.
-	lag = 15*time.Minute + 4*time.Second
-
-	// indexTail is how long after the close an index is still published, and its options trade.
-	indexTail = 15 * time.Minute
+	lag       = 15*time.Minute + 4*time.Second // of the quotes of a file
+	indexTail = 15 * time.Minute               // after the close, in which an index is still published and its options trade
 
 	// The hours, New York, at which a chain gets the listing and the open interest of the day, and a history its row.
 	chainHour   = 7
@@ -45,10 +42,8 @@ type frame struct {
 	open      time.Time
 	close     time.Time
 	listed    compute.Date // session of the listing and of the open interest
-	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1. Options on the index trade in
-	// them: quoted is when their quotes are of, at any hour.
-	overnight float64
-	quoted    moment
+	// quoted is when the quotes of options on the index are of: they go on between 20:15 and 09:15 before the next session.
+	quoted moment
 }
 
 // frame returns what the upstream says at an instant.
@@ -68,8 +63,7 @@ func (m *Market) frame(at time.Time) frame {
 	start, end := (next-1).At(20, 15, 0, compute.NewYork), next.At(9, 15, 0, compute.NewYork)
 	if delayed.After(f.asOf) && f.generated.After(start) {
 		at := earlier(f.generated, end)
-		f.overnight = float64(at.Sub(start)) / float64(end.Sub(start))
-		f.quoted = moment{at, float64(f.session+1) + nightShare*f.overnight}
+		f.quoted = moment{at, float64(f.session+1) + nightShare*float64(at.Sub(start))/float64(end.Sub(start))}
 	}
 	return f
 }

@@ -17,18 +17,14 @@ const (
 type instrument struct {
 	symbol string // the upstream's: _SPX, XLK
 	// level is the price on pricedOn when neither the market nor the instrument is off its trend, USD.
-	level float64
-	beta  float64 // to the market
-	// weight is the share of a sector fund in the index. (All of them, and their betas by weight, add up to 1.)
-	weight float64
-	own    float64 // standard deviation of its own daily return
-	iv     float64 // implied volatility in a quiet market, a decimal; 0 for none
-	unit   int32   // of strikes, thousandths of a USD
-	// unlisted is how many sessions from the epoch on the history has rows of zeros for.
-	unlisted int
-	chain    *chainSpec // nil without listed options
-	scale    float64    // of the open interest and volume of options, 1 for the SPX
-	adjusted bool       // lists a series for another deliverable, whose root ends in a digit
+	level  float64
+	beta   float64    // to the market
+	weight float64    // share of a sector fund in the index; all of them, and their betas by weight, add up to 1
+	own    float64    // standard deviation of its own daily return
+	iv     float64    // implied volatility in a quiet market, a decimal; 0 for none
+	unit   int32      // of strikes, thousandths of a USD
+	chain  *chainSpec // nil without listed options
+	scale  float64    // of the open interest and volume of options, 1 for the SPX
 }
 
 // pricedOn is the date of instrument.level.
@@ -36,11 +32,8 @@ var pricedOn = compute.NewDate(2026, time.July, 1)
 
 func (in *instrument) index() bool { return in.symbol[0] == '_' }
 
-// The level that the VIX returns to, and how much of its distance the three-month index keeps.
-const (
-	termLevel  = 19.6
-	vix3mShare = 0.5
-)
+// termLevel is the mean of the level that the VIX returns to.
+const termLevel = 19.6
 
 // price returns the quoted price for given factors.
 func (in *instrument) price(p point) float64 {
@@ -52,21 +45,19 @@ func (in *instrument) price(p point) float64 {
 		return cents(math.Exp(p.vol))
 	case vix3m:
 		level := termLevel * math.Exp(p.term)
-		return cents(level + 0.4 + vix3mShare*(math.Exp(p.vol)-level))
+		return cents(level + 0.4 + 0.5*(math.Exp(p.vol)-level))
 	}
 	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
 }
 
-// newInstruments returns the market's instruments by symbol.
-func newInstruments() map[string]*instrument {
-	bySymbol := map[string]*instrument{}
-	for _, in := range []*instrument{
+func newInstruments() []*instrument {
+	return []*instrument{
 		{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
 		{symbol: vix},
 		{symbol: vix3m},
 		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
 		{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
-		{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, unlisted: 20, scale: 0.12, unit: 1000},
+		{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 1000},
 		{symbol: "XLY", level: 122, weight: 0.105, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
 		{symbol: "XLP", level: 81, weight: 0.05, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
 		{symbol: "XLE", level: 58, weight: 0.03, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
@@ -79,14 +70,11 @@ func newInstruments() map[string]*instrument {
 		{symbol: "XLU", level: 44, weight: 0.025, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
 		{symbol: "AAPL", level: 274, beta: 1.15, own: 0.011, iv: 0.26, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "NVDA", level: 196, beta: 1.6, own: 0.017, iv: 0.4, chain: &stockChain, scale: 0.6, unit: 2500},
-		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, adjusted: true, scale: 0.6, unit: 2500},
+		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "MSFT", level: 508, beta: 1, own: 0.01, iv: 0.23, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "AMZN", level: 238, beta: 1.25, own: 0.013, iv: 0.3, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "META", level: 690, beta: 1.25, own: 0.015, iv: 0.31, chain: &stockChain, scale: 0.6, unit: 5000},
-	} {
-		bySymbol[in.symbol] = in
 	}
-	return bySymbol
 }
 
 // chainSpec is how the options of an underlying are listed, quoted and traded.
@@ -109,7 +97,7 @@ var spxChain = chainSpec{
 		{am: true, plays: monthly, life: 425, width: 1.4, interest: 6240, growth: 2},
 		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.4, interest: 12480, growth: 1},
 		{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.4, interest: 3600, growth: 1},
-		{am: true, plays: monthlyIn(12), life: 1970, width: 1.4, interest: 9600, growth: 0.4},
+		{am: true, plays: monthlyIn(12), life: longestLife, width: 1.4, interest: 9600, growth: 0.4},
 		{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
 		{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
 		{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},

@@ -37,9 +37,7 @@ func weekEnd(cal *compute.Calendar, d compute.Date) bool {
 }
 
 // monthly says whether the date is the third Friday, or the session before when that is a holiday.
-func monthly(cal *compute.Calendar, d compute.Date) bool {
-	return d == monthlyDate(cal, d)
-}
+func monthly(cal *compute.Calendar, d compute.Date) bool { return d == monthlyDate(cal, d) }
 
 // monthlyDate returns the date of the monthly options in the month of a date.
 func monthlyDate(cal *compute.Calendar, d compute.Date) compute.Date {
@@ -80,27 +78,16 @@ type strike struct {
 // days returns the calendar days from a date to the expiration.
 func (s *series) days(from compute.Date) int { return int(s.date - from) }
 
+const longestLife = 1970 // days, of any role
+
 // listing returns the series of a chain that are listed on a session, AM-settled ones first, by date.
 func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
-	longest := 0
-	for _, r := range in.chain.roles {
-		longest = max(longest, r.life)
-	}
 	for _, am := range []bool{true, false} {
-		for d := listed; d <= listed+compute.Date(longest); d = m.calendar.Next(d) {
+		for d := listed; d <= listed+longestLife; d = m.calendar.Next(d) {
 			if s := m.series(in, d, listed, am); s.life > 0 {
 				all = append(all, s)
 			}
 		}
-	}
-	if in.adjusted {
-		far := slices.IndexFunc(all, func(s series) bool { return monthly(m.calendar, s.date) && s.days(listed) > 20 })
-		adjusted := all[far]
-		adjusted.root += "1"
-		all = append(all, adjusted)
-	}
-	for i := range all {
-		all[i].key = m.key.named("options").named(all[i].root).child(uint64(all[i].date))
 	}
 	return all
 }
@@ -108,7 +95,10 @@ func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 // series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest strikes. Its life
 // is 0 when the date plays none.
 func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
-	s, width := series{root: in.root(am), date: date, am: am}, 0.0
+	s, width := series{root: in.symbol, date: date, am: am}, 0.0
+	if in.symbol == spx {
+		s.root = map[bool]string{true: "SPX", false: "SPXW"}[am]
+	}
 	for _, r := range in.chain.roles {
 		if r.am == am && s.days(listed) <= r.life && r.plays(m.calendar, date) {
 			s.life, width, s.roles = max(s.life, r.life), max(width, r.width), append(s.roles, r)
@@ -121,6 +111,7 @@ func (m *Market) series(in *instrument, date, listed compute.Date, am bool) seri
 			s.settles = m.factors.opening(i)
 		}
 		s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
+		s.key = m.key.named("options").named(s.root).child(uint64(date))
 		s.strikes = m.ladder(in, &s, width, listed)
 	}
 	return s
@@ -135,17 +126,6 @@ func (s *series) interest(on compute.Date) float64 {
 		}
 	}
 	return most
-}
-
-// root returns the root of an instrument's options.
-func (in *instrument) root(am bool) string {
-	switch {
-	case in.symbol != spx:
-		return in.symbol
-	case am:
-		return "SPX"
-	}
-	return "SPXW"
 }
 
 // ladder returns the strikes of a series that are listed on a session. They lie around the trend of the price when most of them were

@@ -7,12 +7,10 @@
 //
 // The path of one chain document, with the file that each step is in:
 //
-//  1. clock.go: the instant becomes a frame. It says when the file was generated (every 15 seconds), which instant
-//     its quotes describe (15 minutes before, not past the end of the session), and which session's listing and
-//     open interest are valid by then.
-//  2. prices.go: the daily closes of the factors up to that session: the market, which returns to a trend, its
-//     volatility (the VIX), which returns to a mean and jumps at times, and a path of each instrument's own. Between
-//     two closes runs a bridge, so an intraday path always ends at the official close.
+//  1. clock.go: the instant becomes a frame. It says when the file was generated (every 15 seconds), which instant its quotes describe
+//     (15 minutes before, not past the end of the session), and which session's listing and open interest are valid by then.
+//  2. prices.go: the daily closes of the factors: the market, which returns to a trend, its volatility (the VIX), which returns to a mean
+//     and jumps at times, and what each instrument adds. Between two closes runs a bridge, so a path ends at the official close.
 //  3. instruments.go: market, beta and own path give the price of an instrument; and how its options are listed.
 //  4. listing.go: the series of a date, as roles that an expiration can play, and bands of strikes.
 //  5. surface.go: the volatility surface at the instant, theoretical values, delta, gamma, bid and ask.
@@ -20,9 +18,8 @@
 //  7. chain.go: the bytes of the rows.
 //
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European ones, strikes are listed
-// around the trend of a price, open interest and older trades do not follow from the trading of the days before, a contract trades evenly
-// over the session, the SPX stands still from 16:00 to 16:15 while its clock runs on, nothing but option quotes moves at night, files are
-// generated on weekends too, and members that no reader of the documents takes are constant.
+// around the trend of a price, a contract trades evenly over the session, the SPX stands still from 16:00 to 16:15 while its clock runs on,
+// nothing but quotes of SPX options moves at night, files are generated on weekends too, and members that no reader takes are constant.
 package simulated
 
 import (
@@ -60,11 +57,15 @@ type Market struct {
 
 // New returns a market.
 func New(cfg Config) *Market {
-	key, instruments := noise(cfg.Seed).named("strikecache"), newInstruments()
-	return &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: instruments,
-		factors: newFactors(key.named("factors"), cfg.Calendar, instruments), built: map[upstream.Name]*upstream.Document{},
+	key, all := noise(cfg.Seed).named("strikecache"), newInstruments()
+	m := &Market{
+		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: map[string]*instrument{},
+		factors: newFactors(key.named("factors"), cfg.Calendar, all), built: map[upstream.Name]*upstream.Document{},
 	}
+	for _, in := range all {
+		m.instruments[in.symbol] = in
+	}
+	return m
 }
 
 // Offers implements [upstream.Source].

@@ -43,13 +43,13 @@ const knots = 512
 
 // bridge returns a Brownian bridge on [0, 1]: 0 at both ends, and in between each middle is drawn given its neighbours (Lévy's
 // construction).
-func (n noise) bridge() *[knots + 1]float64 {
+func (n noise) bridge(drawn func(noise) float64) *[knots + 1]float64 {
 	var b [knots + 1]float64
 	for step := knots; step > 1; step /= 2 {
 		half := step / 2
 		deviation := 0.5 * math.Sqrt(float64(step)/knots)
 		for i := half; i < knots; i += step {
-			b[i] = 0.5*(b[i-half]+b[i+half]) + deviation*n.child(uint64(i)).normal()
+			b[i] = 0.5*(b[i-half]+b[i+half]) + deviation*drawn(n.child(uint64(i)))
 		}
 	}
 	return &b

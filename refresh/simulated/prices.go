@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -17,7 +16,6 @@ const (
 	epochLevel  = 4796.0
 	trendGrowth = 0.0951 // per year, logarithmic
 	reversion   = 0.93   // of the distance from the trend, a session
-
 	// The volatility factor is the logarithm of the VIX.
 	volMean      = 2.8332 // ln 17
 	volReversion = 0.94
@@ -25,14 +23,11 @@ const (
 	volLeverage  = -0.8  // correlation with the market's shocks
 	volFloor     = 2.3514
 	volCeiling   = 3.8067 // ln 45
-
 	// realised is what share of the VIX the market's moves are.
-	realised = 0.65
-
+	realised      = 0.65
 	termReversion = 0.99
 	termStep      = 0.009
-
-	ownReversion = 0.98
+	ownReversion  = 0.98
 )
 
 // point is the value of the factors at one instant, from which every price is made.
@@ -58,20 +53,14 @@ type factors struct {
 	dates    []compute.Date // sessions from the epoch on
 	closes   []point        // without own
 	own      map[*instrument][]float64
-	sectors  []*instrument // the funds that the index is made of
+	all      []*instrument
 }
 
-func newFactors(key noise, calendar *compute.Calendar, instruments map[string]*instrument) *factors {
-	f := &factors{
+func newFactors(key noise, calendar *compute.Calendar, all []*instrument) *factors {
+	return &factors{
 		key: key, calendar: calendar, dates: []compute.Date{epoch}, closes: []point{{market: trend(epoch), vol: volMean}},
-		own: map[*instrument][]float64{},
+		own: map[*instrument][]float64{}, all: all,
 	}
-	for _, symbol := range slices.Sorted(maps.Keys(instruments)) {
-		if in := instruments[symbol]; in.weight > 0 {
-			f.sectors = append(f.sectors, in)
-		}
-	}
-	return f
 }
 
 // trend returns the logarithm of the index's trend.
@@ -115,13 +104,12 @@ func (f *factors) deviation(i int) float64 {
 	return math.Exp(f.closes[i-1].vol) / 100 / math.Sqrt(252) * realised
 }
 
-// net returns what an instrument adds, of what each draws. The sector funds add up to the index: each leaves out what all of them draw
-// together.
-func (f *factors) net(in *instrument, drawn func(*instrument) float64) float64 {
-	x := drawn(in)
-	if in.weight > 0 {
-		for _, s := range f.sectors {
-			x -= s.weight * drawn(s)
+// drawn returns what an instrument adds of its own. The sector funds add up to the index: each leaves out what all of them draw together.
+func (f *factors) drawn(in *instrument, key noise) float64 {
+	x := in.own * key.named(in.symbol).normal()
+	for _, s := range f.all {
+		if in.weight > 0 && s.weight > 0 {
+			x -= s.weight * s.own * key.named(s.symbol).normal()
 		}
 	}
 	return x
@@ -129,23 +117,17 @@ func (f *factors) net(in *instrument, drawn func(*instrument) float64) float64 {
 
 // closeOf returns the factors of an instrument at the close of session i.
 func (f *factors) closeOf(in *instrument, i int) point {
-	p := f.closes[i]
-	p.own = f.net(in, func(s *instrument) float64 { return f.walk(s, i) })
-	return p
-}
-
-// walk returns what an instrument has drawn by the close of session i.
-func (f *factors) walk(in *instrument, i int) float64 {
 	own := f.own[in]
 	if len(own) == 0 {
 		own = append(own, 0)
 	}
-	key := f.key.named(in.symbol)
 	for k := len(own); k <= i; k++ {
-		own = append(own, ownReversion*own[k-1]+in.own*key.child(uint64(f.dates[k])).normal())
+		own = append(own, ownReversion*own[k-1]+f.drawn(in, f.key.named("own").child(uint64(f.dates[k]))))
 	}
 	f.own[in] = own
-	return own[i]
+	p := f.closes[i]
+	p.own = own[i]
+	return p
 }
 
 // openOf returns the factors of an instrument at the open of session i: where a Brownian bridge between the two closes is when nightShare
@@ -156,7 +138,7 @@ func (f *factors) openOf(in *instrument, i int) point {
 	surprise := spread * f.deviation(i) * key.normal()
 	p.market += surprise
 	p.vol += volBeta * surprise
-	p.own += spread * f.net(in, func(s *instrument) float64 { return s.own * key.named(s.symbol).normal() })
+	p.own += spread * f.drawn(in, key)
 	return p
 }
 
@@ -170,11 +152,8 @@ type path [knots + 1]point
 // for a session of the instrument.
 func (f *factors) path(in *instrument, i int) *path {
 	key := f.key.named("day").child(uint64(f.dates[i]))
-	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), map[*instrument]*[knots + 1]float64{}
-	f.net(in, func(s *instrument) float64 {
-		own[s] = key.named(s.symbol).bridge()
-		return 0
-	})
+	market, vol := key.child(0).bridge(noise.normal), key.child(1).bridge(noise.normal)
+	own := key.child(2).bridge(func(k noise) float64 { return f.drawn(in, k) })
 	spread := math.Sqrt(1 - nightShare)
 	ofMarket := spread * f.deviation(i)
 	from, to := f.openOf(in, i), f.closeOf(in, i)
@@ -184,7 +163,7 @@ func (f *factors) path(in *instrument, i int) *path {
 		*p = from.toward(to, float64(k)/knots)
 		p.market += ofMarket * market[k]
 		p.vol += 0.015*vol[k] + volBeta*ofMarket*market[k]
-		p.own += spread * f.net(in, func(s *instrument) float64 { return s.own * own[s][k] })
+		p.own += spread * own[k]
 	}
 	way[knots] = to
 	return &way

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"strikecache/compute"
@@ -35,11 +36,7 @@ func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upst
 	return doc, nil
 }
 
-const (
-	monthsListed = 9
-	weeksListed  = 6
-	monthLetters = "FGHJKMNQUVXZ"
-)
+const monthLetters = "FGHJKMNQUVXZ"
 
 // future is a contract with its price.
 type future struct {
@@ -68,21 +65,14 @@ func (m *Market) settlementBody(date compute.Date) []byte {
 		b = appendFuture(b, "VXM", f)
 	}
 	for _, product := range []string{"VA", "IBHY", "IBIG", "IEMD", "XBTF", "FBT", "FET", "PBT", "PET", "MGTN"} {
-		if product == "PBT" || product == "PET" { // perpetual, with a year of two digits
-			b = fmt.Appendf(b, "%[1]s,%[1]s/Z35,2035-12-28,2700\r\n", product)
-			continue
-		}
-		for n := range 4 {
-			month := date.AddMonths(n + 1)
-			b = appendFuture(b, product, future{month: month, expires: monthlyDate(m.calendar, month), price: 150})
-		}
+		b = fmt.Appendf(b, strings.Repeat("%[1]s,%[1]s/Z35,2035-12-28,2700\r\n", 3), product)
 	}
 	return b
 }
 
 // monthlies returns the monthly VIX futures of a session.
 func (m *Market) monthlies(date compute.Date) (months []future) {
-	for first := date - compute.Date(date.Day()) + 1; len(months) < monthsListed; first = first.AddMonths(1) {
+	for first := date - compute.Date(date.Day()) + 1; len(months) < 9; first = first.AddMonths(1) {
 		if expires := m.calendar.VIXExpiration(first.Year(), first.Month()); expires >= date {
 			months = append(months, future{month: first, expires: expires, price: m.futurePrice(date, expires)})
 		}
@@ -98,7 +88,7 @@ func (m *Market) weeklies(date compute.Date, months []future) (weeks []future) {
 		front = months[1].price
 	}
 	wednesday := date + compute.Date((time.Wednesday-date.Weekday()+7)%7)
-	for end := wednesday + 7*weeksListed; wednesday < end; wednesday += 7 {
+	for end := wednesday + 7*6; wednesday < end; wednesday += 7 {
 		expires := m.calendar.OnOrBefore(wednesday)
 		inMonth := func(f future) bool { return f.expires >= wednesday-1 && f.expires <= wednesday+1 }
 		if expires >= date && !slices.ContainsFunc(months, inMonth) {

@@ -11,9 +11,7 @@ const (
 	rate  = 0.04
 	yield = 0.005
 
-	secondsPerYear  = 365 * 24 * 3600
-	sessionsPerYear = 252
-
+	secondsPerYear, sessionsPerYear = 365 * 24 * 3600, 252
 	// vixOverMoney is the VIX over the volatility at the money at 30 days, which 21 sessions are.
 	vixOverMoney = 1.2
 )
@@ -76,9 +74,7 @@ func (sf surface) smile(now, settles moment) smile {
 }
 
 // deviations returns how many standard deviations a strike lies from the forward.
-func (m *smile) deviations(strike float64) float64 {
-	return math.Log(strike/m.forward) / m.money
-}
+func (m *smile) deviations(strike float64) float64 { return math.Log(strike/m.forward) / m.money }
 
 // value is what one strike is worth.
 type value struct {
@@ -131,13 +127,8 @@ func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	}
 	width = min(width, 0.04*m.spot)
 	half := min(0.5*width, 0.03+0.5*price)
-	bid = int((price - half) * 100)
-	if tick := spec.tick(bid); bid < tick {
-		bid = 0
-	} else {
-		bid -= bid % tick
-	}
-	if bid == 0 {
+	bid = max(int((price-half)*100), 0)
+	if bid -= bid % spec.tick(bid); bid == 0 {
 		tick := float64(spec.fine)
 		return 0, int(max(math.Ceil((price+half)*100/tick), 1) * tick)
 	}
