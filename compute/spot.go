@@ -77,7 +77,7 @@ func impliedSpot(all []*series, published float64) float64 {
 		}
 	}
 	spot := published * math.Exp(meanY-sxy/sxx*meanT)
-	if !(spot >= leastNumber && spot <= mostSpot) {
+	if !(spot >= 1e-6 && spot <= 1e6) { // the range of a price
 		return math.NaN()
 	}
 	return spot

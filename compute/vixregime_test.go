@@ -37,9 +37,9 @@ func TestCurveShape(t *testing.T) {
 	}
 }
 
-// 30 curves, drawn and named by a person before the rule saw them. The kinds are those of the market: calm, an event within
-// the reach of the curve, a shock, and the days after a shock.
-func TestCurveShapesNamedByAPerson(t *testing.T) {
+// 30 curves, named by looking at them. One is recorded (2026-10-05), the others are made after the kinds of the market: calm,
+// an event within the reach of the curve, a shock, and the days after a shock.
+func TestCurveShapesNamedByEye(t *testing.T) {
 	for want, curves := range map[string][][]float64{
 		"upward": {
 			{12.85, 14.05, 14.92, 15.41, 15.93, 16.22, 16.58, 16.83, 17.02},

@@ -331,11 +331,12 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	})
 }
 
-// A restart serves the same bytes at once, every variant and coding, and recognises unchanged input.
+// A restart serves the same bytes at once, every variant and coding, and recognises unchanged input: after 17:15 all delayed
+// quotes are of 17:00, so T no longer changes.
 func TestRestartServesTheSameBytes(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 17:10")
+		r := newRig(t, t.TempDir(), "2026-11-20 17:20")
 		r.once()
 		bodies := func(r *rig) map[string][]byte {
 			out := map[string][]byte{}
@@ -352,7 +353,7 @@ func TestRestartServesTheSameBytes(t *testing.T) {
 		}
 		want := bodies(r)
 		r.close()
-		again := newRig(t, r.dir, "2026-11-20 17:15")
+		again := newRig(t, r.dir, "2026-11-20 17:25")
 		defer again.close()
 		if err := again.Restore(); err != nil {
 			t.Fatal(err)

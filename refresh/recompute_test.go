@@ -273,7 +273,7 @@ func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-19 15:00", archived(t, dir))
 		r.once() // the flow of the next session compares with this one
-		time.Sleep(ny(t, "2026-11-20 17:10").Sub(r.clock.Now()))
+		time.Sleep(ny(t, "2026-11-20 17:20").Sub(r.clock.Now()))
 		r.once()
 		products := append(slices.Clone(quoted), refresh.VIXResource)
 		restart := func(at string) (resealed []string) {
@@ -295,13 +295,13 @@ func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 			}
 			return resealed
 		}
-		if got := restart("2026-11-20 17:15"); got != nil {
+		if got := restart("2026-11-20 17:25"); got != nil {
 			t.Errorf("sealed again although archived: %q", got)
 		}
 		if err := os.RemoveAll(archive.Dir(dir, "simulated")); err != nil {
 			t.Fatal(err)
 		}
-		if got := restart("2026-11-20 17:20"); len(got) != len(products)-1 {
+		if got := restart("2026-11-20 17:30"); len(got) != len(products)-1 {
 			t.Errorf("sealed again: %q, want all but the curve, whose date has closed", got)
 		}
 		for product, f := range again(t, dir, "2026-11-20") {

@@ -371,7 +371,7 @@ func TestAnArchiveThatLacksAPastDate(t *testing.T) {
 func TestUnchangedInputWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
 		defer r.close()
 		r.once()
 		n := r.store.Stats().FilesWritten
