@@ -173,7 +173,7 @@ func (t *trading) trade(c *contract, held, after int) {
 	c.lastTrade = t.frame.open.Add(time.Duration(share * length)).Truncate(time.Second)
 	// Buyers of calls and sellers of puts have their hours, whatever the index does.
 	mood := t.key.named("mood").child(uint64(t.frame.date)).child(uint64(16 * t.frame.progress(c.lastTrade))).normal()
-	side := min(max(0.5+1.5*(today.child(uint64(9+n)).unit()-0.5)+mood*c.side, 0), 1)
+	side := min(max(0.5+1.5*(today.child(uint64(9+n)).unit()-0.5)+1.6*mood*c.side, 0), 1)
 	if burst {
 		side = float64(today.child(7).below(2))
 	}
