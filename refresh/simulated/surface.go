@@ -111,7 +111,7 @@ func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float6
 
 // quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide. The bid of a contract that is worth less than
 // a tick is 0; the ask is always above the bid. The middle of a bid and an ask is as near to the value as ticks allow, a quarter of one,
-// so that no strategy of two or three contracts gains more than a tick.
+// so that no strategy of two or three contracts gains more than half a tick.
 func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	price := v.price[c.right]
 	width := spec.least + spec.slope*v.timeValue

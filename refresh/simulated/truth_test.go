@@ -27,9 +27,9 @@ func truthSessions(n int) (sessions []compute.Date) {
 
 // expiration is what is quoted of one root and date.
 type expiration struct {
-	date   compute.Date
-	am     bool
-	rights [2][]*compute.Contract // with a two-sided quote, by strike
+	date       compute.Date
+	settlement compute.Settlement
+	rights     [2][]*compute.Contract // with a two-sided quote, by strike
 }
 
 // expirations returns the quotes of the unsettled contracts of a chain, by settlement.
@@ -42,7 +42,7 @@ func expirations(chain *compute.Chain, calendar *compute.Calendar) (all []*expir
 		}
 		key := c.Root + c.Expiration.String()
 		if byKey[key] == nil {
-			byKey[key] = &expiration{date: c.Expiration, am: c.Settlement == compute.AM}
+			byKey[key] = &expiration{date: c.Expiration, settlement: c.Settlement}
 			all = append(all, byKey[key])
 		}
 		byKey[key].rights[c.Right] = append(byKey[key].rights[c.Right], c)
@@ -53,16 +53,9 @@ func expirations(chain *compute.Chain, calendar *compute.Calendar) (all []*expir
 		}
 	}
 	slices.SortFunc(all, func(a, b *expiration) int {
-		return cmp.Or(cmp.Compare(a.date, b.date), cmp.Compare(b2i(b.am), b2i(a.am)))
+		return cmp.Or(cmp.Compare(a.date, b.date), cmp.Compare(a.settlement, b.settlement))
 	})
 	return all
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // atTheMoney returns the forward and the total volatility at the money.
@@ -262,7 +255,8 @@ func TestTruthOfSectors(t *testing.T) {
 	for seed := range uint64(truthSeeds) {
 		m := newMarket(seed)
 		for i, session := range truthSessions(30) {
-			for _, at := range []time.Time{session.At(9, 46, 0, compute.NewYork).Add(time.Duration(i) * 12 * time.Minute), session.At(17, 0, 0, compute.NewYork)} {
+			during := session.At(9, 46, 0, compute.NewYork).Add(time.Duration(i) * 12 * time.Minute)
+			for _, at := range []time.Time{during, session.At(17, 0, 0, compute.NewYork)} {
 				want, got := quoteAt(t, m, "SPY", at).PriceChangePercent, 0.0
 				for symbol, weight := range sectorWeights {
 					got += weight * quoteAt(t, m, symbol, at).PriceChangePercent

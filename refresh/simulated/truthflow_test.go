@@ -90,7 +90,9 @@ func correlation(x, y []float64) float64 {
 
 // Between the sessions no quote is of the moment of a trade: no direction is known.
 func TestTruthOfDirectionsAtNight(t *testing.T) {
-	for i, at := range []string{"2026-11-18 17:30:00", "2026-11-18 21:00:00", "2026-11-19 04:00:00", "2026-11-19 09:30:00", "2026-11-22 22:00:00"} {
+	for i, at := range []string{
+		"2026-11-18 17:30:00", "2026-11-18 21:00:00", "2026-11-19 04:00:00", "2026-11-19 09:30:00", "2026-11-22 22:00:00",
+	} {
 		items := flowAt(t, uint64(i%truthSeeds), ny(at), "_SPX", "SPY", "TSLA")
 		if len(items) < 50 {
 			t.Errorf("%s: %d items", at, len(items))
