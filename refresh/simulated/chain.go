@@ -9,35 +9,30 @@ import (
 	"strikecache/compute"
 )
 
-// bytesPerRow is the room made for a row of a chain.
-const bytesPerRow = 425
-
-// The forms of clocks, in quotes.
-const (
-	timestampForm = `"2006-01-02 15:04:05"` // UTC
-	tradeForm     = `"2006-01-02T15:04:05"` // New York
-)
+// tradeForm is the form of the time of a trade, New York.
+const tradeForm = `"2006-01-02T15:04:05"`
 
 // chain writes a chain document.
 func (m *Market) chain(in *instrument, f *frame) []byte {
-	t := m.trading(in, f)
-	price := t.path.at(f.progress(f.asOf))
+	t := trading{Market: m, in: in, frame: f, path: m.factors.path(in, f.session)}
+	price, when := t.path.at(f.progress(f.asOf)), f.moment(f.asOf)
 	quoted := price
-	if f.overnight > 0 { // a price on its way to the next open, which only the options show
-		quoted = price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), f.overnight)
+	if night := f.quoted.sessions - float64(f.session+1); in.symbol == spx && night > 0 { // only the options show where the price goes
+		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)
 	rows := 0
 	for i := range all {
 		rows += 2 * len(all[i].strikes)
 	}
-	b := append(appendHead(make([]byte, 0, rows*bytesPerRow+2048), f), `"options":[`...)
+	b := append(appendHead(make([]byte, 0, rows*425+2048), f), `"options":[`...)
 	for i := range all {
 		s := &all[i]
-		opening, now := t.opening.smile(s.settles.Sub(f.open)), surface.smile(s.settles.Sub(f.asOf))
+		t.smiles = t.smiles[:0]
+		now := surface.smile(when, s.settles)
 		for _, strike := range s.strikes {
 			for right := range 2 {
-				c := t.contract(s, &opening, strike, right)
+				c := t.contract(s, strike, right)
 				b = t.appendRow(b, &c, &now)
 			}
 		}
@@ -46,17 +41,23 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 	return m.appendUnderlying(b, in, f, price)
 }
 
-// appendRow appends a row and a comma. The members that no reader takes are constant, some of them in odd spellings of
-// the recorded chain.
+// appendRow appends a row and a comma. The members that no reader takes are constant, some of them in odd spellings of the recorded chain.
 func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	v := now.value(c.strike)
 	bid, ask := t.in.chain.quote(now, &v, c)
 	delta, gamma := now.greeks(c.strike, &v, c.right)
+	// The vendor inverts the middle of the quote. In the money that lies below the intrinsic value as soon as the quote is wide against the
+	// time value: then it publishes 0.
+	iv := v.total / math.Sqrt(now.years)
+	hidden := [2]float64{0.0035, 0.0002}[c.right] * c.key.child(12).unit() * float64(ask-bid)
+	if v.price[c.right] > v.timeValue && v.timeValue < hidden {
+		iv = 0
+	}
 	b = c.date.Midnight().AppendFormat(append(append(b, `{"option":"`...), c.root...), "060102")
 	b = fmt.Appendf(b, "%c%08d", "CP"[c.right], c.thousandths)
 	b = appendFixed(append(b, `","bid":`...), float64(bid)/100)
 	b = appendFixed(append(b, `,"bid_size":12.0,"ask":`...), float64(ask)/100)
-	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), t.published(c, &v, ask-bid))
+	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), iv)
 	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest))
 	b = appendFixed(append(b, `,"volume":`...), float64(c.volume))
 	b = appendFixed(append(b, `,"delta":`...), delta)
@@ -72,19 +73,6 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	return append(b, `,"percent_change":-1.49012e-06,"prev_day_close":0.025000000372529},`...)
 }
 
-// published returns the published implied volatility. The vendor inverts the middle of the quote. In the money that lies
-// below the intrinsic value as soon as the quote is wide against the time value: then it publishes 0.
-func (t *trading) published(c *contract, v *value, width int) float64 {
-	hidden := 0.35 * c.key.child(12).unit()
-	if c.right == 1 {
-		hidden *= 0.05
-	}
-	if v.price[c.right] > v.timeValue && v.timeValue < hidden*float64(width)/100 {
-		return 0
-	}
-	return v.sigma
-}
-
 // quote writes a quote document.
 func (m *Market) quote(in *instrument, f *frame) []byte {
 	return m.appendUnderlying(appendHead(nil, f), in, f, m.factors.path(in, f.session).at(f.progress(f.asOf)))
@@ -92,7 +80,7 @@ func (m *Market) quote(in *instrument, f *frame) []byte {
 
 // appendHead appends the beginning of a chain or quote document.
 func appendHead(b []byte, f *frame) []byte {
-	return append(f.generated.AppendFormat(append(b, `{"timestamp":`...), timestampForm), `,"data":{`...)
+	return append(f.generated.AppendFormat(append(b, `{"timestamp":`...), `"2006-01-02 15:04:05"`), `,"data":{`...)
 }
 
 // appendUnderlying appends the 22 keys of an underlying and the end of the document.
@@ -121,11 +109,7 @@ func (m *Market) history(in *instrument, last int) []byte {
 		form = `{"date":"%[1]s","open":"%[2]s","high":"%[2]s","low":"%[2]s","close":"%[2]s","volume":"0"},`
 	}
 	for i := range last + 1 {
-		price := 0.0
-		if i >= in.unlisted {
-			price = in.price(m.factors.closeOf(in, i))
-		}
-		b = fmt.Appendf(b, form, m.factors.dates[i], fixed(price))
+		b = fmt.Appendf(b, form, m.factors.dates[i], fixed(in.price(m.factors.closeOf(in, i))))
 	}
 	return append(b[:len(b)-1], `]}`...) // without the comma after the last row
 }

@@ -10,16 +10,28 @@ const (
 	beat      = 15 * time.Second // between two generations of a file
 	beatPhase = 11 * time.Second // past the minute
 
-	// lag is how late the quotes of a file are.
-	lag = 15*time.Minute + 4*time.Second
-
-	// indexTail is how long after the close an index is still published, and its options trade.
-	indexTail = 15 * time.Minute
+	lag       = 15*time.Minute + 4*time.Second // of the quotes of a file
+	indexTail = 15 * time.Minute               // after the close, in which an index is still published and its options trade
 
 	// The hours, New York, at which a chain gets the listing and the open interest of the day, and a history its row.
 	chainHour   = 7
 	historyHour = 18
 )
+
+// nightShare is the part of a session's variance that accrues between the close before and its open, however many days lie between the
+// two: variance accrues in trading time.
+const nightShare = 0.2
+
+// moment is an instant in the calendar and in trading time.
+type moment struct {
+	time     time.Time
+	sessions float64 // since the epoch, of variance: session i ends at i + 1
+}
+
+// opening returns the open of session i.
+func (f *factors) opening(i int) moment {
+	return moment{f.calendar.Open(f.dates[i]), float64(i) + nightShare}
+}
 
 // frame is one instant as the upstream sees it: when the files were generated and what they may say.
 type frame struct {
@@ -30,8 +42,8 @@ type frame struct {
 	open      time.Time
 	close     time.Time
 	listed    compute.Date // session of the listing and of the open interest
-	// overnight is how far the hours between 20:15 and 09:15 before the next session have passed, 0 to 1.
-	overnight float64
+	// quoted is when the quotes of options on the index are of: they go on between 20:15 and 09:15 before the next session.
+	quoted moment
 }
 
 // frame returns what the upstream says at an instant.
@@ -46,10 +58,12 @@ func (m *Market) frame(at time.Time) frame {
 	f.open, f.close = m.calendar.Open(f.date), m.calendar.Close(f.date)
 	f.asOf = earlier(delayed, f.close.Add(indexTail-time.Second))
 	f.listed = m.factors.dates[m.morning(f.generated, chainHour)]
-	if next := m.calendar.Next(f.date); delayed.After(f.asOf) {
-		start := (next - 1).At(20, 15, 0, compute.NewYork)
-		night := next.At(9, 15, 0, compute.NewYork).Sub(start)
-		f.overnight = min(max(float64(f.generated.Sub(start))/float64(night), 0), 1)
+	f.quoted = f.moment(f.asOf)
+	next := m.calendar.Next(f.date)
+	start, end := (next-1).At(20, 15, 0, compute.NewYork), next.At(9, 15, 0, compute.NewYork)
+	if delayed.After(f.asOf) && f.generated.After(start) {
+		at := earlier(f.generated, end)
+		f.quoted = moment{at, float64(f.session+1) + nightShare*float64(at.Sub(start))/float64(end.Sub(start))}
 	}
 	return f
 }
@@ -67,6 +81,11 @@ func (m *Market) morning(now time.Time, hour int) int {
 // progress returns the share of the session that has passed at an instant of it, 0 to 1.
 func (f *frame) progress(at time.Time) float64 {
 	return min(float64(at.Sub(f.open))/float64(f.close.Sub(f.open)), 1)
+}
+
+// moment returns an instant of the session, or after it.
+func (f *frame) moment(at time.Time) moment {
+	return moment{at, float64(f.session) + nightShare + (1-nightShare)*f.progress(at)}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -43,18 +43,19 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Between the sessions a document says nothing new, but that options trade at night.
+// Between the sessions a document says nothing new, but that options on the index trade at night.
 func TestFrozenBody(t *testing.T) {
 	for _, c := range []struct {
-		a, b   string
-		frozen bool
+		symbol, a, b string
+		frozen       bool
 	}{
-		{"2026-08-11 17:01:00", "2026-08-11 20:14:00", true},
-		{"2026-08-11 21:01:00", "2026-08-12 02:30:00", false},
-		{"2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
-		{"2026-08-14 21:01:00", "2026-08-16 19:00:00", true}, // not over a weekend
+		{"_SPX", "2026-08-11 17:01:00", "2026-08-11 20:14:00", true},
+		{"_SPX", "2026-08-11 21:01:00", "2026-08-12 02:30:00", false},
+		{"TSLA", "2026-08-11 21:01:00", "2026-08-12 02:30:00", true},
+		{"_SPX", "2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
+		{"_SPX", "2026-08-14 21:01:00", "2026-08-16 19:00:00", true}, // not over a weekend
 	} {
-		name := upstream.Options("TSLA")
+		name := upstream.Options(c.symbol)
 		one, two := documentAt(t, market, name, ny(c.a)), documentAt(t, market, name, ny(c.b))
 		before, content, err := cboe.DecodeChain(one.Body)
 		after, later, laterErr := cboe.DecodeChain(two.Body)

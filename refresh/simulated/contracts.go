@@ -3,8 +3,6 @@ package simulated
 import (
 	"math"
 	"time"
-
-	"strikecache/compute"
 )
 
 // contract is one side of a strike, and what is known of it at an instant.
@@ -13,7 +11,10 @@ type contract struct {
 	key          noise
 	thousandths  int32
 	strike       float64
-	right        int // 0 is a call, 1 a put
+	roundness    float64 // how much more it is used than one that is a multiple of five units only
+	right        int     // 0 is a call, 1 a put
+	side         float64 // 1 is a call, -1 a put
+	first        int     // the session that it can trade on first
 	openInterest int
 	volume       int
 	last         float64   // USD
@@ -23,71 +24,104 @@ type contract struct {
 // trading is what the contracts of a chain share at an instant.
 type trading struct {
 	*Market
-	in      *instrument
-	frame   *frame
-	path    *path
-	opening surface // at the open
-	center  float64 // the price that open interest has gathered around
+	in    *instrument
+	frame *frame
+	path  *path
+	// Of the session of the frame, of the one before it, and so on, as far back as needed.
+	days   []day
+	smiles []smile // of one series, at the open
 }
 
-func (m *Market) trading(in *instrument, f *frame) trading {
-	t := trading{Market: m, in: in, frame: f, path: m.factors.path(in, f.session)}
-	t.opening = in.surface(t.path.at(0))
-	const back, every = 20, 5 // a month of sessions
-	listed := m.factors.index(f.listed)
-	for age := 0; age <= back; age += every {
-		t.center += in.price(m.factors.closeOf(in, max(listed-1-age, 0))) / (back/every + 1)
+// day is what the contracts of a chain share on a session.
+type day struct {
+	opening surface
+	center  float64 // the price that open interest has gathered around by the close
+}
+
+// day returns the day of session i, which is not after that of the frame.
+func (t *trading) day(i int) *day {
+	for k := t.frame.session - len(t.days); k >= i; k-- {
+		closed := func(k int) float64 { return t.in.price(t.factors.closeOf(t.in, max(k, 0))) }
+		center := (closed(k) + closed(k-5) + closed(k-10) + closed(k-15) + closed(k-20)) / 5
+		t.days = append(t.days, day{t.in.surface(t.factors.openOf(t.in, k)), center})
 	}
-	return t
+	return &t.days[t.frame.session-i]
 }
 
-// contract returns a contract. The smile is that at the open.
-func (t *trading) contract(s *series, opening *smile, thousandths int32, right int) contract {
+// smile returns the smile of a series at the open of session i.
+func (t *trading) smile(s *series, i int) *smile {
+	for k := t.frame.session - len(t.smiles); k >= i; k-- {
+		t.smiles = append(t.smiles, t.day(k).opening.smile(t.factors.opening(k), s.settles))
+	}
+	return &t.smiles[t.frame.session-i]
+}
+
+// contract returns a contract. Its open interest changes on the sessions on which it trades alone, and by no more than its volume of them.
+func (t *trading) contract(s *series, k strike, right int) contract {
 	c := contract{
-		series: s, key: s.key.child(uint64(thousandths)*2 + uint64(right)),
-		thousandths: thousandths, strike: float64(thousandths) / 1000, right: right,
+		series: s, key: s.key.child(uint64(k.thousandths)*2 + uint64(right)), thousandths: k.thousandths,
+		strike: float64(k.thousandths) / 1000, roundness: t.roundness(k.thousandths), right: right, side: float64(1 - 2*right),
+		first: max(t.factors.index(k.since), 1),
 	}
-	roundness := t.roundness(thousandths)
-	untouched := (0.16 + 0.24*float64(s.days(t.frame.listed))/float64(s.life)) * min(1.35, 1.25/roundness)
-	if c.key.child(0).unit() < untouched {
-		return c // never traded
+	if c.key.child(0).unit() < 0.27*min(1.35, 1.25/c.roundness) {
+		return c // never trades
 	}
-	if s.since < t.frame.listed {
-		c.openInterest = t.openInterest(&c, roundness)
+	session, before := t.frame.session, t.frame.session-1
+	for before >= c.first && !t.trades(&c, before) {
+		before--
 	}
-	if s.since < t.frame.date && s.settles.After(t.frame.open) {
-		t.trade(&c, opening, roundness)
+	c.openInterest = t.openInterest(&c, before)
+	if session >= c.first && t.trades(&c, session) {
+		held := c.openInterest
+		after := t.openInterest(&c, session)
+		t.trade(&c, held, after)
+		if t.frame.listed > t.frame.date {
+			c.openInterest = after
+		}
 	}
-	if age := int(t.frame.date - s.since); c.volume == 0 && age > 0 { // some day of the last weeks
-		n := c.key.child(6)
-		day := t.calendar.OnOrBefore(t.frame.date - 1 - compute.Date(n.below(min(age, 60))))
-		c.lastTrade = t.calendar.Open(day).Add(time.Duration(n.child(0).below(3*3600)) * time.Second)
-		c.last = t.price(&c, opening, c.key.child(8).unit())
+	if c.volume == 0 && before >= c.first {
+		c.lastTrade = t.calendar.Open(t.factors.dates[before]).Add(time.Duration(c.key.child(6).below(3*3600)) * time.Second)
+		c.last = t.price(&c, t.smile(s, before), c.key.child(8).unit())
 	}
 	return c
 }
 
+func (t *trading) today(c *contract, i int) noise {
+	return c.key.child(5).child(uint64(t.factors.dates[i]))
+}
+
+// trades says whether a contract trades on session i.
+func (t *trading) trades(c *contract, i int) bool {
+	if c.settles.sessions <= float64(i)+nightShare {
+		return false // it has settled at the open
+	}
+	z, days := c.side*t.smile(c.series, i).deviations(c.strike), float64(c.days(t.factors.dates[i]))
+	chance := min(0.75*math.Exp(-z*z/12)+0.55*math.Exp(-math.Abs(z)/16), 0.97) * (0.45 + 0.55*math.Exp(-days/60))
+	if z < 0 {
+		chance *= 0.45
+	}
+	return t.today(c, i).child(0).unit() < chance
+}
+
 // roundness returns how much more a strike is used than one that is a multiple of five units only.
 func (t *trading) roundness(thousandths int32) float64 {
-	for _, r := range [...]struct {
-		units int32
-		times float64
-	}{{200, 8}, {100, 5}, {20, 3}, {10, 1.7}, {5, 1}, {2, 0.6}} {
-		if thousandths%(r.units*t.in.unit) == 0 {
-			return r.times
+	times := [...]float64{8, 5, 3, 1.7, 1, 0.6, 0.4}
+	for i, units := range [...]int32{200, 100, 20, 10, 5, 2, 1} {
+		if thousandths%(units*t.in.unit) == 0 {
+			return times[i]
 		}
 	}
 	return 0.4
 }
 
-// openInterest returns the contracts open after the session before the listed one: puts gather below the
-// spot, calls above.
-func (t *trading) openInterest(c *contract, roundness float64) int {
-	away := math.Log(c.strike / t.center)
-	if c.right == 1 {
-		away = -away
+// openInterest returns the contracts open after session i, on which the contract has traded: puts gather below the spot, calls above.
+func (t *trading) openInterest(c *contract, i int) int {
+	if i < c.first {
+		return 0
 	}
-	reach := min(max(math.Sqrt(float64(c.days(t.frame.listed)+1)/37), 0.25), 1.6) // 1 at five weeks
+	date := t.factors.dates[i]
+	away := c.side * math.Log(c.strike/t.day(i).center)
+	reach := min(max(math.Sqrt(float64(c.days(date))/37), 0.25), 1.6) // 1 at five weeks
 	shape := 0.0
 	switch {
 	case away <= 0:
@@ -97,77 +131,54 @@ func (t *trading) openInterest(c *contract, roundness float64) int {
 	default: // most puts lie some percent away
 		shape = (0.55+0.6*min(1, away/(0.04*reach)))*math.Exp(-away/(0.08*reach)) + 0.12*math.Exp(-away/(0.35*reach))
 	}
-	luck := 1.1*c.key.child(2).normal() - 0.6 + 0.05*c.key.child(3).child(uint64(t.frame.listed)).normal()
-	x := c.interest * t.in.scale * shape * roundness * math.Exp(luck)
+	luck := 1.1*c.key.child(2).normal() - 0.6 + 0.05*c.key.child(3).child(uint64(date)).normal()
+	x := c.interest(date) * t.in.scale * shape * c.roundness * math.Exp(luck)
 	if x < 1 && c.key.child(4).unit() < 0.5 {
 		return 1
 	}
 	return int(math.Round(x))
 }
 
-// activity is what a contract trades by the end of the session, in trades of one size that are evenly spread.
-type activity struct {
-	volume, trades float64 // trades are 0 for none
-	begins         float64 // share of the session that passes before
-	side           float64 // of every trade: 0 at the bid, 1 at the ask, below 0 anywhere
-}
-
-// activity returns what a contract trades in the session. A few contracts out of the money begin late, and then trade many
-// times their open interest, all at the bid or all at the ask.
-func (t *trading) activity(c *contract, today noise, opening *smile, roundness float64) activity {
-	days, z := float64(c.days(t.frame.date)), opening.deviations(c.strike)
-	if c.right == 1 {
-		z = -z // above 0 out of the money
-	}
-	chance := min(0.75*math.Exp(-z*z/12)+0.55*math.Exp(-math.Abs(z)/16), 0.97) * (0.45 + 0.55*math.Exp(-days/60))
-	level := 60 + 75_000*math.Exp(-2.2*days) + 1200*math.Exp(-days/5)
-	if c.am {
-		level += 700 * math.Exp(-days/60)
-	}
+// trade sets what a contract, whose open interest goes from held to after in the session, has traded so far, and its last trade. It
+// trades in lots of one size that are evenly spread. A few contracts out of the money begin late, and then trade many times their open
+// interest, all at the bid or all at the ask.
+func (t *trading) trade(c *contract, held, after int) {
+	session := t.frame.session
+	today, z := t.today(c, session), c.side*t.smile(c.series, session).deviations(c.strike) // above 0 out of the money
+	days := float64(c.days(t.frame.date))
+	level := t.in.scale * (60 + 7000*math.Exp(-1.5*days) + 1200*math.Exp(-days/5)) * math.Exp(-z*z/6.5) * math.Sqrt(c.roundness)
 	if z < 0 {
-		chance, level = 0.45*chance, 0.4*level
+		level *= 0.4
 	}
-	if today.child(0).unit() >= chance {
-		return activity{}
-	}
-	if near := days > 2 && days < 46 && z > 0.3 && z < 1.5; near && today.child(4).unit() < t.in.chain.bursts {
-		return activity{
-			volume: 8*float64(c.openInterest) + 2500*(1+today.child(5).unit()), trades: 400,
-			begins: 0.85 * today.child(6).unit(), side: float64(today.child(7).below(2)),
-		}
-	}
-	level *= t.in.scale * math.Exp(-z*z/6.5) * math.Sqrt(roundness)
 	popular := 0.7*c.key.child(2).normal() + 0.8*today.child(1).normal() // one that is open more trades more
-	volume := level*math.Exp(popular-0.5) + math.Exp(3.2*today.child(2).unit())
-	return activity{volume: volume, trades: 1 + math.Floor(math.Pow(volume, 0.7)*(0.4+today.child(3).unit())), side: -1}
-}
-
-// trade sets what a contract has traded in the session so far, and its last trade.
-func (t *trading) trade(c *contract, opening *smile, roundness float64) {
-	today := c.key.child(5).child(uint64(t.frame.date))
-	a := t.activity(c, today, opening, roundness)
-	if a.trades == 0 {
-		return
+	volume := math.Abs(float64(after-held)) + level*math.Exp(popular-0.5) + math.Exp(3.2*today.child(2).unit())
+	lots, begins := 1+math.Floor(math.Pow(volume, 0.7)*(0.4+today.child(3).unit())), 0.0
+	burst := days > 2 && days < 46 && z > 0.3 && z < 1.5 && today.child(4).unit() < t.in.chain.bursts
+	if burst {
+		volume, lots, begins = volume+8*float64(held)+2500*(1+today.child(5).unit()), 2000, 0.4*today.child(6).unit()
 	}
 	end := t.frame.close
 	if t.in.symbol == spx { // options on the index go on after the close, but for those that settle then
 		end = end.Add(indexTail - time.Second)
 	}
-	length := float64(earlier(end, c.settles).Sub(t.frame.open))
+	length := float64(earlier(end, c.settles.time).Sub(t.frame.open))
 	passed := min(float64(t.frame.asOf.Sub(t.frame.open))/length, 1)
-	phase := today.child(8).unit() // of the first trade in its share of the session
-	n := math.Floor(a.trades*max(passed-a.begins, 0)/(1-a.begins) + phase)
-	c.volume = int(a.volume * n / a.trades)
+	phase := today.child(8).unit() // of the first lot in its share of the session
+	n := math.Floor(lots*max(passed-begins, 0)/(1-begins) + phase)
+	c.volume = int(volume * n / lots)
 	if c.volume == 0 {
 		return
 	}
-	share := a.begins + (1-a.begins)*(n-phase)/a.trades
+	share := begins + (1-begins)*(n-phase)/lots
 	c.lastTrade = t.frame.open.Add(time.Duration(share * length)).Truncate(time.Second)
-	if a.side < 0 { // a third of the prices are bids and asks
-		a.side = min(max((today.child(uint64(9+n)).unit()-1.0/6)*1.5, 0), 1)
+	// Buyers of calls and sellers of puts have their hours, whatever the index does.
+	mood := t.key.named("mood").child(uint64(t.frame.date)).child(uint64(16 * t.frame.progress(c.lastTrade))).normal()
+	side := min(max(0.5+1.5*(today.child(uint64(9+n)).unit()-0.5)+1.6*mood*c.side, 0), 1)
+	if burst {
+		side = float64(today.child(7).below(2))
 	}
-	then := t.in.surface(t.path.at(t.frame.progress(c.lastTrade))).smile(c.settles.Sub(c.lastTrade))
-	c.last = t.price(c, &then, a.side)
+	then := t.in.surface(t.path.at(t.frame.progress(c.lastTrade))).smile(t.frame.moment(c.lastTrade), c.settles)
+	c.last = t.price(c, &then, side)
 }
 
 // price returns the price of a trade, from the bid at side 0 to the ask at side 1. No trade has the price 0.

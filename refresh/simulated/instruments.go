@@ -17,16 +17,14 @@ const (
 type instrument struct {
 	symbol string // the upstream's: _SPX, XLK
 	// level is the price on pricedOn when neither the market nor the instrument is off its trend, USD.
-	level float64
-	beta  float64 // to the market
-	own   float64 // standard deviation of its own daily return
-	iv    float64 // implied volatility in a quiet market, a decimal; 0 for none
-	unit  int32   // of strikes, thousandths of a USD
-	// unlisted is how many sessions from the epoch on the history has rows of zeros for.
-	unlisted int
-	chain    *chainSpec // nil without listed options
-	scale    float64    // of the open interest and volume of options, 1 for the SPX
-	adjusted bool       // lists a series for another deliverable, whose root ends in a digit
+	level  float64
+	beta   float64    // to the market
+	weight float64    // share of a sector fund in the index; all of them, and their betas by weight, add up to 1
+	own    float64    // standard deviation of its own daily return
+	iv     float64    // implied volatility in a quiet market, a decimal; 0 for none
+	unit   int32      // of strikes, thousandths of a USD
+	chain  *chainSpec // nil without listed options
+	scale  float64    // of the open interest and volume of options, 1 for the SPX
 }
 
 // pricedOn is the date of instrument.level.
@@ -34,11 +32,8 @@ var pricedOn = compute.NewDate(2026, time.July, 1)
 
 func (in *instrument) index() bool { return in.symbol[0] == '_' }
 
-// The level that the VIX returns to, and how much of its distance the three-month index keeps.
-const (
-	termLevel  = 19.6
-	vix3mShare = 0.5
-)
+// termLevel is the mean of the level that the VIX returns to.
+const termLevel = 19.6
 
 // price returns the quoted price for given factors.
 func (in *instrument) price(p point) float64 {
@@ -50,41 +45,36 @@ func (in *instrument) price(p point) float64 {
 		return cents(math.Exp(p.vol))
 	case vix3m:
 		level := termLevel * math.Exp(p.term)
-		return cents(level + 0.4 + vix3mShare*(math.Exp(p.vol)-level))
+		return cents(level + 0.4 + 0.5*(math.Exp(p.vol)-level))
 	}
 	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
 }
 
-// newInstruments returns the market's instruments by symbol.
-func newInstruments() map[string]*instrument {
-	bySymbol := map[string]*instrument{}
-	for _, in := range []*instrument{
-		{symbol: spx, level: 7350, beta: 1, iv: 0.12, chain: &spxChain, scale: 1, unit: 5000},
+func newInstruments() []*instrument {
+	return []*instrument{
+		{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
 		{symbol: vix},
 		{symbol: vix3m},
-		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, iv: 0.12, chain: &fundChain, scale: 0.8, unit: 1000},
+		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
 		{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
-		{symbol: "XLC", level: 118, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, unlisted: 20, scale: 0.12, unit: 1000},
-		{symbol: "XLY", level: 122, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLP", level: 81, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLE", level: 58, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLF", level: 54, beta: 0.95, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLV", level: 149, beta: 0.65, own: 0.006, iv: 0.15, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLI", level: 165, beta: 1, own: 0.005, iv: 0.16, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLK", level: 187, beta: 1.25, own: 0.0055, iv: 0.21, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLB", level: 47, beta: 0.95, own: 0.007, iv: 0.18, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLRE", level: 43, beta: 0.8, own: 0.007, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLU", level: 44, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLY", level: 122, weight: 0.105, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLP", level: 81, weight: 0.05, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLE", level: 58, weight: 0.03, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLF", level: 54, weight: 0.13, beta: 0.95, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLV", level: 149, weight: 0.09, beta: 0.65, own: 0.006, iv: 0.15, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLI", level: 165, weight: 0.085, beta: 1, own: 0.005, iv: 0.16, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLK", level: 187, weight: 0.345, beta: 1.18, own: 0.0055, iv: 0.21, chain: &stockChain, scale: 0.12, unit: 1000},
+		{symbol: "XLB", level: 47, weight: 0.02, beta: 0.95, own: 0.007, iv: 0.18, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLRE", level: 43, weight: 0.02, beta: 0.8, own: 0.007, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+		{symbol: "XLU", level: 44, weight: 0.025, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
 		{symbol: "AAPL", level: 274, beta: 1.15, own: 0.011, iv: 0.26, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "NVDA", level: 196, beta: 1.6, own: 0.017, iv: 0.4, chain: &stockChain, scale: 0.6, unit: 2500},
-		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, adjusted: true, scale: 0.6, unit: 2500},
+		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "MSFT", level: 508, beta: 1, own: 0.01, iv: 0.23, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "AMZN", level: 238, beta: 1.25, own: 0.013, iv: 0.3, chain: &stockChain, scale: 0.6, unit: 2500},
 		{symbol: "META", level: 690, beta: 1.25, own: 0.015, iv: 0.31, chain: &stockChain, scale: 0.6, unit: 5000},
-	} {
-		bySymbol[in.symbol] = in
 	}
-	return bySymbol
 }
 
 // chainSpec is how the options of an underlying are listed, quoted and traded.
@@ -102,12 +92,12 @@ type chainSpec struct {
 
 // spxChain is about as wide as the chain of 2026-08-11.
 var spxChain = chainSpec{
-	least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.004,
+	least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02,
 	roles: []role{
-		{am: true, plays: monthly, life: 425, width: 1.5, interest: 6240, growth: 2},
-		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.5, interest: 12480, growth: 1},
-		{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.2, interest: 3600, growth: 1},
-		{am: true, plays: monthlyIn(12), life: 1970, width: 1.3, interest: 9600, growth: 0.4},
+		{am: true, plays: monthly, life: 425, width: 1.4, interest: 6240, growth: 2},
+		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.4, interest: 12480, growth: 1},
+		{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.4, interest: 3600, growth: 1},
+		{am: true, plays: monthlyIn(12), life: longestLife, width: 1.4, interest: 9600, growth: 0.4},
 		{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
 		{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
 		{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},
@@ -123,7 +113,7 @@ var spxChain = chainSpec{
 
 // fundChain is that of the large index funds.
 var fundChain = chainSpec{
-	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.01,
+	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.02,
 	roles: []role{
 		{plays: anySession, life: 14, width: 1, interest: 900, growth: 1},
 		{plays: weekEnd, life: 56, width: 1, interest: 1600, growth: 1},

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -8,20 +9,20 @@ import (
 	"strikecache/compute"
 )
 
-// role is a reason why an expiration is listed. One date can play several roles: its series is listed as long as any
-// of them says, and with the widest strikes.
+// role is a reason why an expiration is listed. One date can play several roles: its series is listed as long as any of them says, and
+// with the widest strikes.
 type role struct {
 	am    bool                                       // settled at the open, under a root of its own
 	plays func(*compute.Calendar, compute.Date) bool // the date is a session
 	life  int                                        // days from the listing to the expiration
 	width float64                                    // of the bands of strikes
-	// interest is the typical open interest, in contracts, of a strike near the money on the last day; before
-	// that it is less by the power growth of the share of life that has passed.
+	// interest is the typical open interest, in contracts, of a strike near the money on the last day; before that it is less by the power
+	// growth of the share of life that has passed.
 	interest, growth float64
 }
 
-// band is a range of strikes: the multiples of step from below under to above over the trend of the price. With a
-// taper the band opens so many days before the expiration, and widens from nothing to its full width until then.
+// band is a range of strikes: the multiples of step from below under to above over the trend of the price. With a taper the band opens so
+// many days before the expiration, and widens from nothing to its full width until then.
 type band struct {
 	step         int32   // strike units, see instrument.unit
 	below, above float64 // share of the price
@@ -36,9 +37,7 @@ func weekEnd(cal *compute.Calendar, d compute.Date) bool {
 }
 
 // monthly says whether the date is the third Friday, or the session before when that is a holiday.
-func monthly(cal *compute.Calendar, d compute.Date) bool {
-	return d == monthlyDate(cal, d)
-}
+func monthly(cal *compute.Calendar, d compute.Date) bool { return d == monthlyDate(cal, d) }
 
 // monthlyDate returns the date of the monthly options in the month of a date.
 func monthlyDate(cal *compute.Calendar, d compute.Date) compute.Date {
@@ -59,91 +58,95 @@ func quarterEnd(cal *compute.Calendar, d compute.Date) bool {
 
 // series is one root and expiration of a chain.
 type series struct {
-	root     string
-	date     compute.Date
-	am       bool
-	settles  time.Time
-	since    compute.Date // the session it was listed on
-	life     int          // days from its listing
-	interest float64      // open interest of a typical strike near the money, contracts
-	strikes  []int32      // thousandths of a USD, rising
-	key      noise
+	root    string
+	date    compute.Date
+	am      bool
+	settles moment
+	since   compute.Date // the session it was listed on
+	life    int          // days from its listing
+	roles   []role       // that the date plays
+	strikes []strike     // rising
+	key     noise
+}
+
+// strike is a listed strike of a series.
+type strike struct {
+	thousandths int32        // of a USD
+	since       compute.Date // the session it was listed on
 }
 
 // days returns the calendar days from a date to the expiration.
 func (s *series) days(from compute.Date) int { return int(s.date - from) }
 
+const longestLife = 1970 // days, of any role
+
 // listing returns the series of a chain that are listed on a session, AM-settled ones first, by date.
 func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
-	longest := 0
-	for _, r := range in.chain.roles {
-		longest = max(longest, r.life)
-	}
 	for _, am := range []bool{true, false} {
-		for d := listed; d <= listed+compute.Date(longest); d = m.calendar.Next(d) {
+		for d := listed; d <= listed+longestLife; d = m.calendar.Next(d) {
 			if s := m.series(in, d, listed, am); s.life > 0 {
 				all = append(all, s)
 			}
 		}
 	}
-	if in.adjusted {
-		far := slices.IndexFunc(all, func(s series) bool { return monthly(m.calendar, s.date) && s.days(listed) > 20 })
-		adjusted := all[far]
-		adjusted.root += "1"
-		all = append(all, adjusted)
-	}
-	for i := range all {
-		all[i].key = m.key.named("options").named(all[i].root).child(uint64(all[i].date))
-	}
 	return all
 }
 
-// series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest
-// strikes and the most interest. Its life is 0 when the date plays none.
+// series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest strikes. Its life
+// is 0 when the date plays none.
 func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
-	s := series{root: in.root(am), date: date, am: am, settles: compute.PM.Instant(date, m.calendar)}
-	if am {
-		s.settles = compute.AM.Instant(date, m.calendar)
+	s, width := series{root: in.symbol, date: date, am: am}, 0.0
+	if in.symbol == spx {
+		s.root = map[bool]string{true: "SPX", false: "SPXW"}[am]
 	}
-	width := 0.0
 	for _, r := range in.chain.roles {
-		if age := 1 - float64(s.days(listed))/float64(r.life); r.am == am && age >= 0 && r.plays(m.calendar, date) {
-			s.life, width = max(s.life, r.life), max(width, r.width)
-			s.interest = max(s.interest, r.interest*math.Pow(age, r.growth))
+		if r.am == am && s.days(listed) <= r.life && r.plays(m.calendar, date) {
+			s.life, width, s.roles = max(s.life, r.life), max(width, r.width), append(s.roles, r)
 		}
 	}
 	if s.life > 0 {
+		i := m.factors.index(date)
+		s.settles = moment{m.calendar.Close(date), float64(i + 1)}
+		if am {
+			s.settles = m.factors.opening(i)
+		}
 		s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
-		s.strikes = in.ladder(s.days(listed), width, listed)
+		s.key = m.key.named("options").named(s.root).child(uint64(date))
+		s.strikes = m.ladder(in, &s, width, listed)
 	}
 	return s
 }
 
-// root returns the root of an instrument's options.
-func (in *instrument) root(am bool) string {
-	switch {
-	case in.symbol != spx:
-		return in.symbol
-	case am:
-		return "SPX"
+// interest returns the open interest of a typical strike near the money, contracts.
+func (s *series) interest(on compute.Date) float64 {
+	most := 0.0
+	for _, r := range s.roles {
+		if age := 1 - float64(s.days(on))/float64(r.life); age > 0 {
+			most = max(most, r.interest*math.Pow(age, r.growth))
+		}
 	}
-	return "SPXW"
+	return most
 }
 
-// ladder returns the strikes that are listed on a session, some days before the expiration. They lie around the trend of
-// the price rather than the price, so that a listed strike stays.
-func (in *instrument) ladder(days int, width float64, listed compute.Date) (strikes []int32) {
-	center := in.level * math.Exp(in.beta*(trend(listed)-trend(pricedOn))) * 1000 / float64(in.unit)
+// ladder returns the strikes of a series that are listed on a session. They lie around the trend of the price when most of them were
+// listed, so that a listed strike stays.
+func (m *Market) ladder(in *instrument, s *series, width float64, listed compute.Date) (strikes []strike) {
+	center := in.level * math.Exp(in.beta*(trend(s.date-compute.Date(min(s.life, 200)))-trend(pricedOn))) * 1000 / float64(in.unit)
 	for _, b := range in.chain.bands {
-		reach := center * width
-		if b.taper > 0 {
-			reach *= max(1-float64(days)/float64(b.taper), 0)
-		}
-		from, to := int32(center-min(b.below*reach, 0.97*center)), int32(center+b.above*reach)
-		for k := (from + b.step - 1) / b.step * b.step; k <= to; k += b.step {
-			strikes = append(strikes, k*in.unit)
+		below, above := min(b.below*width, 0.97)*center, b.above*width*center
+		for k := int32(center-below)/b.step*b.step + b.step; float64(k) <= center+above; k += b.step {
+			since := s.since
+			if b.taper > 0 {
+				away := max((center-float64(k))/below, (float64(k)-center)/above) // 1 at the end of the band
+				since = max(since, m.calendar.Next(s.date-compute.Date(float64(b.taper)*(1-away))-1))
+			}
+			if since <= listed {
+				strikes = append(strikes, strike{k * in.unit, since})
+			}
 		}
 	}
-	slices.Sort(strikes)
-	return slices.Compact(strikes)
+	slices.SortFunc(strikes, func(a, b strike) int {
+		return cmp.Or(cmp.Compare(a.thousandths, b.thousandths), cmp.Compare(a.since, b.since))
+	})
+	return slices.CompactFunc(strikes, func(a, b strike) bool { return a.thousandths == b.thousandths })
 }

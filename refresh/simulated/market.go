@@ -1,19 +1,16 @@
-// Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures
-// settlement files, in the form of the real ones, so that everything runs without a network.
+// Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures settlement files, in the
+// form of the real ones, so that everything runs without a network.
 //
-// A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any
-// past instant, in any order, and two markets with one seed agree. (Bytes are the same on one GOARCH; others may
-// fuse multiplications.) Nothing is random: every number is drawn from a tree of hashes at a path such as
-// market/date or options/root/expiration/strike (noise.go).
+// A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any past instant, in any order,
+// and two markets with one seed agree. (Bytes are the same on one GOARCH; others may fuse multiplications.) Nothing is random: every
+// number is drawn from a tree of hashes at a path such as market/date or options/root/expiration/strike (noise.go).
 //
 // The path of one chain document, with the file that each step is in:
 //
-//  1. clock.go: the instant becomes a frame. It says when the file was generated (every 15 seconds), which instant
-//     its quotes describe (15 minutes before, not past the end of the session), and which session's listing and
-//     open interest are valid by then.
-//  2. prices.go: the daily closes of the factors up to that session: the market, which returns to a trend, its
-//     volatility (the VIX), which returns to a mean and jumps at times, and a path of each instrument's own. Between
-//     two closes runs a bridge, so an intraday path always ends at the official close.
+//  1. clock.go: the instant becomes a frame. It says when the file was generated (every 15 seconds), which instant its quotes describe
+//     (15 minutes before, not past the end of the session), and which session's listing and open interest are valid by then.
+//  2. prices.go: the daily closes of the factors: the market, which returns to a trend, its volatility (the VIX), which returns to a mean
+//     and jumps at times, and what each instrument adds. Between two closes runs a bridge, so a path ends at the official close.
 //  3. instruments.go: market, beta and own path give the price of an instrument; and how its options are listed.
 //  4. listing.go: the series of a date, as roles that an expiration can play, and bands of strikes.
 //  5. surface.go: the volatility surface at the instant, theoretical values, delta, gamma, bid and ask.
@@ -21,9 +18,9 @@
 //  7. chain.go: the bytes of the rows.
 //
 // Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
-// ones, strikes are listed around the trend of a price, open interest and older trades do not follow from the trading
-// of the days before, a contract trades evenly over the session, the SPX stands still from 16:00 to 16:15 while its clock
-// runs on, nothing but option quotes moves at night, and members that no reader of the documents takes are constant.
+// ones, strikes are listed around the trend of a price, a contract trades evenly over the session, the SPX stands still
+// from 16:00 to 16:15 while its clock runs on, nothing but quotes of SPX options moves at night, and members that no
+// reader of the documents takes are constant.
 package simulated
 
 import (
@@ -46,8 +43,8 @@ type Config struct {
 	Calendar *compute.Calendar // must not be nil
 }
 
-// Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend
-// on the seed, the calendar and the instant alone; whatever the market remembers, it remembers to be faster.
+// Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend on the seed, the calendar
+// and the instant alone; whatever the market remembers, it remembers to be faster.
 type Market struct {
 	now         func() time.Time
 	calendar    *compute.Calendar
@@ -61,11 +58,15 @@ type Market struct {
 
 // New returns a market.
 func New(cfg Config) *Market {
-	key := noise(cfg.Seed).named("strikecache")
-	return &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: newInstruments(),
-		factors: newFactors(key.named("factors"), cfg.Calendar), built: map[upstream.Name]*upstream.Document{},
+	key, all := noise(cfg.Seed).named("strikecache"), newInstruments()
+	m := &Market{
+		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: map[string]*instrument{},
+		factors: newFactors(key.named("factors"), cfg.Calendar, all), built: map[upstream.Name]*upstream.Document{},
 	}
+	for _, in := range all {
+		m.instruments[in.symbol] = in
+	}
+	return m
 }
 
 // Offers implements [upstream.Source].
@@ -96,8 +97,8 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	return doc, err
 }
 
-// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error
-// is an [*upstream.Error].
+// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error is an
+// [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	if !m.Offers(name) {
 		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
@@ -134,8 +135,8 @@ func (m *Market) cached(name upstream.Name, at, generated time.Time, body func()
 	return &doc
 }
 
-// document returns a document with its validators: the time, and the length and CRC-32C of the content, which the
-// processor computes at memory speed. It takes over body.
+// document returns a document with its validators: the time, and the length and CRC-32C of the content, which the processor computes at
+// memory speed. It takes over body.
 func document(name upstream.Name, body []byte, generated time.Time) *upstream.Document {
 	generated = generated.UTC()
 	return &upstream.Document{

@@ -2,12 +2,12 @@ package simulated
 
 import "math"
 
-// noise is a node in a tree of pseudo-random numbers. A child depends on nothing but its path from the seed, so
-// every number can be had at any time and in any order.
+// noise is a node in a tree of pseudo-random numbers. A child depends on nothing but its path from the seed, so every number can be had at
+// any time and in any order.
 type noise uint64
 
-// golden is 2^64 divided by the golden ratio, the increment of SplitMix64 (Steele, Lea, Flood: Fast splittable
-// pseudorandom number generators, 2014).
+// golden is 2^64 divided by the golden ratio, the increment of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+// generators, 2014).
 const golden = 0x9e3779b97f4a7c15
 
 // child returns the k-th child.
@@ -41,15 +41,15 @@ func (n noise) normal() float64 {
 // knots is the number of intervals of a path: one each 46 seconds of a full session.
 const knots = 512
 
-// bridge returns a Brownian bridge on [0, 1]: 0 at both ends, and in between each middle is drawn given its
-// neighbours (Lévy's construction).
-func (n noise) bridge() *[knots + 1]float64 {
+// bridge returns a Brownian bridge on [0, 1]: 0 at both ends, and in between each middle is drawn given its neighbours (Lévy's
+// construction).
+func (n noise) bridge(drawn func(noise) float64) *[knots + 1]float64 {
 	var b [knots + 1]float64
 	for step := knots; step > 1; step /= 2 {
 		half := step / 2
 		deviation := 0.5 * math.Sqrt(float64(step)/knots)
 		for i := half; i < knots; i += step {
-			b[i] = 0.5*(b[i-half]+b[i+half]) + deviation*n.child(uint64(i)).normal()
+			b[i] = 0.5*(b[i-half]+b[i+half]) + deviation*drawn(n.child(uint64(i)))
 		}
 	}
 	return &b

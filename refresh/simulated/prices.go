@@ -16,7 +16,6 @@ const (
 	epochLevel  = 4796.0
 	trendGrowth = 0.0951 // per year, logarithmic
 	reversion   = 0.93   // of the distance from the trend, a session
-
 	// The volatility factor is the logarithm of the VIX.
 	volMean      = 2.8332 // ln 17
 	volReversion = 0.94
@@ -24,14 +23,11 @@ const (
 	volLeverage  = -0.8  // correlation with the market's shocks
 	volFloor     = 2.3514
 	volCeiling   = 3.8067 // ln 45
-
 	// realised is what share of the VIX the market's moves are.
-	realised = 0.65
-
+	realised      = 0.65
 	termReversion = 0.99
 	termStep      = 0.009
-
-	ownReversion = 0.98
+	ownReversion  = 0.98
 )
 
 // point is the value of the factors at one instant, from which every price is made.
@@ -49,20 +45,21 @@ func (p point) toward(q point, w float64) point {
 	}
 }
 
-// factors are the closing values of the factors. They grow session by session from the epoch, and depend on the
-// seed and the calendar alone.
+// factors are the closing values of the factors. They grow session by session from the epoch, and depend on the seed and the calendar
+// alone.
 type factors struct {
 	key      noise
 	calendar *compute.Calendar
 	dates    []compute.Date // sessions from the epoch on
 	closes   []point        // without own
 	own      map[*instrument][]float64
+	all      []*instrument
 }
 
-func newFactors(key noise, calendar *compute.Calendar) *factors {
+func newFactors(key noise, calendar *compute.Calendar, all []*instrument) *factors {
 	return &factors{
 		key: key, calendar: calendar, dates: []compute.Date{epoch}, closes: []point{{market: trend(epoch), vol: volMean}},
-		own: map[*instrument][]float64{},
+		own: map[*instrument][]float64{}, all: all,
 	}
 }
 
@@ -107,15 +104,25 @@ func (f *factors) deviation(i int) float64 {
 	return math.Exp(f.closes[i-1].vol) / 100 / math.Sqrt(252) * realised
 }
 
+// drawn returns what an instrument adds of its own. The sector funds add up to the index: each leaves out what all of them draw together.
+func (f *factors) drawn(in *instrument, key noise) float64 {
+	x := in.own * key.named(in.symbol).normal()
+	for _, s := range f.all {
+		if in.weight > 0 && s.weight > 0 {
+			x -= s.weight * s.own * key.named(s.symbol).normal()
+		}
+	}
+	return x
+}
+
 // closeOf returns the factors of an instrument at the close of session i.
 func (f *factors) closeOf(in *instrument, i int) point {
 	own := f.own[in]
 	if len(own) == 0 {
 		own = append(own, 0)
 	}
-	key := f.key.named(in.symbol)
 	for k := len(own); k <= i; k++ {
-		own = append(own, ownReversion*own[k-1]+in.own*key.child(uint64(f.dates[k])).normal())
+		own = append(own, ownReversion*own[k-1]+f.drawn(in, f.key.named("own").child(uint64(f.dates[k]))))
 	}
 	f.own[in] = own
 	p := f.closes[i]
@@ -123,15 +130,16 @@ func (f *factors) closeOf(in *instrument, i int) point {
 	return p
 }
 
-// openOf returns the factors of an instrument at the open of session i: a step over night takes part of the way to
-// the close.
+// openOf returns the factors of an instrument at the open of session i: where a Brownian bridge between the two closes is when nightShare
+// has passed.
 func (f *factors) openOf(in *instrument, i int) point {
-	from, to := f.closeOf(in, i-1), f.closeOf(in, i)
-	surprise := f.key.named("open").child(uint64(f.dates[i])).normal()
-	return point{
-		market: from.market + 0.3*(to.market-from.market) + 0.15*f.deviation(i)*surprise,
-		vol:    from.vol + 0.4*(to.vol-from.vol), term: from.term, own: from.own + 0.3*(to.own-from.own),
-	}
+	p, key := f.closeOf(in, i-1).toward(f.closeOf(in, i), nightShare), f.key.named("open").child(uint64(f.dates[i]))
+	spread := math.Sqrt(nightShare * (1 - nightShare))
+	surprise := spread * f.deviation(i) * key.normal()
+	p.market += surprise
+	p.vol += volBeta * surprise
+	p.own += spread * f.drawn(in, key)
+	return p
 }
 
 // volBeta is how much the logarithm of the VIX moves with that of the index within a session.
@@ -140,12 +148,14 @@ const volBeta = -5
 // path is the way of one instrument's factors through a session.
 type path [knots + 1]point
 
-// path returns the way of an instrument through session i >= 1: straight from the open to the close, with random
-// bridges that are scaled for a session of the instrument.
+// path returns the way of an instrument through session i >= 1: straight from the open to the close, with random bridges that are scaled
+// for a session of the instrument.
 func (f *factors) path(in *instrument, i int) *path {
 	key := f.key.named("day").child(uint64(f.dates[i]))
-	market, vol, own := key.child(0).bridge(), key.child(1).bridge(), key.named(in.symbol).bridge()
-	ofMarket, ofOwn := 0.7*f.deviation(i), 0.6*in.own
+	market, vol := key.child(0).bridge(noise.normal), key.child(1).bridge(noise.normal)
+	own := key.child(2).bridge(func(k noise) float64 { return f.drawn(in, k) })
+	spread := math.Sqrt(1 - nightShare)
+	ofMarket := spread * f.deviation(i)
 	from, to := f.openOf(in, i), f.closeOf(in, i)
 	var way path
 	for k := range way {
@@ -153,7 +163,7 @@ func (f *factors) path(in *instrument, i int) *path {
 		*p = from.toward(to, float64(k)/knots)
 		p.market += ofMarket * market[k]
 		p.vol += 0.015*vol[k] + volBeta*ofMarket*market[k]
-		p.own += ofOwn * own[k]
+		p.own += spread * own[k]
 	}
 	way[knots] = to
 	return &way

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"strikecache/compute"
@@ -13,8 +14,8 @@ import (
 
 const settlementHeader = "Product,Symbol,Expiration Date,Price\r\n"
 
-// settlement returns the settlement file that is served for a date: its own from 18:30 New York on, before that
-// the newest one, and a header alone on a day without a session.
+// settlement returns the settlement file that is served for a date: its own from 18:30 New York on, before that the newest one, and a
+// header alone on a day without a session.
 func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upstream.Document, error) {
 	asked, err := compute.ParseDate(key)
 	if err != nil || asked <= epoch {
@@ -35,11 +36,7 @@ func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upst
 	return doc, nil
 }
 
-const (
-	monthsListed = 9
-	weeksListed  = 6
-	monthLetters = "FGHJKMNQUVXZ"
-)
+const monthLetters = "FGHJKMNQUVXZ"
 
 // future is a contract with its price.
 type future struct {
@@ -55,8 +52,8 @@ func appendFuture(b []byte, product string, f future) []byte {
 		f.month.Year()%10, f.expires, f.price)
 }
 
-// settlementBody writes the settlement file of a session: VIX futures in the order in which they expire, weeklies among
-// them, their small twins, and other products of the exchange, which readers must leave out.
+// settlementBody writes the settlement file of a session: VIX futures in the order in which they expire, weeklies among them, their small
+// twins, and other products of the exchange, which readers must leave out.
 func (m *Market) settlementBody(date compute.Date) []byte {
 	b, months := []byte(settlementHeader), m.monthlies(date)
 	all := append(m.weeklies(date, months), months...)
@@ -68,21 +65,14 @@ func (m *Market) settlementBody(date compute.Date) []byte {
 		b = appendFuture(b, "VXM", f)
 	}
 	for _, product := range []string{"VA", "IBHY", "IBIG", "IEMD", "XBTF", "FBT", "FET", "PBT", "PET", "MGTN"} {
-		if product == "PBT" || product == "PET" { // perpetual, with a year of two digits
-			b = fmt.Appendf(b, "%[1]s,%[1]s/Z35,2035-12-28,2700\r\n", product)
-			continue
-		}
-		for n := range 4 {
-			month := date.AddMonths(n + 1)
-			b = appendFuture(b, product, future{month: month, expires: monthlyDate(m.calendar, month), price: 150})
-		}
+		b = fmt.Appendf(b, strings.Repeat("%[1]s,%[1]s/Z35,2035-12-28,2700\r\n", 3), product)
 	}
 	return b
 }
 
 // monthlies returns the monthly VIX futures of a session.
 func (m *Market) monthlies(date compute.Date) (months []future) {
-	for first := date - compute.Date(date.Day()) + 1; len(months) < monthsListed; first = first.AddMonths(1) {
+	for first := date - compute.Date(date.Day()) + 1; len(months) < 9; first = first.AddMonths(1) {
 		if expires := m.calendar.VIXExpiration(first.Year(), first.Month()); expires >= date {
 			months = append(months, future{month: first, expires: expires, price: m.futurePrice(date, expires)})
 		}
@@ -90,15 +80,15 @@ func (m *Market) monthlies(date compute.Date) (months []future) {
 	return months
 }
 
-// weeklies returns the weekly VIX futures of a session. They hardly trade: they carry the price of the first month that
-// expires after the session.
+// weeklies returns the weekly VIX futures of a session. They hardly trade: they carry the price of the first month that expires after the
+// session.
 func (m *Market) weeklies(date compute.Date, months []future) (weeks []future) {
 	front := months[0].price
 	if months[0].expires == date {
 		front = months[1].price
 	}
 	wednesday := date + compute.Date((time.Wednesday-date.Weekday()+7)%7)
-	for end := wednesday + 7*weeksListed; wednesday < end; wednesday += 7 {
+	for end := wednesday + 7*6; wednesday < end; wednesday += 7 {
 		expires := m.calendar.OnOrBefore(wednesday)
 		inMonth := func(f future) bool { return f.expires >= wednesday-1 && f.expires <= wednesday+1 }
 		if expires >= date && !slices.ContainsFunc(months, inMonth) {
@@ -109,8 +99,8 @@ func (m *Market) weeklies(date compute.Date, months []future) (weeks []future) {
 	return weeks
 }
 
-// futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with time to expiration; on the
-// day it expires the final settlement, a VIX value at the open.
+// futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with time to expiration; on the day it expires the final
+// settlement, a VIX value at the open.
 func (m *Market) futurePrice(date, expires compute.Date) float64 {
 	session := m.factors.index(date)
 	noise := m.key.named("VX").child(uint64(expires)).child(uint64(date)).normal()

@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"math"
-	"time"
 
 	"strikecache/compute"
 )
@@ -12,14 +11,16 @@ const (
 	rate  = 0.04
 	yield = 0.005
 
-	secondsPerYear = 365 * 24 * 3600
+	secondsPerYear, sessionsPerYear = 365 * 24 * 3600, 252
+	// vixOverMoney is the VIX over the volatility at the money at 30 days, which 21 sessions are.
+	vixOverMoney = 1.2
 )
 
-// surface is the implied volatility of one underlying at one instant. At the money it runs from a short to a
-// long level with time to expiration; around that the smile has one shape in units of standard deviations, so
-// that in strikes it is the steeper the nearer the expiration, as listed surfaces are (measured on the SPX chain
-// of 2026-08-11: at every expiration from a week to a year the ratio to the volatility at the money is 1.25 one
-// deviation below, 1.85 three and 2.7 six below, and has its minimum a deviation above).
+// surface is the implied volatility of one underlying at one instant, per year of trading time. At the money it runs from a short to a
+// long level with time to expiration; around that the smile has one shape in units of standard deviations, so that in strikes it is the
+// steeper the nearer the expiration, as listed surfaces are (measured on the SPX chain of 2026-08-11: at every expiration from a week to a
+// year the ratio to the volatility at the money is 1.25 one deviation below, 1.85 three and 2.7 six below, and has its minimum a deviation
+// above).
 type surface struct {
 	spot        float64
 	short, long float64 // volatility at the money, decimals
@@ -28,42 +29,44 @@ type surface struct {
 
 // surface returns an instrument's surface for given factors.
 func (in *instrument) surface(p point) surface {
-	quiet := math.Exp(p.vol - volMean)
-	if in.symbol == spx {
-		return surface{spot: in.price(p), short: in.iv * quiet, long: 0.195 * math.Exp(0.5*p.term), steepness: 1}
+	if in.iv == 0 {
+		long := 0.195 * math.Exp(0.5*p.term)
+		month := math.Exp(p.vol) / 100 / vixOverMoney
+		return surface{spot: in.price(p), short: long - (long-month)/shortShare(21.0/sessionsPerYear), long: long, steepness: 1}
 	}
+	quiet := math.Exp(p.vol - volMean)
 	return surface{
 		spot: in.price(p), short: in.iv * math.Pow(quiet, 0.8) * math.Exp(-2*p.own), long: in.iv * 1.08 * math.Exp(0.4*p.term-p.own),
 		steepness: min(1, 0.25+0.1/in.iv),
 	}
 }
 
-// at returns the volatility at the money for years to expiration.
-func (sf surface) at(years float64) float64 {
+// shortShare returns how much of the way from the long to the short level the volatility at the money is, for years of trading time.
+func shortShare(years float64) float64 {
 	decay := func(x float64) float64 { return -math.Expm1(-x) / x }
-	return sf.long - (sf.long-sf.short)*(0.7*decay(8*years)+0.3*decay(0.8*years))
+	return 0.7*decay(8*years) + 0.3*decay(0.8*years)
 }
 
 // smile is the surface at one expiration.
 type smile struct {
 	spot, forward float64
 	discount      float64 // e^(-rT)
-	years         float64
-	rootYears     float64
-	money         float64 // volatility at the money
-	// The smile in deviations z below or above the forward is the hyperbola
-	// 1 + bend·(tilt·z + √((z-shift)² + 1) - norm), which is 1 at z = 0.
+	years         float64 // of the calendar
+	money         float64 // total volatility at the money: σ√T
+	// The smile in deviations z below or above the forward is the hyperbola 1 + bend·(tilt·z + √((z-shift)² + 1) - norm), which is 1 at z
+	// = 0.
 	bend, tilt, shift, norm float64
 }
 
-// smile returns the surface at the expiration that settles after a time. What has settled is treated as if it had a second
-// left: the upstream, too, goes on inverting the prices of expired rows, and its numbers are absurd.
-func (sf surface) smile(after time.Duration) smile {
-	years := max(after.Seconds(), 1) / secondsPerYear
+// smile returns the surface of a moment at an expiration. What has settled is treated as if it had a second left: the upstream, too, goes
+// on inverting the prices of expired rows, and its numbers are absurd.
+func (sf surface) smile(now, settles moment) smile {
+	years := max(settles.time.Sub(now.time).Seconds(), 1) / secondsPerYear
+	traded := max(settles.sessions-now.sessions, 1e-5) / sessionsPerYear
 	far := min(years, 1)
 	m := smile{
 		spot: sf.spot, forward: sf.spot * math.Exp((rate-yield)*years), discount: math.Exp(-rate * years),
-		years: years, rootYears: math.Sqrt(years), money: sf.at(years),
+		years: years, money: (sf.long - (sf.long-sf.short)*shortShare(traded)) * math.Sqrt(traded),
 		bend: 0.28 * sf.steepness, tilt: -0.08 - 0.12*far, shift: 0.9 + 0.35*far,
 	}
 	m.norm = math.Sqrt(m.shift*m.shift + 1)
@@ -71,13 +74,11 @@ func (sf surface) smile(after time.Duration) smile {
 }
 
 // deviations returns how many standard deviations a strike lies from the forward.
-func (m *smile) deviations(strike float64) float64 {
-	return math.Log(strike/m.forward) / (m.money * m.rootYears)
-}
+func (m *smile) deviations(strike float64) float64 { return math.Log(strike/m.forward) / m.money }
 
 // value is what one strike is worth.
 type value struct {
-	sigma     float64    // implied volatility, a decimal per year
+	total     float64    // implied volatility until the expiration: σ√T
 	price     [2]float64 // of the call and the put, USD
 	timeValue float64    // of both, the lower of the two prices
 }
@@ -85,32 +86,32 @@ type value struct {
 // value returns the theoretical value of a strike.
 func (m *smile) value(strike float64) value {
 	z := m.deviations(strike)
-	v := value{sigma: m.money * (1 + m.bend*(m.tilt*z+math.Sqrt((z-m.shift)*(z-m.shift)+1)-m.norm))}
+	v := value{total: m.money * (1 + m.bend*(m.tilt*z+math.Sqrt((z-m.shift)*(z-m.shift)+1)-m.norm))}
 	right, other := compute.Call, compute.Put
 	if strike < m.forward {
 		right, other = compute.Put, compute.Call
 	}
-	v.timeValue = m.discount * compute.BlackValue(right, m.forward, strike, v.sigma*m.rootYears)
+	v.timeValue = m.discount * compute.BlackValue(right, m.forward, strike, v.total)
 	v.price[right] = v.timeValue
 	v.price[other] = v.timeValue + m.discount*math.Abs(m.forward-strike)
 	return v
 }
 
-// greeks returns the Black-Scholes delta of one side of a strike, and the gamma of both, per USD (Hull, Options, Futures
-// and Other Derivatives, ch. 19, with a yield).
+// greeks returns the Black-Scholes delta of one side of a strike, and the gamma of both, per USD (Hull, Options, Futures and Other
+// Derivatives, ch. 19, with a yield).
 func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float64) {
-	total := v.sigma * m.rootYears
-	d1 := math.Log(m.forward/strike)/total + 0.5*total
+	d1 := math.Log(m.forward/strike)/v.total + 0.5*v.total
 	carried := m.forward / m.spot * m.discount // e^(-qT)
 	delta = carried * 0.5 * math.Erfc(-d1/math.Sqrt2)
 	if right == 1 {
 		delta -= carried
 	}
-	return delta, carried * math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi) / (m.spot * total)
+	return delta, carried * math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi) / (m.spot * v.total)
 }
 
-// quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide and a little off. The bid of a
-// contract that is worth less than a tick is 0; the ask is always above the bid.
+// quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide. The bid of a contract that is worth less than
+// a tick is 0; the ask is always above the bid. The middle of a bid and an ask is as near to the value as ticks allow, a quarter of one,
+// so that no strategy of two or three contracts gains more than half a tick.
 func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	price := v.price[c.right]
 	width := spec.least + spec.slope*v.timeValue
@@ -125,22 +126,15 @@ func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 		width += spec.deep * (0.2 + 0.8*c.key.child(9).unit()) * min(1, intrinsic/(spec.deepAt*m.spot))
 	}
 	width = min(width, 0.04*m.spot)
-	if intrinsic > 0 {
-		price += 0.06 * width * (c.key.child(10).unit() - 0.5)
-	}
 	half := min(0.5*width, 0.03+0.5*price)
-	bid = int((price - half) * 100)
-	if tick := spec.tick(bid); bid < tick {
-		bid = 0
-	} else {
-		bid -= bid % tick
+	bid = max(int((price-half)*100), 0)
+	if bid -= bid % spec.tick(bid); bid == 0 {
+		tick := float64(spec.fine)
+		return 0, int(max(math.Ceil((price+half)*100/tick), 1) * tick)
 	}
-	ask = int(math.Ceil((price+half)*100 - 1e-9))
-	tick := spec.tick(ask)
-	if over := ask % tick; over > 0 {
-		ask += tick - over
-	}
-	return bid, max(ask, bid+tick, tick)
+	tick := spec.tick(int(200*price) - bid)
+	ask = int(math.Round((200*price-float64(bid))/float64(tick))) * tick
+	return bid, max(ask, bid+tick)
 }
 
 func (spec *chainSpec) tick(cents int) int {
