@@ -143,7 +143,7 @@ func TestNothingUsed(t *testing.T) {
 func TestSameInputSameBytes(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(25, 26)), seen: map[string]int{}}
 	for i := range 4 {
-		m := g.market(t, i)
+		m := g.market(t, i, "SPX", "SPXW")
 		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous}
 		once := compute.GammaExposure(in)
 		twice := compute.GammaExposure(in)

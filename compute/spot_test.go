@@ -25,10 +25,10 @@ func made(level float64, q string, dates ...string) []row {
 		for k := 5000.0; k <= 9000; k += 50 {
 			v := math.Max(0.08, 0.16-0.4*math.Log(k/f)-0.6*math.Log(level/7000)) * math.Sqrt(t)
 			calls, puts := 100.0, 100.0
-			switch {
-			case k == 7200:
+			switch k {
+			case 7200:
 				calls = 4000
-			case k == 6800:
+			case 6800:
 				puts = 4000
 			}
 			for right, interest := range map[compute.Right]float64{compute.Call: calls, compute.Put: puts} {

@@ -175,7 +175,8 @@ func asBefore(t *testing.T, r *rig, product, date, method, recipe string) {
 	t.Helper()
 	var documents []archive.Input
 	for _, in := range recipeOf(t, r.dir, product, date).Inputs {
-		if !strings.HasPrefix(in.Name, "state/") && !(product == refresh.VIXResource && strings.Contains(in.Name, "_VIX")) {
+		state := strings.HasPrefix(in.Name, "state/")
+		if close := product == refresh.VIXResource && strings.Contains(in.Name, "_VIX"); !state && !close {
 			documents = append(documents, in)
 		}
 	}
