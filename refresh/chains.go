@@ -63,6 +63,9 @@ func (r *Refresher) refreshChains(ctx context.Context, job string, products []*p
 		}
 		switch _, key := name.Split(); {
 		case err == nil:
+			if old := r.acceptedDocument(name); old != nil && r.repeats(d, old) {
+				d.standFor(old)
+			}
 			b.documents[name] = d
 			good = append(good, withoutUnderscore(key))
 		case errors.Is(err, upstream.ErrNotModified):
@@ -82,4 +85,12 @@ func (r *Refresher) refreshChains(ctx context.Context, job string, products []*p
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// repeats says whether a chain says nothing new: it differs from the accepted one in its own timestamps at most, and the date
+// of its open interest is the same.
+func (r *Refresher) repeats(d, accepted *document) bool {
+	date, state := compute.OpenInterestDate(d.captured, r.cal)
+	before, stateBefore := compute.OpenInterestDate(accepted.captured, r.cal)
+	return d.content == accepted.content && date == before && state == stateBefore
 }

@@ -31,8 +31,9 @@ type document struct {
 	settlement *settlement
 	volatility map[string]float64 // of a dated state: published volatility by contract symbol
 
-	mark chainMark // of a chain, for the guard
-	part *flowPart // of a chain: its part of the flow; nil before it is computed
+	captured time.Time // of a chain: the timestamp of the document that answers name
+	mark     chainMark // of a chain, for the guard
+	part     *flowPart // of a chain: its part of the flow; nil before it is computed
 }
 
 // newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc.Body. The error is an
@@ -118,8 +119,16 @@ func (d *document) decodeChain(symbol string) error {
 		return fmt.Errorf("%w: document of %s has the chain of %.10q", cboe.ErrMalformed, symbol, chain.Symbol)
 	}
 	d.chain, d.content = chain, content
+	d.captured = chain.CapturedAt
 	d.mark = chainMark{rows: chain.Listed - chain.Skipped.Total(), captured: chain.CapturedAt, content: d.content}
 	return nil
+}
+
+// standFor lets a fetched chain stand for an accepted one of the same content: answers name the accepted document and have
+// its captured_at. So all answers of a feed keep one instant, although only some of them change.
+func (d *document) standFor(accepted *document) {
+	d.Document, d.load, d.captured = accepted.Document, accepted.load, accepted.captured
+	d.chain.CapturedAt = accepted.captured
 }
 
 func (d *document) symbol() string { return symbolOf(upstream.Name(d.Name)) }
