@@ -125,27 +125,34 @@ func (r *Refresher) believe(d *document) error {
 			return err
 		}
 	}
-	if r.repeats(d, accepted) {
-		return upstream.ErrNotModified
+	if accepted == nil || !r.repeats(d, accepted) {
+		return nil
 	}
-	return nil
+	if d.chain != nil {
+		d.standFor(accepted)
+	}
+	return r.notModified(d, accepted)
 }
 
-// repeats says whether a document says what the accepted one says: they differ in their own timestamps alone, and these do
-// not change the date of the open interest. The next conditional request then names the new document.
+// repeats says whether a document says what the accepted one says: they differ in their own timestamps alone, and these
+// change neither the date nor the state of the open interest.
 func (r *Refresher) repeats(d, accepted *document) bool {
+	date, state := compute.OpenInterestDate(d.captured, r.cal)
+	before, stateBefore := compute.OpenInterestDate(accepted.captured, r.cal)
+	return d.content == accepted.content && (d.chain == nil || date == before && state == stateBefore)
+}
+
+// notModified returns [upstream.ErrNotModified] for a document that repeats the accepted one. The next conditional request
+// then names the new document. It returns nil, and the products are computed, if the accepted document comes from the
+// archive or dates were filled in since: answers may change without a new document.
+func (r *Refresher) notModified(d, accepted *document) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if accepted == nil || accepted.origin == nil || accepted.content != d.content {
-		return false
-	}
-	before, _ := compute.OpenInterestDate(accepted.mark.captured, r.cal)
-	after, _ := compute.OpenInterestDate(d.mark.captured, r.cal)
-	if d.chain != nil && before != after {
-		return false
+	if accepted.origin == nil {
+		return nil
 	}
 	accepted.origin, accepted.mark = d.origin, d.mark
-	return true
+	return upstream.ErrNotModified
 }
 
 // latest returns the latest instant that the document is of, and which of its times that is.

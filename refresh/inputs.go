@@ -33,9 +33,10 @@ type document struct {
 	settlement *settlement
 	volatility map[string]float64 // of a state: published volatility by contract symbol
 
-	bad  int       // numbers of a quote or a history that count as absent because they are outside the range of their kind
-	mark mark      // of a chain or a quote, for the guard
-	part *flowPart // of a chain: its part of the flow; nil before it is computed
+	bad      int       // numbers of a quote or a history that count as absent because they are outside the range of their kind
+	captured time.Time // of a chain: the timestamp of the document that answers name
+	mark     mark      // of a chain or a quote, for the guard
+	part     *flowPart // of a chain: its part of the flow; nil before it is computed
 }
 
 // newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc.Body. The error is an
@@ -135,6 +136,7 @@ func (d *document) decodeChain(symbol string) error {
 		return err
 	}
 	d.chain, d.content = chain, content
+	d.captured = chain.CapturedAt
 	d.mark = mark{captured: chain.CapturedAt, content: content, rows: chain.Listed - chain.Skipped.Total()}
 	return nil
 }
@@ -171,6 +173,13 @@ func checkSymbol(says, symbol string) error {
 		return fmt.Errorf("%w: document of %s is of %.10q", cboe.ErrMalformed, symbol, says)
 	}
 	return nil
+}
+
+// standFor lets a fetched chain stand for an accepted one of the same content: answers name the accepted document and have
+// its captured_at. So all answers of a feed keep one instant, although only some of them change.
+func (d *document) standFor(accepted *document) {
+	d.Document, d.load, d.captured = accepted.Document, accepted.load, accepted.captured
+	d.chain.CapturedAt = accepted.captured
 }
 
 func (d *document) symbol() string { return symbolOf(upstream.Name(d.Name)) }

@@ -456,3 +456,34 @@ func TestAKillBehindTheGammaFile(t *testing.T) {
 		}
 	})
 }
+
+// Rows that back-fill adds change the series alone. It keeps the instant of its feed.
+func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 17:30", archived(t, dir))
+		r.once()
+		series := r.store.Current(refresh.SeriesResource).Default
+		r.close()
+		again := newRig(t, dir, "2026-11-20 17:45", archived(t, dir), func(c *refresh.Config) {
+			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
+		})
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { again.Run(ctx) })
+		time.Sleep(time.Minute)
+		stop()
+		run.Wait()
+		gamma, now := again.store.Current(refresh.GammaResource).Default, again.store.Current(refresh.SeriesResource).Default
+		if bytes.Equal(now.Data(), series.Data()) {
+			t.Fatal("back-fill added no row: the test shows nothing")
+		}
+		if !now.Meta.CapturedAt.Equal(*gamma.Meta.CapturedAt) || now.Meta.Receipt.InputSHA256[0] != gamma.Meta.Receipt.InputSHA256[0] {
+			t.Errorf("gamma is of %s, the series of %s", gamma.Meta.CapturedAt, now.Meta.CapturedAt)
+		}
+	})
+}
