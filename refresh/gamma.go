@@ -125,13 +125,16 @@ type seriesQuality struct {
 }
 
 // gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
-// stored row of its date.
+// stored row of its date. The series has the clocks of the gamma answer, so that a restart gives it the same clocks again.
 func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	rows := maps.Clone(b.r.rows)
 	if a := above[GammaResource]; a != nil && !a.late {
 		rows[a.date().String()] = a.summary
 	}
 	in, _ := gatherChain(b, above)
+	if a := above[GammaResource]; a != nil && b.r.unchanged(a) {
+		in.at = b.r.computedAt(GammaResource)
+	}
 	return in.withState(newestRows(rows))
 }
 
