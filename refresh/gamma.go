@@ -143,7 +143,7 @@ type seriesQuality struct {
 }
 
 // gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
-// stored row of its date.
+// stored row of its date. The series has the clocks of the gamma answer, so that a restart gives it the same clocks again.
 func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	rows := maps.Clone(b.r.rows)
 	if a := above[GammaResource]; a != nil && !a.late {
@@ -152,6 +152,9 @@ func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	in, err := gatherChain(b, above)
 	if in == nil {
 		return nil, err
+	}
+	if a := above[GammaResource]; a != nil && b.r.unchanged(b, a) {
+		in.at = b.r.computedAt(GammaResource)
 	}
 	return in, in.addState(rowsState, newestRows(rows))
 }

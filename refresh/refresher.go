@@ -211,6 +211,13 @@ func (r *Refresher) Store() *snapshots.Store { return r.store }
 // Now returns the market's time.
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 
+// computedAt returns the computed_at of the current answer of a resource. The resource must have an answer.
+func (r *Refresher) computedAt(name string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current[name].edition.Default.Meta.ComputedAt
+}
+
 // hasAnswer says whether a resource has a current answer.
 func (r *Refresher) hasAnswer(name string) bool { return r.store.Current(name) != nil }
 

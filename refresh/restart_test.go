@@ -482,6 +482,9 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 		if bytes.Equal(now.Data(), series.Data()) {
 			t.Fatal("back-fill added no row: the test shows nothing")
 		}
+		if !now.Meta.ComputedAt.Equal(gamma.Meta.ComputedAt) {
+			t.Errorf("gamma was computed at %s, the series at %s", gamma.Meta.ComputedAt, now.Meta.ComputedAt)
+		}
 		if !now.Meta.CapturedAt.Equal(*gamma.Meta.CapturedAt) || now.Meta.Receipt.InputSHA256[0] != gamma.Meta.Receipt.InputSHA256[0] {
 			t.Errorf("gamma is of %s, the series of %s", gamma.Meta.CapturedAt, now.Meta.CapturedAt)
 		}
