@@ -84,9 +84,17 @@ func (e *expiration) atTheMoney(t *testing.T) (forward, total float64) {
 	return forward, total
 }
 
+// long skips a test of many documents in a short run, which make race is.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one job at a time, over many documents: not worth its time under the race detector")
+	}
+}
+
 // Variance accrues in trading time: by the close of a Friday a fund's options expect the move of one session, as on other
 // days. And the VIX is about 1.2 times the volatility at the money at 30 days.
 func TestTruthOfVolatility(t *testing.T) {
+	long(t)
 	calendar := compute.NewCalendar(nil, nil)
 	for seed := range uint64(truthSeeds) {
 		m := newMarket(seed)
@@ -129,6 +137,7 @@ func TestTruthOfVolatility(t *testing.T) {
 // The open interest of a contract changes from one session to the next by no more than the volume of the session. A newly
 // listed strike begins at 0, and a listed one stays until it expires.
 func TestTruthOfOpenInterest(t *testing.T) {
+	long(t)
 	for seed := range uint64(truthSeeds) {
 		m := newMarket(seed)
 		for symbol, n := range map[string]int{[]string{"XLU", "TSLA", "SPY"}[seed]: 31, "_SPX": 2} {
@@ -181,6 +190,7 @@ func tick(symbol string, price float64) float64 {
 // The middles of the quotes hold no arbitrage between strikes and between expirations: nothing is gained but what the ticks
 // of the quotes explain. Every session another chain is looked at.
 func TestTruthOfArbitrage(t *testing.T) {
+	long(t)
 	calendar := compute.NewCalendar(nil, nil)
 	for seed := range uint64(truthSeeds) {
 		m := newMarket(seed)
@@ -252,6 +262,7 @@ var sectorWeights = map[string]float64{
 
 // The return of SPY is within 0.05 points that of the sector funds by weight, at any time of a session and at its close.
 func TestTruthOfSectors(t *testing.T) {
+	long(t)
 	for seed := range uint64(truthSeeds) {
 		m := newMarket(seed)
 		for i, session := range truthSessions(30) {

@@ -28,6 +28,7 @@ func flowAt(t *testing.T, seed uint64, at time.Time, symbols ...string) []comput
 // In the top 100 of the flow no more than a third of the contracts expire on the same day. Of the 30 sessions some are looked
 // at, at another hour each: a reading needs 24 chains.
 func TestTruthOfTheTopOfTheFlow(t *testing.T) {
+	long(t)
 	symbols := strings.Fields("_SPX SPY QQQ XLK XLF XLE AAPL NVDA TSLA MSFT AMZN META") // the default of --flow-symbols
 	sessions := truthSessions(30)
 	for seed := range uint64(truthSeeds) {
@@ -51,6 +52,7 @@ func TestTruthOfTheTopOfTheFlow(t *testing.T) {
 
 // The balance of the directions has no correlation with the last minutes of the index. SPY stands for the index.
 func TestTruthOfDirections(t *testing.T) {
+	long(t)
 	var moves, balances []float64
 	for seed := range uint64(truthSeeds) {
 		m := newMarket(seed)
@@ -90,6 +92,7 @@ func correlation(x, y []float64) float64 {
 
 // Between the sessions no quote is of the moment of a trade: no direction is known.
 func TestTruthOfDirectionsAtNight(t *testing.T) {
+	long(t)
 	for i, at := range []string{
 		"2026-11-18 17:30:00", "2026-11-18 21:00:00", "2026-11-19 04:00:00", "2026-11-19 09:30:00", "2026-11-22 22:00:00",
 	} {
