@@ -203,18 +203,19 @@ func (e *exposure) regime(scenarios []Scenario) string {
 }
 
 // expectedMove returns S·v/√n of the nearest series that still has a full session before its last trade is due: one standard
-// deviation, in index points, of the move that its at-the-money volatility implies for one session.
+// deviation, in index points, of the move that its at-the-money volatility implies for one session. It is nil when the
+// quotes are so much newer than the index that no session is left.
 func (e *exposure) expectedMove() *Level {
 	cal, today := e.Calendar, e.Calendar.SessionDate(e.quoted)
 	var nearest *series
-	sessions := 0
+	var last Date // on which it trades
 	for _, s := range e.series {
 		lastTrading := s.Expiration
 		if s.settlement == AM {
 			lastTrading--
 		}
 		if (nearest == nil || s.left < nearest.left) && cal.SessionsBetween(e.session, lastTrading) >= 1 {
-			nearest, sessions = s, cal.SessionsBetween(today, lastTrading)
+			nearest, last = s, lastTrading
 		}
 	}
 	if nearest == nil {
@@ -230,8 +231,10 @@ func (e *exposure) expectedMove() *Level {
 	if atm == nil {
 		return nil
 	}
-	opens, closes := cal.Open(today), cal.Close(today)
-	left := closes.Sub(e.quoted).Seconds() / closes.Sub(opens).Seconds()
-	n := float64(sessions) + min(max(left, 0), 1)
+	n := float64(cal.SessionsBetween(today, last))
+	if today <= last {
+		opens, closes := cal.Open(today), cal.Close(today)
+		n += min(max(closes.Sub(e.quoted).Seconds()/closes.Sub(opens).Seconds(), 0), 1)
+	}
 	return finiteOrNil(Level(e.level * atm.v / math.Sqrt(n)))
 }

@@ -200,6 +200,11 @@ func TestExpectedMove(t *testing.T) {
 	// An index that stands still since Monday: Tuesday's session is the current one, with 4 of 6.5 hours left.
 	r := documentOf(t, 7000, "2026-08-10T20:00:00Z", "2026-08-11T16:00:00Z", []row{{"SPXW260812C07000000", published(0.2, 10)}})
 	near(t, "an old index", r.Data.ExpectedMove, move(28, 1+4/6.5), 1e-8)
+	// Quotes of Friday morning: the series of the morning traded on Thursday for the last time.
+	r = documentOf(t, 7000, "2026-08-11T20:14:59Z", "2026-08-14T12:15:00Z", []row{
+		{"SPX260814C07000000", published(0.2, 10)}, {"SPXW260818C07000000", published(0.2, 10)},
+	})
+	isNull(t, "no session is left", r.Data.ExpectedMove)
 	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
 		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
 	}

@@ -90,11 +90,6 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 		lag = max(lag, g.IntN(len(lags)))
 	}
 	u.CapturedAt = u.AsOf.Add(lags[lag] + time.Duration(g.IntN(2)*g.IntN(300))*time.Second)
-	// METHODS.md does not define the expected move of an index that stands longer: no session may be left before the
-	// settlement, although there was one after the session date.
-	if latest := cal.Close(cal.Next(session)); u.CapturedAt.After(latest) {
-		u.CapturedAt = latest.Add(-time.Duration(g.IntN(20*3600)) * time.Second)
-	}
 	m := synthetic{rate: []float64{0, 0.04, 0.055}[g.IntN(3)], previous: map[compute.Series]float64{}}
 	g.rows = nil
 	dark, fitted := i%5 == 4, i%5 < 3
