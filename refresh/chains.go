@@ -72,7 +72,7 @@ func (r *Refresher) refreshChains(ctx context.Context, job string, products []*p
 		return errors.Join(errs...)
 	}
 	b.at = r.cfg.Clock.Now()
-	if err := r.accept(b, optionsFeed, products, good...); err != nil {
+	if err := r.accept(b, products, good...); err != nil {
 		for _, symbol := range good {
 			err = r.fail(symbol, err, products)
 		}

@@ -153,7 +153,7 @@ func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	if in == nil {
 		return nil, err
 	}
-	if a := above[GammaResource]; a != nil && b.r.unchanged(b, a) {
+	if a := above[GammaResource]; a != nil && b.r.names(GammaResource, b.document(spxChain)) && b.r.unchanged(b, a) {
 		in.at = b.r.computedAt(GammaResource)
 	}
 	return in, in.addState(rowsState, newestRows(rows))

@@ -15,7 +15,7 @@ import (
 // accept publishes the answers that the documents of a batch give. In order, it
 //
 //  1. computes each product,
-//  2. drops the answers that match the current ones, and seals the others,
+//  2. drops the answers that match the current ones ([Refresher.changed]), and seals the others,
 //  3. writes their dated files,
 //  4. makes them current, all at the same instant,
 //  5. remembers the documents as accepted, and the state that later answers need,
@@ -24,7 +24,7 @@ import (
 // If one of the steps 1, 2 and 4 fails, accept returns the error: the documents are not accepted, and the current answers
 // stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
 // [Refresher.fail] does, whose failures end with step 5.
-func (r *Refresher) accept(b *batch, feed string, products []*product, succeeded ...string) error {
+func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) error {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	r.beginPublication()
@@ -41,7 +41,7 @@ func (r *Refresher) accept(b *batch, feed string, products []*product, succeeded
 		return err
 	}
 	steps.lap("compute_ms")
-	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return r.unchanged(b, a) })
+	changed := r.changed(b, answers)
 	if err := r.seal(changed, succeeded); err != nil {
 		return err
 	}
@@ -231,6 +231,34 @@ func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 // published says whether one of the answers that rest on the document was published.
 func published(d *document, answers []*answer) bool {
 	return slices.ContainsFunc(answers, func(a *answer) bool { return a.edition != nil && slices.Contains(a.inputs.documents, d) })
+}
+
+// changed returns the answers to publish: each answer that would change something, and each other answer that rests on the
+// same document as one of these, if the current answer names an older document of the same content. So the answers of a feed
+// have one instant. A kill between the files of a feed leads to the second kind.
+func (r *Refresher) changed(b *batch, answers []*answer) (changed []*answer) {
+	same := map[*answer]bool{}
+	for _, a := range answers {
+		same[a] = r.unchanged(b, a)
+	}
+	for _, a := range answers {
+		if !same[a] || slices.ContainsFunc(answers, func(other *answer) bool {
+			return !same[other] && slices.ContainsFunc(a.inputs.upstream(), func(d *document) bool {
+				return slices.Contains(other.inputs.documents, d) && !r.names(a.product.name, d)
+			})
+		}) {
+			changed = append(changed, a)
+		}
+	}
+	return changed
+}
+
+// names says whether the receipt of the current answer of a resource names a document.
+func (r *Refresher) names(resource string, d *document) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.current[resource]
+	return h.edition != nil && slices.Contains(h.edition.Default.Meta.Receipt.InputSHA256, d.SHA256)
 }
 
 // unchanged says whether publishing an answer would change nothing. A start keeps a stored answer only if the whole receipt

@@ -490,3 +490,41 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 		}
 	})
 }
+
+// After a kill behind the file of gamma, max pain is older. The next chain says nothing new to gamma: it is published again
+// with max pain, so that both have one instant.
+func TestAFeedHasOneInstantAfterAKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 15:50", archived(t, dir))
+		r.once()
+		before := tree(t, dir)
+		time.Sleep(ny(t, "2026-11-20 17:30").Sub(r.clock.Now()))
+		r.once()
+		gamma := r.store.Current(refresh.GammaResource).Default
+		r.close()
+		for name, body := range before {
+			if !strings.HasSuffix(name, "2026-11-20/gex-spx") {
+				if err := os.WriteFile(dir+name, body, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		again := newRig(t, dir, "2026-11-20 17:45", archived(t, dir))
+		defer again.close()
+		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		again.once()
+		now := again.store.Current(refresh.GammaResource).Default
+		if !bytes.Equal(now.Data(), gamma.Data()) {
+			t.Fatal("the chain said something new: the test shows nothing")
+		}
+		for _, name := range []string{refresh.SeriesResource, refresh.PainResource} {
+			other := again.store.Current(name).Default.Meta
+			if !other.CapturedAt.Equal(*now.Meta.CapturedAt) || !other.ComputedAt.Equal(now.Meta.ComputedAt) {
+				t.Errorf("gamma was captured at %s and computed at %s, %s at %s and %s", now.Meta.CapturedAt, now.Meta.ComputedAt, name, other.CapturedAt, other.ComputedAt)
+			}
+		}
+	})
+}

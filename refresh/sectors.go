@@ -54,7 +54,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 			r.log.Warn("history not fetched", "symbol", symbol, "err", err)
 		}
 	}
-	err := r.accept(b, sectorsFeed, r.ofFeed(sectorsFeed), quotesFailure)
+	err := r.accept(b, r.ofFeed(sectorsFeed), quotesFailure)
 	if err != nil {
 		for name := range b.documents {
 			delete(r.historyAsked, name) // the histories of this run are lost

@@ -172,7 +172,7 @@ func (r *Refresher) Resume() error {
 		if len(b.documents) == 0 {
 			continue
 		}
-		if err := r.accept(b, feed, products); err != nil {
+		if err := r.accept(b, products); err != nil {
 			errs = append(errs, fmt.Errorf("resume %s: %w", feed, err))
 		}
 	}

@@ -100,7 +100,7 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 	products := r.ofFeed(vixFeed)
 	switch answered := r.hasAnswer(VIXResource); {
 	case b.settlement() != nil:
-		if err := r.accept(b, vixFeed, products, succeeded...); err != nil {
+		if err := r.accept(b, products, succeeded...); err != nil {
 			delete(r.vixAsked, latestSettlement) // the file of this batch was not accepted: ask again
 			failure = err
 		}
