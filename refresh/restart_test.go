@@ -339,11 +339,12 @@ func TestTheFileOfAClosedDay(t *testing.T) {
 	})
 }
 
-// Inputs of a past date that are not archived: a start's first refresh either mends that or leaves all alone.
+// Inputs of a past date that are not archived: a start's first refresh either mends that or leaves all alone. From 17:15 on,
+// the quote instant does not move with the document, so a later document says nothing new.
 func TestAnArchiveThatLacksAPastDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
 		r.once()
 		r.close()
 		if err := os.RemoveAll(archive.Dir(dir, "simulated")); err != nil {
