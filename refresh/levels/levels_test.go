@@ -226,7 +226,7 @@ func TestBadFiles(t *testing.T) {
 // All bad cells of a file are named, up to a limit.
 func TestFaultsAreListed(t *testing.T) {
 	_, err := importText(t, t.TempDir(), header+good+"\n"+strings.Replace(good, "SPX,5998.74", "NDX,x", 1))
-	if n := strings.Count(err.Error(), "\nline 3, column "); n != 3 { // the date stands twice, too
+	if n := strings.Count(err.Error(), "\nline 3, column "); n != 3 { // the repeated date is a fault, too
 		t.Errorf("%d faults named: %v", n, err)
 	}
 	_, err = importText(t, t.TempDir(), header+strings.Repeat(strings.Replace(good, "SPX", "NDX", 1)+"\n", 100))
