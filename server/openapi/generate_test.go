@@ -50,7 +50,8 @@ func formats(document object) map[string][]byte {
 	return map[string][]byte{"openapi.json": append(out.Bytes(), '\n'), "docs.html": html, "methods.html": text}
 }
 
-// openapi.json, docs.html and methods.html are up to date with the Go types, fields.txt, document.yaml, the templates and METHODS.md.
+// openapi.json, docs.html and methods.html are up to date with the Go types, fields.txt, document.yaml, the templates and
+// compute/METHODS.md.
 func TestTheDocumentIsUpToDate(t *testing.T) {
 	for _, fault := range faults {
 		t.Error(fault)
