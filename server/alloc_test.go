@@ -15,7 +15,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// testConn is a connection whose client is a test: one request in, one response out, no allocation in between.
+// testConn is a connection for tests. It delivers one request and takes one response without an allocation.
 type testConn struct {
 	quietConn
 	request  chan []byte
@@ -50,7 +50,7 @@ func (c *testConn) ask(request []byte) {
 	<-c.done
 }
 
-// storeOf returns a real store with what a finder has.
+// storeOf returns a real store with the snapshots of a finder.
 func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
@@ -128,13 +128,13 @@ func TestNoAllocations(t *testing.T) {
 			conn := newTestConn()
 			served := make(chan error, 1)
 			go func() { served <- web.ServeConn(conn) }()
-			for range 200 { // what is kept for the next request, such as a date's answer, is there
+			for range 200 { // allocate what later requests reuse, such as the answer of a date
 				conn.ask(raw)
 			}
 			allocs := testing.AllocsPerRun(200, func() {
 				conn.ask(raw)
 				if c.body != nil && !bytes.HasSuffix(conn.response, c.body) {
-					t.Fatal("the body is another one")
+					t.Fatal("the body is not the sealed one")
 				}
 			})
 			head, body, _ := bytes.Cut(conn.response, []byte("\r\n\r\n"))

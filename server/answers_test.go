@@ -144,7 +144,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// unfedSectors makes a source that cannot feed the sectors.
+// unfedSectors makes a source without documents for the sectors.
 func unfedSectors(c *server.Config) {
 	c.Readiness = func() server.Readiness { return server.Readiness{Unfed: []string{"sectors/rotation"}} }
 }
@@ -181,7 +181,7 @@ func TestConditionalRequests(t *testing.T) {
 		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
 		{"in a list", `"a", W/"b" ,` + tag(snapshots.Zstd) + `, "c"`, "", 304},
 		{"anything", "*", "", 304},
-		{"anything, in a list", `"x", *`, "", 200}, // the grammar has * alone
+		{"anything, in a list", `"x", *`, "", 200}, // * is valid only alone
 		{"anything, first in a list", "*, " + tag(snapshots.Identity), "", 200},
 		{"anything, twice", "*, *", "", 200},
 		{"anything, and junk", "*junk", "", 200},
@@ -198,7 +198,7 @@ func TestConditionalRequests(t *testing.T) {
 		{"after what is malformed", `"a" b, ` + tag(snapshots.Identity), "", 200},
 		{"empty", "", "", 200},
 		{"the same instant", "", at(0), 304},
-		{"later", "", at(time.Hour), 200}, // not a date of ours
+		{"later", "", at(time.Hour), 200}, // not a Last-Modified of this server
 		{"earlier", "", at(-time.Second), 200},
 		{"no date", "", "yesterday", 200},
 		{"tag goes before date", `"a"`, at(0), 200},
@@ -211,13 +211,13 @@ func TestConditionalRequests(t *testing.T) {
 		if e.modifiedSince != "" {
 			headers = append(headers, "If-Modified-Since", e.modifiedSince)
 		}
-		for _, way := range []string{"GET keep-alive", "HEAD keep-alive", "GET close", "HEAD close"} { // fasthttp answers what closes
+		for _, way := range []string{"GET keep-alive", "HEAD keep-alive", "GET close", "HEAD close"} { // fasthttp answers requests with Connection: close
 			method, connection, _ := strings.Cut(way, " ")
 			resp, body := do(t, c, method, "/api/v1/gex/spx", append(headers, "Connection", connection)...)
 			if resp.StatusCode != e.status || (len(body) > 0) != (e.status == 200 && method == "GET") {
 				t.Errorf("%s %s: %d with %d bytes, want %d", way, e.name, resp.StatusCode, len(body), e.status)
 			}
-			// RFC 9110 §15.4.5: what a 200 would have had.
+			// RFC 9110 §15.4.5: a 304 has these fields of the 200.
 			for name, want := range map[string]string{
 				"ETag": tag(snapshots.Identity), "Last-Modified": at(0), "Vary": "Accept-Encoding, X-API-Key",
 				"Cache-Control": "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400", "Access-Control-Allow-Origin": "*",
@@ -233,7 +233,7 @@ func TestConditionalRequests(t *testing.T) {
 	}
 }
 
-// Lines of a repeated If-None-Match are one list. Spaces around a value are no part of it.
+// The lines of a repeated If-None-Match are one list. Spaces around a value do not belong to it.
 func TestConditionsOnSeveralLines(t *testing.T) {
 	s := newFinder(t)
 	own := s.editions["gex/spx"].Default.ETag(snapshots.Gzip)
@@ -251,8 +251,8 @@ func TestConditionsOnSeveralLines(t *testing.T) {
 	}
 }
 
-// The connection and fasthttp give the same answer to the same request, field for field. Two X-Forwarded-For, which mean
-// nothing here, make a request one for fasthttp.
+// conn and fasthttp give the same answer to the same request, field for field. A request with two X-Forwarded-For fields,
+// which have no effect here, goes to fasthttp.
 func TestBothWaysAnswerAlike(t *testing.T) {
 	s := newFinder(t)
 	gamma := s.editions["gex/spx"].Default
@@ -275,7 +275,7 @@ func TestBothWaysAnswerAlike(t *testing.T) {
 	}
 }
 
-// fieldsOf returns the status line, the sorted field lines but Date, and the body of a response.
+// fieldsOf returns the status line, the sorted field lines without Date, and the body of a response.
 func fieldsOf(response string) []string {
 	head, body, _ := strings.Cut(response, "\r\n\r\n")
 	lines := strings.Split(strings.ReplaceAll(head, "Etag:", "ETag:"), "\r\n")
@@ -305,7 +305,7 @@ func usageOf(t testing.TB, body []byte) usage {
 	return doc.Usage
 }
 
-// A keyed answer has the same data, its own usage, and a Cache-Control that keeps it from everyone else.
+// The answer to a key has the same data, the usage of the key, and a Cache-Control that forbids shared caches to store it.
 func TestKeyedAnswers(t *testing.T) {
 	s := newFinder(t)
 	web, secrets := withKeys(t, s, nil, keys.Key{Name: "free"}, keys.Key{Name: "metered", PerMinute: 600, PerDay: 8})

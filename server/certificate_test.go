@@ -23,8 +23,8 @@ func inForce(t *testing.T, p *server.Certificate) string {
 	return cert.Leaf.Subject.CommonName
 }
 
-// A new pair is in force within two seconds. A bad one leaves the old one in force, is logged once, and is an error until it
-// is mended. The bubble's clock begins in the year 2000.
+// A new pair is in force within two seconds. After a bad pair, the old one stays in force, the fault is logged once, and Err
+// returns it until the files are good again. The bubble's clock begins in the year 2000.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour
@@ -60,7 +60,7 @@ func TestReload(t *testing.T) {
 		} {
 			log.take()
 			step.do()
-			time.Sleep(10*time.Second + time.Millisecond) // five looks
+			time.Sleep(10*time.Second + time.Millisecond) // the files are read five times
 			synctest.Wait()
 			err := p.Err()
 			if got := inForce(t, p); got != step.inForce || (err != nil) != (step.fault != "") || err != nil && !strings.Contains(err.Error(), step.fault) {
@@ -77,7 +77,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// Files that cannot serve any client are an error at the start. A certificate that has expired is served, and is an error.
+// Open fails for files that cannot serve any client. An expired certificate is used, and Err returns an error.
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	a, b := issueNow(t, "a"), issueNow(t, "b")

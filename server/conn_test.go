@@ -134,7 +134,7 @@ func TestUnusualRequests(t *testing.T) {
 	}
 }
 
-// However the bytes arrive, the answers are the same.
+// The answers do not depend on how the bytes of the requests are split.
 func TestSplitRequests(t *testing.T) {
 	web := newServer(newFinder(t))
 	raw := seriesLine + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n" + "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + series
@@ -143,7 +143,7 @@ func TestSplitRequests(t *testing.T) {
 		for _, p := range parts {
 			c.parts = append(c.parts, []byte(p))
 		}
-		_ = web.ServeConn(c) // says how the connection ended
+		_ = web.ServeConn(c) // the error says how the connection ended
 		return undated(c.out.String())
 	}
 	want := served(raw)

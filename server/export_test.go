@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// IsPage says whether a path is a page's, or that of a file beside it.
+// IsPage says whether a path belongs to a page or to a file that a page loads.
 func IsPage(path string) bool {
 	return path == "/" || slices.ContainsFunc(staticPages(), func(p page) bool { return p.path == path })
 }
 
-// AskReadyOver asks over connections of the test's own.
+// AskReadyOver calls AskReady with connections that dial makes.
 func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
 	defer func(old func(context.Context, string, string) (net.Conn, error)) { askTransport.DialContext = old }(askTransport.DialContext)
 	askTransport.DialContext = dial

@@ -18,7 +18,7 @@ type panicking struct {
 
 func (f panicking) Current(string) *snapshots.Edition { panic(f.detail) }
 
-// A panic is answered without any detail, on both ways, and the server goes on.
+// After a panic, conn and fasthttp answer without any detail, and the server keeps serving.
 func TestPanicIsAnswered(t *testing.T) {
 	var log logText
 	const detail = "/srv/secret/place.go:17 goroutine 5"
@@ -52,7 +52,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// An error of a lookup never shows in the answer, whatever it says.
+// The text of a lookup error is in the log, and never in the answer.
 func TestErrorsCarryNoDetail(t *testing.T) {
 	s := newFinder(t)
 	var log logText
@@ -76,7 +76,7 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 		}
 	}
 	if !strings.Contains(log.String(), "unexpected EOF") {
-		t.Errorf("the log does not say it either: %s", log.String())
+		t.Errorf("the log does not have the error: %s", log.String())
 	}
 	busy := newFinder(t)
 	busy.err = snapshots.ErrBusy

@@ -21,7 +21,7 @@ var documented = map[int][]string{
 	413: {"body_too_large"}, 414: {"uri_too_long"}, 431: {"headers_too_large"}, 505: {"http_version_not_supported"},
 }
 
-// oneConn is a connection that delivers its parts, one a read, and keeps what it gets.
+// oneConn is a connection that delivers one of its parts per read, and keeps what is written.
 type oneConn struct {
 	quietConn
 	parts [][]byte
@@ -45,7 +45,7 @@ func (c *oneConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 func answers(t *testing.T, web *server.Server, raw string, methods ...string) (responses []*http.Response, codes []string) {
 	t.Helper()
 	c := &oneConn{parts: [][]byte{[]byte(raw)}}
-	_ = web.ServeConn(c) // says how the connection ended; what was sent says the rest
+	_ = web.ServeConn(c) // the error only says how the connection ended
 	r := bufio.NewReader(&c.out)
 	for {
 		if _, err := r.Peek(1); err != nil {
@@ -89,8 +89,8 @@ func answers(t *testing.T, web *server.Server, raw string, methods ...string) (r
 	}
 }
 
-// FuzzTarget: the answer to a target is the one that packages http and url say it must be, whether the connection answers
-// (HTTP/1.1) or fasthttp (HTTP/1.0).
+// FuzzTarget: a target gets the answer that follows from how packages http and url read it, both from conn (HTTP/1.1) and
+// from fasthttp (HTTP/1.0).
 func FuzzTarget(f *testing.F) {
 	web := newServer(newFinder(f))
 	for _, target := range []string{
@@ -106,7 +106,7 @@ func FuzzTarget(f *testing.F) {
 		direct, codes := answers(t, web, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n")
 		other, otherCodes := answers(t, web, "GET "+target+" HTTP/1.0\r\nHost: a\r\n\r\n")
 		if strings.ContainsAny(target, "\r\n") {
-			return // it may be several requests, or a half
+			return // this may be several requests, or part of one
 		}
 		if len(direct) != 1 || len(other) != 1 || direct[0].StatusCode != other[0].StatusCode || codes[0] != otherCodes[0] {
 			t.Fatalf("%q: %v %v from the connection, %v %v through fasthttp", target, direct, codes, other, otherCodes)
@@ -118,8 +118,7 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// expected is the answer by the letter of the interface, 0 where package http refuses the request or the target has an
-// unusual form.
+// expected returns the documented answer; 0 if package http refuses the request or the target has an unusual form.
 func expected(target string) (status int, code string) {
 	if strings.Contains(target, "#") {
 		return 400, "bad_request"
@@ -150,7 +149,7 @@ func expected(target string) (status int, code string) {
 	}
 }
 
-// expectedOf is the answer to a parameter's value. The finder has three dates, two expirations and three limits.
+// expectedOf returns the documented answer to a parameter's value. The finder has three dates, two expirations and three limits.
 func expectedOf(name, value string) (status int, code string) {
 	if name == "limit" {
 		if slices.Contains([]string{"1", "20", "100"}, value) {
@@ -174,7 +173,7 @@ func expectedOf(name, value string) (status int, code string) {
 	return 404, "snapshot_not_found"
 }
 
-// FuzzConnection: whatever is sent, what comes back is whole responses with documented codes.
+// FuzzConnection: for any input, the server sends only whole responses with documented codes.
 func FuzzConnection(f *testing.F) {
 	web := newServer(newFinder(f))
 	for _, raw := range []string{
@@ -204,7 +203,7 @@ func FuzzConnection(f *testing.F) {
 		if len(methods) > 1 || bytes.Contains(raw, []byte("100-continue")) {
 			methods = methods[:0:0]
 			if bytes.Contains(raw, []byte("HEAD")) {
-				return // where a body would begin cannot be told from outside
+				return // the client cannot know where a body begins
 			}
 		}
 		answers(t, web, string(raw), methods...)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Whatever the parser accepts, net/http reads alike: where the head ends, how long the body is, and the fields that
-// matter. What net/http refuses, the parser refuses.
+// A head that the parser accepts, net/http reads in the same way: where it ends, how long the body is, and the fields that
+// matter. A head that net/http refuses, the parser refuses.
 func FuzzHead(f *testing.F) {
 	for _, raw := range []string{
 		"GET /api/v1/gex/spx?x=1 HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip;q=0.5\r\nX-API-Key: sk_x\r\n\r\n",
@@ -64,8 +64,8 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// refusedForAnotherReason says whether net/http refuses for a reason that says nothing about where requests end: it
-// parses the target, and knows what is good in Host and in the target of an unusual method.
+// refusedForAnotherReason says whether net/http refuses a head for a reason that does not concern where the request ends.
+// net/http also parses the target, and refuses methods that the parser accepts.
 func refusedForAnotherReason(err error, h *head) bool {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return false

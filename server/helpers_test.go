@@ -39,7 +39,7 @@ const (
 	series = seriesLine + "Host: a\r\n\r\n"
 	// seriesLine is the first line of a request.
 	seriesLine = "GET /api/v1/gex/spx/series HTTP/1.1\r\n"
-	// twice are fields that mean nothing here, but leave a request to fasthttp.
+	// twice are fields that have no effect here, but make fasthttp answer the request.
 	twice = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\n"
 )
 
@@ -144,7 +144,7 @@ func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...key
 	return newServer(f, func(c *server.Config) { c.Keys = table }, change), secrets
 }
 
-// serveOn serves on a listener until shutdown is called, which is done at the end of the test at the latest.
+// serveOn serves on a listener until shutdown is called, at the latest at the end of the test.
 func serveOn(t testing.TB, web *server.Server, ln net.Listener) (shutdown func(context.Context) error) {
 	t.Helper()
 	served := make(chan error, 1)
@@ -221,7 +221,7 @@ func (quietConn) SetDeadline(time.Time) error      { return nil }
 func (quietConn) SetReadDeadline(time.Time) error  { return nil }
 func (quietConn) SetWriteDeadline(time.Time) error { return nil }
 
-// dial opens a connection that is closed with the test, and on which no operation hangs for ever.
+// dial opens a connection with a deadline. It is closed at the end of the test.
 func dial(t testing.TB, address string) *net.TCPConn {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -235,8 +235,8 @@ func dial(t testing.TB, address string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// exchange sends raw bytes on a connection of its own and returns everything that comes back until the server ends it.
-// With done, the client says that it sends no more.
+// exchange sends raw bytes on a new connection and returns all bytes that come back until the server closes it. With done,
+// the client closes its sending side.
 func exchange(t testing.TB, address, raw string, done bool) string {
 	t.Helper()
 	c := dial(t, address)
@@ -255,7 +255,7 @@ func exchange(t testing.TB, address, raw string, done bool) string {
 	return string(got)
 }
 
-// patience is how long a test waits for what must happen.
+// patience is a timeout for what must happen.
 const patience = 5 * time.Minute
 
 // until polls until a condition holds.
@@ -297,7 +297,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// take returns what was written since it was last called.
+// take returns what was written since the last call.
 func (l *logText) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +309,7 @@ func (l *logText) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// isReset says whether an error is that of a connection that the other end has reset.
+// isReset says whether an error means that the other end has reset the connection.
 func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -34,7 +34,7 @@ func TestChoose(t *testing.T) {
 		"gzip;q=x":         snapshots.Identity,
 		"gzip;level=1;q=0": snapshots.Identity,
 		"gzip;q=2, br":     snapshots.Brotli,
-		"identity;q=0":     snapshots.Identity, // a full answer helps more than a 406
+		"identity;q=0":     snapshots.Identity, // a complete answer helps more than a 406
 	} {
 		if got := choose([]byte(header), s); got != want {
 			t.Errorf("%q: %v, want %v", header, got, want)
@@ -45,7 +45,7 @@ func TestChoose(t *testing.T) {
 // codingForm is an element of Accept-Encoding: codings [ weight ] (RFC 9110 §12.5.3, §12.4.2).
 var codingForm = regexp.MustCompile("^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\\.[0-9]{0,3})?|1(?:\\.0{0,3})?))?[ \t]*$")
 
-// acceptable is what a list of codings says, by the letter: the weights, and false when an element has another form.
+// acceptable returns the weights in a list of codings, and false when an element does not follow the grammar.
 func acceptable(list string) (weights map[string]float64, wellFormed bool) {
 	weights = map[string]float64{}
 	for _, element := range strings.Split(list, ",") {
@@ -61,13 +61,13 @@ func acceptable(list string) (weights map[string]float64, wellFormed bool) {
 			weight, _ = strconv.ParseFloat(parts[2], 64)
 		}
 		name := strings.ToLower(parts[1])
-		weights[strings.TrimPrefix(name, "x-")] = weight // x-gzip is gzip; others with x- are none of ours
+		weights[strings.TrimPrefix(name, "x-")] = weight // x-gzip is gzip; the server has no other coding with x-
 	}
 	return weights, true
 }
 
-// FuzzChoose: the coding is the one that RFC 9110 prefers, by a slow reading; of equals the one with the smallest body. A
-// malformed header never chooses a coding in which the snapshot is not sealed.
+// FuzzChoose: the coding is the one that a slow implementation of RFC 9110 prefers; of equals the one with the smallest body.
+// For a malformed header, choose never returns a coding in which the snapshot is not sealed.
 func FuzzChoose(f *testing.F) {
 	all := sealed(f)
 	small, err := snapshots.Seal([]byte("1"), snapshots.Meta{Quality: json.RawMessage("{}")})
@@ -103,11 +103,11 @@ func FuzzChoose(f *testing.F) {
 					return w
 				}
 				if c == snapshots.Identity {
-					return 0.001 // acceptable, as long as it is not refused; preferred to nothing
+					return 0.001 // identity is acceptable unless refused, and every named coding is preferred
 				}
 				return 0
 			}
-			best := snapshots.Identity // when everything is refused
+			best := snapshots.Identity // also when every coding is refused
 			for c := range snapshots.Codings {
 				w, b := weightOf(c), weightOf(best)
 				if s.Has(c) && w > 0 && (w > b || w == b && len(s.Body(c)) < len(s.Body(best))) {
@@ -128,8 +128,8 @@ var (
 )
 
 // FuzzConditional: a well-formed If-None-Match matches when it is *, or when one of its tags is one of ours, by weak
-// comparison. Any other matches only when it contains one of our tags. If-Modified-Since counts without it alone, and matches only what
-// package http reads as the very instant.
+// comparison. Any other header matches only when it contains one of our tags. If-Modified-Since counts only without
+// If-None-Match, and matches only a date that package http reads as exactly this instant.
 func FuzzConditional(f *testing.F) {
 	s := sealed(f)
 	own := []byte(s.ETag(snapshots.Gzip))
@@ -158,7 +158,7 @@ func FuzzConditional(f *testing.F) {
 		})
 		latin := latin1(text)
 		switch {
-		case text == "*": // spaces around a value are gone when the head is parsed
+		case text == "*": // the parser of the head removes spaces around a value
 			if !got {
 				t.Errorf("%q does not match", text)
 			}

@@ -41,7 +41,7 @@ func heard(t *testing.T, conn *net.UnixConn) string {
 	return string(b[:n])
 }
 
-// The manager hears that the process serves, that it is alive, and that it stops. On Linux its socket may be abstract.
+// The process tells the manager that it serves, that it is alive, and that it stops. On Linux the socket may be abstract.
 func TestConversation(t *testing.T) {
 	names := []string{filepath.Join(t.TempDir(), "notify")}
 	if runtime.GOOS == "linux" {
@@ -70,7 +70,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// Without a manager, with one that is gone, and with one that does not watch or watches another process.
+// Nothing fails without a manager, with one that is gone, and with one that does not watch or watches another process.
 func TestOtherManagers(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -104,7 +104,7 @@ func TestOtherManagers(t *testing.T) {
 	}
 }
 
-// A manager that reads nothing costs a second for each message, not the server.
+// A manager that does not read its socket delays each message by one second, and nothing else.
 func TestManagerThatDoesNotRead(t *testing.T) {
 	conn := manager(t, filepath.Join(t.TempDir(), "notify"))
 	var log strings.Builder

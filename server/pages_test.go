@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The dashboard has nothing inline, links only to what exists, and says whether its numbers are real.
+// The dashboard has no inline script or style, links only to paths that exist, and says whether its numbers are real.
 func TestLandingPage(t *testing.T) {
 	for source, simulated := range map[string]bool{"simulated": true, "cboe": false} {
 		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) { c.Source = source }))
@@ -81,7 +81,7 @@ func TestLandingPage(t *testing.T) {
 	}
 }
 
-// Browsers ask for /favicon.ico beside a document that names no icon.
+// Browsers ask for /favicon.ico when a document names no icon.
 func TestIcon(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t)))
 	resp, icon := do(t, c, "GET", "/favicon.ico")

@@ -39,7 +39,7 @@ func (s *Server) Healthz() (status int, body []byte, err error) {
 func (s *Server) Readyz() (status int, body []byte, err error) {
 	r := s.cfg.Readiness()
 	ready := len(r.Waiting) == 0
-	list := func(names []string) []string { return append([]string{}, names...) } // null is no list
+	list := func(names []string) []string { return append([]string{}, names...) } // [] and not null
 	body, err = json.Marshal(struct {
 		Ready    bool     `json:"ready"`
 		Source   string   `json:"source"`

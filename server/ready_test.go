@@ -57,7 +57,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Nothing listens; and a listener that never answers is waited for five seconds, by a clock of the test's own.
+// AskReady fails when nothing listens, and after five seconds, by the bubble's clock, when the server never answers.
 func TestAskIsBounded(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestAskIsBounded(t *testing.T) {
 		defer cancel()
 		err := server.AskReadyOver(ctx, func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
-			go func() { // takes the request and says nothing
+			go func() { // reads the request and never answers
 				for b := make([]byte, 1<<10); ; {
 					if _, err := server.Read(b); err != nil {
 						return

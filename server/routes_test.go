@@ -43,8 +43,8 @@ func TestTheDocumentHasEveryPath(t *testing.T) {
 	}
 }
 
-// FuzzParameter: a query that package url reads gives the same values. In any other a malformed escape stays as it is, and so
-// is no valid value.
+// FuzzParameter: a query that package url can read gives the same values. In any other query a malformed escape stays as it
+// is, so its value is not valid.
 func FuzzParameter(f *testing.F) {
 	for _, s := range []string{"limit=%35&l%69mit=6", "", "limit", "limit=", "&&limit=5&", "LIMIT=5", "limit=a=b", "limit=a+b", "limit=%zz", "limit=%4", "limit=5;limit=6", "limit=%00&limit=%25", "+limit=5", "=5&limit==", "%6c%69%6D%69%74=20"} {
 		f.Add([]byte(s))
@@ -62,7 +62,7 @@ func FuzzParameter(f *testing.F) {
 			}
 			return
 		}
-		count := 0 // of pairs that are named so, by the letter
+		count := 0 // of the pairs with this name
 		for _, pair := range strings.Split(before, "&") {
 			name, v, _ := strings.Cut(pair, "=")
 			if plain, err := url.QueryUnescape(name); err == nil && plain == "limit" {
@@ -80,7 +80,7 @@ func FuzzParameter(f *testing.F) {
 	})
 }
 
-// FuzzValidDate: a date is valid when package time writes it so.
+// FuzzValidDate: a date is valid if package time reads it and writes the same text.
 func FuzzValidDate(f *testing.F) {
 	for _, s := range []string{"2026-11-20", "2024-02-29", "2023-02-29", "0000-01-01", "9999-12-31", "2026-1-1", "2026-13-01", "-026-01-01", "", "2026-11-2\xff"} {
 		f.Add([]byte(s))

@@ -121,7 +121,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for s.active.Load() > 0 {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("shut down: %d connections cut off at the limit: %w", s.conns.each((*conn).cutOff), ctx.Err())
+			return fmt.Errorf("shut down: %d connections cut off at the time limit: %w", s.conns.each((*conn).cutOff), ctx.Err())
 		case <-ticker.C:
 		}
 	}

@@ -46,8 +46,8 @@ func answered(t testing.TB, c net.Conn) {
 }
 
 // Connections over the limit are refused with an answer, whether they send a request or not. With TLS, only clients that
-// make the handshake get the answer. Connections within the limit, in a handshake too, are answered all the while, and one
-// that ends makes room for another.
+// make the handshake get the answer. Meanwhile all connections within the limit are answered, even one in a handshake. A
+// connection that ends makes room for another.
 func TestFaultConnectionLimit(t *testing.T) {
 	const limit = 3
 	const refusal = `{"success":false,"error":{"code":"overloaded","message":"too many connections at once"},"meta":{"endpoint":"","source":"simulated"},"usage":{"tier":"anonymous"}}`
@@ -58,7 +58,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 		until(t, "all are admitted", func() bool { return web.Stats().ConnectionsOpen == limit })
 		surplus := scaled(4000)
 		if secure != nil {
-			surplus = 1 // further handshakes might take longer than they may
+			surplus = 1 // more handshakes might exceed their timeout
 		}
 		for range surplus {
 			c := secure.dial(t, address)
@@ -67,7 +67,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 			}
 			c.Close()
 		}
-		silent := make([]net.Conn, 100) // more than are refused patiently
+		silent := make([]net.Conn, 100) // more than patientRefusals
 		for i := range silent {
 			silent[i] = dial(t, address)
 		}
@@ -97,7 +97,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 type exhausted struct {
 	*net.TCPListener
 	left, tried atomic.Int64
-	fail        chan struct{} // the first failure comes when it is closed; nil for at once
+	fail        chan struct{} // closed to begin the failures; nil: they begin at once
 }
 
 func newExhausted(t testing.TB, failures int64) *exhausted {
@@ -122,7 +122,7 @@ func (l *exhausted) Accept() (net.Conn, error) {
 	return l.TCPListener.Accept()
 }
 
-// A server that cannot accept for lack of descriptors waits, without spinning, says so once, and goes on.
+// A server without free descriptors pauses between its tries to accept, logs this once, and later accepts again.
 func TestFaultAccept(t *testing.T) {
 	var log logText
 	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log = log.logger() }), newExhausted(t, 5), time.Now()
@@ -169,7 +169,7 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 	}
 }
 
-// A client that never takes its answer is cut off at the limit, and the error says so.
+// A client that never reads its answer is cut off at the time limit of Shutdown, and the error says so.
 func TestShutdownEndsAtTheLimit(t *testing.T) {
 	f := newFinder(t)
 	f.editions["gex/spx"].Default = bigAnswer(t)
@@ -191,7 +191,7 @@ func TestShutdownEndsAtTheLimit(t *testing.T) {
 	until(t, "the connection is gone", func() bool { return web.Stats().ConnectionsOpen == 0 })
 }
 
-// A server that stops waits for no idle client, nor for one in its TLS handshake, and ends their connections properly.
+// A stopping server does not wait for idle clients or for clients in a TLS handshake, and closes their connections properly.
 func TestShutdown(t *testing.T) {
 	for _, secure := range []*tlsEnds{nil, newTLSEnds(t)} {
 		web := newServer(newFinder(t), func(c *server.Config) { c.TLS, c.ReadTimeout, c.IdleTimeout = secure.server(), time.Hour, time.Hour })

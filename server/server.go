@@ -81,7 +81,7 @@ const (
 	maxTarget    = 4 << 10 // bytes of a request target
 	maxMethod    = 16      // bytes of a method
 	maxBody      = 1 << 10 // bytes of a request body, which is read and dropped
-	// After a refusal, so many bytes are read for so long, so that the client can read the refusal.
+	// After a refusal, at most lingerBytes are read, for at most lingerTimeout, so that the client can read the refusal.
 	lingerTimeout = 500 * time.Millisecond
 	lingerBytes   = 64 << 10
 )

@@ -76,18 +76,18 @@ var slowClients = []slowClient{
 	{unacknowledged, byIdle, "", func(c *slow) error { return c.read(pain, halfTakenBody, 0) }},
 }
 
-// unacknowledged is a client for which the kernel takes the whole answer from the server, and then waits. Only on Linux the
-// server knows what a client has not taken.
+// unacknowledged is a client whose whole answer is in the kernel's buffer, because the client does not read it. Only on Linux
+// the server knows that bytes are not acknowledged.
 const unacknowledged = "reader that never reads a small body"
 
-// bareClients are slow before there is TLS.
+// bareClients are slow before the TLS handshake is complete.
 var bareClients = []slowClient{
 	{"silent before the handshake", byRead, "", func(c *slow) error { return c.drip("", "", "") }},
 	{"slow handshake", byRead, "", func(c *slow) error {
 		if err := c.drip("", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "x"); !isReset(err) {
 			return err
 		}
-		return nil // a piece was under way when the server closed
+		return nil // the server closed while the client was sending a piece
 	}},
 }
 
@@ -98,7 +98,7 @@ type slow struct {
 	timeout time.Duration // that must end it
 	every   time.Duration // between pieces
 	began   time.Time     // when it began to be slow
-	last    []byte        // what the server said at last
+	last    []byte        // the last bytes from the server
 }
 
 // drip sends one request and reads its answer, then the start of another, and then a piece of it at a time, until the
@@ -137,7 +137,7 @@ func (c *slow) drip(first, start, piece string) error {
 	close(ended)
 	dripping.Wait()
 	if isReset(err) && len(c.last) > 0 {
-		return nil // a piece was under way when the server had closed
+		return nil // the server had closed while the client was sending a piece
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (c *slow) read(raw string, size int64, n int) error {
 	return nil
 }
 
-// Slow clients, however many, are disconnected at their timeout, and others are answered all the while, with TLS and
+// Any number of slow clients are disconnected at their timeout, and other clients are answered meanwhile, with TLS and
 // without.
 func TestFaultSlowClients(t *testing.T) {
 	count, secure := scaled(400), newTLSEnds(t)
@@ -214,12 +214,12 @@ func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
 	return s
 }
 
-// A slow client may be disconnected a little before its timeout, because deadlines are set once a second. How much later
-// is a matter of the load of the machine.
+// A slow client may be disconnected a little before its timeout, because deadlines are set once a second. How much later it
+// may be depends on the load of the machine.
 const early, late = 1100 * time.Millisecond, time.Minute
 
-// run lets slow clients hold connections of a server of their own, beside an ordinary client. secure is the TLS of the
-// server, and own that of the slow clients.
+// run starts a server, and lets slow clients hold connections beside an ordinary client. secure is the TLS of the server,
+// and own is the TLS of the slow clients.
 func (c slowClient) run(t *testing.T, f *finder, count int, secure, own *tlsEnds) {
 	timeout := 4 * time.Second // the clients of a busy machine must get to their first byte in it
 	if full() {

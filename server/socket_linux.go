@@ -18,10 +18,10 @@ type socket struct {
 	raw  syscall.RawConn // the TCP connection, if conn is TCP without TLS, else nil
 	tcp  syscall.RawConn // the TCP connection, with or without TLS on it, else nil
 
-	// The arguments and results of the one read and the one write under way, and the functions that make them.
+	// The arguments and results of the current read and the current write, and the functions that make the system calls.
 	buffer      []byte
 	vectors     [3]syscall.Iovec
-	rest        []syscall.Iovec // of vectors, what is still to be written
+	rest        []syscall.Iovec // the part of vectors that is not written yet
 	n           int
 	errno       syscall.Errno
 	read, write func(fd uintptr) bool

@@ -24,8 +24,8 @@ func (s *socket) Send(parts ...[]byte) error {
 	return err
 }
 
-// unsent returns false, because this system does not tell.
+// unsent returns false, because the number of unsent bytes is not known here.
 func (s *socket) unsent() bool { return false }
 
-// maxDescriptors returns no limit, because this system does not tell.
+// maxDescriptors returns no limit, because the limit is not known here.
 func maxDescriptors() int { return math.MaxInt }

@@ -44,7 +44,7 @@ type Durations struct {
 	Sum      float64 // seconds
 }
 
-// Stats returns the counts since the start. Requests go on counting meanwhile, so two counts may be of different instants.
+// Stats returns the counts since the start. They change while Stats reads them, so two counts may be of different instants.
 func (s *Server) Stats() Stats {
 	t := s.traffic
 	out := Stats{

@@ -100,7 +100,7 @@ func (s *tlsEnds) server() *tls.Config {
 	return s.pair.Config()
 }
 
-// handshake makes a client's TLS connection of a connection.
+// handshake makes the client's TLS handshake on a connection.
 func (s *tlsEnds) handshake(c net.Conn) (net.Conn, error) {
 	if s == nil {
 		return c, nil
@@ -119,7 +119,7 @@ func (s *tlsEnds) dial(t testing.TB, address string) net.Conn {
 	return c
 }
 
-// Over TLS every request is answered as it is without.
+// Every request gets the same answer with and without TLS.
 func TestTLSAnswersAlike(t *testing.T) {
 	f, secure := newFinder(t), newTLSEnds(t)
 	without, with := listen(t, newServer(f)), listen(t, newServer(f, func(c *server.Config) { c.TLS = secure.server() }))
@@ -145,7 +145,7 @@ func TestTLSAnswersAlike(t *testing.T) {
 		if _, err := io.WriteString(c, raw); err != nil {
 			t.Fatal(err)
 		}
-		b, err := io.ReadAll(c) // the end is a proper one, of TLS, not a torn connection
+		b, err := io.ReadAll(c) // fails unless the server closes TLS properly
 		got := string(b)
 		if err != nil || undated(got) != undated(want) || !strings.HasPrefix(got, "HTTP/1.1 ") {
 			t.Errorf("%s: %v %.2000q, want %.2000q", name, err, got, want)
@@ -164,7 +164,7 @@ func undated(s string) string {
 	return kept.String()
 }
 
-// Versions before 1.2, protocols other than HTTP/1.1 and clients without TLS are disconnected unanswered, and counted.
+// Clients with TLS before 1.2, with a protocol other than HTTP/1.1, or without TLS get no answer, and are counted.
 func TestTLSHandshakes(t *testing.T) {
 	secure := newTLSEnds(t)
 	web := newServer(newFinder(t), func(c *server.Config) { c.TLS = secure.server() })

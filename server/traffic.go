@@ -37,8 +37,8 @@ const (
 	minStatus, maxStatus = 200, 505
 	// maxLines is how many lines of --log-every may wait for the log.
 	maxLines = 256
-	// timedEvery is the n of: the first and then every n-th response of each resource, status and coding is timed. Timing every
-	// response would cost a clock read and two additions each, for the same distribution.
+	// Of each resource, status and coding, the first response and then one in timedEvery is timed. Timing every response
+	// would cost a clock read and two additions more, for the same distribution.
 	timedEvery = 64
 )
 

@@ -21,7 +21,7 @@ func responses(s server.Stats) map[server.Responses]uint64 {
 	return counts
 }
 
-// Every response is counted once, by its name in the route table, status and coding, whichever way it was answered.
+// Every response is counted once, by resource, status and coding, whether conn or fasthttp answers.
 func TestStatsCountEveryResponse(t *testing.T) {
 	s := newFinder(t)
 	gamma := s.editions["gex/spx"].Default
@@ -118,7 +118,7 @@ func TestDurationsAreSampled(t *testing.T) {
 	}
 }
 
-// No log line and no count names a client unless --log-client-addr asks for it, and then only lines of --log-every do.
+// No log line and no count has a client's address, except the lines of --log-every with --log-client-addr.
 func TestClientAddressesInTheLog(t *testing.T) {
 	proxies, err := limits.ParseProxies("127.0.0.1")
 	if err != nil {

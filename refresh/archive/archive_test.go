@@ -52,8 +52,8 @@ func put(t testing.TB, a *Archive, product, date string, documents ...*Document)
 	}
 }
 
-// files returns the names of the documents, by seed, and of the recipes in the directory of an archive, which must know
-// their size.
+// files returns the names of the files in the directory of an archive, and the Name of each known document. It checks that
+// the archive knows their size.
 func files(t testing.TB, a *Archive, known ...*Document) []string {
 	t.Helper()
 	entries, err := os.ReadDir(a.dir)
@@ -119,7 +119,8 @@ func TestWhatIsPutIsReadAgain(t *testing.T) {
 	}
 }
 
-// A new recipe takes the place of the date's older one; what only that one named goes, what another names stays.
+// A new recipe replaces the older one of its product and date. A document that only the older one named is removed; a
+// document that another recipe names stays.
 func TestDocumentsAreStoredOnceAndShared(t *testing.T) {
 	dir := t.TempDir()
 	a := open(t, dir, plenty)
@@ -129,14 +130,14 @@ func TestDocumentsAreStoredOnceAndShared(t *testing.T) {
 	put(t, a, "spx-max-pain", "2026-11-19", one)
 	put(t, a, "gex/spx", "2026-11-19", one, shared)
 	want(t, "put twice", files(t, a, all...), "options/1.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
-	put(t, a, "gex/spx", "2026-11-19", two, &Document{Input: shared.Input}) // handed over before
-	want(t, "the older recipe gone", files(t, a, all...), "options/1.json", "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
+	put(t, a, "gex/spx", "2026-11-19", two, &Document{Input: shared.Input}) // an earlier put had its bytes
+	want(t, "the older recipe is replaced", files(t, a, all...), "options/1.json", "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json")
 	put(t, a, "spx-max-pain", "2026-11-19", two)
 	put(t, a, "gex/spx", "2026-11-20", shared)
-	want(t, "nobody names 1", files(t, a, all...), "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json", "2026-11-20_gex-spx.json")
+	want(t, "no recipe names 1", files(t, a, all...), "options/2.json", "options/3.json", "2026-11-19_gex-spx.json", "2026-11-19_spx-max-pain.json", "2026-11-20_gex-spx.json")
 	a = open(t, dir, plenty)
 	a.Expire("2026-11-20")
-	want(t, "3 is of the day that stays", files(t, a, all...), "options/3.json", "2026-11-20_gex-spx.json")
+	want(t, "the recipe that stays names 3", files(t, a, all...), "options/3.json", "2026-11-20_gex-spx.json")
 }
 
 func TestBoundsEvictOldestFirst(t *testing.T) {
@@ -162,8 +163,8 @@ func TestBoundsEvictOldestFirst(t *testing.T) {
 	want(t, "nothing fits", files(t, small))
 }
 
-// A recipe of a newer version names documents that this one cannot know: they stay. What a process that was killed had not
-// finished writing goes.
+// A recipe of a newer version cannot be read and may name any document, so all documents stay. The unfinished file of a
+// killed process is removed.
 func TestUnreadableRecipesKeepDocuments(t *testing.T) {
 	dir := t.TempDir()
 	a := open(t, dir, plenty)
@@ -232,9 +233,9 @@ func TestAlteredFilesAreDetected(t *testing.T) {
 	}
 }
 
-// disk is a disk whose writes fail from the n-th on, -1 for never; the file stays as it was.
+// disk is a disk on which some writes succeed. All later ones fail and leave the file as it was.
 type disk struct {
-	left   int
+	left   int // writes that succeed; -1: all
 	failed int
 }
 
@@ -247,8 +248,8 @@ func (d *disk) write(dir, name string, b []byte) error {
 	return snapshots.WriteFile(dir, name, b)
 }
 
-// A full disk keeps the older recipe, whole; what is new waits in memory, the superseded not, and is written as soon as
-// there is room.
+// On a full disk the older recipe stays whole. Only the newest recipe and its document wait in memory. They are written as
+// soon as there is room.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	a := open(t, dir, plenty)
@@ -301,8 +302,8 @@ func namedBy(t testing.TB, dir, file string) string {
 	return strings.Join(r.digests(), " ")
 }
 
-// Whatever write a crash comes before, every recipe on the disk is an intact one that was put, with all its documents,
-// and the next start leaves no document that nobody names.
+// A crash may come before any write: every recipe on the disk is then an intact one that was put, with all its documents.
+// The next start removes the documents that no recipe names.
 func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 	crashes := 0
 	rounds := 20
@@ -328,10 +329,10 @@ func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 					acknowledged[key], attempted[key] = true, []string{digests}
 				}
 			}
-			crashes += d.failed // the process ends here: nothing is closed
+			crashes += d.failed // the process ends here, without Close
 			for file := range acknowledged {
 				if named := namedBy(t, dir, file); !slices.Contains(attempted[file], named) {
-					t.Errorf("%s is none of those put since the last that was acknowledged", file)
+					t.Errorf("%s has none of the recipes put since the last successful put", file)
 				}
 			}
 		}

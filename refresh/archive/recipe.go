@@ -18,11 +18,11 @@ import (
 	"strikecache/snapshots"
 )
 
-// Errors of what is read back.
+// The errors of reading the archive.
 var (
 	// ErrGone is a recipe or a document that the archive does not have.
 	ErrGone = errors.New("not in the archive")
-	// ErrAltered is a file whose content is not what its digest says.
+	// ErrAltered is a file whose content does not have its digest.
 	ErrAltered = errors.New("archived file is torn or altered")
 )
 
@@ -38,10 +38,10 @@ type Recipe struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Inputs     []Input         `json:"inputs"`
 
-	// What follows is read in recipes of format 1 and not written.
+	// The fields below are read in recipes of format 1. They are no longer written.
 
 	Closed []compute.Date `json:"closed,omitempty"` // further exchange closures
-	Early  []compute.Date `json:"early,omitempty"`  // and early closes
+	Early  []compute.Date `json:"early,omitempty"`  // further early closes
 	States []Input        `json:"states,omitempty"` // documents that are not in the receipt
 }
 
@@ -50,12 +50,12 @@ type Input struct {
 	Name     string    `json:"name"`
 	SHA256   string    `json:"sha256"`
 	Received time.Time `json:"received"`
-	// Generated and FileDate are what the upstream said beside the document; zero where it did not say.
+	// Generated and FileDate are what the upstream said about the document; zero if it did not say.
 	Generated time.Time `json:"generated"`
 	FileDate  string    `json:"file_date,omitempty"`
 }
 
-// Document is an input with its bytes. A nil body stands for one that was handed over before.
+// Document is an input with its bytes. Body is nil if an earlier Put had the bytes.
 type Document struct {
 	Input
 	Body []byte
@@ -79,7 +79,7 @@ const (
 	dirName        = "archive"
 	documentSuffix = ".zst"
 	recipeSuffix   = ".json"
-	recipeFormat   = 2 // of what is written; lower formats are read
+	recipeFormat   = 2 // of the recipes that are written; lower formats can be read
 	// maxDocument bounds one document, unpacked. The largest real one has 14 MB.
 	maxDocument = 64 << 20
 	// maxRecipe bounds a recipe. The largest of format 1, a VIX curve after twenty years of history, took 1 MB.
@@ -104,7 +104,7 @@ func isRecipe(file string) bool {
 	return ok && err == nil && strings.HasSuffix(file, recipeSuffix)
 }
 
-// encodeRecipe writes a line with the format and the digest of the second line, the recipe.
+// encodeRecipe returns two lines: the format with the digest of line 2, and the recipe as JSON.
 func encodeRecipe(r *Recipe) ([]byte, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -114,7 +114,7 @@ func encodeRecipe(r *Recipe) ([]byte, error) {
 	return append(fmt.Appendf(nil, `{"format":%d,"sha256":"%s"}`+"\n", recipeFormat, hexDigest(body)), body...), nil
 }
 
-// decodeRecipe reads what encodeRecipe wrote into a file of that name.
+// decodeRecipe decodes the content of a recipe file. The recipe must be the one that the file's name says.
 func decodeRecipe(b []byte, file string) (*Recipe, error) {
 	line, body, ok := bytes.Cut(b, []byte{'\n'})
 	var head struct {
@@ -135,13 +135,13 @@ func decodeRecipe(b []byte, file string) (*Recipe, error) {
 		return nil, fmt.Errorf("%w: %w", ErrAltered, err)
 	}
 	if recipeFile(r.Product, r.Date) != file {
-		return nil, fmt.Errorf("%w: it is of %.40q of %.20q", ErrAltered, r.Product, r.Date)
+		return nil, fmt.Errorf("%w: it has the recipe of %.40q on %.20q", ErrAltered, r.Product, r.Date)
 	}
 	return r, nil
 }
 
 // ReadRecipe reads the recipe of a product and a date in an archive's directory. It takes no lock and changes
-// nothing. The error is ErrGone when there is none.
+// nothing. The error is ErrGone when there is no such recipe.
 func ReadRecipe(dir, product, date string) (*Recipe, error) {
 	return readRecipe(dir, recipeFile(product, date))
 }
@@ -154,8 +154,8 @@ func readRecipe(dir, file string) (*Recipe, error) {
 	return decodeRecipe(b, file)
 }
 
-// ReadDocument reads the document of a digest in an archive's directory and checks it. The error is ErrGone when it is
-// not there, and ErrAltered when its content is another.
+// ReadDocument reads the document of a digest in an archive's directory and checks it. The error is ErrGone when there is no
+// such document, and ErrAltered when its content does not have the digest.
 func ReadDocument(dir, sha256 string) ([]byte, error) {
 	packed, err := readFile(filepath.Join(dir, filepath.Base(sha256)+documentSuffix), maxDocument)
 	if err != nil {
@@ -192,7 +192,7 @@ func readFile(path string, limit int64) (b []byte, err error) {
 
 func hexDigest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// Verify checks every file of the archives below a data directory, all sources, and returns how many it read and the
+// Verify checks every file of the archives of all sources in a data directory. It returns how many files it read, and the
 // bad ones. It takes no lock and changes nothing; a running server may keep writing.
 func Verify(dataDir string) (files int, bad []snapshots.BadFile, err error) {
 	dirs, err := filepath.Glob(filepath.Join(dataDir, "*", dirName))

@@ -1,39 +1,39 @@
-// Package cboe fetches and decodes the delayed documents of Cboe. It serves every source: simulated and replayed
-// documents have the same forms.
+// Package cboe fetches and decodes the delayed documents of Cboe. Its decoders serve every source, because simulated and
+// replayed documents have the same formats.
 //
-// What the documents are like (recorded in August to October 2026):
+// The documents, as recorded in August to October 2026:
 //
 // Option chains, options/_SPX.json, and quotes, quotes/XLK.json. Indices have a leading underscore, funds and stocks
 // none. SPXW has no file of its own: its rows are in _SPX.json.
 //
 //		{"timestamp": "2026-08-11 20:36:41", "data": {"options": [rows], "symbol": "^SPX", head}, "symbol": "_SPX"}
 //
-//	  - A SPX chain has about 30,000 rows, 12 to 14 MB, 1.7 MB as gzip. The head comes after the rows. A quote has no options.
-//	  - timestamp is when the file was made: UTC, without a zone. It goes on after the close while nothing else changes.
-//	  - data.last_trade_time is the clock of the data: New York time, without a zone, 15 minutes behind in the session,
-//	    16:14:59 after the close of an index. data.seqno advances without a new price. Neither seqno nor timestamp tells
-//	    whether a document says something new, so [Quote.Content] leaves out both.
-//	  - data.current_price may be null or 0; then close is taken. prev_day_close becomes the close of the same day in the
-//	    evening and is not read; price_change_percent goes on describing the session.
-//	  - A row's option is root, YYMMDD, C or P, and the strike in thousandths in 8 digits. Every number is a float, also
+//	  - An SPX chain has about 30,000 rows, 12 to 14 MB, 1.7 MB as gzip. The head comes after the rows. A quote has no options.
+//	  - timestamp is when the file was made: UTC, without a zone. It advances after the close while nothing else changes.
+//	  - data.last_trade_time is the time of the data: New York time, without a zone, 15 minutes late in the session, and
+//	    16:14:59 after the close of an index. data.seqno advances without a new price. Because seqno and timestamp change
+//	    without new data, [Quote.Content] leaves out both.
+//	  - If data.current_price is null or 0, close is used. In the evening prev_day_close becomes the close of the same day,
+//	    so it is not read. price_change_percent still describes the session then.
+//	  - A row's option is the root, YYMMDD, C or P, and the strike in thousandths with 8 digits. Every number is a float, even
 //	    open_interest and volume: 2960.0. iv is a decimal with 4 digits, 0 where it could not be inverted, and absurd in
 //	    some expired or deep rows. last_trade_time is New York time, or null for a contract that never traded.
-//	  - Root SPX settles at the open, SPXW at the close; five dates have both. A root that ends in a digit delivers
-//	    something else: its rows are counted and left out, as are rows with an unknown root or a bad symbol, a second row
-//	    of one contract, and rows without a usable open interest. A number that cannot be read is NaN and costs no other.
-//	  - open_interest is of the close before; it changes in the morning. Expired rows stay until the next morning, Friday's
-//	    all weekend, and keep numbers that mean nothing.
+//	  - Root SPX settles at the open, SPXW at the close; five dates have both. Contracts whose root ends in a digit deliver
+//	    something else. Their rows are counted and left out, as are rows with an unknown root or a bad symbol, a second row
+//	    of one contract, and rows without a usable open interest. A number that cannot be read is NaN; the others are used.
+//	  - open_interest is that of the close before; it changes in the morning. Expired rows stay until the next morning, those
+//	    of Friday over the weekend. Their numbers mean nothing.
 //
 // Daily histories, charts/historical/XLK.json: {"symbol", "data": [{"date", "open", "high", "low", "close", "volume"}]},
 // oldest first. Values are numbers or strings; rows from before a listing have 0. See [DecodeHistory].
 //
-// Settlements of VIX futures, a CSV of Product,Symbol,Expiration Date,Price with other products in it. Weeklies that did
-// not trade carry the price of the front month. For a day that is not out yet the upstream answers with an earlier day's
-// file, which only the file name in Content-Disposition tells, or with a header alone. See [DecodeSettlement].
+// Settlements of VIX futures, a CSV of Product,Symbol,Expiration Date,Price that also has other products. Weekly futures
+// that did not trade have the price of the front month. For a day that is not published yet, the upstream sends a header
+// alone, or an earlier day's file, which only the file name in Content-Disposition shows. See [DecodeSettlement].
 //
-// How the upstream behaves: files are made about once a minute. The CDN redirects to another host with 307. A 403 is an
-// unknown symbol for good, or a refusal in passing: the same request succeeds seconds later. More than 45 requests a
-// minute are refused with 429 (420 from some networks), and asking on prolongs it. A 200 may be an HTML page. See [Client].
+// How the upstream behaves: files are made about once a minute. The CDN redirects to another host with 307. A 403 means an
+// unknown symbol, or a brief refusal: the same request succeeds seconds later. More than 45 requests a minute are refused
+// with 429 (420 from some networks), and further requests prolong this. A 200 may be an HTML page. See [Client].
 package cboe
 
 import (
@@ -51,14 +51,14 @@ import (
 // Quote is a decoded quote document, or the head of a chain document.
 type Quote struct {
 	compute.Underlying
-	// Content is the SHA-256, in hex, of the document without its two clocks, the top-level timestamp and data.seqno,
-	// which advance while nothing else does: two documents with equal Content say the same.
+	// Content is the SHA-256, in hex, of the document without its two clocks, timestamp and data.seqno, which advance
+	// without new data. Two documents with equal Content have the same data.
 	Content string
 	// BadNumbers is how many of its numbers count as absent because they are outside the range of their kind.
 	BadNumbers int
 }
 
-// ErrNoClock is a document that is well-formed but does not say of when it is.
+// ErrNoClock is the error of a well-formed document that does not say its time.
 var ErrNoClock = errors.New("document has no usable timestamp")
 
 // DecodeQuote decodes a quote document. It keeps no reference to body.
@@ -71,11 +71,11 @@ func DecodeQuote(body []byte) (*Quote, error) {
 	return q, nil
 }
 
-// DecodeChain decodes an option chain document, in any order of keys, and validates its rows. It keeps no
-// reference to body. content is as in [Quote]. An empty chain is [compute.ErrEmptyChain].
+// DecodeChain decodes an option chain document, in any order of keys, and validates its rows. It keeps no reference to body.
+// content is as in [Quote]. The error of a chain without rows is [compute.ErrEmptyChain].
 func DecodeChain(body []byte) (chain *compute.Chain, content string, err error) {
 	rows := &compute.ChainBuilder{}
-	rows.Grow(len(body) / 390) // bytes a row on the wire
+	rows.Grow(len(body) / 390) // bytes of a row
 	d := decoder{scanner: scanner{buf: body}, rows: rows}
 	q, err := d.document()
 	if err != nil {
@@ -92,8 +92,8 @@ type decoder struct {
 	scanner
 	rows *compute.ChainBuilder // nil for a quote, whose options are ignored
 
-	symbolRaw []byte        // of the row under way
-	quote     compute.Quote // of that row
+	symbolRaw []byte        // of the current row
+	quote     compute.Quote // of the current row
 
 	timestamp, symbol          []byte // top level
 	dataSymbol, lastTrade      []byte
@@ -197,7 +197,7 @@ func (d *decoder) dataMember(key []byte) (ok bool) {
 	return ok
 }
 
-// clock takes the value of a clock and remembers where it stands.
+// clock takes the value of a clock and stores its byte range.
 func (d *decoder) clock(raw *[]byte) (ok bool) {
 	d.skipSpace()
 	start := d.pos
@@ -218,7 +218,7 @@ func (d *decoder) content() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// row takes one element of the options array. An element that is no object is a row without a symbol.
+// row takes one element of the options array. An element that is not an object counts as a row without a symbol.
 func (d *decoder) row() bool {
 	nan := math.NaN()
 	d.symbolRaw, d.quote = nil, compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: nan, Volume: nan, IV: nan, Gamma: nan, Delta: nan}
@@ -267,7 +267,7 @@ func (d *decoder) rowMember(key []byte) (ok bool) {
 
 // parseClock parses YYYY-MM-DD, a space or a T, and HH:MM:SS. A fraction of a second is allowed and dropped.
 func parseClock(raw []byte, loc *time.Location) (time.Time, bool) {
-	if len(raw) < len(time.DateTime) || raw[13] != ':' { // package time would take an hour of one digit
+	if len(raw) < len(time.DateTime) || raw[13] != ':' { // package time would accept an hour of one digit
 		return time.Time{}, false
 	}
 	layout := "2006-01-02T15:04:05"

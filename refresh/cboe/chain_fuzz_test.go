@@ -18,8 +18,8 @@ import (
 	"strikecache/compute"
 )
 
-// The decoders of this package are held against slow ones, which read a document with encoding/json into these, in
-// the order and with the repetitions of the text.
+// member is a member of a JSON object. The tests compare the decoders of this package with slow ones, which read a document
+// with encoding/json into members, in the order and with the repetitions of the text.
 type member struct {
 	key   string
 	value any // []member, []any, string, json.Number, bool or nil
@@ -64,8 +64,8 @@ func plainValue(d *json.Decoder) (value any, depth int) {
 	return token, 0
 }
 
-// outOfScope says whether a document is one on which the decoders need not agree: known names, symbols and clocks are
-// recognised as the upstream spells them, without escapes and in UTF-8.
+// outOfScope says whether the decoders need not agree on a document. They recognise names, symbols and clocks only as the
+// upstream spells them: without escapes and in UTF-8.
 func outOfScope(body []byte) bool { return bytes.IndexByte(body, '\\') >= 0 || !utf8.Valid(body) }
 
 func plainFloat(v any) float64 {
@@ -92,7 +92,7 @@ func plainClock(v any, loc *time.Location) (time.Time, bool) {
 	return t.UTC(), err == nil
 }
 
-// plainChain is what a document says, or why it is refused. Without chain, options are ignored.
+// plainChain returns the chain of a document, or why it is refused. If chain is false, options are ignored.
 func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '<' {
 		return nil, ErrHTML
@@ -236,13 +236,13 @@ func sameUnderlying(t *testing.T, got, want compute.Underlying) {
 	}
 }
 
-// FuzzDecodeChain: the rows of a document are those that encoding/json reads, or both refuse it, for the same reason.
+// FuzzDecodeChain: DecodeChain and encoding/json read the same rows, or refuse the document for the same reason.
 func FuzzDecodeChain(f *testing.F) {
 	whole := string(wantChain())
-	for n := range whole { // no cut is taken for a document
+	for n := range whole { // no part of a document is accepted as a document
 		f.Add([]byte(whole[:n]))
 	}
-	for _, bad := range []string{`"x"`, `null`, `true`, `{"a":1}`, `[1,2]`, `1e999`, `"1.5"`, `0`} { // costs no other number
+	for _, bad := range []string{`"x"`, `null`, `true`, `{"a":1}`, `[1,2]`, `1e999`, `"1.5"`, `0`} { // the other numbers are still read
 		for _, good := range []string{`330.1`, `0.1235`, `2960.0`, `7728.2002`, rowP} {
 			f.Add([]byte(strings.Replace(whole, good, bad, 1)))
 		}
@@ -289,7 +289,7 @@ func FuzzDecodeChain(f *testing.F) {
 	})
 }
 
-// FuzzTradeClock: a clock is taken in its form alone, and says what package time says.
+// FuzzTradeClock: parseClock accepts only the form of a clock, and agrees with package time.
 func FuzzTradeClock(f *testing.F) {
 	for _, s := range []string{"2026-08-11T16:14:59", "2026-03-08T02:30:00", "2026-11-01 01:30:00.25", "0000-01-01T00:00:00", "9999-12-31T23:59:59", "1883-11-18T12:03:58", "2026-02-29T00:00:00", "2026-08-11T24:00:00", "2026-08-11T16:14:59Z"} {
 		f.Add(s)

@@ -73,7 +73,7 @@ func TestDecodeChainRefusals(t *testing.T) {
 		"timestamp with a zone":    {strings.Replace(ok, "20:36:41", "20:36:41Z", 1), ErrNoClock},
 		"no last trade":            {strings.Replace(ok, `"last_trade_time":"2026-08-11T16:14:59"`, `"last_trade_time":null`, 1), ErrNoClock},
 		"no price":                 {strings.NewReplacer(`"current_price":7728.2002`, `"current_price":null`, `"close":7728.1`, `"close":0`).Replace(ok), compute.ErrNoSpot},
-		"only yesterday's close":   {strings.NewReplacer(`"current_price":7728.2002,"close":7728.1`, `"current_price":0`).Replace(ok), compute.ErrNoSpot},
+		"only the close before":    {strings.NewReplacer(`"current_price":7728.2002,"close":7728.1`, `"current_price":0`).Replace(ok), compute.ErrNoSpot},
 		"control character":        {strings.Replace(ok, "up", "u\x01p", 1), ErrMalformed},
 		"number cut to a bare dot": {strings.Replace(ok, "330.1", "330.", 1), ErrMalformed},
 	} {
@@ -107,7 +107,7 @@ func TestContentIgnoresTheClocks(t *testing.T) {
 	}
 }
 
-// Both sides of both changes of the clocks, where 02:30 does not exist and 01:30 exists twice.
+// Clocks are read right before and after both changes of daylight saving time.
 func TestClocksAcrossDST(t *testing.T) {
 	for text, want := range map[string]string{
 		"2026-03-06T16:14:59": "2026-03-06T21:14:59Z", "2026-03-08T01:59:59": "2026-03-08T06:59:59Z", "2026-03-08T03:00:00": "2026-03-08T07:00:00Z",

@@ -33,8 +33,8 @@ type ClientConfig struct {
 	SettlementURL string        // takes ?dt=YYYY-MM-DD
 	PerMinute     int           // requests to one host, default 20
 	Timeout       time.Duration // of one request with its body, default 30 s
-	Backoff       time.Duration // before the second try of a refused request, doubled for each further one; default 3 s
-	// Dial opens connections; nil stands for the network's own way.
+	Backoff       time.Duration // before the second try of a refused request, doubled before each later try; default 3 s
+	// Dial opens connections; nil: a net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -42,23 +42,22 @@ const (
 	userAgent    = "strikecache (delayed options analytics cache)"
 	maxRedirects = 5
 	refusalTries = 3
-	// refusalPause is how long a refused symbol is left alone.
+	// refusalPause is how long a refused document is not asked for.
 	refusalPause = time.Hour
-	// maxRetryAfter bounds what Retry-After may ask for.
+	// maxRetryAfter bounds the wait that Retry-After asks for.
 	maxRetryAfter = time.Hour
 	// maxValidator is how many bytes of an ETag or a Last-Modified are kept.
 	maxValidator = 1 << 10
-	// throttledPause is how long a host is left alone after a 429 without Retry-After.
+	// throttledPause is how long a host gets no request after a 429 or 420 without Retry-After.
 	throttledPause = time.Minute
 )
 
-// Client fetches documents over HTTP. It spaces requests to each host and serves waiting ones by priority: the
-// SPX chain first, then VIX quotes and settlements, sector quotes, other chains, and histories. It is safe for
-// concurrent use.
+// Client fetches documents over HTTP. It spaces the requests to each host. Waiting requests go in the order of their
+// priority: the SPX chain, VIX quotes and settlements, other quotes, other chains, histories. It is safe for concurrent use.
 type Client struct {
 	cfg     ClientConfig
 	http    *http.Client
-	refused sync.Map // upstream.Name → time.Time until which it is not asked for
+	refused sync.Map // upstream.Name → time.Time until which the document is not asked for
 
 	mu    sync.Mutex
 	hosts map[string]*spacing
@@ -83,20 +82,20 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return &Client{
 		cfg: cfg,
 		http: &http.Client{
-			// A connection serves one request, for the transport would repeat a request on its own when a kept connection
-			// turns out to be closed, and a request every few seconds gains little by keeping it.
+			// A connection serves one request. If a kept connection turned out to be closed, the transport would repeat the
+			// request without a turn. With one request every few seconds, keeping connections would save little.
 			Transport: &http.Transport{
 				Proxy: http.ProxyFromEnvironment, DialContext: cfg.Dial, TLSHandshakeTimeout: 10 * time.Second,
 				ForceAttemptHTTP2: true, DisableKeepAlives: true,
 			},
-			// Redirects are followed by the client: each takes a turn at its host.
+			// Client follows redirects itself, so that each waits for a turn at its host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		hosts: map[string]*spacing{},
 	}, nil
 }
 
-// spxOptions is the document that most answers rest on.
+// spxOptions is the document from which most answers are computed.
 var spxOptions = upstream.Options("_SPX")
 
 // Offers implements [upstream.Source].
@@ -105,8 +104,8 @@ func (c *Client) Offers(name upstream.Name) bool {
 	return kind != upstream.Unknown
 }
 
-// Fetch implements [upstream.Source]. A 403 is tried again a few times, since the upstream refuses some requests
-// in passing; a symbol that stays refused is left alone for a while, except the SPX chain.
+// Fetch implements [upstream.Source]. After a 403 it asks again, up to refusalTries times in all, because the upstream
+// refuses some requests only for seconds. After that it does not ask for the document for refusalPause, except the SPX chain.
 func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	if until, ok := c.refused.Load(name); ok && time.Now().Before(until.(time.Time)) {
 		return nil, failed(name, upstream.Refused, fmt.Errorf("not asked again before %s", until.(time.Time).UTC().Format(time.RFC3339)))
@@ -132,7 +131,7 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	}
 }
 
-// once asks for a document when its turn comes, and follows redirects, each of them in a turn of its own.
+// once asks for a document in its turn, and follows redirects, each in another turn.
 func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
@@ -148,13 +147,13 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 			return doc, err
 		}
 		if len(visited) > maxRedirects || slices.Contains(visited, next) {
-			return nil, failed(name, upstream.Redirects, fmt.Errorf("redirects in a circle, or more than %d: to %s", maxRedirects, next))
+			return nil, failed(name, upstream.Redirects, fmt.Errorf("redirect to %s is a loop, or over %d redirects", next, maxRedirects))
 		}
 		address = next
 	}
 }
 
-// request makes one request in its turn. It returns a document, or where the upstream redirects to.
+// request makes one request in its turn. It returns a document, or the address of a redirect.
 func (c *Client) request(ctx context.Context, name upstream.Name, address string, since *upstream.Document) (doc *upstream.Document, redirect string, err error) {
 	req, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
@@ -195,15 +194,15 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	if err != nil {
 		return nil, "", err
 	}
-	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero where there is none
+	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero if there is none
 	return &upstream.Document{
 		Name: name, Body: body, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
 		ETag: validator(resp.Header, "ETag"), LastModified: validator(resp.Header, "Last-Modified"),
 	}, "", nil
 }
 
-// validator returns a header field that the next request echoes. A field beyond maxValidator counts as absent, because the
-// upstream could refuse the request that echoes it.
+// validator returns a header field that the next request sends back. A field over maxValidator bytes counts as absent,
+// because the upstream could refuse a request with it.
 func validator(h http.Header, name string) string {
 	if v := h.Get(name); len(v) <= maxValidator {
 		return v
@@ -211,8 +210,8 @@ func validator(h http.Header, name string) string {
 	return ""
 }
 
-// readBody reads a body that the transport has already decompressed. It reads no further than the most bytes that a
-// document of its kind may have.
+// readBody reads a body that the transport has already decompressed. It stops when the body is too large for a document of
+// its kind.
 func readBody(name upstream.Name, resp *http.Response) ([]byte, error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
 		return nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
@@ -236,7 +235,7 @@ func failed(name upstream.Name, reason upstream.Reason, err error) error {
 	return &upstream.Error{Name: name, Reason: reason, Err: err}
 }
 
-// broken is the failure of a connection: a timeout, or otherwise the reason.
+// broken returns the error of a failed connection. Its reason is TimedOut after a timeout, otherwise the given one.
 func broken(name upstream.Name, reason upstream.Reason, err error) error {
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() { // also the end of a context
@@ -262,7 +261,7 @@ func statusError(name upstream.Name, resp *http.Response) *upstream.Error {
 	return failure
 }
 
-// retryAfter returns what a response asks to wait, in seconds or as a date; 0 for nothing.
+// retryAfter returns the wait that Retry-After asks for, in seconds or as a date; 0 if it asks for none.
 func retryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	wait := time.Duration(0)
@@ -276,13 +275,13 @@ func retryAfter(h http.Header) time.Duration {
 
 var dateInName = regexp.MustCompile(`\d{4}-\d{2}-\d{2}`)
 
-// fileDate returns the date in the file name of a Content-Disposition.
+// fileDate returns the date in the file name of Content-Disposition; "" if there is none.
 func fileDate(h http.Header) string {
 	_, params, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
 	return dateInName.FindString(params["filename"])
 }
 
-// priorities is how many priorities there are.
+// priorities is the number of priorities.
 const priorities = 5
 
 // priority orders waiting requests; 0 goes first.

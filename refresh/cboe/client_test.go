@@ -17,10 +17,10 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// patience is longer than any test waits for what must happen, however busy the machine is.
+// patience is a timeout for what must happen. It is long enough for a busy machine.
 const patience = 5 * time.Minute
 
-// local starts a server and a client of it that hardly spaces its requests. A request may take some time, or patience.
+// local starts a server and returns a client of it that hardly spaces its requests. The default timeout is patience.
 func local(t *testing.T, handler http.HandlerFunc, timeout ...time.Duration) *Client {
 	t.Helper()
 	srv := httptest.NewServer(handler)
@@ -119,7 +119,7 @@ func TestClientEchoesShortValidators(t *testing.T) {
 	}
 }
 
-// Each way the upstream fails has its reason.
+// Each failure of the upstream has its reason.
 func TestClientReasons(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
@@ -133,7 +133,7 @@ func TestClientReasons(t *testing.T) {
 		"429":                    {status(429), upstream.Throttled},
 		"420":                    {status(420), upstream.Throttled},
 		"500":                    {status(500), upstream.BadStatus},
-		"304 without a question": {status(304), upstream.BadStatus},
+		"304 without validators": {status(304), upstream.BadStatus},
 		"html": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			fmt.Fprint(w, "<html>challenge</html>")
@@ -166,9 +166,9 @@ func TestClientReasons(t *testing.T) {
 		}, upstream.TooLarge},
 		"oversized and announced": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000000000")
-			w.(http.Flusher).Flush() // and sends nothing of it
+			w.(http.Flusher).Flush() // and sends no body
 		}, upstream.TooLarge},
-		"redirected on and on": {func(w http.ResponseWriter, r *http.Request) {
+		"too many redirects": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
 		}, upstream.Redirects},
 		"oversized when unpacked": {func(w http.ResponseWriter, _ *http.Request) {
@@ -196,7 +196,7 @@ func TestClientReasons(t *testing.T) {
 			if !errors.As(err, &failure) || failure.Reason != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
-			if hits.Load() == 0 && c.want != upstream.TimedOut { // a busy machine may have asked too late
+			if hits.Load() == 0 && c.want != upstream.TimedOut { // on a busy machine the client may time out before it asks
 				t.Error("the server was never asked")
 			}
 		})
@@ -210,7 +210,7 @@ func TestClientReasons(t *testing.T) {
 	}
 }
 
-// A redirect takes a turn of its own, and a connection serves one request, which the transport therefore never repeats.
+// A redirect waits for another turn. A connection serves one request, so the transport never repeats a request.
 func TestClientSpacesRedirects(t *testing.T) {
 	const interval = 400 * time.Millisecond
 	var at []time.Time
@@ -236,7 +236,7 @@ func TestClientSpacesRedirects(t *testing.T) {
 	}
 }
 
-// A 403 is tried again; a symbol that stays refused is left alone, the SPX chain never is.
+// After a 403 the client asks again. If a document stays refused, the client stops asking for it, unless it is the SPX chain.
 func TestClientRetriesRefusals(t *testing.T) {
 	var hits, refusals atomic.Int32
 	c := local(t, func(w http.ResponseWriter, r *http.Request) {

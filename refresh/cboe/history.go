@@ -12,9 +12,9 @@ import (
 // maxHistoryRows bounds a price history; 50 years have 12,600 sessions.
 const maxHistoryRows = 50_000
 
-// DecodeHistory decodes a daily price history: {"data": [{"date", …, "close", …}]}, oldest first, values numbers
-// or strings. Rows without a date or a close above 0, such as those before a listing, are left out; of two rows
-// of one date the later stays. It keeps no reference to body.
+// DecodeHistory decodes a daily price history: {"data": [{"date", …, "close", …}]}. Values are numbers or strings. Rows
+// without a date or a close above 0, such as those before a listing, are left out. Of two rows of one date the later counts.
+// The closes are returned oldest first. DecodeHistory keeps no reference to body.
 func DecodeHistory(body []byte) ([]compute.Close, error) {
 	s := scanner{buf: body}
 	closes := map[compute.Date]float64{}
@@ -68,7 +68,7 @@ func (s *scanner) historyRow() (c compute.Close, ok bool) {
 	return c, ok
 }
 
-// numberOrText takes any value and returns it when it is a number or a string that holds one, else NaN.
+// numberOrText takes any value and returns it if it is a number or a string that holds one, otherwise NaN.
 func (s *scanner) numberOrText() (x float64, ok bool) {
 	if s.next() != '"' {
 		return s.float()

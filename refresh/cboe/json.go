@@ -15,9 +15,9 @@ var (
 	ErrMalformed = errors.New("document is malformed")
 )
 
-// scanner walks a JSON text once, from left to right, and never looks back. It accepts exactly what
-// [encoding/json.Valid] accepts, nested at most maxDepth deep. Methods report false at the first byte that does
-// not fit; the scanner is of no use afterwards.
+// scanner reads a JSON text once, from left to right. It accepts exactly what [encoding/json.Valid] accepts, nested at most
+// maxDepth deep. To take a value is to read it and move behind it. The methods return false at the first byte that does not
+// fit; then the scanner must not be used any more.
 type scanner struct {
 	buf []byte
 	pos int
@@ -37,7 +37,7 @@ func (s *scanner) skipSpace() {
 	}
 }
 
-// next skips white space and returns the byte after it without taking it; 0 at the end.
+// next skips white space and returns the next byte without taking it; 0 at the end.
 func (s *scanner) next() byte {
 	if s.pos < len(s.buf) && s.buf[s.pos] > ' ' {
 		return s.buf[s.pos]
@@ -58,7 +58,7 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// rawString takes a string and returns what stands between its quotes, escapes as they are.
+// rawString takes a string and returns the text between its quotes, with its escapes.
 func (s *scanner) rawString() (raw []byte, ok bool) {
 	if !s.take('"') {
 		return nil, false
@@ -79,7 +79,7 @@ func (s *scanner) rawString() (raw []byte, ok bool) {
 	return nil, false
 }
 
-// number takes a number and returns how it is spelt.
+// number takes a number and returns its text.
 func (s *scanner) number() (raw []byte, ok bool) {
 	s.skipSpace()
 	start := s.pos
@@ -151,7 +151,7 @@ func (s *scanner) skip(depth int) bool {
 	}
 }
 
-// whole takes the text, which must be one object; member is called for each raw key and takes its value.
+// whole takes the whole text, which must be one object; member is called for each raw key and takes its value.
 func (s *scanner) whole(member func(key []byte) bool) error {
 	if s.next() == '<' {
 		return ErrHTML
@@ -173,7 +173,7 @@ func (s *scanner) object(depth int, member func(key []byte) bool) bool {
 // array takes an array; element is called for each element and takes it.
 func (s *scanner) array(depth int, element func() bool) bool { return s.list(depth, '[', ']', element) }
 
-// list takes what stands between two brackets, separated by commas.
+// list takes two brackets and the elements between them, separated by commas.
 func (s *scanner) list(depth int, opening, closing byte, element func() bool) bool {
 	if depth <= 0 || !s.take(opening) {
 		return false
@@ -192,8 +192,8 @@ func (s *scanner) list(depth int, opening, closing byte, element func() bool) bo
 	return false
 }
 
-// float takes any value and returns it when it is a number that a float64 can have, else NaN: one bad number must not
-// lose a document.
+// float takes any value and returns it if it is a number in the range of a float64. Otherwise it returns NaN, so that a bad
+// number does not make the whole document unreadable.
 func (s *scanner) float() (x float64, ok bool) {
 	if c := s.next(); c != '-' && !isDigit(c) {
 		return math.NaN(), s.skip(maxDepth)
@@ -202,7 +202,7 @@ func (s *scanner) float() (x float64, ok bool) {
 	return parseFloat(raw), ok
 }
 
-// parseFloat returns NaN for what is no number, or one that overflows.
+// parseFloat returns NaN for a text that is not a number, or a number that overflows.
 func parseFloat(raw []byte) float64 {
 	x, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
@@ -211,7 +211,7 @@ func parseFloat(raw []byte) float64 {
 	return x
 }
 
-// str takes any value and returns its raw text when it is a string, else nil.
+// str takes any value and returns its raw text if it is a string, otherwise nil.
 func (s *scanner) str() (raw []byte, ok bool) {
 	if s.next() == '"' {
 		return s.rawString()

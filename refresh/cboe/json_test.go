@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// texts are JSON or nearly so; the scanner must agree with encoding/json on each.
+// texts are JSON or almost JSON. The scanner must agree with encoding/json on each.
 var texts = []string{
 	``, ` `, `null`, `true`, `false`, `nul`, `nulll`, `truefalse`, `0`, `-0`, `01`, `-`, `1.`, `.5`, `1.5`, `1e`, `1e5`,
 	`1E+5`, `1e-`, `-1.25e-07`, `+1`, `0x1`, `NaN`, `Infinity`, `""`, `"`, `"a`, `"\n"`, "\"\n\"", "\"\x00\"", `"\u12"`,

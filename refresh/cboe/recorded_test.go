@@ -51,7 +51,7 @@ func recorded(t testing.TB, path string) []byte {
 
 const spxChain = "replay/options/_SPX.json.gz"
 
-// Every row of a chain, against the decoder of the fuzz target.
+// Every row of a chain is the one that the slow decoder of the fuzz target reads.
 func TestChainAgreesWithEncodingJSON(t *testing.T) {
 	agrees := func(t *testing.T, body []byte) *compute.Chain {
 		want, err := plainChain(body, true)
@@ -83,7 +83,7 @@ func TestChainAgreesWithEncodingJSON(t *testing.T) {
 	})
 }
 
-// Ten real envelopes of one weekend, session, close and evening: clocks, sessions and closes.
+// Ten real documents without their rows, of a weekend, a session, a close and evenings, have the right clocks and prices.
 func TestRecordedEnvelopes(t *testing.T) {
 	cal := compute.NewCalendar(nil, nil)
 	files, err := filepath.Glob(filepath.Join(recordedDir(t), "spx-headers", "*.json"))
@@ -130,14 +130,14 @@ func TestRecordedEnvelopes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The timestamp lags the fetch by seconds, but on the weekend, when it stopped on Saturday.
+		// The timestamp is seconds before the fetch, except on the weekend, when it stops on Saturday.
 		if lag := at.Sub(q.CapturedAt); fetched[:10] != "2026-08-09" && (lag < 0 || lag > time.Minute) {
 			t.Errorf("%s: captured %v, %v before the fetch: the timestamp is not UTC", name, q.CapturedAt, lag)
 		}
 	}
 }
 
-// BenchmarkDecodeChain stands beside its rival: encoding/json into structs, without the validation.
+// BenchmarkDecodeChain compares DecodeChain with encoding/json, which decodes into structs without validation.
 func BenchmarkDecodeChain(b *testing.B) {
 	body := recorded(b, spxChain)
 	for name, decode := range map[string]func() error{

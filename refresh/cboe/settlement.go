@@ -13,16 +13,16 @@ import (
 	"strikecache/compute"
 )
 
-// ErrNoRows is a document that is well-formed and says nothing: a header alone, an empty history.
+// ErrNoRows is the error of a well-formed document without a usable row, such as a header alone or an empty history.
 var ErrNoRows = errors.New("document has no rows")
 
 // maxSettlementRows bounds a settlement file; a real one has 55 rows.
 const maxSettlementRows = 5_000
 
-// DecodeSettlement decodes a daily settlement file, Product,Symbol,Expiration Date,Price, of all products. A
-// byte order mark and a star behind a price are tolerated. Rows that cannot be read are left out and counted.
-// A file without rows, which stands for a holiday or a day not published yet, is ErrNoRows; one that does not end
-// with a line's end was cut off, and the price in front of the cut cannot be trusted.
+// DecodeSettlement decodes a daily settlement file, Product,Symbol,Expiration Date,Price, of all products. It accepts a byte
+// order mark, and a star after a price. Rows that cannot be read are left out and counted. The error of a file without rows
+// is ErrNoRows: the date is a holiday, or its file is not published yet. A file whose last line has no line end was cut off,
+// perhaps within a price: it is ErrMalformed.
 func DecodeSettlement(body []byte) (rows []compute.FuturesSettlement, bad int, err error) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '<' {

@@ -63,7 +63,7 @@ func TestRecordedSettlement(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSettlement: without quotes, the rows are those of lines cut at commas; with them, those of encoding/csv.
+// FuzzDecodeSettlement: in a file without quotation marks, the rows are those of lines cut at commas.
 func FuzzDecodeSettlement(f *testing.F) {
 	const header = "Product,Symbol,Expiration Date,Price\r\n"
 	for _, s := range []string{

@@ -9,16 +9,16 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// spacing lets one request to a host through every interval: of those that wait the one with the lowest priority number,
-// then the one that waited longest. While others wait, a document does not get two turns in a row, so that its redirects
-// and repetitions delay the others by one request at a time. It is safe for concurrent use.
+// spacing lets one request to a host through per interval. Of the waiting requests it takes those with the lowest priority
+// number, and of these the one that has waited longest. While others wait, a document does not get two turns in a row: its
+// redirects and repetitions delay the others by one request at a time. It is safe for concurrent use.
 type spacing struct {
 	interval time.Duration
 
 	mu      sync.Mutex
 	free    time.Time // when the next request may go
 	waiting []*ticket // in the order of arrival
-	timer   bool      // a call of next is due
+	timer   bool      // a call of next is scheduled
 	last    upstream.Name
 }
 
@@ -48,11 +48,11 @@ func (s *spacing) wait(ctx context.Context, name upstream.Name, priority int) er
 			s.waiting = slices.Delete(s.waiting, i, i+1)
 			return ctx.Err()
 		}
-		return nil // its turn came at the same moment and is taken
+		return nil // the turn came at the same moment
 	}
 }
 
-// pause lets no request through for a while.
+// pause lets no request through for d.
 func (s *spacing) pause(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *spacing) pause(d time.Duration) {
 	}
 }
 
-// schedule arranges for the call of next. s.mu is held.
+// schedule schedules a call of next if a request waits. The caller holds s.mu.
 func (s *spacing) schedule() {
 	if s.timer || len(s.waiting) == 0 {
 		return
@@ -70,17 +70,17 @@ func (s *spacing) schedule() {
 	time.AfterFunc(time.Until(s.free), s.next)
 }
 
-// next gives the turn to the best request that waits.
+// next gives the turn to the best waiting request.
 func (s *spacing) next() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = false
 	if now := time.Now(); now.Before(s.free) || len(s.waiting) == 0 {
-		s.schedule() // paused meanwhile, or all gave up
+		s.schedule() // paused meanwhile, or every request gave up
 		return
 	}
 	best := 0
-	rank := func(i int) int { // the document that had the last turn comes behind all others
+	rank := func(i int) int { // the document that had the last turn comes after all others
 		if s.waiting[i].name == s.last {
 			return s.waiting[i].priority + priorities
 		}

@@ -33,11 +33,11 @@ func TestSpacingPrefers(t *testing.T) {
 			wg.Go(func() { pass(p) })
 			synctest.Wait()
 		}
-		time.Sleep(4 * time.Second) // a request of priority 2 has passed; now the most urgent one comes
+		time.Sleep(4 * time.Second) // a request of priority 2 has passed; now one of priority 0 comes
 		wg.Go(func() { pass(0) })
 		wg.Wait()
 		if want := []int{4, 2, 0, 2, 3, 4}; !slices.Equal(order, want) {
-			t.Errorf("order %v, want %v: a due chain waits for at most one request", order, want)
+			t.Errorf("order %v, want %v: priority 0 waits for at most one request", order, want)
 		}
 		for i, d := range at {
 			if want := time.Duration(i) * 3 * time.Second; d != want {
@@ -65,7 +65,7 @@ func TestSpacingPauses(t *testing.T) {
 		})
 		synctest.Wait()
 		s.pause(time.Minute)
-		s.pause(time.Second) // a shorter pause does not shorten it
+		s.pause(time.Second) // does not shorten the longer pause
 		wg.Wait()
 	})
 }
@@ -94,7 +94,7 @@ func TestSpacingForgetsRequestsThatGaveUp(t *testing.T) {
 	})
 }
 
-// A document that asks again at once, as it does for a redirect, delays others by one request at a time.
+// A document that asks again at once, as after a redirect, delays the others by one request at a time.
 func TestSpacingAlternates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &spacing{interval: 3 * time.Second}

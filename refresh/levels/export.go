@@ -37,7 +37,7 @@ func (c *ExportCommand) Validate() error {
 	return nil
 }
 
-// Run is called by the parser. Files that cannot be read are named, the rows of all others written, and then it fails.
+// Run is called by the parser. It writes the rows of the readable files. If a file is unreadable, it names the file and fails.
 func (c *ExportCommand) Run(to Streams) error {
 	days, bad, err := c.read()
 	if err != nil {
@@ -86,13 +86,13 @@ func (c *ExportCommand) write(out io.Writer, days []day) (err error) {
 	return err
 }
 
-// writeOutput replaces a file as the store does. Anything but a file, such as a device, is not replaced.
+// writeOutput writes a file as the store does, and may replace a regular file. It refuses to replace a device or directory.
 func writeOutput(path string, b []byte) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
 	}
 	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); err != nil { // it is not made
+	if _, err := os.Stat(dir); err != nil { // a missing directory is not made
 		return err
 	}
 	return snapshots.WriteFile(dir, filepath.Base(path), b)
@@ -101,10 +101,10 @@ func writeOutput(path string, b []byte) error {
 // day is what is exported of a session.
 type day struct {
 	session, source string
-	cells           []json.RawMessage // of the columns
+	cells           []json.RawMessage // one for each column
 }
 
-// read returns the sessions asked for, rising, and what is wrong with the files that it could not read.
+// read returns the requested sessions, oldest first, and the errors of the files that it could not read.
 func (c *ExportCommand) read() (days []day, bad []error, err error) {
 	dates, err := snapshots.ListDates(c.DataDir, c.Source, refresh.GammaResource)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *ExportCommand) read() (days []day, bad []error, err error) {
 	}
 	for _, date := range dates {
 		if date < c.From {
-			continue // a session never is after the UTC date of its quotes
+			continue // a session is never after the UTC date under which it is stored
 		}
 		f, err := snapshots.ReadFile(c.DataDir, c.Source, refresh.GammaResource, date)
 		var d day
@@ -127,14 +127,14 @@ func (c *ExportCommand) read() (days []day, bad []error, err error) {
 			continue
 		}
 		if last := len(days) - 1; last >= 0 && days[last].session == d.session {
-			days = days[:last] // quotes of the session's evening are of the next UTC date
+			days = days[:last] // quotes of the session's evening are stored under the next UTC date
 		}
 		days = append(days, d)
 	}
 	return days, bad, nil
 }
 
-// dayOf returns the values of a snapshot, spelt as they are served.
+// dayOf returns the values of a snapshot, with the digits that are served.
 func dayOf(s *snapshots.Snapshot) (day, error) {
 	d := day{session: s.Meta.SessionDate, source: s.Meta.Source}
 	var data map[string]json.RawMessage

@@ -24,7 +24,7 @@ const (
 
 var errTooManyRows = fmt.Errorf("over %d rows", maxRows)
 
-// encodeCSV writes rows of JSON values: a header, lines that end in CRLF, null as an empty cell.
+// encodeCSV encodes rows of JSON values as CSV, with a header, CRLF at each line end, and empty cells for null.
 func encodeCSV(rows [][]json.RawMessage) ([]byte, error) {
 	records := [][]string{columnNames}
 	for _, row := range rows {
@@ -43,7 +43,7 @@ func encodeCSV(rows [][]json.RawMessage) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// encodeJSON writes rows of JSON values as an array, an object a line.
+// encodeJSON encodes rows of JSON values as an array, with one object per line.
 func encodeJSON(rows [][]json.RawMessage) []byte {
 	out, between := []byte("["), "\n"
 	for _, row := range rows {
@@ -72,8 +72,8 @@ type record struct {
 	cells []json.RawMessage
 }
 
-// decode reads a file in CSV or JSON, whichever it is, and returns its rows in the order of their dates. The error names
-// the first bad cells.
+// decode decodes a file, which may be CSV or JSON, and returns its rows in the order of their dates. The error names the
+// first bad cells.
 func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) {
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	read := readCSV
@@ -98,7 +98,7 @@ func decode(b []byte, calendar *compute.Calendar, now time.Time) ([]row, error) 
 	return c.rows, nil
 }
 
-// readCSV reads the records up to the first that is malformed. The header must be as export writes it.
+// readCSV reads the records up to the first malformed one. The header must be as export writes it.
 func readCSV(b []byte) (records []record, err error) {
 	r := csv.NewReader(bytes.NewReader(b))
 	header, err := r.Read()
@@ -114,7 +114,7 @@ func readCSV(b []byte) (records []record, err error) {
 			break
 		}
 		if err != nil {
-			return records, err // it names the line
+			return records, err // which names the line
 		}
 		cells := make([]json.RawMessage, len(columns))
 		for i, text := range texts {
@@ -126,7 +126,7 @@ func readCSV(b []byte) (records []record, err error) {
 	return records, nil
 }
 
-// cell returns the JSON value of a text in CSV.
+// cell returns the JSON value of a CSV cell.
 func (c column) cell(text string) json.RawMessage {
 	switch {
 	case text == "":
@@ -180,7 +180,7 @@ func cellsOf(element json.RawMessage) ([]json.RawMessage, error) {
 		delete(object, name)
 	}
 	for name := range object {
-		return nil, fmt.Errorf("%.40q is no column; these are %s", name, strings.Join(columnNames, ", "))
+		return nil, fmt.Errorf("%.40q is not a column; the columns are %s", name, strings.Join(columnNames, ", "))
 	}
 	return cells, nil
 }

@@ -31,7 +31,7 @@ type ImportCommand struct {
 	Source      string `help:"Source whose history receives the rows: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 }
 
-// Run is called by the parser. It stores all rows of the file whose dates are not stored, or none when a cell is bad.
+// Run is called by the parser. It stores the rows whose dates are not stored yet. If a cell is bad, it stores no row.
 func (c *ImportCommand) Run(ctx context.Context, with Streams) error {
 	if err := c.run(ctx, with, time.Now()); err != nil {
 		return fmt.Errorf("import: %w", err)
@@ -51,7 +51,7 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 	}
 	rows, err := decode(text, calendar, now)
 	if err != nil {
-		return fmt.Errorf("nothing was imported of %s:\n%w", name, err)
+		return fmt.Errorf("nothing was imported from %s:\n%w", name, err)
 	}
 	from := origin{name, fmt.Sprintf("%x", sha256.Sum256(text)), calendar, now}
 	if c.DryRun {
@@ -73,7 +73,7 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 	return errors.Join(err, store.Close())
 }
 
-// read returns the file and the name that the snapshots give it.
+// read returns the text of the file, and its name for the snapshots.
 func (c *ImportCommand) read(in io.Reader) (name string, text []byte, err error) {
 	name = "standard input"
 	if c.File != "-" {
@@ -103,8 +103,8 @@ type origin struct {
 	now          time.Time
 }
 
-// each calls what with each row whose date is not stored, in order, until one fails. It prints what was done with how many.
-func (o *origin) each(rows []row, stored []string, out io.Writer, done string, what func(row) error) error {
+// each calls do with each row whose date is not stored, in order, until a call fails. At the end it prints the counts.
+func (o *origin) each(rows []row, stored []string, out io.Writer, done string, do func(row) error) error {
 	did, skipped := 0, []string(nil)
 	for _, r := range rows {
 		date := r.date.String() // a session closes before its UTC date ends, so its row is stored under its own date
@@ -112,8 +112,8 @@ func (o *origin) each(rows []row, stored []string, out io.Writer, done string, w
 			skipped = append(skipped, date)
 			continue
 		}
-		if err := what(r); err != nil {
-			return fmt.Errorf("row of %s: %w; %d dates were imported before: remove the cause of this error and import the file again",
+		if err := do(r); err != nil {
+			return fmt.Errorf("row of %s: %w; %d dates were imported before this error: remove the cause of this error and import the file again",
 				date, err, did)
 		}
 		did++
@@ -169,7 +169,7 @@ func (o *origin) seal(r row) (f snapshots.File, err error) {
 	return f, err
 }
 
-// gammaData returns the fields of [compute.Gamma], in their order, null where the values do not have them.
+// gammaData returns the fields of [compute.Gamma] in their order. A field that is not in values is null.
 func gammaData(values map[string]any) ([]byte, error) {
 	var names []string
 	var cells []json.RawMessage

@@ -1,12 +1,12 @@
-// Package levels is the commands `strikecache export` and `strikecache import`: the daily levels of the stored gamma
-// snapshots as a file, and such a file as snapshots.
+// Package levels has the commands `strikecache export` and `strikecache import`. Export writes the daily levels of the stored
+// gamma snapshots to a file. Import stores the rows of such a file as snapshots.
 //
-// A file has one row per session, oldest first, in CSV as of RFC 4180 or as a JSON array of objects. Export takes, of
-// each session, the stored snapshot with the greatest as_of; it needs no lock, so a server may run. Import checks every
-// cell before it writes anything, and then stores each row under the date of its session as a snapshot that knows the
-// levels alone: meta.source is imported, meta.imported_from the name of the file, and every other field null. A date that
-// is stored already keeps what it has. An imported snapshot is history: no restart makes it the current answer, and an
-// answer of the source's own for the same date takes its place.
+// A file has one row per session, oldest first, in CSV (RFC 4180) or as a JSON array of objects. For each session, export
+// takes the stored snapshot with the latest as_of. It needs no lock, so a server may run. Import checks every cell before it
+// writes anything. Then it stores each row under the date of its session, as a snapshot that has only the levels: meta.source
+// is imported, meta.imported_from is the name of the file, and every other field of data is null. It never replaces a stored
+// date. An imported snapshot is never the current answer, not even after a restart. An answer that is computed for its date
+// replaces it.
 package levels
 
 import (
@@ -30,12 +30,12 @@ type Streams struct {
 // column is a column of the file.
 type column struct {
 	name     string
-	isText   bool // in JSON a string, else a number
+	isText   bool // a string in JSON, otherwise a number
 	nullable bool
 	parse    func(c *checker, text string) (any, error)
 }
 
-// The bounds of numbers are far from what any market had, and keep every value exact in the decimals served.
+// The bounds are far outside what any market had. Within them, a value is exact in all decimals that are served.
 var level = number[compute.Level](0.01, 1e6)
 
 var columns = []column{
@@ -61,10 +61,10 @@ var columnNames = func() (names []string) {
 	return names
 }()
 
-// firstSession is when options on the index were first traded (Cboe).
+// firstSession is the day on which options on the index were first traded (Cboe).
 var firstSession = compute.NewDate(1983, time.July, 1)
 
-// row is a row of a file, all of its values checked.
+// row is a row of a file with checked values.
 type row struct {
 	line   int
 	date   compute.Date   // 0 until it is known
@@ -76,7 +76,7 @@ type checker struct {
 	calendar *compute.Calendar
 	now      time.Time
 	lines    map[compute.Date]int // of the rows checked
-	row      row                  // under way
+	row      row                  // the one that is checked now
 	rows     []row
 	faults   []error
 }
@@ -148,7 +148,7 @@ func (c *checker) session(text string) (compute.Date, error) {
 	return d, nil
 }
 
-// oneOf returns a parse function of a column with few words.
+// oneOf returns the parse function of a column that accepts only these words.
 func oneOf(words ...string) func(*checker, string) (any, error) {
 	return func(_ *checker, text string) (any, error) {
 		if !slices.Contains(words, text) {
@@ -158,7 +158,7 @@ func oneOf(words ...string) func(*checker, string) (any, error) {
 	}
 }
 
-// number returns a parse function of a column of numbers from low to high.
+// number returns the parse function of a column of numbers from low to high.
 func number[T ~float64](low, high float64) func(*checker, string) (any, error) {
 	return func(_ *checker, text string) (any, error) {
 		var x float64

@@ -21,7 +21,7 @@ import (
 
 const header = "date,symbol,spot,net_gex_dollars,zero_gamma_flip,call_wall,put_wall,vol_trigger,abs_gamma_strike,gamma_regime,oi_settle_date,contracts_analyzed\r\n"
 
-// sample is as export writes it, with every null that there can be.
+// sample is a file as export writes it, with every null that there can be.
 const sample = header +
 	"2024-11-27,SPX,5998.74,-6454130017,6001.5,6050,5950,5995,6000,negative,2024-11-26,22513\r\n" +
 	"2024-11-29,SPX,6032.38,,,,,,,,,0\r\n"
@@ -62,7 +62,7 @@ func mustImport(t *testing.T, dir, text string) string {
 	return out
 }
 
-// exported returns what export writes to standard output, what it says beside, and its error.
+// exported returns what export writes to standard output and to standard error, and its error.
 func exported(dir string, change ...func(*ExportCommand)) (out, said string, err error) {
 	c := ExportCommand{Format: "csv", DataDir: dir, Source: "cboe"}
 	for _, f := range change {
@@ -77,8 +77,8 @@ func exported(dir string, change ...func(*ExportCommand)) (out, said string, err
 
 func asJSON(c *ExportCommand) { c.Format = "json" }
 
-// What is exported and imported elsewhere is exported again byte for byte, in both forms. Numbers of any spelling are
-// exported in the decimals that answers have.
+// A file that is exported, imported and exported again is the same byte for byte, in both formats. Numbers of any spelling
+// are exported in the decimals that answers have.
 func TestRoundTrip(t *testing.T) {
 	spelling := strings.NewReplacer("5998.74", "5998.7401", "-6454130017", "-6454130016.541162", "6001.5,", "6001.495,", "6050", "6.05e3", "22513", "22513.0")
 	for name, text := range map[string]string{
@@ -157,10 +157,10 @@ func TestWhatAnImportedSnapshotSays(t *testing.T) {
 	}
 }
 
-// good is a row of the file that the bad ones are made of.
+// good is the row from which the bad rows are made.
 const good = "2024-11-27,SPX,5998.74,-6454130017,6001.5,6050,5950,5995,6000,negative,2024-11-26,22513"
 
-// Nothing of a file is imported when a cell is bad, and the error names its line and column.
+// If a cell is bad, nothing is imported, and the error names its line and column.
 func TestBadFiles(t *testing.T) {
 	in := func(column, value string) string {
 		cells := strings.Split(good, ",")
@@ -171,8 +171,8 @@ func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no file at all", "", "line 1: the header must be date,symbol"},
 		{"another header", strings.Replace(sample, "spot", "close", 1), "line 1: the header must be date,symbol,spot"},
-		{"a column more", strings.Replace(sample, "date,", "date,source,", 1), "line 1: the header"},
-		{"a cell less", header + strings.TrimSuffix(good, ",22513"), "line 2: wrong number of fields"},
+		{"one column too many", strings.Replace(sample, "date,", "date,source,", 1), "line 1: the header"},
+		{"one cell too few", header + strings.TrimSuffix(good, ",22513"), "line 2: wrong number of fields"},
 		{"an open quote", header + `"` + good, "line 2"},
 		{"no date", in("date", ""), "line 3, column date: value missing"},
 		{"no such date", in("date", "2024-11-31"), "line 3, column date: parse date"},
@@ -202,19 +202,19 @@ func TestBadFiles(t *testing.T) {
 		{"half an array", sampleJSON[:len(sampleJSON)-3], "line 3"},
 		{"two arrays", sampleJSON + sampleJSON, "line 5: invalid character"},
 		{"an array in an array", "[\n[1]]", "line 2: the element is not an object"},
-		{"an unknown key", object(`"spot"`, `"close":1,"spot"`), `line 2: "close" is no column`},
-		{"a key less", object(`"spot":6032.38,`, ``), "line 3: the object has no spot"},
+		{"an unknown key", object(`"spot"`, `"close":1,"spot"`), `line 2: "close" is not a column`},
+		{"a missing key", object(`"spot":6032.38,`, ``), "line 3: the object has no spot"},
 		{"a number as text", object(`6032.38`, `"6032.38"`), `line 3, column spot: "6032.38" is not a number`},
 		{"text as a number", object(`"2024-11-29"`, `20241129`), "line 3, column date: 20241129 is not a string"},
 		{"an empty text", object(`"negative"`, `""`), `line 2, column gamma_regime: "" is not positive`},
 		{"an object as a value", object(`6032.38`, `{"x":1}`), `line 3, column spot: {"x":1} is not a number`},
 		{"true as a value", object(`6032.38`, `true`), "line 3, column spot: true is not a number"},
-		{"a null that may not be", object(`"contracts_analyzed":0`, `"contracts_analyzed":null`), "line 3, column contracts_analyzed: value missing"},
+		{"a null in a column without nulls", object(`"contracts_analyzed":0`, `"contracts_analyzed":null`), "line 3, column contracts_analyzed: value missing"},
 		{"not JSON", object(`6032.38`, `6032.38.1`), "line 3: "},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
 		out, err := importText(t, dir, c.text)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "nothing was imported of levels.csv") || out != "" {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "nothing was imported from levels.csv") || out != "" {
 			t.Errorf("%s: %v, %q, want %q", c.name, err, out, c.want)
 		}
 		if _, err := os.Stat(dir); err == nil {
@@ -226,7 +226,7 @@ func TestBadFiles(t *testing.T) {
 // All bad cells of a file are named, up to a limit.
 func TestFaultsAreListed(t *testing.T) {
 	_, err := importText(t, t.TempDir(), header+good+"\n"+strings.Replace(good, "SPX,5998.74", "NDX,x", 1))
-	if n := strings.Count(err.Error(), "\nline 3, column "); n != 3 { // the date stands twice, too
+	if n := strings.Count(err.Error(), "\nline 3, column "); n != 3 { // the repeated date is a fault, too
 		t.Errorf("%d faults named: %v", n, err)
 	}
 	_, err = importText(t, t.TempDir(), header+strings.Repeat(strings.Replace(good, "SPX", "NDX", 1)+"\n", 100))
@@ -256,7 +256,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Further closures count, as they do for the server.
+// A date in the file of --closed-dates is not a session, as for the server.
 func TestClosedDates(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "closed")
 	if err := os.WriteFile(file, []byte("2024-11-27\n"), 0o600); err != nil {
@@ -268,7 +268,7 @@ func TestClosedDates(t *testing.T) {
 	}
 }
 
-// A stored date keeps its file, to the byte, and is named.
+// The file of a stored date does not change by one byte, and import names the date.
 func TestAnImportNeverReplaces(t *testing.T) {
 	dir := t.TempDir()
 	mustImport(t, dir, sample)
@@ -303,7 +303,7 @@ func TestAnImportNeverReplaces(t *testing.T) {
 	}
 }
 
-// A session has one row, of the greatest as_of; --from and --to are sessions, both included.
+// A session has one row, that of the latest as_of; --from and --to are sessions, both included.
 func TestOneRowPerSession(t *testing.T) {
 	dir := t.TempDir()
 	store, err := snapshots.Open(snapshots.Options{
@@ -374,7 +374,7 @@ func TestExportFlags(t *testing.T) {
 		t.Errorf("of a source that stored nothing: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "levels.csv")
-	for range 2 { // a new file, then another's place
+	for range 2 { // makes the file, then replaces it
 		out, said, err := exported(dir, func(e *ExportCommand) { e.Output = path })
 		if b, readErr := os.ReadFile(path); string(b) != sample || out != "" || !strings.HasPrefix(said, "exported 2 sessions") || err != nil || readErr != nil {
 			t.Errorf("%q, %q, %q, %v, %v", b, out, said, err, readErr)
@@ -385,7 +385,7 @@ func TestExportFlags(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is named, and the export fails, after it wrote what can.
+// Export writes the rows of the files that can be read. Then it names the others and fails.
 func TestExportNamesBadFiles(t *testing.T) {
 	dir := t.TempDir()
 	mustImport(t, dir, sample)
@@ -407,7 +407,7 @@ func TestExportNamesBadFiles(t *testing.T) {
 	}
 }
 
-// A disk that refuses in the middle leaves whole dates; once it is mended, the same file completes them.
+// If a write fails in the middle of an import, the dates before it are whole. Importing the same file again stores the rest.
 func TestFaultImportOnARefusingDisk(t *testing.T) {
 	dir := t.TempDir()
 	obstacle := filepath.Join(dir, "cboe", "2024-11-27")
@@ -419,7 +419,7 @@ func TestFaultImportOnARefusingDisk(t *testing.T) {
 	}
 	text := header + "2024-11-26,SPX,5900,,,,,,,,,1\r\n" + strings.TrimPrefix(sample, header)
 	_, err := importText(t, dir, text)
-	if err == nil || !strings.Contains(err.Error(), obstacle) || !strings.Contains(err.Error(), "1 dates were imported before") {
+	if err == nil || !strings.Contains(err.Error(), obstacle) || !strings.Contains(err.Error(), "1 dates were imported before this error") {
 		t.Fatalf("the disk did not refuse: %v", err)
 	}
 	if out, _, err := exported(dir); out != header+"2024-11-26,SPX,5900,,,,,,,,,1\r\n" || err != nil {
@@ -437,7 +437,7 @@ func TestFaultImportOnARefusingDisk(t *testing.T) {
 	t.Log("figure: 1 write of 3 refused in an import, 3 dates stored in the end")
 }
 
-// An interrupt ends an import between two dates, and a standard output that refuses an export.
+// An interrupt ends an import between two dates. If standard output cannot be written, export fails.
 func TestInterruptedCommands(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -476,8 +476,8 @@ func recorded(t *testing.T, name string) string {
 	return string(b)
 }
 
-// A peer's public file is imported but for its one row on a holiday, which is named.
-func TestAPeersFile(t *testing.T) {
+// In the public file of another publisher only one row is refused, because its date is a holiday. The error names it.
+func TestPublicFile(t *testing.T) {
 	text := recorded(t, "spx-gamma-levels.csv")
 	later := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 	_, err := decode([]byte(text), calendar, later)

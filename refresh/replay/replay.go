@@ -1,4 +1,4 @@
-// Package replay hands out recorded upstream documents from a folder.
+// Package replay returns recorded upstream documents from a folder.
 //
 // The folder has the upstream's own paths, each file plain or compressed as .gz:
 //
@@ -26,7 +26,7 @@ import (
 // Source reads recorded documents. It is safe for concurrent use.
 type Source struct {
 	dir         string
-	captured    map[upstream.Name]time.Time // when each document was captured; zero where it does not say
+	captured    map[upstream.Name]time.Time // when each document was captured; zero if the document does not say
 	settlements []string                    // dates, rising
 	now         time.Time
 }
@@ -59,7 +59,7 @@ func New(dir string) (*Source, error) {
 	slices.Sort(s.settlements)
 	if s.now.IsZero() && len(s.settlements) > 0 {
 		newest, _ := compute.ParseDate(s.settlements[len(s.settlements)-1]) // index has parsed it
-		s.now = newest.At(18, 30, 0, compute.NewYork).UTC()                 // by then the file is out
+		s.now = newest.At(18, 30, 0, compute.NewYork).UTC()                 // when the file is published
 	}
 	return s, nil
 }
@@ -88,7 +88,7 @@ func (s *Source) index(name upstream.Name, kind upstream.Kind, key string) error
 	return nil
 }
 
-// Now returns the newest instant at which a document of the folder was captured: the time it is in the replay.
+// Now returns the time of the replay: the newest instant at which a document of the folder was captured.
 func (s *Source) Now() time.Time { return s.now }
 
 // Offers implements [upstream.Source].
@@ -98,8 +98,8 @@ func (s *Source) Offers(name upstream.Name) bool {
 	return ok || kind == upstream.SettlementKind && len(s.settlements) > 0
 }
 
-// Fetch implements [upstream.Source]. Asked for settlements of a date without a file, it does as the upstream
-// and answers with the newest earlier one.
+// Fetch implements [upstream.Source]. For a date without a settlement file it returns the newest earlier one, as the upstream
+// does.
 func (s *Source) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: err}
@@ -134,7 +134,7 @@ func (s *Source) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	return &upstream.Document{Name: name, Body: body, Received: captured, FileDate: date}, nil
 }
 
-// read returns the bytes of a document, from its file or from the compressed one.
+// read returns the bytes of a document, from its plain or its compressed file.
 func (s *Source) read(name upstream.Name, kind upstream.Kind) ([]byte, error) {
 	path := filepath.Join(s.dir, filepath.FromSlash(string(name)))
 	f, err := os.Open(path)

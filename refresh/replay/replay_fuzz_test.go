@@ -13,9 +13,9 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-const secretText = "what lies beside the folder"
+const secretText = "file outside the folder"
 
-// recorded is a folder with a document of each kind, and a file beside it that nobody may read.
+// recorded makes a folder with a document of each kind, and files that Fetch must never return.
 func recorded(t testing.TB) (dir string, documents map[upstream.Name]string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "replay")
@@ -41,8 +41,8 @@ func store(t testing.TB, path string, body []byte) {
 	}
 }
 
-// FuzzName: whatever is asked for, only a document of the folder is handed out, under its own name; a settlement file
-// of a date without one is the newest before it.
+// FuzzName: for any name, Fetch returns only a document of the folder under its own name. For a date without a settlement
+// file it returns the newest file before it.
 func FuzzName(f *testing.F) {
 	dir, documents := recorded(f)
 	source, err := New(dir)
@@ -76,13 +76,13 @@ func FuzzName(f *testing.F) {
 			t.Errorf("%q: %v", text, err)
 		}
 		if offered := source.Offers(name); known && !offered {
-			t.Errorf("%q is handed out but not offered", text)
+			t.Errorf("%q is returned but not offered", text)
 		}
 	})
 }
 
-// FuzzFile: whatever a file holds, plain or compressed, it is handed out as it is, unpacked, or the folder is refused
-// because it cannot be unpacked or is too large.
+// FuzzFile: New refuses a folder with a file that cannot be unpacked or is too large. Any other file, plain or compressed, is
+// returned unpacked.
 func FuzzFile(f *testing.F) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)

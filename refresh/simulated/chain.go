@@ -17,7 +17,7 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 	t := trading{Market: m, in: in, frame: f, path: m.factors.path(in, f.session)}
 	price, when := t.path.at(f.progress(f.asOf)), f.moment(f.asOf)
 	quoted := price
-	if night := f.quoted.sessions - float64(f.session+1); in.symbol == spx && night > 0 { // only the options show where the price goes
+	if night := f.quoted.sessions - float64(f.session+1); in.symbol == spx && night > 0 { // at night only the quotes of index options move
 		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)
@@ -41,13 +41,13 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 	return m.appendUnderlying(b, in, f, price)
 }
 
-// appendRow appends a row and a comma. The members that no reader takes are constant, some of them in odd spellings of the recorded chain.
+// appendRow appends a row and a comma. Members that no decoder reads are constant. Some of them have odd spellings of the recorded chain.
 func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	v := now.value(c.strike)
 	bid, ask := t.in.chain.quote(now, &v, c)
 	delta, gamma := now.greeks(c.strike, &v, c.right)
-	// The vendor inverts the middle of the quote. In the money that lies below the intrinsic value as soon as the quote is wide against the
-	// time value: then it publishes 0.
+	// The upstream computes iv from the middle of the quote. In the money, when the quote is wide against the time value, the middle lies
+	// below the intrinsic value, and the upstream publishes 0.
 	iv := v.total / math.Sqrt(now.years)
 	hidden := [2]float64{0.0035, 0.0002}[c.right] * c.key.child(12).unit() * float64(ask-bid)
 	if v.price[c.right] > v.timeValue && v.timeValue < hidden {
@@ -114,7 +114,7 @@ func (m *Market) history(in *instrument, last int) []byte {
 	return append(b[:len(b)-1], `]}`...) // without the comma after the last row
 }
 
-// fixed is a number that fmt spells with at most 4 decimals.
+// fixed is a number that fmt prints with at most 4 decimals.
 type fixed float64
 
 // String implements [fmt.Stringer].

@@ -44,8 +44,8 @@ func TestMonthlyShiftsOnHoliday(t *testing.T) {
 	}
 }
 
-// Every chain has a plausible size and quotes, and its calls and puts are in parity. Between them they have half-dollar
-// strikes.
+// Every chain has a plausible size and plausible quotes, and its calls and puts are in parity. At least one chain has
+// half-dollar strikes.
 func TestChains(t *testing.T) {
 	today := compute.NewDate(2026, time.August, 11)
 	halves := false
@@ -91,7 +91,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// Within a session contracts trade on and on, volume and last trade only grow, and open interest stays.
+// Contracts trade during the whole session. Volume and the time of the last trade only grow, and open interest stays.
 func TestChainDuringASession(t *testing.T) {
 	for _, symbol := range []string{"_SPX", "TSLA"} {
 		var last map[string]*compute.Contract
@@ -199,8 +199,8 @@ func TestChainOfAnEarlyClose(t *testing.T) {
 	}
 }
 
-// The numbers that the resources give of a chain are plausible: a flip near the spot and walls around it, and contracts
-// that traded many times their open interest at the bid or ask.
+// The numbers that the resources compute from a chain are plausible: there is a flip near the spot, the call wall is not
+// below the put wall, and some contracts traded many times their open interest at the bid or ask.
 func TestResourcesOfAChain(t *testing.T) {
 	calendar := compute.NewCalendar(nil, nil)
 	for _, symbol := range []string{"_SPX", "SPY", "META", "XLK"} {

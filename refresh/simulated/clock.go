@@ -8,24 +8,24 @@ import (
 
 const (
 	beat      = 15 * time.Second // between two generations of a file
-	beatPhase = 11 * time.Second // past the minute
+	beatPhase = 11 * time.Second // from the full minute to the first generation
 
-	lag       = 15*time.Minute + 4*time.Second // of the quotes of a file
-	indexTail = 15 * time.Minute               // after the close, in which an index is still published and its options trade
+	lag       = 15*time.Minute + 4*time.Second // from the instant of the quotes to the generation
+	indexTail = 15 * time.Minute               // after the close, when an index is still published and its options trade
 
-	// The hours, New York, at which a chain gets the listing and the open interest of the day, and a history its row.
+	// At chainHour, New York, a chain gets the listing and the open interest of the day; at historyHour a history gets its row.
 	chainHour   = 7
 	historyHour = 18
 )
 
-// nightShare is the part of a session's variance that accrues between the close before and its open, however many days lie between the
-// two: variance accrues in trading time.
+// nightShare is the part of a session's variance that accrues between the close before and the open. It is the same after a weekend,
+// because variance accrues in trading time.
 const nightShare = 0.2
 
 // moment is an instant in the calendar and in trading time.
 type moment struct {
 	time     time.Time
-	sessions float64 // since the epoch, of variance: session i ends at i + 1
+	sessions float64 // trading time since the epoch: session i ends at i + 1
 }
 
 // opening returns the open of session i.
@@ -33,7 +33,7 @@ func (f *factors) opening(i int) moment {
 	return moment{f.calendar.Open(f.dates[i]), float64(i) + nightShare}
 }
 
-// frame is one instant as the upstream sees it: when the files were generated and what they may say.
+// frame is one instant as the upstream shows it: when the files were generated, and of which instant and session their data is.
 type frame struct {
 	generated time.Time // UTC
 	asOf      time.Time // the delayed instant, not past the end of the index's session
@@ -41,9 +41,8 @@ type frame struct {
 	date      compute.Date
 	open      time.Time
 	close     time.Time
-	listed    compute.Date // session of the listing and of the open interest
-	// quoted is when the quotes of options on the index are of: they go on between 20:15 and 09:15 before the next session.
-	quoted moment
+	listed    compute.Date // the session whose listing and open interest the files have
+	quoted    moment       // of the quotes of index options, which also change from 20:15 to 09:15 before the next session
 }
 
 // frame returns what the upstream says at an instant.
@@ -68,7 +67,7 @@ func (m *Market) frame(at time.Time) frame {
 	return f
 }
 
-// morning returns the session of today when the clock is past an hour of it, else the session before.
+// morning returns today's session if the hour in New York has come, otherwise the session before.
 func (m *Market) morning(now time.Time, hour int) int {
 	today := compute.DateOf(now.In(compute.NewYork))
 	i := m.factors.index(today)
@@ -83,7 +82,7 @@ func (f *frame) progress(at time.Time) float64 {
 	return min(float64(at.Sub(f.open))/float64(f.close.Sub(f.open)), 1)
 }
 
-// moment returns an instant of the session, or after it.
+// moment returns the moment of an instant in the session or after it.
 func (f *frame) moment(at time.Time) moment {
 	return moment{at, float64(f.session) + nightShare + (1-nightShare)*f.progress(at)}
 }
@@ -95,8 +94,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// generation returns when the file that is served at an instant was generated: every 15 seconds, but not from Saturday
-// 12:06:13 UTC to the end of the weekend in New York, as recorded.
+// generation returns when the file that is served at an instant was generated. A file is generated every 15 seconds, except
+// from Saturday 12:06:13 UTC to the end of Sunday in New York, as recorded.
 func generation(at time.Time) time.Time {
 	generated := at.UTC().Add(-beatPhase).Truncate(beat).Add(beatPhase)
 	today := compute.DateOf(generated.In(compute.NewYork))

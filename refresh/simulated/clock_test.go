@@ -11,7 +11,7 @@ import (
 
 func TestClocks(t *testing.T) {
 	for _, c := range []struct{ at, generated, index, stock string }{
-		// at and last trades New York, generated UTC
+		// at, index and stock are New York times; generated is UTC
 		{"2026-08-11 12:00:05", "2026-08-11 15:59:56", "2026-08-11 11:44:52", "2026-08-11 11:44:52"},
 		{"2026-08-11 16:20:00", "2026-08-11 20:19:56", "2026-08-11 16:04:52", "2026-08-11 16:00:00"},
 		{"2026-08-11 16:36:50", "2026-08-11 20:36:41", "2026-08-11 16:14:59", "2026-08-11 16:00:00"},
@@ -43,7 +43,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Between the sessions a document says nothing new, but that options on the index trade at night.
+// Between two sessions a document has no new data, except that quotes of index options change at night.
 func TestFrozenBody(t *testing.T) {
 	for _, c := range []struct {
 		symbol, a, b string
@@ -53,7 +53,7 @@ func TestFrozenBody(t *testing.T) {
 		{"_SPX", "2026-08-11 21:01:00", "2026-08-12 02:30:00", false},
 		{"TSLA", "2026-08-11 21:01:00", "2026-08-12 02:30:00", true},
 		{"_SPX", "2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
-		{"_SPX", "2026-08-14 21:01:00", "2026-08-16 19:00:00", true}, // not over a weekend
+		{"_SPX", "2026-08-14 21:01:00", "2026-08-16 19:00:00", true}, // over a weekend
 	} {
 		name := upstream.Options(c.symbol)
 		one, two := documentAt(t, market, name, ny(c.a)), documentAt(t, market, name, ny(c.b))

@@ -9,8 +9,8 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// form returns an expression in which names in brackets stand for values as the upstream spells them: a number <n1> has a
-// point and at most one decimal, without trailing zeros, <n> any decimals, and <i> no point.
+// form returns a regular expression. A name in angle brackets stands for a value as the upstream spells it: a number <n1> has
+// a point and one decimal, <n2> and <n4> have up to 2 and 4 without trailing zeros, <n> has any decimals, <i> has no point.
 func form(text string) *regexp.Regexp {
 	const whole = `-?(?:0|[1-9]\d*)`
 	return regexp.MustCompile("^" + strings.NewReplacer(
@@ -43,7 +43,7 @@ var (
 		`"volume":"<i>"},?)+\]}`)
 )
 
-// rowsOf returns the rows of a chain document as written, and what else it has.
+// rowsOf returns the rows of a chain document as written, and the text before and after them.
 func rowsOf(t *testing.T, body []byte) (head string, rows []string, tail string) {
 	t.Helper()
 	at, end := strings.Index(string(body), `"options":[`)+11, strings.LastIndex(string(body), "],")

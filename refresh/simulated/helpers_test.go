@@ -28,7 +28,7 @@ func newMarket(seed uint64) *simulated.Market {
 	})
 }
 
-// market is what most tests share: a market with seed 1, which remembers what it has computed.
+// market is shared by most tests, because it keeps what it has computed.
 var market = newMarket(1)
 
 // ny parses a New York wall clock time.

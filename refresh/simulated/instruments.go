@@ -16,12 +16,12 @@ const (
 // instrument is an index, a fund or a stock of the simulated market.
 type instrument struct {
 	symbol string // the upstream's: _SPX, XLK
-	// level is the price on pricedOn when neither the market nor the instrument is off its trend, USD.
+	// level is the price on pricedOn, USD, if the market and the instrument are on their trends.
 	level  float64
 	beta   float64    // to the market
-	weight float64    // share of a sector fund in the index; all of them, and their betas by weight, add up to 1
+	weight float64    // share of a sector fund in the index; the weights add up to 1, and so do the betas times the weights
 	own    float64    // standard deviation of its own daily return
-	iv     float64    // implied volatility in a quiet market, a decimal; 0 for none
+	iv     float64    // implied volatility in a quiet market, a decimal; 0: the surface follows the VIX
 	unit   int32      // of strikes, thousandths of a USD
 	chain  *chainSpec // nil without listed options
 	scale  float64    // of the open interest and volume of options, 1 for the SPX
@@ -84,9 +84,9 @@ type chainSpec struct {
 	least  float64 // width of the cheapest quote, USD
 	slope  float64 // width per USD of time value
 	deep   float64 // the most that intrinsic value adds, USD
-	deepAt float64 // intrinsic value, as a share of the spot, that adds all of it
+	deepAt float64 // intrinsic value, as a share of the spot, that adds all of deep
 	fine   int     // tick below 3 USD, cents
-	coarse int     // tick from there on, cents
+	coarse int     // tick from 3 USD on, cents
 	bursts float64 // share of the contracts near the money that trade many times their open interest
 }
 
@@ -111,7 +111,7 @@ var spxChain = chainSpec{
 	},
 }
 
-// fundChain is that of the large index funds.
+// fundChain is the chain of the large index funds.
 var fundChain = chainSpec{
 	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.02,
 	roles: []role{
@@ -126,7 +126,7 @@ var fundChain = chainSpec{
 	},
 }
 
-// stockChain is that of a stock or a sector fund.
+// stockChain is the chain of a stock or a sector fund.
 var stockChain = chainSpec{
 	least: 0.02, slope: 0.012, deep: 2.4, deepAt: 0.2, fine: 1, coarse: 5, bursts: 0.06,
 	roles: []role{

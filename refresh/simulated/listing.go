@@ -9,24 +9,24 @@ import (
 	"strikecache/compute"
 )
 
-// role is a reason why an expiration is listed. One date can play several roles: its series is listed as long as any of them says, and
-// with the widest strikes.
+// role is a reason why an expiration is listed. One date can play several roles: then its series has the longest life and the widest
+// strikes of them.
 type role struct {
 	am    bool                                       // settled at the open, under a root of its own
-	plays func(*compute.Calendar, compute.Date) bool // the date is a session
+	plays func(*compute.Calendar, compute.Date) bool // whether a date, which is a session, plays the role
 	life  int                                        // days from the listing to the expiration
-	width float64                                    // of the bands of strikes
-	// interest is the typical open interest, in contracts, of a strike near the money on the last day; before that it is less by the power
-	// growth of the share of life that has passed.
+	width float64                                    // factor of the bands of strikes
+	// interest is the typical open interest, in contracts, of a strike near the money on the last day. Before that day it is multiplied by
+	// the share of life that has passed, to the power of growth.
 	interest, growth float64
 }
 
-// band is a range of strikes: the multiples of step from below under to above over the trend of the price. With a taper the band opens so
-// many days before the expiration, and widens from nothing to its full width until then.
+// band is a range of strikes: the multiples of step from below under to above over the trend of the price. With a taper, the band opens
+// taper days before the expiration and widens from nothing to its full width at the expiration.
 type band struct {
 	step         int32   // strike units, see instrument.unit
 	below, above float64 // share of the price
-	taper        int     // days; 0 for a band that is always as wide
+	taper        int     // days; 0 for a band of constant width
 }
 
 func anySession(*compute.Calendar, compute.Date) bool { return true }
@@ -36,7 +36,7 @@ func weekEnd(cal *compute.Calendar, d compute.Date) bool {
 	return cal.OnOrBefore(d+compute.Date(time.Friday-d.Weekday())) == d
 }
 
-// monthly says whether the date is the third Friday, or the session before when that is a holiday.
+// monthly says whether the date is the third Friday, or the session before it if that Friday is a holiday.
 func monthly(cal *compute.Calendar, d compute.Date) bool { return d == monthlyDate(cal, d) }
 
 // monthlyDate returns the date of the monthly options in the month of a date.
@@ -64,7 +64,7 @@ type series struct {
 	settles moment
 	since   compute.Date // the session it was listed on
 	life    int          // days from its listing
-	roles   []role       // that the date plays
+	roles   []role       // the roles that the date plays
 	strikes []strike     // rising
 	key     noise
 }
@@ -78,9 +78,9 @@ type strike struct {
 // days returns the calendar days from a date to the expiration.
 func (s *series) days(from compute.Date) int { return int(s.date - from) }
 
-const longestLife = 1970 // days, of any role
+const longestLife = 1970 // days, the maximum of all roles
 
-// listing returns the series of a chain that are listed on a session, AM-settled ones first, by date.
+// listing returns the series of a chain that are listed on a session: first the AM-settled ones, each kind by date.
 func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 	for _, am := range []bool{true, false} {
 		for d := listed; d <= listed+longestLife; d = m.calendar.Next(d) {
@@ -92,8 +92,8 @@ func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 	return all
 }
 
-// series returns what is listed on a session for a date: of all roles that the date plays, the longest life, the widest strikes. Its life
-// is 0 when the date plays none.
+// series returns the series of an expiration date, with the strikes that are listed on a session. Its life is 0 when the date plays no
+// role.
 func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
 	s, width := series{root: in.symbol, date: date, am: am}, 0.0
 	if in.symbol == spx {
@@ -128,8 +128,8 @@ func (s *series) interest(on compute.Date) float64 {
 	return most
 }
 
-// ladder returns the strikes of a series that are listed on a session. They lie around the trend of the price when most of them were
-// listed, so that a listed strike stays.
+// ladder returns the strikes of a series that are listed on a session. Their center is the trend of the price on a fixed date, about
+// when most of them are listed, so that a listed strike stays.
 func (m *Market) ladder(in *instrument, s *series, width float64, listed compute.Date) (strikes []strike) {
 	center := in.level * math.Exp(in.beta*(trend(s.date-compute.Date(min(s.life, 200)))-trend(pricedOn))) * 1000 / float64(in.unit)
 	for _, b := range in.chain.bands {

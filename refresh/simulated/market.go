@@ -1,26 +1,26 @@
-// Package simulated is a market that emits upstream documents: option chains, quotes, daily histories and futures settlement files, in the
-// form of the real ones, so that everything runs without a network.
+// Package simulated is a market that makes upstream documents: option chains, quotes, daily histories and futures settlement files, in the
+// format of the real ones, so that everything runs without a network.
 //
 // A document is a function of the seed, the calendar and an instant. The market can therefore be asked for any past instant, in any order,
-// and two markets with one seed agree. (Bytes are the same on one GOARCH; others may fuse multiplications.) Nothing is random: every
-// number is drawn from a tree of hashes at a path such as market/date or options/root/expiration/strike (noise.go).
+// and two markets with one seed agree. (Bytes are the same on one GOARCH; another may fuse multiplications.) Nothing is random: every
+// number comes from a tree of hashes, at a path such as market/date or options/root/expiration/strike (noise.go).
 //
 // The path of one chain document, with the file that each step is in:
 //
 //  1. clock.go: the instant becomes a frame. It says when the file was generated (every 15 seconds), which instant its quotes describe
-//     (15 minutes before, not past the end of the session), and which session's listing and open interest are valid by then.
+//     (15 minutes before, not past the end of the session), and which session's listing and open interest are valid then.
 //  2. prices.go: the daily closes of the factors: the market, which returns to a trend, its volatility (the VIX), which returns to a mean
-//     and jumps at times, and what each instrument adds. Between two closes runs a bridge, so a path ends at the official close.
-//  3. instruments.go: market, beta and own path give the price of an instrument; and how its options are listed.
-//  4. listing.go: the series of a date, as roles that an expiration can play, and bands of strikes.
+//     and jumps at times, and what each instrument adds. A Brownian bridge joins two closes, so a path ends at the official close.
+//  3. instruments.go: the price of an instrument, from the market, its beta and its own path; and the rules by which its options are listed.
+//  4. listing.go: the series and strikes of a date, from the roles that an expiration can play and the bands of strikes.
 //  5. surface.go: the volatility surface at the instant, theoretical values, delta, gamma, bid and ask.
-//  6. contracts.go: open interest, and the session's trades so far, among them the unusual trading of a few contracts.
+//  6. contracts.go: open interest, and the session's trades so far, with unusual trading in a few contracts.
 //  7. chain.go: the bytes of the rows.
 //
-// Where it is simpler than the market: dividends and splits do not exist, American options are priced as European
-// ones, strikes are listed around the trend of a price, a contract trades evenly over the session, the SPX stands still
-// from 16:00 to 16:15 while its clock runs on, nothing but quotes of SPX options moves at night, and members that no
-// reader of the documents takes are constant.
+// The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as
+// European ones, strikes are listed around the trend of a price, a contract trades evenly over the session, the SPX stands
+// still from 16:00 to 16:15 while its clock runs on, only quotes of SPX options move at night, and members of documents
+// that no decoder reads are constant.
 package simulated
 
 import (
@@ -44,16 +44,16 @@ type Config struct {
 }
 
 // Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend on the seed, the calendar
-// and the instant alone; whatever the market remembers, it remembers to be faster.
+// and the instant alone. What the market keeps in memory only makes it faster.
 type Market struct {
 	now         func() time.Time
 	calendar    *compute.Calendar
 	key         noise
 	instruments map[string]*instrument // by symbol
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	factors *factors
-	built   map[upstream.Name]*upstream.Document // the last one of each
+	built   map[upstream.Name]*upstream.Document // the last document of each name
 }
 
 // New returns a market.
@@ -85,7 +85,7 @@ func (m *Market) Offers(name upstream.Name) bool {
 	return false
 }
 
-// Fetch implements [upstream.Source]: it returns what [Market.At] does at the simulated time.
+// Fetch implements [upstream.Source]. It returns the document of [Market.At] at the simulated time.
 func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: err}
@@ -125,7 +125,7 @@ func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error
 	return m.settlement(name, key, at)
 }
 
-// cached returns the document of a name that was generated at an instant: the last one, or a new one of body.
+// cached returns the document of a name that was generated at an instant: the last document, or a new one with the bytes of body.
 func (m *Market) cached(name upstream.Name, at, generated time.Time, body func() []byte) *upstream.Document {
 	if last := m.built[name]; last == nil || !last.Generated.Equal(generated) {
 		m.built[name] = document(name, body(), generated)
@@ -136,7 +136,7 @@ func (m *Market) cached(name upstream.Name, at, generated time.Time, body func()
 }
 
 // document returns a document with its validators: the time, and the length and CRC-32C of the content, which the processor computes at
-// memory speed. It takes over body.
+// memory speed. The caller must not change body afterwards.
 func document(name upstream.Name, body []byte, generated time.Time) *upstream.Document {
 	generated = generated.UTC()
 	return &upstream.Document{

@@ -178,7 +178,7 @@ func TestFundsFollowTheMarket(t *testing.T) {
 	}
 }
 
-// A history ends with the session whose row is out, at the price and after the close that the quote of the evening has.
+// A history ends with the latest published session. Its last close and change are those of the quote of that evening.
 func TestHistoryJoinsQuotes(t *testing.T) {
 	calendar := compute.NewCalendar(nil, nil)
 	for at, last := range map[string]string{
@@ -204,7 +204,7 @@ func TestHistoryJoinsQuotes(t *testing.T) {
 	}
 }
 
-// TestBudget bounds what the largest document may allocate: it is built again and again on small machines.
+// TestBudget bounds what the largest document may allocate: small machines make it again and again.
 func TestBudget(t *testing.T) {
 	documentAt(t, market, "quotes/SPY.json", ny("2026-08-11 12:00:00")) // the factors since the epoch
 	for _, at := range []string{"2026-08-11 12:00:00", "2026-08-11 12:00:15"} {

@@ -38,10 +38,10 @@ func (n noise) normal() float64 {
 	return (float64(sum)/(1<<16) - 2) * math.Sqrt(3)
 }
 
-// knots is the number of intervals of a path: one each 46 seconds of a full session.
+// knots is the number of intervals of a path: 46 seconds each in a full session.
 const knots = 512
 
-// bridge returns a Brownian bridge on [0, 1]: 0 at both ends, and in between each middle is drawn given its neighbours (Lévy's
+// bridge returns a Brownian bridge on [0, 1]. It is 0 at both ends. Between them each middle is drawn given its neighbours (Lévy's
 // construction).
 func (n noise) bridge(drawn func(noise) float64) *[knots + 1]float64 {
 	var b [knots + 1]float64

@@ -23,7 +23,7 @@ const (
 	volLeverage  = -0.8  // correlation with the market's shocks
 	volFloor     = 2.3514
 	volCeiling   = 3.8067 // ln 45
-	// realised is what share of the VIX the market's moves are.
+	// realised is the volatility of the market's moves as a share of the VIX.
 	realised      = 0.65
 	termReversion = 0.99
 	termStep      = 0.009
@@ -35,10 +35,10 @@ type point struct {
 	market float64 // logarithm of the index
 	vol    float64 // logarithm of the VIX
 	term   float64 // logarithm of the level that the VIX returns to, less its mean
-	own    float64 // what one instrument adds
+	own    float64 // what one instrument adds to the logarithm of its price
 }
 
-// toward returns the point at w in [0, 1] on the straight way from p to q.
+// toward returns the point at w in [0, 1] on the straight line from p to q.
 func (p point) toward(q point, w float64) point {
 	return point{
 		p.market + (q.market-p.market)*w, p.vol + (q.vol-p.vol)*w, p.term + (q.term-p.term)*w, p.own + (q.own-p.own)*w,
@@ -68,7 +68,7 @@ func trend(d compute.Date) float64 {
 	return math.Log(epochLevel) + trendGrowth*float64(d-epoch)/365.25
 }
 
-// index returns which session the date is, or the last one before it; -1 before the epoch.
+// index returns the number of the session of a date, or of the last session before it; -1 before the epoch.
 func (f *factors) index(d compute.Date) int {
 	for last := f.dates[len(f.dates)-1]; last < d; {
 		last = f.calendar.Next(last)
@@ -104,7 +104,7 @@ func (f *factors) deviation(i int) float64 {
 	return math.Exp(f.closes[i-1].vol) / 100 / math.Sqrt(252) * realised
 }
 
-// drawn returns what an instrument adds of its own. The sector funds add up to the index: each leaves out what all of them draw together.
+// drawn returns the own move of an instrument. From a sector fund's it subtracts the weighted mean of all: they add up to the index.
 func (f *factors) drawn(in *instrument, key noise) float64 {
 	x := in.own * key.named(in.symbol).normal()
 	for _, s := range f.all {
@@ -130,8 +130,8 @@ func (f *factors) closeOf(in *instrument, i int) point {
 	return p
 }
 
-// openOf returns the factors of an instrument at the open of session i: where a Brownian bridge between the two closes is when nightShare
-// has passed.
+// openOf returns the factors of an instrument at the open of session i: the point at nightShare of a Brownian bridge from the close before
+// to the close.
 func (f *factors) openOf(in *instrument, i int) point {
 	p, key := f.closeOf(in, i-1).toward(f.closeOf(in, i), nightShare), f.key.named("open").child(uint64(f.dates[i]))
 	spread := math.Sqrt(nightShare * (1 - nightShare))
@@ -145,11 +145,11 @@ func (f *factors) openOf(in *instrument, i int) point {
 // volBeta is how much the logarithm of the VIX moves with that of the index within a session.
 const volBeta = -5
 
-// path is the way of one instrument's factors through a session.
+// path holds the factors of one instrument through a session.
 type path [knots + 1]point
 
-// path returns the way of an instrument through session i >= 1: straight from the open to the close, with random bridges that are scaled
-// for a session of the instrument.
+// path returns the factors of an instrument through session i >= 1: a straight line from the open to the close plus random bridges, which
+// are scaled for a session of the instrument.
 func (f *factors) path(in *instrument, i int) *path {
 	key := f.key.named("day").child(uint64(f.dates[i]))
 	market, vol := key.child(0).bridge(noise.normal), key.child(1).bridge(noise.normal)
@@ -169,7 +169,7 @@ func (f *factors) path(in *instrument, i int) *path {
 	return &way
 }
 
-// at returns the factors when u of the session has passed, 0 at the open and 1 at the close.
+// at returns the factors when the share u of the session has passed: 0 at the open, 1 at the close.
 func (way *path) at(u float64) point {
 	x := min(max(u, 0), 1) * knots
 	k := min(int(x), knots-1)

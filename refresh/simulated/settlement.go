@@ -14,8 +14,8 @@ import (
 
 const settlementHeader = "Product,Symbol,Expiration Date,Price\r\n"
 
-// settlement returns the settlement file that is served for a date: its own from 18:30 New York on, before that the newest one, and a
-// header alone on a day without a session.
+// settlement returns the settlement file that is served for a date. From 18:30 New York on it is the date's own, before that the newest
+// one. The file of a day without a session has a header alone.
 func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upstream.Document, error) {
 	asked, err := compute.ParseDate(key)
 	if err != nil || asked <= epoch {
@@ -40,7 +40,7 @@ const monthLetters = "FGHJKMNQUVXZ"
 
 // future is a contract with its price.
 type future struct {
-	week    string       // "40" of a weekly one, else ""
+	week    string       // number of a weekly contract, such as "40"; "" for a monthly one
 	month   compute.Date // any date of the month of its name
 	expires compute.Date
 	price   float64
@@ -52,8 +52,8 @@ func appendFuture(b []byte, product string, f future) []byte {
 		f.month.Year()%10, f.expires, f.price)
 }
 
-// settlementBody writes the settlement file of a session: VIX futures in the order in which they expire, weeklies among them, their small
-// twins, and other products of the exchange, which readers must leave out.
+// settlementBody writes the settlement file of a session: monthly and weekly VIX futures in the order in which they expire, Mini VIX
+// futures, and other products of the exchange, which readers must leave out.
 func (m *Market) settlementBody(date compute.Date) []byte {
 	b, months := []byte(settlementHeader), m.monthlies(date)
 	all := append(m.weeklies(date, months), months...)
@@ -99,8 +99,8 @@ func (m *Market) weeklies(date compute.Date, months []future) (weeks []future) {
 	return weeks
 }
 
-// futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with time to expiration; on the day it expires the final
-// settlement, a VIX value at the open.
+// futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with the time to expiration. On the day of expiration
+// it is the final settlement, a VIX value at the open.
 func (m *Market) futurePrice(date, expires compute.Date) float64 {
 	session := m.factors.index(date)
 	noise := m.key.named("VX").child(uint64(expires)).child(uint64(date)).normal()

@@ -29,11 +29,11 @@ func TestSettlementPublication(t *testing.T) {
 		asked, at, date string
 		rows            bool
 	}{
-		{"2026-08-11", "2026-08-11 18:29:00", "2026-08-10", true}, // not out yet: the newest
+		{"2026-08-11", "2026-08-11 18:29:00", "2026-08-10", true}, // not published yet: the newest file
 		{"2026-08-11", "2026-08-11 18:31:00", "2026-08-11", true},
 		{"2026-08-11", "2026-08-14 12:00:00", "2026-08-11", true}, // a past date
 		{"2026-08-12", "2026-08-11 18:31:00", "2026-08-11", true},
-		{"2026-08-10", "2026-08-10 12:00:00", "2026-08-07", true}, // on Monday Friday's
+		{"2026-08-10", "2026-08-10 12:00:00", "2026-08-07", true}, // on a Monday, the file of Friday
 		{"2026-11-27", "2026-11-27 18:31:00", "2026-11-27", true}, // early close
 		{"2026-08-08", "2026-08-11 12:00:00", "2026-08-08", false},
 		{"2026-09-07", "2026-09-08 20:00:00", "2026-09-07", false}, // Labor Day
@@ -94,7 +94,7 @@ func TestSettlementRows(t *testing.T) {
 	}
 }
 
-// The recorded file has the same VX rows but for prices, and the same other products.
+// The recorded file has the same VX rows except for prices, and the same other products.
 func TestRecordedSettlementHasTheSameForm(t *testing.T) {
 	named := func(body []byte) (all []string) {
 		for _, line := range strings.Split(string(body), "\r\n") {

@@ -12,15 +12,14 @@ const (
 	yield = 0.005
 
 	secondsPerYear, sessionsPerYear = 365 * 24 * 3600, 252
-	// vixOverMoney is the VIX over the volatility at the money at 30 days, which 21 sessions are.
+	// vixOverMoney is the ratio of the VIX to the volatility at the money at 30 days, or 21 sessions.
 	vixOverMoney = 1.2
 )
 
-// surface is the implied volatility of one underlying at one instant, per year of trading time. At the money it runs from a short to a
-// long level with time to expiration; around that the smile has one shape in units of standard deviations, so that in strikes it is the
-// steeper the nearer the expiration, as listed surfaces are (measured on the SPX chain of 2026-08-11: at every expiration from a week to a
-// year the ratio to the volatility at the money is 1.25 one deviation below, 1.85 three and 2.7 six below, and has its minimum a deviation
-// above).
+// surface is the implied volatility of one underlying at one instant, per year of trading time. At the money it goes from a short to a
+// long level with time to expiration. The smile has one shape in units of standard deviations. So in units of strikes it is steeper for a
+// nearer expiration, as in the market. (On the SPX chain of 2026-08-11, at every expiration from a week to a year, the ratio to the
+// volatility at the money is 1.25 one deviation below, 1.85 three below and 2.7 six below, and has its minimum one deviation above.)
 type surface struct {
 	spot        float64
 	short, long float64 // volatility at the money, decimals
@@ -41,7 +40,8 @@ func (in *instrument) surface(p point) surface {
 	}
 }
 
-// shortShare returns how much of the way from the long to the short level the volatility at the money is, for years of trading time.
+// shortShare returns the position of the volatility at the money between the long level, 0, and the short level, 1, for years of trading
+// time.
 func shortShare(years float64) float64 {
 	decay := func(x float64) float64 { return -math.Expm1(-x) / x }
 	return 0.7*decay(8*years) + 0.3*decay(0.8*years)
@@ -53,13 +53,12 @@ type smile struct {
 	discount      float64 // e^(-rT)
 	years         float64 // of the calendar
 	money         float64 // total volatility at the money: σ√T
-	// The smile in deviations z below or above the forward is the hyperbola 1 + bend·(tilt·z + √((z-shift)² + 1) - norm), which is 1 at z
-	// = 0.
+	// The smile is a hyperbola in the deviations z from the forward: 1 + bend·(tilt·z + √((z-shift)² + 1) - norm). It is 1 at z = 0.
 	bend, tilt, shift, norm float64
 }
 
-// smile returns the surface of a moment at an expiration. What has settled is treated as if it had a second left: the upstream, too, goes
-// on inverting the prices of expired rows, and its numbers are absurd.
+// smile returns the surface of a moment at an expiration. A settled expiration is treated as if it had a second left, because the upstream
+// too still computes the numbers of expired rows, and they are absurd.
 func (sf surface) smile(now, settles moment) smile {
 	years := max(settles.time.Sub(now.time).Seconds(), 1) / secondsPerYear
 	traded := max(settles.sessions-now.sessions, 1e-5) / sessionsPerYear
@@ -80,7 +79,7 @@ func (m *smile) deviations(strike float64) float64 { return math.Log(strike/m.fo
 type value struct {
 	total     float64    // implied volatility until the expiration: σ√T
 	price     [2]float64 // of the call and the put, USD
-	timeValue float64    // of both, the lower of the two prices
+	timeValue float64    // of both: the lower of the two prices
 }
 
 // value returns the theoretical value of a strike.
@@ -110,13 +109,13 @@ func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float6
 }
 
 // quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide. The bid of a contract that is worth less than
-// a tick is 0; the ask is always above the bid. The middle of a bid and an ask is as near to the value as ticks allow, a quarter of one,
-// so that no strategy of two or three contracts gains more than half a tick.
+// a tick is 0; the ask is always above the bid. The middle of a bid and an ask is within a quarter of a tick of the value, so that no
+// strategy of two or three contracts gains more than half a tick.
 func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	price := v.price[c.right]
 	width := spec.least + spec.slope*v.timeValue
 	if c.am {
-		width *= 1.9 // as the index series that settle at the open are quoted
+		width *= 1.9 // index series that settle at the open are quoted wider
 	}
 	if m.years > 1.9 { // the market in the far years is very wide (2026-08-11: 5 points at 2.3 years, 300 at 5.4)
 		width *= math.Exp(1.3 * (m.years - 1.9))

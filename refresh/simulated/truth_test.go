@@ -10,9 +10,9 @@ import (
 	"strikecache/compute"
 )
 
-// The tests of this file state what the simulated market keeps because real markets keep it, each over 30 sessions of three
-// seeds. The sessions hold six Fridays, a holiday and an early close. Where a chain of the index would take too long, a fund
-// stands for it: its options have the surface of the index.
+// The tests of this file check properties of real markets in the simulated market, most of them over 30 sessions of three
+// seeds. The sessions have six Fridays, a holiday and an early close. Where a chain of the index would take too long, the
+// test uses the chain of a fund whose options have the surface of the index.
 
 const truthSeeds = 3
 
@@ -25,7 +25,7 @@ func truthSessions(n int) (sessions []compute.Date) {
 	return sessions
 }
 
-// expiration is what is quoted of one root and date.
+// expiration holds the quoted contracts of one root and date.
 type expiration struct {
 	date       compute.Date
 	settlement compute.Settlement
@@ -84,7 +84,7 @@ func (e *expiration) atTheMoney(t *testing.T) (forward, total float64) {
 	return forward, total
 }
 
-// long skips a test of many documents in a short run, which make race is.
+// long skips a test of many documents in a short run, such as make race.
 func long(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one job at a time, over many documents: not worth its time under the race detector")
@@ -187,8 +187,8 @@ func tick(symbol string, price float64) float64 {
 	return 0.05
 }
 
-// The middles of the quotes hold no arbitrage between strikes and between expirations: nothing is gained but what the ticks
-// of the quotes explain. Every session another chain is looked at.
+// The middles of the quotes allow no arbitrage between strikes or between expirations: no gain is larger than the ticks of the
+// quotes explain. Each session checks another chain.
 func TestTruthOfArbitrage(t *testing.T) {
 	long(t)
 	calendar := compute.NewCalendar(nil, nil)
@@ -211,7 +211,7 @@ func TestTruthOfArbitrage(t *testing.T) {
 func checkStrikes(t *testing.T, symbol string, e *expiration) {
 	t.Helper()
 	for right, contracts := range e.rights {
-		rises := float64(2*right - 1) // 1 for puts, which cost the more the higher the strike
+		rises := float64(2*right - 1) // 1 for puts, which cost more at a higher strike
 		for i, b := range contracts {
 			limit := 0.51 * tick(symbol, b.Ask)
 			if i > 0 && rises*(contracts[i-1].Mid()-b.Mid()) > limit {
@@ -254,13 +254,14 @@ func checkCalendar(t *testing.T, symbol string, session compute.Date, near, far 
 	}
 }
 
-// sectorWeights are about the shares of the sectors in the index by market value.
+// sectorWeights are the approximate shares of the sectors in the index by market value.
 var sectorWeights = map[string]float64{
 	"XLC": 0.1, "XLY": 0.105, "XLP": 0.05, "XLE": 0.03, "XLF": 0.13, "XLV": 0.09, "XLI": 0.085, "XLK": 0.345, "XLB": 0.02,
 	"XLRE": 0.02, "XLU": 0.025,
 }
 
-// The return of SPY is within 0.05 points that of the sector funds by weight, at any time of a session and at its close.
+// The return of SPY differs by at most 0.05 percentage points from the weighted return of the sector funds, at any time of a
+// session and at its close.
 func TestTruthOfSectors(t *testing.T) {
 	long(t)
 	for seed := range uint64(truthSeeds) {

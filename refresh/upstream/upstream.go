@@ -1,8 +1,8 @@
-// Package upstream is the seam between the refresher and where its documents come from.
+// Package upstream defines the documents that the refresher reads and the interface of their sources.
 //
-// A [Source] hands out documents by [Name]. The names are the paths of the real upstream and are the same for
-// every source: the real one over HTTP, a simulated market, and recorded files. All three return the bytes that
-// the real upstream would, so one decoder reads them all.
+// A [Source] returns documents by [Name]. There are three sources: the real upstream over HTTP, a simulated market, and
+// recorded files. All of them use the paths of the real upstream as names and return documents in its format. So one
+// decoder reads the documents of all sources.
 package upstream
 
 import (
@@ -52,7 +52,7 @@ const (
 	SettlementKind
 )
 
-// Split returns the kind of a name and its symbol or date; Unknown for a name that is no document's.
+// Split returns the kind of a document and its symbol or date. The kind is Unknown if no document can have the name.
 func (n Name) Split() (Kind, string) {
 	for kind, form := range map[Kind][2]string{
 		OptionsKind: {optionsDir, ".json"}, QuotesKind: {quotesDir, ".json"},
@@ -73,42 +73,42 @@ func (n Name) Split() (Kind, string) {
 func (k Kind) MaxBody() int64 {
 	switch k {
 	case OptionsKind:
-		return 40 << 20 // SPX: 14 MB; 40,000 strikes, the most that are served: 35 MB
+		return 40 << 20 // SPX has 14 MB; a chain of 40,000 strikes, the most that are served, has 35 MB
 	case HistoryKind:
-		return 8 << 20 // 50 years: 1.5 MB
+		return 8 << 20 // 50 years have 1.5 MB
 	case SettlementKind:
-		return 1 << 20 // 2 KB
+		return 1 << 20 // a file has 2 KB
 	}
-	return 64 << 10 // a quote: 505 bytes
+	return 64 << 10 // a quote has 505 bytes
 }
 
 // Document is one document as it was received. It is immutable: the body is shared.
 type Document struct {
 	Name Name
 	Body []byte // decompressed
-	// Received is when it arrived, by the source's clock; of a recorded document, when it was captured.
+	// Received is when the document arrived, by the source's clock. For a recorded document it is when it was captured.
 	Received time.Time
-	// Generated is when the upstream says it made the document, zero where it does not say.
+	// Generated is when the upstream says that it made the document; zero if the upstream does not say.
 	Generated time.Time
-	// FileDate is the date, YYYY-MM-DD, that a settlement file says it is of; "" where it does not say.
+	// FileDate is the date, YYYY-MM-DD, that the upstream gives for a settlement file; "" if it gives none.
 	FileDate string
-	// ETag and LastModified are the upstream's validators, "" where it has none.
+	// ETag and LastModified are the upstream's validators; "" if it sent none.
 	ETag, LastModified string
 }
 
-// Source hands out documents. Implementations are safe for concurrent use.
+// Source returns documents. Implementations are safe for concurrent use.
 type Source interface {
-	// Fetch returns the document of a name. With since, an earlier result for the same name, it may return
-	// ErrNotModified instead. Every other error is an *Error. It may wait for its turn, up to ctx's end.
+	// Fetch returns the document of a name. If since, an earlier document of this name, is still current, Fetch may
+	// return ErrNotModified. Every other error is an *Error. Fetch may wait for its turn until ctx ends.
 	Fetch(ctx context.Context, name Name, since *Document) (*Document, error)
 	// Offers says whether the source could ever have the document.
 	Offers(name Name) bool
 }
 
-// ErrNotModified says that the upstream still has the document that the caller has.
+// ErrNotModified says that the upstream's document has not changed since the caller fetched it.
 var ErrNotModified = errors.New("document is not modified")
 
-// Reason is why a document could not be had, as a short code that clients may see.
+// Reason says why there is no usable document, as a short code that clients may see.
 type Reason string
 
 // The reasons.
@@ -124,24 +124,24 @@ const (
 	Truncated   Reason = "upstream_truncated" // cut off
 	TooLarge    Reason = "upstream_too_large"
 	Malformed   Reason = "upstream_malformed" // cannot be decoded
-	Empty       Reason = "upstream_empty"     // decoded, but says nothing
+	Empty       Reason = "upstream_empty"     // can be decoded, but has no usable data
 	Older       Reason = "upstream_older"     // an earlier day's document
 
-	// The document arrived and can be decoded, and is not believed.
+	// The reasons to refuse a document that can be decoded and has data.
 
-	ClockAhead    Reason = "clock_ahead"          // it is of an instant that has not come yet
+	ClockAhead    Reason = "clock_ahead"          // a time in the document is in the future
 	Backwards     Reason = "clock_backwards"      // a chain or quote made before the last accepted one
-	Shrunk        Reason = "shrunk"               // a chain under half of the last accepted one
-	QuotesMissing Reason = "quotes_missing"       // a chain whose two-sided quotes are under a quarter of the last accepted one's
+	Shrunk        Reason = "shrunk"               // a chain with under half of the rows of the last accepted one
+	QuotesMissing Reason = "quotes_missing"       // a chain with under a quarter of the two-sided quotes of the last accepted one
 	PriceJump     Reason = "price_jump"           // the price differs by over 20 % from the last accepted one
 	TooMany       Reason = "too_many_expirations" // a chain with more expirations or strikes than are served
 )
 
-// Error is why a document could not be had.
+// Error says why there is no usable document.
 type Error struct {
 	Name       Name
 	Reason     Reason
-	RetryAfter time.Duration // what the upstream asked for, 0 if nothing
+	RetryAfter time.Duration // how long the upstream asks to wait; 0 if it does not ask
 	Err        error
 }
 

@@ -1,7 +1,7 @@
-// Package admin serves metrics, profiles and the probes to the operator, on a listener of its own.
+// Package admin serves metrics, profiles and the probes to the operator, on a separate listener.
 //
-// It is plain net/http, as nothing here is fast or public. Metrics are read at each scrape: the path of a public
-// request knows counters and nothing of Prometheus. Labels are names of resources and feeds, statuses, error codes,
+// It uses net/http, because it is not public and need not be fast. Metrics are read at each scrape: a public request
+// changes only counters and does not use Prometheus. Labels are names of resources and feeds, statuses, error codes,
 // codings and steps of a write: never a key, a date, an address or anything else that a client chooses.
 package admin
 
@@ -31,7 +31,7 @@ const (
 	maxHeader     = 8 << 10 // bytes
 	maxScrapes    = 4       // at a time; further ones get 503
 	scrapeTimeout = 10 * time.Second
-	closeTimeout  = time.Second // for a scrape or a profile under way
+	closeTimeout  = time.Second // for a scrape or a profile that has begun
 )
 
 // Probe answers with a status and a JSON body.
@@ -89,7 +89,7 @@ func Open(address string, cfg Config) (*Server, error) {
 // Addr returns the address of the listener, nil if there is none.
 func (s *Server) Addr() net.Addr { return s.addr }
 
-// Close stops listening, and cuts off the requests that take longer than a second more.
+// Close stops listening. It cuts off the requests that do not end within a second.
 func (s *Server) Close() {
 	limit, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -110,10 +110,9 @@ func (s *Server) routes(metrics prometheus.Gatherer, cfg Config) http.Handler {
 	return mux
 }
 
-// guarded lets only GET and HEAD pass and, if only this machine reaches the listener, only requests for a name of this
-// machine. A web page whose name was made to point here (DNS rebinding) sends that name as Host. An address cannot be
-// made to point elsewhere. It answers 500 for a panic and logs it without the client's address, which net/http would
-// log.
+// guarded passes only GET and HEAD on. If only this machine reaches the listener, Host must also be localhost or an
+// address: a web page whose name was made to point to this machine (DNS rebinding) sends its own name as Host. For a
+// panic, guarded answers 500 and logs the panic without the client's address, which net/http would log.
 func (s *Server) guarded(next http.Handler, local bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -126,7 +125,7 @@ func (s *Server) guarded(next http.Handler, local bool) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		switch {
 		case local && !localHost(r.Host):
-			http.Error(w, "this listener is for this machine: ask for localhost or an address", http.StatusMisdirectedRequest)
+			http.Error(w, "this listener is only for this machine: use localhost or an IP address as Host", http.StatusMisdirectedRequest)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD are allowed", http.StatusMethodNotAllowed)

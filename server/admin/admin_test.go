@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, // but for what fasthttp never stops
+	goleak.VerifyTestMain(m, // fasthttp never stops these
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
@@ -126,7 +126,7 @@ func (st *stage) ask(method, url, host string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// scrape returns the samples of our metrics by name and labels.
+// scrape returns the samples of strikecache's metrics by name and labels.
 func (st *stage) scrape() map[string]string {
 	st.t.Helper()
 	resp, body := st.ask("GET", st.admin+"/metrics", "")
@@ -351,7 +351,7 @@ func TestHalfHeadsDoNotDelayAProbe(t *testing.T) {
 	}
 }
 
-// A panic is answered with 500, logged without the client's address, and ends its request only.
+// A panic is answered with 500, is logged without the client's address, and ends only its own request.
 func TestPanicIsAnswered(t *testing.T) {
 	var log strings.Builder
 	s, err := admin.Open("127.0.0.1:0", admin.Config{

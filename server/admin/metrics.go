@@ -16,17 +16,17 @@ import (
 // Sources are what the metrics are read from. Every function is called at each scrape, and may be called at any time.
 type Sources struct {
 	Version   string           // of the build
-	Now       func() time.Time // the market's clock, by which snapshots have an age
+	Now       func() time.Time // the market's clock, for the age of snapshots
 	Current   func(resource string) *snapshots.Edition
 	Readiness func() server.Readiness
-	// CertificateExpires returns until when the TLS certificate is valid, the zero time without TLS.
+	// CertificateExpires returns when the TLS certificate expires, the zero time without TLS.
 	CertificateExpires func() time.Time
 	Server             func() server.Stats
 	Store              func() snapshots.Stats
 	Refreshes          *Refreshes
 }
 
-// NewRegistry returns all metrics, of the process and the runtime too.
+// NewRegistry returns all metrics, including those of the process and of the Go runtime.
 func NewRegistry(from Sources) (*prometheus.Registry, error) {
 	r := prometheus.NewPedanticRegistry()
 	for _, c := range []prometheus.Collector{
@@ -73,14 +73,14 @@ func (r *Refreshes) Observe(feed, code string, took time.Duration) {
 	}
 }
 
-// collector reads all metrics of ours but those of refreshes, at each scrape.
+// collector reads all metrics of strikecache except those of refreshes, at each scrape.
 type collector struct{ from Sources }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("strikecache_"+name, help, labels, nil)
 }
 
-// Describe implements prometheus.Collector. It describes nothing: what there is to collect depends on what is served.
+// Describe implements prometheus.Collector. It describes nothing, because the set of metrics depends on what is served.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -102,11 +102,11 @@ func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ..
 func (c *collector) server(ch chan<- prometheus.Metric) {
 	s := c.from.Server()
 	requests := desc("http_requests_total", "Responses sent, by resource, status and content coding. "+
-		"An error has coding identity, a 304 the coding of the answer it stands for.", "resource", "code", "coding")
+		"An error has coding identity, a 304 the coding that the full answer would have.", "resource", "code", "coding")
 	for _, r := range s.Responses {
 		count(ch, requests, r.Count, r.Resource, strconv.Itoa(r.Status), r.Coding)
 	}
-	responseBytes := desc("http_response_bytes_total", "Bytes of response bodies, as they are coded.", "resource", "coding")
+	responseBytes := desc("http_response_bytes_total", "Bytes of response bodies as sent, in their content coding.", "resource", "coding")
 	for _, b := range s.Bytes {
 		count(ch, responseBytes, b.Count, b.Resource, b.Coding)
 	}
@@ -116,17 +116,17 @@ func (c *collector) server(ch chan<- prometheus.Metric) {
 	for _, d := range s.Durations {
 		ch <- prometheus.MustNewConstHistogram(requestDuration, d.Count, d.Sum, d.Buckets, d.Resource)
 	}
-	apiErrors := desc("api_errors_total", "Error answers, by the error code of the interface; rate_limited and quota_exceeded are the limits.", "code")
+	apiErrors := desc("api_errors_total", "Error answers, by the error code of the interface; rate_limited and quota_exceeded are refusals by a limit.", "code")
 	for code, n := range s.Errors {
 		count(ch, apiErrors, n, code)
 	}
 	gauge(ch, desc("connections_open", "Open connections of the public listener."), float64(s.ConnectionsOpen))
 	count(ch, desc("connections_accepted_total", "Connections that the public listener accepted and served."), s.ConnectionsAccepted)
-	count(ch, desc("connections_refused_total", "Connections refused, as --max-connections were open."), s.ConnectionsRefused)
+	count(ch, desc("connections_refused_total", "Connections refused, because --max-connections were open."), s.ConnectionsRefused)
 	count(ch, desc("tls_handshakes_failed_total", "TLS handshakes of the public listener that failed."), s.TLSHandshakesFailed)
 	gauge(ch, desc("rate_limit_addresses", "Client addresses that have a bucket of --anonymous-rate."), float64(s.AddressesHeld))
 	gauge(ch, desc("api_keys", "Keys in the key file in force, including revoked and expired keys."), float64(s.KeysKnown))
-	count(ch, desc("log_samples_dropped_total", "Sampled requests that were not logged, as the log was too slow."), s.LogSamplesDropped)
+	count(ch, desc("log_samples_dropped_total", "Sampled requests that were not logged, because the log was too slow."), s.LogSamplesDropped)
 }
 
 func (c *collector) answers(ch chan<- prometheus.Metric) {

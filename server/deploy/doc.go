@@ -1,3 +1,3 @@
-// Package deploy holds what runs and watches a server in production: a systemd unit, a Dockerfile, a compose file, alert
-// rules for Prometheus, a Grafana dashboard, and how to operate them. Its tests compare these files with the server.
+// Package deploy holds the files that run and watch a server in production: a systemd unit, a Dockerfile, a compose file,
+// alert rules for Prometheus and a Grafana dashboard. README.md explains them. The tests compare them with the server.
 package deploy

@@ -79,7 +79,7 @@ func compose(t *testing.T) (c composeFile) {
 	return c
 }
 
-// Every config is there and mounted, Prometheus asks the admin listener of the image, and its port is not published.
+// Every config exists and is mounted, Prometheus scrapes the image's admin listener, and this port is not published.
 func TestCompose(t *testing.T) {
 	c := compose(t)
 	mounted := map[string]bool{}
@@ -125,7 +125,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// What systemd says of the unit, with the binary in its place, and what the program expects of the unit.
+// systemd accepts the unit with the binary in place, and the unit has the lines that the program needs.
 func TestUnit(t *testing.T) {
 	unit := text(t, "strikecache.service")
 	for _, line := range []string{"Type=notify", "WatchdogSec=30", "Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0"} {
@@ -152,7 +152,7 @@ func TestUnit(t *testing.T) {
 func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 	strace, analyze := program(t, "strace"), program(t, "systemd-analyze")
 	if out, err := exec.Command(strace, "-f", "-o", filepath.Join(t.TempDir(), "try"), "true").CombinedOutput(); err != nil {
-		t.Skipf("needs leave to trace a process: %s", strings.TrimSpace(string(out)))
+		t.Skipf("needs permission to trace a process: %s", strings.TrimSpace(string(out)))
 	}
 	privileged := callsOf(t, analyze, "@privileged")
 	allowed := slices.DeleteFunc(callsOf(t, analyze, "@system-service"), func(c string) bool { return slices.Contains(privileged, c) })

@@ -54,7 +54,7 @@ func (c createCommand) Run(all *Commands, to Streams) error {
 	if _, err := fmt.Fprintln(to.Out, secret); err != nil {
 		return fmt.Errorf("print the secret of %s: %w; revoke that key and create another one", key.ID, err)
 	}
-	_, err = fmt.Fprintf(to.Err, "created %s %q (%s); the line above is its secret, which is shown this once and stored nowhere\n",
+	_, err = fmt.Fprintf(to.Err, "created %s %q (%s); the line above is its secret, which is shown once and stored nowhere\n",
 		key.ID, key.Name, terms(key))
 	return err
 }

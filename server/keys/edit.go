@@ -10,7 +10,7 @@ import (
 
 // Create adds a key to a file and returns its secret, which cannot be seen again. The caller fills in the name, the limits
 // and the expiry. Create sets the rest. It creates the file and its directory if they are missing. Names need not be
-// unique. Concurrent calls, also of other processes, wait for one another. After an error the file is as it was.
+// unique. Concurrent calls wait for one another, even in different processes. After an error the file is as it was.
 func Create(path string, spec Key, now time.Time) (secret string, key Key, err error) {
 	secret, digest := newSecret()
 	key = spec
@@ -37,7 +37,7 @@ func Create(path string, spec Key, now time.Time) (secret string, key Key, err e
 func Revoke(path, idOrName string, now time.Time) (Key, error) {
 	var key Key
 	_, err := List(path)
-	if err == nil { // otherwise a lock file would be left where no key file is
+	if err == nil { // without a key file, update would leave a lock file
 		err = update(path, func(keys []Key) ([]Key, error) {
 			at, err := find(keys, idOrName)
 			if err != nil {
@@ -68,7 +68,7 @@ func find(keys []Key, idOrName string) (int, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return 0, fmt.Errorf("no key that is not revoked has the id or name %.64q", idOrName)
+		return 0, fmt.Errorf("found no unrevoked key with the id or name %.64q", idOrName)
 	case len(found) > 1:
 		return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(found), idOrName, strings.Join(ids, ", "))
 	}

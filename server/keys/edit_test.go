@@ -51,7 +51,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses has the values that no key may have.
+// TestDecodeRefuses tests the other values that no key may have.
 func TestCreateRefuses(t *testing.T) {
 	path := keyPath(t)
 	for want, spec := range map[string]Key{
@@ -85,7 +85,7 @@ func TestRevoke(t *testing.T) {
 	_, err = Revoke(path, "twin", now)
 	wantError(t, "ambiguous", err, "2 keys are named", one.ID+", "+two.ID)
 	_, err = Revoke(path, "nobody", now)
-	wantError(t, "unknown", err, `no key that is not revoked has the id or name "nobody"`)
+	wantError(t, "unknown", err, `found no unrevoked key with the id or name "nobody"`)
 	_, err = Revoke(path, secret, now)
 	wantError(t, "secret", err, "that is a secret", one.ID)
 	if err != nil && strings.Contains(err.Error(), secret) {
@@ -116,7 +116,7 @@ func TestRevoke(t *testing.T) {
 	wantError(t, "again by name", err, `the id or name "single"`)
 }
 
-// A writer that was killed leaves its temporary file. The next writer removes it, and no other file, when it has the lock.
+// A killed writer leaves its temporary file. The next writer removes this file, and no other, when it has the lock.
 func TestFaultUnfinishedFilesAreRemoved(t *testing.T) {
 	path := keyPath(t)
 	create(t, path, Key{Name: "a"})
@@ -174,7 +174,7 @@ func TestConcurrentWriters(t *testing.T) {
 	}
 }
 
-// A file that is not as it should be is never replaced.
+// A file that is not a usable key file is never replaced.
 func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "real.json")
@@ -214,7 +214,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 	}
 }
 
-// The largest file can be read, and gets no further key.
+// A file with the maximum of keys can be read, and no key can be added.
 func TestFileIsFull(t *testing.T) {
 	path := keyPath(t)
 	keys := make([]Key, MaxKeys)

@@ -19,7 +19,7 @@ const (
 	fileFormat = 1
 	// maxFile bounds a key file in bytes; 10,000 keys with the longest names take 5.6 MB.
 	maxFile = 8 << 20
-	// checksModes says whether the mode of a file tells who may read it. On Windows access control lists do.
+	// checksModes says whether the mode of a file shows who may read it. On Windows, access control lists do.
 	checksModes = runtime.GOOS != "windows"
 )
 
@@ -46,8 +46,7 @@ func readPrivate(path string) ([]byte, error) {
 	return text, nil
 }
 
-// List returns the keys of a file in the order of their creation. Errors that wrap [fs.ErrNotExist] say that there is no
-// file.
+// List returns the keys of a file in the order of their creation. The error of a missing file wraps [fs.ErrNotExist].
 func List(path string) ([]Key, error) {
 	text, err := readPrivate(path)
 	if err != nil {
@@ -83,13 +82,13 @@ func update(path string, change func([]Key) ([]Key, error)) error {
 	if err != nil {
 		return err
 	}
-	if _, err := decode(text); err != nil { // one key too many, or a repeated id: 1 of 28 billion with 10,000 keys
+	if _, err := decode(text); err != nil { // too many keys, or a repeated id: probability 1 in 28 billion with 10,000 keys
 		return fmt.Errorf("key file not changed: %w", err)
 	}
 	return snapshots.WritePrivateFile(dir, name, text)
 }
 
-// encode returns the text of a key file. It does not judge the keys; decode does.
+// encode returns the text of a key file. It does not check the keys; decode does.
 func encode(keys []Key) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -102,14 +101,14 @@ func encode(keys []Key) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// record is a key in the file. Its limits are pointers, as an absent one must not mean unlimited.
+// record is a key in the file. Its limits are pointers, because a missing limit must not count as 0, which is unlimited.
 type record struct {
 	Key
 	PerMinute *int   `json:"per_minute"`
 	PerDay    *int64 `json:"per_day"`
 }
 
-// decode reads the text of a key file strictly: a limit that a typing error hid must not become unlimited.
+// decode reads the text of a key file. It refuses unknown members: a key whose limit is misspelt must not become unlimited.
 func decode(text []byte) ([]Key, error) {
 	var f struct {
 		Format int      `json:"format"`
@@ -130,7 +129,7 @@ func decode(text []byte) ([]Key, error) {
 	seen := make(map[string]bool, len(keys))
 	for i, r := range f.Keys {
 		k, err := r.key()
-		if err == nil && seen[k.ID] { // the id is made of the digest, so that equal digests have equal ids
+		if err == nil && seen[k.ID] { // ids come from digests, so equal digests have equal ids
 			err = fmt.Errorf("an earlier key has the id %s too", k.ID)
 		}
 		if err != nil {
@@ -155,7 +154,7 @@ func (r record) key() (Key, error) {
 // strictly decodes exactly one JSON value without unknown members.
 func strictly(text []byte, into any) error {
 	var whole json.RawMessage
-	if err := json.Unmarshal(text, &whole); err != nil { // it also finds what follows the value
+	if err := json.Unmarshal(text, &whole); err != nil { // also for text after the value
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))

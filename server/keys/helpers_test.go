@@ -85,7 +85,7 @@ func open(t testing.TB, path string, ledger *Ledger, log *logged) *Table {
 	return table
 }
 
-// look lets a table that was opened in this synctest bubble look at its file, and returns what it says of it.
+// look waits until a table that was opened in this synctest bubble has read its file again, and returns its Err.
 func look(table *Table) error {
 	time.Sleep(lookEvery)
 	synctest.Wait()

@@ -2,7 +2,7 @@
 //
 // A key is a random secret that [Create] shows once. The key file holds the SHA-256 of the secret, a name, limits and
 // an expiry. Only its owner may read the file, and every change replaces the whole file. The server holds the keys in
-// a [Table], which follows the file. [Table.Lookup] hashes what a client presents and finds the [Entry], whose Admit
+// a [Table], which follows the file. [Table.Lookup] hashes the secret of a request and finds the [Entry], whose Admit
 // decides about the request. A [Ledger] keeps the day's counts over a restart. No secret is ever stored or logged.
 package keys
 
@@ -70,7 +70,7 @@ func (k Key) State(now time.Time) string {
 	return active
 }
 
-// validate says which value of a key is wrong, and what is right.
+// validate returns an error that says which value of a key is wrong, and what is valid.
 func (k Key) validate() error {
 	switch digest, err := hex.DecodeString(k.SHA256); {
 	case k.Name == "" || utf8.RuneCountInString(k.Name) > MaxName:

@@ -26,7 +26,7 @@ const (
 )
 
 // Ledger keeps the day's counts of keys in a file, so that they survive a restart: a crash loses the counts of the
-// last [FlushEvery] at most, an orderly end loses none. The file holds ids and counts, no secret and no address.
+// last [FlushEvery] at most, an orderly end loses none. The file has ids and counts, but no secret and no address.
 // Create it with [OpenLedger]. A nil ledger keeps counts in memory only.
 type Ledger struct {
 	path string
@@ -35,7 +35,7 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	days    map[string]*limits.Day // by id
-	written []byte                 // what the file holds; nil at the start
+	written []byte                 // the content of the file; nil before the first write
 	failure watch.Failure          // of the last write
 }
 
@@ -59,13 +59,13 @@ func OpenLedger(path string, log *slog.Logger) *Ledger {
 	return l
 }
 
-// Close writes the counts a last time. Nothing is written after it.
+// Close writes the counts a last time.
 func (l *Ledger) Close() error {
 	l.stop()
 	return l.flush()
 }
 
-// Err returns why the last write failed, nil if it did not.
+// Err returns the error of the last write, nil if it succeeded.
 func (l *Ledger) Err() error { return l.failure.Err() }
 
 // load reads the file. Counts of another day are left out.
@@ -91,7 +91,7 @@ func (l *Ledger) load() error {
 	return nil
 }
 
-// counter returns the counter of a key, always the same one.
+// counter returns the counter of a key, the same one in every call.
 func (l *Ledger) counter(id string) *limits.Day {
 	if l == nil {
 		return &limits.Day{}

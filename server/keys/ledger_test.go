@@ -110,7 +110,7 @@ func TestQuotaSurvivesRestart(t *testing.T) {
 	})
 }
 
-// FuzzLedger shows that such files are replaced, and which counts they give. Here: what is logged.
+// Files that cannot be used are logged. FuzzLedger tests that they are replaced, and which counts they give.
 func TestLedgerUnusableFiles(t *testing.T) {
 	good := `{"format":1,"day":"2000-01-01","requests":{"k_0123456789ab":7}}`
 	for text, want := range map[string]string{
@@ -135,7 +135,7 @@ func TestLedgerUnusableFiles(t *testing.T) {
 	}
 }
 
-// A disk that refuses is logged once. What was counted is written when the disk is mended.
+// A write that fails is logged once. The counts are written when the disk works again.
 func TestLedgerDiskFault(t *testing.T) {
 	path, log := usagePath(t), &logged{}
 	dir := filepath.Dir(path)

@@ -6,7 +6,7 @@ import "sync"
 
 var writers sync.Mutex
 
-// lock keeps out other writers of this process. Other processes it cannot keep out on this system.
+// lock keeps out other writers of this process. On this system it cannot keep out other processes.
 func lock(string) (unlock func(), err error) {
 	writers.Lock()
 	return writers.Unlock, nil

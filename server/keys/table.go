@@ -17,21 +17,21 @@ import (
 // lookEvery is how often the key file is read for changes.
 const lookEvery = time.Second
 
-// Table is the keys in force. Create it with [Open]. Its methods may be called at the same time. Close ends following the
-// file: Lookup goes on with what was read last. Err returns why the key file as it is now is not in force, nil if it is.
+// Table has the keys in force. Create it with [Open]. Its methods may be called at the same time. After Close, the keys that
+// were read last stay in force. Err returns why the current content of the key file is not in force, nil if it is.
 type Table struct {
 	*watch.Files
 	path   string
 	log    *slog.Logger
 	ledger *Ledger
-	found  bool // whether the file was there once; for the goroutine that looks at the file
+	found  bool // whether the file has been there; only the goroutine that reads the file uses it
 
 	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
 }
 
 // Open reads the key file and follows its changes until Close. If the file is missing, the table is empty until
-// the file appears. A file that cannot be used is an error at first. Later the keys stay as they were and Err
-// says why. The ledger, which may be nil, keeps the counts of keys. It must outlive the table.
+// the file appears. If the file cannot be used, Open fails. If it cannot be used later, the keys in force stay, and
+// Err says why. The ledger, which may be nil, keeps the counts of keys. It must outlive the table.
 func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
 	t := &Table{path: path, log: log, ledger: ledger}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
@@ -51,7 +51,7 @@ func (t *Table) Len() int { return len(*t.entries.Load()) }
 // Lookup finds the key of a secret that was presented at a Unix time in nanoseconds. The key is not found when it is
 // unknown, expired or revoked. Lookup keeps nothing of secret and never allocates.
 //
-// The secret is compared by its digest: the time of a lookup can tell something about a digest, never about a secret.
+// The secret is compared by its digest: the time of a lookup can reveal something about a digest, never about a secret.
 func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 	e, ok := (*t.entries.Load())[sha256.Sum256(secret)]
 	if !ok || e.State(time.Unix(0, nowNanos)) != active {
@@ -60,7 +60,7 @@ func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 	return e, true
 }
 
-// missing is what read returns instead of the text of a file that was never there.
+// missing is what read returns until the file has been there once.
 const missing = "no key file"
 
 // read returns the text of the key file.

@@ -84,8 +84,8 @@ func TestReloadKeepsState(t *testing.T) {
 	})
 }
 
-// A missing file is no error until there was a file. Later a file that cannot be used changes nothing. The mode alone makes
-// it unusable.
+// A missing file is an error only if there was a file before. A file that cannot be used later changes no key. A wrong mode
+// alone makes a file unusable.
 func TestTableFollowsItsFile(t *testing.T) {
 	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -11,16 +11,16 @@ const (
 	// MaxAddresses is how many client addresses have a bucket at a time.
 	MaxAddresses = setSize * addressSets
 
-	// setSize is how many addresses share a set. With 16, a table that is half full has evicted under 1 in 1,000.
+	// setSize is how many addresses share a set. With 16, a table that is half full has evicted under 1 address in 1,000.
 	setSize     = 16
 	addressSets = 4096
 )
 
 // Addresses keeps a bucket for each client address: an IPv4 address (also one that is mapped into IPv6) or an IPv6
-// /64. It takes 1,081,344 bytes, at once and for good, for at most [MaxAddresses] addresses. An address always falls
-// into the same set. If that set has no free slot, the address takes the slot with the fullest bucket: the one that
-// was limited least, or longest ago. An eviction only ever forgives: an evicted address that returns has a full
-// bucket. All methods may be called at the same time.
+// /64. It always takes 1,081,344 bytes, for at most [MaxAddresses] addresses. An address always belongs to the same
+// set. If that set has no free slot, the address takes the slot with the fullest bucket, whose client is nearest to its
+// full allowance. No client loses requests by an eviction: an evicted address that returns has a full bucket. All
+// methods may be called at the same time.
 type Addresses struct {
 	perMinute int
 	seed      maphash.Seed // unknown to clients, who could otherwise choose addresses of one set

@@ -75,7 +75,7 @@ func TestAddressesEvictTheFullest(t *testing.T) {
 	}
 }
 
-// An address never gets less than its rate, whatever others there are.
+// An address never gets less than its rate, however many others there are.
 func TestAddressesOnlyForgive(t *testing.T) {
 	table := newAddresses(3, 4)
 	seen := map[uint32]int{}

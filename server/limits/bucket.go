@@ -10,10 +10,10 @@ const MaxPerMinute = 1_000_000
 
 // Bucket is the token bucket of one client. It holds as many tokens as the rate allows requests a minute, is full at
 // first and refills evenly: a client may send a whole minute's allowance at once, then one request every 60 s / rate.
-// In no 60 seconds are more requests allowed than twice the rate. The zero value is a full bucket. All methods may be
-// called at the same time.
+// In any 60 seconds at most twice the rate is allowed. The zero value is a full bucket. All methods may be called at
+// the same time.
 //
-// It is the generic cell rate algorithm. Its one number is the instant at which the bucket is full again, in Unix
+// It is the generic cell rate algorithm. It stores one number: the instant at which the bucket is full again, in Unix
 // nanoseconds. A full bucket holds a minute's tokens at every rate, so that a client keeps its share of the tokens
 // when its rate changes.
 type Bucket struct{ full atomic.Int64 }
@@ -27,7 +27,7 @@ type Decision struct {
 }
 
 // Take takes a token at a Unix time in nanoseconds, at a rate from 1 to [MaxPerMinute]. A refused request takes no
-// token. After the clock was set back, a client waits for at most one token's time and a second too long.
+// token. If the clock is set back, a client waits too long by at most one second and the time of one token.
 func (b *Bucket) Take(nowNanos int64, perMinute int) Decision {
 	for {
 		old := b.full.Load()
@@ -38,13 +38,13 @@ func (b *Bucket) Take(nowNanos int64, perMinute int) Decision {
 	}
 }
 
-// Peek says what the bucket holds and takes nothing. Its OK means nothing.
+// Peek returns the state of the bucket and takes no token. OK has no meaning in its result.
 func (b *Bucket) Peek(nowNanos int64, perMinute int) Decision {
 	_, d := take(b.full.Load(), nowNanos, perMinute, 0)
 	return d
 }
 
-// skew is how far the time of a caller may lie behind that of a concurrent caller.
+// skew is how far the time of a caller may be behind the time of a concurrent caller.
 const skew = int64(time.Second)
 
 // interval returns the nanoseconds between two tokens, rounded up so that the rate is never exceeded.
@@ -53,12 +53,12 @@ func interval(perMinute int) int64 {
 	return (int64(time.Minute) + n - 1) / n
 }
 
-// take takes tokens from a bucket that is full again at an instant, if it has them. It returns the instant afterwards.
+// take takes tokens, if the bucket has them. full is when the bucket is full again; the result is its new value.
 func take(full, now int64, perMinute int, tokens int64) (int64, Decision) {
 	interval := interval(perMinute)
 	depth := interval * int64(perMinute)
 	if full > now+depth+skew {
-		full = now + depth // the clock was set back: otherwise the client would wait until it has caught up
+		full = now + depth // the clock was set back; otherwise the client would wait until the clock has caught up
 	}
 	next := max(full, now) + tokens*interval
 	ok := next <= now+depth

@@ -47,7 +47,7 @@ func TestBucketByHand(t *testing.T) {
 	}
 }
 
-// A refused client that waits as long as it is told is allowed. Half a token after the refusal it is not.
+// A refused client is allowed after NextSeconds. After half the time of a token it is still refused.
 func TestBucketRetryIsExact(t *testing.T) {
 	for _, rate := range []int{1, 2, 7, 59, 60, 61, 600, 999_999, MaxPerMinute} {
 		if interval(rate)*int64(rate) < 60*second {
@@ -72,8 +72,8 @@ func TestBucketRetryIsExact(t *testing.T) {
 	}
 }
 
-// For random arrivals: never more are allowed than a full bucket and what has refilled since the start, Remaining is
-// exact, and no request is refused while there is a token.
+// For random arrivals: at most a full bucket and the tokens refilled since the start are allowed, Remaining is exact,
+// and no request is refused while there is a token.
 func TestBucketProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

@@ -51,7 +51,7 @@ func (d *Day) Restore(nowNanos, count int64) {
 
 // on returns the day for which to count a request, and the count of that day. If one caller's time is just before
 // midnight and a concurrent caller's is just after it, both count for the new day. Otherwise a clock that is set back to
-// another day starts that day from 0, so that no client is refused for it.
+// another day starts that day from 0, so that no client is refused because of the clock.
 func on(packed uint64, now int64) (day, count int64) {
 	day, count = int64(packed>>countBits), int64(packed&MaxCount)
 	today := dayNumber(now)

@@ -14,7 +14,7 @@ import (
 // Outcome says whether a request is served.
 type Outcome uint8
 
-// The outcomes. The refusals are the codes of the two answers with status 429.
+// The outcomes. RateLimited and QuotaExceeded are the two refusals, both with status 429.
 const (
 	Allowed Outcome = iota
 	RateLimited
@@ -72,15 +72,15 @@ func (v Verdict) RetryAfter() int64 {
 }
 
 // AppendFields appends the header fields of the limits, none when no limit applies. RateLimit-Policy and RateLimit are
-// structured fields as in draft-ietf-httpapi-ratelimit-headers-10 and -11:
+// structured fields, as in draft-ietf-httpapi-ratelimit-headers-10 and -11:
 //
 //	RateLimit-Policy: "minute";q=600;w=60, "day";q=100000;w=86400
 //	RateLimit: "minute";r=599;t=1, "day";r=99999;t=34567
 //
-// r is what remains. t is the time in seconds until more is available: for the minute until the next token, which is
-// also when Retry-After ends; for the day until 00:00 UTC. X-RateLimit-Limit, -Remaining and -Reset describe one limit:
-// the one that refused, otherwise the one with less remaining, and the day's if both are equal. Their reset is in
-// seconds from now: until the whole minute's allowance is back, or until 00:00 UTC.
+// r is how many requests remain. t is the time in seconds until more are available: for the minute, until the next
+// token, as in Retry-After; for the day, until 00:00 UTC. X-RateLimit-Limit, -Remaining and -Reset describe one limit:
+// the one that refused, otherwise the one with less remaining, and the day's if both are equal. The reset is in seconds
+// from now: until the whole minute's allowance is back, or until 00:00 UTC.
 func (v Verdict) AppendFields(dst []byte) []byte {
 	if v.PerMinute == 0 && v.PerDay == 0 {
 		return dst
@@ -115,7 +115,7 @@ func appendPair(dst []byte, first string, n int64, second string, m int64) []byt
 	return strconv.AppendInt(append(dst, second...), m, 10)
 }
 
-// remainingToday returns what is left of the day's quota. Without a quota it means nothing.
+// remainingToday returns the requests that are left of the day's quota. Without a quota the result has no meaning.
 func (v Verdict) remainingToday() int64 { return max(v.PerDay-v.Today, 0) }
 
 // AppendUsage appends the usage member of an answer to a key: its public id, which needs no escaping, the requests

@@ -16,7 +16,7 @@ func TestAdmitFields(t *testing.T) {
 		name              string
 		perMinute         int
 		perDay            int64
-		requests          int // at once; the last is looked at
+		requests          int // at once; the last one is checked
 		outcome           Outcome
 		today, retry      int64
 		policy, rateLimit string

@@ -11,15 +11,15 @@ import (
 
 const (
 	maxProxies = 256
-	// maxHops is how many addresses of X-Forwarded-For are followed.
+	// maxHops is how many addresses of X-Forwarded-For are read.
 	maxHops = 32
 )
 
-// Proxies are the addresses whose X-Forwarded-For is believed.
+// Proxies are the addresses whose X-Forwarded-For is trusted.
 type Proxies []netip.Prefix
 
-// ParseProxies reads a comma-separated list of at most 256 addresses and prefixes, such as "10.0.0.0/8,::1". The
-// empty list is nil.
+// ParseProxies reads a comma-separated list of at most 256 addresses and prefixes, such as "10.0.0.0/8,::1". It
+// returns nil for an empty list.
 func ParseProxies(list string) (p Proxies, err error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
@@ -43,7 +43,7 @@ func parseProxy(s string) (netip.Prefix, error) {
 	}
 	prefix, err := netip.ParsePrefix(s)
 	if err != nil || prefix.Addr().Is4In6() || prefix != prefix.Masked() {
-		return prefix, fmt.Errorf("%.60q is not an address or a prefix such as 10.0.0.0/8 or ::1, whose bits after the prefix are 0", s)
+		return prefix, fmt.Errorf("%.60q is not an address such as ::1, or a prefix such as 10.0.0.0/8 with only 0 bits after its length", s)
 	}
 	return prefix, nil
 }
@@ -54,12 +54,12 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
-// ClientAddr returns the address of the client behind trusted proxies. The lines are the values of every
-// X-Forwarded-For header in their order; they are read, not kept. The walk goes from the right: every address that a
-// trusted proxy reports is believed, until an address is not itself trusted. That one is the client, and what it
-// claims further left is not read. A malformed element, or the 33rd, ends the walk at the last address before it.
-// Elements may carry a port. The result has no zone, and IPv4 in IPv6 is IPv4. It does not allocate, but for the
-// error of an element that has only the characters of an address and is none.
+// ClientAddr returns the address of the client behind trusted proxies. lines has the values of every X-Forwarded-For
+// header in their order; ClientAddr does not keep them. It starts with remote. While the current address is a trusted
+// proxy, the next element from the right takes its place. The first address that is not trusted is the client. What
+// this client claims further left is not read. A malformed element, or the 33rd, ends the search at the address before
+// it. An element may have a port. The result has no zone, and IPv4 in IPv6 is IPv4. ClientAddr allocates only for an
+// element that has only the characters of an address and is not an address.
 func ClientAddr(remote netip.Addr, lines [][]byte, trusted Proxies) netip.Addr {
 	current := remote.WithZone("").Unmap()
 	hops := 0

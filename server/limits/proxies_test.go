@@ -20,8 +20,8 @@ func TestParseProxies(t *testing.T) {
 		"0.0.0.0/0,::/0":            "0.0.0.0/0 ::/0",
 		"10.0.0.1":                  "10.0.0.1/32",
 		"10.0.0.0/8,":               `error: "" is not an address`,
-		"10.0.0.0/33":               `error: "10.0.0.0/33" is not an address or a prefix such as 10.0.0.0/8`,
-		"10.1.2.3/8":                `error: "10.1.2.3/8" is not an address or a prefix`,
+		"10.0.0.0/33":               `error: "10.0.0.0/33" is not an address such as ::1, or a prefix such as 10.0.0.0/8`,
+		"10.1.2.3/8":                `error: "10.1.2.3/8" is not an address such as ::1, or a prefix`,
 		"::ffff:10.0.0.0/104":       "error: ",
 		"localhost":                 `error: "localhost" is not`,
 		"fe80::1%eth0":              "error: ",
@@ -116,8 +116,8 @@ func plainElement(text string) (netip.Addr, bool) {
 	return addr, err == nil && addr.Zone() == "" && bracketed == addr.Is6()
 }
 
-// FuzzClientAddr: every element is read as the regular expression reads it. A slow walk over all elements finds the same client: from the right, the first address that is no trusted
-// proxy, or the last address before a malformed element.
+// FuzzClientAddr: parseElement agrees with the regular expression. A slow search through all elements finds the same client:
+// from the right, the first address that is not a trusted proxy, or the last address before a malformed element.
 func FuzzClientAddr(f *testing.F) {
 	for _, text := range addressTexts {
 		for _, form := range []string{text, "[" + text + "]", text + ":80", "[" + text + "]:80", "[" + text + "]:123456", text + ":x"} {
@@ -126,7 +126,7 @@ func FuzzClientAddr(f *testing.F) {
 	}
 	f.Add("::ffff:10.0.0.1", "[::1]:80,[1.2.3.4]:80,1.2.3.4:80", "", "10.0.0.0/8, ::1")
 	f.Add("fe80::1%eth0", strings.Repeat("10.0.0.1,", 40), "x", "fe80::/10,10.0.0.0/8")
-	f.Add("10.0.0.1", "198.51.100.7"+strings.Repeat(",10.0.0.1", 31), "10.0.0.2", "10.0.0.0/8") // one more than is followed
+	f.Add("10.0.0.1", "198.51.100.7"+strings.Repeat(",10.0.0.1", 31), "10.0.0.2", "10.0.0.0/8") // one more than are read
 	f.Add("192.0.2.1", "::1", "::1", "")
 	f.Add("10.0.0.1", "1.2.3.4", ",", "10.0.0.1/33")
 	f.Fuzz(func(t *testing.T, remote, first, second, list string) {
@@ -164,7 +164,7 @@ func FuzzClientAddr(f *testing.F) {
 			if got := ClientAddr(from, lines, trusted); got != want {
 				t.Errorf("%q through %q: %v, want %v", lines, list, got, want)
 			}
-			// What an untrusted client puts to the left of itself changes nothing.
+			// Elements that an untrusted client adds on the left change nothing.
 			if !trusted.Trusts(want) {
 				forged := append([][]byte{[]byte("203.0.113.1"), []byte("garbage")}, lines...)
 				if got := ClientAddr(from, forged, trusted); got != want {

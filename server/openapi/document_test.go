@@ -18,8 +18,7 @@ import (
 	"strikecache/server"
 )
 
-// each visits every object below a value, named by its JSON pointer. What stands in an example is no part of the
-// document.
+// each visits every object below a value, with its JSON pointer. It does not look into examples.
 func each(at string, v any, visit func(at string, o object)) {
 	switch v := v.(type) {
 	case object:
@@ -36,7 +35,7 @@ func each(at string, v any, visit func(at string, o object)) {
 	}
 }
 
-// parsed returns a value as the library of schemas likes it.
+// parsed returns a value in the form that the schema library needs.
 func parsed(t *testing.T, v any) any {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(oneLine(v)))
@@ -46,7 +45,7 @@ func parsed(t *testing.T, v any) any {
 	return v
 }
 
-// Every example is what its own schema allows.
+// Every example is valid by its own schema.
 func TestExamplesAreValid(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
@@ -80,7 +79,7 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// A field needs its line in fields.txt, and the line must suit the field's type.
+// A field needs a line in fields.txt, and the line must suit the field's type.
 func TestAFieldThatIsNotDescribedIsNamed(t *testing.T) {
 	type described struct {
 		Level compute.Level  `json:"level"`
@@ -94,7 +93,7 @@ func TestAFieldThatIsNotDescribedIsNamed(t *testing.T) {
 		{"level | | 7.5 | A level.\nmaybe | index points | 7 | A level. `null` without one.", "Made.level: number has 0 units"},
 		{"level | index points | | A level.\nmaybe | index points | 7 | A level. `null` without one.", "Made.level has no example"},
 		{"level | index points | high | A level.\nmaybe | index points | 7 | A level. `null` without one.", `Made.level: the example "high" is no number`},
-		{"level | index points; see Band | 7 | A level.\nmaybe | index points | 7 | A level. `null` without one.", "Band is the schema of compute.Level, which is no struct"},
+		{"level | index points; see Band | 7 | A level.\nmaybe | index points | 7 | A level. `null` without one.", "Band is the schema of compute.Level, which is neither a struct"},
 		{"level | index points | 7.5 | A level\nmaybe | index points | 7 | A level. `null` without one.", "without a full stop"},
 		{"level | index points | 7.5 | A level.\nmaybe | index points | 7 | A level. `null` without one.\nold | | x | Gone.", "describes old of [Made], which no type has"},
 	} {
@@ -154,7 +153,7 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(text, -1) {
 		if word := m[1]; !known[word] && word != "null" && word != "closed" && word != "stale" {
-			t.Errorf("%s is described, and no code has it", word)
+			t.Errorf("%s is described, but it is not in the code", word)
 		}
 	}
 	if len(known) < 15 {
@@ -162,7 +161,7 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 	}
 }
 
-// server/API.md tells in prose what the document lists: it names every path, parameter and error code, and no other.
+// server/API.md names every path, parameter and error code of the document, and no other.
 func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	text, err := os.ReadFile("../API.md")
 	if err != nil {
@@ -187,7 +186,7 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile("`(/[^`]*)`|(?m)^\\| \\d+ \\| `([a-z_]+)`").FindAllSubmatch(text, -1) {
 		if word := string(m[1]) + string(m[2]); !known[word] {
-			t.Errorf("server/API.md names %s, which is no path or code of the document", word)
+			t.Errorf("server/API.md names %s, which is not in the document", word)
 		}
 	}
 	if len(known) < 30 {
@@ -195,7 +194,7 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	}
 }
 
-// Every product that is computed has a path, so that none is computed and never served.
+// Every product that is computed has a path, so that every product is served.
 func TestEveryProductHasAPath(t *testing.T) {
 	outline, err := parseOutline(outlineText)
 	if err != nil {

@@ -64,7 +64,7 @@ func errorSchema(codes []any) object {
 		object{{"type", "object"}, {"description", "The codes of this status."}, {"properties", object{{"error", err}}}}}}}
 }
 
-// errorExample makes an error with what its code adds to it.
+// errorExample makes an error with the members that its code has.
 func (g *generator) errorExample(e errorExample) object {
 	body, source := object{{"code", e.Code}, {"message", e.Message}}, "simulated"
 	if e.Parameter != "" {
@@ -95,8 +95,8 @@ func (g *generator) errorExample(e errorExample) object {
 //go:embed testdata/examples.json
 var realExamples []byte
 
-// example makes the example of a response. It is the real one where that is known. A field that is younger than the
-// real one has the example of its line.
+// example makes the example of a response. It is the real example if there is one. A field that the real example lacks has
+// the example of its line.
 func (g *generator) example(summary, schema, response string) object {
 	var known map[string]any
 	d := json.NewDecoder(bytes.NewReader(realExamples))
@@ -139,7 +139,7 @@ func overlay(composed, answer any) any {
 	return answer
 }
 
-// compose makes an example of a schema of the examples of its fields.
+// compose makes an example of a schema from the examples of its fields.
 func (g *generator) compose(s object) any {
 	if ref, ok := s.get("$ref").(string); ok {
 		return g.compose(g.schemas[ref[strings.LastIndexByte(ref, '/')+1:]])

@@ -1,9 +1,9 @@
-// Package openapi holds the description of the public interface: an OpenAPI 3.1 document, and two pages for people that
-// need no script and no other host: the same document, and the methods behind the numbers.
+// Package openapi holds the description of the public interface: an OpenAPI 3.1 document, and two pages for people. One page
+// shows the document, the other the methods behind the numbers. The pages need no script and no other host.
 //
-// They are made by the tests of this package. The document is made of the types of the results, of fields.txt, which has a
-// line for every field, and of document.yaml, which has the paths and responses. docs.tmpl is the template of its page.
-// The page of the methods is made of compute/METHODS.md and methods.tmpl. After a change to one of these files,
+// The tests of this package make all three. The document is made from the types of the results, from fields.txt, which has a
+// line for every field, and from document.yaml, which has the paths and responses. docs.tmpl is the template of its page.
+// The page of the methods is made from compute/METHODS.md and methods.tmpl. After a change to one of these files,
 //
 //	go test ./server/openapi -update
 //
@@ -23,11 +23,11 @@ var (
 	style []byte
 )
 
-// File is something to serve, the same for everyone and for as long as the process runs.
+// File is a file that is the same for every client as long as the process runs.
 type File struct {
 	Path, ContentType string
 	Body              []byte // must not be changed
-	// Page says whether a browser shows it, so that it needs the fields that keep a page safe.
+	// Page says whether a browser shows the file, so that it needs the header fields that keep a page safe.
 	Page bool
 }
 

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// formats returns the content of the files that are made of a document or of the methods, by name.
+// formats returns the content of the files that are made from a document or from the methods, by name.
 func formats(document object) map[string][]byte {
 	var out bytes.Buffer
 	write(&out, document, "")
@@ -50,7 +50,8 @@ func formats(document object) map[string][]byte {
 	return map[string][]byte{"openapi.json": append(out.Bytes(), '\n'), "docs.html": html, "methods.html": text}
 }
 
-// openapi.json, docs.html and methods.html are what the Go types, fields.txt, document.yaml, the templates and compute/METHODS.md say.
+// openapi.json, docs.html and methods.html are up to date with the Go types, fields.txt, document.yaml, the templates and
+// compute/METHODS.md.
 func TestTheDocumentIsUpToDate(t *testing.T) {
 	for _, fault := range faults {
 		t.Error(fault)
@@ -72,8 +73,7 @@ func TestTheDocumentIsUpToDate(t *testing.T) {
 	}
 }
 
-// generator makes the document of its sources and the Go types. It notes what is wrong instead of stopping at the first
-// fault.
+// generator makes the document from its sources and the Go types. It collects all faults instead of stopping at the first.
 type generator struct {
 	outline
 	table   *table
@@ -101,7 +101,7 @@ func generate() (document object, faults []string) {
 		tags = append(tags, object{{"name", tag.Name}, {"description", tag.Description}})
 	}
 	headers, parameters := g.headers(), g.parameters()
-	responses := g.responses() // before the schemas are listed, so that examples can be made of all of them
+	responses := g.responses()
 	var schemas object
 	for _, name := range slices.Sorted(maps.Keys(g.schemas)) {
 		schemas.put(name, g.schemas[name])
@@ -130,7 +130,7 @@ func generate() (document object, faults []string) {
 	return document, g.faults
 }
 
-// unused names what the table has and no schema needed, and texts that are no sentences.
+// unused names the lines of the table that no schema used, and the texts that are not sentences.
 func (g *generator) unused() {
 	for name, s := range g.table.sections {
 		texts := []string{s.text}
@@ -157,7 +157,7 @@ func (g *generator) allSchemas() {
 	for _, r := range g.Resources {
 		shape, found := shapes[r.Endpoint]
 		if !found {
-			continue // gex/spx/historical is stored answers of gex/spx
+			continue // gex/spx/historical serves stored answers of gex/spx
 		}
 		g.component(r.Response+"Data", reflect.TypeOf(shape.Data))
 		g.component(r.Response+"Quality", reflect.TypeOf(shape.Quality))
@@ -201,7 +201,7 @@ func (g *generator) answer(name string, meta object) {
 	}
 }
 
-// alternatives makes a schema that is one of others.
+// alternatives makes a schema that allows one of several schemas.
 func (g *generator) alternatives(name, keyword string, others ...string) {
 	var refs []any
 	for _, other := range others {
@@ -210,7 +210,7 @@ func (g *generator) alternatives(name, keyword string, others ...string) {
 	g.schemas[name] = object{{"description", g.section(name).text}, {keyword, refs}}
 }
 
-// headers makes the header fields, sorted by nothing but the table.
+// headers makes the header fields, in the order of the table.
 func (g *generator) headers() (all object) {
 	for _, l := range g.section("Header fields").lines {
 		h := g.texts(l)
@@ -235,7 +235,7 @@ func (g *generator) parameters() (all object) {
 	return all
 }
 
-// texts makes the description and the schema of a header field or a parameter: an integer when it has a unit, else a
+// texts makes the description and the schema of a header field or a parameter: an integer if it has a unit, otherwise a
 // string.
 func (g *generator) texts(l *line) object {
 	l.used = true

@@ -23,8 +23,8 @@ var methodsTemplate string
 // methodsFile defines every number. methods.html shows it.
 const methodsFile = "../../compute/METHODS.md"
 
-// methodsSection is a heading with what stands below it, up to the next heading. Its ID is the number that the text has for
-// it, such as 1.2, and the name is the rest of the heading up to its first comma. The title of the page has no ID.
+// methodsSection is a heading with the text below it, up to the next heading. Its ID is the number in the heading, such as
+// 1.2, and its name is the rest of the heading up to the first comma. The title of the page has no ID.
 type methodsSection struct {
 	ID, Name string
 	Level    int
@@ -66,7 +66,7 @@ func renderMethods(source []byte) ([]byte, error) {
 			section.HTML += html(n)
 		}
 	}
-	sections = append(sections, section)[1:] // nothing stands above the first heading
+	sections = append(sections, section)[1:] // there is no text above the first heading
 	ids := map[string]bool{}
 	for _, s := range sections {
 		ids[s.ID] = true
@@ -148,7 +148,7 @@ func TestTheMethodsPageHasEverything(t *testing.T) {
 	}
 }
 
-// Markup in the text stays text.
+// HTML in the text is shown as text.
 func TestMarkupInTheMethodsIsNoMarkup(t *testing.T) {
 	page, err := renderMethods([]byte("# A\n\n<script>alert(1)</script>\n\nb <i onclick=\"x\"> c\n\n## 1. <b>D</b>\n\n|a|\n|---|\n|<img src=x>|\n"))
 	if err != nil || regexp.MustCompile(`<script|<i |<b>|<img`).Match(page) {

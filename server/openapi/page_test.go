@@ -14,7 +14,7 @@ import (
 // page is docs.html.
 var page = sync.OnceValue(func() string { return string(formats(made)["docs.html"]) })
 
-// What the content security policy forbids would be missing in a browser.
+// The pages have nothing that the content security policy forbids, because a browser would not load it.
 func TestThePagesNeedNothingElse(t *testing.T) {
 	html := page() + string(formats(made)["methods.html"])
 	for what, pattern := range map[string]string{
@@ -31,20 +31,20 @@ func TestThePagesNeedNothingElse(t *testing.T) {
 	}
 }
 
-// Every reference of the document is a link of the page, so that a link that leads nowhere is a reference that does.
+// Every link of the page leads to an element of the page, and every part of the document is shown.
 func TestThePageHasEverything(t *testing.T) {
 	html := page()
 	ids := map[string]bool{}
 	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(html, -1) {
 		if ids[m[1]] {
-			t.Errorf("two elements are %s", m[1])
+			t.Errorf("two elements have the id %s", m[1])
 		}
 		ids[m[1]] = true
 	}
 	links := regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(html, -1)
 	for _, m := range links {
 		if !ids[m[1]] {
-			t.Errorf("a link leads to %s, which is not there", m[1])
+			t.Errorf("a link leads to %s, which does not exist", m[1])
 		}
 	}
 	if len(links) < 500 {
@@ -65,7 +65,7 @@ func TestThePageHasEverything(t *testing.T) {
 	for _, alternatives := range []string{"AnonymousUsage KeyedUsage", "GammaAnswer ImportedAnswer"} { // oneOf, anyOf
 		one, other, _ := strings.Cut(alternatives, " ")
 		if !strings.Contains(html, ">"+one+`</a> or <a href="#schema-`+other+`">`) {
-			t.Errorf("that it is %s or %s is not shown", one, other)
+			t.Errorf("the alternatives %s and %s are not shown", one, other)
 		}
 	}
 	units := map[string]bool{}
@@ -98,7 +98,7 @@ func TestTheFilesAreServedAsWhatTheyAre(t *testing.T) {
 	}
 }
 
-// Whatever stands in a description is text.
+// HTML in a description is shown as text.
 func TestADescriptionCannotBreakThePage(t *testing.T) {
 	want := "<p>&lt;script&gt;alert(1)&lt;/script&gt; <strong>&lt;b&gt;</strong> <code>&lt;i&gt;</code></p>"
 	if got := prose("<script>alert(1)</script> **<b>** `<i>`"); string(got) != want {

@@ -48,7 +48,7 @@ func parseOutline(text []byte) (o outline, err error) {
 	return o, d.Decode(&o)
 }
 
-// early are the errors that every path has, whatever the method: the request itself is at fault.
+// early are the errors of requests that are wrong for every path and method.
 var early = map[int]string{400: "BadRequest", 408: "RequestTimeout", 413: "BodyTooLarge", 414: "TargetTooLong", 431: "HeadersTooLarge", 505: "VersionNotSupported"}
 
 // paths makes the paths of the document.
@@ -75,7 +75,7 @@ func (g *generator) paths() (all object) {
 		maps.Copy(read, p.Responses)
 		item := pathItem(nil, p.Operation, "Service", p.Summary, p.Description, read, "PageMethodNotAllowed", true)
 		if read[304] == "" {
-			item = item[1:] // a probe has no tag to ask with
+			item = item[1:] // a probe has no ETag, so its requests have no If-None-Match
 		}
 		all.put(p.Path, item)
 	}
@@ -97,7 +97,7 @@ func pathItem(parameters []string, id, tag, summary, description string, read ma
 	}
 }
 
-// operation makes an operation. An open one takes no key.
+// operation makes an operation. An open operation takes no key.
 func operation(id, tag, summary, description string, responses map[int]string, open bool) object {
 	var byStatus object
 	for _, status := range slices.Sorted(maps.Keys(responses)) {

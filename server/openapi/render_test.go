@@ -30,7 +30,7 @@ func render(document object) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// at returns what stands under the last of the keys, each in the object of the one before; nil if it is not there.
+// at follows the keys from object to object and returns the value of the last key; nil if a key is missing.
 func (o object) at(keys ...string) any {
 	for _, key := range keys[:len(keys)-1] {
 		o, _ = o.get(key).(object)
@@ -65,7 +65,7 @@ var (
 	paragraphs = strings.NewReplacer("\n\n", "</p><p>")
 )
 
-// prose renders the little of CommonMark that the document uses. The text is escaped first.
+// prose renders the subset of CommonMark that the document uses. The text is escaped first.
 func prose(text string) template.HTML {
 	text, _, _ = strings.Cut(text, unitMark)
 	html := template.HTMLEscapeString(text)

@@ -57,10 +57,10 @@ func (g *generator) section(name string) *section {
 	return s
 }
 
-// component makes a named schema of a type. A name may be asked for several times, by types that look the same.
+// component makes a named schema from a type. It may be called for a name several times, with types that look the same.
 func (g *generator) component(name string, typ reflect.Type) {
 	if typ = cmp.Or(written[name], typ); name == "Usage" {
-		return // which is one of two components
+		return // AnonymousUsage or KeyedUsage
 	}
 	var s object
 	switch {
@@ -71,7 +71,7 @@ func (g *generator) component(name string, typ reflect.Type) {
 	case typ.Kind() == reflect.Struct:
 		s = g.structure(name, typ)
 	default:
-		g.fault("%s is the schema of %v, which is no struct and no map", name, typ)
+		g.fault("%s is the schema of %v, which is neither a struct nor a map", name, typ)
 	}
 	if old, made := g.schemas[name]; made && !reflect.DeepEqual(old, s) {
 		g.fault("%s: %v differs from another type of this name", name, typ)
@@ -103,12 +103,12 @@ func (g *generator) described(component string) object {
 	return append(reference("schemas", component), member{"description", g.section(component).text})
 }
 
-// imported says whether a schema is one of an imported date. Its fields are those of the type that any other answer
-// has, but their values are written without it: what the table does not describe is always null, and what may be null
-// is what the table says.
+// imported says whether a schema belongs to an imported date. It has the fields of the Go type of computed answers, but import
+// writes their values without this type. So a field that the table does not describe is always null, and the table, not the
+// type, says which fields may be null.
 func imported(name string) bool { return strings.HasPrefix(name, "Imported") }
 
-// fieldsOf returns the fields of a struct, those of embedded structs among them, in the order of their JSON.
+// fieldsOf returns the fields of a struct, including those of embedded structs, in the order of their JSON.
 func fieldsOf(typ reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(typ), func(f reflect.StructField) bool {
 		name := f.Tag.Get("json")
@@ -204,7 +204,7 @@ func (g *generator) property(sec *section, field string, typ reflect.Type) objec
 	return g.scalar(at, l, typ, null)
 }
 
-// list makes the schema of an array. The line of its items, when they are no component, is that of the field with [].
+// list makes the schema of an array. Items that are not a component have the line of the field with [].
 func (g *generator) list(at string, sec *section, l *line, typ reflect.Type, null bool) object {
 	var items object
 	if component, found := l.fact("see "); found {
@@ -226,7 +226,7 @@ func (g *generator) list(at string, sec *section, l *line, typ reflect.Type, nul
 	return s
 }
 
-// scalar makes the schema of a value that is no object and no array.
+// scalar makes the schema of a value that is neither an object nor an array.
 func (g *generator) scalar(at string, l *line, typ reflect.Type, null bool) object {
 	name := jsonType(typ)
 	s := object{{"type", either(name, null)}}
@@ -240,7 +240,7 @@ func (g *generator) scalar(at string, l *line, typ reflect.Type, null bool) obje
 	units := 0
 	for _, fact := range l.facts {
 		if !g.fact(&s, fact, null) {
-			// What is no other fact is the unit.
+			// A fact of no other kind is the unit.
 			if s.put("description", text+" Unit: "+fact+"."); name == "integer" && (fact == "contracts" || strings.HasPrefix(fact, "USD")) {
 				s = slices.Insert(s, 1, member{"format", "int64"})
 			}
@@ -264,7 +264,7 @@ func (g *generator) scalar(at string, l *line, typ reflect.Type, null bool) obje
 	return s
 }
 
-// fact adds what a fact says to a schema, and returns false for what is none of the known ones.
+// fact adds a fact to a schema. It returns false if the fact is of no known kind.
 func (g *generator) fact(s *object, fact string, null bool) bool {
 	prefix, value, _ := strings.Cut(fact, ": ")
 	switch prefix {
@@ -303,7 +303,7 @@ func (g *generator) fact(s *object, fact string, null bool) bool {
 	return true
 }
 
-// bounds adds the bounds that words give: at least N, at most N, N to M, N items.
+// bounds adds the bounds that a fact gives: at least N, at most N, N to M, N items.
 func bounds(s *object, words []string, least, most string) bool {
 	if items := strings.HasPrefix(words[len(words)-1], "item"); items != (least == "minItems") {
 		return false

@@ -9,26 +9,26 @@ import (
 //go:embed fields.txt
 var fieldsText string
 
-// table is fields.txt: what people are told of every schema, field, header field and parameter.
+// table is fields.txt: the descriptions of all schemas, fields, header fields and parameters.
 type table struct {
 	sections map[string]*section
 }
 
-// section describes one schema. The fields that it does not describe are those of the section that it is like.
+// section describes one schema. A field that it does not describe has the line of the section like.
 type section struct {
 	name, text string
 	like       *section
 	lines      []*line
 }
 
-// line describes one field. Its facts are written out in schema_test.go.
+// line describes one field. schema_test.go turns its facts into a schema.
 type line struct {
 	name, example, text string
 	facts               []string
 	used                bool
 }
 
-// parseTable reads fields.txt. Its own head explains its form.
+// parseTable reads fields.txt. The comment at the top of fields.txt explains its form.
 func parseTable(text string) (*table, error) {
 	t := &table{map[string]*section{}}
 	var current *section
@@ -40,7 +40,7 @@ func parseTable(text string) (*table, error) {
 			name, like, _ := strings.Cut(head, " like ")
 			current = &section{name: name, text: strings.TrimSpace(about), like: t.sections[like]}
 			if !found || t.sections[name] != nil || like != "" && current.like == nil {
-				return nil, fmt.Errorf("line %d: section %q has no end, stands twice, or is like one that does not stand above", i+1, head)
+				return nil, fmt.Errorf("line %d: section %q has no ], is defined twice, or is like a section that is not above it", i+1, head)
 			}
 			t.sections[name] = current
 		case len(cells) < 2 || len(cells) > 4 || current == nil:
@@ -54,7 +54,7 @@ func parseTable(text string) (*table, error) {
 				}
 			}
 			if current.own(l.name) != nil {
-				return nil, fmt.Errorf("line %d: %s.%s stands twice", i+1, current.name, l.name)
+				return nil, fmt.Errorf("line %d: %s.%s is described twice", i+1, current.name, l.name)
 			}
 			current.lines = append(current.lines, l)
 		}
@@ -72,7 +72,7 @@ func (s *section) own(field string) *line {
 	return nil
 }
 
-// line returns the line of a field, nil when neither the section nor one that it is like has it.
+// line returns the line of a field in the section or in the section that it is like; nil if there is none.
 func (s *section) line(field string) *line {
 	for ; s != nil; s = s.like {
 		if l := s.own(field); l != nil {

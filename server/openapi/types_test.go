@@ -8,15 +8,15 @@ import (
 	"strikecache/compute"
 )
 
-// The types below stand for JSON that is written without a type of package compute, snapshots or refresh.
+// The types below describe JSON that is written without a type of package compute, snapshots or refresh.
 
-// mirrors has, for types with a MarshalJSON of their own, types with the same JSON by their tags.
+// mirrors has, for each type with its own MarshalJSON, a type whose tags give the same JSON.
 var mirrors = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[compute.PayoutCurve](): reflect.TypeFor[[]payoutPoint](),
 	reflect.TypeFor[compute.StrikeOIs]():   reflect.TypeFor[[]strikeOpenInterest](),
 }
 
-// written has the types of components that stand as finished JSON in the type around them.
+// written has the types of components that the enclosing type holds as encoded JSON.
 var written = map[string]reflect.Type{"ImportedQuality": reflect.TypeFor[importedQuality]()}
 
 type payoutPoint struct {

@@ -15,8 +15,8 @@ import (
 	"strikecache/server/watch"
 )
 
-// A change is loaded within the interval. Files that cannot be read or loaded leave the old contents in force, are tried at
-// every look, are logged once, and are an error until they are mended.
+// A change is loaded within the interval. While files cannot be read or loaded, the old contents stay in force, every look
+// tries again, the fault is logged once, and Err returns it.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, inForce, tries := t.TempDir(), "", 0

@@ -35,10 +35,10 @@ func TestVendored(t *testing.T) {
 	}
 }
 
-// maxLines is how many lines a script or style sheet of ours may have.
+// maxLines is how many lines a script or style sheet of this project may have.
 const maxLines = 400
 
-// Our own files are small, load nothing from another host, and never make text into markup or code.
+// The project's own files are small, load nothing from another host, and never turn text into markup or code.
 func TestFiles(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://`)
 	imports := regexp.MustCompile(`(?:from |import )'\./([^']+)'`)
@@ -65,7 +65,7 @@ func TestFiles(t *testing.T) {
 	for _, f := range Files() {
 		for _, m := range imports.FindAllStringSubmatch(string(f.Body), -1) {
 			if want := "/assets/" + m[1]; !paths[want] || !strings.Contains(string(page.Body), `"modulepreload" href="`+want+`"`) {
-				t.Errorf("%s imports %s, which is no file, or which the page does not load ahead", f.Path, want)
+				t.Errorf("%s imports %s, which is not a file, or which the page does not preload", f.Path, want)
 			}
 		}
 	}

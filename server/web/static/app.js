@@ -1,4 +1,4 @@
-// The page: its panels, and what is true of all of them.
+// The page: its panels, the banners above them, and the theme.
 
 import { h, say } from './dom.js';
 import { age, reason } from './format.js';
@@ -36,7 +36,7 @@ function tick() {
   tell();
 }
 
-/** tell keeps the banners: each states one fact, and is left alone while its fact does not change. */
+/** tell updates the banners. Each states one fact. A banner stays as it is while its fact does not change. */
 function tell() {
   const wanted = [...outage(), ...market()];
   for (const old of [...banners.children]) {
@@ -69,7 +69,7 @@ function outage() {
 function market() {
   const metas = panels.filter((p) => p.document).map((p) => ({ heading: p.heading, ...p.document.meta }));
   const out = [];
-  // What the server has written into the page stays until an answer says who made it.
+  // The banner that the server wrote into the page stays until an answer names its source.
   const source = metas[0]?.source ?? banners.querySelector('.simulated')?.dataset.key;
   if (source === 'simulated') out.push({ key: 'simulated', kind: 'simulated', head: 'The market is simulated:', text: 'no number served here is real.' });
   if (source === 'replay') out.push({ key: 'replay', kind: 'simulated', head: 'The market is recorded:', text: 'no number served here is current.' });
@@ -86,7 +86,7 @@ function market() {
   return out;
 }
 
-/** The theme: that of the system, until another is chosen. */
+/** theme applies the system's theme until the user chooses another. */
 function theme() {
   const button = document.getElementById('theme');
   const names = ['auto', 'light', 'dark'];
@@ -96,7 +96,7 @@ function theme() {
     dispatchEvent(new Event('themechange'));
   };
   let stored = null;
-  try { stored = localStorage.getItem('theme'); } catch { /* storage is refused: the choice lasts for the visit */ }
+  try { stored = localStorage.getItem('theme'); } catch { /* no storage: the choice lasts for this visit only */ }
   set(names.includes(stored) ? stored : 'auto');
   button.addEventListener('click', () => {
     const next = names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length];

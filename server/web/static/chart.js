@@ -6,7 +6,7 @@ import { h, say, scroller, table } from './dom.js';
 const { uPlot } = window;
 const labelHeight = 17;
 
-/** color resolves a custom property to what the canvas understands. */
+/** color resolves a custom property to a colour that the canvas understands. */
 function color(name) {
   const probe = document.documentElement.appendChild(h('i'));
   probe.style.color = `var(${name})`;
@@ -15,7 +15,7 @@ function color(name) {
   return value;
 }
 
-/** faded gives a colour less strength. */
+/** faded makes a colour more transparent. */
 const faded = (rgb, alpha) => rgb.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
 
 const charts = new Set();
@@ -30,7 +30,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   series                [{name, values, format, kind, color, negative, width, dash, labels, under}]
  *                         kind is line, step, bars, area, points, or none: in legend and table only
  *   yName, yFormat        of the axis
- *   range, yRange         [from, to] of what is shown; optional
+ *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
  *   marks, bands          vertical [{x, label, color}] and [{from, to, color}]
  *   start                 the x at which the keyboard begins
@@ -71,7 +71,7 @@ export class Chart {
     this.#tell(this.#index);
   }
 
-  /** render draws the last spec again: after new data, in another theme. */
+  /** render draws the last spec again, after new data or in another theme. */
   render() {
     if (!this.#spec) return;
     this.#plot?.destroy();
@@ -227,15 +227,15 @@ function shade(u, bands) {
   }
 }
 
-/** annotate draws marks: a line each, and its label in the lowest row above the plot in which there is room. */
+/** annotate draws a line for each mark, and its label in the lowest row above the plot that has room. */
 function annotate(u, marks, surface) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
-  const rows = marks.map(() => -Infinity); // so there is always one with room
+  const rows = marks.map(() => -Infinity); // one per mark, so a row always has room
   ctx.save();
   ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = 'middle';
-  ctx.textAlign = 'left'; // uPlot leaves that of its last axis
+  ctx.textAlign = 'left'; // uPlot has set another for its last axis
   const placed = [];
   for (const mark of marks.toSorted((a, b) => a.x - b.x)) {
     const x = u.valToPos(mark.x, 'x', true);
@@ -264,7 +264,7 @@ function annotate(u, marks, surface) {
   ctx.restore();
 }
 
-/** nameValues writes the labels of points above them, leaving out those without room. */
+/** nameValues writes the labels of points above or below them. It leaves out labels without room. */
 function nameValues(u, series, fillStyle) {
   const { ctx } = u;
   ctx.save();

@@ -1,11 +1,11 @@
-// The market's clock. That of real data is the server's; a simulated market has its own, of which the newest
-// computed_at is a lower bound; recorded documents stand still.
+// The market's clock. For real data it is the server's clock. A simulated market has its own clock, for which the
+// newest computed_at is a lower bound. The clock of recorded documents stands still.
 
 import { clockOffset } from './poll.js';
 
 let anchor = null; // the newest computed_at, and when this page first saw it
 
-/** observe learns from an answer. */
+/** observe updates the anchor from the meta of an answer. */
 export function observe(meta) {
   const t = Date.parse(meta.computed_at);
   if (Number.isFinite(t) && (!anchor || t > anchor.market)) anchor = { market: t, seen: Date.now() };

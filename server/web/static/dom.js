@@ -1,6 +1,6 @@
 // Elements are built from text and attributes only, so data can never become markup.
 
-/** h builds an element. An attribute that is null or false is left out; one that is a function listens. */
+/** h builds an element. An attribute that is null or false is left out; a function becomes an event listener. */
 export function h(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
@@ -20,12 +20,12 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** say sets the text of an element, and leaves it alone when it says that already: readers are told of changes. */
+/** say sets the text of an element only if it differs, because screen readers announce every change. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** table builds a data table. A column is {head, number}; a row is a list of texts or elements, the first its head. */
+/** table builds a data table. A column is {head, number}; a row is a list of texts or elements, first its head. */
 export function table(caption, columns, rows) {
   return h('table', null,
     h('caption', { class: 'unseen' }, caption),
@@ -35,7 +35,7 @@ export function table(caption, columns, rows) {
       : h('td', { class: columns[i].number && 'number' }, cell)))))));
 }
 
-/** scroller wraps what may be wider or taller than its place; the keyboard reaches it. */
+/** scroller wraps content that may be larger than its place, and can scroll it by mouse and by keyboard. */
 export function scroller(label, ...children) {
   return h('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': label }, children);
 }
@@ -49,7 +49,7 @@ export function picker(label, onPick) {
   return { element: h('span', { class: 'picker' }, h('label', { for: id }, label), select), select };
 }
 
-/** options replaces the options of a select with [value, text] pairs, when they differ, and keeps what is picked. */
+/** options replaces the options of a select with [value, text] pairs if they differ, and keeps the picked value. */
 export function options(select, pairs) {
   const key = JSON.stringify(pairs);
   if (select.dataset.key === key) return;

@@ -1,4 +1,4 @@
-// Unusual options activity, with what each score is made of.
+// Unusual options activity, with the parts of each score.
 
 import { h, options, picker, scroller } from './dom.js';
 import { date, dollars, instant, number, percent, shortDate, title, words } from './format.js';
@@ -66,7 +66,7 @@ function score(item, tip) {
   return button;
 }
 
-/** tooltip is one box for all scores, at the element that asks for it. Escape closes it. */
+/** tooltip is one box for all scores. show places it at a score, and Escape closes it. */
 function tooltip() {
   const element = h('div', { class: 'tip', role: 'tooltip', hidden: true });
   let at = null;

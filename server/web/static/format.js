@@ -1,11 +1,11 @@
-// Numbers with their units, instants and ages. What is unknown is a dash.
+// Texts for numbers with their units, instants and ages. An unknown value is a dash.
 
 export const unknown = '–';
-const gap = '\u00a0'; // no line ends between a number and its unit
+const gap = '\u00a0'; // no line break between a number and its unit
 const minus = (text) => text.replace('-', '\u2212');
 const known = (x) => typeof x === 'number' && Number.isFinite(x);
 
-/** number writes x with up to so many decimals, exactly so many when fixed. */
+/** number writes x with at most so many decimals, or with exactly so many if fixed. */
 export function number(x, decimals = 0, fixed = false) {
   if (!known(x)) return unknown;
   return minus(x.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: fixed ? decimals : 0 }));
@@ -26,7 +26,7 @@ export const points = (x, decimals = 2) => (known(x) ? signed(x, number(x, decim
 
 const scales = [[1e12, 'tn'], [1e9, 'bn'], [1e6, 'm'], [1e3, 'k']];
 
-/** short writes a count or an amount with three digits: 6.40 bn; brief leaves out closing zeros, as axes do. */
+/** short writes a count or an amount with three digits: 6.40 bn. brief leaves out trailing zeros, for axes. */
 export function short(x, brief = false) {
   if (!known(x)) return unknown;
   const size = Math.abs(x);
@@ -36,7 +36,7 @@ export function short(x, brief = false) {
   return minus(y.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: brief ? 0 : decimals }) + (suffix && gap + suffix));
 }
 
-/** dollars writes an amount: −$6.40 bn. A word joiner keeps the sign with it. */
+/** dollars writes an amount: −$6.40 bn. A word joiner keeps the sign on the line of the amount. */
 export function dollars(x, brief = false) {
   if (!known(x)) return unknown;
   return x < 0 ? `\u2212\u2060$${short(-x, brief)}` : `$${short(x, brief)}`;
@@ -76,7 +76,7 @@ export function age(ms) {
 /** words turns a code into words: steep_contango is steep contango. */
 export const words = (code) => (code ? code.replaceAll('_', ' ') : unknown);
 
-/** title does so with a capital. */
+/** title turns a code into words that begin with a capital. */
 export const title = (code) => (code ? words(code).replace(/^./, (c) => c.toUpperCase()) : unknown);
 
 const reasons = {
@@ -84,7 +84,7 @@ const reasons = {
   outside_session: 'the exchange is closed, and the page shows the last values of the session',
   overnight_quotes: 'option quotes move overnight, and the index does not',
   shrunk: 'the upstream’s chain has under half the rows of the last accepted chain',
-  clock_ahead: 'the upstream’s document is of a time that has not come yet',
+  clock_ahead: 'a time in the upstream’s document is in the future',
   clock_backwards: 'the upstream’s document is older than the last accepted one',
   quotes_missing: 'the upstream’s chain lacks most of its quotes',
   price_jump: 'the upstream’s price differs by over 20 % from the last accepted one',

@@ -1,5 +1,5 @@
-// Gamma exposure: levels, by strike, the profile over hypothetical spots, and how other conventions see it. Now, or
-// on a stored date.
+// Gamma exposure, now or on a stored date: levels, exposure by strike, the profile over hypothetical spots, and the
+// numbers under other conventions.
 
 import { Chart } from './chart.js';
 import { choice, h, options, picker, table } from './dom.js';
@@ -12,7 +12,7 @@ const views = { near: () => 0.03, wide: () => 0.07, all: () => 0.15, fit };
 /** spotOf returns the spot of the figures. Imported dates and those of older methods have only the published level. */
 const spotOf = (d) => d.effective_spot ?? d.spot;
 
-/** fit returns the share of spot within which all levels lie, 3 % at least. */
+/** fit returns the share of spot within which all levels lie: at least 3 %, at most 15 %. */
 function fit(d) {
   const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / spotOf(d) - 1));
   return Math.min(0.15, Math.max(0.03, 1.05 * Math.max(0, ...away)));

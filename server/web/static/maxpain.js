@@ -22,7 +22,7 @@ export function maxPainPanel() {
       reading.textContent = read(data);
       draw(payout, interest, data);
     },
-    onFailure({ code }) { // it expired while it was shown
+    onFailure({ code }) { // the expiration has settled while it was shown
       if (code !== 'expiration_not_found') return;
       expirations.select.value = '';
       panel.follow(path);

@@ -1,4 +1,4 @@
-// A panel shows one resource: its heading, controls and content, why it has none, and how old it is.
+// A panel shows one resource: a heading, controls, the content or why there is none, and the age of the content.
 
 import { h, say } from './dom.js';
 import * as format from './format.js';
@@ -16,7 +16,7 @@ export class Panel {
   constructor({ id, heading, about, controls = [], what = 'Quotes', render, onFailure }) {
     Object.assign(this, { id, heading, what, render, onFailure });
     this.problem = h('span', { role: 'status' });
-    this.again = h('span', { 'aria-hidden': 'true' }); // it changes every second, which nobody wants to be read
+    this.again = h('span', { 'aria-hidden': 'true' }); // it changes every second, so screen readers skip it
     this.notice = h('p', { class: 'notice', hidden: true }, this.problem, this.again);
     this.body = h('div', { class: 'body' });
     this.ages = h('p', { class: 'ages' });
@@ -27,7 +27,7 @@ export class Panel {
     panels.push(this);
   }
 
-  /** follow shows another address. The last answer stays until the first of the new one. */
+  /** follow changes the address. The last answer stays until the new address has answered. */
   follow(url) {
     this.feed?.stop();
     this.element.setAttribute('aria-busy', 'true');
@@ -48,7 +48,7 @@ export class Panel {
     dispatchEvent(new Event('panelchange'));
   }
 
-  /** tick rewrites what depends on the time. */
+  /** tick updates the texts that depend on the time. */
   tick() {
     const { failure, checked, nextAt } = this.feed ?? {};
     this.notice.hidden = !failure || failure.code === 'unreachable' && !!this.document;
@@ -74,13 +74,13 @@ export function retry(nextAt) {
   return left > 0 ? `Trying again in ${format.age(left + 999)}.` : 'Trying again now.';
 }
 
-/** sentence gives a phrase its capital and its full stop. */
+/** sentence gives a phrase a capital and a full stop. */
 export function sentence(text) {
   const t = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(t) ? t : `${t}.`;
 }
 
-/** nearest names the stored dates around one that is not stored. */
+/** nearest names the stored dates before and after a date that is not stored. */
 function nearest(error) {
   const dates = [error?.nearest?.earlier, error?.nearest?.later].filter(Boolean).map(format.date);
   return dates.length ? ` The nearest stored dates are ${dates.join(' and ')}.` : '';

@@ -1,10 +1,10 @@
-// Polling as any client should: conditional, no faster than the answer's max-age, not in a hidden tab, and less
-// and less often while nothing answers.
+// Polls an address with conditional requests: at most once per max-age of the answer, not in a hidden tab, and
+// less and less often while the server does not answer.
 
 const timeout = 15e3;
 const firstRetry = 3e3;
 const slowestRetry = 60e3;
-const longest = 86400e3; // an answer that is good for longer is not asked for again
+const longest = 86400e3; // an answer with a longer max-age is not requested again
 
 const feeds = new Set();
 const jitter = (ms) => ms * (1 + Math.random() / 10);
@@ -12,18 +12,18 @@ const jitter = (ms) => ms * (1 + Math.random() / 10);
 /** The server's clock minus this machine's, in milliseconds. */
 export let clockOffset = 0;
 
-/** Feed keeps the newest answer of one address, or why there is none. */
+/** Feed keeps the newest answer of one address, or the reason why there is none. */
 export class Feed {
   document = null; // the envelope of the last good answer
   failure = null; // {code, message, status, error} since the last good answer
-  checked = 0; // when the server last said what holds, by this machine's clock
+  checked = 0; // when the server last sent or confirmed the document, by this machine's clock
   nextAt = 0;
   #etag = null;
   #failures = 0;
   #timer = 0;
   #running = null;
 
-  /** onChange is called after every attempt; fresh says that the document is another one. */
+  /** onChange(feed, fresh) is called after every attempt; fresh says that the document is new. */
   constructor(url, onChange) {
     this.url = url;
     this.onChange = onChange;
@@ -41,7 +41,7 @@ export class Feed {
     this.#running?.abort();
   }
 
-  /** look polls when the time has come, or at once after failures. */
+  /** look polls if nextAt has come. With now, it also polls at once after a failure. */
   look(now = false) {
     if (!feeds.has(this) || this.#running || document.hidden) return;
     if (now && this.failure) this.nextAt = 0;
@@ -74,7 +74,7 @@ export class Feed {
     this.nextAt = wait > longest ? Infinity : Date.now() + jitter(wait);
     try {
       this.onChange(this, fresh);
-    } finally { // what cannot be shown must not be the last
+    } finally { // keep polling even if onChange fails
       this.look();
     }
   }
@@ -96,7 +96,7 @@ export class Feed {
   }
 }
 
-/** Refusal is an answer that is an error, or no answer. */
+/** Refusal says why an attempt gave no document: the server sent an error, or no answer came. */
 class Refusal extends Error {
   constructor(code, message, retryAfter, error) {
     super(message);
@@ -104,7 +104,7 @@ class Refusal extends Error {
   }
 }
 
-/** freshFor returns how long an answer may be used, in milliseconds: what a cache on the way has left of it. */
+/** freshFor returns how long an answer may still be used, in milliseconds: max-age less its age in a cache. */
 function freshFor(response) {
   const maxAge = /max-age=(\d+)/.exec(response.headers.get('Cache-Control') ?? '');
   const left = (maxAge ? Number(maxAge[1]) : 30) - Number(response.headers.get('Age') ?? 0);

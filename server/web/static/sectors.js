@@ -91,7 +91,7 @@ function axes(x, y, reach) {
     svg('text', { x: 0, y: 0, 'text-anchor': 'middle', transform: `translate(11 ${(size.height - size.bottom + size.top) / 2}) rotate(-90)` }, 'Momentum, index'));
 }
 
-/** places puts a dot and a name for each fund, the name where it hides no other, if there is such a place. */
+/** places draws a dot and a name for each fund. The name covers nothing else if such a place is found. */
 function places(funds, x, y) {
   const taken = funds.map((s) => [x(s.rrg.rs_ratio) - 6, y(s.rrg.rs_momentum) - 6, 12, 12]);
   const free = ([a, b, w, hh]) => a > size.left && a + w < size.width - size.right && b > size.top &&
