@@ -13,15 +13,15 @@ GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The shell becomes the server, so that make waits for its end after Ctrl-C, and its exit code is that of the recipe.
+# The server replaces the shell, so that make waits for the server after Ctrl-C and reports its exit code.
 run: build ## Serve the simulated market on http://127.0.0.1:8080; ARGS="…" adds flags.
 	@exec ./strikecache serve $(ARGS)
 
 build: ## Build ./strikecache, one static binary.
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
 
-# gotest runs go test with the arguments $(1). It prints a line a package, then the skipped tests by reason and the figures
-# that tests report, and last the failed tests with their messages.
+# gotest runs go test with the arguments $(1). It prints a line per package, then the number of skipped tests by reason and
+# the figures that tests report, and last the failed tests with their messages.
 define gotest
 @log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 $(GO) run $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary all --jsonfile "$$log" -- -count=1 $(1); code=$$?; \
@@ -71,7 +71,7 @@ vuln: ## Look for known vulnerabilities in the code of the binary; needs the dat
 	if [[ "$$out" == *"fetching vulnerabilities"* ]]; then echo "NOT CHECKED: the vulnerability database cannot be reached from here"; \
 	else exit $${failed:-0}; fi
 
-# Redocly needs a younger Node than most systems have.
+# Redocly needs a newer Node than most systems have.
 NPX := npx --yes -p node@22.21.1 -p @redocly/cli@2.77.0 -p @stoplight/spectral-cli@6.16.3
 openapi-lint: ## Lint the OpenAPI document with Redocly and Spectral, from npm.
 	REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NPX) redocly lint --config .ci/redocly.yaml server/openapi/openapi.json

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// notModified is the answer that has no body.
+// notModified is the name of the answer without a body.
 const notModified = "304"
 
-// measured are the answers of strikecache that every server gives, by their size.
+// measured lists the answers of strikecache that every server sends. They are named by their size.
 var measured = []answer{
 	{Name: "1 KB", Resource: volatility, Coding: "gzip"},
 	{Name: "8 KB", Resource: flow + "?limit=6", Coding: "identity"},
@@ -28,7 +28,7 @@ var measured = []answer{
 	{Name: notModified, Resource: gamma, Coding: "identity"},
 }
 
-// ask returns the bytes of a request as every server of the run is asked.
+// ask returns the bytes of a request. The requests to all servers have the same header fields.
 func ask(path, coding, etag string) []byte {
 	text := "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: strikecache-bench\r\nAccept: application/json\r\nAccept-Encoding: " + coding + "\r\n"
 	if etag != "" {
@@ -37,7 +37,7 @@ func ask(path, coding, etag string) []byte {
 	return []byte(text + "\r\n")
 }
 
-// exchangeWith sends a request on a connection of its own and returns the whole answer.
+// exchangeWith sends a request on a new connection and returns the whole answer.
 func exchangeWith(ctx context.Context, address string, request []byte) (*exchange, error) {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -62,8 +62,8 @@ func exchangeWith(ctx context.Context, address string, request []byte) (*exchang
 	return x, err
 }
 
-// takeAnswers takes the answers from strikecache and writes them for its rivals. Answer N is /N of a rival: N.raw is
-// what net/http sends, N.wire what the bare loop sends, and www/N the body.
+// takeAnswers fetches the answers from strikecache and writes them to files. The rivals serve answer N as /N: net/http
+// from N.raw, the bare loop from N.wire, and the other servers from www/N, which has only the body.
 func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 	www := filepath.Join(b.dir, "www")
 	if err := os.MkdirAll(www, 0o755); err != nil {
@@ -75,7 +75,7 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 			return fmt.Errorf("get %s: %w", a.Resource, err)
 		}
 		if x.status != http.StatusOK || x.coding != a.Coding {
-			return fmt.Errorf("%s answers %d in %s, not in %s", a.Resource, x.status, x.coding, a.Coding)
+			return fmt.Errorf("%s answers %d in %s, want 200 in %s", a.Resource, x.status, x.coding, a.Coding)
 		}
 		sent := x
 		if a.Name == notModified {
@@ -101,12 +101,12 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 type side struct {
 	server
 	*process
-	resources bool    // it is asked for strikecache's resources, and not for /N
-	ownBodies bool    // its bodies need not be those of strikecache
+	resources bool    // it is asked for strikecache's paths, not for /N
+	ownBodies bool    // its bodies may differ from those of strikecache
 	asked     []asked // by answer
 }
 
-// asked is what a server is asked, and its answer.
+// asked is a request to a server, and the expected answer.
 type asked struct {
 	request []byte
 	status  int
@@ -114,7 +114,7 @@ type asked struct {
 	first   []byte // head and body of the first answer
 }
 
-// plan fixes what a server is asked for each answer.
+// plan prepares the requests to a server, one for each answer, and verifies the answers.
 func (b *comparison) plan(ctx context.Context, s *side) error {
 	for i, a := range b.results.Answers {
 		path := "/" + strconv.Itoa(i)
@@ -137,7 +137,7 @@ func (b *comparison) plan(ctx context.Context, s *side) error {
 	return b.verify(ctx, s)
 }
 
-// verify fetches every answer: a status of 200 with strikecache's very bytes, or 304.
+// verify fetches every answer, and checks its status and its body byte for byte.
 func (b *comparison) verify(ctx context.Context, s *side) error {
 	for i, a := range b.results.Answers {
 		q := &s.asked[i]
@@ -148,7 +148,7 @@ func (b *comparison) verify(ctx context.Context, s *side) error {
 		case x.status != q.status:
 			return fmt.Errorf("%s, %s: status %d, want %d", s.Name, a.Name, x.status, q.status)
 		case !bytes.Equal(x.body, q.body):
-			return fmt.Errorf("%s, %s: its %d bytes are not the %d bytes that are compared", s.Name, a.Name, len(x.body), len(q.body))
+			return fmt.Errorf("%s, %s: the body of %d bytes differs from the expected body of %d bytes", s.Name, a.Name, len(x.body), len(q.body))
 		}
 		q.first = x.raw
 	}

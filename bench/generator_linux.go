@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pause sleeps in the kernel. The runtime's own timers are up to a millisecond late when nothing else is going on,
-// and that would be read as the server's latency.
+// pause sleeps in the kernel. Go's timers are up to a millisecond late in an idle process, and this delay would count as
+// the server's latency.
 func pause(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
-	_ = unix.Nanosleep(&t, nil) // interrupted: the caller looks at the time
+	_ = unix.Nanosleep(&t, nil) // a signal may end it early: the caller checks the time
 }
 
-// processTime returns the CPU time of a process and of all threads that it has had, by the scheduler's account, which has
-// nanoseconds. (/proc/PID/stat has hundredths of a second, and a thread that ends takes its own account along.)
+// processTime returns the CPU time of a process, also of its threads that have ended, from the scheduler's account in
+// nanoseconds. (/proc/PID/stat has only hundredths of a second, and the account of a thread goes when the thread ends.)
 func processTime(pid int) (time.Duration, error) {
 	const scheduled = 2 // the clock of clock_getcpuclockid
 	var t unix.Timespec
@@ -27,16 +27,16 @@ func processTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), err
 }
 
-// generator is the client of rivals: one thread with its own epoll loop, and as little work a request as possible, so
-// that the server on the other core is the bottleneck. (The client of load speaks HTTP with any server, and costs more
-// than a bare loop.) It knows how long an answer is from a first one, which was read and compared in full, and accepts
-// every further one by its status and length.
+// generator is the client of rivals: one thread with its own epoll loop, and as little work per request as possible, so
+// that the server on the other core is the bottleneck. (The client of load speaks HTTP with any server, and uses more CPU
+// time than a bare loop.) The first answer is read and compared in full. Of every later answer, the generator checks only
+// the status and the length.
 type generator struct {
 	epoll   int
 	conns   map[int]*generatorConn // by descriptor
 	idle    []*generatorConn
 	request []byte
-	status  []byte // how every answer begins
+	status  []byte // first bytes of every answer
 	length  int    // of every answer, head and body
 	buf     []byte
 	events  []unix.EpollEvent
@@ -50,11 +50,11 @@ type generatorConn struct {
 }
 
 const (
-	// longestSilence is how long no connection may be answered.
+	// longestSilence is the longest time without an answer on any connection.
 	longestSilence = 10 * time.Second
-	// batch is how many answers make it worth polling again at once.
+	// batch is the number of answers in one poll after which the generator polls again at once.
 	batch = 16
-	// rest is how long the generator sleeps when there is less to take. The kernel adds its slack of 50 µs.
+	// rest is how long the generator sleeps after a poll with fewer answers. The kernel adds its slack of 50 µs.
 	rest = 20 * time.Microsecond
 )
 
@@ -63,7 +63,7 @@ var (
 	errSilence = errors.New("no answer on any connection for 10 seconds")
 )
 
-// newGenerator connects. Close releases everything.
+// newGenerator opens the connections, and close closes them.
 func newGenerator(address string, connections int, request, first []byte) (*generator, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -110,12 +110,12 @@ func (g *generator) write(due time.Duration) error {
 	c.due, c.received = due, 0
 	n, err := unix.Write(c.fd, g.request)
 	if err == nil && n != len(g.request) {
-		err = unix.EAGAIN // a request is a few hundred bytes: an idle socket always has the room
+		err = unix.EAGAIN // a request is a few hundred bytes: an idle socket always has room for it
 	}
 	return err
 }
 
-// poll takes the answers that are there, and does not wait for any.
+// poll takes the answers that have arrived, and waits for none.
 func (g *generator) poll(answered func(*generatorConn) error) error {
 	n, err := unix.EpollWait(g.epoll, g.events, 0)
 	if errors.Is(err, unix.EINTR) {
@@ -150,21 +150,21 @@ func (g *generator) poll(answered func(*generatorConn) error) error {
 	return nil
 }
 
-// sample is one request: when it was due, since the start, and its latency since then.
+// sample is one request: when it was due, counted from the start, and its latency from that instant.
 type sample struct{ due, latency time.Duration }
 
-// send sends n requests and returns them all.
+// send sends n requests and returns a sample of each.
 //
-// At a rate, a request is due at a fixed instant, and the generator rests when there is nothing to take, which adds some
-// 100 µs to every latency. A generator that never rests keeps both processors of a virtual machine busy, together with
-// a refresh. Then the host stops them for milliseconds, which would be read as the server's latency. (2026-11, with a
-// spinning loop of the idle class in place of the refresh: p99.9 is 5 times that without the loop when the generator
-// spins, and the same when it rests.)
+// At a rate, each request is due at a fixed instant. The generator rests when no answer has arrived, which adds some
+// 100 µs to every latency. Without rests, the generator and a refresh together keep both processors of a virtual machine
+// busy. Then the host stops the processors for milliseconds, which would count as the server's latency. (2026-11, with a
+// spinning loop of the idle class in place of the refresh: the loop makes p99.9 5 times as high if the generator spins,
+// and changes nothing if the generator rests.)
 //
-// Without a rate, each connection sends its next request soon after it is answered. Answers are taken in batches. A
-// bare loop is as fast as any generator. If the generator took each answer at once, the loop would go to sleep and be
-// woken for every request, which costs it as much as the request. With batches every server always has a queue, and
-// pays for requests only.
+// Without a rate, each connection sends its next request soon after its answer, and answers are taken in batches. The
+// bare loop is as fast as any generator: if the generator took each answer at once, the loop would sleep and wake up for
+// every request, which uses as much CPU time as the request. With batches every server always has a queue, and uses CPU
+// time for requests only.
 func (g *generator) send(n int, rate float64) (start time.Time, samples []sample, err error) {
 	interval, enough := 0.0, batch
 	if rate > 0 {

@@ -14,17 +14,17 @@ import (
 // loadCommand loads a running server.
 type loadCommand struct {
 	URL         string        `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Server, with or without a path (default ${default}). A strikecache without a path gets a mix of all its resources."`
-	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of them, evenly."`
-	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header of each request. May be repeated."`
+	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of the paths at random."`
+	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header field of each request. May be repeated."`
 	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
 	Rate        float64       `default:"1000" help:"Requests a second, 0.1 to 200000 (default ${default})."`
-	Requests    int           `default:"0" placeholder:"N" help:"End after so many requests, if --duration has not ended before. 0: no such limit (default)."`
+	Requests    int           `default:"0" placeholder:"N" help:"End after this many requests, if --duration has not ended yet. 0: no such limit (default)."`
 	Connections int           `default:"16" help:"Keep-alive connections, 1 to 1000 (default ${default})."`
 	Duration    time.Duration `default:"10s" help:"Length of the measurement, 100ms to 10m (default ${default})."`
-	Warmup      time.Duration `default:"500ms" help:"Length of the same load before it, which is not counted, 0s to 1m (default ${default})."`
+	Warmup      time.Duration `default:"500ms" help:"Length of the warm-up: the same load before the measurement, not counted, 0s to 1m (default ${default})."`
 	Timeout     time.Duration `default:"5s" help:"Longest wait for a response, 10ms to 1m (default ${default})."`
-	PID         int           `name:"pid" placeholder:"PID" help:"Process of the server on this machine whose CPU time is measured. Without it, the process that listens on the URL's port (Linux only)."`
-	JSON        string        `name:"json" placeholder:"FILE" help:"Write the report to this file, too."`
+	PID         int           `name:"pid" placeholder:"PID" help:"Process on this machine whose CPU time is measured. Default: the process that listens on the URL's port (Linux only)."`
+	JSON        string        `name:"json" placeholder:"FILE" help:"Also write the report to this file, as JSON."`
 	Remote      bool          `help:"Allow a server on another machine. Its operator must have agreed."`
 
 	target *target
@@ -33,9 +33,9 @@ type loadCommand struct {
 
 // Help implements kong's interface.
 func (*loadCommand) Help() string {
-	return `Each request is due at an instant that is fixed beforehand, and its latency counts from that instant: what
-waits behind a stall of the server is counted. The report has statuses, percentiles, a time line, and the CPU time of
-the server per request, with all else that the server did meanwhile.
+	return `Each request is due at an instant that is fixed beforehand, and its latency counts from that instant. So the wait
+behind a stall of the server is counted. The report has statuses, percentiles, a time line, and the CPU time of the
+server per request. This CPU time includes all other work of the server during the load.
 
     go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources
     go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
@@ -52,8 +52,8 @@ func within[T cmp.Ordered](flag string, value, least, most T) error {
 	return fmt.Errorf("--%s must be from %v to %v, not %v", flag, least, most, value)
 }
 
-// Validate implements kong's interface. It reads the URL. The bounds are enough for any one machine, and too low to do
-// harm by a typing error.
+// Validate implements kong's interface. It parses the URL and checks the bounds. They are high enough for any one machine,
+// and so low that a typing error does no harm.
 func (c *loadCommand) Validate() (err error) {
 	if c.target, c.path, err = parseTarget(c.URL, c.Timeout); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *loadCommand) Validate() (err error) {
 	}
 	for _, p := range c.Path {
 		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, " \t\r\n#") {
-			return fmt.Errorf("--path must begin with / and have no blank and no #, not %q", p)
+			return fmt.Errorf("--path must begin with / and must not contain a blank or #, not %q", p)
 		}
 	}
 	for _, h := range c.Header {
@@ -114,7 +114,7 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	return writeJSON(c.JSON, r)
 }
 
-// choose returns what is requested, and says it.
+// choose returns the requests, and describes them for the report.
 func (c *loadCommand) choose() (requests []request, about string, err error) {
 	paths := c.Path
 	if c.path != "" {

@@ -1,9 +1,9 @@
 // Command bench loads HTTP servers and reports what their clients would see.
 //
 //	go run ./bench URL      requests at a constant rate against any running server: percentiles, time line, CPU
-//	go run ./bench rivals   on Linux: strikecache beside other servers that send the same bytes, and during its refreshes
+//	go run ./bench rivals   on Linux: compares strikecache with other servers, and measures it during its refreshes
 //
-// It imports nothing of strikecache and knows it by its URLs alone, as a stranger would.
+// It imports no package of strikecache, and uses only its URLs, as any client does.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	helped := false
 	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
-		args = append([]string{"load"}, args...) // whose help names the other command, too
+		args = append([]string{"load"}, args...) // the help of load also names the other command
 	}
 	parser, err := kong.New(&commands{}, kong.Name("bench"), kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 120}), kong.Exit(func(int) { helped = true }))

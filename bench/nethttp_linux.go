@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// netHTTPCommand is Go's net/http sending the same bytes as the server under test: the plainest handler that a Go
-// programmer would write with the answers in memory. It serves each DIR/NAME.raw, a whole HTTP response, as /NAME.
+// netHTTPCommand serves the answers of strikecache with Go's net/http, by the plainest handler that a Go programmer would
+// write for answers in memory. It serves each file DIR/NAME.raw, a whole HTTP response, as /NAME.
 type netHTTPCommand struct {
 	Address, Dir string `arg:""`
 }

@@ -19,7 +19,7 @@ func (c *loadCommand) total() int64 {
 	return n
 }
 
-// dueAt returns when request i is due, counted from the start. Those of the warm-up have negative numbers.
+// dueAt returns when request i is due, counted from the start. Requests of the warm-up have negative numbers.
 func (c *loadCommand) dueAt(i int64) time.Duration {
 	return time.Duration(float64(i) / c.Rate * float64(time.Second))
 }
@@ -29,7 +29,7 @@ const redialAfter = 10 * time.Millisecond
 
 var errUnsent = errors.New("not sent: all connections were busy until the end")
 
-// openLoop is a load while it is on.
+// openLoop is the state of a running load.
 type openLoop struct {
 	*loadCommand
 	requests  []request
@@ -41,13 +41,12 @@ type openLoop struct {
 	cpuBefore time.Duration // of the server, at the start
 }
 
-// load sends requests, each time a random one, and returns what happened. It measures the CPU time of a process meanwhile
-// unless pid is 0.
+// load sends randomly chosen requests and returns the report. Unless pid is 0, it also measures the CPU time of process pid.
 //
-// Request i is due at start + i/rate, whatever became of those before it, and its latency counts from that instant.
-// When the server stalls, everything that falls due meanwhile waits and shows it: no request is left out because the
-// generator was waiting, too (coordinated omission). A server that is too slow for the rate is given one timeout
-// after the last request was due. What could not be sent by then counts as failed, with the time it has waited.
+// Request i is due at start + i/rate, even if earlier requests have no answer yet, and its latency counts from that
+// instant. So each request that falls due during a stall of the server has a high latency: none is left out because the
+// generator waits, too (coordinated omission). A server that is too slow for the rate has one timeout after the last
+// request was due. A request that could not be sent by then counts as failed, with the time that it has waited.
 func (c *loadCommand) load(ctx context.Context, requests []request, pid int) *report {
 	warmup := int64(c.Rate * c.Warmup.Seconds())
 	l := &openLoop{loadCommand: c, requests: requests, pid: pid, report: newReport(c), next: -warmup, start: time.Now().Add(c.dueAt(warmup))}
@@ -72,9 +71,9 @@ func (c *loadCommand) load(ctx context.Context, requests []request, pid int) *re
 	return l.report
 }
 
-// take waits until a request is due and returns its number, or false at the end of the load. One connection waits for
-// the instant and the other idle ones for their turn. While all are busy, what is late keeps the instant at which it
-// was due.
+// take waits until the next request is due and returns its number, or false at the end of the load. One idle connection
+// holds the lock and waits for that instant. The other idle connections wait for the lock. If all connections are busy,
+// the request is sent late, and its latency still counts from the instant at which it was due.
 func (l *openLoop) take(ctx context.Context) (i int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,23 +82,23 @@ func (l *openLoop) take(ctx context.Context) (i int64, ok bool) {
 	}
 	at := l.start.Add(l.dueAt(l.next))
 	for wait := time.Until(at); wait > 0 && ctx.Err() == nil; wait = time.Until(at) {
-		pause(min(wait, 100*time.Millisecond)) // and look whether the load was interrupted
+		pause(min(wait, 100*time.Millisecond)) // then check whether the load was interrupted
 	}
 	if ctx.Err() != nil {
 		return 0, false
 	}
 	if l.next == 0 {
-		l.cpuBefore, _ = cpuTime(l.pid) // the same error comes at the end
+		l.cpuBefore, _ = cpuTime(l.pid) // load meets the same error at the end
 	}
 	l.next++
 	return l.next - 1, true
 }
 
-// connection sends what is due until the end of the load.
+// connection sends requests that are due, until the end of the load.
 func (l *openLoop) connection(ctx context.Context, id uint64) {
 	client := l.target.connect()
 	defer client.CloseIdleConnections()
-	choices := rand.New(rand.NewPCG(id, 0)) // the same ones in each run
+	choices := rand.New(rand.NewPCG(id, 0)) // the same choices in each run
 	messages := make([]fasthttp.Request, len(l.requests))
 	for n, q := range l.requests {
 		l.target.prepare(&messages[n], q)

@@ -24,7 +24,7 @@ func serverTarget(t *testing.T, h http.HandlerFunc) *target {
 	return got
 }
 
-// load requests / unless requests are given. No answer takes longer than five seconds.
+// load runs a load. Without requests it asks for /, and without a timeout it uses that of the target.
 func load(ctx context.Context, c loadCommand, requests ...request) *report {
 	c.Timeout = cmp.Or(c.Timeout, c.target.timeout)
 	if requests == nil {
@@ -33,8 +33,8 @@ func load(ctx context.Context, c loadCommand, requests ...request) *report {
 	return c.load(ctx, requests, 0)
 }
 
-// A server stalls once: 200 requests fall due meanwhile on 2 connections. Measured from their sending, two requests
-// are slow. Measured from when they were due, a third of all are.
+// A server stalls once, and 200 requests on 2 connections fall due meanwhile. Two requests are slow if latency counts from
+// their sending. A third of all requests are slow if it counts from the instant at which they were due.
 func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 	const stall = 200 * time.Millisecond
 	var count atomic.Int64
@@ -49,7 +49,7 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 	})
 	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 1000, Duration: 600 * time.Millisecond})
 	if got.Requests != 600 || got.Status[200] != 600 || got.Failed != 0 || got.bytes != 1200 {
-		t.Fatalf("%d requests, statuses %v, errors %v: every due request is sent", got.Requests, got.Status, got.Errors)
+		t.Fatalf("%d requests, statuses %v, errors %v, want every request sent that was due", got.Requests, got.Status, got.Errors)
 	}
 	us := float64(stall.Microseconds())
 	if due, sent := got.Latency, got.Service; due.P99 < us/2 || due.P90 < us/10 || due.P90 < sent.P90 || due.Max < us || got.latency.Min() < got.service.Min() {
@@ -57,7 +57,7 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 	}
 }
 
-// What a server that is too slow for the rate is never asked counts as failed, with the time that it waited.
+// If the server is too slow for the rate, requests that were never sent count as failed, with the time that they waited.
 func TestUnsentRequestsCount(t *testing.T) {
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
 	to.timeout = 500 * time.Millisecond
@@ -89,7 +89,7 @@ func TestRevalidationSendsTheLastTag(t *testing.T) {
 	got := load(t.Context(), loadCommand{target: to, Connections: 3, Rate: 1000, Duration: 100 * time.Millisecond},
 		request{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true})
 	if got.Status[200] < 1 || got.Status[200] > 3 || got.Status[200]+got.Status[304] != 100 || got.Failed > 0 {
-		t.Fatalf("%v %v: one 200 a connection, then 304", got.Status, got.Errors)
+		t.Fatalf("statuses %v, errors %v, want one 200 per connection, then 304", got.Status, got.Errors)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 	}
 }
 
-// someStrikecache answers with just the documents from which the mix is made.
+// someStrikecache serves only the documents that mix reads.
 func someStrikecache(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/readyz":
@@ -182,7 +182,7 @@ func TestTarget(t *testing.T) {
 	}
 	for _, url := range []string{"", "127.0.0.1:8080", "ftp://a", "http://", "http://u:p@a", "http://a#b", "http://%zz"} {
 		if _, _, err := parseTarget(url, time.Second); err == nil {
-			t.Errorf("%q is taken for a URL", url)
+			t.Errorf("%q is accepted as a URL", url)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// linuxCommands is empty: rivals pins servers to cores, and its generator and bare loop are made of epoll.
+// linuxCommands is empty: rivals pins servers to cores and uses epoll, as only Linux can.
 type linuxCommands struct{}
 
 func pause(d time.Duration) { time.Sleep(d) }

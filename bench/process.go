@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// The functions of this file read /proc. On other systems than Linux they return an error, and machine the names of Go.
+// The functions of this file read /proc. On other systems they return an error, but machine returns GOARCH and GOOS.
 
-// cpuTime returns what a process and its descendants have used until now.
+// cpuTime returns the CPU time that a process and its descendants have used so far.
 func cpuTime(pid int) (total time.Duration, err error) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
@@ -25,20 +25,20 @@ func cpuTime(pid int) (total time.Duration, err error) {
 		children, _ := os.ReadFile(file) // the thread may have ended
 		for _, field := range strings.Fields(string(children)) {
 			child, _ := strconv.Atoi(field)
-			used, _ := cpuTime(child) // so may the child
+			used, _ := cpuTime(child) // the child may have ended
 			total += used
 		}
 	}
 	return total, nil
 }
 
-// listener returns the process that listens on a TCP port of this machine. Where several share the socket, as nginx
-// and its workers do, it is the one with the lowest process id, which started the others.
+// listener returns the process that listens on a TCP port of this machine. If several share the socket, as nginx and its
+// workers do, it returns the process with the lowest id, which started the others.
 func listener(port string) (pid int, err error) {
 	number, _ := strconv.Atoi(port)
 	sockets := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, _ := os.ReadFile(table) // a kernel without IPv6 has one of them
+		text, _ := os.ReadFile(table) // a kernel without IPv6 has no tcp6
 		for line := range strings.Lines(string(text)) {
 			// sl local_address rem_address st … inode; listening is state 0A
 			fields := strings.Fields(line)
@@ -57,12 +57,12 @@ func listener(port string) (pid int, err error) {
 		}
 	}
 	if pid == 0 {
-		return 0, fmt.Errorf("no process of this user listens on port %s, as far as /proc says; --pid names one", port)
+		return 0, fmt.Errorf("/proc shows this user no process that listens on port %s; name the process with --pid", port)
 	}
 	return pid, nil
 }
 
-// residentPeak returns the most memory that a process has had resident, in bytes.
+// residentPeak returns the peak resident memory of a process, in bytes.
 func residentPeak(pid int) (int64, error) {
 	peak, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), "VmHWM")
 	if err != nil {
@@ -72,7 +72,7 @@ func residentPeak(pid int) (int64, error) {
 	return n << 10, err
 }
 
-// machine names the processor and the kernel.
+// machine returns the names of the processor and the kernel.
 func machine() (cpu, kernel string) {
 	cpu, _ = fieldOf("/proc/cpuinfo", "model name")
 	release, err := os.ReadFile("/proc/sys/kernel/osrelease")

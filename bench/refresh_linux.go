@@ -15,10 +15,10 @@ type window struct {
 	chain    bool // of the whole option chain
 }
 
-// near says whether an instant lies in the refresh, or so close to it that a request counts neither as during it nor as
-// between refreshes. Before the refresh, the server fetches and decodes the document, which the log does not time: in the
-// simulated market it also writes the document, which a real upstream does elsewhere. After it, the requests that queued
-// up are answered. At half of saturation, a queue takes as long to drain as it took to build up.
+// near reports whether an instant is within the refresh, or so close that it does not count as between refreshes. Before
+// the refresh, the server fetches and decodes the document, which the log does not time. The simulated market also writes
+// the document then, which a real upstream does elsewhere. After the refresh, the server answers the requests that have
+// queued up. At half of saturation, a queue takes as long to drain as it took to build up.
 func (w window) near(at time.Time) bool {
 	took := w.to.Sub(w.from)
 	return at.After(w.from.Add(-took-250*time.Millisecond)) && at.Before(w.to.Add(2*took+250*time.Millisecond))
@@ -39,7 +39,7 @@ func windows(log string) []window {
 		}
 		w := window{from: at, to: at.Add(time.Millisecond), chain: line[2] == "spx"} // the line's time is cut to milliseconds
 		for _, step := range stepDuration.FindAllStringSubmatch(line[0], -1) {
-			ms, _ := strconv.ParseFloat(step[1], 64) // digits, by the expression
+			ms, _ := strconv.ParseFloat(step[1], 64) // the expression matches only numbers
 			w.from = w.from.Add(-time.Duration(ms * float64(time.Millisecond)))
 		}
 		found = append(found, w)
@@ -47,7 +47,7 @@ func windows(log string) []window {
 	return found
 }
 
-// compare sets each refresh of the chain against the quiet stretch since the refresh before it.
+// compare compares each refresh of the chain with the quiet time since the previous refresh of the chain.
 func compare(start time.Time, samples []sample, all []window) []refresh {
 	var out []refresh
 	quietFrom := start
@@ -67,7 +67,7 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 		}
 		quietFrom = w.to
 		if during.TotalCount() == 0 || between.TotalCount() < during.TotalCount() {
-			continue // p99.9 of a few requests is nearly a maximum, which grows with their number
+			continue // p99.9 of too few requests is nearly their maximum, which grows with their number
 		}
 		f := refresh{WindowMs: float64(w.to.Sub(w.from).Microseconds()) / 1000, During: at(during, 99.9), DuringCount: during.TotalCount(),
 			Between: at(between, 99.9), BetweenCount: between.TotalCount()}
@@ -77,17 +77,17 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 	return out
 }
 
-// refreshes measures p99.9 during refreshes of the whole chain against p99.9 between them, at half of saturation, with
-// the server on some cores.
+// refreshes compares p99.9 during refreshes of the whole chain with p99.9 between them, at half of saturation, with the
+// server on the given cores.
 func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
 	defer b.stop()
-	const speed = 4 // of the market's clock, by which the intervals are; its upstream writes a chain every 15 seconds
+	const speed = 4 // of the market's clock, which the intervals follow; the market makes a chain every 15 seconds of this clock
 	p, err := b.serve(ctx, b.Binary, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
 	}
-	request := ask(volatility, "gzip", "") // it does not change while the chain refreshes
+	request := ask(volatility, "gzip", "") // this answer does not change while the chain is refreshed
 	x, err := exchangeWith(ctx, p.address, request)
 	if err != nil {
 		return nil, err
@@ -107,13 +107,13 @@ func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		best = max(best, probe/time.Since(began).Seconds())
 	}
 	f := &refreshRun{Cores: len(cores), SharedCore: cores[len(cores)-1] == b.GeneratorCore, Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
-	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; refreshing every %s at %.0f\n", f.Cores, f.Saturation, b.RefreshEvery, f.Rate)
+	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; now a refresh every %s at %.0f requests a second\n", f.Cores, f.Saturation, b.RefreshEvery, f.Rate)
 	for turn := 0; len(f.Refreshes) < b.Refreshes; turn++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if turn > 4*b.Refreshes {
-			return nil, fmt.Errorf("no refresh of the chain followed a quiet time of its own length in %d turns: try a longer --refresh-every or a machine that does nothing else\n%s",
+			return nil, fmt.Errorf("too few refreshes of the chain in %d turns came after a quiet time of their own length: try a longer --refresh-every or an idle machine\n%s",
 				turn, p.lastLines())
 		}
 		began, samples, err := g.send(int(f.Rate*2*b.RefreshEvery.Seconds()), f.Rate)

@@ -18,8 +18,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// report is what a load counts, what is printed, and what --json writes. Latencies are in microseconds. Add may be called
-// by many goroutines; all else waits until they are done.
+// report is the result of a load, as it is printed and as --json writes it. Latencies are in microseconds. Many goroutines
+// may call add at once. The other methods are called after them.
 type report struct {
 	URL           string           `json:"url"`
 	About         string           `json:"about"` // what was requested
@@ -27,7 +27,7 @@ type report struct {
 	Go            string           `json:"go"`
 	CPU           string           `json:"cpu"`
 	Kernel        string           `json:"kernel"`
-	Rate          float64          `json:"rate"` // asked for, requests a second
+	Rate          float64          `json:"rate"` // requests a second that were asked for
 	Connections   int              `json:"connections"`
 	Took          float64          `json:"seconds"`
 	Requests      int64            `json:"requests"`
@@ -53,7 +53,7 @@ type serverUse struct {
 	CPUNs float64 `json:"cpu_ns_per_request"`
 }
 
-// timeLineRow is one second, or a few in a long load: the requests that were due then.
+// timeLineRow has the requests that were due in one second, or in a few seconds of a long load.
 type timeLineRow struct {
 	Second   int     `json:"second"` // the first one
 	Requests int64   `json:"requests"`
@@ -75,7 +75,7 @@ type percentiles struct {
 	Max  float64 `json:"max"`
 }
 
-// Histograms hold nanoseconds from 100 ns to twenty minutes: the longest wait is the longest load and its timeout.
+// Histograms hold 100 ns to twenty minutes, in nanoseconds. No wait is longer than the longest load and its timeout.
 const (
 	leastLatency = int64(100)
 	mostLatency  = int64(20 * time.Minute)
@@ -86,12 +86,12 @@ func newHistogram(digits int) *hdrhistogram.Histogram {
 	return hdrhistogram.New(leastLatency, mostLatency, digits)
 }
 
-// record adds a latency. One outside the histogram's range counts at the end of the range.
+// record adds a latency. A latency outside the histogram's range counts as the end of the range.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(int64(d), leastLatency), mostLatency)) // within the range, so never an error
 }
 
-// at returns a percentile in microseconds, 0 of an empty histogram.
+// at returns a percentile in microseconds, or 0 for an empty histogram.
 func at(h *hdrhistogram.Histogram, percentile float64) float64 {
 	return math.Round(float64(h.ValueAtPercentile(percentile))/10) / 100
 }
@@ -104,7 +104,7 @@ func percentilesOf(h *hdrhistogram.Histogram) percentiles {
 type outcome struct {
 	due     time.Duration // since the start
 	latency time.Duration // since due
-	service time.Duration // since the request was sent; 0 when it was not
+	service time.Duration // since the request was sent; 0 if it was not sent
 	status  int
 	bytes   int   // of the body
 	err     error // instead of a status
@@ -137,7 +137,7 @@ func (r *report) add(o outcome) {
 	}
 	if err := o.err; err != nil {
 		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-			err = inner // the root is without what differs from connection to connection
+			err = inner // the innermost error does not name the connection, so that equal errors are counted together
 		}
 		r.Errors[err.Error()]++
 		return
@@ -147,7 +147,7 @@ func (r *report) add(o outcome) {
 	r.bytes += int64(o.bytes)
 }
 
-// finish computes what follows from all requests, and from the CPU time of the server's process.
+// finish completes the report after the last request. cpu is the CPU time of the server's process.
 func (r *report) finish(took time.Duration, pid int, cpu time.Duration) {
 	r.Took = took.Seconds()
 	r.PerSecond, r.BodyMB = float64(r.answers)/r.Took, float64(r.bytes)/1e6/r.Took
@@ -169,7 +169,7 @@ func (r *report) finish(took time.Duration, pid int, cpu time.Duration) {
 	r.TimeLine = rows
 }
 
-// print writes the report for people.
+// print writes the report as text.
 func (r *report) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s, %s\n\n", r.URL, r.About)

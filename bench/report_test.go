@@ -25,7 +25,7 @@ func TestHistogram(t *testing.T) {
 	record(h, 0)
 	record(h, 2*time.Hour)
 	if got := percentilesOf(h); h.TotalCount() != 2 || math.Abs(got.Max/1.2e9-1) > 0.001 || got.P50 > 0.2 {
-		t.Errorf("%+v: what lies outside the range counts at its end", got)
+		t.Errorf("%+v: latencies outside the range must count as its ends", got)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestTimeLine(t *testing.T) {
 	}
 }
 
-// The command against a server, from its arguments to the report.
+// The whole command with a real server, from its arguments to its report.
 func TestLoadReports(t *testing.T) {
 	to := serverTarget(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/missing" {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// results are one run of rivals: everything from which the tables can be computed again.
+// results has all readings of one run of rivals. The tables can be computed from it again.
 type results struct {
 	Format      int          `json:"format"`
 	Date        time.Time    `json:"date"`
@@ -39,7 +39,7 @@ type answer struct {
 	SHA256    string `json:"body_sha256"`
 	Requests  int    `json:"requests"` // of each reading
 
-	*exchange `json:"-"` // with strikecache, while the run lasts
+	*exchange `json:"-"` // with strikecache, only during the run
 }
 
 // exchange is one request and its answer.
@@ -56,7 +56,7 @@ type server struct {
 	How     string `json:"how"`
 }
 
-// reading is one server giving one answer for a while.
+// reading is one measurement: one server sends one answer for a while.
 type reading struct {
 	Round  int    `json:"round"`
 	Server string `json:"server"`
@@ -65,7 +65,7 @@ type reading struct {
 	WallNs int64  `json:"wall_ns"` // CPUNs near WallNs: the server was the bottleneck
 }
 
-// refreshRun tells what refreshes do to latency, at half of saturation. Latencies are in microseconds.
+// refreshRun has the latencies during and between refreshes, at half of saturation, in microseconds.
 type refreshRun struct {
 	Cores        int       `json:"server_cores"`
 	SharedCore   bool      `json:"generator_on_server_core"` // the machine has no core left for the generator alone
@@ -75,7 +75,7 @@ type refreshRun struct {
 	ResidentPeak int64     `json:"resident_peak_bytes"`
 }
 
-// refresh is one refresh of the chain and the quiet stretch before it: p99.9 in microseconds.
+// refresh is one refresh of the chain and the quiet time before it: p99.9 in microseconds.
 type refresh struct {
 	WindowMs     float64 `json:"window_ms"`
 	During       float64 `json:"during_us"`
@@ -93,19 +93,19 @@ func medianOf(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// rounded keeps so many digits after the point.
+// rounded rounds to this many digits after the point.
 func rounded(v float64, digits int) float64 {
 	unit := math.Pow10(digits)
 	return math.Round(v*unit) / unit
 }
 
-// spread writes the median of ratios, the lowest and the highest.
+// spread returns the median of ratios, with the lowest and the highest, as text.
 func spread(ratios []float64) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", rounded(medianOf(ratios), 3), slices.Min(ratios), slices.Max(ratios))
 }
 
-// readings returns the CPU time that a server spent on an answer, by round: for a request in nanoseconds, and as a ratio
-// to the bare loop, which is the first server.
+// readings returns the CPU time that a server used for an answer, one value per round: in nanoseconds per request, and as
+// a ratio to the bare loop, which is the first server.
 func (r *results) readings(server string, a answer) (ns, ratios []float64) {
 	bare := map[int]float64{} // by round
 	for _, x := range r.Raw {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The tables of README.md are those of results.json: whoever changes one by hand is told here.
+// The tables of README.md are those of results.json. This test fails if one of the two is changed by hand.
 func TestReadmeShowsTheResults(t *testing.T) {
 	b, err := os.ReadFile("results.json")
 	if err != nil {
@@ -86,6 +86,6 @@ func TestReadmeIsWrittenBetweenItsMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.writeReadme(path); err == nil {
-		t.Error("a file without markers is written to")
+		t.Error("a file without markers was written")
 	}
 }

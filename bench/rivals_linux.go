@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// linuxCommands are rivals, and the servers of rivals that are built in.
+// linuxCommands are the command rivals and its two built-in servers.
 type linuxCommands struct {
 	Rivals  rivalsCommand  `cmd:"" help:"Measure strikecache beside other servers, and during its refreshes."`
 	Epoll   epollCommand   `cmd:"" hidden:"" help:"Serve as the bare epoll loop of rivals."`
@@ -26,14 +26,14 @@ type linuxCommands struct {
 // rivalsCommand measures strikecache beside other servers, and during its refreshes.
 type rivalsCommand struct {
 	Binary        string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
-	Before        string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache, too, such as one built before a change, as \"strikecache before\". Its answers need not be equal."`
+	Before        string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out           string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme   string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
 	Rounds        int           `default:"5" help:"Interleaved rounds, 0 to 50 (default ${default}). 0: measure the refreshes only."`
-	Duration      time.Duration `default:"1s" help:"CPU time that the bare loop spends on one reading, from which the number of requests follows, 50ms to 30s (default ${default})."`
+	Duration      time.Duration `default:"1s" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
 	ServerCore    int           `default:"0" help:"Core of the servers (default ${default})."`
 	GeneratorCore int           `default:"1" help:"Core of the generator (default ${default})."`
-	Refreshes     int           `default:"5" help:"Refreshes that are measured on one core and on two, 0 to 100 (default ${default}). 0: measure the ratios only."`
+	Refreshes     int           `default:"5" help:"Refreshes to measure on one core, and again on two, 0 to 100 (default ${default}). 0: measure the ratios only."`
 	RefreshEvery  time.Duration `default:"10s" help:"Interval of refreshes, 5s to 1m (default ${default}). A slow machine needs more."`
 }
 
@@ -41,17 +41,17 @@ const rivalConnections = 64
 
 // Help implements kong's interface.
 func (*rivalsCommand) Help() string {
-	return `Starts strikecache with a market that stands still, and beside it a bare epoll loop, net/http, and nginx,
-lighttpd, haproxy and varnish where they are installed, all on one core. Each serves the same four answers, byte for
-byte, to a generator on another core, in interleaved rounds. What is compared is the server's CPU time per request.
+	return `The command starts strikecache with a market that stands still. On the same core it starts a bare epoll loop,
+net/http, and nginx, lighttpd, haproxy and varnish if they are installed. Each sends the same four answers, byte for
+byte, to a generator on another core, in interleaved rounds. The command compares the servers' CPU time per request.
 
-With --before, another binary of strikecache takes part in the same rounds. It gives its own answers to the same four
-requests: its market may have another text.
+With --before, another binary of strikecache takes part in the same rounds. It gets the same four requests, and its
+answers may differ.
 
-Then strikecache refreshes its whole option chain every few seconds at half of saturation, and p99.9 during a refresh
-is set against p99.9 between refreshes: once with the server on one core and once on two.
+Then strikecache refreshes its whole option chain every few seconds at half of saturation. The command compares p99.9
+during a refresh with p99.9 between refreshes, once with the server on one core and once on two.
 
-Installs nothing, listens on loopback only, needs Linux and two cores, and takes some minutes.`
+It installs nothing, listens on loopback only, needs Linux and two cores, and takes some minutes.`
 }
 
 // Validate implements kong's interface.
@@ -106,13 +106,13 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 // comparison is a run of rivals.
 type comparison struct {
 	*rivalsCommand
-	dir     string // everything that is written goes here, and is removed at the end
+	dir     string // has every temporary file, and is removed at the end
 	results results
 	running []*process // in the order of their start
 	stdout  io.Writer
 }
 
-// build makes the binary, unless one was named, and begins the results with what is measured, and where.
+// build builds the binary, unless --binary names one, and writes the build and the machine into the results.
 func (b *comparison) build(ctx context.Context) error {
 	if b.Binary == "" {
 		b.Binary = filepath.Join(b.dir, "strikecache")
@@ -133,7 +133,7 @@ func (b *comparison) build(ctx context.Context) error {
 }
 
 func (b *comparison) measure(ctx context.Context) error {
-	debug.SetGCPercent(400) // the generator keeps samples and must not often pause for them
+	debug.SetGCPercent(400) // the generator keeps many samples, and garbage collection would often pause it
 	if err := stayOn(ctx, b.GeneratorCore); err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func commitOf(info *debug.BuildInfo) string {
 	return commit + changes
 }
 
-// twoCores returns the server's core and a second one, which the generator shares only where there is no third.
+// twoCores returns the server's core and a second core, which is the generator's only if there is no third.
 func (c *rivalsCommand) twoCores() []int {
 	for core := range runtime.NumCPU() {
 		if core != c.ServerCore && core != c.GeneratorCore {
@@ -178,7 +178,7 @@ func (c *rivalsCommand) twoCores() []int {
 	return []int{c.ServerCore, c.GeneratorCore}
 }
 
-// assemble starts the servers and checks their answers. The bare loop is the first of those that it returns.
+// assemble starts the servers and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context) (sides []*side, err error) {
 	ours := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, resources: true}
 	if ours.process, err = b.serveStillMarket(ctx, b.Binary); err != nil {
@@ -222,7 +222,7 @@ func (b *comparison) ratios(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// How many requests keep the bare loop busy for the time asked for?
+	// Find the number of requests that keeps the bare loop busy for --duration.
 	r := &b.results
 	for i := range r.Answers {
 		a := &r.Answers[i]
@@ -238,7 +238,7 @@ func (b *comparison) ratios(ctx context.Context) error {
 	}
 	for round := range b.Rounds {
 		for i := range sides {
-			s := sides[(i+round)%len(sides)] // so that no server always follows the same neighbour
+			s := sides[(i+round)%len(sides)] // so that the order changes from round to round
 			for i, a := range r.Answers {
 				if ctx.Err() != nil {
 					return ctx.Err()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The test binary is the bare loop and net/http, too, as the program is.
+// The test binary also has the commands of the bare loop and net/http, because startRival runs its own executable.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "epoll" || os.Args[1] == "nethttp") {
 		fmt.Fprintln(os.Stderr, run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The bare loop and net/http answer with the bytes they are given, under the generator of rivals.
+// The bare loop and net/http send the bytes of their files to the generator of rivals.
 func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	b := &comparison{rivalsCommand: &rivalsCommand{}, dir: t.TempDir()}
 	for i, size := range []int{1000, 60_000} {
@@ -52,10 +52,10 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 				t.Errorf("%s: %+v %v", s.Name, x, err)
 			}
 		}
-		// Other bytes end the run, unless they are the server's own from the start.
+		// Other bytes are an error, except for a server that may have bodies of its own.
 		s.asked[0].body = []byte("other")
 		if err := b.verify(t.Context(), s); err == nil {
-			t.Errorf("%s: other bytes are not noticed", s.Name)
+			t.Errorf("%s: verify accepts other bytes", s.Name)
 		}
 		right := b.results.Answers[0].body
 		b.results.Answers[0].body = []byte("other")
@@ -104,15 +104,15 @@ func TestWindowsOfTheLog(t *testing.T) {
 	if d := all[1].to.Sub(all[1].from); d != 201*time.Millisecond {
 		t.Errorf("%+v", all[1])
 	}
-	start := all[1].to.Add(-3 * time.Second) // 10.001: everything below is measured from here
+	start := all[1].to.Add(-3 * time.Second) // at 10.001 s; the samples below count from here
 	samples := []sample{
 		{20 * time.Millisecond, 10 * time.Microsecond},    // quiet
 		{470 * time.Millisecond, 70 * time.Microsecond},   // in the flow's refresh
-		{600 * time.Millisecond, 80 * time.Microsecond},   // while it settles
+		{600 * time.Millisecond, 80 * time.Microsecond},   // just after the flow refresh
 		{1500 * time.Millisecond, 20 * time.Microsecond},  // quiet
 		{2760 * time.Millisecond, 90 * time.Microsecond},  // while the chain is fetched
 		{2900 * time.Millisecond, 60 * time.Microsecond},  // during
-		{3010 * time.Millisecond, 900 * time.Microsecond}, // after
+		{3010 * time.Millisecond, 900 * time.Microsecond}, // just after it
 	}
 	got := compare(start, samples, all)
 	if len(got) != 1 || got[0].DuringCount != 1 || got[0].BetweenCount != 2 || got[0].Ratio != 3 {

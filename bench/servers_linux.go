@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// process is a server that this run started, and will end.
+// process is a server that this run has started and will end.
 type process struct {
 	*exec.Cmd
 	address string        // on which it listens
-	log     string        // path of the file that has what it prints
+	log     string        // path of the file with its output
 	end     chan struct{} // closed when it has ended
-	err     error         // after end
+	err     error         // valid once end is closed
 }
 
 // start runs a command on some cores and waits until its address accepts connections. A Go program takes GOMAXPROCS
@@ -36,7 +36,7 @@ func (b *comparison) start(ctx context.Context, cores []int, address, name strin
 	}
 	defer out.Close()
 	p.log, p.Stdout, p.Stderr = out.Name(), out, out
-	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt reaches it through stop alone
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C does not reach it: stop ends it
 	p.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STRIKECACHE_") })
 	if err := p.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
@@ -76,13 +76,13 @@ func (p *process) printed() string {
 	return string(text)
 }
 
-// lastLines returns the end of what it printed, for an error.
+// lastLines returns the last lines of the output, for an error.
 func (p *process) lastLines() string {
 	lines := strings.SplitAfter(p.printed(), "\n")
 	return strings.Join(lines[max(len(lines)-20, 0):], "")
 }
 
-// stop asks every process to end, the last one first, and after five seconds kills it with all that it started.
+// stop asks every process to end, the newest first. After five seconds it kills the process and its children.
 func (b *comparison) stop() {
 	for _, p := range slices.Backward(b.running) {
 		_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
@@ -96,7 +96,7 @@ func (b *comparison) stop() {
 	b.running = nil
 }
 
-// freeAddress returns an address that nobody listens on now.
+// freeAddress returns an address on which no process listens now.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,14 +105,14 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// serveStillMarket starts a strikecache whose answers do not change any more. On a busy machine a server that waits for
-// its turn looks idle, too: hence three seconds.
+// serveStillMarket starts a strikecache whose answers do not change any more. It waits for three idle seconds, because on
+// a busy machine a server that waits for the processor looks idle, too.
 func (b *comparison) serveStillMarket(ctx context.Context, binary string) (*process, error) {
 	return b.serve(ctx, binary, []int{b.ServerCore}, 3, "--sim-speed", "0")
 }
 
-// serve starts a strikecache and waits until it has answers, has filled back what it can of the past, and was idle for so
-// many seconds in a row.
+// serve starts a strikecache and waits until it is ready, has back-filled past dates, and was idle for idleSeconds seconds
+// in a row.
 func (b *comparison) serve(ctx context.Context, binary string, cores []int, idleSeconds int, flags ...string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
@@ -148,14 +148,14 @@ func (b *comparison) serve(ctx context.Context, binary string, cores []int, idle
 // rival is a server that can be put beside strikecache. Its arguments and its configuration are templates of [setting].
 type rival struct {
 	name, how string
-	program   string // none: it is a command of this program
-	version   string // argument that prints it
+	program   string // "": a hidden command of this program
+	version   string // argument that prints the version
 	args      string
 	config    string
 	cache     bool // in front of strikecache
 }
 
-// setting is what a rival is started with.
+// setting has the values for the templates of a rival.
 type setting struct {
 	Dir, Address, Port string
 	OriginPort         string // of strikecache
@@ -186,7 +186,7 @@ func (b *comparison) startRival(ctx context.Context, r rival, ours string) (*sid
 	s := &side{server: server{Name: r.name, How: r.how}, resources: r.cache}
 	path, err := os.Executable()
 	if r.program != "" {
-		// Servers are installed where an ordinary user's path may not lead.
+		// Servers are installed in /usr/sbin, which an ordinary user's PATH may lack.
 		if path, err = exec.LookPath(r.program); err != nil {
 			if path, err = exec.LookPath("/usr/sbin/" + r.program); err != nil {
 				return nil, exec.ErrNotFound
@@ -216,7 +216,7 @@ func (b *comparison) startRival(ctx context.Context, r rival, ours string) (*sid
 	return s, err
 }
 
-// fill fills in a template.
+// fill returns a template with the values filled in.
 func (s setting) fill(text string) string {
 	var filled strings.Builder
 	if err := template.Must(template.New("").Parse(text)).Execute(&filled, s); err != nil {
@@ -225,7 +225,7 @@ func (s setting) fill(text string) string {
 	return filled.String()
 }
 
-// Root's nginx must be told to stay root: its worker must be able to read the temporary directory.
+// If root starts nginx, the worker must stay root to be able to read the temporary directory.
 const nginxConfig = `{{if .Root}}user root;{{end}}
 daemon off;
 worker_processes 1;
@@ -282,8 +282,8 @@ frontend f
 {{- end}}
 `
 
-// Without gunzip and with any lifetime, Varnish stores and sends what strikecache sends as it is. The two headers that
-// change in length from answer to answer are removed.
+// With http_gzip_support=off and a lifetime for every answer, Varnish stores and sends strikecache's bytes unchanged. The
+// two header fields whose length changes from answer to answer are removed.
 const varnishConfig = `vcl 4.1;
 backend ours { .host = "127.0.0.1"; .port = "{{.OriginPort}}"; }
 sub vcl_backend_response { set beresp.ttl = 1h; }

@@ -46,8 +46,8 @@ func (t *target) local() bool {
 	return t.host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// connect returns a client with one keep-alive connection, which it opens when it first needs it. The client sends
-// each request once, and does not follow redirects.
+// connect returns a client with one keep-alive connection, which opens with the first request. The client sends each
+// request once, and does not follow redirects.
 func (t *target) connect() *fasthttp.HostClient {
 	return &fasthttp.HostClient{
 		Name: "strikecache-bench", Addr: net.JoinHostPort(t.host, t.port), IsTLS: strings.HasPrefix(t.base, "https:"),
@@ -64,7 +64,7 @@ type request struct {
 	revalidate bool     // with the last ETag in If-None-Match
 }
 
-// prepare writes a request into r, which is empty.
+// prepare writes a request into r, which must be empty.
 func (t *target) prepare(r *fasthttp.Request, q request) {
 	r.SetRequestURI(t.base + q.path)
 	r.UseHostHeader = true // if the headers have one
@@ -75,7 +75,7 @@ func (t *target) prepare(r *fasthttp.Request, q request) {
 	}
 }
 
-// get asks for a path once.
+// get sends one request for a path.
 func (t *target) get(path string, headers ...string) (status int, body []byte, err error) {
 	client := t.connect()
 	defer client.CloseIdleConnections()
@@ -99,15 +99,15 @@ const (
 	volatility = "/api/public/vix-term-structure"
 )
 
-// What mix finds in documents of strikecache. One that is not ready may have no dates and no expirations yet.
+// mix finds these values in documents of strikecache. A server that is not ready may have no dates and expirations yet.
 var (
-	source     = regexp.MustCompile(`"source":"(\w+)"`)                   // in /readyz, which no other server answers like this
-	storedDate = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)              // at the begin of a row of the series
-	expiration = regexp.MustCompile(`\{"expiration":"(\d{4}-\d\d-\d\d)"`) // in the list of those that max pain is computed for
+	source     = regexp.MustCompile(`"source":"(\w+)"`)                   // in /readyz; only a strikecache has it there
+	storedDate = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)              // at the beginning of a row of the series
+	expiration = regexp.MustCompile(`\{"expiration":"(\d{4}-\d\d-\d\d)"`) // in the list of expirations of max pain
 )
 
-// mix returns what a cache in front of strikecache would miss: every resource in every coding, the stored dates, the
-// expirations, flow limits, and revalidations. It is empty when the target does not answer as strikecache does.
+// mix returns the kinds of requests that a cache in front would pass on: every resource in every coding, the stored dates,
+// the expirations, flow limits, and revalidations. It returns none when the target is not a strikecache.
 func (t *target) mix() (requests []request, err error) {
 	find := func(path string, what *regexp.Regexp) (found []string) {
 		status, body, err2 := t.get(path)

@@ -83,9 +83,9 @@ type SourceFlags struct {
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
 	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
-	SimSpeed float64 `help:"Simulated seconds a second, 0 to 10000." default:"1" group:"Source simulated"`
+	SimSpeed float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
 
-	CboeBaseURL       string `name:"cboe-base-url" help:"URL under which chains, quotes and price histories are." default:"${cboe_base}" group:"Source cboe"`
+	CboeBaseURL       string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories." default:"${cboe_base}" group:"Source cboe"`
 	CboeSettlementURL string `name:"cboe-settlement-url" help:"URL of the settlement files. The server appends ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
 
 	CboeRequestsPerMinute int           `help:"Requests to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`

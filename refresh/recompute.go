@@ -19,7 +19,7 @@ import (
 // RecomputeCommand is `strikecache recompute`, in the form that the kong parser reads: it computes the answers of a stored
 // date again from their archived inputs and prints the fields that differ.
 type RecomputeCommand struct {
-	Date    string `help:"UTC date to compute again, YYYY-MM-DD." required:""`
+	Date    string `help:"UTC date to compute again, YYYY-MM-DD." placeholder:"DATE" required:""`
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
 	Source  string `help:"Source of the stored date: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 	Product string `help:"Product to compute again: ${enum}." enum:"${stored_products}" default:"all"`

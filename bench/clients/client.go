@@ -2,8 +2,8 @@
 //
 //	clients [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]
 //
-// It ends after N polls, or never. --max-wait is for tests. The key may stand in the environment instead, as API_KEY,
-// where other users of the machine do not see it. The folder has the same client for curl, Python and JavaScript.
+// It ends after N polls, or never without --count. --max-wait is for tests. The key may also be in the variable API_KEY:
+// other users of the machine can read arguments. The folder has the same client for curl, Python and JavaScript.
 package main
 
 import (
@@ -24,10 +24,10 @@ import (
 
 const day = 24 * time.Hour
 
-// errRefused is an answer that stays the same when the client asks again.
+// errRefused is an error that another request cannot help.
 var errRefused = errors.New("refused")
 
-// document is what is printed of an answer. A flip and a regime may be null.
+// document has the fields of an answer that are printed. Flip and regime may be null.
 type document struct {
 	Success bool
 	Data    struct {
@@ -62,15 +62,15 @@ func (d *document) String() string {
 	return text
 }
 
-// client remembers the tag of what it has.
+// client polls one URL and remembers the tag of its last document.
 type client struct {
 	http     http.Client // asks for gzip and unpacks it
 	url, key string
 	tag      string
 }
 
-// poll asks once and prints what is new. It returns for how long that is fresh or, with an error, how long the server
-// asks to wait, 0 when it does not say.
+// poll sends one request and prints a new document. It returns how long the document is fresh. With an error, it returns
+// how long the server asks the client to wait, or 0 if the server does not say.
 func (c *client) poll() (time.Duration, error) {
 	req, err := http.NewRequest(http.MethodGet, c.url, nil)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *client) poll() (time.Duration, error) {
 			return 0, errors.New("not an answer")
 		}
 		fmt.Println(&d)
-		c.tag = resp.Header.Get("ETag") // only now: it says what this client has
+		c.tag = resp.Header.Get("ETag") // only now, because the document has been read
 	case code == http.StatusNotModified:
 		fmt.Println("unchanged")
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= 500:
@@ -114,17 +114,17 @@ func (c *client) poll() (time.Duration, error) {
 
 var maxAge = regexp.MustCompile(`\bmax-age=(\d+)`)
 
-// fresh is for how long an answer stays fresh: what is left of max-age when it comes out of a cache.
+// fresh returns how long an answer stays fresh: max-age less the Age that a cache has added.
 func fresh(h http.Header) time.Duration {
 	left := 30
 	if m := maxAge.FindStringSubmatch(h.Get("Cache-Control")); m != nil {
-		left, _ = strconv.Atoi(m[1]) // the highest number, when it is too high
+		left, _ = strconv.Atoi(m[1]) // the highest number after an overflow
 	}
 	age, _ := strconv.Atoi(h.Get("Age")) // 0 without one
 	return bounded(left - age)
 }
 
-// retryAfter is for how long the answer asks to wait, given in seconds or as a date; 0 when it does not.
+// retryAfter returns how long the answer asks the client to wait, in seconds or until a date; 0 if it does not ask.
 func retryAfter(resp *http.Response) time.Duration {
 	text := resp.Header.Get("Retry-After")
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
@@ -140,14 +140,14 @@ func retryAfter(resp *http.Response) time.Duration {
 	return bounded(seconds)
 }
 
-// bounded is a number of seconds, at least one and at most those of a day.
+// bounded returns the seconds as a duration of at least a second and at most a day.
 func bounded(seconds int) time.Duration {
 	return time.Duration(min(max(seconds, 1), 86400)) * time.Second
 }
 
 func main() {
-	count := flag.Int("count", 0, "end after so many polls")
-	seconds := flag.Float64("max-wait", day.Seconds(), "for tests: seconds")
+	count := flag.Int("count", 0, "end after this many polls; 0: never")
+	seconds := flag.Float64("max-wait", day.Seconds(), "for tests: longest wait in seconds, except after Retry-After")
 	flag.Parse()
 	most := time.Duration(*seconds * float64(time.Second))
 	if flag.NArg() < 1 || flag.NArg() > 2 {
@@ -156,7 +156,7 @@ func main() {
 	}
 	c := &client{url: strings.TrimRight(flag.Arg(0), "/") + "/api/v1/gex/spx", key: cmp.Or(flag.Arg(1), os.Getenv("API_KEY"))}
 	c.http.Timeout = 10 * time.Second
-	// A redirect would take the key along, to whatever host it names.
+	// A redirect would send the key to the host that the redirect names.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	failures := 0
 	for polls := 1; ; polls++ {
@@ -168,7 +168,7 @@ func main() {
 		case err == nil:
 			failures, wait = 0, min(wait, most)
 		default:
-			if wait == 0 { // --max-wait does not shorten what the server asks for
+			if wait == 0 { // --max-wait does not shorten Retry-After
 				wait = min(time.Second<<min(failures, 6), time.Minute, most)
 			}
 			failures++
@@ -177,6 +177,6 @@ func main() {
 		if polls == *count {
 			os.Exit(min(failures, 1))
 		}
-		time.Sleep(wait + rand.N(wait/10+time.Millisecond)) // so that clients do not march in step
+		time.Sleep(wait + rand.N(wait/10+time.Millisecond)) // so that clients do not poll all at once
 	}
 }

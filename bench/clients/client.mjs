@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // Polls the gamma exposure of the SPX politely, with Node 18.3 or newer and nothing else:
 //   client.mjs [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]
-// It ends after N polls, or never. --max-wait is for tests. The key may stand in the environment instead, as API_KEY,
-// where other users of the machine do not see it.
+// It ends after N polls, or never without --count. --max-wait is for tests. The key may also be in the variable API_KEY:
+// other users of the machine can read arguments.
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
-const day = 86400; // longer waits overflow setTimeout, which then waits not at all
+const day = 86400; // longest wait in seconds; with a wait over 24 days, setTimeout overflows and does not wait at all
 
-// Failed is a poll that failed; after is how many seconds the server asks to wait, if it does.
+// Failed is a failed poll. after is how many seconds the server asks the client to wait, if it asks.
 class Failed extends Error {
   constructor(why, after) {
     super(why);
@@ -16,10 +16,10 @@ class Failed extends Error {
   }
 }
 
-// Refused is an answer that asking again does not mend.
+// Refused is an error that another request cannot help.
 class Refused extends Error {}
 
-// line is what is printed of an answer; it throws when it is none.
+// line returns the line to print for an answer, and throws if the JSON is not an answer.
 function line({ data, meta }) {
   let text = `changed as_of=${meta.as_of} spot=${data.spot} flip=${data.zero_gamma_flip} regime=${data.gamma_regime} source=${meta.source}`;
   if (meta.source === "simulated") text += " WARNING: simulated, no number is real";
@@ -27,13 +27,13 @@ function line({ data, meta }) {
   return text;
 }
 
-// fresh is for how many seconds an answer stays fresh: what is left of max-age when it comes out of a cache.
+// fresh returns for how many seconds an answer stays fresh: max-age less the Age that a cache has added.
 function fresh(headers) {
   const found = /\bmax-age=(\d+)/.exec(headers.get("Cache-Control") ?? "");
   return (found ? Number(found[1]) : 30) - (Number(headers.get("Age")) || 0);
 }
 
-// retryAfter is how many seconds the answer asks to wait, given as a number or as a date, if it does.
+// retryAfter returns how many seconds the answer asks the client to wait, given as a number or as a date, if it asks.
 function retryAfter(status, headers) {
   const text = status === 429 || status === 503 ? headers.get("Retry-After") ?? "" : "";
   if (/^\d+$/.test(text)) return Number(text);
@@ -41,11 +41,11 @@ function retryAfter(status, headers) {
   return Number.isNaN(at) ? undefined : (at - Date.now()) / 1000;
 }
 
-// poll asks once and prints what is new. It returns the tag of what this client has and for how long that is fresh.
+// poll sends one request and prints a new document. It returns the tag of the document, and how long the document is fresh.
 async function poll(url, headers, tag) {
   const answer = await fetch(url, {
     headers: tag ? { ...headers, "If-None-Match": tag } : headers,
-    redirect: "manual", // a redirect would take the key along, to whatever host it names
+    redirect: "manual", // a redirect would send the key to the host that the redirect names
     signal: AbortSignal.timeout(10_000),
   });
   const body = await answer.text();
@@ -82,11 +82,11 @@ async function main() {
       if (e instanceof Refused) throw e;
       failures++;
       wait = Math.min(2 ** Math.min(failures - 1, 6), 60, most);
-      if (e.after !== undefined) wait = Math.min(Math.max(e.after, 1), day); // --max-wait does not shorten what the server asks for
+      if (e.after !== undefined) wait = Math.min(Math.max(e.after, 1), day); // --max-wait does not shorten Retry-After
       console.error(`failed: ${e.cause?.code ?? e.message}; again in ${wait} s`);
     }
     if (polls === count) return failures ? 1 : 0;
-    await sleep(wait * 1000 * (1 + Math.random() / 10) + 10); // so that clients do not march in step
+    await sleep(wait * 1000 * (1 + Math.random() / 10) + 10); // so that clients do not poll all at once
   }
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Polls the gamma exposure of the SPX politely, with Python's standard library.
 
-It ends after --count polls, or never. The key may stand in the environment instead, as API_KEY, where other users of
-the machine do not see it.
+It ends after --count polls, or never without --count. The key may also be in the variable API_KEY: other users of the
+machine can read arguments.
 """
 import argparse
 import email.utils
@@ -22,7 +22,7 @@ DAY = 86400
 
 
 class Failed(Exception):
-    """A poll that failed; after is how many seconds the server asks to wait, or None."""
+    """A failed poll. after is how many seconds the server asks the client to wait, or None."""
 
     def __init__(self, why, after=None):
         super().__init__(why)
@@ -30,7 +30,7 @@ class Failed(Exception):
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would take the key along, to whatever host it names."""
+    """Follows no redirect, which would send the key to the host that it names."""
 
     def redirect_request(self, *_):
         return None
@@ -43,7 +43,7 @@ def fetch(url, headers):
     """Returns the status, the header fields and the body of an answer."""
     try:
         answer = opener.open(urllib.request.Request(url, headers=headers), timeout=10)
-    except urllib.error.HTTPError as e:  # whatever is not 2xx, also 304
+    except urllib.error.HTTPError as e:  # every status but 2xx, also 304
         answer = e
     with answer:
         body = answer.read()
@@ -53,7 +53,7 @@ def fetch(url, headers):
 
 
 def line(answer):
-    """What is printed of an answer; fails when it is none."""
+    """Returns the line to print for an answer, and fails if the JSON is not an answer."""
     data, meta = answer["data"], answer["meta"]
     spot, flip, regime = ("null" if data[k] is None else data[k] for k in ("spot", "zero_gamma_flip", "gamma_regime"))
     text = f"changed as_of={meta['as_of']} spot={spot} flip={flip} regime={regime} source={meta['source']}"
@@ -65,14 +65,14 @@ def line(answer):
 
 
 def fresh(headers):
-    """For how many seconds an answer stays fresh: what is left of max-age when it comes out of a cache."""
+    """Returns for how many seconds an answer stays fresh: max-age less the Age that a cache has added."""
     found = re.search(r"\bmax-age=(\d+)", headers.get("Cache-Control", ""))
     age = headers.get("Age", "")
     return (int(found[1]) if found else 30) - (int(age) if age.isdecimal() else 0)
 
 
 def retry_after(status, headers):
-    """How many seconds the answer asks to wait, given as a number or as a date; None when it does not."""
+    """Returns how many seconds the answer asks the client to wait, by a number or a date; None if it does not ask."""
     text = headers.get("Retry-After", "") if status in (429, 503) else ""
     if text.isdecimal():
         return int(text)
@@ -83,7 +83,7 @@ def retry_after(status, headers):
 
 
 def poll(url, headers, tag):
-    """Asks once and prints what is new. Returns the tag of what this client has and for how long that is fresh."""
+    """Sends one request and prints a new document. Returns its tag, and for how many seconds it is fresh."""
     status, got, body = fetch(url, {**headers, "If-None-Match": tag} if tag else headers)
     if status == 200:
         print(line(json.loads(body)), flush=True)
@@ -98,8 +98,8 @@ def poll(url, headers, tag):
 
 def main():
     args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument("--count", type=int, default=0, help="end after so many polls")
-    args.add_argument("--max-wait", type=float, default=DAY, help="for tests: seconds")
+    args.add_argument("--count", type=int, default=0, help="end after this many polls; 0: never")
+    args.add_argument("--max-wait", type=float, default=DAY, help="for tests: longest wait in seconds, except after Retry-After")
     args.add_argument("base_url")
     args.add_argument("api_key", nargs="?", default=os.environ.get("API_KEY"))
     args = args.parse_args()
@@ -117,12 +117,12 @@ def main():
             failures += 1
             wait = min(2 ** min(failures - 1, 6), 60, args.max_wait)
             after = getattr(e, "after", None)
-            if after is not None:  # --max-wait does not shorten what the server asks for
+            if after is not None:  # --max-wait does not shorten Retry-After
                 wait = min(max(after, 1), DAY)
             print(f"failed: {e or type(e).__name__}; again in {wait:g} s", file=sys.stderr, flush=True)
         if polls == args.count:
             sys.exit(1 if failures else 0)
-        time.sleep(wait * random.uniform(1, 1.1) + 0.01)  # so that clients do not march in step
+        time.sleep(wait * random.uniform(1, 1.1) + 0.01)  # so that clients do not poll all at once
 
 
 if __name__ == "__main__":

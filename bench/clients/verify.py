@@ -27,7 +27,7 @@ DAY = dt.timedelta(days=1)
 YEAR = 365 * 86400  # seconds, §1.1
 SETTLEMENT = {"SPX": "am", "SPXW": "pm"}  # by root
 PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
-further = {"closed": (), "early": ()}  # dates that the operator added to the calendar, as the state closed-dates has them
+further = {"closed": (), "early": ()}  # dates that the operator added to the calendar: the input state/closed-dates
 
 
 # §0: the calendar, the clocks, the numbers
@@ -244,7 +244,7 @@ class Table:
         print(f"{'':54}{'served':>21}{'recomputed':>21}{'difference':>12}")
 
     def show(self, name, own):
-        """Prints a figure that answers do not have."""
+        """Prints a figure that the answer does not have."""
         print(f"{name:54}{'':21}{own:>21}")
 
     def check(self, name, served, own, tolerance=0):
@@ -329,7 +329,7 @@ def verify_gamma(table, answer, chain, carry, strike):
         return sum(signed * gamma(spot, ratio * spot, K, v, T, rate) for signed, ratio, K, v, T in used) * spot ** 2
     prices = sorted((flip["price"] for flip in data["flips"]), key=lambda price: (abs(price - S), price))
     table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], prices[0] if prices else None, 0.02)
-    for i, flip in enumerate(data["flips"]):  # each is a root of G; whether G has others is not checked
+    for i, flip in enumerate(data["flips"]):  # each must be a root of G; other roots of G are not searched
         low, high = flip["price"] - 0.5, flip["price"] + 0.5
         rises = G(low) < 0
         if rises == (G(high) < 0):
@@ -438,7 +438,7 @@ def main():
     parser.add_argument("--documents", metavar="DIR", required=True, help="archive of the server, <data-dir>/<source>/archive, whose "
                         "files <sha256>.zst need the program zstd; or a folder of decoded files <sha256>")
     parser.add_argument("--strike", type=float, help="show volatility and gamma of this strike in every expiration; default: "
-                        "of the strike nearest the spot in the first expiration")
+                        "of the strike nearest to the spot, in the first expiration")
     args = parser.parse_args()
     try:
         url = args.answer if "://" in args.answer else pathlib.Path(args.answer).resolve().as_uri()

@@ -26,7 +26,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// before says whether e is an older edition than f: of an older instant, or of the same one with an older freshness.
+// before says whether e is an older edition than f: of an older instant, or of the same instant with an older freshness.
 func (e edition) before(f edition) bool {
 	for _, c := range []int{e.AsOf.Compare(f.AsOf), e.Computed.Compare(f.Computed), e.Freshness.Since.Compare(f.Freshness.Since)} {
 		if c != 0 {
@@ -36,14 +36,14 @@ func (e edition) before(f edition) bool {
 	return false
 }
 
-// parseAnswer reads an identity body and checks that it is an envelope whose data has the digest that it says.
+// parseAnswer reads an uncompressed body and checks that it is an envelope whose data has the digest in its receipt.
 func parseAnswer(body []byte) (a envelope, err error) {
 	if err := json.Unmarshal(body, &a); err != nil {
 		return a, fmt.Errorf("%w in %.200q", err, body)
 	}
 	start := append([]byte(`{"success":true,"data":`), a.Data...)
 	if !a.Success || a.Usage.Tier != "anonymous" || !bytes.HasPrefix(body, append(start, `,"meta":`...)) {
-		return a, fmt.Errorf("no whole envelope: %.200q", body)
+		return a, fmt.Errorf("incomplete envelope: %.200q", body)
 	}
 	if got := sum(a.Data); got != a.Meta.Receipt.Data {
 		return a, fmt.Errorf("data has the digest %s, the receipt says %s", got, a.Meta.Receipt.Data)
@@ -51,7 +51,7 @@ func parseAnswer(body []byte) (a envelope, err error) {
 	return a, nil
 }
 
-// codings are the ways in which a client asks for an answer.
+// codings are the content codings that clients ask for.
 var codings = []string{"identity", "gzip", "br", "zstd"}
 
 // suffixes of the entity tags, by Content-Encoding.
@@ -74,7 +74,7 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 			r = z
 		}
 	default:
-		err = fmt.Errorf("nobody asked for the coding %s", coding)
+		err = fmt.Errorf("unexpected coding %s", coding)
 	}
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 	return io.ReadAll(r)
 }
 
-// checkAnswer checks a response from its status to the last byte, but for what other answers say.
+// checkAnswer checks a response from its status to its last byte, without comparing it with other answers.
 func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
 	identity, err := decode(resp, body)
 	if err != nil {
@@ -96,7 +96,7 @@ func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
 	}
 	tag := `"` + sum(identity)[:32] + suffixes[resp.Header.Get("Content-Encoding")] + `"`
 	if got := resp.Header.Get("ETag"); got != tag {
-		return a, fmt.Errorf("tag %s, of these bytes it is %s", got, tag)
+		return a, fmt.Errorf("tag %s, want %s for these bytes", got, tag)
 	}
 	modified := a.Meta.Computed
 	if a.Meta.Freshness.Since.After(modified) {
@@ -108,20 +108,20 @@ func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
 	return a, nil
 }
 
-// errLost is a request that nothing, or half an answer, came back for.
+// errLost says that a request got no answer or half an answer.
 var errLost = errors.New("no answer")
 
-// answers holds what was answered in a run against what may be.
+// answers compares the answers of a run with each other, and counts them.
 type answers struct {
 	checked, beside, apart atomic.Int64
 
 	mu       sync.Mutex
-	instants map[string]string  // digest of the data, by all that says of what and when it is
+	instants map[string]string  // digest of the data, by endpoint, limit, times and inputs
 	newest   map[string]edition // by target
 }
 
-// ask gets an answer and checks it, against those before it too: what says that it is of one instant has one content, and
-// no answer is followed by an older one.
+// ask fetches an answer and checks it, also against earlier answers: answers with equal times and inputs have equal data,
+// and no answer is older than an earlier one.
 func (s *answers) ask(client *http.Client, base, target, coding string) (envelope, error) {
 	s.mu.Lock()
 	floor := s.newest[target]
@@ -137,7 +137,7 @@ func (s *answers) ask(client *http.Client, base, target, coding string) (envelop
 	s.checked.Add(1)
 	m, query := a.Meta, resp.Request.URL.Query()
 	if date := query.Get("date"); date != "" && m.AsOf.UTC().Format(time.DateOnly) != date {
-		return a, fmt.Errorf("%s is of %v", target, m.AsOf)
+		return a, fmt.Errorf("%s has an answer of %v", target, m.AsOf)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,12 +155,12 @@ func (s *answers) ask(client *http.Client, base, target, coding string) (envelop
 	return a, nil
 }
 
-// fileOf is where a target's answer is stored.
+// fileOf names the file in which the answer to a target is stored.
 var fileOf = map[string]string{
 	gammaPath: "gex-spx", sectorsPath: "sectors-rotation", painPath: "spx-max-pain", flowPath: "options-flow-unusual", vixPath: "vix-term-structure",
 }
 
-// stored checks that the newest answers that were given lie on the disk: a restart can give them again.
+// stored checks that the newest answers that were served are on the disk, so that a restart can serve them again.
 func (s *answers) stored(disk map[string]storedAnswer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *answers) stored(disk map[string]storedAnswer) error {
 			found = found || strings.TrimSuffix(of, "@late") == file && (date == "" || at == date) && !on.AsOf.Before(seen.AsOf) && !on.Computed.Before(seen.Computed)
 		}
 		if !found {
-			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not stored: %+v", target, seen, disk))
+			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not among the stored files: %+v", target, seen, disk))
 		}
 	}
 	return errors.Join(errs...)
@@ -189,7 +189,7 @@ func (s *answers) stored(disk map[string]storedAnswer) error {
 // pace is the time between two rounds of one client.
 const pace = 20 * time.Millisecond
 
-// poll asks for everything, in every coding, until an answer fails.
+// poll asks for random targets and codings until an answer fails.
 func (s *answers) poll(base string, choices *rand.Rand, r *killer) error {
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -206,9 +206,9 @@ func (s *answers) poll(base string, choices *rand.Rand, r *killer) error {
 	}
 }
 
-// besides asks for all answers that rest on the SPX chain. When gamma is the same before and after them, all must be of
-// the same document: they are published together. Before a process has published any, they come from files, which a
-// kill may have left one apart.
+// besides asks for all answers that are computed from the SPX chain. If gamma is the same before and after, all must be of
+// the same document, because they are published together. Until the process has published a chain, the answers come from
+// files. A kill between two of these files may have left them one refresh apart.
 func (s *answers) besides(ask func(string) (envelope, error), r *killer) error {
 	published := r.refreshed()
 	var got [5]envelope
@@ -231,7 +231,7 @@ func (s *answers) besides(ask func(string) (envelope, error), r *killer) error {
 		same = same && (chain.Symbol != "SPX" || chain.AsOf.Equal(gamma.AsOf))
 	}
 	if !same && published {
-		return fmt.Errorf("one feed, two instants:\n%+v\n%+v\n%+v\n%+v", gamma, got[1].Meta, got[2].Meta, got[3].Meta)
+		return fmt.Errorf("answers of one feed have two instants:\n%+v\n%+v\n%+v\n%+v", gamma, got[1].Meta, got[2].Meta, got[3].Meta)
 	}
 	if !same {
 		s.apart.Add(1)

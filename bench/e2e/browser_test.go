@@ -20,10 +20,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "directory for screenshots of the dashboard; none without it")
+var screenshots = flag.String("screenshots", "", "directory for screenshots of the dashboard; empty: none")
 
-// hasten makes the page's time run 20 times as fast, so that intervals of minutes are seconds, and notes what the
-// page asks for and when, in its own time.
+// hasten makes the page's clock run 20 times as fast, so that minutes take seconds, and records each request of the page
+// with the page's time.
 const hasten = `(() => {
 	const factor = 20, now = Date.now, start = now(), later = setTimeout, every = setInterval, ask = fetch;
 	Date.now = () => start + (now() - start) * factor;
@@ -96,7 +96,7 @@ func (b *browser) heard(event any) {
 	case *runtime.EventExceptionThrown:
 		b.problems = append(b.problems, e.ExceptionDetails.Text)
 	case *devlog.EventEntryAdded:
-		// That a request failed is logged by the browser itself, and some tests make it fail.
+		// The browser itself logs failed requests, and some tests make requests fail.
 		if e.Entry.Level == devlog.EntryLevelError && e.Entry.Source != devlog.EntrySourceNetwork {
 			b.problems = append(b.problems, e.Entry.Text)
 		}
@@ -168,7 +168,7 @@ func (b *browser) view(width, height int64, scheme string) {
 	}
 }
 
-// shoot writes a screenshot of the whole page, when screenshots are asked for.
+// shoot writes a screenshot of the whole page, if -screenshots names a directory.
 func (b *browser) shoot(name string) {
 	b.t.Helper()
 	if *screenshots == "" {

@@ -39,7 +39,7 @@ var examples = []example{
 	{"go", "client.go", nil},
 }
 
-// command is how it is started; the test is skipped where that needs what is not installed.
+// command returns the client's command line. The test is skipped if a program that it needs is not installed.
 func (x example) command(t testing.TB) []string {
 	t.Helper()
 	if x.programs == nil {
@@ -55,7 +55,7 @@ func (x example) command(t testing.TB) []string {
 	return []string{installed(t, x.programs[0]), filepath.Join(root, "bench", "clients", x.file)}
 }
 
-// eachClient runs a test with every example, all at once, for they mostly wait; start starts it.
+// eachClient runs a test with every example, all at once, because they mostly wait. start starts the client.
 func eachClient(t *testing.T, test func(t *testing.T, start func(args ...string) *process)) {
 	var running sync.WaitGroup
 	for _, x := range examples {
@@ -95,7 +95,7 @@ func (p *process) ended(code int, out ...string) (errs []string) {
 	return p.log.lines()
 }
 
-// serves waits until a program that stands before a server passes its answers on.
+// serves waits until a proxy at an address passes on the answers of its server.
 func (p *process) serves(address string) *process {
 	p.t.Helper()
 	p.url = "http://" + address
@@ -109,7 +109,7 @@ func (p *process) serves(address string) *process {
 	return p
 }
 
-// freePort returns an address that a server can be started on again and again.
+// freePort returns a free address, on which a test can start servers one after the other.
 func freePort(t testing.TB) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -120,7 +120,7 @@ func freePort(t testing.TB) string {
 	return ln.Addr().String()
 }
 
-// exchange is a request, and what was answered.
+// exchange is a request and its answer.
 type exchange struct {
 	at       time.Time
 	asked    http.Header
@@ -129,7 +129,7 @@ type exchange struct {
 	path     string
 }
 
-// front stands before a server and records every exchange. It answers the first requests itself, as its script says.
+// front is a proxy in front of a server that records every exchange. Its script answers the first requests.
 type front struct {
 	*httptest.Server
 	request func(*http.Request) // changes every request; set before the first one
@@ -139,8 +139,8 @@ type front struct {
 	seen   []exchange
 }
 
-// newFront needs no server where the script answers everything; where both end, everything is 404. The server's answers
-// pass through change.
+// newFront starts a front. Without a server, it answers 404 after the end of the script. change may alter the server's
+// answers.
 func newFront(t *testing.T, server string, change func(*http.Response), script ...http.HandlerFunc) *front {
 	t.Helper()
 	f := &front{script: script, request: func(*http.Request) {}}
@@ -171,7 +171,7 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 		}
 		f.mu.Unlock()
 		n := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		defer func() { // also when the answer is cut
+		defer func() { // also when the answer is cut off
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.seen = append(f.seen, exchange{at, asked, w.Header().Clone(), n.status, r.URL.Path})
@@ -197,7 +197,7 @@ func (n *statusWriter) WriteHeader(status int) {
 // Unwrap lets a response controller reach the writer.
 func (n *statusWriter) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
-// exchanges returns those with a status, or all with 0.
+// exchanges returns the exchanges with a status, or all exchanges for 0.
 func (f *front) exchanges(status int) (some []exchange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +209,7 @@ func (f *front) exchanges(status int) (some []exchange) {
 	return some
 }
 
-// asked returns the exchanges of a path, and leaves out what came before the mark.
+// asked returns the exchanges of a path, without the first mark exchanges of all paths.
 func (f *front) asked(mark int, path string) (some []exchange) {
 	for _, x := range f.exchanges(0)[mark:] {
 		if x.path == path {
@@ -219,7 +219,7 @@ func (f *front) asked(mark int, path string) (some []exchange) {
 	return some
 }
 
-// says answers with a status and fields, given as name and value.
+// says returns a handler that answers with a status, a body and header fields, given as names and values.
 func says(status int, body string, fields ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(fields); i += 2 {
@@ -246,7 +246,7 @@ const (
 	staleLine     = "changed as_of=2026-11-20T15:45:04Z spot=7500.5 flip=null regime=null source=cboe WARNING: stale, upstream_lag"
 )
 
-// conditional checks the If-None-Match of every exchange, in order; "" is none.
+// conditional checks the If-None-Match of every exchange, in order. "" means none.
 func (f *front) conditional(t *testing.T, tags ...string) {
 	t.Helper()
 	seen := f.exchanges(0)
@@ -267,8 +267,8 @@ func sameLines(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// Every client asks the real server once for the document and from then on whether it has changed, with a key as
-// without one.
+// Every client fetches the document from the real server once, and then asks whether it has changed, with a key and
+// without a key.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
@@ -309,7 +309,7 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// What is printed of a change, and when no more is asked.
+// Clients print each change, and end when another request cannot help.
 func TestClientsTell(t *testing.T) {
 	t.Parallel()
 	eachClient(t, func(t *testing.T, start func(args ...string) *process) {
@@ -319,7 +319,7 @@ func TestClientsTell(t *testing.T) {
 		f.conditional(t, "", `"a"`, `"a"`, `W/"b"`, `W/"b"`, "")
 
 		elsewhere := newFront(t, "", nil)
-		for status, want := range map[int]string{401: "unknown", 302: ""} { // the last would take the key along
+		for status, want := range map[int]string{401: "unknown", 302: ""} { // a redirect would send the key elsewhere
 			f := newFront(t, "", nil, says(status, want, "Location", elsewhere.URL))
 			errs := start("API_KEY=secret", "--max-wait", "0.05", f.URL).ended(1)
 			if seen := f.exchanges(0); len(seen) != 1 || seen[0].asked.Get("X-Api-Key") != "secret" || !strings.Contains(strings.Join(errs, "\n"), fmt.Sprintf("refused: status %d %s", status, want)) {
@@ -330,17 +330,17 @@ func TestClientsTell(t *testing.T) {
 			t.Error("the key went to another host")
 		}
 		if errs := start("--max-wait").ended(map[bool]int{true: 1, false: 2}[strings.HasSuffix(t.Name(), "javascript")]); len(errs) == 0 {
-			t.Error("nothing is said of missing arguments")
+			t.Error("no message about missing arguments")
 		}
 	})
 }
 
-// A server that refuses for a while is asked again when it says, and less and less often when it does not.
+// Clients ask a failing server again at the time of its Retry-After, and at growing intervals without Retry-After.
 func TestFaultClientsRefused(t *testing.T) {
 	t.Parallel()
 	var injected atomic.Int64
 	eachClient(t, func(t *testing.T, start func(args ...string) *process) {
-		var date time.Time // read after the request that follows
+		var date time.Time // of Retry-After; read after the next request
 		dated := func(w http.ResponseWriter, r *http.Request) {
 			date = time.Now().Truncate(time.Second).Add(2 * time.Second)
 			says(503, "", "Retry-After", date.UTC().Format(http.TimeFormat))(w, r)
@@ -376,7 +376,7 @@ func TestFaultClientsRefused(t *testing.T) {
 
 		untold.until("longer and longer pauses", func() bool { return len(untold.log.lines()) == len(want) })
 		sameLines(t, untold.log.lines(), want...)
-		pause := 2 * time.Second // what is left of max-age, and then what is printed
+		pause := 2 * time.Second // max-age less Age; then the printed waits
 		seen = g.exchanges(0)
 		for i := 1; i < len(seen); i++ {
 			if gap := seen[i].at.Sub(seen[i-1].at); gap < pause {
@@ -386,10 +386,10 @@ func TestFaultClientsRefused(t *testing.T) {
 		}
 		injected.Add(int64(len(errs) + len(seen) - 1))
 	})
-	figure(t, "%d answers refused, cut or not the document, to the example clients: each asked again when it should, with its tag", injected.Load())
+	figure(t, "the example clients got %d answers that were refused, cut off or no document, and asked again at the right time, with their tag", injected.Load())
 }
 
-// A server that takes a request and never answers is given up after 10 seconds.
+// Clients give up a request that is never answered after 10 seconds.
 func TestFaultClientsSilence(t *testing.T) {
 	t.Parallel()
 	if !full() {
@@ -404,7 +404,7 @@ func TestFaultClientsSilence(t *testing.T) {
 	})
 }
 
-// Clients outlive the server, and have what it has once it is back.
+// Clients go on when the server is killed, and have its document again after its restart.
 func TestFaultClientsServerKilled(t *testing.T) {
 	t.Parallel()
 	args := []string{"--listen", freePort(t), "--data-dir", storedDay(t), "--sim-speed", "0"}
@@ -441,5 +441,5 @@ func TestFaultClientsServerKilled(t *testing.T) {
 			}
 		}
 	}
-	figure(t, "%d kills of the server under %d example clients: %d polls failed, and every client has the same document since", kills, len(clients), lost)
+	figure(t, "%d kills of the server of %d example clients: %d polls failed, and then every client had the same document again", kills, len(clients), lost)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A flag or value that is not understood is an error that names the right ones, before anything starts.
+// A wrong flag or value is an error that names the right ones, and nothing starts.
 func TestBadFlagsAreNamed(t *testing.T) {
 	t.Parallel()
 	dir, taken := t.TempDir(), shared(t).address()
@@ -72,7 +72,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"import " + levels + " --closed-dates=x", []string{"closed-dates"}},
 	} {
 		cmd := command(t, strings.Fields(c.args)...)
-		if strings.HasSuffix(c.args, locked) && os.Geteuid() == 0 { // whom no mode binds
+		if strings.HasSuffix(c.args, locked) && os.Geteuid() == 0 { // root may enter every directory
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			for _, dir := range []string{scratch, filepath.Dir(dir), dir} {
 				if err := os.Chmod(dir, 0o755); err != nil {
@@ -120,7 +120,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// Two processes must not write one directory: the second fails at once and says so. Another seed's market is not mixed in.
+// A second process on one data directory fails at once and says so. So does a server with another seed.
 func TestADirectoryHasOneOwner(t *testing.T) {
 	t.Parallel()
 	dir := storedDay(t)

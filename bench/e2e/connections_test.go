@@ -20,12 +20,12 @@ import (
 	"time"
 )
 
-// asking is a request, and stuck many for big bodies, more than the kernel buffers between both ends.
+// asking is a request. stuck is many requests for big bodies, more than the kernel buffers between client and server.
 const asking = "GET " + vixPath + " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 var stuck = strings.Repeat("GET "+gammaPath+" HTTP/1.1\r\nHost: a\r\n\r\n", 150)
 
-// opened returns how many descriptors a process has.
+// opened returns how many file descriptors a process has open.
 func (p *process) opened() int {
 	p.t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.cmd.Process.Pid))
@@ -35,7 +35,7 @@ func (p *process) opened() int {
 	return len(files)
 }
 
-// client is one keep-alive connection. It has no buffer, for ten thousand wait idle.
+// client is one keep-alive connection. It has no buffer, because ten thousand of them wait idle.
 type client struct {
 	net.Conn
 	want []byte // the body of the right answer
@@ -62,7 +62,7 @@ func (c *client) ask() error {
 	return fmt.Errorf("another answer: %.300q", room)
 }
 
-// crowd opens n connections, each with one request answered.
+// crowd opens n connections, and asks once on each.
 func (p *process) crowd(n int) []*client {
 	p.t.Helper()
 	_, want := p.get(vixPath)
@@ -92,7 +92,7 @@ func leave(clients []*client) {
 	}
 }
 
-// poll lets every client ask so many times, with a pause between, and returns how many answers came.
+// poll lets every client ask several times, with a pause after each answer, and returns the number of answers.
 func poll(t testing.TB, clients []*client, times int, pause time.Duration) int64 {
 	var answers atomic.Int64
 	var polling sync.WaitGroup
@@ -113,8 +113,8 @@ func poll(t testing.TB, clients []*client, times int, pause time.Duration) int64
 	return answers.Load()
 }
 
-// Many connections, most of them idle, are all held and answered; a visitor is answered beside them; and what they
-// took is given back.
+// The server holds and answers many connections, most of them idle, and one visitor beside them. After they have left,
+// their descriptors, goroutines and memory are given back.
 func TestFaultConnections(t *testing.T) {
 	t.Parallel()
 	idle, active := count(10000), count(2000)
@@ -160,20 +160,20 @@ func TestFaultConnections(t *testing.T) {
 	}
 }
 
-// returnsMemory waits until three quarters of what connections took are given back. The collector finds it free at
-// its next run, in two minutes at the latest, and what it finds free goes back at a rate that costs a hundredth of
-// a core.
+// returnsMemory waits until three quarters of the memory that connections took are given back. The garbage collector frees
+// it at its next run, in two minutes at the latest. The runtime then returns it to the system, slowly enough to use only
+// a hundredth of a core.
 func (p *process) returnsMemory(before, held, connections int) {
 	p.t.Helper()
 	const mebi = 1 << 20
 	began := time.Now()
 	p.until("memory is given back", func() bool { return p.status("VmRSS") <= before+(held-before)/4 })
-	figure(p.t, "%d MiB resident before, %d held, %.1f KiB a connection; %d MiB %v after the last one left", before/mebi, held/mebi,
+	figure(p.t, "%d MiB resident before, %d with all connections, %.1f KiB a connection; %d MiB %v after the last one left", before/mebi, held/mebi,
 		float64(held-before)/1024/float64(connections), p.status("VmRSS")/mebi, time.Since(began).Round(time.Second))
 }
 
-// readAnswers reads whole answers until the server ends the connection, checks the bodies of those with status 200, and
-// returns their statuses and whether the last said that it was. A cut answer is an error.
+// readAnswers reads whole answers until the server ends the connection, and checks each body of status 200. It returns the
+// statuses, and whether the last answer had Connection: close. An answer that is cut off is an error.
 func readAnswers(c *conn, want []byte) (statuses []int, announced bool, err error) {
 	for {
 		if _, err := c.r.Peek(1); errors.Is(err, io.EOF) {
@@ -190,7 +190,7 @@ func readAnswers(c *conn, want []byte) (statuses []int, announced bool, err erro
 	}
 }
 
-// slowly is a reader that takes its time.
+// slowly is a reader of at most 64 KiB a millisecond.
 type slowly struct{ io.Reader }
 
 func (s slowly) Read(p []byte) (int, error) {
@@ -198,8 +198,8 @@ func (s slowly) Read(p []byte) (int, error) {
 	return s.Reader.Read(p[:min(len(p), 64<<10)])
 }
 
-// A server that is told to stop answers every request in flight in full, takes no further connection, waits for no
-// idle one, and ends well within the limit.
+// After SIGTERM the server answers every request in flight in full, accepts no new connection, closes idle connections
+// and ends within the limit.
 func TestFaultDrain(t *testing.T) {
 	t.Parallel()
 	p := serveStored(t)
@@ -229,7 +229,7 @@ func TestFaultDrain(t *testing.T) {
 		})
 	}
 	readers, halves, idle := make([]*conn, clients/10), make([]*conn, clients/10), p.crowd(clients)
-	for i := range readers { // a reader whose answer is under way
+	for i := range readers { // readers whose answers are under way
 		readers[i], halves[i] = p.dial(stuck), p.dial("")
 	}
 	lost := ""
@@ -255,7 +255,7 @@ func TestFaultDrain(t *testing.T) {
 	})
 	working.Wait()
 	if n := announcedLast.Load(); n != int64(clients) {
-		t.Errorf("%d of %d clients got a last answer that said so", n, clients)
+		t.Errorf("%d of %d clients got a last answer with Connection: close", n, clients)
 	}
 	for _, c := range idle {
 		if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
@@ -292,12 +292,13 @@ func TestFaultDrain(t *testing.T) {
 		clients, len(readers), len(halves), len(idle), answered.Load(), whole.Load(), time.Since(began).Seconds())
 }
 
-// slowhttptest holds connections in its ways; all are let go at the timeouts, and its probe is answered every second.
+// slowhttptest holds connections by slow heads, bodies and reads. The server closes all of them at its timeouts, and
+// answers the probe of slowhttptest every second.
 func TestFaultSlowhttptest(t *testing.T) {
 	t.Parallel()
 	slow, connections, p := installed(t, "slowhttptest"), strconv.Itoa(count(400)), shared(t)
 	modes := map[string]string{"slow heads": "-H -i 1 -l 60", "slow bodies": "-B -s 1000 -i 1 -l 60"}
-	if full() { // these end with the 75 seconds between requests: the kernel has taken the whole answer
+	if full() { // these end after the 75 seconds between requests, because the kernel has taken the whole answer
 		modes["slow readers"] = "-X -k 1 -w 10 -y 20 -n 5 -z 512 -l 150"
 	}
 	var running sync.WaitGroup
@@ -323,7 +324,7 @@ func TestFaultSlowhttptest(t *testing.T) {
 			if !held {
 				t.Errorf("%s: not all %s were held: %s", name, connections, report)
 			}
-			figure(t, "slowhttptest, %s: %s connections let go, the probe answered throughout", name, connections)
+			figure(t, "slowhttptest, %s: %s connections closed, every probe answered", name, connections)
 		})
 	}
 	running.Wait()

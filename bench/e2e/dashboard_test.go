@@ -77,7 +77,7 @@ func dollars(x float64) string {
 
 const allLoaded = `document.querySelectorAll("section.panel").length === 6 && !document.querySelector("section[aria-busy=true], .notice:not([hidden])")`
 
-// The dashboard in a real browser: everything it draws, picks, and says when the server is gone.
+// The dashboard in a real browser: its charts, tables and pickers, and what it says while the server is gone.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
@@ -113,7 +113,7 @@ func TestDashboard(t *testing.T) {
 	p.stop()
 }
 
-// within lets a subtest report.
+// within makes b report to a subtest until the subtest ends.
 func (b *browser) within(t *testing.T) *browser {
 	outer := b.t
 	b.t = t
@@ -121,7 +121,7 @@ func (b *browser) within(t *testing.T) *browser {
 	return b
 }
 
-// chart is what a chart says of itself, and how many coloured pixels it has.
+// chart has the texts of a chart, its number of points, and its number of coloured pixels (Ink).
 type chart struct {
 	Title, Value, Summary string
 	Points, Ink           int
@@ -142,7 +142,7 @@ const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f =>
 
 func (b *browser) charts(p *process) {
 	b.eventually("the charts show what the server serves", func() bool {
-		// A refresh may come between: then both are looked at again.
+		// If a refresh comes between the two reads, both are read again.
 		gamma, pain := dataOf[gammaData](p, "/api/v1/gex/spx"), dataOf[painData](p, painPath)
 		near, first, share := 0, "", 0.03 // of spot, within which the walls and the flip lie
 		for _, level := range []float64{gamma.CallWall, gamma.PutWall, gamma.Flip} {
@@ -337,7 +337,7 @@ func (b *browser) polling() {
 		return wrong;
 	})()`)
 	for _, w := range wrong {
-		// What is picked again is another feed's first request.
+		// After a pick, the page asks for these two paths anew, at once and without a tag.
 		if !strings.HasPrefix(w, "/api/v1/gex/spx ") && !strings.HasPrefix(w, "/api/public/spx-max-pain ") {
 			b.t.Errorf("asked: %s", w)
 		}
@@ -352,7 +352,7 @@ func (b *browser) polling() {
 		return true;
 	})()`)
 	b.until("a minute passes", `Date.now() - hiddenAt > 60e3`)
-	// What was under way may end, and nothing more begins.
+	// Requests that were under way may end, and no new one begins.
 	if n := eval[int](b, `asked.filter(a => a.at > hiddenAt).length`); n != 0 {
 		b.t.Errorf("%d requests of a hidden page", n)
 	}
@@ -360,14 +360,14 @@ func (b *browser) polling() {
 	b.until("a page that is shown again asks at once", `asked.filter(a => a.at > hiddenAt).length >= 4`)
 }
 
-// rewriter changes what the dashboard is told. It stands between a front and the page.
+// rewriter changes the answers that a front sends to the dashboard.
 type rewriter struct {
 	mu      sync.Mutex
 	change  func(path string, status int, body []byte) (int, []byte)
 	changed int
 }
 
-// set replaces the change, and returns how many answers the one before it changed.
+// set replaces the change, and returns how many answers the previous change has changed.
 func (r *rewriter) set(change func(path string, status int, body []byte) (int, []byte)) (changed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -381,7 +381,7 @@ func (r *rewriter) modify(resp *http.Response) {
 	if r.change == nil || !strings.HasPrefix(resp.Request.URL.Path, "/api/") {
 		return
 	}
-	body, _ := io.ReadAll(resp.Body) // what is cut is no document
+	body, _ := io.ReadAll(resp.Body) // a body that is cut off is no document
 	resp.Body.Close()
 	status, other := r.change(resp.Request.URL.Path, resp.StatusCode, body)
 	if status != resp.StatusCode || !bytes.Equal(other, body) {
@@ -391,7 +391,7 @@ func (r *rewriter) modify(resp *http.Response) {
 	resp.Header.Set("Content-Length", strconv.Itoa(len(other)))
 }
 
-// What is wrong with an answer, the page says in plain words.
+// The page says in plain words what is wrong with an answer.
 func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
@@ -433,7 +433,7 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},
 	} {
 		r.set(c.change)
-		if c.name == "nothing known" { // by any panel
+		if c.name == "nothing known" { // in any panel: all must load again
 			b.do(chromedp.Reload())
 			b.until("every panel has its answer", allLoaded)
 		}
@@ -451,7 +451,7 @@ func TestDashboardSaysWhatIsWrong(t *testing.T) {
 	b.clean()
 }
 
-// forgotten makes everything of an answer unknown that the API allows to be.
+// forgotten makes null or empty every field of an answer that the API allows to be so.
 func forgotten(_ string, status int, body []byte) (int, []byte) {
 	var doc map[string]any
 	if json.Unmarshal(body, &doc) != nil || doc["success"] != true {
@@ -499,7 +499,7 @@ func forget(v any) {
 	}
 }
 
-// plain fails the test when a value was written that is none.
+// plain fails the test when the page shows NaN, undefined, Infinity or [object.
 func (b *browser) plain() {
 	b.t.Helper()
 	if bad := eval[[]string](b, `document.body.innerText.match(/[^\n]*(NaN|undefined|Infinity|\[object)[^\n]*/g) ?? []`); len(bad) > 0 {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount puts a file system in memory on a directory, which only root may.
+// mount mounts a file system in memory on a directory. Only root may do this.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
@@ -69,8 +69,8 @@ func nearlyFull(t *testing.T) (dir string) {
 	return dir
 }
 
-// A disk that is full costs nothing but durability; when there is room again everything is written. One that is
-// read-only is an error at a start.
+// While the disk is full, everything is answered from memory. When there is room again, all files are written. A read-only
+// disk is an error at the start.
 func TestFaultFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := nearlyFull(t)
@@ -85,7 +85,7 @@ func TestFaultFullDisk(t *testing.T) {
 	verified(t, dir)
 	full := strings.Count(p.logged(), "no space left on device")
 	remount(t, dir, 0, "size=256m")
-	p.until("the disk takes what waited", func() bool { return p.degraded() == "" })
+	p.until("the pending files are written", func() bool { return p.degraded() == "" })
 	if n := strings.Count(p.logged(), "disk writable again"); n == 0 {
 		t.Errorf("the log does not say that the disk is back: %s", p.logged())
 	}
@@ -106,7 +106,7 @@ func TestFaultFullDisk(t *testing.T) {
 			t.Errorf("exit %d, %q; want it to name %q", code, stderr, want)
 		}
 	}
-	figure(t, "%d files met a full disk, then %d dates were all stored", full, len(dates))
+	figure(t, "%d writes failed on the full disk, then all %d dates were stored", full, len(dates))
 }
 
 // spent returns the CPU time of a process, in clock ticks of 10 ms.
@@ -125,7 +125,7 @@ func (p *process) spent() (ticks int) {
 	return ticks
 }
 
-// A server without a descriptor left neither dies nor spins: connections wait until others end, and are answered.
+// A server without a free file descriptor neither ends nor spins. New connections wait until others end, and are answered.
 func TestFaultDescriptors(t *testing.T) {
 	t.Parallel()
 	const room = 20
@@ -140,12 +140,12 @@ func TestFaultDescriptors(t *testing.T) {
 	for range room + count(400) {
 		waiting = append(waiting, p.dial(asking)) // the kernel accepts
 	}
-	p.until("descriptors are lacking", func() bool {
+	p.until("no descriptor is free", func() bool {
 		return strings.Contains(p.logged(), "connections are not accepted for now") && strings.Contains(p.logged(), "too many open files")
 	})
 	if full() {
 		before := p.spent()
-		time.Sleep(2 * time.Second) // what is measured is what it does meanwhile
+		time.Sleep(2 * time.Second) // the CPU time of these seconds is measured
 		spent := 10 * (p.spent() - before)
 		if figure(t, "%d ms of CPU in 2 s without a descriptor", spent); spent > 1000 {
 			t.Error("it spins")
@@ -155,7 +155,7 @@ func TestFaultDescriptors(t *testing.T) {
 		if resp, body, err := c.receive(http.MethodGet); err != nil || resp.StatusCode != 200 || !bytes.Equal(body, want) {
 			t.Fatalf("connection %d: %v, %v", i, resp, err)
 		}
-		c.Close() // and the next has room
+		c.Close() // then the next connection has a descriptor
 	}
 	figure(t, "%d connections without a descriptor waited, and were answered", len(waiting)-room)
 	p.until("it is as before", func() bool { return p.opened() < int(most)-room/2 })

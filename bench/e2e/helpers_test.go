@@ -1,4 +1,4 @@
-// Package e2e tests the binary as a stranger would: it builds it, starts it, speaks HTTP, kills it and starts it again.
+// Package e2e tests the binary from outside: it builds and starts the binary, speaks HTTP, and kills and restarts it.
 package e2e
 
 import (
@@ -22,13 +22,13 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must happen. No test states a speed, so it is long enough for a race
-// detector on a busy machine.
+// patience is how long a test waits for an event. No test measures speed, so patience is long enough for the race detector
+// on a busy machine.
 const patience = 5 * time.Minute
 
 var (
 	root    string // of the project
-	scratch string // folder of what all tests share; removed at the end
+	scratch string // folder of the files that all tests share; removed at the end
 	binary  string // built once
 
 	buildFlags []string // of every program
@@ -54,7 +54,7 @@ func runTests(m *testing.M) int {
 		fmt.Println(err)
 		return 1
 	}
-	if flag.Lookup("test.parallel").Value.String() == "2" { // two cores: most tests wait for other processes
+	if flag.Lookup("test.parallel").Value.String() == "2" { // on two cores run four tests, because most wait for other processes
 		if err := flag.Set("test.parallel", "4"); err != nil {
 			fmt.Println(err)
 			return 1
@@ -74,7 +74,7 @@ func build(name, folder string) (string, error) {
 	return path, nil
 }
 
-// full says whether the run is a full one, as make faults and make soak ask for, and not the short form of make test.
+// full says whether the tests run in full, as with make faults and make soak, or in the short form of make test.
 func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
 
 // count returns n in a full run, and a tenth of n, rounded up, in the short form.
@@ -91,8 +91,8 @@ func figure(t testing.TB, format string, args ...any) {
 	t.Logf("figure: "+format, args...)
 }
 
-// needs skips a test that lacks something, or fails it when STRIKECACHE_REQUIRE, a comma-separated list or "all", names
-// what is lacking.
+// needs skips a test that lacks something. It fails the test instead if STRIKECACHE_REQUIRE, a comma-separated list or
+// "all", names the missing thing.
 func needs(t testing.TB, name, sentence string) {
 	t.Helper()
 	required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
@@ -134,7 +134,7 @@ func writeFile(t testing.TB, path, text string) string {
 	return path
 }
 
-// until polls a condition. When patience is over, the test ends with what was waited for and all that more tells.
+// until polls a condition. When patience is over, the test fails with what it waited for and with the texts of more.
 func until(t testing.TB, what string, holds func() bool, more ...func() string) {
 	t.Helper()
 	pause := time.Millisecond
@@ -151,11 +151,11 @@ func until(t testing.TB, what string, holds func() bool, more ...func() string) 
 
 // output is a text that is read while a process writes it.
 type output struct {
-	watch func(line string) // is told every line, as it comes; may be nil
+	watch func(line string) // gets every line as it comes; may be nil
 
 	mu   sync.Mutex
 	text []byte
-	told int // bytes of whole lines that watch was told
+	told int // bytes of whole lines that watch got
 }
 
 // Write implements [io.Writer]. Only one goroutine writes.
@@ -186,8 +186,7 @@ func (o *output) lines() []string {
 	return strings.FieldsFunc(o.String(), func(r rune) bool { return r == '\n' })
 }
 
-// command returns a command of the binary. It binds no default port, and its data directory is an empty one, unless args
-// say otherwise.
+// command returns a command of the binary. Unless args say otherwise, it uses free ports and an empty data directory.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -210,11 +209,11 @@ func run(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	}
 	over := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // a server that should not have started
 	defer over.Stop()
-	_ = cmd.Wait() // the exit code says it
+	_ = cmd.Wait() // its error is in the exit code
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// does runs the binary to its end, which must succeed, and returns its standard output.
+// does runs the binary to its end, and returns its standard output. The exit code must be 0.
 func does(t testing.TB, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := run(t, command(t, args...))
@@ -244,9 +243,9 @@ type process struct {
 	admin string // URL of its admin listener, "" without one
 }
 
-// launch starts a program, with what it starts itself in a session of its own: Linux shares the processor among sessions
-// first, so that the low priority of a refresh counts beside its own server and not beside whatever else keeps the machine
-// busy. watch is told every line of its standard error; it may be nil.
+// launch starts a program. It and its children have a session of their own, because Linux first shares the processor among
+// sessions: so a refresh has low priority compared with its own server, but not with other programs on a busy machine.
+// watch gets every line of its standard error; it may be nil.
 func launch(t testing.TB, cmd *exec.Cmd, watch func(line string)) *process {
 	t.Helper()
 	p := &process{t: t, cmd: cmd, out: &output{}, log: &output{watch: watch}, end: make(chan struct{})}
@@ -347,7 +346,7 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
-// stop ends the process as a service manager does, which must succeed.
+// stop ends the process as a service manager does. The process must end without an error.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
@@ -393,7 +392,7 @@ func fetch(method, url string, headers ...string) (*http.Response, []byte, error
 	return send(client, method, url, headers...)
 }
 
-// get fetches a path and fails the test when nothing answers.
+// get fetches a path, and fails the test without an answer.
 func (p *process) get(path string, headers ...string) (*http.Response, []byte) {
 	p.t.Helper()
 	resp, body, err := fetch(http.MethodGet, p.url+path, headers...)
@@ -435,7 +434,7 @@ func metric(scrape, sample string) string {
 	return ""
 }
 
-// conn is a connection that a test speaks HTTP over by hand. No operation on it hangs for ever.
+// conn is a connection on which a test speaks HTTP by hand. It has a deadline, so that no operation hangs for ever.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -478,7 +477,7 @@ func (c *conn) receive(method string) (*http.Response, []byte, error) {
 	return resp, body, err
 }
 
-// each calls f for 0 to n-1, so many at a time.
+// each calls f for 0 to n-1, at most atOnce calls at a time.
 func each(n, atOnce int, f func(i int)) {
 	var workers sync.WaitGroup
 	next := make(chan int)

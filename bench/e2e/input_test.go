@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// input is one request as bytes, and what the interface says of it.
+// input is one request as bytes, and the documented answer.
 type input struct {
 	name, raw string
 	status    int
@@ -43,11 +43,11 @@ type refusal struct {
 	} `json:"usage"`
 }
 
-// inside is what no client may learn: places in the code, paths of the machine, what Go says when it fails.
+// inside matches texts that no client may see: places in the code, paths of the machine, messages of Go's failures.
 var inside = regexp.MustCompile(`\.go\b|goroutine|panic|runtime|nil pointer|/root|/home|/tmp|/etc/|/var/|fasthttp|ristretto|no such file`)
 
-// Every public parameter, path, method and header at and beyond its bounds: nothing but the documented answers, and
-// the server goes on.
+// Every public parameter, path, method and header at and beyond its bounds gets the documented answer, and the server
+// goes on.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
@@ -60,7 +60,7 @@ func TestBadInput(t *testing.T) {
 			inputs = append(inputs, in)
 		}
 	}
-	for _, in := range parameters { // the other way, through fasthttp
+	for _, in := range parameters { // HTTP/1.0 is answered through fasthttp
 		in.name, in.raw, in.ends = in.name+", HTTP/1.0", strings.Replace(in.raw, "HTTP/1.1\r\n", "HTTP/1.0\r\n", 1), true
 		inputs = append(inputs, in)
 	}
@@ -71,7 +71,7 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: %v\n%.300q", in.name, err, in.raw)
 		}
 		if !in.ends {
-			continue // the good request came on the same connection
+			continue // try sent a good request on the same connection
 		}
 		if err := (input{raw: asking, status: 200}).try(p.address()); err != nil {
 			t.Fatalf("after %s: %v\n%s", in.name, err, p.logged())
@@ -80,7 +80,7 @@ func TestBadInput(t *testing.T) {
 	if log := p.logged(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") {
 		t.Errorf("the log has errors:\n%s", log)
 	}
-	figure(t, "%d bad and odd requests, each with the documented answer and a good one after it; by status %v", len(inputs), statuses)
+	figure(t, "%d bad and odd requests got the documented answers, and a good request after each was answered; by status %v", len(inputs), statuses)
 }
 
 // try sends the request and compares what comes back with what is documented.
@@ -107,12 +107,12 @@ func (in input) try(address string) error {
 		}
 	}
 	if in.ends != resp.Close {
-		return fmt.Errorf("the response says that the connection ends: %v", resp.Close)
+		return fmt.Errorf("the response has Connection: close: %v", resp.Close)
 	}
 	if in.ends {
 		rest, err := io.ReadAll(c.r)
 		if len(rest) > 0 {
-			return fmt.Errorf("%q where the connection ends", rest)
+			return fmt.Errorf("%q after the last answer", rest)
 		}
 		return err
 	}
@@ -126,7 +126,7 @@ func (in input) try(address string) error {
 	return err
 }
 
-// allow returns what the field Allow must say: of a resource, more than of probes and pages.
+// allow returns the right value of Allow. Resources also answer OPTIONS, and probes and pages do not.
 func (in input) allow() string {
 	switch {
 	case in.status != 405:
@@ -137,15 +137,15 @@ func (in input) allow() string {
 	return "GET, HEAD"
 }
 
-// refused checks an error: its code, its envelope, its headers, and that it says nothing else.
+// refused checks an error: its code, its envelope, its headers, and that it has nothing else.
 func (in input) refused(method string, resp *http.Response, body []byte) error {
 	h := resp.Header
 	if h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" ||
 		h.Get("Access-Control-Allow-Origin") != "*" || h.Get("ETag") != "" {
-		return fmt.Errorf("header")
+		return fmt.Errorf("wrong header fields")
 	}
 	if h.Get("Allow") != in.allow() || (in.status == 401) != (h.Get("WWW-Authenticate") == "ApiKey") {
-		return fmt.Errorf("header of a %d", in.status)
+		return fmt.Errorf("wrong Allow or WWW-Authenticate for %d", in.status)
 	}
 	if method == http.MethodHead {
 		if len(body) > 0 {
@@ -157,36 +157,36 @@ func (in input) refused(method string, resp *http.Response, body []byte) error {
 	d := json.NewDecoder(strings.NewReader(string(body)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&doc); err != nil {
-		return fmt.Errorf("envelope: %w", err)
+		return fmt.Errorf("wrong envelope: %w", err)
 	}
 	if d.More() || doc.Success == nil || *doc.Success || doc.Error.Message == "" || doc.Meta.Endpoint == nil || doc.Meta.Source != "simulated" || doc.Usage.Tier != "anonymous" {
-		return fmt.Errorf("envelope")
+		return fmt.Errorf("wrong envelope")
 	}
 	if doc.Error.Code != in.code || doc.Error.Parameter != in.parameter {
 		return fmt.Errorf("want %s of %q", in.code, in.parameter)
 	}
 	if (in.code == "snapshot_not_found") != (doc.Error.Nearest != nil) || (in.code == "expiration_not_found") != (len(doc.Error.Expirations) > 0) {
-		return fmt.Errorf("what is there instead")
+		return fmt.Errorf("wrong error.nearest or error.expirations")
 	}
 	if leak := inside.Find(body); leak != nil {
-		return fmt.Errorf("it says %q", leak)
+		return fmt.Errorf("the body reveals %q", leak)
 	}
 	return nil
 }
 
 func get(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n" }
 
-// parameter is a public one, with a value that it takes.
+// parameter is a public parameter with a valid value.
 type parameter struct{ path, name, good string }
 
-// inputsOfParameters tries each parameter with what none takes, and with its own bounds.
+// inputsOfParameters tries each parameter with values that no parameter accepts, and at its own bounds.
 func inputsOfParameters(p *process) (inputs []input) {
 	p.t.Helper()
 	sessions, nearest := p.sessions(), dataOf[painData](p, painPath).Expiration
 	stored := sessions[len(sessions)-1]
 	clock := regexp.MustCompile(`market_time=(\d{4}-\d{2}-\d{2})`).FindStringSubmatch(p.logged())
 	if clock == nil {
-		p.t.Fatal("the log does not tell the market's time")
+		p.t.Fatal("the log has no market_time")
 	}
 	today, err := time.Parse(time.DateOnly, clock[1])
 	if err != nil {
@@ -225,7 +225,7 @@ func inputsOfParameters(p *process) (inputs []input) {
 	return inputs
 }
 
-// with is a request with the parameter's value as it stands in the target.
+// with returns a request whose target has the value as it is, not escaped.
 func (x parameter) with(value string, status int, code string) input {
 	in := input{name: x.name + "=" + value, raw: get(x.path + "?" + x.name + "=" + value), status: status, code: code}
 	if code == "bad_request" || code == "uri_too_long" {
@@ -236,7 +236,7 @@ func (x parameter) with(value string, status int, code string) input {
 	return in
 }
 
-// query is a request with a whole query.
+// query returns a request with this query.
 func (x parameter) query(query string, status int, code string) input {
 	in := x.with("", status, code)
 	in.name, in.raw = x.name+": ?"+query, get(x.path+"?"+query)
@@ -252,7 +252,7 @@ func escaped(s string) string {
 	return out.String()
 }
 
-// always is what means the same for every parameter.
+// always returns the requests that get the same answers with every parameter.
 func (x parameter) always() (inputs []input) {
 	n, v := x.name, x.good
 	for _, q := range []string{
@@ -283,7 +283,7 @@ func (x parameter) always() (inputs []input) {
 	return inputs
 }
 
-// noDates is what no parameter takes that is a date.
+// noDates returns requests with values that are not dates.
 func (x parameter) noDates() (inputs []input) {
 	for _, bad := range []string{
 		"2023-02-29", "1900-02-29", "2100-02-29", "2024-02-30", "2024-02-31", "2024-04-31", "2024-13-01", "2024-00-01", "2024-01-00", "2024-01-32", "0000-00-00", "2024-99-99", "10000-01-01", "99999-01-01", "-001-01-01", "-2024-01-01",
@@ -299,7 +299,7 @@ func (x parameter) noDates() (inputs []input) {
 	return inputs
 }
 
-// inputsOfPaths are paths that are not, or nearly, those of a resource.
+// inputsOfPaths returns requests for unknown paths, and for paths that are nearly those of resources.
 func inputsOfPaths() (inputs []input) {
 	for _, target := range []string{
 		"//", "/.", "/..", "/api", "/api/", "/api/v1", "/api/v1/gex", "/api/v1/gex/spx/", "/api/v1/gex/spx/historical/", "/api/v1/gex/spx//", "//api/v1/gex/spx", "/api//v1/gex/spx", "/api/v1/gex//spx",
@@ -323,7 +323,7 @@ func inputsOfPaths() (inputs []input) {
 	return inputs
 }
 
-// inputsOfMethods are methods beyond the three that are allowed.
+// inputsOfMethods returns requests with other methods than GET, HEAD and OPTIONS, and with bodies.
 func inputsOfMethods() (inputs []input) {
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "LINK", "PROPFIND", "PURGE", "QUERY", "get", "Get", "gET", "head", "options", "GETT", "GE", "X", "!", "G-E_T.1", strings.Repeat("A", 16)} {
 		for path, in := range map[string]input{
@@ -354,7 +354,7 @@ func inputsOfMethods() (inputs []input) {
 		input{name: "GET with a body", raw: "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n"[:len("GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\n")+26], status: 200})
 }
 
-// inputsOfHeaders are fields at and beyond their bounds. The answer to a header that means nothing is a good one.
+// inputsOfHeaders returns requests with fields at and beyond their bounds. A field without meaning gets a good answer.
 func inputsOfHeaders(secret string) (inputs []input) {
 	with := func(fields string) string { return "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n" }
 	for _, fields := range []string{
@@ -392,7 +392,7 @@ func inputsOfHeaders(secret string) (inputs []input) {
 		input{name: "one byte more", raw: with("X: " + strings.Repeat("a", limit-frame+1) + "\r\n"), status: 431, code: "headers_too_large", ends: true})
 }
 
-// inputsOfFraming are what is no HTTP, another HTTP, or could be read as two different requests.
+// inputsOfFraming returns requests that are not HTTP, of another HTTP version, or ambiguous (smuggling).
 func inputsOfFraming() (inputs []input) {
 	const line = "GET /api/v1/gex/spx HTTP/1.1\r\n"
 	for _, raw := range []string{

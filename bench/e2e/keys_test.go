@@ -25,7 +25,7 @@ func newKey(t testing.TB, file string, args ...string) (secret, id string) {
 	return strings.TrimSpace(stdout), regexp.MustCompile(`k_[0-9a-f]{12}`).FindString(stderr)
 }
 
-// The life of a key: created, used, counted across a restart, spent, followed when it is revoked.
+// The life of a key: created, used, counted across a restart, used up, revoked.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys.json")
@@ -66,7 +66,7 @@ func keyed(t *testing.T, p *process, name string) (secret, id string) {
 	return secret, id
 }
 
-// A real browser reads a keyed answer in every coding. It sends what Accept-Encoding it likes, so a proxy in between
+// A real browser reads a keyed answer in every coding. The browser chooses its own Accept-Encoding, so a proxy in between
 // asks for one coding at a time and passes the bytes on.
 func TestChromiumReadsKeyedAnswers(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 	}
 }
 
-// from asks with raw bytes from an address of this machine and returns all that is answered.
+// from sends raw bytes from an address of this machine and returns all answers.
 func (p *process) from(address, raw string) string {
 	p.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: patience}
@@ -116,8 +116,8 @@ func (p *process) from(address, raw string) string {
 	return string(answer)
 }
 
-// No secret and no client address reaches the log, the disk, the metrics or a profile, with the most talkative log
-// there is; an address reaches the log when it is asked for, and nothing else.
+// Even with the most detailed log, no secret and no client address reaches the log, the disk, the metrics or a profile.
+// With --log-client-addr, the client's address reaches the log, and nothing else.
 func TestNothingSecretLeaves(t *testing.T) {
 	t.Parallel()
 	const peer, client, invalid = "127.9.8.7", "198.51.100.7", "sk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -147,7 +147,7 @@ func TestNothingSecretLeaves(t *testing.T) {
 		} {
 			answered += p.from(peer, raw)
 		}
-		// The faults were met: a key that is known, over its rate, unknown; an address over its rate.
+		// The answers show each case: a known key, a key over its rate, an unknown key, an address over its rate.
 		for _, want := range []string{`"key":"` + id, "invalid_api_key", "rate_limited", "not_found", "http_version_not_supported", "bad_request"} {
 			if !strings.Contains(answered, want) {
 				t.Fatalf("no answer has %s:\n%s", want, answered)
@@ -175,7 +175,7 @@ func TestNothingSecretLeaves(t *testing.T) {
 			}
 			text, err := os.ReadFile(path)
 			what := append(secrets[:3:3], peer, client)
-			if path != file { // which holds the digest, and nothing else does
+			if path != file { // only the key file has the digest
 				what = append(secrets, peer, client)
 			}
 			absent(t, path, string(text), what...)
@@ -188,7 +188,7 @@ func TestNothingSecretLeaves(t *testing.T) {
 			return err
 		}
 		if err := errors.Join(filepath.WalkDir(dir, look), filepath.WalkDir(data, look)); err != nil || len(private) < 2 {
-			t.Errorf("the keys and their usage were looked at: %q, %v", private, err)
+			t.Errorf("files of keys and usage that were checked: %q, %v", private, err)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func absent(t *testing.T, where, text string, secrets ...string) {
 	}
 }
 
-// No answer says what an upstream said that fails, nor where anything lies. TestBadInput shows it for every way to be refused.
+// No error quotes a failing upstream or names a path or an address. TestBadInput shows this for every kind of error.
 func TestErrorsSayNothingOfTheUpstream(t *testing.T) {
 	t.Parallel()
 	upstream := newFront(t, "", nil, slices.Repeat([]http.HandlerFunc{says(500, "upstream-detail in /var/upstream")}, 10_000)...)

@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-var killSeed = flag.Uint64("kill-seed", 0, "choices of TestFaultKills, as an earlier run logged them; 0 draws new ones")
+var killSeed = flag.Uint64("kill-seed", 0, "seed of the choices of TestFaultKills, as an earlier run logged it; 0: a new one")
 
-// storing are the steps between the creation of a temporary file and the end of the directory's sync, as the log names
-// them before each.
+// storing lists the steps between the creation of a temporary file and the end of the directory's sync. The log names each
+// step before it begins.
 var storing = []string{"write", "sync", "rename", "syncdir"}
 
-// killer kills a process when its log says that it is about to take a step, and remembers the last step it said.
+// killer kills a process when its log says that a step begins, and remembers the last step in the log.
 type killer struct {
 	kill func()
 
 	mu    sync.Mutex
 	step  string // to kill at; "": none
 	of    string // file to kill at; "": any
-	nth   int    // how many such steps to let pass
+	nth   int    // how many such steps to let pass before
 	delay time.Duration
 	last  string // step, and file; "stored" when no file is being written
 	file  string
@@ -68,9 +68,9 @@ func (r *killer) watch(line string) {
 func (r *killer) arm(choices *rand.Rand) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	steps := []string{"create", "write", "sync", "rename", "syncdir"} // most kills come a step later
+	steps := []string{"create", "write", "sync", "rename", "syncdir"} // most kills come one step later
 	r.step, r.nth = steps[choices.IntN(len(steps))], choices.IntN(8)
-	if choices.IntN(2) == 0 { // else in the middle of the states of chains, as they are most
+	if choices.IntN(2) == 0 { // else at any file: mostly at states of chains, of which there are most
 		files := []string{"gex-spx", "spx-max-pain", "options-flow-unusual", "sectors-rotation"}
 		r.of, r.nth = files[choices.IntN(len(files))], choices.IntN(2)
 	}
@@ -93,7 +93,7 @@ type killing struct {
 	t       *testing.T
 	rand    *rand.Rand
 	dir     string
-	start   time.Time // of the simulated market, zero: where it left off
+	start   time.Time // of the simulated market; zero: where it left off
 	disk    map[string]storedAnswer
 	newest  time.Time // when the newest stored answer was computed or its chain arrived
 	answers answers
@@ -101,7 +101,7 @@ type killing struct {
 	kills map[string]int // by the last step
 	temps int            // temporary files that the kills left
 	same  int            // kills after which the newest date was computed again from the archive, identically
-	idle  int            // kills in a row of a process that did not come to the step
+	idle  int            // kills in a row of processes that did not reach the step
 }
 
 // storedAnswer is what a file holds.
@@ -110,9 +110,8 @@ type storedAnswer struct {
 	sum string // of the whole file
 }
 
-// TestFaultKills kills the real binary under refresh and load, mostly while it writes a file, and starts it again on
-// the same files. Nothing that was ever stored or answered is lost, nothing stored is corrupt, and no answer mixes two
-// instants.
+// TestFaultKills kills the real binary during refreshes and load, mostly while it writes a file, and starts it again on
+// the same files. No stored or served answer is lost, no stored file is corrupt, and no answer mixes two instants.
 func TestFaultKills(t *testing.T) {
 	t.Parallel()
 	seed := cmp.Or(*killSeed, rand.Uint64())
@@ -150,10 +149,10 @@ func TestFaultKills(t *testing.T) {
 	}
 	figure(t, "%d kills survived, %d of them between creating a temporary file and the end of the directory's sync; by the last step begun:%s",
 		total, inside, steps)
-	figure(t, "%d temporary files left by the kills and swept, %d dates ended meanwhile, %d files on the disk, none bad, none lost",
+	figure(t, "%d temporary files were left by the kills and removed, %d dates ended meanwhile, %d files on the disk, none bad, none lost",
 		k.temps, ended, len(k.disk))
-	figure(t, "%d times the newest date was computed again from its archive and identical, %d times its inputs were gone", k.same, total-k.same)
-	figure(t, "%d answers checked, %d of them beside the others of their feed; none mixed, %d restored from files of two refreshes",
+	figure(t, "%d times the newest date was recomputed identically from its archive, %d times its inputs were gone", k.same, total-k.same)
+	figure(t, "%d answers checked; %d times the answers of the SPX feed were compared: none mixed, %d restored from files of two refreshes",
 		k.answers.checked.Load(), k.answers.beside.Load(), k.answers.apart.Load())
 }
 
@@ -185,11 +184,11 @@ func (k *killing) cycle(n int) {
 			}
 		})
 	}
-	const patience = 4 * time.Second // for the step to come, once there is a chain; at night there may be none
+	const patience = 4 * time.Second // wait for the step after a chain is published; at night there may be no chain
 	armed, published, limit := n%5 < 4, r.spx, 5*patience
 	if armed {
 		r.arm(k.rand)
-	} else { // at any time
+	} else { // kill at any time
 		published, limit = nil, time.Duration(k.rand.Int64N(int64(2*time.Second)))
 	}
 	over := time.NewTimer(limit)
@@ -201,7 +200,7 @@ func (k *killing) cycle(n int) {
 			continue
 		case <-p.end:
 			if !killed.Load() {
-				k.t.Errorf("it ended by itself: %v", p.err)
+				k.t.Errorf("the process ended by itself: %v", p.err)
 			}
 		case <-failed:
 		case <-over.C:
@@ -213,7 +212,7 @@ func (k *killing) cycle(n int) {
 	p.kill() // waits for its end
 	load.Wait()
 	if log := p.logged(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "panic") {
-		k.t.Errorf("its log has an error: %s", log)
+		k.t.Errorf("the log has an error: %s", log)
 	}
 	k.look()
 	date := slices.Max(k.dates())
@@ -226,8 +225,8 @@ func (k *killing) cycle(n int) {
 	k.resume(n, idle)
 }
 
-// resume decides where the market goes on: where it left off, or in the next session, as if the machine had been down
-// meanwhile, because at night little is written, and nothing on a holiday.
+// resume decides where the market goes on: where it left off, or in the next session, as if the machine had been down.
+// At night the server writes few files, and on a holiday none.
 func (k *killing) resume(n int, idle bool) {
 	k.start = time.Time{}
 	if k.idle++; !idle {
@@ -243,7 +242,7 @@ func (k *killing) resume(n int, idle bool) {
 	}
 }
 
-// account notes where the process died. While a temporary file was being filled it must still lie there.
+// account counts the step at which the process died. A temporary file that was being written must still be there.
 func (k *killing) account(r *killer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,12 +251,12 @@ func (k *killing) account(r *killer) {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(r.file), ".tmp-"+filepath.Base(r.file)+"-*"))
 	k.temps += len(left)
 	if (last == "write" || last == "sync") && len(left) == 0 || len(left) > 1 || err != nil {
-		k.t.Errorf("died at step %s of %s, and %q lie there, %v", last, r.file, left, err)
+		k.t.Errorf("died at step %s of %s, with the temporary files %q, %v", last, r.file, left, err)
 	}
 }
 
-// answeredAtOnce asks for everything as soon as the process listens: it answers, from its files, and nothing older than
-// what was stored.
+// answeredAtOnce asks for everything as soon as the process listens. The process must answer from its files, with nothing
+// older than the stored answers.
 func (k *killing) answeredAtOnce(p *process) {
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -276,7 +275,7 @@ func (k *killing) answeredAtOnce(p *process) {
 	}
 }
 
-// look reads what lies on the disk, and compares it with what lay there before and with what was answered.
+// look reads the stored files, and compares them with the files before and with the answers of the process.
 func (k *killing) look() {
 	verified(k.t, k.dir)
 	before := k.disk
@@ -296,7 +295,7 @@ func (k *killing) look() {
 	}
 }
 
-// dates returns those that have a gamma answer.
+// dates returns the dates that have a gamma answer.
 func (k *killing) dates() (dates []string) {
 	for name := range k.disk {
 		if date, file := filepath.Split(name); file == "gex-spx" {

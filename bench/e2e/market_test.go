@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The resources, and all of them with their parameters.
+// The paths of the resources.
 const (
 	gammaPath   = "/api/v1/gex/spx"
 	datePath    = "/api/v1/gex/spx/historical?date="
@@ -37,15 +37,15 @@ const (
 	storedBefore = 30 // sessions before the day
 )
 
-// market is the server that tests share which only read: its clock stands still, its history is complete, and the inputs
-// of all its dates are archived.
+// market is the server that read-only tests share: its clock stands still, its history is complete, and the inputs of all
+// its dates are archived.
 var market sharedServer
 
 type sharedServer struct {
 	once       sync.Once
 	p          *process
 	dir        string
-	recomputed map[string]string // what the command said, by date
+	recomputed map[string]string // output of strikecache recompute, by date
 }
 
 // shared returns the shared server. Only keys may be changed in its directory.
@@ -85,8 +85,8 @@ func (s *sharedServer) stop() {
 	}
 }
 
-// storedDay returns a directory with what the shared server has stored. Its files are linked, not copied: who alters one
-// uses [alter].
+// storedDay returns a directory with the stored files of the shared server. The files are links: only [alter] may change
+// them.
 func storedDay(t testing.TB) string {
 	t.Helper()
 	shared(t)
@@ -118,14 +118,14 @@ func alter(t testing.TB, path string, content []byte) {
 	}
 }
 
-// serveStored starts a server on a stored day, and waits until it is ready, for which nothing has to be computed. Its
-// clock stands still.
+// serveStored starts a server on a stored day, and waits until it is ready, which needs no computation. Its clock stands
+// still.
 func serveStored(t testing.TB, args ...string) *process {
 	t.Helper()
 	return serveReady(t, append([]string{"--data-dir", storedDay(t), "--sim-speed", "0"}, args...)...)
 }
 
-// noUpstream are the arguments of a server whose upstream is not there.
+// noUpstream has the arguments of a server whose upstream cannot be reached.
 var noUpstream = []string{"--source", "cboe", "--cboe-base-url", "http://127.0.0.1:1", "--cboe-settlement-url", "http://127.0.0.1:1"}
 
 func serveNothing(t testing.TB, args ...string) *process {
@@ -133,7 +133,7 @@ func serveNothing(t testing.TB, args ...string) *process {
 	return serve(t, append(args, noUpstream...)...)
 }
 
-// envelope is an answer, as far as tests look at it.
+// envelope has the fields of an answer that tests read.
 type envelope struct {
 	Success bool
 	Data    json.RawMessage
@@ -158,7 +158,7 @@ type envelope struct {
 	Usage usage
 }
 
-// edition tells one answer of a resource from another.
+// edition has the times and the freshness that tell one answer of a resource from another.
 type edition struct {
 	AsOf      time.Time `json:"as_of"`
 	Computed  time.Time `json:"computed_at"`
@@ -226,14 +226,14 @@ func (p *process) sessions() (dates []string) {
 	return dates
 }
 
-// backfilled waits until the series has the sessions before and the current one, and returns their dates.
+// backfilled waits until the series has the back-filled sessions and the current one, and returns their dates.
 func (p *process) backfilled() (dates []string) {
 	p.t.Helper()
 	p.until("back-filled", func() bool { dates = p.sessions(); return len(dates) == storedBefore+1 })
 	return dates
 }
 
-// degraded returns what /readyz says is impaired. It must be 200 all the while, and name codes alone.
+// degraded returns the codes of degraded in /readyz. The status must be 200, and the list must have only codes.
 func (p *process) degraded() string {
 	p.t.Helper()
 	var doc struct {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// nginx starts nginx with the recipe, in which only the addresses and the folder are replaced, before an origin.
+// nginx starts nginx in front of an origin, with nginx.conf. Only the addresses and the folder are replaced.
 func nginx(t *testing.T, origin string) *process {
 	t.Helper()
 	path := installed(t, "nginx")
@@ -27,7 +27,7 @@ func nginx(t *testing.T, origin string) *process {
 		"listen 80;": "listen " + address + ";",
 	} {
 		if strings.Count(text, from) != 1 {
-			t.Fatalf("the recipe has %q %d times", from, strings.Count(text, from))
+			t.Fatalf("nginx.conf has %q %d times", from, strings.Count(text, from))
 		}
 		text = strings.ReplaceAll(text, from, to)
 	}
@@ -41,15 +41,15 @@ func nginx(t *testing.T, origin string) *process {
 	return follow(t, path, "-p", dir, "-e", "stderr", "-c", file).serves(address)
 }
 
-// The recipe for nginx: what is asked twice costs the origin one answer, in each coding; what is asked with a key is
-// never stored; what has expired costs a 304; and what the origin cannot give for a while is there all the same.
+// With nginx.conf, the origin sends each document once in each coding, and then only 304 until the document changes.
+// nginx never stores the answer to a key. While the origin fails, nginx serves the stored documents.
 func TestNginxRecipe(t *testing.T) {
 	t.Parallel()
 	installed(t, "nginx")
 	dir := storedDay(t)
 	secret, id := newKey(t, filepath.Join(dir, "keys.json"), "nginx", "--per-minute", "600")
 	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0")
-	const short, soon = vixPath, sectorsPath // their answers are made to expire at once
+	const short, soon = vixPath, sectorsPath // their answers are made to expire after a second
 	var shortened atomic.Int64
 	origin := newFront(t, p.url, func(r *http.Response) {
 		directives := map[string]string{short: "public, max-age=1, stale-if-error=86400", soon: "public, max-age=1, stale-while-revalidate=600"}[r.Request.URL.Path]
@@ -113,11 +113,11 @@ func TestNginxRecipe(t *testing.T) {
 	if resp, _ := n.get(short, "X-API-Key", secret); resp.StatusCode != http.StatusBadGateway {
 		t.Errorf("with a key, of a dead origin: %d", resp.StatusCode)
 	}
-	origin.Close() // and now nobody answers
+	origin.Close() // now nothing listens there
 	stale()
 }
 
-// keyed asks with a key: every request reaches the origin, and a conditional one as it is.
+// keyed checks that every request with a key reaches the origin, a conditional one with its If-None-Match.
 func (p *process) keyed(origin *front, secret, id string) {
 	p.t.Helper()
 	mark := len(origin.exchanges(0))
@@ -141,8 +141,8 @@ func (p *process) keyed(origin *front, secret, id string) {
 	}
 }
 
-// expired asks until what is stored has expired and is answered as want says, and the origin was asked whether it has
-// changed.
+// expired asks until the stored answer has expired and X-Cache-Status is want, and until nginx has asked the origin
+// whether the document has changed.
 func (p *process) expired(origin *front, path, want string) {
 	p.t.Helper()
 	mark := len(origin.exchanges(0))

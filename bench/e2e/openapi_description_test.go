@@ -18,7 +18,7 @@ import (
 	"strikecache/server/openapi"
 )
 
-// description is an OpenAPI document, and what the answers held against it have shown of it.
+// description is an OpenAPI document, with the parts of it that answers have shown.
 type description struct {
 	Paths      map[string]map[string]json.RawMessage
 	Components struct {
@@ -48,8 +48,8 @@ type reference struct {
 
 func (r reference) name() string { return r.Ref[strings.LastIndexByte(r.Ref, '/')+1:] }
 
-// describe reads a document. Its schemas are closed: a field that they do not have is a fault, though the document
-// itself lets fields be added.
+// describe reads a document and closes its schemas: a field that is not in them is a fault here, although the document
+// itself allows further fields.
 func describe(t testing.TB, body []byte) *description {
 	t.Helper()
 	d := &description{compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
@@ -68,7 +68,7 @@ func describe(t testing.TB, body []byte) *description {
 	return d
 }
 
-// closeSchemas closes every schema of an object but the parts of others.
+// closeSchemas closes every schema of an object, except schemas that are parts of other schemas.
 func closeSchemas(at string, v any, parts *regexp.Regexp) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -88,7 +88,7 @@ func closeSchemas(at string, v any, parts *regexp.Regexp) {
 	}
 }
 
-// valid holds a value against the schema at a place of the document.
+// valid checks a value against the schema at a path of the document.
 func (d *description) valid(at string, v any) error {
 	schema, err := d.compiler.Compile("openapi.json#/" + at)
 	if err != nil {
@@ -127,8 +127,8 @@ func (d *description) responses(path, method string) map[string]string {
 // framing are the fields of HTTP itself, which no document needs to describe.
 var framing = []string{"Connection", "Content-Length", "Content-Type", "Date", "Server"}
 
-// check holds an answer against the document. The body must not be coded. A method that the document does not have
-// is held against GET, and a path that it does not have must be answered with a documented error.
+// check compares an answer with the document. The body must be uncompressed. The answer to an undocumented method is
+// compared with GET, and the answer to an undocumented path must be a documented error.
 func (d *description) check(method, target string, resp *http.Response, body []byte) error {
 	path, _, _ := strings.Cut(target, "?")
 	status := fmt.Sprint(resp.StatusCode)
@@ -157,7 +157,7 @@ func (d *description) check(method, target string, resp *http.Response, body []b
 	content := d.Components.Responses[name].Content
 	if method == http.MethodHead || len(content) == 0 {
 		if len(body) > 0 {
-			return fmt.Errorf("%d bytes of a body that must not be", len(body))
+			return fmt.Errorf("an unexpected body of %d bytes", len(body))
 		}
 		return nil
 	}
@@ -171,7 +171,7 @@ func (d *description) check(method, target string, resp *http.Response, body []b
 	return d.body("components/responses/"+name+"/content/application~1json/schema", body)
 }
 
-// body holds a JSON body against the schema at a place of the document.
+// body checks a JSON body against the schema at a path of the document.
 func (d *description) body(at string, body []byte) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
@@ -208,16 +208,16 @@ func (d *description) allows(target string) error {
 	return nil
 }
 
-// text holds the text of a parameter or a header field against its schema.
+// text checks the text of a parameter or a header field against its schema.
 func (d *description) text(kind, name, text string) error {
 	at := "components/" + kind + "/" + name + "/schema"
 	if err := d.valid(at, text); err == nil {
 		return nil
 	}
-	return d.valid(at, json.Number(text)) // which fails too unless the schema is that of a number
+	return d.valid(at, json.Number(text)) // the schema may be that of a number
 }
 
-// headers holds the fields of an answer against those of a response.
+// headers compares the header fields of an answer with those of a documented response.
 func (d *description) headers(name string, sent http.Header) error {
 	var failures []error
 	documented := map[string]bool{}
@@ -242,7 +242,7 @@ func (d *description) headers(name string, sent http.Header) error {
 	return errors.Join(failures...)
 }
 
-// documented returns what answers can show: statuses of operations, header fields of responses, error codes.
+// documented returns all that answers can show: statuses of operations, header fields of responses, error codes.
 func (d *description) documented() map[string]bool {
 	all := map[string]bool{}
 	for path := range d.Paths {
@@ -261,14 +261,14 @@ func (d *description) documented() map[string]bool {
 	return all
 }
 
-// unseen returns what is documented and no answer showed, sorted.
+// unseen returns what is documented but was shown by no answer, sorted.
 func (d *description) unseen() []string {
 	all := d.documented()
 	maps.DeleteFunc(all, func(key string, _ bool) bool { return d.seen[key] })
 	return slices.Sorted(maps.Keys(all))
 }
 
-// An answer that is not as the document says is named.
+// check names each difference between an answer and the document.
 func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 	files := openapi.Files()
 	const nobody = `{"success":false,"error":{"code":"not_found","message":"m"},"meta":{"endpoint":"","source":"cboe"},"usage":{"tier":"anonymous"}}`
@@ -289,7 +289,7 @@ func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 		"no header":          {"GET", "/readyz", 200, ready, "-Cache-Control", "no Cache-Control"},
 		"header's value":     {"GET", "/readyz", 200, ready, "Cache-Control=public", "Cache-Control"},
 		"header's number":    {"OPTIONS", "/api/v1/gex/spx", 204, "", "Access-Control-Max-Age=old", "Access-Control-Max-Age"},
-		"HEAD's body":        {"HEAD", "/readyz", 200, ready, "", "a body that must not be"},
+		"HEAD's body":        {"HEAD", "/readyz", 200, ready, "", "an unexpected body"},
 		"type":               {"GET", "/readyz", 200, ready, "Content-Type=text/plain", "text/plain"},
 		"field":              {"GET", "/readyz", 200, strings.Replace(ready, "{", `{"new": 1, `, 1), "", "new"},
 		"missing field":      {"GET", "/readyz", 200, strings.Replace(ready, `"ready": true, `, "", 1), "", "ready"},
@@ -310,7 +310,7 @@ func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 			t.Errorf("%s: %v, want it to name %q", what, err, c.want)
 		}
 		if c.status == 200 && err == nil && slices.Contains(d.unseen(), c.method+" "+c.target+" 200") {
-			t.Errorf("%s was shown and counts as unseen", what)
+			t.Errorf("%s was shown but counts as unseen", what)
 		}
 	}
 }

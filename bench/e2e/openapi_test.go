@@ -28,14 +28,14 @@ func newContract(p *process) *contract {
 	return &contract{p, &sync.Mutex{}, describe(p.t, body)}
 }
 
-// ask sends a request and holds the answer against the document.
+// ask sends a request and compares the answer with the document.
 func (c *contract) ask(status int, method, target string, headers ...string) {
 	c.t.Helper()
 	resp, body, err := fetch(method, c.url+target, headers...)
 	c.check(status, method, target, resp, body, err)
 }
 
-// raw sends a request that no client library would, and holds the answer against the document.
+// raw sends a request that no client library would send, and compares the answer with the document.
 func (c *contract) raw(status int, method, path, request string) {
 	c.t.Helper()
 	conn, err := dial(c.address())
@@ -65,7 +65,7 @@ func (c *contract) check(status int, method, target string, resp *http.Response,
 	}
 }
 
-// resources are the paths that keys and limits concern.
+// resources returns the paths that keys and limits concern.
 func (c *contract) resources() (paths []string) {
 	for _, path := range c.doc.paths() {
 		if strings.HasPrefix(path, "/api/") {
@@ -75,7 +75,7 @@ func (c *contract) resources() (paths []string) {
 	return paths
 }
 
-// served are the documented paths and methods.
+// served visits the documented paths and methods.
 func (c *contract) served(visit func(method, path string)) {
 	for _, path := range c.doc.paths() {
 		for _, method := range c.doc.methods(path) {
@@ -110,7 +110,7 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 			c.ask(200, method, path, "X-API-Key", unlimited)
 			c.ask(304, method, path, "X-API-Key", keyed, "If-None-Match", "*")
 			c.ask(401, method, path, "X-API-Key", "nobody's")
-			c.get(path, "X-API-Key", slow) // the second one at the latest is too many
+			c.get(path, "X-API-Key", slow) // at the latest, the next request is over the limit
 			c.ask(429, method, path, "X-API-Key", slow)
 			c.get(path, "X-API-Key", spent)
 			c.ask(429, method, path, "X-API-Key", spent)
@@ -126,7 +126,7 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	figure(t, "%d of %d documented statuses, header fields and codes shown", len(c.doc.documented())-len(c.doc.unseen()), len(c.doc.documented()))
 }
 
-// importLevels stores two dates: one of which little is known, before the verified calendar, and one of which all is.
+// importLevels stores two dates: one with few levels, before the verified calendar, and one with all levels.
 func importLevels(t *testing.T, dir string) (dates []string) {
 	t.Helper()
 	cmd := command(t, "import", "-", "--data-dir", dir)
@@ -138,7 +138,7 @@ func importLevels(t *testing.T, dir string) (dates []string) {
 	return []string{"2013-01-07", "2015-01-05"}
 }
 
-// everything asks for every resource and page as it is, and again.
+// everything asks for every resource and page, also with conditions and codings.
 func (c *contract) everything(dates []string) {
 	c.t.Helper()
 	c.served(func(method, path string) {
@@ -168,13 +168,13 @@ func (c *contract) everything(dates []string) {
 	c.ask(404, http.MethodGet, "/no/such/path")
 }
 
-// parameters asks with every parameter at and beyond its bounds: the document allows what the server does.
+// parameters asks with every parameter at and beyond its bounds: the document must allow what the server allows.
 func (c *contract) parameters(dates []string, key string) {
 	c.t.Helper()
 	for _, bad := range []struct {
 		status  int
 		target  string
-		allowed bool // by the document: what it cannot express
+		allowed bool // by the document, which cannot express the rule
 	}{
 		{400, "/api/v1/options/flow/unusual?limit=0", false}, {400, "/api/v1/options/flow/unusual?limit=101", false},
 		{400, "/api/v1/options/flow/unusual?limit=ten", false}, {400, "/api/v1/options/flow/unusual?limit=1&limit=2", true},
@@ -205,7 +205,7 @@ func (c *contract) protocol() {
 	var slow sync.WaitGroup
 	c.served(func(method, path string) {
 		head := " HTTP/1.1\r\nHost: x\r\n"
-		slow.Go(func() { c.raw(408, method, path, method+" "+path+head) }) // and no end
+		slow.Go(func() { c.raw(408, method, path, method+" "+path+head) }) // a head without end
 		c.raw(400, method, path, method+" "+path+head+"Transfer-Encoding: chunked\r\n\r\n")
 		c.raw(413, method, path, method+" "+path+head+"Content-Length: 1025\r\n\r\n")
 		c.raw(414, method, path, method+" "+path+"?"+strings.Repeat("x", 4096)+head+"\r\n")
@@ -221,20 +221,20 @@ func (c *contract) protocol() {
 	slow.Wait()
 }
 
-// impaired spoils the file of keys.
+// impaired damages the key file and asks /readyz.
 func (c *contract) impaired(keys string) {
 	c.t.Helper()
 	if err := os.WriteFile(keys, []byte("no keys"), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	c.until("the spoilt file is noticed", func() bool {
+	c.until("the damaged file is noticed", func() bool {
 		_, body := c.get("/readyz")
 		return bytes.Contains(body, []byte(`"degraded":["keys"]`))
 	})
 	c.ask(200, http.MethodGet, "/readyz")
 }
 
-// tinyReplays are folders of documents so poor that most is unknown.
+// tinyReplays are folders with so few documents that most values are unknown.
 var tinyReplays = []struct {
 	ready int // the status of /readyz
 	files map[string]string
@@ -253,7 +253,7 @@ var tinyReplays = []struct {
 
 const settlements = "Product,Symbol,Expiration Date,Price\n"
 
-// replays holds the answers from a folder of documents against the document.
+// replays compares the answers from a folder of upstream documents with the OpenAPI document.
 func (c *contract) replays(ready int, files map[string]string) {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -277,13 +277,13 @@ func (c *contract) replays(ready int, files map[string]string) {
 	r.kill()
 }
 
-// neverShown is what no answer of these servers shows, and why it is documented all the same.
+// neverShown lists what is documented although no answer here shows it, and why.
 var neverShown = []struct{ pattern, why string }{
 	{` 500$|^Internal: |^code internal_error$`, "a fault of the server; provoked inside it, in its own test"},
 	{`^code overloaded$`, "needs many slow disks at once; provoked inside the server, in its own test"},
 }
 
-// unseen names what is documented and was not shown.
+// unseen reports what is documented but was not shown.
 func (c *contract) unseen() {
 	c.t.Helper()
 	unseen := c.doc.unseen()

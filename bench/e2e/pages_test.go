@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The pages about the interface and the methods fit every window: what is wider scrolls inside itself. They run no script,
-// load nothing from elsewhere, and link to each other.
+// The pages about the interface and the methods fit every window, because wide tables scroll. They run no script, load
+// nothing from elsewhere, and link to each other.
 func TestReferencePages(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")

@@ -2,5 +2,5 @@
 
 package e2e
 
-// Under the race detector the programs run with it too. One that finds a race ends with an exit code of its own.
+// With -race, the programs are built with the race detector, too. A program with a race ends with a special exit code.
 func init() { buildFlags = append(buildFlags, "-race") }

@@ -39,8 +39,8 @@ func TestTheSimulatedMarketAnswersEverything(t *testing.T) {
 	}
 }
 
-// A market whose clock runs, in a directory that is not there: everything is answered, then followed and stored, with
-// fewer lines in the log than refreshes, then stopped.
+// The first start, in a directory that does not exist, with a running clock: everything is answered, refreshed and stored,
+// the log has fewer lines than there are refreshes, and the server stops.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
@@ -51,7 +51,7 @@ func TestFirstStart(t *testing.T) {
 	p.until("30 refreshes", func() bool {
 		refreshes = 0
 		for _, m := range regexp.MustCompile(`strikecache_refreshes_total\{code="ok",feed="\w+"\} (\d+)`).FindAllStringSubmatch(p.operator("/metrics"), -1) {
-			n, _ := strconv.Atoi(m[1]) // digits, by the expression
+			n, _ := strconv.Atoi(m[1]) // the expression matches only digits
 			refreshes += n
 		}
 		return refreshes >= 30
@@ -94,9 +94,9 @@ func TestReplayFromRecordedDocuments(t *testing.T) {
 	if e := p.envelope(datePath + "2026-08-11"); e.Meta.Source != "replay" {
 		t.Errorf("historical: %+v", e.Meta)
 	}
-	// The recorded chain has oddities that the simulated one has not.
+	// The recorded chain has oddities that the simulated chain does not have.
 	c := newContract(p)
-	c.ask(200, http.MethodGet, painPath+"?expiration=2026-09-17") // on which nothing is open
+	c.ask(200, http.MethodGet, painPath+"?expiration=2026-09-17") // without open interest
 	for _, target := range targets {
 		status := 200
 		if target == sectorsPath {
@@ -148,7 +148,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	}
 }
 
-// A health check that has nothing but the binary: it says when the server is ready, and why it is not.
+// verify --ready is a health check by the binary alone: it says whether the server is ready, and why it is not.
 func TestVerifyReady(t *testing.T) {
 	t.Parallel()
 	ask := func(url string, code int, wants ...string) {
@@ -167,8 +167,7 @@ func TestVerifyReady(t *testing.T) {
 	ask(starving.url, 1, "not ready: ", "refused")
 }
 
-// The metrics of a running server say what it did, exactly; Prometheus takes them, and its alert rules watch feeds that
-// there are.
+// The metrics of a running server are exact, promtool accepts them, and the alert rules name feeds that exist.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	p := serveStored(t, "--admin-listen", "127.0.0.1:0")
@@ -218,8 +217,8 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// An admin listener that cannot be had is an error that names the flag; without the flag there is none; one that other
-// machines reach is warned of.
+// A bad --admin-listen is an error that names the flag. An empty one opens no admin listener. The log has a warning when
+// other machines can reach the admin listener.
 func TestAdminListen(t *testing.T) {
 	t.Parallel()
 	taken := strings.TrimPrefix(shared(t).admin, "http://")
@@ -237,7 +236,7 @@ func TestAdminListen(t *testing.T) {
 	}
 }
 
-// A server that is told to end while it opens its store ends well.
+// A server that gets SIGTERM while it opens its store ends without an error.
 func TestEndBeforeServing(t *testing.T) {
 	t.Parallel()
 	for range 3 {
@@ -248,8 +247,8 @@ func TestEndBeforeServing(t *testing.T) {
 	}
 }
 
-// A limit of open files that is too low for --max-connections lowers that, and the log says so. The connections beyond it
-// are refused.
+// A limit of open files that is too low for --max-connections lowers the number of connections, and the log says so.
+// Further connections are refused.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "serve", "--sim-speed", "0")
@@ -273,10 +272,10 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// stuckAtStop serves a client that never reads, and tells the server to stop.
+// stuckAtStop starts a server with a client that never reads, and sends SIGTERM to the server.
 func stuckAtStop(t *testing.T) *process {
 	p := serveStored(t)
-	if _, err := p.dial(stuck).Read(make([]byte, 100)); err != nil { // it is being answered
+	if _, err := p.dial(stuck).Read(make([]byte, 100)); err != nil { // the server is sending answers
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGTERM)
@@ -284,7 +283,7 @@ func stuckAtStop(t *testing.T) *process {
 	return p
 }
 
-// A client that never takes its answer holds the server no longer than the limit.
+// A client that never reads its answers delays the end of the server by no more than the limit.
 func TestFaultDrainLimit(t *testing.T) {
 	t.Parallel()
 	if !full() {

@@ -23,17 +23,17 @@ const (
 	soakLook    = 2 * time.Second      // between two looks at the process
 )
 
-// look is what the process is seen to be at one instant.
+// look is one measurement of the process.
 type look struct {
 	resident, files, goroutines float64
 	p99                         time.Duration // of the requests since the look before
 }
 
-// The server runs through compressed days under load. What must not grow does not, current answers are never refused
-// or dropped by the cache, and the history has exactly the sessions that passed.
+// The server runs through compressed days under load. Memory, files, goroutines and p99 do not grow, the cache never
+// refuses or drops a current answer, and the history has exactly the sessions that passed.
 func TestSoak(t *testing.T) {
 	if !full() {
-		t.Skip("runs in make soak or make faults alone")
+		t.Skip("runs in make soak alone")
 	}
 	const length = 20 * time.Minute
 	p := serveReady(t, "--admin-listen", "127.0.0.1:0", "--sim-start", soakStart,
@@ -62,7 +62,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("%d wrong answers, the first: %s", len(soak.wrong), soak.wrong[0])
 	}
 	if soak.answered == 0 || len(looks) < 6 {
-		t.Fatalf("%d requests, %d looks: nothing was tried", soak.answered, len(looks))
+		t.Fatalf("too few: %d requests, %d looks", soak.answered, len(looks))
 	}
 	judgeLooks(t, looks)
 	for _, line := range regexp.MustCompile(`(?m)^strikecache_latest_cache_\S+ [^0].*`).FindAllString(p.operator("/metrics"), -1) {
@@ -72,7 +72,7 @@ func TestSoak(t *testing.T) {
 	figure(t, "soak: %d requests over %v, %d sessions passed, all answers right", soak.answered, length, passed)
 }
 
-// judgeLooks compares the last third with the first; what comes before has warmed up.
+// judgeLooks compares the last third with the first. The server was warm before the first look.
 func judgeLooks(t *testing.T, looks []look) {
 	third := len(looks) / 3
 	first, last := looks[:third], looks[len(looks)-third:]
@@ -84,7 +84,7 @@ func judgeLooks(t *testing.T, looks []look) {
 		{"resident bytes", func(l look) float64 { return l.resident }, 0.15, 16 << 20},
 		{"open files", func(l look) float64 { return l.files }, 0, 4},
 		{"goroutines", func(l look) float64 { return l.goroutines }, 0, 8},
-		// A shared machine: ten times would be a leak in time, twice is a neighbour.
+		// On a shared machine, p99 may double because of other programs. Ten times as high is a fault of the server.
 		{"p99 in µs", func(l look) float64 { return float64(l.p99.Microseconds()) }, 9, 0},
 	} {
 		a, b := middle(first, what.of), middle(last, what.of)
@@ -104,8 +104,8 @@ func middle(looks []look, of func(look) float64) float64 {
 	return values[len(values)/2]
 }
 
-// judgeSessions holds the history against the sessions of the exchange, from the oldest stored one on, and returns how
-// many have passed since before.
+// judgeSessions compares the history with the sessions of the exchange, from the oldest stored session on, and returns how
+// many sessions have passed since before.
 func judgeSessions(t *testing.T, p *process, before []string) int {
 	after := p.exchangeSessions()
 	first, err := time.Parse(time.DateOnly, before[0])
@@ -127,7 +127,7 @@ func judgeSessions(t *testing.T, p *process, before []string) int {
 	if !slices.Equal(after, want) {
 		t.Errorf("the history has %v, the exchange had %v", after, want)
 	}
-	// The clock says how many there must be: the last stored session is the clock's own, or the one before it.
+	// The newest stored session must be the session of the market's clock, or the session before it.
 	now := p.envelope(gammaPath).Meta.Computed // at the last refresh
 	newest, err := time.Parse(time.DateOnly, after[len(after)-1])
 	if err != nil {
@@ -151,13 +151,13 @@ func (p *process) exchangeSessions() (dates []string) {
 		dates = append(dates, row[column].(string))
 	}
 	slices.Sort(dates)
-	return slices.Compact(dates) // a night's snapshot may be of another date than its session's
+	return slices.Compact(dates) // a snapshot of the night may be stored under another date than its session's
 }
 
 // soakPaths returns what the clients ask for.
 func soakPaths(p *process) []string {
 	paths := slices.Clone(targets)
-	for _, date := range p.exchangeSessions() { // some, of a night alone, are no stored date
+	for _, date := range p.exchangeSessions() {
 		paths = append(paths, datePath+date)
 	}
 	return paths
@@ -174,7 +174,7 @@ type soaking struct {
 	wrong     []string
 }
 
-// client asks in every way that a client does, until ctx ends.
+// client asks for random paths and codings until ctx ends, with the last tag if it has one.
 func (s *soaking) client(ctx context.Context, random *rand.Rand) {
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -201,7 +201,7 @@ func (s *soaking) client(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// ask fetches a URL, conditionally when it was answered before.
+// ask fetches a URL, with If-None-Match if it has been fetched before.
 func ask(client *http.Client, url, coding string, tags map[string]string) error {
 	resp, body, err := send(client, http.MethodGet, url, "Accept-Encoding", coding, "If-None-Match", tags[url])
 	switch {
@@ -212,7 +212,7 @@ func ask(client *http.Client, url, coding string, tags map[string]string) error 
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("status %d: %.200s", resp.StatusCode, body)
 	case coding == "identity" && !json.Valid(body):
-		return fmt.Errorf("no JSON: %.200s", body)
+		return fmt.Errorf("not JSON: %.200s", body)
 	}
 	tags[url] = resp.Header.Get("ETag")
 	return nil

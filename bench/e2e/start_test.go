@@ -106,7 +106,7 @@ func TestStartWithAnotherMethod(t *testing.T) {
 	}
 }
 
-// A product of which nothing is stored is served right after the start, as one that this build has for the first time.
+// A product without any stored file, such as a new one, is served right after the start.
 func TestStartWithAnotherProduct(t *testing.T) {
 	t.Parallel()
 	dir, want := storedDay(t), shared(t).envelope(painPath)

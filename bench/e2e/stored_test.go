@@ -68,7 +68,7 @@ func TestRecompute(t *testing.T) {
 	expect("2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
 }
 
-// Every digest of every receipt is in the archive, under its name and with its decoded bytes.
+// The archive has a file for every digest of every receipt, and its decoded bytes have this digest.
 func TestReceiptsNameArchivedBytes(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
@@ -102,7 +102,7 @@ func TestReceiptsNameArchivedBytes(t *testing.T) {
 	figure(t, "%d inputs of %d answers are archived under the digests of their receipts", inputs, 8)
 }
 
-// Without an archive everything is served, and a stored day says that its inputs are gone.
+// Without an archive everything is served, and recompute says that the inputs are gone.
 func TestNothingIsArchivedOnDemand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func TestNothingIsArchivedOnDemand(t *testing.T) {
 
 const levelsHeader = "date,symbol,spot,net_gex_dollars,zero_gamma_flip,call_wall,put_wall,vol_trigger,abs_gamma_strike,gamma_regime,oi_settle_date,contracts_analyzed\r\n"
 
-// levelsFile writes a file of n weekdays of 2015, a year before any simulated date, which has no holiday among them.
+// levelsFile writes a file with the levels of n sessions of 2015, a year before any simulated date.
 func levelsFile(t testing.TB, n int) (path, text string) {
 	t.Helper()
 	text = levelsHeader
@@ -135,7 +135,7 @@ func levelsFile(t testing.TB, n int) (path, text string) {
 	return writeFile(t, filepath.Join(t.TempDir(), "levels.csv"), text), text
 }
 
-// Export works beside a running server; import waits for its end, and the next start serves what it brought.
+// export works beside a running server. After an import, the next start serves the imported dates.
 func TestExportAndImport(t *testing.T) {
 	t.Parallel()
 	p, dir := shared(t), storedDay(t)
@@ -175,7 +175,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 	p.stop()
 	verified(t, dir)
-	for _, format := range []string{"csv", "json"} { // what is exported, computed or imported, is the same after an import elsewhere
+	for _, format := range []string{"csv", "json"} { // exported rows, computed or imported, are the same after an import elsewhere
 		other, file := t.TempDir(), filepath.Join(t.TempDir(), "out")
 		does(t, "export", "--data-dir", dir, "--format", format, "--output", file, "--to", dates[29])
 		does(t, "import", file, "--data-dir", other, "--source", "replay")
@@ -201,7 +201,7 @@ func TestImportsAloneAreServed(t *testing.T) {
 	}
 }
 
-// Killed at any instant, an import leaves whole dates, and the same file completes them.
+// A killed import leaves only whole dates, and a second import of the same file stores the rest.
 func TestFaultImportKilled(t *testing.T) {
 	t.Parallel()
 	const dates = 240
@@ -211,7 +211,7 @@ func TestFaultImportKilled(t *testing.T) {
 	exported := func() string { t.Helper(); return does(t, "export", "--data-dir", dir, "--source", "cboe") }
 	for try := 0; kills < count(40) && try < 10*count(40); try++ {
 		before := stored()
-		if before+40 > dates { // an import that nothing killed, or the last of many
+		if before+40 > dates { // too few dates are left for another kill
 			dir, before = t.TempDir(), 0
 		}
 		p := launch(t, command(t, "import", file, "--data-dir", dir, "--source", "cboe"), nil)
@@ -232,7 +232,7 @@ func TestFaultImportKilled(t *testing.T) {
 	if whole := exported(); whole != text {
 		t.Errorf("at last: %s", whole)
 	}
-	figure(t, "%d imports killed, each between its first and its last date; %d dates whole in the end", kills, stored())
+	figure(t, "%d imports killed, each between its first and its last date; in the end all %d dates are whole", kills, stored())
 }
 
 // storedFiles returns the stored gamma answers' paths by date, rising.

@@ -41,8 +41,8 @@ func issue(t testing.TB, dir, name string, trusted *x509.CertPool) {
 	trusted.AppendCertsFromPEM(text)
 }
 
-// The server speaks TLS with a pair of files, follows their change, and keeps its certificate, and says so, when the
-// new one is bad.
+// The server loads its certificate from files, also after they change. If a new certificate is bad, the server keeps the
+// old one and says so.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir, trusted := t.TempDir(), x509.NewCertPool()
@@ -75,7 +75,7 @@ func TestTLS(t *testing.T) {
 	trusting := command(t, "verify", "--ready", p.url)
 	trusting.Env = append(trusting.Env, "SSL_CERT_FILE="+certFile)
 	if out, stderr, code := run(t, trusting); code != 0 || !strings.HasPrefix(out, "ready: ") {
-		t.Errorf("one that does: exit %d, %s", code, stderr)
+		t.Errorf("a health check that knows the issuer: exit %d, %s", code, stderr)
 	}
 	if err := os.WriteFile(certFile, []byte("-----BEGIN"), 0o600); err != nil {
 		t.Fatal(err)

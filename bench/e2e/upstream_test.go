@@ -31,7 +31,7 @@ const (
 type fault func(w http.ResponseWriter, body []byte)
 
 // fakeUpstream is an upstream on loopback with the documents of a simulated market. It can fail, go away and come back.
-// How the refresh judges each fault of an upstream is shown in package refresh.
+// The tests of package refresh show how the refresh judges each fault of an upstream.
 type fakeUpstream struct {
 	t       *testing.T
 	market  *simulated.Market
@@ -41,7 +41,7 @@ type fakeUpstream struct {
 	mu           sync.Mutex
 	chain, quote fault          // of the SPX chain, and of every quote; nil: none
 	hits         map[string]int // requests that failed, by what they asked for
-	sent         int            // bytes of a huge body that were taken
+	sent         int            // bytes of a huge body that the server took
 }
 
 func startUpstream(t *testing.T) *fakeUpstream {
@@ -52,7 +52,7 @@ func startUpstream(t *testing.T) *fakeUpstream {
 	return u
 }
 
-// open listens, on the same port as before.
+// open listens, on the same port as before if it has listened before.
 func (u *fakeUpstream) open() {
 	u.t.Helper()
 	listener, err := net.Listen("tcp", u.address)
@@ -64,7 +64,7 @@ func (u *fakeUpstream) open() {
 	go u.http.Serve(listener)
 }
 
-// fail sets the faults, nil for none, and forgets what was hit.
+// fail sets the faults, nil for none, and resets the counts.
 func (u *fakeUpstream) fail(chain, quote fault) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -112,7 +112,7 @@ func (u *fakeUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(doc.Body)
 }
 
-// cutOff sends half of a body, as one that breaks off.
+// cutOff sends half of a body and then closes the connection.
 func cutOff(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Write(body[:len(body)/2])
@@ -132,7 +132,7 @@ func emptied(w http.ResponseWriter, body []byte) {
 	w.Write(body)
 }
 
-// huge sends a gigabyte of white space, and counts what is taken of it.
+// huge sends a gigabyte of white space, and counts the bytes that the server takes.
 func (u *fakeUpstream) huge(w http.ResponseWriter, _ []byte) {
 	blank := bytes.Repeat([]byte{' '}, 64<<10)
 	for sent := 0; sent < 1<<30; {
@@ -183,7 +183,7 @@ func ofNextWeek(w http.ResponseWriter, body []byte) {
 	w.Write(slices.Concat(body[:at], []byte(next), body[at+len(layout):]))
 }
 
-// ordeal is what one run of the binary suffers: a fault of the SPX chain, and one of the quotes.
+// ordeal has the faults of one run of the binary, in the SPX chain and in the quotes, and the reasons that they must give.
 type ordeal struct {
 	chain       fault
 	chainReason upstream.Reason
@@ -191,9 +191,9 @@ type ordeal struct {
 	quoteReason upstream.Reason
 }
 
-// The binary starts with good documents, and again with an upstream that fails: it serves what it had, says that it is
-// stale and why, in bounded memory, and recovers by itself. A start rather than a fault in flight, because outside the
-// hours of the exchange chains are asked for every 5 minutes alone.
+// The binary starts with good documents, and again with a failing upstream: it serves the last answers, says that they are
+// stale and why, in bounded memory, and recovers by itself. The faults begin with a start, because out of session a running
+// server fetches chains only every 5 minutes.
 func TestFaultUpstreamThroughHTTP(t *testing.T) {
 	t.Parallel()
 	u, files := startUpstream(t), startUpstream(t)
@@ -222,7 +222,7 @@ func TestFaultUpstreamThroughHTTP(t *testing.T) {
 	figure(t, "%d requests of the binary failed in %d starts, peak resident memory %d MiB", faults, len(runs), peak>>20)
 }
 
-// The largest chain that is served is served in bounded memory.
+// The server serves the largest chain that it accepts, in bounded memory.
 func TestTheLargestChain(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t)
@@ -245,8 +245,8 @@ func TestTheLargestChain(t *testing.T) {
 // maxMemory bounds the resident memory of the binary under every document that an upstream can send.
 const maxMemory = 300 << 20
 
-// endure starts the binary with an upstream that fails, and mends that. It returns the requests that failed, and the peak of
-// the binary's memory where the system tells.
+// endure starts the binary with a failing upstream, and then repairs the upstream. It returns the number of failed requests,
+// and the binary's peak memory, or 0 where the system does not tell.
 func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory int) {
 	u.fail(o.chain, o.quote)
 	if o.chain == nil {
@@ -266,7 +266,7 @@ func endure(t *testing.T, u *fakeUpstream, o ordeal, args []string) (hit, memory
 		}
 	}
 	if f := p.envelope(vixPath).Meta.Freshness; f.State == "stale" {
-		t.Errorf("another feed is %+v", f)
+		t.Errorf("a feed without a fault is %+v", f)
 	}
 	if memory = p.status("VmHWM"); memory > maxMemory {
 		t.Errorf("peak resident memory %d MiB", memory>>20)
@@ -298,6 +298,6 @@ func (p *process) status(name string) int {
 	if m == nil {
 		return 0
 	}
-	n, _ := strconv.Atoi(string(m[1])) // digits, by the expression
+	n, _ := strconv.Atoi(string(m[1])) // the expression matches only digits
 	return n << 10
 }

@@ -17,12 +17,12 @@ func varnish(t *testing.T, origin string, params ...string) *process {
 	t.Helper()
 	path := installed(t, "varnishd")
 	address := freePort(t)
-	// Without -j none varnishd would change its user, who may not enter the directory.
+	// Without -j none, varnishd would change to a user who may not enter the directory.
 	return follow(t, append([]string{path, "-F", "-j", "none", "-T", "none", "-a", address, "-b", strings.TrimPrefix(origin, "http://"),
 		"-n", filepath.Join(t.TempDir(), "varnish"), "-s", "malloc,64m"}, params...)...).serves(address)
 }
 
-// shortLived makes public answers of the path expire after a second, and leaves all else as the origin sent it.
+// shortLived gives public answers of gammaPath a Cache-Control, and changes no other answer.
 func shortLived(directives string) func(*http.Response) {
 	return func(r *http.Response) {
 		if r.Request.URL.Path == gammaPath && strings.HasPrefix(r.Header.Get("Cache-Control"), "public") {
@@ -31,7 +31,7 @@ func shortLived(directives string) func(*http.Response) {
 	}
 }
 
-// usageIn returns the usage member of an answer, in whatever coding it came.
+// usageIn returns the usage member of an answer in any coding.
 func usageIn(t testing.TB, resp *http.Response, body []byte) usage {
 	t.Helper()
 	plain, err := decode(resp, body)
@@ -51,8 +51,8 @@ type cdnClient struct {
 	counts             []int    // requests_today
 }
 
-// get asks once and checks that the answer is this client's own: in its coding, with its own usage, and never an older
-// document than the one before.
+// get asks once and checks that the answer is this client's own: in its coding, with its own usage, and with no older
+// document than before.
 func (c *cdnClient) get() {
 	headers := []string{"Accept-Encoding", c.coding}
 	if c.secret != "" {
@@ -82,8 +82,8 @@ func (c *cdnClient) get() {
 }
 
 // Behind Varnish with its built-in VCL, a refresh costs the origin one document in each coding, whatever the number of
-// clients. No client gets another's keyed answer. What has not changed is 304. An origin that is gone is bridged for as
-// long as stale-while-revalidate says.
+// clients. No client gets another's keyed answer. An unchanged document is answered 304. While the origin is gone, Varnish
+// serves stored documents for the time of stale-while-revalidate.
 func TestVarnish(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys.json")
@@ -113,7 +113,7 @@ func TestVarnish(t *testing.T) {
 	checkOrigin(t, origin.asked(mark, gammaPath), clients)
 
 	for _, coding := range codings {
-		v.until("304 in "+coding, func() bool { // a refresh may come between
+		v.until("304 in "+coding, func() bool { // again if a refresh came between the two requests
 			resp, _ := v.get(gammaPath, "Accept-Encoding", coding)
 			tag := resp.Header.Get("ETag")
 			resp, body := v.get(gammaPath, "Accept-Encoding", coding, "If-None-Match", tag)
@@ -122,7 +122,7 @@ func TestVarnish(t *testing.T) {
 	}
 
 	checkUnpacking(t, p)
-	origin.Close() // first, or Varnish would meet a 502, which its built-in VCL passes on
+	origin.Close() // before the server ends: otherwise Varnish would get a 502, which its built-in VCL passes on
 	p.kill()
 	for _, c := range clients[2:6] {
 		expired := time.Now().Add(2 * time.Second)
@@ -133,7 +133,7 @@ func TestVarnish(t *testing.T) {
 	}
 }
 
-// checkOrigin holds what reached the origin against what its clients saw.
+// checkOrigin compares the requests at the origin with the answers that the clients got.
 func checkOrigin(t *testing.T, seen []exchange, clients []*cdnClient) {
 	t.Helper()
 	var counts []int

@@ -27,7 +27,7 @@ func newVerifier(t testing.TB, dataDir, source string) verifier {
 	return verifier{installed(t, "python3"), filepath.Join(root, "bench", "clients", "verify.py"), filepath.Join(dataDir, source, "archive")}
 }
 
-// checks verifies an answer, the URL or the file of one, and compares the names of what differs.
+// checks verifies an answer, given by its URL or as a file, and compares the names of the differing figures.
 func (v verifier) checks(t testing.TB, answer string, differing ...string) {
 	t.Helper()
 	cmd := exec.Command(v.python, v.program, "--documents", v.documents, answer)
@@ -40,8 +40,8 @@ func (v verifier) checks(t testing.TB, answer string, differing ...string) {
 	}
 }
 
-// edited returns a file with an answer in which a pattern, which occurs, is replaced once. The digest of the data is then
-// the right one again, as it is in the answer of a server that computes something else.
+// edited returns a file with an answer in which the first match of a pattern is replaced. The digest of the data is then
+// corrected, as if a server had computed something else.
 func edited(t testing.TB, answer []byte, pattern, with string) string {
 	t.Helper()
 	at := regexp.MustCompile(pattern).FindIndex(answer)
@@ -59,7 +59,7 @@ func edited(t testing.TB, answer []byte, pattern, with string) string {
 	return writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(bytes.Replace(answer, digest(before.Data), digest(after.Data), 1)))
 }
 
-// body returns an answer.
+// body returns the body of an answer with status 200.
 func (p *process) body(target string) []byte {
 	p.t.Helper()
 	resp, body := p.get(target)
@@ -80,7 +80,7 @@ func TestAnswersAreVerified(t *testing.T) {
 	figure(t, "4 answers of the simulated market verified by a second program, from their documents")
 }
 
-// The same of a real chain.
+// The same for a real chain.
 func TestRecordedAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Package house holds the tests of the project itself: which package may import which, that each explains itself, that
-// files and functions stay short enough to read, and that what is cited is there.
+// Package house tests the project itself: which package may import which, that packages and exported names have comments,
+// that files and functions are short, and that cited files exist.
 package house
 
 import (
@@ -25,11 +25,11 @@ var arrows = []struct {
 	dir, why string
 	may      []string
 }{
-	{"compute", "numbers can be tested with a pencil: no clock, no I/O, no log, no goroutine", nil},
-	{"snapshots", "bytes do not care what they mean", nil},
-	{"refresh", "works with no server at all", []string{"compute", "snapshots"}},
-	{"server", "cannot compute by accident; a node that only follows another is the same server", []string{"snapshots"}},
-	{"bench", "measures what a stranger would measure", nil},
+	{"compute", "numbers depend on their inputs alone: no clock, no I/O, no log, no goroutine", nil},
+	{"snapshots", "it stores bytes, whatever they mean", nil},
+	{"refresh", "it works without a server", []string{"compute", "snapshots"}},
+	{"server", "it must not compute, even by accident", []string{"snapshots"}},
+	{"bench", "it measures what any client can measure", nil},
 }
 
 // root is the project's folder.
@@ -64,7 +64,7 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// Every package says what it gives in its first sentence, and every exported name has a comment.
+// Every package has one comment, which begins with its name, and every exported name has a comment.
 func TestDocs(t *testing.T) {
 	documented := map[string]bool{}
 	eachFile(t, func(path string, f *ast.File, set *token.FileSet) {
@@ -148,12 +148,12 @@ func TestSizes(t *testing.T) {
 			return
 		}
 		if n := set.File(f.Pos()).LineCount(); n > maxFileLines {
-			t.Errorf("%s has %d lines, over %d: what does it hide?", path, n, maxFileLines)
+			t.Errorf("%s has %d lines, more than %d: split the file", path, n, maxFileLines)
 		}
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok {
 				if n := set.Position(fn.End()).Line - set.Position(fn.Pos()).Line + 1; n > maxFunctionLines {
-					t.Errorf("%s: %s has %d lines, over %d", path, fn.Name.Name, n, maxFunctionLines)
+					t.Errorf("%s: %s has %d lines, more than %d", path, fn.Name.Name, n, maxFunctionLines)
 				}
 			}
 		}
@@ -167,18 +167,18 @@ func tracked(t *testing.T) []string {
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		t.Skip("needs git: the tree is no checkout")
+		t.Skip("needs a git checkout")
 	}
 	return strings.Fields(string(out))
 }
 
-// The top level is fixed; dotfiles, LICENSE and what git ignores may stand beside it.
+// The top level has these files and folders only, besides dotfiles and files that git ignores.
 func TestTopLevel(t *testing.T) {
 	allowed := []string{"main.go", "server", "refresh", "compute", "snapshots", "bench", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE"}
 	for _, file := range tracked(t) {
 		top, _, _ := strings.Cut(file, "/")
 		if !strings.HasPrefix(top, ".") && !slices.Contains(allowed, top) {
-			t.Errorf("%s stands on the top level", top)
+			t.Errorf("%s must not be on the top level", top)
 		}
 	}
 }
@@ -188,7 +188,7 @@ var (
 	workplace = regexp.MustCompile(`(^|[^\w./-])/(work|root|home)/`)
 )
 
-// What a comment or a page cites is in the repository, and no file names the machine that it was written on.
+// Every .md file that a file cites is in the repository, and no file names a path of the machine on which it was written.
 func TestCitations(t *testing.T) {
 	files := tracked(t)
 	for _, file := range files {
@@ -198,18 +198,18 @@ func TestCitations(t *testing.T) {
 		}
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
-			continue // deleted, and not yet committed
+			continue // deleted, but the deletion is not committed
 		}
 		for number, line := range strings.Split(string(text), "\n") {
 			if !strings.Contains(line, "://") {
 				for _, cited := range markdown.FindAllString(strings.ReplaceAll(line, `\n`, " "), -1) {
 					if !slices.Contains(files, path.Clean(cited)) && !slices.Contains(files, path.Join(path.Dir(file), cited)) {
-						t.Errorf("%s:%d cites %s, which is not there", file, number+1, cited)
+						t.Errorf("%s:%d cites %s, which does not exist", file, number+1, cited)
 					}
 				}
 			}
 			if workplace.MatchString(line) && !strings.Contains(line, "workplace = ") && !strings.Contains(line, "inside = ") {
-				t.Errorf("%s:%d names a place of one machine: %s", file, number+1, strings.TrimSpace(line))
+				t.Errorf("%s:%d names a path of one machine: %s", file, number+1, strings.TrimSpace(line))
 			}
 		}
 	}
@@ -247,7 +247,7 @@ func eachFile(t *testing.T, visit func(path string, f *ast.File, set *token.File
 	}
 }
 
-// Every module in the binary is named in the third-party notices.
+// LICENSE names every module of the binary.
 func TestLicenceNamesEveryModule(t *testing.T) {
 	licence, err := os.ReadFile(filepath.Join(root, "LICENSE"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/oasdiff/yaml3"
 )
 
-// Every flag and variable that a file names is one of the program's, or one of another program that is listed here.
+// Every flag and variable that a file names belongs to strikecache, or is listed here as a flag of another program.
 func TestFlagsExist(t *testing.T) {
 	var help string
 	for _, command := range []string{"serve", "verify", "keys create"} {
@@ -33,7 +33,7 @@ func TestFlagsExist(t *testing.T) {
 	}
 }
 
-// The image has one static binary and no shell: nothing can be run in its last stage but the binary.
+// The image has one static binary and no shell: its last stage can run only the binary.
 func TestDockerfile(t *testing.T) {
 	stages := 0
 	for line := range strings.Lines(text(t, "Dockerfile")) {
@@ -62,7 +62,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// composeFile is what the tests need of compose.yaml.
+// composeFile has the fields of compose.yaml that the tests read.
 type composeFile struct {
 	Services map[string]struct {
 		Ports   []string
@@ -79,7 +79,7 @@ func compose(t *testing.T) (c composeFile) {
 	return c
 }
 
-// Every config exists and is mounted, Prometheus scrapes the image's admin listener, and this port is not published.
+// Every config exists and is mounted, Prometheus asks the admin listener of the image, and no service publishes its port.
 func TestCompose(t *testing.T) {
 	c := compose(t)
 	mounted := map[string]bool{}
@@ -104,7 +104,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// The image is built, and its health check succeeds, where there is an engine.
+// The image can be built, and its health check succeeds. This needs a container engine.
 func TestImage(t *testing.T) {
 	docker := program(t, "docker")
 	if out, err := exec.Command(docker, "version", "--format", "{{.Server.Version}}").CombinedOutput(); err != nil {
@@ -125,7 +125,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// systemd accepts the unit with the binary in place, and the unit has the lines that the program needs.
+// The unit has the lines that the program expects, and systemd finds no fault in it.
 func TestUnit(t *testing.T) {
 	unit := text(t, "strikecache.service")
 	for _, line := range []string{"Type=notify", "WatchdogSec=30", "Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0"} {
@@ -148,7 +148,7 @@ func TestUnit(t *testing.T) {
 	run(t, analyze, "security", "--offline=true", "--threshold=20", path) // 2.0 of 10; a plain unit has 9.6
 }
 
-// The system calls of a server from its start through a refresh to its end are those that the unit allows.
+// The unit allows every system call that a server makes from its start through a refresh to its end.
 func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 	strace, analyze := program(t, "strace"), program(t, "systemd-analyze")
 	if out, err := exec.Command(strace, "-f", "-o", filepath.Join(t.TempDir(), "try"), "true").CombinedOutput(); err != nil {
@@ -161,7 +161,7 @@ func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 		t.Fatalf("%d calls are allowed, %d are privileged", len(allowed), len(privileged))
 	}
 	trace := filepath.Join(t.TempDir(), "trace")
-	cmd := exec.Command(strace, "-D", "-f", "-qq", "-c", "-o", trace, // -D: the process that is started is the server
+	cmd := exec.Command(strace, "-D", "-f", "-qq", "-c", "-o", trace, // with -D, cmd.Process is the server
 		strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir())
 	log, err := cmd.StderrPipe()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// binary is the path of the program, which is built once for all tests.
+// binary builds the program once for all tests and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "strikecache")
 	build := exec.Command("go", "build", "-o", path, ".")

@@ -21,7 +21,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// scrape returns the content of /metrics after every counted event has happened.
+// scrape returns the text of /metrics with a sample of every metric.
 func scrape(t *testing.T) string {
 	t.Helper()
 	snapshot, err := snapshots.Seal([]byte(`{"x":1}`), snapshots.Meta{
@@ -30,7 +30,7 @@ func scrape(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := server.New(server.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now}) // it knows all error codes
+	web := server.New(server.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now}) // for the list of all error codes
 	refreshes := admin.NewRefreshes()
 	refreshes.Observe("spx", "ok", time.Second)
 	registry, err := admin.NewRegistry(admin.Sources{
@@ -77,7 +77,7 @@ func exposed(text string) map[string][]string {
 	return metrics
 }
 
-// check compares the metrics and labels of an expression with those that exist, and returns the metrics that it uses.
+// check looks up the metrics and labels of an expression among those that exist, and returns the metrics that it uses.
 func check(expr string, metrics map[string][]string) (used []string, err error) {
 	var groups []string
 	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
@@ -106,7 +106,7 @@ func check(expr string, metrics map[string][]string) (used []string, err error) 
 	return used, nil
 }
 
-// Every alert uses metrics that exist, has a summary and a description, has a test, and is in the README.
+// Every alert uses existing metrics, has a summary, a description and a test, and is in the README.
 func TestAlerts(t *testing.T) {
 	var file struct {
 		Groups []struct {
@@ -159,7 +159,7 @@ func dashboard(t *testing.T) []panel {
 	return d.Panels
 }
 
-// Every panel shows metrics that exist, every metric of strikecache is shown and in the README, and no panel covers another.
+// Every panel shows existing metrics, the panels and the README have every metric of ours, and no panel covers another.
 func TestDashboard(t *testing.T) {
 	metrics, shown, taken := exposed(scrape(t)), map[string]bool{}, map[[2]int]string{}
 	for _, p := range dashboard(t) {
@@ -197,7 +197,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// Prometheus itself accepts the rules, the dashboard's expressions and its configuration.
+// promtool accepts the rules, the dashboard's expressions and the configuration of Prometheus.
 func TestPromtool(t *testing.T) {
 	promtool := program(t, "promtool")
 	var rules strings.Builder
