@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Everything at once: under the race detector no access may go without its lock, and what a reader gets is always
-// something that was written for its date.
+// All methods run at the same time. The race detector must find no access without its lock, and each reader must get an
+// answer that was written for its date.
 func TestStoreFromManyGoroutines(t *testing.T) {
 	s := open(t, t.TempDir())
 	dates := []string{monday, tuesday, wednesday, thursday, friday}
@@ -75,7 +75,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// A store that cannot open says why, names the directory and takes nothing.
+// The error of a store that cannot open has the reason and names the directory. The directory stays free.
 func TestOpenReturnsItsErrors(t *testing.T) {
 	place := func(make func(dir string) error) string {
 		dir := filepath.Join(t.TempDir(), "data")
