@@ -32,7 +32,7 @@ func archived(t testing.TB, dir string) func(*refresh.Config) {
 	}
 }
 
-// again recomputes every product that is stored of a date.
+// again recomputes every stored product of a date.
 func again(t testing.TB, dir, date string) map[string]*refresh.Finding {
 	t.Helper()
 	found := map[string]*refresh.Finding{}
@@ -69,7 +69,6 @@ func identical(t testing.TB, dir, date string, products ...string) {
 	}
 }
 
-// recipeOf reads a recipe of a rig.
 func recipeOf(t testing.TB, dir, product, date string) *archive.Recipe {
 	t.Helper()
 	r, err := archive.ReadRecipe(archive.Dir(dir, "simulated"), product, date)
@@ -96,8 +95,8 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 
 var quoted = []string{refresh.GammaResource, refresh.PainResource, refresh.FlowResource, refresh.SectorsResource}
 
-// A day of all that changes the numbers: back-filled sessions, refreshes that rest on the one before, volatilities of
-// the session before, a restart.
+// Recompute reproduces days with everything that changes the numbers: back-filled sessions, refreshes that rest on the one
+// before, volatilities of the session before, a restart.
 func TestStoredDaysAreRecomputed(t *testing.T) {
 	long(t)
 	dir := t.TempDir()
@@ -135,7 +134,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	}
 }
 
-// What arrives too late for a date's gamma changes neither its snapshot nor its inputs.
+// A document that arrives too late for the gamma of a date changes neither its snapshot nor its inputs.
 func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -251,7 +250,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 	})
 }
 
-// An input that is gone, or is not what it was, is named; so are all when the archive has those of another answer.
+// An input that is missing or altered is named. All inputs are named when the archive has those of another answer.
 func TestGoneInputsAreNamed(t *testing.T) {
 	long(t)
 	const date = "2026-11-20"
@@ -283,7 +282,7 @@ func TestGoneInputsAreNamed(t *testing.T) {
 	})
 }
 
-// A restart archives again what a crash kept out of the archive, and nothing otherwise.
+// A restart archives the inputs that a crash kept out of the archive, and otherwise nothing.
 func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -330,7 +329,7 @@ func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 	})
 }
 
-// An archive that cannot write costs no answer, says so, and catches up.
+// While the archive cannot write, every answer is served and the fault is reported. Afterwards, the inputs are archived.
 func TestFaultArchiveCannotWrite(t *testing.T) {
 	faults := 0
 	synctest.Test(t, func(t *testing.T) {
@@ -365,18 +364,18 @@ func TestFaultArchiveCannotWrite(t *testing.T) {
 	t.Logf("figure: "+"archive: %d refreshes with a disk that refuses every input, all answered, all archived afterwards", faults)
 }
 
-// BenchmarkArchive takes the full recorded chain and stores it as an input, every file synced: what a refresh costs
-// more.
+// BenchmarkArchive stores the full recorded chain as an input, with every file synced. This is what an archive adds to the
+// cost of a refresh.
 func BenchmarkArchive(b *testing.B) {
 	body := recordedBody(b, recordedSPX)
 	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
 	dir := b.TempDir()
 	r := newRig(b, dir, "2026-08-11 16:37", archived(b, dir), func(c *refresh.Config) {
-		c.Source, c.FlowSymbols = &twoFaced{bodies: [2][]byte{body, other}}, nil
+		c.Source, c.FlowSymbols = &alternating{bodies: [2][]byte{body, other}}, nil
 	})
 	defer r.close()
 	without := newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
-		c.Source, c.FlowSymbols = &twoFaced{bodies: [2][]byte{body, other}}, nil
+		c.Source, c.FlowSymbols = &alternating{bodies: [2][]byte{body, other}}, nil
 	})
 	defer without.close()
 	r.once()
