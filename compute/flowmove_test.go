@@ -8,8 +8,8 @@ import (
 	"strikecache/compute"
 )
 
-// f = (1 - a/900)·min(1, h/m), where m = |delta|·S·iv·√(max(a, 1)/(252·23400)) is what the option has moved since the trade.
-// The half-spread h is 0.1 and the price S of XLK is 150. An f under 0.5 is an unknown side.
+// f = (1 - a/900)·min(1, h/m), where m = |delta|·S·iv·√(max(a, 1)/(252·23400)) is the likely move of the option since the
+// trade. The half-spread h is 0.1 and the price S of XLK is 150. An f under 0.5 is an unknown side.
 func TestTrustInTheQuote(t *testing.T) {
 	nan := math.NaN()
 	m := func(delta, iv, a float64) float64 { return math.Abs(delta) * 150 * iv * math.Sqrt(a/(252*23_400)) }

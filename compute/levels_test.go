@@ -57,7 +57,7 @@ func TestByStrike(t *testing.T) {
 	g := exposure(t, index(7000, closing),
 		row{"SPXW260821C05945000", traded(10, 1)}, row{"SPXW260821C05950000", traded(10, 2)},
 		row{"SPXW260821P08050000", traded(10, 3)}, row{"SPXW260821P08055000", traded(10, 4)},
-		row{"SPXW260821C07000000", traded(0, 5)}, row{"SPXW260821P07000000", traded(0, 6)}, // volume alone
+		row{"SPXW260821C07000000", traded(0, 5)}, row{"SPXW260821P07000000", traded(0, 6)}, // only volume
 		row{"SPXW260821C07100000", traded(0, 7)}, row{"SPX260821C07100000", traded(1, 8)},
 		row{"SPXW260821P07100000", traded(0, math.NaN())}, row{"SPX260821P07100000", traded(0, 9)},
 		row{"SPXW260811P07100000", traded(5, 1000)}).Data

@@ -257,7 +257,7 @@ func TestMixedSession(t *testing.T) {
 	equal(t, "the Friday's", r.SessionDate, day("2026-08-14"))
 }
 
-// Without the benchmark the sectors are served all the same.
+// Without the benchmark, the sectors are still served.
 func TestRotationWithoutBenchmark(t *testing.T) {
 	funds := market()
 	delete(funds, compute.Benchmark)

@@ -249,14 +249,14 @@ func TestFaultUpstream(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { injected += suffer(t, c) })
+			synctest.Test(t, func(t *testing.T) { injected += injectFault(t, c) })
 		})
 	}
 	t.Logf("figure: "+"%d requests failed by the upstream in %d cases", injected, len(cases))
 }
 
-// suffer lets a fault happen and returns how many requests it hit.
-func suffer(t *testing.T, c faultCase) int {
+// injectFault lets a fault happen and returns how many requests it hit.
+func injectFault(t *testing.T, c faultCase) int {
 	dir, start := t.TempDir(), "2026-11-20 10:59"
 	prepare := func(*refresh.Config, *faultyServer) {}
 	if c.hits == filesDir {
@@ -367,12 +367,12 @@ func checkSpacing(t *testing.T, requests []seenRequest) {
 // checkBackoff checks the intervals between the runs of a failing job, each of which may make several requests.
 func checkBackoff(t *testing.T, c faultCase, requests []seenRequest) {
 	t.Helper()
-	const together = 20 * time.Second // longest pause within a run, between redirects or tries
+	const maxPause = 20 * time.Second // longest pause within a run, between redirects or tries
 	var first, last []time.Time
 	for _, r := range requests {
 		switch {
 		case !c.about(r) || r.Fault == noFault:
-		case len(last) == 0 || r.At.Sub(last[len(last)-1]) > together:
+		case len(last) == 0 || r.At.Sub(last[len(last)-1]) > maxPause:
 			first, last = append(first, r.At), append(last, r.At)
 		default:
 			last[len(last)-1] = r.At
@@ -430,7 +430,7 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 	f.server.Fail(c.hits, noFault)
 	limit := 6 * time.Minute
 	if c.fault == faultForbidden && c.hits != spxDocument {
-		limit += time.Hour // a symbol that stays refused is left alone for so long
+		limit += time.Hour // a symbol that stays refused is not asked for during this time
 	}
 	f.until(t, "recovery", limit, func() bool {
 		for _, name := range c.stale {

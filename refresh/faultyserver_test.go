@@ -31,7 +31,8 @@ type seenRequest struct {
 	Sent  int64 // bytes of a huge body that were taken
 }
 
-// faultyServer serves the documents of a market over HTTP, as the real upstream does, with faults. It implements [http.Handler] and is safe for concurrent use.
+// faultyServer serves the documents of a market over HTTP, as the real upstream does, with faults. It implements
+// [http.Handler] and is safe for concurrent use.
 type faultyServer struct {
 	market     *faultyMarket
 	retryAfter time.Duration

@@ -136,7 +136,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		return nil
 	}
 	if err := cfg.Store.Bind(fmt.Sprintf("simulated market, seed %d", s.SimSeed)); err != nil {
-		return fmt.Errorf("%w; give another --data-dir, or the seed it was made with", err)
+		return fmt.Errorf("%w; give another --data-dir, or the seed that made it", err)
 	}
 	start, err := s.simStart()
 	if err != nil {
@@ -213,7 +213,7 @@ func (s *ScheduleFlags) check() error {
 	case s.ArchiveMaxAge < 0:
 		return errors.New("--archive-max-age must not be negative")
 	case s.ArchiveMaxBytes != 0 && s.ArchiveMaxBytes < minArchive:
-		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, the size of a day", minArchive)
+		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d bytes, the inputs of one day", minArchive)
 	case len(s.FlowSymbols) > maxFlowSymbols:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
 	}

@@ -472,7 +472,7 @@ func TestSettlementsArrive(t *testing.T) {
 	})
 }
 
-// Flow compares volatilities with the last snapshot of the previous session, and says so when it has none.
+// Flow compares volatilities with the last snapshot of the previous session, and says so if there is none.
 func TestFlowComparesWithThePreviousSession(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -277,7 +277,7 @@ func TestWhatTheVersionBeforeStored(t *testing.T) {
 				t.Errorf("a start wrote %s", name)
 			}
 		}
-		found := again(t, dir, date)
+		found := recomputeAll(t, dir, date)
 		for product, methods := range map[string][2]string{
 			refresh.GammaResource: {"gex/0", compute.GammaMethod}, refresh.VIXResource: {"vix/0", compute.VIXMethod},
 			refresh.PainResource: {}, refresh.SectorsResource: {},

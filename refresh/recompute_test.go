@@ -32,8 +32,8 @@ func archived(t testing.TB, dir string) func(*refresh.Config) {
 	}
 }
 
-// again recomputes every stored product of a date.
-func again(t testing.TB, dir, date string) map[string]*refresh.Finding {
+// recomputeAll recomputes every stored product of a date.
+func recomputeAll(t testing.TB, dir, date string) map[string]*refresh.Finding {
 	t.Helper()
 	found := map[string]*refresh.Finding{}
 	for _, product := range refresh.StoredProducts() {
@@ -52,7 +52,7 @@ func again(t testing.TB, dir, date string) map[string]*refresh.Finding {
 // identical recomputes a date and fails the test unless these products are stored and identical.
 func identical(t testing.TB, dir, date string, products ...string) {
 	t.Helper()
-	found := again(t, dir, date)
+	found := recomputeAll(t, dir, date)
 	for _, product := range products {
 		f := found[product]
 		switch {
@@ -221,7 +221,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 			meta.Quality = bytes.Replace(meta.Quality, []byte(`"history_rows":`), []byte(`"history_rows":9`), 1)
 			return data
 		})
-		found := again(t, dir, date)
+		found := recomputeAll(t, dir, date)
 		for product, paths := range map[string][]string{
 			refresh.GammaResource: {"data.contracts_analyzed"}, refresh.FlowResource: nil, // of another method: not compared
 			refresh.SectorsResource: {"meta.quality.funds[0].history_rows"},
@@ -267,7 +267,7 @@ func TestGoneInputsAreNamed(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(in, recipe.Inputs[5].SHA256+".zst"), []byte("other"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		gone := again(t, dir, date)[refresh.SectorsResource].Gone
+		gone := recomputeAll(t, dir, date)[refresh.SectorsResource].Gone
 		if len(gone) != 2 || gone[0].SHA256 != recipe.Inputs[3].SHA256 || !errors.Is(gone[0].Err, archive.ErrGone) ||
 			gone[1].Name != recipe.Inputs[5].Name || !errors.Is(gone[1].Err, archive.ErrAltered) {
 			t.Errorf("gone: %v", gone)
@@ -276,7 +276,7 @@ func TestGoneInputsAreNamed(t *testing.T) {
 			meta.Receipt.Inputs = []snapshots.Input{{Name: "options/_SPX.json", SHA256: strings.Repeat("0", 64)}}
 			return data
 		})
-		if gone := again(t, dir, date)[refresh.GammaResource].Gone; len(gone) != 1 || gone[0].SHA256 != strings.Repeat("0", 64) {
+		if gone := recomputeAll(t, dir, date)[refresh.GammaResource].Gone; len(gone) != 1 || gone[0].SHA256 != strings.Repeat("0", 64) {
 			t.Errorf("inputs of another answer: %v", gone)
 		}
 	})
@@ -320,7 +320,7 @@ func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 		if got := restart("2026-11-20 17:30"); len(got) != len(products)-1 {
 			t.Errorf("sealed again: %q, want all but the curve, whose date has closed", got)
 		}
-		for product, f := range again(t, dir, "2026-11-20") {
+		for product, f := range recomputeAll(t, dir, "2026-11-20") {
 			if f.Differences != nil || f.Gone != nil {
 				t.Errorf("%s: %v differ, %v gone", product, f.Differences, f.Gone)
 			}

@@ -3,7 +3,8 @@
 // A product makes the answers of one resource. The table [products] lists all products. A feed is a group of products that
 // rest on the same kind of documents: option chains, sector quotes, or VIX futures settlements. A job fetches documents at
 // an interval. An answer becomes an edition: one sealed snapshot for each value of the resource's parameter. The inputs of
-// an answer are upstream documents and states, which are results of earlier answers, such as yesterday's volatilities.
+// an answer are upstream documents and states: data from earlier answers or from the configuration, such as yesterday's
+// volatilities.
 //
 // The path of a document:
 //

@@ -171,7 +171,7 @@ func TestALateAnswerIsNotSealedAgain(t *testing.T) {
 		if err := refresh.RefreshFlow(r.Refresher, t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		f := again(t, dir, "2026-11-20")[refresh.FlowResource]
+		f := recomputeAll(t, dir, "2026-11-20")[refresh.FlowResource]
 		if f.Gone != nil {
 			t.Errorf("inputs of the stored flow are gone: %v", f.Gone)
 		}

@@ -268,7 +268,7 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Close tries once more, says what is lost, and nothing is written after it.
+// Close tries once more and reports the files that are lost. Nothing is written after it.
 func TestFaultDiskAtClose(t *testing.T) {
 	document := single(t, `"waits"`)
 	for _, mended := range []bool{true, false} {

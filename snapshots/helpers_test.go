@@ -277,7 +277,7 @@ func program(t testing.TB, name string) string {
 	return ""
 }
 
-// week is a store with an answer for each date, after a restart: none of them is in memory.
+// week returns a store with an answer for each date, after a restart: no answer is in memory.
 func week(t testing.TB, o Options, dates ...string) *Store {
 	t.Helper()
 	s := openWith(t, o)

@@ -119,11 +119,11 @@ func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
 	return SealIn(s.Data(), meta, codings...)
 }
 
-// SealPage seals bytes that are no envelope, such as a web page, in every coding. LastModified returns modified. The result
-// has no data or meta, only bodies and their tags. SealPage does not keep the body.
+// SealPage seals bytes that are not an envelope, such as a web page, in every coding. LastModified returns modified. The
+// result has no data or meta, only bodies and their tags. SealPage does not keep the body.
 func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 	if len(body) < 2 {
-		return nil, errors.New("seal page: it has less than two bytes") // one in the prefix, one in the tail
+		return nil, errors.New("seal page: body has less than two bytes") // one in the prefix, one in the tail
 	}
 	s := &Snapshot{modified: modified.UTC().Format(httpTime)}
 	n := len(body) - 1

@@ -37,7 +37,7 @@ func unprivileged(t testing.TB, f func()) {
 func TestFaultReadOnlyDirectory(t *testing.T) {
 	for locked, want := range map[string]string{"simulated": "open lock file", "": "mkdir"} {
 		dir := t.TempDir()
-		must(t, os.Chmod(filepath.Dir(dir), 0o755)) // nobody may look at it
+		must(t, os.Chmod(filepath.Dir(dir), 0o755)) // the user nobody may enter it
 		path := filepath.Join(dir, locked)
 		must(t, os.MkdirAll(path, 0o755))
 		must(t, os.Chmod(path, 0o555))
