@@ -101,7 +101,6 @@ func (m *faultyMarket) due(name upstream.Name) fault {
 	return f.fault
 }
 
-// Fetch implements [upstream.Source].
 func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	f := m.due(name)
 	doc, err := m.Market.Fetch(ctx, name, nil)
@@ -118,7 +117,6 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 	return doc, nil
 }
 
-// At implements [refresh.PastSource].
 func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	doc, err := m.Market.At(name, at)
 	if err != nil {

@@ -90,7 +90,6 @@ func nameOfRequest(r *http.Request) (name upstream.Name, hops int) {
 	return upstream.Name(strings.TrimPrefix(r.URL.Path, servedBase+"/")), hops
 }
 
-// ServeHTTP implements [http.Handler].
 func (s *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, hops := nameOfRequest(r)
 	fault, at := s.begin(r.Host, name)

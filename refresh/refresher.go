@@ -112,7 +112,6 @@ type batch struct {
 	past      bool // the documents are of a past session: no accepted document is used
 }
 
-// newBatch returns an empty batch of a job.
 func (r *Refresher) newBatch(job string) *batch {
 	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}}
 }
@@ -219,7 +218,6 @@ func (r *Refresher) computedAt(name string) time.Time {
 	return r.current[name].edition.Default.Meta.ComputedAt
 }
 
-// hasAnswer says whether a resource has a current answer.
 func (r *Refresher) hasAnswer(name string) bool { return r.store.Current(name) != nil }
 
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
