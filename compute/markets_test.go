@@ -79,7 +79,7 @@ func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
 // market draws a market of the given roots. The first root is its symbol. Of every five markets, one quotes no series well,
 // so that no parity forward exists. Three quote most series well and with the same carry, so that the quotes imply a spot.
-// Every second market of the first of these three has only near expirations.
+// About half of the markets of the first of these three have only near expirations.
 func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 	s := moments[i%len(moments)]
 	u := index(s.spot, s.asOf)
