@@ -110,7 +110,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known. The
 // error names the known variable with the most similar name. model is the parsed command line.
 func unknownVariable(model *kong.Node) error {
-	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL", "STRIKECACHE_PORT"} // of the tests, and of Kubernetes
+	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL", "STRIKECACHE_PORT"} // two of the tests; Kubernetes sets the last
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
 			known = append(known, flag.Envs...)
@@ -158,7 +158,7 @@ func (versionCommand) Run(out keys.Streams) error {
 	return err
 }
 
-// version returns the version of the module. That of a development build has the commit.
+// version returns the version of the module. In a development build it contains the commit.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version
@@ -198,11 +198,11 @@ type serveCommand struct {
 	Listen         string `help:"Public address; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory of the stored files. Each source has its own subdirectory." default:"./data" type:"path"`
 	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
-	MaxConnections int    `help:"Connections that may be open at a time, but never more than the limit of open files less 128. Further connections are refused." default:"10000"`
+	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 128. Further connections are refused." default:"10000"`
 
-	KeysFile       string   `help:"File of API keys, which strikecache keys writes. Default: keys.json in --data-dir. A running server loads changes." type:"path" placeholder:"FILE" group:"Access"`
+	KeysFile       string   `help:"File of API keys, written by \"strikecache keys\". Default: keys.json in --data-dir. A running server loads changes." type:"path" placeholder:"FILE" group:"Access"`
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key. IPv6 addresses are counted by /64. 0: no limit." default:"0" group:"Access"`
-	TrustedProxies []string `help:"Addresses and prefixes of proxies whose X-Forwarded-For is believed: it names the client." placeholder:"ADDR" group:"Access"`
+	TrustedProxies []string `help:"Addresses and prefixes of trusted proxies: their X-Forwarded-For header names the client." placeholder:"ADDR" group:"Access"`
 
 	TLS server.TLSFlags `embed:"" prefix:"tls-"`
 
@@ -210,9 +210,9 @@ type serveCommand struct {
 
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
 	LogLevel  string `help:"Lowest level that is logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
-	LogEvery  int    `help:"Log one request in this many. 0: log no request." default:"0" group:"Log"`
+	LogEvery  int    `help:"Log one request in every N. 0: log no request." default:"0" group:"Log"`
 
-	LogClientAddr bool `help:"Write the client's address into the lines of --log-every. No other line has this address." group:"Log"`
+	LogClientAddr bool `help:"Add the client's address to the lines that --log-every writes. No other line has it." group:"Log"`
 }
 
 // Validate is called by the parser. Its errors name the flag and the values that are allowed.
@@ -235,7 +235,7 @@ func (c *serveCommand) Validate() error {
 }
 
 // gcPercent makes the garbage collector run five times as often as by default. Most of the heap is answers without
-// pointers, which the collector does not scan, so that frequent runs are cheap and keep the memory low.
+// pointers, which the collector does not scan, so frequent runs are cheap and keep the memory low.
 const gcPercent = 20
 
 // Run opens everything that can fail, starts the refresher and the servers, waits until ctx ends, and stops them in reverse
@@ -254,7 +254,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	defer func() { _ = listener.Close() }() // needed only if Serve, which closes the listener, is not reached
+	defer func() { _ = listener.Close() }() // Serve also closes it, but Run may return before Serve
 	refreshes := admin.NewRefreshes()
 	refresher, err := c.Flags.Open(c.DataDir, log, refreshes.Observe)
 	if err != nil {

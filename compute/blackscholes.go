@@ -30,10 +30,10 @@ func BlackValue(right Right, f, k, v float64) float64 {
 	return value
 }
 
-// BlackGamma returns the gamma, per index point, of a European option when the spot is at: the second derivative of its
-// discounted value by the spot. f is the forward when the spot is spot, and moves in proportion to the spot. The total
-// volatility v stays the same for the strike k. discount is e^(-rT). A call and a put have the same gamma. All arguments must
-// be > 0. d1 is computed as the sum of two logarithms, which keeps all digits when both are small.
+// BlackGamma returns the gamma, per index point, of a European option with strike k at the spot price at: the second
+// derivative of its discounted value by the spot. f is the forward at the price spot, and moves in proportion to the spot.
+// The total volatility v does not move with the spot. discount is e^(-rT). A call and a put have the same gamma. All
+// arguments must be > 0. d1 is computed as the sum of two logarithms, which keeps all digits when both are small.
 //
 // Source: Hull, Options, Futures and Other Derivatives, ch. 19.6, with the carry b: e^((b-r)T) φ(d1) / (S v).
 func BlackGamma(spot, at, f, k, v, discount float64) float64 {
@@ -55,9 +55,9 @@ const invSqrt2 = 0.70710678118654752440084436210485
 // needed, so the function works up to the last second before expiration. ok is false where there is no such v: the value is
 // not finite, not above the intrinsic value, or not below its bound (f for a call, k for a put).
 //
-// The out-of-the-money value b(v) rises from 0 with one inflection at v = √(2|x|). Above it Newton's method on
-// b converges from below; under it the method works on 1/√(-ln b), which is close to linear there (after
-// P. Jäckel, Let's be rational, Wilmott 2015). Every step is kept inside a shrinking bracket.
+// The out-of-the-money value b(v) rises from 0 with one inflection at v = √(2|x|). Above the inflection, Newton's method on
+// b converges from below. Below it, the method works on 1/√(-ln b), which is close to linear there (after P. Jäckel, Let's
+// be rational, Wilmott 2015). Every step is kept inside a shrinking bracket.
 func ImpliedTotalVolatility(right Right, value, f, k float64) (v float64, ok bool) {
 	if !finite(value) || !finite(f) || !finite(k) || f <= 0 || k <= 0 {
 		return 0, false
@@ -76,7 +76,7 @@ func ImpliedTotalVolatility(right Right, value, f, k float64) (v float64, ok boo
 	return solveOTM(-math.Abs(logMoneyness(f, k)), value/(math.Sqrt(f)*math.Sqrt(k)))
 }
 
-const maxTotalVolatility = 64 // √(fk)·(1 - 1e-200): no double price needs more
+const maxTotalVolatility = 64 // the value is √(fk)·(1 - 1e-200) there: no float64 price needs more
 
 // solveOTM finds v with blackOTM(x, v) = beta, for x <= 0 and 0 < beta < e^(x/2).
 func solveOTM(x, beta float64) (float64, bool) {

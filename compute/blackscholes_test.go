@@ -10,11 +10,11 @@ import (
 	"strikecache/compute"
 )
 
-// unit is the relative error of rounding a number to a double.
+// unit is the largest relative error of rounding a number to a float64.
 const unit = 0x1p-53
 
-// bsVector is one line of testdata/bs_vectors.json: computed with 50 digits by mpmath 1.2.1 and printed to 17; its
-// inputs are exact doubles.
+// bsVector is one line of testdata/bs_vectors.json. It was computed with 50 digits by mpmath 1.2.1 and printed with 17. Its
+// inputs are exact float64s.
 type bsVector struct {
 	ID                int    `json:"id"`
 	Right             string `json:"right"`
@@ -68,7 +68,7 @@ func number(t *testing.T, s string) float64 {
 	return x
 }
 
-// within fails unless got is within a relative tolerance of want.
+// within fails the test unless got is within a relative tolerance of want.
 func within(t *testing.T, name string, got, want, relative float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= relative*math.Abs(want)) {
@@ -110,7 +110,7 @@ func TestValueVectors(t *testing.T) {
 	}
 }
 
-// stopsAt is how good the last step leaves the solver, relatively.
+// stopsAt is the relative error that the solver may have after its last step.
 const stopsAt = 1e-14
 
 func TestImpliedVectors(t *testing.T) {
@@ -128,7 +128,7 @@ func TestImpliedVectors(t *testing.T) {
 	}
 }
 
-// Whatever comes in, the solver answers within its domain, and an answer reprices to the value asked for.
+// For any input, the solver answers within its domain, and its answer reprices to the value.
 func FuzzImpliedTotalVolatility(f *testing.F) {
 	f.Add(true, 22.3, 7728.4, 7750.0)
 	f.Add(false, 0.05, 7728.2, 7690.0)
@@ -160,7 +160,7 @@ func FuzzImpliedTotalVolatility(f *testing.F) {
 			return
 		}
 		if !(forward > 1e-3 && forward < 1e9 && strike > 1e-3 && strike < 1e9 && value-intrinsic > 1e-290) {
-			return // no index and no price is there; a moneyness of e^700 overflows the formula
+			return // no market has such an index or price, and a moneyness of e^700 overflows the formula
 		}
 		if !ok {
 			if bound-value > 1e-12*bound {
@@ -180,7 +180,7 @@ func FuzzImpliedTotalVolatility(f *testing.F) {
 	})
 }
 
-// The solver recovers a volatility also where a step lands on it exactly.
+// The solver finds the volatility even if a step lands on it exactly.
 func TestImpliedWhereAStepIsExact(t *testing.T) {
 	p := compute.BlackValue(compute.Call, 7728.2, 7314.626520414114, 0.5)
 	v, ok := compute.ImpliedTotalVolatility(compute.Call, p, 7728.2, 7314.626520414114)

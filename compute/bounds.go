@@ -13,16 +13,16 @@ const (
 	Percentage                        // change of a price since the session before
 )
 
-// bounds has the range of the usable numbers of each kind, both ends included. No market has a number outside its range, so
-// it is an error of the upstream. Multiplying such numbers could overflow.
+// bounds holds the range of usable numbers of each kind, both ends included. No market has a number outside its range: such
+// a number is an error of the upstream, and a product of such numbers could overflow.
 var bounds = [...]struct{ least, most float64 }{
-	OptionNumber:    {1e-6, 1e9}, // of the size; 0 is usable, too
+	OptionNumber:    {1e-6, 1e9}, // range of |x|; 0 is usable, too
 	Price:           {1e-6, 1e6},
 	VolatilityPrice: {1, 1_000},
 	Percentage:      {-100, 1_000},
 }
 
-// Usable returns x, or NaN when x is outside the range of the kind: the number then counts as absent.
+// Usable returns x, or NaN when x is outside the range of the kind. A NaN counts as an absent number.
 func (k NumberKind) Usable(x float64) float64 {
 	b, size := &bounds[k], x
 	if k == OptionNumber {

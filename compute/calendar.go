@@ -99,8 +99,8 @@ var NewYork, _ = time.LoadLocation("America/New_York")
 // Calendar knows the regular sessions of the US equity options exchanges: 09:30 to 16:00 New York, 13:00 on an
 // early close. It is immutable and safe for concurrent use.
 //
-// Source: NYSE Rule 7.2 (full holidays and their observance), the exchanges' holiday calendars, which Cboe
-// options follow, and the single closures that are not in the rules (specialClosures).
+// Source: NYSE Rule 7.2 (full holidays and their observance), the exchanges' holiday calendars, which Cboe options follow,
+// and the closures that follow no rule (specialClosures).
 type Calendar struct {
 	closed, early map[Date]bool
 }
@@ -123,7 +123,7 @@ func NewCalendar(closed, early []Date) *Calendar {
 	return c
 }
 
-// Closures returns the full closures and the early closes that are not in the rules, dates rising. [NewCalendar] makes an
+// Closures returns the full closures and the early closes that follow no rule, in rising order. [NewCalendar] makes an
 // equal calendar from them.
 func (c *Calendar) Closures() (closed, early []Date) {
 	return slices.Sorted(maps.Keys(c.closed)), slices.Sorted(maps.Keys(c.early))
@@ -159,8 +159,7 @@ func ParseClosures(text []byte) (closed, early []Date, err error) {
 }
 
 // CalendarNote returns the note for meta.quality.calendar when any of the dates is outside the years whose sessions were
-// compared, day by day, with the exchange's published holidays and early closes, else nil. Outside these years the same rules
-// are applied.
+// compared day by day with the exchange's published holidays and early closes, else nil. Other years follow the same rules.
 func CalendarNote(dates ...Date) *string {
 	for _, d := range dates {
 		if y := d.Year(); y < 2014 || y > 2030 {

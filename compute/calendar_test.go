@@ -65,7 +65,7 @@ func TestCalendarNote(t *testing.T) {
 func TestAddedClosures(t *testing.T) {
 	closed, early := []compute.Date{day("2026-08-12")}, []compute.Date{day("2026-08-13"), day("2026-08-15")}
 	c := compute.NewCalendar(closed, early)
-	closed[0], early[0] = 0, 0 // the calendar keeps neither
+	closed[0], early[0] = 0, 0 // the calendar has its own copies
 	equal(t, "closed", c.IsSession(day("2026-08-12")), false)
 	equal(t, "early", c.IsEarlyClose(day("2026-08-13")), true)
 	equal(t, "a Saturday", c.IsEarlyClose(day("2026-08-15")), false)
@@ -73,7 +73,7 @@ func TestAddedClosures(t *testing.T) {
 	equal(t, "rules stay", c.IsSession(day("2025-01-09")), false)
 	equal(t, "next", c.Next(day("2026-08-11")), day("2026-08-13"))
 	equal(t, "the other calendar", cal.IsSession(day("2026-08-12")), true)
-	// A closure on a day that is an early close by rule closes it.
+	// A full closure outranks an early close of the same day.
 	c = compute.NewCalendar([]compute.Date{day("2026-11-27")}, []compute.Date{day("2026-11-27")})
 	equal(t, "closed early close", c.IsEarlyClose(day("2026-11-27")), false)
 	// A calendar made of another's closures is the same calendar.
@@ -87,7 +87,7 @@ func TestAddedClosures(t *testing.T) {
 	equal(t, "closed", b.IsSession(day("2031-03-04")), false)
 }
 
-// An error names its line; what a good file says is with FuzzParseClosures.
+// An error names its line. FuzzParseClosures tests the content of good files.
 func TestParseClosures(t *testing.T) {
 	for s, line := range map[string]string{
 		"2026-8-12":                               "line 1:",
@@ -103,11 +103,11 @@ func TestParseClosures(t *testing.T) {
 	}
 }
 
-// Every function that moves along the sessions against the published list of them.
+// Every function that moves along the sessions agrees with the published list of sessions.
 func TestSessionArithmetic(t *testing.T) {
 	closed, _ := listing(t)
 	var sessions []compute.Date
-	index := map[compute.Date]int{} // of the last session on or before a day
+	index := map[compute.Date]int{} // day → index of the last session on or before it
 	for d := day("2014-01-01"); d <= day("2030-12-31"); d++ {
 		if !d.Weekend() && !closed[d] {
 			sessions = append(sessions, d)
@@ -164,8 +164,8 @@ func TestOpenAndClose(t *testing.T) {
 	}
 }
 
-// The Tuesdays of METHODS.md §6; every other monthly expiration is the Wednesday 30 days before the third Friday of the
-// next month.
+// The Tuesdays are those of METHODS.md §6. Every other monthly expiration is the Wednesday 30 days before the third Friday
+// of the next month.
 func TestVIXExpiration(t *testing.T) {
 	tuesdays := map[string]bool{"2014-03-18": true, "2019-03-19": true, "2022-03-15": true, "2024-06-18": true,
 		"2025-03-18": true, "2026-05-19": true, "2027-05-18": true, "2030-03-19": true, "2030-06-18": true}

@@ -47,12 +47,12 @@ func (r *Right) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Settlement is the time of the expiration date at which a contract settles.
+// Settlement is the time on the expiration date at which a contract settles.
 type Settlement uint8
 
 // The two settlements, in their order within a date.
 const (
-	AM Settlement = iota // the opening print, 09:30 New York; the last trade is the session before
+	AM Settlement = iota // the opening print, 09:30 New York; trading ends in the session before
 	PM                   // the close, 16:00 New York or 13:00 on an early close
 )
 
@@ -80,9 +80,9 @@ func (s Settlement) Instant(d Date, c *Calendar) time.Time {
 type Quote struct {
 	Bid, Ask     float64 // USD per unit of the underlying
 	Last         float64 // last trade price, USD; may be years old
-	OpenInterest float64 // contracts after the previous session; never NaN in a Chain
+	OpenInterest float64 // open contracts after the previous session; never NaN in a Chain
 	Volume       float64 // contracts traded this session
-	IV           float64 // published implied volatility, a decimal per year; 0 is "could not be inverted"
+	IV           float64 // published implied volatility, a decimal per year; 0 means that it could not be computed
 	Gamma        float64 // published, per index point, rounded to 4 decimals
 	Delta        float64 // published, -1 to 1
 	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
@@ -151,8 +151,8 @@ type Skipped struct {
 // Total returns the number of rows left out.
 func (s Skipped) Total() int { return s.BadSymbol + s.Duplicate + s.BadNumber + s.UnknownRoot }
 
-// Chain is a validated option chain. Contracts are sorted by root, expiration, strike and right, without duplicates.
-// Contracts that have already settled are still among them. A Chain is immutable once built, and safe for concurrent use.
+// Chain is a validated option chain. Contracts are sorted by root, expiration, strike and right, without duplicates. They
+// include contracts that have already settled. A Chain is immutable once built, and safe for concurrent use.
 type Chain struct {
 	Underlying
 	Contracts []Contract
@@ -187,8 +187,7 @@ func Unsettled(c *Chain, cal *Calendar) (n int) {
 	return n
 }
 
-// ErrEmptyChain is the error of a document without rows. Such a document means an outage of the upstream. It does not mean
-// that the exposure is 0.
+// ErrEmptyChain is the error of a document without rows. It means an outage of the upstream, not an exposure of 0.
 var ErrEmptyChain = errors.New("option chain is empty")
 
 // ErrNoSpot is the error of a document without a usable price of the underlying.
@@ -285,8 +284,8 @@ func compareListing(a, b *Contract) int {
 	return int(a.Right) - int(b.Right)
 }
 
-// indexRoots are the roots of index options. The roots of funds and stocks equal their symbol and settle PM;
-// any other root is unknown: an adjusted series, whose root ends in a digit, delivers something else.
+// indexRoots are the roots of index options. Options on a fund or stock have its symbol as root and settle PM. Any other
+// root is unknown, such as that of an adjusted series, which ends in a digit: its contracts deliver something else.
 var indexRoots = map[string]struct {
 	underlying string
 	settlement Settlement
@@ -304,8 +303,8 @@ func settlementOf(underlying, root string) (s Settlement, known bool) {
 	return PM, root == underlying
 }
 
-// parseSymbol parses a compact OSI symbol, root (a letter, then letters and at last digits, 6 at most), YYMMDD,
-// C or P, and the strike in thousandths with 8 digits. It fills all but the root of c.
+// parseSymbol parses a compact OSI symbol, root (1 to 6 characters: a letter, more letters, then digits), YYMMDD, C or P,
+// and the strike in thousandths with 8 digits. It fills all but the root of c.
 func parseSymbol(s []byte, c *Contract) (root []byte, ok bool) {
 	const tail = 6 + 1 + 8
 	n := len(s) - tail
@@ -328,7 +327,7 @@ func parseSymbol(s []byte, c *Contract) (root []byte, ok bool) {
 	}
 	c.Expiration = NewDate(y, m, d)
 	c.Strike = float64(strike) / 1000
-	return s[:n], c.Expiration.Month() == m // else the month has no such day
+	return s[:n], c.Expiration.Month() == m // false when the month has no such day
 }
 
 func validRoot(s []byte) bool {

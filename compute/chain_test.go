@@ -44,7 +44,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// The roots of METHODS.md §1.1 for SPX; an adjusted series ends in a digit; a fund's root is its own symbol, PM.
+// The roots of SPX are those of METHODS.md §1.1. An adjusted series ends in a digit. The root of a fund is its symbol, PM.
 func TestRoots(t *testing.T) {
 	for _, c := range []struct {
 		underlying, root string
@@ -72,13 +72,13 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// bad_symbol, duplicate, bad_number, unknown_root: the first that applies.
+// A row is counted under the first reason that applies: bad_symbol, duplicate, bad_number, unknown_root.
 func TestSkipOrder(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	chain := build(t, index(7000, noon),
-		row{"SPX1260821C0740000x", blank(nan)}, // bad symbol, though everything is wrong
+		row{"SPX1260821C0740000x", blank(nan)}, // bad symbol, though the rest is bad, too
 		row{"SPX1260821C07400000", blank(nan)}, // bad number, though the root is unknown
-		row{"SPX1260821C07400000", blank(nan)}, // duplicate, though both are wrong
+		row{"SPX1260821C07400000", blank(nan)}, // duplicate, though both have bad numbers
 		row{"SPX1260821P07400000", blank(1)},   // unknown root
 		row{"SPX260821C07400000", blank(nan)},  // bad number
 		row{"SPX260821C07400000", blank(5)},    // duplicate: the first stays, though it was bad
@@ -97,7 +97,7 @@ func TestSkipOrder(t *testing.T) {
 	}
 }
 
-// A shuffled document gives the same chain; among duplicates the first of the document stays.
+// A shuffled document gives the same chain. Of duplicates, the first in the document stays.
 func TestUnsortedInput(t *testing.T) {
 	var rows []row
 	for _, root := range []string{"SPX", "SPXW", "SPX1"} {
@@ -124,7 +124,7 @@ func TestUnsortedInput(t *testing.T) {
 			t.Fatalf("got  %s\nwant %s", got, want)
 		}
 	}
-	// The first of two duplicates is bad and comes late: the second is a duplicate all the same.
+	// A row is a duplicate even if the first row of its contract is bad.
 	chain := build(t, index(7000, noon), row{"SPXW260918C07000000", blank(1)}, row{"SPXW260821C07000000", blank(math.NaN())},
 		row{"SPXW260821C07000000", blank(9)})
 	equal(t, "skipped", chain.Skipped, compute.Skipped{BadNumber: 1, Duplicate: 1})
@@ -199,7 +199,7 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// A symbol is taken just when it is a compact OSI symbol with a day that exists, and then spells itself again.
+// A symbol is accepted only if it is a compact OSI symbol with a day that exists. The contract then has the same symbol.
 func FuzzSymbol(f *testing.F) {
 	for _, s := range []string{"SPX260821C07400000", "SPXW280229P99999999", "XLK1260821C00157500", "A000101P00000000",
 		"ABCDEF991231C12345678", "AZ260821C00000000",
@@ -239,7 +239,7 @@ func FuzzSymbol(f *testing.F) {
 	})
 }
 
-// Absurd numbers are absent ones: they must not lose the document.
+// An absurd number counts as absent. It must not make the document fail.
 func TestAbsurdNumbers(t *testing.T) {
 	absurd := func(change func(*compute.Quote)) compute.Quote {
 		q := quoted(10, 11, 100)

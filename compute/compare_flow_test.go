@@ -11,8 +11,8 @@ import (
 	"strikecache/compute"
 )
 
-// The quote instant of both kinds of roots, around every boundary of a week with a holiday and an early close, of a week
-// with two holidays and of a change of the clock.
+// The quote instants of index options and of fund options agree with the plain implementation, around every boundary of a
+// week with a holiday and an early close, of a week with two holidays, and of a change of the clock.
 func TestQuoteInstantAgainstPlain(t *testing.T) {
 	closed, early := listing(t)
 	clock := plainClock{closed: closed, early: early}
@@ -34,8 +34,8 @@ func TestQuoteInstantAgainstPlain(t *testing.T) {
 	}
 }
 
-// The side of the last trade, the dates of max pain and the count of two-sided quotes, on random markets of both kinds
-// of roots.
+// The side of the last trade, the dates of max pain and the count of two-sided quotes agree with the plain implementation,
+// on random markets of an index and of a fund.
 func TestFlowAgainstPlain(t *testing.T) {
 	t.Parallel()
 	closed, early := listing(t)
@@ -90,7 +90,7 @@ func compareExpirations(t *testing.T, name string, chain *compute.Chain, clock p
 	}
 }
 
-// The shape of random curves, whose differences are often exactly the threshold.
+// The shape agrees on random curves, whose differences are often exactly the threshold.
 func TestShapeAgainstPlain(t *testing.T) {
 	g := rand.New(rand.NewPCG(27, 28))
 	seen := map[string]int{}

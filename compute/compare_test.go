@@ -14,10 +14,10 @@ import (
 	"strikecache/compute"
 )
 
-// fullRun says whether the long versions of the comparisons are asked for.
+// fullRun says whether the long form of the comparisons was asked for.
 func fullRun() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
 
-// markets is how many synthetic markets are compared: each moment three times, and five times in a full run.
+// markets returns how many synthetic markets are compared: three for each moment, five in a full run.
 func markets() int {
 	if fullRun() {
 		return 5 * len(moments)
@@ -115,10 +115,10 @@ func members(v reflect.Value) map[string]reflect.Value {
 	return byName
 }
 
-// compared says whether a member is compared. The grid of METHODS.md §1.2, in points, is too coarse for a small spot: finer
-// grids find more flips.
+// compared says whether a member is compared. Flips are not compared for a small spot: the grid of METHODS.md §1.2, which
+// is in points, is too coarse there.
 func (j comparison) compared(name string) bool {
-	if j.spot < 1000 && (strings.Contains(name, "flip") || name == "gamma_regime") { // the regime asks for the scenarios' flips
+	if j.spot < 1000 && (strings.Contains(name, "flip") || name == "gamma_regime") { // the regime depends on the scenarios' flips
 		return false
 	}
 	return !slices.Contains([]string{"symbol", "note", "calendar"}, name) // texts
@@ -131,7 +131,7 @@ func (j comparison) tolerance(path string, kind reflect.Type, want float64) floa
 		if strings.HasPrefix(path, " by_") || strings.HasPrefix(path, " profile") {
 			return math.Max(1, 1e-6*j.gross)
 		}
-		return 1e-6 * math.Max(j.gross, math.Abs(want)) // some conventions have sizes of their own
+		return 1e-6 * math.Max(j.gross, math.Abs(want)) // the net of a convention may be larger than the gross
 	case reflect.TypeFor[compute.Level]():
 		switch {
 		case strings.Contains(path, "flip") || name == "expected_move_1d":
@@ -147,7 +147,7 @@ func (j comparison) tolerance(path string, kind reflect.Type, want float64) floa
 		case "gross_at_flip_pct":
 			return 0.01 // the flip itself is known to 0.02 points
 		case "gamma_tilt":
-			return math.Max(2e-4, 1e-6*math.Abs(want)) // a ratio to next to nothing may be of any size
+			return math.Max(2e-4, 1e-6*math.Abs(want)) // a ratio to a number near 0 may have any size
 		}
 		return 2e-4
 	case reflect.TypeFor[compute.GammaDiff]():
@@ -182,7 +182,7 @@ func TestAgainstPlainImplementation(t *testing.T) {
 	}
 }
 
-// The seconds around a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
+// Around the second of a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
 func TestSettlementAgainstPlain(t *testing.T) {
 	closed, early := listing(t)
 	g := &generator{Rand: rand.New(rand.NewPCG(29, 30)), seen: map[string]int{}}
@@ -202,7 +202,7 @@ func TestSettlementAgainstPlain(t *testing.T) {
 	}
 }
 
-// countFeatures counts what the results of a market say it contained.
+// countFeatures counts the features that the results of a market show.
 func countFeatures(g *generator, chain *compute.Chain, r compute.GammaResult, plain plainResult) {
 	gap, q := plain.quality.SpotGap, chain.QuoteInstant(cal)
 	late := q.Sub(chain.AsOf) > 5*time.Minute

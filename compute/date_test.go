@@ -12,7 +12,7 @@ import (
 	"strikecache/compute"
 )
 
-// Every day of four centuries, the calendar's own period, against the standard library.
+// Every day of four centuries, one period of the calendar, agrees with the standard library.
 func TestDateAgainstTime(t *testing.T) {
 	first := time.Date(1870, 1, 1, 0, 0, 0, 0, time.UTC)
 	days := compute.Date(0)
@@ -43,7 +43,7 @@ func TestDateForms(t *testing.T) {
 		t.Error(got)
 	}
 	var d compute.Date
-	for _, s := range []string{`20260811`, `""`, `"`, `{}`} { // strings are with FuzzParseDate
+	for _, s := range []string{`20260811`, `""`, `"`, `{}`} { // FuzzParseDate tests other strings
 		if err := d.UnmarshalJSON([]byte(s)); err == nil {
 			t.Errorf("%s is taken as %s", s, d)
 		}
@@ -52,7 +52,7 @@ func TestDateForms(t *testing.T) {
 
 var dateForm = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})$`)
 
-// daysIn is the length of a month, counted on the fingers.
+// daysIn returns the length of a month, without the package under test.
 func daysIn(year, month int) int {
 	switch {
 	case month == 2 && (year%4 == 0 && year%100 != 0 || year%400 == 0):
@@ -65,8 +65,8 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// FuzzParseDate: what is taken is a date of four, two and two digits that exists, as package time reads it, and spells
-// itself again. The same day of another month is that day, or the month's last (METHODS.md §3).
+// FuzzParseDate: an accepted text has four, two and two digits, is a date for package time too, and is the text of the
+// parsed date. AddMonths gives the same day of another month, or its last day (METHODS.md §3).
 func FuzzParseDate(f *testing.F) {
 	for _, s := range []string{"2026-11-20", "2024-02-29", "2023-02-29", "1900-02-29", "2000-02-29", "0000-01-01", "0001-01-01", "9999-12-31",
 		"1969-12-31", "1970-01-01", "2026-01-31", "2026-03-31", "2024-03-31", "2026-05-31", "2026-08-31", "2026-12-31", "2026-00-01", "2026-13-01",
@@ -110,7 +110,7 @@ func FuzzParseDate(f *testing.F) {
 
 var closureForm = regexp.MustCompile(`^[ \t\r\v\f]*(?:(\S+)(?:[ \t\r\v\f]+(early))?[ \t\r\v\f]*)?(?:#.*)?$`)
 
-// FuzzParseClosures: a file is taken when each of its lines is one, and then says what its lines say.
+// FuzzParseClosures: a file is accepted if each of its lines is a closure, and gives the closures of its lines.
 func FuzzParseClosures(f *testing.F) {
 	for _, s := range []string{"2026-12-24 early\n2025-01-09 # mourning\r\n\n", "# nothing", "2026-12-24 late", "2026-12-24early", "2026-02-30", "2026-12-24\t early #early", "early", "2026-12-24#", "\x00", "2026-12-24 early early", "2026-12-24\r2026-12-25",
 		"# days of mourning\n2026-08-12 # all day\r\n\n  2026-08-13\tearly\n2026-08-14 early# no space\n2026-09-01", "", "\n", "2026-08-12 Early", "early 2026-08-12"} {
@@ -122,7 +122,7 @@ func FuzzParseClosures(f *testing.F) {
 		good := true
 		for line := range strings.Lines(string(text)) {
 			if len(line) > 60_000 || strings.ContainsFunc(line, func(r rune) bool { return r >= 0x80 }) {
-				return // too long a line, or spaces beyond ASCII
+				return // a line is too long, or has spaces beyond ASCII
 			}
 			line, _, _ = strings.Cut(strings.TrimRight(line, "\r\n"), "#")
 			parts := closureForm.FindStringSubmatch(line)

@@ -57,7 +57,7 @@ func usedContract(row *strike, c *Contract) bool {
 	return c != nil && c.OpenInterest > 0 && row.step != volNone
 }
 
-// sum adds up the exposure at the spot, over all, by series and by strike.
+// sum adds up the exposure at the spot: in total, by series and by strike.
 func (e *exposure) sum() {
 	skipped := &e.contracts.Skipped
 	byStrike := map[float64]*StrikeGamma{}
@@ -106,7 +106,7 @@ func (e *exposure) sum() {
 	}
 }
 
-// carry returns the carry ln(F/S)/T per year of each series that has one.
+// carry returns the carry ln(F/S)/T per year of each series whose carry is known.
 func (e *exposure) carry() map[Series]float64 {
 	out := make(map[Series]float64, len(e.series))
 	for _, s := range e.series {
@@ -131,7 +131,7 @@ func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
 	}
 }
 
-// variant is a change to the base model under which a profile is built. The zero value with volScale 1 is the base model.
+// variant is a change to the base model for one profile. variant{volScale: 1} is the base model.
 type variant struct {
 	volScale float64                 // factor on every v
 	noCarry  bool                    // F = S in every series

@@ -37,7 +37,7 @@ type flipSearch struct {
 // lobes are rounding noise in the tails.
 const materialShare = 0.01
 
-// lobe is a run of grid points at which G has one sign, zeros left out.
+// lobe is a run of grid points at which G has one sign. Points with G = 0 do not end it.
 type lobe struct {
 	first, last int
 	peak        float64 // largest |G|

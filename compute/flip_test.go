@@ -47,7 +47,7 @@ func TestFlipByHand(t *testing.T) {
 			t.Errorf("%s: %+v", name, g.Flips)
 		}
 		near(t, name+" distance", g.FlipDistance, (7000-want)/7000*100, 2e-4)
-		// The scenarios scale v; without the only date and within 90 days there is nothing, and everything.
+		// The scenarios scale v. Without the nearest date, no contract is left. Within 90 days, all contracts are.
 		down, up := strangleFlip(c.put, c.putInterest, c.call, c.callInterest, 0.9*c.v), strangleFlip(c.put, c.putInterest, c.call, c.callInterest, 1.1*c.v)
 		for i, wanted := range []float64{down, up, want, 0, want} {
 			s := g.Scenarios[i]
@@ -68,7 +68,7 @@ func TestFlipByHand(t *testing.T) {
 	}
 }
 
-// The other direction, and two flips: calls at both ends of a put.
+// The other direction, and two flips: a put between two calls.
 func TestFlipDirections(t *testing.T) {
 	r := exposure(t, index(7000, closing), row{"SPXW260821C06900000", published(flatIV(0.01), 10)},
 		row{"SPXW260821P07100000", published(flatIV(0.01), 10)})
@@ -104,9 +104,9 @@ func TestFlipStatus(t *testing.T) {
 		{"as many puts as calls", []row{{"SPXW260821C07000000", published(0.2, 10)}, {"SPXW260821P07000000", published(0.2, 10)}},
 			compute.FlipInsufficient}, // G is 0 everywhere
 		{"strike 0", []row{{"SPXW260821C00000000", published(0.2, 10)}}, compute.FlipInsufficient},
-		// At v = 0.001 a strike 60 % away is 470 standard deviations out: e^(-d1²/2) is no double.
+		// At v = 0.001 a strike 60 % away is 470 standard deviations out: e^(-d1²/2) underflows.
 		{"underflow", []row{{"SPXW260821C11200000", published(flatIV(0.001), 10)}}, compute.FlipInsufficient},
-		// 40 standard deviations from the nearest grid point: e^(-800) is no double. 30: e^(-450) is one.
+		// 40 standard deviations from the nearest grid point, e^(-800) underflows. At 30, e^(-450) does not.
 		{"all but underflow", []row{{symbolOf("SPXW260821P", math.Round(8050*math.Exp(0.3))), published(flatIV(0.01), 10)}}, compute.FlipNoneNegative},
 		// The crossing of this pair lies 17 % below the spot, outside the grid.
 		{"crossing out of reach", strangle(5500, 10, 6100, 10, 0.05), compute.FlipNonePositive},
@@ -120,8 +120,8 @@ func TestFlipStatus(t *testing.T) {
 	}
 }
 
-// Two narrow terms are two lobes whose peaks are as OI·K: the peak of S'·e^(-d1²/2) is at d1 = v and is K. The crossing
-// counts when the smaller lobe reaches 1 % of the larger; the status without it is the larger one's sign.
+// Two narrow terms are two lobes, whose peaks are proportional to OI·K: S'·e^(-d1²/2) has its peak K at d1 = v. The
+// crossing counts when the smaller lobe reaches 1 % of the larger. Otherwise the status is the sign of the larger.
 func TestMateriality(t *testing.T) {
 	for _, c := range []struct {
 		putInterest, callInterest float64

@@ -98,7 +98,7 @@ type FlowInput struct {
 	PreviousIV map[string]float64
 }
 
-// The thresholds of eligibility and of the premium component, in contracts and USD.
+// flowLimits are the thresholds of eligibility and of the premium component, in contracts and USD.
 type flowLimits struct{ volume, premium float64 }
 
 func limitsOf(underlying string) flowLimits {

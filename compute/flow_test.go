@@ -19,14 +19,14 @@ func fund(symbol string, spot float64) compute.Underlying {
 	return u
 }
 
-// trade is a contract that last traded some seconds before noon, without a published volatility or delta.
+// trade is a contract that last traded ago seconds before noon, without a published volatility or delta.
 func trade(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
 	q := quoted(bid, ask, openInterest)
 	q.Last, q.Volume, q.LastTrade = last, volume, at(noon).Unix()-int64(ago)
 	return q
 }
 
-// placed is a trade whose option has hardly moved since, so that its place in the quote counts as long as it is young.
+// placed is a trade whose option has hardly moved since. So only the age of the trade lowers the trust.
 func placed(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
 	q := trade(bid, ask, last, volume, openInterest, ago)
 	q.Delta, q.IV = 0.001, 0.2
@@ -53,7 +53,7 @@ func one(t *testing.T, q compute.Quote) compute.FlowItem {
 	return only(t, flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", q}))
 }
 
-// settled, not_this_session, low_volume, low_price, low_premium: the first that fails, counted.
+// A contract is counted under the first reason that applies: settled, not_this_session, low_volume, low_price, low_premium.
 func TestFlowEligibility(t *testing.T) {
 	good := trade(1.9, 2.1, 2, 1000, 0, 60) // 200,000 dollars
 	edit := func(f func(*compute.Quote)) compute.Quote {
@@ -98,7 +98,7 @@ func TestFlowEligibility(t *testing.T) {
 	}
 }
 
-// 500 contracts and 250,000 dollars for both roots of SPX.
+// Both roots of SPX need 500 contracts and 250,000 dollars.
 func TestFlowIndexThresholds(t *testing.T) {
 	for _, symbol := range []string{"SPX260821C07000000", "SPXW260821C07000000"} {
 		for _, c := range []struct {
@@ -112,20 +112,20 @@ func TestFlowIndexThresholds(t *testing.T) {
 			equal(t, fmt.Sprint(symbol, " ", c.volume, " at ", c.price), f.Rejected, c.want)
 		}
 	}
-	// AM contracts are settled from 09:30 of their date, and by noon are counted so.
+	// AM contracts settle at 09:30 of their date, so at noon they count as settled.
 	f := flowOf(t, fund("SPX", 7000), nil, row{"SPX260811C07000000", trade(5, 5, 5, 1000, 0, 60)},
 		row{"SPXW260811C07000000", trade(5, 5, 5, 1000, 0, 60)})
 	equal(t, "settled", f.Rejected, compute.FlowRejected{Settled: 1})
 	equal(t, "symbol", only(t, f).Symbol, "SPX")
-	// By the quote instant: the index of noon with quotes of 16:00.
+	// The quote instant counts: the index is of noon, the quotes are of 16:00.
 	u := fund("SPX", 7000)
 	u.CapturedAt = at("2026-08-11T20:15:00Z")
 	f = flowOf(t, u, nil, row{"SPXW260811C07000000", trade(5, 5, 5, 1000, 0, 60)})
 	equal(t, "settled by the quotes", f.Rejected, compute.FlowRejected{Settled: 1})
 }
 
-// What an item says. 1000 contracts at 2.00 are 200,000 dollars, 8 times the threshold; 1000 of 400 + 100 are twice the open
-// interest; the last trade was at the ask, 90 of 900 seconds ago; the volatility rose by 5 points.
+// Every field of an item. 1000 contracts at 2.00 are 200,000 dollars, 8 times the threshold. 1000 contracts are twice 400 +
+// 100. The last trade was at the ask, 90 of 900 seconds ago. The volatility rose by 5 points.
 func TestFlowItem(t *testing.T) {
 	q := trade(1.9, 2.1, 2.1, 1000, 400, 90)
 	q.IV, q.Delta = 0.25, 0.31
@@ -185,12 +185,12 @@ func TestPremiumBasis(t *testing.T) {
 	}
 }
 
-// An item survives reading and writing: a stored one is served again as it was.
+// An item that is written and read again is the same.
 func TestFlowJSON(t *testing.T) {
 	var right compute.Right
 	for _, s := range []string{`"calls"`, `1`, `""`} {
 		if err := right.UnmarshalJSON([]byte(s)); err == nil {
-			t.Errorf("%s is a right", s)
+			t.Errorf("%s is accepted as a right", s)
 		}
 	}
 	for _, it := range randomFlow(t, rand.New(rand.NewPCG(13, 14)), "XLK").Items {
@@ -203,8 +203,8 @@ func TestFlowJSON(t *testing.T) {
 	}
 }
 
-// Bands are of the rounded score. 5,000 contracts at 0.05 are just P0, at 5 they are 100 P0, which adds 25; a last price
-// above the ask adds 15, and none nothing.
+// The band follows from the rounded score. 5,000 contracts at 0.05 have the premium P0. At 5 they have 100 P0, which adds
+// 25. A last price above the ask adds 15, and no last price adds nothing.
 func TestBands(t *testing.T) {
 	for _, c := range []struct {
 		volumeOI, price, last float64
@@ -223,12 +223,12 @@ func TestBands(t *testing.T) {
 	}
 }
 
-// ranked is the order of METHODS.md §5: rounded score, premium in whole dollars, contract.
+// ranked orders items as METHODS.md §5 does: by rounded score, premium in whole dollars, contract.
 func ranked(a, b compute.FlowItem) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Premium, a.Premium), cmp.Compare(a.Contract, b.Contract))
 }
 
-// Equal scores (all components are at their limits) are ordered by premium in whole dollars, equal premiums by contract.
+// Items of equal scores are ordered by premium in whole dollars, then by contract. Here all components are at their limits.
 func TestFlowOrder(t *testing.T) {
 	full := func(price float64) compute.Quote { return placed(0.95*price, 1.05*price, price+1, 1e6, 0, 0) }
 	f := flowOf(t, fund("XLK", 150), nil,
@@ -245,7 +245,7 @@ func TestFlowOrder(t *testing.T) {
 	}
 }
 
-// randomFlow is a chain of random quotes of which many are absent, crossed, one-sided or absurd.
+// randomFlow returns the flow of a chain of random quotes, many of which are absent, crossed, one-sided or absurd.
 func randomFlow(t *testing.T, random *rand.Rand, symbol string) compute.ChainFlow {
 	t.Helper()
 	nan := math.NaN()
@@ -311,7 +311,7 @@ func TestFlowIsBounded(t *testing.T) {
 	}
 }
 
-// Chains of an older session are left out; the universe is that of the newest, rejects are summed, at most 100 items.
+// Chains of an older session are left out, also of the universe. Rejected contracts are summed. At most 100 items are kept.
 func TestMergeFlow(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 16))
 	xlk, spy, old := randomFlow(t, random, "XLK"), randomFlow(t, random, "SPY"), randomFlow(t, random, "QQQ")
@@ -344,7 +344,7 @@ func TestMergeFlow(t *testing.T) {
 	equal(t, "two sessions", compute.MergeFlow([]compute.ChainFlow{xlk, old}).SessionDate, day("2026-08-11"))
 }
 
-// At most 100 items are kept of a chain: the best.
+// The best items of a chain are kept, at most 100.
 func TestFlowKeepsTheBest(t *testing.T) {
 	var rows []row
 	for i := range 150 {

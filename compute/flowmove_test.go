@@ -8,8 +8,8 @@ import (
 	"strikecache/compute"
 )
 
-// f = (1 - a/900)·min(1, h/m), where m = |delta|·S·iv·√(max(a, 1)/(252·23400)) is what the option has moved since the trade.
-// The half-spread h is 0.1 and the price S of XLK is 150. An f under 0.5 is an unknown side.
+// f = (1 - a/900)·min(1, h/m), where m = |delta|·S·iv·√(max(a, 1)/(252·23400)) is the likely move of the option since the
+// trade. The half-spread h is 0.1 and the price S of XLK is 150. An f under 0.5 is an unknown side.
 func TestTrustInTheQuote(t *testing.T) {
 	nan := math.NaN()
 	m := func(delta, iv, a float64) float64 { return math.Abs(delta) * 150 * iv * math.Sqrt(a/(252*23_400)) }
@@ -42,20 +42,20 @@ func TestTrustInTheQuote(t *testing.T) {
 		}
 		nearly(t, c.name+": confidence", it.Confidence, confidence, 1e-9)
 	}
-	// The age counts from the quote instant, not from the index: quotes of 12:20 do not say where a trade of 12:00 was.
+	// The age counts from the quote instant, not from the index: quotes of 12:20 do not show the side of a trade of 12:00.
 	u := fund("XLK", 150)
 	u.CapturedAt = at(noon).Add(35 * 60e9)
 	it := only(t, flowOf(t, u, nil, row{"XLK260821C00157500", placed(1.9, 2.1, 2.1, 3000, 1e6, 0)}))
 	equal(t, "an old index", it.Side, "unknown")
 }
 
-// The quotes of a chain in session are moved by 0.1 % of the underlying, which is a usual move within the age of the trades.
-// With a volatility of 35 % no direction changes. With 15 %, where the move is one standard deviation, none turns into its
-// opposite. A rule that asks for the age alone turned them.
+// The underlying moves by 0.1 % after the trades, a usual move for their age, and the quotes follow. With a volatility of
+// 35 % no direction changes. With 15 %, where the move is one standard deviation, no direction turns into its opposite. A
+// rule that looks only at the age would turn some.
 func TestMovedQuotesTurnNoDirection(t *testing.T) {
 	for _, market := range []struct {
 		iv, leastAge float64
-		every        bool // also neutral directions stay
+		every        bool // neutral directions stay, too
 	}{{0.35, 360, true}, {0.15, 300, false}} {
 		directions := func(percent float64) map[string]compute.FlowItem {
 			items := map[string]compute.FlowItem{}
@@ -103,7 +103,7 @@ func TestMovedQuotesTurnNoDirection(t *testing.T) {
 	}
 }
 
-// The recorded chain is of 7 minutes after the last trades, and its quotes are of the curb session: no side is known.
+// The recorded chain was made 7 minutes after the last trades, and its quotes are of the curb session: no side is known.
 func TestRecordedDirections(t *testing.T) {
 	f := compute.UnusualFlow(compute.FlowInput{Chain: recordedChain(t, spxChain), Calendar: cal})
 	equal(t, "items", len(f.Items), compute.MaxFlowItems)

@@ -15,7 +15,7 @@ type observation struct {
 	basis       string
 	premium     float64
 	location    float64 // L, NaN when unknown
-	trust       float64 // f, from 0 to 1: how far the quote still says where the trade was
+	trust       float64 // f, 0 to 1: how well the quote shows the side of an older trade
 	ivChange    float64 // vol points, NaN when unknown
 	surprise    float64 // z, NaN when unknown
 	components  FlowComponents
@@ -61,10 +61,10 @@ func (o *observation) score(in FlowInput, quoted time.Time, sizes sizePeers, lim
 	o.rounded = roundTo(o.quality*o.components.sum(), 1)
 }
 
-// locate sets the location of the last price in the quote, from -1 (bid) to 1 (ask), and its trust. The quote is of the
-// instant quoted, the trade is older. The trust falls to 0 as the age of the trade grows to 15 minutes, and with the move of
-// the option since the trade, one standard deviation, against the half-spread: a trade that is compared with the quote of
-// another moment shows the move of the market, not the side. The location stays NaN where the trust is 0.
+// locate sets the location of the last price in the quote, from -1 (bid) to 1 (ask), and the trust in it. The trade is
+// older than the quote, which is of the instant quoted. So the location can show the move of the market since the trade
+// instead of the side. The trust falls to 0 as the trade's age grows to 15 minutes. It also falls when one standard
+// deviation of the option's move since the trade exceeds the half-spread. Without trust, the location is NaN.
 func (o *observation) locate(quoted time.Time, spot float64) {
 	const maxAge = 900                         // seconds
 	const secondsPerTradingYear = 252 * 23_400 // sessions of 6.5 hours
@@ -96,7 +96,7 @@ func (o *observation) judgeQuote() {
 	}
 }
 
-// side returns the side of the quote on which the last price lies, unknown when the quote says too little about the trade.
+// side returns the side of the quote on which the last price lies, or unknown when the trust in the location is too low.
 func (o *observation) side() string {
 	switch {
 	case math.IsNaN(o.location) || o.trust < 0.5:
@@ -242,8 +242,7 @@ const (
 	leastSpread = 0.25
 )
 
-// newSizePeers groups the live contracts that traded by right, days to expiration and absolute published
-// delta.
+// newSizePeers groups the unsettled contracts that have volume, by right, days to expiration and absolute published delta.
 func newSizePeers(live []*Contract, session Date) sizePeers {
 	groups := map[peerGroup][]float64{}
 	for _, c := range live {

@@ -40,8 +40,8 @@ func TestPremiumComponent(t *testing.T) {
 	}
 }
 
-// L, f and what follows from them: 15·|L|·f, side, direction, confidence min(0.6, |L|·f·Q). The quotes are 1.9 to 2.1,
-// which costs no quality. The options have hardly moved since the trade.
+// L, f and the fields that follow from them: 15·|L|·f, side, direction, confidence min(0.6, |L|·f·Q). The quotes are 1.9 to
+// 2.1, which does not lower the quality. The options have hardly moved since the trade.
 func TestQuoteLocation(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -91,7 +91,7 @@ func TestQuoteLocation(t *testing.T) {
 	}
 }
 
-// 10·c((|ΔIV| - 0.5)/4.5) in vol points; missing, or either iv 0, is 0 and null.
+// 10·c((|ΔIV| - 0.5)/4.5) in vol points. The component is 0 and iv_change null when either iv is missing or 0.
 func TestIVChangeComponent(t *testing.T) {
 	const symbol = "XLK260821C00157500"
 	for _, c := range []struct {
@@ -122,7 +122,8 @@ func TestIVChangeComponent(t *testing.T) {
 	}
 }
 
-// Spread over mid: 1 to 10 %, falling to 0.6 at 50 % and staying there; 0.5 without an ask or crossed, 0.6 without a bid.
+// The factor is 1 up to a spread of 10 % of the mid. It falls to 0.6 at 50 % and stays there. It is 0.5 without an ask or
+// when crossed, and 0.6 without a bid.
 func TestQualityFactor(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -147,7 +148,7 @@ func TestQualityFactor(t *testing.T) {
 	}
 }
 
-// peers returns contracts of one date and delta bucket with given volumes, of which only the first is large enough to be
+// peers returns contracts of one date and delta bucket with the given volumes. Only the first volume is large enough to be
 // eligible.
 func peers(symbols string, delta float64, volumes ...float64) []row {
 	var rows []row
@@ -200,8 +201,8 @@ func TestSizeSurprise(t *testing.T) {
 	}
 }
 
-// Peers share underlying, right, bucket of days {0, 1–7, 8–30, 31–90, >90} and of |delta| {<.1, .1–.25, .25–.5, ≥.5}:
-// seven in the subject's own bucket are not enough, the eighth must be one too.
+// Peers share underlying, right, bucket of days {0, 1–7, 8–30, 31–90, >90} and of |delta| {<.1, .1–.25, .25–.5, ≥.5}: seven
+// peers are not enough, so the eighth contract decides.
 func TestSizePeers(t *testing.T) {
 	volumes := []float64{3000, 20, 20, 20, 20, 20, 20}
 	for _, c := range []struct {
@@ -242,13 +243,13 @@ func TestSizePeers(t *testing.T) {
 		}
 		nearly(t, c.name, surprise(t, rows), want, 0)
 	}
-	// A settled contract is no peer, and one without a delta has none.
+	// A settled contract is not a peer. A contract without a delta has no peers.
 	rows := append(peers("XLK260821C", 0.3, volumes...), peers("XLK260810C", 0.3, 20)...)
 	nearly(t, "settled", surprise(t, rows), 0, 0)
 	nearly(t, "no delta", surprise(t, peers("XLK260821C", math.NaN(), append(volumes, 20)...)), 0, 0)
 }
 
-// What ties with a threshold on paper ties here: labels agree with the rounded number beside them.
+// A number that equals a threshold as a decimal counts as equal: labels agree with the rounded number beside them.
 func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	contract := func(values ...float64) compute.VIXCurve {
 		c, _ := curve(t, evening("2026-10-05", prices(values...)...))

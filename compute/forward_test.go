@@ -17,7 +17,7 @@ func pair(series string, strike, difference float64) []row {
 	}
 }
 
-// parity is a series whose three strikes all say that its forward is f: C - P = e^{-rT}(F - K).
+// parity returns a series whose three strikes all imply the forward f: C - P = e^{-rT}(F - K).
 func parity(series string, f, rate, hours float64) []row {
 	var rows []row
 	for _, k := range []float64{6900, 7000, 7100} {
@@ -26,7 +26,7 @@ func parity(series string, f, rate, hours float64) []row {
 	return rows
 }
 
-// forwards returns the forward and its source by root and expiration; there is one row per date and settlement.
+// forwards returns the forward and its source by settlement and expiration. Each date has one row per settlement.
 func forwards(t *testing.T, r compute.GammaResult) map[string]compute.ExpirationGamma {
 	t.Helper()
 	out := map[string]compute.ExpirationGamma{}
@@ -49,7 +49,7 @@ func wantForward(t *testing.T, r compute.GammaResult, series string, f float64, 
 	}
 }
 
-// The votes K + C - P of METHODS.md §1.1 at r = 0, picked by hand.
+// The forward is the median of the votes K + C - P of METHODS.md §1.1 at r = 0.
 func TestParityVotes(t *testing.T) {
 	type vote struct{ strike, difference float64 }
 	nine := []vote{{7000, 1}, {6975, 27}, {7025, -22}, {6950, 54}, {7050, -45}, {6925, 81}, {7075, -68}}
@@ -58,13 +58,14 @@ func TestParityVotes(t *testing.T) {
 		votes []vote
 		want  float64
 	}{
-		// 7001 to 7007: the two farther ones, which vote 7900 and 8000, are not asked.
+		// 7001 to 7007: the two farther strikes, which would vote 7900 and 8000, have no vote.
 		{"seven nearest", append([]vote{{6900, 1000}, {7100, 900}}, nine...), 7004},
 		{"six: the mean of 7003 and 7004", nine[:6], 7003.5},
 		{"five", nine[:5], 7003},
 		{"four", nine[:4], 7002.5},
 		{"three", nine[:3], 7002},
-		// The seventh place is tied: the lower strike, 6918, votes 7000, the higher would vote 7008 and make it 7001.
+		// Two strikes tie for the seventh vote. The lower one, 6918, votes 7000. The higher one would vote 7008 and make
+		// the median 7001.
 		{"tie", []vote{{7000, 1}, {6990, 12}, {7010, -7}, {6980, 20}, {7020, -20}, {6970, 30}, {6918, 82}, {7090, -82}}, 7000},
 		{"outlier", []vote{{7000, 5}, {6950, 55}, {7050, -2000}}, 7005},
 	} {
@@ -77,9 +78,9 @@ func TestParityVotes(t *testing.T) {
 	}
 }
 
-// Two differences that are equal on paper tie, whatever the last bits of their doubles: as doubles 0.3 - 0.1 is more
-// than 0.7 - 0.5. The seventh place is tied between 6999.8, which votes 7000, and 7000.6, which votes 7000.4; the
-// other six vote 7000 thrice, 7000.1 and 7000.2 twice.
+// Two differences that are equal as decimals tie, whatever their last bits as float64s: as float64s, 0.3 - 0.1 is more than
+// 0.7 - 0.5. The seventh vote is tied between 6999.8, which votes 7000, and 7000.6, which votes 7000.4; the other six vote
+// 7000 thrice, 7000.1 and 7000.2 twice.
 func TestParityTiesOnPaper(t *testing.T) {
 	var rows []row
 	for _, v := range [][2]float64{{6999.99, 0.01}, {7000.01, -0.01}, {6999.95, 0.05}, {7000.05, 0.05}, {7000.06, 0.14}, {7000.07, 0.13}} {
@@ -91,7 +92,7 @@ func TestParityTiesOnPaper(t *testing.T) {
 	wantForward(t, exposure(t, index(7000, noon), rows...), "pm 2026-08-21", 7000, "parity")
 }
 
-// Quotes that say a forward below zero say nothing.
+// Quotes that imply a negative forward are ignored.
 func TestAbsurdParity(t *testing.T) {
 	var rows []row
 	for _, k := range []float64{6900, 7000, 7100} {
@@ -119,7 +120,7 @@ func TestForwardSources(t *testing.T) {
 		"SPXW260918P07000000", "SPXW260901P07000000"} {
 		rows = append(rows, row{lone, published(0.15, 10)})
 	}
-	previous := map[compute.Series]float64{{Root: "SPXW", Expiration: day("2026-12-18")}: 0.5} // not asked
+	previous := map[compute.Series]float64{{Root: "SPXW", Expiration: day("2026-12-18")}: 0.5} // not used
 	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, noon), rows...), Calendar: cal,
 		RiskFreeRate: rate, PreviousCarry: previous})
 	near, far := math.Log(7010.0/7000), math.Log(7035.0/7000)
@@ -136,7 +137,7 @@ func TestForwardSources(t *testing.T) {
 	equal(t, "counts", fmt.Sprint(r.Quality.Forwards),
 		"map[extrapolated:2 interpolated:2 none:0 other_settlement:2 parity:2 previous:0]")
 
-	// What the next snapshot may fall back on: b = ln(F/S)/T of every series.
+	// Carry, which the next snapshot may use, has b = ln(F/S)/T of every series.
 	equal(t, "carries", len(r.Carry), 8)
 	for series, want := range map[compute.Series]float64{
 		{Root: "SPXW", Expiration: day("2026-08-21")}: near / years(hoursPM),
@@ -147,8 +148,8 @@ func TestForwardSources(t *testing.T) {
 	}
 }
 
-// Two strikes are too few for a forward; with no parity forward anywhere the previous snapshot's carry of the same root
-// and expiration is taken, else none.
+// Two strikes are too few for a parity forward. When no series has one, the previous carry of the same root and expiration
+// is used, else none.
 func TestPreviousAndNoForward(t *testing.T) {
 	rows := append(pair("SPXW260821", 7000, 1), pair("SPXW260821", 6975, 27)...)
 	rows = append(rows, row{"SPX260821C07000000", published(0.15, 10)}, row{"SPXW260918C07000000", published(0.15, 10)})
@@ -165,6 +166,6 @@ func TestPreviousAndNoForward(t *testing.T) {
 	equal(t, "counts", fmt.Sprint(r.Quality.Forwards),
 		"map[extrapolated:0 interpolated:0 none:2 other_settlement:0 parity:0 previous:1]")
 	if _, ok := r.Carry[compute.Series{Root: "SPXW", Expiration: day("2026-09-18")}]; ok {
-		t.Error("a carry that nobody knows is handed on")
+		t.Error("Carry has an unknown carry")
 	}
 }

@@ -158,8 +158,9 @@ func GammaExposure(in GammaInput) GammaResult {
 	return GammaResult{Data: g, Quality: e.quality(g.Flip), Carry: e.carry()}
 }
 
-// OpenInterestDate returns the session after whose end the open interest of a document was counted, and the state of the
-// count: updating before 07:15 New York on the day of a session, when the overnight update may be incomplete, else settled.
+// OpenInterestDate returns the session whose closing open interest a document has, and the state of that count. The state
+// is updating before 07:15 New York on the day of a session, when the overnight update may be incomplete, and settled at
+// any other time.
 func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state string) {
 	ny := capturedAt.In(NewYork)
 	day := DateOf(ny)
@@ -202,13 +203,14 @@ func (e *exposure) regime(scenarios []Scenario) string {
 	return "negative"
 }
 
-// expectedMove returns S·v/√n of the nearest series that still has a full session before its last trade is due: one standard
-// deviation, in index points, of the move that its at-the-money volatility implies for one session. It is nil when the
-// quotes are so much newer than the index that no session is left.
+// expectedMove returns S·v/√n: one standard deviation, in index points, of the move in one session that at-the-money
+// volatility implies. It uses the nearest series that trades in at least one session after the session date. n counts the
+// sessions that this series still trades, the rest of today's as a fraction. The result is nil when no session is left,
+// because the quotes are much newer than the index.
 func (e *exposure) expectedMove() *Level {
 	cal, today := e.Calendar, e.Calendar.SessionDate(e.quoted)
 	var nearest *series
-	var last Date // on which it trades
+	var last Date // its last trading day
 	for _, s := range e.series {
 		lastTrading := s.Expiration
 		if s.settlement == AM {

@@ -17,14 +17,14 @@ func gammaOf(s, k, v float64) float64 {
 	return math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi) / (s * v)
 }
 
-// dollarsOf is what one contract of a gamma is worth: 100 shares, 1 % of the spot, in dollars of delta.
+// dollarsOf returns the value of one contract of a gamma, in dollars of delta: 100 shares, 1 % of the spot.
 func dollarsOf(s, gamma float64) float64 { return gamma * 100 * s * s * 0.01 }
 
-// years is T of a number of hours.
+// years returns T for a number of hours.
 func years(hours float64) float64 { return hours / (365 * 24) }
 
-// One contract at the money, so that gamma goes with 1/√T: an hour more or less in a T of 3 days is 0.7 %, a hundred
-// thousand times the tolerance. The instants are typed in as UTC; the clocks change on 2026-03-08 and 2026-11-01.
+// One contract at the money has a gamma proportional to 1/√T. An hour more or less in a T of 3 days is 0.7 %, a hundred
+// thousand times the tolerance. The instants are in UTC. The clocks change on 2026-03-08 and 2026-11-01.
 func TestTimeToSettlement(t *testing.T) {
 	for _, c := range []struct{ name, asOf, symbol, settles string }{
 		{"AM summer", "2026-08-18T15:00:00Z", "SPX260821C07000000", "2026-08-21T13:30:00Z"},
@@ -101,7 +101,7 @@ func TestThreeContractsByHand(t *testing.T) {
 		equal(t, "call open interest", got.CallOpenInterest, want.CallOpenInterest)
 		equal(t, "put open interest", got.PutOpenInterest, want.PutOpenInterest)
 	}
-	// The profile's middle is the net; each point is the sum of the same formula at S·(1 + j/1000).
+	// The middle of the profile is the net. Each point is the sum of the same formula at S·(1 + j/1000).
 	equal(t, "profile points", len(g.Profile), 121)
 	for j, p := range g.Profile {
 		s := 4000 * (1 + float64(j-60)/1000)
@@ -113,7 +113,7 @@ func TestThreeContractsByHand(t *testing.T) {
 
 func dollars(x float64) *compute.Dollars { return new(compute.Dollars(x)) }
 
-// With nothing used every number that needs a contract is null, and what does not is there.
+// With no used contract, every number that needs a contract is null. The other numbers are there.
 func TestNothingUsed(t *testing.T) {
 	for name, rows := range map[string][]row{
 		"all settled":   {{"SPX260821C07000000", published(0.2, 5)}},
@@ -151,7 +151,7 @@ func TestSameInputSameBytes(t *testing.T) {
 		equal(t, "data", string(marshal(t, twice.Data)), string(marshal(t, once.Data)))
 		equal(t, "quality", string(marshal(t, twice.Quality)), string(marshal(t, once.Quality)))
 		seen := map[string]bool{}
-		rows := slices.DeleteFunc(slices.Clone(g.rows), func(r row) bool { // of duplicates the first counts, so their order matters
+		rows := slices.DeleteFunc(slices.Clone(g.rows), func(r row) bool { // the first of two duplicates counts, so their order matters
 			duplicate := seen[r.symbol]
 			seen[r.symbol] = true
 			return duplicate
@@ -162,16 +162,17 @@ func TestSameInputSameBytes(t *testing.T) {
 	}
 }
 
-// The expected move of one series with a published volatility of 0.2 at 7000, n sessions before it settles.
+// move returns the expected move at 7000 of a series with a published volatility of 0.2 that trades for n sessions.
 func move(hours, n float64) float64 { return 7000 * 0.2 * math.Sqrt(years(hours)) / math.Sqrt(n) }
 
 // METHODS.md §1.3: the nearest expiration with at least one full session after the session date on or before its last
-// trading day (AM: the day before); n counts the sessions from the quote instant, the current one by its unexpired fraction.
+// trading day, which for AM is the day before. n counts the sessions from the quote instant, the current one by the
+// fraction that is left.
 func TestExpectedMove(t *testing.T) {
 	for _, c := range []struct {
 		name, asOf string
 		symbols    []string
-		hours      float64 // from the quote instant to the settlement of the one chosen
+		hours      float64 // from the quote instant to the settlement of the chosen series
 		n          float64
 	}{
 		{"PM tomorrow, mid session", "2026-08-11T16:00:00Z", []string{"SPXW260812C07000000"}, 28, 1 + 4/6.5},
@@ -197,10 +198,10 @@ func TestExpectedMove(t *testing.T) {
 		}
 		near(t, c.name, exposure(t, index(7000, c.asOf), rows...).Data.ExpectedMove, move(c.hours, c.n), 1e-8)
 	}
-	// An index that stands still since Monday: Tuesday's session is the current one, with 4 of 6.5 hours left.
+	// The index has stood still since Monday. The current session is Tuesday, with 4 of 6.5 hours left.
 	r := documentOf(t, 7000, "2026-08-10T20:00:00Z", "2026-08-11T16:00:00Z", []row{{"SPXW260812C07000000", published(0.2, 10)}})
 	near(t, "an old index", r.Data.ExpectedMove, move(28, 1+4/6.5), 1e-8)
-	// Quotes of Friday morning: the series of the morning traded on Thursday for the last time.
+	// Quotes of Friday morning: the series that settles in the morning last traded on Thursday.
 	r = documentOf(t, 7000, "2026-08-11T20:14:59Z", "2026-08-14T12:15:00Z", []row{
 		{"SPX260814C07000000", published(0.2, 10)}, {"SPXW260818C07000000", published(0.2, 10)},
 	})
@@ -210,8 +211,8 @@ func TestExpectedMove(t *testing.T) {
 	}
 }
 
-// By captured_at: on a session day from 07:15 New York the session before it; earlier one further back and updating; on
-// a weekend or holiday what the last session day had.
+// The date follows from captured_at. On a session day from 07:15 New York, it is the session before. Earlier on the day it
+// is the session before that, and the state is updating. On a weekend or holiday it is that of the last session day.
 func TestOpenInterestDate(t *testing.T) {
 	for _, c := range []struct{ name, captured, want, state string }{
 		{"07:14:59 summer", "2026-08-11T11:14:59Z", "2026-08-07", "updating"},
@@ -235,7 +236,7 @@ func TestOpenInterestDate(t *testing.T) {
 		equal(t, c.name, got, day(c.want))
 		equal(t, c.name, state, c.state)
 	}
-	// The exposure asks for captured_at, not as_of: a document of Monday evening generated on Tuesday morning.
+	// The exposure uses captured_at, not as_of: as_of is Monday evening, and the document was made on Tuesday morning.
 	u := index(7000, "2026-08-10T20:14:59Z")
 	u.CapturedAt = at("2026-08-11T11:00:00Z")
 	g := exposure(t, u, row{"SPXW260821C07000000", published(0.2, 10)}).Data

@@ -13,7 +13,6 @@ import (
 // cal is the exchange's calendar without additions.
 var cal = compute.NewCalendar(nil, nil)
 
-// at parses an instant.
 func at(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -22,7 +21,6 @@ func at(s string) time.Time {
 	return t
 }
 
-// day parses a date.
 func day(s string) compute.Date {
 	d, err := compute.ParseDate(s)
 	if err != nil {
@@ -31,40 +29,39 @@ func day(s string) compute.Date {
 	return d
 }
 
-// row is one row of a chain document.
 type row struct {
 	symbol string
 	compute.Quote
 }
 
-// blank is a quote of which nothing but the open interest is known.
+// blank is a quote of which only the open interest is known.
 func blank(openInterest float64) compute.Quote {
 	nan := math.NaN()
 	return compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: openInterest, Volume: nan, IV: nan, Gamma: nan,
 		Delta: nan}
 }
 
-// published is a quote with nothing but a published volatility and open interest.
+// published is a quote with only a published volatility and open interest.
 func published(iv, openInterest float64) compute.Quote {
 	q := blank(openInterest)
 	q.IV = iv
 	return q
 }
 
-// quoted is a quote with nothing but two sides and open interest.
+// quoted is a quote with only two sides and open interest.
 func quoted(bid, ask, openInterest float64) compute.Quote {
 	q := blank(openInterest)
 	q.Bid, q.Ask = bid, ask
 	return q
 }
 
-// index is an SPX document of an instant, generated 15 minutes later: its quotes are of the same instant.
+// index is the head of an SPX chain of an instant. The document was generated 15 minutes later, so its quotes are of the
+// same instant.
 func index(spot float64, asOf string) compute.Underlying {
 	return compute.Underlying{Symbol: "SPX", Spot: spot, PriceChangePercent: math.NaN(), AsOf: at(asOf),
 		CapturedAt: at(asOf).Add(15 * time.Minute)}
 }
 
-// symbolOf appends a strike to a root, date and right.
 func symbolOf(series string, k float64) string { return fmt.Sprintf("%s%08.0f", series, k*1000) }
 
 func build(t testing.TB, u compute.Underlying, rows ...row) *compute.Chain {
@@ -80,13 +77,13 @@ func build(t testing.TB, u compute.Underlying, rows ...row) *compute.Chain {
 	return chain
 }
 
-// exposure computes the exposure at the default rate of nothing: r = 0, no previous carry.
+// exposure computes the exposure with r = 0 and without a previous carry.
 func exposure(t testing.TB, u compute.Underlying, rows ...row) compute.GammaResult {
 	t.Helper()
 	return compute.GammaExposure(compute.GammaInput{Chain: build(t, u, rows...), Calendar: cal})
 }
 
-// near fails unless a number is there and within an absolute tolerance.
+// near fails the test unless the number is not null and within an absolute tolerance.
 func near[T ~float64](t testing.TB, name string, got *T, want, tolerance float64) {
 	t.Helper()
 	if got == nil {
@@ -118,7 +115,7 @@ func equal[T comparable](t testing.TB, name string, got, want T) {
 	}
 }
 
-// text fails unless a string is there and as wanted.
+// text fails the test unless the string is not null and as wanted.
 func text(t testing.TB, name string, got *string, want string) {
 	t.Helper()
 	if got == nil {

@@ -45,8 +45,8 @@ func only(ok bool, x float64) float64 {
 	return 0
 }
 
-// largest returns the strike with the largest positive value. Of strikes with equal values it returns the strike nearest the
-// spot, and of two equally near the lower.
+// largest returns the strike with the largest positive value. Of strikes with equal values it returns the strike nearest
+// the spot, or the lower of two that are equally near.
 func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
 	best, at := 0.0, (*StrikeGamma)(nil)
 	distance := func(r *StrikeGamma) float64 { return math.Abs(float64(r.Strike) - e.level) }

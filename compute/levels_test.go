@@ -7,8 +7,8 @@ import (
 	"strikecache/compute"
 )
 
-// flat is a book on one date of such a high volatility, v = 0.5, that gamma hardly depends on the strike: exposures are
-// as open interests, within 2 % from 6800 to 7200.
+// flat returns a book on one date. Its volatility, v = 0.5, is so high that gamma hardly depends on the strike: exposures
+// are proportional to open interest, within 2 % from 6800 to 7200.
 func flat(positions ...float64) []row {
 	var rows []row
 	for i := 0; i < len(positions); i += 3 {
@@ -30,7 +30,7 @@ func same(t *testing.T, name string, got, want *compute.Level) {
 	near(t, name, got, float64(*want), 0)
 }
 
-// Of equal values the strike nearest the spot is the wall, then the lower one.
+// Of strikes with equal values, the wall is the nearest to the spot, or the lower of two that are equally near.
 func TestWallTies(t *testing.T) {
 	for _, c := range []struct {
 		positions []float64
@@ -46,7 +46,8 @@ func TestWallTies(t *testing.T) {
 	}
 }
 
-// by_strike is what lies within ±15 % of the spot, ends included, and has open interest; volume is of all with T > 0.
+// by_strike has the strikes within ±15 % of the spot, ends included, that have open interest. Its volume is that of all
+// contracts with T > 0.
 func TestByStrike(t *testing.T) {
 	traded := func(interest, volume float64) compute.Quote {
 		q := published(0.5, interest)
@@ -56,7 +57,7 @@ func TestByStrike(t *testing.T) {
 	g := exposure(t, index(7000, closing),
 		row{"SPXW260821C05945000", traded(10, 1)}, row{"SPXW260821C05950000", traded(10, 2)},
 		row{"SPXW260821P08050000", traded(10, 3)}, row{"SPXW260821P08055000", traded(10, 4)},
-		row{"SPXW260821C07000000", traded(0, 5)}, row{"SPXW260821P07000000", traded(0, 6)}, // volume alone
+		row{"SPXW260821C07000000", traded(0, 5)}, row{"SPXW260821P07000000", traded(0, 6)}, // only volume
 		row{"SPXW260821C07100000", traded(0, 7)}, row{"SPX260821C07100000", traded(1, 8)},
 		row{"SPXW260821P07100000", traded(0, math.NaN())}, row{"SPX260821P07100000", traded(0, 9)},
 		row{"SPXW260811P07100000", traded(5, 1000)}).Data
@@ -119,10 +120,10 @@ func TestRegime(t *testing.T) {
 		r := exposure(t, index(math.Round(c.spot*100)/100, closing), strangle(put, 100, call, 100, v)...)
 		text(t, c.name, r.Data.Regime, c.want)
 		if share := math.Abs(float64(*r.Data.Net)) / float64(*r.Data.Gross); c.name != "at the flip" && share < 0.02 {
-			t.Errorf("%s: net is %v of gross, so that this tests another rule", c.name, share)
+			t.Errorf("%s: net is %v of gross, so this tests another rule", c.name, share)
 		}
 	}
-	// Without scenario flips the sign decides, but for |net| under 1 % of gross: (100.9 - 99.1)/200 is 0.9 %.
+	// Without scenario flips the sign decides, unless |net| is under 1 % of gross: (100.9 - 99.1)/200 is 0.9 %.
 	for _, c := range []struct {
 		calls, puts float64
 		want        string

@@ -17,9 +17,9 @@ type moment struct {
 	step float64 // between strikes
 }
 
-// moments are instants on every side of the rules: in session, before the open, in the last minutes, after the close,
-// on an early close, on the morning of an expiration, over the changes of the clock, on a weekend and a holiday; and
-// spots of three sizes.
+// moments are instants on both sides of each rule: in session, before the open, in the last minutes, after the close, on an
+// early close, on the morning of an expiration, over the changes of the clock, on a weekend and a holiday. They have spots
+// of three sizes.
 var moments = []moment{
 	{"2026-08-11T16:00:00Z", 7000.37, 25}, {"2026-08-11T12:00:00Z", 7003, 10}, {"2026-08-11T19:47:30Z", 6998.12, 5},
 	{"2026-08-11T19:59:40Z", 7001, 5}, {"2026-08-11T20:14:59Z", 7000, 25}, {"2026-08-21T13:20:00Z", 7728.2, 20},
@@ -49,15 +49,15 @@ type synthetic struct {
 	previous map[compute.Series]float64
 }
 
-// quoting is how the quotes of a series are.
+// quoting is how well a series is quoted.
 type quoting int
 
 const (
 	quotedWell  quoting = iota // most strikes have two sides
 	quotedThree                // a few strikes near the money
 	quotedTwo                  // too few for a parity forward
-	quotedNever                // published volatilities alone
-	quotedDark                 // not even those
+	quotedNever                // only published volatilities
+	quotedDark                 // not even published volatilities
 	quotings
 )
 
@@ -69,7 +69,6 @@ type generator struct {
 	carry float64 // of every series; negative: each has its own
 }
 
-// note counts a feature.
 func (g *generator) note(feature string, when bool) {
 	if when {
 		g.seen[feature]++
@@ -78,15 +77,15 @@ func (g *generator) note(feature string, when bool) {
 
 func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 
-// market draws a market of the given roots, the first of which is its symbol. Of every five, one quotes no series well, so
-// that no parity forward exists. Three quote most series well and carry them alike, so that the quotes imply a spot. Every
-// second one of the first of these has near expirations only.
+// market draws a market of the given roots. The first root is its symbol. Of every five markets, one quotes no series well,
+// so that no parity forward exists. Three quote most series well and with the same carry, so that the quotes imply a spot.
+// About half of the markets of the first of these three have only near expirations.
 func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 	s := moments[i%len(moments)]
 	u := index(s.spot, s.asOf)
 	u.Symbol = roots[0]
 	lag, session := g.IntN(len(lags)), cal.SessionDate(u.AsOf)
-	if u.AsOf.After(cal.Close(session)) { // the index stands
+	if u.AsOf.After(cal.Close(session)) { // the index stands still
 		lag = max(lag, g.IntN(len(lags)))
 	}
 	u.CapturedAt = u.AsOf.Add(lags[lag] + time.Duration(g.IntN(2)*g.IntN(300))*time.Second)
@@ -139,7 +138,7 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 	return m
 }
 
-// series adds the rows of one root and expiration: priced by Black's formula with a smile, then spoilt.
+// series adds the rows of one root and expiration: priced by Black's formula with a smile, and then disturbed.
 func (g *generator) series(s moment, u compute.Underlying, rate float64, root string, expiration compute.Date, how quoting) {
 	settlement := compute.PM
 	if root == "SPX" {
@@ -170,9 +169,9 @@ func (g *generator) series(s moment, u compute.Underlying, rate float64, root st
 			q := g.quote(s, price, iv, how, j)
 			g.trade(&q, u.AsOf)
 			switch {
-			case tilt == 0 && right == 0, tilt == 1 && right == 1 && g.chance(2): // one-sided books have no flip
+			case tilt == 0 && right == 0, tilt == 1 && right == 1 && g.chance(2): // a book of one right has no flip
 				q.OpenInterest = 0
-			case tilt == 2 && (j/3%2 == 0) == (right == 0): // stripes have several
+			case tilt == 2 && (j/3%2 == 0) == (right == 0): // a book of alternating rights has several
 				q.OpenInterest *= 50
 			}
 			g.note("zero open interest", q.OpenInterest == 0)
@@ -221,8 +220,8 @@ func (g *generator) quote(s moment, price, iv float64, how quoting, j int) compu
 	return q
 }
 
-// trade draws the last trade of a contract, most often within 15 minutes of the index's last, and its delta: a small one
-// lets the quote be wider than what the option moves.
+// trade draws the last trade of a contract, most often within 15 minutes of the last trade of the index, and its delta.
+// With a small delta, the quote is wider than the move of the option.
 func (g *generator) trade(q *compute.Quote, asOf time.Time) {
 	where := []float64{-1.5, -1, -0.5, -0.25, 0, 0.4, 0.5, 1, 2}[g.IntN(9)]
 	q.Last = (q.Bid+q.Ask)/2 + where*(q.Ask-q.Bid)/2

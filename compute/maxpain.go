@@ -67,8 +67,8 @@ type PainExpiration struct {
 	OpenInterest Count  `json:"open_interest"`
 }
 
-// MaxPains computes max pain for every expiration date with T > 0, nearest date first.
-// The time it takes is linear in the number of contracts.
+// MaxPains computes max pain for every expiration date with T > 0, nearest date first. Its time is linear in the number of
+// contracts.
 func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	session := chain.Session(cal)
 	var dates []Date
@@ -96,7 +96,8 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	return out
 }
 
-// DefaultMaxPain returns the index of the nearest expiration with open interest, else 0, or -1 when all is empty.
+// DefaultMaxPain returns the index of the nearest expiration with open interest. It returns 0 if no expiration has open
+// interest, and -1 if there is no expiration.
 func DefaultMaxPain(pains []*MaxPain) int {
 	for i, p := range pains {
 		if p.CallOpenInterest+p.PutOpenInterest > 0 {
@@ -109,7 +110,7 @@ func DefaultMaxPain(pains []*MaxPain) int {
 	return -1
 }
 
-// fill fills in what follows from the open interest of each settlement, nil where no contract has it.
+// fill computes the fields that depend on open interest. am and pm are nil where no contract has that settlement.
 func (p *MaxPain) fill(am, pm StrikeOIs, spot float64) {
 	if am != nil {
 		p.Settlement, p.PainSide = AM.String(), newPainSide(am, spot)
@@ -176,9 +177,9 @@ func newPainSide(rows StrikeOIs, spot float64) PainSide {
 	return side
 }
 
-// payoutCurve evaluates payout(X) = 100·[Σ calls OI·max(X-K, 0) + Σ puts OI·max(K-X, 0)] at every strike by
-// running sums. The sums use strikes in thousandths, which are whole numbers. So they are exact, and flat minima are found,
-// up to 2^53 contract-thousandths.
+// payoutCurve evaluates payout(X) = 100·[Σ calls OI·max(X-K, 0) + Σ puts OI·max(K-X, 0)] at every strike by running sums.
+// The sums use strikes in thousandths, which are whole numbers. So they are exact up to 2^53 contract-thousandths, and flat
+// minima are found.
 func payoutCurve(rows StrikeOIs) PayoutCurve {
 	const dollars = Multiplier / 1000.0
 	thousandths := func(i int) float64 { return math.Round(float64(rows[i].Strike) * 1000) }
@@ -200,8 +201,8 @@ func payoutCurve(rows StrikeOIs) PayoutCurve {
 	return curve
 }
 
-// minimise fills in the fields derived from the minimum of the curve. Of several strikes with the minimum it takes the
-// strike nearest the spot, and of two equally near the lower. The curve is convex.
+// minimise fills in the fields derived from the minimum of the curve. Of several strikes with the minimum, it takes the
+// strike nearest the spot, or the lower of two that are equally near. The curve is convex.
 func (side *PainSide) minimise(spot float64) {
 	least := side.Curve[0]
 	for _, p := range side.Curve {
@@ -210,7 +211,7 @@ func (side *PainSide) minimise(spot float64) {
 			least = p
 		}
 	}
-	upTo := func(limit Dollars) Band { // convex: the prices up to a limit are a run
+	upTo := func(limit Dollars) Band { // the curve is convex, so the prices up to a limit are a run
 		band := Band{least.Price, least.Price}
 		for _, p := range side.Curve {
 			if p.Payout <= limit {

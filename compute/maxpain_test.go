@@ -27,7 +27,7 @@ func pains(t *testing.T, spot float64, asOf string, rows ...row) []*compute.MaxP
 	return compute.MaxPains(build(t, index(spot, asOf), rows...), cal)
 }
 
-// Calls 10 at 6900 and 20 at 7000, puts 30 at 7000 and 40 at 7100; 7050 and 7200 are listed without any.
+// Calls 10 at 6900 and 20 at 7000, puts 30 at 7000 and 40 at 7100; 7050 and 7200 are listed without open interest.
 func TestMaxPainByHand(t *testing.T) {
 	all := pains(t, 7040, noon, painRows("SPXW260821", oi{6900, 10, 0}, oi{7000, 20, 30}, oi{7050, 0, 0}, oi{7100, 0, 40}, oi{7200, 0, 0})...)
 	if len(all) != 1 {
@@ -62,7 +62,7 @@ func TestMaxPainByHand(t *testing.T) {
 	}
 }
 
-// A third Friday carries both settlements: the headline is all contracts of the date. After 09:30 only PM remains.
+// A third Friday has both settlements: the main figures are of all contracts of the date. After 09:30 only PM remains.
 func TestMaxPainMixed(t *testing.T) {
 	rows := append(painRows("SPX260821", oi{7000, 50, 0}, oi{7100, 0, 5}), painRows("SPXW260821", oi{7100, 2, 0}, oi{7200, 0, 9})...)
 	rows = append(rows, painRows("SPXW260828", oi{7000, 1, 0})...)
@@ -93,7 +93,8 @@ func TestMaxPainMixed(t *testing.T) {
 	equal(t, "AM alone", pains(t, 7000, noon, painRows("SPX260821", oi{7000, 1, 1})...)[0].Settlement, "am")
 }
 
-// ΣOI = 0: what needs a minimum is null, the curve stays, all zeros. Without calls there is no ratio.
+// Without open interest, the fields that need a minimum are null and the curve is all zeros. Without calls there is no
+// ratio.
 func TestMaxPainWithoutOpenInterest(t *testing.T) {
 	p := pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 0, 0}, oi{7000, 0, 0})...)[0]
 	isNull(t, "max pain", p.MaxPain)
@@ -113,8 +114,8 @@ func TestMaxPainWithoutOpenInterest(t *testing.T) {
 	near(t, "ratio without puts", p.PutCallRatio, 0, 0)
 }
 
-// T counts from the quote instant: an index that stands still does not keep what has settled since. The spot is the published
-// level.
+// T counts from the quote instant: contracts that settled while the index stood still are not used. The spot is the
+// published level.
 func TestMaxPainCountsFromTheQuotes(t *testing.T) {
 	u := index(7000, "2026-08-21T13:00:00Z")
 	rows := append(painRows("SPX260821", oi{7000, 1, 1}), painRows("SPXW260821", oi{7000, 1, 1})...)
@@ -130,7 +131,7 @@ func TestMaxPainCountsFromTheQuotes(t *testing.T) {
 	}
 }
 
-// The nearest date with open interest; the nearest at all when none has any; -1 for no date.
+// The default is the nearest date with open interest, else the nearest date, and -1 without a date.
 func TestDefaultMaxPain(t *testing.T) {
 	near, far := painRows("SPXW260814", oi{7000, 0, 0}), painRows("SPXW260821", oi{7000, 0, 1})
 	equal(t, "second", compute.DefaultMaxPain(pains(t, 7000, noon, append(near, far...)...)), 1)
@@ -140,7 +141,8 @@ func TestDefaultMaxPain(t *testing.T) {
 	equal(t, "settled", compute.DefaultMaxPain(pains(t, 7000, "2026-08-22T15:00:00Z", far...)), -1)
 }
 
-// bruteForce is METHODS.md §4 in whole tenths of a dollar: strikes in thousandths, every strike against every contract.
+// bruteForce computes METHODS.md §4 in whole tenths of a dollar: strikes in thousandths, every strike against every
+// contract.
 type bruteForce struct {
 	call, put []int64
 	best      float64
@@ -204,8 +206,8 @@ func checkSide(t *testing.T, name string, side *compute.PainSide, strikes []oi, 
 	equal(t, name+" flatness", *side.Flatness, want.flat)
 }
 
-// Random chains of few positions, so that flat minima and ties are common, AM and PM on one date, strikes down to an
-// eighth of a point.
+// Random chains agree with the brute force. They have few positions, so that flat minima and ties are common, AM and PM on
+// one date, and strikes down to an eighth of a point.
 func TestMaxPainAgainstBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	ties := 0
@@ -246,7 +248,7 @@ func TestMaxPainAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// The tables are written by our own code.
+// The JSON of the tables, which our own code writes.
 func TestMaxPainTables(t *testing.T) {
 	p := pains(t, 7000, noon, append(painRows("SPX260821", oi{7000, 50, 1}), painRows("SPXW260821", oi{7100, 2, 0})...)...)[0]
 	curve, rows := string(marshal(t, p.Curve)), string(marshal(t, p.OpenInterest))
@@ -261,7 +263,7 @@ func TestMaxPainTables(t *testing.T) {
 	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
 }
 
-// Sums are exact in thousandths, so that a flat minimum is found also where the double of a strike times 1000 is not whole.
+// Sums are exact in thousandths, so a flat minimum is found even where the float64 of a strike times 1000 is not whole.
 func TestMaxPainAtStrikesInThousandths(t *testing.T) {
 	p := pains(t, 1.008, noon, painRows("SPXW260821", oi{1.004, 3, 3}, oi{1.008, 0, 0}, oi{1.013, 0, 3})...)[0]
 	near(t, "max pain", p.MaxPain, 1.008, 0)

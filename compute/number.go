@@ -60,8 +60,8 @@ func roundTo(x float64, decimals int) float64 {
 	return roundHalfAway(x*p) / p
 }
 
-// roundHalfAway rounds to a whole number, halves away from zero. It first adds about one rounding error to a small number,
-// so that a decimal such as 1.005, whose double is slightly below, is rounded as it reads.
+// roundHalfAway rounds to a whole number, halves away from zero. It first adds about one rounding error to a small number.
+// So 1.005, whose float64 is slightly less, rounds up as the decimal does.
 func roundHalfAway(x float64) float64 {
 	const noise = 4e-16
 	if math.Abs(x) < 1e9 {
@@ -100,13 +100,12 @@ func appendFixed(b []byte, x float64, decimals int) []byte {
 }
 
 // decimal rounds x to 9 decimals. Ratios of quotes and prices are compared with decimal thresholds. Without the rounding, a
-// ratio that equals a threshold exactly could compare as less or greater, unlike the rounded number that is served.
+// ratio equal to a threshold could compare as less or greater, and so contradict the rounded number that is served.
 func decimal(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 
 func finite(x float64) bool { return x-x == 0 }
 
-// finiteOrNil returns a pointer to x, or nil when x is NaN or infinite: the result of a ratio whose
-// denominator was zero is unknown.
+// finiteOrNil returns a pointer to x, or nil when x is NaN or infinite, such as a ratio with denominator 0.
 func finiteOrNil[T ~float64](x T) *T {
 	if !finite(float64(x)) {
 		return nil
@@ -168,7 +167,7 @@ func (t *table) open() {
 
 func (t *table) close() { t.b = append(t.b, '}') }
 
-// number appends a member; key comes quoted, with its colon and the comma before it.
+// number appends a member. key includes the quotes, the colon and the comma before it.
 func (t *table) number(key string, x float64, decimals int) {
 	if !finite(x) {
 		t.err = fmt.Errorf("marshal number: %v has no JSON form", x)

@@ -16,10 +16,10 @@ func TestNumberRounding(t *testing.T) {
 		want  string
 	}{
 		// Half away from zero, at the decimals of METHODS.md §0: whole dollars, 2 for levels, 4 for ratios, 7 for
-		// differences of gammas, 1 for scores. Halves that a double holds exactly.
+		// differences of gammas, 1 for scores. A float64 holds these halves exactly.
 		{Dollars(2.5), "3"}, {Dollars(3.5), "4"}, {Dollars(-2.5), "-3"}, {Dollars(0.5), "1"}, {Dollars(-0.5), "-1"},
 		{Level(0.125), "0.13"}, {Level(-0.125), "-0.13"}, {Level(7728.375), "7728.38"},
-		{Level(1.005), "1.01"}, {Level(-1.005), "-1.01"}, // halves on paper, a little less as doubles
+		{Level(1.005), "1.01"}, {Level(-1.005), "-1.01"}, // halves as decimals, a little less as float64s
 		{Ratio(0.03125), "0.0313"}, {Ratio(-0.03125), "-0.0313"}, {Ratio(0.09375), "0.0938"},
 		{GammaDiff(0.00390625), "0.0039063"}, {GammaDiff(-0.00390625), "-0.0039063"},
 		{Score(0.25), "0.3"}, {Score(-0.25), "-0.3"}, {Score(69.75), "69.8"}, {Score(0.75), "0.8"},
@@ -27,14 +27,14 @@ func TestNumberRounding(t *testing.T) {
 		// No half.
 		{Dollars(1.49), "1"}, {Level(7728.2002), "7728.2"}, {Ratio(12.34567), "12.3457"}, {Score(99.94), "99.9"},
 		{GammaDiff(2.7788457e-5), "0.0000278"}, {VolPoints(17.4555), "17.4555"},
-		// Trailing zeros go, inner and leading ones stay.
+		// Trailing zeros are dropped. Inner and leading zeros stay.
 		{Level(7400), "7400"}, {Level(157.5), "157.5"}, {Level(1.05), "1.05"}, {Level(100.01), "100.01"},
 		{Ratio(0.0001), "0.0001"}, {Ratio(10.01), "10.01"}, {Ratio(-0.5), "-0.5"}, {GammaDiff(1e-7), "0.0000001"},
 		{Ratio(20), "20"}, {Score(100), "100"}, {Dollars(1000), "1000"}, {Count(2960), "2960"},
 		// Zero has no sign.
 		{Dollars(math.Copysign(0, -1)), "0"}, {Dollars(-0.4), "0"}, {Level(-0.004), "0"}, {Ratio(-0.00004), "0"},
 		{GammaDiff(-4e-8), "0"}, {Score(-0.04), "0"},
-		// Large ones lose nothing.
+		// Large numbers lose nothing.
 		{Dollars(4294967296.5), "4294967297"}, {Dollars(-4294967296.5), "-4294967297"},
 		{Dollars(1 << 53), "9007199254740992"}, {Dollars(-1e18), "-1000000000000000000"},
 		{Dollars(123456789012345), "123456789012345"}, {Level(1e15 + 0.5), "1000000000000000.5"},
@@ -72,14 +72,14 @@ func TestNumberRefusesWhatJSONCannotSay(t *testing.T) {
 	}
 }
 
-// roundedExactly returns x rounded half away from zero by exact arithmetic, as an integer in units of the last
-// place, and how far from half the remainder was, relative to the number.
+// roundedExactly returns x rounded half away from zero by exact arithmetic, in units of the last place. fromHalf is the
+// distance of the remainder from one half, relative to the number.
 func roundedExactly(x float64, decimals int) (n *big.Int, fromHalf float64) {
 	scaled := new(big.Rat).SetFloat64(math.Abs(x))
 	scaled.Mul(scaled, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)))
 	half := new(big.Rat).Add(scaled, big.NewRat(1, 2))
 	n = new(big.Int).Quo(half.Num(), half.Denom())
-	off := new(big.Rat).Sub(half, new(big.Rat).SetInt(n)) // 0 just at half
+	off := new(big.Rat).Sub(half, new(big.Rat).SetInt(n)) // 0 exactly at one half
 	up, _ := off.Float64()
 	size, _ := scaled.Float64()
 	if x < 0 {
@@ -88,14 +88,14 @@ func roundedExactly(x float64, decimals int) (n *big.Int, fromHalf float64) {
 	return n, math.Min(up, 1-up) / size
 }
 
-// The text is the exactly rounded one. Where the remainder is within one rounding of a double of one half, so that
-// the shortest decimal form of the number is a half, either neighbour will do.
+// The text is that of the exactly rounded number. Where the remainder is within one rounding of a float64 of one half, so
+// that the shortest decimal form of the number ends in a half, either neighbour is right.
 func TestNumberAgreesWithExactArithmetic(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for decimals := range pow10 {
 		for range 20_000 {
 			x := (random.Float64() - 0.5) * math.Pow(10, float64(random.IntN(25)-7))
-			if random.IntN(4) == 0 { // a half on paper
+			if random.IntN(4) == 0 { // a half as a decimal
 				x = (float64(random.IntN(1e6)) + 0.5) / pow10[decimals]
 			}
 			want, fromHalf := roundedExactly(x, decimals)
@@ -123,13 +123,14 @@ func TestNumberAgreesWithExactArithmetic(t *testing.T) {
 	}
 }
 
-// shortest says that a number too large to have the last place is written as itself.
+// shortest says whether the text of a number too large to have the last place is the number itself.
 func shortest(x float64, text string) bool {
 	back, err := strconv.ParseFloat(text, 64)
 	return err == nil && back == x
 }
 
-// canonical fails a text with a sign before zero, a leading or trailing zero or too many decimals.
+// canonical fails the test if the text has a sign before zero, a superfluous leading or trailing zero, or too many
+// decimals.
 func canonical(t *testing.T, text string, decimals int) {
 	t.Helper()
 	whole, fraction, point := strings.Cut(strings.TrimPrefix(text, "-"), ".")

@@ -17,7 +17,7 @@ type flipSearch struct {
 	crossings []plainCrossing
 }
 
-// grid is the literal grid of §1.2, ascending.
+// grid returns the grid of §1.2, literally, in ascending order.
 func grid(spot float64) []float64 {
 	lowest, highest := 0.85*spot, 1.15*spot
 	j := 0
@@ -41,14 +41,14 @@ func grid(spot float64) []float64 {
 	return append(points, highest)
 }
 
-// lobe is a run of grid points of one sign; exact zeros belong to none.
+// lobe is a run of grid points of one sign. Exact zeros are in no lobe.
 type lobe struct {
 	positive    bool
 	first, last float64 // the outermost points
 	most        float64 // the largest |G|
 }
 
-// findFlips searches the material roots of the exposure of the legs.
+// findFlips finds the material roots of the exposure of the legs.
 func findFlips(legs []leg, spot float64) flipSearch {
 	var lobes []lobe
 	for _, x := range grid(spot) {
@@ -104,7 +104,7 @@ func findFlips(legs []leg, spot float64) flipSearch {
 	return s
 }
 
-// bisect refines a bracket to well below 0.01 point; rising says that G is positive at the high end.
+// bisect refines a bracket to well below 0.01 point. rising says whether G is positive at the high end.
 func bisect(legs []leg, spot, low, high float64, rising bool) float64 {
 	for range 60 {
 		x := low + (high-low)/2
@@ -121,7 +121,6 @@ func bisect(legs []leg, spot, low, high float64, rising bool) float64 {
 	return low + (high-low)/2
 }
 
-// flip fills the flip of the model.
 func (r *plainResult) flip(legs []leg, spot float64) {
 	s := findFlips(legs, spot)
 	r.Flip, r.FlipStatus, r.Flips = s.flip, s.status, s.crossings
@@ -130,7 +129,6 @@ func (r *plainResult) flip(legs []leg, spot float64) {
 	}
 }
 
-// scenarios fills the scenarios and the band.
 func (r *plainResult) scenarios(legs []leg, spot, rate float64) {
 	nearest := r.SessionDate
 	for i := range legs {
@@ -179,7 +177,7 @@ func (r *plainResult) scenarios(legs []leg, spot, rate float64) {
 	}
 }
 
-// reprice is the net and the flip of a set of legs, both nil when it is empty.
+// reprice returns the net and the flip of a set of legs, both nil when the set is empty.
 func reprice(name string, legs []leg, spot float64) plainRepriced {
 	if len(legs) == 0 {
 		return plainRepriced{Name: name}
@@ -187,7 +185,6 @@ func reprice(name string, legs []leg, spot float64) plainRepriced {
 	return plainRepriced{Name: name, Net: known(netExposure(legs, spot, spot)), Flip: findFlips(legs, spot).flip}
 }
 
-// conventions fills the four conventions of the used contracts.
 func (r *plainResult) conventions(legs []leg, spot float64) {
 	published, anyPublished := 0.0, false
 	var perfiliev, volume []leg

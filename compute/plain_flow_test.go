@@ -46,7 +46,7 @@ func locate(chain *compute.Chain, c *compute.Contract, clock plainClock) plainLo
 	default:
 		p.side, p.direction = "mid", "neutral"
 	}
-	if c.Right == compute.Put { // a put that is bought is bearish
+	if c.Right == compute.Put { // buying a put is bearish
 		p.direction = map[string]string{"bullish": "bearish", "bearish": "bullish", "neutral": "neutral"}[p.direction]
 	}
 	return p

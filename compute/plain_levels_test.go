@@ -48,7 +48,7 @@ func strikeRows(groups []*plainSeries, legs []leg, spot float64) []plainStrike {
 	return sorted
 }
 
-// best is the strike with the largest positive value: ties nearest the spot, then lower.
+// best returns the strike with the largest positive value. A tie goes to the strike nearest the spot, then to the lower.
 func best(rows []plainStrike, spot float64, value func(plainStrike) float64) *float64 {
 	var strike *float64
 	most := 0.0
@@ -106,7 +106,6 @@ func (r *plainResult) levels(rows []plainStrike, spot float64) {
 	}
 }
 
-// regime fills the regime.
 func (r *plainResult) regime(spot float64) {
 	if r.ContractsAnalyzed == 0 || r.Net == nil || r.Gross == nil {
 		return
@@ -125,7 +124,7 @@ func (r *plainResult) regime(spot float64) {
 	r.Regime = &name
 }
 
-// zeroDTE fills the part that settles on the session date.
+// zeroDTE fills the exposure that settles on the session date.
 func (r *plainResult) zeroDTE(legs []leg, spot float64) {
 	var today []leg
 	for _, l := range legs {
@@ -161,7 +160,7 @@ func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float
 	})
 }
 
-// measure fills what the numbers rest on.
+// measure fills the quality of the figures.
 func (q *plainQuality) measure(groups []*plainSeries, legs []leg, chain *compute.Chain, spot float64, flip *float64) {
 	q.QuoteAgeSeconds = chain.CapturedAt.Sub(chain.AsOf).Seconds()
 	q.Forwards = map[string]int{}
@@ -213,7 +212,7 @@ func grossBySteps(legs []leg, spot, at float64) map[string]float64 {
 	return sums
 }
 
-// share is the percentage of a step in the sums of all steps, nil when there is nothing to share.
+// share returns the percentage of a step in the sums of all steps, nil when the total is 0.
 func share(sums map[string]float64, step string) *float64 {
 	total := 0.0
 	for _, step := range []string{stepImplied, stepPublished, stepInterpolated, stepNone} {

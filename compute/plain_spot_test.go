@@ -38,8 +38,8 @@ func (c plainClock) lastQuote(d compute.Date, index bool) time.Time {
 	}
 }
 
-// effectiveSpot fills the spot of the figures, its source and the gap. parity holds the groups with a parity forward by
-// T, late is q - as_of.
+// effectiveSpot fills the spot of the figures, its source and the gap. parity holds the groups with a parity forward,
+// sorted by T. late is q - as_of.
 func (r *plainResult) effectiveSpot(parity []*plainSeries, late time.Duration) {
 	fitted, ok := impliedSpot(parity)
 	gap := 0.0
@@ -57,7 +57,7 @@ func (r *plainResult) effectiveSpot(parity []*plainSeries, late time.Duration) {
 	}
 }
 
-// impliedSpot is exp(intercept) of the least squares of ln F on T over the parity forwards of 60 days.
+// impliedSpot returns exp(intercept) of the least-squares line of ln F on T over the parity forwards of 60 days.
 func impliedSpot(parity []*plainSeries) (float64, bool) {
 	const day = 86400.0
 	var near []*plainSeries
@@ -83,7 +83,7 @@ func impliedSpot(parity []*plainSeries) (float64, bool) {
 	return math.Exp(meanF - covariance/variance*meanT), true
 }
 
-// contradict sets everything to null that is unknown when quotes and index contradict each other.
+// contradict sets to null all that is unknown when quotes and index contradict each other.
 func (r *plainResult) contradict() {
 	r.FlipStatus = "spot_mismatch"
 	r.Net, r.Call, r.Put, r.Gross, r.Tilt = nil, nil, nil, nil, nil
@@ -109,7 +109,8 @@ func (r *plainResult) contradict() {
 	}
 }
 
-// countTwoSided is the count of the rule quotes_missing: contracts with T > 0 and a two-sided quote, open interest or not.
+// countTwoSided returns the count of the rule quotes_missing: contracts with T > 0 and a two-sided quote, with or without
+// open interest.
 func countTwoSided(chain *compute.Chain, clock plainClock) int {
 	groups, _ := groupContracts(chain, clock)
 	n := 0

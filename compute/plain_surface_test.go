@@ -62,10 +62,10 @@ func (c plainClock) settlement(d compute.Date, s compute.Settlement) time.Time {
 	return c.close(d)
 }
 
-// openInterestDate says which session's open interest a document holds, and whether it is being replaced.
+// openInterestDate returns the session whose open interest a document holds, and the state of the count.
 func (c plainClock) openInterestDate(captured time.Time) (compute.Date, string) {
 	today := newYorkDate(captured)
-	if !c.session(today) { // what the last session day had
+	if !c.session(today) { // the same as on the last session day
 		return c.lastSession(c.lastSession(today) - 1), "settled"
 	}
 	before := c.lastSession(today - 1)
@@ -86,7 +86,7 @@ func (c plainClock) sessionsAfter(from, to compute.Date) int {
 	return n
 }
 
-// unexpired is the part of session d that lies after t, 0 to 1.
+// unexpired returns the part of session d that lies after t, 0 to 1.
 func (c plainClock) unexpired(d compute.Date, t time.Time) float64 {
 	left := c.close(d).Sub(t).Seconds() / c.close(d).Sub(c.open(d)).Seconds()
 	return math.Max(0, math.Min(1, left))
@@ -103,7 +103,7 @@ func weekdaysBetween(from, to compute.Date) int {
 	return n
 }
 
-// expectedMove is S*v/sqrt(n) of the nearest expiration with a full session after the session date.
+// expectedMove returns S*v/sqrt(n) of the nearest expiration with a full session after the session date.
 func expectedMove(groups []*plainSeries, clock plainClock, q time.Time, today compute.Date, spot float64) *float64 {
 	var nearest *plainSeries
 	for _, g := range groups {
@@ -140,7 +140,7 @@ func (g *plainSeries) lastDay() compute.Date {
 	return g.expiration
 }
 
-// Where a forward comes from.
+// The sources of a forward.
 const (
 	sourceParity       = "parity"
 	sourceOther        = "other_settlement"
@@ -150,7 +150,7 @@ const (
 	sourceNone         = "none"
 )
 
-// parityForwards fills forward and source of the groups that have a parity forward, and returns these groups by T.
+// parityForwards fills forward and source of the groups that have a parity forward, and returns these groups, sorted by T.
 func parityForwards(groups []*plainSeries, rate float64) []*plainSeries {
 	var parity []*plainSeries
 	for _, g := range groups {
@@ -218,7 +218,7 @@ func parityForward(g *plainSeries, rate float64) (float64, bool) {
 	if len(pairs) < 3 {
 		return 0, false
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { // by strike before: ties keep the lower strike first
+	slices.SortStableFunc(pairs, func(a, b pair) int { // already sorted by strike, so the lower strike of a tie stays first
 		return cmp.Compare(tieUnits(a.difference), tieUnits(b.difference))
 	})
 	pairs = pairs[:min(7, len(pairs))]
@@ -230,8 +230,8 @@ func parityForward(g *plainSeries, rate float64) (float64, bool) {
 	return f, isFinite(f) && f > 0
 }
 
-// tieUnits is |x| in units of 1e-7: quotes are decimals, so that two differences that are equal on paper tie here
-// too, whatever the last bit of their binary forms.
+// tieUnits returns |x| in units of 1e-7. Quotes are decimals: two differences that are equal as decimals become equal,
+// whatever their last bits.
 func tieUnits(x float64) float64 { return math.Round(math.Abs(x) * 1e7) }
 
 func twoSided(c *compute.Contract) bool { return c.Bid > 0 && c.Ask >= c.Bid && isFinite(c.Ask) }
@@ -250,7 +250,7 @@ func percentile(x []float64, p float64) float64 {
 	return sorted[below] + (position-float64(below))*(sorted[below+1]-sorted[below])
 }
 
-// The steps by which a volatility is found.
+// The steps of the volatility rule.
 const (
 	stepImplied      = "implied"
 	stepPublished    = "published"
@@ -309,7 +309,7 @@ func volatilities(g *plainSeries, rate float64) []smile {
 	return smiles
 }
 
-// quotedVolatility is steps 1 and 2: from the out-of-the-money mid, else from the published iv.
+// quotedVolatility does steps 1 and 2: from the out-of-the-money mid, else from the published iv.
 func quotedVolatility(g *plainSeries, strike float64, call, put *compute.Contract, rate float64) smile {
 	outside, other := put, call
 	if strike >= g.forward {
@@ -331,7 +331,7 @@ func quotedVolatility(g *plainSeries, strike float64, call, put *compute.Contrac
 	return smile{strike: strike, step: stepNone}
 }
 
-// interpolate is step 3: v^2 linear in ln(K/F) between quoted neighbours, flat outside.
+// interpolate does step 3: v^2 linear in ln(K/F) between quoted neighbours, flat outside.
 func interpolate(quoted []smile, strike, forward float64) float64 {
 	first, last := quoted[0], quoted[len(quoted)-1]
 	if strike <= first.strike {
@@ -364,7 +364,7 @@ func black(forward, strike, v float64, call bool) float64 {
 	return strike*normal(-d2) - forward*normal(-d1)
 }
 
-// implied solves black(v) = price by bisection until no number is left between the ends.
+// implied solves black(v) = price by bisection until no float64 lies between the ends.
 func implied(price, forward, strike float64, call bool) (float64, bool) {
 	intrinsic, upper := math.Max(0, strike-forward), strike
 	if call {

@@ -7,9 +7,9 @@ import (
 )
 
 // The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §§0 and 1, of the quote location
-// of §5 and of the shape of §6. It was written from the text alone, so that an error in the production code is not
-// repeated in it: contract by contract, no sharing between strikes, no recurrences, its own Black formula, its own
-// bisections and its own clock arithmetic. It rounds nothing and is slow. TestPlainIsIndependent holds what it may use.
+// of §5 and of the shape of §6. It was written from the text alone, so that it does not repeat an error of the production
+// code. It goes contract by contract, shares nothing between strikes, uses no recurrences, and has its own Black formula,
+// bisections and clock arithmetic. It rounds nothing and is slow. TestPlainIsIndependent says what it may use.
 
 // plainInput is everything that the numbers depend on.
 type plainInput struct {
@@ -76,7 +76,6 @@ type plainRepriced struct {
 	Flip *float64 `json:"zero_gamma_flip"`
 }
 
-// plainWall is one call wall and one put wall.
 type plainWall struct {
 	Call *float64 `json:"call"`
 	Put  *float64 `json:"put"`
@@ -139,7 +138,7 @@ type plainQuality struct {
 	SpotGap         *float64        `json:"spot_gap_pct"`
 }
 
-// plainContracts counts what is used, and what is not, by the first reason that applies.
+// plainContracts counts the used contracts, and the others by the first reason that applies.
 type plainContracts struct {
 	Listed  int `json:"listed"`
 	Used    int `json:"used"`
@@ -151,7 +150,7 @@ type plainContracts struct {
 	} `json:"skipped"`
 }
 
-// plainShare is the part of one step of the volatility rule; nil when there is nothing to share.
+// plainShare is the share of one step of the volatility rule; nil when the total is 0.
 type plainShare struct {
 	Step         string   `json:"step"`
 	OpenInterest *float64 `json:"open_interest_pct"`
@@ -300,13 +299,13 @@ func (r *plainResult) usedLegs(groups []*plainSeries, spot, rate float64) []leg 
 func (l *leg) gamma(shift, at float64) float64 {
 	d1 := (l.logFK+shift)/l.v + l.v/2
 	density := math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi)
-	if density == 0 { // also where the forward has left the range of numbers
+	if density == 0 { // even where the forward is out of the range of float64
 		return 0
 	}
 	return l.discount * density / (at * l.v)
 }
 
-// gex is the dollars of hedge delta per 1 % move of a leg at a hypothetical spot.
+// gex returns the GEX of a leg at a hypothetical spot: dollars of hedge delta per 1 % move.
 func (l *leg) gex(shift, at float64) float64 {
 	return l.sign * l.gamma(shift, at) * l.weight * 100 * at * at * 0.01
 }

@@ -2,10 +2,10 @@ package compute_test
 
 import "math"
 
-// plainShape is METHODS.md §6 shape of the settlements of a curve, nearest month first, at least one.
+// plainShape is the shape of METHODS.md §6 of the settlements of a curve, nearest month first. There must be at least one.
 func plainShape(settlements []float64) string {
 	difference := func(from, to float64) float64 { return math.Round((to-from)*1e6) / 1e6 }
-	var turns []string // the directions of the significant differences, a direction once in a row
+	var turns []string // the directions of the significant differences, without repetitions
 	for i := 1; i < len(settlements); i++ {
 		d := difference(settlements[i-1], settlements[i])
 		direction := ""

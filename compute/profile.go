@@ -13,7 +13,7 @@ type term struct {
 type profile struct {
 	spot      float64
 	terms     []term
-	contracts int // whose exposure it is
+	contracts int // number of contracts in the sum
 }
 
 // add appends the term of a strike: weight is the signed number of contracts (calls minus puts under the model
@@ -26,7 +26,7 @@ func (p *profile) add(weight, v, logForward, growth float64) {
 	p.terms = append(p.terms, term{a: a, d1: logForward/v + 0.5*v, inv: 1 / v})
 }
 
-// net returns G at the spot, nil when the profile rests on no contract.
+// net returns G at the spot, nil when the profile has no contract.
 func (p *profile) net() *Dollars {
 	if p.contracts == 0 {
 		return nil
@@ -109,13 +109,13 @@ func (p *profile) grid() (spots, values []float64) {
 }
 
 const (
-	// reach is how far from its peak a term is followed, in units of u: e^(-u²/2) is 1e-30 there, a thousandth
-	// of a rounding error of any sum in which a root can be material.
+	// reach is the distance from the peak of a term, in units of u, up to which the term is computed. There e^(-u²/2) is
+	// 1e-30, a thousandth of a rounding error of any sum in which a root can be material.
 	reach = 11.75
-	// resync is after how many points the recurrence starts afresh; its error stays under 4e-12 between.
+	// resync is the number of points after which the recurrence starts anew. Up to there, its error stays under 4e-12.
 	resync = 256
-	// steepest is the change of u between points up to which the recurrence is used. Its ratios would overflow
-	// at 15; a term this narrow has no more than a dozen points within reach.
+	// steepest is the largest change of u between points for which the recurrence is used. Its ratios would overflow at 15.
+	// A term this narrow has at most a dozen points within reach.
 	steepest = 2.0
 )
 
@@ -142,9 +142,9 @@ func (t *term) addTo(out []float64, s segment) {
 	}
 }
 
-// addBlock adds the term at consecutive points, u at the first and du between them. u is linear in the point,
-// so the exponential obeys e' = e·r, r' = r·q with q = e^(-du²): two multiplications a point. Four such chains
-// run interleaved, each four points a step, because one alone waits for its own multiplications.
+// addBlock adds the term at consecutive points, u at the first and du between them. u is linear in the point, so the
+// exponential obeys e' = e·r, r' = r·q with q = e^(-du²): two multiplications a point. Four such chains are interleaved,
+// each advancing four points a step, because each multiplication of a single chain waits for the one before.
 func (t *term) addBlock(out []float64, u, du, q float64) {
 	e0 := t.a * math.Exp(-0.5*u*u)
 	r := math.Exp(-du * (u + 0.5*du))

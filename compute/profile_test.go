@@ -10,8 +10,8 @@ import (
 const epsilon = 0x1p-52
 
 // directly returns G at a hypothetical spot by METHODS.md §1.1, term by term, the sum of the terms' sizes, and a bound on
-// the error of any double precision evaluation there: u = d1 + x/v is known to some units of |d1| + |x|/v, also because
-// the point itself is, and e^(-u²/2) to |u| times that.
+// the error of any float64 evaluation. Such an evaluation knows u = d1 + x/v to some units of |d1| + |x|/v, as it knows the
+// point itself, and e^(-u²/2) to |u| times that.
 func (p *profile) directly(spot float64) (g, size, bound float64) {
 	x := math.Log(spot / p.spot)
 	for _, t := range p.terms {
@@ -36,12 +36,13 @@ func mixed(random *rand.Rand, n int, spot, lo, hi, around float64) *profile {
 	return p
 }
 
-// recurrenceError is what the recurrence may lose in a block of 256 points: its ratio q, rounded by 2^-53, is a factor
-// 256²/2 times.
+// recurrenceError bounds the error of the recurrence in a block of 256 points: its ratio q, which has a rounding error of
+// 2^-53, is a factor 256²/2 times.
 const recurrenceError = 256 * 256 / 2 * epsilon / 2 * 1.1
 
-// The recurrence is within recurrenceError of a direct evaluation, relative to the sum of the terms' sizes, beside what
-// no evaluation in doubles can tell and the tails that it cuts, 1e-30 of a peak.
+// checkGrid fails the test unless the recurrence is within recurrenceError of a direct evaluation, relative to the sum of
+// the terms' sizes. It also allows the error of any float64 evaluation, and the tails that the recurrence cuts: 1e-30 of a
+// peak.
 func checkGrid(t *testing.T, name string, p *profile) {
 	t.Helper()
 	spots, values := p.grid()
@@ -80,7 +81,7 @@ func TestGridAgainstDirectEvaluation(t *testing.T) {
 	}
 }
 
-// One narrow term at a time, its peak on, between and beside grid points and at the ends of the segments.
+// One narrow term at a time has its peak on, between and beside grid points, and at the ends of the segments.
 func TestGridOfOneNarrowTerm(t *testing.T) {
 	for _, v := range []float64{1e-6, 1e-5, 3e-5, 7e-5, 1e-4, 3e-4, 1e-3} {
 		for _, peak := range []float64{0.85, 0.8500001, 0.91, 0.9699999, 0.97, 0.97001, 0.999, 1, 1.00001, 1.0299999, 1.03, 1.1, 1.15} {
@@ -91,8 +92,8 @@ func TestGridOfOneNarrowTerm(t *testing.T) {
 	}
 }
 
-// Of a term whose peak is far outside, what reaches the grid is there: it has a sign where nothing else has one. A
-// wide one is 12 to 38 standard deviations away, where e^(-u²/2) is small but a double.
+// A term whose peak is far outside the grid still adds to the nearest grid points: G has a sign there even if no other term
+// reaches them. The peak of a wide term is 12 to 38 standard deviations away, where e^(-u²/2) is small but not 0.
 func TestGridOfTermsFarOutside(t *testing.T) {
 	for _, c := range []struct{ v, logForward float64 }{{0.01, 0.3}, {0.01, -0.3}, {0.02, 0.6}, {0.05, -1.5}, {0.1, 3.2}} {
 		p := &profile{spot: 7000, contracts: 1}
@@ -156,7 +157,7 @@ func TestProfileWithoutTerms(t *testing.T) {
 	}
 }
 
-// Side by side: the recurrence and a direct evaluation of every term at every point of the grid.
+// BenchmarkGrid compares the recurrence with a direct evaluation of every term at every point of the grid.
 func BenchmarkGrid(b *testing.B) {
 	p := mixed(rand.New(rand.NewPCG(9, 10)), 8000, 7728.2, 0.002, 0.6, 0.4)
 	b.Run("recurrence", func(b *testing.B) {

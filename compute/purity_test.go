@@ -40,12 +40,11 @@ func imports(file *ast.File) []string {
 	return paths
 }
 
-// The plain implementation may take the types and constants of its input from package compute, no function: an error of
-// the production code would repeat itself in what checks it. Of the tests beside it, it may use nothing: its files
-// compile alone.
+// The plain implementation may use types and constants of package compute, but no function: otherwise it would repeat the
+// errors that it must find. It may not use the tests beside it: its files compile alone.
 func TestPlainIsIndependent(t *testing.T) {
 	allowed := []string{"Chain", "Contract", "Series", "Skipped", "Date", "NewDate", "Call", "Put", "AM", "PM", "Settlement"}
-	methods := []string{"TwoSided", "Mid", "Instant", "Session", "Symbol", "AddMonths", "Weekend", "At", "QuoteInstant"} // it has its own
+	methods := []string{"TwoSided", "Mid", "Instant", "Session", "Symbol", "AddMonths", "Weekend", "At", "QuoteInstant"} // it has its own versions
 	packages := []string{"cmp", "math", "slices", "time", "strikecache/compute"}
 	fset := token.NewFileSet()
 	files := parseFiles(t, fset, "plain*_test.go")
@@ -78,8 +77,8 @@ func TestPlainIsIndependent(t *testing.T) {
 	}
 }
 
-// The ground floor imports nothing of ours, no network and no file, reads no clock and starts no goroutine: numbers can
-// be checked with a pencil.
+// Package compute imports no other package of ours, no network and no file. It reads no clock and starts no goroutine. So
+// its results depend on its inputs alone.
 func TestComputeIsPure(t *testing.T) {
 	allowed := []string{"bufio", "bytes", "cmp", "errors", "fmt", "iter", "maps", "math", "slices", "strconv", "strings", "time", "time/tzdata"}
 	for path, file := range parseFiles(t, token.NewFileSet(), "*.go") {

@@ -39,7 +39,7 @@ type VolatilityShare struct {
 	GrossAtFlip  *Ratio `json:"gross_at_flip_pct"`
 }
 
-// GammaDifference compares the published gammas with the recomputed ones, over used contracts with T > 2 days.
+// GammaDifference compares the published gammas with the recomputed ones, over the used contracts with T > 2 days.
 type GammaDifference struct {
 	Contracts    int        `json:"contracts"`
 	Median       *GammaDiff `json:"median"`

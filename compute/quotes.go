@@ -5,9 +5,9 @@ import "time"
 // quoteDelay is how much older than the document the upstream's delayed quotes are.
 const quoteDelay = 15 * time.Minute
 
-// QuoteInstant returns the instant q that the quotes of the chain describe: the later of as_of and captured_at - 15 minutes.
-// When the options do not trade at that time, it returns the last instant before at which they traded. Chains of SPX have
-// the hours of SPX options, all other chains those of options on stocks and funds.
+// QuoteInstant returns the instant q that the quotes of the chain describe: the later of as_of and captured_at - 15
+// minutes. Outside the trading hours of the options, it returns the end of their last trading hours. A chain of SPX has the
+// hours of SPX options. Every other chain has the hours of options on stocks and funds.
 func (c *Chain) QuoteInstant(cal *Calendar) time.Time {
 	q := c.AsOf
 	if quoted := c.CapturedAt.Add(-quoteDelay); quoted.After(q) {
@@ -26,9 +26,8 @@ func (c *Chain) QuoteInstant(cal *Calendar) time.Time {
 	return closed
 }
 
-// quoteHours returns when the trading of options begins and ends that belongs to the session d. SPX options trade from 20:15
-// New York on the day before until 17:00, the options of all other underlyings from 09:30 to 16:15. An early close ends both
-// at 13:15.
+// quoteHours returns when the option trading of session d begins and ends. SPX options trade from 20:15 New York on the day
+// before until 17:00, the options of all other underlyings from 09:30 to 16:15. An early close ends both at 13:15.
 //
 // Source: Cboe, U.S. Options Hours & Holidays: global trading hours, regular trading hours and curb session of SPX.
 func quoteHours(symbol string, d Date, cal *Calendar) (opens, closes time.Time) {

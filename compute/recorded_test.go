@@ -17,8 +17,8 @@ import (
 	"strikecache/compute"
 )
 
-// document returns a file of ../shared, which is beside the project's root; one that ends in .gz is unpacked. Without
-// it the test is skipped, or fails where STRIKECACHE_REQUIRE lists the file's folder.
+// document returns a file of ../shared, which is beside the project's root. It unpacks a file that ends in .gz. Without the
+// file, the test is skipped, or fails if STRIKECACHE_REQUIRE lists the folder of the file.
 func document(t *testing.T, path string) []byte {
 	t.Helper()
 	body, err := os.ReadFile("../../shared/" + path)
@@ -90,7 +90,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 
 const spxChain = "replay/options/_SPX.json.gz" // 2026-08-11, after the close
 
-// The numbers of METHODS.md §7, from numpy programs on the recorded chain.
+// The numbers of METHODS.md §7 agree with those of numpy programs on the recorded chain.
 func TestRecordedConventions(t *testing.T) {
 	chain := recordedChain(t, spxChain)
 	equal(t, "rows", chain.Listed, 30_692)
@@ -112,7 +112,7 @@ func TestRecordedConventions(t *testing.T) {
 	equal(t, "settle date", r.Data.OISettleDate, day("2026-08-10"))
 }
 
-// The second implementation on real chains; a whole chain takes it seconds, so that is for a full run.
+// The plain implementation agrees on real chains. A whole chain takes seconds, so it is for a full run.
 func TestRecordedAgainstPlainImplementation(t *testing.T) {
 	t.Parallel()
 	closed, early := listing(t)
@@ -128,7 +128,7 @@ func TestRecordedAgainstPlainImplementation(t *testing.T) {
 	}
 }
 
-// Max pain of every date and of every root and date, with the whole curve, as an independent program found them.
+// Max pain of every date, and of every root and date, with the whole curve, is that of an independent program.
 func TestRecordedMaxPain(t *testing.T) {
 	type pain struct {
 		MaxPain float64 `json:"max_pain"`
@@ -161,7 +161,7 @@ func TestRecordedMaxPain(t *testing.T) {
 			}
 		}
 	}
-	equal(t, "dates", len(all), len(oracle.ByDate)-1) // without the day itself, which has settled
+	equal(t, "dates", len(all), len(oracle.ByDate)-1) // without the session date, which has settled
 	equal(t, "default", all[compute.DefaultMaxPain(all)].Expiration, day("2026-08-12"))
 	sides := 0
 	for _, p := range all {
@@ -182,7 +182,7 @@ func TestRecordedMaxPain(t *testing.T) {
 	equal(t, "roots and dates", sides, len(oracle.ByRootDate)-1)
 }
 
-// The forwards of the recorded chain, 7 minutes younger than the index, imply the index within 2 bp.
+// The forwards of the recorded chain, whose quotes are 7 minutes newer than the index, imply the index within 2 bp.
 func TestRecordedImpliedSpot(t *testing.T) {
 	r := compute.GammaExposure(compute.GammaInput{Chain: recordedChain(t, spxChain), Calendar: cal, RiskFreeRate: 0.04})
 	near(t, "gap", r.Quality.SpotGap, 0, 0.02)

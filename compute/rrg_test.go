@@ -9,7 +9,7 @@ import (
 	"strikecache/compute"
 )
 
-// walk is n daily closes, a random walk that ends with the session of 2026-08-11.
+// walk returns n daily closes: a random walk that ends with the session of 2026-08-11.
 func walk(random *rand.Rand, n int) []compute.Close {
 	closes := make([]compute.Close, n)
 	d, price := day("2026-08-11"), 100.0
@@ -31,7 +31,8 @@ func rrgOf(t *testing.T, fund, benchmark []compute.Close) *compute.RRG {
 	return sector(t, rotation(t, map[string]compute.Fund{"SPY": b, "XLK": f}), "XLK").RRG
 }
 
-// z63 is (x - mean)/sd of the 63 values that end with index last, by Welford's recurrence, sd with n - 1.
+// z63 returns (x - mean)/sd of the 63 values that end with index last, by Welford's recurrence. sd has n - 1 in the
+// denominator.
 func z63(xs map[int]float64, last int) float64 {
 	mean, m2, n := 0.0, 0.0, 0.0
 	for i := last - 62; i <= last; i++ {
@@ -43,8 +44,8 @@ func z63(xs map[int]float64, last int) float64 {
 	return (xs[last] - mean) / math.Sqrt(m2/(n-1))
 }
 
-// rrgByHand computes METHODS.md §3 backwards from the last close: 63 values of the momentum need rs_ratio at the last 73
-// closes, and those 135 closes.
+// rrgByHand computes METHODS.md §3 backwards from the last close. The 63 values of the momentum need rs_ratio at the last
+// 73 closes, and these need 135 closes.
 func rrgByHand(fund, benchmark []compute.Close) (ratio, momentum float64) {
 	last := len(fund) - 1
 	rs, ratios, changes := map[int]float64{}, map[int]float64{}, map[int]float64{}
@@ -90,12 +91,12 @@ func TestRRG(t *testing.T) {
 	}
 }
 
-// 135 common closes are needed, and no more are asked; dates that only one of the two has do not count.
+// A point needs 135 common closes, and no more. Dates that only one history has do not count.
 func TestRRGNeedsCommonCloses(t *testing.T) {
 	random := rand.New(rand.NewPCG(19, 20))
 	fund, benchmark := walk(random, 160), walk(random, 160)
 	if rrgOf(t, fund[160-134:], benchmark) != nil || rrgOf(t, fund, benchmark[160-134:]) != nil || rrgOf(t, nil, benchmark) != nil {
-		t.Error("a point from less than 135 closes")
+		t.Error("a point from fewer than 135 closes")
 	}
 	full := rrgOf(t, fund[160-135:], benchmark)
 	if full == nil || *full != *rrgOf(t, fund, benchmark) {
@@ -104,7 +105,7 @@ func TestRRGNeedsCommonCloses(t *testing.T) {
 	if other := rrgOf(t, fund, benchmark[160-135:]); other == nil || *other != *full {
 		t.Errorf("from 135 closes of the benchmark %+v, want %+v", other, full)
 	}
-	// Without one date in each history: the same as without both dates in both.
+	// One date missing in each history gives the same point as both dates missing in both.
 	without := func(closes []compute.Close, drop ...int) []compute.Close {
 		var out []compute.Close
 		for i, c := range closes {

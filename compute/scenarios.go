@@ -2,7 +2,7 @@ package compute
 
 import "math"
 
-// scenarios reprices the exposure under each changed assumption. The first two are those of [exposure.regime].
+// scenarios reprices the exposure under each changed assumption. [exposure.regime] reads the first two.
 func (e *exposure) scenarios() []Scenario {
 	nearest, any := Date(0), false
 	for _, s := range e.series {
@@ -70,8 +70,8 @@ func (e *exposure) zeroDTE() ZeroDTE {
 	return z
 }
 
-// conventions returns the exposure of the used contracts under our convention and under those that other publishers use. net
-// and flip are our own.
+// conventions returns the exposure of the used contracts under our convention and under those of other publishers. net and
+// flip are the results of our convention.
 func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 	perfiliev := e.perfiliev()
 	volume := e.profile(variant{volScale: 1, weight: func(c *Contract) float64 { return positive(c.Volume) }})
@@ -102,8 +102,8 @@ func (e *exposure) publishedGamma() *Dollars {
 	return new(Dollars(sum * dollarsPerGamma(e.level)))
 }
 
-// perfiliev builds G after S. Perfiliev, How to calculate gamma exposure and zero gamma level (perfiliev.com,
-// 2022): published volatility, no rates, T in weekdays over 262 and at least one of them.
+// perfiliev builds G after S. Perfiliev, How to calculate gamma exposure and zero gamma level (perfiliev.com, 2022):
+// published volatility, no rates, T as weekdays/262, at least 1/262.
 func (e *exposure) perfiliev() *profile {
 	p := &profile{spot: e.level}
 	e.eachUsed(func(s *series, row *strike, c *Contract) {
@@ -116,7 +116,7 @@ func (e *exposure) perfiliev() *profile {
 	return p
 }
 
-// weekdaysBetween returns the number of weekdays in [from, to): exchange holidays count.
+// weekdaysBetween returns the number of weekdays in [from, to): exchange holidays count as weekdays.
 func weekdaysBetween(from, to Date) int {
 	days := int(to - from)
 	if days <= 0 {

@@ -7,7 +7,6 @@ import (
 	"strikecache/compute"
 )
 
-// convention finds a convention by name.
 func convention(t *testing.T, r compute.GammaResult, name string) compute.Convention {
 	t.Helper()
 	for _, c := range r.Data.Conventions {
@@ -62,7 +61,7 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// Perfiliev's T counts weekdays, exchange holidays too, from the session date; at least one.
+// Perfiliev's T counts weekdays from the session date, also exchange holidays, at least one.
 func TestPerfilievDays(t *testing.T) {
 	for _, c := range []struct {
 		asOf, symbol string

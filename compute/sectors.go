@@ -16,7 +16,7 @@ const Benchmark = "SPY"
 // Sector is a GICS sector and the fund that stands for it.
 type Sector struct{ Symbol, Name string }
 
-// Sectors are the 11 sector funds, by sector name.
+// Sectors are the 11 sector funds, sorted by sector name.
 var Sectors = []Sector{
 	{"XLC", "Communication Services"},
 	{"XLY", "Consumer Discretionary"},
@@ -117,7 +117,7 @@ type SectorMover struct {
 	Return Ratio  `json:"return_pct"`
 }
 
-// Breadth counts sectors by their day.
+// Breadth counts sectors by the day's return.
 type Breadth struct {
 	Advancing      int  `json:"advancing"`
 	Declining      int  `json:"declining"`
@@ -191,7 +191,7 @@ func SectorRotation(in SectorsInput) (Rotation, bool) {
 	return r, true
 }
 
-// fundReturns returns the price returns to the quote from the official close on or before each base day.
+// fundReturns returns the price returns up to the quote, each from the official close on or before its base day.
 func fundReturns(f Fund, cal *Calendar) Periods {
 	var p Periods
 	p.Day = finiteOrNil(Ratio(f.Quote.PriceChangePercent))
@@ -202,7 +202,7 @@ func fundReturns(f Fund, cal *Calendar) Periods {
 			i--
 		}
 		if i < 0 || cal.SessionsBetween(f.Closes[i].Date, base) > 0 {
-			return nil // the history begins later, or a session before the base day is not in it
+			return nil // the history begins later, or lacks a session up to the base day
 		}
 		return new(Ratio((f.Quote.Spot/f.Closes[i].Price - 1) * 100))
 	}
@@ -213,8 +213,8 @@ func fundReturns(f Fund, cal *Calendar) Periods {
 	return p
 }
 
-// rank ranks the sectors by each period: ties by the day's return, then by symbol. A sector without a return
-// has no rank.
+// rank ranks the sectors by the return of each period, ties by the day's return and then by symbol. A sector without a
+// return has no rank.
 func (r *Rotation) rank() {
 	for period := range (&Ranks{}).each() {
 		var known []*SectorRow
@@ -283,7 +283,7 @@ func (r *Rotation) summarise() {
 	r.CycMinusDef, r.Tone = tone(day)
 }
 
-// tone compares cyclical with defensive sectors; nil when one of them is missing.
+// tone compares cyclical with defensive sectors. It returns nil when one of these sectors has no return.
 func tone(day map[string]float64) (spread *Ratio, name *string) {
 	mean := func(symbols []string) float64 {
 		sum := 0.0
@@ -316,8 +316,8 @@ const (
 	rrgCloses   = 135 // closes needed: 63 + 10 + 62
 )
 
-// rrg returns the rotation point of a fund against the benchmark from their common closes, nil when there are
-// fewer than rrgCloses or no z-score is defined.
+// rrg returns the rotation point of a fund against the benchmark from their common closes, nil when there are fewer than
+// rrgCloses or a z-score is undefined.
 func rrg(fund, benchmark []Close) *RRG {
 	rs := relativeStrength(fund, benchmark)
 	if len(rs) < rrgCloses {

@@ -9,8 +9,8 @@ import (
 	"strikecache/compute"
 )
 
-// The base days of Tuesday 2026-08-11: 5 sessions back 2026-08-04; a month back Saturday 07-11, so Friday 07-10; three
-// months back Monday 05-11; the last session of 2025.
+// baseDays are the base days of Tuesday 2026-08-11: 5 sessions back is 2026-08-04. A month back is Saturday 07-11, so
+// Friday 07-10. Three months back is Monday 05-11. The last is the last session of 2025.
 var baseDays = []string{"2025-12-31", "2026-05-11", "2026-07-10", "2026-08-04"}
 
 // quoteOf is a fund at a price, with the day's return in percent and closes on the base days.
@@ -78,7 +78,7 @@ func TestSectorReturns(t *testing.T) {
 	}
 }
 
-// An equal return and an equal day's return: by symbol.
+// Sectors with equal returns of the period and of the day are ranked by symbol.
 func TestSectorRankTies(t *testing.T) {
 	funds := market()
 	for symbol := range funds {
@@ -96,7 +96,7 @@ func TestSectorRankTies(t *testing.T) {
 	}
 	equal(t, "above benchmark", *r.Breadth.AboveBenchmark, 1)
 	r.Breadth.AboveBenchmark = nil
-	equal(t, "breadth", r.Breadth, compute.Breadth{Advancing: 11}) // SPY too made 1 %
+	equal(t, "breadth", r.Breadth, compute.Breadth{Advancing: 11}) // SPY, too, returned 1 %
 }
 
 func TestSectorSummary(t *testing.T) {
@@ -116,7 +116,7 @@ func TestSectorSummary(t *testing.T) {
 	equal(t, "mixed session", r.Mixed, false)
 }
 
-// risk_on above +0.5, risk_off below -0.5; halves are mixed.
+// The tone is risk_on above +0.5 and risk_off below -0.5. At exactly ±0.5 it is mixed.
 func TestTone(t *testing.T) {
 	for spread, want := range map[float64]string{0.5: "mixed", 0.501: "risk_on", -0.5: "mixed", -0.501: "risk_off", 3: "risk_on", -3: "risk_off"} {
 		funds := market()
@@ -144,7 +144,7 @@ func TestTone(t *testing.T) {
 	text(t, "tone without XLE", rotation(t, funds).Tone, "mixed")
 }
 
-// One fund missing: the rest are served, it is listed, and has no rank.
+// If a fund is missing, the others are served. The fund is listed as missing and has no rank.
 func TestMissingFunds(t *testing.T) {
 	funds := market()
 	delete(funds, "XLU")
@@ -182,7 +182,7 @@ func TestMissingFunds(t *testing.T) {
 	}
 }
 
-// A history that begins after a base day, or none, leaves that return null; a fund without any is served by its day.
+// A return is null if the history begins after its base day. A fund without a history has only its day's return.
 func TestShortHistories(t *testing.T) {
 	funds := market()
 	short := quoteOf(110, 0.1, 100, 105, 100, 105)
@@ -205,8 +205,8 @@ func TestShortHistories(t *testing.T) {
 	near(t, "day over it", sector(t, rotation(t, funds), "XLK").Relative.Day, 0.05, 1e-12)
 }
 
-// The last day of a shorter month, holidays and the turn of the year. Every close is its own day of 2025 and 2026, so
-// that a return tells its base.
+// The last day of a shorter month, holidays and the turn of the year. Every day of 2025 and 2026 has a different close, so
+// that a return shows its base day.
 func TestBaseDays(t *testing.T) {
 	for _, c := range []struct{ session, week, month, quarter, ytd string }{
 		{"2026-08-11", "2026-08-04", "2026-07-10", "2026-05-11", "2025-12-31"},
@@ -236,7 +236,7 @@ func TestBaseDays(t *testing.T) {
 	}
 }
 
-// The session is the newest of the quotes; any that is older makes it mixed.
+// The session is the newest session of the quotes. If a quote has an older one, mixed_session is true.
 func TestMixedSession(t *testing.T) {
 	for _, stale := range []string{"SPY", "XLC", "XLU"} {
 		funds := market()
@@ -257,7 +257,7 @@ func TestMixedSession(t *testing.T) {
 	equal(t, "the Friday's", r.SessionDate, day("2026-08-14"))
 }
 
-// Without the benchmark the sectors are served all the same.
+// Without the benchmark, the sectors are still served.
 func TestRotationWithoutBenchmark(t *testing.T) {
 	funds := market()
 	delete(funds, compute.Benchmark)

@@ -12,11 +12,11 @@ type SpotSource string
 const (
 	SpotIndex      SpotSource = "index"       // the published level, which agrees with the quotes
 	SpotImplied    SpotSource = "implied"     // the level that the forwards imply
-	SpotIndexStale SpotSource = "index_stale" // the published level, older than the quotes: the forwards imply no level
+	SpotIndexStale SpotSource = "index_stale" // the published level although it is too old: the forwards imply no level
 )
 
 const (
-	freshIndex  = 5 * time.Minute // the greatest age of the index against the quotes
+	freshIndex  = 5 * time.Minute // the index is fresh if it is at most this much older than the quotes
 	agreedGap   = 0.5             // percent: the greatest difference of the implied spot from a fresh index
 	mismatchGap = 10              // percent: a larger difference means that the document contradicts itself
 
@@ -49,9 +49,9 @@ func findSpot(c *Chain, q time.Time, all []*series) effectiveSpot {
 	return s
 }
 
-// impliedSpot returns exp(intercept) of the least squares of ln F on T over the near series with a parity forward. The
-// fit is of ln(F/published), which has more digits. The result is NaN when the series are too few or too close to each other,
-// and when the fit gives no possible price.
+// impliedSpot returns exp(intercept) of the least-squares line of ln F on T over the near series with a parity forward. The
+// fit uses ln(F/published), which keeps more digits. The result is NaN when the series are too few or too close to each
+// other, and when the fitted price is not usable.
 func impliedSpot(all []*series, published float64) float64 {
 	var n, meanT, meanY float64
 	least, most := fitReach, time.Duration(0)

@@ -10,12 +10,12 @@ import (
 	"strikecache/compute"
 )
 
-// near60 are expirations of the next 60 days after the night of 2026-08-11, when the last of them is 43 days away.
+// near60 are expirations within 60 days of the night of 2026-08-11. The last one is 43 days away.
 var near60 = []string{"260813", "260814", "260818", "260821", "260828", "260904", "260911", "260923"}
 
-// made is the rows of a market at a level: a carry of 1 %, a call wall at 7200, a put wall at 6800, and a smile that moves with
-// the level, 1.5 times as far as its slope: so the volatility of a strike falls when the market rises, as that of SPX does.
-// q is the instant of the quotes, dates are the expirations of SPXW.
+// made returns the rows of a market at a level: a carry of 1 %, a call wall at 7200, a put wall at 6800, and a smile. The
+// smile moves with the level, 1.5 times as far as its slope: so the volatility of a strike falls when the market rises, as
+// that of SPX does. q is the instant of the quotes, dates are the expirations of SPXW.
 func made(level float64, q string, dates ...string) []row {
 	var rows []row
 	for _, d := range dates {
@@ -40,7 +40,8 @@ func made(level float64, q string, dates ...string) []row {
 	return rows
 }
 
-// documentOf is the exposure of a market whose quotes are of the instant q, with a published level of an earlier instant.
+// documentOf returns the exposure of a market whose quotes are of the instant q, and whose published level is of the
+// instant asOf.
 func documentOf(t *testing.T, published float64, asOf, q string, rows []row) compute.GammaResult {
 	t.Helper()
 	u := index(published, asOf)
@@ -48,8 +49,9 @@ func documentOf(t *testing.T, published float64, asOf, q string, rows []row) com
 	return exposure(t, u, rows...)
 }
 
-// The index stands at 7000 since the close while the quotes of the night move. The figures are those of a document with the
-// true level: the flip moves with the market, and the walls stay. With the standing level it moved against the market.
+// The index has stood at 7000 since the close, while the quotes move at night. The figures equal those of a document with
+// the true level: the flip moves with the market, and the walls stay. With the published level, the flip would move against
+// the market.
 func TestQuotesMoveAtNight(t *testing.T) {
 	const closed, night = "2026-08-11T20:00:00Z", "2026-08-12T06:00:00Z"
 	flips := map[float64]float64{}
@@ -125,8 +127,8 @@ func TestSpotSource(t *testing.T) {
 	}
 }
 
-// The implied spot is exp of the intercept of the least squares of ln F on T, whatever the carry. The wanted level is the normal equations,
-// solved with 50 digits.
+// The implied spot is exp(intercept) of the least-squares line of ln F on T, for any carry. The wanted level solves the
+// normal equations with 50 digits.
 func TestImpliedSpotIsAnIntercept(t *testing.T) {
 	var rows []row
 	for _, s := range []struct {
@@ -144,8 +146,8 @@ func TestImpliedSpotIsAnIntercept(t *testing.T) {
 	near(t, "gap", r.Quality.SpotGap, (want/6990.0-1)*100, 1e-8)
 }
 
-// A document whose forwards are 12 % from the index contradicts itself, in session and outside. It keeps what does not rest on
-// the spot, and everything else is null.
+// A document whose forwards are 12 % from the index contradicts itself, in session and outside. It keeps the fields that do
+// not depend on the spot. All others are null.
 func TestSpotMismatch(t *testing.T) {
 	for _, percent := range []float64{-12, 12} {
 		for _, q := range []string{"2026-08-12T15:00:00Z", "2026-08-12T06:00:00Z"} {
@@ -159,7 +161,7 @@ func TestSpotMismatch(t *testing.T) {
 			}
 		}
 	}
-	// It outranks insufficient_data.
+	// spot_mismatch outranks insufficient_data.
 	rows := made(7900, "2026-08-12T06:00:00Z", near60...)
 	for i := range rows {
 		rows[i].OpenInterest = 0
@@ -201,8 +203,8 @@ func checkWithheld(t *testing.T, g compute.Gamma) {
 	check("", data)
 }
 
-// What expires on the session date is known until its PM settlement, by the instant of the quotes. From then on it is null,
-// whatever is listed, and not 0.
+// The exposure that expires on the session date is known until its PM settlement, by the instant of the quotes. From then
+// on it is null, not 0, whatever is listed.
 func TestZeroDTE(t *testing.T) {
 	const gone = `{"net_gex_dollars":null,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":true}`
 	today := []row{{"SPX260821C07000000", published(0.2, 5)}, {"SPXW260821C07000000", published(0.2, 5)}, {"SPXW260918C07000000", published(0.2, 5)}}

@@ -9,7 +9,7 @@ import (
 
 const (
 	secondsPerYear = 365 * secondsPerDay // ACT/365
-	// volatilityFloorYears is the least T by which a published volatility is scaled: 15 minutes.
+	// volatilityFloorYears is the least T with which a published volatility is scaled: 15 minutes.
 	volatilityFloorYears = 15 * 60.0 / secondsPerYear
 )
 
@@ -49,7 +49,7 @@ func (s volStep) String() string {
 	return [...]string{"implied", "published", "interpolated", "none"}[s]
 }
 
-// series is one root and expiration with T > 0: its forward, a total volatility per strike, and the sums of its exposure.
+// series is one root and expiration with T > 0: its forward, a total volatility per strike, and its exposure.
 type series struct {
 	Series
 	settlement Settlement
@@ -75,7 +75,7 @@ type strike struct {
 	gex       float64 // unsigned GEX of one contract at the spot; 0 when step is volNone
 }
 
-// newSeries returns the unsettled series of a chain, in its order, with the parity forwards that they have.
+// newSeries returns the unsettled series of a chain, in the order of the chain, each with its parity forward if it has one.
 func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 	var all []*series
 	for left, contracts := range c.unsettled(cal) {
@@ -147,7 +147,7 @@ func findCarries(all []*series, spot float64, previous map[Series]float64) {
 	}
 }
 
-// carryBetween returns ln(F/S) at a time, linear between the parity forwards, which are in the order of their times.
+// carryBetween returns ln(F/S) at T = years, linear between the parity forwards, which are sorted by T.
 func carryBetween(parity []*series, years float64) (float64, forwardSource) {
 	i, _ := slices.BinarySearchFunc(parity, years, func(s *series, t float64) int { return cmp.Compare(s.years, t) })
 	if i == len(parity) {
@@ -179,7 +179,7 @@ func (s *series) parityForward() (f float64, ok bool) {
 			continue
 		}
 		d := call.Mid() - put.Mid()
-		gap := math.Round(math.Abs(d)*1e6) / 1e6 // decimal quotes that tie on paper tie here
+		gap := math.Round(math.Abs(d)*1e6) / 1e6 // gaps that are equal as decimals must compare as equal
 		votes = append(votes, vote{gap, row.k, row.k + d/s.discount})
 	}
 	if len(votes) < minParityStrikes {
@@ -195,7 +195,7 @@ func (s *series) parityForward() (f float64, ok bool) {
 	return f, f > 0 && finite(f)
 }
 
-// findVolatilities gives every strike its total volatility, and counts those that the floor scaled.
+// findVolatilities gives every strike its total volatility, and counts the strikes scaled to the floor.
 func (s *series) findVolatilities() {
 	f, growth := s.forward, 1/s.discount
 	for i := range s.strikes {
@@ -227,8 +227,8 @@ func (s *series) findVolatilities() {
 	s.interpolateVolatilities()
 }
 
-// interpolateVolatilities fills the strikes that steps 1 and 2 left out: v² linear in ln(K/F), which is linear
-// in ln K, between the nearest priced neighbours, flat outside them. An interpolated strike is no neighbour.
+// interpolateVolatilities fills the strikes that steps 1 and 2 left out: v² linear in ln(K/F), which is linear in ln K,
+// between the nearest priced neighbours, flat outside them. Interpolated strikes do not count as neighbours.
 func (s *series) interpolateVolatilities() {
 	var priced []*strike
 	for i := range s.strikes {
@@ -239,7 +239,7 @@ func (s *series) interpolateVolatilities() {
 	if len(priced) == 0 || len(priced) == len(s.strikes) {
 		return
 	}
-	next := 0 // in priced, the first strike behind the row
+	next := 0 // index in priced of the first priced strike above the row
 	for i := range s.strikes {
 		row := &s.strikes[i]
 		switch {
@@ -258,7 +258,7 @@ func (s *series) interpolateVolatilities() {
 }
 
 func betweenStrikes(a, b *strike, k float64) float64 {
-	if a.k == 0 { // ln 0: its neighbour on the other side is infinitely closer
+	if a.k == 0 { // ln 0 is -∞, so b is infinitely closer
 		return b.v
 	}
 	w := math.Log(k/a.k) / math.Log(b.k/a.k)

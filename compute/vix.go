@@ -61,8 +61,8 @@ type VIXPercentiles struct {
 	SpotBasis    PercentileRank `json:"spot_basis_pct"`
 }
 
-// PercentileRank is the share, in percent, of n stored values that lie below a value, those equal to it
-// counting half. It is nil under 20 values.
+// PercentileRank is the share, in percent, of n values below today's value. The n values are the stored ones and today's.
+// Each value equal to today's counts half. Percentile is nil when n is under 20.
 type PercentileRank struct {
 	Percentile *Ratio `json:"percentile"`
 	N          int    `json:"n"`
@@ -88,7 +88,7 @@ type VIXInput struct {
 	Date     Date                // settlement date of the file
 	Rows     []FuturesSettlement // all futures of the file, any order
 	Calendar *Calendar
-	Now      time.Time // for stale_sessions alone
+	Now      time.Time // used only for stale_sessions
 	// VIX and VIX3M are the closes of the settlement date, nil when unknown.
 	VIX, VIX3M *float64
 	Previous   map[string]float64 // settlement by symbol in the previous stored file; may be nil
@@ -102,7 +102,7 @@ type VIXQuality struct {
 	Weekly           int      `json:"weekly"`
 	OtherProducts    int      `json:"other_products"`
 	BadRows          int      `json:"bad_rows"`           // no usable price, already expired, or a symbol for the second time
-	ExpirationDiffer []string `json:"expiration_differs"` // monthly symbols whose date is not the computed one
+	ExpirationDiffer []string `json:"expiration_differs"` // monthly symbols whose expiration is not the computed one
 	Calendar         *string  `json:"calendar"`
 }
 
@@ -346,11 +346,10 @@ func (c *VIXCurve) cash(in VIXInput) {
 // leastHistory is how many stored values a percentile needs.
 const leastHistory = 20
 
-// percentiles ranks today's values among the stored values and today's value itself. Of the values equal to today's, half
-// count as below: the mid-rank of Hazen's plotting position.
+// percentiles ranks today's values among the stored values and themselves: the mid-rank of Hazen's plotting position.
 func (c *VIXCurve) percentiles(history []VIXHistory) {
 	rank := func(today *Ratio, of func(VIXHistory) *Ratio) (p PercentileRank) {
-		below := 0.5 // today's value is one of them
+		below := 0.5 // today's value equals itself
 		if today != nil {
 			p.N++
 		}

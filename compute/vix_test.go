@@ -14,8 +14,8 @@ func future(symbol, expiration string, price float64) compute.FuturesSettlement 
 	return compute.FuturesSettlement{Product: "VX", Symbol: symbol, Expiration: day(expiration), Price: price}
 }
 
-// october5 is the VX part of the settlement file of 2026-10-05, typed in: the monthly contracts, five weeklies that
-// repeat the front month's price, and two other products.
+// october5 returns rows of the settlement file of 2026-10-05: the monthly contracts, five weeklies that repeat the price of
+// the front month, and two other products.
 func october5() []compute.FuturesSettlement {
 	return []compute.FuturesSettlement{
 		future("VX40/V6", "2026-10-07", 17.4555), future("VX41/V6", "2026-10-14", 17.4555),
@@ -30,7 +30,7 @@ func october5() []compute.FuturesSettlement {
 	}
 }
 
-// evening is a file read on the evening of its date.
+// evening returns the input for a file that is read on the evening of its date.
 func evening(date string, rows ...compute.FuturesSettlement) compute.VIXInput {
 	return compute.VIXInput{Date: day(date), Rows: rows, Calendar: cal, Now: at(date + "T23:00:00Z")}
 }
@@ -44,7 +44,7 @@ func curve(t *testing.T, in compute.VIXInput) (compute.VIXCurve, compute.VIXQual
 	return c, q
 }
 
-// Every field of METHODS.md §6, from the settlements by hand.
+// Every field of METHODS.md §6 agrees with a computation by hand.
 func TestRecordedCurve(t *testing.T) {
 	in := evening("2026-10-05", october5()...)
 	in.VIX, in.VIX3M = new(16.5), new(18.75)
@@ -93,7 +93,7 @@ func TestRecordedCurve(t *testing.T) {
 	equal(t, "percentile", string(marshal(t, c.Percentiles.SpotBasis)), `{"percentile":null,"n":1}`)
 }
 
-// The order of the file does not matter; the caller's rows stay as they are.
+// The order of the rows does not matter. The rows of the caller are not changed.
 func TestCurveIsSorted(t *testing.T) {
 	rows := october5()
 	slices.Reverse(rows)
@@ -127,7 +127,7 @@ func TestExpirationDay(t *testing.T) {
 	}
 }
 
-// Monthly symbols are VX/<month letter><year>; anything else of product VX is a weekly.
+// Monthly symbols are VX/<month letter><year>. Every other symbol of product VX is weekly.
 func TestMonthlySymbols(t *testing.T) {
 	for _, c := range []struct {
 		symbol, expiration string
@@ -152,7 +152,7 @@ func TestMonthlySymbols(t *testing.T) {
 	}
 }
 
-// A monthly contract with another date than the computed one keeps the file's date and is named.
+// A monthly contract whose expiration is not the computed one keeps the date of the file and is named.
 func TestExpirationDiffers(t *testing.T) {
 	c, q := curve(t, evening("2026-10-05", future("VX/V6", "2026-10-21", 17), future("VX/X6", "2026-11-17", 18)))
 	equal(t, "date", c.Curve[1].Expiration, day("2026-11-17"))
@@ -162,7 +162,7 @@ func TestExpirationDiffers(t *testing.T) {
 	equal(t, "differs", len(q.ExpirationDiffer), 0)
 	_, q = curve(t, evening("2026-10-05", future("VX/V6", "2026-10-21", 17), future("VX/F1", "2031-01-15", 18)))
 	if q.Calendar == nil {
-		t.Error("2031 is not known, and no note says so")
+		t.Error("no note says that 2031 is not verified")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestBadSettlements(t *testing.T) {
 	for i, price := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		rows = append(rows, future("VX/"+string("XZFG"[i])+string("6677"[i]), []string{"2026-11-18", "2026-12-16", "2027-01-20", "2027-02-17"}[i], price))
 	}
-	rows = append(rows, rows[0], future("VX/X026", "2026-11-18", 18)) // a symbol for the second time, a year of 3 digits
+	rows = append(rows, rows[0], future("VX/X026", "2026-11-18", 18)) // a symbol for the second time, and a year of 3 digits
 	c, q := curve(t, evening("2026-10-05", rows...))
 	equal(t, "contracts", len(c.Curve), 1)
 	equal(t, "bad rows", q.BadRows, 5)
@@ -179,7 +179,7 @@ func TestBadSettlements(t *testing.T) {
 	marshal(t, c)
 }
 
-// stale_sessions counts the sessions since the file's date: none over a weekend or a holiday.
+// stale_sessions counts the sessions after the date of the file. Weekends and holidays do not count.
 func TestStaleSessions(t *testing.T) {
 	for now, want := range map[string]int{
 		"2026-10-02T20:30:00Z": 0, "2026-10-03T15:00:00Z": 0, "2026-10-04T23:00:00Z": 0,

@@ -8,7 +8,7 @@ import (
 	"strikecache/compute"
 )
 
-// prices is a curve of 2026-10-05 from the October contract on.
+// prices returns a curve of 2026-10-05 from the October contract on.
 func prices(values ...float64) []compute.FuturesSettlement {
 	var rows []compute.FuturesSettlement
 	for _, f := range october5() {
@@ -20,7 +20,8 @@ func prices(values ...float64) []compute.FuturesSettlement {
 	return rows
 }
 
-// The shape goes by the differences over 0.10: at that limit, and without any of them.
+// The shape follows from the differences over 0.10. The cases include differences of exactly 0.10, and curves without any
+// larger difference.
 func TestCurveShape(t *testing.T) {
 	for _, c := range []struct {
 		prices []float64
@@ -37,8 +38,8 @@ func TestCurveShape(t *testing.T) {
 	}
 }
 
-// 30 curves, named by a reader who looked at the numbers and did not know the rule. One is recorded (2026-10-05), the others are made after the kinds of the market: calm,
-// an event within the reach of the curve, a shock, and the days after a shock.
+// 30 curves, named by a reader who looked at the numbers and did not know the rule. One is recorded (2026-10-05). The others
+// imitate markets: calm, an event within the reach of the curve, a shock, and the days after a shock.
 func TestCurveShapesNamedByEye(t *testing.T) {
 	for want, curves := range map[string][][]float64{
 		"upward": {
@@ -91,7 +92,7 @@ func TestCurveShapesNamedByEye(t *testing.T) {
 	}
 }
 
-// A short curve leaves null what it does not reach.
+// The fields that need more months than a short curve has are null.
 func TestShortCurve(t *testing.T) {
 	r, _ := curve(t, evening("2026-10-05", prices(17)...))
 	isNull(t, "contango M1 M2", r.ContangoM1M2)
@@ -100,7 +101,7 @@ func TestShortCurve(t *testing.T) {
 	isNull(t, "roll yield", r.RollYield)
 	isNull(t, "slope", r.Slope)
 	isNull(t, "regime", r.Regime)
-	isNull(t, "cm30", r.CM30) // 16 days and nothing behind it
+	isNull(t, "cm30", r.CM30) // 16 days, and no later month
 	r, _ = curve(t, evening("2026-10-05", prices(17, 18, 19, 20, 21, 22)...))
 	isNull(t, "slope of six", r.Slope)
 	isNull(t, "contango M4 M7 of six", r.ContangoM4M7)
@@ -128,7 +129,7 @@ func TestVIXRegime(t *testing.T) {
 	}
 }
 
-// With at most 2 sessions left in (settlement date, M1's expiration] the regime is that of M2 and M3.
+// With at most 2 sessions left in (settlement date, expiration of M1], the regime is that of M2 and M3.
 func TestRegimeBasis(t *testing.T) {
 	rows := prices(20, 15, 20) // M1 expires on Wednesday 2026-10-21
 	for _, c := range []struct{ date, basis, regime string }{
@@ -153,7 +154,7 @@ func TestRegimeBasis(t *testing.T) {
 	equal(t, "basis on the expiration day", r.RegimeBasis, "m1_m2")
 }
 
-// 30 days lie between two months, on one, before the first or behind the last.
+// The target of 30 days lies between two months, on one, before the first or after the last.
 func TestConstantMaturity(t *testing.T) {
 	rows := prices(17, 18, 20) // 2026-10-21, 11-18, 12-16
 	for _, c := range []struct {
@@ -171,14 +172,14 @@ func TestConstantMaturity(t *testing.T) {
 		near(t, c.date, r.CM30, c.want, 1e-12)
 		equal(t, c.date+" extrapolated", r.CM30Extrapolated, c.extrapolated)
 	}
-	r, _ := curve(t, evening("2026-12-01", rows...)) // 15 days and nothing behind
-	isNull(t, "behind the last", r.CM30)
-	equal(t, "behind the last is not extrapolated", r.CM30Extrapolated, false)
+	r, _ := curve(t, evening("2026-12-01", rows...)) // 15 days, and no later month
+	isNull(t, "after the last", r.CM30)
+	equal(t, "after the last is not extrapolated", r.CM30Extrapolated, false)
 	r, _ = curve(t, evening("2026-10-21", rows...)) // the expired month is not on the curve: 28 and 56 days
 	near(t, "expiration day", r.CM30, 18+2.0/28*2, 1e-12)
 }
 
-// The regimes of the indices' closes, and null without them.
+// The regimes of the closes of the indices. Without the closes they are null.
 func TestCashRegime(t *testing.T) {
 	for _, c := range []struct {
 		vix, vix3m float64
@@ -219,7 +220,8 @@ func TestCashRegime(t *testing.T) {
 	isNull(t, "cash regime without VIX", r.CashRegime)
 }
 
-// Null under 20 values, today's among them. Of n values the share that lies below, equal ones half: today's contango is 5 %.
+// A percentile is null with fewer than 20 values, including today's. It is the share of the values below today's, of equal
+// values half. Today's contango is 5 %.
 func TestPercentiles(t *testing.T) {
 	m1, m2 := 20.0, 21.0
 	for _, c := range []struct {
@@ -248,14 +250,14 @@ func TestPercentiles(t *testing.T) {
 		} else {
 			near(t, fmt.Sprint(c), p.ContangoM1M2.Percentile, c.want, 1e-9)
 		}
-		// The VIX of today is not known: there is no basis to rank, only stored ones.
+		// Today's VIX is not known, so there is no basis to rank.
 		isNull(t, "basis", p.SpotBasis.Percentile)
 		equal(t, "stored bases", p.SpotBasis.N, len(in.History)/2)
 	}
 	in := evening("2026-10-05", prices(m1, m2)...)
 	in.VIX = new(16.0)
 	for range 19 {
-		in.History = append(in.History, compute.VIXHistory{SpotBasis: new(compute.Ratio(25))}) // as today
+		in.History = append(in.History, compute.VIXHistory{SpotBasis: new(compute.Ratio(25))}) // the same as today's
 	}
 	r, _ := curve(t, in)
 	near(t, "basis", r.Percentiles.SpotBasis.Percentile, 50, 1e-9)

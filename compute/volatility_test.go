@@ -7,7 +7,6 @@ import (
 	"strikecache/compute"
 )
 
-// strikeGamma returns the row of a strike.
 func strikeGamma(t *testing.T, r compute.GammaResult, k float64) compute.StrikeGamma {
 	t.Helper()
 	for _, row := range r.Data.ByStrike {
@@ -19,8 +18,8 @@ func strikeGamma(t *testing.T, r compute.GammaResult, k float64) compute.StrikeG
 	return compute.StrikeGamma{}
 }
 
-// wantVolatility checks that the exposure of a strike, held by 10 calls and 10 puts, is that of the volatility v at the
-// forward f, undiscounted.
+// wantVolatility checks that the exposure of a strike with 10 calls and 10 puts is that of the volatility v at the forward
+// f, undiscounted.
 func wantVolatility(t *testing.T, r compute.GammaResult, spot, f, k, v float64) {
 	t.Helper()
 	d1 := math.Log(f/k)/v + v/2
@@ -61,8 +60,8 @@ func with(bid, ask, iv float64) compute.Quote {
 	return q
 }
 
-// Steps 1 and 2 at one strike. No forward is known, so F = S = 7000 and the call is out of the money at 7000 and above.
-// 4 hours are left; the calls and puts of v = 0.01 at 7050 and 6950 come from the plain formula.
+// Steps 1 and 2 at one strike. No forward is known, so F = S = 7000 and the call is out of the money at 7000 and above. 4
+// hours are left. The calls and puts of v = 0.01 at 7050 and 6950 come from the plain formula.
 func TestVolatilitySteps(t *testing.T) {
 	const v = 0.01
 	year := years(4)
@@ -113,7 +112,8 @@ func newV(t *testing.T, price, f float64) float64 {
 	return lo
 }
 
-// A published volatility is scaled by at least 15 minutes; strikes that are floored are counted, implied ones are not.
+// A published volatility is scaled with a T of at least 15 minutes. Strikes that are floored are counted. Strikes with an
+// implied volatility are not.
 func TestVolatilityFloor(t *testing.T) {
 	quarter := years(0.25)
 	for _, c := range []struct {
@@ -135,8 +135,8 @@ func TestVolatilityFloor(t *testing.T) {
 	}
 }
 
-// Step 3: v² linear in ln(K/F) between priced neighbours, whether or not they have open interest, flat outside; an
-// interpolated strike is no neighbour.
+// Step 3: v² linear in ln(K/F) between priced neighbours, whether or not they have open interest, flat outside. An
+// interpolated strike does not count as a neighbour.
 func TestInterpolatedVolatility(t *testing.T) {
 	year := years(28)
 	at := func(k float64, q compute.Quote) row { return row{symbolOf("SPXW260812C", k), q} }
@@ -161,14 +161,14 @@ func TestInterpolatedVolatility(t *testing.T) {
 		wantVolatility(t, r, 8000, 8000, k, want)
 	}
 	nearly(t, "halfway", variance(7200, 6400, 0.8, 8100, 0.4), math.Sqrt(year*0.4), 1e-15)
-	// 6000 and 11000 lie outside ±15 %: their exposure is in the totals alone.
+	// 6000 and 11000 lie outside ±15 %: their exposure is only in the totals.
 	r = exposure(t, index(7000, noon), append(both(6900), at(6950, published(0.3, 0)), at(7050, published(0.5, 0)),
 		row{"SPXW260812C07100000", blank(10)}, row{"SPXW260812P07100000", blank(10)})...)
 	wantVolatility(t, r, 7000, 7000, 6900, 0.3*math.Sqrt(year))
 	wantVolatility(t, r, 7000, 7000, 7100, 0.5*math.Sqrt(year))
 }
 
-// A strike of 0 has ln K = -∞: no gamma, no weight as a neighbour, and the document is not lost.
+// A strike of 0 has ln K = -∞. It has no gamma, does not count as a neighbour, and does not make the document fail.
 func TestStrikeZero(t *testing.T) {
 	r := exposure(t, index(7000, noon), row{"SPXW260821C00000000", with(6990, 7010, 8)}, row{"SPXW260821P00000000", published(0.5, 10)},
 		row{"SPXW260821C06900000", blank(10)}, row{"SPXW260821P06900000", blank(10)},

@@ -58,9 +58,9 @@ type product struct {
 	// all call this function, so that the same inputs always give the same answer.
 	compute func(in *inputs) (*answer, error)
 
-	// The following may be nil.
+	// The following functions may be nil.
 
-	// remember keeps, after an answer was published, the state that later answers need of it.
+	// remember keeps the state that later answers need from a published answer.
 	remember func(r *Refresher, a *answer)
 	// resume restores the state that a stored answer was computed with, so that a restarted process computes the same
 	// answer again.
@@ -105,10 +105,10 @@ type answer struct {
 	// all values.
 	variants                 map[string]any
 	byDefault, storedVariant string
-	// rare says whether clients seldom ask for a variant. Rare variants are sealed in identity and gzip alone, to save
-	// time. If rare is nil, no variant is rare.
+	// rare says whether clients seldom ask for a variant. To save time, rare variants are sealed in identity and gzip only.
+	// If rare is nil, no variant is rare.
 	rare func(variant string) bool
-	// restsOn are the symbols whose failed fetches can make the answer stale; nil: every failure counted for the product.
+	// restsOn are the symbols whose failed fetches can make the answer stale; nil: every failure of the product counts.
 	restsOn []string
 
 	summary []byte                     // short form stored in the same file; may be nil
@@ -121,7 +121,7 @@ type answer struct {
 	edition    *snapshots.Edition // nil before seal
 }
 
-// answerOf returns an answer with the two times of the one chain that it rests on.
+// answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
 func answerOf(chain *compute.Chain) *answer {
 	return &answer{asOf: chain.AsOf, captured: new(chain.CapturedAt)}
 }
@@ -153,7 +153,7 @@ func (a *answer) encode() (err error) {
 	if each == nil {
 		each = map[string]any{"": a.data}
 	} else if each[a.byDefault] == nil {
-		return fmt.Errorf("no variant %q to answer by default", a.byDefault)
+		return fmt.Errorf("the default variant %q is missing", a.byDefault)
 	}
 	for name, data := range each {
 		if a.encoded[data] == nil {
@@ -191,7 +191,7 @@ func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
 }
 
 // sealVariants seals a snapshot for each parameter value. Variants with the same pointer share one snapshot. The shared
-// snapshot is sealed in identity and gzip alone only if all of its variants are rare.
+// snapshot has br and zstd unless all of its variants are rare.
 func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	common := map[any]bool{}
 	for name, data := range a.variants {
@@ -238,8 +238,8 @@ func (a *answer) storedData() map[string][]byte {
 	return all
 }
 
-// besideFile follows the product in the recipe of an answer that is served and is not the answer in its date's file: of the
-// series, of a late answer, and of one that a start computed anew for a past date.
+// besideFile ends the product in the recipe of an answer that is served but is not in the file of its date: the series, a
+// late answer, or an answer that a start computed again for a past date.
 const besideFile = "@served"
 
 // recipe returns what the archive needs to compute the answer again.
@@ -268,7 +268,7 @@ type currentAnswer struct {
 	restored bool               // read from a file at the start, and not computed since
 	restsOn  []string           // [answer.restsOn] of the answer
 	summary  []byte             // [answer.summary] of the answer
-	unsaved  bool               // its file has another freshness
+	unsaved  bool               // its file still has an older freshness
 	health   healths
 }
 

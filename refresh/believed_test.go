@@ -83,13 +83,13 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			r.once()
 			if refresh.Accepted(r.Refresher, l.name) == accepted {
-				t.Errorf("%s: the good document behind it was not accepted", what)
+				t.Errorf("%s: the good document after it was not accepted", what)
 			}
 		}
 	})
 }
 
-// The first document of a process has no test against an older price or older quotes. Later ones have.
+// The first document of a process is not compared with an older price or older quotes. Later documents are.
 func TestFirstDocumentOfAProcess(t *testing.T) {
 	long(t)
 	for _, f := range []fault{faultPriceJump, faultQuotesMissing} {
@@ -112,8 +112,8 @@ func TestFirstDocumentOfAProcess(t *testing.T) {
 	}
 }
 
-// A night of quotes that stand still: the documents differ in their clocks alone, and nothing is computed or sealed again,
-// although the instant of the quotes goes on. At 07:15 the open interest is of another date, and the answer says so.
+// At night the quotes may stand still: the documents differ only in their timestamps, and nothing is computed or sealed
+// again, although the quote instant goes on. At 07:15 the open interest is of another date, and the answer says so.
 func TestARepeatedDocumentGoesNoFurther(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestARepeatedDocumentGoesNoFurther(t *testing.T) {
 	})
 }
 
-// A start whose clock is behind the stored answers names the dates that it does not serve, in one line, and says that it is
-// impaired. The refreshes go on with the market of the clock, and are shown.
+// A start whose clock is behind the stored answers names the dates that it does not serve, in one line, and reports the
+// clock as impaired. The refreshes go on at the time of the clock, and are served.
 func TestAClockBehindTheStoredAnswers(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		}
 		again.once()
 		if got := again.meta(refresh.GammaResource).AsOf; again.clock.Now().Sub(got) > 20*time.Minute {
-			t.Errorf("the refresh is not shown: as_of %v", got)
+			t.Errorf("the refresh is not served: as_of %v", got)
 		}
 	})
 }

@@ -12,27 +12,27 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// twoFaced hands out one of two chains in turn, so that no document says what the last one said.
-type twoFaced struct {
+// alternating is a source that returns two chains in turn, so that no document repeats the last one.
+type alternating struct {
 	bodies [2][]byte
 	n      int
 }
 
-func (s *twoFaced) Offers(name upstream.Name) bool { return name == upstream.Options("_SPX") }
+func (s *alternating) Offers(name upstream.Name) bool { return name == upstream.Options("_SPX") }
 
-func (s *twoFaced) Fetch(context.Context, upstream.Name, *upstream.Document) (*upstream.Document, error) {
+func (s *alternating) Fetch(context.Context, upstream.Name, *upstream.Document) (*upstream.Document, error) {
 	s.n++
 	return &upstream.Document{Name: upstream.Options("_SPX"), Body: s.bodies[s.n%2], Received: time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC)}, nil
 }
 
-// BenchmarkRefresh takes the full recorded chain of 30,692 contracts from its bytes to published answers of all
-// its resources, files written and synced, beside encoding/json doing nothing but decode it.
+// BenchmarkRefresh takes the full recorded chain of 30,692 contracts from its bytes to published answers of all its
+// resources, files written and synced. Its rival only decodes the chain with encoding/json.
 func BenchmarkRefresh(b *testing.B) {
 	body := recordedBody(b, recordedSPX)
 	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
 	b.Run("decode-to-published", func(b *testing.B) {
 		r := newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
-			c.Source, c.FlowSymbols = &twoFaced{bodies: [2][]byte{body, other}}, nil
+			c.Source, c.FlowSymbols = &alternating{bodies: [2][]byte{body, other}}, nil
 		})
 		defer r.close()
 		peak := peakHeap(func() { r.once() })
@@ -62,7 +62,7 @@ func BenchmarkRefresh(b *testing.B) {
 	})
 }
 
-// peakHeap returns the most bytes of heap in use while f runs, above what was in use before.
+// peakHeap returns by how many bytes the heap in use grows at most while f runs.
 func peakHeap(f func()) uint64 {
 	runtime.GC()
 	var m runtime.MemStats

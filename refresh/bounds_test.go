@@ -11,8 +11,8 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// Numbers that no market has count as absent and are counted. A document without a usable price, or of another symbol than
-// its name says, is refused.
+// Numbers that no market has count as absent and are counted. A document without a usable price, or with another symbol
+// than its name, is refused.
 func TestBoundsOfQuotesAndHistories(t *testing.T) {
 	quote := func(symbol, current, closed, percent string) []byte {
 		return fmt.Appendf(nil, `{"timestamp":"2026-11-20 16:00:00","data":{"symbol":%q,"current_price":%s,"close":%s,"price_change_percent":%s,`+

@@ -17,8 +17,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// cdn serves the documents of a market as the real upstream does: redirected, compressed, a settlement file with
-// its date in Content-Disposition, 403 for what it does not know and for the first request of each quote.
+// cdn serves the documents of a market as the real upstream does: redirected and compressed, with the date of a settlement
+// file in Content-Disposition. It answers 403 to an unknown name and to the first request for each quote.
 type cdn struct {
 	market *simulated.Market
 	mu     sync.Mutex
@@ -54,8 +54,8 @@ func (c *cdn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	z.Close()
 }
 
-// The real client, against a server that behaves like the real upstream: every resource is answered, and what
-// the server was asked is what the client should ask.
+// With the real client and a server that behaves like the real upstream, every resource is answered, and the server gets
+// the expected number of requests.
 func TestCboeSourceEndToEnd(t *testing.T) {
 	clock := refresh.NewClock(ny(t, "2026-11-20 11:00"), 0)
 	server := &cdn{simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar}), sync.Mutex{}, map[upstream.Name]int{}}

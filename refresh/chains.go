@@ -35,8 +35,7 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	return r.refreshChains(ctx, "spx", r.ofFeed(optionsFeed), spxChain)
 }
 
-// refreshFlow fetches the chain of one symbol of the flow universe, each run the next symbol. The first run fetches the
-// chains of all symbols.
+// refreshFlow fetches the chain of the next symbol of the flow universe. The first run fetches the chains of all symbols.
 func (r *Refresher) refreshFlow(ctx context.Context) error {
 	names := flowNames(&r.cfg)
 	if len(names) == 0 {
@@ -51,7 +50,7 @@ func (r *Refresher) refreshFlow(ctx context.Context) error {
 }
 
 // refreshChains fetches the named chains and publishes the products that rest on them. If a chain fails, the other chains
-// are published all the same. The error joins the failures of all chains.
+// are still published. The error joins the failures of all chains.
 func (r *Refresher) refreshChains(ctx context.Context, job string, products []*product, names ...upstream.Name) error {
 	b := r.newBatch(job)
 	var errs []error

@@ -24,8 +24,8 @@ func NewClock(market time.Time, speed float64) Clock {
 // Now returns the market's time in UTC.
 func (c Clock) Now() time.Time { return c.At(time.Now()) }
 
-// stands says whether the clock stands still.
-func (c Clock) stands() bool { return !c.market.IsZero() && c.speed == 0 }
+// standsStill says whether the clock stands still.
+func (c Clock) standsStill() bool { return !c.market.IsZero() && c.speed == 0 }
 
 // At returns the market's time, in UTC, when the machine's clock shows wall.
 func (c Clock) At(wall time.Time) time.Time {

@@ -40,7 +40,7 @@ func (r *Refresher) fetchCloses(ctx context.Context, b *batch) error {
 }
 
 // closes returns the document that has the close of the date for each index: one of the batch, else one that findCloses
-// stored. Indices whose close is unknown have none.
+// stored. An index whose close is unknown has no document.
 func (b *batch) closes(date compute.Date) (documents []*document) {
 	for _, index := range vixIndices {
 		for _, name := range []upstream.Name{upstream.Quotes(index), upstream.History(index)} {
@@ -90,7 +90,7 @@ func (r *Refresher) findCloses(ctx context.Context, date compute.Date, name func
 	return nil
 }
 
-// isOf says whether the document is one of an index.
+// isOf says whether the document is a quote or history of the index.
 func (d *document) isOf(index string) bool {
 	_, key := upstream.Name(d.Name).Split()
 	return key == index

@@ -7,7 +7,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Every answer has every coding, before and after a restart, but for the limits of flow that few ask for.
+// Every answer has every coding, before and after a restart, except for the rare limits of flow.
 func TestCodings(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, dir, "2026-11-20 11:00")

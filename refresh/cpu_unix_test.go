@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime returns what this process has used of all cores together.
+// cpuTime returns the processor time that this process has used on all cores.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

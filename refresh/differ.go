@@ -22,7 +22,7 @@ func (d Difference) String() string {
 
 const (
 	absent = "absent"
-	// maxValue is how many bytes of one value are printed.
+	// maxValue is the most bytes of one value that are printed.
 	maxValue = 200
 )
 
@@ -44,7 +44,7 @@ func differences(path string, stored, recomputed []byte) ([]Difference, error) {
 	var found []Difference
 	compareValues(path, a, b, func(d Difference) { found = append(found, d) })
 	if found == nil {
-		found = []Difference{{path, "the same fields", "in other bytes"}}
+		found = []Difference{{path, "the same values", "with other spaces or another order"}}
 	}
 	return found, nil
 }

@@ -25,7 +25,7 @@ func TestDifferences(t *testing.T) {
 		{`{"a":1.0}`, `{"a":1}`, []string{"data.a: stored 1.0, recomputed 1"}},
 		{`{"a":"1"}`, `{"a":1}`, []string{`data.a: stored "1", recomputed 1`}},
 		{`{"a":false}`, `{"a":null}`, []string{"data.a: stored false, recomputed null"}},
-		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, []string{"data: stored the same fields, recomputed in other bytes"}},
+		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, []string{"data: stored the same values, recomputed with other spaces or another order"}},
 	} {
 		found, err := differences("data", []byte(c.stored), []byte(c.recomputed))
 		var got []string
@@ -45,7 +45,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// What is printed is bounded, and says how much is left out.
+// The printed report is bounded, and says how much is left out.
 func TestPrint(t *testing.T) {
 	f := Finding{Product: "gex/spx", Builds: [2]string{"go1 arm64", "go2 amd64"}}
 	for i := range maxShown + 7 {
@@ -60,7 +60,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// A difference outweighs what could not be compared.
+// The exit code of a difference outranks that of an answer that could not be compared.
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		outcome Outcome

@@ -52,10 +52,10 @@ func RefreshSPX(r *Refresher, ctx context.Context) error { return r.refreshSPX(c
 // RefreshFlow runs the flow job alone.
 func RefreshFlow(r *Refresher, ctx context.Context) error { return r.refreshFlow(ctx) }
 
-// Reseal does what every job ends with.
+// Reseal runs the reseal that ends every job.
 func Reseal(r *Refresher) error { return r.reseal() }
 
-// Held returns what the refresher takes for the current answer.
+// Held returns the answer that the refresher holds as current.
 func Held(r *Refresher, name string) *snapshots.Edition {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// network is a network in memory, on which a bubble's clock goes on while everybody waits.
+// network is a network in memory. While all goroutines wait for it, the clock of a bubble advances.
 type network struct {
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
@@ -52,7 +52,7 @@ func (n *network) dial(ctx context.Context, _, host string) (net.Conn, error) {
 	}
 }
 
-// refuse refuses connections to a host, and cuts those that there are.
+// refuse refuses connections to a host, and cuts the open ones.
 func (n *network) refuse(host string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,7 +101,7 @@ type faultRig struct {
 	*rig
 	net    *network
 	server *faultyServer
-	seen   int // requests of the upstream that were looked at
+	seen   int // how many requests [faultRig.requests] has returned
 	stop   func()
 }
 
@@ -168,14 +168,14 @@ func (f *faultRig) freshness(resource string) (state, reason string) {
 	return m.State, reason
 }
 
-// requests returns what the upstream was asked since the last call.
+// requests returns the requests to the upstream since the last call.
 func (f *faultRig) requests() []seenRequest {
 	got := f.server.Requests(f.seen)
 	f.seen += len(got)
 	return got
 }
 
-// faultCase is a fault, the documents that it hits, and what becomes of the resources that rest on them.
+// faultCase is a fault, the documents that it hits, and the resources that become stale.
 type faultCase struct {
 	name   string
 	fault  fault
@@ -222,7 +222,7 @@ var faultCases = []faultCase{
 	{"quotes: garbage prices", faultGarbagePrice, quotesDir, upstream.Empty, onQuotes},
 	{"settlements: 403", faultForbidden, filesDir, upstream.Refused, onVIX},
 	{"settlements: garbage numbers", faultGarbageNumbers, filesDir, upstream.Malformed, onVIX},
-	// Documents that lie.
+	// Documents with false times, prices or quotes.
 	{"a chain made next week", faultClockAhead, spxDocument, upstream.ClockAhead, onChain},
 	{"a chain of an index that traded next week", faultTradeAhead, spxDocument, upstream.ClockAhead, onChain},
 	{"flow: a fund that traded next week", faultTradeAhead, xlfDocument, upstream.ClockAhead, onFlow},
@@ -236,8 +236,8 @@ var faultCases = []faultCase{
 	{"settlements: header alone", faultEmptyOptions, filesDir, upstream.Empty, onVIX},
 }
 
-// Whatever the upstream does, the last good answers stay, turn stale with its reason, and recover by themselves at the
-// next good document; other feeds go on; and no host is ever asked more often than it may be.
+// At any fault of the upstream, the last good answers stay, turn stale with the reason of the fault, and recover at the
+// next good document. Other feeds go on. No host gets requests more often than is allowed.
 func TestFaultUpstream(t *testing.T) {
 	injected := 0
 	cases := faultCases
@@ -249,14 +249,14 @@ func TestFaultUpstream(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { injected += suffer(t, c) })
+			synctest.Test(t, func(t *testing.T) { injected += injectFault(t, c) })
 		})
 	}
 	t.Logf("figure: "+"%d requests failed by the upstream in %d cases", injected, len(cases))
 }
 
-// suffer lets a fault happen and returns how many requests it hit.
-func suffer(t *testing.T, c faultCase) int {
+// injectFault lets a fault happen and returns how many requests it hit.
+func injectFault(t *testing.T, c faultCase) int {
 	dir, start := t.TempDir(), "2026-11-20 10:59"
 	prepare := func(*refresh.Config, *faultyServer) {}
 	if c.hits == filesDir {
@@ -310,18 +310,18 @@ func suffer(t *testing.T, c faultCase) int {
 	return hit
 }
 
-// bodies returns the data of resources, without what other documents change in it.
+// bodies returns the data of resources, without the parts that other documents change.
 func (f *faultRig) bodies(names []string) map[string][]byte {
 	out := map[string][]byte{}
 	for _, name := range names {
-		if name != refresh.FlowResource { // of two chains one goes on
+		if name != refresh.FlowResource { // one of its two chains goes on
 			out[name] = f.store.Current(name).Default.Data()
 		}
 	}
 	return out
 }
 
-// hits says whether a request is one that the case is about.
+// about says whether a request is for the documents of the case.
 func (c *faultCase) about(r seenRequest) bool {
 	return strings.HasPrefix(string(r.Name), string(c.hits))
 }
@@ -352,7 +352,7 @@ func (f *faultRig) checkFault(t *testing.T, c faultCase, requests []seenRequest)
 	return hit
 }
 
-// checkSpacing checks that no host is asked more often than it may be.
+// checkSpacing checks that no host gets requests more often than is allowed.
 func checkSpacing(t *testing.T, requests []seenRequest) {
 	t.Helper()
 	last := map[string]seenRequest{}
@@ -364,15 +364,15 @@ func checkSpacing(t *testing.T, requests []seenRequest) {
 	}
 }
 
-// checkBackoff checks the distances of the runs of a failing job, each of which may make several requests.
+// checkBackoff checks the intervals between the runs of a failing job, each of which may make several requests.
 func checkBackoff(t *testing.T, c faultCase, requests []seenRequest) {
 	t.Helper()
-	const together = 20 * time.Second // redirects, and tries of a refused request
+	const maxPause = 20 * time.Second // longest pause within a run, between redirects or tries
 	var first, last []time.Time
 	for _, r := range requests {
 		switch {
 		case !c.about(r) || r.Fault == noFault:
-		case len(last) == 0 || r.At.Sub(last[len(last)-1]) > together:
+		case len(last) == 0 || r.At.Sub(last[len(last)-1]) > maxPause:
 			first, last = append(first, r.At), append(last, r.At)
 		default:
 			last[len(last)-1] = r.At
@@ -387,9 +387,9 @@ func checkBackoff(t *testing.T, c faultCase, requests []seenRequest) {
 	}
 }
 
-// checkOthers checks that a request of another feed is delayed by at most one request of the failing one: whenever
-// the failing document is asked for twice, whoever waits goes between, and a host that is not told to wait never idles
-// while a whole round of quotes is under way.
+// checkOthers checks that a failing document delays the request of another feed by at most one request: between two
+// requests for the failing document, every waiting request has a turn. A host that does not throttle never idles during a
+// round of quotes.
 func (f *faultRig) checkOthers(t *testing.T, c faultCase, requests []seenRequest) {
 	t.Helper()
 	others := map[upstream.Name][]time.Time{}
@@ -423,14 +423,14 @@ func (f *faultRig) checkOthers(t *testing.T, c faultCase, requests []seenRequest
 	}
 }
 
-// recover takes the fault away: the next good document ends the staleness.
+// recover ends the fault. The next good document must end the staleness.
 func (f *faultRig) recover(t *testing.T, c faultCase) {
 	t.Helper()
 	f.net.refuse("")
 	f.server.Fail(c.hits, noFault)
 	limit := 6 * time.Minute
 	if c.fault == faultForbidden && c.hits != spxDocument {
-		limit += time.Hour // a symbol that stays refused is left alone for so long
+		limit += time.Hour // a symbol that stays refused is not asked for during this time
 	}
 	f.until(t, "recovery", limit, func() bool {
 		for _, name := range c.stale {
@@ -449,7 +449,7 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 	}
 	for name, n := range good {
 		if n > 1 && c.hits != quotesDir || n > 2 {
-			t.Errorf("%s was had %d times before it ended the staleness", name, n)
+			t.Errorf("%s was fetched %d times before it ended the staleness", name, n)
 		}
 	}
 	if len(good) == 0 {
@@ -458,8 +458,8 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 	checkSpacing(t, after)
 }
 
-// A chain that really contracted, and a clock that was really set back, are accepted with the third document that
-// agrees, of SPX and of the flow universe alike.
+// A chain that really shrank, and a clock that was really set back, are accepted with the third document that agrees: for
+// SPX and for the flow universe.
 func TestThreeThatAgreeAreAccepted(t *testing.T) {
 	long(t)
 	for _, fault := range []fault{faultShrink, faultBackwardClock} {
@@ -486,7 +486,7 @@ func TestThreeThatAgreeAreAccepted(t *testing.T) {
 	}
 }
 
-// What was accepted before a restart holds after it.
+// After a restart, documents are still compared with those accepted before it.
 func TestRefusalsSurviveARestart(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -511,7 +511,7 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 	})
 }
 
-// Garbage in rows costs these rows alone.
+// Garbage in some rows makes only these rows unusable.
 func TestGarbageNumbersCostTheirRows(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {

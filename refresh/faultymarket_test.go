@@ -23,8 +23,8 @@ import (
 // fault is a way in which an upstream fails.
 type fault uint8
 
-// The faults, each with the reason that a client of [faultyServer] then gives. A fault that alters the document leaves one
-// that it does not apply to as it is.
+// The faults, each with the reason that a client of [faultyServer] then gives. A fault that alters documents does not
+// change a document that it does not apply to.
 const (
 	noFault              fault = iota
 	faultRefuse                // connection refused: Unreachable
@@ -50,8 +50,8 @@ const (
 	faultManyExpirations       // a chain with 5,000 more expirations
 )
 
-// faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use.
-// Its SPX chain has the first tenth of the rows, the nearest expirations: a whole one costs ten times the time of a test.
+// faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use. Its SPX chain has
+// the first tenth of the rows, the nearest expirations: with a whole chain, a test takes ten times as long.
 type faultyMarket struct {
 	*simulated.Market
 	whole bool // the SPX chain has all rows
@@ -65,7 +65,7 @@ type faultyMarket struct {
 // dueFault is a fault that was set for a name.
 type dueFault struct {
 	fault fault
-	times int // fetches it lasts, negative for ever
+	times int // how many fetches fail; negative: all
 }
 
 func newFaultyMarket(cfg simulated.Config) *faultyMarket {
@@ -80,7 +80,6 @@ func (m *faultyMarket) Fail(name upstream.Name, f fault, times int) {
 	m.faults[name] = &dueFault{f, times}
 }
 
-// ClearFaults takes all faults away.
 func (m *faultyMarket) ClearFaults() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +101,6 @@ func (m *faultyMarket) due(name upstream.Name) fault {
 	return f.fault
 }
 
-// Fetch implements [upstream.Source].
 func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	f := m.due(name)
 	doc, err := m.Market.Fetch(ctx, name, nil)
@@ -119,7 +117,6 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 	return doc, nil
 }
 
-// At implements [refresh.PastSource].
 func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	doc, err := m.Market.At(name, at)
 	if err != nil {
@@ -128,20 +125,20 @@ func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document,
 	return m.short(doc), nil
 }
 
-// short returns the document, of an SPX chain the first tenth of the rows.
+// short returns the document. Of an SPX chain it returns the first tenth of the rows.
 func (m *faultyMarket) short(doc *upstream.Document) *upstream.Document {
 	if m.whole || doc.Name != upstream.Options("_SPX") {
 		return doc
 	}
 	from, to, separator := rowsOf(doc.Body, upstream.OptionsKind)
 	cut := from + (to-from)/10
-	cut += bytes.Index(doc.Body[cut:to], []byte(separator)) + 1 // behind a row
+	cut += bytes.Index(doc.Body[cut:to], []byte(separator)) + 1 // after a row
 	few := *doc
 	few.Body = append(bytes.Clone(doc.Body[:cut]), doc.Body[to:]...)
 	return &few
 }
 
-// repeated returns the document, or the first SPX chain with the timestamp of this one when the market is still.
+// repeated returns the document. If the market is still, it returns the first SPX chain with the timestamp of this one.
 func (m *faultyMarket) repeated(doc *upstream.Document) *upstream.Document {
 	if !m.still || doc.Name != upstream.Options("_SPX") {
 		return doc
@@ -278,12 +275,12 @@ func shiftClock(body []byte, d time.Duration) []byte {
 	return shift(body, bytes.Index(body, []byte(`"timestamp":"`)), "2006-01-02 15:04:05", d)
 }
 
-// shiftTrade returns a body whose underlying traded later by d. The head is behind the rows.
+// shiftTrade returns a body whose underlying traded later by d. The head comes after the rows.
 func shiftTrade(body []byte, d time.Duration) []byte {
 	return shift(body, bytes.LastIndex(body, []byte(`"last_trade_time":"`)), "2006-01-02T15:04:05", d)
 }
 
-// shift returns a body with a later time in the member that begins at an index. It returns the body itself without the member.
+// shift returns a body in which the time of the member at an index is later by d. Without the member, it returns body.
 func shift(body []byte, member int, layout string, d time.Duration) []byte {
 	if member < 0 {
 		return body
@@ -313,7 +310,7 @@ func manyExpirations(body []byte, symbol string, n int) []byte {
 	return append(out, body[to:]...)
 }
 
-// Each fault spoils a document in the way that its name says, and the decoders refuse the document or leave out rows.
+// Each fault spoils a document as its name says, and the decoders refuse the document or leave out rows.
 func TestSpoiledDocuments(t *testing.T) {
 	now := ny(t, "2026-08-11 12:00")
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: func() time.Time { return now }, Calendar: calendar})

@@ -27,11 +27,12 @@ type seenRequest struct {
 	Host  string
 	Name  upstream.Name
 	At    time.Time
-	Fault fault // what it was answered with
+	Fault fault // the fault of its answer
 	Sent  int64 // bytes of a huge body that were taken
 }
 
-// faultyServer serves the documents of a market over HTTP, as the real upstream does, with faults. It implements [http.Handler] and is safe for concurrent use.
+// faultyServer serves the documents of a market over HTTP, as the real upstream does, with faults. It implements
+// [http.Handler] and is safe for concurrent use.
 type faultyServer struct {
 	market     *faultyMarket
 	retryAfter time.Duration
@@ -49,9 +50,10 @@ func newFaultyServer(market *faultyMarket, retryAfter time.Duration) *faultyServ
 	}
 }
 
-// Fail makes every request for a document fail, until it is told [noFault]. A name that ends in a slash stands
-// for all below it that have no fault of their own. A [faultRefuse] breaks the connection without an answer. The
-// faults that the guard judges go on with the document that they began with: three that agree would be accepted.
+// Fail makes every request for a document fail, until it is called with [noFault]. A name that ends in a slash stands for
+// all names below it that have no fault of their own. A [faultRefuse] breaks the connection without an answer. For a fault
+// that the guard detects, the server repeats the first faulty document, because the guard accepts the third of several
+// documents that agree.
 func (s *faultyServer) Fail(name upstream.Name, f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +61,7 @@ func (s *faultyServer) Fail(name upstream.Name, f fault) {
 	clear(s.frozen)
 }
 
-// Requests returns what was asked for since n requests ago, oldest first.
+// Requests returns the requests from an index on, oldest first.
 func (s *faultyServer) Requests(from int) []seenRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,6 @@ func nameOfRequest(r *http.Request) (name upstream.Name, hops int) {
 	return upstream.Name(strings.TrimPrefix(r.URL.Path, servedBase+"/")), hops
 }
 
-// ServeHTTP implements [http.Handler].
 func (s *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, hops := nameOfRequest(r)
 	fault, at := s.begin(r.Host, name)
@@ -122,7 +123,7 @@ func (s *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, doc, fault)
 }
 
-// huge sends a gigabyte of white space and counts what is taken of it.
+// huge sends a gigabyte of white space and counts the bytes that the client takes.
 func (s *faultyServer) huge(w http.ResponseWriter, at int) {
 	blank := bytes.Repeat([]byte{' '}, 64<<10)
 	for sent := int64(0); sent < hugeBody; {
@@ -137,7 +138,7 @@ func (s *faultyServer) huge(w http.ResponseWriter, at int) {
 	}
 }
 
-// document returns what the market says, spoiled by the fault if it is of that kind.
+// document returns the document of the market, spoiled if the fault alters documents.
 func (s *faultyServer) document(r *http.Request, name upstream.Name, fault fault) (*upstream.Document, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +197,7 @@ func pack(body []byte) []byte {
 	if err != nil {
 		panic(err) // the level is a constant
 	}
-	_, _ = z.Write(body) // a buffer takes everything
+	_, _ = z.Write(body) // writing to a buffer does not fail
 	_ = z.Close()
 	return b.Bytes()
 }

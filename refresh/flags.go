@@ -40,9 +40,9 @@ func FlagVars() map[string]string {
 // historyBytes is the most memory that the store uses to cache gamma answers of past dates.
 const historyBytes = 64 << 20
 
-// Open opens the store and the archive of the source below dataDir, and makes the newest stored answers current. It
-// fetches nothing: [Refresher.Start] or [Refresher.Run] does. The caller must close the refresher, by [Refresher.Close] or
-// the stop function of Start. observe is [Config.Observe] and may be nil.
+// Open opens the store and the archive of the source below dataDir, and makes the newest stored answers current. Nothing is
+// fetched before [Refresher.Start] or [Refresher.Run]. The caller must close the refresher, by [Refresher.Close] or the
+// stop function of Start. observe is [Config.Observe] and may be nil.
 func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, took time.Duration)) (*Refresher, error) {
 	cfg := Config{SourceName: f.Source, Log: log, Observe: observe}
 	if err := f.ScheduleFlags.apply(&cfg); err != nil {
@@ -79,7 +79,7 @@ func (f *Flags) open(cfg *Config, dataDir string) (*Refresher, error) {
 type SourceFlags struct {
 	Source string `help:"Source of the documents: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 
-	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. Each file may also be compressed, with .gz behind its name." type:"path" placeholder:"DIR" group:"Source replay"`
+	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. A file may also be compressed, with .gz after its name." type:"path" placeholder:"DIR" group:"Source replay"`
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
 	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
@@ -88,7 +88,7 @@ type SourceFlags struct {
 	CboeBaseURL       string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories." default:"${cboe_base}" group:"Source cboe"`
 	CboeSettlementURL string `name:"cboe-settlement-url" help:"URL of the settlement files. The server appends ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
 
-	CboeRequestsPerMinute int           `help:"Requests to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
+	CboeRequestsPerMinute int           `help:"Requests a minute to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
 	CboeTimeout           time.Duration `help:"Longest time for one request with its body, 1s to 5m." default:"30s" group:"Source cboe"`
 }
 
@@ -136,7 +136,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		return nil
 	}
 	if err := cfg.Store.Bind(fmt.Sprintf("simulated market, seed %d", s.SimSeed)); err != nil {
-		return fmt.Errorf("%w; give another --data-dir, or the seed it was made with", err)
+		return fmt.Errorf("%w; give another --data-dir, or the seed that made it", err)
 	}
 	start, err := s.simStart()
 	if err != nil {
@@ -176,7 +176,7 @@ type ScheduleFlags struct {
 	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
 	FlowEvery   time.Duration `help:"Interval at which the next chain of --flow-symbols is fetched in session, 1s to 1h. Default: 10s, with cboe 60s." placeholder:"D" group:"Schedule"`
 	FlowSymbols []string      `help:"Underlyings besides SPX that are searched for unusual flow, at most 100. An index has a leading underscore. Default: ${default}." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
-	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. A date followed by the word early has a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
+	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
 	RiskFreeRate   float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
 	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept. 0: for ever. Gamma, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
@@ -213,7 +213,7 @@ func (s *ScheduleFlags) check() error {
 	case s.ArchiveMaxAge < 0:
 		return errors.New("--archive-max-age must not be negative")
 	case s.ArchiveMaxBytes != 0 && s.ArchiveMaxBytes < minArchive:
-		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d, the size of a day", minArchive)
+		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d bytes, the inputs of one day", minArchive)
 	case len(s.FlowSymbols) > maxFlowSymbols:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
 	}

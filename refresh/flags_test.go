@@ -10,8 +10,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// The simulated market goes on where its newest answer left off, whichever that is, so that no answer is followed by
-// an older one.
+// The simulated market starts where its newest stored answer left off, whatever its product, so that no answer is older
+// than the one before.
 func TestResumed(t *testing.T) {
 	now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
 	eleven := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) // in New York

@@ -66,8 +66,8 @@ func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 	return in, nil
 }
 
-// flowWaits says whether the flow that a start restored rests on a chain of the universe that has not been accepted since:
-// a flow without the chain would take rows away. After three failures of the chain the flow goes on without it.
+// flowWaits says whether a restored flow rests on a chain of the universe that has not been accepted since the start. A
+// flow without this chain would lose rows. After three failures of the chain, the flow is published without it.
 func (b *batch) flowWaits() bool {
 	b.r.mu.Lock()
 	h := b.r.current[FlowResource]
@@ -155,8 +155,8 @@ func (d *document) contribute(in *inputs) error {
 }
 
 const (
-	defaultFlow = "20"  // the limit of a request without one
-	allFlow     = "100" // the limit whose rows are stored, of which the rows of every other limit are a part
+	defaultFlow = "20"  // the limit of a request that gives no limit
+	allFlow     = "100" // the stored limit: its rows include those of every other limit
 )
 
 // rareFlow says whether clients seldom ask for a limit.

@@ -44,7 +44,7 @@ func computeGamma(in *inputs) (*answer, error) {
 	if found, err := in.decodeState(carryState, &before); err != nil {
 		return nil, err
 	} else if !found || in.parameters.RiskFreeRate == nil {
-		return nil, errors.New("inputs without carry or rate")
+		return nil, errors.New("inputs lack the carry or the rate")
 	}
 	result := compute.GammaExposure(compute.GammaInput{
 		Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before),
@@ -107,7 +107,7 @@ const rowsState = "series-rows"
 
 // seriesRow is a row of the series with the gamma snapshot that it was taken from.
 type seriesRow struct {
-	Snapshot string          `json:"snapshot"` // its data_sha256
+	Snapshot string          `json:"snapshot"` // data_sha256 of the gamma snapshot
 	Row      json.RawMessage `json:"row"`
 }
 
@@ -143,7 +143,8 @@ type seriesQuality struct {
 }
 
 // gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
-// stored row of its date. The series has the clocks of the gamma answer, so that a restart gives it the same clocks again.
+// stored row of its date. If the gamma answer is unchanged, the series has its computed_at, so that a restart gives it the
+// same time again.
 func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	rows := maps.Clone(b.r.rows)
 	if a := above[GammaResource]; a != nil && !a.late {
@@ -178,7 +179,7 @@ func computeSeries(in *inputs) (*answer, error) {
 	if found, err := in.decodeState(rowsState, &rows); err != nil {
 		return nil, err
 	} else if !found {
-		return nil, errors.New("inputs without rows")
+		return nil, errors.New("inputs lack the rows")
 	}
 	a := answerOf(chain)
 	a.data, a.quality = seriesOf(rows), seriesQuality{len(rows)}

@@ -15,7 +15,7 @@ const (
 	documentsToAgree = 3
 	// maxJump is the largest change of a price between two documents, as a part of the price before.
 	maxJump = 0.20
-	// maxAhead is how much later than the clock of the source a document may be.
+	// maxAhead is how far ahead of the market's clock a document may be.
 	maxAhead = 10 * time.Minute
 	// maxExpirations and maxStrikeRows bound a chain that is served. A strike row is a root, an expiration and a strike. SPX
 	// lists 55 expirations and 15,500 strike rows. A chain of 5,000 expirations took 62 seconds and 1.2 GB to compute.
@@ -32,9 +32,10 @@ const (
 //   - is a chain with less than a quarter of the two-sided quotes (quotes_missing).
 //
 // The last two tests need an accepted document that this process fetched. If three refused documents in a row agree, the
-// accepted document was wrong, and the guard lets the third one pass. Two documents agree when neither has less than half of
-// the rows of the other, their prices differ by at most 20 %, and the later one does not have the older timestamp. The same
-// document fetched twice counts once. Documents without quotes count only if each is newer than the one before.
+// accepted document was wrong, and the guard lets the third one pass. Two documents agree when neither has less than half
+// of the rows of the other, their prices differ by at most 20 %, and the later one does not have the older timestamp. The
+// same document fetched twice counts once. A document refused as quotes_missing counts only if it is newer than the refused
+// one before.
 //
 // A document that passes is not yet accepted: a later step may fail. [Refresher.accept] decides. Only the job that fetches
 // the symbol calls the guard.
@@ -79,7 +80,7 @@ func (g *guard) check(m mark, accepted *document) error {
 	return why
 }
 
-// against returns why the document cannot follow an accepted one, nil when it can.
+// against returns why the document cannot follow an accepted one, or nil if it can.
 func (m mark) against(accepted mark) *refusal {
 	switch {
 	case m.captured.Before(accepted.captured):
@@ -102,7 +103,7 @@ func jumped(price, before float64) bool {
 }
 
 // believe checks a decoded document before anything else sees it. It returns a refusal, or [upstream.ErrNotModified] for a
-// document that says what the accepted one says.
+// document that repeats the accepted one.
 func (r *Refresher) believe(d *document) error {
 	name, now := upstream.Name(d.Name), r.cfg.Clock.Now()
 	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
@@ -120,7 +121,7 @@ func (r *Refresher) believe(d *document) error {
 		d.mark.price = d.quote.Spot
 	}
 	accepted := r.acceptedDocument(name)
-	if !r.cfg.Clock.stands() { // when the clock stands still, each name has one document for ever
+	if !r.cfg.Clock.standsStill() { // when the clock stands still, each name has one document for ever
 		if err := g.check(d.mark, accepted); err != nil {
 			return err
 		}
@@ -134,7 +135,7 @@ func (r *Refresher) believe(d *document) error {
 	return r.notModified(d, accepted)
 }
 
-// repeats says whether a document says what the accepted one says: they differ in their own timestamps alone, and these
+// repeats says whether a document has the content of the accepted one: they differ only in their own timestamps, and these
 // change neither the date nor the state of the open interest.
 func (r *Refresher) repeats(d, accepted *document) bool {
 	date, state := compute.OpenInterestDate(d.captured, r.cal)
@@ -155,7 +156,7 @@ func (r *Refresher) notModified(d, accepted *document) error {
 	return upstream.ErrNotModified
 }
 
-// latest returns the latest instant that the document is of, and which of its times that is.
+// latest returns the latest time in the document, and the name of that time.
 func (d *document) latest() (what string, at time.Time) {
 	switch {
 	case d.chain != nil:

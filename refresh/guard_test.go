@@ -12,8 +12,8 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// Each line is a run of documents, rows@minute with ' for other content of the same minute, then perhaps $price and
-// #quotes, and what the guard says of each: ok, or its reason.
+// Each case is a run of documents and the result of the guard for each: ok or a reason. A document is rows@minute, with '
+// for other content of the same minute, then perhaps $price and #quotes.
 func TestGuard(t *testing.T) {
 	for _, c := range []struct{ name, documents, want string }{
 		{"the first is accepted", "10@0", "ok"},
@@ -111,7 +111,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// A chain at the limits is served. One beyond is not, and is refused in one pass over its rows.
+// A chain at the limits is served. A larger chain is refused, in one pass over its rows.
 func TestTooManyExpirations(t *testing.T) {
 	chain := func(expirations, strikes int) *compute.Chain {
 		c := &compute.Chain{}

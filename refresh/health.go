@@ -62,8 +62,8 @@ func (h healths) end(succeeded []string) {
 	}
 }
 
-// worst returns the health of the document that made the answer stale first, else of the document with the most failures.
-// Only documents in restsOn count, or all documents if restsOn is nil. Documents in succeeded do not count.
+// worst returns the health of the document that made the answer stale first, or, if none did, of the document with the most
+// failures. Only documents in restsOn count, or all documents if restsOn is nil. Documents in succeeded do not count.
 func (h healths) worst(restsOn, succeeded []string) (worst health) {
 	for _, document := range slices.Sorted(maps.Keys(h)) {
 		one := h[document]
@@ -79,8 +79,8 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 }
 
 // freshness returns meta.freshness at the instant now for an answer whose as_of is asOf. An answer whose as_of is before
-// due is stale in session. q is [product.quoteInstant]. before is the freshness that was served
-// last, nil before the first: while its state and reason stay the same, its since stays the same.
+// due is stale in session. q is [product.quoteInstant]. before is the freshness that was served last, nil before the first.
+// While state and reason stay the same, since does, too.
 func (h *health) freshness(now, asOf, due, q time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
 	f := h.judge(now, asOf, due, q, cal)
 	switch {
@@ -203,8 +203,7 @@ func (r *Refresher) freshness(p *product, h health, now, asOf, q time.Time) snap
 	return h.freshness(now, asOf, p.due(now, r.cal), q, r.cal, before)
 }
 
-// reseal seals every current answer whose freshness has changed again, with the new freshness. The next publication writes
-// its file.
+// reseal seals again every current answer whose freshness has changed. The next publication writes its file.
 func (r *Refresher) reseal() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,8 +238,8 @@ func (r *Refresher) reseal() error {
 	return nil
 }
 
-// withFreshness seals the data of an edition again with another freshness. Variants that share one snapshot share one
-// snapshot again.
+// withFreshness seals the data of an edition again with another freshness. Variants that shared a snapshot share the new
+// one.
 func withFreshness(e *snapshots.Edition, fresh snapshots.Freshness) (*snapshots.Edition, error) {
 	done := map[*snapshots.Snapshot]*snapshots.Snapshot{}
 	resealed := func(s *snapshots.Snapshot) (*snapshots.Snapshot, error) {

@@ -14,7 +14,7 @@ import (
 // full says whether the long form of the tests was asked for.
 func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
 
-// long skips a test that runs the clock over many documents, under the race detector.
+// long skips a test under the race detector, because the test runs the clock over many documents.
 func long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -22,7 +22,7 @@ func long(t testing.TB) {
 	}
 }
 
-// recorded returns a path below the recorded documents, and skips the test where they are not.
+// recorded returns a path below the recorded documents. Without them it skips the test.
 func recorded(t testing.TB, path string) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "shared", "recorded")
@@ -35,7 +35,7 @@ func recorded(t testing.TB, path string) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
-// recordedBody returns the bytes of a recorded document; one that ends in .gz is unpacked.
+// recordedBody returns the bytes of a recorded document; it unpacks a document that ends in .gz.
 func recordedBody(t testing.TB, path string) []byte {
 	t.Helper()
 	body, err := os.ReadFile(recorded(t, path))

@@ -51,8 +51,8 @@ func (r *rig) historicalSource(date string) string {
 	return s.Meta.Source
 }
 
-// Imported dates are in the history and the series. The current answer stays the newest of the source's own, older as
-// it may be.
+// Imported dates are in the history and the series. The current answer stays the newest answer of the source itself, even
+// if it is older.
 func TestAnImportIsNeverCurrent(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, dir, "2024-11-20 11:00")
@@ -91,8 +91,8 @@ func TestAnImportIsNeverCurrent(t *testing.T) {
 	check("refreshed")
 }
 
-// With imports alone nothing is ready, yet their dates are served; what a year takes is not judged by their small files.
-// An answer of the source's own takes the place of an imported one.
+// With only imports, no resource is answered, but the imported dates are served. An answer of the source itself replaces an
+// imported one.
 func TestImportsAlone(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, dir, "2024-11-20 11:00")
@@ -118,6 +118,6 @@ func TestImportsAlone(t *testing.T) {
 		t.Errorf("rows %v", got)
 	}
 	if got := r.historicalSource("2024-11-20"); got != "simulated" {
-		t.Errorf("historical of a date that has an own answer: %s", got)
+		t.Errorf("historical of a date with an answer of the source: %s", got)
 	}
 }

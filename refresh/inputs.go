@@ -18,8 +18,9 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// document is one input of an answer: an upstream document or a state, with the decoded content. A state is what earlier
-// answers or the configuration left. Only the goroutine that takes the document through [Refresher.accept] changes it.
+// document is one input of an answer: an upstream document or a state, with the decoded content. A state is data from
+// earlier answers or from the configuration. Only the goroutine that takes the document through [Refresher.accept] changes
+// it.
 type document struct {
 	archive.Document                    // Body is nil once the document is archived
 	load             func() error       // reads Body from the archive; nil: Body cannot be read again
@@ -67,7 +68,7 @@ func archivedDocument(in archive.Input, body func(archive.Input) ([]byte, error)
 // stateDir begins the names of states.
 const stateDir = "state/"
 
-// stateDocument returns a state as an input. It keeps the bytes of state. The date may be "".
+// stateDocument returns a state as an input. It keeps the bytes of state. date may be "".
 func stateDocument(name, date string, state []byte) *document {
 	return &document{Document: archive.Document{
 		Input: archive.Input{Name: stateDir + name, SHA256: sha256Hex(state), FileDate: date}, Body: state,
@@ -78,8 +79,8 @@ func (d *document) isState() bool { return isState(d.Name) }
 
 func isState(name string) bool { return strings.HasPrefix(name, stateDir) }
 
-// open decodes the document if it is not decoded, and reads its bytes from the archive if they are not in memory. Of a state
-// it only reads the bytes.
+// open decodes the document if it is not decoded, and reads its bytes from the archive if they are not in memory. Of a
+// state, it only reads the bytes.
 func (d *document) open() error {
 	if d.chain != nil || d.quote != nil || d.closes != nil || d.settlement != nil {
 		return nil
@@ -167,16 +168,16 @@ func (d *document) decodeHistory(symbol string) error {
 	return nil
 }
 
-// checkSymbol refuses a document that the upstream gives for one symbol and that says it is of another.
+// checkSymbol returns an error if a document has another symbol than its name.
 func checkSymbol(says, symbol string) error {
 	if says != withoutUnderscore(symbol) {
-		return fmt.Errorf("%w: document of %s is of %.10q", cboe.ErrMalformed, symbol, says)
+		return fmt.Errorf("%w: document of %s has the symbol %.10q", cboe.ErrMalformed, symbol, says)
 	}
 	return nil
 }
 
-// standFor lets a fetched chain stand for an accepted one of the same content: answers name the accepted document and have
-// its captured_at. So all answers of a feed keep one instant, although only some of them change.
+// standFor puts a fetched chain in the place of an accepted one with the same content: answers name the accepted document
+// and have its captured_at. So all answers of a feed keep one instant, although only some of them change.
 func (d *document) standFor(accepted *document) {
 	d.Document, d.load, d.captured = accepted.Document, accepted.load, accepted.captured
 	d.chain.CapturedAt = accepted.captured
@@ -242,8 +243,8 @@ func (in *inputs) digests() (sums []string) {
 	return sums
 }
 
-// content returns a digest of all inputs but small states. It stays the same when only the documents' own timestamps change.
-// Whether a small state matters shows in the data.
+// content returns a digest of all inputs but small states. It stays the same when only the documents' own timestamps
+// change. A small state that matters changes the data.
 func (in *inputs) content() string {
 	var all strings.Builder
 	for _, d := range in.documents {

@@ -111,8 +111,8 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic, which would be a fault of this program,
-// ends this run alone: the schedule runs the job again.
+// runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic ends only this run: the
+// schedule runs the job again.
 func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 	if ctx.Err() != nil {
 		return true
@@ -124,7 +124,7 @@ func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 	}()
 	if err := r.observed(ctx, j); err != nil && ctx.Err() == nil {
 		r.log.Warn("refresh failed", "job", j.name, "reason", reasonOf(err), "err", err)
-		e := (*partly)(nil)
+		e := (*partialFailure)(nil)
 		ok = errors.As(err, &e)
 	} else {
 		ok = true
@@ -156,9 +156,9 @@ func (r *Refresher) observed(ctx context.Context, j job) (err error) {
 // ever.
 const endWait = 30 * time.Second
 
-// Start runs [Refresher.Run] in a goroutine until ctx ends or stop is called. The caller must call stop once: it waits until
-// Run has returned, and closes the refresher. If Run does not return within 30 seconds, stop returns an error and closes
-// nothing. The stored files are then as intact as after a kill.
+// Start runs [Refresher.Run] in a goroutine until ctx ends or stop is called. The caller must call stop once: it waits
+// until Run has returned, and closes the refresher. If Run does not return within 30 seconds, stop returns an error and
+// closes nothing. The stored files are then as after a kill: intact.
 func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended, closed := make(chan struct{}), make(chan error, 1)
@@ -176,7 +176,7 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 		case err := <-closed:
 			return err
 		case <-time.After(endWait):
-			return fmt.Errorf("refresh not ended within %s: the disk does not answer", endWait)
+			return fmt.Errorf("refresh has not ended within %s: the disk does not answer", endWait)
 		}
 	}
 }

@@ -25,7 +25,6 @@ import (
 
 var calendar = compute.NewCalendar(nil, nil)
 
-// ny parses a New York wall clock time.
 func ny(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.ParseInLocation("2006-01-02 15:04", text, compute.NewYork)
@@ -158,7 +157,7 @@ func tree(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// Same input, same bytes.
+// The same input gives the same bytes.
 func TestTwoRunsWriteIdenticalFiles(t *testing.T) {
 	run := func(dir string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -190,7 +189,7 @@ func TestTwoRunsWriteIdenticalFiles(t *testing.T) {
 	}
 }
 
-// After the close the document's clock goes on and nothing else does: nothing is sealed again.
+// After the close only the timestamp of the document changes: nothing is sealed again.
 func TestUnchangedInputIsNotSealedAgain(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +224,7 @@ func fetchedAt(t *testing.T, r *rig) time.Time {
 	return doc.Generated
 }
 
-// The same document says another thing of open interest once the exchange's update is in, at 07:15.
+// From 07:15 on, after the update of the exchange, the same chain has another state of the open interest.
 func TestOpenInterestStateIsSealedAgain(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -293,7 +292,7 @@ func TestFailuresTurnStale(t *testing.T) {
 	})
 }
 
-// What arrives after 00:10 UTC for the day before is served, and a restart serves it; the day's file stays.
+// An answer of the day before that arrives after 00:10 UTC is served, also after a restart. The file of the day stays.
 func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -375,8 +374,8 @@ func TestRestartServesTheSameBytes(t *testing.T) {
 	})
 }
 
-// A crash in the middle of a publication leaves files of two documents. When the document no longer changes, the next
-// refresh publishes it again all the same.
+// A crash in the middle of a publication leaves files of two documents. The next refresh publishes the document again,
+// although it no longer changes.
 func TestRestartAfterHalfAPublication(t *testing.T) {
 	long(t)
 	for _, behind := range []string{refresh.PainResource, refresh.FlowResource} {
@@ -410,7 +409,7 @@ func TestRestartAfterHalfAPublication(t *testing.T) {
 	}
 }
 
-// A market that goes on before a chain was stored does not know that chain yet.
+// A simulated market that starts again at a time before a stored chain does not use that chain.
 func TestRestartBeforeAChainWasStored(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -432,8 +431,8 @@ func TestRestartBeforeAChainWasStored(t *testing.T) {
 	})
 }
 
-// The settlement of a day appears in the evening; until then the day before's is served, and a new session alone
-// seals it again.
+// The settlement of a day appears in the evening; until then that of the day before is served, and only a new session seals
+// it again.
 func TestSettlementsArrive(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -473,7 +472,7 @@ func TestSettlementsArrive(t *testing.T) {
 	})
 }
 
-// Flow compares volatilities with the last snapshot of the previous session, and says so when it has none.
+// Flow compares volatilities with the last snapshot of the previous session, and says so if there is none.
 func TestFlowComparesWithThePreviousSession(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -507,7 +506,7 @@ func TestFlowComparesWithThePreviousSession(t *testing.T) {
 	})
 }
 
-// The recorded folder serves what it feeds.
+// A replay of the recorded folder serves the resources that it has documents for.
 func TestReplayOfRecordedDocuments(t *testing.T) {
 	source, err := replay.New(recorded(t, "replay"))
 	if err != nil {

@@ -90,7 +90,7 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	return answers, nil
 }
 
-// encodeStates encodes what later sessions need of the fresh chains, by the name of the state.
+// encodeStates encodes the states of the new chains that later sessions need, by the name of the state.
 func (r *Refresher) encodeStates(b *batch) (map[string]datedState, error) {
 	states := map[string]datedState{}
 	for name, d := range b.documents {
@@ -109,7 +109,7 @@ func (r *Refresher) encodeStates(b *batch) (map[string]datedState, error) {
 	return states, nil
 }
 
-// datedState is a state of ours, stored under the date of a session.
+// datedState is a state that is stored under the date of a session.
 type datedState struct {
 	date string
 	body []byte
@@ -130,8 +130,8 @@ func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	return nil
 }
 
-// write writes the dated files. If the disk refuses a file, the answer is served all the same: the store keeps the file in
-// memory, reports the disk as impaired and writes the file later.
+// write writes the dated files. If the disk refuses a file, the answer is still served: the store keeps the file in memory,
+// reports the disk as impaired and writes the file later.
 func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 	for name, s := range states {
 		r.writeState(name, s.date, s.body)
@@ -164,17 +164,17 @@ func (r *Refresher) writeFile(a *answer) {
 	}
 }
 
-// notWritten logs that a file was not written. A file that waits for the disk is none: the store logs that the disk
-// refuses writes, once, and writes the file later.
+// notWritten logs that a file was not written, unless the file is pending: the store logs the outage itself, once, and
+// writes the file later.
 func (r *Refresher) notWritten(kind, name string, err error) {
 	if !errors.Is(err, snapshots.ErrPending) {
 		r.log.Error(kind+" not written", "name", name, "err", err)
 	}
 }
 
-// needsFile says whether an answer gets a file. One that another method or configuration makes of the documents of a past
-// date, at a start, does not: what is stored of past dates stays as it is. The curve of the settlements also changes when
-// a new session begins, and is kept then.
+// needsFile says whether an answer gets a file. A start may compute an answer of a closed date again from the same
+// documents, because the method or the configuration has changed: then its stored file stays as it is. The VIX curve also
+// changes when a new session begins. It then gets a file if its method is unchanged.
 func (r *Refresher) needsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,8 +186,8 @@ func (r *Refresher) needsFile(a *answer) bool {
 	return p.daily && h.edition.Default.Meta.Receipt.Method == p.method
 }
 
-// makeCurrent makes the changed answers of a feed current, all at the same instant, and remembers the batch. No answer
-// is sealed again between the two.
+// makeCurrent makes the changed answers of a feed current, all at the same instant, and remembers the batch.
+// [Refresher.reseal] cannot run between the two.
 func (r *Refresher) makeCurrent(b *batch, answers, changed []*answer, succeeded []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +204,7 @@ func (r *Refresher) makeCurrent(b *batch, answers, changed []*answer, succeeded 
 	return nil
 }
 
-// remember takes up what later documents are compared with. The caller must have locked r.mu.
+// remember stores what later documents are compared with. The caller must have locked r.mu.
 func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 	for name, d := range b.documents {
 		old := r.accepted[name]
@@ -215,7 +215,7 @@ func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 		r.accepted[name] = d
 	}
 	for _, a := range answers {
-		r.left = later(r.left, a.inputs.at)
+		r.lastAnswer = later(r.lastAnswer, a.inputs.at)
 		h := r.current[a.product.name]
 		if a.edition != nil {
 			h.edition, h.content, h.summary, h.unsaved = a.edition, a.inputs.content(), a.summary, false
@@ -233,9 +233,9 @@ func published(d *document, answers []*answer) bool {
 	return slices.ContainsFunc(answers, func(a *answer) bool { return a.edition != nil && slices.Contains(a.inputs.documents, d) })
 }
 
-// changed returns the answers to publish: each answer that would change something, and each other answer that rests on the
-// same document as one of these, if the current answer names an older document of the same content. So the answers of a feed
-// have one instant. A kill between the files of a feed leads to the second kind.
+// changed returns the answers to publish: 1. each answer that would change something, 2. each answer that shares a document
+// with one of these, if its current answer names an older document of the same content. So the answers of a feed have one
+// instant. The second case follows a kill between the files of a feed.
 func (r *Refresher) changed(b *batch, answers []*answer) (changed []*answer) {
 	same := map[*answer]bool{}
 	for _, a := range answers {
@@ -262,7 +262,7 @@ func (r *Refresher) names(resource string, d *document) bool {
 }
 
 // unchanged says whether publishing an answer would change nothing. A start keeps a stored answer only if the whole receipt
-// and the data are the same. After a crash between an answer and its archived inputs, a start publishes the answer again
+// and the data are the same. After a crash before the inputs of an answer were archived, a start publishes the answer again
 // with the inputs that it has.
 func (r *Refresher) unchanged(b *batch, a *answer) bool {
 	r.mu.Lock()
@@ -273,7 +273,7 @@ func (r *Refresher) unchanged(b *batch, a *answer) bool {
 }
 
 // saveResealed writes the files of answers whose freshness changed since they were written, while their dates are open. A
-// stale answer is not written: it is no new snapshot of its date.
+// stale answer is not written: it is not a new snapshot of its date.
 func (r *Refresher) saveResealed() {
 	for _, p := range r.products {
 		r.mu.Lock()
@@ -300,8 +300,8 @@ func (r *Refresher) saveResealed() {
 	}
 }
 
-// archive keeps what the answers were computed from. What the disk refuses is written later. Documents lose their bodies
-// once the archive has them; without an archive, at once.
+// archive archives the inputs of the answers, and then drops the bodies of the documents. What the disk refuses is written
+// later.
 func (r *Refresher) archive(answers []*answer) {
 	var recipes []archive.Recipe
 	var documents []*archive.Document

@@ -22,7 +22,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// receipts has the data of every receipt that a test has seen.
+// receipts maps each receipt that a test has seen to its data.
 type receipts map[string]string
 
 // check fails unless the receipt of a current answer names these inputs, each is in the archive under its digest, and the
@@ -34,7 +34,7 @@ func (seen receipts) check(r *rig, resource, parameters string, names ...string)
 	var got, sums []string
 	for _, in := range receipt.Inputs {
 		got, sums = append(got, in.Name), append(sums, in.SHA256)
-		if _, err := archive.ReadDocument(archive.Dir(r.dir, "simulated"), in.SHA256); err != nil { // which compares the digest
+		if _, err := archive.ReadDocument(archive.Dir(r.dir, "simulated"), in.SHA256); err != nil { // it compares the digest
 			r.t.Errorf("%s: %s %s: %v", resource, in.Name, in.SHA256, err)
 		}
 	}
@@ -58,7 +58,7 @@ func fundDocuments() (names []string) {
 
 const spx = "options/_SPX.json"
 
-// Every answer names all that it rests on: over two sessions and a night, with quotes of the evening and histories.
+// Every answer names all its inputs: over two sessions and a night, with quotes of the evening and histories.
 func TestReceiptsNameEveryInput(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 	})
 }
 
-// The closures of the operator are in every receipt, and only there. A start without them computes anew.
+// Every receipt names the closures that the operator added. A start without these closures computes the answers again.
 func TestReceiptsNameClosedDates(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -169,8 +169,8 @@ func TestQuotesOfTheEveningOutliveARestart(t *testing.T) {
 	})
 }
 
-// asBefore rewrites a stored answer and its recipe as the version before wrote them: without parameters and without states
-// in the receipt.
+// asBefore rewrites a stored answer and its recipe as the previous version wrote them: without parameters and without
+// states in the receipt.
 func asBefore(t *testing.T, r *rig, product, date, method, recipe string) {
 	t.Helper()
 	var documents []archive.Input
@@ -210,7 +210,7 @@ type closes struct {
 
 func (c closes) String() string { return fmt.Sprint(*c.VIX, *c.VIX3M) }
 
-// storeAsBefore stores a day as the version before did, and returns the closes in its curve.
+// storeAsBefore stores a day as the previous version did, and returns the closes in its curve.
 func storeAsBefore(t *testing.T, dir, date string) (c closes) {
 	t.Helper()
 	r := newRig(t, dir, date+" 16:40", archived(t, dir))
@@ -238,8 +238,8 @@ func storeAsBefore(t *testing.T, dir, date string) (c closes) {
 	return c
 }
 
-// What the version before stored is served as it is, and computed anew from its recipe. Its files stay. recompute does not
-// compare its numbers with those of another method.
+// Answers that the previous version stored are served as they are, and computed again from their recipes. Their files stay.
+// recompute does not compare them with numbers of another method.
 func TestWhatTheVersionBeforeStored(t *testing.T) {
 	long(t)
 	const date = "2026-11-19"
@@ -277,7 +277,7 @@ func TestWhatTheVersionBeforeStored(t *testing.T) {
 				t.Errorf("a start wrote %s", name)
 			}
 		}
-		found := again(t, dir, date)
+		found := recomputeAll(t, dir, date)
 		for product, methods := range map[string][2]string{
 			refresh.GammaResource: {"gex/0", compute.GammaMethod}, refresh.VIXResource: {"vix/0", compute.VIXMethod},
 			refresh.PainResource: {}, refresh.SectorsResource: {},

@@ -171,8 +171,9 @@ const (
 )
 
 // Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its archived inputs, and compares the
-// result with the stored answer. It compares nothing if this version has another method than the stored answer. It only reads, takes no lock, and may run beside a server
-// that writes the same directory. The error is [snapshots.ErrNoSnapshot] when no answer of that date is stored.
+// result with the stored answer. It compares nothing if this version has another method than the stored answer. It only
+// reads and takes no lock, so a server may write the directory at the same time. The error is [snapshots.ErrNoSnapshot]
+// when no answer of that date is stored.
 func Recompute(dataDir, source, date, product string) (*Finding, error) {
 	for deadline := time.Now().Add(recomputeWait); ; time.Sleep(recomputePause) {
 		f, settled, err := recomputeNow(dataDir, source, date, product)
@@ -201,7 +202,7 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	dir := archive.Dir(dataDir, source)
 	recipe, err := archive.ReadRecipe(dir, product, date)
 	if err == nil && !belongs(recipe, meta) {
-		err = fmt.Errorf("%w: the archive has the inputs of the answer computed at %s", archive.ErrGone, recipe.ComputedAt.Format(time.RFC3339))
+		err = fmt.Errorf("%w: the archive has the inputs of another answer, computed at %s", archive.ErrGone, recipe.ComputedAt.Format(time.RFC3339))
 	}
 	if err != nil {
 		for _, sha := range meta.Receipt.InputSHA256 {

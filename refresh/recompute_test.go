@@ -32,8 +32,8 @@ func archived(t testing.TB, dir string) func(*refresh.Config) {
 	}
 }
 
-// again recomputes every product that is stored of a date.
-func again(t testing.TB, dir, date string) map[string]*refresh.Finding {
+// recomputeAll recomputes every stored product of a date.
+func recomputeAll(t testing.TB, dir, date string) map[string]*refresh.Finding {
 	t.Helper()
 	found := map[string]*refresh.Finding{}
 	for _, product := range refresh.StoredProducts() {
@@ -52,7 +52,7 @@ func again(t testing.TB, dir, date string) map[string]*refresh.Finding {
 // identical recomputes a date and fails the test unless these products are stored and identical.
 func identical(t testing.TB, dir, date string, products ...string) {
 	t.Helper()
-	found := again(t, dir, date)
+	found := recomputeAll(t, dir, date)
 	for _, product := range products {
 		f := found[product]
 		switch {
@@ -69,7 +69,6 @@ func identical(t testing.TB, dir, date string, products ...string) {
 	}
 }
 
-// recipeOf reads a recipe of a rig.
 func recipeOf(t testing.TB, dir, product, date string) *archive.Recipe {
 	t.Helper()
 	r, err := archive.ReadRecipe(archive.Dir(dir, "simulated"), product, date)
@@ -96,8 +95,8 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 
 var quoted = []string{refresh.GammaResource, refresh.PainResource, refresh.FlowResource, refresh.SectorsResource}
 
-// A day of all that changes the numbers: back-filled sessions, refreshes that rest on the one before, volatilities of
-// the session before, a restart.
+// Recompute reproduces days with everything that changes the numbers: back-filled sessions, refreshes that rest on the one
+// before, volatilities of the session before, a restart.
 func TestStoredDaysAreRecomputed(t *testing.T) {
 	long(t)
 	dir := t.TempDir()
@@ -135,7 +134,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	}
 }
 
-// What arrives too late for a date's gamma changes neither its snapshot nor its inputs.
+// A document that arrives too late for the gamma of a date changes neither its snapshot nor its inputs.
 func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -222,7 +221,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 			meta.Quality = bytes.Replace(meta.Quality, []byte(`"history_rows":`), []byte(`"history_rows":9`), 1)
 			return data
 		})
-		found := again(t, dir, date)
+		found := recomputeAll(t, dir, date)
 		for product, paths := range map[string][]string{
 			refresh.GammaResource: {"data.contracts_analyzed"}, refresh.FlowResource: nil, // of another method: not compared
 			refresh.SectorsResource: {"meta.quality.funds[0].history_rows"},
@@ -251,7 +250,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 	})
 }
 
-// An input that is gone, or is not what it was, is named; so are all when the archive has those of another answer.
+// An input that is missing or altered is named. All inputs are named when the archive has those of another answer.
 func TestGoneInputsAreNamed(t *testing.T) {
 	long(t)
 	const date = "2026-11-20"
@@ -268,7 +267,7 @@ func TestGoneInputsAreNamed(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(in, recipe.Inputs[5].SHA256+".zst"), []byte("other"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		gone := again(t, dir, date)[refresh.SectorsResource].Gone
+		gone := recomputeAll(t, dir, date)[refresh.SectorsResource].Gone
 		if len(gone) != 2 || gone[0].SHA256 != recipe.Inputs[3].SHA256 || !errors.Is(gone[0].Err, archive.ErrGone) ||
 			gone[1].Name != recipe.Inputs[5].Name || !errors.Is(gone[1].Err, archive.ErrAltered) {
 			t.Errorf("gone: %v", gone)
@@ -277,13 +276,13 @@ func TestGoneInputsAreNamed(t *testing.T) {
 			meta.Receipt.Inputs = []snapshots.Input{{Name: "options/_SPX.json", SHA256: strings.Repeat("0", 64)}}
 			return data
 		})
-		if gone := again(t, dir, date)[refresh.GammaResource].Gone; len(gone) != 1 || gone[0].SHA256 != strings.Repeat("0", 64) {
+		if gone := recomputeAll(t, dir, date)[refresh.GammaResource].Gone; len(gone) != 1 || gone[0].SHA256 != strings.Repeat("0", 64) {
 			t.Errorf("inputs of another answer: %v", gone)
 		}
 	})
 }
 
-// A restart archives again what a crash kept out of the archive, and nothing otherwise.
+// A restart archives the inputs that a crash kept out of the archive, and otherwise nothing.
 func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -321,7 +320,7 @@ func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 		if got := restart("2026-11-20 17:30"); len(got) != len(products)-1 {
 			t.Errorf("sealed again: %q, want all but the curve, whose date has closed", got)
 		}
-		for product, f := range again(t, dir, "2026-11-20") {
+		for product, f := range recomputeAll(t, dir, "2026-11-20") {
 			if f.Differences != nil || f.Gone != nil {
 				t.Errorf("%s: %v differ, %v gone", product, f.Differences, f.Gone)
 			}
@@ -330,7 +329,7 @@ func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
 	})
 }
 
-// An archive that cannot write costs no answer, says so, and catches up.
+// While the archive cannot write, every answer is served and the fault is reported. Afterwards, the inputs are archived.
 func TestFaultArchiveCannotWrite(t *testing.T) {
 	faults := 0
 	synctest.Test(t, func(t *testing.T) {
@@ -365,18 +364,18 @@ func TestFaultArchiveCannotWrite(t *testing.T) {
 	t.Logf("figure: "+"archive: %d refreshes with a disk that refuses every input, all answered, all archived afterwards", faults)
 }
 
-// BenchmarkArchive takes the full recorded chain and stores it as an input, every file synced: what a refresh costs
-// more.
+// BenchmarkArchive stores the full recorded chain as an input, with every file synced. This is what an archive adds to the
+// cost of a refresh.
 func BenchmarkArchive(b *testing.B) {
 	body := recordedBody(b, recordedSPX)
 	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
 	dir := b.TempDir()
 	r := newRig(b, dir, "2026-08-11 16:37", archived(b, dir), func(c *refresh.Config) {
-		c.Source, c.FlowSymbols = &twoFaced{bodies: [2][]byte{body, other}}, nil
+		c.Source, c.FlowSymbols = &alternating{bodies: [2][]byte{body, other}}, nil
 	})
 	defer r.close()
 	without := newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
-		c.Source, c.FlowSymbols = &twoFaced{bodies: [2][]byte{body, other}}, nil
+		c.Source, c.FlowSymbols = &alternating{bodies: [2][]byte{body, other}}, nil
 	})
 	defer without.close()
 	r.once()

@@ -32,7 +32,7 @@ func gammaOf(chain *compute.Chain) compute.GammaResult {
 	return compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: compute.NewCalendar(nil, nil), RiskFreeRate: rate})
 }
 
-// The model's figures, as they were when two implementations agreed on them.
+// The figures of the model are those on which two implementations agreed.
 func TestRecordedGammaGolden(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("needs amd64: the last digits are promised per architecture")

@@ -3,7 +3,8 @@
 // A product makes the answers of one resource. The table [products] lists all products. A feed is a group of products that
 // rest on the same kind of documents: option chains, sector quotes, or VIX futures settlements. A job fetches documents at
 // an interval. An answer becomes an edition: one sealed snapshot for each value of the resource's parameter. The inputs of
-// an answer are upstream documents and states, which are results of earlier answers, such as yesterday's volatilities.
+// an answer are upstream documents and states: data from earlier answers or from the configuration, such as yesterday's
+// volatilities.
 //
 // The path of a document:
 //
@@ -54,16 +55,16 @@ type Config struct {
 	Past             PastSource
 	BackfillSessions int
 
-	// Inputs, unless nil, archives the inputs of the stored answers for ArchiveMaxAge; 0 means without end.
+	// Inputs, unless nil, archives the inputs of the stored answers for ArchiveMaxAge; 0 means for ever.
 	Inputs        *archive.Archive
 	ArchiveMaxAge time.Duration
 
-	// SnapshotMaxAge is how long the dated files of max pain and flow are kept; 0 means without end.
+	// SnapshotMaxAge is how long the dated files of max pain and flow are kept; 0 means for ever.
 	SnapshotMaxAge time.Duration
 	Log            *slog.Logger
 	// Observe, unless nil, is called after every run of a job, with the outcome and the duration. The code is ok, panic or
 	// an [upstream.Reason]. Jobs run at the same time, so Observe must be safe for concurrent use. It is not called for a
-	// run that the end of the process cut short.
+	// run that the end of the process interrupted.
 	Observe func(job, code string, took time.Duration)
 }
 
@@ -81,12 +82,12 @@ type Refresher struct {
 	publishing      sync.Mutex
 	publishingSince atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
 
-	mu       sync.Mutex // guards what follows, for moments
-	current  map[string]*currentAnswer
-	accepted map[upstream.Name]*document // the documents that went the whole way last
-	left     time.Time                   // when the last answer that is stored or served was computed, in market time
+	mu         sync.Mutex // guards the next three fields; held only briefly
+	current    map[string]*currentAnswer
+	accepted   map[upstream.Name]*document // the documents that were accepted last
+	lastAnswer time.Time                   // when the last answer that is stored or served was computed, in market time
 
-	// Kept state; publishing guards it.
+	// State that later answers need; publishing guards it.
 	carry         map[compute.Series]float64 // of the last gamma answer
 	rows          map[string]seriesRow       // of the series, by UTC date
 	history       []vixSummary               // of stored settlement dates, rising
@@ -101,17 +102,16 @@ type Refresher struct {
 	vixAsked     map[upstream.Name]time.Time // last request under latestSettlement and under closesState
 }
 
-// batch is the new documents of one run of a job, on their way through [Refresher.accept]. Where a batch has no document of
-// a name, the accepted document of that name stands in.
+// batch is the new documents of one run of a job, on their way through [Refresher.accept]. If it has no document of a name,
+// the accepted document of that name is used.
 type batch struct {
 	r         *Refresher
 	job       string    // the job that makes the batch
 	at        time.Time // the time of the computation, in market time
 	documents map[upstream.Name]*document
-	past      bool // the documents are those of a past session: no accepted document stands in
+	past      bool // the documents are of a past session: no accepted document is used
 }
 
-// newBatch returns an empty batch of a job.
 func (r *Refresher) newBatch(job string) *batch {
 	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}}
 }
@@ -124,7 +124,7 @@ func (b *batch) document(name upstream.Name) *document {
 	return b.r.acceptedDocument(name)
 }
 
-// inputs returns inputs with the documents that are not nil. It returns nil when all of them are.
+// inputs returns inputs with the documents that are not nil. It returns nil when all documents are nil.
 func (b *batch) inputs(documents ...*document) *inputs {
 	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName}
 	for _, d := range documents {
@@ -139,7 +139,7 @@ func (b *batch) inputs(documents ...*document) *inputs {
 }
 
 // fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
-// the accepted document is still the newest, or the new one says the same.
+// the accepted document is still the newest, or the new one repeats it.
 func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
 	var since *upstream.Document
 	r.mu.Lock()
@@ -195,12 +195,12 @@ func (r *Refresher) DiskError() error {
 }
 
 // ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
-// clock was set back. Documents are then refused as clock_ahead if the upstream's clock goes on.
+// clock was set back. If the upstream's clock was not set back, its documents are then refused as clock_ahead.
 func (r *Refresher) ClockError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := r.cfg.Clock.Now(); r.left.After(now.Add(maxAhead)) {
-		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), r.left.Format(time.RFC3339))
+	if now := r.cfg.Clock.Now(); r.lastAnswer.After(now.Add(maxAhead)) {
+		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), r.lastAnswer.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -218,7 +218,6 @@ func (r *Refresher) computedAt(name string) time.Time {
 	return r.current[name].edition.Default.Meta.ComputedAt
 }
 
-// hasAnswer says whether a resource has a current answer.
 func (r *Refresher) hasAnswer(name string) bool { return r.store.Current(name) != nil }
 
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
@@ -242,11 +241,11 @@ func (e *refusal) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.err)
 
 func (e *refusal) Unwrap() error { return e.err }
 
-// partly is the error of a run that refused some documents and published answers without them. The run is counted and
-// logged as failed, but the job does not back off: its other documents are good.
-type partly struct{ error }
+// partialFailure is the error of a run that refused some documents and published answers without them. The run is counted
+// and logged as failed, but the job does not back off: its other documents are good.
+type partialFailure struct{ error }
 
-func (e *partly) Unwrap() error { return e.error }
+func (e *partialFailure) Unwrap() error { return e.error }
 
 // refusedAmong returns the refusals among the errors of a run that published its answers, nil when there are none.
 func refusedAmong(errs ...error) error {
@@ -259,7 +258,7 @@ func refusedAmong(errs ...error) error {
 	if refused == nil {
 		return nil
 	}
-	return &partly{errors.Join(refused...)}
+	return &partialFailure{errors.Join(refused...)}
 }
 
 // reasonOf returns the code of a failed refresh that clients see in meta.freshness.reason.

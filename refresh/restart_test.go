@@ -109,7 +109,8 @@ func resealDuringAPublication(t *testing.T) {
 	}
 }
 
-// The first start of this version on a directory of the one before, on a past date: content digests had another form.
+// The first start on a directory of the previous version, whose content digests had another form, writes no file of a past
+// date.
 func TestFirstStartOnAnOldDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -138,8 +139,8 @@ func TestFirstStartOnAnOldDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, body := range tree(t, dir) {
-			served := strings.Contains(name, "@served")                                                       // the recipes of what is served now
-			if !served && !strings.Contains(name, "vix-term-structure") && !bytes.Equal(before[name], body) { // the curve tells how old it is
+			served := strings.Contains(name, "@served")                                                       // the recipes of the served answers
+			if !served && !strings.Contains(name, "vix-term-structure") && !bytes.Equal(before[name], body) { // the curve has stale_sessions
 				t.Errorf("a start wrote %s", name)
 			}
 		}
@@ -170,14 +171,14 @@ func TestALateAnswerIsNotSealedAgain(t *testing.T) {
 		if err := refresh.RefreshFlow(r.Refresher, t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		f := again(t, dir, "2026-11-20")[refresh.FlowResource]
+		f := recomputeAll(t, dir, "2026-11-20")[refresh.FlowResource]
 		if f.Gone != nil {
 			t.Errorf("inputs of the stored flow are gone: %v", f.Gone)
 		}
 	})
 }
 
-// Inputs that the bounds of the archive removed do not make an unchanged answer change.
+// An unchanged answer stays when the limits of the archive have removed its inputs.
 func TestExpiredInputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -199,7 +200,7 @@ func TestExpiredInputs(t *testing.T) {
 	})
 }
 
-// A damaged gamma file costs gamma alone: the other answers do not go back to the documents of an earlier date.
+// A damaged gamma file affects only gamma: the other answers do not go back to the documents of an earlier date.
 func TestADamagedGammaFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -238,7 +239,7 @@ func TestADamagedGammaFile(t *testing.T) {
 	})
 }
 
-// counting counts what is asked for, and takes its time.
+// counting is a source that counts the requests and answers them slowly.
 type counting struct {
 	*faultyMarket
 	asked map[upstream.Kind]int
@@ -257,7 +258,7 @@ func (c *counting) Fetch(ctx context.Context, name upstream.Name, since *upstrea
 	return c.faultyMarket.Fetch(ctx, name, since)
 }
 
-// Histories that cannot be had are asked for once an hour.
+// Histories that cannot be fetched are asked for once an hour.
 func TestHistoriesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var source *counting
@@ -281,7 +282,7 @@ func TestHistoriesThatFail(t *testing.T) {
 	})
 }
 
-// An answer is not computed before its documents have arrived.
+// computed_at is never before the arrival of the documents.
 func TestComputedBeforeItArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var source *counting
@@ -298,7 +299,7 @@ func TestComputedBeforeItArrived(t *testing.T) {
 	})
 }
 
-// After a restart without an archive, a chain that cannot be had does not take its rows out of the stored flow.
+// After a restart without an archive, a chain that cannot be fetched keeps its rows in the stored flow.
 func TestFlowAfterARestartWithoutArchive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -320,7 +321,7 @@ func TestFlowAfterARestartWithoutArchive(t *testing.T) {
 	})
 }
 
-// The dated file takes up that the exchange has closed, as before.
+// When the exchange has closed, the dated file says so, like the answer.
 func TestTheFileOfAClosedDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 16:31")
@@ -339,8 +340,8 @@ func TestTheFileOfAClosedDay(t *testing.T) {
 	})
 }
 
-// Inputs of a past date that are not archived: a start's first refresh either mends that or leaves all alone. From 17:15 on,
-// the quote instant does not move with the document, so a later document says nothing new.
+// If inputs of a past date are not archived, the first refresh after a start either archives them or changes nothing. From
+// 17:15 on, the quote instant does not move with the document, so a later document says nothing new.
 func TestAnArchiveThatLacksAPastDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -389,7 +390,7 @@ func TestUnchangedInputWritesNothing(t *testing.T) {
 	})
 }
 
-// After a restart at night, when the newest gamma answer is a late one, the carry is not lost, and another rate is served
+// After a restart at night, when the newest gamma answer is a late one, the carry is not lost, and a changed rate is served
 // without a new document.
 func TestRestartAtNight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -422,8 +423,8 @@ func TestRestartAtNight(t *testing.T) {
 	})
 }
 
-// A kill behind the file of gamma leaves the other files and the inputs of the feed as they were. The series is then as new
-// as gamma, and a start does not compute it from the older chain.
+// A kill after the file of gamma was written leaves the other files and the inputs of the feed as they were. The series is
+// then as new as gamma, and a start does not compute it from the older chain.
 func TestAKillBehindTheGammaFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -458,7 +459,7 @@ func TestAKillBehindTheGammaFile(t *testing.T) {
 	})
 }
 
-// Rows that back-fill adds change the series alone. It keeps the instant of its feed.
+// Rows that back-fill adds change only the series. The series keeps the instant of its feed.
 func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -492,8 +493,8 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 	})
 }
 
-// After a kill behind the file of gamma, max pain is older. The next chain says nothing new to gamma: it is published again
-// with max pain, so that both have one instant.
+// After a kill between the files of gamma and max pain, max pain is older. The next chain says nothing new to gamma: it is
+// published again with max pain, so that both have one instant.
 func TestAFeedHasOneInstantAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -34,8 +34,8 @@ func TestBackoffGrowsIsBoundedAndJitters(t *testing.T) {
 	}
 }
 
-// A failing job runs at growing distances and leaves out the runs of the schedule between; after a success the
-// schedule rules again.
+// A failing job runs at growing intervals and skips the scheduled runs between them. After a success, it follows the
+// schedule again.
 func TestFailedJobsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group sync.WaitGroup
@@ -97,7 +97,7 @@ func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
 	}
 }
 
-// What makes a merged answer stale is a document that it rests on.
+// Only a document that a merged answer rests on makes the answer stale.
 func TestWorstHealth(t *testing.T) {
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	h := healths{}

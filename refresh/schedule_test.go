@@ -11,7 +11,6 @@ import (
 
 var cal = compute.NewCalendar(nil, nil)
 
-// ny parses a New York wall clock time.
 func ny(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.ParseInLocation("2006-01-02 15:04:05", text, compute.NewYork)
@@ -44,7 +43,7 @@ func TestScheduleNext(t *testing.T) {
 	}
 }
 
-// Whatever the instant, the next run is later, at most 5 minutes off, and on no instant is one left out.
+// From any instant, the next run is later, by at most 5 minutes, and no run is left out.
 func TestScheduleAdvances(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Second, 25 * time.Second, 7 * time.Minute, time.Hour} {
 		s := schedule{MachineClock(), cal, every}
@@ -100,10 +99,10 @@ func TestFreshness(t *testing.T) {
 		{"2026-11-20 16:31:59", "2026-11-20 16:14:59", "2026-11-20 16:31:00", 0, "fresh", "", "2026-11-20 09:45:00"},
 		{"2026-11-20 16:32:00", "2026-11-20 16:14:59", "2026-11-20 16:31:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
 		{"2026-11-20 20:45:00", "2026-11-20 16:14:59", "2026-11-20 20:44:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"}, // Friday night: no trading
-		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", "2026-11-20 16:59:00", 1, "fresh", "", "2026-11-20 17:00:00"},                 // closed asks for a run that succeeded
+		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", "2026-11-20 16:59:00", 1, "fresh", "", "2026-11-20 17:00:00"},                 // closed needs a successful run
 		{"2026-11-20 17:00:00", "2026-11-20 16:14:59", "2026-11-20 16:59:00", 3, "stale", "quotes_missing", "2026-11-20 10:58:00"},
 		{"2026-11-21 12:00:00", "2026-11-20 16:14:59", "2026-11-21 07:06:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
-		// The night of the quotes, not of the clock: they are 15 minutes late.
+		// The night is that of the quotes, which are 15 minutes late, not that of the clock.
 		{"2026-11-22 20:29:59", "2026-11-20 16:14:59", "2026-11-22 20:29:59", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
 		{"2026-11-22 20:30:00", "2026-11-20 16:14:59", "2026-11-22 20:30:00", 0, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
 		{"2026-11-22 20:45:00", "2026-11-20 16:14:59", "2026-11-21 07:06:00", 0, "closed", "outside_session", "2026-11-20 16:32:00"}, // no newer document
@@ -129,7 +128,7 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// A flow rests on the quotes of SPX only while the chain of SPX is among its chains, and the rotation never does.
+// A flow rests on the quotes of SPX only while the chain of SPX is among its chains, and the rotation never rests on them.
 func TestQuoteInstantOfAnswers(t *testing.T) {
 	asOf, captured := ny(t, "2026-11-19 16:14:59"), ny(t, "2026-11-19 23:00:00")
 	for _, c := range []struct {
@@ -148,7 +147,7 @@ func TestQuoteInstantOfAnswers(t *testing.T) {
 	}
 }
 
-// While state and reason last, since stays; after a recovery it is the recovery.
+// since stays the same while state and reason do. After a recovery, it is the time of the recovery.
 func TestFreshnessSince(t *testing.T) {
 	now := ny(t, "2026-11-20 11:00:00")
 	asOf := now.Add(-15 * time.Minute)

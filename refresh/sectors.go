@@ -57,7 +57,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 	err := r.accept(b, r.ofFeed(sectorsFeed), quotesFailure)
 	if err != nil {
 		for name := range b.documents {
-			delete(r.historyAsked, name) // the histories of this run are lost
+			delete(r.historyAsked, name) // the histories of this run were not accepted: ask again
 		}
 		return r.fail(quotesFailure, err, r.ofFeed(sectorsFeed))
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // Restore makes the newest stored answers current, as they were sealed, and reads the state that later refreshes need. Call
-// it before [Refresher.Run]. Files of dates after the market's date are named in the log and not served. A file that cannot
-// be read is logged and skipped.
+// it before [Refresher.Run]. Dates after the market's date are named in the log and not served. A file that cannot be read
+// is logged and skipped.
 func (r *Refresher) Restore() error {
 	now := r.cfg.Clock.Now()
 	today := compute.DateOf(now).String()
@@ -51,19 +51,19 @@ func (r *Refresher) Restore() error {
 		h := r.current[p.name]
 		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
 		h.summary = f.Summary
-		r.left = later(r.left, leftAt(f.Edition))
+		r.lastAnswer = later(r.lastAnswer, changedAt(f.Edition))
 		if p.name == FlowResource {
 			h.restsOn = chainsOf(f.Edition.Default.Meta.Quality)
 		}
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
 	if len(hidden) > 0 {
-		newest, _ := compute.ParseDate(hidden[len(hidden)-1]) // the store indexes dates alone
-		r.left = newest.Midnight()
+		newest, _ := compute.ParseDate(hidden[len(hidden)-1]) // the store indexes only dates
+		r.lastAnswer = newest.Midnight()
 	}
 	if len(hidden) > 0 || r.ClockError() != nil {
 		r.log.Error("clock is behind the stored answers: later dates are not served", "clock", now.Format(time.RFC3339),
-			"stored_to", r.left.Format(time.RFC3339), "not_served", hidden)
+			"stored_to", r.lastAnswer.Format(time.RFC3339), "not_served", hidden)
 	}
 	if len(restored) > 0 {
 		if err := r.store.Publish(restored); err != nil {
@@ -85,7 +85,7 @@ func chainsOf(quality []byte) (symbols []string) {
 	return symbols
 }
 
-// restoredFlow seals the answers to every limit from the stored one, which has all rows.
+// restoredFlow seals an answer for every limit from the stored answer, which has all rows.
 func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
 	var flow compute.Flow
 	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
@@ -165,7 +165,7 @@ func (r *Refresher) Resume() error {
 		}
 		for _, p := range others {
 			if b.holds(r.current[p.name].edition.Default.Meta.Receipt) {
-				products = append(products, p) // a crash came before its recipe, or an earlier version wrote none
+				products = append(products, p) // it has no recipe because of a crash or of an earlier version
 			}
 		}
 		slices.SortFunc(products, func(x, y *product) int { return cmp.Compare(slices.Index(r.products, x), slices.Index(r.products, y)) })
@@ -181,8 +181,8 @@ func (r *Refresher) Resume() error {
 
 // takeInputs puts the archived documents of the product's stored answer into the batch. ready says whether the product can
 // be computed from the batch. It cannot when the archive does not have the inputs of the stored answer, or when one of them
-// has a timestamp after the market's time. Of a flow whose newest inputs are missing, the batch gets the chains other than
-// SPX: the next SPX chain is then published with the flow, and not before it.
+// has a timestamp after the market's time. If the newest inputs of a flow are missing, the batch gets its chains without
+// SPX, so that the next SPX chain is published together with the flow.
 func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	h := r.current[p.name]
 	if h.edition == nil {
@@ -211,7 +211,7 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 		}
 		other := b.documents[name]
 		if d.mark.captured.After(b.at) || other != nil && other.content != d.content {
-			return false, nil // the clock was set back behind the document, or another answer rests on another one
+			return false, nil // the clock was set back, or another answer rests on another document of this name
 		}
 		if other == nil {
 			taken[name] = d
@@ -225,7 +225,7 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 }
 
 // newestRecipe returns the recipe of the answer with this meta. If the archive does not have it, complete is false, and the
-// recipe is that of another answer of the date, nil without one.
+// recipe is that of another answer of the date, or nil.
 func (r *Refresher) newestRecipe(p *product, meta snapshots.Meta) (recipe *archive.Recipe, complete bool, err error) {
 	for _, name := range []string{p.name + besideFile, p.name} {
 		found, failed := r.cfg.Inputs.Recipe(name, compute.DateOf(meta.AsOf.UTC()).String())
@@ -380,13 +380,13 @@ func LeftOff(store *snapshots.Store) (left time.Time) {
 	const forever = "9999-12-31"
 	for _, name := range StoredProducts() {
 		if f, _, err := store.Newest(name, forever); err == nil {
-			left = later(left, leftAt(f.Edition))
+			left = later(left, changedAt(f.Edition))
 		}
 	}
 	return left
 }
 
-// leftAt returns the market's time at which an answer was computed or changed its freshness.
-func leftAt(e *snapshots.Edition) time.Time {
+// changedAt returns the market's time at which an answer was computed or changed its freshness.
+func changedAt(e *snapshots.Edition) time.Time {
 	return later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
 }

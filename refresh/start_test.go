@@ -19,9 +19,9 @@ import (
 	"strikecache/snapshots"
 )
 
-// A start computes from the archived inputs and keeps a stored answer only where method and data are equal: another
-// method, another configuration and a product that was not stored are served without a new document. A past date's
-// files stay as they are.
+// A start computes from the archived inputs, and keeps a stored answer only if method and data are equal. So a new method,
+// a new configuration and a product that was not stored are served without a new document. The files of a past date stay as
+// they are.
 func TestComputeThenCompare(t *testing.T) {
 	long(t)
 	for _, day := range []struct {

@@ -41,7 +41,7 @@ const (
 	// historyState names the state with the summaries of earlier stored dates, dates rising. Only the last summary has its
 	// settlements.
 	historyState = "vix-history"
-	// closesState names the closes of a date as earlier versions stored them.
+	// closesState names the state with the closes of a date, which earlier versions stored.
 	closesState = "vix-closes"
 	// settlementRetry is how long the job waits before it asks again for a file that is not published yet.
 	settlementRetry = 15 * time.Minute
@@ -229,7 +229,7 @@ type vixQuality struct {
 	Unknown map[string]string `json:"unknown"`
 }
 
-// vixNumbers decodes the inputs of a curve, and returns its settlement file besides.
+// vixNumbers decodes the inputs of a curve. It also returns the settlement file.
 func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error) {
 	var old struct { // as earlier versions stored the closes
 		VIX   *float64 `json:"vix"`
@@ -249,7 +249,7 @@ func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error
 		}
 	}
 	if len(documents) == 0 || documents[0].settlement == nil || in.parameters.StaleSessionsTo == nil {
-		return numbers, nil, errors.New("inputs without settlement file or session")
+		return numbers, nil, errors.New("inputs lack the settlement file or the session")
 	}
 	file = documents[0]
 	f := file.settlement
@@ -295,7 +295,7 @@ func computeVIX(in *inputs) (*answer, error) {
 	return a, nil
 }
 
-// rememberVIX puts the summary of an answer into the history, in place of an earlier one of the same date.
+// rememberVIX puts the summary of an answer into the history, and replaces an earlier summary of the same date.
 func rememberVIX(r *Refresher, a *answer) {
 	var s vixSummary
 	if err := json.Unmarshal(a.summary, &s); err != nil {

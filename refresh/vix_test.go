@@ -10,7 +10,7 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// oneFile is a source with one answer to everything.
+// oneFile is a source that gives the same answer to every request.
 type oneFile struct {
 	doc *upstream.Document
 	err error
@@ -29,7 +29,7 @@ const (
 	february       = "VX,VX/G7,2027-02-17,19.4\r\n"
 )
 
-// What a settlement file says of a date that is due, and what it means before and after it is overdue.
+// The result of a settlement file for a date that is due, before and after the date is overdue.
 func TestFetchSettlement(t *testing.T) {
 	file := func(date, rows string) oneFile {
 		return oneFile{doc: &upstream.Document{Name: upstream.Settlement("2026-11-20"), Body: []byte(settlementHead + rows), FileDate: date}}
@@ -81,7 +81,7 @@ func TestFetchSettlement(t *testing.T) {
 	}
 }
 
-// An index's document has an underscore, its chain and its state have none.
+// The name of an index's document has an underscore. Its chain and its state have none.
 func TestSymbolsOfIndices(t *testing.T) {
 	for name, want := range map[upstream.Name]string{"options/_NDX.json": "NDX", "options/SPY.json": "SPY", "quotes/_VIX.json": "VIX"} {
 		d := &document{Document: archive.Document{Input: archive.Input{Name: string(name)}}}

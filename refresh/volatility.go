@@ -16,8 +16,8 @@ import (
 // last accepted chain of the date.
 const volatilityState = "iv-"
 
-// volatilityStates reads the published volatilities of earlier sessions, and keeps the last read state of each symbol in
-// memory.
+// volatilityStates reads the published volatilities of earlier sessions, and keeps in memory the state of each symbol that
+// it read last.
 type volatilityStates struct {
 	store  *snapshots.Store
 	cal    *compute.Calendar
@@ -69,7 +69,7 @@ func (d *document) volatilities() (map[string]float64, error) {
 }
 
 // encodeVolatility returns the volatility state of a chain as it is stored: a gzip file with one line, symbol and
-// volatility, for each contract that has a published volatility. The input of an answer is the text in it.
+// volatility, for each contract that has a published volatility. The input of an answer is the uncompressed text.
 func encodeVolatility(chain *compute.Chain) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)

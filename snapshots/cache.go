@@ -9,28 +9,28 @@ import (
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// The store has two caches. The cache of current answers has one entry, which it has no reason to refuse or evict: the
-// generation, all editions that are served now, by resource. The history, the answers of past dates, may forget: a miss
-// costs the read of a file.
+// The store has two caches. The cache of current answers has one entry, the generation: all editions that are served now,
+// by resource. The cache has no reason to refuse or evict it. The history cache has answers of past dates, and may evict
+// them: a miss costs the read of a file.
 //
-// Ristretto applies a first Set of a key in the background, and also after a later Del. Of two such sets it may keep the
-// older. So every Set whose value must be seen is alone, and is waited for. Overwrites are visible at once.
+// Ristretto applies the first Set of a key in the background, even after a later Del. Of two such Sets it may keep the
+// older. So the store waits for every Set whose value must be seen before it makes another. Overwrites are visible at once.
 
 // generation is an edition by resource. It is immutable.
 type generation map[string]*Edition
 
 const (
-	latestKey  = "latest" // of the generation, whose cost is 1
+	latestKey  = "latest" // key of the generation, whose cost is 1
 	latestRoom = 100
 )
 
-// concurrentReads is how many files are read for requests at a time. A miss beyond that is ErrBusy.
+// concurrentReads is how many files requests may read at the same time. A further miss gets ErrBusy.
 const concurrentReads = 4
 
-// ErrBusy says that too many files are being read at this moment, or that no file can be read.
+// ErrBusy says that requests are reading too many files at this moment, or that the file cannot be read now.
 var ErrBusy = errors.New("too many historical reads at once")
 
-// newCache returns a cache with room for entries of so much cost.
+// newCache returns a cache for entries with a total cost of up to room.
 func newCache[V any](room int64) (*ristretto.Cache[string, V], error) {
 	c, err := ristretto.NewCache(&ristretto.Config[string, V]{
 		NumCounters: 1e5, MaxCost: room, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
@@ -66,7 +66,7 @@ func (s *Store) Current(resource string) *Edition {
 }
 
 // Dates returns the stored dates of the historical product, rising. The slice is shared and must not be changed.
-func (s *Store) Dates() []string { return s.datesOf(s.dated) }
+func (s *Store) Dates() []string { return s.datesOf(s.historical) }
 
 // Historical returns the stored answer of a date of the historical product; an empty date is the newest that can be
 // served. It reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the
@@ -89,12 +89,12 @@ func (s *Store) Historical(date string) (*Snapshot, error) {
 	return nil, ErrNoSnapshot
 }
 
-// past returns the answer of an indexed date. If it is not in memory, one of the callers reads the file for all.
+// past returns the answer of an indexed date. If the answer is not in memory, one caller reads the file for all callers.
 func (s *Store) past(date string) (*Snapshot, error) {
 	if snapshot, ok := s.history.Get(date); ok {
 		return snapshot, nil
 	}
-	v, err, _ := s.flights.Do(date, func() (any, error) {
+	v, err, _ := s.pastReads.Do(date, func() (any, error) {
 		select {
 		case s.reading <- struct{}{}:
 			defer func() { <-s.reading }()
@@ -109,11 +109,11 @@ func (s *Store) past(date string) (*Snapshot, error) {
 	return v.(*Snapshot), nil
 }
 
-// readPast reads the file of a date and keeps the answer in memory. No answer is replaced meanwhile.
+// readPast reads the file of a date and keeps the answer in memory. It holds s.reads, so no answer is replaced meanwhile.
 func (s *Store) readPast(date string) (*Snapshot, error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
-	f, err := s.load(key{date, s.dated})
+	f, err := s.load(key{date, s.historical})
 	if errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrNoSnapshot
 	}
@@ -125,9 +125,9 @@ func (s *Store) readPast(date string) (*Snapshot, error) {
 	return snapshot, nil
 }
 
-// keepPast makes a snapshot the answer of its date, for requests to come and for those under way. s.reads is locked.
+// keepPast makes a snapshot the answer of its date, for later requests and for those under way. s.reads is locked.
 func (s *Store) keepPast(date string, snapshot *Snapshot) {
-	s.flights.Forget(date)
+	s.pastReads.Forget(date)
 	s.history.Del(date)
 	s.history.Wait()
 	s.history.Set(date, snapshot, snapshot.cost())

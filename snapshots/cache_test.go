@@ -22,7 +22,7 @@ func TestPublish(t *testing.T) {
 	}
 	editions := map[string]*Edition{gamma: numbered(1), pain: numbered(2)}
 	must(t, s.Publish(editions))
-	editions[vix] = numbered(9) // the map is the caller's again
+	editions[vix] = numbered(9) // the caller may change the map now
 	if e := s.Current(vix); e != nil {
 		t.Errorf("the published map is still used: %v", e)
 	}
@@ -39,8 +39,8 @@ func TestPublish(t *testing.T) {
 }
 
 // Every publication is visible when Publish returns, which ristretto alone does not promise. Editions that are published
-// together switch together: who reads one and then another never goes back in time, in either order. Two publishers lose
-// nothing of each other's. The cache refuses and evicts nothing.
+// together switch together: a reader of two of them never sees the second older than the first, in either order. Two
+// publishers at the same time lose no edition. The cache refuses and evicts nothing.
 func TestGenerationsSwitchTogether(t *testing.T) {
 	const generations = 2000
 	s := open(t, t.TempDir())
@@ -101,7 +101,7 @@ func TestCurrentDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The rival: what the same promise costs without a cache.
+// BenchmarkCurrent compares Current with an atomic pointer to a map, which needs no cache.
 func BenchmarkCurrent(b *testing.B) {
 	s := open(b, b.TempDir())
 	must(b, s.Publish(map[string]*Edition{gamma: numbered(1), pain: numbered(2)}))

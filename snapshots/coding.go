@@ -30,13 +30,14 @@ func (c Coding) String() string { return [...]string{"identity", "gzip", "br", "
 func (c Coding) tagSuffix() string { return [...]string{"", "-gz", "-br", "-zs"}[c] }
 
 // The levels trade the time of a refresh for the bandwidth of every client. Measured on the 4.9 MB of answers of one chain
-// (2026-11): gzip-6 leaves 14.8 % in 21 ms, br-5 9.7 % in 59 ms, zstd-1 10.4 % in 9 ms. Tried and not taken: br-1, 11.2 % in
-// 13 ms, is larger than gzip for gamma and flow. The next level of zstd, 10.2 %, adds 45 ms to a whole refresh.
+// (2026-11): gzip-6 leaves 14.8 % in 21 ms, br-5 9.7 % in 59 ms, zstd-1 10.4 % in 9 ms. Rejected: br-1 leaves 11.2 % in 13
+// ms, but is larger than gzip for gamma and flow. The next level of zstd leaves 10.2 %, but adds 45 ms to a whole refresh.
 const (
 	gzipLevel   = 6
 	brotliLevel = 5
 	zstdLevel   = zstd.SpeedFastest
-	// A client must keep a window in memory. These hold the largest real body whole. Browsers accept 8 MB of zstd.
+	// A client keeps the window in memory. The largest real body fits into these windows. Browsers accept zstd windows up
+	// to 8 MB.
 	brotliWindow = 20 // binary logarithm
 	zstdWindow   = 1 << 20
 )
@@ -53,7 +54,7 @@ type flusher interface {
 	Reset(io.Writer)
 }
 
-// compressors are idle ones. A new one costs 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd.
+// compressors holds idle compressors. A new one takes 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd.
 var compressors [Codings]sync.Pool
 
 func newCompressor(c Coding) (z *compressor, err error) {
@@ -71,7 +72,7 @@ func newCompressor(c Coding) (z *compressor, err error) {
 }
 
 // compress returns b in a coding other than Identity, flushed to a whole byte but not ended, so that a tail can continue
-// it. The result has room for so many bytes more.
+// it. The result has capacity for room more bytes.
 func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 	z, _ := compressors[c].Get().(*compressor)
 	if z == nil {
@@ -88,10 +89,10 @@ func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), err
 }
 
-// maxBody bounds one decompressed body. The largest real one is under 1 MB.
+// maxBody bounds one decompressed body. The largest real body is under 1 MB.
 const maxBody = 64 << 20
 
-// decompress returns what a body decodes to, an error when that is over max bytes.
+// decompress returns the decoded body, or an error if it has more than max bytes.
 func decompress(c Coding, body []byte, max int) (out []byte, err error) {
 	var r io.Reader = bytes.NewReader(body)
 	switch c {

@@ -60,7 +60,7 @@ func unzstd(t testing.TB, b []byte) []byte {
 	return out
 }
 
-// unpack decodes a whole body strictly: nothing may be missing or follow.
+// unpack decodes a whole body strictly: no byte may be missing, and none may follow.
 func unpack(t testing.TB, c Coding, b []byte) []byte {
 	t.Helper()
 	switch c {
@@ -76,7 +76,7 @@ func unpack(t testing.TB, c Coding, b []byte) []byte {
 	return b
 }
 
-// noise is a JSON string of so many bytes that hardly compresses.
+// noise returns a JSON string of size bytes that hardly compresses.
 func noise(size int) string {
 	r := rand.New(rand.NewPCG(1, uint64(size)))
 	b := bytes.Repeat([]byte{'"'}, max(size, 2))
@@ -88,7 +88,7 @@ func noise(size int) string {
 	return string(b)
 }
 
-// texts are data of every kind, around the sizes at which compressors begin new blocks too.
+// texts returns data of many kinds, also of sizes near those at which compressors begin a new block.
 func texts(t testing.TB) map[string]string {
 	t.Helper()
 	out := map[string]string{"null": "null", "empty": `""`, "digit": "0", "1 MB of one letter": `"` + strings.Repeat("a", 1<<20) + `"`, "1 MB of noise": noise(1 << 20)}
@@ -111,7 +111,7 @@ var usageSizes = []int{
 	4097, 8192, 65_534, 65_535, 65_536, 1 << 21,
 }
 
-// usageOf is JSON of so many bytes.
+// usageOf returns JSON of size bytes.
 func usageOf(size int) []byte {
 	switch size {
 	case 0:
@@ -122,7 +122,7 @@ func usageOf(size int) []byte {
 	return []byte(`"` + strings.Repeat("u", size-2) + `"`)
 }
 
-// keyed is a body with a caller's usage, as a server puts it together.
+// keyed returns a body with the usage of a caller, as a server puts it together.
 func keyed(s *Snapshot, c Coding, usage []byte) []byte {
 	return s.AppendTail(bytes.Clone(s.Prefix(c)), c, usage)
 }
@@ -136,7 +136,7 @@ func expected(s *Snapshot, usage []byte) []byte {
 	return []byte(body + string(usage) + "}")
 }
 
-// Every coding says the same as the identity body, with the anonymous usage and with any other.
+// Every coding decodes to the identity body, with the anonymous usage and with any other.
 func TestCodings(t *testing.T) {
 	longest := 0
 	for name, data := range texts(t) {
@@ -150,13 +150,13 @@ func TestCodings(t *testing.T) {
 				t.Errorf("%s: %v unpacks to %d bytes, want %d", name, c, len(got), len(s.Body(Identity)))
 			}
 			if p := s.Prefix(c); len(p) == 0 || &p[0] != &s.Body(c)[0] || len(p) >= len(s.Body(c)) || cap(p) != len(p) {
-				t.Errorf("%s: %v prefix of %d bytes, room for %d, is no part of the body", name, c, len(p), cap(p))
+				t.Errorf("%s: %v prefix of %d bytes, room for %d, is not part of the body", name, c, len(p), cap(p))
 			}
 			if limit := len(s.Body(Identity)) / 2; c != Identity && strings.HasPrefix(name, "table") && len(data) >= 4000 && len(s.Body(c)) > limit {
 				t.Errorf("%s: %d bytes in %v take %d", name, len(s.Body(Identity)), c, len(s.Body(c)))
 			}
 			if !bytes.Equal(keyed(s, c, []byte(anonymousUsage)), s.Body(c)) {
-				t.Errorf("%s: the anonymous body in %v is put together in another way", name, c)
+				t.Errorf("%s: the anonymous body in %v is not its prefix and tail", name, c)
 			}
 			for _, size := range sizes {
 				usage := usageOf(size)
@@ -173,7 +173,7 @@ func TestCodings(t *testing.T) {
 	}
 }
 
-// A tail is appended: what stands before it stays, and so does the usage.
+// AppendTail changes neither the bytes before the tail nor the usage.
 func TestAppendTailAppends(t *testing.T) {
 	s := sealed(t, `{"a":1}`)
 	for c := range Codings {
@@ -200,7 +200,7 @@ func TestTailsAndTagsDoNotAllocate(t *testing.T) {
 			if n := testing.AllocsPerRun(1000, func() {
 				buf = s.AppendTail(buf[:0], c, usage)
 				if !s.Matches(tag) || s.Matches(usage) {
-					t.Fatal("a tag is not known")
+					t.Fatal("a tag does not match, or something else does")
 				}
 				s.LastModified()
 			}); n != 0 {
@@ -243,7 +243,7 @@ func TestSealIn(t *testing.T) {
 				t.Errorf("in %v: has %v: %t", in, c, s.Has(c))
 			}
 			if want && !bytes.Equal(s.Body(c), whole.Body(c)) {
-				t.Errorf("in %v: %v is another body", in, c)
+				t.Errorf("in %v: the %v body differs", in, c)
 			}
 			if got := string(s.AppendTail([]byte("x"), c, []byte("1"))); !want && got != "x" {
 				t.Errorf("in %v: tail %q in %v", in, got, c)
@@ -255,7 +255,7 @@ func TestSealIn(t *testing.T) {
 	}
 }
 
-// What decodes to more than it may is refused, however small it is.
+// A body that decodes to more than the limit is refused, however small it is.
 func TestDecompressIsBounded(t *testing.T) {
 	s := sealed(t, `"`+strings.Repeat("a", 1<<20)+`"`)
 	size := len(s.Body(Identity))

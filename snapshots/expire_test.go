@@ -40,7 +40,7 @@ func expire(t *testing.T, s *Store, before string, expired func(string) bool, wa
 
 func every(string) bool { return true }
 
-// Files that expired names and that are old enough go, from the index too. What is not ours stays.
+// Old files for which expired returns true are removed, also from the index. Files of others stay.
 func TestExpire(t *testing.T) {
 	s := stocked(t)
 	for _, foreign := range []string{monday + "/README", "old/gex-spx", "gex-spx", monday + "/sub/file", "2026-02-30/gex-spx"} {
@@ -79,7 +79,7 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// However old, the newest file of each product stays for a restart to serve, with the late one beside it.
+// The newest file of each product stays, however old, with the late file beside it: a restart serves them.
 func TestExpireLeavesTheNewest(t *testing.T) {
 	s := stocked(t)
 	must(t, s.Save(vix, tuesday, single(t, `"alone"`))) // its newest is older than the others'
@@ -91,7 +91,7 @@ func TestExpireLeavesTheNewest(t *testing.T) {
 	if got := s.Dates(); !slices.Equal(got, []string{friday}) {
 		t.Errorf("dates %q", got)
 	}
-	if got := historical(t, s, monday); got != "none" { // it was in memory
+	if got := historical(t, s, monday); got != "none" { // although it was in memory
 		t.Errorf("an expired date: %s", got)
 	}
 }

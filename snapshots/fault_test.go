@@ -18,12 +18,12 @@ type diskFault struct {
 	name  string
 	step  step // at which the write fails
 	err   error
-	fresh bool // happens only to a date without a directory
-	// hits says whether the fault is in an operation on a path. It may leave behind what a real fault would.
+	fresh bool // can only hit a date without a directory
+	// hits says whether the fault hits a step on a path. It may leave on the disk what a real fault leaves.
 	hits func(at step, path string) bool
 }
 
-// on hits a step on what belongs to a file of a date, or on the directories above.
+// on returns a fault of a step: on a file of a date if dated is true, else on a directory above.
 func on(want step, dated bool) func(at step, path string) bool {
 	return func(at step, path string) bool {
 		return at == want && isDate(filepath.Base(filepath.Dir(path))) == dated
@@ -58,7 +58,7 @@ type fault struct {
 	fired atomic.Int64
 }
 
-// in lets a writer meet a fault while the result is on.
+// in makes a writer meet the fault while the returned switch is on.
 func (c diskFault) in(w *writer) *fault {
 	f := &fault{}
 	w.fault = func(at step, path string) error {
@@ -112,7 +112,7 @@ func storedKinds(t *testing.T) []stored {
 	}
 }
 
-// stats checks what a store counted of a faulty disk.
+// stats checks the counts of a store whose disk is faulty.
 func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
 	t.Helper()
 	got := s.Stats()
@@ -127,7 +127,7 @@ func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
 	}
 }
 
-// after returns what a process finds that starts on the files as they are now, and that verify finds none bad.
+// after starts a store on a copy of the files and returns what find finds. It fails the test if a file is bad.
 func after(t *testing.T, s *Store, find func(s *Store) string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -143,8 +143,8 @@ func after(t *testing.T, s *Store, find func(s *Store) string) string {
 	return find(again)
 }
 
-// Every step of every kind of file fails, for a new file and for one that replaces another: the old file stays, what
-// is served is the new one, the store says what is wrong, and when the disk is mended nothing is missing.
+// Each step of each kind of write fails, for a new file and for one that replaces another. The old file stays, the new one
+// is served, and the store says what is wrong. After the repair of the disk, nothing is missing.
 func TestFaultDiskSteps(t *testing.T) {
 	injected := int64(0)
 	for _, c := range diskFaults {
@@ -190,7 +190,7 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 			t.Errorf("the history has %.20s", got)
 		}
 		f.stats(t, s, at, 1)
-		if at == stepSyncDir { // renamed: the new file stands, whole
+		if at == stepSyncDir { // the rename succeeded: the whole new file is in place
 			stands = text
 		}
 		if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != stands {
@@ -268,7 +268,7 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Close tries once more, says what is lost, and nothing is written after it.
+// Close tries once more and reports the files that are lost. Nothing is written after it.
 func TestFaultDiskAtClose(t *testing.T) {
 	document := single(t, `"waits"`)
 	for _, mended := range []bool{true, false} {
@@ -296,7 +296,7 @@ func TestFaultDiskAtClose(t *testing.T) {
 	}
 }
 
-// What a dead disk cannot take is dropped with the date it belongs to, not kept for ever.
+// A pending file is dropped when its date expires, so a dead disk does not fill the memory.
 func TestFaultDiskExpiresWhatWaits(t *testing.T) {
 	s, f := openFaulty(t, noTemporaryFile, options(t.TempDir()))
 	noRetries(s)

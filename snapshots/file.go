@@ -16,13 +16,14 @@ import (
 //	sed -n 2p FILE
 //
 // prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in, and the summary follow
-// without separators. The header begins with the format and the digest. The digest covers all that follows it, the rest of
-// the header included.
+// without separators. The header begins with the format and the digest. The digest covers everything after it, including
+// the rest of the header.
 
 // key is the place of a file in the directory of a source.
 type key struct{ date, file string }
 
-// The names of files. An answer of a closed date stands beside the date's own. State is no answer.
+// lateSuffix ends the name of an answer that came after its date had closed: its file is beside the file of the date.
+// stateProduct begins the product of a state, which is not an answer.
 const (
 	lateSuffix   = "@late"
 	stateProduct = "state/"
@@ -31,7 +32,8 @@ const (
 // FileName returns the name of a product's file in the directory of a date.
 func FileName(product string) string { return strings.ReplaceAll(product, "/", "-") }
 
-// fileFormat is the version that is written. Lower versions are read, higher ones are ErrNewerFormat.
+// fileFormat is the format version that this program writes. It reads lower versions. A higher version gives
+// ErrNewerFormat.
 const fileFormat = 1
 
 // Errors of files that are never served.
@@ -43,15 +45,15 @@ var (
 )
 
 const (
-	// maxFile bounds what is written and read. The largest real file is under 2 MB.
+	// maxFile bounds each file that is written or read. The largest real file is under 2 MB.
 	maxFile = 256 << 20
-	// maxHeader bounds the first line; one with 200 entries takes 10 KB.
+	// maxHeader bounds the first line. A header with 200 entries takes 10 KB.
 	maxHeader = 1 << 20
 )
 
 type fileHeader struct {
 	Format  int    `json:"format"`
-	SHA256  string `json:"sha256"` // of all after its closing quote
+	SHA256  string `json:"sha256"` // of every byte after it
 	Product string `json:"product"`
 	Date    string `json:"date"`
 	// Content identifies the inputs without their clocks.
@@ -85,7 +87,7 @@ func encodeFile(product, date string, f File) ([]byte, error) {
 		e := fileEntry{Name: name}
 		for c, body := range s.bodies {
 			if Coding(c) == Identity && len(h.Entries) > 0 {
-				continue // decodeFile unpacks it from gzip
+				continue // decodeFile gets it from the gzip body
 			}
 			e.Lengths[c] = len(body)
 			payload.Write(body)
@@ -122,11 +124,11 @@ func frame(h fileHeader, payload []byte) ([]byte, error) {
 	return b, nil
 }
 
-// unframe checks that a file is whole and stands in its own place, and returns its header and payload.
+// unframe checks that a file is whole and belongs at k, and returns its header and payload.
 func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 	line, payload, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok || len(line) > maxHeader || json.Unmarshal(line, &h) != nil || h.Format < 1 {
-		return h, nil, fmt.Errorf("%w: no header", ErrTorn)
+		return h, nil, fmt.Errorf("%w: no valid header", ErrTorn)
 	}
 	if h.Format > fileFormat {
 		return h, nil, fmt.Errorf("%w: %d, this version reads up to %d", ErrNewerFormat, h.Format, fileFormat)
@@ -136,12 +138,12 @@ func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 		return h, nil, fmt.Errorf("%w: digest differs", ErrTorn)
 	}
 	if FileName(h.Product) != strings.TrimSuffix(k.file, lateSuffix) || h.Date != k.date {
-		return h, nil, fmt.Errorf("%w: it is %.40q of %.20q", ErrTorn, h.Product, h.Date)
+		return h, nil, fmt.Errorf("%w: the file is of %.40q, date %.20q", ErrTorn, h.Product, h.Date)
 	}
 	return h, payload, nil
 }
 
-// readStored reads a stored file and checks that it is whole and stands in its own place.
+// readStored reads a stored file and checks that it is whole and belongs at k.
 func readStored(path string, k key) (h fileHeader, payload []byte, err error) {
 	b, err := readFile(path)
 	if err != nil {
@@ -180,7 +182,7 @@ func decodeFile(h fileHeader, payload []byte) (File, error) {
 		f.Edition.add(e.Name, s)
 	}
 	if f.Summary = take(h.Summary); short || len(payload) > 0 || f.Edition.Default == nil {
-		return File{}, fmt.Errorf("%w: lengths do not fit", ErrTorn)
+		return File{}, fmt.Errorf("%w: the lengths in the header do not match the payload", ErrTorn)
 	}
 	return f, nil
 }
@@ -199,7 +201,7 @@ func (e *Edition) add(name string, s *Snapshot) {
 	e.Variants[name] = s
 }
 
-// readFile reads a stored file. It follows no symbolic link: the store indexes regular files alone.
+// readFile reads a stored file. It follows no symbolic link: the store indexes only regular files.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -36,7 +36,7 @@ func files(t testing.TB) map[string]File {
 	}
 }
 
-// A file is read as it was written, and always written alike. `sed -n 2p FILE` reads the default answer.
+// A file reads as it was written, and equal content gives equal bytes. `sed -n 2p FILE` reads the default answer.
 func TestFileRoundTrip(t *testing.T) {
 	for name, f := range files(t) {
 		b := encoded(t, pain, f)
@@ -68,7 +68,7 @@ func TestFileRoundTrip(t *testing.T) {
 
 func refused(err error) bool { return errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) }
 
-// Whatever one byte becomes, of the header or of the payload, and wherever the file ends, it is refused.
+// A file is refused if one byte of its header or payload is changed, and if it is cut off at any place.
 func TestFileDamage(t *testing.T) {
 	b := encoded(t, pain, File{Edition: variants(t), Content: "abc", Summary: []byte(`{"b":2}`)})
 	header, full := bytes.IndexByte(b, '\n'), os.Getenv("STRIKECACHE_FULL") != "" && !raceEnabled
@@ -97,7 +97,7 @@ func TestFileDamage(t *testing.T) {
 	}
 }
 
-// reframed is a file whose digest is right and whose header is any.
+// reframed returns a file with an altered header and the right digest.
 func reframed(t testing.TB, payload string, alter func(*fileHeader)) []byte {
 	t.Helper()
 	h := fileHeader{Product: gamma, Date: friday}
@@ -174,7 +174,7 @@ func TestReadFile(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("/dev/zero"); err == nil {
-		if _, err := readFile("/dev/zero"); !errors.Is(err, ErrTorn) { // would never end
+		if _, err := readFile("/dev/zero"); !errors.Is(err, ErrTorn) { // reading it would never end
 			t.Errorf("a device: %v", err)
 		}
 	}
@@ -198,7 +198,8 @@ func ended(t testing.TB, body string) string {
 	return b.String()
 }
 
-// The files of testdata were written by the version before this one. They are read, and written again byte by byte.
+// The files of testdata were written by the version before this one. They can be read, and are written again with the same
+// bytes.
 func TestFilesOfAnEarlierVersion(t *testing.T) {
 	for name, product := range map[string]string{"gex-spx": gamma, "gex-spx@late": gamma, pain: pain, "state-chain-SPX": "state/chain-SPX"} {
 		b, err := os.ReadFile(filepath.Join("testdata", friday, name))

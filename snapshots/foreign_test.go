@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// foreign decodes bodies with a program that is not ours: all in one run, each behind its length; one alone
-// without.
+// foreign decodes bodies in one run of a foreign program. Each body follows its length. A single body has no length.
 func foreign(t *testing.T, bodies [][]byte, program string, args ...string) [][]byte {
 	t.Helper()
 	var in, stderr bytes.Buffer
@@ -66,7 +65,7 @@ for (; b.length; ) {
 require("fs").writeFileSync(1, Buffer.concat(out))
 `
 
-// Browsers and tools decode what we send; none of these programs shares a line with our encoders.
+// Browsers and tools can decode every coding: these programs share no code with our encoders.
 func TestForeignDecoders(t *testing.T) {
 	var snapshots []*Snapshot
 	for _, data := range texts(t) {

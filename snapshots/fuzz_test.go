@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzAltered: a stored file is accepted as it was written and in no other form: changed, cut, lengthened, with parts
-// swapped, or in the place of another.
+// swapped, or in the place of another file.
 func FuzzAltered(f *testing.F) {
 	many := Edition{Default: sealed(f, `{"strike":1}`)}
 	many.Variants = map[string]*Snapshot{"2026-11-20": many.Default, "2026-11-27": sealedIn(f, `{"strike":2}`)}
@@ -46,8 +46,8 @@ func FuzzAltered(f *testing.F) {
 	})
 }
 
-// decodeFile never panics, refuses with one of its two errors, and what it accepts is written again as an equal
-// edition. The fuzzer cannot find a digest, so each input is tried with the right one too.
+// decodeFile never panics and refuses only with its two errors. An edition that it accepts is equal after it is written and
+// read again. The fuzzer cannot find a digest, so each input is also tried with the right one.
 func FuzzDecodeFile(f *testing.F) {
 	for name, file := range files(f) {
 		if name == "large" {
@@ -91,8 +91,8 @@ func check(t *testing.T, b []byte) {
 	sameFile(t, again, got)
 }
 
-// What is JSON can be sealed, and what is sealed is JSON that a restart reads back. Space around the value is left
-// out of it: no encoder writes any.
+// All JSON can be sealed. A sealed body is JSON that a restart reads back. The test trims space around the value, which no
+// encoder writes.
 func FuzzSeal(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2.5e-3,null,true],"é":"\u00e9"}`, `"\ud800"`, `[]`, `NaN`, `{"data":{"data":1}}`, "{\"a\":\n1}", "\"\xff\"", `1e999`, `{"":0}x`} {
 		f.Add([]byte(seed))
@@ -107,7 +107,7 @@ func FuzzSeal(f *testing.F) {
 			return
 		}
 		if !json.Valid(s.Body(Identity)) {
-			t.Fatalf("sealed body is no JSON: %s", s.Body(Identity))
+			t.Fatalf("sealed body is not JSON: %s", s.Body(Identity))
 		}
 		got, err := decoded(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
 		must(t, err)
@@ -115,7 +115,7 @@ func FuzzSeal(f *testing.F) {
 	})
 }
 
-// Whatever the data and the usage are, every coding says the same.
+// Every coding decodes to the same body, for any data and usage.
 func FuzzKeyedBody(f *testing.F) {
 	f.Add([]byte(""), []byte("7"), uint16(1))
 	f.Add([]byte("abcabcabc\x00\xff"), []byte(`{"tier":"keyed"}`), uint16(7000))

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// raceEnabled says that the race detector slows every access down and adds allocations.
+// raceEnabled says whether the race detector is on. It slows every memory access down and adds allocations.
 var raceEnabled = func() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
@@ -62,7 +62,7 @@ func encoded(t testing.TB, product string, f File) []byte {
 	return b
 }
 
-// variants is an edition of three, whose default is neither the first nor the last by name.
+// variants returns an edition of three variants, whose default is neither the first nor the last by name.
 func variants(t testing.TB) *Edition {
 	t.Helper()
 	e := &Edition{Variants: map[string]*Snapshot{}}
@@ -104,7 +104,7 @@ func single(t testing.TB, data string) File {
 	return File{Edition: &Edition{Default: sealed(t, data)}}
 }
 
-// document is JSON of about so many bytes that compresses like a table of numbers.
+// document returns JSON of about size bytes that compresses like a table of numbers.
 func document(size int) []byte {
 	b := []byte(`{"rows":[`)
 	for i := 0; len(b) < size; i++ {
@@ -121,7 +121,7 @@ func sameSnapshot(t testing.TB, name string, got, want *Snapshot) {
 			t.Errorf("%s: %v body\n got %.200q\nwant %.200q", name, c, got.Body(c), want.Body(c))
 		}
 		if !bytes.Equal(got.Prefix(c), want.Prefix(c)) || !bytes.Equal(got.AppendTail(nil, c, null), want.AppendTail(nil, c, null)) {
-			t.Errorf("%s: %v is continued in another way", name, c)
+			t.Errorf("%s: the tail in %v differs", name, c)
 		}
 		if got.ETag(c) != want.ETag(c) {
 			t.Errorf("%s: %v tag %s, want %s", name, c, got.ETag(c), want.ETag(c))
@@ -261,8 +261,8 @@ func (l *testLog) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
 }
 
-// program returns the path of a program that is not ours. A machine without it skips the test, unless STRIKECACHE_REQUIRE,
-// a comma-separated list of what must be there, or all, names it.
+// program returns the path of a foreign program. Without the program, the test is skipped. It fails instead if
+// STRIKECACHE_REQUIRE, a comma-separated list, has the program or all.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -277,7 +277,7 @@ func program(t testing.TB, name string) string {
 	return ""
 }
 
-// week is a store with an answer for each date, after a restart: none of them is in memory.
+// week returns a store with an answer for each date, after a restart: no answer is in memory.
 func week(t testing.TB, o Options, dates ...string) *Store {
 	t.Helper()
 	s := openWith(t, o)
@@ -305,7 +305,7 @@ func historical(t testing.TB, s *Store, date string) string {
 // passedOver is what a store logs about a file that it cannot use.
 const passedOver = "stored file passed over"
 
-// noRetries ends the retries that a store makes every few seconds, for a test that counts writes: it may be slow.
+// noRetries stops the retries of a store, for a test that counts writes: in a slow test they would add writes.
 func noRetries(s *Store) {
 	s.stop()
 	s.retry.Wait()

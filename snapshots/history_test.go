@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// occupy takes every place for reading files, so that whoever goes to the disk is refused, and returns how to
-// free them.
+// occupy takes every place for reading files, so that every read of a file is refused. free gives the places back.
 func occupy(s *Store) (free func()) {
 	for range cap(s.reading) {
 		s.reading <- struct{}{}
@@ -28,7 +27,7 @@ func occupy(s *Store) (free func()) {
 	}
 }
 
-// A past date that is written, such as by a back-fill, leaves the newest one, in a new store and after a restart.
+// Writing a past date, as back-fill does, leaves the newest date the newest, in a new store and after a restart.
 func TestHistorical(t *testing.T) {
 	s := open(t, t.TempDir())
 	if got := historical(t, s, ""); got != "none" {
@@ -38,7 +37,7 @@ func TestHistorical(t *testing.T) {
 		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
 	}
 	for range 2 {
-		for range 2 { // from the disk, from memory
+		for range 2 { // first from the disk, then from memory
 			for date, want := range map[string]string{
 				"": friday, friday: friday, wednesday: wednesday, monday: monday, tuesday: "none", "2026-11-15": "none", "2026-11-21": "none",
 			} {
@@ -52,8 +51,8 @@ func TestHistorical(t *testing.T) {
 	}
 }
 
-// A date that is not stored never costs a read, whatever it looks like: every read is refused here, but not one
-// is tried.
+// A date that is not stored never costs a read, whatever it looks like. Here every read would be refused, and none is
+// tried.
 func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	put(t, s, tuesday+"/gex-spx", "written behind the store's back")
@@ -75,7 +74,7 @@ func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 	}
 }
 
-// An answer once written, and one once read, need the disk no more, and cost no allocation.
+// An answer that was written or read once is served without the disk and without allocation.
 func TestHistoricalFromMemory(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, tuesday)
 	must(t, s.Save(gamma, friday, single(t, `"`+friday+`"`)))
@@ -97,7 +96,7 @@ func TestHistoricalFromMemory(t *testing.T) {
 	}
 }
 
-// A damaged file is not served, is named once, and its date is none any more until it is written again.
+// A damaged file is not served and is logged once. Its date is not listed until it is written again.
 func TestHistoricalDamage(t *testing.T) {
 	o, log := options(t.TempDir()), &testLog{}
 	o.Log = log.logger(slog.LevelInfo)
@@ -132,7 +131,7 @@ func TestHistoricalDamage(t *testing.T) {
 	}
 }
 
-// However many ask for one date, one reads and all get what it read. The reader is held up by the test.
+// Of many requests for one date, one reads the file and all get its answer. The test delays the reader.
 func TestHistoricalSingleFlight(t *testing.T) {
 	const many = 50
 	s := week(t, options(t.TempDir()), monday, friday)
@@ -140,7 +139,7 @@ func TestHistoricalSingleFlight(t *testing.T) {
 	free := occupy(s) // a second read would be refused
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		s.flights.Do(monday, func() (any, error) {
+		s.pastReads.Do(monday, func() (any, error) {
 			<-release
 			return want, nil
 		})
@@ -165,8 +164,8 @@ func inside(function string) int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), function)
 }
 
-// A month of dates, asked for at once by many, with room in memory for about one: each gets its answer or is told
-// to come back, and when the crowd has gone every date is there.
+// Many goroutines ask for a month of dates, with room in memory for about one. Each gets its answer or ErrBusy. Afterwards
+// every date can be read.
 func TestHistoricalCrowd(t *testing.T) {
 	o := options(t.TempDir())
 	o.HistoryBytes = 3000
@@ -222,7 +221,7 @@ func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 	}
 }
 
-// A reader that finds a damaged file does not take the date of the answer away that replaces it meanwhile.
+// A reader that finds a damaged file does not remove its date if a new answer meanwhile replaces the file.
 func TestSaveDuringAReadOfADamagedFile(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	damage(t, s, monday+"/gex-spx")
@@ -239,7 +238,7 @@ func TestSaveDuringAReadOfADamagedFile(t *testing.T) {
 	}
 }
 
-// An answer that is replaced while its old file is read is the new one right after Save, and for good.
+// If an answer is replaced while its old file is read, requests after Save always get the new answer.
 func TestOverwriteDuringARead(t *testing.T) {
 	o := options(t.TempDir())
 	o.HistoryBytes = 64 << 20

@@ -22,7 +22,7 @@ func (s *Store) HideAfter(date string) (hidden []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for file, dates := range s.index {
-		i, _ := slices.BinarySearch(dates, date+"~") // behind the date itself
+		i, _ := slices.BinarySearch(dates, date+"~") // sorts directly after the date
 		hidden = append(hidden, dates[i:]...)
 		s.index[file] = dates[:i:i]
 	}
@@ -37,7 +37,7 @@ func (s *Store) Load(product, date string) (File, error) {
 	return s.load(key{date, FileName(product)})
 }
 
-// State returns the newest intact state of a name on or before a date, and its date; nil if there is none.
+// State returns the newest intact state with a name on or before a date, and its date, or nil if there is none.
 func (s *Store) State(name, notAfter string) (state []byte, date string) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
@@ -56,9 +56,9 @@ func (s *Store) State(name, notAfter string) (state []byte, date string) {
 	return nil, ""
 }
 
-// Newest reads a product's newest intact answer on or before a date, and returns its date. An answer that came too late
-// for the history counts. An imported answer does not: it is history, and never what a resource serves now. Newest returns
-// ErrNoSnapshot if nothing is left.
+// Newest reads a product's newest intact answer on or before a date, and returns its date. It may return an answer that
+// came too late for the history. It never returns an imported answer, which belongs to the history alone. It returns
+// ErrNoSnapshot if there is no such answer.
 func (s *Store) Newest(product, notAfter string) (File, string, error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
@@ -84,7 +84,7 @@ func (s *Store) Newest(product, notAfter string) (File, string, error) {
 	return File{}, "", ErrNoSnapshot
 }
 
-// load reads and verifies a file. A bad file is passed over. s.reads is held.
+// load reads and verifies a file. It passes over a bad file. s.reads is held.
 func (s *Store) load(k key) (f File, err error) {
 	h, payload, err := s.read(k)
 	if err == nil {
@@ -97,7 +97,7 @@ func (s *Store) load(k key) (f File, err error) {
 	return f, nil
 }
 
-// read reads an indexed file as it was last written, also while it is pending. s.reads is held.
+// read returns the last write of an indexed file, from memory while the write is pending. s.reads is held.
 func (s *Store) read(k key) (h fileHeader, payload []byte, err error) {
 	s.mu.Lock()
 	body, pending := s.pending[k]
@@ -124,10 +124,10 @@ func (s *Store) passOver(k key, err error) {
 		s.forget(k)
 	}
 	s.mu.Lock()
-	named := s.named[k]
-	s.named[k] = named || !missing
+	logged := s.loggedBad[k]
+	s.loggedBad[k] = logged || !missing
 	s.mu.Unlock()
-	if missing || named {
+	if missing || logged {
 		return
 	}
 	if bad {

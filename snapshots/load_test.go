@@ -93,7 +93,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// An imported answer is history alone.
+// An imported answer belongs only to the history.
 func TestNewestPassesOverImports(t *testing.T) {
 	m := meta()
 	m.Source, m.ImportedFrom = "imported", "levels.csv"
@@ -203,7 +203,7 @@ func TestState(t *testing.T) {
 	}
 	must(t, s.SaveState("iv-SPX", wednesday, []byte("2")))
 	expect(thursday, "2", wednesday)
-	// State is no answer.
+	// A state is not an answer.
 	if _, err := s.Load("iv-SPX", wednesday); !errors.Is(err, ErrNoSnapshot) {
 		t.Errorf("load: %v", err)
 	}

@@ -19,10 +19,9 @@ const (
 	identityName = "identity"
 )
 
-// lockDir takes the store's directory, or returns ErrLocked. There are two locks. The first is on the lock file, and is lost
-// if somebody removes the directory. The second is a name in the kernel for the place where the directory stands, on systems
-// that have such names. The kernel releases both when the process ends. The lock file has this process's number, for people
-// to read.
+// lockDir takes the store's directory, or returns ErrLocked. There are two locks. The first is on the lock file, and is
+// lost if somebody removes the directory. The second is on the path of the directory, on systems where [lockPlace] can lock
+// a path. The kernel releases both when the process ends. The lock file has the number of this process, for people to read.
 func (s *Store) lockDir() error {
 	f, err := os.OpenFile(filepath.Join(s.dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -42,13 +41,13 @@ func (s *Store) lockDir() error {
 		s.locks = append(s.locks, place)
 	}
 	if f.Truncate(0) == nil {
-		fmt.Fprintln(f, os.Getpid()) // the lock holds without it
+		fmt.Fprintln(f, os.Getpid()) // the lock does not need it
 	}
 	return nil
 }
 
-// Bind says what the directory holds, once and for all: the first call stores the identity, and later calls fail if theirs
-// is another. If the stored identity is damaged, the error says how to mend it.
+// Bind records what the directory holds. The first call stores the identity. A later call fails if its identity is another.
+// If the stored identity is damaged, the error says how to repair it.
 func (s *Store) Bind(identity string) error {
 	held, err := readIdentity(s.dir)
 	switch {
@@ -58,14 +57,14 @@ func (s *Store) Bind(identity string) error {
 		return s.writer.write(s.dir, identityName, []byte(identity+"\n"))
 	case err != nil:
 		path := filepath.Join(s.dir, identityName)
-		return fmt.Errorf("%w; if the directory holds the %[2]s, make it so: echo '%[2]s' > %[3]s", err, identity, path)
+		return fmt.Errorf("%w; if the directory holds the %[2]s, repair it: echo '%[2]s' > %[3]s", err, identity, path)
 	case held != identity:
 		return fmt.Errorf("%s holds the %s, not the %s", s.dir, held, identity)
 	}
 	return nil
 }
 
-// readIdentity returns what the directory of a source holds.
+// readIdentity returns the identity of the directory of a source.
 func readIdentity(dir string) (string, error) {
 	b, err := readFile(filepath.Join(dir, identityName))
 	if err != nil {

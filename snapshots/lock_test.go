@@ -28,7 +28,7 @@ func TestOpenTakesTheDirectory(t *testing.T) {
 	open(t, dir)
 }
 
-// Somebody removes the directory of a running server. The server creates it again at the next write, and the write is there.
+// If the directory of a running server is removed, the next write creates it again and is not lost.
 func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	s := open(t, t.TempDir())
 	must(t, s.Save(gamma, monday, single(t, `1`)))
@@ -43,10 +43,10 @@ func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// Whoever removes the directory of a running server does not free it, whatever name it is given by the next one.
+// Removing the directory of a running server does not let another server take it, by any path.
 func TestRemovedDirectoryStaysTaken(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs names of places in the kernel")
+		t.Skip("needs a system that can lock a path")
 	}
 	dir := filepath.Join(t.TempDir(), "data")
 	link := filepath.Join(t.TempDir(), "link")
@@ -68,7 +68,7 @@ func TestRemovedDirectoryStaysTaken(t *testing.T) {
 	open(t, dir)
 }
 
-// A directory of the same name elsewhere is another one.
+// Directories of the same name in different places can be open at the same time.
 func TestDirectoriesOfOneName(t *testing.T) {
 	for range 2 {
 		open(t, filepath.Join(t.TempDir(), "data"))
@@ -114,14 +114,14 @@ func TestDamagedIdentity(t *testing.T) {
 		if err := s.Bind(market); err == nil || !strings.Contains(err.Error(), "echo '"+market+"' > "+path) {
 			t.Errorf("%s: bound with %v", name, err)
 		}
-		put(t, s, identityName, market+"\n") // what the error says
+		put(t, s, identityName, market+"\n") // as the error says
 		if err := s.Bind(market); err != nil {
 			t.Errorf("%s: mended, yet bound with %v", name, err)
 		}
 	}
 }
 
-// A disk that refuses writes prevents the start of a new directory only, not of one whose identity is known.
+// A disk that refuses writes prevents the start on a new directory, but not on one whose identity is stored.
 func TestBindOnARefusingDisk(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		s, f := openFaulty(t, diskFault{err: syscall.EIO, hits: on(stepSync, false)}, options(t.TempDir()))

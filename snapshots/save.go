@@ -13,13 +13,13 @@ import (
 )
 
 // ErrPending says that the disk refused a file. The answer is served from memory, and the store writes the file when the
-// disk is back. The store logs the outage itself, once.
+// disk is writable again. The store logs the outage itself, once.
 var ErrPending = errors.New("file pending")
 
-// Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, in place of the date's older one. If the disk refuses,
-// Save returns why, and the file is pending: the answer is served from memory, and the store tries the write again after
-// every later one that succeeds, every few seconds and at Close. The store logs the first refusal of an outage and the end
-// of the outage, so the caller need not log the error.
+// Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, and replaces the older answer of that date. If the
+// disk refuses, Save returns why, and the file is pending: the answer is served from memory, and the store tries the write
+// again after every later write that succeeds, every few seconds, and at Close. The store logs the first refusal of an
+// outage and the end of the outage, so the caller need not log the error.
 func (s *Store) Save(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
 	if err != nil {
@@ -32,7 +32,8 @@ func (s *Store) Save(product, date string, f File) error {
 	return s.save(key{date, FileName(product)}, body, past)
 }
 
-// SaveLate is [Store.Save] for an answer that arrived after its date closed. A restart serves it, the history never does.
+// SaveLate is [Store.Save] for an answer that arrived after its date closed. A restart serves this answer. The history
+// never does.
 func (s *Store) SaveLate(product, date string, f File) error {
 	body, err := encodeFile(product, date, f)
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *Store) SaveLate(product, date string, f File) error {
 	return s.save(key{date, FileName(product) + lateSuffix}, body, nil)
 }
 
-// SaveState stores, as [Store.Save] does, what a later session needs of a date beside its snapshots.
+// SaveState stores, as [Store.Save] does, data of a date that a later session needs besides the snapshots.
 func (s *Store) SaveState(name, date string, state []byte) error {
 	body, err := frame(fileHeader{Product: stateProduct + name, Date: date}, state)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Store) SaveState(name, date string, state []byte) error {
 	return s.save(key{date, FileName(stateProduct + name)}, body, nil)
 }
 
-// save writes a file, and makes it what later reads find. past is the answer in it if the history serves it, or nil.
+// save writes a file and makes later reads find it. past is the answer in the file if the history serves it, else nil.
 func (s *Store) save(k key, body []byte, past *Snapshot) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -68,10 +69,11 @@ func (s *Store) save(k key, body []byte, past *Snapshot) error {
 	return nil
 }
 
-// write writes a file, or makes it pending. It logs when an outage begins and when it is over. s.disk is held.
+// write writes a file, or makes it pending. It logs the beginning and the end of an outage. s.disk is held.
 //
-// Pending are the last writes of each file that failed. So a date that ends during an outage is written after it. What
-// Expire removes is no longer pending: a disk that stays broken costs the memory of the dates that are kept.
+// The last failed write of each file is pending. So the files of a date that ends during an outage are written after the
+// outage. [Store.Expire] also removes pending writes. So a disk that stays broken costs only the memory of the dates that
+// are kept.
 func (s *Store) write(k key, body []byte) error {
 	err := s.writer.write(filepath.Join(s.dir, k.date), k.file, body)
 	s.mu.Lock()
@@ -80,7 +82,7 @@ func (s *Store) write(k key, body []byte) error {
 		s.pending[k], s.diskErr = body, err
 	} else {
 		delete(s.pending, k)
-		delete(s.named, k)
+		delete(s.loggedBad, k)
 	}
 	pending := len(s.pending)
 	s.mu.Unlock()
@@ -99,7 +101,7 @@ func (s *Store) writePending() {
 	pending := maps.Clone(s.pending)
 	s.mu.Unlock()
 	for k, body := range pending {
-		_ = s.write(k, body) // stays pending if it fails
+		_ = s.write(k, body) // the write stays pending if it fails
 	}
 }
 
@@ -122,7 +124,7 @@ func (s *Store) retryPending(ctx context.Context) {
 	}
 }
 
-// DiskError returns why files are pending, nil if none is.
+// DiskError returns why files are pending, or nil if no file is.
 func (s *Store) DiskError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,9 +134,9 @@ func (s *Store) DiskError() error {
 	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(s.pending), s.diskErr)
 }
 
-// Expire removes the files of the products that expired names and that are dated before the given date; products
-// are named as in the index, with - for /, states as state-<name>. The newest file of a product always stays,
-// for a restart to serve. It returns how many files it removed, and the first error of those it could not.
+// Expire removes each file that is dated before the given date and for which expired returns true. It calls expired with
+// the product, with - for /, or with state-<name>. The newest file of a product always stays, so that a restart can serve
+// it. Expire returns how many files it removed, and the first error.
 func (s *Store) Expire(before string, expired func(file string) bool) (removed int, first error) {
 	s.disk.Lock()
 	defer s.disk.Unlock()

@@ -18,7 +18,7 @@ import (
 type Meta struct {
 	Endpoint string `json:"endpoint"`
 	Source   string `json:"source"`
-	// ImportedFrom is the name of the file that an imported answer comes from; "" for any other.
+	// ImportedFrom is the name of the file that an imported answer comes from; "" for other answers.
 	ImportedFrom   string          `json:"imported_from,omitempty"`
 	AsOf           time.Time       `json:"as_of"`       // the instant the quotes describe
 	CapturedAt     *time.Time      `json:"captured_at"` // the document's own generation time; nil when it has none
@@ -47,7 +47,7 @@ func (f Freshness) Equal(g Freshness) bool {
 	return f.State == g.State
 }
 
-// Stale says whether the answer is the last good one, and too old.
+// Stale says whether the answer is the last good answer and too old.
 func (f Freshness) Stale() bool { return f.State == "stale" }
 
 // Receipt makes the numbers reproducible: equal receipts mean equal data. Answers that earlier versions stored have neither
@@ -56,7 +56,7 @@ type Receipt struct {
 	Method      string          `json:"method"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // an object: the settings that the data depends on
 	Inputs      []Input         `json:"inputs,omitempty"`     // everything else that the data depends on
-	InputSHA256 []string        `json:"input_sha256"`         // those of Inputs, in their order
+	InputSHA256 []string        `json:"input_sha256"`         // digests of Inputs, in their order
 	DataSHA256  string          `json:"data_sha256"`          // of the bytes of data as sent
 }
 
@@ -77,11 +77,11 @@ const (
 )
 
 // Seal builds the snapshot of data, one JSON value, and meta, in every coding. It fills in the receipt's digest of data,
-// and InputSHA256 from Inputs. It keeps neither argument's memory but quality and the receipt's slices, which the caller
-// must not change afterwards.
+// and InputSHA256 from Inputs. It keeps meta.Quality and the slices of the receipt, which the caller must not change
+// afterwards. It keeps no other memory of the caller.
 func Seal(data []byte, meta Meta) (*Snapshot, error) { return SealIn(data, meta, Brotli, Zstd) }
 
-// SealIn is [Seal] in Identity, Gzip and the given codings alone.
+// SealIn is [Seal] in Identity, Gzip and the given codings only.
 func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 	if len(data) == 0 || !json.Valid(data) || data[0] <= ' ' || data[len(data)-1] <= ' ' || bytes.IndexByte(data, '\n') >= 0 {
 		return nil, errors.New("seal snapshot: data is not JSON on one line")
@@ -119,11 +119,11 @@ func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
 	return SealIn(s.Data(), meta, codings...)
 }
 
-// SealPage seals bytes that are no envelope, such as a web page, in every coding. LastModified returns modified. The result
-// has no data or meta, only bodies and their tags. SealPage does not keep the body.
+// SealPage seals bytes that are not an envelope, such as a web page, in every coding. LastModified returns modified. The
+// result has no data or meta, only bodies and their tags. SealPage does not keep the body.
 func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 	if len(body) < 2 {
-		return nil, errors.New("seal page: it has less than two bytes") // one in the prefix, one in the tail
+		return nil, errors.New("seal page: body has less than two bytes") // one in the prefix, one in the tail
 	}
 	s := &Snapshot{modified: modified.UTC().Format(httpTime)}
 	n := len(body) - 1
@@ -159,12 +159,12 @@ func (s *Snapshot) seal(prefix, tail []byte, codings ...Coding) (err error) {
 	return nil
 }
 
-// setIdentity takes up what every tail needs of the prefix in Identity.
+// setIdentity stores the checksum and the length of the identity prefix, which every tail needs.
 func (s *Snapshot) setIdentity(prefix []byte) {
 	s.crc, s.prefix[Identity] = crc32.ChecksumIEEE(prefix), len(prefix)
 }
 
-// setTags names the bodies after the identity body.
+// setTags derives the entity tag of each coding from the identity body.
 func (s *Snapshot) setTags() {
 	stem := digest(s.bodies[Identity])[:32]
 	for c := range Codings {
@@ -175,15 +175,15 @@ func (s *Snapshot) setTags() {
 const (
 	// MaxUsage bounds the usage of a tail, in bytes.
 	MaxUsage = 4096
-	// MaxTail is how many bytes a tail takes at most beyond those of its usage: of gzip, 5 before, the closing
-	// brace and 8 behind.
+	// MaxTail is the most bytes that a tail has besides its usage. A gzip tail has 5 bytes before it, and the closing brace
+	// and 8 bytes after it.
 	MaxTail = 14
 )
 
-// AppendTail appends to dst what continues [Snapshot.Prefix] into a whole body with the given usage, one JSON value,
-// and returns the extended buffer. It keeps neither argument, allocates nothing when dst has room for len(usage) +
-// [MaxTail] bytes, and may be called by any number of goroutines. A usage that is empty or over MaxUsage bytes
-// becomes null. Nothing is appended when the snapshot is not sealed in the coding.
+// AppendTail appends to dst the bytes that complete [Snapshot.Prefix] to a whole body with the given usage, one JSON value.
+// It returns the extended buffer. It keeps neither argument, allocates nothing when dst has room for len(usage) + [MaxTail]
+// bytes, and may be called by any number of goroutines. A usage that is empty or over MaxUsage bytes becomes null.
+// AppendTail appends nothing if the snapshot is not sealed in the coding.
 func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 	if !s.Has(c) {
 		return dst
@@ -194,9 +194,9 @@ func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 	return s.appendTail(dst, c, usage, envelopeEnd)
 }
 
-// appendTail ends a body whose prefix is already coded: with usage and end, of 1 to 65,535 bytes together. They stay
-// uncompressed: gzip has them in a stored final block, before the checksum and the length of the whole; br in an
-// uncompressed metablock, before an empty last one; zstd in a raw last block.
+// appendTail completes a body whose prefix is already coded. It appends usage and end, which have 1 to 65,535 bytes
+// together, uncompressed: in gzip as a stored final block, before the checksum and the length of the whole; in br as an
+// uncompressed metablock, before an empty last one; in zstd as a raw last block.
 func (s *Snapshot) appendTail(dst []byte, c Coding, usage []byte, end string) []byte {
 	n := len(usage) + len(end)
 	switch c {
@@ -257,7 +257,7 @@ func parse(bodies [Codings][]byte) (*Snapshot, error) {
 		tail := s.AppendTail(nil, c, envelope.Usage)
 		coded, ok := bytes.CutSuffix(bodies[c], tail)
 		if !ok || bodies[c] == nil && c <= Gzip {
-			return nil, fmt.Errorf("%v body does not end as identity does", c)
+			return nil, fmt.Errorf("%v body does not end as the identity body does", c)
 		}
 		s.prefix[c] = len(coded)
 	}

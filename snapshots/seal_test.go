@@ -75,7 +75,7 @@ func TestSealPage(t *testing.T) {
 	}
 }
 
-// A client that takes the bytes of data out of the body as they stand gets the digest of the receipt.
+// The digest in the receipt is that of the bytes of data as they are in the body.
 func TestReceiptIsOfTheBytesOfData(t *testing.T) {
 	for _, data := range []string{`1`, `"é\u2028<&>"`, `{"a":{"data":1,"meta":{}}}`, `[ 1 , 2 ]`, "{\"a\":\t1.50e+10}", `{"":"}"}`, string(document(100_000))} {
 		s := sealed(t, data)
@@ -133,7 +133,7 @@ func TestSealRefuses(t *testing.T) {
 	}
 }
 
-// Meta cannot carry into the body what is no JSON either.
+// Seal refuses meta that is not valid JSON.
 func TestSealRefusesMeta(t *testing.T) {
 	for _, quality := range []string{"", "{", "{}x", `{"a":NaN}`, `{"a":Infinity}`, `{},"notice":"x"`} {
 		m := meta()
@@ -174,7 +174,7 @@ func TestReseal(t *testing.T) {
 	}
 }
 
-// A compressor that many goroutines used before gives what a new one gives.
+// A compressor that many goroutines have used gives the same bytes as a new one.
 func TestSealFromManyGoroutines(t *testing.T) {
 	docs, want := make([][]byte, 20), make([]*Snapshot, 20)
 	for i := range docs {

@@ -4,10 +4,10 @@
 // entity tags. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
 // resource's parameter. A [Store] keeps editions twice. In memory, editions that are published together switch at the same
 // instant. On disk there is one file per product and UTC date, written so that a crash at any instant leaves the old file
-// or the new one. The bytes of a snapshot are shared and must never be changed: so they are sent without a copy.
+// or the new one. The bytes of a snapshot must never be changed: they are shared, and sent without a copy.
 //
 // If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
-// again. A file that is not whole is logged and counted when the store opens, and is never served.
+// again. A damaged file is logged and counted when the store opens, and is never served.
 //
 // The package does not know what the bytes mean and imports nothing else of this program.
 package snapshots
@@ -41,11 +41,11 @@ func (s *Snapshot) Has(c Coding) bool { return s.bodies[c] != nil }
 // coding. It shares the body's memory and must not be changed or appended to.
 func (s *Snapshot) Prefix(c Coding) []byte { return s.bodies[c][:s.prefix[c]:s.prefix[c]] }
 
-// ETag returns the strong entity tag of a coding, with its quotes, also of one that the snapshot is not sealed in.
+// ETag returns the strong entity tag of a coding, with its quotes, even of a coding that the snapshot is not sealed in.
 func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
 
-// Matches says whether an opaque tag, with its quotes and without W/, is the snapshot's in any coding, also in a coding that
-// the snapshot is not sealed in. It does not allocate.
+// Matches says whether an opaque tag, with its quotes and without W/, is the snapshot's in any coding, even in a coding
+// that the snapshot is not sealed in. It does not allocate.
 func (s *Snapshot) Matches(tag []byte) bool {
 	for _, own := range s.tags {
 		if string(tag) == own {
@@ -55,9 +55,9 @@ func (s *Snapshot) Matches(tag []byte) bool {
 	return false
 }
 
-// LastModified returns the instant of the last change of the answer, as HTTP spells it. That is when the answer was computed
-// or when its freshness began, whichever is later. A later answer may have an earlier LastModified, since its freshness may
-// begin in the past. So compare it as a whole text, never by order.
+// LastModified returns the instant of the last change of the answer, in the format of HTTP. That is when the answer was
+// computed or when its freshness began, whichever is later. A later answer may have an earlier LastModified, since its
+// freshness may begin in the past. So compare it only for equality, never by order.
 func (s *Snapshot) LastModified() string { return s.modified }
 
 const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// badFiles are some of the ways in which a whole file of another date becomes one that must not be served.
+// badFiles returns bad files: some ways in which a good file may be damaged or misplaced.
 func badFiles(whole, otherProduct []byte) map[string][]byte {
 	altered, zeroes := bytes.Clone(whole), bytes.Clone(whole)
 	altered[len(altered)-1] ^= 0x02
@@ -30,15 +30,15 @@ func badFiles(whole, otherProduct []byte) map[string][]byte {
 	}
 }
 
-// What a crash, a failing disk or somebody's hand may leave in the place of a file is found when the store opens, named
-// in the log once, whatever asks for it later, counted, never served, and left as it is for whoever looks into it.
+// A start finds every bad file, as a crash, a failing disk or a person may leave it. The file is logged once, whatever asks
+// for it later. It is counted, never served and not changed.
 func TestFaultBadFilesAtTheStart(t *testing.T) {
 	kinds := storedKinds(t)
 	tried := 0
 	for i, kind := range kinds {
 		whole, other := wholeFile(t, kind), wholeFile(t, kinds[(i+1)%len(kinds)])
 		if kind.file == "gex-spx" || kind.file == "gex-spx@late" {
-			other = wholeFile(t, kinds[2]) // the two have one form
+			other = wholeFile(t, kinds[2]) // these two kinds have the same form
 		}
 		for name, b := range badFiles(whole, other) {
 			tried++

@@ -20,7 +20,7 @@ import (
 
 // Options say how to open a [Store].
 type Options struct {
-	Dir    string // data directory; the store keeps to its subdirectory Source
+	Dir    string // data directory; the store uses its subdirectory Source
 	Source string // name of the upstream
 	// HistoricalProduct is the product whose past dates are served.
 	HistoricalProduct string
@@ -32,45 +32,45 @@ type Options struct {
 // Store keeps editions in memory and on disk. All methods are safe for concurrent use. Reads never wait for the disk to
 // take a write.
 //
-// A write goes this way: 1. The file is written. 2. If that failed, the bytes become pending. 3. The date is indexed,
-// whether the write failed or not: from now on a read finds the file or the pending bytes. 4. For the historical product,
-// the snapshot replaces the one in memory. 5. After a success, the pending files are written.
+// The steps of a write: 1. The file is written. 2. If that fails, the bytes become pending. 3. The date is indexed, whether
+// the write failed or not: from now on, reads find the file or the pending bytes. 4. For the historical product, the
+// snapshot replaces the one in memory. 5. After a success, the pending files are written.
 //
-// The index says which dates exist. What is not indexed is not read, wherever it may be.
+// The index says which dates exist. A file that is not indexed is not read.
 type Store struct {
-	opts    Options
-	dir     string      // <Dir>/<Source>
-	dated   string      // file name of the historical product
-	locks   []io.Closer // keep other processes out of dir
-	writer  *writer
-	latest  *ristretto.Cache[string, generation] // current answers
-	history *ristretto.Cache[string, *Snapshot]  // past answers, by date
-	flights singleflight.Group                   // reads of past answers, by date
-	reading chan struct{}                        // bounds concurrent file reads of requests
-	bad     atomic.Int64                         // stored files found that can never be served
-	stop    func()                               // ends the goroutine that writes pending files
-	retry   sync.WaitGroup                       // that goroutine
+	opts       Options
+	dir        string      // <Dir>/<Source>
+	historical string      // file name of the historical product
+	locks      []io.Closer // keep other processes out of dir
+	writer     *writer
+	latest     *ristretto.Cache[string, generation] // current answers
+	history    *ristretto.Cache[string, *Snapshot]  // past answers, by date
+	pastReads  singleflight.Group                   // reads of past answers, by date
+	reading    chan struct{}                        // bounds concurrent file reads of requests
+	bad        atomic.Int64                         // stored files found that can never be served
+	stop       func()                               // ends the goroutine that writes pending files
+	retry      sync.WaitGroup                       // that goroutine
 
 	// A goroutine that holds one of these locks may wait for one further down, never for one further up.
 	publishing sync.Mutex   // held while current answers are replaced
 	disk       sync.Mutex   // held while files are written or removed
-	reads      sync.RWMutex // held for reading while a file is read, and locked to make a written file what reads find
-	mu         sync.Mutex   // guards what follows, for moments only
+	reads      sync.RWMutex // read-locked while a file is read, locked while a written file becomes visible to reads
+	mu         sync.Mutex   // guards the fields below; held only briefly
 
-	index   map[string][]string // file name → dates that have it, rising; the slices are never changed
-	pending map[key][]byte      // last write of each file that the disk refused
-	named   map[key]bool        // files already logged as passed over
-	diskErr error               // of the last write that failed
+	index     map[string][]string // file name → dates that have it, rising; the slices are never changed
+	pending   map[key][]byte      // last write of each file that the disk refused
+	loggedBad map[key]bool        // files already logged as passed over
+	diskErr   error               // of the last write that failed
 }
 
 // Open opens or creates the directory of a source, takes it for this process, removes temporary files that a crash left,
-// checks every dated file, logs the bad ones and indexes the others. If another process has the directory, Open returns
-// ErrLocked at once. Close must be called.
+// checks every dated file, logs the bad ones and indexes the others. If another process holds the directory, Open returns
+// ErrLocked at once. The caller must call Close.
 func Open(opts Options) (*Store, error) {
 	s := &Store{
-		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), dated: FileName(opts.HistoricalProduct), writer: &writer{log: opts.Log},
+		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), historical: FileName(opts.HistoricalProduct), writer: &writer{log: opts.Log},
 		reading: make(chan struct{}, concurrentReads),
-		index:   map[string][]string{}, pending: map[key][]byte{}, named: map[key]bool{},
+		index:   map[string][]string{}, pending: map[key][]byte{}, loggedBad: map[key]bool{},
 	}
 	if err := s.open(); err != nil {
 		err = errors.Join(err, s.release())
@@ -117,7 +117,7 @@ func (s *Store) release() (err error) {
 	return err
 }
 
-// scan removes temporary files and fills the index. The store is new: nobody else uses it yet.
+// scan removes temporary files and fills the index. No other goroutine uses the store yet.
 func (s *Store) scan() error {
 	entries, err := os.ReadDir(s.dir)
 	for _, e := range entries {
@@ -138,9 +138,8 @@ func (s *Store) scan() error {
 	return errors.Join(err, walked)
 }
 
-// walkDates calls visit for every entry, but not for folders, in the date directories of a source's directory, dates
-// rising. It also visits, with date "", what has the name of a date and is no directory: a link or a file, which cannot be
-// served and is a bad file.
+// walkDates calls visit for every entry except folders in the date directories of a source's directory, dates rising. A
+// file or link that has the name of a date is visited with date "": it cannot be served and is a bad file.
 func walkDates(dir string, visit func(k key, e fs.DirEntry)) error {
 	days, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
@@ -199,16 +198,17 @@ func (s *Store) forget(k key) {
 	}
 }
 
-// Stats are what a [Store] has done since it was opened, and what is pending now.
+// Stats says what a [Store] has done since it was opened, and how much is pending now.
 type Stats struct {
 	FilesWritten int64
 	BytesWritten int64
 	DiskErrors   DiskErrors
-	// FilesWaiting are the pending files: the disk refused them, and they are served from memory until it takes them.
+	// FilesWaiting is the number of pending files, which the disk has refused and the store serves from memory.
 	FilesWaiting int
-	// BadFiles are the stored files found torn, altered, foreign or of a newer format.
+	// BadFiles is the number of stored files found torn, altered, foreign or of a newer format.
 	BadFiles int64
-	// Latest is the cache of current answers, which must never refuse or evict; History that of past ones, which may.
+	// Latest is of the cache of current answers, which must never refuse or evict; History is of the cache of past answers,
+	// which may.
 	Latest, History CacheStats
 }
 
@@ -221,7 +221,7 @@ type DiskErrors struct {
 	SyncDir int64
 }
 
-// CacheStats counts what a cache did not take or keep.
+// CacheStats counts what a cache rejected, dropped or evicted.
 type CacheStats struct {
 	SetsRejected int64
 	SetsDropped  int64

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Everything at once: under the race detector no access may go without its lock, and what a reader gets is always
-// something that was written for its date.
+// All methods run at the same time. The race detector must find no access without its lock, and each reader must get an
+// answer that was written for its date.
 func TestStoreFromManyGoroutines(t *testing.T) {
 	s := open(t, t.TempDir())
 	dates := []string{monday, tuesday, wednesday, thursday, friday}
@@ -75,7 +75,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	wg.Wait()
 }
 
-// A store that cannot open says why, names the directory and takes nothing.
+// The error of a store that cannot open has the reason and names the directory. The directory stays free.
 func TestOpenReturnsItsErrors(t *testing.T) {
 	place := func(make func(dir string) error) string {
 		dir := filepath.Join(t.TempDir(), "data")
@@ -96,11 +96,11 @@ func TestOpenReturnsItsErrors(t *testing.T) {
 		"a file for the source": {place(func(dir string) error {
 			return errors.Join(os.Mkdir(dir, 0o755), file(filepath.Join(dir, "simulated")))
 		}), "not a directory", 1},
-		"a folder for the lock":    {place(folder("simulated", lockName)), "open lock file", 1},
-		"a link to nowhere":        {place(func(dir string) error { return os.Symlink(dir+"/no/where", dir) }), "directory", 1},
-		"a name that is too long":  {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long", 1},
-		"what cannot be swept":     {place(folder("simulated", tempPrefix+"x", "sub")), "directory not empty", 1},
-		"no room for past answers": {full, "create cache", 0},
+		"a folder for the lock":        {place(folder("simulated", lockName)), "open lock file", 1},
+		"a link to nowhere":            {place(func(dir string) error { return os.Symlink(dir+"/no/where", dir) }), "directory", 1},
+		"a name that is too long":      {filepath.Join(t.TempDir(), strings.Repeat("x", 300)), "file name too long", 1},
+		"a folder as a temporary file": {place(folder("simulated", tempPrefix+"x", "sub")), "directory not empty", 1},
+		"no room for past answers":     {full, "create cache", 0},
 	} {
 		o := options(c.dir)
 		o.HistoryBytes = c.history

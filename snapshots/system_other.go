@@ -13,7 +13,7 @@ func syncDir(string) error { return nil }
 // keepOwner does nothing: on this system a new file inherits its access from its directory.
 func keepOwner(*os.File, string) error { return nil }
 
-// lockFile and lockPlace do nothing: on this system nothing keeps other processes out.
+// lockFile and lockPlace do nothing: on this system the directory is not locked.
 func lockFile(*os.File) error { return nil }
 
 func lockPlace(_, _ string) (io.Closer, error) { return nil, nil }

@@ -23,11 +23,11 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// keepOwner gives a new file the owner and group of the file that it is to replace, unless this process owns that one.
+// keepOwner gives a new file the owner and group of the file that it will replace, unless this process owns the old file.
 func keepOwner(f *os.File, path string) error {
 	old, err := os.Lstat(path)
 	if err != nil {
-		return nil // there is none
+		return nil // there is no old file
 	}
 	stat, ok := old.Sys().(*syscall.Stat_t)
 	if !ok || int(stat.Uid) == os.Geteuid() {
@@ -45,9 +45,9 @@ func lockFile(f *os.File) error {
 	return os.NewSyscallError("lock directory", err)
 }
 
-// lockPlace takes the place where a source's directory stands, also after the directory itself was removed: an abstract
-// Unix socket whose name is the inode above the data directory and the path from there. It returns nil on a system that
-// has no such sockets or forbids them: there the lock file alone protects the directory.
+// lockPlace locks the path of a source's directory: the lock also holds after the directory was removed. It is an abstract
+// Unix socket, named by the inode above the data directory and the path from there. On a system that lacks or forbids such
+// sockets, lockPlace returns nil, and the lock file alone protects the directory.
 func lockPlace(dataDir, source string) (io.Closer, error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil

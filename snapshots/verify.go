@@ -41,7 +41,7 @@ func ReadFile(dir, source, product, date string) (File, error) {
 	return f, nil
 }
 
-// BadFile is a file that [Verify] found at fault.
+// BadFile is a bad file that [Verify] found.
 type BadFile struct {
 	Path string
 	Err  error
@@ -70,7 +70,7 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 				return
 			}
 			path := filepath.Join(source, k.date, k.file)
-			if err := verifyFile(path, k); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be gone by now
+			if err := verifyFile(path, k); err != nil && !errors.Is(err, fs.ErrNotExist) { // a server may have removed it meanwhile
 				bad = append(bad, BadFile{path, err})
 			}
 			files++

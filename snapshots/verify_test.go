@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A load trusts the digest; Verify decodes, and names a file whose codings say different things.
+// A load trusts the digest. Verify decodes every body, and names a file whose codings differ.
 func TestVerifyComparesCodings(t *testing.T) {
 	s := open(t, t.TempDir())
 	for c := Brotli; c < Codings; c++ {
@@ -32,7 +32,7 @@ func TestVerifyComparesCodings(t *testing.T) {
 	}
 }
 
-// A process that does not own the directory sees what is stored, while another owns it, and leaves no trace.
+// A process can read the stored files while another process owns the directory. It changes nothing.
 func TestReadingWithoutTheLock(t *testing.T) {
 	o := options(t.TempDir())
 	if _, err := ListDates(o.Dir, o.Source, gamma); !errors.Is(err, fs.ErrNotExist) {

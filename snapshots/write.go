@@ -12,8 +12,8 @@ import (
 )
 
 // WriteFile replaces the file dir/name by b, with mode 0644. It creates dir. A crash or an error at any instant leaves the
-// old file or the new one, whole: WriteFile writes and syncs a temporary file in dir, renames it and syncs dir. After an
-// error the new file stands only if the sync of dir was what failed. A crash may leave the temporary file behind; see
+// whole old file or the whole new one: WriteFile writes and syncs a temporary file in dir, renames it and syncs dir. After
+// an error, the new file is in place only if the sync of dir failed. A crash may leave the temporary file behind; see
 // [Temporary] and [Unfinished]. WriteFile does not keep b.
 func WriteFile(dir, name string, b []byte) error {
 	w := writer{log: slog.New(slog.DiscardHandler)}
@@ -29,12 +29,11 @@ func WritePrivateFile(dir, name string, b []byte) error {
 
 const tempPrefix = ".tmp-"
 
-// Temporary says whether a file name is that of an unfinished write: of a file that is being written, or that a crash left
-// behind.
+// Temporary says whether a file name is that of an unfinished write, which is under way or was cut off by a crash.
 func Temporary(name string) bool { return strings.HasPrefix(name, tempPrefix) }
 
-// Unfinished returns the paths of the temporary files of dir/name. If nobody is writing dir/name now, a crash left them
-// and they may be removed.
+// Unfinished returns the paths of the temporary files of dir/name. If no process is writing dir/name now, a crash left
+// them, and they may be removed.
 func Unfinished(dir, name string) (paths []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,11 +65,11 @@ func (s step) String() string {
 	return [...]string{"create", "write", "sync", "rename", "syncdir"}[s]
 }
 
-// writer writes files, one at a time, and counts what came of them.
+// writer writes files, one at a time, and counts successes and failures.
 type writer struct {
 	log     *slog.Logger
 	private bool                             // as WritePrivateFile describes
-	fault   func(at step, path string) error // lets a step fail, in tests; nil for none
+	fault   func(at step, path string) error // in tests, makes a step fail; else nil
 	files   atomic.Int64
 	bytes   atomic.Int64
 	failed  [steps]atomic.Int64
@@ -124,7 +123,7 @@ func cause(err error) error {
 	return err
 }
 
-// refusal is the error that a test wants instead of an operation.
+// refusal returns the error that a test injects in place of an operation.
 func (w *writer) refusal(at step, path string) error {
 	if w.fault == nil {
 		return nil
@@ -163,7 +162,7 @@ func (w *writer) makeDir(dir string) error {
 	if err == nil {
 		err = os.Mkdir(dir, 0o755)
 	}
-	if errors.Is(err, fs.ErrExist) { // created meanwhile, or there all the time, and this process may not look
+	if errors.Is(err, fs.ErrExist) { // created meanwhile, or this process may not look at it
 		return nil
 	}
 	if err != nil {

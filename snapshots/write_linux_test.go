@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// nobody is a user whom the mode of a directory binds.
+// nobody is a user to whom file modes apply.
 const nobody = 65534
 
-// unprivileged calls f as a user whom modes bind: as nobody where the test runs as root, who may write everywhere. It
-// must not fail the test for good, for it may run on a goroutine of its own.
+// unprivileged calls f as a user to whom file modes apply: as nobody if the test runs as root, who may write everywhere. f
+// must not call FailNow, since it may run on another goroutine.
 func unprivileged(t testing.TB, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -23,7 +23,7 @@ func unprivileged(t testing.TB, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETFSUID, nobody, 0, 0); errno != 0 {
 			t.Error(errno)
 			return
@@ -37,7 +37,7 @@ func unprivileged(t testing.TB, f func()) {
 func TestFaultReadOnlyDirectory(t *testing.T) {
 	for locked, want := range map[string]string{"simulated": "open lock file", "": "mkdir"} {
 		dir := t.TempDir()
-		must(t, os.Chmod(filepath.Dir(dir), 0o755)) // nobody may look at it
+		must(t, os.Chmod(filepath.Dir(dir), 0o755)) // the user nobody may enter it
 		path := filepath.Join(dir, locked)
 		must(t, os.MkdirAll(path, 0o755))
 		must(t, os.Chmod(path, 0o555))

@@ -63,7 +63,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// Whatever fails, the old file stays and no temporary one does.
+// Whatever fails, the old file stays and no temporary file is left.
 func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name string) {
@@ -109,8 +109,8 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// Every step of a private write fails: the old file stands, or the new one if only the sync of its name failed, and no
-// temporary file stays.
+// Each step of a private write fails. The old file stays, or the new one if only the sync of its name failed. No temporary
+// file is left.
 func TestFaultPrivateFileSteps(t *testing.T) {
 	for _, c := range diskFaults {
 		dir := filepath.Join(t.TempDir(), friday)
