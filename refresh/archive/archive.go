@@ -8,6 +8,10 @@
 // Documents are written before the recipes that name them, and removed after them. So a crash leaves at worst documents
 // that no recipe names, which the next [Open] removes. If the disk refuses, the older recipes stay in place, and the new
 // ones are pending, with their documents compressed, until the next write.
+//
+// Before the caller writes the file of an answer, it puts the recipe under the product with the suffix [Next], beside the
+// recipe of the answer that the file still has. After it has written the file, it puts the recipe under the product. So a
+// crash at any instant leaves the recipe of the answer that is in the file.
 package archive
 
 import (
@@ -115,18 +119,28 @@ func (a *Archive) scan() error {
 	return nil
 }
 
-// Put archives recipes in place of the older ones of their product and date, with the documents that it does not have.
-// It keeps no body. If the disk refuses, Put returns the error and the older recipes stay. The new recipes and their
-// documents are pending: the next Put and Close write them.
+// Next follows the product in the recipe of an answer whose file is being written.
+const Next = "@next"
+
+// Put archives recipes in place of the older ones of their product and date, with the documents that it does not have. Then
+// it removes the recipes of the same product and date with the suffix [Next]. It keeps no body. If the disk refuses, Put
+// returns the error and the older recipes stay. The new recipes and their documents are pending: the next Put and Close
+// write them.
 func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	var done []string
 	for i := range recipes {
 		body, err := encodeRecipe(&recipes[i])
 		if err != nil {
 			return err
 		}
 		a.pending[recipeFile(recipes[i].Product, recipes[i].Date)] = file{int64(len(body)), recipes[i].digests(), body}
+		next := recipeFile(recipes[i].Product+Next, recipes[i].Date)
+		delete(a.pending, next)
+		if a.files[next].size > 0 {
+			done = append(done, next)
+		}
 	}
 	named := a.named()
 	maps.DeleteFunc(a.pending, func(name string, _ file) bool { return isDocument(name) && !named[name] })
@@ -137,7 +151,13 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 			a.pending[name] = file{size: int64(len(body)), body: body}
 		}
 	}
-	return a.writePending()
+	if err := a.writePending(); err != nil {
+		return err
+	}
+	for _, next := range done {
+		a.remove(next)
+	}
+	return nil
 }
 
 // writePending writes the pending documents, and then the pending recipes, which name them. Then it removes the documents
@@ -246,16 +266,16 @@ func (a *Archive) dates() []string {
 	return slices.Compact(dates)
 }
 
-// Holds says whether the newest recipe of a product and a date names exactly these inputs, in order, and all its
-// documents are there.
+// Holds says whether a recipe of a product and a date, with the suffix [Next] or without it, names exactly these inputs, in
+// order, and all its documents are there.
 func (a *Archive) Holds(product, date string, inputs []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	digests := a.files[recipeFile(product, date)].digests
-	if len(inputs) == 0 || !slices.Equal(digests, inputs) {
+	named := func(product string) bool { return slices.Equal(a.files[recipeFile(product, date)].digests, inputs) }
+	if len(inputs) == 0 || !named(product) && !named(product+Next) {
 		return false
 	}
-	return !slices.ContainsFunc(digests, func(digest string) bool { return a.files[digest+documentSuffix].size == 0 })
+	return !slices.ContainsFunc(inputs, func(digest string) bool { return a.files[digest+documentSuffix].size == 0 })
 }
 
 // Err returns why recipes are pending, nil if none is. It never waits for the disk itself.
