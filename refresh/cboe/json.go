@@ -192,8 +192,7 @@ func (s *scanner) list(depth int, opening, closing byte, element func() bool) bo
 	return false
 }
 
-// float takes any value and returns it when it is a number that a float64 can have, else NaN: one bad number must not
-// lose a document.
+// float takes any value and returns it when it is a number, else NaN: one bad number must not lose a document.
 func (s *scanner) float() (x float64, ok bool) {
 	if c := s.next(); c != '-' && !isDigit(c) {
 		return math.NaN(), s.skip(maxDepth)
@@ -202,10 +201,10 @@ func (s *scanner) float() (x float64, ok bool) {
 	return parseFloat(raw), ok
 }
 
-// parseFloat returns NaN for what is no number, or one that overflows.
+// parseFloat returns NaN for what is no number, and an infinity for a number that overflows.
 func parseFloat(raw []byte) float64 {
 	x, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return math.NaN()
 	}
 	return x
