@@ -158,6 +158,9 @@ type Chain struct {
 	Contracts []Contract
 	Listed    int // rows of the document: len(Contracts) + Skipped.Total()
 	Skipped   Skipped
+	// BadNumbers counts the numbers of the head and of rows with a good symbol that count as absent because they are outside
+	// the range of their kind.
+	BadNumbers int
 }
 
 // unsettled yields T, the time from the quote instant to settlement, and the contracts of each root and expiration with
@@ -202,6 +205,7 @@ type ChainBuilder struct {
 	rows      []Contract // a row with an unusable number has NaN open interest
 	listed    int
 	badSymbol int
+	bad       int // numbers outside the range of their kind
 	unsorted  bool
 }
 
@@ -211,8 +215,13 @@ func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, min(n, MaxRows
 // Add collects one row of the document. It does not keep the bytes of symbol.
 func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	b.listed++
+	bad := 0
 	for _, x := range [...]*float64{&q.Bid, &q.Ask, &q.Last, &q.OpenInterest, &q.Volume, &q.IV, &q.Gamma, &q.Delta} {
-		*x = OptionNumber.Usable(*x)
+		y := OptionNumber.Usable(*x)
+		if math.IsNaN(y) && !math.IsNaN(*x) {
+			bad++
+		}
+		*x = y
 	}
 	c := Contract{Quote: q}
 	root, ok := parseSymbol(symbol, &c)
@@ -220,6 +229,7 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 		b.badSymbol++
 		return
 	}
+	b.bad += bad
 	if !(q.OpenInterest >= 0) {
 		c.OpenInterest = math.NaN()
 	}
@@ -248,7 +258,7 @@ func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
 	if b.unsorted { // stable: the first of two duplicates stays first
 		slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) })
 	}
-	chain := &Chain{Underlying: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}}
+	chain := &Chain{Underlying: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
 	kept := b.rows[:0]
 	var last Contract // the previous row, kept or not
 	for i := range b.rows {

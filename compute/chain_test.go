@@ -92,6 +92,7 @@ func TestSkipOrder(t *testing.T) {
 	equal(t, "skipped", chain.Skipped, compute.Skipped{BadSymbol: 1, Duplicate: 3, BadNumber: 5, UnknownRoot: 1})
 	equal(t, "total", chain.Skipped.Total(), 10)
 	equal(t, "listed", chain.Listed, 12)
+	equal(t, "bad numbers", chain.BadNumbers, 2) // the infinities; NaN stands for no number
 	if len(chain.Contracts) != 2 || chain.Contracts[0].OpenInterest != 0 || chain.Contracts[1].OpenInterest != 2.5 {
 		t.Errorf("kept %+v", chain.Contracts)
 	}

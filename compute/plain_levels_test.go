@@ -163,6 +163,7 @@ func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float
 // measure fills the quality of the figures.
 func (q *plainQuality) measure(groups []*plainSeries, legs []leg, chain *compute.Chain, spot float64, flip *float64) {
 	q.QuoteAgeSeconds = chain.CapturedAt.Sub(chain.AsOf).Seconds()
+	q.BadNumbers = chain.BadNumbers
 	q.Forwards = map[string]int{}
 	openInterest := map[string]float64{}
 	for _, g := range groups {

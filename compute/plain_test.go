@@ -136,6 +136,7 @@ type plainQuality struct {
 	GammaDifference plainDifference `json:"published_gamma_difference"`
 	QuoteAgeSeconds float64         `json:"quote_age_seconds"` // captured_at - as_of
 	SpotGap         *float64        `json:"spot_gap_pct"`
+	BadNumbers      int             `json:"bad_numbers,omitempty"` // counted where the document is decoded
 }
 
 // plainContracts counts the used contracts, and the others by the first reason that applies.

@@ -13,6 +13,7 @@ type GammaQuality struct {
 	QuoteAgeSeconds int64                 `json:"quote_age_seconds"`
 	SpotGap         *Ratio                `json:"spot_gap_pct"`
 	Calendar        *string               `json:"calendar"`
+	BadNumbers      int                   `json:"bad_numbers,omitempty"`
 }
 
 // ContractCounts accounts for every row: listed = used + skipped.
@@ -53,6 +54,7 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 		Forwards:        map[forwardSource]int{},
 		QuoteAgeSeconds: int64(e.Chain.CapturedAt.Sub(e.Chain.AsOf).Seconds()),
 		SpotGap:         finiteOrNil(Ratio(e.gap)),
+		BadNumbers:      e.Chain.BadNumbers,
 	}
 	for _, source := range forwardSources {
 		q.Forwards[source] = 0

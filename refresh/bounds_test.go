@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
 )
@@ -63,5 +65,61 @@ func TestBoundsOfQuotesAndHistories(t *testing.T) {
 	q := qualityOf("XLK", compute.Fund{Closes: []compute.Close{{Date: compute.NewDate(2026, 11, 19), Price: 1}}}, true, 3)
 	if q.Note == nil || !strings.HasPrefix(*q.Note, "3 numbers count as absent") {
 		t.Errorf("note %v", q.Note)
+	}
+}
+
+// The quality of each answer counts the numbers of its documents that count as absent because no market has them.
+func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
+	chain := func(current, change, bid, delta string) map[upstream.Name]string {
+		return map[upstream.Name]string{spxChain: fmt.Sprintf(`{"timestamp":"2026-11-20 16:00:00","data":{"options":[`+
+			`{"option":"SPX261218C07000000","bid":%s,"ask":12.5,"iv":0.2,"open_interest":100,"volume":5000,"delta":%s,"gamma":0.001,"last_trade_price":12,"last_trade_time":"2026-11-20T10:40:00"}],`+
+			`"symbol":"^SPX","current_price":%s,"close":7000,"price_change_percent":%s,"last_trade_time":"2026-11-20T10:45:00"}}`, bid, delta, current, change)}
+	}
+	curve := func(vix, close string) map[upstream.Name]string {
+		return map[upstream.Name]string{
+			upstream.Settlement("2026-11-19"): "Product,Symbol,Expiration Date,Price\nVX,VX/Z6,2026-12-16,18.5\n",
+			upstream.Quotes(vixIndex):         fmt.Sprintf(`{"timestamp":"2026-11-19 22:00:00","data":{"symbol":"^VIX","current_price":%s,"close":17,"last_trade_time":"2026-11-19T16:15:00"}}`, vix),
+			upstream.History(vix3mIndex):      fmt.Sprintf(`{"data":[{"date":"2026-11-18","close":%s},{"date":"2026-11-19","close":19}]}`, close),
+		}
+	}
+	for _, c := range []struct {
+		product   string
+		documents map[upstream.Name]string
+		bad       string // in the JSON of the quality
+	}{
+		{GammaResource, chain("7001", "0.5", "12", "0.5"), ""},
+		{GammaResource, chain("7e7", "0.5", "12", "0.5"), `"bad_numbers":1`},
+		{GammaResource, chain("0", "0", "0", "null"), ""}, // absent, and not bad
+		{GammaResource, chain("1e999", "-101", "1e10", "-1e-9"), `"bad_numbers":4`},
+		{PainResource, chain("7001", "0.5", "12", "0.5"), ""},
+		{PainResource, chain("-7001", "0.5", "12", "0.5"), `"bad_numbers":1`},
+		{FlowResource, chain("7001", "0.5", "12", "0.5"), ""},
+		{FlowResource, chain("7001", "5000", "1e10", "0.5"), `"bad_numbers":2`},
+		{VIXResource, curve("18", "19"), ""},
+		{VIXResource, curve("1800", "0.1"), `"bad_numbers":2`},
+	} {
+		rate := 0.04
+		in := &inputs{calendar: compute.NewCalendar(nil, nil)}
+		in.parameters.RiskFreeRate, in.parameters.StaleSessionsTo = &rate, new(compute.NewDate(2026, 11, 20))
+		for _, name := range []upstream.Name{spxChain, upstream.Settlement("2026-11-19"), upstream.Quotes(vixIndex), upstream.History(vix3mIndex)} {
+			if body := c.documents[name]; body != "" {
+				d, err := newDocument(&upstream.Document{Name: name, Body: []byte(body), FileDate: "2026-11-19"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.documents = append(in.documents, d)
+			}
+		}
+		if err := errors.Join(in.addState(carryState, []carryRow{}), in.addState(historyState, []vixSummary{})); err != nil {
+			t.Fatal(err)
+		}
+		a, err := productOf(c.product).compute(in)
+		if err != nil {
+			t.Fatalf("%s: %v", c.product, err)
+		}
+		quality, err := json.Marshal(a.quality)
+		if err != nil || strings.Contains(string(quality), "bad_numbers") != (c.bad != "") || !strings.Contains(string(quality), c.bad) {
+			t.Errorf("%s of %v: quality %s, %v; want %q", c.product, c.documents, quality, err, c.bad)
+		}
 	}
 }

@@ -15,6 +15,7 @@ type flowPart struct {
 	flow            compute.ChainFlow
 	asOf, captured  time.Time
 	listed, skipped int       // rows of the chain
+	bad             int       // numbers of the chain that count as absent
 	sessionBefore   *document // published volatilities of the session before; nil: not known
 }
 
@@ -90,13 +91,14 @@ type flowQuality struct {
 }
 
 type flowChainQuality struct {
-	Symbol    string    `json:"symbol"`
-	AsOf      time.Time `json:"as_of"`
-	Listed    int       `json:"listed"`
-	Skipped   int       `json:"skipped"`
-	Eligible  int       `json:"eligible"`
-	Served    int       `json:"considered"`
-	IVHistory bool      `json:"previous_session_iv"`
+	Symbol     string    `json:"symbol"`
+	AsOf       time.Time `json:"as_of"`
+	Listed     int       `json:"listed"`
+	Skipped    int       `json:"skipped"`
+	Eligible   int       `json:"eligible"`
+	Served     int       `json:"considered"`
+	IVHistory  bool      `json:"previous_session_iv"`
+	BadNumbers int       `json:"bad_numbers,omitempty"`
 }
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
@@ -115,7 +117,7 @@ func computeFlow(in *inputs) (*answer, error) {
 		a.describes(p.asOf, p.captured)
 		q.Chains = append(q.Chains, flowChainQuality{
 			Symbol: d.symbol(), AsOf: p.asOf, Listed: p.listed, Skipped: p.skipped,
-			Eligible: p.flow.Eligible, Served: len(p.flow.Items), IVHistory: p.sessionBefore != nil,
+			Eligible: p.flow.Eligible, Served: len(p.flow.Items), IVHistory: p.sessionBefore != nil, BadNumbers: p.bad,
 		})
 		if p.sessionBefore == nil {
 			q.IVChange = new(noIVHistory)
@@ -135,7 +137,7 @@ func (d *document) contribute(in *inputs) error {
 	if err := d.open(); err != nil {
 		return err
 	}
-	p := &flowPart{asOf: d.chain.AsOf, captured: d.chain.CapturedAt, listed: d.chain.Listed, skipped: d.chain.Skipped.Total()}
+	p := &flowPart{asOf: d.chain.AsOf, captured: d.chain.CapturedAt, listed: d.chain.Listed, skipped: d.chain.Skipped.Total(), bad: d.chain.BadNumbers}
 	var iv map[string]float64
 	for _, s := range in.documents {
 		if s.Name == stateDir+volatilityState+d.symbol() {

@@ -9,7 +9,8 @@ type painQuality struct {
 		Used    int         `json:"used"`
 		Skipped painSkipped `json:"skipped"`
 	} `json:"contracts"`
-	Calendar *string `json:"calendar"`
+	Calendar   *string `json:"calendar"`
+	BadNumbers int     `json:"bad_numbers,omitempty"`
 }
 
 type painSkipped struct {
@@ -33,7 +34,7 @@ func computeMaxPain(in *inputs) (*answer, error) {
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		a.byDefault = pains[i].Expiration.String()
 	}
-	q := painQuality{Calendar: compute.CalendarNote(dates...)}
+	q := painQuality{Calendar: compute.CalendarNote(dates...), BadNumbers: chain.BadNumbers}
 	q.Contracts.Listed = chain.Listed
 	q.Contracts.Used = compute.Unsettled(chain, in.calendar)
 	q.Contracts.Skipped = painSkipped{chain.Skipped, len(chain.Contracts) - q.Contracts.Used}

@@ -16,10 +16,10 @@ import (
 //
 //  1. computes each product,
 //  2. drops the answers that match the current ones ([Refresher.changed]), and seals the others,
-//  3. writes their dated files,
+//  3. archives their inputs and writes their dated files,
 //  4. makes them current, all at the same instant,
 //  5. remembers the documents as accepted, and the state that later answers need,
-//  6. archives the inputs.
+//  6. removes the archived inputs of the answers that were in the files before.
 //
 // If one of the steps 1, 2 and 4 fails, accept returns the error: the documents are not accepted, and the current answers
 // stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
@@ -130,8 +130,8 @@ func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	return nil
 }
 
-// write writes the dated files. If the disk refuses a file, the answer is still served: the store keeps the file in memory,
-// reports the disk as impaired and writes the file later.
+// write archives the inputs and writes the dated files. If the disk refuses a file, the answer is still served: the store
+// keeps the file in memory, reports the disk as impaired and writes the file later.
 func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 	for name, s := range states {
 		r.writeState(name, s.date, s.body)
@@ -158,7 +158,9 @@ func (r *Refresher) writeFile(a *answer) {
 	if a.product.finalAtClose && a.late {
 		save = r.store.SaveLate
 	}
-	a.hasFile = !a.product.finalAtClose || !a.late
+	if a.hasFile = !a.product.finalAtClose || !a.late; a.hasFile { // what recompute reads: after a kill, too
+		r.putInputs([]*answer{a}, archive.Next)
+	}
 	if err := save(a.product.name, a.date().String(), f); err != nil {
 		r.notWritten("snapshot", a.product.name, err)
 	}
@@ -300,9 +302,17 @@ func (r *Refresher) saveResealed() {
 	}
 }
 
-// archive archives the inputs of the answers, and then drops the bodies of the documents. What the disk refuses is written
-// later.
+// archive archives the inputs of the answers in place of those of the answers before, and then drops the bodies of the
+// documents. The dated files must be written. What the disk refuses is written later.
 func (r *Refresher) archive(answers []*answer) {
+	for _, d := range r.putInputs(answers, "") {
+		d.Body = nil
+	}
+}
+
+// putInputs archives the inputs of the answers, with recipes under the product and a suffix, and returns the documents among
+// them. What the disk refuses is written later.
+func (r *Refresher) putInputs(answers []*answer, suffix string) []*archive.Document {
 	var recipes []archive.Recipe
 	var documents []*archive.Document
 	for _, a := range answers {
@@ -310,7 +320,9 @@ func (r *Refresher) archive(answers []*answer) {
 			documents = append(documents, &d.Document)
 		}
 		if r.cfg.Inputs != nil {
-			recipes = append(recipes, a.recipe())
+			recipe := a.recipe()
+			recipe.Product += suffix
+			recipes = append(recipes, recipe)
 		}
 	}
 	if len(recipes) > 0 {
@@ -323,9 +335,7 @@ func (r *Refresher) archive(answers []*answer) {
 			r.inputsPending = false
 		}
 	}
-	for _, d := range documents {
-		d.Body = nil
-	}
+	return documents
 }
 
 // report logs what was published: at level info the first time that a job publishes, at level debug later.

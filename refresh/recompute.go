@@ -163,7 +163,7 @@ func (f *Finding) print(out io.Writer) {
 	}
 }
 
-// A running server writes a dated file first and its archived inputs after it. If the two do not belong together,
+// A running server may replace a dated file and its archived inputs while both are read. If the two do not belong together,
 // [Recompute] reads both again after each pause, until the wait is over.
 const (
 	recomputeWait  = 2 * time.Second
@@ -200,10 +200,7 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		return f, true, nil
 	}
 	dir := archive.Dir(dataDir, source)
-	recipe, err := archive.ReadRecipe(dir, product, date)
-	if err == nil && !belongs(recipe, meta) {
-		err = fmt.Errorf("%w: the archive has the inputs of another answer, computed at %s", archive.ErrGone, recipe.ComputedAt.Format(time.RFC3339))
-	}
+	recipe, err := recipeFor(dir, product, date, meta)
 	if err != nil {
 		for _, sha := range meta.Receipt.InputSHA256 {
 			f.Gone = append(f.Gone, Gone{sha, "", err})
@@ -219,8 +216,8 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	if f.Gone != nil {
 		// A server removes the documents of a recipe only after it has written a newer recipe. If the recipe is still the
 		// same, the documents are gone for good.
-		now, err := archive.ReadRecipe(dir, product, date)
-		return f, err == nil && now.ComputedAt.Equal(recipe.ComputedAt), nil
+		_, err := recipeFor(dir, product, date, meta)
+		return f, err == nil, nil
 	}
 	in, err := inputsOf(recipe, body)
 	if err != nil {
@@ -234,6 +231,22 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		return nil, true, fmt.Errorf("compare %s: %w", product, err)
 	}
 	return f, true, nil
+}
+
+// recipeFor reads the recipe of the stored answer with this meta. After a kill behind the answer's file, the recipe still has
+// the suffix [archive.Next].
+func recipeFor(dir, product, date string, meta snapshots.Meta) (*archive.Recipe, error) {
+	recipe, err := archive.ReadRecipe(dir, product, date)
+	if err == nil && belongs(recipe, meta) {
+		return recipe, nil
+	}
+	if next, err := archive.ReadRecipe(dir, product+archive.Next, date); err == nil && belongs(next, meta) {
+		return next, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: the archive has the inputs of the answer computed at %s", archive.ErrGone, recipe.ComputedAt.Format(time.RFC3339))
+	}
+	return nil, err
 }
 
 // compare fills in Answers, Differences and Builds. The path of a difference begins with the value of the

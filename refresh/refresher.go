@@ -11,8 +11,8 @@
 //  1. A job fetches it and decodes it. A number outside the range of its kind counts as absent.
 //  2. [Refresher.believe] refuses a document of the future. The guard compares a chain, or the quote of a fund, with the
 //     accepted document of the same name, and may refuse it. A document that repeats the accepted one goes no further.
-//  3. [Refresher.accept] computes the products that rest on it, seals the answers, writes the dated files, makes the
-//     answers current at the same instant, and archives the inputs.
+//  3. [Refresher.accept] computes the products that rest on it, seals the answers, archives the inputs, writes the dated
+//     files, and makes the answers current at the same instant.
 //
 // If a step fails, the last answer stays current and the job backs off. After three failures in a row for one document, the
 // answers that rest on the document are stale.

@@ -423,6 +423,80 @@ func TestRestartAtNight(t *testing.T) {
 	})
 }
 
+// Whatever file a kill comes before or after, the newest date can be computed again: the archive has the inputs of the
+// answers that are in the files. The next start keeps these answers as they are.
+func TestAKillAtEveryFileLeavesTheInputs(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		const date = "2026-11-20"
+		dir := t.TempDir()
+		var kills []string
+		var left []map[string][]byte // the files that a kill leaves
+		on := false
+		hook := logHook(func(message, attrs string) {
+			state := strings.Contains(attrs, "state-")
+			if on && !state && (message == "stored" || message == "storing" && strings.Contains(attrs, "step=rename")) {
+				kills, left = append(kills, message+" "+attrs), append(left, tree(t, dir))
+			}
+		})
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
+			if err := c.Store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if c.Store, err = snapshots.Open(snapshots.Options{
+				Dir: dir, Source: "simulated", HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20, Log: slog.New(hook),
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		r.once()
+		time.Sleep(5 * time.Minute)
+		on = true
+		r.once()
+		on = false
+		if err := r.Store().Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(kills) < 8 {
+			t.Fatalf("killed at %q: the test shows too little", kills)
+		}
+		for i, files := range left {
+			into := t.TempDir()
+			for name, body := range files {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(into+name), 0o700), os.WriteFile(into+name, body, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Log(kills[i])
+			identical(t, into, date, quoted...)
+			next := newRig(t, into, "2026-11-20 11:06", archived(t, into))
+			if err := next.Restore(); err != nil {
+				t.Fatal(err)
+			}
+			before := map[string]time.Time{}
+			for _, name := range quoted {
+				before[name] = next.meta(name).ComputedAt
+			}
+			if err := next.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range quoted {
+				if at := next.meta(name).ComputedAt; !at.Equal(before[name]) {
+					t.Errorf("%s was computed at %s, after the start at %s", name, before[name], at)
+				}
+			}
+			identical(t, into, date, quoted...)
+			next.once()
+			identical(t, into, date, quoted...)
+			next.close()
+			if rest, err := filepath.Glob(filepath.Join(archive.Dir(into, "simulated"), "*"+archive.Next+"*")); len(rest) > 0 || err != nil {
+				t.Errorf("after the next refresh there is %q, %v", rest, err)
+			}
+		}
+	})
+}
+
 // A kill after the file of gamma was written leaves the other files and the inputs of the feed as they were. The series is
 // then as new as gamma, and a start does not compute it from the older chain.
 func TestAKillBehindTheGammaFile(t *testing.T) {

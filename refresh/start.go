@@ -227,7 +227,7 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 // newestRecipe returns the recipe of the answer with this meta. If the archive does not have it, complete is false, and the
 // recipe is that of another answer of the date, or nil.
 func (r *Refresher) newestRecipe(p *product, meta snapshots.Meta) (recipe *archive.Recipe, complete bool, err error) {
-	for _, name := range []string{p.name + besideFile, p.name} {
+	for _, name := range []string{p.name + archive.Next, p.name + besideFile, p.name} {
 		found, failed := r.cfg.Inputs.Recipe(name, compute.DateOf(meta.AsOf.UTC()).String())
 		switch {
 		case errors.Is(failed, archive.ErrGone):

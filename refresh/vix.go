@@ -225,6 +225,7 @@ func gatherVIX(b *batch, _ map[string]*answer) (*inputs, error) {
 type vixQuality struct {
 	compute.VIXQuality
 	UnreadableRows int `json:"unreadable_rows"`
+	BadNumbers     int `json:"bad_numbers,omitempty"` // of the quotes and histories of VIX and VIX3M
 	// Unknown says why fields are null.
 	Unknown map[string]string `json:"unknown"`
 }
@@ -281,11 +282,15 @@ func computeVIX(in *inputs) (*answer, error) {
 	if !ok {
 		return nil, &refusal{upstream.Empty, errors.New("settlement file has no monthly VIX future")}
 	}
+	bad := 0
+	for _, closes := range in.upstream()[1:] {
+		bad += closes.bad
+	}
 	summary := vixSummary{Date: f.date, Contango: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
 	for _, c := range curve.Curve {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
-	a := &answer{asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), data: &curve, quality: vixQuality{quality, f.bad, unknownVIX(&curve, f.date)}}
+	a := &answer{asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), data: &curve, quality: vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}}
 	if !d.Generated.IsZero() {
 		a.captured = new(d.Generated)
 	}

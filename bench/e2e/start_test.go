@@ -10,8 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/simulated"
 )
 
 // A start computes from the stored inputs, and keeps a stored answer only where its receipt and its data are equal to what
@@ -148,4 +152,74 @@ func TestKillAndStartAgain(t *testing.T) {
 	}
 	p.stop()
 	verified(t, args[1])
+}
+
+// A market that would start before its stored answers does not start. The error names both times.
+func TestStartBeforeTheStoredAnswers(t *testing.T) {
+	t.Parallel()
+	dir := storedDay(t)
+	before := pastFiles(t, dir)
+	stdout, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--sim-speed", "0", "--sim-start", "2026-11-19T16:00:00Z"))
+	if code != 1 || strings.Count(stdout+stderr, "\n") != 1 || !strings.Contains(stderr, "--sim-start: 2026-11-19T16:00:00Z is before the last stored answer, of "+marketDay) {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+	if !maps.Equal(before, pastFiles(t, dir)) {
+		t.Error("the files of past dates changed")
+	}
+}
+
+// A machine whose clock was set back: the stored answers are of a later date. One line of the log and /readyz say so. What the
+// log calls refreshed is served. The later date is not served, and its file stays as it is.
+func TestClockBehindTheStoredAnswers(t *testing.T) {
+	t.Parallel()
+	dir, documents, u := t.TempDir(), t.TempDir(), startUpstream(t)
+	cal := compute.NewCalendar(nil, nil)
+	noon := cal.Next(cal.SessionDate(time.Now().Add(7*24*time.Hour))).At(12, 0, 0, compute.NewYork)
+	ahead := simulated.New(simulated.Config{Seed: 7, Now: func() time.Time { return noon }, Calendar: cal})
+	chain, err := ahead.Fetch(t.Context(), "options/_SPX.json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(documents, "options", "_SPX.json"), string(chain.Body))
+	next := serveReady(t, "--data-dir", dir, "--source", "replay", "--replay-dir", documents)
+	date := next.envelope(gammaPath).Meta.AsOf.UTC().Format(time.DateOnly)
+	next.stop()
+	if err := os.Rename(filepath.Join(dir, "replay"), filepath.Join(dir, "cboe")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "cboe", date, "gex-spx")
+	stored, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := serve(t, "--data-dir", dir, "--source", "cboe", "--cboe-base-url", "http://"+u.address+quotesBase,
+		"--cboe-settlement-url", "http://"+u.address+settlementBase, "--cboe-requests-per-minute", "6000", "--flow-symbols", "XLF")
+	p.until("the clock is impaired", func() bool {
+		_, body := p.get("/readyz")
+		return strings.Contains(string(body), `"degraded":["clock"]`)
+	})
+	p.ready()
+	refreshed := regexp.MustCompile(`msg=refreshed job=spx as_of=(\S+) .*gex/spx`)
+	p.until("a chain is published", func() bool { return refreshed.MatchString(p.logged()) })
+	logged, err := time.Parse(time.RFC3339, refreshed.FindStringSubmatch(p.logged())[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := p.envelope(gammaPath).Meta.AsOf; now.Before(logged) || now.After(time.Now()) {
+		t.Errorf("the log says that the gamma exposure of %v was published, served is that of %v", logged, now)
+	}
+	if p.answers(datePath+date, http.StatusOK) {
+		t.Errorf("the date %s, ahead of the clock, is served", date)
+	}
+	if got := p.degraded(); got != "clock" {
+		t.Errorf("degraded: %s", got)
+	}
+	p.stop()
+	line := `level=ERROR msg="clock is behind the stored answers: later dates are not served"`
+	if log := p.logged(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, line) || !strings.Contains(log, date) {
+		t.Errorf("log: %s", log)
+	}
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, stored) {
+		t.Errorf("%s changed: %v", file, err)
+	}
 }

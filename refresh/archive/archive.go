@@ -8,6 +8,10 @@
 // Documents are written before the recipes that name them, and removed after them. So a crash can leave only documents that
 // no recipe names, and the next [Open] removes them. If a write fails, the older recipes stay on the disk. The new recipes
 // and their compressed documents stay in memory, pending, until the next write.
+//
+// Before the caller writes the file of an answer, it puts the recipe under the product with the suffix [Next]. The recipe
+// of the answer that the file still has stays beside it. After the caller has written the file, it puts the recipe under the
+// product. So a crash at any instant leaves the recipe of the answer that is in the file.
 package archive
 
 import (
@@ -115,18 +119,28 @@ func (a *Archive) scan() error {
 	return nil
 }
 
+// Next follows the product in the recipe of an answer whose file is being written.
+const Next = "@next"
+
 // Put archives recipes and those of their documents that the archive does not have yet. A recipe replaces the older one of
-// its product and date. Put does not keep the Body of a document. If a write fails, Put returns the error and the older
-// recipes stay. The new recipes and their documents are pending: the next Put or Close writes them.
+// its product and date. Then Put removes the recipe of that product and date with the suffix [Next]. Put does not keep the
+// Body of a document. If a write fails, Put returns the error and the older recipes stay. The new recipes and their
+// documents are pending: the next Put or Close writes them.
 func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	var done []string
 	for i := range recipes {
 		body, err := encodeRecipe(&recipes[i])
 		if err != nil {
 			return err
 		}
 		a.pending[recipeFile(recipes[i].Product, recipes[i].Date)] = file{int64(len(body)), recipes[i].digests(), body}
+		next := recipeFile(recipes[i].Product+Next, recipes[i].Date)
+		delete(a.pending, next)
+		if a.files[next].size > 0 {
+			done = append(done, next)
+		}
 	}
 	named := a.named()
 	maps.DeleteFunc(a.pending, func(name string, _ file) bool { return isDocument(name) && !named[name] })
@@ -137,7 +151,13 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 			a.pending[name] = file{size: int64(len(body)), body: body}
 		}
 	}
-	return a.writePending()
+	if err := a.writePending(); err != nil {
+		return err
+	}
+	for _, next := range done {
+		a.remove(next)
+	}
+	return nil
 }
 
 // writePending writes the pending documents, and then the pending recipes, which name them. Then it removes the documents
@@ -246,16 +266,16 @@ func (a *Archive) dates() []string {
 	return slices.Compact(dates)
 }
 
-// Holds says whether the recipe of a product and a date on the disk names exactly these inputs, in this order, and all of
-// them are on the disk.
+// Holds says whether a recipe of a product and a date on the disk, with or without the suffix [Next], names exactly these
+// inputs, in this order, and all of them are on the disk.
 func (a *Archive) Holds(product, date string, inputs []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	digests := a.files[recipeFile(product, date)].digests
-	if len(inputs) == 0 || !slices.Equal(digests, inputs) {
+	named := func(product string) bool { return slices.Equal(a.files[recipeFile(product, date)].digests, inputs) }
+	if len(inputs) == 0 || !named(product) && !named(product+Next) {
 		return false
 	}
-	return !slices.ContainsFunc(digests, func(digest string) bool { return a.files[digest+documentSuffix].size == 0 })
+	return !slices.ContainsFunc(inputs, func(digest string) bool { return a.files[digest+documentSuffix].size == 0 })
 }
 
 // Err returns the error because of which recipes are pending; nil if none are. It never waits for the disk.

@@ -286,6 +286,43 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// Whatever write a crash comes before, the archive has the inputs of the answer that is in the file of the date: of the old
+// answer until the file is written, which is after the recipe with the suffix, of the new answer from then on.
+func TestFaultCrashWhileAFileIsReplaced(t *testing.T) {
+	for writes := 0; ; writes++ {
+		dir := t.TempDir()
+		a := open(t, dir, plenty)
+		old, replaced := document(1, 1000), document(2, 1000)
+		put(t, a, "gex/spx", "2026-11-20", old)
+		d := &disk{left: writes}
+		a.write = d.write
+		inFile := old
+		if a.Put([]Recipe{recipe("gex/spx"+Next, "2026-11-20", replaced)}, []*Document{replaced}) == nil {
+			inFile = replaced
+		}
+		for range 2 { // as the crash leaves the directory, and as the next start leaves it
+			found := false
+			for _, product := range []string{"gex/spx", "gex/spx" + Next} {
+				if r, err := ReadRecipe(dir, product, "2026-11-20"); err == nil && r.Inputs[0].SHA256 == inFile.SHA256 {
+					_, err := ReadDocument(dir, inFile.SHA256)
+					found = err == nil
+				}
+			}
+			if !found {
+				t.Errorf("crash after %d writes: the inputs of %s are gone", writes, inFile.Name)
+			}
+			if d.failed == 0 && a.Put([]Recipe{recipe("gex/spx", "2026-11-20", replaced)}, nil) == nil {
+				want(t, "no crash", files(t, a, old, replaced), "options/2.json", "2026-11-20_gex-spx.json")
+				return
+			}
+			a = open(t, dir, plenty)
+			if !a.Holds("gex/spx", "2026-11-20", []string{inFile.SHA256}) {
+				t.Errorf("crash after %d writes: the next start lacks the inputs of %s", writes, inFile.Name)
+			}
+		}
+	}
+}
+
 // namedBy reads a recipe and all its documents, and returns their digests.
 func namedBy(t testing.TB, dir, file string) string {
 	t.Helper()

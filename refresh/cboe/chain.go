@@ -84,6 +84,7 @@ func DecodeChain(body []byte) (chain *compute.Chain, content string, err error) 
 	if chain, err = rows.Build(q.Underlying); err != nil {
 		return nil, "", fmt.Errorf("decode chain: %w", err)
 	}
+	chain.BadNumbers += q.BadNumbers
 	return chain, q.Content, nil
 }
 

@@ -73,10 +73,7 @@ func plainFloat(v any) float64 {
 	if !ok {
 		return math.NaN()
 	}
-	x, err := strconv.ParseFloat(n.String(), 64)
-	if err != nil {
-		return math.NaN()
-	}
+	x, _ := strconv.ParseFloat(n.String(), 64) // an infinity if it overflows
 	return x
 }
 
@@ -126,7 +123,11 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 		}
 	}
 	u := compute.Underlying{Spot: plainFloat(head["data.current_price"]), PriceChangePercent: plainFloat(head["data.price_change_percent"])}
+	bad := 0
 	if !(u.PriceChangePercent >= -100 && u.PriceChangePercent <= 1000) {
+		if !math.IsNaN(u.PriceChangePercent) {
+			bad++
+		}
 		u.PriceChangePercent = math.NaN()
 	}
 	symbol, _ := head["data.symbol"].(string)
@@ -137,6 +138,11 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 	least, most := 1e-6, 1e6
 	if strings.HasPrefix(u.Symbol, "VIX") {
 		least, most = 1, 1000
+	}
+	for _, price := range []float64{u.Spot, plainFloat(head["data.close"])} {
+		if price < least && price != 0 || price > most {
+			bad++
+		}
 	}
 	if !(u.Spot >= least && u.Spot <= most) {
 		u.Spot = plainFloat(head["data.close"])
@@ -151,11 +157,13 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 	case !okCaptured || !okAsOf:
 		return nil, ErrNoClock
 	case !chain:
-		return &compute.Chain{Underlying: u}, nil
+		return &compute.Chain{Underlying: u, BadNumbers: bad}, nil
 	case len(rows) == 0:
 		return nil, compute.ErrEmptyChain
 	}
-	return plainRows(u, rows), nil
+	out := plainRows(u, rows)
+	out.BadNumbers += bad
+	return out, nil
 }
 
 var (
@@ -184,6 +192,7 @@ func plainRows(u compute.Underlying, rows []any) *compute.Chain {
 		} {
 			if *to = plainFloat(fields[name]); math.Abs(*to) > 1e9 || *to != 0 && math.Abs(*to) < 1e-6 {
 				*to = math.NaN()
+				chain.BadNumbers++
 			}
 		}
 		if at, ok := plainClock(fields["last_trade_time"], compute.NewYork); ok {
@@ -274,6 +283,9 @@ func FuzzDecodeChain(f *testing.F) {
 		}
 		if err == nil {
 			sameUnderlying(t, got.Underlying, want.Underlying)
+			if got.BadNumbers != want.BadNumbers {
+				t.Errorf("%d bad numbers, want %d", got.BadNumbers, want.BadNumbers)
+			}
 			if got.Listed != want.Listed || got.Skipped != want.Skipped || fmt.Sprintf("%+v", got.Contracts) != fmt.Sprintf("%+v", want.Contracts) {
 				t.Errorf("\n got %d %+v %+v\nwant %d %+v %+v", got.Listed, got.Skipped, got.Contracts, want.Listed, want.Skipped, want.Contracts)
 			}
@@ -285,6 +297,9 @@ func FuzzDecodeChain(f *testing.F) {
 		}
 		if err == nil {
 			sameUnderlying(t, quote.Underlying, want.Underlying)
+			if quote.BadNumbers != want.BadNumbers {
+				t.Errorf("as a quote: %d bad numbers, want %d", quote.BadNumbers, want.BadNumbers)
+			}
 		}
 	})
 }

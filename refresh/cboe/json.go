@@ -192,8 +192,8 @@ func (s *scanner) list(depth int, opening, closing byte, element func() bool) bo
 	return false
 }
 
-// float takes any value and returns it if it is a number in the range of a float64. Otherwise it returns NaN, so that a bad
-// number does not make the whole document unreadable.
+// float takes any value and returns it if it is a number, an infinity if the number overflows a float64. Otherwise it
+// returns NaN, so that a bad number does not make the whole document unreadable.
 func (s *scanner) float() (x float64, ok bool) {
 	if c := s.next(); c != '-' && !isDigit(c) {
 		return math.NaN(), s.skip(maxDepth)
@@ -202,10 +202,10 @@ func (s *scanner) float() (x float64, ok bool) {
 	return parseFloat(raw), ok
 }
 
-// parseFloat returns NaN for a text that is not a number, or a number that overflows.
+// parseFloat returns NaN for a text that is not a number, and an infinity for a number that overflows.
 func parseFloat(raw []byte) float64 {
 	x, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return math.NaN()
 	}
 	return x

@@ -121,6 +121,10 @@ func (s *Server) guarded(next http.Handler, local bool) http.Handler {
 				http.Error(w, "internal error", http.StatusInternalServerError)
 			}
 		}()
+		if r.ContentLength != 0 {
+			// No route reads a body. Without this deadline, net/http would wait for the rest of the body after the answer.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // fails only if the connection has ended
+		}
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		switch {

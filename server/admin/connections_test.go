@@ -2,10 +2,15 @@ package admin
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // bounded starts a server without timeouts, so that nothing but the bound closes a connection. It returns a dialer that
@@ -97,5 +102,30 @@ func TestARequestUnderWayKeepsItsPlace(t *testing.T) {
 	<-entered
 	if got := answered(next); got != ok {
 		t.Errorf("afterwards: %q", got)
+	}
+}
+
+// A client that announces a body and sends half of it is answered at once, and its place is free for the next client.
+func TestAHalfBodyHoldsNoPlace(t *testing.T) {
+	dial := bounded(t, (&Server{}).guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), true).ServeHTTP)
+	for _, half := range []string{
+		"host\r\nContent-Length: 100\r\n\r\nhalf", "host\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf",
+	} {
+		var held []net.Conn
+		for range maxConnections {
+			held = append(held, dial(halfHead+half))
+		}
+		for _, c := range held {
+			if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // for ever, if the server waits for the rest
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(c) // to the end of the connection
+			if err != nil && !errors.Is(err, syscall.ECONNRESET) || !strings.HasPrefix(string(b), ok) {
+				t.Fatalf("%q: answered %q, %v", half, b, err)
+			}
+		}
+		if got := answered(dial(halfHead + "host\r\n\r\n")); got != ok {
+			t.Errorf("the next client: %q", got)
+		}
 	}
 }
