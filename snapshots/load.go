@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 )
 
 // ErrNoSnapshot says that no snapshot of that date is stored.
@@ -16,14 +17,17 @@ func (s *Store) DatesOf(product string) []string { return s.datesOf(FileName(pro
 // StateDates returns the dates on which a state is stored, rising. The slice is shared and must not be changed.
 func (s *Store) StateDates(name string) []string { return s.datesOf(FileName(stateProduct + name)) }
 
-// HideAfter takes the files of later dates out of the index, for as long as the store is open, and returns these dates,
-// rising. The files stay on the disk. Only a new write of a file brings it back.
+// HideAfter takes the files of later dates out of the index, for as long as the store is open, and returns the later dates
+// that have an answer, rising. (After a kill, a date may have a state and no answer yet.) The files stay on the disk. Only a
+// new write of a file brings it back.
 func (s *Store) HideAfter(date string) (hidden []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for file, dates := range s.index {
 		i, _ := slices.BinarySearch(dates, date+"~") // sorts directly after the date
-		hidden = append(hidden, dates[i:]...)
+		if !strings.HasPrefix(file, FileName(stateProduct)) {
+			hidden = append(hidden, dates[i:]...)
+		}
 		s.index[file] = dates[:i:i]
 	}
 	slices.Sort(hidden)
