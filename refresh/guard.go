@@ -31,11 +31,11 @@ const (
 //   - has a price that differs by more than 20 % (price_jump),
 //   - is a chain with less than a quarter of the two-sided quotes (quotes_missing).
 //
-// The last two tests need an accepted document that this process fetched. If three refused documents in a row agree, the
-// accepted document was wrong, and the guard lets the third one pass. Two documents agree when neither has less than half
-// of the rows of the other, their prices differ by at most 20 %, and the later one does not have the older timestamp. The
-// same document fetched twice counts once. A document refused as quotes_missing counts only if it is newer than the refused
-// one before.
+// After a restart, the accepted document is the archived one of the stored answer. If three refused documents in a row
+// agree, the accepted document was wrong, and the guard lets the third one pass. Two documents agree when neither has less
+// than half of the rows of the other, their prices differ by at most 20 %, and the later one does not have the older
+// timestamp. The same document fetched twice counts once. A document refused as quotes_missing counts only if it is newer
+// than the refused one before.
 //
 // A document that passes is not yet accepted: a later step may fail. [Refresher.accept] decides. Only the job that fetches
 // the symbol calls the guard.
@@ -49,8 +49,8 @@ type mark struct {
 	captured time.Time // the document's timestamp
 	content  string    // digest of the document without its timestamps
 	rows     int       // of a chain: listed and not skipped
-	price    float64   // of the underlying; 0 for a document that this process did not fetch
-	quotes   int       // of a chain: two-sided quotes with T > 0; 0 for a document that this process did not fetch
+	price    float64   // of the underlying
+	quotes   int       // of a chain: two-sided quotes with T > 0
 }
 
 // check compares a new document with the accepted document, which is nil before the first. It returns nil when the document
@@ -102,6 +102,16 @@ func jumped(price, before float64) bool {
 	return price > 0 && before > 0 && math.Abs(price-before) > maxJump*before
 }
 
+// measure completes the mark of a decoded document.
+func (r *Refresher) measure(d *document) {
+	switch {
+	case d.chain != nil:
+		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, r.cal)
+	case d.quote != nil:
+		d.mark.price = d.quote.Spot
+	}
+}
+
 // believe checks a decoded document before anything else sees it. It returns a refusal, or [upstream.ErrNotModified] for a
 // document that repeats the accepted one.
 func (r *Refresher) believe(d *document) error {
@@ -114,12 +124,7 @@ func (r *Refresher) believe(d *document) error {
 	if g == nil {
 		return nil // neither a chain nor the quote of a fund
 	}
-	switch {
-	case d.chain != nil:
-		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, r.cal)
-	case d.quote != nil:
-		d.mark.price = d.quote.Spot
-	}
+	r.measure(d)
 	accepted := r.acceptedDocument(name)
 	if !r.cfg.Clock.standsStill() { // when the clock stands still, each name has one document for ever
 		if err := g.check(d.mark, accepted); err != nil {

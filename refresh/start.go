@@ -206,6 +206,7 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 			return false, err
 		}
 		d.Body = nil // it can be loaded again
+		r.measure(d)
 		if d.settlement != nil {
 			name = latestSettlement
 		}
