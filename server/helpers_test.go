@@ -92,16 +92,10 @@ func newFinder(t testing.TB) *finder {
 	for _, n := range []string{"1", "20", "100"} {
 		flow[n] = seal(t, "options/flow/unusual", `{"count":`+n+`}`)
 	}
-	one := func(endpoint string) *snapshots.Edition {
-		return &snapshots.Edition{Default: seal(t, endpoint, `{"x":1}`)}
-	}
 	december, november := seal(t, "spx-max-pain", `{"expiration":"2026-12-18"}`), seal(t, "spx-max-pain", `{"expiration":"2026-11-27"}`)
-	return &finder{
+	f := &finder{
 		editions: map[string]*snapshots.Edition{
 			"gex/spx":              {Default: seal(t, "gex/spx", `{"spot":7000,"filler":"`+strings.Repeat("gamma ", 500)+`"}`)},
-			"gex/spx/series":       one("gex/spx/series"),
-			"sectors/rotation":     one("sectors/rotation"),
-			"vix-term-structure":   one("vix-term-structure"),
 			"spx-max-pain":         {Default: december, Variants: map[string]*snapshots.Snapshot{"2026-12-18": december, "2026-11-27": november}},
 			"options/flow/unusual": {Default: flow["20"], Variants: flow},
 		},
@@ -109,6 +103,12 @@ func newFinder(t testing.TB) *finder {
 			"2026-11-17": seal(t, "gex/spx", `{"day":17}`), "2026-11-19": seal(t, "gex/spx", `{"day":19}`), "2026-11-20": seal(t, "gex/spx", `{"day":20}`),
 		},
 	}
+	for _, name := range server.Resources() {
+		if f.editions[name] == nil {
+			f.editions[name] = &snapshots.Edition{Default: seal(t, name, `{"x":1}`)}
+		}
+	}
+	return f
 }
 
 // newServer returns a server that listens nowhere yet.

@@ -75,7 +75,7 @@ func TestLandingPage(t *testing.T) {
 			}
 			links++
 		}
-		if links != 30 { // seven resources, two probes, the interface twice, its document and the methods, the icon, two style sheets, two scripts and 12 that they load
+		if links < 30 { // the resources, two probes, the interface twice, its document and the methods, the icon, two style sheets, two scripts and 12 that they load
 			t.Errorf("%s: %d links", source, links)
 		}
 	}
