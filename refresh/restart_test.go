@@ -487,6 +487,12 @@ func TestAKillAtEveryFileLeavesTheInputs(t *testing.T) {
 				}
 			}
 			identical(t, into, date, quoted...)
+			if err := refresh.RefreshSPX(next.Refresher, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if gamma, flow := next.meta(refresh.GammaResource), next.meta(refresh.FlowResource); !flow.ComputedAt.Equal(gamma.ComputedAt) {
+				t.Errorf("the next chain gave gamma at %s, flow at %s", gamma.ComputedAt, flow.ComputedAt)
+			}
 			next.once()
 			identical(t, into, date, quoted...)
 			next.close()

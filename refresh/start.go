@@ -180,9 +180,10 @@ func (r *Refresher) Resume() error {
 }
 
 // takeInputs puts the archived documents of the product's stored answer into the batch. ready says whether the product can
-// be computed from the batch. It cannot when the archive does not have the inputs of the stored answer, or when one of them
-// has a timestamp after the market's time. If the newest inputs of a flow are missing, the batch gets its chains without
-// SPX, so that the next SPX chain is published together with the flow.
+// be computed from the batch. It cannot when the archive does not have the inputs of the stored answer, when another answer
+// rests on another document of the same name, or when a document has a timestamp after the market's time. If the newest
+// inputs of a flow are missing, or gamma rests on another SPX chain, the batch gets the flow's chains without SPX, so that
+// the next SPX chain is published together with the flow.
 func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	h := r.current[p.name]
 	if h.edition == nil {
@@ -211,8 +212,13 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 			name = latestSettlement
 		}
 		other := b.documents[name]
-		if d.mark.captured.After(b.at) || other != nil && other.content != d.content {
-			return false, nil // the clock was set back, or another answer rests on another document of this name
+		differs := other != nil && other.content != d.content // another answer rests on another document of this name
+		if differs && p.everyChain && name == spxChain {
+			complete = false
+			continue
+		}
+		if differs || d.mark.captured.After(b.at) { // or the clock was set back
+			return false, nil
 		}
 		if other == nil {
 			taken[name] = d
