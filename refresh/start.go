@@ -232,7 +232,8 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 }
 
 // newestRecipe returns the recipe of the answer with this meta. If the archive does not have it, complete is false, and the
-// recipe is that of another answer of the date, or nil.
+// recipe is that of another answer of the date, or nil. After a kill, the recipe may still have the suffix [archive.Next].
+// Then it is put in its place.
 func (r *Refresher) newestRecipe(p *product, meta snapshots.Meta) (recipe *archive.Recipe, complete bool, err error) {
 	for _, name := range []string{p.name + archive.Next, p.name + besideFile, p.name} {
 		found, failed := r.cfg.Inputs.Recipe(name, compute.DateOf(meta.AsOf.UTC()).String())
@@ -241,7 +242,11 @@ func (r *Refresher) newestRecipe(p *product, meta snapshots.Meta) (recipe *archi
 		case failed != nil:
 			err = failed
 		case belongs(found, meta):
-			return found, true, nil
+			if name == p.name+archive.Next { // the next answer of this date would replace it before its own file is written
+				found.Product = p.name
+				err = r.cfg.Inputs.Put([]archive.Recipe{*found}, nil)
+			}
+			return found, true, err
 		default:
 			recipe = found
 		}
