@@ -129,6 +129,9 @@ func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
 	} else {
 		ok = true
 	}
+	if ctx.Err() != nil {
+		return ok // at the end, nobody reads a new freshness
+	}
 	if err := r.reseal(); err != nil {
 		r.log.Error("freshness update failed", "err", err)
 		ok = false
@@ -153,7 +156,7 @@ func (r *Refresher) observed(ctx context.Context, j job) (err error) {
 }
 
 // endWait is how long stop waits for a publication to end. A disk that does not answer could block a publication for
-// ever.
+// ever, and other programs can keep a refresh, which has a low priority, from the processors.
 const endWait = 30 * time.Second
 
 // Start runs [Refresher.Run] in a goroutine until ctx ends or stop is called. The caller must call stop once: it waits
@@ -176,7 +179,7 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 		case err := <-closed:
 			return err
 		case <-time.After(endWait):
-			return fmt.Errorf("refresh has not ended within %s: the disk does not answer", endWait)
+			return fmt.Errorf("refresh has not ended within %s: the disk does not answer, or the machine is overloaded", endWait)
 		}
 	}
 }
