@@ -99,10 +99,7 @@ func (h *health) judge(now, asOf, due, q time.Time, cal *compute.Calendar) snaps
 		return because(stateStale, string(h.reason), h.since)
 	}
 	if !inWindow(now, cal) {
-		if h.failures == 0 {
-			return closed(now, q, cal)
-		}
-		return snapshots.Freshness{State: stateFresh, Since: now}
+		return closed(now, q, cal)
 	}
 	start, _ := window(compute.DateOf(now.In(compute.NewYork)), cal)
 	if asOf.Before(due) {
