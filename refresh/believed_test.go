@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,7 +141,8 @@ func TestARepeatedDocumentGoesNoFurther(t *testing.T) {
 }
 
 // A start whose clock is behind the stored answers names the dates that it does not serve, in one line, and reports the
-// clock as impaired. The refreshes go on at the time of the clock, and are served.
+// clock as impaired. The refreshes go on at the time of the clock, and are served. The stored dates are served again once the
+// clock has reached them.
 func TestAClockBehindTheStoredAnswers(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -173,6 +175,14 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		again.once()
 		if got := again.meta(refresh.GammaResource).AsOf; again.clock.Now().Sub(got) > 20*time.Minute {
 			t.Errorf("the refresh is not served: as_of %v", got)
+		}
+		time.Sleep(48 * time.Hour)
+		refresh.RunJob(again.Refresher, t.Context(), "freshness")
+		if got := again.store.Dates(); !slices.Equal(got, []string{"2026-11-18", "2026-11-19", "2026-11-20"}) {
+			t.Errorf("dates at a right clock %q", got)
+		}
+		if _, err := again.store.Historical("2026-11-20"); err != nil {
+			t.Errorf("the stored date at a right clock: %v", err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (r *Refresher) jobs() []job {
 		{"flow", r.cfg.FlowEvery, r.refreshFlow},
 		{"sectors", r.cfg.QuotesEvery, r.refreshSectors},
 		{"vix", outsideEvery, r.refreshVIX},
-		{"freshness", r.cfg.ChainEvery, func(context.Context) error { return r.reseal() }},
+		{"freshness", r.cfg.ChainEvery, func(context.Context) error { r.reveal(); return r.reseal() }},
 		{"expiry", 24 * time.Hour, r.expire},
 	}
 }

@@ -87,6 +87,8 @@ type Refresher struct {
 	accepted   map[upstream.Name]*document // the documents that were accepted last
 	lastAnswer time.Time                   // when the last answer that is stored or served was computed, in market time
 
+	hidden []string // stored dates after the clock, which are not served; of Restore and the freshness job alone
+
 	// State that later answers need; publishing guards it.
 	carry         map[compute.Series]float64 // of the last gamma answer
 	rows          map[string]seriesRow       // of the series, by UTC date

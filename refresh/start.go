@@ -24,6 +24,7 @@ func (r *Refresher) Restore() error {
 	now := r.cfg.Clock.Now()
 	today := compute.DateOf(now).String()
 	hidden := r.store.HideAfter(today)
+	r.hidden = hidden
 	r.restoreHistory()
 	restored := map[string]*snapshots.Edition{}
 	for _, p := range products {
@@ -71,6 +72,23 @@ func (r *Refresher) Restore() error {
 		}
 	}
 	return r.reseal()
+}
+
+// reveal serves the stored dates that were after the clock at the start, once the clock has reached them: somebody has put
+// right a clock that was behind.
+func (r *Refresher) reveal() {
+	today := compute.DateOf(r.cfg.Clock.Now()).String()
+	if len(r.hidden) == 0 || today < r.hidden[0] {
+		return
+	}
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.hidden)
+	r.hidden = r.store.HideAfter(today)
+	r.restoreHistory()
+	r.log.Info("clock has reached stored dates: they are served", "dates", before-len(r.hidden), "not_served", r.hidden)
 }
 
 // chainsOf returns the symbols of the chains that a stored flow rests on, from its quality; none when it is not readable.

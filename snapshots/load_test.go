@@ -32,15 +32,12 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// Hidden dates are not found by any read, stay on the disk, and are back after the next start or the next write.
+// Hidden dates are not found by any read and stay on the disk. The next start, the next write and a later call bring them back.
 func TestHideAfter(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, tuesday, friday)
 	must(t, s.SaveState("iv-SPX", wednesday, []byte("state")))
 	if got := s.HideAfter(tuesday); !slices.Equal(got, []string{friday}) { // the state of Wednesday is no answer
 		t.Errorf("hidden %q", got)
-	}
-	if got := s.HideAfter(tuesday); len(got) != 0 {
-		t.Errorf("hidden again: %q", got)
 	}
 	for date, want := range map[string]string{"": tuesday, friday: "none", tuesday: tuesday, monday: monday} {
 		if got := historical(t, s, date); got != want {
@@ -53,6 +50,12 @@ func TestHideAfter(t *testing.T) {
 	must(t, s.Save(gamma, friday, single(t, `"new"`)))
 	if got := historical(t, s, friday); got != "new" {
 		t.Errorf("after a write: %s", got)
+	}
+	if got := s.HideAfter(wednesday); !slices.Equal(got, []string{friday}) || !slices.Equal(s.StateDates("iv-SPX"), []string{wednesday}) {
+		t.Errorf("hidden by a later call: %q; states of %q", got, s.StateDates("iv-SPX"))
+	}
+	if got := s.HideAfter(friday); len(got) != 0 || historical(t, s, friday) != "new" {
+		t.Errorf("hidden at the end: %q", got)
 	}
 	s = reopen(t, s)
 	if got := s.StateDates("iv-SPX"); !slices.Equal(got, []string{wednesday}) || historical(t, s, friday) != "new" {

@@ -58,6 +58,7 @@ type Store struct {
 	mu         sync.Mutex   // guards the fields below; held only briefly
 
 	index     map[string][]string // file name → dates that have it, rising; the slices are never changed
+	hidden    map[string][]string // as index: the dates that HideAfter took out of it
 	pending   map[key][]byte      // last write of each file that the disk refused
 	loggedBad map[key]bool        // files already logged as passed over
 	diskErr   error               // of the last write that failed
@@ -70,7 +71,7 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), historical: FileName(opts.HistoricalProduct), writer: &writer{log: opts.Log},
 		reading: make(chan struct{}, concurrentReads),
-		index:   map[string][]string{}, pending: map[key][]byte{}, loggedBad: map[key]bool{},
+		index:   map[string][]string{}, hidden: map[string][]string{}, pending: map[key][]byte{}, loggedBad: map[key]bool{},
 	}
 	if err := s.open(); err != nil {
 		err = errors.Join(err, s.release())
