@@ -138,7 +138,7 @@ func (d *document) decodeChain(symbol string) error {
 	}
 	d.chain, d.content = chain, content
 	d.captured = chain.CapturedAt
-	d.mark = mark{captured: chain.CapturedAt, content: content, rows: chain.Listed - chain.Skipped.Total()}
+	d.mark.captured, d.mark.content, d.mark.rows = chain.CapturedAt, content, chain.Listed-chain.Skipped.Total()
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (d *document) decodeQuote(symbol string) error {
 		return err
 	}
 	d.quote, d.content, d.bad = quote, quote.Content, quote.BadNumbers
-	d.mark = mark{captured: quote.CapturedAt, content: quote.Content}
+	d.mark.captured, d.mark.content = quote.CapturedAt, quote.Content
 	return nil
 }
 

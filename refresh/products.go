@@ -11,7 +11,8 @@ const notAdvice = "; not investment advice"
 
 const modelledNotice = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed" + notAdvice
 
-// products is the table of all products. The products of a feed are computed in the order of the table.
+// products is the table of all products. The products of a feed are computed in the order of the table. The flow is the last
+// of its feed: it drops the chains that it has counted.
 var products = []*product{
 	{
 		name: GammaResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
