@@ -92,7 +92,7 @@ type Refresher struct {
 	rows          map[string]seriesRow       // of the series, by UTC date
 	history       []vixSummary               // of stored settlement dates, rising
 	volatilities  volatilityStates
-	inputsPending bool            // the disk refused archived inputs, and the log says so
+	inputsRefused int             // writes of archived inputs that the disk has refused since the outage began; 0: no outage
 	reported      map[string]bool // jobs whose first refresh was logged
 
 	// Each of the following fields is used by one job alone.
