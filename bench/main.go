@@ -24,9 +24,7 @@ type commands struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(untilSignal(), os.Args[1:], os.Stdout, os.Stderr)
 	if err == nil {
 		return
 	}
@@ -36,6 +34,21 @@ func main() {
 		os.Exit(2)
 	}
 	os.Exit(1)
+}
+
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once, even
+// if it arrives immediately after the first.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(1)
+	}()
+	return ctx
 }
 
 // run parses the arguments and runs the command. A wrong argument is a [kong.ParseError].

@@ -2,6 +2,7 @@ package refresh_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,7 +50,7 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 		var log bytes.Buffer
 		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
 			c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-			c.Observe = func(job, code string, _ time.Duration) { counted[job+" "+code]++ }
+			c.Observe = func(job, code string, refused []string, _ time.Duration) { counted[fmt.Sprint(job, code, refused)]++ }
 		})
 		defer r.close()
 		for _, l := range lies {
@@ -64,7 +65,7 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			ok := refresh.RunJob(r.Refresher, t.Context(), l.job)
 			what := fmt.Sprintf("%s of %s", l.reason, l.name)
-			if oneOfMany := l.job == "sectors"; ok != oneOfMany || len(counted) != 1 || counted[l.job+" "+string(l.reason)] != 1 {
+			if oneOfMany := l.job == "sectors"; ok != oneOfMany || len(counted) != 1 || counted[fmt.Sprint(l.job, l.reason, []string{string(l.reason)})] != 1 {
 				t.Errorf("%s: succeeded %v, counted %v", what, ok, counted)
 			}
 			if !strings.Contains(log.String(), "reason="+string(l.reason)) {
@@ -88,6 +89,70 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 			}
 		}
 	})
+}
+
+// withoutDocument is a source in which one document times out.
+type withoutDocument struct {
+	upstream.Source
+	name upstream.Name
+}
+
+func (w withoutDocument) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if name == w.name {
+		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
+	}
+	return w.Source.Fetch(ctx, name, since)
+}
+
+// Each document that a run refuses is counted under its own reason, and the run's log line names it with the reason. If
+// another document of the run is good, the job does not back off.
+func TestEveryRefusalIsCounted(t *testing.T) {
+	xlf, spy, xle := xlfDocument, upstream.Options("SPY"), upstream.Quotes("XLE")
+	const half = 7 // of 12 funds: the run ends there
+	for _, c := range []struct {
+		what    string
+		job     string
+		faults  map[upstream.Name]fault
+		unsent  upstream.Name // a document that does not arrive
+		partial bool
+		refused []string
+		named   []string
+	}{
+		{"two of three chains", "flow", map[upstream.Name]fault{xlf: faultClockAhead, spy: faultManyExpirations}, "", true,
+			[]string{"clock_ahead", "too_many_expirations"}, []string{string(xlf), string(spy)}},
+		{"a timeout beside a refusal", "flow", map[upstream.Name]fault{xlf: faultHTMLPage}, spy, true,
+			[]string{"upstream_html"}, []string{string(xlf), string(spy)}},
+		{"only a timeout", "flow", nil, xlf, false, nil, []string{string(xlf)}},
+		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, "", true, []string{"upstream_empty"}, []string{"XLE"}},
+		{"an unreachable quote", "sectors", nil, xle, true, nil, []string{"XLE"}},
+		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, "", false, slices.Repeat([]string{"upstream_html"}, half), []string{"SPY", "XLE"}},
+		{"the settlement file and a close", "vix", map[upstream.Name]fault{"": faultHTMLPage}, "", false,
+			[]string{"upstream_html", "upstream_html"}, []string{"settlement/2026-11-19.csv", "quotes/_VIX.json"}},
+		{"a close", "vix", map[upstream.Name]fault{upstream.Quotes("_VIX"): faultClockAhead}, "", true, []string{"clock_ahead"}, []string{"_VIX"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var refused []string
+			var log bytes.Buffer
+			r := newRig(t, t.TempDir(), "2026-11-20 16:45", func(cfg *refresh.Config) {
+				cfg.FlowSymbols = []string{"XLF", "SPY", "QQQ"}
+				cfg.Source = withoutDocument{cfg.Source, c.unsent}
+				cfg.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+				cfg.Observe = func(_, _ string, reasons []string, _ time.Duration) { refused = reasons }
+			})
+			defer r.close()
+			for name, f := range c.faults {
+				r.market.Fail(name, f, -1)
+			}
+			if ok := refresh.RunJob(r.Refresher, t.Context(), c.job); ok != c.partial || !slices.Equal(refused, c.refused) {
+				t.Errorf("%s: succeeded %v, refused %q, want %v and %q", c.what, ok, refused, c.partial, c.refused)
+			}
+			for i, name := range c.named {
+				if !strings.Contains(log.String(), name) || i < len(c.refused) && !strings.Contains(log.String(), c.refused[i]) {
+					t.Errorf("%s: the log does not name %s: %s", c.what, name, log.String())
+				}
+			}
+		})
+	}
 }
 
 // The first document after a restart is compared with the document of the stored answer.

@@ -50,7 +50,8 @@ func (r *Refresher) refreshFlow(ctx context.Context) error {
 }
 
 // refreshChains fetches the named chains and publishes the products that rest on them. If a chain fails, the other chains
-// are still published. The error joins the failures of all chains.
+// are still published. The error joins the failures of all chains. It is partial if the run refused a chain and another
+// chain is good.
 func (r *Refresher) refreshChains(ctx context.Context, job string, products []*product, names ...upstream.Name) error {
 	b := r.newBatch(job)
 	var errs []error
@@ -67,15 +68,18 @@ func (r *Refresher) refreshChains(ctx context.Context, job string, products []*p
 			errs = append(errs, r.fail(withoutUnderscore(key), fmt.Errorf("%s: %w", name, err), products))
 		}
 	}
-	if good == nil {
-		return errors.Join(errs...)
-	}
-	b.at = r.cfg.Clock.Now()
-	if err := r.accept(b, products, good...); err != nil {
-		for _, symbol := range good {
-			err = r.fail(symbol, err, products)
+	if good != nil {
+		b.at = r.cfg.Clock.Now()
+		if err := r.accept(b, products, good...); err != nil {
+			for _, symbol := range good {
+				err = r.fail(symbol, err, products)
+			}
+			return errors.Join(append(errs, err)...)
 		}
-		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if len(errs) < len(names) && refusals(err) != nil {
+		return &partialFailure{err}
+	}
+	return err
 }

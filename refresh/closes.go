@@ -3,6 +3,7 @@ package refresh
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"strikecache/compute"
@@ -81,7 +82,7 @@ func (r *Refresher) findCloses(ctx context.Context, date compute.Date, name func
 		}
 		d, err := r.fetch(ctx, name(index))
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", index, err)
 		}
 		if d.closeOn(date) != nil {
 			r.writeState(d.Name, date.String(), d.Body)

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -44,6 +45,16 @@ func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
 	jobs := r.jobs()
 	i := slices.IndexFunc(jobs, func(j job) bool { return j.name == name })
 	return r.runJob(ctx, jobs[i])
+}
+
+// RefreshOnce runs every job once, one after another, and returns the joined errors of the jobs that failed. It must not
+// be called at the same time as [Refresher.Run].
+func (r *Refresher) RefreshOnce(ctx context.Context) error {
+	var errs []error
+	for _, j := range r.jobs() {
+		errs = append(errs, j.run(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // RefreshSPX runs the SPX job alone.

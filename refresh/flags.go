@@ -43,7 +43,7 @@ const historyBytes = 64 << 20
 // Open opens the store and the archive of the source below dataDir, and makes the newest stored answers current. Nothing is
 // fetched before [Refresher.Start] or [Refresher.Run]. The caller must close the refresher, by [Refresher.Close] or the
 // stop function of Start. observe is [Config.Observe] and may be nil.
-func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, took time.Duration)) (*Refresher, error) {
+func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, refused []string, took time.Duration)) (*Refresher, error) {
 	cfg := Config{SourceName: f.Source, Log: log, Observe: observe}
 	if err := f.ScheduleFlags.apply(&cfg); err != nil {
 		return nil, err

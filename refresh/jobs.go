@@ -101,16 +101,6 @@ func runAll(jobs []cron.Job) {
 	all.Wait()
 }
 
-// RefreshOnce runs every job once, one after another, and returns the joined errors of the jobs that failed. It must not
-// be called at the same time as [Refresher.Run].
-func (r *Refresher) RefreshOnce(ctx context.Context) error {
-	var errs []error
-	for _, j := range r.jobs() {
-		errs = append(errs, j.run(ctx))
-	}
-	return errors.Join(errs...)
-}
-
 // runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic ends only this run: the
 // schedule runs the job again.
 func (r *Refresher) runJob(ctx context.Context, j job) (ok bool) {
@@ -144,7 +134,7 @@ func (r *Refresher) observed(ctx context.Context, j job) (err error) {
 	code, began := "panic", time.Now()
 	defer func() {
 		if r.cfg.Observe != nil && ctx.Err() == nil {
-			r.cfg.Observe(j.name, code, time.Since(began))
+			r.cfg.Observe(j.name, code, refusals(err), time.Since(began))
 		}
 	}()
 	if err = j.run(ctx); err != nil {

@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -17,8 +18,8 @@ import (
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		r := &Refresher{log: slog.New(slog.DiscardHandler), cfg: Config{Clock: MachineClock(), Observe: func(job, code string, took time.Duration) {
-			told = append(told, job+" "+code+" "+took.String())
+		r := &Refresher{log: slog.New(slog.DiscardHandler), cfg: Config{Clock: MachineClock(), Observe: func(job, code string, refused []string, took time.Duration) {
+			told = append(told, fmt.Sprint(job, " ", code, " ", refused, " ", took))
 		}}}
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, j := range []job{
@@ -32,7 +33,7 @@ func TestObserve(t *testing.T) {
 		} {
 			r.runJob(ctx, j)
 		}
-		want := []string{"spx ok 1s", "vix upstream_timeout 0s", "flow upstream_older 0s", "sectors panic 0s"}
+		want := []string{"spx ok [] 1s", "vix upstream_timeout [] 0s", "flow upstream_older [upstream_older] 0s", "sectors panic [] 0s"}
 		if !slices.Equal(told, want) {
 			t.Errorf("%q, want %q", told, want)
 		}

@@ -327,12 +327,14 @@ func (r *Refresher) putInputs(answers []*answer, suffix string) []*archive.Docum
 	}
 	if len(recipes) > 0 {
 		switch err := r.cfg.Inputs.Put(recipes, documents); {
-		case err != nil && !r.inputsPending:
-			r.log.Error("disk refuses archived inputs", "err", err)
-			r.inputsPending = true
-		case err == nil && r.inputsPending:
-			r.log.Info("disk writable again, all archived inputs saved")
-			r.inputsPending = false
+		case err != nil:
+			if r.inputsRefused == 0 {
+				r.log.Error("disk refuses archived inputs", "err", err)
+			}
+			r.inputsRefused++
+		case r.inputsRefused > 0:
+			r.log.Info("disk writable again, all archived inputs saved", "refused_writes", r.inputsRefused)
+			r.inputsRefused = 0
 		}
 	}
 	return documents

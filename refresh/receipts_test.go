@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -292,6 +293,39 @@ func TestWhatTheVersionBeforeStored(t *testing.T) {
 		if err := command.Run(&out); !errors.As(err, &outcome) || outcome.ExitCode() != 3 ||
 			out.String() != "gex/spx method_changed: stored by gex/0, this version has "+compute.GammaMethod+"\n" {
 			t.Errorf("%v: %s", err, &out)
+		}
+	})
+}
+
+// However long the disk refuses archived inputs, the log says once that it does and once that it is over, with the number of
+// refused writes.
+func TestOutageOfTheArchive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		var log bytes.Buffer
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		defer r.close()
+		inputs := archive.Dir(dir, "simulated")
+		if err := os.WriteFile(inputs, nil, 0o600); err != nil { // a file in place of the directory
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := refresh.RefreshSPX(r.Refresher, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if err := os.Remove(inputs); err != nil {
+			t.Fatal(err)
+		}
+		if err := refresh.RefreshSPX(r.Refresher, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// In each of the two refreshes, the recipes of three stored products are refused, and then all recipes together.
+		for _, line := range []string{"disk refuses archived inputs", "all archived inputs saved", "refused_writes=8\n"} {
+			if n := strings.Count(log.String(), line); n != 1 {
+				t.Errorf("%q is logged %d times: %s", line, n, log.String())
+			}
 		}
 	})
 }

@@ -62,10 +62,10 @@ type Config struct {
 	// SnapshotMaxAge is how long the dated files of max pain and flow are kept; 0 means for ever.
 	SnapshotMaxAge time.Duration
 	Log            *slog.Logger
-	// Observe, unless nil, is called after every run of a job, with the outcome and the duration. The code is ok, panic or
-	// an [upstream.Reason]. Jobs run at the same time, so Observe must be safe for concurrent use. It is not called for a
-	// run that the end of the process interrupted.
-	Observe func(job, code string, took time.Duration)
+	// Observe, unless nil, is called after every run of a job, with the outcome, the reason of each refused document, and
+	// the duration. The code is ok, panic or an [upstream.Reason]. Jobs run at the same time, so Observe must be safe for
+	// concurrent use. It is not called for a run that the end of the process interrupted.
+	Observe func(job, code string, refused []string, took time.Duration)
 }
 
 // Refresher keeps the answers in the store current. Create it with [New] or [Flags.Open]. Store, Now, DiskError and Offers
@@ -94,7 +94,7 @@ type Refresher struct {
 	rows          map[string]seriesRow       // of the series, by UTC date
 	history       []vixSummary               // of stored settlement dates, rising
 	volatilities  volatilityStates
-	inputsPending bool            // the disk refused archived inputs, and the log says so
+	inputsRefused int             // writes of archived inputs that the disk has refused since the outage began; 0: no outage
 	reported      map[string]bool // jobs whose first refresh was logged
 
 	// Each of the following fields is used by one job alone.
@@ -243,6 +243,10 @@ func (e *refusal) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.err)
 
 func (e *refusal) Unwrap() error { return e.err }
 
+// errNoInput is the error of a run that has too few documents for an answer, although it refused none. Its reason is
+// [upstream.Empty].
+var errNoInput = errors.New("no input for an answer")
+
 // partialFailure is the error of a run that refused some documents and published answers without them. The run is counted
 // and logged as failed, but the job does not back off: its other documents are good.
 type partialFailure struct{ error }
@@ -253,7 +257,7 @@ func (e *partialFailure) Unwrap() error { return e.error }
 func refusedAmong(errs ...error) error {
 	var refused []error
 	for _, err := range errs {
-		if e := (*refusal)(nil); errors.As(err, &e) {
+		if refusals(err) != nil {
 			refused = append(refused, err)
 		}
 	}
@@ -263,11 +267,34 @@ func refusedAmong(errs ...error) error {
 	return &partialFailure{errors.Join(refused...)}
 }
 
+// refusals returns the reason of each document that a run refused, from the error of the run. The log line of the run has
+// the same error, so the log and the counter never differ.
+func refusals(err error) (reasons []string) {
+	switch e := any(err).(type) {
+	case *refusal:
+		return []string{string(e.reason)}
+	case *upstream.Error:
+		if e.Reason.Refuses() {
+			return []string{string(e.Reason)}
+		}
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			reasons = append(reasons, refusals(err)...)
+		}
+	case interface{ Unwrap() error }:
+		return refusals(e.Unwrap())
+	}
+	return reasons
+}
+
 // reasonOf returns the code of a failed refresh that clients see in meta.freshness.reason.
 func reasonOf(err error) upstream.Reason {
 	var e *refusal
 	if errors.As(err, &e) {
 		return e.reason
+	}
+	if errors.Is(err, errNoInput) {
+		return upstream.Empty
 	}
 	return upstream.ReasonOf(err)
 }

@@ -41,7 +41,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 			r.log.Warn("quote not fetched", "symbol", symbol, "err", err)
 		}
 		if len(errs) > len(symbols)/2 {
-			return r.fail(quotesFailure, errs[0], r.ofFeed(sectorsFeed))
+			return r.fail(quotesFailure, errors.Join(errs...), r.ofFeed(sectorsFeed))
 		}
 	}
 	for _, symbol := range symbols {
@@ -59,7 +59,7 @@ func (r *Refresher) refreshSectors(ctx context.Context) error {
 		for name := range b.documents {
 			delete(r.historyAsked, name) // the histories of this run were not accepted: ask again
 		}
-		return r.fail(quotesFailure, err, r.ofFeed(sectorsFeed))
+		return r.fail(quotesFailure, errors.Join(append(errs, err)...), r.ofFeed(sectorsFeed))
 	}
 	return refusedAmong(errs...)
 }
@@ -104,7 +104,7 @@ func pastFunds(cal *compute.Calendar, d compute.Date) (names []upstream.Name, at
 }
 
 // gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it
-// returns a refusal.
+// returns errNoInput.
 func gatherSectors(b *batch, _ map[string]*answer) (*inputs, error) {
 	var documents []*document
 	histories := 0
@@ -120,7 +120,7 @@ func gatherSectors(b *batch, _ map[string]*answer) (*inputs, error) {
 		}
 	}
 	if histories == 0 {
-		return nil, &refusal{upstream.Empty, errors.New("no fund has a price history")}
+		return nil, fmt.Errorf("%w: no fund has a price history", errNoInput)
 	}
 	return b.inputs(documents...), nil
 }
@@ -174,7 +174,7 @@ func computeSectors(in *inputs) (*answer, error) {
 	}
 	rotation, ok := compute.SectorRotation(funds)
 	if !ok {
-		return nil, &refusal{upstream.Empty, errors.New("no sector fund has a quote")}
+		return nil, fmt.Errorf("%w: no sector fund has a quote", errNoInput)
 	}
 	q.Calendar = compute.CalendarNote(dates...)
 	a.data, a.quality = &rotation, q

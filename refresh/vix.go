@@ -107,10 +107,10 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 	case failure == nil && answered:
 		r.succeed(products, succeeded...)
 	case failure == nil:
-		failure = &refusal{upstream.Empty, errors.New("no settlement file yet")}
+		failure = fmt.Errorf("%w: no settlement file yet", errNoInput)
 	}
 	if failure != nil {
-		return r.fail(settlementFailure, failure, products)
+		return errors.Join(r.fail(settlementFailure, failure, products), closesErr)
 	}
 	return refusedAmong(closesErr)
 }

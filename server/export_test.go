@@ -18,3 +18,14 @@ func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, a
 	askTransport.DialContext = dial
 	return AskReady(ctx, "http://127.0.0.1:1", io.Discard)
 }
+
+// ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
+// refused, and the error is nil.
+func (s *Server) ServeConn(c net.Conn) error {
+	s.active.Add(1)
+	defer s.active.Add(-1)
+	if admitted := s.admit(c); admitted != nil {
+		return s.http.ServeConn(admitted)
+	}
+	return nil
+}

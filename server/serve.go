@@ -98,17 +98,6 @@ func (s *Server) run(f func()) {
 	}()
 }
 
-// ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
-// refused, and the error is nil.
-func (s *Server) ServeConn(c net.Conn) error {
-	s.active.Add(1)
-	defer s.active.Add(-1)
-	if admitted := s.admit(c); admitted != nil {
-		return s.http.ServeConn(admitted)
-	}
-	return nil
-}
-
 // Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
 // Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error {

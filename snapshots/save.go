@@ -78,19 +78,23 @@ func (s *Store) write(k key, body []byte) error {
 	err := s.writer.write(filepath.Join(s.dir, k.date), k.file, body)
 	s.mu.Lock()
 	before := len(s.pending)
+	if before == 0 {
+		s.refused = 0
+	}
 	if err != nil {
 		s.pending[k], s.diskErr = body, err
+		s.refused++
 	} else {
 		delete(s.pending, k)
 		delete(s.loggedBad, k)
 	}
-	pending := len(s.pending)
+	pending, refused := len(s.pending), s.refused
 	s.mu.Unlock()
 	if before == 0 && pending > 0 {
 		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "file", s.path(k), "err", err)
 	}
 	if before > 0 && pending == 0 {
-		s.opts.Log.Info("disk writable again, all pending files saved")
+		s.opts.Log.Info("disk writable again, all pending files saved", "refused_writes", refused)
 	}
 	return err
 }

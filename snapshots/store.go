@@ -62,6 +62,7 @@ type Store struct {
 	pending   map[key][]byte      // last write of each file that the disk refused
 	loggedBad map[key]bool        // files already logged as passed over
 	diskErr   error               // of the last write that failed
+	refused   int                 // writes that the disk has refused since the outage began, retries included
 }
 
 // Open opens or creates the directory of a source, takes it for this process, removes temporary files that a crash left,

@@ -137,6 +137,15 @@ const (
 	TooMany       Reason = "too_many_expirations" // a chain with more expirations or strikes than are served
 )
 
+// Refuses says whether a document arrived and was refused for this reason. For every other reason, no document arrived.
+func (r Reason) Refuses() bool {
+	switch r {
+	case HTML, Truncated, TooLarge, Malformed, Empty, Older, ClockAhead, Backwards, Shrunk, QuotesMissing, PriceJump, TooMany:
+		return true
+	}
+	return false
+}
+
 // Error says why there is no usable document.
 type Error struct {
 	Name       Name

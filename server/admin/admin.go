@@ -86,9 +86,6 @@ func Open(address string, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Addr returns the address of the listener, nil if there is none.
-func (s *Server) Addr() net.Addr { return s.addr }
-
 // Close stops listening. It cuts off the requests that do not end within a second.
 func (s *Server) Close() {
 	limit, cancel := context.WithTimeout(context.Background(), closeTimeout)

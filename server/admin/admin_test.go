@@ -145,7 +145,7 @@ func (st *stage) scrape() map[string]string {
 // This is the linter of promtool check metrics. It wants help texts, base units and conventional suffixes.
 func TestMetricsAreConventional(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
-	st.refreshes.Observe("spx", "ok", time.Second)
+	st.refreshes.Observe("spx", "ok", nil, time.Second)
 	st.ask("GET", st.public+"/api/v1/gex/spx", "")
 	_, body := st.ask("GET", st.admin+"/metrics", "")
 	problems, err := promlint.New(strings.NewReader(body)).Lint()
@@ -165,7 +165,7 @@ func TestMetricsAreConventional(t *testing.T) {
 // No client can choose a label or its value.
 func TestLabels(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
-	st.refreshes.Observe("spx", "upstream_timeout", time.Second)
+	st.refreshes.Observe("spx", "upstream_timeout", nil, time.Second)
 	const odd = "2026-11-19"
 	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/gex/spx/historical?date=" + odd, "/api/v1/gex/spx?x=" + odd, "/" + odd, "/"} {
 		st.ask("GET", st.public+target, odd)
@@ -204,8 +204,8 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 	st.ask("GET", st.public+"/api/v1/sectors/rotation", "")
 	st.ask("GET", st.public+"/api/v1/options/flow/unusual?limit=x", "")
 	st.ask("GET", st.public+"/", "")
-	st.refreshes.Observe("spx", "ok", 300*time.Millisecond)
-	st.refreshes.Observe("spx", "upstream_timeout", 3*time.Second)
+	st.refreshes.Observe("spx", "ok", nil, 300*time.Millisecond)
+	st.refreshes.Observe("spx", "upstream_timeout", []string{"price_jump", "clock_ahead", "price_jump"}, 3*time.Second)
 	after := st.scrape()
 	for name, want := range map[string]string{
 		`strikecache_http_requests_total{code="200",coding="gzip",resource="gex/spx"}`:              "3", // what Go's client accepts
@@ -219,6 +219,8 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 		`strikecache_connections_refused_total`:                                                     "0",
 		`strikecache_refreshes_total{code="ok",feed="spx"}`:                                         "1",
 		`strikecache_refreshes_total{code="upstream_timeout",feed="spx"}`:                           "1",
+		`strikecache_documents_refused_total{code="price_jump",feed="spx"}`:                         "2",
+		`strikecache_documents_refused_total{code="clock_ahead",feed="spx"}`:                        "1",
 		`strikecache_refresh_duration_seconds_bucket{feed="spx",le="0.5"}`:                          "1",
 		`strikecache_refresh_duration_seconds_sum{feed="spx"}`:                                      "3.3",
 		`strikecache_snapshot_age_seconds{resource="gex/spx"}`:                                      "1200",

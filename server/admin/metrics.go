@@ -31,7 +31,7 @@ func NewRegistry(from Sources) (*prometheus.Registry, error) {
 	r := prometheus.NewPedanticRegistry()
 	for _, c := range []prometheus.Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		from.Refreshes.runs, from.Refreshes.took, from.Refreshes.success, &collector{from},
+		from.Refreshes.runs, from.Refreshes.refused, from.Refreshes.took, from.Refreshes.success, &collector{from},
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err
@@ -40,9 +40,11 @@ func NewRegistry(from Sources) (*prometheus.Registry, error) {
 	return r, nil
 }
 
-// Refreshes counts and times the runs of refresh jobs. Create it with [NewRefreshes].
+// Refreshes counts and times the runs of refresh jobs, and counts the documents that they refused. Create it with
+// [NewRefreshes].
 type Refreshes struct {
 	runs    *prometheus.CounterVec
+	refused *prometheus.CounterVec
 	took    *prometheus.HistogramVec
 	success *prometheus.GaugeVec
 }
@@ -54,6 +56,10 @@ func NewRefreshes() *Refreshes {
 			Name: "strikecache_refreshes_total",
 			Help: "Runs of a feed's job, and of the jobs freshness, expiry and backfill, by outcome: ok, panic, or the reason code that clients see.",
 		}, []string{"feed", "code"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "strikecache_documents_refused_total",
+			Help: "Documents that arrived and were refused, by the feed's job and the reason code. A run can refuse several.",
+		}, []string{"feed", "code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "strikecache_refresh_duration_seconds", Help: "How long a run took, from the fetch to the published answers.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -64,9 +70,13 @@ func NewRefreshes() *Refreshes {
 	}
 }
 
-// Observe counts a run of a feed. The code is ok, or the reason of the failure.
-func (r *Refreshes) Observe(feed, code string, took time.Duration) {
+// Observe counts a run of a feed. The code is ok, or the reason of the failure. refused has the reason of each document
+// that the run refused.
+func (r *Refreshes) Observe(feed, code string, refused []string, took time.Duration) {
 	r.runs.WithLabelValues(feed, code).Inc()
+	for _, reason := range refused {
+		r.refused.WithLabelValues(feed, reason).Inc()
+	}
 	r.took.WithLabelValues(feed).Observe(took.Seconds())
 	if code == "ok" {
 		r.success.WithLabelValues(feed).SetToCurrentTime()

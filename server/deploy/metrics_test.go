@@ -32,7 +32,8 @@ func scrape(t *testing.T) string {
 	}
 	web := server.New(server.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now}) // for the list of all error codes
 	refreshes := admin.NewRefreshes()
-	refreshes.Observe("spx", "ok", time.Second)
+	refreshes.Observe("spx", "price_jump", []string{"price_jump"}, time.Second)
+	refreshes.Observe("spx", "ok", nil, time.Second)
 	registry, err := admin.NewRegistry(admin.Sources{
 		Now: time.Now, Current: func(string) *snapshots.Edition { return &snapshots.Edition{Default: snapshot} }, Refreshes: refreshes,
 		Readiness:          func() server.Readiness { return server.Readiness{Degraded: []string{"disk"}} },
