@@ -42,6 +42,7 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 		{faultClockAhead, xlkQuote, "sectors", upstream.ClockAhead},
 		{faultTradeAhead, xlkQuote, "sectors", upstream.ClockAhead},
 		{faultPriceJump, xlkQuote, "sectors", upstream.PriceJump},
+		{faultAbsurdPrice, xlkQuote, "sectors", upstream.Empty},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		dir, counted := t.TempDir(), map[string]int{}

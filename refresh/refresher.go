@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -247,11 +248,14 @@ type partialFailure struct{ error }
 
 func (e *partialFailure) Unwrap() error { return e.error }
 
-// refusedAmong returns the refusals among the errors of a run that published its answers, nil when there are none.
+// refusedAmong returns the errors of documents that arrived and were refused, or had no usable data, among the errors of a run
+// that published its answers. It returns nil when there are none.
 func refusedAmong(errs ...error) error {
 	var refused []error
 	for _, err := range errs {
-		if e := (*refusal)(nil); errors.As(err, &e) {
+		e := (*refusal)(nil)
+		unusable := slices.Contains([]upstream.Reason{upstream.HTML, upstream.Malformed, upstream.Empty}, reasonOf(err))
+		if unusable || errors.As(err, &e) {
 			refused = append(refused, err)
 		}
 	}
