@@ -110,11 +110,12 @@ type batch struct {
 	job       string    // the job that makes the batch
 	at        time.Time // the time of the computation, in market time
 	documents map[upstream.Name]*document
-	past      bool // the documents are of a past session: no accepted document is used
+	states    map[string]datedState // stored together with the answers, by name
+	past      bool                  // the documents are of a past session: no accepted document is used
 }
 
 func (r *Refresher) newBatch(job string) *batch {
-	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}}
+	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}, states: map[string]datedState{}}
 }
 
 // document returns the document of a name from the batch, else the accepted one, nil when there is neither.
