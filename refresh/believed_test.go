@@ -44,6 +44,7 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 		{faultClockAhead, xlkQuote, "sectors", upstream.ClockAhead},
 		{faultTradeAhead, xlkQuote, "sectors", upstream.ClockAhead},
 		{faultPriceJump, xlkQuote, "sectors", upstream.PriceJump},
+		{faultAbsurdPrice, xlkQuote, "sectors", upstream.Empty},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		dir, counted := t.TempDir(), map[string]int{}
@@ -126,8 +127,8 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, "", true, []string{"upstream_empty"}, []string{"XLE"}},
 		{"an unreachable quote", "sectors", nil, xle, true, nil, []string{"XLE"}},
 		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, "", false, slices.Repeat([]string{"upstream_html"}, half), []string{"SPY", "XLE"}},
-		{"the settlement file and a close", "vix", map[upstream.Name]fault{"": faultHTMLPage}, "", false,
-			[]string{"upstream_html", "upstream_html"}, []string{"settlement/2026-11-19.csv", "quotes/_VIX.json"}},
+		{"the settlement file and the closes", "vix", map[upstream.Name]fault{"": faultHTMLPage}, "", false,
+			slices.Repeat([]string{"upstream_html"}, 3), []string{"settlement/2026-11-19.csv", "quotes/_VIX.json", "quotes/_VIX3M.json"}},
 		{"a close", "vix", map[upstream.Name]fault{upstream.Quotes("_VIX"): faultClockAhead}, "", true, []string{"clock_ahead"}, []string{"_VIX"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

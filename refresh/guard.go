@@ -169,7 +169,10 @@ func (d *document) latest() (what string, at time.Time) {
 	case d.quote != nil:
 		return latestOf(&d.quote.Underlying)
 	case d.settlement != nil:
-		return "settlement of", d.settlement.date.At(16, 0, 0, compute.NewYork)
+		if at = d.settlement.date.At(16, 0, 0, compute.NewYork); d.Generated.After(at) {
+			return "Last-Modified", d.Generated
+		}
+		return "settlement of", at
 	case len(d.closes) > 0:
 		return "close of", d.closes[len(d.closes)-1].Date.At(0, 0, 0, compute.NewYork)
 	}

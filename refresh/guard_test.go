@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
@@ -88,6 +89,10 @@ func TestClockAhead(t *testing.T) {
 	}
 	const limit, over = 10 * time.Minute, 10*time.Minute + time.Second
 	today := compute.NewDate(2026, 11, 20)
+	modified := func(date compute.Date, ahead time.Duration) document {
+		in := archive.Input{Generated: now.Add(ahead)}
+		return document{Document: archive.Document{Input: in}, settlement: &settlement{date: date}}
+	}
 	for _, c := range []struct {
 		name  string
 		d     document
@@ -101,6 +106,8 @@ func TestClockAhead(t *testing.T) {
 		{"trade of a quote", document{quote: &cboe.Quote{Underlying: head(0, over)}}, true},
 		{"settlement", document{settlement: &settlement{date: today - 1}}, false},
 		{"settlement of the close to come", document{settlement: &settlement{date: today}}, true},
+		{"Last-Modified of a settlement", modified(today-1, limit), false},
+		{"Last-Modified of a settlement, ahead", modified(today-1, over), true},
 		{"history", document{closes: []compute.Close{{Date: today, Price: 1}}}, false},
 		{"history of tomorrow", document{closes: []compute.Close{{Date: today, Price: 1}, {Date: today + 1, Price: 1}}}, true},
 	} {

@@ -16,7 +16,7 @@ import (
 //
 //  1. computes each product,
 //  2. drops the answers that match the current ones ([Refresher.changed]), and seals the others,
-//  3. archives their inputs and writes their dated files,
+//  3. archives their inputs, and writes their dated files and the states of the batch,
 //  4. makes them current, all at the same instant,
 //  5. remembers the documents as accepted, and the state that later answers need,
 //  6. removes the archived inputs of the answers that were in the files before.
@@ -36,8 +36,7 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	if err != nil {
 		return err
 	}
-	states, err := r.encodeStates(b)
-	if err != nil {
+	if err := r.encodeStates(b); err != nil {
 		return err
 	}
 	steps.lap("compute_ms")
@@ -46,7 +45,7 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 		return err
 	}
 	steps.lap("seal_ms")
-	r.write(changed, states)
+	r.write(changed, b.states)
 	steps.lap("write_ms")
 	if err := r.makeCurrent(b, answers, changed, succeeded); err != nil {
 		return err
@@ -90,9 +89,8 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	return answers, nil
 }
 
-// encodeStates encodes the states of the new chains that later sessions need, by the name of the state.
-func (r *Refresher) encodeStates(b *batch) (map[string]datedState, error) {
-	states := map[string]datedState{}
+// encodeStates adds the states of the new chains that later sessions need to those of the batch.
+func (r *Refresher) encodeStates(b *batch) error {
 	for name, d := range b.documents {
 		if d.chain == nil || d.load != nil {
 			continue // not a chain, or one of the archive, whose state is stored
@@ -102,11 +100,11 @@ func (r *Refresher) encodeStates(b *batch) (map[string]datedState, error) {
 		}
 		encoded, err := encodeVolatility(d.chain)
 		if err != nil {
-			return nil, fmt.Errorf("encode volatilities of %s: %w", d.symbol(), err)
+			return fmt.Errorf("encode volatilities of %s: %w", d.symbol(), err)
 		}
-		states[volatilityState+d.symbol()] = datedState{d.session(r.cal).String(), encoded}
+		b.states[volatilityState+d.symbol()] = datedState{d.session(r.cal).String(), encoded}
 	}
-	return states, nil
+	return nil
 }
 
 // datedState is a state that is stored under the date of a session.

@@ -141,35 +141,6 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 	})
 }
 
-// The evening's quotes of VIX and VIX3M outlive a restart before the settlement file, also without an archive.
-func TestQuotesOfTheEveningOutliveARestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40")
-		r.once()
-		r.close()
-		r = newRig(t, dir, "2026-11-19 18:50")
-		defer r.close()
-		for _, index := range []string{"_VIX", "_VIX3M"} {
-			r.market.Fail(upstream.Quotes(index), faultHTMLPage, -1)
-			r.market.Fail(upstream.History(index), faultHTMLPage, -1)
-		}
-		if err := r.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		r.once()
-		var curve struct {
-			VIX, VIX3M *float64
-			Settled    string `json:"settlement_date"`
-		}
-		r.data(refresh.VIXResource, &curve)
-		if names := fmt.Sprint(r.meta(refresh.VIXResource).Receipt.Inputs); curve.VIX == nil || curve.VIX3M == nil || curve.Settled != "2026-11-19" ||
-			!strings.Contains(names, "quotes/_VIX.json") || !strings.Contains(names, "quotes/_VIX3M.json") {
-			t.Errorf("curve of %s: VIX %v, VIX3M %v, inputs %s", curve.Settled, curve.VIX, curve.VIX3M, names)
-		}
-	})
-}
-
 // asBefore rewrites a stored answer and its recipe as the previous version wrote them: without parameters and without
 // states in the receipt.
 func asBefore(t *testing.T, r *rig, product, date, method, recipe string) {

@@ -111,11 +111,12 @@ type batch struct {
 	job       string    // the job that makes the batch
 	at        time.Time // the time of the computation, in market time
 	documents map[upstream.Name]*document
-	past      bool // the documents are of a past session: no accepted document is used
+	states    map[string]datedState // stored together with the answers, by name
+	past      bool                  // the documents are of a past session: no accepted document is used
 }
 
 func (r *Refresher) newBatch(job string) *batch {
-	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}}
+	return &batch{r: r, job: job, at: r.cfg.Clock.Now(), documents: map[upstream.Name]*document{}, states: map[string]datedState{}}
 }
 
 // document returns the document of a name from the batch, else the accepted one, nil when there is neither.
@@ -253,7 +254,8 @@ type partialFailure struct{ error }
 
 func (e *partialFailure) Unwrap() error { return e.error }
 
-// refusedAmong returns the refusals among the errors of a run that published its answers, nil when there are none.
+// refusedAmong returns the errors of documents that arrived and were refused, or had no usable data, among the errors of a run
+// that published its answers. It returns nil when there are none.
 func refusedAmong(errs ...error) error {
 	var refused []error
 	for _, err := range errs {

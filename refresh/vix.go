@@ -76,7 +76,8 @@ func (b *batch) settlement() *settlement {
 }
 
 // refreshVIX fetches the settlement file that is due, and the closes of VIX and VIX3M on its date, and publishes the curve.
-// While the upstream still has the file of an earlier date, it asks again every 15 minutes.
+// While the upstream still has the file of an earlier date, it asks again every 15 minutes. The error joins the refused
+// documents of closes.
 func (r *Refresher) refreshVIX(ctx context.Context) error {
 	b := r.newBatch("vix")
 	due := settlementDue(b.at, r.cal)
@@ -89,9 +90,9 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 			r.vixAsked[latestSettlement] = b.at
 		}
 	}
-	closesErr := r.fetchCloses(ctx, b)
-	if closesErr != nil {
-		r.log.Warn("index closes not fetched", "err", closesErr)
+	closesErrs := r.fetchCloses(ctx, b)
+	if b.settlement() == nil {
+		r.write(nil, b.states) // the closes wait on the disk for the first settlement file
 	}
 	var succeeded []string
 	if failure == nil {
@@ -101,7 +102,7 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 	switch answered := r.hasAnswer(VIXResource); {
 	case b.settlement() != nil:
 		if err := r.accept(b, products, succeeded...); err != nil {
-			delete(r.vixAsked, latestSettlement) // the file of this batch was not accepted: ask again
+			clear(r.vixAsked) // the file and the closes of this batch were not kept: ask again
 			failure = err
 		}
 	case failure == nil && answered:
@@ -110,9 +111,9 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 		failure = fmt.Errorf("%w: no settlement file yet", errNoInput)
 	}
 	if failure != nil {
-		return errors.Join(r.fail(settlementFailure, failure, products), closesErr)
+		return errors.Join(r.fail(settlementFailure, failure, products), errors.Join(closesErrs...))
 	}
-	return refusedAmong(closesErr)
+	return refusedAmong(closesErrs...)
 }
 
 // fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted
