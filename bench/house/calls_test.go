@@ -21,13 +21,13 @@ import (
 // or a variable does not.
 func TestCallsRunDownward(t *testing.T) {
 	exports := map[string]string{} // compiled packages, by import path
-	for _, line := range goList(t, "-deps", "-export", "-f", "{{.ImportPath}}={{.Export}}", "./snapshots", "./server") {
+	for _, line := range goList(t, "-deps", "-export", "-f", "{{.ImportPath}}={{.Export}}", "./snapshots", "./server", "./refresh") {
 		path, file, _ := strings.Cut(line, "=")
 		exports[path] = file
 	}
 	set := token.NewFileSet()
 	imports := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	for _, dir := range []string{"snapshots", "server"} {
+	for _, dir := range []string{"snapshots", "server", "refresh"} {
 		var files []*ast.File
 		for _, name := range goList(t, "-f", `{{join .GoFiles " "}}`, "./"+dir) {
 			f, err := parser.ParseFile(set, filepath.Join(root, dir, name), nil, parser.SkipObjectResolution)
