@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -17,10 +16,6 @@ const (
 	maxJump = 0.20
 	// maxAhead is how far ahead of the market's clock a document may be.
 	maxAhead = 10 * time.Minute
-	// maxExpirations and maxStrikeRows bound a chain that is served. A strike row is a root, an expiration and a strike. SPX
-	// lists 55 expirations and 15,500 strike rows. A chain of 5,000 expirations took 62 seconds and 1.2 GB to compute.
-	maxExpirations = 128
-	maxStrikeRows  = 40_000
 )
 
 // guard compares each new chain or quote of one symbol with the accepted document of that symbol. It refuses a document
@@ -112,55 +107,6 @@ func (r *Refresher) measure(d *document) {
 	}
 }
 
-// believe checks a decoded document before anything else sees it. It returns a refusal, or [upstream.ErrNotModified] for a
-// document that repeats the accepted one.
-func (r *Refresher) believe(d *document) error {
-	name, now := upstream.Name(d.Name), r.cfg.Clock.Now()
-	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
-		return &refusal{upstream.ClockAhead, fmt.Errorf("%s %s is ahead of the clock, which shows %s",
-			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))}
-	}
-	g := r.guards[name]
-	if g == nil {
-		return nil // neither a chain nor the quote of a fund
-	}
-	r.measure(d)
-	accepted := r.acceptedDocument(name)
-	if !r.cfg.Clock.standsStill() { // when the clock stands still, each name has one document for ever
-		if err := g.check(d.mark, accepted); err != nil {
-			return err
-		}
-	}
-	if accepted == nil || !r.repeats(d, accepted) {
-		return nil
-	}
-	if d.chain != nil {
-		d.standFor(accepted)
-	}
-	return r.notModified(d, accepted)
-}
-
-// repeats says whether a document has the content of the accepted one: they differ only in their own timestamps, and these
-// change neither the date nor the state of the open interest.
-func (r *Refresher) repeats(d, accepted *document) bool {
-	date, state := compute.OpenInterestDate(d.captured, r.cal)
-	before, stateBefore := compute.OpenInterestDate(accepted.captured, r.cal)
-	return d.content == accepted.content && (d.chain == nil || date == before && state == stateBefore)
-}
-
-// notModified returns [upstream.ErrNotModified] for a document that repeats the accepted one. The next conditional request
-// then names the new document. It returns nil, and the products are computed, if the accepted document comes from the
-// archive or dates were filled in since: answers may change without a new document.
-func (r *Refresher) notModified(d, accepted *document) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if accepted.origin == nil {
-		return nil
-	}
-	accepted.origin, accepted.mark = d.origin, d.mark
-	return upstream.ErrNotModified
-}
-
 // latest returns the latest time in the document, and the name of that time.
 func (d *document) latest() (what string, at time.Time) {
 	switch {
@@ -184,28 +130,4 @@ func latestOf(u *compute.Underlying) (what string, at time.Time) {
 		return "last_trade_time", u.AsOf
 	}
 	return "timestamp", u.CapturedAt
-}
-
-// errTooMany is the error of a chain that has more expirations or strikes than are served.
-var errTooMany = errors.New("chain is too large to serve")
-
-// checkSize returns errTooMany for a chain beyond [maxExpirations] or [maxStrikeRows]. It takes one pass.
-func checkSize(chain *compute.Chain) error {
-	expirations, rows := map[compute.Date]bool{}, 0
-	var last *compute.Contract
-	for i := range chain.Contracts {
-		c := &chain.Contracts[i]
-		if last == nil || c.Expiration != last.Expiration || c.Root != last.Root {
-			expirations[c.Expiration] = true
-			rows++
-		} else if c.Strike != last.Strike {
-			rows++
-		}
-		last = c
-	}
-	if len(expirations) > maxExpirations || rows > maxStrikeRows {
-		return fmt.Errorf("%w: %d expirations and %d strike rows, at most %d and %d are served",
-			errTooMany, len(expirations), rows, maxExpirations, maxStrikeRows)
-	}
-	return nil
 }

@@ -151,13 +151,6 @@ func because(state, reason string, since time.Time) snapshots.Freshness {
 	return snapshots.Freshness{State: state, Reason: &reason, Since: since}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // delayMinutes is by how much the upstream delays its quotes.
 const delayMinutes = 15
 

@@ -21,7 +21,6 @@
 package refresh
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -141,27 +140,12 @@ func (b *batch) inputs(documents ...*document) *inputs {
 	return in
 }
 
-// fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
-// the accepted document is still the newest, or the new one repeats it.
-func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, error) {
-	var since *upstream.Document
-	r.mu.Lock()
-	if d := r.accepted[name]; d != nil {
-		since = d.origin
+// settlement returns the settlement file of the batch, else the accepted one, nil when there is neither.
+func (b *batch) settlement() *settlement {
+	if d := b.document(latestSettlement); d != nil {
+		return d.settlement
 	}
-	r.mu.Unlock()
-	doc, err := r.cfg.Source.Fetch(ctx, name, since)
-	if err != nil {
-		return nil, err
-	}
-	d, err := newDocument(doc)
-	if err == nil {
-		err = r.believe(d)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return nil
 }
 
 // acceptedDocument returns the document of a name that was accepted last, nil before the first.

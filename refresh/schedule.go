@@ -71,6 +71,13 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute.
 // Each further failure doubles the pause, up to 5 minutes. The actual pause is random, from half of that to the whole, so
 // that machines that failed at the same time do not ask the upstream at the same time. Runs that the schedule has in the

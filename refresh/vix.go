@@ -67,14 +67,6 @@ func settlementsOffered(c *Config) bool {
 	return c.Source.Offers(upstream.Settlement(c.Calendar.SessionDate(c.Clock.Now()).String()))
 }
 
-// settlement returns the settlement file of the batch, else the accepted one, nil when there is neither.
-func (b *batch) settlement() *settlement {
-	if d := b.document(latestSettlement); d != nil {
-		return d.settlement
-	}
-	return nil
-}
-
 // refreshVIX fetches the settlement file that is due, and the closes of VIX and VIX3M on its date, and publishes the curve.
 // While the upstream still has the file of an earlier date, it asks again every 15 minutes. The error joins the refused
 // documents of closes.
@@ -174,19 +166,6 @@ func (r *Refresher) checkMonths(f *settlement, now time.Time) error {
 		month = month.AddMonths(1)
 	}
 	return nil
-}
-
-// decodeSettlement decodes a settlement file. asked is the date in its name, used if the file states no date.
-func decodeSettlement(d *document, asked string) (f *settlement, err error) {
-	f = &settlement{}
-	if f.rows, f.bad, err = cboe.DecodeSettlement(d.Body); err != nil {
-		return nil, err
-	}
-	if f.date, err = compute.ParseDate(cmp.Or(d.FileDate, asked)); err != nil {
-		return nil, fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
-	}
-	d.Name = string(upstream.Settlement(f.date.String())) // the receipt must say of which date the file is
-	return f, nil
 }
 
 // pastSettlement returns the names of the settlement file of session d and of the quotes of both indices, and the instant at

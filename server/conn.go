@@ -53,6 +53,16 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does
+// not read.
+func (c *conn) cutOff() {
+	if c.tls != nil {
+		_ = c.tls.NetConn().Close() // nothing more can be done
+		return
+	}
+	_ = c.Conn.Close() // nothing more can be done
+}
+
 // wake ends a connection that waits for its next request, after 100 ms. A request that the client has already sent arrives
 // in this time and is answered.
 func (c *conn) wake() {

@@ -1,10 +1,6 @@
 package server
 
-import (
-	"strings"
-
-	"github.com/goccy/go-json"
-)
+import "github.com/goccy/go-json"
 
 // apiError is an error response of the public interface. A client sees these fields and nothing else of the cause.
 type apiError struct {
@@ -28,9 +24,8 @@ type nearest struct {
 	Later   *string `json:"later"`
 }
 
-// The table of errors.
+// The table of errors. errNotFound is beside the routes, which it names.
 var (
-	errNotFound         = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(paths(), ", ")})
 	errMethod           = define(apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed", allow: allowed})
 	errReadOnly         = define(apiError{status: 405, code: "method_not_allowed", message: "only GET and HEAD are allowed", allow: "GET, HEAD"}) // of probes, pages and files, which need no preflight
 	errKey              = define(apiError{status: 401, code: "invalid_api_key", message: "the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same"})

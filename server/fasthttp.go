@@ -88,6 +88,29 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	s.respond(ctx, &rep, &q)
 }
 
+// servePage answers a request for a page. Pages need no key and count against no limit.
+func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
+	q := requestOf(ctx)
+	coding := choose(q.encodings, p.sealed)
+	lines := p.lines + "ETag: " + p.sealed.ETag(coding) + "\r\nLast-Modified: " + p.sealed.LastModified() + "\r\n"
+	if notModified(&q.fields, p.sealed) {
+		s.write(ctx, s.traffic.page, fasthttp.StatusNotModified, coding, nil, lines)
+		return
+	}
+	lines += "Content-Type: " + p.contentType + "\r\n" + encodingLines[coding]
+	s.write(ctx, s.traffic.page, fasthttp.StatusOK, coding, p.sealed.Body(coding), lines)
+}
+
+// serveProbe answers /healthz and /readyz, which are for orchestrators and never cached.
+func (s *Server) serveProbe(ctx *fasthttp.RequestCtx, c *counts, probe func() (int, []byte, error)) {
+	status, body, err := probe()
+	if err != nil {
+		s.refuse(ctx, nil, errInternal)
+		return
+	}
+	s.write(ctx, c, status, snapshots.Identity, body, typeLine+commonLines+noStoreLine)
+}
+
 // refuse answers a request with an error; r may be nil.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *route, e *apiError) {
 	q, rep := requestOf(ctx), response{route: r}

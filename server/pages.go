@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"strikecache/server/openapi"
 	"strikecache/server/web"
 	"strikecache/snapshots"
@@ -69,27 +67,4 @@ func sealPage(path, contentType, lines string, body []byte) page {
 		panic("page " + path + ": " + err.Error())
 	}
 	return page{path, contentType, lines + "Vary: Accept-Encoding\r\n", sealed}
-}
-
-// servePage answers a request for a page. Pages need no key and count against no limit.
-func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
-	q := requestOf(ctx)
-	coding := choose(q.encodings, p.sealed)
-	lines := p.lines + "ETag: " + p.sealed.ETag(coding) + "\r\nLast-Modified: " + p.sealed.LastModified() + "\r\n"
-	if notModified(&q.fields, p.sealed) {
-		s.write(ctx, s.traffic.page, fasthttp.StatusNotModified, coding, nil, lines)
-		return
-	}
-	lines += "Content-Type: " + p.contentType + "\r\n" + encodingLines[coding]
-	s.write(ctx, s.traffic.page, fasthttp.StatusOK, coding, p.sealed.Body(coding), lines)
-}
-
-// serveProbe answers /healthz and /readyz, which are for orchestrators and never cached.
-func (s *Server) serveProbe(ctx *fasthttp.RequestCtx, c *counts, probe func() (int, []byte, error)) {
-	status, body, err := probe()
-	if err != nil {
-		s.refuse(ctx, nil, errInternal)
-		return
-	}
-	s.write(ctx, c, status, snapshots.Identity, body, typeLine+commonLines+noStoreLine)
 }

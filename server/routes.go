@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"strikecache/snapshots"
@@ -54,6 +55,9 @@ func paths() []string {
 	}
 	return paths
 }
+
+// errNotFound is here and not in the table of errors, because it names the routes.
+var errNotFound = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(paths(), ", ")})
 
 // directRoute returns the route of a direct request for a resource, nil when fasthttp must answer the request.
 func (s *Server) directRoute(h *head) *route {
@@ -107,6 +111,19 @@ func unescape(b []byte) []byte {
 		return b
 	}
 	return []byte(decoded)
+}
+
+// Finder finds snapshots. [snapshots.Store] implements it. Requests call its methods at the same time, so they must be safe
+// for concurrent use, must not block for long, and must not allocate when the snapshot is in memory. The server does not
+// change anything that they return.
+type Finder interface {
+	// Current returns the current edition of a resource, nil before its first answer.
+	Current(resource string) *snapshots.Edition
+	// Historical returns the stored gamma answer of a UTC date YYYY-MM-DD, or the newest for "". The error is
+	// [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are being read.
+	Historical(date string) (*snapshots.Snapshot, error)
+	// Dates returns the stored UTC dates of the gamma answers, YYYY-MM-DD, rising.
+	Dates() []string
 }
 
 // find returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent.

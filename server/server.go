@@ -25,21 +25,7 @@ import (
 
 	"strikecache/server/keys"
 	"strikecache/server/limits"
-	"strikecache/snapshots"
 )
-
-// Finder finds snapshots. [snapshots.Store] implements it. Requests call its methods at the same time, so they must be safe
-// for concurrent use, must not block for long, and must not allocate when the snapshot is in memory. The server does not
-// change anything that they return.
-type Finder interface {
-	// Current returns the current edition of a resource, nil before its first answer.
-	Current(resource string) *snapshots.Edition
-	// Historical returns the stored gamma answer of a UTC date YYYY-MM-DD, or the newest for "". The error is
-	// [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are being read.
-	Historical(date string) (*snapshots.Snapshot, error)
-	// Dates returns the stored UTC dates of the gamma answers, YYYY-MM-DD, rising.
-	Dates() []string
-}
 
 // Config configures a [Server]. Finder, Source, Now, Readiness and Log must be set. The functions must be safe for
 // concurrent use.

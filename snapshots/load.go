@@ -5,37 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 )
 
 // ErrNoSnapshot says that no snapshot of that date is stored.
 var ErrNoSnapshot = errors.New("no snapshot of that date")
-
-// DatesOf returns the dates on which a product has a stored answer, rising. The slice is shared and must not be changed.
-func (s *Store) DatesOf(product string) []string { return s.datesOf(FileName(product)) }
-
-// StateDates returns the dates on which a state is stored, rising. The slice is shared and must not be changed.
-func (s *Store) StateDates(name string) []string { return s.datesOf(FileName(stateProduct + name)) }
-
-// HideAfter takes the files of later dates out of the index, and returns the later dates that have an answer, rising. (After
-// a kill, a date may have a state and no answer yet.) The files stay on the disk. A call with a later date, or a new write of
-// a file, brings it back.
-func (s *Store) HideAfter(date string) (hidden []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for file := range s.index {
-		dates := slices.Concat(s.index[file], s.hidden[file])
-		slices.Sort(dates)
-		dates = slices.Compact(dates)
-		i, _ := slices.BinarySearch(dates, date+"~") // sorts directly after the date
-		if !strings.HasPrefix(file, FileName(stateProduct)) {
-			hidden = append(hidden, dates[i:]...)
-		}
-		s.index[file], s.hidden[file] = dates[:i:i], dates[i:]
-	}
-	slices.Sort(hidden)
-	return slices.Compact(hidden)
-}
 
 // Load reads and verifies a product's file of a date. It returns ErrNoSnapshot if there is none.
 func (s *Store) Load(product, date string) (File, error) {

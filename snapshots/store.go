@@ -9,10 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 	"golang.org/x/sync/singleflight"
@@ -138,66 +136,6 @@ func (s *Store) scan() error {
 		}
 	})
 	return errors.Join(err, walked)
-}
-
-// walkDates calls visit for every entry except folders in the date directories of a source's directory, dates rising. A
-// file or link that has the name of a date is visited with date "": it cannot be served and is a bad file.
-func walkDates(dir string, visit func(k key, e fs.DirEntry)) error {
-	days, err := os.ReadDir(dir) // sorted by name
-	if err != nil {
-		return err
-	}
-	for _, day := range days {
-		if !isDate(day.Name()) {
-			continue
-		}
-		date, files := "", []fs.DirEntry{day}
-		if day.IsDir() {
-			date = day.Name()
-			if files, err = os.ReadDir(filepath.Join(dir, date)); err != nil {
-				return err
-			}
-		}
-		for _, f := range files {
-			if !f.IsDir() {
-				visit(key{date, f.Name()}, f)
-			}
-		}
-	}
-	return nil
-}
-
-func isDate(s string) bool {
-	_, err := time.Parse(time.DateOnly, s)
-	return err == nil && len(s) == len(time.DateOnly)
-}
-
-func (s *Store) path(k key) string { return filepath.Join(s.dir, k.date, k.file) }
-
-func (s *Store) datesOf(file string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.index[file]
-}
-
-// remember indexes a file.
-func (s *Store) remember(k key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	dates := s.index[k.file]
-	if i, found := slices.BinarySearch(dates, k.date); !found {
-		s.index[k.file] = slices.Concat(dates[:i], []string{k.date}, dates[i:])
-	}
-}
-
-// forget takes a file out of the index.
-func (s *Store) forget(k key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	dates := s.index[k.file]
-	if i, found := slices.BinarySearch(dates, k.date); found {
-		s.index[k.file] = slices.Concat(dates[:i], dates[i+1:])
-	}
 }
 
 // Stats says what a [Store] has done since it was opened, and how much is pending now.

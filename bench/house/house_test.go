@@ -1,5 +1,5 @@
-// Package house tests the project itself: which package may import which, that packages and exported names have comments,
-// that files and functions are short, and that cited files exist.
+// Package house tests the project itself: which package may import which, that calls between files run downward, that packages
+// and exported names have comments, that files and functions are short, and that cited files exist.
 package house
 
 import (
