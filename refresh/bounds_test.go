@@ -91,6 +91,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 		{GammaResource, chain("7e7", "0.5", "12", "0.5"), `"bad_numbers":1`},
 		{GammaResource, chain("0", "0", "0", "null"), ""}, // absent, and not bad
 		{GammaResource, chain("1e999", "-101", "1e10", "-1e-9"), `"bad_numbers":4`},
+		{GammaResource, chain("7001", "0.5", "-1", "5e8"), `"bad_numbers":2`},
 		{PainResource, chain("7001", "0.5", "12", "0.5"), ""},
 		{PainResource, chain("-7001", "0.5", "12", "0.5"), `"bad_numbers":1`},
 		{FlowResource, chain("7001", "0.5", "12", "0.5"), ""},
