@@ -202,7 +202,7 @@ const MaxRows = 200_000
 // ChainBuilder collects the rows of one document and validates them. The zero value is ready. It is not safe
 // for concurrent use.
 type ChainBuilder struct {
-	rows      []Contract // a row with an unusable number has NaN open interest
+	rows      []Contract // an open interest that is absent or outside its range is NaN
 	listed    int
 	badSymbol int
 	bad       int // numbers outside the range of their kind
@@ -216,12 +216,18 @@ func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, min(n, MaxRows
 func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	b.listed++
 	bad := 0
-	for _, x := range [...]*float64{&q.Bid, &q.Ask, &q.Last, &q.OpenInterest, &q.Volume, &q.IV, &q.Gamma, &q.Delta} {
-		y := OptionNumber.Usable(*x)
-		if math.IsNaN(y) && !math.IsNaN(*x) {
+	for _, n := range [...]struct {
+		kind NumberKind
+		x    *float64
+	}{
+		{OptionPrice, &q.Bid}, {OptionPrice, &q.Ask}, {OptionPrice, &q.Last}, {ContractCount, &q.OpenInterest}, {ContractCount, &q.Volume},
+		{ImpliedVolatility, &q.IV}, {OptionGamma, &q.Gamma}, {OptionDelta, &q.Delta},
+	} {
+		y := n.kind.Usable(*n.x)
+		if math.IsNaN(y) && !math.IsNaN(*n.x) {
 			bad++
 		}
-		*x = y
+		*n.x = y
 	}
 	c := Contract{Quote: q}
 	root, ok := parseSymbol(symbol, &c)
@@ -230,9 +236,6 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 		return
 	}
 	b.bad += bad
-	if !(q.OpenInterest >= 0) {
-		c.OpenInterest = math.NaN()
-	}
 	n := len(b.rows)
 	if n > 0 && b.rows[n-1].Root == string(root) {
 		c.Root = b.rows[n-1].Root // rows of one root share a string

@@ -92,7 +92,7 @@ func TestSkipOrder(t *testing.T) {
 	equal(t, "skipped", chain.Skipped, compute.Skipped{BadSymbol: 1, Duplicate: 3, BadNumber: 5, UnknownRoot: 1})
 	equal(t, "total", chain.Skipped.Total(), 10)
 	equal(t, "listed", chain.Listed, 12)
-	equal(t, "bad numbers", chain.BadNumbers, 2) // the infinities; NaN stands for no number
+	equal(t, "bad numbers", chain.BadNumbers, 3) // -1 and the infinities; NaN stands for no number
 	if len(chain.Contracts) != 2 || chain.Contracts[0].OpenInterest != 0 || chain.Contracts[1].OpenInterest != 2.5 {
 		t.Errorf("kept %+v", chain.Contracts)
 	}
@@ -238,6 +238,36 @@ func FuzzSymbol(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Each number of a row has its own range. A number outside it is absent and counted, and the others of the row are used.
+func TestRangesOfARow(t *testing.T) {
+	fields := func(q *compute.Quote) []*float64 {
+		return []*float64{&q.Bid, &q.Ask, &q.Last, &q.OpenInterest, &q.Volume, &q.IV, &q.Gamma, &q.Delta}
+	}
+	most := compute.Quote{Bid: 1e6, Ask: 1e6, Last: 1e6, OpenInterest: 1e8, Volume: 1e8, IV: 100, Gamma: 100, Delta: -1}
+	for i := range fields(&most) {
+		for _, scale := range []float64{1, 1.001, -1.001, 1e7} {
+			q := most
+			*fields(&q)[i] *= scale
+			chain := build(t, index(7000, noon), row{"SPXW260821C07000000", q}, row{"SPXW260821P07000000", most})
+			bad := 0
+			if scale != 1 {
+				*fields(&q)[i], bad = math.NaN(), 1
+			}
+			equal(t, "bad numbers", chain.BadNumbers, bad)
+			if math.IsNaN(q.OpenInterest) {
+				equal(t, "skipped", chain.Skipped, compute.Skipped{BadNumber: 1})
+			} else if got := fmt.Sprint(chain.Contracts[0].Quote); got != fmt.Sprint(q) {
+				t.Errorf("number %d, %v times its most: %s, want %v", i, scale, got, q)
+			}
+		}
+	}
+	// A published gamma of 1e9 once gave a net of 8e19.
+	wrong, right := most, quoted(10, 11, 100)
+	wrong.Gamma, right.Gamma = 1e9, 0.001
+	r := exposure(t, index(7000, noon), row{"SPXW260821C07100000", wrong}, row{"SPXW260821P07000000", right})
+	near(t, "published gamma", convention(t, r, "published_gamma").Net, dollarsOf(7000, -100*0.001), 1e-6)
 }
 
 // An absurd number counts as absent. It must not make the document fail.

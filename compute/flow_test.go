@@ -258,14 +258,14 @@ func randomFlow(t *testing.T, random *rand.Rand, symbol string) compute.ChainFlo
 		case 2:
 			return -1
 		case 3:
-			return scale * 1e9
+			return scale * 1e4
 		}
 		return scale * math.Exp(random.NormFloat64()*2)
 	}
 	var rows []row
 	previous := map[string]float64{}
 	for i := range 300 {
-		q := trade(amount(2), amount(3), amount(2), math.Round(amount(3000)), min(math.Round(math.Abs(amount(500))), 1e9), random.Float64()*2000-200)
+		q := trade(amount(2), amount(3), amount(2), math.Round(amount(3000)), math.Round(math.Abs(amount(500))), random.Float64()*2000-200)
 		q.IV, q.Delta = amount(0.3), random.NormFloat64()
 		if q.OpenInterest != q.OpenInterest {
 			q.OpenInterest = 0

@@ -57,6 +57,11 @@ func TestBoundsOfQuotesAndHistories(t *testing.T) {
 			t.Errorf("history of %s: %+v, %v", name, d, err)
 		}
 	}
+	lost := fmt.Appendf(nil, `{"data":[{"date":"2026-11-10","close":187.5},{"date":"2026-11-11","close":-5},{"date":"2026-11-12","close":"-12"},{"date":"2026-11-13","close":%s},`+
+		`{"date":"2026-11-16","close":1e-9},{"date":"2026-11-17","close":"nan"},{"date":"2026-11-18","close":0}]}`, strings.Repeat("9", 401))
+	if d, err := newDocument(&upstream.Document{Name: upstream.History("XLK"), Body: lost}); err != nil || len(d.closes) != 1 || d.bad != 6 {
+		t.Errorf("history with six bad closes: %+v, %v", d, err)
+	}
 	_, err := newDocument(&upstream.Document{Name: upstream.History("_VIX"), Body: []byte(`{"data":[{"date":"2026-11-17","close":1e5}]}`)})
 	var e *upstream.Error
 	if !errors.As(err, &e) || e.Reason != upstream.Empty {
@@ -91,6 +96,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 		{GammaResource, chain("7e7", "0.5", "12", "0.5"), `"bad_numbers":1`},
 		{GammaResource, chain("0", "0", "0", "null"), ""}, // absent, and not bad
 		{GammaResource, chain("1e999", "-101", "1e10", "-1e-9"), `"bad_numbers":4`},
+		{GammaResource, chain("7001", "0.5", "-1", "5e8"), `"bad_numbers":2`},
 		{PainResource, chain("7001", "0.5", "12", "0.5"), ""},
 		{PainResource, chain("-7001", "0.5", "12", "0.5"), `"bad_numbers":1`},
 		{FlowResource, chain("7001", "0.5", "12", "0.5"), ""},

@@ -363,11 +363,11 @@ func TestSpoiledDocuments(t *testing.T) {
 		t.Errorf("garbage numbers: %v", err)
 	}
 	history := upstream.History("XLK")
-	all, _ := cboe.DecodeHistory(fetch(history, noFault).Body)
-	if few, err := cboe.DecodeHistory(fetch(history, faultGarbageNumbers).Body); err != nil || len(few) >= len(all) || len(few) < len(all)/2 {
+	all, _, _ := cboe.DecodeHistory(fetch(history, noFault).Body, compute.Price)
+	if few, _, err := cboe.DecodeHistory(fetch(history, faultGarbageNumbers).Body, compute.Price); err != nil || len(few) >= len(all) || len(few) < len(all)/2 {
 		t.Errorf("garbage in a history: %d of %d rows, %v", len(few), len(all), err)
 	}
-	if _, err := cboe.DecodeHistory(fetch(history, faultEmptyOptions).Body); !errors.Is(err, cboe.ErrNoRows) {
+	if _, _, err := cboe.DecodeHistory(fetch(history, faultEmptyOptions).Body, compute.Price); !errors.Is(err, cboe.ErrNoRows) {
 		t.Errorf("empty history: %v", err)
 	}
 	quote := fetch(upstream.Quotes("XLK"), faultGarbageNumbers).Body

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +106,7 @@ func (d *document) decode() (err error) {
 	case upstream.QuotesKind:
 		err = d.decodeQuote(key)
 	case upstream.HistoryKind:
-		err = d.decodeHistory(key)
+		d.closes, d.bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(key)))
 	case upstream.SettlementKind:
 		d.settlement, err = decodeSettlement(d, key)
 	}
@@ -153,19 +152,6 @@ func (d *document) decodeQuote(symbol string) error {
 	}
 	d.quote, d.content, d.bad = quote, quote.Content, quote.BadNumbers
 	d.mark.captured, d.mark.content = quote.CapturedAt, quote.Content
-	return nil
-}
-
-func (d *document) decodeHistory(symbol string) error {
-	closes, err := cboe.DecodeHistory(d.Body)
-	if err != nil {
-		return err
-	}
-	price := cboe.PriceKind(withoutUnderscore(symbol))
-	d.closes = slices.DeleteFunc(closes, func(c compute.Close) bool { return math.IsNaN(price.Usable(c.Price)) })
-	if d.bad = len(closes) - len(d.closes); len(d.closes) == 0 {
-		return cboe.ErrNoRows
-	}
 	return nil
 }
 

@@ -86,9 +86,9 @@ def quote_instant(as_of, captured_at):
     return ends(day)
 
 
-def number(x):
-    """Returns a number of a document, or None for a number that counts as absent."""
-    good = isinstance(x, (int, float)) and math.isfinite(x) and (x == 0 or 1e-6 <= abs(x) <= 1e9)
+def number(x, most):
+    """Returns a number of a document, or None for a number that counts as absent: it is neither 0 nor from 1e-6 to most."""
+    good = isinstance(x, (int, float)) and (x == 0 or 1e-6 <= x <= most)
     return x if good else None
 
 
@@ -109,7 +109,7 @@ class Chain:
         self.session = as_of.date()
         while not closing(self.session):
             self.session -= DAY
-        self.spot = number(data.get("current_price")) or number(data.get("close"))
+        self.spot = number(data.get("current_price"), 1e6) or number(data.get("close"), 1e6)
         self.years = {}  # T of each series
         self.series = collections.defaultdict(lambda: collections.defaultdict(dict))
         self.skipped = collections.Counter()
@@ -130,8 +130,8 @@ class Chain:
         if symbol in seen:
             return "duplicate"
         seen.add(symbol)
-        oi, bid, ask = (number(option.get(name)) for name in ("open_interest", "bid", "ask"))
-        if oi is None or oi < 0:
+        oi, bid, ask = (number(option.get(name), most) for name, most in (("open_interest", 1e8), ("bid", 1e6), ("ask", 1e6)))
+        if oi is None:
             return "bad_number"
         if root not in SETTLEMENT:
             return "unknown_root"
@@ -141,7 +141,7 @@ class Chain:
         if self.years[key] <= 0:
             return "settled"
         mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
-        row = Row(right == "C", oi, max(number(option.get("volume")) or 0, 0), mid, number(option.get("iv")) or 0)
+        row = Row(right == "C", oi, number(option.get("volume"), 1e8) or 0, mid, number(option.get("iv"), 100) or 0)
         self.series[key][int(strike)][right] = row
         return None
 

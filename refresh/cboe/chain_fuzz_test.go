@@ -187,11 +187,16 @@ func plainRows(u compute.Underlying, rows []any) *compute.Chain {
 			chain.Skipped.BadSymbol++
 			continue
 		}
-		for name, to := range map[string]*float64{
-			"bid": &c.Bid, "ask": &c.Ask, "last_trade_price": &c.Last, "open_interest": &c.OpenInterest, "volume": &c.Volume, "iv": &c.IV, "gamma": &c.Gamma, "delta": &c.Delta,
+		for name, field := range map[string]struct {
+			to          *float64
+			least, most float64
+		}{
+			"bid": {&c.Bid, 0, 1e6}, "ask": {&c.Ask, 0, 1e6}, "last_trade_price": {&c.Last, 0, 1e6}, "open_interest": {&c.OpenInterest, 0, 1e8},
+			"volume": {&c.Volume, 0, 1e8}, "iv": {&c.IV, 0, 100}, "gamma": {&c.Gamma, -100, 100}, "delta": {&c.Delta, -1, 1},
 		} {
-			if *to = plainFloat(fields[name]); math.Abs(*to) > 1e9 || *to != 0 && math.Abs(*to) < 1e-6 {
-				*to = math.NaN()
+			x := plainFloat(fields[name])
+			if *field.to = x; x < field.least || x > field.most || x != 0 && math.Abs(x) < 1e-6 {
+				*field.to = math.NaN()
 				chain.BadNumbers++
 			}
 		}
@@ -255,6 +260,12 @@ func FuzzDecodeChain(f *testing.F) {
 		for _, good := range []string{`330.1`, `0.1235`, `2960.0`, `7728.2002`, rowP} {
 			f.Add([]byte(strings.Replace(whole, good, bad, 1)))
 		}
+	}
+	for _, bad := range []string{ // outside the range of its kind
+		`"bid":-1`, `"ask":9e8`, `"last_trade_price":1000000.1`, `"open_interest":1e9`, `"open_interest":-1`, `"volume":-1`, `"volume":100000001`,
+		`"iv":-0.1`, `"iv":1e9`, `"delta":-1.0001`, `"delta":5e8`, `"gamma":101`, `"gamma":-101`, `"gamma":1e-9`,
+	} {
+		f.Add([]byte(strings.Replace(whole, "}", ","+bad+"}", 1)))
 	}
 	for _, s := range []string{
 		`{"symbol":"_SPX","data":{` + head + `,"options":[` + rowP + `,` + rowC + `]},"timestamp":"2026-08-11 20:36:41"}`, // another order

@@ -66,6 +66,9 @@ func TestChainAgreesWithEncodingJSON(t *testing.T) {
 		if got.Listed != want.Listed || got.Skipped != want.Skipped || !slices.Equal(got.Contracts, want.Contracts) {
 			t.Errorf("%d rows, skipped %+v, want %d, %+v", got.Listed, got.Skipped, want.Listed, want.Skipped)
 		}
+		if got.BadNumbers != 0 {
+			t.Errorf("%d bad numbers in a chain without any", got.BadNumbers)
+		}
 		return got
 	}
 	t.Run("simulated", func(t *testing.T) {
@@ -76,6 +79,7 @@ func TestChainAgreesWithEncodingJSON(t *testing.T) {
 		}
 		agrees(t, doc.Body)
 	})
+	t.Run("pathological", func(t *testing.T) { agrees(t, recorded(t, "spx-chain-2026-08-11-pathological.json")) })
 	t.Run("recorded", func(t *testing.T) {
 		if c := agrees(t, recorded(t, spxChain)); c.Listed != 30692 || len(c.Contracts) != 30692 || c.Spot != 7728.2002 {
 			t.Errorf("%d rows, %d kept, spot %v", c.Listed, len(c.Contracts), c.Spot)

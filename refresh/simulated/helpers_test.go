@@ -79,9 +79,9 @@ func bySymbol(chain *compute.Chain) map[string]*compute.Contract {
 // closesOf returns the history of a symbol.
 func closesOf(t testing.TB, m *simulated.Market, symbol string, at time.Time) []compute.Close {
 	t.Helper()
-	closes, err := cboe.DecodeHistory(documentAt(t, m, upstream.History(symbol), at).Body)
-	if err != nil {
-		t.Fatalf("history of %s: %v", symbol, err)
+	closes, bad, err := cboe.DecodeHistory(documentAt(t, m, upstream.History(symbol), at).Body, cboe.PriceKind(strings.TrimPrefix(symbol, "_")))
+	if err != nil || bad != 0 {
+		t.Fatalf("history of %s: %d bad numbers, %v", symbol, bad, err)
 	}
 	return closes
 }
