@@ -313,3 +313,18 @@ func (l *logText) logger() *slog.Logger {
 func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
+
+// bigBody is more bytes than the kernels of both ends buffer.
+const bigBody = 8 << 20
+
+// bigAnswer is more than the kernels of both ends buffer, see bigBody.
+func bigAnswer(t testing.TB) *snapshots.Snapshot { return fill(t, "gamma ", bigBody) }
+
+func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
+	t.Helper()
+	s, err := snapshots.SealIn([]byte(`"`+strings.Repeat(text, size/len(text))+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

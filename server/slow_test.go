@@ -4,7 +4,6 @@ package server_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -142,9 +141,6 @@ func (c *slow) drip(first, start, piece string) error {
 	return err
 }
 
-// bigBody is more bytes than the kernels of both ends buffer.
-const bigBody = 8 << 20
-
 // halfTakenBody is more bytes than the kernel of a slow reader takes, and fewer than that of the server.
 const halfTakenBody = 128 << 10
 
@@ -200,18 +196,6 @@ func TestFaultSlowClients(t *testing.T) {
 		cases.Go(func() { c.run(t, f, count, secure, nil) })
 	}
 	cases.Wait()
-}
-
-// bigAnswer is more than the kernels of both ends buffer, see bigBody.
-func bigAnswer(t testing.TB) *snapshots.Snapshot { return fill(t, "gamma ", bigBody) }
-
-func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
-	t.Helper()
-	s, err := snapshots.SealIn([]byte(`"`+strings.Repeat(text, size/len(text))+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // A slow client may be disconnected a little before its timeout, because deadlines are set once a second. How much later it
