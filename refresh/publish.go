@@ -156,9 +156,8 @@ func (r *Refresher) writeFile(a *answer) {
 	if a.product.finalAtClose && a.late {
 		save = r.store.SaveLate
 	}
-	if a.hasFile = !a.product.finalAtClose || !a.late; a.hasFile { // what recompute reads: after a kill, too
-		r.putInputs([]*answer{a}, archive.Next)
-	}
+	a.hasFile = !a.product.finalAtClose || !a.late
+	r.putInputs([]*answer{a}, archive.Next) // before the file, so that a kill leaves the inputs of the answer in the file
 	if err := save(a.product.name, a.date().String(), f); err != nil {
 		r.notWritten("snapshot", a.product.name, err)
 	}

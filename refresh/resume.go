@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"strikecache/compute"
@@ -111,15 +112,15 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 // recipe is that of another answer of the date, or nil. After a kill, the recipe may still have the suffix [archive.Next].
 // Then it is put in its place.
 func (r *Refresher) newestRecipe(p *product, meta snapshots.Meta) (recipe *archive.Recipe, complete bool, err error) {
-	for _, name := range []string{p.name + archive.Next, p.name + besideFile, p.name} {
+	for _, name := range []string{p.name + archive.Next, p.name + besideFile + archive.Next, p.name + besideFile, p.name} {
 		found, failed := r.cfg.Inputs.Recipe(name, compute.DateOf(meta.AsOf.UTC()).String())
 		switch {
 		case errors.Is(failed, archive.ErrGone):
 		case failed != nil:
 			err = failed
 		case belongs(found, meta):
-			if name == p.name+archive.Next { // the next answer of this date would replace it before its own file is written
-				found.Product = p.name
+			if product, next := strings.CutSuffix(name, archive.Next); next { // the next answer of this date would replace it
+				found.Product = product
 				err = r.cfg.Inputs.Put([]archive.Recipe{*found}, nil)
 			}
 			return found, true, err
