@@ -47,10 +47,10 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	bid, ask := t.in.chain.quote(now, &v, c)
 	delta, gamma := now.greeks(c.strike, &v, c.right)
 	// The upstream computes iv from the middle of the quote. In the money, when the quote is wide against the time value, the middle lies
-	// below the intrinsic value, and the upstream publishes 0.
+	// below the intrinsic value, and the upstream publishes 0. It has published no iv over 8.3 (2026-08-11).
 	iv := v.total / math.Sqrt(now.years)
 	hidden := [2]float64{0.0035, 0.0002}[c.right] * c.key.child(12).unit() * float64(ask-bid)
-	if v.price[c.right] > v.timeValue && v.timeValue < hidden {
+	if v.price[c.right] > v.timeValue && v.timeValue < hidden || iv > 8.3 {
 		iv = 0
 	}
 	b = c.date.Midnight().AppendFormat(append(append(b, `{"option":"`...), c.root...), "060102")

@@ -55,6 +55,9 @@ func chainAt(t testing.TB, m *simulated.Market, symbol string, at time.Time) *co
 	if err != nil {
 		t.Fatalf("chain of %s at %s: %v", symbol, at, err)
 	}
+	if chain.BadNumbers > 0 {
+		t.Errorf("chain of %s at %s: %d numbers are outside the ranges of their kinds", symbol, at, chain.BadNumbers)
+	}
 	return chain
 }
 

@@ -57,11 +57,11 @@ type smile struct {
 	bend, tilt, shift, norm float64
 }
 
-// smile returns the surface of a moment at an expiration. A settled expiration is treated as if it had a second left, because the upstream
-// too still computes the numbers of expired rows, and they are absurd.
+// smile returns the surface of a moment at an expiration. An expiration that settles within a minute, or has settled, is treated as if it
+// had a minute left: the upstream, too, still computes the numbers of expired rows.
 func (sf surface) smile(now, settles moment) smile {
-	years := max(settles.time.Sub(now.time).Seconds(), 1) / secondsPerYear
-	traded := max(settles.sessions-now.sessions, 1e-5) / sessionsPerYear
+	years := max(settles.time.Sub(now.time).Seconds(), 60) / secondsPerYear
+	traded := max(settles.sessions-now.sessions, 1.0/390) / sessionsPerYear
 	far := min(years, 1)
 	m := smile{
 		spot: sf.spot, forward: sf.spot * math.Exp((rate-yield)*years), discount: math.Exp(-rate * years),
