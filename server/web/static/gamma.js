@@ -5,6 +5,7 @@ import { Chart } from './chart.js';
 import { choice, h, options, picker, table } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, title } from './format.js';
 import { Panel } from './panel.js';
+import { refill, term } from './terms.js';
 
 const current = '/api/v1/gex/spx';
 const views = { near: () => 0.03, wide: () => 0.07, all: () => 0.15, fit };
@@ -39,7 +40,7 @@ export function gammaPanel() {
       regime.textContent = reading(data);
       byStrike(data);
       drawProfile(profile, data);
-      more.replaceChildren(...comparisons(data));
+      refill(more, ...comparisons(data));
     },
   });
   const byStrike = (data) => drawStrikes(strikes, data, views[view](data));
@@ -134,7 +135,7 @@ function drawProfile(chart, d) {
 
 function comparisons(d) {
   const columns = [{ head: 'Name' }, { head: 'Net, $ per 1 %', number: true }, { head: 'Flip', number: true }];
-  const row = (c) => [title(c.name), dollars(c.net_gex_dollars), level(c.zero_gamma_flip)];
+  const row = (c) => [term(c.name, title(c.name)), dollars(c.net_gex_dollars), level(c.zero_gamma_flip)];
   return [
     h('div', null, h('h3', null, 'Conventions'), table('Net gamma and flip under other conventions', columns, d.conventions.map(row))),
     h('div', null, h('h3', null, 'Scenarios'), table('Net gamma and flip in scenarios', columns, d.scenarios.map(row))),
