@@ -2,8 +2,8 @@
 // numbers under other conventions.
 
 import { Chart } from './chart.js';
-import { choice, h, options, picker, table } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, title } from './format.js';
+import { choice, h, table } from './dom.js';
+import { axisDollars, dollars, level, number, title } from './format.js';
 import { Panel } from './panel.js';
 import { refill, term } from './terms.js';
 
@@ -19,75 +19,27 @@ function fit(d) {
   return Math.min(0.15, Math.max(0.03, 1.05 * Math.max(0, ...away)));
 }
 
-/** gammaPanel returns the panel, and a function that gives it the stored dates. */
+/** gammaPanel builds the panel. */
 export function gammaPanel() {
-  const dates = picker('Date', (d) => panel.follow(d ? `${current}/historical?date=${d}` : current));
-  options(dates.select, [['', 'Now']]);
   let view = 'fit';
   let last = null;
   const zoom = choice('Strikes shown', [['fit', 'Levels'], ['near', '±3 %'], ['wide', '±7 %'], ['all', '±15 %']], (v) => { view = v; if (last) byStrike(last); });
-  const levels = h('dl', { class: 'levels' });
-  const regime = h('p', { class: 'reading' });
   const strikes = new Chart('Gamma by strike', 330);
   const profile = new Chart('Gamma profile', 330);
   const more = h('div', { class: 'tables' });
   const panel = new Panel({
-    id: 'gamma', heading: 'Gamma exposure', controls: [dates.element, zoom],
-    about: 'Modelled dealer hedging of SPX options, in dollars per 1 % move of the index',
+    id: 'gamma', controls: [zoom],
     render(data) {
       last = data;
-      levels.replaceChildren(...levelTiles(data));
-      regime.textContent = reading(data);
       byStrike(data);
       drawProfile(profile, data);
       refill(more, ...comparisons(data));
     },
   });
   const byStrike = (data) => drawStrikes(strikes, data, views[view](data));
-  panel.body.append(levels, regime, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
+  panel.body.append(h('div', { class: 'split wide-left' }, strikes.element, profile.element),
     h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), more));
-  const offer = (stored) => options(dates.select, [['', 'Now'], ...stored.toReversed().map((d) => [d, date(d)])]);
-  return { panel, offer };
-}
-
-function tile(name, value, note, kind) {
-  return h('div', { class: kind && `tile ${kind}` || 'tile' }, h('dt', null, name), h('dd', null, value, h('small', null, note)));
-}
-
-function levelTiles(d) {
-  const sign = d.gamma_regime === 'positive' || d.gamma_regime === 'negative' ? d.gamma_regime : '';
-  return [
-    tile('Spot', level(d.spot), spotNote(d)),
-    tile('Net gamma', dollars(d.net_gex_dollars), 'per 1 % move', sign),
-    tile('Zero-gamma flip', level(d.zero_gamma_flip), flipNote(d)),
-    tile('Call wall', level(d.call_wall), 'largest call gamma above'),
-    tile('Put wall', level(d.put_wall), 'largest put gamma below'),
-    tile('Expiring the same day', percent(d.zero_dte?.gross_share_pct, 1).replace('+', ''),
-      d.zero_dte?.settled ? 'settled at the close' : `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}`),
-  ];
-}
-
-function spotNote(d) {
-  const move = d.expected_move_1d === null ? 'expected move unknown' : `one standard deviation is ±${number(d.expected_move_1d, 0)} in a day`;
-  return d.spot_source === 'implied' ? `options imply ${level(d.effective_spot)}; ${move}` : move;
-}
-
-function flipNote(d) {
-  if (d.zero_gamma_flip === null) return title(d.flip_status);
-  return d.flip_band ? `band ${number(d.flip_band.low, 0)} to ${number(d.flip_band.high, 0)}` : 'no band';
-}
-
-/** reading says in a sentence what the regime means. */
-function reading(d) {
-  if (d.flip_status === 'spot_mismatch') return 'The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.';
-  const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
-    : `Spot is ${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct >= 0 ? 'above' : 'below'} the flip.`;
-  const what = {
-    positive: 'Positive regime: modelled dealers trade against moves.',
-    negative: 'Negative regime: modelled dealers trade with moves.',
-    neutral: 'Neutral regime: the model cannot tell the sign of net gamma.',
-  }[d.gamma_regime] ?? 'The regime is unknown.';
-  return `${what} ${where}`;
+  panel.followDay(current, `${current}/historical`);
 }
 
 function marks(d) {

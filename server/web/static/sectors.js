@@ -6,13 +6,13 @@ import { Panel } from './panel.js';
 
 const spans = [['day', 'Day'], ['week', 'Week'], ['month', 'Month'], ['quarter', 'Quarter'], ['ytd', 'Year to date']];
 
-/** sectorsPanel returns the panel. */
+/** sectorsPanel builds the panel. */
 export function sectorsPanel() {
   const reading = h('p', { class: 'reading' });
   const returns = scroller('Sector returns');
   const rotation = h('figure', { class: 'chart rotation' });
   const panel = new Panel({
-    id: 'sectors', heading: 'Sector rotation', about: 'Price returns of the 11 sector funds, without dividends',
+    id: 'sectors',
     render(data) {
       reading.textContent = read(data);
       returns.replaceChildren(grid(data));
@@ -20,7 +20,7 @@ export function sectorsPanel() {
     },
   });
   panel.body.append(reading, h('div', { class: 'split wide-left' }, returns, rotation));
-  return panel;
+  panel.follow('/api/v1/sectors/rotation');
 }
 
 function read(d) {
