@@ -244,8 +244,9 @@ export class Chart {
     const left = u.over.offsetLeft + u.valToPos(spec.xs[i], 'x');
     const { offsetWidth: width, offsetHeight: height } = this.hint;
     const right = left + 14 + width <= this.canvas.clientWidth || left < this.canvas.clientWidth / 2;
-    this.hint.style.left = `${Math.max(0, Math.min(right ? left + 14 : left - 14 - width, this.canvas.clientWidth - width))}px`;
-    this.hint.style.top = `${Math.max(0, Math.min(u.over.offsetTop + (u.cursor.top ?? 0) - height / 2, this.height - height))}px`;
+    const x = Math.max(0, Math.min(right ? left + 14 : left - 14 - width, this.canvas.clientWidth - width));
+    const y = Math.max(0, Math.min(u.over.offsetTop + (u.cursor.top ?? 0) - height / 2, this.height - height));
+    this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
 
   #hide() {
