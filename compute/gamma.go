@@ -104,6 +104,7 @@ type GammaInput struct {
 // GammaResult is the result of [GammaExposure].
 type GammaResult struct {
 	Data    Gamma
+	Matrix  Matrix
 	Quality GammaQuality
 	Carry   map[Series]float64 // carry ln(F/S)/T per year of each series that has one; PreviousCarry of the next call
 }
@@ -155,7 +156,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	if e.mismatch() {
 		g.withhold()
 	}
-	return GammaResult{Data: g, Quality: e.quality(g.Flip), Carry: e.carry()}
+	return GammaResult{Data: g, Matrix: e.matrix(), Quality: e.quality(g.Flip), Carry: e.carry()}
 }
 
 // OpenInterestDate returns the session whose closing open interest a document has, and the state of that count. The state
@@ -173,7 +174,7 @@ func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state 
 
 func (e *exposure) byExpiration() []ExpirationGamma {
 	rows := make([]ExpirationGamma, 0, len(e.series))
-	for _, s := range e.series {
+	for _, s := range e.byDate() {
 		rows = append(rows, ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
 			Net: new(Dollars(s.call + s.put)), Gross: new(Dollars(s.call - s.put)),
@@ -181,10 +182,14 @@ func (e *exposure) byExpiration() []ExpirationGamma {
 			Forward: Level(s.forward), ForwardSource: s.source,
 		})
 	}
-	slices.SortStableFunc(rows, func(a, b ExpirationGamma) int {
-		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Settlement, b.Settlement))
-	})
 	return rows
+}
+
+// byDate returns the series sorted by expiration date and settlement.
+func (e *exposure) byDate() []*series {
+	return slices.SortedStableFunc(slices.Values(e.series), func(a, b *series) int {
+		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.settlement, b.settlement))
+	})
 }
 
 // regime compares the net exposure with its uncertainty: it is neutral when the net is small, or when the spot lies between

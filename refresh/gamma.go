@@ -23,11 +23,22 @@ type carryRow struct {
 }
 
 func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
+	return gatherExposure(b, above)
+}
+
+// gatherExposure returns the SPX chain, the rate and the carry of the previous gamma answer: the inputs of [gammaOf]. If the
+// batch has a gamma answer, its carry and its result are shared.
+func gatherExposure(b *batch, above map[string]*answer) (*inputs, error) {
 	in, err := gatherChain(b, above)
 	if in == nil {
 		return nil, err
 	}
 	in.parameters.RiskFreeRate = &b.r.cfg.RiskFreeRate
+	if gamma := above[GammaResource]; gamma != nil {
+		in.documents = append(in.documents, gamma.inputs.named(stateDir+carryState))
+		in.gamma = gamma.inputs.gamma
+		return in, nil
+	}
 	var carry map[compute.Series]float64
 	if !b.past {
 		carry = b.r.carry
@@ -35,7 +46,11 @@ func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
 	return in, in.addState(carryState, carryRows(carry))
 }
 
-func computeGamma(in *inputs) (*answer, error) {
+// gammaOf returns the gamma exposure of the SPX chain among the inputs. The products of one batch share the result.
+func gammaOf(in *inputs) (*compute.GammaResult, error) {
+	if in.gamma != nil {
+		return in.gamma, nil
+	}
 	chain, err := in.chain()
 	if err != nil {
 		return nil, err
@@ -49,6 +64,19 @@ func computeGamma(in *inputs) (*answer, error) {
 	result := compute.GammaExposure(compute.GammaInput{
 		Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before),
 	})
+	in.gamma = &result
+	return in.gamma, nil
+}
+
+func computeGamma(in *inputs) (*answer, error) {
+	result, err := gammaOf(in)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := in.chain()
+	if err != nil {
+		return nil, err
+	}
 	a := answerOf(chain)
 	a.data, a.quality, a.carry = &result.Data, result.Quality, result.Carry
 	if a.summary, err = encodeRow(a.date(), &result.Data, in.source); err != nil {

@@ -233,8 +233,8 @@ func published(d *document, answers []*answer) bool {
 }
 
 // changed returns the answers to publish: 1. each answer that would change something, 2. each answer that shares a document
-// with one of these, if its current answer names an older document of the same content. So the answers of a feed have one
-// instant. The second case follows a kill between the files of a feed.
+// or a state with one of these, if its current answer names an older document of the same content, or an older state. So the
+// answers of a feed have one instant and one carry. The second case follows a kill between the files of a feed.
 func (r *Refresher) changed(b *batch, answers []*answer) (changed []*answer) {
 	same := map[*answer]bool{}
 	for _, a := range answers {
@@ -242,7 +242,7 @@ func (r *Refresher) changed(b *batch, answers []*answer) (changed []*answer) {
 	}
 	for _, a := range answers {
 		if !same[a] || slices.ContainsFunc(answers, func(other *answer) bool {
-			return !same[other] && slices.ContainsFunc(a.inputs.upstream(), func(d *document) bool {
+			return !same[other] && slices.ContainsFunc(a.inputs.documents, func(d *document) bool {
 				return slices.Contains(other.inputs.documents, d) && !r.names(a.product.name, d)
 			})
 		}) {

@@ -10,7 +10,10 @@ import { todayPanel } from './today.js';
  * in index.html. A panel with styles of its own names the sheet: ['matrix', () => import(…).then(…), 'views.css'].
  */
 const later = new Map([
-  ['gamma', [() => import('./gamma.js').then((m) => m.gammaPanel())]],
+  ['strikes', [() => import('./strikes.js').then((m) => m.strikesPanel()), 'views.css']],
+  ['matrix', [() => import('./matrix.js').then((m) => m.matrixPanel()), 'views.css']],
+  ['expirations', [() => import('./strikes.js').then((m) => m.expirationsPanel()), 'views.css']],
+  ['changes', [() => import('./changes.js').then((m) => m.changesPanel()), 'views.css']],
   ['history', [() => import('./history.js').then((m) => m.historyPanel())]],
   ['vix', [() => import('./vix.js').then((m) => m.vixPanel())]],
   ['max-pain', [() => import('./maxpain.js').then((m) => m.maxPainPanel())]],
