@@ -59,18 +59,6 @@ export function options(select, pairs) {
   if (pairs.some(([value]) => value === picked)) select.value = picked;
 }
 
-/** choice builds a row of exclusive buttons from [value, text] pairs. */
-export function choice(label, pairs, onPick) {
-  const buttons = pairs.map(([value, text], i) => h('button', {
-    type: 'button', 'aria-pressed': String(i === 0),
-    click: () => {
-      for (const [j, b] of buttons.entries()) b.setAttribute('aria-pressed', String(i === j));
-      onPick(value);
-    },
-  }, text));
-  return h('span', { class: 'choice', role: 'group', 'aria-label': label }, buttons);
-}
-
 /** floating builds a bar from one figure to another, on an axis from low to high. Its colour has the sign of the difference. */
 export function floating(from, to, low, high) {
   const at = (x) => ((x - low) / (high - low || 1)) * 100;
