@@ -12,8 +12,12 @@ import (
 	"strikecache/compute"
 )
 
-// carryState names the state with the carry of the previous gamma answer.
-const carryState = "gex-carry"
+const (
+	// carryState names the state with the carry of the previous gamma answer.
+	carryState = "gex-carry"
+	// referenceState names the dated state of the SPX chain with which the changes of the next session compare.
+	referenceState = "gex-reference"
+)
 
 // carryRow is the carry of one series, per year.
 type carryRow struct {
@@ -22,8 +26,16 @@ type carryRow struct {
 	Carry      float64      `json:"carry"`
 }
 
+// gatherGamma returns the inputs of [gammaOf], and the reference of the session before if it is stored.
 func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
-	return gatherExposure(b, above)
+	in, err := gatherExposure(b, above)
+	if in == nil || err != nil {
+		return nil, err
+	}
+	if d := b.r.states.before(referenceState, b.document(spxChain).session(b.r.cal)); d != nil {
+		in.documents = append(in.documents, d)
+	}
+	return in, nil
 }
 
 // gatherExposure returns the SPX chain, the rate and the carry of the previous gamma answer: the inputs of [gammaOf]. If the
@@ -61,9 +73,14 @@ func gammaOf(in *inputs) (*compute.GammaResult, error) {
 	} else if !found || in.parameters.RiskFreeRate == nil {
 		return nil, errors.New("inputs lack the carry or the rate")
 	}
-	result := compute.GammaExposure(compute.GammaInput{
-		Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before),
-	})
+	input := compute.GammaInput{Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before)}
+	if d := in.named(stateDir + referenceState); d != nil {
+		if err := d.openSessionState(); err != nil {
+			return nil, err
+		}
+		input.Reference = d.reference
+	}
+	result := compute.GammaExposure(input)
 	in.gamma = &result
 	return in.gamma, nil
 }

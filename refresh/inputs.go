@@ -32,7 +32,8 @@ type document struct {
 	quote      *cboe.Quote
 	closes     []compute.Close
 	settlement *settlement
-	volatility map[string]float64 // of a state: published volatility by contract symbol
+	volatility map[string]float64  // of a state: published volatility by contract symbol
+	reference  *compute.GammaState // of a state
 
 	bad      int       // numbers of a quote or a history that count as absent because they are outside the range of their kind
 	captured time.Time // of a chain: the timestamp of the document that answers name
