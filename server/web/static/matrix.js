@@ -83,7 +83,7 @@ class HeatMap {
 
   constructor() {
     const on = (column) => ({
-      pointermove: (event) => this.#point(event, column), pointerdown: (event) => this.#point(event, column), pointerleave: () => this.#leave(),
+      pointermove: (event) => this.#point(event, column), pointerdown: (event) => this.#point(event, column), pointerleave: (event) => { if (event.pointerType === 'mouse') this.#leave(); }, // a finger leaves when it is lifted
     });
     this.strikes = h('canvas', { class: 'strikes', ...on(-1) });
     this.cells = h('canvas', on(0));
