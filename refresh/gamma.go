@@ -40,21 +40,48 @@ func computeGamma(in *inputs) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var before []carryRow
-	if found, err := in.decodeState(carryState, &before); err != nil {
+	result, err := gammaOf(in)
+	if err != nil {
 		return nil, err
-	} else if !found || in.parameters.RiskFreeRate == nil {
-		return nil, errors.New("inputs lack the carry or the rate")
 	}
-	result := compute.GammaExposure(compute.GammaInput{
-		Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before),
-	})
 	a := answerOf(chain)
 	a.data, a.quality, a.carry = &result.Data, result.Quality, result.Carry
 	if a.summary, err = encodeRow(a.date(), &result.Data, in.source); err != nil {
 		return nil, fmt.Errorf("encode row: %w", err)
 	}
 	return a, nil
+}
+
+// gammaMemo holds the last gamma result of a batch, so that products which rest on the same inputs compute it once.
+type gammaMemo struct {
+	chain, carry string // SHA-256
+	rate         float64
+	result       *compute.GammaResult
+}
+
+// gammaOf returns the exposure of the chain among the inputs. The caller must not change the result.
+func gammaOf(in *inputs) (*compute.GammaResult, error) {
+	chain, err := in.chain()
+	if err != nil {
+		return nil, err
+	}
+	var before []carryRow
+	if found, err := in.decodeState(carryState, &before); err != nil {
+		return nil, err
+	} else if !found || in.parameters.RiskFreeRate == nil {
+		return nil, errors.New("inputs lack the carry or the rate")
+	}
+	of := gammaMemo{in.documents[0].SHA256, in.documents[1].SHA256, *in.parameters.RiskFreeRate, nil}
+	if m := in.memo; m != nil && m.result != nil && m.chain == of.chain && m.carry == of.carry && m.rate == of.rate {
+		return m.result, nil
+	}
+	result := compute.GammaExposure(compute.GammaInput{
+		Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before),
+	})
+	if of.result = &result; in.memo != nil {
+		*in.memo = of
+	}
+	return &result, nil
 }
 
 func rememberGamma(r *Refresher, a *answer) {
@@ -65,10 +92,10 @@ func rememberGamma(r *Refresher, a *answer) {
 }
 
 // resumeGamma sets the refresher's carry to the carry that the stored answer was computed with.
-func resumeGamma(r *Refresher, in *inputs) error {
+func resumeGamma(b *batch, in *inputs) error {
 	var before []carryRow
 	_, err := in.decodeState(carryState, &before)
-	r.carry = carryOf(before)
+	b.r.carry = carryOf(before)
 	return err
 }
 

@@ -239,6 +239,7 @@ type inputs struct {
 	parameters parameters
 	source     string      // name of the upstream
 	documents  []*document // upstream documents, then states, in the order of the receipt
+	memo       *gammaMemo  // of the batch; nil: none
 }
 
 // parameters are the settings of the receipt. Each product sets those that its data depends on.
