@@ -21,6 +21,7 @@ const (
 	GammaResource   = "gex/spx"
 	TrackResource   = "gex/spx/intraday"
 	SeriesResource  = "gex/spx/series"
+	MatrixResource  = "gex/spx/matrix"
 	PainResource    = "spx-max-pain"
 	FlowResource    = "options/flow/unusual"
 	SectorsResource = "sectors/rotation"

@@ -292,8 +292,8 @@ func TestOutageOfTheArchive(t *testing.T) {
 		if err := refresh.RefreshSPX(r.Refresher, t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// In each of the two refreshes, the recipes of four stored products are refused, and then all recipes together.
-		for _, line := range []string{"disk refuses archived inputs", "all archived inputs saved", "refused_writes=10\n"} {
+		// In each of the two refreshes, the recipes of five stored products are refused, and then all recipes together.
+		for _, line := range []string{"disk refuses archived inputs", "all archived inputs saved", "refused_writes=12\n"} {
 			if n := strings.Count(log.String(), line); n != 1 {
 				t.Errorf("%q is logged %d times: %s", line, n, log.String())
 			}

@@ -96,7 +96,7 @@ type Refresher struct {
 	rows          map[string]seriesRow       // of the series, by UTC date
 	track         *answer                    // the track that was published last; nil before the first
 	history       []vixSummary               // of stored settlement dates, rising
-	volatilities  volatilityStates
+	states        sessionStates
 	inputsRefused int             // writes of archived inputs that the disk has refused since the outage began; 0: no outage
 	reported      map[string]bool // jobs whose first refresh was logged
 
@@ -117,7 +117,6 @@ type batch struct {
 	states    map[string]datedState // stored together with the answers, by name
 	past      bool                  // the documents are of a past session: no accepted document is used
 	trackRows []json.RawMessage     // rows before the newest, of a track that is not the served one; nil: the served track
-	gamma     gammaMemo
 }
 
 func (r *Refresher) newBatch(job string) *batch {
@@ -134,7 +133,7 @@ func (b *batch) document(name upstream.Name) *document {
 
 // inputs returns inputs with the documents that are not nil. It returns nil when all documents are nil.
 func (b *batch) inputs(documents ...*document) *inputs {
-	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName, memo: &b.gamma}
+	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName}
 	for _, d := range documents {
 		if d != nil {
 			in.documents = append(in.documents, d)

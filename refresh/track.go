@@ -50,7 +50,7 @@ type trackQuality struct {
 // gatherTrack returns the inputs of gamma and the rows before the chain. It returns nil if the chain adds no row, unless no
 // track is served yet.
 func gatherTrack(b *batch, above map[string]*answer) (*inputs, error) {
-	in, err := gatherGamma(b, above)
+	in, err := gatherExposure(b, above)
 	if in == nil || err != nil {
 		return nil, err
 	}
