@@ -110,8 +110,8 @@ function outage() {
   const ticking = retry(Math.min(...failed.map((p) => p.feed.nextAt)));
   const down = failed.some((p) => p.failure.code === 'unreachable');
   if (!down) {
-    const why = new Set(failed.map((p) => sentence(p.failure.message)));
-    return [{ key: 'waiting', kind: 'stale', head: 'The server has no answers yet.', text: [...why].join(' '), ticking }];
+    const why = new Set(failed.map((p) => p.failure.error.reason).filter(Boolean).map((code) => sentence(reason(code))));
+    return [{ key: 'waiting', kind: 'stale', head: 'The server has no answers yet.', text: why.size ? [...why].join(' ') : 'It has just started.', ticking }];
   }
   const checked = Math.max(...panels.map((p) => p.feed?.checked ?? 0));
   const seen = checked ? `Last answer ${age(Date.now() - checked)} ago. ` : '';

@@ -115,6 +115,7 @@ export class Chart {
     }
     const axis = { stroke: ink.text, font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelGap: 2,
       grid: { stroke: ink.grid, width: 1 }, ticks: { stroke: ink.grid, width: 1, size: 4 } };
+    const filled = spec.series.some((s) => s.kind === 'bars' || s.kind === 'area'); // a fill begins at zero
     const marks = (spec.marks ?? []).filter((m) => m.x !== null && m.x !== undefined);
     return { data, opts: {
       width: this.canvas.clientWidth,
@@ -127,7 +128,7 @@ export class Chart {
       },
       scales: {
         x: { time: false, range: (_, a, b) => this.#zoom ?? spec.range ?? (a === b ? [a - 1, b + 1] : [a, b]) },
-        y: { range: spec.yRange ?? ((_, a, b) => uPlot.rangeNum(a ?? 0, b ?? 1, 0.08, true)) },
+        y: { range: spec.yRange ?? ((_, a, b) => uPlot.rangeNum(filled ? Math.min(a, 0) : a ?? 0, filled ? Math.max(b, 0) : b ?? 1, 0.08, true)) },
       },
       axes: [
         { ...axis, label: spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, grid: { show: false },
@@ -244,8 +245,9 @@ export class Chart {
     const left = u.over.offsetLeft + u.valToPos(spec.xs[i], 'x');
     const { offsetWidth: width, offsetHeight: height } = this.hint;
     const right = left + 14 + width <= this.canvas.clientWidth || left < this.canvas.clientWidth / 2;
-    this.hint.style.left = `${Math.max(0, Math.min(right ? left + 14 : left - 14 - width, this.canvas.clientWidth - width))}px`;
-    this.hint.style.top = `${Math.max(0, Math.min(u.over.offsetTop + (u.cursor.top ?? 0) - height / 2, this.height - height))}px`;
+    const x = Math.max(0, Math.min(right ? left + 14 : left - 14 - width, this.canvas.clientWidth - width));
+    const y = Math.max(0, Math.min(u.over.offsetTop + (u.cursor.top ?? 0) - height / 2, this.height - height));
+    this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
 
   #hide() {

@@ -107,7 +107,8 @@ class Feed {
 
   async #ask(signal) {
     const headers = this.#etag ? { 'If-None-Match': this.#etag } : {};
-    const response = await fetch(this.url, { headers, signal, cache: 'no-store', credentials: 'omit' });
+    // With another cache or credentials mode the browser would not use what index.html preloads.
+    const response = await fetch(this.url, { headers, signal, cache: 'no-store' });
     const sent = Date.parse(response.headers.get('Date'));
     if (Number.isFinite(sent)) clockOffset = sent - Date.now();
     if (response.status === 304) return [false, freshFor(response)];

@@ -1,11 +1,13 @@
 // The session as it unfolds: the levels now, and their track through the day. Of a stored date: its last levels, and its track.
 
 import { Chart } from './chart.js';
-import { choice, h, options, picker, say } from './dom.js';
-import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, title, words } from './format.js';
+import { choices } from './choices.js';
+import { h, options, picker, say } from './dom.js';
+import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, title, unknown, words } from './format.js';
 import { Panel, day, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
-import { choose, chosen, onChoice } from './state.js';
+import { choose, onChoice } from './state.js';
+import { refill, term } from './terms.js';
 
 const path = '/api/v1/gex/spx';
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
@@ -13,17 +15,17 @@ const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour
 /** todayPanel builds the panel. */
 export function todayPanel() {
   const dates = picker('Date', (d) => choose({ date: d }, true));
-  const span = choice('Time shown', spans, (v) => choose({ span: v === 'session' ? '' : v }));
+  const span = choices('span', 'Time shown', spans);
   const levels = h('dl', { class: 'levels' }, levelTiles(null));
   const regime = h('p', { class: 'reading' });
   const lines = new Chart('Spot, flip and walls', 300, { sync: 'today', gutter: 72 });
   const net = new Chart('Net gamma', 150, { sync: 'today', gutter: 72 });
   let track = null;
-  const draw = () => { if (track) drawTrack(lines, net, track, panel.document?.data); };
+  const draw = () => { if (track) drawTrack(lines, net, track, span.picked(), panel.document?.data); };
   const panel = new Panel({
-    id: 'today', controls: [dates.element, span],
+    id: 'today', controls: [dates.element, span.element],
     render(data) {
-      levels.replaceChildren(...levelTiles(data, track));
+      refill(levels, ...levelTiles(data, track));
       say(regime, reading(data));
       draw();
     },
@@ -32,7 +34,7 @@ export function todayPanel() {
 
   followTrack((document, why) => {
     track = document?.data ?? null;
-    if (panel.document) levels.replaceChildren(...levelTiles(panel.document.data, track));
+    if (panel.document) refill(levels, ...levelTiles(panel.document.data, track));
     if (track) draw();
     else for (const chart of [lines, net]) chart.clear(why);
   });
@@ -78,23 +80,24 @@ function offerDates(select) {
   show();
 }
 
-function tile(name, value, note, kind) {
-  return h('div', { class: kind && `tile ${kind}` || 'tile' }, h('dt', null, name), h('dd', null, value, h('small', null, note)));
-}
+const tiles = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', 'Expiring the same day']];
 
 /** levelTiles returns the tiles of an answer. Before the first answer they have their place and no value. */
 function levelTiles(d, track) {
-  if (!d) return ['Spot', 'Net gamma', 'Zero-gamma flip', 'Call wall', 'Put wall', 'Expiring the same day'].map((name) => tile(name, '–', '\u00a0'));
-  const sign = d.gamma_regime === 'positive' || d.gamma_regime === 'negative' ? d.gamma_regime : '';
-  const sameDay = expiring(d, track);
-  return [
-    tile('Spot', level(d.spot), spotNote(d)),
-    tile('Net gamma', dollars(d.net_gex_dollars), 'per 1 % move', sign),
-    tile('Zero-gamma flip', level(d.zero_gamma_flip), flipNote(d)),
-    tile('Call wall', level(d.call_wall), 'largest call gamma above'),
-    tile('Put wall', level(d.put_wall), 'largest put gamma below'),
-    tile('Expiring the same day', share(sameDay.share), sameDay.note),
-  ];
+  const sameDay = d && expiring(d, track);
+  const sign = d?.gamma_regime === 'positive' || d?.gamma_regime === 'negative' ? d.gamma_regime : '';
+  const values = d ? [
+    [level(d.spot), spotNote(d)],
+    [dollars(d.net_gex_dollars), 'per 1 % move', sign],
+    [level(d.zero_gamma_flip), flipNote(d)],
+    [level(d.call_wall), 'largest call gamma above'],
+    [level(d.put_wall), 'largest put gamma below'],
+    [share(sameDay.share), sameDay.note],
+  ] : tiles.map(() => [unknown, '\u00a0']);
+  return tiles.map(([key, name], i) => {
+    const [value, note, kind] = values[i];
+    return h('div', { class: kind ? `tile ${kind}` : 'tile' }, h('dt', null, term(key, name)), h('dd', null, value, h('small', null, note)));
+  });
 }
 
 const share = (x) => percent(x, 1).replace('+', '');
@@ -154,23 +157,23 @@ function points(track) {
 }
 
 /** shown returns the part of the time axis that the user has chosen, with room for the band at its end. */
-function shown(track, xs) {
+function shown(track, span, xs) {
   const [first, last] = [xs[0], xs.at(-1)];
   const room = (from) => [from, last + Math.max((last - from) * 0.04, 60e3)];
-  switch (chosen('span')) {
+  switch (span) {
     case 'so-far': return room(first);
     case 'hour': return room(last - 3600e3);
     default: return [Math.min(first, newYorkTime(track.session_date, '09:30:00')), Math.max(last, newYorkTime(track.session_date, '16:00:00')) + 15 * 60e3];
   }
 }
 
-function drawTrack(lines, net, track, gamma) {
+function drawTrack(lines, net, track, span, gamma) {
   if (track.rows.length === 0) {
     for (const chart of [lines, net]) chart.clear('The track of this session has no row yet.');
     return;
   }
   const { xs, column, name, gaps } = points(track);
-  const axis = { xs, xName: 'New York time', range: shown(track, xs), ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) };
+  const axis = { xs, xName: 'New York time', range: shown(track, span, xs), ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) };
   const band = gamma?.session_date === track.session_date ? gamma.flip_band : null;
   const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
   lines.draw({
