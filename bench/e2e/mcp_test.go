@@ -138,7 +138,7 @@ func TestModelParameters(t *testing.T) {
 	t.Parallel()
 	p := serveReady(t)
 	m := connect(t, p.url)
-	all, _ := m.ask("gex_spx", nil)
+	all, _ := m.ask("gex_spx", nil) // the client sends null, at which the SDK alone would panic
 	if all.rows("by_strike") != 15 || !strings.Contains(strings.Join(all.Cut, "\n"), "by_strike: 15 of ") {
 		t.Errorf("%d strikes, %q", all.rows("by_strike"), all.Cut)
 	}
@@ -304,7 +304,7 @@ func TestModelEnds(t *testing.T) {
 	}
 }
 
-// A wrong flag is an error, which does not show the key.
+// A wrong flag is an error, which does not show the key. Input that is not the protocol is an error.
 func TestModelFlags(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{
@@ -315,6 +315,11 @@ func TestModelFlags(t *testing.T) {
 		if code != 1 || !strings.Contains(stderr, c[0]+" must") || strings.Contains(stderr, "secret") || strings.Contains(stderr, "pw") {
 			t.Errorf("%s: exit %d, %s", fmt.Sprint(c), code, stderr)
 		}
+	}
+	cmd := command(t, "mcp")
+	cmd.Stdin = strings.NewReader("hello\n")
+	if stdout, stderr, code := run(t, cmd); code != 1 || stdout != "" || !strings.Contains(stderr, "protocol error") {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
 	if help := does(t, "mcp", "--help"); !strings.Contains(help, `"mcpServers"`) || !strings.Contains(help, "STRIKECACHE_API_KEY") {
 		t.Error(help)
