@@ -66,7 +66,7 @@ func (f *Flags) Serve(ctx context.Context, version string, in io.Reader, out, er
 	}
 	log.Info("speaking the Model Context Protocol on standard input and output", "server", base.String())
 	defer context.AfterFunc(ctx, func() { _ = session.Close() })() // waits for calls, whose requests end with ctx
-	if err := session.Wait(); err != nil && ctx.Err() == nil { // not after a signal
+	if err := session.Wait(); err != nil && ctx.Err() == nil {     // not after a signal
 		return fmt.Errorf("protocol error: %w", err)
 	}
 	return nil
