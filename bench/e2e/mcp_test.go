@@ -139,7 +139,7 @@ func TestModelParameters(t *testing.T) {
 	p := serveReady(t)
 	m := connect(t, p.url)
 	all, _ := m.ask("gex_spx", nil) // the client sends null, at which the SDK alone would panic
-	if all.rows("by_strike") != 15 || !strings.Contains(strings.Join(all.Cut, "\n"), "by_strike: 15 of ") {
+	if all.rows("by_strike") != 12 || !strings.Contains(strings.Join(all.Cut, "\n"), "by_strike: 12 of ") {
 		t.Errorf("%d strikes, %q", all.rows("by_strike"), all.Cut)
 	}
 	if few, _ := m.ask("gex_spx", map[string]any{"rows": 3}); few.rows("by_strike") != 3 || few.rows("profile") != 3 {

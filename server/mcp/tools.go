@@ -23,7 +23,7 @@ type tool struct {
 
 const (
 	rowsParameter = "rows"
-	defaultRows   = 15 // keeps each answer below 8 KB
+	defaultRows   = 12 // keeps each answer below 8 KB
 	maxRows       = 500
 )
 
