@@ -86,6 +86,24 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// After a request without an answer, the next request gets its answer.
+func TestServerIsBack(t *testing.T) {
+	down := true
+	c := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		if down {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, "answer")
+	})
+	if _, err := c.answer(t.Context(), "/", nil); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Error(err)
+	}
+	down = false
+	if body, err := c.answer(t.Context(), "/", nil); err != nil || string(body) != "answer" {
+		t.Errorf("%s, %v", body, err)
+	}
+}
+
 // When the command stops, its requests end.
 func TestStop(t *testing.T) {
 	stop, cancel := context.WithCancel(t.Context())
