@@ -96,7 +96,7 @@ const flipBand = (d) => (d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band
 
 function bands(d) {
   const move = d.expected_move_1d;
-  return [...(move ? [{ from: spotOf(d) - move, to: spotOf(d) + move, color: '--accent', label: `Expected move ±${number(move)}` }] : []), ...flipBand(d)];
+  return [...(move ? [{ from: spotOf(d) - move, to: spotOf(d) + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : []), ...flipBand(d)];
 }
 
 /** around returns what both ways to draw strikes have in common. */
