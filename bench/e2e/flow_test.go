@@ -325,7 +325,7 @@ func TestExpirationMenu(t *testing.T) {
 	if got := eval[string](b, menu+`.value`); got != last {
 		t.Errorf("the menu shows %s, not %s", got, last)
 	}
-	if bad := eval[[]string](b, `[...`+menu+`.querySelectorAll("optgroup option")].map(o => o.textContent).filter(t => !/^\d+ [A-Z][a-z]+ · (AM|PM|AM and PM) · [\d.]+( |\u00a0)?[km]? open$/.test(t))`); len(bad) > 0 {
+	if bad := eval[[]string](b, `[...`+menu+`.querySelectorAll("optgroup option")].map(o => o.textContent).filter(t => !/^\d+ [A-Z][a-z]+ · (AM|PM|AM\+PM) · [\d.]+( |\u00a0)?[km]? open$/.test(t))`); len(bad) > 0 {
 		t.Errorf("options: %q", bad)
 	}
 	b.press("#max-pain .controls select", kb.Home)

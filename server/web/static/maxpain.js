@@ -10,7 +10,7 @@ import { refill, term } from './terms.js';
 const path = '/api/public/spx-max-pain';
 
 const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
-const settlements = { am: 'AM', pm: 'PM', mixed: 'AM and PM' };
+const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
 
 const picked = () => chosen('expiration', '', (v) => /^\d{4}-\d\d-\d\d$/.test(v));
 
