@@ -31,6 +31,9 @@ type comparison struct {
 	name  string
 	spot  float64
 	gross float64
+	// exposures has, by name, the sum of the absolute exposures of the rows of by_expiration.
+	exposures map[string]float64
+	from      float64 // the size of the reference's net
 }
 
 // compareWithPlain compares every number of a result.
@@ -40,8 +43,24 @@ func compareWithPlain(t *testing.T, name string, got compute.GammaResult, want p
 	if want.Gross != nil {
 		j.gross = *want.Gross
 	}
+	j.exposures = map[string]float64{}
+	for _, row := range want.ByExpiration {
+		for name, x := range members(reflect.ValueOf(row.plainExposures)) {
+			if !x.IsNil() {
+				j.exposures[name] += math.Abs(x.Elem().Float())
+			}
+		}
+	}
+	if want.Changes != nil {
+		p := want.Changes.Net
+		for _, part := range []float64{p.From, p.Expired, p.Spot, p.Time, p.Volatility, p.OpenInterest, p.Listed} {
+			j.from = max(j.from, math.Abs(part))
+		}
+	}
 	j.compare("", reflect.ValueOf(got.Data), reflect.ValueOf(want))
 	j.compare("quality", reflect.ValueOf(got.Quality), reflect.ValueOf(want.quality))
+	j.compare("matrix", reflect.ValueOf(got.Matrix), reflect.ValueOf(want.grid))
+	equal(t, name+": open_interest_changes are null", got.Data.OIChanges == nil, want.OIChanges == nil)
 	c := got.Quality.Contracts
 	skipped := c.Skipped.Total() + c.Skipped.Settled + c.Skipped.NoOpenInterest + c.Skipped.NoVolatility
 	equal(t, name+": listed = used + skipped", c.Listed, c.Used+skipped)
@@ -59,6 +78,10 @@ func (j comparison) compare(path string, got, want reflect.Value) {
 		return
 	}
 	got, want = reflect.Indirect(got), reflect.Indirect(want)
+	if instant, ok := got.Interface().(time.Time); ok {
+		equal(j, j.name+": "+path, instant, want.Interface().(time.Time))
+		return
+	}
 	switch got.Kind() {
 	case reflect.Struct:
 		wanted := members(want)
@@ -128,7 +151,13 @@ func (j comparison) tolerance(path string, kind reflect.Type, want float64) floa
 	name := path[strings.LastIndex(path, " ")+1:]
 	switch kind {
 	case reflect.TypeFor[compute.Dollars]():
-		if strings.HasPrefix(path, " by_") || strings.HasPrefix(path, " profile") {
+		if sum, ok := j.exposures[name]; ok {
+			return math.Max(1, 1e-6*sum)
+		}
+		if strings.HasPrefix(path, " changes") {
+			return 1e-6 * math.Max(j.gross, j.from)
+		}
+		if strings.HasPrefix(path, " by_") || strings.HasPrefix(path, " profile") || strings.HasPrefix(path, "matrix") {
 			return math.Max(1, 1e-6*j.gross)
 		}
 		return 1e-6 * math.Max(j.gross, math.Abs(want)) // the net of a convention may be larger than the gross
@@ -167,6 +196,7 @@ func TestAgainstPlainImplementation(t *testing.T) {
 		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
 		marshal(t, got.Data)
 		marshal(t, got.Quality)
+		marshal(t, got.Matrix)
 		countFeatures(g, m.chain, got, want)
 	}
 	for _, feature := range []string{"AM and PM on one date", "missing side", "one-sided quote", "crossed quote", "locked quote", "zero iv",
@@ -180,6 +210,61 @@ func TestAgainstPlainImplementation(t *testing.T) {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}
 	}
+}
+
+// The changes since an earlier market, whose state goes through its text.
+func TestChangesAgainstPlain(t *testing.T) {
+	t.Parallel()
+	closed, early := listing(t)
+	g := &generator{Rand: rand.New(rand.NewPCG(31, 32)), seen: map[string]int{}}
+	for i := range markets() / 4 {
+		before := g.market(t, i, "SPX", "SPXW")
+		now := g.later(t, before)
+		first := compute.GammaExposure(compute.GammaInput{Chain: before.chain, Calendar: cal, RiskFreeRate: before.rate, PreviousCarry: before.previous})
+		plain := plainGamma(plainInput{Chain: before.chain, Closed: closed, Early: early, Rate: before.rate, PreviousCarry: before.previous})
+		got := compute.GammaExposure(compute.GammaInput{Chain: now.chain, Calendar: cal, RiskFreeRate: now.rate, Reference: throughText(t, first.State)})
+		want := plainGamma(plainInput{Chain: now.chain, Closed: closed, Early: early, Rate: now.rate, Reference: plain.state})
+		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
+		if got.Data.Changes == nil {
+			continue
+		}
+		n := got.Data.Changes.Net
+		for name, part := range map[string]compute.Dollars{"expired": n.Expired, "spot": n.Spot, "time": n.Time,
+			"volatility": n.Volatility, "open interest": n.OpenInterest, "listed": n.Listed} {
+			g.note(name, part != 0)
+		}
+		g.note("ten changes", len(got.Data.OIChanges) == 10)
+		sum := n.Expired + n.Spot + n.Time + n.Volatility + n.OpenInterest + n.Listed
+		nearly(t, "sum of the parts", sum, float64(n.To-n.From), 1e-9*float64(*got.Data.Gross))
+		equal(t, "from", n.From, *first.Data.Net)
+		equal(t, "to", n.To, *got.Data.Net)
+	}
+	for _, feature := range []string{"expired", "spot", "time", "volatility", "open interest", "listed", "ten changes"} {
+		if g.seen[feature] == 0 {
+			t.Errorf("no market has %s: %v", feature, g.seen)
+		}
+	}
+}
+
+// throughText returns a state as it is read from its text. It must be the same state, to the last bit.
+func throughText(t *testing.T, s *compute.GammaState) *compute.GammaState {
+	t.Helper()
+	text, err := s.AppendText(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := compute.ParseGammaState(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := read.AppendText(nil)
+	if err != nil || string(again) != string(text) {
+		t.Fatalf("the state that was read has another text (%v)", err)
+	}
+	if x, y := fmt.Sprintf("%x", s.Series), fmt.Sprintf("%x", read.Series); x != y {
+		t.Fatal("the state has changed in its text")
+	}
+	return read
 }
 
 // Around the second of a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.

@@ -38,6 +38,7 @@ type exposure struct {
 	series    []*series
 	contracts ContractCounts
 	call, put float64       // sums of GEX: >= 0, <= 0
+	greeks    greeks        // sums of the other exposures
 	strikes   []StrikeGamma // one row per listed strike, rising
 }
 
@@ -69,8 +70,10 @@ func (e *exposure) sum() {
 				total = &StrikeGamma{Strike: Level(row.k), Call: new(Dollars), Put: new(Dollars)}
 				byStrike[row.k] = total
 			}
+			var one Greeks
 			if row.step != volNone {
 				row.gex = e.gex(s, row, e.level)
+				one = BlackGreeks(e.level, s.forward, row.k, row.v, s.years, e.RiskFreeRate)
 			}
 			for right, c := range row.contracts {
 				if c == nil {
@@ -86,6 +89,7 @@ func (e *exposure) sum() {
 					continue
 				}
 				s.used++
+				s.greeks.add(&one, Right(right), sign(Right(right))*c.OpenInterest, e.level)
 				if gex := row.gex * c.OpenInterest; Right(right) == Call {
 					s.call += gex
 					*total.Call += Dollars(gex)
@@ -98,6 +102,9 @@ func (e *exposure) sum() {
 		e.contracts.Used += s.used
 		e.call += s.call
 		e.put += s.put
+		e.greeks.delta += s.greeks.delta
+		e.greeks.vanna += s.greeks.vanna
+		e.greeks.charm += s.greeks.charm
 	}
 	for _, k := range slices.Sorted(maps.Keys(byStrike)) {
 		total := byStrike[k]

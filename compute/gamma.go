@@ -13,37 +13,40 @@ const GammaMethod = "gex/2"
 // Gamma is the `data` of gex/spx. Dollar amounts are hedge deltas per 1 % move of the index under the model
 // convention, dealers long calls and short puts. Nil means unknown.
 type Gamma struct {
-	Symbol            string            `json:"symbol"`
-	Spot              Level             `json:"spot"`
-	EffectiveSpot     Level             `json:"effective_spot"` // the spot of every figure
-	SpotSource        SpotSource        `json:"spot_source"`
-	Net               *Dollars          `json:"net_gex_dollars"`
-	Call              *Dollars          `json:"call_gex_dollars"`
-	Put               *Dollars          `json:"put_gex_dollars"`
-	Gross             *Dollars          `json:"gross_gex_dollars"`
-	Tilt              *Ratio            `json:"gamma_tilt"`
-	Flip              *Level            `json:"zero_gamma_flip"`
-	FlipStatus        FlipStatus        `json:"flip_status"`
-	FlipDistance      *Ratio            `json:"flip_distance_pct"`
-	Flips             []Flip            `json:"flips"`
-	FlipBand          *Band             `json:"flip_band"`
-	Scenarios         []Scenario        `json:"scenarios"`
-	Regime            *string           `json:"gamma_regime"`
-	CallWall          *Level            `json:"call_wall"`
-	PutWall           *Level            `json:"put_wall"`
-	VolTrigger        *Level            `json:"vol_trigger"`
-	AbsGammaStrike    *Level            `json:"abs_gamma_strike"`
-	Walls             Walls             `json:"walls"`
-	ZeroDTE           ZeroDTE           `json:"zero_dte"`
-	ExpectedMove      *Level            `json:"expected_move_1d"`
-	SessionDate       Date              `json:"session_date"`
-	OISettleDate      Date              `json:"oi_settle_date"`
-	OIState           string            `json:"oi_state"`
-	ContractsAnalyzed int               `json:"contracts_analyzed"`
-	Conventions       []Convention      `json:"conventions"`
-	ByExpiration      []ExpirationGamma `json:"by_expiration"`
-	Profile           []ProfilePoint    `json:"profile"`
-	ByStrike          []StrikeGamma     `json:"by_strike"`
+	Symbol            string               `json:"symbol"`
+	Spot              Level                `json:"spot"`
+	EffectiveSpot     Level                `json:"effective_spot"` // the spot of every figure
+	SpotSource        SpotSource           `json:"spot_source"`
+	Net               *Dollars             `json:"net_gex_dollars"`
+	Call              *Dollars             `json:"call_gex_dollars"`
+	Put               *Dollars             `json:"put_gex_dollars"`
+	Gross             *Dollars             `json:"gross_gex_dollars"`
+	Tilt              *Ratio               `json:"gamma_tilt"`
+	Flip              *Level               `json:"zero_gamma_flip"`
+	FlipStatus        FlipStatus           `json:"flip_status"`
+	FlipDistance      *Ratio               `json:"flip_distance_pct"`
+	Flips             []Flip               `json:"flips"`
+	FlipBand          *Band                `json:"flip_band"`
+	Scenarios         []Scenario           `json:"scenarios"`
+	Regime            *string              `json:"gamma_regime"`
+	CallWall          *Level               `json:"call_wall"`
+	PutWall           *Level               `json:"put_wall"`
+	VolTrigger        *Level               `json:"vol_trigger"`
+	AbsGammaStrike    *Level               `json:"abs_gamma_strike"`
+	Walls             Walls                `json:"walls"`
+	ZeroDTE           ZeroDTE              `json:"zero_dte"`
+	ExpectedMove      *Level               `json:"expected_move_1d"`
+	SessionDate       Date                 `json:"session_date"`
+	OISettleDate      Date                 `json:"oi_settle_date"`
+	OIState           string               `json:"oi_state"`
+	ContractsAnalyzed int                  `json:"contracts_analyzed"`
+	Conventions       []Convention         `json:"conventions"`
+	Exposures         Exposures            `json:"exposures"`
+	Changes           *Changes             `json:"changes"`
+	OIChanges         []OpenInterestChange `json:"open_interest_changes"` // nil without a reference
+	ByExpiration      []ExpirationGamma    `json:"by_expiration"`
+	Profile           []ProfilePoint       `json:"profile"`
+	ByStrike          []StrikeGamma        `json:"by_strike"`
 }
 
 // Band is a closed interval of index levels.
@@ -85,6 +88,7 @@ type ExpirationGamma struct {
 	Share         *Ratio        `json:"gross_share_pct"`
 	Forward       Level         `json:"forward"`
 	ForwardSource forwardSource `json:"forward_source"`
+	Exposures
 }
 
 // ProfilePoint is G at a hypothetical spot.
@@ -99,13 +103,16 @@ type GammaInput struct {
 	Calendar      *Calendar
 	RiskFreeRate  float64            // per year, continuously compounded
 	PreviousCarry map[Series]float64 // [GammaResult.Carry] of the previous call; may be nil
+	Reference     *GammaState        // [GammaResult.State] of the last snapshot of the previous session; nil: not known
 }
 
 // GammaResult is the result of [GammaExposure].
 type GammaResult struct {
 	Data    Gamma
+	Matrix  Matrix
 	Quality GammaQuality
 	Carry   map[Series]float64 // carry ln(F/S)/T per year of each series that has one; PreviousCarry of the next call
+	State   *GammaState        // Reference of the next session
 }
 
 // GammaExposure computes the dealer gamma exposure of a chain and its levels.
@@ -148,6 +155,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)
 		g.Regime = new(e.regime(g.Scenarios))
 		g.ExpectedMove = e.expectedMove()
+		g.Exposures = e.greeks.exposures()
 		e.levels(&g)
 	}
 	g.Conventions = e.conventions(g.Net, g.Flip)
@@ -155,7 +163,10 @@ func GammaExposure(in GammaInput) GammaResult {
 	if e.mismatch() {
 		g.withhold()
 	}
-	return GammaResult{Data: g, Quality: e.quality(g.Flip), Carry: e.carry()}
+	q := e.quality(g.Flip)
+	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
+	g.OIChanges = e.openInterestChanges()
+	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, Carry: e.carry(), State: e.state(g.Net, g.Flip)}
 }
 
 // OpenInterestDate returns the session whose closing open interest a document has, and the state of that count. The state
@@ -173,18 +184,22 @@ func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state 
 
 func (e *exposure) byExpiration() []ExpirationGamma {
 	rows := make([]ExpirationGamma, 0, len(e.series))
-	for _, s := range e.series {
+	for _, s := range e.byDate() {
 		rows = append(rows, ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
 			Net: new(Dollars(s.call + s.put)), Gross: new(Dollars(s.call - s.put)),
 			Share:   percentOf(s.call-s.put, e.gross()),
-			Forward: Level(s.forward), ForwardSource: s.source,
+			Forward: Level(s.forward), ForwardSource: s.source, Exposures: s.greeks.exposures(),
 		})
 	}
-	slices.SortStableFunc(rows, func(a, b ExpirationGamma) int {
-		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Settlement, b.Settlement))
-	})
 	return rows
+}
+
+// byDate returns the series sorted by expiration date and settlement.
+func (e *exposure) byDate() []*series {
+	return slices.SortedStableFunc(slices.Values(e.series), func(a, b *series) int {
+		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.settlement, b.settlement))
+	})
 }
 
 // regime compares the net exposure with its uncertainty: it is neutral when the net is small, or when the spot lies between

@@ -245,3 +245,40 @@ func (g *generator) trade(q *compute.Quote, asOf time.Time) {
 		q.LastTrade = asOf.Unix() - 900 + int64(g.IntN(3)) - 1
 	}
 }
+
+// later draws what became of a market one or two sessions later: the spot, the volatilities, the quotes and the positions have
+// moved, some contracts have gone and others have come.
+func (g *generator) later(t *testing.T, m synthetic) synthetic {
+	u := m.chain.Underlying
+	next := cal.Next(cal.SessionDate(u.AsOf))
+	if g.chance(4) {
+		next = cal.Next(next)
+	}
+	lag := u.CapturedAt.Sub(u.AsOf)
+	u.AsOf = cal.Open(next).Add(time.Duration(g.IntN(390)) * time.Minute)
+	u.CapturedAt = u.AsOf.Add(lag)
+	moved := 1 + 0.02*(g.Float64()-0.5)
+	u.Spot *= moved
+	var rows []row
+	for _, c := range m.chain.Contracts {
+		q := c.Quote
+		scale := moved * (0.95 + 0.1*g.Float64())
+		q.Bid, q.Ask, q.IV = q.Bid*scale, q.Ask*scale, q.IV*(0.9+0.2*g.Float64())
+		switch g.IntN(12) {
+		case 0:
+			q.OpenInterest = float64(g.IntN(100_000))
+		case 1:
+			q.OpenInterest = 0
+		case 2:
+			q.Bid, q.IV = 0, 0
+		case 3:
+			continue // no longer listed
+		case 4:
+			c.Strike += 0.5 // listed since
+		case 5:
+			c.Expiration += 7
+		}
+		rows = append(rows, row{c.Symbol(), q})
+	}
+	return synthetic{chain: build(t, u, rows...), rate: m.rate + 0.01*float64(g.IntN(2)), previous: m.previous}
+}

@@ -140,7 +140,7 @@ func (r *plainResult) zeroDTE(legs []leg, spot float64) {
 }
 
 // byExpiration fills one row per date and settlement, in the order date, settlement, root.
-func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float64) {
+func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot, rate float64) {
 	gross := grossExposure(legs, spot, spot)
 	for _, g := range groups {
 		row := plainExpiration{Expiration: g.expiration, Settlement: g.settlement, Forward: g.forward, ForwardSource: g.source,
@@ -153,6 +153,7 @@ func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot float
 			}
 		}
 		row.Share = ratio(100**row.Gross, gross)
+		row.plainExposures = exposuresOf(slices.DeleteFunc(slices.Clone(legs), func(l leg) bool { return l.group != g }), spot, rate)
 		r.ByExpiration = append(r.ByExpiration, row)
 	}
 	slices.SortStableFunc(r.ByExpiration, func(a, b plainExpiration) int {

@@ -88,6 +88,7 @@ func (r *plainResult) contradict() {
 	r.FlipStatus = "spot_mismatch"
 	r.Net, r.Call, r.Put, r.Gross, r.Tilt = nil, nil, nil, nil, nil
 	r.Flip, r.Flips, r.FlipDistance, r.FlipBand, r.Regime, r.ExpectedMove = nil, nil, nil, nil, nil, nil
+	r.Exposures = plainExposures{}
 	r.CallWall, r.PutWall, r.VolTrigger, r.AbsGammaStrike, r.Walls = nil, nil, nil, nil, plainWalls{}
 	r.ZeroDTE.Net, r.ZeroDTE.Share, r.ZeroDTE.Flip = nil, nil, nil
 	for i := range r.Scenarios {
@@ -101,7 +102,7 @@ func (r *plainResult) contradict() {
 	}
 	for i := range r.ByExpiration {
 		row := &r.ByExpiration[i]
-		row.Net, row.Gross, row.Share = nil, nil, nil
+		row.Net, row.Gross, row.Share, row.plainExposures = nil, nil, nil, plainExposures{}
 	}
 	for i := range r.ByStrike {
 		row := &r.ByStrike[i]

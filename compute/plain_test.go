@@ -18,6 +18,7 @@ type plainInput struct {
 	Early         map[compute.Date]bool // sessions that close at 13:00
 	Rate          float64
 	PreviousCarry map[compute.Series]float64 // b of the previous snapshot, may be nil
+	Reference     *plainState                // of the last snapshot of the previous session, may be nil
 }
 
 // plainResult holds every number of METHODS.md §1, unrounded, under its JSON name. A nil pointer is null. All shares are
@@ -56,11 +57,16 @@ type plainResult struct {
 
 	ContractsAnalyzed int               `json:"contracts_analyzed"`
 	Conventions       []plainRepriced   `json:"conventions"`
+	Exposures         plainExposures    `json:"exposures"`
+	Changes           *plainChanges     `json:"changes"`
+	OIChanges         []plainInterest   `json:"open_interest_changes"`
 	ByExpiration      []plainExpiration `json:"by_expiration"`
 	Profile           []plainPoint      `json:"profile"`
 	ByStrike          []plainStrike     `json:"by_strike"`
 
 	quality plainQuality
+	grid    plainMatrix
+	state   *plainState
 }
 
 // plainBand is the lowest and the highest flip.
@@ -106,6 +112,7 @@ type plainExpiration struct {
 	Share         *float64           `json:"gross_share_pct"`
 	Forward       float64            `json:"forward"`
 	ForwardSource string             `json:"forward_source"` // parity, other_settlement, interpolated, extrapolated, previous or none
+	plainExposures
 }
 
 // plainPoint is G at one hypothetical spot.
@@ -136,6 +143,7 @@ type plainQuality struct {
 	GammaDifference plainDifference `json:"published_gamma_difference"`
 	QuoteAgeSeconds float64         `json:"quote_age_seconds"` // captured_at - as_of
 	SpotGap         *float64        `json:"spot_gap_pct"`
+	ChangesReason   *string         `json:"changes_reason"`
 	BadNumbers      int             `json:"bad_numbers,omitempty"` // counted where the document is decoded
 }
 
@@ -224,9 +232,10 @@ func plainGamma(in plainInput) plainResult {
 	r.zeroDTE(legs, spot)
 	if len(legs) > 0 {
 		r.ExpectedMove = expectedMove(groups, clock, q, r.SessionDate, spot)
+		r.Exposures = exposuresOf(legs, spot, in.Rate)
 	}
 	r.conventions(legs, spot)
-	r.byExpiration(groups, legs, spot)
+	r.byExpiration(groups, legs, spot, in.Rate)
 	for j := -60; j <= 60; j++ {
 		p := plainPoint{Spot: spot * (1 + float64(j)/1000)}
 		if len(legs) > 0 {
@@ -239,13 +248,17 @@ func plainGamma(in plainInput) plainResult {
 			r.ByStrike = append(r.ByStrike, row)
 		}
 	}
-	if r.quality.SpotGap != nil && math.Abs(*r.quality.SpotGap) > 10 {
+	mismatch := r.quality.SpotGap != nil && math.Abs(*r.quality.SpotGap) > 10
+	r.matrix(legs, spot, mismatch)
+	if mismatch {
 		r.contradict()
 	}
 	if !q.Before(clock.settlement(r.SessionDate, compute.PM)) {
 		r.ZeroDTE = plainZeroDTE{Settled: true}
 	}
 	r.quality.measure(groups, legs, chain, spot, r.Flip)
+	r.state = r.stateOf(in, groups)
+	r.compareStates(in.Reference, r.state, clock, q)
 	return r
 }
 

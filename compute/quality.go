@@ -12,6 +12,7 @@ type GammaQuality struct {
 	GammaDifference GammaDifference       `json:"published_gamma_difference"`
 	QuoteAgeSeconds int64                 `json:"quote_age_seconds"`
 	SpotGap         *Ratio                `json:"spot_gap_pct"`
+	ChangesReason   *string               `json:"changes_reason"` // why there are no changes
 	Calendar        *string               `json:"calendar"`
 	BadNumbers      int                   `json:"bad_numbers,omitempty"`
 }

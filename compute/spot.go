@@ -84,7 +84,7 @@ func impliedSpot(all []*series, published float64) float64 {
 func (g *Gamma) withhold() {
 	g.Net, g.Call, g.Put, g.Gross, g.Tilt = nil, nil, nil, nil, nil
 	g.Flip, g.FlipStatus, g.FlipDistance, g.Flips, g.FlipBand = nil, FlipSpotMismatch, nil, []Flip{}, nil
-	g.Regime, g.ExpectedMove = nil, nil
+	g.Regime, g.ExpectedMove, g.Exposures = nil, nil, Exposures{}
 	g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Walls = nil, nil, nil, nil, Walls{}
 	g.ZeroDTE.Net, g.ZeroDTE.Share, g.ZeroDTE.Flip = nil, nil, nil
 	for i := range g.Scenarios {
@@ -98,6 +98,7 @@ func (g *Gamma) withhold() {
 	}
 	for i := range g.ByExpiration {
 		g.ByExpiration[i].Net, g.ByExpiration[i].Gross, g.ByExpiration[i].Share = nil, nil, nil
+		g.ByExpiration[i].Exposures = Exposures{}
 	}
 	for i := range g.ByStrike {
 		g.ByStrike[i].Call, g.ByStrike[i].Put, g.ByStrike[i].Net = nil, nil, nil

@@ -9,8 +9,9 @@ import (
 
 const (
 	secondsPerYear = 365 * secondsPerDay // ACT/365
-	// volatilityFloorYears is the least T with which a published volatility is scaled: 15 minutes.
-	volatilityFloorYears = 15 * 60.0 / secondsPerYear
+	// floorYears is 15 minutes: the least T with which a published volatility is scaled, and the least T in a vanna or a
+	// charm, which grow without bound as T nears 0.
+	floorYears = 15 * 60.0 / secondsPerYear
 )
 
 // Series names the contracts of one root and expiration.
@@ -64,6 +65,7 @@ type series struct {
 
 	used      int     // contracts that enter the sums
 	call, put float64 // sums of GEX at the spot: >= 0, <= 0
+	greeks    greeks  // sums of the other exposures
 }
 
 // strike is one strike of a series. Both rights share its volatility.
@@ -218,8 +220,8 @@ func (s *series) findVolatilities() {
 			}
 		}
 		if iv > 0 {
-			row.v, row.step = iv*math.Sqrt(max(s.years, volatilityFloorYears)), volPublished
-			if s.years < volatilityFloorYears {
+			row.v, row.step = iv*math.Sqrt(max(s.years, floorYears)), volPublished
+			if s.years < floorYears {
 				s.floored++
 			}
 		}

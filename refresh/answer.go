@@ -20,6 +20,7 @@ import (
 const (
 	GammaResource   = "gex/spx"
 	SeriesResource  = "gex/spx/series"
+	MatrixResource  = "gex/spx/matrix"
 	PainResource    = "spx-max-pain"
 	FlowResource    = "options/flow/unusual"
 	SectorsResource = "sectors/rotation"

@@ -36,8 +36,8 @@ func (r *Refresher) backfill(ctx context.Context) error {
 			stored++
 		}
 		if r.cal.Next(d) == today {
-			if err := r.backfillVolatilities(ctx, d); err != nil {
-				return fmt.Errorf("back-fill volatilities of %s: %w", d, err)
+			if err := r.backfillStates(ctx, d); err != nil {
+				return fmt.Errorf("back-fill states of %s: %w", d, err)
 			}
 		}
 	}
@@ -93,12 +93,13 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
 	return nil
 }
 
-// backfillVolatilities stores the published volatilities of each chain of a session, where none are stored.
-func (r *Refresher) backfillVolatilities(ctx context.Context, session compute.Date) error {
+// backfillStates stores the states that the last chains of a session leave, where they are not stored.
+func (r *Refresher) backfillStates(ctx context.Context, session compute.Date) error {
 	for _, name := range append(flowNames(&r.cfg), spxChain) {
-		_, key := name.Split()
-		state := volatilityState + withoutUnderscore(key)
-		if ctx.Err() != nil || slices.Contains(r.store.StateDates(state), session.String()) {
+		missing := slices.DeleteFunc(statesOf(name), func(state string) bool {
+			return slices.Contains(r.store.StateDates(state), session.String())
+		})
+		if ctx.Err() != nil || len(missing) == 0 {
 			continue
 		}
 		_, at := pastChain(r.cal, session)
@@ -106,15 +107,22 @@ func (r *Refresher) backfillVolatilities(ctx context.Context, session compute.Da
 		if err != nil {
 			return err
 		}
-		d, err := newDocument(doc)
+		b := r.newBatch("backfill")
+		b.past = true
+		if b.documents[name], err = newDocument(doc); err != nil {
+			return err
+		}
+		in, err := gatherExposure(b, nil)
 		if err != nil {
 			return err
 		}
-		encoded, err := encodeVolatility(d.chain)
-		if err != nil {
-			return err
+		for _, state := range missing {
+			encoded, err := encodeState(state, b.documents[name].chain, in)
+			if err != nil {
+				return err
+			}
+			r.writeState(state, session.String(), encoded)
 		}
-		r.writeState(state, session.String(), encoded)
 	}
 	return nil
 }

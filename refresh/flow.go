@@ -56,7 +56,7 @@ func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
 	slices.SortFunc(chains, func(a, b *document) int { return cmp.Compare(a.symbol(), b.symbol()) })
 	in := b.inputs(chains...)
 	for _, d := range chains {
-		before := b.r.volatilities.before(d.symbol(), newest)
+		before := b.r.states.before(volatilityState+d.symbol(), newest)
 		if d.part != nil {
 			before = d.part.sessionBefore // the part was scored with these, and the chain is no longer in memory
 		}

@@ -12,8 +12,12 @@ import (
 	"strikecache/compute"
 )
 
-// carryState names the state with the carry of the previous gamma answer.
-const carryState = "gex-carry"
+const (
+	// carryState names the state with the carry of the previous gamma answer.
+	carryState = "gex-carry"
+	// referenceState names the dated state of the SPX chain with which the changes of the next session compare.
+	referenceState = "gex-reference"
+)
 
 // carryRow is the carry of one series, per year.
 type carryRow struct {
@@ -22,12 +26,31 @@ type carryRow struct {
 	Carry      float64      `json:"carry"`
 }
 
+// gatherGamma returns the inputs of [gammaOf], and the reference of the session before if it is stored.
 func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
+	in, err := gatherExposure(b, above)
+	if in == nil || err != nil {
+		return nil, err
+	}
+	if d := b.r.states.before(referenceState, b.document(spxChain).session(b.r.cal)); d != nil {
+		in.documents = append(in.documents, d)
+	}
+	return in, nil
+}
+
+// gatherExposure returns the SPX chain, the rate and the carry of the previous gamma answer: the inputs of [gammaOf]. If the
+// batch has a gamma answer, its carry and its result are shared.
+func gatherExposure(b *batch, above map[string]*answer) (*inputs, error) {
 	in, err := gatherChain(b, above)
 	if in == nil {
 		return nil, err
 	}
 	in.parameters.RiskFreeRate = &b.r.cfg.RiskFreeRate
+	if gamma := above[GammaResource]; gamma != nil {
+		in.documents = append(in.documents, gamma.inputs.named(stateDir+carryState))
+		in.gamma = gamma.inputs.gamma
+		return in, nil
+	}
 	var carry map[compute.Series]float64
 	if !b.past {
 		carry = b.r.carry
@@ -35,7 +58,11 @@ func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
 	return in, in.addState(carryState, carryRows(carry))
 }
 
-func computeGamma(in *inputs) (*answer, error) {
+// gammaOf returns the gamma exposure of the SPX chain among the inputs. The products of one batch share the result.
+func gammaOf(in *inputs) (*compute.GammaResult, error) {
+	if in.gamma != nil {
+		return in.gamma, nil
+	}
 	chain, err := in.chain()
 	if err != nil {
 		return nil, err
@@ -46,9 +73,27 @@ func computeGamma(in *inputs) (*answer, error) {
 	} else if !found || in.parameters.RiskFreeRate == nil {
 		return nil, errors.New("inputs lack the carry or the rate")
 	}
-	result := compute.GammaExposure(compute.GammaInput{
-		Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before),
-	})
+	input := compute.GammaInput{Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before)}
+	if d := in.named(stateDir + referenceState); d != nil {
+		if err := d.openSessionState(); err != nil {
+			return nil, err
+		}
+		input.Reference = d.reference
+	}
+	result := compute.GammaExposure(input)
+	in.gamma = &result
+	return in.gamma, nil
+}
+
+func computeGamma(in *inputs) (*answer, error) {
+	result, err := gammaOf(in)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := in.chain()
+	if err != nil {
+		return nil, err
+	}
 	a := answerOf(chain)
 	a.data, a.quality, a.carry = &result.Data, result.Quality, result.Carry
 	if a.summary, err = encodeRow(a.date(), &result.Data, in.source); err != nil {

@@ -32,7 +32,8 @@ type document struct {
 	quote      *cboe.Quote
 	closes     []compute.Close
 	settlement *settlement
-	volatility map[string]float64 // of a state: published volatility by contract symbol
+	volatility map[string]float64  // of a state: published volatility by contract symbol
+	reference  *compute.GammaState // of a state
 
 	bad      int       // numbers of a quote or a history that count as absent because they are outside the range of their kind
 	captured time.Time // of a chain: the timestamp of the document that answers name
@@ -237,8 +238,9 @@ type inputs struct {
 	at         time.Time // of the computation, in market time
 	calendar   *compute.Calendar
 	parameters parameters
-	source     string      // name of the upstream
-	documents  []*document // upstream documents, then states, in the order of the receipt
+	source     string               // name of the upstream
+	documents  []*document          // upstream documents, then states, in the order of the receipt
+	gamma      *compute.GammaResult // of gammaOf; nil before its first call
 }
 
 // parameters are the settings of the receipt. Each product sets those that its data depends on.
@@ -294,13 +296,20 @@ func (in *inputs) addState(name string, state any) error {
 	return nil
 }
 
+// named returns the input of a name, nil when there is none.
+func (in *inputs) named(name string) *document {
+	if i := slices.IndexFunc(in.documents, func(d *document) bool { return d.Name == name }); i >= 0 {
+		return in.documents[i]
+	}
+	return nil
+}
+
 // decodeState decodes a small state, and says whether the inputs have it.
 func (in *inputs) decodeState(name string, into any) (bool, error) {
-	i := slices.IndexFunc(in.documents, func(d *document) bool { return d.Name == stateDir+name })
-	if i < 0 {
+	d := in.named(stateDir + name)
+	if d == nil {
 		return false, nil
 	}
-	d := in.documents[i]
 	if err := d.open(); err != nil {
 		return true, err
 	}

@@ -23,8 +23,8 @@ func New(cfg Config) *Refresher {
 		cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, products: products,
 		current: map[string]*currentAnswer{}, accepted: map[upstream.Name]*document{},
 		rows: map[string]seriesRow{}, reported: map[string]bool{},
-		volatilities: volatilityStates{store: cfg.Store, cal: cfg.Calendar, log: cfg.Log},
-		guards:       map[upstream.Name]*guard{}, flowTurn: -1,
+		states: sessionStates{store: cfg.Store, cal: cfg.Calendar, log: cfg.Log},
+		guards: map[upstream.Name]*guard{}, flowTurn: -1,
 		historyAsked: map[upstream.Name]time.Time{}, vixAsked: map[upstream.Name]time.Time{},
 	}
 	for _, p := range products {

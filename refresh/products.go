@@ -27,6 +27,12 @@ var products = []*product{
 		data: seriesData{}, quality: seriesQuality{},
 	},
 	{
+		name: MatrixResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
+		every: chainEvery, overnight: true, stored: true, expires: true, offered: spxOffered,
+		gather: gatherExposure, compute: computeMatrix,
+		data: compute.Matrix{}, quality: matrixQuality{},
+	},
+	{
 		name: PainResource, feed: optionsFeed, method: compute.MaxPainMethod,
 		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
 		every:  chainEvery, overnight: true, stored: true, expires: true, offered: spxOffered,

@@ -36,7 +36,7 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	if err != nil {
 		return err
 	}
-	if err := r.encodeStates(b); err != nil {
+	if err := r.encodeStates(b, answers); err != nil {
 		return err
 	}
 	steps.lap("compute_ms")
@@ -87,30 +87,6 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 		answers = append(answers, a)
 	}
 	return answers, nil
-}
-
-// encodeStates adds the states of the new chains that later sessions need to those of the batch.
-func (r *Refresher) encodeStates(b *batch) error {
-	for name, d := range b.documents {
-		if d.chain == nil || d.load != nil {
-			continue // not a chain, or one of the archive, whose state is stored
-		}
-		if old := r.acceptedDocument(name); old != nil && old.content == d.content {
-			continue // its state is stored
-		}
-		encoded, err := encodeVolatility(d.chain)
-		if err != nil {
-			return fmt.Errorf("encode volatilities of %s: %w", d.symbol(), err)
-		}
-		b.states[volatilityState+d.symbol()] = datedState{d.session(r.cal).String(), encoded}
-	}
-	return nil
-}
-
-// datedState is a state that is stored under the date of a session.
-type datedState struct {
-	date string
-	body []byte
 }
 
 // seal seals the answers, with the freshness that they have once the failures of the succeeded documents have ended.
@@ -233,8 +209,8 @@ func published(d *document, answers []*answer) bool {
 }
 
 // changed returns the answers to publish: 1. each answer that would change something, 2. each answer that shares a document
-// with one of these, if its current answer names an older document of the same content. So the answers of a feed have one
-// instant. The second case follows a kill between the files of a feed.
+// or a state with one of these, if its current answer names an older document of the same content, or an older state. So the
+// answers of a feed have one instant and one carry. The second case follows a kill between the files of a feed.
 func (r *Refresher) changed(b *batch, answers []*answer) (changed []*answer) {
 	same := map[*answer]bool{}
 	for _, a := range answers {
@@ -242,7 +218,7 @@ func (r *Refresher) changed(b *batch, answers []*answer) (changed []*answer) {
 	}
 	for _, a := range answers {
 		if !same[a] || slices.ContainsFunc(answers, func(other *answer) bool {
-			return !same[other] && slices.ContainsFunc(a.inputs.upstream(), func(d *document) bool {
+			return !same[other] && slices.ContainsFunc(a.inputs.documents, func(d *document) bool {
 				return slices.Contains(other.inputs.documents, d) && !r.names(a.product.name, d)
 			})
 		}) {

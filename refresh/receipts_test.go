@@ -293,7 +293,7 @@ func TestOutageOfTheArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 		// In each of the two refreshes, the recipes of three stored products are refused, and then all recipes together.
-		for _, line := range []string{"disk refuses archived inputs", "all archived inputs saved", "refused_writes=8\n"} {
+		for _, line := range []string{"disk refuses archived inputs", "all archived inputs saved", "refused_writes=10\n"} {
 			if n := strings.Count(log.String(), line); n != 1 {
 				t.Errorf("%q is logged %d times: %s", line, n, log.String())
 			}

@@ -92,7 +92,7 @@ type Refresher struct {
 	carry         map[compute.Series]float64 // of the last gamma answer
 	rows          map[string]seriesRow       // of the series, by UTC date
 	history       []vixSummary               // of stored settlement dates, rising
-	volatilities  volatilityStates
+	states        sessionStates
 	inputsRefused int             // writes of archived inputs that the disk has refused since the outage began; 0: no outage
 	reported      map[string]bool // jobs whose first refresh was logged
 

@@ -1,0 +1,59 @@
+package compute
+
+import "math"
+
+// Exposures are the sums of the other hedge deltas of the used contracts, by the sign convention of GEX.
+type Exposures struct {
+	Delta *Dollars `json:"delta_dollars"`               // S·Δ
+	Vanna *Dollars `json:"vanna_dollars_per_vol_point"` // S·Δ gained per point of volatility
+	Charm *Dollars `json:"charm_dollars_per_day"`       // S·Δ gained per calendar day
+}
+
+// Greeks are derivatives of the discounted value V of a European option on one unit of the underlying.
+type Greeks struct {
+	Delta [2]float64 // ∂V/∂S, by right
+	Vanna float64    // ∂Δ/∂σ, of both rights
+	Charm [2]float64 // ∂Δ/∂t per year as time passes, at a constant carry and a constant σ; by right
+}
+
+// BlackGreeks returns the greeks of the options of a strike k >= 0 at the price spot: f is the forward, v = σ√T the total
+// volatility, years is T, rate is continuously compounded. All other arguments must be > 0. σ, the carry ln(f/spot)/T and the
+// speed of time count T as at least 15 minutes.
+//
+// Source: Haug, The Complete Guide to Option Pricing Formulas, 2nd ed., 2007, ch. 2: delta, DdeltaDvol and DdeltaDtime of the
+// generalised Black-Scholes-Merton formula.
+func BlackGreeks(spot, f, k, v, years, rate float64) Greeks {
+	d1 := logMoneyness(f, k)/v + 0.5*v
+	d2 := d1 - v
+	floored := max(years, floorYears)
+	sigma, carry := v/math.Sqrt(floored), logMoneyness(f, spot)/floored
+	growth := f / spot * math.Exp(-rate*years) // e^((b-r)T)
+	density := normPDF(d1)
+	call, put := normCDF(d1), normCDF(-d1)
+	g := Greeks{Delta: [2]float64{growth * call, -growth * put}}
+	decay := 0.0
+	if density > 0 { // d1 and d2 are infinite for a strike of 0
+		g.Vanna = -growth * density * d2 / sigma
+		decay = density * (carry/v - d2/(2*floored))
+	}
+	g.Charm = [2]float64{-growth * (decay + (carry-rate)*call), -growth * (decay - (carry-rate)*put)}
+	return g
+}
+
+// normCDF is the normal distribution function, accurate also in the lower tail.
+func normCDF(x float64) float64 { return 0.5 * math.Erfc(-x*invSqrt2) }
+
+// greeks are sums of [Exposures], in dollars.
+type greeks struct{ delta, vanna, charm float64 }
+
+// add adds one contract of a strike, with the weight sign · open interest.
+func (g *greeks) add(one *Greeks, right Right, weight, spot float64) {
+	dollars := weight * Multiplier * spot
+	g.delta += dollars * one.Delta[right]
+	g.vanna += dollars * one.Vanna * 0.01
+	g.charm += dollars * one.Charm[right] / 365
+}
+
+func (g *greeks) exposures() Exposures {
+	return Exposures{new(Dollars(g.delta)), new(Dollars(g.vanna)), new(Dollars(g.charm))}
+}

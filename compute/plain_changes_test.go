@@ -1,0 +1,270 @@
+package compute_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"strikecache/compute"
+)
+
+// plainExposures are the exposures of §1.4.
+type plainExposures struct {
+	Delta *float64 `json:"delta_dollars"`
+	Vanna *float64 `json:"vanna_dollars_per_vol_point"`
+	Charm *float64 `json:"charm_dollars_per_day"`
+}
+
+// exposures sums the exposures of §1.4 over legs.
+func exposuresOf(legs []leg, spot, rate float64) plainExposures {
+	var delta, vanna, charm float64
+	for _, l := range legs {
+		t := math.Max(l.group.years, 900.0/(365*86400))
+		sigma := l.v / math.Sqrt(t)
+		b := math.Log(l.group.forward/spot) / t
+		d1 := l.logFK/l.v + l.v/2
+		d2 := d1 - l.v
+		density := math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi)
+		side := 1.0 // of the delta
+		if l.contract.Right == compute.Put {
+			side = -1
+		}
+		weight := l.sign * l.weight * 100 * spot
+		delta += weight * side * l.discount * normal(side*d1)
+		slope := 0.0
+		if density != 0 {
+			vanna += weight * 0.01 * -l.discount * density * d2 / sigma
+			slope = density * (b/(sigma*math.Sqrt(t)) - d2/(2*t))
+		}
+		charm += weight / 365 * -l.discount * (slope + side*(b-rate)*normal(side*d1))
+	}
+	return plainExposures{known(delta), known(vanna), known(charm)}
+}
+
+// plainState is the state of §1.5: every contract with T > 0 and a volatility.
+type plainState struct {
+	asOf       time.Time
+	spot, rate float64
+	net, flip  *float64
+	held       map[string]plainHeld // by symbol
+}
+
+// plainHeld is one contract of a state.
+type plainHeld struct {
+	root                           string
+	expiration                     compute.Date
+	settlement                     compute.Settlement
+	strike                         float64
+	right                          compute.Right
+	openInterest, v, forward, secs float64
+}
+
+// stateOf returns the state of the groups.
+func (r *plainResult) stateOf(in plainInput, groups []*plainSeries) *plainState {
+	s := &plainState{in.Chain.AsOf, r.EffectiveSpot, in.Rate, r.Net, r.Flip, map[string]plainHeld{}}
+	for _, g := range groups {
+		for _, c := range g.contracts {
+			if smile := g.smileAt(c.Strike); smile.step != stepNone {
+				s.held[plainSymbol(c)] = plainHeld{g.root, g.expiration, g.settlement, c.Strike, c.Right, c.OpenInterest, smile.v, g.forward, g.seconds}
+			}
+		}
+	}
+	return s
+}
+
+func plainSymbol(c *compute.Contract) string {
+	letter := "C"
+	if c.Right == compute.Put {
+		letter = "P"
+	}
+	return fmt.Sprintf("%s%s%s%08.0f", c.Root, c.Expiration.Midnight().Format("060102"), letter, c.Strike*1000)
+}
+
+// gexOf is the GEX of one contract of a state.
+func gexOf(h plainHeld, spot, rate float64) float64 {
+	d1 := math.Log(h.forward/h.strike)/h.v + h.v/2
+	density := math.Exp(-d1*d1/2) / math.Sqrt(2*math.Pi)
+	if density == 0 || h.openInterest == 0 {
+		return 0
+	}
+	gamma := h.forward / spot * math.Exp(-rate*h.secs/(365*86400)) * density / (spot * h.v)
+	if h.right == compute.Put {
+		gamma = -gamma
+	}
+	return gamma * h.openInterest * 100 * spot * spot * 0.01
+}
+
+// plainChanges is `changes` of §1.5.
+type plainChanges struct {
+	ReferenceAsOf time.Time  `json:"reference_as_of"`
+	Net           plainParts `json:"net_gex_dollars"`
+	Flip          struct {
+		From *float64 `json:"from"`
+		To   *float64 `json:"to"`
+	} `json:"flip"`
+}
+
+type plainParts struct {
+	From         float64 `json:"from"`
+	To           float64 `json:"to"`
+	Expired      float64 `json:"expired"`
+	Spot         float64 `json:"spot"`
+	Time         float64 `json:"time"`
+	Volatility   float64 `json:"volatility"`
+	OpenInterest float64 `json:"open_interest"`
+	Listed       float64 `json:"listed"`
+}
+
+type plainInterest struct {
+	Contract   string        `json:"contract"`
+	Strike     float64       `json:"strike"`
+	Expiration compute.Date  `json:"expiration"`
+	Right      compute.Right `json:"option_type"`
+	From       float64       `json:"from"`
+	To         float64       `json:"to"`
+}
+
+// compareStates fills changes, open_interest_changes and the reason. q is the quote instant of today.
+func (r *plainResult) compareStates(before, now *plainState, clock plainClock, q time.Time) {
+	if before == nil {
+		r.quality.ChangesReason = new("no_reference")
+		return
+	}
+	settled := func(h plainHeld) bool { return !clock.settlement(h.expiration, h.settlement).After(q) }
+	r.OIChanges = openInterestChanges(before, now, settled)
+	switch {
+	case r.Net == nil:
+		r.quality.ChangesReason = new("net_unknown")
+		return
+	case before.net == nil:
+		r.quality.ChangesReason = new("reference_net_unknown")
+		return
+	}
+	p := plainParts{From: *before.net, To: *r.Net}
+	for symbol, was := range before.held {
+		start := gexOf(was, before.spot, before.rate)
+		is, both := now.held[symbol]
+		switch {
+		case settled(was):
+			p.Expired -= start
+			continue
+		case !both:
+			p.Listed -= start
+			continue
+		}
+		state := was
+		step := func(part *float64, spot, rate float64) {
+			next := gexOf(state, spot, rate)
+			*part += next - start
+			start = next
+		}
+		state.forward = was.forward * now.spot / before.spot
+		step(&p.Spot, now.spot, before.rate)
+		state.secs, state.v = is.secs, was.v*math.Sqrt(is.secs/was.secs)
+		step(&p.Time, now.spot, now.rate)
+		state.v, state.forward = is.v, is.forward
+		step(&p.Volatility, now.spot, now.rate)
+		state.openInterest = is.openInterest
+		step(&p.OpenInterest, now.spot, now.rate)
+	}
+	for symbol, is := range now.held {
+		if _, both := before.held[symbol]; !both {
+			p.Listed += gexOf(is, now.spot, now.rate)
+		}
+	}
+	r.Changes = &plainChanges{ReferenceAsOf: before.asOf, Net: p}
+	r.Changes.Flip.From, r.Changes.Flip.To = before.flip, r.Flip
+}
+
+// openInterestChanges returns the ten largest changes of unsettled contracts.
+func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) []plainInterest {
+	all := map[string]plainHeld{}
+	for symbol, h := range before.held {
+		all[symbol] = h
+	}
+	for symbol, h := range now.held {
+		all[symbol] = h
+	}
+	rows := []plainInterest{}
+	for symbol, h := range all {
+		row := plainInterest{symbol, h.strike, h.expiration, h.right, before.held[symbol].openInterest, now.held[symbol].openInterest}
+		if !settled(h) && row.From != row.To {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b plainInterest) int {
+		return cmp.Or(-cmp.Compare(math.Abs(a.To-a.From), math.Abs(b.To-b.From)), cmp.Compare(a.Contract, b.Contract))
+	})
+	return rows[:min(10, len(rows))]
+}
+
+// plainMatrix is §1.6.
+type plainMatrix struct {
+	Symbol        string                  `json:"symbol"`
+	Spot          float64                 `json:"spot"`
+	EffectiveSpot float64                 `json:"effective_spot"`
+	SessionDate   compute.Date            `json:"session_date"`
+	Expirations   []plainMatrixExpiration `json:"expirations"`
+	Strikes       []plainMatrixStrike     `json:"strikes"`
+	Net           [][]*float64            `json:"net_gex_dollars"`
+}
+
+type plainMatrixExpiration struct {
+	Expiration compute.Date       `json:"expiration"`
+	Settlement compute.Settlement `json:"settlement"`
+	Net        *float64           `json:"net_gex_dollars"`
+}
+
+type plainMatrixStrike struct {
+	Strike float64  `json:"strike"`
+	Net    *float64 `json:"net_gex_dollars"`
+}
+
+// matrix fills the matrix. The rows of by_expiration are in order.
+func (r *plainResult) matrix(legs []leg, spot float64, unknown bool) {
+	m := plainMatrix{Symbol: "SPX", Spot: r.Spot, EffectiveSpot: spot, SessionDate: r.SessionDate}
+	sum := func(keep func(leg) bool) (net *float64, used bool) {
+		total, n := 0.0, 0
+		for _, l := range legs {
+			if keep(l) {
+				total += l.gex(0, spot)
+				n++
+			}
+		}
+		if unknown {
+			return nil, n > 0
+		}
+		return known(total), n > 0
+	}
+	for _, row := range r.ByExpiration {
+		net, used := sum(func(l leg) bool { return l.group.expiration == row.Expiration && l.group.settlement == row.Settlement })
+		if used && len(m.Expirations) < 16 {
+			m.Expirations = append(m.Expirations, plainMatrixExpiration{row.Expiration, row.Settlement, net})
+		}
+	}
+	var strikes []float64
+	for _, l := range legs {
+		if k := l.contract.Strike; 100*math.Abs(k-spot) <= 10*spot && !slices.Contains(strikes, k) {
+			strikes = append(strikes, k)
+		}
+	}
+	slices.Sort(strikes)
+	for _, k := range strikes {
+		net, _ := sum(func(l leg) bool { return l.contract.Strike == k })
+		m.Strikes = append(m.Strikes, plainMatrixStrike{k, net})
+		var cells []*float64
+		for _, e := range m.Expirations {
+			cell, used := sum(func(l leg) bool {
+				return l.contract.Strike == k && l.group.expiration == e.Expiration && l.group.settlement == e.Settlement
+			})
+			if !used {
+				cell = nil
+			}
+			cells = append(cells, cell)
+		}
+		m.Net = append(m.Net, cells)
+	}
+	r.grid = m
+}
