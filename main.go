@@ -348,7 +348,7 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *s
 	return web.Shutdown(limit)
 }
 
-// readiness returns the resources that the source cannot feed, the resources that wait for their first answer, and whether
+// readiness returns the resources that the source cannot feed, the resources that wait for their first answer and why, and whether
 // the disk or the clock is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
@@ -357,10 +357,14 @@ func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 			out.Unfed = append(out.Unfed, name)
 		} else if !answered {
 			out.Waiting = append(out.Waiting, name)
+			if reason := refresher.LastFailure(name); reason != "" {
+				out.Failures = append(out.Failures, server.Failure{Resource: name, Reason: reason})
+			}
 		}
 	}
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
+	slices.SortFunc(out.Failures, func(a, b server.Failure) int { return strings.Compare(a.Resource, b.Resource) })
 	out.Impaired("disk", refresher.DiskError())
 	out.Impaired("clock", refresher.ClockError())
 	return out

@@ -102,7 +102,9 @@ func ordered(items []flowItem, by func(flowItem) any, rises bool) (ids []string)
 
 const (
 	flowRows  = `[...document.querySelectorAll("#flow tbody tr")].map(r => r.dataset.id)`
-	flowReady = `document.querySelectorAll("#flow tbody tr").length > 0`
+	// A panel loads when it comes near the window.
+	flowReady = `document.querySelector("#flow").scrollIntoView({block: "center", behavior: "instant"}), document.querySelectorAll("#flow tbody tr").length > 0`
+	painReady = `document.querySelector("#max-pain").scrollIntoView({block: "center", behavior: "instant"}), document.querySelector("#max-pain .reading")?.textContent`
 )
 
 // pick chooses an option of a filter, as a user does.
@@ -236,6 +238,7 @@ func (b *browser) filters(items []flowItem) {
 		b.t.Errorf("after a reload the fields have %q", got)
 	}
 	b.do(chromedp.Navigate(b.origin + "/?flow-premium=999999999"))
+	b.until("the panel is loaded", `document.querySelector("#flow").scrollIntoView({block: "center", behavior: "instant"}), document.querySelector("#flow .count")?.innerText`)
 	b.until("nothing is left", `document.querySelector("#flow .empty")?.checkVisibility() && document.querySelector("#flow .count").innerText.startsWith("0 of ")`)
 	b.shoot("flow-empty")
 	b.press("#flow .counted button", "\r")
@@ -313,7 +316,10 @@ func TestExpirationMenu(t *testing.T) {
 	all := dataOf[painData](p, painPath).Expirations
 	last := all[len(all)-1].Expiration
 	b := browse(t, p.url+"/?expiration="+last)
-	b.until("the panel shows the expiration of the address", `document.querySelector("#max-pain .source").textContent.endsWith(`+fmt.Sprintf("%q", last)+`) && document.querySelector("#max-pain .reading").textContent`)
+	b.until("the panel has its answer", painReady)
+	if got := eval[string](b, `document.querySelector("#max-pain .source").textContent`); got != painPath+"?expiration="+last {
+		t.Errorf("the address has %s, and the panel asks for %s", last, got)
+	}
 	const menu = `document.querySelector("#max-pain .controls select")`
 	months := map[string]int{}
 	for _, x := range all {
@@ -331,6 +337,7 @@ func TestExpirationMenu(t *testing.T) {
 	b.press("#max-pain .controls select", kb.Home)
 	b.until("the nearest is shown", `!location.search && document.querySelector("#max-pain .source").textContent === "`+painPath+`"`)
 	b.do(chromedp.Navigate(p.url + "/?expiration=2001-01-19"))
+	b.until("the panel has its answer", painReady)
 	b.until("a settled expiration is said", `document.querySelector("#max-pain .reading").textContent.startsWith("19 Jan 2001 has settled") && !location.search`)
 	b.clean()
 }

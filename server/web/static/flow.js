@@ -44,7 +44,7 @@ const sorted = () => chosen('flow-sort', 'score.desc', (v) => /^[a-z]+\.(asc|des
 const choices = () => [...new URLSearchParams(location.search)].filter(([name]) => name.startsWith('flow-')).join('&');
 const rowsShown = () => Number(chosen('flow-rows', '20', (v) => ['50', '100'].includes(v)));
 
-/** flowPanel returns the panel. */
+/** flowPanel builds the panel. */
 export function flowPanel() {
   let items = null; // of the last answer
   let drawn = null; // the choices that the panel shows
@@ -61,9 +61,7 @@ export function flowPanel() {
   const none = h('p', { class: 'empty', hidden: true });
   const place = scroller('Unusual activity', table);
   const panel = new Panel({
-    id: 'flow', heading: 'Unusual options activity', controls: [rows.element],
-    about: ['Observations of delayed chains, with a ', term('score', 'score'), ' and the ', term('premium', 'premium'), '. Side and ', term('direction', 'direction'),
-      ' are inferred, with a ', term('confidence', 'confidence'), '.'],
+    id: 'flow', controls: [rows.element],
     render(data) {
       remember(seen, data.items);
       controls.offer(data.universe);
@@ -95,12 +93,13 @@ export function flowPanel() {
     say(count, items.length ? counted(shown.length, match.length, items.length) : '');
   }
   onChoice(() => { if (choices() !== drawn) draw(); });
-  const key = h('ul', { class: 'key', 'aria-label': 'Parts of a score' }, parts.map(([k, name, most]) => h('li', { class: k }, `${name} (${most})`)),
+  const legend = h('ul', { class: 'key', 'aria-label': 'Parts of a score' }, parts.map(([k, name, most]) => h('li', { class: k }, `${name} (${most})`)),
     h('li', { class: 'fresh' }, 'New in the last minute'));
-  panel.body.append(controls.element, h('div', { class: 'counted' }, count, controls.reset), key, none, place, tip.element);
+  const words = h('p', { class: 'reading' }, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
+    ' is inferred, with a ', term('confidence', 'confidence'), '.');
+  panel.body.append(words, controls.element, h('div', { class: 'counted' }, count, controls.reset), legend, none, place, tip.element);
   draw();
   panel.follow(path);
-  return panel;
 }
 
 /** remember notes when each row first came. The rows of the first answer are not new: they may be old. */

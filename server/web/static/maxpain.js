@@ -14,7 +14,7 @@ const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
 
 const picked = () => chosen('expiration', '', (v) => /^\d{4}-\d\d-\d\d$/.test(v));
 
-/** maxPainPanel returns the panel. */
+/** maxPainPanel builds the panel. */
 export function maxPainPanel() {
   let following; // the expiration in the panel's address, '' for the nearest
   let gone = ''; // an expiration that was asked for and has settled
@@ -27,8 +27,7 @@ export function maxPainPanel() {
   const interest = new Chart('Open interest', 270, { sync: 'pain' });
   const reading = h('p', { class: 'reading' });
   const panel = new Panel({
-    id: 'max-pain', heading: 'Max pain', controls: [expirations.element],
-    about: 'The settlement price at which SPX options of one expiration pay their holders least',
+    id: 'max-pain', controls: [expirations.element],
     render(data) {
       offer(expirations.select, data.expirations);
       refill(reading, ...(gone ? [`${date(gone)} has settled, so the nearest expiration is shown. `] : []), ...read(data));
@@ -49,7 +48,6 @@ export function maxPainPanel() {
   onChoice(follow);
   panel.body.append(reading, h('div', { class: 'split' }, payout.element, interest.element));
   follow();
-  return panel;
 }
 
 /** offer fills the menu if its options differ: the expirations by month, each with its open interest. */
