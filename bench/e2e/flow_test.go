@@ -101,7 +101,7 @@ func ordered(items []flowItem, by func(flowItem) any, rises bool) (ids []string)
 }
 
 const (
-	flowRows  = `[...document.querySelectorAll("#flow tbody tr")].map(r => r.dataset.id)`
+	flowRows = `[...document.querySelectorAll("#flow tbody tr")].map(r => r.dataset.id)`
 	// A panel loads when it comes near the window.
 	flowReady = `document.querySelector("#flow").scrollIntoView({block: "center", behavior: "instant"}), document.querySelectorAll("#flow tbody tr").length > 0`
 	painReady = `document.querySelector("#max-pain").scrollIntoView({block: "center", behavior: "instant"}), document.querySelector("#max-pain .reading")?.textContent`

@@ -95,9 +95,9 @@ export function flowPanel() {
   onChoice(() => { if (choices() !== drawn) draw(); });
   const legend = h('ul', { class: 'key', 'aria-label': 'Parts of a score' }, parts.map(([k, name, most]) => h('li', { class: k }, `${name} (${most})`)),
     h('li', { class: 'fresh' }, 'New in the last minute'));
-  const words = h('p', { class: 'reading' }, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
+  const explained = h('p', null, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
     ' is inferred, with a ', term('confidence', 'confidence'), '.');
-  panel.body.append(words, controls.element, h('div', { class: 'counted' }, count, controls.reset), legend, none, place, tip.element);
+  panel.body.append(controls.element, h('div', { class: 'counted' }, count, controls.reset, explained), legend, none, place, tip.element);
   draw();
   panel.follow(path);
 }
