@@ -45,7 +45,7 @@ export function matrixPanel() {
 
 /** cut returns the strikes within a share of the spot, highest first, and the figure at which the colours end. */
 function cut(d, share) {
-  const rows = d.strikes.map((s, i) => ({ ...s, cells: d.net_gex_dollars[i] }))
+  const rows = d.strikes.map((s, i) => ({ ...s, cells: d.net_gex_dollars?.[i] ?? d.expirations.map(() => null) }))
     .filter((r) => Math.abs(r.strike / d.effective_spot - 1) <= share).reverse();
   const sizes = rows.flatMap((r) => r.cells).filter((x) => x !== null).map(Math.abs).sort((a, b) => a - b);
   const clip = sizes[Math.ceil(clipAt * sizes.length) - 1] ?? 0;
