@@ -122,7 +122,7 @@ class HeatMap {
     if (!view || scroller.clientWidth === 0) return;
     const narrow = scroller.clientWidth < 600;
     this.left = narrow ? 92 : 128;
-    this.width = Math.max(64, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    this.width = Math.max(68, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
     this.height = Math.max(5, Math.min(20, Math.floor(560 / Math.max(1, view.rows.length))));
     scroller.style.setProperty('--left', `${this.left}px`);
     scroller.style.setProperty('--cell', `${this.width}px`);
@@ -180,7 +180,7 @@ class HeatMap {
     ctx.fillStyle = ink.muted;
     view.rows.forEach((r, i) => {
       const y = (i + 0.5) * height;
-      if (height >= 14 || r.strike % step === 0 && Math.abs(y - spot) > 14) ctx.fillText(level(r.strike), 44, y);
+      if (y >= 7 && Math.abs(y - spot) > 14 && (height >= 14 || r.strike % step === 0)) ctx.fillText(level(r.strike), 44, y);
     });
     ctx.font = '600 12px system-ui, sans-serif';
     ctx.fillStyle = ink.surface;
