@@ -148,9 +148,10 @@ class HeatMap {
     const { view, width, height } = this;
     const ctx = this.#context(this.cells, width * view.columns.length);
     const none = hatch(ctx, ink.axis);
+    const shade = ramp(ink);
     const gap = height > 8 ? 1 : 0;
     view.rows.forEach((row, r) => row.cells.forEach((x, c) => {
-      ctx.fillStyle = x === null ? none : shade(x / view.clip, ink);
+      ctx.fillStyle = x === null ? none : shade(x / view.clip);
       ctx.fillRect(c * width, r * height, width - 1, height - gap);
     }));
     this.#spotLine(ctx, ink, width * view.columns.length);
@@ -274,12 +275,13 @@ class HeatMap {
   }
 }
 
-/** shade returns the colour of a share of the clip: white or black at 0, full at ±1 and beyond. */
-function shade(share, ink) {
-  const channels = (rgb) => rgb.match(/[\d.]+/g).map(Number);
-  const strength = Math.min(1, Math.abs(share) || 0);
-  const [from, to] = [channels(ink.surface), channels(share > 0 ? ink.positive : ink.negative)];
-  return `rgb(${[0, 1, 2].map((i) => Math.round(from[i] + (to[i] - from[i]) * strength)).join(' ')})`;
+/** ramp returns a function that gives the colour of a share of the clip: the surface at 0, full colour at ±1 and beyond. */
+function ramp(ink) {
+  const [surface, above, below] = [ink.surface, ink.positive, ink.negative].map((rgb) => rgb.match(/[\d.]+/g).map(Number));
+  return (share) => {
+    const strength = Math.min(1, Math.abs(share) || 0); // a clip of 0 has no shares
+    return `rgb(${surface.map((from, i) => Math.round(from + ((share > 0 ? above : below)[i] - from) * strength)).join(' ')})`;
+  };
 }
 
 /** hatch returns the pattern of cells without a figure, so that they differ from 0. */
