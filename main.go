@@ -29,6 +29,7 @@ import (
 	"strikecache/server/admin"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
+	"strikecache/server/mcp"
 	"strikecache/snapshots"
 )
 
@@ -80,6 +81,7 @@ type commands struct {
 	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its inputs are gone."`
 	Export    levels.ExportCommand     `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand     `cmd:"" help:"Store the daily levels of a CSV or JSON file, for dates without a stored snapshot. The server must be stopped."`
+	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
 
@@ -164,6 +166,14 @@ func version() string {
 		return info.Main.Version
 	}
 	return "(devel)"
+}
+
+type mcpCommand struct {
+	mcp.Flags `embed:""`
+}
+
+func (c mcpCommand) Run(ctx context.Context, to levels.Streams) error {
+	return c.Serve(ctx, version(), to.In, to.Out, to.Err)
 }
 
 type verifyCommand struct {

@@ -245,7 +245,7 @@ func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Ti
 			continue
 		}
 		last = asOf
-		levels := compute.GammaExposure(compute.GammaInput{Chain: chain.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate})
+		levels := compute.GammaExposure(compute.GammaInput{Chain: chain.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
 		row, err := trackRow(asOf, &levels.Data)
 		if err != nil {
 			return nil, err

@@ -176,7 +176,7 @@ func (b *browser) matrix(p *process) {
 	says("a touched cell without contracts says so", tip, " ")
 
 	eval[bool](b, `document.querySelector("#matrix details").open = true`)
-	b.eventually("the table has every figure", func() bool {
+	b.equal("the table has every figure", func() (string, string) {
 		m = dataOf[matrixData](p, matrixPath)
 		got := eval[[][]string](b, `[...document.querySelectorAll("#matrix tbody tr")].map(r => [...r.cells].map(c => c.textContent.replace(/\u2060/g, "").replace(/\s+/g, " ")))`)
 		want := [][]string{{"All strikes", ""}}
@@ -190,7 +190,12 @@ func (b *browser) matrix(p *process) {
 			}
 			want = append(want, cells)
 		}
-		return slices.EqualFunc(got, want, slices.Equal[[]string])
+		for i := range min(len(got), len(want)) {
+			if !slices.Equal(got[i], want[i]) {
+				return fmt.Sprintf("%q", got[i]), fmt.Sprintf("%q", want[i])
+			}
+		}
+		return fmt.Sprintf("%d rows", len(got)), fmt.Sprintf("%d rows", len(want))
 	})
 	eval[bool](b, `document.querySelector("#matrix details").open = false`)
 

@@ -1,7 +1,7 @@
 // What changed since the last session, part by part, and the exposures beside gamma.
 
 import { floating, h, say, scroller, table } from './dom.js';
-import { date, dollars, instant, level, number, reason, title } from './format.js';
+import { date, dollars, instant, level, number } from './format.js';
 import { Panel } from './panel.js';
 import { current, past } from './strikes.js';
 import { refill, term } from './terms.js';
@@ -34,7 +34,11 @@ export function changesPanel() {
   return panel;
 }
 
-const reasons = {};
+const reasons = {
+  no_reference: 'no snapshot of the last session is stored',
+  net_unknown: 'net gamma is unknown now',
+  reference_net_unknown: 'net gamma of the last session is unknown',
+};
 
 function read(c, quality) {
   if (!c) return `There is no comparison with the last session: ${reasons[quality?.changes_reason] ?? 'this answer has none'}.`;

@@ -67,7 +67,7 @@ function asTable(v) {
   return table(`Net gamma by strike and expiration, within ${v.share * 100} % of spot`,
     [{ head: 'Strike', number }, { head: 'All expirations', number }, ...v.columns.map((e) => ({ head: series(e), number }))],
     [['All strikes', '', ...v.columns.map((e) => dollars(e.net_gex_dollars))],
-      ...v.rows.map((r) => [level(r.strike), dollars(r.net_gex_dollars), ...r.cells.map(dollars)])]);
+      ...v.rows.map((r) => [level(r.strike), dollars(r.net_gex_dollars), ...r.cells.map((x) => dollars(x))])]);
 }
 
 const maps = new Set();
