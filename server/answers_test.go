@@ -87,6 +87,7 @@ func TestErrors(t *testing.T) {
 	c := clientOf(t, newServer(s, unfedSectors))
 	delete(s.editions, "sectors/rotation")
 	delete(s.editions, "vix-term-structure")
+	delete(s.editions, "gex/spx")
 	for _, e := range []struct {
 		method, target string
 		status         int
@@ -116,6 +117,7 @@ func TestErrors(t *testing.T) {
 		{"GET", "/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000), 400, "invalid_parameter", "date"},
 		{"GET", "/api/public/vix-term-structure", 503, "not_ready", "no answer yet"},
 		{"GET", "/api/v1/sectors/rotation", 503, "not_ready", "no documents"},
+		{"GET", "/api/v1/gex/spx", 503, "not_ready", `the last attempt failed: upstream_unreachable","reason":"upstream_unreachable"`},
 	} {
 		resp, body := do(t, c, e.method, e.target)
 		var doc struct {
@@ -152,7 +154,9 @@ func TestErrors(t *testing.T) {
 
 // unfedSectors makes a source without documents for the sectors.
 func unfedSectors(c *server.Config) {
-	c.Readiness = func() server.Readiness { return server.Readiness{Unfed: []string{"sectors/rotation"}} }
+	c.Readiness = func() server.Readiness {
+		return server.Readiness{Unfed: []string{"sectors/rotation"}, Failures: []server.Failure{{Resource: "gex/spx", Reason: "upstream_unreachable"}}}
+	}
 }
 
 func TestPreflightAndReadiness(t *testing.T) {
@@ -163,7 +167,7 @@ func TestPreflightAndReadiness(t *testing.T) {
 		t.Errorf("%d %v", resp.StatusCode, h)
 	}
 	resp, body = do(t, c, "GET", "/readyz")
-	if resp.StatusCode != 200 || !strings.Contains(string(body), `"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
+	if resp.StatusCode != 200 || !strings.Contains(string(body), `"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }

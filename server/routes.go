@@ -161,12 +161,21 @@ func noExpiration(e *snapshots.Edition, value []byte) *apiError {
 	return unknown.rendered()
 }
 
-// notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource.
+// notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource,
+// else errNotReady with the reason of the last failure, if there was one.
 func (s *Server) notReady(resource string) *apiError {
-	if slices.Contains(s.cfg.Readiness().Unfed, resource) {
+	r := s.cfg.Readiness()
+	if slices.Contains(r.Unfed, resource) {
 		return errUnfed
 	}
-	return errNotReady
+	reason := r.failed(resource)
+	if reason == "" {
+		return errNotReady
+	}
+	failed := *errNotReady
+	failed.reason = reason
+	failed.message += "; the last attempt failed: " + reason
+	return failed.rendered()
 }
 
 // historical finds the stored answer of the date in value. If value is nil, it finds the newest.

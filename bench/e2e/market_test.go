@@ -19,6 +19,7 @@ const (
 	gammaPath   = "/api/v1/gex/spx"
 	datePath    = "/api/v1/gex/spx/historical?date="
 	seriesPath  = "/api/v1/gex/spx/series"
+	trackPath   = "/api/v1/gex/spx/intraday"
 	painPath    = "/api/public/spx-max-pain"
 	flowPath    = "/api/v1/options/flow/unusual"
 	sectorsPath = "/api/v1/sectors/rotation"

@@ -8,15 +8,14 @@ const path = '/api/v1/options/flow/unusual';
 const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'Premium', 25], ['size_surprise', 'Volume against similar contracts', 20],
   ['quote_location', 'Last price in the quote', 15], ['iv_change', 'Change of implied volatility', 10]];
 
-/** flowPanel returns the panel. */
+/** flowPanel builds the panel. */
 export function flowPanel() {
   const rows = picker('Rows', (n) => panel.follow(`${path}?limit=${n}`));
   options(rows.select, [['20', '20'], ['50', '50'], ['100', '100']]);
   const place = scroller('Unusual activity');
   const tip = tooltip();
   const panel = new Panel({
-    id: 'flow', heading: 'Unusual options activity', controls: [rows.element],
-    about: 'Observations of delayed chains, highest score first; side and direction are inferred',
+    id: 'flow', controls: [rows.element],
     render(data) {
       const focused = place.contains(document.activeElement) && document.activeElement.closest('tr')?.dataset.id;
       tip.hide();
@@ -26,7 +25,6 @@ export function flowPanel() {
   });
   panel.body.append(h('ul', { class: 'key', 'aria-label': 'Parts of a score' }, parts.map(([key, name, most]) => h('li', { class: key }, `${name} (${most})`))), place, tip.element);
   panel.follow(`${path}?limit=20`);
-  return panel;
 }
 
 function grid(items, tip) {

@@ -7,7 +7,7 @@ import { Panel } from './panel.js';
 
 const path = '/api/public/spx-max-pain';
 
-/** maxPainPanel returns the panel. */
+/** maxPainPanel builds the panel. */
 export function maxPainPanel() {
   const expirations = picker('Expiration', (e) => panel.follow(e ? `${path}?expiration=${e}` : path));
   options(expirations.select, [['', 'Nearest']]);
@@ -15,8 +15,7 @@ export function maxPainPanel() {
   const interest = new Chart('Open interest', 270, { sync: 'pain' });
   const reading = h('p', { class: 'reading' });
   const panel = new Panel({
-    id: 'max-pain', heading: 'Max pain', controls: [expirations.element],
-    about: 'The settlement price at which SPX options of one expiration pay their holders least',
+    id: 'max-pain', controls: [expirations.element],
     render(data) {
       offer(expirations.select, data);
       reading.textContent = read(data);
@@ -30,7 +29,6 @@ export function maxPainPanel() {
   });
   panel.body.append(reading, h('div', { class: 'split' }, payout.element, interest.element));
   panel.follow(path);
-  return panel;
 }
 
 function offer(select, d) {

@@ -5,13 +5,13 @@ import { h } from './dom.js';
 import { date, month, number, percent, points, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
 
-/** vixPanel returns the panel. */
+/** vixPanel builds the panel. */
 export function vixPanel() {
   const facts = h('dl', { class: 'facts' });
   const reading = h('p', { class: 'reading' });
   const curve = new Chart('Term structure', 250);
   const panel = new Panel({
-    id: 'vix', heading: 'VIX futures curve', what: 'Settlements', about: 'Official daily settlements of the monthly contracts',
+    id: 'vix', what: 'Settlements',
     render(data) {
       reading.textContent = read(data);
       facts.replaceChildren(...list(data));
@@ -19,7 +19,7 @@ export function vixPanel() {
     },
   });
   panel.body.append(reading, curve.element, facts);
-  return panel;
+  panel.follow('/api/public/vix-term-structure');
 }
 
 const price = (x) => (x === null ? unknown : `${number(x, 2, true)}\u00a0pts`);
