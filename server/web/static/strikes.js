@@ -72,7 +72,7 @@ export function strikesPanel() {
   };
   onChoice(choose);
   panel.body.append(why, words, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
-    h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), more));
+    h('details', { class: 'more', open: innerWidth >= 1800 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
   panel.followDay(current, past);
   choose();
   return panel;
@@ -166,11 +166,11 @@ function drawProfile(chart, d) {
 }
 
 function comparisons(d) {
-  const columns = [{ head: 'Name' }, { head: 'Net, $ per 1 %', number: true }, { head: term('flip', 'Flip'), number: true }];
+  const columns = () => [{ head: 'Name' }, { head: 'Net, $ per 1 %', number: true }, { head: term('flip', 'Flip'), number: true }];
   const row = (c) => [term(c.name, title(c.name)), dollars(c.net_gex_dollars), level(c.zero_gamma_flip)];
   return [
-    h('div', null, h('h3', null, 'Conventions'), table('Net gamma and flip under other conventions', columns, (d.conventions ?? []).map(row))),
-    h('div', null, h('h3', null, 'Scenarios'), table('Net gamma and flip in scenarios', columns, (d.scenarios ?? []).map(row))),
+    h('div', null, h('h3', null, 'Conventions'), table('Net gamma and flip under other conventions', columns(), (d.conventions ?? []).map(row))),
+    h('div', null, h('h3', null, 'Scenarios'), table('Net gamma and flip in scenarios', columns(), (d.scenarios ?? []).map(row))),
   ];
 }
 
