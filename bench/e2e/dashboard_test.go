@@ -33,9 +33,10 @@ type gammaData struct {
 }
 
 type trackData struct {
-	Session string `json:"session_date"`
-	Columns []string
-	Rows    [][]any
+	Date    string   `json:"date"`
+	Session string   `json:"session_date"`
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
 }
 
 // last returns a number of the last row.

@@ -16,9 +16,9 @@ const later = new Map([
   ['changes', [() => import('./changes.js').then((m) => m.changesPanel()), 'views.css']],
   ['history', [() => import('./history.js').then((m) => m.historyPanel())]],
   ['vix', [() => import('./vix.js').then((m) => m.vixPanel())]],
-  ['max-pain', [() => import('./maxpain.js').then((m) => m.maxPainPanel())]],
+  ['max-pain', [() => import('./maxpain.js').then((m) => m.maxPainPanel()), 'flow.css']],
   ['sectors', [() => import('./sectors.js').then((m) => m.sectorsPanel())]],
-  ['flow', [() => import('./flow.js').then((m) => m.flowPanel())]],
+  ['flow', [() => import('./flow.js').then((m) => m.flowPanel()), 'flow.css']],
 ]);
 
 const top = document.getElementById('banners'); // the source: written by the server
