@@ -6,8 +6,10 @@ import { Panel } from './panel.js';
 import { current, past } from './strikes.js';
 import { refill, term } from './terms.js';
 
-const parts = [['expired', 'expired', 'Expired'], ['spot', 'part_spot', 'Spot'], ['time', 'part_time', 'Time'],
-  ['volatility', 'part_volatility', 'Volatility'], ['open_interest', 'part_open_interest', 'Open interest'], ['listed', 'listed', 'Listed']];
+/** Each part: its field, its word, its name, and its name in a sentence. */
+const parts = [['expired', 'expired', 'Expired', 'expired contracts'], ['spot', 'part_spot', 'Spot', 'the move of the index'], ['time', 'part_time', 'Time', 'the passing of time'],
+  ['volatility', 'part_volatility', 'Volatility', 'the change of volatility'], ['open_interest', 'part_open_interest', 'Open interest', 'the change of open interest'],
+  ['listed', 'listed', 'Listed', 'newly listed contracts']];
 
 const signed = (x) => (x > 0 ? `+${dollars(x)}` : dollars(x));
 
@@ -48,7 +50,7 @@ function read(c, quality) {
   const flip = c.flip.from === null || c.flip.to === null ? `The flip was ${level(c.flip.from)} and is ${level(c.flip.to)}.`
     : `The flip moved from ${level(c.flip.from)} to ${level(c.flip.to)}.`;
   return `Since ${instant(c.reference_as_of)}, net gamma ${change < 0 ? 'fell' : 'rose'} by ${dollars(Math.abs(change))}. ` +
-    `The largest part is ${most[2].toLowerCase()}, ${signed(net[most[0]])}. ${flip}`;
+    `The largest part is ${most[3]}: ${signed(net[most[0]])}. ${flip}`;
 }
 
 /** steps returns the waterfall: each part begins where the one before it ended. */
@@ -71,8 +73,8 @@ function steps(c) {
 function interest(list) {
   if (!list?.length) return [h('p', { class: 'empty' }, list ? 'No open interest has changed.' : 'Not known.')];
   const count = (x) => (x > 0 ? `+${number(x)}` : number(x));
-  return [table('The ten largest changes of open interest', [{ head: 'Contract' }, { head: 'Expiration' }, { head: 'From', number: true }, { head: 'To', number: true }, { head: 'Change', number: true }],
-    list.map((r) => [`${level(r.strike)} ${r.option_type}`, date(r.expiration), number(r.from), number(r.to), count(r.to - r.from)]))];
+  return [table('The ten largest changes of open interest', [{ head: 'Contract' }, { head: 'From', number: true }, { head: 'To', number: true }, { head: 'Change', number: true }],
+    list.map((r) => [h('span', null, `${level(r.strike)} ${r.option_type} `, h('small', null, date(r.expiration))), number(r.from), number(r.to), count(r.to - r.from)]))];
 }
 
 /** figures returns each exposure with what it makes modelled dealers do. Dealers trade against the change of their options. */
@@ -82,7 +84,7 @@ function figures(d) {
   const say = (x, text) => (typeof x === 'number' ? text(x) : 'Not known.');
   return [
     ['gamma', 'Gamma', d.net_gex_dollars, (x) => `If the index rises by 1 %, modelled dealers must ${trade(x)} of it. If it falls by 1 %, they must ${trade(-x)}.`],
-    ['delta', 'Delta', e.delta_dollars, (x) => `The options of modelled dealers gain and lose like ${dollars(Math.abs(x))} of the index ${x < 0 ? 'sold short' : 'held'}. As a hedge they ${x < 0 ? 'hold' : 'are short'} as much.`],
+    ['delta', 'Delta', e.delta_dollars, (x) => `The options of modelled dealers gain and lose like ${x < 0 ? 'a short position' : 'a holding'} of ${dollars(Math.abs(x))} in the index. Their hedge is to ${x < 0 ? 'hold' : 'be short'} as much.`],
     ['vanna', 'Vanna, per volatility point', e.vanna_dollars_per_vol_point, (x) => `If implied volatility rises by one point, modelled dealers must ${trade(x)} of the index. If it falls by one, they must ${trade(-x)}.`],
     ['charm', 'Charm, per day', e.charm_dollars_per_day, (x) => `When a calendar day passes and nothing else changes, modelled dealers must ${trade(x)} of the index.`],
   ].map(([word, name, x, text]) => h('div', null, h('dt', null, term(word, name)), h('dd', null, dollars(x)), h('dd', { class: 'about' }, say(x, text))));

@@ -22,7 +22,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
  *   marks                 vertical lines [{x, label, color}]; a label covers no other label and no number of an axis
- *   bands                 shades [{from, to, low, high, color}]; without low and high from top to bottom
+ *   bands                 shades [{from, to, low, high, color, label}]; without low and high from top to bottom
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
  *   onPick(i)             called when the user clicks a point or presses Enter on it; optional

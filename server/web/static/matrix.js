@@ -3,7 +3,7 @@
 import { h, say, scroller, table } from './dom.js';
 import { date, dollars, level, number, shortDate } from './format.js';
 import { color } from './paint.js';
-import { Panel } from './panel.js';
+import { day, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
 import { term } from './terms.js';
 
@@ -57,8 +57,9 @@ function sentence(v) {
   const name = (c) => `${level(c.strike)} on ${series(c.e)} with ${dollars(c.x)}`;
   const by = cells.toSorted((a, b) => b.x - a.x);
   return `${number(v.count)} cells of ${number(v.rows.length)} strikes. Largest: ${name(by[0])}; smallest: ${name(by.at(-1))}. ` +
-    `The colours end at ±${dollars(v.clip)}, the 98th percentile of the sizes shown: ${number(v.beyond)} ${v.beyond === 1 ? 'cell is' : 'cells are'} beyond. ` +
-    'The sums by strike and by expiration are over all expirations and all strikes, also those not shown.';
+    `The colours end at ±\u2060${dollars(v.clip)}, the 98th percentile of the sizes shown: ${number(v.beyond)} ${v.beyond === 1 ? 'cell is' : 'cells are'} beyond. ` +
+    'The sums by strike and by expiration are over all expirations and all strikes, also those not shown.' +
+    (day() ? ' All of this is of now, not of the chosen date.' : '');
 }
 
 function asTable(v) {
@@ -120,7 +121,7 @@ class HeatMap {
     if (!view || scroller.clientWidth === 0) return;
     const narrow = scroller.clientWidth < 600;
     this.left = narrow ? 92 : 128;
-    this.width = Math.max(54, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    this.width = Math.max(64, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
     this.height = Math.max(5, Math.min(20, Math.floor(560 / Math.max(1, view.rows.length))));
     scroller.style.setProperty('--left', `${this.left}px`);
     scroller.style.setProperty('--cell', `${this.width}px`);

@@ -64,11 +64,19 @@ export function zeroLine(u, stroke) {
 export function shade(u, bands) {
   const { left, top, width, height } = u.bbox;
   const inside = (v, from, size) => Math.min(from + size, Math.max(from, v));
-  for (const { from, to, low, high, color: name } of bands) {
+  for (const { from, to, low, high, color: name, label } of bands) {
     const [x0, x1] = [from, to].map((x) => inside(u.valToPos(x, 'x', true), left, width));
     const [y0, y1] = low === undefined ? [top, top + height] : [high, low].map((y) => inside(u.valToPos(y, 'y', true), top, height));
     u.ctx.fillStyle = faded(color(name), 0.13);
     u.ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
+    if (!label) continue;
+    u.ctx.font = `${11.5 * devicePixelRatio}px system-ui, sans-serif`;
+    u.ctx.textBaseline = 'bottom';
+    u.ctx.fillStyle = color(name);
+    const gap = 4 * devicePixelRatio; // right of the band, where no mark lies on it, if there is room
+    const room = x1 + gap + u.ctx.measureText(label).width < left + width;
+    u.ctx.textAlign = room ? 'left' : 'right';
+    u.ctx.fillText(label, room ? x1 + gap : x1 - gap, y1 - gap);
   }
 }
 

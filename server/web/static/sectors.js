@@ -3,6 +3,7 @@
 import { h, scroller, svg } from './dom.js';
 import { number, percent, points, title } from './format.js';
 import { Panel } from './panel.js';
+import { refill, term } from './terms.js';
 
 const spans = [['day', 'Day'], ['week', 'Week'], ['month', 'Month'], ['quarter', 'Quarter'], ['ytd', 'Year to date']];
 
@@ -63,7 +64,7 @@ function scatter(figure, d) {
   const list = funds.map((s) => `${s.symbol} ${s.rrg.quadrant}`).join(', ');
   const drawing = svg('svg', { viewBox: `0 0 ${size.width} ${size.height}`, role: 'group', 'aria-label': 'Rotation scatter: relative strength across, its momentum upwards' },
     quadrants(x, y, reach), axes(x, y, reach), places(funds, x, y));
-  figure.replaceChildren(h('figcaption', null, h('h3', null, 'Rotation')), drawing,
+  refill(figure, h('figcaption', null, h('h3', null, term('rotation', 'Rotation'))), drawing,
     h('p', { class: 'summary' }, funds.length ? `Against ${d.benchmark.symbol}, RRG-style; 100 is the average of 63 sessions. ${list}.` : 'Too little price history for the rotation.'));
 }
 

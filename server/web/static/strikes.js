@@ -27,8 +27,10 @@ export function strikesPanel() {
   const figure = choices('figure', 'Figure by strike', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
   const expiring = choices('expiring', 'Expirations by strike', [['all', 'All expirations'], ['0dte', '0DTE'], ['week', 'This week']]);
   const range = choices('strikes', 'Strikes shown', [['levels', 'Levels'], ['3', '±3 %'], ['7', '±7 %'], ['15', '±15 %']]);
-  const strikes = new Chart('By strike', 360);
-  const profile = new Chart('Gamma profile', 360);
+  const strikes = new Chart('By strike', 420);
+  const profile = new Chart('Gamma profile', 420);
+  const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ',
+    term('call_wall', 'call wall'), ', the ', term('put_wall', 'put wall'), ', the ', term('vol_trigger', 'vol trigger'), ' and the ', term('expected_move', 'expected move'), '.');
   const why = h('p', { class: 'about why', role: 'status' });
   const more = h('div', { class: 'tables' });
   let data = null;
@@ -65,7 +67,7 @@ export function strikesPanel() {
     show();
   };
   onChoice(choose);
-  panel.body.append(why, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
+  panel.body.append(why, words, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
     h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), more));
   panel.followDay(current, past);
   choose();
@@ -93,7 +95,7 @@ const flipBand = (d) => (d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band
 
 function bands(d) {
   const move = d.expected_move_1d;
-  return [...(move ? [{ from: spotOf(d) - move, to: spotOf(d) + move, color: '--accent', label: `Expected move ±${number(move)}` }] : []), ...flipBand(d)];
+  return [...(move ? [{ from: spotOf(d) - move, to: spotOf(d) + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : []), ...flipBand(d)];
 }
 
 /** around returns what both ways to draw strikes have in common. */
@@ -101,8 +103,6 @@ function around(d, share) {
   const spot = spotOf(d);
   return { xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - share), spot * (1 + share)], start: spot, marks: marks(d), bands: bands(d) };
 }
-
-const shades = 'Shaded: the expected move of a day, one standard deviation; and the range of the flip in the model and its scenarios.';
 
 function drawSides(chart, d, f, share) {
   const rows = d.by_strike.filter((r) => f.call(r) !== null && Math.abs(r.strike / spotOf(d) - 1) <= share);
@@ -118,7 +118,7 @@ function drawSides(chart, d, f, share) {
     ],
     summary: rows.length === 0 ? 'No strike with open interest lies in this range.'
       : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, ` +
-        `puts ${f.write(f.put(put))} at ${level(put.strike)}. ${shades}`,
+        `puts ${f.write(f.put(put))} at ${level(put.strike)}.`,
   });
 }
 
@@ -136,7 +136,7 @@ function drawPart(chart, d, m, part, share) {
     series: [{ name: 'Net', values: rows.map((r) => r.net), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
     summary: rows.length === 0 ? `No unsettled contract ${which} has open interest in this range.`
       : `Net gamma of contracts ${which}, ${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest: ${level(best[0].strike)} with ` +
-        `${dollars(best[0].net)}; smallest: ${level(best.at(-1).strike)} with ${dollars(best.at(-1).net)}. ${shades}`,
+        `${dollars(best[0].net)}; smallest: ${level(best.at(-1).strike)} with ${dollars(best.at(-1).net)}.`,
   });
 }
 

@@ -28,12 +28,15 @@ export function todayPanel() {
     drawn = span.picked();
     if (track) drawTrack(lines, net, track, drawn, panel.document?.data);
   };
-  const tiles = () => refill(levels, ...levelTiles(panel.document?.data ?? null, track));
+  const texts = () => {
+    const data = panel.document?.data ?? null;
+    refill(levels, ...levelTiles(data, track));
+    if (data) refill(regime, ...reading(data));
+  };
   const panel = new Panel({
     id: 'today', controls: [dates.element, span.element],
     render(data) {
-      tiles();
-      say(regime, reading(data));
+      texts();
       draw();
     },
   });
@@ -45,7 +48,7 @@ export function todayPanel() {
       track = document?.data ?? null;
       if (track) draw();
       else for (const chart of [lines, net]) chart.clear(why);
-      tiles();
+      texts();
       done();
     });
   });
@@ -53,7 +56,7 @@ export function todayPanel() {
   first.then(async () => {
     offerDates(dates.select);
     ({ term, refill } = await import('./terms.js'));
-    tiles();
+    texts();
   });
   return first;
 }
@@ -139,17 +142,17 @@ function flipNote(d) {
   return d.flip_band ? `band ${number(d.flip_band.low, 0)} to ${number(d.flip_band.high, 0)}` : 'no band';
 }
 
-/** reading says in a sentence what the regime means. */
+/** reading says in a sentence what the regime means. The word regime is explained. */
 function reading(d) {
-  if (d.flip_status === 'spot_mismatch') return 'The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.';
+  if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
     : `Spot is ${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct >= 0 ? 'above' : 'below'} the flip.`;
   const what = {
-    positive: 'Positive regime: modelled dealers trade against moves.',
-    negative: 'Negative regime: modelled dealers trade with moves.',
-    neutral: 'Neutral regime: the model cannot tell the sign of net gamma.',
-  }[d.gamma_regime] ?? 'The regime is unknown.';
-  return `${what} ${where}`;
+    positive: 'modelled dealers trade against moves',
+    negative: 'modelled dealers trade with moves',
+    neutral: 'the model cannot tell the sign of net gamma',
+  }[d.gamma_regime];
+  return what ? [term('regime', `${title(d.gamma_regime)} regime`), `: ${what}. ${where}`] : [`The regime is unknown. ${where}`];
 }
 
 
