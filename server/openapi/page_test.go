@@ -140,6 +140,21 @@ func TestEveryFieldHasARow(t *testing.T) {
 	}
 }
 
+func TestATypeInWords(t *testing.T) {
+	number := object{{"type", []any{"number", "null"}}}
+	for want, schema := range map[string]object{
+		"number or null":                     number,
+		"date":                               {{"type", "string"}, {"format", "date"}},
+		"object or null":                     {{"oneOf", []any{reference("schemas", "Band"), object{{"type", "null"}}}}},
+		"array of objects":                   {{"type", "array"}, {"items", reference("schemas", "Flip")}},
+		"array of arrays of numbers or null": {{"type", "array"}, {"items", object{{"type", "array"}, {"items", number}}}},
+	} {
+		if got := typeOf(schema); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // Long lists in an example end with a mark.
 func TestAnExampleSaysWhereItIsShortened(t *testing.T) {
 	p := &pages{document: made}

@@ -119,7 +119,8 @@ func typeOf(schema object) string {
 		format, hasFormat := schema.get("format").(string)
 		switch {
 		case name == "array" && isArray && schema.get("prefixItems") == nil:
-			name = "array of " + typeOf(items) + "s"
+			first, rest, _ := strings.Cut(typeOf(items)+" ", " ")
+			name = "array of " + strings.TrimSpace(first+"s "+rest)
 		case name == "string" && hasFormat:
 			name = format
 		}
@@ -144,7 +145,9 @@ func values(schema object) string {
 		switch v := schema.get(bound[0]).(type) {
 		case nil:
 		case string:
-			words = append(words, bound[1]+" "+v)
+			if schema.get("format") == nil { // otherwise the format says it
+				words = append(words, bound[1]+" "+v)
+			}
 		default:
 			words = append(words, bound[1]+" "+oneLine(v))
 		}

@@ -1,11 +1,10 @@
 // Net gamma by strike and expiration, as a heat map and as a table.
 
-import { choices } from './choices.js';
 import { h, say, scroller, table } from './dom.js';
 import { date, dollars, level, number, shortDate } from './format.js';
 import { color } from './paint.js';
 import { day, Panel } from './panel.js';
-import { onChoice } from './state.js';
+import { choices, onChoice } from './state.js';
 import { term } from './terms.js';
 
 const clipAt = 0.98; // the share of the cells that the colours tell apart

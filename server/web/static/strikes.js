@@ -1,12 +1,11 @@
 // Gamma, open interest and volume by strike, the profile of net gamma over hypothetical spots, and the figures by expiration.
 
 import { Chart } from './chart.js';
-import { choices } from './choices.js';
 import { floating, h, say, scroller, table } from './dom.js';
 import { axisDollars, axisShort, date, dollars, level, number, percent, short, title } from './format.js';
 import { day, Panel } from './panel.js';
 import { unwatch, watch } from './poll.js';
-import { onChoice } from './state.js';
+import { choices, onChoice } from './state.js';
 import { refill, term } from './terms.js';
 
 export const current = '/api/v1/gex/spx';
