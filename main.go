@@ -29,6 +29,7 @@ import (
 	"strikecache/server/admin"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
+	"strikecache/server/mcp"
 	"strikecache/snapshots"
 )
 
@@ -80,6 +81,7 @@ type commands struct {
 	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its inputs are gone."`
 	Export    levels.ExportCommand     `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
 	Import    levels.ImportCommand     `cmd:"" help:"Store the daily levels of a CSV or JSON file, for dates without a stored snapshot. The server must be stopped."`
+	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
 
@@ -164,6 +166,14 @@ func version() string {
 		return info.Main.Version
 	}
 	return "(devel)"
+}
+
+type mcpCommand struct {
+	mcp.Flags `embed:""`
+}
+
+func (c mcpCommand) Run(ctx context.Context, to levels.Streams) error {
+	return c.Serve(ctx, version(), to.In, to.Out, to.Err)
 }
 
 type verifyCommand struct {
@@ -348,7 +358,7 @@ func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *s
 	return web.Shutdown(limit)
 }
 
-// readiness returns the resources that the source cannot feed, the resources that wait for their first answer, and whether
+// readiness returns the resources that the source cannot feed, the resources that wait for their first answer and why, and whether
 // the disk or the clock is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
@@ -357,10 +367,14 @@ func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 			out.Unfed = append(out.Unfed, name)
 		} else if !answered {
 			out.Waiting = append(out.Waiting, name)
+			if reason := refresher.LastFailure(name); reason != "" {
+				out.Failures = append(out.Failures, server.Failure{Resource: name, Reason: reason})
+			}
 		}
 	}
 	slices.Sort(out.Unfed)
 	slices.Sort(out.Waiting)
+	slices.SortFunc(out.Failures, func(a, b server.Failure) int { return strings.Compare(a.Resource, b.Resource) })
 	out.Impaired("disk", refresher.DiskError())
 	out.Impaired("clock", refresher.ClockError())
 	return out

@@ -75,7 +75,7 @@ func TestChangesOfOneThing(t *testing.T) {
 func TestChangesByHand(t *testing.T) {
 	before, now := index(7000, "2026-08-11T20:00:00Z"), index(7070, "2026-08-13T20:00:00Z") // T: 10 and 8 days
 	rows := []row{
-		{"SPXW260812C07000000", published(0.3, 11)}, // settles before
+		{"SPXW260812C07000000", published(0.3, 11)},                                              // settles before
 		{"SPXW260821C07000000", published(0.2, 40)}, {"SPXW260821P06900000", published(0.2, 30)}, // held by both
 		{"SPXW260821C07200000", published(0.2, 5)}, // only before
 	}

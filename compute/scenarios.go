@@ -20,6 +20,9 @@ func (e *exposure) scenarios() []Scenario {
 		{"ex_nearest_expiration", variant{volScale: 1, keep: func(s *series) bool { return s.Expiration != nearest }}},
 		{"within_90_days", variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= 90 }}},
 	}
+	if e.LevelsOnly {
+		variants = variants[:2] // those of the regime
+	}
 	out := make([]Scenario, len(variants))
 	for i, v := range variants {
 		p := e.profile(v.variant)
@@ -63,7 +66,7 @@ func (e *exposure) zeroDTE() ZeroDTE {
 		}
 	}
 	z.Net, z.Share = new(Dollars(net)), percentOf(gross, e.gross())
-	if z.Contracts > 0 {
+	if z.Contracts > 0 && !e.LevelsOnly {
 		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration == e.session }})
 		z.Flip = today.findFlips().nearest
 	}

@@ -19,6 +19,7 @@ import (
 // The resources, by the canonical form of their keys.
 const (
 	GammaResource   = "gex/spx"
+	TrackResource   = "gex/spx/intraday"
 	SeriesResource  = "gex/spx/series"
 	MatrixResource  = "gex/spx/matrix"
 	PainResource    = "spx-max-pain"
@@ -48,11 +49,13 @@ type product struct {
 	daily        bool // the upstream makes one document a day
 	stored       bool // has a file for each UTC date
 	finalAtClose bool // the file of a UTC date never changes after [dateClosed]
+	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
 	expires      bool // files of dates older than Config.SnapshotMaxAge are removed
 
 	// offered says whether the source has the documents of the product.
 	offered func(*Config) bool
-	// gather returns the inputs of the product's next answer, nil while a document is missing. above holds the answers
+	// gather returns the inputs of the product's next answer, nil while a document is missing or when the documents change
+	// nothing. above holds the answers
 	// that the same batch gave for the products above this one in the table, by name.
 	gather func(b *batch, above map[string]*answer) (*inputs, error)
 	// compute turns inputs into an answer. It depends on the inputs alone. Live refresh, start, back-fill and recompute
@@ -65,7 +68,7 @@ type product struct {
 	remember func(r *Refresher, a *answer)
 	// resume restores the state that a stored answer was computed with, so that a restarted process computes the same
 	// answer again.
-	resume func(r *Refresher, in *inputs) error
+	resume func(b *batch, in *inputs) error
 	// past returns, for back-fill, the names of the documents of a past session and the instant at which they are final.
 	past func(cal *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time)
 

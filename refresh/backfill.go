@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
 )
@@ -54,43 +56,56 @@ func (r *Refresher) backfill(ctx context.Context) error {
 
 // backfillProduct computes and stores the answer of a product for a past session. The current answer stays.
 func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
+	names, at := p.past(r.cal, d)
+	b, err := r.pastBatch(names, at)
+	if err != nil {
+		return err
+	}
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	a, err := r.storePast(b, p)
+	if err == nil && p.remember != nil {
+		carry := r.carry
+		p.remember(r, a)
+		r.carry = carry // the carry of a past chain is not an input of the next answer
+	}
+	return err
+}
+
+// pastBatch returns a batch with the documents that the upstream had at an instant.
+func (r *Refresher) pastBatch(names []upstream.Name, at time.Time) (*batch, error) {
 	b := r.newBatch("backfill")
-	b.past = true
-	var names []upstream.Name
-	names, b.at = p.past(r.cal, d)
+	b.past, b.at = true, at
 	for _, name := range names {
-		doc, err := r.cfg.Past.At(name, b.at)
+		doc, err := r.cfg.Past.At(name, at)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if kind, _ := name.Split(); kind == upstream.SettlementKind {
 			name = latestSettlement
 		}
 		if b.documents[name], err = newDocument(doc); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	r.publishing.Lock()
-	defer r.publishing.Unlock()
+	return b, nil
+}
+
+// storePast computes and stores the answer of a product from a past batch. The caller must have locked r.publishing.
+func (r *Refresher) storePast(b *batch, p *product) (*answer, error) {
 	answers, err := r.compute(b, []*product{p})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, a := range answers {
-		q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
-		fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)
-		if err := a.seal(r, fresh); err != nil {
-			return err
-		}
-		r.writeFile(a)
-		r.archive(answers)
-		if p.remember != nil {
-			carry := r.carry
-			p.remember(r, a)
-			r.carry = carry // the carry of a past chain is not an input of the next answer
-		}
+	a := answers[0] // a past batch has every document
+	q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
+	fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)
+	if err := a.seal(r, fresh); err != nil {
+		return nil, err
 	}
-	return nil
+	r.writeFile(a)
+	r.archive(answers)
+	return a, nil
 }
 
 // backfillStates stores the states that the last chains of a session leave, where they are not stored.
@@ -125,4 +140,132 @@ func (r *Refresher) backfillStates(ctx context.Context, session compute.Date) er
 		}
 	}
 	return nil
+}
+
+const (
+	// firstPast is the time after the open at which the first document of a session with its own as_of is there.
+	firstPast = windowAfterOpen + time.Minute
+	// pastEvery is the time between two rows of a track that is filled in.
+	pastEvery = 5 * time.Minute
+)
+
+// backfillTracks fills in tracks from the documents that the upstream had every 5 minutes: first the rows of today before the
+// first row of the served track, then the tracks of past sessions that have none, the newest session first. A track of a past
+// session is written once, whole. Its newest row rests on the document of the stored gamma answer. A date whose gamma answer
+// was imported gets no track.
+func (r *Refresher) backfillTracks(ctx context.Context) error {
+	today := r.cal.SessionDate(r.cfg.Clock.Now())
+	began, stored := time.Now(), 0
+	if err := r.backfillMorning(ctx, today); err != nil {
+		return fmt.Errorf("back-fill track of %s: %w", today, err)
+	}
+	for d, n := r.cal.Previous(today), 0; n < r.cfg.BackfillTracks && ctx.Err() == nil; d, n = r.cal.Previous(d), n+1 {
+		if slices.Contains(r.store.DatesOf(TrackResource), d.String()) {
+			continue
+		}
+		gamma, err := r.store.Load(GammaResource, d.String())
+		if err != nil || gamma.Edition.Default.Meta.ImportedFrom != "" {
+			continue
+		}
+		if err := r.backfillTrack(ctx, d); err != nil {
+			return fmt.Errorf("back-fill track of %s: %w", d, err)
+		}
+		stored++
+	}
+	if stored > 0 {
+		r.log.Info("tracks of past sessions back-filled", "sessions", stored, "took", time.Since(began).Round(time.Millisecond))
+	}
+	return nil
+}
+
+// backfillTrack stores the track of a past session, unless ctx ends before.
+func (r *Refresher) backfillTrack(ctx context.Context, d compute.Date) error {
+	names, at := pastChain(r.cal, d)
+	b, err := r.pastBatch(names, at)
+	if err != nil {
+		return err
+	}
+	if b.trackRows, err = r.pastRows(ctx, d, b.documents[spxChain].chain.AsOf); err != nil || ctx.Err() != nil {
+		return err
+	}
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	_, err = r.storePast(b, productOf(TrackResource))
+	return err
+}
+
+// backfillMorning puts rows in front of the served track, if it is of today's session and begins later.
+func (r *Refresher) backfillMorning(ctx context.Context, today compute.Date) error {
+	r.publishing.Lock()
+	served := r.track
+	r.publishing.Unlock()
+	first := served.firstRow()
+	if !first.After(r.cal.Open(today).Add(pastEvery)) || first.After(r.cal.Close(today).Add(trackTail)) {
+		return nil
+	}
+	rows, err := r.pastRows(ctx, today, first)
+	if err != nil || ctx.Err() != nil || len(rows) == 0 {
+		return err
+	}
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	b := r.newBatch("tracks")
+	if served = r.track; !served.firstRow().Equal(first) || served.late || dateClosed(served.date(), b.at) {
+		return nil // the next session has begun
+	}
+	next, err := served.withRowsBefore(rows, b.at)
+	if err != nil {
+		return err
+	}
+	changed := []*answer{next}
+	if err := r.publish(b, nil, changed, changed, nil, newStopwatch()); err != nil {
+		return err
+	}
+	r.log.Info("track of today back-filled", "rows", len(rows))
+	return nil
+}
+
+// pastRows returns the rows of session d with an as_of before the given one. After each row it pauses for as long as the row
+// took, so that the back-fill takes at most half a processor.
+func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Time) ([]json.RawMessage, error) {
+	rows := []json.RawMessage{}
+	var last time.Time
+	_, end := pastChain(r.cal, d)
+	for at := r.cal.Open(d).Add(firstPast); at.Before(end) && ctx.Err() == nil; at = at.Add(pastEvery) {
+		began := time.Now()
+		doc, err := r.cfg.Past.At(spxChain, at)
+		if err != nil {
+			return nil, err
+		}
+		chain, err := newDocument(doc)
+		if err != nil {
+			return nil, err
+		}
+		asOf := chain.chain.AsOf
+		if !asOf.Before(before) {
+			break
+		}
+		if !asOf.After(last) || !inTrack(asOf, r.cal) {
+			continue
+		}
+		last = asOf
+		levels := compute.GammaExposure(compute.GammaInput{Chain: chain.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
+		row, err := trackRow(asOf, &levels.Data)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+		pause(ctx, time.Since(began))
+	}
+	return rows, nil
+}
+
+// pause returns after d, or when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

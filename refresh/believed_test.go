@@ -232,10 +232,10 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		if err := again.ClockError(); err == nil {
 			t.Error("the clock is not impaired")
 		}
-		if got := again.store.Dates(); len(got) != 1 || got[0] != "2026-11-18" {
+		if got := again.store.DatesOf(refresh.GammaResource); len(got) != 1 || got[0] != "2026-11-18" {
 			t.Errorf("dates %q", got)
 		}
-		if _, err := again.store.Historical("2026-11-20"); !errors.Is(err, snapshots.ErrNoSnapshot) {
+		if _, err := again.store.Historical(refresh.GammaResource, "2026-11-20"); !errors.Is(err, snapshots.ErrNoSnapshot) {
 			t.Errorf("the stored date ahead of the clock: %v", err)
 		}
 		again.once()
@@ -244,10 +244,10 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		}
 		time.Sleep(48 * time.Hour)
 		refresh.RunJob(again.Refresher, t.Context(), "freshness")
-		if got := again.store.Dates(); !slices.Equal(got, []string{"2026-11-18", "2026-11-19", "2026-11-20"}) {
+		if got := again.store.DatesOf(refresh.GammaResource); !slices.Equal(got, []string{"2026-11-18", "2026-11-19", "2026-11-20"}) {
 			t.Errorf("dates at a right clock %q", got)
 		}
-		if _, err := again.store.Historical("2026-11-20"); err != nil {
+		if _, err := again.store.Historical(refresh.GammaResource, "2026-11-20"); err != nil {
 			t.Errorf("the stored date at a right clock: %v", err)
 		}
 	})

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -71,4 +76,23 @@ func Held(r *Refresher, name string) *snapshots.Edition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current[name].edition
+}
+
+// BackfillTracks runs the back-fill of tracks alone.
+func BackfillTracks(r *Refresher, ctx context.Context) error { return r.backfillTracks(ctx) }
+
+// InTrack says whether an as_of gets a row.
+func InTrack(asOf time.Time, cal *compute.Calendar) bool { return inTrack(asOf, cal) }
+
+// Thinned returns the numbers of the rows that stay of n rows.
+func Thinned(n int) (kept []int) {
+	var rows []json.RawMessage
+	for i := range n {
+		rows = append(rows, json.RawMessage(strconv.Itoa(i)))
+	}
+	for _, row := range thinned(rows) {
+		i, _ := strconv.Atoi(string(row))
+		kept = append(kept, i)
+	}
+	return kept
 }

@@ -37,7 +37,7 @@ func FlagVars() map[string]string {
 	}
 }
 
-// historyBytes is the most memory that the store uses to cache gamma answers of past dates.
+// historyBytes is the most memory that the store uses to cache gamma answers and tracks of past dates.
 const historyBytes = 64 << 20
 
 // Open opens the store and the archive of the source below dataDir, and makes the newest stored answers current. Nothing is
@@ -50,7 +50,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	}
 	var err error
 	if cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dataDir, Source: f.Source, HistoricalProduct: GammaResource, HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources, HistoryBytes: historyBytes, Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -81,9 +81,10 @@ type SourceFlags struct {
 
 	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. A file may also be compressed, with .gz after its name." type:"path" placeholder:"DIR" group:"Source replay"`
 
-	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
-	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
-	SimSpeed float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
+	SimSeed   uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
+	SimStart  string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
+	SimTracks int     `help:"Past sessions of which the simulated market fills in the track of the day, 0 to 30. A session takes about 20 s." default:"30" group:"Source simulated"`
+	SimSpeed  float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
 
 	CboeBaseURL       string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories." default:"${cboe_base}" group:"Source cboe"`
 	CboeSettlementURL string `name:"cboe-settlement-url" help:"URL of the settlement files. The server appends ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
@@ -96,6 +97,8 @@ func (s *SourceFlags) check() error {
 	switch {
 	case !(s.SimSpeed >= 0 && s.SimSpeed <= 10_000):
 		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
+	case s.SimTracks < 0 || s.SimTracks > backfillSessions:
+		return fmt.Errorf("--sim-tracks must be from 0 to %d, not %d", backfillSessions, s.SimTracks)
 	case s.Source == "replay" && s.ReplayDir == "":
 		return errors.New("--source replay needs --replay-dir")
 	case s.CboeRequestsPerMinute < 1 || s.CboeRequestsPerMinute > 6000:
@@ -152,7 +155,8 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	}
 	cfg.Clock = NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
-	cfg.Source, cfg.Past, cfg.BackfillSessions = market, market, backfillSessions
+	cfg.Source, cfg.Past = market, market
+	cfg.BackfillSessions, cfg.BackfillTracks = backfillSessions, s.SimTracks
 	return nil
 }
 
@@ -179,7 +183,7 @@ type ScheduleFlags struct {
 	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
 	RiskFreeRate   float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
-	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept. 0: for ever. Gamma, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
+	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept. 0: for ever. Gamma, its tracks, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
 
 	ArchiveMaxAge   time.Duration `help:"How long inputs are archived for recompute. 0: for ever." default:"2160h" group:"Storage"`
 	ArchiveMaxBytes Bytes         `help:"Largest size of the archived inputs, such as 500MB or 5GiB. The oldest dates are removed first. 0: archive no inputs." default:"5GiB" group:"Storage"`

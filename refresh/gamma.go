@@ -110,10 +110,10 @@ func rememberGamma(r *Refresher, a *answer) {
 }
 
 // resumeGamma sets the refresher's carry to the carry that the stored answer was computed with.
-func resumeGamma(r *Refresher, in *inputs) error {
+func resumeGamma(b *batch, in *inputs) error {
 	var before []carryRow
 	_, err := in.decodeState(carryState, &before)
-	r.carry = carryOf(before)
+	b.r.carry = carryOf(before)
 	return err
 }
 

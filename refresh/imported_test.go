@@ -44,7 +44,7 @@ func (r *rig) sources() map[string]string {
 
 func (r *rig) historicalSource(date string) string {
 	r.t.Helper()
-	s, err := r.store.Historical(date)
+	s, err := r.store.Historical(refresh.GammaResource, date)
 	if err != nil {
 		r.t.Fatalf("historical of %q: %v", date, err)
 	}

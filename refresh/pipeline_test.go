@@ -48,7 +48,7 @@ type rig struct {
 func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", HistoricalProduct: refresh.GammaResource, HistoryBytes: 1 << 20,
+		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources, HistoryBytes: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -299,7 +299,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-19 16:40")
 		r.once()
 		stored := tree(t, r.dir)["/simulated/2026-11-19/gex-spx"]
-		historical, err := r.store.Historical("2026-11-19")
+		historical, err := r.store.Historical(refresh.GammaResource, "2026-11-19")
 		if err != nil || stored == nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		if late.Meta.AsOf != historical.Meta.AsOf || !late.Meta.CapturedAt.After(*historical.Meta.CapturedAt) || *late.Meta.Freshness.Reason != "overnight_quotes" {
 			t.Errorf("late answer: %+v", late.Meta)
 		}
-		if again, err := r.store.Historical("2026-11-19"); err != nil || again != historical {
+		if again, err := r.store.Historical(refresh.GammaResource, "2026-11-19"); err != nil || again != historical {
 			t.Errorf("the closed date changed: %v", err)
 		}
 		if !bytes.Equal(tree(t, r.dir)["/simulated/2026-11-19/gex-spx"], stored) {
@@ -324,7 +324,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		if got := again.store.Current(refresh.GammaResource).Default; !bytes.Equal(got.Body(snapshots.Identity), late.Body(snapshots.Identity)) {
 			t.Errorf("restored %+v", got.Meta)
 		}
-		if got, err := again.store.Historical("2026-11-19"); err != nil || !bytes.Equal(got.Body(snapshots.Identity), historical.Body(snapshots.Identity)) {
+		if got, err := again.store.Historical(refresh.GammaResource, "2026-11-19"); err != nil || !bytes.Equal(got.Body(snapshots.Identity), historical.Body(snapshots.Identity)) {
 			t.Errorf("history after the restart: %v", err)
 		}
 	})

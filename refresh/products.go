@@ -21,6 +21,12 @@ var products = []*product{
 		data: compute.Gamma{}, quality: compute.GammaQuality{},
 	},
 	{
+		name: TrackResource, feed: optionsFeed, method: trackMethod, notice: modelledNotice,
+		every: chainEvery, overnight: true, stored: true, finalAtClose: true, accumulates: true, offered: spxOffered,
+		gather: gatherTrack, compute: computeTrack, remember: rememberTrack, resume: resumeTrack,
+		data: trackData{}, quality: trackQuality{},
+	},
+	{
 		name: SeriesResource, feed: optionsFeed, method: seriesMethod, notice: modelledNotice,
 		every: chainEvery, overnight: true, offered: spxOffered,
 		gather: gatherSeries, compute: computeSeries,
@@ -88,6 +94,9 @@ func StoredProducts() (names []string) {
 	}
 	return names
 }
+
+// DatedResources are the resources whose past dates are served.
+var DatedResources = []string{GammaResource, TrackResource}
 
 // Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`.
 type Shape struct{ Data, Quality any }

@@ -40,19 +40,9 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 		return err
 	}
 	steps.lap("compute_ms")
-	changed := r.changed(b, answers)
-	if err := r.seal(changed, succeeded); err != nil {
+	if err := r.publish(b, products, answers, r.changed(b, answers), succeeded, steps); err != nil {
 		return err
 	}
-	steps.lap("seal_ms")
-	r.write(changed, b.states)
-	steps.lap("write_ms")
-	if err := r.makeCurrent(b, answers, changed, succeeded); err != nil {
-		return err
-	}
-	r.archive(changed)
-	steps.lap("archive_ms")
-	r.report(b, changed, steps)
 	for _, d := range b.documents {
 		if d.part != nil {
 			d.chain = nil
@@ -64,7 +54,25 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	return nil
 }
 
-// compute returns the answers of the products, in order, without the products whose inputs are not complete.
+// publish takes the changed answers of a batch through the steps from seal to archive. answers are all answers of the
+// products. The caller must have locked r.publishing.
+func (r *Refresher) publish(b *batch, products []*product, answers, changed []*answer, succeeded []string, steps *stopwatch) error {
+	if err := r.seal(changed, succeeded); err != nil {
+		return err
+	}
+	steps.lap("seal_ms")
+	r.write(changed, b.states)
+	steps.lap("write_ms")
+	if err := r.makeCurrent(b, products, answers, changed, succeeded); err != nil {
+		return err
+	}
+	r.archive(changed)
+	steps.lap("archive_ms")
+	r.report(b, changed, steps)
+	return nil
+}
+
+// compute returns the answers of the products, in order, without the products that have no inputs or nothing to add.
 func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	var answers []*answer
 	above := map[string]*answer{}
@@ -154,6 +162,9 @@ func (r *Refresher) needsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, p := r.current[a.product.name], a.product
+	if p.accumulates && !a.late && !r.cfg.Clock.standsStill() && dateClosed(a.date(), r.cfg.Clock.Now()) {
+		return false // nothing is added to a closed date
+	}
 	same := h.edition != nil && (h.content == a.inputs.content() || h.restsOnAll(a.inputs.upstream()))
 	if !h.restored || !same || !dateClosed(a.date(), r.cfg.Clock.Now()) {
 		return p.stored
@@ -163,7 +174,7 @@ func (r *Refresher) needsFile(a *answer) bool {
 
 // makeCurrent makes the changed answers of a feed current, all at the same instant, and remembers the batch.
 // [Refresher.reseal] cannot run between the two.
-func (r *Refresher) makeCurrent(b *batch, answers, changed []*answer, succeeded []string) error {
+func (r *Refresher) makeCurrent(b *batch, products []*product, answers, changed []*answer, succeeded []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	editions := map[string]*snapshots.Edition{}
@@ -175,12 +186,15 @@ func (r *Refresher) makeCurrent(b *batch, answers, changed []*answer, succeeded 
 			return err
 		}
 	}
-	r.remember(b, answers, succeeded)
+	r.remember(b, answers)
+	for _, p := range products { // also those without a new answer, such as a track to which the chain adds no row
+		r.current[p.name].health.end(succeeded)
+	}
 	return nil
 }
 
 // remember stores what later documents are compared with. The caller must have locked r.mu.
-func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
+func (r *Refresher) remember(b *batch, answers []*answer) {
 	for name, d := range b.documents {
 		old := r.accepted[name]
 		if old != nil && old.content == d.content && !published(d, answers) {
@@ -196,7 +210,6 @@ func (r *Refresher) remember(b *batch, answers []*answer, succeeded []string) {
 			h.edition, h.content, h.summary, h.unsaved = a.edition, a.inputs.content(), a.summary, false
 		}
 		h.restsOn, h.restored = a.restsOn, false
-		h.health.end(succeeded)
 		if a.product.remember != nil {
 			a.product.remember(r, a)
 		}

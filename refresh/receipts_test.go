@@ -99,7 +99,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, date := range []string{"2026-11-18", "2026-11-19"} {
-			past, err := r.store.Historical(date)
+			past, err := r.store.Historical(refresh.GammaResource, date)
 			if err != nil || len(rows) != 2 || rows[i].Snapshot != past.Meta.Receipt.DataSHA256 {
 				t.Errorf("%s: %v, rows of the snapshots %v", date, err, rows)
 			}
@@ -297,8 +297,8 @@ func TestOutageOfTheArchive(t *testing.T) {
 		if err := refresh.RefreshSPX(r.Refresher, t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// In each of the two refreshes, the recipes of three stored products are refused, and then all recipes together.
-		for _, line := range []string{"disk refuses archived inputs", "all archived inputs saved", "refused_writes=10\n"} {
+		// In each of the two refreshes, the recipes of five stored products are refused, and then all recipes together.
+		for _, line := range []string{"disk refuses archived inputs", "all archived inputs saved", "refused_writes=12\n"} {
 			if n := strings.Count(log.String(), line); n != 1 {
 				t.Errorf("%q is logged %d times: %s", line, n, log.String())
 			}

@@ -28,6 +28,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
@@ -50,9 +52,10 @@ type Config struct {
 	FlowSymbols []string      // the flow universe without SPX
 
 	// Past, unless nil, has the documents of past sessions. The refresher fills in the dates of the last BackfillSessions
-	// sessions that are not stored.
+	// sessions that are not stored, and the tracks of the last BackfillTracks of them.
 	Past             PastSource
 	BackfillSessions int
+	BackfillTracks   int
 
 	// Inputs, unless nil, archives the inputs of the stored answers for ArchiveMaxAge; 0 means for ever.
 	Inputs        *archive.Archive
@@ -91,6 +94,7 @@ type Refresher struct {
 	// State that later answers need; publishing guards it.
 	carry         map[compute.Series]float64 // of the last gamma answer
 	rows          map[string]seriesRow       // of the series, by UTC date
+	track         *answer                    // the track that was published last; nil before the first
 	history       []vixSummary               // of stored settlement dates, rising
 	states        sessionStates
 	inputsRefused int             // writes of archived inputs that the disk has refused since the outage began; 0: no outage
@@ -112,6 +116,7 @@ type batch struct {
 	documents map[upstream.Name]*document
 	states    map[string]datedState // stored together with the answers, by name
 	past      bool                  // the documents are of a past session: no accepted document is used
+	trackRows []json.RawMessage     // rows before the newest, of a track that is not the served one; nil: the served track
 }
 
 func (r *Refresher) newBatch(job string) *batch {
@@ -216,6 +221,16 @@ func (r *Refresher) Offers() map[string]bool {
 		}
 	}
 	return offered
+}
+
+// LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
+func (r *Refresher) LastFailure(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.current[name]; h != nil {
+		return string(h.health.worst(nil, nil).reason)
+	}
+	return ""
 }
 
 // refusal is the error of a document that arrived but was not accepted.

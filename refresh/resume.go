@@ -27,10 +27,17 @@ func (r *Refresher) Resume() error {
 		return nil
 	}
 	var errs []error
+	if err := r.resumeTracks(); err != nil {
+		errs = append(errs, err)
+	}
 	for _, feed := range []string{optionsFeed, sectorsFeed, vixFeed} {
 		b := r.newBatch(resumeJob)
 		var products, others []*product
 		for _, p := range r.ofFeed(feed) {
+			if p.accumulates {
+				products = append(products, p) // after a kill, the feed may have a document that adds to the stored answer
+				continue
+			}
 			ready, err := r.takeInputs(b, p)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
@@ -54,6 +61,25 @@ func (r *Refresher) Resume() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// resumeTracks computes each answer that accumulates again, from the document that added to it last. The feed may have
+// newer documents.
+func (r *Refresher) resumeTracks() error {
+	for _, p := range r.products {
+		if !p.accumulates || r.current[p.name].edition == nil {
+			continue
+		}
+		b := r.newBatch(resumeJob)
+		ready, err := r.takeInputs(b, p)
+		if ready {
+			err = r.accept(b, []*product{p})
+		}
+		if err != nil {
+			return fmt.Errorf("resume %s: %w", p.name, err)
+		}
+	}
+	return nil
 }
 
 // takeInputs puts the archived documents of the product's stored answer into the batch. ready says whether the product can
@@ -80,7 +106,9 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 		if !complete && name == spxChain {
 			continue
 		}
-		if err := d.open(); err != nil {
+		if known := r.acceptedDocument(name); known != nil && known.SHA256 == d.SHA256 && known.chain != nil {
+			d = known // decoded already
+		} else if err := d.open(); err != nil {
 			return false, err
 		}
 		d.Body = nil // it can be loaded again
@@ -103,7 +131,7 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 	}
 	maps.Copy(b.documents, taken)
 	if complete && p.resume != nil {
-		err = p.resume(r, in)
+		err = p.resume(b, in)
 	}
 	return complete && err == nil, err
 }

@@ -55,7 +55,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
 		Dir: t.TempDir(), Source: "simulated",
-		HistoricalProduct: "gex/spx", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		DatedProducts: []string{"gex/spx", "gex/spx/intraday"}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,15 +65,17 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 			t.Error(err)
 		}
 	})
-	for date, snapshot := range s.dated {
-		if err := store.Save("gex/spx", date, snapshots.File{Edition: &snapshots.Edition{Default: snapshot}}); err != nil {
-			t.Fatal(err)
+	for _, resource := range []string{"gex/spx", "gex/spx/intraday"} {
+		for date, snapshot := range s.of(resource) {
+			if err := store.Save(resource, date, snapshots.File{Edition: &snapshots.Edition{Default: snapshot}}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := store.Publish(s.editions); err != nil {
 		t.Fatal(err)
 	}
-	newest := store.Dates()[len(store.Dates())-1]
+	newest := slices.Max(store.DatesOf("gex/spx"))
 	if err := store.Save("gex/spx", newest, snapshots.File{Edition: &snapshots.Edition{Default: s.dated[newest]}}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +115,8 @@ func TestNoAllocations(t *testing.T) {
 		{"expiration", "/api/public/spx-max-pain?expiration=2026-12-18", "", "200", s.editions["spx-max-pain"].Default.Body(snapshots.Identity)},
 		{"historical", "/api/v1/gex/spx/historical", "", "200", s.dated["2026-11-20"].Body(snapshots.Identity)},
 		{"historical date", "/api/v1/gex/spx/historical?date=2026-11-17", "", "200", s.dated["2026-11-17"].Body(snapshots.Identity)},
+		{"track", "/api/v1/gex/spx/intraday", "", "200", s.editions["gex/spx/intraday"].Default.Body(snapshots.Identity)},
+		{"track of a date", "/api/v1/gex/spx/intraday?date=2026-11-18", "", "200", s.tracks["2026-11-18"].Body(snapshots.Identity)},
 		{"keyed 200", "/api/v1/gex/spx", key, "200", nil},
 		{"keyed gzip", "/api/v1/gex/spx", key + "Accept-Encoding: gzip\r\n", "200", nil},
 		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: " + gamma.ETag(snapshots.Gzip) + "\r\n", "304", nil},

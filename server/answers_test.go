@@ -39,6 +39,9 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19": {s.dated["2026-11-19"], recent}, // closes at 00:10, immutable from 00:15
 		"/api/v1/gex/spx/historical?date=2026-11-17":         {s.dated["2026-11-17"], closed},
 		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":     {s.dated["2026-11-17"], closed},
+		"/api/v1/gex/spx/intraday":                           {s.editions["gex/spx/intraday"].Default, minute}, // current, so that its freshness is told
+		"/api/v1/gex/spx/intraday?date=2026-11-20":           {s.tracks["2026-11-20"], minute},
+		"/api/v1/gex/spx/intraday?date=2026-11-18":           {s.tracks["2026-11-18"], closed},
 		"/api/v1/sectors/rotation":                           {s.editions["sectors/rotation"].Default, minute},
 		"/api/public/spx-max-pain":                           {s.editions["spx-max-pain"].Default, minute},
 		"/api/public/spx-max-pain?expiration=2026-11-27":     {s.editions["spx-max-pain"].Variants["2026-11-27"], minute},
@@ -84,6 +87,7 @@ func TestErrors(t *testing.T) {
 	c := clientOf(t, newServer(s, unfedSectors))
 	delete(s.editions, "sectors/rotation")
 	delete(s.editions, "vix-term-structure")
+	delete(s.editions, "gex/spx")
 	for _, e := range []struct {
 		method, target string
 		status         int
@@ -106,10 +110,14 @@ func TestErrors(t *testing.T) {
 		{"GET", "/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
 		{"GET", "/api/v1/gex/spx/historical?date=2020-01-01", 404, "snapshot_not_found", `"nearest":{"earlier":null,"later":"2026-11-17"}`},
 		{"GET", "/api/v1/gex/spx/historical?date=2026-11-21", 400, "invalid_parameter", "future"},
+		{"GET", "/api/v1/gex/spx/intraday?date=2026-11-19", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-18","later":"2026-11-20"}`},
+		{"GET", "/api/v1/gex/spx/intraday?date=2026-11-21", 400, "invalid_parameter", "future"},
+		{"GET", "/api/v1/gex/spx/intraday?date=today", 400, "invalid_parameter", "calendar date"},
 		{"GET", "/api/v1/gex/spx/historical?date=2026-11-17&date=2026-11-17", 400, "invalid_parameter", "more than once"},
 		{"GET", "/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000), 400, "invalid_parameter", "date"},
 		{"GET", "/api/public/vix-term-structure", 503, "not_ready", "no answer yet"},
 		{"GET", "/api/v1/sectors/rotation", 503, "not_ready", "no documents"},
+		{"GET", "/api/v1/gex/spx", 503, "not_ready", `the last attempt failed: upstream_unreachable","reason":"upstream_unreachable"`},
 	} {
 		resp, body := do(t, c, e.method, e.target)
 		var doc struct {
@@ -146,18 +154,20 @@ func TestErrors(t *testing.T) {
 
 // unfedSectors makes a source without documents for the sectors.
 func unfedSectors(c *server.Config) {
-	c.Readiness = func() server.Readiness { return server.Readiness{Unfed: []string{"sectors/rotation"}} }
+	c.Readiness = func() server.Readiness {
+		return server.Readiness{Unfed: []string{"sectors/rotation"}, Failures: []server.Failure{{Resource: "gex/spx", Reason: "upstream_unreachable"}}}
+	}
 }
 
 func TestPreflightAndReadiness(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t), unfedSectors))
 	resp, body := do(t, c, "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
 	if h := resp.Header; resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" ||
-		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "X-API-Key") || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
+		h.Get("Access-Control-Allow-Headers") != "X-API-Key, If-None-Match, If-Modified-Since" || h.Get("Access-Control-Max-Age") != "86400" || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
 		t.Errorf("%d %v", resp.StatusCode, h)
 	}
 	resp, body = do(t, c, "GET", "/readyz")
-	if resp.StatusCode != 200 || !strings.Contains(string(body), `"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
+	if resp.StatusCode != 200 || !strings.Contains(string(body), `"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }

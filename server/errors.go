@@ -12,6 +12,7 @@ type apiError struct {
 	retryAfter int    // seconds; 0: no Retry-After
 	close      bool   // the connection ends after the response
 
+	reason      string   // of errNotReady: the code of the last failure
 	nearest     *nearest // of errNoSnapshot
 	expirations []string // of errNoExpiration
 
@@ -72,9 +73,10 @@ func (e apiError) rendered() *apiError {
 		Code        string   `json:"code"`
 		Message     string   `json:"message"`
 		Parameter   string   `json:"parameter,omitempty"`
+		Reason      string   `json:"reason,omitempty"`
 		Nearest     *nearest `json:"nearest,omitempty"`
 		Expirations []string `json:"expirations,omitempty"`
-	}{e.code, e.message, e.parameter, e.nearest, e.expirations})
+	}{e.code, e.message, e.parameter, e.reason, e.nearest, e.expirations})
 	if err != nil {
 		panic("error " + e.code + ": " + err.Error()) // cannot happen: strings can be encoded
 	}

@@ -76,7 +76,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	case ctx.IsGet(), ctx.IsHead():
 	case ctx.IsOptions():
 		s.write(ctx, r.counts, fasthttp.StatusNoContent, snapshots.Identity, nil, commonLines+"Allow: "+allowed+
-			"\r\nAccess-Control-Allow-Methods: "+allowed+"\r\nAccess-Control-Allow-Headers: X-API-Key\r\nAccess-Control-Max-Age: 86400\r\n")
+			"\r\nAccess-Control-Allow-Methods: "+allowed+"\r\nAccess-Control-Allow-Headers: X-API-Key, If-None-Match, If-Modified-Since\r\nAccess-Control-Max-Age: 86400\r\n")
 		return
 	default:
 		s.refuse(ctx, r, errMethod)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -46,28 +47,30 @@ const (
 // finder is a server.Finder with a few sealed snapshots.
 type finder struct {
 	editions map[string]*snapshots.Edition
-	dated    map[string]*snapshots.Snapshot
+	dated    map[string]*snapshots.Snapshot // of gex/spx, by date
+	tracks   map[string]*snapshots.Snapshot // of gex/spx/intraday, by date
 	err      error
 }
 
 func (f *finder) Current(resource string) *snapshots.Edition { return f.editions[resource] }
 
-func (f *finder) Dates() (dates []string) {
-	for d := range f.dated {
-		dates = append(dates, d)
+func (f *finder) of(resource string) map[string]*snapshots.Snapshot {
+	if resource == "gex/spx/intraday" {
+		return f.tracks
 	}
-	slices.Sort(dates)
-	return dates
+	return f.dated
 }
 
-func (f *finder) Historical(date string) (*snapshots.Snapshot, error) {
+func (f *finder) DatesOf(resource string) []string { return slices.Sorted(maps.Keys(f.of(resource))) }
+
+func (f *finder) Historical(resource, date string) (*snapshots.Snapshot, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	if dates := f.Dates(); date == "" && len(dates) > 0 {
+	if dates := f.DatesOf(resource); date == "" && len(dates) > 0 {
 		date = dates[len(dates)-1]
 	}
-	if snapshot := f.dated[date]; snapshot != nil {
+	if snapshot := f.of(resource)[date]; snapshot != nil {
 		return snapshot, nil
 	}
 	return nil, snapshots.ErrNoSnapshot
@@ -101,6 +104,9 @@ func newFinder(t testing.TB) *finder {
 		},
 		dated: map[string]*snapshots.Snapshot{
 			"2026-11-17": seal(t, "gex/spx", `{"day":17}`), "2026-11-19": seal(t, "gex/spx", `{"day":19}`), "2026-11-20": seal(t, "gex/spx", `{"day":20}`),
+		},
+		tracks: map[string]*snapshots.Snapshot{
+			"2026-11-18": seal(t, "gex/spx/intraday", `{"track":18}`), "2026-11-20": seal(t, "gex/spx/intraday", `{"track":20}`),
 		},
 	}
 	for _, name := range server.Resources() {

@@ -33,6 +33,12 @@ const (
 		"Cross-Origin-Resource-Policy: same-origin\r\n" +
 		"Permissions-Policy: camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
 
+	// fileLines are in the response of every file that a page loads. The policy of the page governs the file there. Opened on its
+	// own, the file runs and loads nothing. The lines of a page would be 480 bytes more in each of some 25 responses.
+	fileLines = "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n" +
+		"X-Content-Type-Options: nosniff\r\n" +
+		"Cross-Origin-Resource-Policy: same-origin\r\n"
+
 	iconPath = "/assets/icon.svg"
 )
 
@@ -54,9 +60,9 @@ var staticPages = sync.OnceValue(func() (pages []page) {
 	}
 	for _, f := range web.Files() {
 		if f.Path == iconPath { // browsers ask for /favicon.ico when a document, such as JSON, names no icon
-			pages = append(pages, sealPage("/favicon.ico", f.ContentType, dayLine+browserLines, f.Body))
+			pages = append(pages, sealPage("/favicon.ico", f.ContentType, dayLine+fileLines, f.Body))
 		}
-		pages = append(pages, sealPage(f.Path, f.ContentType, revalidateLine+browserLines, f.Body))
+		pages = append(pages, sealPage(f.Path, f.ContentType, revalidateLine+fileLines, f.Body))
 	}
 	return pages
 })

@@ -13,9 +13,26 @@ import (
 
 // Readiness is the content of /readyz.
 type Readiness struct {
-	Waiting  []string // resources that the source can feed and that have no answer yet
-	Unfed    []string // resources that the source cannot feed
-	Degraded []string // codes of impaired parts: disk, clock, keys, usage, tls
+	Waiting  []string  // resources that the source can feed and that have no answer yet
+	Failures []Failure // of waiting resources whose refreshes have failed
+	Unfed    []string  // resources that the source cannot feed
+	Degraded []string  // codes of impaired parts: disk, clock, keys, usage, tls
+}
+
+// Failure is the last failure of a resource.
+type Failure struct {
+	Resource string `json:"resource"`
+	Reason   string `json:"reason"` // a code
+}
+
+// failed returns the reason of the last failure of a resource, and "" without a failure.
+func (r *Readiness) failed(resource string) string {
+	for _, f := range r.Failures {
+		if f.Resource == resource {
+			return f.Reason
+		}
+	}
+	return ""
 }
 
 // Impaired adds a code to Degraded if err is not nil. Clients see the code and not the error.
@@ -41,12 +58,13 @@ func (s *Server) Readyz() (status int, body []byte, err error) {
 	ready := len(r.Waiting) == 0
 	list := func(names []string) []string { return append([]string{}, names...) } // [] and not null
 	body, err = json.Marshal(struct {
-		Ready    bool     `json:"ready"`
-		Source   string   `json:"source"`
-		Waiting  []string `json:"waiting"`
-		Unfed    []string `json:"unfed"`
-		Degraded []string `json:"degraded"`
-	}{ready, s.cfg.Source, list(r.Waiting), list(r.Unfed), list(r.Degraded)})
+		Ready    bool      `json:"ready"`
+		Source   string    `json:"source"`
+		Waiting  []string  `json:"waiting"`
+		Failures []Failure `json:"failures"`
+		Unfed    []string  `json:"unfed"`
+		Degraded []string  `json:"degraded"`
+	}{ready, s.cfg.Source, list(r.Waiting), append([]Failure{}, r.Failures...), list(r.Unfed), list(r.Degraded)})
 	return statusOf(ready), body, err
 }
 

@@ -48,7 +48,7 @@ const (
 
 	// commonLines are in every response of a resource.
 	commonLines = "Access-Control-Allow-Origin: *\r\n" +
-		"Access-Control-Expose-Headers: ETag, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset\r\n" +
+		"Access-Control-Expose-Headers: ETag, Age, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset\r\n" +
 		"X-Content-Type-Options: nosniff\r\n"
 	typeLine    = "Content-Type: application/json\r\n"
 	varyLine    = "Vary: Accept-Encoding, X-API-Key\r\n"

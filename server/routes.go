@@ -18,6 +18,7 @@ type route struct {
 	path      string
 	endpoint  string // the canonical name, as meta.endpoint has it
 	parameter string // the only query parameter that is not ignored; "" for none
+	dated     string // the resource whose stored dates the parameter date chooses from; "" for none
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
 	counts  *counts // of the server
@@ -26,7 +27,8 @@ type route struct {
 // routes is the table of the public resources. A server has a copy of each route.
 var routes = []route{
 	{path: "/api/v1/gex/spx", endpoint: gammaResource},
-	{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date"},
+	{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date", dated: gammaResource},
+	{path: "/api/v1/gex/spx/intraday", endpoint: trackResource, parameter: "date", dated: trackResource},
 	{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series"},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
 	{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", unknown: noExpiration},
@@ -37,6 +39,7 @@ var routes = []route{
 const (
 	gammaResource      = "gex/spx"
 	historicalResource = gammaResource + "/historical"
+	trackResource      = gammaResource + "/intraday"
 )
 
 // Resources returns the names of the public resources, such as gex/spx/series, in the order of the routes.
@@ -119,17 +122,18 @@ func unescape(b []byte) []byte {
 type Finder interface {
 	// Current returns the current edition of a resource, nil before its first answer.
 	Current(resource string) *snapshots.Edition
-	// Historical returns the stored gamma answer of a UTC date YYYY-MM-DD, or the newest for "". The error is
-	// [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are being read.
-	Historical(date string) (*snapshots.Snapshot, error)
-	// Dates returns the stored UTC dates of the gamma answers, YYYY-MM-DD, rising.
-	Dates() []string
+	// Historical returns the stored answer of a dated resource, gex/spx or gex/spx/intraday, of a UTC date YYYY-MM-DD, or the
+	// newest for "". The error is [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are
+	// being read.
+	Historical(resource, date string) (*snapshots.Snapshot, error)
+	// DatesOf returns the UTC dates of the stored answers of a dated resource, YYYY-MM-DD, rising.
+	DatesOf(resource string) []string
 }
 
 // find returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent.
 func (s *Server) find(r *route, value []byte) (*snapshots.Snapshot, caching, *apiError) {
-	if r.endpoint == historicalResource {
-		return s.historical(value)
+	if r.endpoint == historicalResource || r.dated != "" && value != nil {
+		return s.historical(r, value)
 	}
 	e := s.cfg.Finder.Current(r.endpoint)
 	switch {
@@ -157,41 +161,52 @@ func noExpiration(e *snapshots.Edition, value []byte) *apiError {
 	return unknown.rendered()
 }
 
-// notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource.
+// notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource,
+// else errNotReady with the reason of the last failure, if there was one.
 func (s *Server) notReady(resource string) *apiError {
-	if slices.Contains(s.cfg.Readiness().Unfed, resource) {
+	r := s.cfg.Readiness()
+	if slices.Contains(r.Unfed, resource) {
 		return errUnfed
 	}
-	return errNotReady
+	reason := r.failed(resource)
+	if reason == "" {
+		return errNotReady
+	}
+	failed := *errNotReady
+	failed.reason = reason
+	failed.message += "; the last attempt failed: " + reason
+	return failed.rendered()
 }
 
-// historical finds the stored gamma answer of the date in value. If value is nil, it finds the newest.
-func (s *Server) historical(value []byte) (*snapshots.Snapshot, caching, *apiError) {
-	date, cache := "", recentCaching
+// historical finds the stored answer of the date in value. If value is nil, it finds the newest.
+func (s *Server) historical(r *route, value []byte) (*snapshots.Snapshot, caching, *apiError) {
+	date, closed := "", false
 	if value != nil {
-		dates := s.cfg.Finder.Dates()
+		dates := s.cfg.Finder.DatesOf(r.dated)
 		i, found := slices.BinarySearch(dates, string(value)) // allocates nothing for a date
 		if !found {
-			return nil, caching{}, s.noSnapshot(value)
+			return nil, caching{}, s.noSnapshot(r, value)
 		}
 		date = dates[i]
 		var buffer [len(time.DateOnly)]byte
-		if open := s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly); date < string(open) {
-			cache = closedCaching
-		}
+		closed = date < string(s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly))
 	}
-	snapshot, err := s.cfg.Finder.Historical(date)
+	snapshot, err := s.cfg.Finder.Historical(r.dated, date)
 	switch {
+	case err == nil && closed:
+		return snapshot, closedCaching, nil
+	case err == nil && r.dated == gammaResource:
+		return snapshot, recentCaching, nil
 	case err == nil:
-		return snapshot, cache, nil
+		return snapshot, refreshCaching(snapshot), nil
 	case errors.Is(err, snapshots.ErrNoSnapshot) && value == nil:
-		return nil, caching{}, s.notReady(gammaResource)
+		return nil, caching{}, s.notReady(r.dated)
 	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is damaged, or was removed
-		return nil, caching{}, s.noSnapshot(value)
+		return nil, caching{}, s.noSnapshot(r, value)
 	case errors.Is(err, snapshots.ErrBusy):
 		return nil, caching{}, errBusy
 	}
-	s.cfg.Log.Error("historical snapshot not loaded", "date", date, "err", err)
+	s.cfg.Log.Error("historical snapshot not loaded", "resource", r.dated, "date", date, "err", err)
 	return nil, caching{}, errInternal
 }
 
@@ -200,7 +215,7 @@ func (s *Server) historical(value []byte) (*snapshots.Snapshot, caching, *apiErr
 const closedAfter = 15 * time.Minute
 
 // noSnapshot returns the error for a date without a snapshot: malformed, in the future, or not stored.
-func (s *Server) noSnapshot(value []byte) *apiError {
+func (s *Server) noSnapshot(r *route, value []byte) *apiError {
 	if !validDate(value) {
 		return errDate
 	}
@@ -208,7 +223,7 @@ func (s *Server) noSnapshot(value []byte) *apiError {
 	if date > s.cfg.Now().Format(time.DateOnly) {
 		return errFuture
 	}
-	dates, unknown := s.cfg.Finder.Dates(), *errNoSnapshot
+	dates, unknown := s.cfg.Finder.DatesOf(r.dated), *errNoSnapshot
 	unknown.nearest = &nearest{}
 	i, found := slices.BinarySearch(dates, date)
 	if i > 0 {

@@ -31,8 +31,8 @@ const concurrentReads = 4
 var ErrBusy = errors.New("too many historical reads at once")
 
 // newCache returns a cache for entries with a total cost of up to room.
-func newCache[V any](room int64) (*ristretto.Cache[string, V], error) {
-	c, err := ristretto.NewCache(&ristretto.Config[string, V]{
+func newCache[K ristretto.Key, V any](room int64) (*ristretto.Cache[K, V], error) {
+	c, err := ristretto.NewCache(&ristretto.Config[K, V]{
 		NumCounters: 1e5, MaxCost: room, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
 	})
 	if err != nil {
@@ -65,23 +65,23 @@ func (s *Store) Current(resource string) *Edition {
 	return g[resource]
 }
 
-// Dates returns the stored dates of the historical product, rising. The slice is shared and must not be changed.
-func (s *Store) Dates() []string { return s.datesOf(s.historical) }
-
-// Historical returns the stored answer of a date of the historical product; an empty date is the newest that can be
-// served. It reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the
-// date has no answer that can be served, and ErrBusy if the file cannot be read now. It does not allocate if the answer is
-// in memory.
-func (s *Store) Historical(date string) (*Snapshot, error) {
-	dates := s.Dates()
+// Historical returns the stored answer of a date of a dated product; an empty date is the newest that can be served. It
+// reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the date has no
+// answer that can be served, and ErrBusy if the file cannot be read now. It does not allocate if the answer is in memory.
+func (s *Store) Historical(product, date string) (*Snapshot, error) {
+	i := slices.Index(s.opts.DatedProducts, product)
+	if i < 0 {
+		return nil, ErrNoSnapshot
+	}
+	dates := s.datesOf(s.dated[i])
 	if date != "" {
 		if _, found := slices.BinarySearch(dates, date); !found {
 			return nil, ErrNoSnapshot
 		}
-		return s.past(date)
+		return s.past(i, date)
 	}
 	for _, date := range slices.Backward(dates) {
-		snapshot, err := s.past(date)
+		snapshot, err := s.past(i, date)
 		if !errors.Is(err, ErrNoSnapshot) {
 			return snapshot, err
 		}
@@ -89,19 +89,32 @@ func (s *Store) Historical(date string) (*Snapshot, error) {
 	return nil, ErrNoSnapshot
 }
 
-// past returns the answer of an indexed date. If the answer is not in memory, one caller reads the file for all callers.
-func (s *Store) past(date string) (*Snapshot, error) {
-	if snapshot, ok := s.history.Get(date); ok {
+// historyKey returns the key of an answer in the history cache. A number is made without an allocation. It holds the index of
+// the product in Options.DatedProducts, and the digits of the date.
+func historyKey(product int, date string) uint64 {
+	n := uint64(product)
+	for i := range len(date) {
+		if c := date[i]; c != '-' {
+			n = n*10 + uint64(c-'0')
+		}
+	}
+	return n
+}
+
+// past returns the answer of an indexed date of a dated product. If the answer is not in memory, one caller reads the file
+// for all callers.
+func (s *Store) past(product int, date string) (*Snapshot, error) {
+	if snapshot, ok := s.history.Get(historyKey(product, date)); ok {
 		return snapshot, nil
 	}
-	v, err, _ := s.pastReads.Do(date, func() (any, error) {
+	v, err, _ := s.pastReads.Do(s.path(key{date, s.dated[product]}), func() (any, error) {
 		select {
 		case s.reading <- struct{}{}:
 			defer func() { <-s.reading }()
 		default:
 			return nil, ErrBusy
 		}
-		return s.readPast(date)
+		return s.readPast(product, date)
 	})
 	if err != nil {
 		return nil, err
@@ -110,10 +123,10 @@ func (s *Store) past(date string) (*Snapshot, error) {
 }
 
 // readPast reads the file of a date and keeps the answer in memory. It holds s.reads, so no answer is replaced meanwhile.
-func (s *Store) readPast(date string) (*Snapshot, error) {
+func (s *Store) readPast(product int, date string) (*Snapshot, error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
-	f, err := s.load(key{date, s.historical})
+	f, err := s.load(key{date, s.dated[product]})
 	if errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrNoSnapshot
 	}
@@ -121,15 +134,21 @@ func (s *Store) readPast(date string) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	snapshot := f.Edition.Default
-	s.history.Set(date, snapshot, snapshot.cost())
+	s.history.Set(historyKey(product, date), snapshot, snapshot.cost())
 	return snapshot, nil
 }
 
-// keepPast makes a snapshot the answer of its date, for later requests and for those under way. s.reads is locked.
-func (s *Store) keepPast(date string, snapshot *Snapshot) {
-	s.pastReads.Forget(date)
-	s.history.Del(date)
+// keepPast makes a snapshot the answer of its date, for later requests and for those under way, if the file is one of a dated
+// product. s.reads is locked.
+func (s *Store) keepPast(k key, snapshot *Snapshot) {
+	product := slices.Index(s.dated, k.file)
+	if product < 0 {
+		return
+	}
+	n := historyKey(product, k.date)
+	s.pastReads.Forget(s.path(k))
+	s.history.Del(n)
 	s.history.Wait()
-	s.history.Set(date, snapshot, snapshot.cost())
+	s.history.Set(n, snapshot, snapshot.cost())
 	s.history.Wait()
 }

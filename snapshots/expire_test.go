@@ -72,7 +72,7 @@ func TestExpire(t *testing.T) {
 		if got, states := s.DatesOf(pain), s.StateDates("chain-SPX"); !slices.Equal(got, want) || !slices.Equal(states, want) {
 			t.Errorf("dates %q and %q, want %q", got, states, want)
 		}
-		if got := s.Dates(); len(got) != 5 {
+		if got := s.DatesOf(gamma); len(got) != 5 {
 			t.Errorf("dates of gamma %q", got)
 		}
 		s = reopen(t, s)
@@ -88,7 +88,7 @@ func TestExpireLeavesTheNewest(t *testing.T) {
 	if got := held(t, s); !slices.Equal(got, want) {
 		t.Errorf("held are %q, want %q", got, want)
 	}
-	if got := s.Dates(); !slices.Equal(got, []string{friday}) {
+	if got := s.DatesOf(gamma); !slices.Equal(got, []string{friday}) {
 		t.Errorf("dates %q", got)
 	}
 	if got := historical(t, s, monday); got != "none" { // although it was in memory

@@ -160,7 +160,7 @@ const (
 
 func options(dir string) Options {
 	return Options{
-		Dir: dir, Source: "simulated", HistoricalProduct: gamma, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		Dir: dir, Source: "simulated", DatedProducts: []string{gamma}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -290,7 +290,12 @@ func week(t testing.TB, o Options, dates ...string) *Store {
 // historical returns the data of a date's answer.
 func historical(t testing.TB, s *Store, date string) string {
 	t.Helper()
-	snapshot, err := s.Historical(date)
+	return historicalOf(t, s, gamma, date)
+}
+
+func historicalOf(t testing.TB, s *Store, product, date string) string {
+	t.Helper()
+	snapshot, err := s.Historical(product, date)
 	switch {
 	case errors.Is(err, ErrNoSnapshot) && snapshot == nil:
 		return "none"

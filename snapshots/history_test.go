@@ -69,7 +69,7 @@ func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 	if got := historical(t, s, tuesday); got != "none" {
 		t.Errorf("without a directory: %s", got)
 	}
-	if got := s.Dates(); !slices.Equal(got, []string{monday, friday}) {
+	if got := s.DatesOf(gamma); !slices.Equal(got, []string{monday, friday}) {
 		t.Errorf("dates %q", got)
 	}
 }
@@ -78,21 +78,54 @@ func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 func TestHistoricalFromMemory(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, tuesday)
 	must(t, s.Save(gamma, friday, single(t, `"`+friday+`"`)))
-	first, err := s.Historical(monday)
+	first, err := s.Historical(gamma, monday)
 	must(t, err)
 	s.history.Wait()
 	must(t, os.RemoveAll(s.dir))
 	defer occupy(s)()
-	if again, err := s.Historical(monday); again != first {
+	if again, err := s.Historical(gamma, monday); again != first {
 		t.Errorf("%s: %p, %v, want %p", monday, again, err, first)
 	}
 	for date, want := range map[string]string{"": friday, friday: friday, monday: monday, wednesday: "none", tuesday: "busy"} {
 		if got := historical(t, s, date); got != want {
 			t.Errorf("%q: %s, want %s", date, got, want)
 		}
-		if n := testing.AllocsPerRun(1000, func() { s.Historical(date) }); n != 0 && date != tuesday && !raceEnabled {
+		if n := testing.AllocsPerRun(1000, func() { s.Historical(gamma, date) }); n != 0 && date != tuesday && !raceEnabled {
 			t.Errorf("%q: %v allocations", date, n)
 		}
+	}
+}
+
+// Each dated product has its own dates and answers. A product that is not dated has no past answers.
+func TestHistoricalProducts(t *testing.T) {
+	const track, pain = "gex/spx/intraday", "spx-max-pain"
+	o := options(t.TempDir())
+	o.DatedProducts = []string{gamma, track}
+	s := week(t, o, monday, friday)
+	for _, product := range []string{track, pain} {
+		must(t, s.Save(product, monday, single(t, `"`+product+`"`)))
+	}
+	s = reopen(t, s)
+	for range 2 { // from the disk, and from memory
+		for product, want := range map[string]string{gamma: monday, track: track, pain: "none"} {
+			if got := historicalOf(t, s, product, monday); got != want {
+				t.Errorf("%s: %s, want %s", product, got, want)
+			}
+		}
+		s.history.Wait()
+	}
+	if got := historicalOf(t, s, track, friday); got != "none" {
+		t.Errorf("a date that only gex/spx has: %s", got)
+	}
+	must(t, s.Save(track, monday, single(t, `"one more row"`)))
+	if got, other := historicalOf(t, s, track, monday), historical(t, s, monday); got != "one more row" || other != monday {
+		t.Errorf("after a write of the track: %s, gex/spx %s", got, other)
+	}
+	if got := s.DatesOf(track); !slices.Equal(got, []string{monday}) {
+		t.Errorf("dates %q", got)
+	}
+	if n := testing.AllocsPerRun(1000, func() { s.DatesOf(track); s.Historical(track, monday) }); n != 0 && !raceEnabled {
+		t.Errorf("%v allocations", n)
 	}
 }
 
@@ -116,7 +149,7 @@ func TestHistoricalDamage(t *testing.T) {
 			}
 		}
 	}
-	if got := s.Dates(); !slices.Equal(got, []string{tuesday}) {
+	if got := s.DatesOf(gamma); !slices.Equal(got, []string{tuesday}) {
 		t.Errorf("dates %q", got)
 	}
 	if n := log.count(passedOver); n != 3 {
@@ -126,8 +159,8 @@ func TestHistoricalDamage(t *testing.T) {
 		t.Errorf("newest: %s", got)
 	}
 	must(t, s.Save(gamma, monday, single(t, `"mended"`)))
-	if got := historical(t, s, monday); got != "mended" || !slices.Equal(s.Dates(), []string{monday, tuesday}) {
-		t.Errorf("after another write: %s, dates %q", got, s.Dates())
+	if got := historical(t, s, monday); got != "mended" || !slices.Equal(s.DatesOf(gamma), []string{monday, tuesday}) {
+		t.Errorf("after another write: %s, dates %q", got, s.DatesOf(gamma))
 	}
 }
 
@@ -139,7 +172,7 @@ func TestHistoricalSingleFlight(t *testing.T) {
 	free := occupy(s) // a second read would be refused
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		s.pastReads.Do(monday, func() (any, error) {
+		s.pastReads.Do(s.path(key{monday, s.dated[0]}), func() (any, error) {
 			<-release
 			return want, nil
 		})
@@ -147,7 +180,7 @@ func TestHistoricalSingleFlight(t *testing.T) {
 	await(t, "the reader reads", func() bool { return inside("singleflight.(*Group).Do(") == 1 })
 	for range many {
 		wg.Go(func() {
-			if got, err := s.Historical(monday); got != want {
+			if got, err := s.Historical(gamma, monday); got != want {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
@@ -179,7 +212,7 @@ func TestHistoricalCrowd(t *testing.T) {
 		wg.Go(func() {
 			for i := range 100 {
 				date := dates[(i*7+g)%len(dates)]
-				snapshot, err := s.Historical(date)
+				snapshot, err := s.Historical(gamma, date)
 				if err == nil && string(snapshot.Data()) == `"`+date+`"` || errors.Is(err, ErrBusy) {
 					continue
 				}
@@ -196,7 +229,7 @@ func TestHistoricalCrowd(t *testing.T) {
 	s.history.Wait()
 	bytes := int64(0)
 	for _, date := range dates {
-		if snapshot, ok := s.history.Get(date); ok {
+		if snapshot, ok := s.history.Get(historyKey(0, date)); ok {
 			bytes += snapshot.cost()
 		}
 	}
@@ -217,7 +250,7 @@ func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 	must(t, os.Remove(dir))
 	must(t, os.Rename(dir+"~", dir))
 	if got := historical(t, s, monday); got != monday {
-		t.Errorf("when the file can be read again: %s, dates %q", got, s.Dates())
+		t.Errorf("when the file can be read again: %s, dates %q", got, s.DatesOf(gamma))
 	}
 }
 
@@ -250,15 +283,15 @@ func TestOverwriteDuringARead(t *testing.T) {
 	must(t, s.Save(gamma, friday, large(0)))
 	for n := 1; n <= 10; n++ {
 		next, want := large(n), fmt.Sprintf(`{"n":%d,`, n)
-		s.history.Del(monday)
+		s.history.Del(historyKey(0, monday))
 		s.history.Wait()
 		var wg sync.WaitGroup
 		var done atomic.Bool
-		wg.Go(func() { s.Historical(monday); done.Store(true) })
+		wg.Go(func() { s.Historical(gamma, monday); done.Store(true) })
 		await(t, "the reader reads", func() bool { return len(s.reading) > 0 || done.Load() })
 		must(t, s.Save(gamma, monday, next))
 		for _, when := range []string{"right after Save", "for good"} {
-			if got, err := s.Historical(monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {
+			if got, err := s.Historical(gamma, monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {
 				t.Errorf("overwrite %d: the old answer %s, %v", n, when, err)
 			}
 			wg.Wait()
@@ -271,7 +304,7 @@ func TestHistoryDoesNotWaitForWrites(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	s.disk.Lock() // as Save holds it for as long as fsync takes, and Expire for all its removals
 	done := make(chan struct{})
-	go func() { s.Historical(monday); close(done) }()
+	go func() { s.Historical(gamma, monday); close(done) }()
 	select {
 	case <-done:
 		s.disk.Unlock()

@@ -9,8 +9,14 @@ import (
 	"time"
 )
 
-// DatesOf returns the dates on which a product has a stored answer, rising. The slice is shared and must not be changed.
-func (s *Store) DatesOf(product string) []string { return s.datesOf(FileName(product)) }
+// DatesOf returns the dates on which a product has a stored answer, rising. The slice is shared and must not be changed. For
+// a dated product, DatesOf does not allocate.
+func (s *Store) DatesOf(product string) []string {
+	if i := slices.Index(s.opts.DatedProducts, product); i >= 0 {
+		return s.datesOf(s.dated[i])
+	}
+	return s.datesOf(FileName(product))
+}
 
 // StateDates returns the dates on which a state is stored, rising. The slice is shared and must not be changed.
 func (s *Store) StateDates(name string) []string { return s.datesOf(FileName(stateProduct + name)) }

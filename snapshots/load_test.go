@@ -44,8 +44,8 @@ func TestHideAfter(t *testing.T) {
 			t.Errorf("%q: %s, want %s", date, got, want)
 		}
 	}
-	if _, date := s.State("iv-SPX", friday); date != "" || !slices.Equal(s.Dates(), []string{monday, tuesday}) {
-		t.Errorf("state of %q, dates %q", date, s.Dates())
+	if _, date := s.State("iv-SPX", friday); date != "" || !slices.Equal(s.DatesOf(gamma), []string{monday, tuesday}) {
+		t.Errorf("state of %q, dates %q", date, s.DatesOf(gamma))
 	}
 	must(t, s.Save(gamma, friday, single(t, `"new"`)))
 	if got := historical(t, s, friday); got != "new" {
@@ -112,8 +112,8 @@ func TestNewestPassesOverImports(t *testing.T) {
 		if got := newest(t, s, gamma, forever); got != tuesday+` "own"` {
 			t.Errorf("newest %s", got)
 		}
-		if got := historical(t, s, ""); got != "imported" || !slices.Equal(s.Dates(), []string{tuesday, thursday, friday}) {
-			t.Errorf("newest of the history %s, dates %q", got, s.Dates())
+		if got := historical(t, s, ""); got != "imported" || !slices.Equal(s.DatesOf(gamma), []string{tuesday, thursday, friday}) {
+			t.Errorf("newest of the history %s, dates %q", got, s.DatesOf(gamma))
 		}
 		s = reopen(t, s)
 	}

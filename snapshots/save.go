@@ -25,11 +25,7 @@ func (s *Store) Save(product, date string, f File) error {
 	if err != nil {
 		return fmt.Errorf("save %s of %s: %w", product, date, err)
 	}
-	var past *Snapshot
-	if product == s.opts.HistoricalProduct {
-		past = f.Edition.Default
-	}
-	return s.save(key{date, FileName(product)}, body, past)
+	return s.save(key{date, FileName(product)}, body, f.Edition.Default)
 }
 
 // SaveLate is [Store.Save] for an answer that arrived after its date closed. A restart serves this answer. The history
@@ -51,7 +47,7 @@ func (s *Store) SaveState(name, date string, state []byte) error {
 	return s.save(key{date, FileName(stateProduct + name)}, body, nil)
 }
 
-// save writes a file and makes later reads find it. past is the answer in the file if the history serves it, else nil.
+// save writes a file and makes later reads find it. past is the answer in the file, nil if the history never serves it.
 func (s *Store) save(k key, body []byte, past *Snapshot) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -59,7 +55,7 @@ func (s *Store) save(k key, body []byte, past *Snapshot) error {
 	s.reads.Lock()
 	s.remember(k)
 	if past != nil {
-		s.keepPast(k.date, past)
+		s.keepPast(k, past)
 	}
 	s.reads.Unlock()
 	if err != nil {

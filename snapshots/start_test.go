@@ -95,7 +95,7 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 		if f, err := s.Load(gamma, friday); err == nil {
 			t.Errorf("loaded %.40q", f.Edition.Default.Data())
 		}
-		if slices.Contains(s.Dates(), friday) || slices.Contains(s.StateDates("x"), friday) {
+		if slices.Contains(s.DatesOf(gamma), friday) || slices.Contains(s.StateDates("x"), friday) {
 			t.Error("its date is listed")
 		}
 	}

@@ -20,8 +20,8 @@ import (
 type Options struct {
 	Dir    string // data directory; the store uses its subdirectory Source
 	Source string // name of the upstream
-	// HistoricalProduct is the product whose past dates are served.
-	HistoricalProduct string
+	// DatedProducts are the products whose past dates are served.
+	DatedProducts []string
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
 	Log          *slog.Logger
@@ -31,23 +31,23 @@ type Options struct {
 // take a write.
 //
 // The steps of a write: 1. The file is written. 2. If that fails, the bytes become pending. 3. The date is indexed, whether
-// the write failed or not: from now on, reads find the file or the pending bytes. 4. For the historical product, the
-// snapshot replaces the one in memory. 5. After a success, the pending files are written.
+// the write failed or not: from now on, reads find the file or the pending bytes. 4. For a dated product, the snapshot
+// replaces the one in memory. 5. After a success, the pending files are written.
 //
 // The index says which dates exist. A file that is not indexed is not read.
 type Store struct {
-	opts       Options
-	dir        string      // <Dir>/<Source>
-	historical string      // file name of the historical product
-	locks      []io.Closer // keep other processes out of dir
-	writer     *writer
-	latest     *ristretto.Cache[string, generation] // current answers
-	history    *ristretto.Cache[string, *Snapshot]  // past answers, by date
-	pastReads  singleflight.Group                   // reads of past answers, by date
-	reading    chan struct{}                        // bounds concurrent file reads of requests
-	bad        atomic.Int64                         // stored files found that can never be served
-	stop       func()                               // ends the goroutine that writes pending files
-	retry      sync.WaitGroup                       // that goroutine
+	opts      Options
+	dir       string      // <Dir>/<Source>
+	dated     []string    // file names of the dated products
+	locks     []io.Closer // keep other processes out of dir
+	writer    *writer
+	latest    *ristretto.Cache[string, generation] // current answers
+	history   *ristretto.Cache[uint64, *Snapshot]  // past answers, by historyKey
+	pastReads singleflight.Group                   // reads of past answers, by path
+	reading   chan struct{}                        // bounds concurrent file reads of requests
+	bad       atomic.Int64                         // stored files found that can never be served
+	stop      func()                               // ends the goroutine that writes pending files
+	retry     sync.WaitGroup                       // that goroutine
 
 	// A goroutine that holds one of these locks may wait for one further down, never for one further up.
 	publishing sync.Mutex   // held while current answers are replaced
@@ -68,9 +68,12 @@ type Store struct {
 // ErrLocked at once. The caller must call Close.
 func Open(opts Options) (*Store, error) {
 	s := &Store{
-		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), historical: FileName(opts.HistoricalProduct), writer: &writer{log: opts.Log},
+		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
 		reading: make(chan struct{}, concurrentReads),
 		index:   map[string][]string{}, hidden: map[string][]string{}, pending: map[key][]byte{}, loggedBad: map[key]bool{},
+	}
+	for _, product := range opts.DatedProducts {
+		s.dated = append(s.dated, FileName(product))
 	}
 	if err := s.open(); err != nil {
 		err = errors.Join(err, s.release())
@@ -89,10 +92,10 @@ func (s *Store) open() (err error) {
 	if err = s.lockDir(); err != nil {
 		return err
 	}
-	if s.latest, err = newCache[generation](latestRoom); err != nil {
+	if s.latest, err = newCache[string, generation](latestRoom); err != nil {
 		return err
 	}
-	if s.history, err = newCache[*Snapshot](s.opts.HistoryBytes); err != nil {
+	if s.history, err = newCache[uint64, *Snapshot](s.opts.HistoryBytes); err != nil {
 		return err
 	}
 	return s.scan()

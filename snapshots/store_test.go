@@ -36,7 +36,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	work(40, func(date string) error { return s.SaveState("x", date, []byte(date)) })
 	for range 4 {
 		work(400, func(date string) error {
-			if got, err := s.Historical(date); err != nil && !errors.Is(err, ErrBusy) || err == nil && string(got.Data()) != `"`+date+`"` {
+			if got, err := s.Historical(gamma, date); err != nil && !errors.Is(err, ErrBusy) || err == nil && string(got.Data()) != `"`+date+`"` {
 				return fmt.Errorf("historical %s: %v, %w", date, got, err)
 			}
 			return nil
@@ -60,7 +60,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 		return err
 	})
 	work(100, func(string) error {
-		if got := s.Dates(); !slices.Equal(got, dates) {
+		if got := s.DatesOf(gamma); !slices.Equal(got, dates) {
 			return fmt.Errorf("dates %q", got)
 		}
 		return errors.Join(s.DiskError())
@@ -141,8 +141,8 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 				t.Errorf("dates of %s %q, want %q", product, got, want)
 			}
 		}
-		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) || !slices.Equal(s.Dates(), s.DatesOf(gamma)) {
-			t.Errorf("dates of the state %q, of the historical product %q", got, s.Dates())
+		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) || !slices.Equal(s.DatesOf(gamma), s.DatesOf(gamma)) {
+			t.Errorf("dates of the state %q, of the historical product %q", got, s.DatesOf(gamma))
 		}
 		s = reopen(t, s)
 	}

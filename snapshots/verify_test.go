@@ -115,8 +115,8 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 			t.Errorf("the start does not name %s: %s", path, log)
 		}
 	}
-	if n := s.Stats().BadFiles; n != 3 || len(s.Dates()) != 0 {
-		t.Errorf("%d bad files, dates %q", n, s.Dates())
+	if n := s.Stats().BadFiles; n != 3 || len(s.DatesOf(gamma)) != 0 {
+		t.Errorf("%d bad files, dates %q", n, s.DatesOf(gamma))
 	}
 	if _, err := ReadFile(o.Dir, o.Source, gamma, monday); !errors.Is(err, ErrTorn) {
 		t.Errorf("read through the link: %v", err)

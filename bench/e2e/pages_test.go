@@ -2,18 +2,22 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
-// The pages about the interface and the methods fit every window, because wide tables scroll. They run no script, load
-// nothing from elsewhere, and link to each other.
+// The pages about the interface and the methods fit every window. They load nothing from elsewhere, and link to each other.
 func TestReferencePages(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
 	b := browse(t, p.url+"/docs")
 	for _, path := range []string{"/docs", "/methods"} {
-		for _, width := range []int64{1400, 500, 320} {
+		for _, width := range []int64{2560, 1400, 500, 320} {
 			for _, scheme := range []string{"light", "dark"} {
 				b.view(width, 900, scheme)
 				if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
@@ -22,12 +26,76 @@ func TestReferencePages(t *testing.T) {
 				b.shoot(fmt.Sprintf("%s-%d-%s", path[1:], width, scheme))
 			}
 		}
-		if !eval[bool](b, `[...document.querySelectorAll(".table")].some(e => e.scrollWidth > e.clientWidth)`) {
-			t.Errorf("%s: on a phone no table scrolls", path)
+		// On a phone the rows of /docs become paragraphs, and the tables of /methods scroll.
+		if scrolls := eval[bool](b, `[...document.querySelectorAll(".table")].some(e => e.scrollWidth > e.clientWidth)`); scrolls != (path == "/methods") {
+			t.Errorf("%s: on a phone a table scrolls: %v", path, scrolls)
 		}
 		other := map[string]string{"/docs": "/methods", "/methods": "/docs"}[path]
 		b.press(`nav a[href="`+other+`"]`, "\r")
 		b.until("the other page opens", `location.pathname === "`+other+`" && document.querySelector("h1")`)
 	}
+	b.clean()
+}
+
+// The search of /docs finds fields and endpoints, works by keyboard, and is in the address. A link to a field that is folded
+// away unfolds it.
+func TestDocsSearch(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	b := browse(t, p.url+"/docs")
+	b.until("the search is there", `document.querySelector(".search").checkVisibility()`)
+	b.do(chromedp.KeyEvent("/"))
+	b.until("the key / leads to the search", `document.activeElement.id === "search"`)
+	b.do(chromedp.KeyEvent(kb.Escape)) // the test's keyboard types the / although the page refuses it; a real keyboard does not
+	b.do(chromedp.KeyEvent("call wall"))
+	const first = `document.querySelector("#found a").getAttribute("href")`
+	b.until("the field is found", `document.querySelector("#found a") && `+first+` === "#gex-spx.call_wall"`)
+	b.shoot("docs-search")
+	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent("\r"))
+	const inView = `(e => e && e.getBoundingClientRect().top >= 0 && e.getBoundingClientRect().bottom <= innerHeight)(document.querySelector(":target"))`
+	b.until("its row is shown", `location.hash === "#gex-spx.call_wall" && `+inView)
+	b.do(chromedp.Reload())
+	b.until("a reload shows the same", `location.hash === "#gex-spx.call_wall" && document.querySelector("#search").value === "call wall" && `+first+` === "#gex-spx.call_wall" && `+inView)
+	b.press("#search", kb.Escape)
+	b.until("escape ends the search", `location.search === "" && !document.querySelector("#found a") && document.querySelector(".contents").checkVisibility()`)
+	b.do(chromedp.KeyEvent("vix-term"), chromedp.KeyEvent("\r"))
+	b.until("an endpoint is found", `location.hash === "#vix-term-structure"`)
+	b.press("#search", kb.Escape)
+	b.do(chromedp.KeyEvent("rate_limited"))
+	b.until("an error is found", `document.querySelector("#found a")?.getAttribute("href") === "#response-TooMany"`)
+	b.press("#search", kb.Escape)
+	b.do(chromedp.KeyEvent("no such thing"))
+	b.until("nothing is found", `document.querySelector("#count").textContent.startsWith("Nothing")`)
+	b.do(chromedp.Navigate(p.url + "/docs#gex-spx.meta.quality.contracts.used"))
+	b.until("what hides the field is unfolded", `document.querySelector(":target").checkVisibility() && `+inView)
+	if got, want := b.text("#gex-spx .curl"), "curl -sS --compressed '"+p.url+"/api/v1/gex/spx'"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	b.clean()
+}
+
+// Without JavaScript /docs shows the same, except the search. What is folded can be unfolded.
+func TestDocsWithoutJavaScript(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	b := browse(t, p.url+"/docs")
+	b.until("the search is there", `document.querySelector(".search").checkVisibility()`)
+	const shown = `[...document.querySelectorAll("main tr[id], article, pre, summary")].filter(e => e.checkVisibility()).map(e => e.id || e.className || e.textContent.slice(0, 80))`
+	with := eval[[]string](b, shown)
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.Reload())
+	b.until("the page is there", `document.readyState === "complete" && document.querySelector("#headers")`)
+	if eval[bool](b, `document.querySelector(".search").checkVisibility()`) {
+		t.Error("a search is shown that cannot work")
+	}
+	if without := eval[[]string](b, shown); !slices.Equal(with, without) || len(with) < 300 {
+		t.Errorf("%d parts are shown with JavaScript, and %d without", len(with), len(without))
+	}
+	b.press("#gex-spx .try summary", "\r")
+	b.until("the answer unfolds", `document.querySelector("#gex-spx .try details pre").innerText.includes('"zero_gamma_flip"')`)
 	b.clean()
 }

@@ -40,8 +40,10 @@ func (f finder) Current(resource string) *snapshots.Edition {
 	return f.edition
 }
 
-func (f finder) Historical(string) (*snapshots.Snapshot, error) { return nil, snapshots.ErrNoSnapshot }
-func (f finder) Dates() []string                                { return nil }
+func (f finder) Historical(string, string) (*snapshots.Snapshot, error) {
+	return nil, snapshots.ErrNoSnapshot
+}
+func (f finder) DatesOf(string) []string { return nil }
 
 func newFinder(t testing.TB, state string) finder {
 	t.Helper()

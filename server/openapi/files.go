@@ -1,5 +1,6 @@
 // Package openapi holds the description of the public interface: an OpenAPI 3.1 document, and two pages for people. One page
-// shows the document, the other the methods behind the numbers. The pages need no script and no other host.
+// shows the document, the other the methods behind the numbers. The pages need no other host. The page of
+// the document has a script for its search, and everything else works without it.
 //
 // The tests of this package make all three. The document is made from the types of the results, from fields.txt, which has a
 // line for every field, and from document.yaml, which has the paths and responses. docs.tmpl is the template of its page.
@@ -21,6 +22,8 @@ var (
 	methods []byte
 	//go:embed docs.css
 	style []byte
+	//go:embed docs.js
+	script []byte
 )
 
 // File is a file that is the same for every client as long as the process runs.
@@ -31,12 +34,14 @@ type File struct {
 	Page bool
 }
 
-// Files returns the document, its page, the page of the methods, and the style sheet of both pages.
+// Files returns the document, its page, the page of the methods, the style sheet of both pages, and the script of the
+// document's page.
 func Files() []File {
 	return []File{
 		{Path: "/openapi.json", ContentType: "application/json", Body: document},
 		{Path: "/docs", ContentType: "text/html; charset=utf-8", Body: page, Page: true},
 		{Path: "/methods", ContentType: "text/html; charset=utf-8", Body: methods, Page: true},
 		{Path: "/docs.css", ContentType: "text/css; charset=utf-8", Body: style, Page: true},
+		{Path: "/docs.js", ContentType: "text/javascript; charset=utf-8", Body: script, Page: true},
 	}
 }

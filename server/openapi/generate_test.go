@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 // formats returns the content of the files that are made from a document or from the methods, by name.
 func formats(document object) map[string][]byte {
 	var out bytes.Buffer
-	write(&out, document, "")
+	write(&out, document, "", 150)
 	html, err := render(document)
 	if err != nil {
 		html = []byte(err.Error())
@@ -251,9 +251,8 @@ func (g *generator) texts(l *line) object {
 	return object{{"description", text}, {"schema", s}}
 }
 
-// write formats a value: on one line where it fits.
-func write(out *bytes.Buffer, v any, indent string) {
-	const width = 150
+// write formats a value: on one line where it fits into the width.
+func write(out *bytes.Buffer, v any, indent string, width int) {
 	if line := oneLine(v); len(indent)+len(line) <= width {
 		out.WriteString(line)
 		return
@@ -263,7 +262,7 @@ func write(out *bytes.Buffer, v any, indent string) {
 		out.WriteString("{\n")
 		for i, m := range v {
 			fmt.Fprintf(out, "%s  %s: ", indent, oneLine(m.Key))
-			write(out, m.Value, indent+"  ")
+			write(out, m.Value, indent+"  ", width)
 			out.WriteString(separator(i, len(v)))
 		}
 		out.WriteString(indent + "}")
@@ -271,7 +270,7 @@ func write(out *bytes.Buffer, v any, indent string) {
 		out.WriteString("[\n")
 		for i, x := range v {
 			out.WriteString(indent + "  ")
-			write(out, x, indent+"  ")
+			write(out, x, indent+"  ", width)
 			out.WriteString(separator(i, len(v)))
 		}
 		out.WriteString(indent + "]")

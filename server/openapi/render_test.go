@@ -3,10 +3,10 @@ package openapi_test
 import (
 	"bytes"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -15,18 +15,18 @@ var pageTemplate string
 
 // render returns a document as a page.
 func render(document object) ([]byte, error) {
-	component := func(kind string, reference object) object {
-		return document.at("components", kind, nameOf(reference)).(object)
-	}
 	t, err := template.New("docs").Funcs(template.FuncMap{
-		"get": object.at, "indent": indent, "name": nameOf, "fields": fields, "component": component,
-		"prose": prose, "type": typeOf, "body": bodyOf, "values": values, "unit": unitOf, "example": example, "plain": plainExample,
+		"get": object.at, "name": nameOf, "prose": prose, "inline": inline, "type": typeOf, "meaning": meaning, "unit": unitOf, "plain": plainExample,
 	}).Parse(pageTemplate)
 	if err != nil {
 		return nil, fmt.Errorf("parse docs.tmpl: %w", err)
 	}
+	shown, err := pageOf(document)
+	if err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
-	err = t.Execute(&out, document)
+	err = t.Execute(&out, shown)
 	return out.Bytes(), err
 }
 
@@ -68,10 +68,28 @@ var (
 // prose renders the subset of CommonMark that the document uses. The text is escaped first.
 func prose(text string) template.HTML {
 	text, _, _ = strings.Cut(text, unitMark)
+	return template.HTML("<p>" + paragraphs.Replace(string(inline(text))) + "</p>")
+}
+
+// meaning renders the description of a schema, with the values that the schema allows. It leaves out values that the text
+// names.
+func meaning(text string, schema object) template.HTML {
+	html := prose(text)
+	named := len(list(schema.get("enum"))) > 0
+	for _, v := range list(schema.get("enum")) {
+		named = named && strings.Contains(text, "`"+fmt.Sprint(v)+"`")
+	}
+	if allowed := values(schema); allowed != "" && !named {
+		html = template.HTML(strings.TrimSuffix(string(html), "</p>")+` <span class="values">`+template.HTMLEscapeString(allowed)) + "</span></p>"
+	}
+	return html
+}
+
+// inline renders a text of one paragraph.
+func inline(text string) template.HTML {
 	html := template.HTMLEscapeString(text)
 	html = boldText.ReplaceAllString(html, "<strong>$1</strong>")
-	html = codeText.ReplaceAllString(html, "<code>$1</code>")
-	return template.HTML("<p>" + paragraphs.Replace(html) + "</p>")
+	return template.HTML(codeText.ReplaceAllString(html, "<code>$1</code>"))
 }
 
 // unitMark is before the unit at the end of a description.
@@ -83,21 +101,14 @@ func unitOf(text string) string {
 	return strings.TrimSuffix(unit, ".")
 }
 
-// typeOf renders the type of a schema, with links to the schemas that it names. Nothing in it needs to be escaped.
-func typeOf(schema object) template.HTML {
-	if name := nameOf(schema); name != "" {
-		return template.HTML(`<a href="#schema-` + name + `">` + name + `</a>`)
-	}
-	if parts := list(schema.get("allOf")); parts != nil {
-		html := typeOf(parts[0].(object))
-		for _, p := range fields(parts[len(parts)-1].(object)) {
-			html += " with <code>" + template.HTML(p.Key) + "</code> " + typeOf(p.Value.(object))
-		}
-		return html
+// typeOf says in words which type a schema has.
+func typeOf(schema object) string {
+	if nameOf(schema) != "" || schema.get("allOf") != nil || schema.get("properties") != nil {
+		return "object"
 	}
 	var alternatives []string
 	for _, s := range append(list(schema.get("oneOf")), list(schema.get("anyOf"))...) {
-		alternatives = append(alternatives, string(typeOf(s.(object))))
+		alternatives = append(alternatives, typeOf(s.(object)))
 	}
 	names := list(schema.get("type"))
 	if name, ok := schema.get("type").(string); ok {
@@ -108,24 +119,14 @@ func typeOf(schema object) template.HTML {
 		format, hasFormat := schema.get("format").(string)
 		switch {
 		case name == "array" && isArray && schema.get("prefixItems") == nil:
-			name = "array of " + string(typeOf(items))
+			first, rest, _ := strings.Cut(typeOf(items)+" ", " ")
+			name = "array of " + strings.TrimSpace(first+"s "+rest)
 		case name == "string" && hasFormat:
 			name = format
 		}
 		alternatives = append(alternatives, name.(string))
 	}
-	return template.HTML(strings.Join(alternatives, " or "))
-}
-
-// bodyOf renders the type of a body and, of an error, the codes that it may have.
-func bodyOf(schema object) template.HTML {
-	parts := list(schema.get("allOf"))
-	if len(parts) < 2 {
-		return typeOf(schema)
-	}
-	err := parts[1].(object).at("properties", "error", "allOf").([]any)
-	code := err[1].(object).at("properties", "code").(object)
-	return typeOf(parts[0].(object)) + " <code>" + template.HTML(template.HTMLEscapeString(values(code))) + "</code>"
+	return strings.Join(slices.Compact(alternatives), " or ")
 }
 
 // values says which values a schema allows.
@@ -144,20 +145,14 @@ func values(schema object) string {
 		switch v := schema.get(bound[0]).(type) {
 		case nil:
 		case string:
-			words = append(words, bound[1]+" "+v)
+			if schema.get("format") == nil { // otherwise the format says it
+				words = append(words, bound[1]+" "+v)
+			}
 		default:
 			words = append(words, bound[1]+" "+oneLine(v))
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// example returns the first example of a schema.
-func example(schema object) string {
-	for _, e := range list(schema.get("examples")) {
-		return oneLine(e)
-	}
-	return ""
 }
 
 // plainExample returns the first example of a schema as a header field or a query has it.
@@ -166,11 +161,4 @@ func plainExample(schema object) string {
 		return fmt.Sprint(e)
 	}
 	return ""
-}
-
-// indent spreads JSON over lines.
-func indent(v any) (string, error) {
-	var out bytes.Buffer
-	err := json.Indent(&out, []byte(oneLine(v)), "", "  ")
-	return out.String(), err
 }

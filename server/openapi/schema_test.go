@@ -66,7 +66,7 @@ func (g *generator) component(name string, typ reflect.Type) {
 	switch {
 	case typ.Kind() == reflect.Map:
 		s = g.mapping(name, typ)
-	case name == "SeriesRow":
+	case tableRow(name):
 		s = g.row(name)
 	case typ.Kind() == reflect.Struct:
 		s = g.structure(name, typ)
@@ -133,13 +133,20 @@ func (g *generator) mapping(name string, typ reflect.Type) object {
 	return s
 }
 
-// row makes the schema of a row of the series, whose values are in the order of its section.
+// tableRow says whether a schema is a row of a table, whose values are in the order of its section.
+func tableRow(name string) bool { return name == "SeriesRow" || name == "IntradayRow" }
+
+// row makes the schema of a row of a table.
 func (g *generator) row(name string) object {
 	sec := g.section(name)
 	types := map[string]reflect.Type{}
 	for _, f := range fieldsOf(reflect.TypeFor[compute.Gamma]()) {
 		types[f.Tag.Get("json")] = f.Type
 	}
+	for _, f := range fieldsOf(reflect.TypeFor[compute.ZeroDTE]()) {
+		types["zero_dte_"+f.Tag.Get("json")] = f.Type
+	}
+	types["as_of"] = reflect.TypeFor[time.Time]()
 	var items []any
 	for _, l := range sec.lines {
 		typ := types[l.name]
@@ -175,7 +182,7 @@ func (g *generator) property(sec *section, field string, typ reflect.Type) objec
 	if null {
 		typ = typ.Elem()
 	}
-	if says := nullText.MatchString(l.text); imported(sec.name) || sec.name == "SeriesRow" {
+	if says := nullText.MatchString(l.text); imported(sec.name) || tableRow(sec.name) {
 		null = says
 	} else if null != says {
 		g.fault("%s: its type may be null: %v; its description says when: %v", at, null, says)

@@ -66,6 +66,7 @@ type errorBody struct {
 	Code        string   `json:"code"`
 	Message     string   `json:"message"`
 	Parameter   string   `json:"parameter,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
 	Nearest     nearest  `json:"nearest,omitempty"`
 	Expirations []string `json:"expirations,omitempty"`
 }
@@ -86,9 +87,15 @@ type health struct {
 }
 
 type readiness struct {
-	Ready    bool     `json:"ready"`
-	Source   string   `json:"source"`
-	Waiting  []string `json:"waiting"`
-	Unfed    []string `json:"unfed"`
-	Degraded []string `json:"degraded"`
+	Ready    bool               `json:"ready"`
+	Source   string             `json:"source"`
+	Waiting  []string           `json:"waiting"`
+	Failures []readinessFailure `json:"failures"`
+	Unfed    []string           `json:"unfed"`
+	Degraded []string           `json:"degraded"`
+}
+
+type readinessFailure struct {
+	Resource string `json:"resource"`
+	Reason   string `json:"reason"`
 }

@@ -42,10 +42,13 @@ const maxLines = 400
 func TestFiles(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://`)
 	imports := regexp.MustCompile(`(?:from |import )'\./([^']+)'`)
-	paths := map[string]bool{}
+	later := regexp.MustCompile(`import\('./([^']+)'\)`)
+	bodies := map[string]string{} // of scripts
 	page := Dashboard("simulated", nil)
 	for _, f := range append(Files(), page) {
-		paths[f.Path] = true
+		if strings.HasSuffix(f.Path, ".js") {
+			bodies[f.Path] = string(f.Body)
+		}
 		if f.ContentType == "" || len(f.Body) == 0 {
 			t.Errorf("%s: type %q, %d bytes", f.Path, f.ContentType, len(f.Body))
 		}
@@ -62,10 +65,25 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s has %s", f.Path, bad)
 		}
 	}
-	for _, f := range Files() {
-		for _, m := range imports.FindAllStringSubmatch(string(f.Body), -1) {
-			if want := "/assets/" + m[1]; !paths[want] || !strings.Contains(string(page.Body), `"modulepreload" href="`+want+`"`) {
-				t.Errorf("%s imports %s, which is not a file, or which the page does not preload", f.Path, want)
+	needed := map[string]bool{} // what the first panel imports, directly or not
+	var follow func(file string)
+	follow = func(file string) {
+		if needed[file] {
+			return
+		}
+		needed[file] = true
+		for _, m := range imports.FindAllStringSubmatch(bodies[file], -1) {
+			follow("/assets/" + m[1])
+		}
+	}
+	follow("/assets/app.js")
+	for file, body := range bodies {
+		if file != "/assets/app.js" && needed[file] != strings.Contains(string(page.Body), `"modulepreload" href="`+file+`"`) {
+			t.Errorf("%s: the first panel needs it: %v; the page must preload just these modules", file, needed[file])
+		}
+		for _, m := range append(imports.FindAllStringSubmatch(body, -1), later.FindAllStringSubmatch(body, -1)...) {
+			if bodies["/assets/"+m[1]] == "" {
+				t.Errorf("%s imports %s, which is not a file", file, m[1])
 			}
 		}
 	}

@@ -2,32 +2,63 @@
 
 import { h, say } from './dom.js';
 import { age, reason } from './format.js';
-import { panels, retry, sentence } from './panel.js';
-import { gammaPanel } from './gamma.js';
-import { historyPanel } from './history.js';
-import { maxPainPanel } from './maxpain.js';
-import { vixPanel } from './vix.js';
-import { sectorsPanel } from './sectors.js';
-import { flowPanel } from './flow.js';
+import { panels, retry, sentence, shared } from './panel.js';
+import { todayPanel } from './today.js';
 
-const banners = document.getElementById('banners');
+/**
+ * The panels below the first. A module is loaded when its section comes near the window, and so is its data. The section is
+ * in index.html. A panel with styles of its own names the sheet: ['matrix', () => import(…).then(…), 'views.css'].
+ */
+const later = new Map([
+  ['strikes', [() => import('./strikes.js').then((m) => m.strikesPanel()), 'views.css']],
+  ['matrix', [() => import('./matrix.js').then((m) => m.matrixPanel()), 'views.css']],
+  ['expirations', [() => import('./strikes.js').then((m) => m.expirationsPanel()), 'views.css']],
+  ['changes', [() => import('./changes.js').then((m) => m.changesPanel()), 'views.css']],
+  ['history', [() => import('./history.js').then((m) => m.historyPanel())]],
+  ['vix', [() => import('./vix.js').then((m) => m.vixPanel())]],
+  ['max-pain', [() => import('./maxpain.js').then((m) => m.maxPainPanel()), 'flow.css']],
+  ['sectors', [() => import('./sectors.js').then((m) => m.sectorsPanel())]],
+  ['flow', [() => import('./flow.js').then((m) => m.flowPanel()), 'flow.css']],
+]);
+
+const top = document.getElementById('banners'); // the source: written by the server
+const status = document.getElementById('status'); // a strip at the foot of the window, so that the page never moves
 
 function start() {
-  const gamma = gammaPanel();
-  const history = historyPanel(gamma.offer);
-  const vix = vixPanel();
-  const sectors = sectorsPanel();
-  gamma.panel.follow('/api/v1/gex/spx');
-  history.follow('/api/v1/gex/spx/series');
-  const pain = maxPainPanel();
-  vix.follow('/api/public/vix-term-structure');
-  sectors.follow('/api/v1/sectors/rotation');
-  const flow = flowPanel();
-  const order = [gamma.panel, history, vix, pain, sectors, flow];
-  document.getElementById('panels').replaceChildren(...order.map((panel) => panel.element));
+  todayPanel();
+  const near = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      load(target);
+    }
+  }, { rootMargin: '50% 0px' });
+  for (const id of later.keys()) near.observe(document.getElementById(id));
   addEventListener('panelchange', tell);
   setInterval(tick, 1000);
   tick();
+}
+
+async function load(section) {
+  const [build, sheet] = later.get(section.id);
+  try {
+    if (sheet) await style(`/assets/${sheet}`);
+    await build();
+  } catch (error) {
+    section.setAttribute('aria-busy', 'false');
+    section.append(h('p', { class: 'notice', role: 'status' }, 'This panel could not be loaded. Reload the page to try again.'));
+    throw error;
+  }
+}
+
+const sheets = new Map();
+
+/** style loads a style sheet once. */
+function style(href) {
+  if (!sheets.has(href)) {
+    sheets.set(href, new Promise((done) => { document.head.append(h('link', { rel: 'stylesheet', href, load: done, error: done })); }));
+  }
+  return sheets.get(href);
 }
 
 function tick() {
@@ -38,18 +69,24 @@ function tick() {
 
 /** tell updates the banners. Each states one fact. A banner stays as it is while its fact does not change. */
 function tell() {
-  const wanted = [...outage(), ...market()];
-  for (const old of [...banners.children]) {
+  put(top, source());
+  put(status, [...outage(), ...market()]);
+  const last = 'Not investment advice.';
+  const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
+  say(document.getElementById('notices'), [...notices].filter((n) => n !== last).concat(notices.has(last) ? last : []).join(' '));
+}
+
+function put(place, wanted) {
+  for (const old of [...place.children]) {
     if (!wanted.some((w) => w.key === old.dataset.key)) old.remove();
   }
   for (const w of wanted) {
-    let banner = [...banners.children].find((b) => b.dataset.key === w.key);
-    if (!banner || banner.children.length < 3) {
-      const made = h('p', { class: `banner ${w.kind}`, 'data-key': w.key, role: w.kind === 'down' ? 'alert' : 'status' },
+    let banner = [...place.children].find((b) => b.dataset.key === w.key);
+    if (banner && banner.children.length < 3) continue; // the server wrote it
+    if (!banner) {
+      banner = h('p', { class: `banner ${w.kind}`, 'data-key': w.key, role: w.kind === 'down' ? 'alert' : 'status' },
         h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''));
-      if (banner) banner.replaceWith(made);
-      else banners.append(made);
-      banner = made;
+      place.append(banner);
     }
     say(banner.children[0], w.head);
     say(banner.children[1], ` ${w.text}`);
@@ -57,32 +94,41 @@ function tell() {
   }
 }
 
-function outage() {
-  const down = panels.filter((p) => p.feed?.failure?.code === 'unreachable');
-  if (down.length === 0) return [];
-  const checked = Math.max(...panels.map((p) => p.feed?.checked ?? 0));
-  const nextAt = Math.min(...down.map((p) => p.feed.nextAt));
-  const seen = checked ? `Last answer ${age(Date.now() - checked)} ago. ` : '';
-  return [{ key: 'down', kind: 'down', head: 'The server does not answer.', text: checked ? 'The page shows the last answers that it received.' : 'No answer has been received yet.', ticking: seen + retry(nextAt) }];
+/** source names a source that is not the real market. The banner of the server stays until an answer names another. */
+function source() {
+  const kind = panels.find((p) => p.document)?.document.meta.source ?? top.firstElementChild?.dataset.key;
+  return [
+    { key: 'simulated', kind: 'simulated', head: 'The market is simulated:', text: 'no number served here is real.' },
+    { key: 'replay', kind: 'simulated', head: 'The market is recorded:', text: 'no number served here is current.' },
+  ].filter((b) => b.key === kind);
 }
 
+/** outage says once what all panels lack. */
+function outage() {
+  const failed = panels.filter((p) => p.failure && shared(p.failure));
+  if (failed.length === 0) return [];
+  const ticking = retry(Math.min(...failed.map((p) => p.feed.nextAt)));
+  const down = failed.some((p) => p.failure.code === 'unreachable');
+  if (!down) {
+    const why = new Set(failed.map((p) => p.failure.error.reason).filter(Boolean).map((code) => sentence(reason(code))));
+    return [{ key: 'waiting', kind: 'stale', head: 'The server has no answers yet.', text: why.size ? [...why].join(' ') : 'It has just started.', ticking }];
+  }
+  const checked = Math.max(...panels.map((p) => p.feed?.checked ?? 0));
+  const seen = checked ? `Last answer ${age(Date.now() - checked)} ago. ` : '';
+  return [{ key: 'down', kind: 'down', head: 'The server does not answer.', text: checked ? 'The page shows the last answers that it received.' : 'No answer has been received yet.', ticking: seen + ticking }];
+}
+
+/** market says what is not fresh. An answer about a past date describes that date, so it does not count. */
 function market() {
-  const metas = panels.filter((p) => p.document).map((p) => ({ heading: p.heading, ...p.document.meta }));
+  const metas = panels.filter((p) => p.document && !p.feed.past).map((p) => ({ heading: p.heading, ...p.document.meta }));
+  const of = (state) => metas.filter((m) => m.freshness.state === state);
   const out = [];
-  // The banner that the server wrote into the page stays until an answer names its source.
-  const source = metas[0]?.source ?? banners.querySelector('.simulated')?.dataset.key;
-  if (source === 'simulated') out.push({ key: 'simulated', kind: 'simulated', head: 'The market is simulated:', text: 'no number served here is real.' });
-  if (source === 'replay') out.push({ key: 'replay', kind: 'simulated', head: 'The market is recorded:', text: 'no number served here is current.' });
-  const of = (state) => metas.filter((m) => m.freshness.state === state && !m.endpoint.endsWith('/historical'));
   for (const [why, list] of Map.groupBy(of('stale'), (m) => reason(m.freshness.reason))) {
     out.push({ key: `stale ${why}`, kind: 'stale', head: `Stale: ${list.map((m) => m.heading).join(', ')}.`, text: `The last good answer is shown: ${why}.` });
   }
   const closed = of('closed');
   const why = new Set(closed.map((m) => reason(m.freshness.reason)));
   if (closed.length) out.push({ key: 'closed', kind: 'closed', head: 'Market closed.', text: [...why].map(sentence).join(' ') });
-  const last = 'Not investment advice.';
-  const notices = new Set(metas.flatMap((m) => m.notice.split('; ').map(sentence)));
-  say(document.getElementById('notices'), [...notices].filter((n) => n !== last).concat(notices.has(last) ? last : []).join(' '));
   return out;
 }
 

@@ -59,6 +59,17 @@ export function options(select, pairs) {
   if (pairs.some(([value]) => value === picked)) select.value = picked;
 }
 
+/** floating builds a bar from one figure to another, on an axis from low to high. Its colour has the sign of the difference. */
+export function floating(from, to, low, high) {
+  const at = (x) => ((x - low) / (high - low || 1)) * 100;
+  const bar = h('i', { class: to < from ? 'negative' : 'positive' });
+  bar.style.left = `${at(Math.min(from, to))}%`;
+  bar.style.width = `${at(Math.max(from, to)) - at(Math.min(from, to))}%`;
+  const zero = h('u');
+  zero.style.left = `${at(0)}%`;
+  return h('span', { class: 'floating', 'aria-hidden': 'true' }, low <= 0 && high >= 0 ? zero : null, bar);
+}
+
 /** choice builds a row of exclusive buttons from [value, text] pairs. */
 export function choice(label, pairs, onPick) {
   const buttons = pairs.map(([value, text], i) => h('button', {

@@ -59,6 +59,15 @@ export function instant(text) {
   return `${dayNewYork.format(t)} ${clock.format(t)} ET`;
 }
 
+/** time writes the time of day in New York, of milliseconds since 1970: 10:44:39, or 10:44 if brief. */
+export const time = (ms, brief = false) => clock.format(ms).slice(0, brief ? 5 : 8);
+
+/** newYorkTime returns the instant, in milliseconds since 1970, at which New York's clock shows a time on a date. */
+export function newYorkTime(day, clockTime) {
+  const utc = Date.parse(`${day}T${clockTime}Z`);
+  return [4, 5].map((hours) => utc + hours * 3600e3).find((t) => time(t) === clockTime) ?? utc;
+}
+
 /** date writes a calendar date, which has no time zone. */
 export const date = (text) => utcDay.format(new Date(`${text}T00:00:00Z`));
 export const shortDate = (text) => utcShort.format(new Date(`${text}T00:00:00Z`));

@@ -4,26 +4,33 @@ import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { axisDollars, date, dollars, level, number, shortDate } from './format.js';
 import { Panel } from './panel.js';
+import { choose } from './state.js';
 
-/** historyPanel calls onDates with the stored dates, rising. */
-export function historyPanel(onDates) {
-  const levels = new Chart('Flip, walls and spot', 240, { sync: 'history' });
-  const net = new Chart('Net gamma', 170, { sync: 'history' });
+/** historyPanel builds the panel. */
+export function historyPanel() {
+  const levels = new Chart('Flip, walls and spot', 240, { sync: 'history', gutter: 72 });
+  const net = new Chart('Net gamma', 170, { sync: 'history', gutter: 72 });
   const panel = new Panel({
-    id: 'history', heading: 'History', about: 'The last levels of each stored date',
+    id: 'history',
     render(data) {
       const column = (name) => data.rows.map((row) => row[data.columns.indexOf(name)]);
       const dates = column('date');
-      onDates(dates);
       draw(levels, net, dates, column);
     },
   });
   panel.body.append(h('div', { class: 'stack' }, levels.element, net.element));
-  return panel;
+  panel.follow('/api/v1/gex/spx/series');
+}
+
+/** open shows a date in all panels that have it. */
+function open(picked) {
+  choose({ date: picked }, true);
+  document.getElementById('today').scrollIntoView();
 }
 
 function draw(levels, net, dates, column) {
   const axis = {
+    onPick: (i) => open(dates[i]),
     xs: dates.map((_, i) => i), xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [-0.6, Math.max(dates.length - 0.4, 0.6)],
     xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''),
   };

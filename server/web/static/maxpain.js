@@ -1,52 +1,77 @@
 // Max pain: what all options of an expiration would pay at each settlement price, and where their open interest is.
 
 import { Chart } from './chart.js';
-import { h, options, picker } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, words } from './format.js';
+import { h, picker } from './dom.js';
+import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate } from './format.js';
 import { Panel } from './panel.js';
+import { choose, chosen, onChoice } from './state.js';
+import { refill, term } from './terms.js';
 
 const path = '/api/public/spx-max-pain';
 
-/** maxPainPanel returns the panel. */
+const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
+const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
+
+const picked = () => chosen('expiration', '', (v) => /^\d{4}-\d\d-\d\d$/.test(v));
+
+/** maxPainPanel builds the panel. */
 export function maxPainPanel() {
-  const expirations = picker('Expiration', (e) => panel.follow(e ? `${path}?expiration=${e}` : path));
-  options(expirations.select, [['', 'Nearest']]);
+  let following; // the expiration in the panel's address, '' for the nearest
+  let gone = ''; // an expiration that was asked for and has settled
+  const expirations = picker('Expiration', (e) => {
+    gone = '';
+    choose({ expiration: e });
+  });
+  expirations.select.append(h('option', { value: '' }, 'Nearest'));
   const payout = new Chart('Payout at settlement', 270, { sync: 'pain' });
   const interest = new Chart('Open interest', 270, { sync: 'pain' });
   const reading = h('p', { class: 'reading' });
   const panel = new Panel({
-    id: 'max-pain', heading: 'Max pain', controls: [expirations.element],
-    about: 'The settlement price at which SPX options of one expiration pay their holders least',
+    id: 'max-pain', controls: [expirations.element],
     render(data) {
-      offer(expirations.select, data);
-      reading.textContent = read(data);
+      offer(expirations.select, data.expirations);
+      refill(reading, ...(gone ? [`${date(gone)} has settled, so the nearest expiration is shown. `] : []), ...read(data));
       draw(payout, interest, data);
     },
-    onFailure({ code }) { // the expiration has settled while it was shown
+    onFailure({ code }) { // the expiration has settled while it was shown, or since the link was made
       if (code !== 'expiration_not_found') return;
-      expirations.select.value = '';
-      panel.follow(path);
+      gone = following;
+      choose({ expiration: '' });
     },
   });
+  const follow = () => {
+    if (picked() === following) return;
+    following = picked();
+    expirations.select.value = following;
+    panel.follow(following ? `${path}?expiration=${following}` : path);
+  };
+  onChoice(follow);
   panel.body.append(reading, h('div', { class: 'split' }, payout.element, interest.element));
-  panel.follow(path);
-  return panel;
+  follow();
 }
 
-function offer(select, d) {
-  const text = (x) => `${date(x.expiration)} · ${x.settlement.toUpperCase()} · ${short(x.open_interest)}`;
-  options(select, [['', 'Nearest'], ...d.expirations.map((x) => [x.expiration, text(x)])]);
+/** offer fills the menu if its options differ: the expirations by month, each with its open interest. */
+function offer(select, expirations) {
+  const key = JSON.stringify(expirations);
+  if (select.dataset.key === key) return;
+  select.dataset.key = key;
+  const text = (x) => `${shortDate(x.expiration)} · ${settlements[x.settlement]} · ${short(x.open_interest)} open`;
+  const option = (x) => h('option', { value: x.expiration }, text(x));
+  const months = Map.groupBy(expirations, (x) => x.expiration.slice(0, 7));
+  select.replaceChildren(h('option', { value: '' }, 'Nearest'), ...[...months].map(([m, list]) => h('optgroup', { label: monthName.format(new Date(`${m}-01T00:00:00Z`)) }, list.map(option))));
+  select.value = picked();
 }
 
 function read(d) {
   const days = d.days_to_expiration;
-  const when = `${date(d.expiration)} (${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, ${words(d.settlement).toUpperCase()} settlement)`;
-  if (d.max_pain === null) return `${when}: no open interest, so no max pain.`;
+  const when = `${date(d.expiration)} (${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, `;
+  const settles = term('am', `${settlements[d.settlement]} settlement`);
+  if (d.max_pain === null) return [when, settles, '): no open interest, so no max pain.'];
   const sides = ['am', 'pm'].filter((s) => d.settlement === 'mixed' && d.by_settlement[s])
     .map((s) => `${s.toUpperCase()} ${level(d.by_settlement[s].max_pain)}`);
-  return `${when}: max pain ${level(d.max_pain)}, ${percent(d.distance_pct)} from spot${sides.length ? ` (${sides.join(', ')})` : ''}. ` +
-    `The payout there is ${dollars(d.payout_at_max_pain_dollars)}. From ${level(d.flatness?.low)} to ${level(d.flatness?.high)} it is at most 1 % higher. ` +
-    `Put/call open interest ${number(d.put_call_oi_ratio, 2)}.`;
+  return [when, settles, `): max pain ${level(d.max_pain)}, ${percent(d.distance_pct)} from spot${sides.length ? ` (${sides.join(', ')})` : ''}. ` +
+    `The payout there is ${dollars(d.payout_at_max_pain_dollars)}. From ${level(d.flatness?.low)} to ${level(d.flatness?.high)} it is at most 1\u00a0% higher. `,
+  term('put_call', 'Put/call'), ` open interest ${number(d.put_call_oi_ratio, 2)}.`];
 }
 
 /** span returns the prices worth showing: where the middle 70 % of the open interest lies, with spot and max pain. */

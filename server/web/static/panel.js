@@ -2,41 +2,60 @@
 
 import { h, say } from './dom.js';
 import * as format from './format.js';
-import { Feed } from './poll.js';
+import { unwatch, watch } from './poll.js';
 import { marketNow, observe } from './clock.js';
+import { chosen, onChoice } from './state.js';
 
-/** The panels of the page. */
+/** The panels of the page that have been loaded. */
 export const panels = [];
 
-/** Panel follows an address and calls render with every new answer's data and meta. */
+/** day returns the date that the user has chosen, and '' for now. */
+export const day = () => chosen('date', '', (text) => /^\d{4}-\d\d-\d\d$/.test(text));
+
+/**
+ * Panel fills the section of index.html with this id. The section says how wide the panel is, and has its heading and the
+ * line below it, so that both are there at the first paint. render(data, meta) is called with every new answer.
+ *
+ * Put everything that body will ever hold into it at once, with fixed heights, and change its texts in render: then nothing
+ * moves when an answer comes. app.css reserves the height of the section (--tall) until the module has been loaded.
+ */
 export class Panel {
   document = null;
   feed = null;
 
-  constructor({ id, heading, about, controls = [], what = 'Quotes', render, onFailure }) {
-    Object.assign(this, { id, heading, what, render, onFailure });
+  constructor({ id, controls = [], what = 'Quotes', render, onFailure }) {
+    Object.assign(this, { id, what, render, onFailure });
+    this.element = document.getElementById(id);
+    this.heading = this.element.querySelector('h2').textContent;
     this.problem = h('span', { role: 'status' });
     this.again = h('span', { 'aria-hidden': 'true' }); // it changes every second, so screen readers skip it
     this.notice = h('p', { class: 'notice', hidden: true }, this.problem, this.again);
     this.body = h('div', { class: 'body' });
     this.ages = h('p', { class: 'ages' });
     this.source = h('a', { class: 'source' });
-    this.element = h('section', { id, class: 'panel', 'aria-labelledby': `${id}-heading`, 'aria-busy': 'true' },
-      h('header', null, h('div', null, h('h2', { id: `${id}-heading` }, heading), h('p', { class: 'about' }, about)), h('div', { class: 'controls' }, controls)),
-      this.notice, this.body, h('footer', null, this.ages, this.source));
+    this.element.querySelector('header').append(h('div', { class: 'controls' }, controls));
+    this.element.append(this.body, h('footer', null, this.notice, this.ages, this.source));
     panels.push(this);
   }
 
   /** follow changes the address. The last answer stays until the new address has answered. */
   follow(url) {
-    this.feed?.stop();
+    if (this.feed?.url === url) return;
+    unwatch(this.feed, this.#changed);
     this.element.setAttribute('aria-busy', 'true');
     this.source.textContent = url;
     this.source.href = url;
-    this.feed = new Feed(url, (feed, fresh) => { if (feed === this.feed) this.#changed(feed, fresh); }).start();
+    this.feed = watch(url, this.#changed);
   }
 
-  #changed(feed, fresh) {
+  /** followDay follows the path current while no date is chosen, and past?date= while one is. */
+  followDay(current, past) {
+    const follow = () => this.follow(day() ? `${past}?date=${day()}` : current);
+    onChoice(follow);
+    follow();
+  }
+
+  #changed = (feed, fresh) => {
     this.element.setAttribute('aria-busy', 'false');
     if (fresh) {
       this.document = feed.document;
@@ -46,12 +65,18 @@ export class Panel {
     if (feed.failure) this.onFailure?.(feed.failure);
     this.tick();
     dispatchEvent(new Event('panelchange'));
+  };
+
+  /** failure returns why the address has no new answer, or null. */
+  get failure() {
+    return this.feed?.failure ?? null;
   }
 
-  /** tick updates the texts that depend on the time. */
+  /** tick updates the texts that depend on the time. What several panels lack is said once, in a banner. */
   tick() {
-    const { failure, checked, nextAt } = this.feed ?? {};
-    this.notice.hidden = !failure || failure.code === 'unreachable' && !!this.document;
+    const failure = this.failure;
+    const { checked, nextAt } = this.feed ?? {};
+    this.notice.hidden = !failure || shared(failure);
     say(this.problem, failure ? `${sentence(failure.message)}${nearest(failure.error)}` : '');
     say(this.again, failure ? ` ${retry(nextAt)}` : '');
     const meta = this.document?.meta;
@@ -66,6 +91,11 @@ export class Panel {
     say(this.ages, ages.join(' · '));
     this.ages.title = `as_of ${meta.as_of}, captured_at ${meta.captured_at}, computed_at ${meta.computed_at}`;
   }
+}
+
+/** shared says that a failure is not of one panel: the server does not answer, or it has no answers yet. */
+export function shared(failure) {
+  return failure.code === 'unreachable' || failure.code === 'not_ready' && panels.filter((p) => p.failure?.code === 'not_ready').length > 1;
 }
 
 /** retry says when the next attempt comes. */
@@ -85,4 +115,3 @@ function nearest(error) {
   const dates = [error?.nearest?.earlier, error?.nearest?.later].filter(Boolean).map(format.date);
   return dates.length ? ` The nearest stored dates are ${dates.join(' and ')}.` : '';
 }
-

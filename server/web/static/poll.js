@@ -6,44 +6,67 @@ const firstRetry = 3e3;
 const slowestRetry = 60e3;
 const longest = 86400e3; // an answer with a longer max-age is not requested again
 
-const feeds = new Set();
+const feeds = new Map(); // by address
 const jitter = (ms) => ms * (1 + Math.random() / 10);
 
 /** The server's clock minus this machine's, in milliseconds. */
 export let clockOffset = 0;
 
+/**
+ * watch follows an address until unwatch. onChange(feed, fresh) is called after every attempt; fresh says that the document
+ * is new to this watcher. All watchers of one address share its requests.
+ */
+export function watch(url, onChange) {
+  let feed = feeds.get(url);
+  if (!feed) {
+    feed = new Feed(url);
+    feeds.set(url, feed);
+    feed.look();
+  }
+  feed.watchers.add(onChange);
+  if (feed.document || feed.failure) {
+    queueMicrotask(() => { if (feed.watchers.has(onChange)) onChange(feed, feed.document !== null); });
+  }
+  return feed;
+}
+
+/** unwatch ends a watch. The last one to leave ends the requests. */
+export function unwatch(feed, onChange) {
+  if (!feed) return;
+  feed.watchers.delete(onChange);
+  if (feed.watchers.size === 0) feed.stop();
+}
+
 /** Feed keeps the newest answer of one address, or the reason why there is none. */
-export class Feed {
+class Feed {
   document = null; // the envelope of the last good answer
   failure = null; // {code, message, status, error} since the last good answer
   checked = 0; // when the server last sent or confirmed the document, by this machine's clock
   nextAt = 0;
+  watchers = new Set();
   #etag = null;
   #failures = 0;
   #timer = 0;
   #running = null;
 
-  /** onChange(feed, fresh) is called after every attempt; fresh says that the document is new. */
-  constructor(url, onChange) {
+  constructor(url) {
     this.url = url;
-    this.onChange = onChange;
   }
 
-  start() {
-    feeds.add(this);
-    this.#poll();
-    return this;
+  /** past says that the address names a date. Such an answer describes its date, not the present. */
+  get past() {
+    return /[?&]date=/.test(this.url);
   }
 
   stop() {
-    feeds.delete(this);
+    feeds.delete(this.url);
     clearTimeout(this.#timer);
     this.#running?.abort();
   }
 
   /** look polls if nextAt has come. With now, it also polls at once after a failure. */
   look(now = false) {
-    if (!feeds.has(this) || this.#running || document.hidden) return;
+    if (feeds.get(this.url) !== this || this.#running || document.hidden) return;
     if (now && this.failure) this.nextAt = 0;
     clearTimeout(this.#timer);
     if (Date.now() >= this.nextAt) this.#poll();
@@ -61,7 +84,7 @@ export class Feed {
       this.failure = null;
       this.#failures = 0;
       this.checked = Date.now();
-      if (recovered) for (const other of feeds) other.look(true);
+      if (recovered) for (const other of feeds.values()) other.look(true);
     } catch (error) {
       if (running.signal.aborted) return;
       this.#failures++;
@@ -72,16 +95,20 @@ export class Feed {
     }
     this.#running = null;
     this.nextAt = wait > longest ? Infinity : Date.now() + jitter(wait);
-    try {
-      this.onChange(this, fresh);
-    } finally { // keep polling even if onChange fails
-      this.look();
+    for (const onChange of [...this.watchers]) {
+      try {
+        onChange(this, fresh);
+      } catch (error) { // the other watchers and the next attempt do not depend on this one
+        reportError(error);
+      }
     }
+    this.look();
   }
 
   async #ask(signal) {
     const headers = this.#etag ? { 'If-None-Match': this.#etag } : {};
-    const response = await fetch(this.url, { headers, signal, cache: 'no-store', credentials: 'omit' });
+    // With another cache or credentials mode the browser would not use what index.html preloads.
+    const response = await fetch(this.url, { headers, signal, cache: 'no-store' });
     const sent = Date.parse(response.headers.get('Date'));
     if (Number.isFinite(sent)) clockOffset = sent - Date.now();
     if (response.status === 304) return [false, freshFor(response)];
@@ -111,5 +138,5 @@ function freshFor(response) {
   return Math.max(left, 1) * 1000;
 }
 
-document.addEventListener('visibilitychange', () => { for (const feed of feeds) feed.look(); });
-addEventListener('online', () => { for (const feed of feeds) feed.look(true); });
+document.addEventListener('visibilitychange', () => { for (const feed of feeds.values()) feed.look(); });
+addEventListener('online', () => { for (const feed of feeds.values()) feed.look(true); });

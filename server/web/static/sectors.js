@@ -3,16 +3,17 @@
 import { h, scroller, svg } from './dom.js';
 import { number, percent, points, title } from './format.js';
 import { Panel } from './panel.js';
+import { refill, term } from './terms.js';
 
 const spans = [['day', 'Day'], ['week', 'Week'], ['month', 'Month'], ['quarter', 'Quarter'], ['ytd', 'Year to date']];
 
-/** sectorsPanel returns the panel. */
+/** sectorsPanel builds the panel. */
 export function sectorsPanel() {
   const reading = h('p', { class: 'reading' });
   const returns = scroller('Sector returns');
   const rotation = h('figure', { class: 'chart rotation' });
   const panel = new Panel({
-    id: 'sectors', heading: 'Sector rotation', about: 'Price returns of the 11 sector funds, without dividends',
+    id: 'sectors',
     render(data) {
       reading.textContent = read(data);
       returns.replaceChildren(grid(data));
@@ -20,7 +21,7 @@ export function sectorsPanel() {
     },
   });
   panel.body.append(reading, h('div', { class: 'split wide-left' }, returns, rotation));
-  return panel;
+  panel.follow('/api/v1/sectors/rotation');
 }
 
 function read(d) {
@@ -30,7 +31,7 @@ function read(d) {
   const tone = d.tone ? `${title(d.tone)}: cyclical minus defensive ${points(d.cyclical_minus_defensive_pct)} percentage points.` : 'The tone is unknown.';
   return `${tone} ` +
     `${d.breadth.advancing} of ${d.sectors.length} rise, ${d.breadth.above_benchmark} beat ${d.benchmark.symbol}. ` +
-    `Leading: ${names(d.leaders)}. Lagging: ${names(d.laggards)}.${missing}${mixed}`;
+    `Best today: ${names(d.leaders)}. Worst today: ${names(d.laggards.toReversed())}.${missing}${mixed}`;
 }
 
 function grid(d) {
@@ -63,7 +64,7 @@ function scatter(figure, d) {
   const list = funds.map((s) => `${s.symbol} ${s.rrg.quadrant}`).join(', ');
   const drawing = svg('svg', { viewBox: `0 0 ${size.width} ${size.height}`, role: 'group', 'aria-label': 'Rotation scatter: relative strength across, its momentum upwards' },
     quadrants(x, y, reach), axes(x, y, reach), places(funds, x, y));
-  figure.replaceChildren(h('figcaption', null, h('h3', null, 'Rotation')), drawing,
+  refill(figure, h('figcaption', null, h('h3', null, term('rotation', 'Rotation'))), drawing,
     h('p', { class: 'summary' }, funds.length ? `Against ${d.benchmark.symbol}, RRG-style; 100 is the average of 63 sessions. ${list}.` : 'Too little price history for the rotation.'));
 }
 

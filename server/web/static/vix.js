@@ -4,22 +4,23 @@ import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { date, month, number, percent, points, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
+import { refill, term } from './terms.js';
 
-/** vixPanel returns the panel. */
+/** vixPanel builds the panel. */
 export function vixPanel() {
   const facts = h('dl', { class: 'facts' });
   const reading = h('p', { class: 'reading' });
   const curve = new Chart('Term structure', 250);
   const panel = new Panel({
-    id: 'vix', heading: 'VIX futures curve', what: 'Settlements', about: 'Official daily settlements of the monthly contracts',
+    id: 'vix', what: 'Settlements',
     render(data) {
       reading.textContent = read(data);
-      facts.replaceChildren(...list(data));
+      refill(facts, ...list(data));
       draw(curve, data);
     },
   });
   panel.body.append(reading, curve.element, facts);
-  return panel;
+  panel.follow('/api/public/vix-term-structure');
 }
 
 const price = (x) => (x === null ? unknown : `${number(x, 2, true)}\u00a0pts`);
@@ -31,14 +32,14 @@ function read(d) {
 }
 
 function list(d) {
-  const fact = (name, value, note) => h('div', null, h('dt', null, name), h('dd', null, value, note ? h('small', null, note) : null));
+  const fact = (word, name, value, note) => h('div', null, h('dt', null, term(word, name)), h('dd', null, value, note ? h('small', null, note) : null));
   return [
-    fact('Contango M1 to M2', percent(d.contango_m1_m2_pct)),
-    fact('Contango M4 to M7', percent(d.contango_m4_m7_pct)),
-    fact('30-day constant maturity', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : null),
-    fact('VIX', price(d.vix), d.vol_level && words(d.vol_level)),
-    fact('VIX / VIX3M', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
-    fact('Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
+    fact('contango', 'Contango M1 to M2', percent(d.contango_m1_m2_pct)),
+    fact('contango', 'Contango M4 to M7', percent(d.contango_m4_m7_pct)),
+    fact('cm30', '30-day constant maturity', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : null),
+    fact('vix', 'VIX', price(d.vix), d.vol_level && words(d.vol_level)),
+    fact('vix3m', 'VIX / VIX3M', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
+    fact('roll_yield', 'Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
   ];
 }
 

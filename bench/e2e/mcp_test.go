@@ -1,0 +1,325 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// model is a client of `strikecache mcp`, in the place of a program with a language model.
+type model struct {
+	t       testing.TB
+	session *mcp.ClientSession
+	log     *output // standard error of the command
+}
+
+// connect starts `strikecache mcp` and connects to it. The session ends with the test.
+func connect(t testing.TB, url string, args ...string) model {
+	t.Helper()
+	m := model{t: t, log: &output{}}
+	cmd := command(t, append([]string{"mcp", "--url", url}, args...)...)
+	cmd.Stderr = m.log
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	var err error
+	m.session, err = mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, m.log)
+	}
+	t.Cleanup(func() {
+		if err := m.session.Close(); err != nil { // closes its standard input: the exit code must be 0
+			t.Errorf("end: %v\n%s", err, m.log)
+		}
+	})
+	return m
+}
+
+// call calls a tool and returns the text of its result.
+func (m model) call(name string, args map[string]any) (text string, failed bool) {
+	m.t.Helper()
+	result, err := m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		m.t.Fatalf("%s: %v\n%s", name, err, m.log)
+	}
+	if len(result.Content) != 1 || result.StructuredContent != nil {
+		m.t.Fatalf("%s: %d parts", name, len(result.Content))
+	}
+	return result.Content[0].(*mcp.TextContent).Text, result.IsError
+}
+
+// asked is the compact answer of a tool.
+type asked struct {
+	Warning, Source, Notice string
+	AsOf                    string `json:"as_of"`
+	Freshness               struct{ State string }
+	Cut                     []string
+	Data                    map[string]any
+}
+
+// ask calls a tool, which must not fail.
+func (m model) ask(name string, args map[string]any) (a asked, size int) {
+	m.t.Helper()
+	text, failed := m.call(name, args)
+	if failed {
+		m.t.Fatalf("%s: %s", name, text)
+	}
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		m.t.Fatalf("%s: %v in %s", name, err, text)
+	}
+	for _, unwanted := range []string{`"receipt"`, `"usage"`, `"success"`, "\n"} {
+		if strings.Contains(text, unwanted) {
+			m.t.Errorf("%s contains %s", name, unwanted)
+		}
+	}
+	if a.Source != "simulated" || !strings.Contains(a.Warning, "SIMULATED") || a.AsOf == "" || a.Notice == "" || a.Freshness.State == "" || len(a.Data) == 0 {
+		m.t.Errorf("%s: %.500s", name, text)
+	}
+	return a, len(text)
+}
+
+// rows returns the number of rows of a table of an answer.
+func (a asked) rows(name string) int {
+	table, _ := a.Data[name].(map[string]any)
+	rows, _ := table["rows"].([]any)
+	return len(rows)
+}
+
+// Every public resource is a tool, and its answer is short.
+func TestModelTools(t *testing.T) {
+	t.Parallel()
+	p := serveReady(t)
+	m := connect(t, p.url)
+	tools, err := m.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct{ Paths map[string]any }
+	_, body := p.get("/openapi.json")
+	if err := json.Unmarshal(body, &document); err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]string{} // of the resources, by the name of the tool
+	for path := range document.Paths {
+		for _, prefix := range []string{"/api/v1/", "/api/public/"} {
+			if resource, ok := strings.CutPrefix(path, prefix); ok {
+				paths[strings.NewReplacer("/", "_", "-", "_").Replace(resource)] = path
+			}
+		}
+	}
+	if len(tools.Tools) != len(paths) || len(paths) < 7 {
+		t.Errorf("%d tools for %d resources", len(tools.Tools), len(paths))
+	}
+	for _, tool := range tools.Tools {
+		path := paths[tool.Name]
+		if path == "" || tool.Title == "" || len(tool.Description) < 30 || !tool.Annotations.ReadOnlyHint {
+			t.Fatalf("tool %+v", tool)
+		}
+		_, body := p.get(path)
+		_, size := m.ask(tool.Name, nil)
+		figure(t, "%s: %d bytes for a model, %d bytes as JSON", tool.Name, size, len(body))
+		if size > 8<<10 {
+			t.Errorf("%s: the answer has %d bytes", tool.Name, size)
+		}
+	}
+}
+
+// A parameter reaches the server. A wrong one, an unknown date and an unknown expiration get an error that says what is right.
+func TestModelParameters(t *testing.T) {
+	t.Parallel()
+	p := serveReady(t)
+	m := connect(t, p.url)
+	all, _ := m.ask("gex_spx", nil) // the client sends null, at which the SDK alone would panic
+	if all.rows("by_strike") != 12 || !strings.Contains(strings.Join(all.Cut, "\n"), "by_strike: 12 of ") {
+		t.Errorf("%d strikes, %q", all.rows("by_strike"), all.Cut)
+	}
+	if few, _ := m.ask("gex_spx", map[string]any{"rows": 3}); few.rows("by_strike") != 3 || few.rows("profile") != 3 {
+		t.Errorf("%d strikes, %d points", few.rows("by_strike"), few.rows("profile"))
+	}
+	if two, _ := m.ask("options_flow_unusual", map[string]any{"limit": 2}); two.rows("items") != 2 || len(two.Cut) > 0 {
+		t.Errorf("%d items, %q", two.rows("items"), two.Cut)
+	}
+	expirations := all.Data["by_expiration"].(map[string]any)["rows"].([]any)
+	expiration := expirations[5].([]any)[0]
+	if a, _ := m.ask("spx_max_pain", map[string]any{"expiration": expiration}); a.Data["expiration"] != expiration {
+		t.Errorf("%v, want %v", a.Data["expiration"], expiration)
+	}
+	session := all.Data["session_date"].(string)
+	if a, _ := m.ask("gex_spx_historical", map[string]any{"date": session}); a.Data["session_date"] != session {
+		t.Errorf("%v, want %v", a.Data["session_date"], session)
+	}
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		want []string
+	}{
+		{"options_flow_unusual", map[string]any{"limit": 500}, []string{"limit", "100"}},
+		{"options_flow_unusual", map[string]any{"limit": "many"}, []string{"limit", "integer"}},
+		{"options_flow_unusual", map[string]any{"rows": 5}, []string{"rows"}},
+		{"gex_spx", map[string]any{"rows": 0}, []string{"rows", "minimum"}},
+		{"gex_spx", map[string]any{"date": session}, []string{"date"}},
+		{"gex_spx_historical", map[string]any{"date": "yesterday"}, []string{"date"}},
+		{"gex_spx_historical", map[string]any{"date": "2026-02-30"}, []string{"400 invalid_parameter: date must be YYYY-MM-DD", "simulated"}},
+		{"gex_spx_historical", map[string]any{"date": "2020-01-02"}, []string{"404 snapshot_not_found", `"earlier":null,"later":"` + session, "simulated"}},
+		{"spx_max_pain", map[string]any{"expiration": "2020-01-02"}, []string{"404 expiration_not_found", expiration.(string), "simulated"}},
+	} {
+		text, failed := m.call(c.tool, c.args)
+		for _, want := range c.want {
+			if !failed || !strings.Contains(text, want) {
+				t.Errorf("%s %v: failed %v, %s; want %s", c.tool, c.args, failed, text, want)
+			}
+		}
+	}
+	if _, err := m.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "nothing"}); err == nil {
+		t.Error("an unknown tool is called")
+	}
+}
+
+// The methods are those of the server that is asked.
+func TestModelResources(t *testing.T) {
+	t.Parallel()
+	p := serve(t)
+	m := connect(t, p.url)
+	list, err := m.session.ListResources(t.Context(), nil)
+	if err != nil || len(list.Resources) != 2 {
+		t.Fatal(list, err)
+	}
+	for uri, path := range map[string]string{"strikecache://methods": "/methods", "strikecache://openapi": "/openapi.json"} {
+		_, page := p.get(path)
+		read, err := m.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
+		if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != string(page) {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}
+
+// While the server is down, calls fail with a reason, and the command goes on.
+func TestModelServerStopped(t *testing.T) {
+	t.Parallel()
+	m := connect(t, "http://127.0.0.1:1")
+	if text, failed := m.call("gex_spx", nil); !failed || !strings.Contains(text, "http://127.0.0.1:1 cannot be reached") {
+		t.Errorf("failed %v, %s", failed, text)
+	}
+	p := serveReady(t)
+	m = connect(t, p.url)
+	m.ask("gex_spx", nil)
+	p.stop()
+	if text, failed := m.call("gex_spx", nil); !failed || !strings.Contains(text, "cannot be reached") {
+		t.Errorf("failed %v, %s", failed, text)
+	}
+	if _, err := m.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "strikecache://methods"}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Error(err)
+	}
+}
+
+// The key is sent to the server alone: a redirect is not followed. No log line has the key.
+func TestModelKey(t *testing.T) {
+	t.Parallel()
+	const key = "sk_secret_of_this_test"
+	var paths []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("another host is asked: %v", r.Header) }))
+	defer other.Close()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths = append(paths, r.URL.Path+" "+r.Header.Get("X-API-Key"))
+		http.Redirect(w, r, other.URL, http.StatusFound)
+	}))
+	defer web.Close()
+	m := connect(t, web.URL+"/behind/a/proxy/", "--api-key", key)
+	if text, failed := m.call("gex_spx", nil); !failed || !strings.Contains(text, "redirects to") {
+		t.Errorf("failed %v, %s", failed, text)
+	}
+	if want := []string{"/behind/a/proxy/api/v1/gex/spx " + key}; !slices.Equal(paths, want) {
+		t.Errorf("%q, want %q", paths, want)
+	}
+	until(t, "the log has the failed call", func() bool { return strings.Contains(m.log.String(), "call failed") }, m.log.String)
+	if strings.Contains(m.log.String(), key) {
+		t.Error(m.log)
+	}
+}
+
+// A signal and the end of standard input end the command without an error, even during a call. Standard output has only the protocol.
+func TestModelEnds(t *testing.T) {
+	t.Parallel()
+	under := make(chan struct{}, 10)
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		under <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer web.Close()
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
+	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"gex_spx","arguments":{}}}` + "\n"
+	for _, c := range []struct {
+		name, input string
+		signal      os.Signal
+	}{
+		{"signal", hello, os.Interrupt},
+		{"signal in a call", hello + call, syscall.SIGTERM},
+		{"end of input", hello, nil},
+		{"end of input in a call", hello + call, nil},
+		{"end of input before a session", "", nil},
+	} {
+		cmd := command(t, "mcp", "--url", web.URL)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := launch(t, cmd, nil)
+		t.Cleanup(p.kill)
+		if _, err := io.WriteString(in, c.input); err != nil {
+			t.Fatal(err)
+		}
+		if c.input != "" {
+			p.until("answered", func() bool { return strings.Contains(p.out.String(), `"serverInfo"`) })
+		}
+		if strings.Contains(c.input, call) {
+			<-under
+		}
+		if c.signal != nil {
+			p.signal(c.signal)
+		} else {
+			in.Close()
+		}
+		if err := p.wait(); err != nil {
+			t.Errorf("%s: %v\n%s", c.name, err, p.logged())
+		}
+		for _, line := range p.out.lines() {
+			var message struct{ JSONRPC string }
+			if json.Unmarshal([]byte(line), &message) != nil || message.JSONRPC != "2.0" {
+				t.Errorf("%s: standard output has %q", c.name, line)
+			}
+		}
+	}
+}
+
+// A wrong flag is an error, which does not show the key. Input that is not the protocol is an error.
+func TestModelFlags(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{
+		{"--url", "file:///etc/passwd"}, {"--url", "127.0.0.1:8080"}, {"--url", "http://user:pw@127.0.0.1"}, {"--url", "http://"},
+		{"--url", "http://127.0.0.1/?a=b"}, {"--api-key", "secret\nX-Other: 1"},
+	} {
+		_, stderr, code := run(t, command(t, "mcp", c[0], c[1]))
+		if code != 1 || !strings.Contains(stderr, c[0]+" must") || strings.Contains(stderr, "secret") || strings.Contains(stderr, "pw") {
+			t.Errorf("%s: exit %d, %s", fmt.Sprint(c), code, stderr)
+		}
+	}
+	cmd := command(t, "mcp")
+	cmd.Stdin = strings.NewReader("hello\n")
+	if stdout, stderr, code := run(t, cmd); code != 1 || stdout != "" || !strings.Contains(stderr, "protocol error") {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+	if help := does(t, "mcp", "--help"); !strings.Contains(help, `"mcpServers"`) || !strings.Contains(help, "STRIKECACHE_API_KEY") {
+		t.Error(help)
+	}
+}

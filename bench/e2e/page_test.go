@@ -1,0 +1,411 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	devinput "github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// budget is the most that all files of the page may have on the wire together, with their header fields, in bytes.
+const budget = 75_000
+
+// watchShifts sums the layout shifts of a page as Chromium scores them, and keeps their sources. It also notes when the
+// first chart is drawn.
+const watchShifts = `(() => {
+	window.shifted = 0;
+	window.shifts = [];
+	new PerformanceObserver(list => {
+		for (const e of list.getEntries()) {
+			window.shifted += e.value;
+			window.shifts.push(e.value.toFixed(4) + " " + e.sources.map(s => (s.node?.id || s.node?.className || s.node?.nodeName) + " " + s.previousRect.y + " to " + s.currentRect.y).join(", "));
+		}
+	}).observe({type: "layout-shift", buffered: true});
+	const look = new MutationObserver(() => {
+		if (!document.querySelector(".plot canvas")) return;
+		look.disconnect();
+		requestAnimationFrame(() => requestAnimationFrame(() => { window.firstChart = performance.now(); }));
+	});
+	look.observe(document, {childList: true, subtree: true});
+})()`
+
+// The page as a tool: the track of the session, choices in the address, the pointer, and what a first visit costs.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	b := browse(t, p.url)
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchShifts}); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the first panel has its answer", `document.querySelector("#today[aria-busy=false] .plot[data-points]")`)
+	t.Run("pointer", func(t *testing.T) { b.within(t).pointer(p) })
+	t.Run("finger", func(t *testing.T) { b.within(t).finger() })
+	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
+	t.Run("history", func(t *testing.T) { b.within(t).history(p) })
+	t.Run("shift", func(t *testing.T) { b.within(t).shift(p) })
+	t.Run("budget", func(t *testing.T) { b.within(t).budget(p) })
+	b.t = t
+	b.clean()
+}
+
+// box is where the drawing of a chart lies in the window.
+type box struct{ X, Y, Width, Height float64 }
+
+func (b *browser) box(plot string) (out box) {
+	b.t.Helper()
+	b.see(plot)
+	return eval[box](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(%s).querySelector(".u-over").getBoundingClientRect())`, plot)
+}
+
+func (b *browser) mouse(kind devinput.DispatchMouseEventType, x, y float64, options ...chromedp.MouseOption) {
+	b.t.Helper()
+	b.do(chromedp.MouseEvent(kind, x, y, options...))
+}
+
+// hint returns the tooltip of a chart with plain spaces, and "" while it is hidden.
+func (b *browser) hint(plot string) string {
+	b.t.Helper()
+	return b.text(plot + " .hint:not([hidden])")
+}
+
+// row writes a row of the track as the tooltip of the first chart does.
+func (d trackData) row(i int) string {
+	at := func(column string) any {
+		for c, name := range d.Columns {
+			if name == column {
+				return d.Rows[i][c]
+			}
+		}
+		return nil
+	}
+	level := func(column string) string {
+		if x, ok := at(column).(float64); ok {
+			return grouped(x)
+		}
+		return "–"
+	}
+	regime, _ := at("gamma_regime").(string)
+	return fmt.Sprintf("Spot %s Flip %s Call wall %s Put wall %s Regime %s", level("spot"), level("zero_gamma_flip"), level("call_wall"), level("put_wall"), regime)
+}
+
+// madeTrack is the track of a session with a row every five minutes from 09:30 to 16:00 New York, and a gap of an hour.
+func madeTrack() (d trackData) {
+	d.Date, d.Session = marketDay, marketDay
+	d.Columns = strings.Fields("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars zero_dte_gross_share_pct")
+	for i := range 79 {
+		if i >= 24 && i < 36 { // 11:30 to 12:25
+			continue
+		}
+		spot := 7550.25 + 20*math.Sin(float64(i)/9)
+		spot = math.Round(spot*100) / 100
+		at := time.Date(2026, 11, 20, 14, 30+5*i, 0, 0, time.UTC).Format(time.RFC3339)
+		d.Rows = append(d.Rows, []any{at, spot, spot, math.Round((spot - 7545) * 3e8), 7545.5, 7700.0, 7500.0, "neutral", 70.5, 5e9, 6.5})
+	}
+	return d
+}
+
+// pointer reads the tooltip, and zooms with the mouse and with keys. The track is made, with a gap.
+func (b *browser) pointer(p *process) {
+	track := madeTrack()
+	front := newFront(b.t, p.url, func(r *http.Response) {
+		if r.Request.URL.Path != trackPath {
+			return
+		}
+		var doc map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&doc); err != nil {
+			b.t.Error(err)
+		}
+		doc["data"] = track
+		body, err := json.Marshal(doc)
+		if err != nil {
+			b.t.Error(err)
+		}
+		r.Body.Close()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	})
+	front.request = func(r *http.Request) { r.Header.Del("Accept-Encoding") }
+	origin := b.origin
+	b.origin = front.URL
+	b.do(chromedp.Navigate(front.URL))
+	defer func() {
+		b.do(chromedp.Navigate(p.url))
+		b.origin = origin
+	}()
+	const plot = "#today .plot"
+	b.until("the track is drawn with its gap", fmt.Sprintf(`Number(document.querySelector("%s").dataset.points) === %d`, plot, len(track.Rows)+1))
+	if got := b.text("#today .summary"); !strings.Contains(got, "67 snapshots, from 09:30:00 to 16:00:00 in New York, with 1 gap.") {
+		b.t.Errorf("the summary says %q", got)
+	}
+	b.press(plot, append([]string{kb.Home, kb.PageUp, kb.PageUp}, slices.Repeat([]string{kb.ArrowRight}, 4)...)...)
+	if got := b.hint(plot); !strings.HasPrefix(got, "11:25:00 to 12:30:00, no snapshot Spot – Flip –") {
+		b.t.Errorf("in the gap the tooltip says %q", got)
+	}
+
+	b.press(plot, kb.Home)
+	if got := b.hint(plot); !strings.HasSuffix(got, track.row(0)) {
+		b.t.Errorf("the first point says %q, want %q", got, track.row(0))
+	}
+	b.do(chromedp.KeyEvent(kb.Escape))
+	if got := b.hint(plot); got != "" {
+		b.t.Errorf("escape does not close the tooltip %q", got)
+	}
+	at := b.box(plot)
+	middle := at.Y + at.Height/2
+	left := func() string {
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width/2, middle)
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+2, middle)
+		return b.hint(plot)
+	}
+	b.eventually("the tooltip at the left edge has the first row", func() bool { return strings.HasSuffix(left(), track.row(0)) })
+	whole := left()
+	b.shoot("tooltip")
+
+	drag := func() {
+		b.t.Helper()
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.4, middle)
+		b.mouse(devinput.DispatchMouseEventTypeMousePressed, at.X+at.Width*0.4, middle, chromedp.ButtonLeft, chromedp.ClickCount(1))
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.5, middle, chromedp.ButtonLeft)
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.6, middle, chromedp.ButtonLeft)
+		b.mouse(devinput.DispatchMouseEventTypeMouseReleased, at.X+at.Width*0.6, middle, chromedp.ButtonLeft, chromedp.ClickCount(1))
+		b.until("both charts of the session are zoomed", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 2`)
+		b.eventually("the left edge shows a later row", func() bool { got := left(); return got != "" && got != whole })
+	}
+	reset := func(how string) {
+		b.t.Helper()
+		b.until(how+" shows everything again", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 0`)
+		b.eventually("the left edge shows the first row", func() bool { return left() == whole })
+	}
+	drag()
+	b.shoot("zoomed")
+	for range 2 {
+		b.mouse(devinput.DispatchMouseEventTypeMousePressed, at.X+at.Width/2, middle, chromedp.ButtonLeft, chromedp.ClickCount(2))
+		b.mouse(devinput.DispatchMouseEventTypeMouseReleased, at.X+at.Width/2, middle, chromedp.ButtonLeft, chromedp.ClickCount(2))
+	}
+	reset("a double click")
+	drag()
+	b.press(plot, kb.Escape, kb.Escape) // the first closes the tooltip
+	reset("escape")
+	drag()
+	b.press("#today .unzoom", kb.Enter)
+	reset("the button")
+	b.press(plot, kb.End, "+")
+	b.until("plus zooms", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 2`)
+	b.do(chromedp.KeyEvent("-"))
+	reset("minus")
+}
+
+// finger moves a finger sideways over a chart: the tooltip follows, and the page stays where it is.
+func (b *browser) finger() {
+	const plot = "#today .plot"
+	at := b.box(plot)
+	touch := func(kind devinput.DispatchTouchEventType, points ...*devinput.TouchPoint) {
+		b.t.Helper()
+		if _, err := chromedp.Call(b.ctx, devinput.DispatchTouchEvent, devinput.DispatchTouchEventParams{Type: kind, TouchPoints: points}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	b.touchScreen(true)
+	defer b.touchScreen(false)
+	before := eval[float64](b, `scrollY`)
+	touch(devinput.DispatchTouchEventTypeTouchStart, &devinput.TouchPoint{X: at.X + 40, Y: at.Y + 40})
+	texts := map[string]bool{}
+	for i := range 6 {
+		touch(devinput.DispatchTouchEventTypeTouchMove, &devinput.TouchPoint{X: at.X + 60 + float64(i)*at.Width/10, Y: at.Y + 40})
+		texts[b.hint(plot)] = true
+	}
+	touch(devinput.DispatchTouchEventTypeTouchEnd)
+	delete(texts, "")
+	if len(texts) < 4 {
+		b.t.Errorf("the tooltip followed the finger to %d points", len(texts))
+	}
+	if after := eval[float64](b, `scrollY`); after != before {
+		b.t.Errorf("the page scrolled from %v to %v", before, after)
+	}
+	if got := eval[string](b, `getComputedStyle(document.querySelector(".plot")).touchAction`); got != "pan-y pinch-zoom" {
+		b.t.Errorf("upwards, a finger on a chart does not scroll the page: %q", got)
+	}
+}
+
+// address reloads a link with choices, and goes back.
+func (b *browser) address(p *process) {
+	dates := p.sessions()
+	date := dates[len(dates)-4]
+	b.do(chromedp.Navigate(p.url))
+	picked := func(value string) string {
+		return fmt.Sprintf(`document.querySelector("#today select").value === %q && !document.querySelector("#today[aria-busy=true]")`, value)
+	}
+	b.until("the dates are offered", fmt.Sprintf(`[...document.querySelectorAll("#today option")].some(o => o.value === %q)`, date))
+	eval[bool](b, `(s => { s.value = %s; return s.dispatchEvent(new Event("change")); })(document.querySelector("#today select"))`, date)
+	b.press(`#today button[value="so-far"]`, kb.Enter)
+	b.until("the choices are in the address", fmt.Sprintf(`location.search === "?date=%s&span=so-far"`, date))
+	gamma := dataOf[gammaData](p, datePath+date)
+	shown := func(what string) {
+		b.t.Helper()
+		b.until(what, picked(date)+` && document.querySelector('#today button[value="so-far"][aria-pressed=true]') && document.querySelector("#today h2").innerText !== "Today"`)
+		b.eventually("the levels are those of "+date, func() bool { return strings.Contains(b.text("#today .levels"), "Spot "+grouped(gamma.Spot)) })
+	}
+	shown("the date is shown")
+	b.do(chromedp.Reload())
+	shown("a reload shows the same")
+	eval[bool](b, `history.back() ?? true`)
+	b.until("the back button undoes the date", picked("")+` && document.querySelector("#today h2").innerText === "Today"`)
+	eval[bool](b, `history.forward() ?? true`)
+	shown("the forward button shows it again")
+	if got := b.text("#status"); strings.Contains(got, "closed") {
+		b.t.Errorf("a past date says %q", got)
+	}
+	b.do(chromedp.Navigate(p.url + "/?date=2020-01-01&span=nonsense"))
+	b.until("a date that is not stored names the nearest", `document.querySelector("#today .notice:not([hidden])")?.innerText.includes("nearest stored dates")`)
+}
+
+// history opens a date by a click on a chart, and another by the enter key.
+func (b *browser) history(p *process) {
+	dates := p.sessions()
+	const plot = "#history .plot"
+	b.do(chromedp.Navigate(p.url))
+	b.until("the history is drawn", fmt.Sprintf(`(document.querySelector("#history").scrollIntoView(), document.querySelector("%s")?.dataset.points) === "%d"`, plot, len(dates)))
+	at := b.box(plot)
+	i := len(dates) / 2
+	x := at.X + at.Width*(float64(i)+0.6)/(float64(len(dates))+0.2) // the axis reaches from -0.6 to n - 0.4
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, x, at.Y+50)
+	b.mouse(devinput.DispatchMouseEventTypeMousePressed, x, at.Y+50, chromedp.ButtonLeft, chromedp.ClickCount(1))
+	b.mouse(devinput.DispatchMouseEventTypeMouseReleased, x, at.Y+50, chromedp.ButtonLeft, chromedp.ClickCount(1))
+	opened := func(date string) string {
+		return fmt.Sprintf(`location.search === "?date=%s" && document.querySelector("#today .source").textContent.endsWith("date=%s") && !document.querySelector("#today[aria-busy=true]")`, date, date)
+	}
+	b.until("a click opens the day", opened(dates[i]))
+	b.press(plot, kb.Home, kb.ArrowRight, kb.Enter)
+	b.until("enter opens another", opened(dates[1]))
+}
+
+// shift visits the page at three widths, scrolls through it, and changes the date. Nothing may move by itself.
+func (b *browser) shift(p *process) {
+	dates := p.sessions()
+	for _, width := range []int64{1400, 2560, 390} {
+		b.view(width, 900, "light")
+		b.do(chromedp.Navigate(p.url))
+		b.until("the first panel has its answer", `document.querySelector("#today[aria-busy=false]")`)
+		b.until("every panel is seen", allLoaded)
+		for _, date := range []string{dates[len(dates)-3], ""} {
+			eval[bool](b, `(scrollTo({top: 0, behavior: "instant"}), s => { s.value = %s; return s.dispatchEvent(new Event("change")); })(document.querySelector("#today select"))`, date)
+			b.until("the date is shown", fmt.Sprintf(`document.querySelector("#today h2").innerText !== "" && document.querySelector("#today .source").textContent.endsWith("%s") && !document.querySelector("section[aria-busy=true]")`, date))
+		}
+		eval[bool](b, `requestAnimationFrame(() => requestAnimationFrame(() => { window.settled = true; })) > 0`)
+		b.until("the last frame is drawn", `window.settled`)
+		shifted := eval[float64](b, `window.shifted`)
+		figure(b.t, "layout shift at %d px, with the whole page seen and the date changed twice: %.4f", width, shifted)
+		if shifted >= 0.02 {
+			b.t.Errorf("%d wide: layout shift %.4f: %q", width, shifted, eval[[]string](b, `window.shifts`))
+		}
+	}
+	b.view(1400, 1000, "light")
+}
+
+// budget counts the bytes of a first visit, and reports how soon a phone on a slow network shows the first chart.
+func (b *browser) budget(p *process) {
+	var mu sync.Mutex
+	names, sizes := map[network.RequestID]string{}, map[string]int{}
+	if err := chromedp.Listen(b.ctx, func(event any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			names[e.RequestID] = strings.TrimPrefix(e.Request.URL, b.origin)
+		case *network.EventLoadingFinished:
+			sizes[names[e.RequestID]] += int(e.EncodedDataLength)
+		}
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	sums := func() (files, data int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for name, size := range sizes {
+			if strings.HasPrefix(name, "/api/") {
+				data += size
+			} else {
+				files += size
+			}
+		}
+		return files, data
+	}
+	b.slow(true)
+	b.view(390, 844, "light")
+	if _, err := chromedp.Call(b.ctx, network.ClearBrowserCache, cdp.Empty{}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.do(chromedp.Navigate(p.url))
+	b.until("the first chart is drawn", `window.firstChart && document.querySelector("#today[aria-busy=false]")`)
+	first := eval[float64](b, `window.firstChart`)
+	if n := eval[int](b, `performance.getEntriesByType("resource").filter(e => e.name.endsWith("/api/v1/gex/spx")).length`); n != 1 {
+		b.t.Errorf("the page asked %d times for the answer that it preloads", n)
+	}
+	b.slow(false)
+	files, data := sums()
+	figure(b.t, "first chart of a phone (slow 4G, a CPU of a quarter of the speed): %.0f ms; until then %d bytes of files and %d of data", first, files, data)
+	b.until("every panel is seen", allLoaded)
+	files, data = sums()
+	figure(b.t, "whole page on the wire: %d bytes of files, of %d, and %d of data", files, budget, data)
+	if files > budget || files < 20_000 {
+		sorted, err := json.Marshal(sizes)
+		b.t.Errorf("%d bytes of files: %s %v", files, sorted, err)
+	}
+	b.view(1400, 1000, "light")
+}
+
+// slow emulates a phone on a slow network, with the values of Lighthouse: 150 ms for a round trip, 1.6 Mbit/s down and
+// 750 kbit/s up, and a CPU of a quarter of the speed.
+func (b *browser) slow(on bool) {
+	b.t.Helper()
+	n, rate := network.Conditions{DownloadThroughput: -1, UploadThroughput: -1}, 1.0
+	if on {
+		n, rate = network.Conditions{Latency: 150, DownloadThroughput: 1.6e6 / 8, UploadThroughput: 750e3 / 8}, 4
+	}
+	if _, err := chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{&n}}); err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := chromedp.Call(b.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: rate}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A first start without the upstream: the page says why there is no answer, and says it once.
+func TestPageWithoutUpstream(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := serve(t, "--source", "cboe", "--cboe-base-url", "http://"+freePort(t), "--cboe-settlement-url", "http://"+freePort(t))
+	b := browse(t, p.url)
+	b.until("every panel has asked", allLoaded)
+	b.until("the page says why", `document.querySelector("#status").innerText.includes("The server has no answers yet. The upstream cannot be reached.")`)
+	b.shoot("no-upstream")
+	if n := eval[int](b, `document.body.innerText.split(/cannot be reached|no answer yet|does not answer/).length - 1`); n != 1 {
+		t.Errorf("the page says it %d times: %s", n, b.text("body"))
+	}
+	b.clean()
+}
+
+// touchScreen switches touch on or off.
+func (b *browser) touchScreen(on bool) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: on}); err != nil {
+		b.t.Fatal(err)
+	}
+}

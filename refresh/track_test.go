@@ -1,0 +1,520 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+const track = refresh.TrackResource
+
+// trackData is the data of a track. A row begins with its as_of.
+type trackData struct {
+	Date        string            `json:"date"`
+	SessionDate string            `json:"session_date"`
+	Columns     []string          `json:"columns"`
+	Rows        []json.RawMessage `json:"rows"`
+}
+
+func decodeTrack(t testing.TB, s *snapshots.Snapshot) (d trackData) {
+	t.Helper()
+	if err := json.Unmarshal(s.Data(), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// asOfs returns the as_of of each row in New York.
+func (d trackData) asOfs(t testing.TB) (all []string) {
+	t.Helper()
+	for _, row := range d.Rows {
+		var asOf time.Time
+		if err := json.Unmarshal(row, &[]any{&asOf}); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, asOf.In(compute.NewYork).Format("15:04:05"))
+	}
+	return all
+}
+
+// column returns the values of a column as JSON.
+func (d trackData) column(t testing.TB, name string) (all []string) {
+	t.Helper()
+	for _, row := range d.Rows {
+		var values []json.RawMessage
+		if err := json.Unmarshal(row, &values); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(values[slices.Index(d.Columns, name)]))
+	}
+	return all
+}
+
+func sameRow(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
+
+func (r *rig) track() trackData {
+	r.t.Helper()
+	return decodeTrack(r.t, r.store.Current(track).Default)
+}
+
+// spxAt runs the SPX job at an instant of New York.
+func (r *rig) spxAt(text string) {
+	r.t.Helper()
+	time.Sleep(ny(r.t, text).Sub(r.clock.Now()))
+	if !refresh.RunJob(r.Refresher, r.t.Context(), "spx") {
+		r.t.Fatalf("the SPX job failed at %s", text)
+	}
+}
+
+func (r *rig) restored() *rig {
+	r.t.Helper()
+	if err := errors.Join(r.Restore(), r.Resume()); err != nil {
+		r.t.Fatal(err)
+	}
+	return r
+}
+
+// fileOf returns the bytes of the stored track of a date.
+func (r *rig) fileOf(date string) []byte {
+	r.t.Helper()
+	b, err := os.ReadFile(filepath.Join(r.dir, "simulated", date, snapshots.FileName(track)))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return b
+}
+
+// recomputed checks that the stored track of a date can be computed again.
+func (r *rig) recomputed(date string) {
+	r.t.Helper()
+	f, err := refresh.Recompute(r.dir, "simulated", date, track)
+	if err != nil || f.Differences != nil || f.Gone != nil || f.Methods != [2]string{} {
+		r.t.Errorf("recompute of %s: %+v, %v", date, f, err)
+	}
+}
+
+func TestTrackHours(t *testing.T) {
+	for _, c := range []struct {
+		asOf string
+		want bool
+	}{
+		{"2026-11-20 09:29:59", false}, {"2026-11-20 09:30:00", true}, {"2026-11-20 12:00:00", true}, {"2026-11-20 16:00:00", true},
+		{"2026-11-20 16:15:00", true}, {"2026-11-20 16:15:01", false}, {"2026-11-20 23:00:00", false},
+		{"2026-11-27 13:00:00", true}, {"2026-11-27 13:15:00", true}, {"2026-11-27 13:15:01", false}, // an early close
+		{"2026-11-21 12:00:00", false}, {"2026-11-26 12:00:00", false}, // a Saturday, a holiday
+	} {
+		asOf, err := time.ParseInLocation(time.DateTime, c.asOf, compute.NewYork)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := refresh.InTrack(asOf, calendar); got != c.want {
+			t.Errorf("%s: %v, want %v", c.asOf, got, c.want)
+		}
+	}
+}
+
+func TestTrackIsThinned(t *testing.T) {
+	if got := refresh.Thinned(1200); len(got) != 1200 {
+		t.Errorf("of 1,200 rows %d stay", len(got))
+	}
+	for n, want := range map[int]int{1201: 601, 1202: 602, 1300: 651, 2401: 1201/2 + 1} {
+		got := refresh.Thinned(n)
+		if len(got) != want || !slices.Equal(got[:3], []int{0, got[1], got[2]}) || got[1]%2 != 0 || got[len(got)-1] != n-1 || !slices.IsSorted(got) {
+			t.Errorf("of %d rows %d stay, want %d: %v … %v", n, len(got), want, got[:3], got[len(got)-3:])
+		}
+	}
+}
+
+// A session's first row begins its track. Each later as_of adds a row. An as_of that stands still adds none, and then the
+// track is neither sealed nor written again.
+func TestTrackOfASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 09:40", archived(t, dir))
+		defer r.close()
+		r.spxAt("2026-11-19 09:40") // the chain is of the evening before, whose date has closed
+		if d := r.track(); d.SessionDate != "2026-11-18" || !slices.Equal(d.asOfs(t), []string{"16:14:59"}) {
+			t.Errorf("before the first row: %s %s", d.SessionDate, d.asOfs(t))
+		}
+		if dates := r.store.DatesOf(track); dates != nil {
+			t.Errorf("stored for closed dates: %q", dates)
+		}
+		r.spxAt("2026-11-19 09:46")
+		r.spxAt("2026-11-19 09:47")
+		r.spxAt("2026-11-19 09:47") // the same chain
+		r.spxAt("2026-11-19 12:00")
+		want := []string{"09:30:52", "09:31:52", "11:44:52"}
+		d := r.track()
+		if !slices.Equal(d.asOfs(t), want) || d.Date != "2026-11-19" || d.SessionDate != "2026-11-19" {
+			t.Errorf("%+v", d)
+		}
+		var g struct {
+			compute.Gamma
+			ZeroDTE map[string]json.RawMessage `json:"zero_dte"`
+			Rest    json.RawMessage            `json:"by_expiration"`
+		}
+		r.data(refresh.GammaResource, &g)
+		row, err := json.Marshal([]any{r.meta(refresh.GammaResource).AsOf, g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
+			g.Regime, g.ExpectedMove, g.ZeroDTE["net_gex_dollars"], g.ZeroDTE["gross_share_pct"]})
+		if err != nil || string(d.Rows[2]) != string(row) {
+			t.Errorf("the newest row is %s, the figures are %s, %v", d.Rows[2], row, err)
+		}
+		r.recomputed("2026-11-19")
+
+		r.spxAt("2026-11-19 16:35")
+		r.spxAt("2026-11-19 16:40")
+		want = append(want, "16:14:59")
+		if d := r.track(); !slices.Equal(d.asOfs(t), want) || d.column(t, "zero_dte_net_gex_dollars")[3] != "null" || d.column(t, "zero_dte_net_gex_dollars")[2] == "null" {
+			t.Errorf("after the close: %s", d.Rows)
+		}
+		edition, file := r.store.Current(track), r.fileOf("2026-11-19")
+		gamma := r.store.Current(refresh.GammaResource)
+		r.spxAt("2026-11-19 20:30")
+		if r.store.Current(refresh.GammaResource) == gamma {
+			t.Fatal("the quotes do not move at night: the test shows nothing")
+		}
+		if r.store.Current(track) != edition || !bytes.Equal(r.fileOf("2026-11-19"), file) {
+			t.Error("a chain that adds no row has changed the track")
+		}
+		r.recomputed("2026-11-19")
+		past, err := r.store.Historical(track, "2026-11-19")
+		if err != nil || !slices.Equal(decodeTrack(t, past).asOfs(t), want) {
+			t.Errorf("the track of the date: %v, %v", past, err)
+		}
+		r.spxAt("2026-11-20 09:44")
+		if d := r.track(); d.Date != "2026-11-19" {
+			t.Errorf("before the first row of Friday, the track is of %s", d.Date)
+		}
+		r.spxAt("2026-11-20 09:46")
+		if d := r.track(); d.Date != "2026-11-20" || len(d.Rows) != 1 {
+			t.Errorf("on Friday: %s, %d rows", d.Date, len(d.Rows))
+		}
+		if !bytes.Equal(r.fileOf("2026-11-19"), file) {
+			t.Error("the track of a past session has changed")
+		}
+	})
+}
+
+// A chain that adds no row ends the failures of the upstream.
+func TestTrackIsFreshAgainWithoutARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-19 16:35")
+		defer r.close()
+		r.spxAt("2026-11-19 16:40")
+		edition, gamma := r.store.Current(track), r.store.Current(refresh.GammaResource)
+		r.market.Fail(upstream.Options("_SPX"), faultHTMLPage, 3)
+		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
+		for range 3 {
+			refresh.RunJob(r.Refresher, t.Context(), "spx")
+		}
+		if f := r.meta(track).Freshness; f.State != "stale" || *f.Reason != "upstream_html" {
+			t.Errorf("after three failures: %+v", f)
+		}
+		r.spxAt("2026-11-19 20:31")
+		if f := r.meta(track).Freshness; f.State != "closed" {
+			t.Errorf("after a success: %+v", f)
+		}
+		if !bytes.Equal(r.store.Current(track).Default.Data(), edition.Default.Data()) {
+			t.Error("the data has changed")
+		}
+		if bytes.Equal(r.store.Current(refresh.GammaResource).Default.Data(), gamma.Default.Data()) {
+			t.Error("the chain repeats the one before: the test shows nothing")
+		}
+	})
+}
+
+// A restart serves the same bytes and continues the track, with an archive and without one.
+func TestTrackContinuesAfterARestart(t *testing.T) {
+	for name, inputs := range map[string]func(testing.TB, string) func(*refresh.Config){
+		"archived": archived, "without archive": func(testing.TB, string) func(*refresh.Config) { return func(*refresh.Config) {} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				r := newRig(t, dir, "2026-11-20 11:00", inputs(t, dir))
+				r.spxAt("2026-11-20 11:00")
+				r.spxAt("2026-11-20 11:01")
+				before, file := r.store.Current(track).Default, r.fileOf("2026-11-20")
+				r.close()
+
+				r = newRig(t, dir, "2026-11-20 11:02", inputs(t, dir)).restored()
+				after := r.store.Current(track).Default
+				for _, c := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip, snapshots.Brotli, snapshots.Zstd} {
+					if !bytes.Equal(after.Body(c), before.Body(c)) {
+						t.Errorf("other bytes in %s after the restart", c)
+					}
+				}
+				if !bytes.Equal(r.fileOf("2026-11-20"), file) {
+					t.Error("the restart has changed the file")
+				}
+				r.spxAt("2026-11-20 11:02")
+				d := r.track()
+				if !slices.Equal(d.asOfs(t), []string{"10:44:52", "10:45:52", "10:46:52"}) ||
+					string(d.Rows[0]) != string(decodeTrack(t, before).Rows[0]) || string(d.Rows[1]) != string(decodeTrack(t, before).Rows[1]) {
+					t.Errorf("after the restart: %s", d.Rows)
+				}
+				if name == "archived" {
+					r.recomputed("2026-11-20")
+				}
+				r.close()
+
+				// Another rate changes the newest row alone: the rows before are an input.
+				r = newRig(t, dir, "2026-11-20 11:02", inputs(t, dir), func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
+				defer r.close()
+				changed := r.track()
+				if !slices.Equal(changed.asOfs(t), d.asOfs(t)) || !slices.EqualFunc(changed.Rows[:2], d.Rows[:2], sameRow) {
+					t.Errorf("with another rate: %s", changed.Rows)
+				}
+				if name == "archived" && bytes.Equal(changed.Rows[2], d.Rows[2]) {
+					t.Error("the row of the old rate is served")
+				}
+			})
+		})
+	}
+}
+
+// At night, when gamma rests on a newer chain than the track, a new method of the track is served after a restart. The file of
+// the closed date stays.
+func TestTrackOfANewMethod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r.spxAt("2026-11-19 16:40")
+		r.spxAt("2026-11-19 20:30")
+		rows, file := r.track().Rows, r.fileOf("2026-11-19")
+		r.close()
+		refresh.SetMethod(t, track, "track/99")
+		r = newRig(t, dir, "2026-11-19 20:31", archived(t, dir)).restored()
+		defer r.close()
+		if got := r.meta(track).Receipt.Method; got != "track/99" {
+			t.Errorf("the track of the method %s is served", got)
+		}
+		if !slices.EqualFunc(r.track().Rows, rows, sameRow) || !bytes.Equal(r.fileOf("2026-11-19"), file) {
+			t.Error("the rows or the file of the closed date have changed")
+		}
+	})
+}
+
+// A damaged track is named in the log and not served, and the next row begins a new track.
+func TestDamagedTrack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00")
+		r.spxAt("2026-11-20 11:00")
+		r.close()
+		file := r.fileOf("2026-11-20")
+		file[len(file)/2] ^= 1
+		path := filepath.Join(dir, "simulated", "2026-11-20", snapshots.FileName(track))
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, bad, err := snapshots.Verify(dir); err != nil || len(bad) != 1 || bad[0].Path != path {
+			t.Errorf("verify names %v, %v", bad, err)
+		}
+		var log bytes.Buffer
+		r = newRig(t, dir, "2026-11-20 11:05", func(c *refresh.Config) {
+			if err := c.Store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if c.Store, err = snapshots.Open(snapshots.Options{
+				Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources, HistoryBytes: 1 << 20,
+				Log: slog.New(slog.NewTextHandler(&log, nil)),
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		r.store = r.Store()
+		defer r.close()
+		r.restored()
+		if !bytes.Contains(log.Bytes(), []byte(path)) || r.store.Current(track) != nil {
+			t.Errorf("current %v, log %s", r.store.Current(track), &log)
+		}
+		if _, err := r.store.Historical(track, "2026-11-20"); !errors.Is(err, snapshots.ErrNoSnapshot) {
+			t.Errorf("the damaged track: %v", err)
+		}
+		r.spxAt("2026-11-20 11:06")
+		if got := r.track().asOfs(t); !slices.Equal(got, []string{"10:50:52"}) {
+			t.Errorf("after the next row: %q", got)
+		}
+	})
+}
+
+// While the disk refuses files, the track grows in memory. Afterwards it is written.
+func TestTrackOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00")
+		defer r.close()
+		day := filepath.Join(dir, "simulated", "2026-11-20")
+		if err := os.WriteFile(day, nil, 0o600); err != nil { // a file in place of the directory
+			t.Fatal(err)
+		}
+		r.spxAt("2026-11-20 11:00")
+		r.spxAt("2026-11-20 11:01")
+		want := []string{"10:44:52", "10:45:52"}
+		past, err := r.store.Historical(track, "2026-11-20")
+		if got := r.track().asOfs(t); !slices.Equal(got, want) || err != nil || !slices.Equal(decodeTrack(t, past).asOfs(t), want) {
+			t.Errorf("without a disk: %q, of the date %v, %v", got, past, err)
+		}
+		if err := os.Remove(day); err != nil {
+			t.Fatal(err)
+		}
+		r.spxAt("2026-11-20 11:02")
+		f, err := snapshots.ReadFile(dir, "simulated", track, "2026-11-20")
+		if want = append(want, "10:46:52"); err != nil || !slices.Equal(decodeTrack(t, f.Edition.Default).asOfs(t), want) {
+			t.Errorf("on the disk: %v", err)
+		}
+	})
+}
+
+// A track that was stored under a later date than the clock's continues once the clock has reached the date.
+func TestTrackBehindAClockThatWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 11:00")
+		r.spxAt("2026-11-19 11:00")
+		r.spxAt("2026-11-20 11:00")
+		r.close()
+		r = newRig(t, dir, "2026-11-19 12:00").restored()
+		defer r.close()
+		if d := r.track(); d.Date != "2026-11-19" {
+			t.Fatalf("the track of %s is served", d.Date)
+		}
+		r.spxAt("2026-11-19 12:00")
+		refresh.RunJob(r.Refresher, t.Context(), "freshness")
+		time.Sleep(ny(t, "2026-11-20 12:00").Sub(r.clock.Now()))
+		refresh.RunJob(r.Refresher, t.Context(), "freshness") // reveals the stored date
+		r.spxAt("2026-11-20 12:00")
+		if got := r.track().asOfs(t); !slices.Equal(got, []string{"10:44:52", "11:44:52"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// pastOf counts the documents that a back-fill asks for, and calls a function before each.
+type pastOf struct {
+	refresh.PastSource
+	before func()
+}
+
+func (p pastOf) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	p.before()
+	return p.PastSource.At(name, at)
+}
+
+// storeGamma stores a gamma answer of a date. imported names the source that it was imported from, "" for none.
+func (r *rig) storeGamma(date, imported string) {
+	r.t.Helper()
+	s, err := snapshots.Seal([]byte(`{"spot":7000}`), snapshots.Meta{
+		Endpoint: refresh.GammaResource, Source: "simulated", ImportedFrom: imported, AsOf: ny(r.t, date+" 16:00"),
+		Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
+	})
+	if err == nil {
+		err = r.store.Save(refresh.GammaResource, date, snapshots.File{Edition: &snapshots.Edition{Default: s}})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Back-fill gives a past session a track with a row every 5 minutes, whose newest row rests on the document of the stored
+// gamma answer, and today's track the rows before its first. A date that was imported gets none, and no file is replaced.
+func TestTracksAreBackfilled(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		asked := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		past := func(c *refresh.Config) {
+			c.Past, c.BackfillSessions, c.BackfillTracks = pastOf{c.Source.(refresh.PastSource), func() { asked++ }}, 3, 2
+		}
+		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), past)
+		r.storeGamma("2026-11-19", "a file")
+		done := make(chan struct{})
+		go func() { r.Run(ctx); close(done) }()
+		time.Sleep(80 * time.Second) // not at an instant when a job is due
+		synctest.Wait()
+		cancel()
+		<-done
+		if got := r.store.DatesOf(track); !slices.Equal(got, []string{"2026-11-18", "2026-11-20"}) {
+			t.Errorf("stored dates %q", got)
+		}
+		session, err := r.store.Historical(track, "2026-11-18")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := decodeTrack(t, session)
+		asOfs := d.asOfs(t)
+		if len(asOfs) != 82 || asOfs[0] != "09:30:52" || asOfs[1] != "09:35:52" || asOfs[80] != "16:10:52" || asOfs[81] != "16:14:59" {
+			t.Errorf("rows of %d instants: %q", len(asOfs), asOfs)
+		}
+		gamma, err := r.store.Historical(refresh.GammaResource, "2026-11-18")
+		if err != nil || gamma.Meta.Receipt.InputSHA256[0] != session.Meta.Receipt.InputSHA256[0] {
+			t.Errorf("the newest row rests on another document than gamma: %v", err)
+		}
+		r.recomputed("2026-11-18")
+		if state := session.Meta.Freshness.State; state != "closed" {
+			t.Errorf("the track is %s", state)
+		}
+
+		today := r.track()
+		asOfs = today.asOfs(t)
+		if len(asOfs) < 17 || asOfs[0] != "09:30:52" || asOfs[14] != "10:40:52" || asOfs[15] != "10:44:52" || !slices.IsSorted(asOfs) {
+			t.Errorf("today: %q", asOfs)
+		}
+		if len(slices.Compact(asOfs)) != len(today.Rows) || today.Date != "2026-11-20" {
+			t.Errorf("today has an as_of twice: %q", asOfs)
+		}
+		r.recomputed("2026-11-20")
+		file := r.fileOf("2026-11-18")
+		r.close()
+
+		r = newRig(t, dir, "2026-11-20 11:03", archived(t, dir), past).restored()
+		defer r.close()
+		asked = 0
+		if err := refresh.BackfillTracks(r.Refresher, t.Context()); err != nil || asked != 0 || !bytes.Equal(r.fileOf("2026-11-18"), file) {
+			t.Errorf("a second back-fill asks for %d documents, %v", asked, err)
+		}
+		if got := r.track(); !slices.EqualFunc(got.Rows, today.Rows, sameRow) {
+			t.Error("the restart has changed today's rows")
+		}
+	})
+}
+
+// A back-fill that is ended stores nothing of the session that it was at.
+func TestBackfillOfTracksEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := 0
+		r := newRig(t, t.TempDir(), "2026-11-20 17:00", func(c *refresh.Config) {
+			c.BackfillSessions, c.BackfillTracks = 1, 1
+			c.Past = pastOf{c.Source.(refresh.PastSource), func() {
+				if asked++; asked == 5 {
+					cancel()
+				}
+			}}
+		})
+		defer r.close()
+		r.storeGamma("2026-11-19", "")
+		if err := refresh.BackfillTracks(r.Refresher, ctx); err != nil || asked != 5 {
+			t.Errorf("asked for %d documents, %v", asked, err)
+		}
+		if dates := r.store.DatesOf(track); dates != nil {
+			t.Errorf("stored %q", dates)
+		}
+	})
+}

@@ -1,0 +1,91 @@
+// What changed since the last session, part by part, and the exposures beside gamma.
+
+import { floating, h, say, scroller, table } from './dom.js';
+import { date, dollars, instant, level, number } from './format.js';
+import { Panel } from './panel.js';
+import { current, past } from './strikes.js';
+import { refill, term } from './terms.js';
+
+/** Each part: its field, its word, its name, and its name in a sentence. */
+const parts = [['expired', 'expired', 'Expired', 'expired contracts'], ['spot', 'part_spot', 'Spot', 'the move of the index'], ['time', 'part_time', 'Time', 'the passing of time'],
+  ['volatility', 'part_volatility', 'Volatility', 'the change of volatility'], ['open_interest', 'part_open_interest', 'Open interest', 'the change of open interest'],
+  ['listed', 'listed', 'Listed', 'newly listed contracts']];
+
+const signed = (x) => (x > 0 ? `+${dollars(x)}` : dollars(x));
+
+/** changesPanel returns the panel. */
+export function changesPanel() {
+  const reading = h('p', { class: 'reading' });
+  const waterfall = scroller('Change of net gamma by part');
+  const contracts = scroller('Largest changes of open interest');
+  const exposures = h('dl', { class: 'exposures' });
+  const panel = new Panel({
+    id: 'changes',
+    render(d, meta) {
+      say(reading, read(d.changes, meta.quality));
+      refill(waterfall, ...steps(d.changes));
+      refill(contracts, ...interest(d.open_interest_changes));
+      refill(exposures, ...figures(d));
+    },
+  });
+  panel.body.append(reading, h('div', { class: 'split' },
+    h('div', { class: 'waterfall' }, h('h3', null, term('net', 'Net gamma'), ', part by part'), waterfall),
+    h('div', { class: 'contracts' }, h('h3', null, 'Largest changes of ', term('open_interest', 'open interest')), contracts),
+    h('div', null, h('h3', null, 'Exposures'), exposures)));
+  panel.followDay(current, past);
+  return panel;
+}
+
+const reasons = {
+  no_reference: 'no snapshot of the last session is stored',
+  net_unknown: 'net gamma is unknown now',
+  reference_net_unknown: 'net gamma of the last session is unknown',
+};
+
+function read(c, quality) {
+  if (!c) return `There is no comparison with the last session: ${reasons[quality?.changes_reason] ?? 'this answer has none'}.`;
+  const net = c.net_gex_dollars;
+  const most = parts.toSorted((a, b) => Math.abs(net[b[0]]) - Math.abs(net[a[0]]))[0];
+  const change = net.to - net.from;
+  const flip = c.flip.from === null || c.flip.to === null ? `The flip was ${level(c.flip.from)} and is ${level(c.flip.to)}.`
+    : `The flip moved from ${level(c.flip.from)} to ${level(c.flip.to)}.`;
+  return `Since ${instant(c.reference_as_of)}, net gamma ${change < 0 ? 'fell' : 'rose'} by ${dollars(Math.abs(change))}. ` +
+    `The largest part is ${most[3]}: ${signed(net[most[0]])}. ${flip}`;
+}
+
+/** steps returns the waterfall: each part begins where the one before it ended. */
+function steps(c) {
+  if (!c) return [];
+  const net = c.net_gex_dollars;
+  const rows = [['Last session', 0, net.from, dollars(net.from)]];
+  let at = net.from;
+  for (const [key, word, name] of parts) {
+    rows.push([term(word, name), at, at + net[key], signed(net[key])]);
+    at += net[key];
+  }
+  rows.push(['Now', 0, net.to, dollars(net.to)]);
+  const ends = rows.flatMap(([, from, to]) => [from, to]);
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  return [table('Net gamma of the last session, its changes by part, and net gamma now', [{ head: 'Part' }, { head: '' }, { head: '$ per 1 %', number: true }],
+    rows.map(([name, from, to, text]) => [name, floating(from, to, low, high), text]))];
+}
+
+function interest(list) {
+  if (!list?.length) return [h('p', { class: 'empty' }, list ? 'No open interest has changed.' : 'Not known.')];
+  const count = (x) => (x > 0 ? `+${number(x)}` : number(x));
+  return [table('The ten largest changes of open interest', [{ head: 'Contract' }, { head: 'From', number: true }, { head: 'To', number: true }, { head: 'Change', number: true }],
+    list.map((r) => [h('span', null, `${level(r.strike)} ${r.option_type} `, h('small', null, date(r.expiration))), number(r.from), number(r.to), count(r.to - r.from)]))];
+}
+
+/** figures returns each exposure with what it makes modelled dealers do. Dealers trade against the change of their options. */
+function figures(d) {
+  const e = d.exposures ?? {};
+  const trade = (x) => (x > 0 ? `sell ${dollars(x)}` : `buy ${dollars(-x)}`);
+  const say = (x, text) => (typeof x === 'number' ? text(x) : 'Not known.');
+  return [
+    ['gamma', 'Gamma', d.net_gex_dollars, (x) => `If the index rises by 1 %, modelled dealers must ${trade(x)} of it. If it falls by 1 %, they must ${trade(-x)}.`],
+    ['delta', 'Delta', e.delta_dollars, (x) => `The options of modelled dealers gain and lose like ${x < 0 ? 'a short position' : 'a holding'} of ${dollars(Math.abs(x))} in the index. Their hedge is to ${x < 0 ? 'hold' : 'be short'} as much.`],
+    ['vanna', 'Vanna, per volatility point', e.vanna_dollars_per_vol_point, (x) => `If implied volatility rises by one point, modelled dealers must ${trade(x)} of the index. If it falls by one, they must ${trade(-x)}.`],
+    ['charm', 'Charm, per day', e.charm_dollars_per_day, (x) => `When a calendar day passes and nothing else changes, modelled dealers must ${trade(x)} of the index.`],
+  ].map(([word, name, x, text]) => h('div', null, h('dt', null, term(word, name)), h('dd', null, dollars(x)), h('dd', { class: 'about' }, say(x, text))));
+}

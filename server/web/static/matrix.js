@@ -1,0 +1,298 @@
+// Net gamma by strike and expiration, as a heat map and as a table.
+
+import { choices } from './choices.js';
+import { h, say, scroller, table } from './dom.js';
+import { date, dollars, level, number, shortDate } from './format.js';
+import { color } from './paint.js';
+import { day, Panel } from './panel.js';
+import { onChoice } from './state.js';
+import { term } from './terms.js';
+
+const clipAt = 0.98; // the share of the cells that the colours tell apart
+
+/** series names a column: its date and its settlement. */
+const series = (e, write = date) => `${write(e.expiration)} ${e.settlement.toUpperCase()}`;
+
+/** matrixPanel returns the panel. */
+export function matrixPanel() {
+  const range = choices('matrix', 'Strikes of the matrix', [['3', '±3 %'], ['5', '±5 %'], ['10', '±10 %']]);
+  const map = new HeatMap();
+  const summary = h('p', { class: 'summary' });
+  const details = h('details', { class: 'data', toggle: () => fillTable() }, h('summary', null, 'Show as table'));
+  let data = null;
+  const panel = new Panel({
+    id: 'matrix', controls: [range.element],
+    render(d) { data = d; show(); },
+  });
+  const show = () => {
+    if (!data) return;
+    const view = cut(data, Number(range.picked()) / 100);
+    map.draw(view);
+    say(summary, sentence(view));
+    fillTable(view);
+  };
+  const fillTable = (view = map.view) => {
+    if (!details.open || !view) return;
+    const grid = scroller('Net gamma by strike and expiration: table', asTable(view));
+    if (details.children[1]) details.children[1].replaceWith(grid);
+    else details.append(grid);
+  };
+  onChoice(show);
+  panel.body.append(map.element, summary, details);
+  panel.follow('/api/v1/gex/spx/matrix');
+  return panel;
+}
+
+/** cut returns the strikes within a share of the spot, highest first, and the figure at which the colours end. */
+function cut(d, share) {
+  const rows = d.strikes.map((s, i) => ({ ...s, cells: d.net_gex_dollars[i] }))
+    .filter((r) => Math.abs(r.strike / d.effective_spot - 1) <= share).reverse();
+  const sizes = rows.flatMap((r) => r.cells).filter((x) => x !== null).map(Math.abs).sort((a, b) => a - b);
+  const clip = sizes[Math.ceil(clipAt * sizes.length) - 1] ?? 0;
+  return { rows, share, columns: d.expirations, spot: d.effective_spot, clip, count: sizes.length, beyond: sizes.filter((x) => x > clip).length };
+}
+
+function sentence(v) {
+  if (v.count === 0) return 'No cell in this range has a figure.';
+  const cells = v.rows.flatMap((r) => r.cells.map((x, i) => ({ x, strike: r.strike, e: v.columns[i] }))).filter((c) => c.x !== null);
+  const name = (c) => `${level(c.strike)} on ${series(c.e)} with ${dollars(c.x)}`;
+  const by = cells.toSorted((a, b) => b.x - a.x);
+  return `${number(v.count)} cells of ${number(v.rows.length)} strikes. Largest: ${name(by[0])}; smallest: ${name(by.at(-1))}. ` +
+    `The colours end at ±\u2060${dollars(v.clip)}, the 98th percentile of the sizes shown: ${number(v.beyond)} ${v.beyond === 1 ? 'cell is' : 'cells are'} beyond. ` +
+    'The sums by strike and by expiration are over all expirations and all strikes, also those not shown.' +
+    (day() ? ' All of this is of now, not of the chosen date.' : '');
+}
+
+function asTable(v) {
+  const number = true;
+  return table(`Net gamma by strike and expiration, within ${v.share * 100} % of spot`,
+    [{ head: 'Strike', number }, { head: 'All expirations', number }, ...v.columns.map((e) => ({ head: series(e), number }))],
+    [['All strikes', '', ...v.columns.map((e) => dollars(e.net_gex_dollars))],
+      ...v.rows.map((r) => [level(r.strike), dollars(r.net_gex_dollars), ...r.cells.map((x) => dollars(x))])]);
+}
+
+const maps = new Set();
+const redraw = () => { for (const map of maps) map.render(); };
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+addEventListener('themechange', redraw);
+
+/** HeatMap draws a view. Its column −1 has the sums by strike. */
+class HeatMap {
+  view = null;
+  #row = -1;
+  #column = 0;
+
+  constructor() {
+    const on = (column) => ({
+      pointermove: (event) => this.#point(event, column), pointerdown: (event) => this.#point(event, column), pointerleave: (event) => { if (event.pointerType === 'mouse') this.#leave(); }, // a finger leaves when it is lifted
+    });
+    this.strikes = h('canvas', { class: 'strikes', ...on(-1) });
+    this.cells = h('canvas', on(0));
+    this.mark = h('i', { class: 'mark', hidden: true });
+    this.tip = h('p', { class: 'word figure', popover: 'manual', 'aria-hidden': 'true' });
+    this.said = h('output', { class: 'unseen' });
+    this.heads = h('div', { class: 'heads' });
+    this.scroller = h('div', {
+      class: 'heat-map', tabindex: '0', role: 'application', 'aria-roledescription': 'heat map',
+      'aria-label': 'Net gamma by strike and expiration; the arrow keys walk through its cells',
+      keydown: (event) => this.#key(event), blur: () => this.#leave(), scroll: () => this.tip.hidePopover(),
+    }, h('div', { class: 'corner' }, h('span', null, 'Strike'), h('span', null, 'All')), this.heads, this.strikes, this.cells, this.mark);
+    this.legend = h('p', { class: 'legend' });
+    this.element = h('div', { class: 'matrix' }, this.legend, this.scroller, this.tip, this.said);
+    new ResizeObserver(() => this.render()).observe(this.scroller);
+    maps.add(this);
+  }
+
+  draw(view) {
+    const first = !this.view || this.view.share !== view.share;
+    const at = this.view?.rows[this.#row]?.strike; // the same strike stays picked
+    this.view = view;
+    this.#row = view.rows.findIndex((r) => r.strike <= (at ?? view.spot));
+    this.#column = Math.min(this.#column, view.columns.length - 1);
+    const swatch = (name) => h('i', { class: name, 'aria-hidden': 'true' });
+    this.legend.replaceChildren(term('net', 'Net gamma'), h('span', { class: 'ramp' }, dollars(-view.clip), swatch('scale'), dollars(view.clip)),
+      h('span', null, swatch('swatch block none'), 'no open contract'));
+    this.render();
+    if (first) this.scroller.scrollTop = this.#spotAt() - this.scroller.clientHeight / 2;
+  }
+
+  /** render draws the view again, in another width or theme. */
+  render() {
+    const { view, scroller } = this;
+    if (!view || scroller.clientWidth === 0) return;
+    const narrow = scroller.clientWidth < 600;
+    this.left = narrow ? 92 : 128;
+    this.width = Math.max(64, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    this.height = Math.max(5, Math.min(20, Math.floor(560 / Math.max(1, view.rows.length))));
+    scroller.style.setProperty('--left', `${this.left}px`);
+    scroller.style.setProperty('--cell', `${this.width}px`);
+    this.heads.replaceChildren(...view.columns.map((e) => h('span', { title: series(e) }, `${shortDate(e.expiration)} `, h('small', null, e.settlement.toUpperCase()), h('b', null, dollars(e.net_gex_dollars, true)))));
+    const ink = Object.fromEntries(['ink', 'muted', 'surface', 'positive', 'negative', 'line', 'axis'].map((name) => [name, color(`--${name}`)]));
+    this.#drawCells(ink);
+    this.#drawStrikes(ink);
+    this.#place();
+  }
+
+  #context(canvas, width) {
+    const height = this.height * this.view.rows.length;
+    canvas.width = width * devicePixelRatio;
+    canvas.height = height * devicePixelRatio;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const ctx = canvas.getContext('2d');
+    ctx.scale(devicePixelRatio, devicePixelRatio);
+    return ctx;
+  }
+
+  #drawCells(ink) {
+    const { view, width, height } = this;
+    const ctx = this.#context(this.cells, width * view.columns.length);
+    const none = hatch(ctx, ink.axis);
+    const gap = height > 8 ? 1 : 0;
+    view.rows.forEach((row, r) => row.cells.forEach((x, c) => {
+      ctx.fillStyle = x === null ? none : shade(x / view.clip, ink);
+      ctx.fillRect(c * width, r * height, width - 1, height - gap);
+    }));
+    this.#spotLine(ctx, ink, width * view.columns.length);
+  }
+
+  #drawStrikes(ink) {
+    const { view, left, height } = this;
+    const ctx = this.#context(this.strikes, left);
+    const most = Math.max(...view.rows.map((r) => Math.abs(r.net_gex_dollars ?? 0)), 1);
+    const room = left - 56;
+    const middle = 54 + room / 2;
+    ctx.fillStyle = ink.surface;
+    ctx.fillRect(0, 0, left, height * view.rows.length);
+    view.rows.forEach((r, i) => {
+      const length = (r.net_gex_dollars ?? 0) / most * room / 2;
+      ctx.fillStyle = length >= 0 ? ink.positive : ink.negative;
+      ctx.fillRect(Math.min(middle, middle + length), i * height, Math.abs(length), Math.max(1, height - 1));
+    });
+    ctx.fillStyle = ink.axis;
+    ctx.fillRect(middle, 0, 1, height * view.rows.length);
+    this.#spotLine(ctx, ink, left);
+    ctx.font = '12px system-ui, sans-serif';
+    ctx.textAlign = 'right';
+    ctx.textBaseline = 'middle';
+    const spot = this.#spotAt();
+    const step = [25, 50, 100, 250, 500].find((s) => s / (view.rows[0]?.strike - view.rows.at(-1)?.strike) * view.rows.length * height >= 15) ?? 1000;
+    ctx.fillStyle = ink.muted;
+    view.rows.forEach((r, i) => {
+      const y = (i + 0.5) * height;
+      if (height >= 14 || r.strike % step === 0 && Math.abs(y - spot) > 14) ctx.fillText(level(r.strike), 44, y);
+    });
+    ctx.font = '600 12px system-ui, sans-serif';
+    ctx.fillStyle = ink.surface;
+    ctx.fillRect(0, spot - 8, 50, 16);
+    ctx.fillStyle = ink.ink;
+    ctx.fillText(number(view.spot), 44, spot);
+  }
+
+  #spotLine(ctx, ink, width) {
+    ctx.strokeStyle = ink.ink;
+    ctx.lineWidth = 1.5;
+    ctx.setLineDash([4, 3]);
+    ctx.beginPath();
+    ctx.moveTo(0, this.#spotAt());
+    ctx.lineTo(width, this.#spotAt());
+    ctx.stroke();
+  }
+
+  /** spotAt returns the place of the spot between the middles of its neighbours. */
+  #spotAt() {
+    const { rows, spot } = this.view;
+    const below = rows.findIndex((r) => r.strike <= spot);
+    if (below < 1) return below < 0 ? rows.length * this.height : 0;
+    const [above, under] = [rows[below - 1].strike, rows[below].strike];
+    return (below - 0.5 + (above - spot) / (above - under)) * this.height;
+  }
+
+  #point(event, column) {
+    if (!this.view?.rows.length) return;
+    const box = event.target.getBoundingClientRect();
+    this.#row = Math.min(this.view.rows.length - 1, Math.max(0, Math.floor((event.clientY - box.top) / this.height)));
+    this.#column = column < 0 ? -1 : Math.min(this.view.columns.length - 1, Math.max(0, Math.floor((event.clientX - box.left) / this.width)));
+    this.#tell(event.clientX, event.clientY);
+  }
+
+  #key(event) {
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -Infinity], End: [0, Infinity] }[event.key];
+    if (event.key === 'Escape') this.#leave();
+    if (!step || !this.view?.rows.length) return;
+    event.preventDefault();
+    const inside = (x, from, to) => Math.min(to, Math.max(from, x));
+    if (!this.mark.hidden) { // the first key shows the cell, the next ones walk
+      this.#row = inside(this.#row + step[0], 0, this.view.rows.length - 1);
+      this.#column = inside(this.#column + step[1], -1, this.view.columns.length - 1);
+    }
+    this.#show();
+  }
+
+  /** show scrolls to the picked cell, below the heads and beside the strikes, and tells its figure. */
+  #show() {
+    const { scroller, left, width, height } = this;
+    const top = this.cells.offsetTop;
+    const [x, y] = [Math.max(0, this.#column) * width, this.#row * height];
+    scroller.scrollTo({
+      left: Math.min(x, Math.max(scroller.scrollLeft, x + width + left - scroller.clientWidth)),
+      top: Math.min(y, Math.max(scroller.scrollTop, y + height + top - scroller.clientHeight)), behavior: 'instant',
+    });
+    const box = (this.#column < 0 ? this.strikes : this.cells).getBoundingClientRect();
+    this.#tell(box.left + (this.#column < 0 ? left : x + width) - 4, box.top + y + height / 2);
+  }
+
+  /** tell shows the figure of the picked cell near a point, and says it to screen readers. */
+  #tell(x, y) {
+    const row = this.view.rows[this.#row];
+    const e = this.view.columns[this.#column];
+    const value = e ? row.cells[this.#column] : row.net_gex_dollars;
+    const figure = value === null ? 'no open contract' : dollars(value);
+    const where = `${level(row.strike)}, ${e ? series(e) : 'all expirations'}`;
+    this.tip.replaceChildren(`${where} `, h('b', null, figure));
+    say(this.said, `${where}: ${figure}`);
+    this.#place(true);
+    this.tip.showPopover();
+    const { style, offsetWidth, offsetHeight } = this.tip;
+    style.left = `${x + 14 + offsetWidth < innerWidth - 8 ? x + 14 : Math.max(8, x - 14 - offsetWidth)}px`;
+    style.top = `${Math.max(8, Math.min(y - offsetHeight - 8, innerHeight - offsetHeight - 8))}px`;
+  }
+
+  /** place puts the frame on the picked cell. */
+  #place(seen = !this.mark.hidden) {
+    const { style } = this.mark;
+    this.mark.hidden = !seen || this.#row < 0;
+    style.left = `${this.#column < 0 ? 0 : this.left + this.#column * this.width}px`;
+    style.top = `${this.cells.offsetTop + this.#row * this.height}px`;
+    style.width = `${(this.#column < 0 ? this.left : this.width) - 1}px`;
+    style.height = `${this.height}px`;
+  }
+
+  #leave() {
+    this.tip.hidePopover();
+    this.mark.hidden = true;
+  }
+}
+
+/** shade returns the colour of a share of the clip: white or black at 0, full at ±1 and beyond. */
+function shade(share, ink) {
+  const channels = (rgb) => rgb.match(/[\d.]+/g).map(Number);
+  const strength = Math.min(1, Math.abs(share) || 0);
+  const [from, to] = [channels(ink.surface), channels(share > 0 ? ink.positive : ink.negative)];
+  return `rgb(${[0, 1, 2].map((i) => Math.round(from[i] + (to[i] - from[i]) * strength)).join(' ')})`;
+}
+
+/** hatch returns the pattern of cells without a figure, so that they differ from 0. */
+function hatch(ctx, stroke) {
+  const tile = h('canvas', { width: 5, height: 5 });
+  const t = tile.getContext('2d');
+  t.globalAlpha = 0.55;
+  t.strokeStyle = stroke;
+  t.beginPath();
+  for (const x of [-5, 0, 5]) {
+    t.moveTo(x, 5);
+    t.lineTo(x + 5, 0);
+  }
+  t.stroke();
+  return ctx.createPattern(tile, 'repeat');
+}

@@ -1,0 +1,141 @@
+// What a chart draws on uPlot's canvas: colours of the theme, kinds of series, bands, marks and labels.
+
+import { h } from './dom.js';
+
+const { uPlot } = window;
+export const labelHeight = 17; // of a mark, in CSS pixels
+
+/** color resolves a custom property to a colour that the canvas understands. */
+export function color(name) {
+  const probe = document.documentElement.appendChild(h('i'));
+  probe.style.color = `var(${name})`;
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+}
+
+/** faded makes a colour more transparent. */
+const faded = (rgb, alpha) => rgb.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
+
+/** drawn returns uPlot's description of a series. */
+export function drawn(s, stroke, negative) {
+  const { bars, stepped, linear } = uPlot.paths;
+  switch (s.kind) {
+    case 'bars':
+      return { stroke, fill: stroke, width: 0, paths: bars({ size: [0.72, 22, 1] }), points: { show: false } };
+    case 'step':
+      return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1 }), points: { show: s.values.length < 2 }, spanGaps: false };
+    case 'points':
+      return { stroke, fill: stroke, paths: () => null, points: { show: true, size: 10, fill: stroke } };
+    case 'none': // in the legend and the table only
+      return { show: false };
+    case 'area': {
+      const split = (alpha) => (u) => bySign(u, faded(stroke, alpha), faded(negative, alpha));
+      return { stroke: split(1), fill: split(0.16), width: 2, fillTo: 0, points: { show: false } };
+    }
+    default:
+      return { stroke, width: s.width ?? 2, dash: s.dash, paths: linear(), spanGaps: !s.gaps, points: { show: s.dots ?? s.values.length < 2, size: 7, fill: stroke } };
+  }
+}
+
+/** bySign returns a fill of one colour above zero and another below. */
+function bySign(u, above, below) {
+  const { top, height } = u.bbox;
+  const zero = (u.valToPos(0, 'y', true) - top) / height;
+  if (!Number.isFinite(zero)) return above;
+  const gradient = u.ctx.createLinearGradient(0, top, 0, top + height);
+  const stop = Math.min(1, Math.max(0, zero));
+  gradient.addColorStop(0, above);
+  gradient.addColorStop(stop, above);
+  gradient.addColorStop(stop, below);
+  gradient.addColorStop(1, below);
+  return gradient;
+}
+
+/** zeroLine draws a line at zero, if zero is in sight. */
+export function zeroLine(u, stroke) {
+  const y = Math.round(u.valToPos(0, 'y', true));
+  if (!(y > u.bbox.top && y < u.bbox.top + u.bbox.height)) return;
+  u.ctx.fillStyle = stroke;
+  u.ctx.fillRect(u.bbox.left, y, u.bbox.width, Math.max(1, Math.round(devicePixelRatio)));
+}
+
+/** shade draws bands below everything else. */
+export function shade(u, bands) {
+  const { left, top, width, height } = u.bbox;
+  const inside = (v, from, size) => Math.min(from + size, Math.max(from, v));
+  for (const { from, to, low, high, color: name, label } of bands) {
+    const [x0, x1] = [from, to].map((x) => inside(u.valToPos(x, 'x', true), left, width));
+    const [y0, y1] = low === undefined ? [top, top + height] : [high, low].map((y) => inside(u.valToPos(y, 'y', true), top, height));
+    u.ctx.fillStyle = faded(color(name), 0.13);
+    u.ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
+    if (!label) continue;
+    u.ctx.font = `${11.5 * devicePixelRatio}px system-ui, sans-serif`;
+    u.ctx.textBaseline = 'bottom';
+    u.ctx.fillStyle = color(name);
+    const gap = 4 * devicePixelRatio; // right of the band, where no mark lies on it, if there is room
+    const room = x1 + gap + u.ctx.measureText(label).width < left + width;
+    u.ctx.textAlign = room ? 'left' : 'right';
+    u.ctx.fillText(label, room ? x1 + gap : x1 - gap, y1 - gap);
+  }
+}
+
+/** annotate draws a line for each mark, and its label in the lowest row above the plot that has room. */
+export function annotate(u, marks, surface) {
+  const { ctx, bbox } = u;
+  const scale = devicePixelRatio;
+  const rows = marks.map(() => -Infinity); // one per mark, so a row always has room
+  ctx.save();
+  ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
+  ctx.textBaseline = 'middle';
+  ctx.textAlign = 'left'; // uPlot has set another for its last axis
+  const placed = [];
+  for (const mark of marks.toSorted((a, b) => a.x - b.x)) {
+    const x = u.valToPos(mark.x, 'x', true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    const width = ctx.measureText(mark.label).width + 8 * scale;
+    const left = Math.max(bbox.left, Math.min(x - width / 2, u.ctx.canvas.width - width - 2 * scale)); // beside the numbers of the y axis
+    const row = rows.findIndex((end) => end <= left);
+    rows[row] = left + width + 10 * scale;
+    placed.push({ ...mark, x, left, width, y: bbox.top - (row + 0.5) * labelHeight * scale - 2 * scale });
+  }
+  for (const { x, y, color: name } of placed) {
+    ctx.strokeStyle = color(name);
+    ctx.lineWidth = 1.5 * scale;
+    ctx.setLineDash([4 * scale, 3 * scale]);
+    ctx.beginPath();
+    ctx.moveTo(x, y);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  for (const { left, width, y, label, color: name } of placed) {
+    ctx.fillStyle = surface;
+    ctx.fillRect(left, y - (labelHeight / 2) * scale, width, labelHeight * scale);
+    ctx.fillStyle = color(name);
+    ctx.fillText(label, left + 4 * scale, y);
+  }
+  ctx.restore();
+}
+
+/** nameValues writes the labels of points above or below them. It leaves out labels without room. */
+export function nameValues(u, series, fillStyle) {
+  const { ctx } = u;
+  ctx.save();
+  ctx.font = `${11.5 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = 'center';
+  ctx.textBaseline = 'alphabetic';
+  ctx.fillStyle = fillStyle;
+  for (const s of series) {
+    let end = -Infinity;
+    s.labels?.forEach((label, i) => {
+      if (!label || s.values[i] === null) return;
+      const x = u.valToPos(u.data[0][i], 'x', true);
+      const half = ctx.measureText(label).width / 2 + 3;
+      if (x - half < end) return;
+      end = x + half;
+      const below = s.under?.[i] ? 19 : -10;
+      ctx.fillText(label, x, u.valToPos(s.values[i], 'y', true) + below * devicePixelRatio);
+    });
+  }
+  ctx.restore();
+}

@@ -1,0 +1,202 @@
+// Gamma, open interest and volume by strike, the profile of net gamma over hypothetical spots, and the figures by expiration.
+
+import { Chart } from './chart.js';
+import { choices } from './choices.js';
+import { floating, h, say, scroller, table } from './dom.js';
+import { axisDollars, axisShort, date, dollars, level, number, percent, short, title } from './format.js';
+import { day, Panel } from './panel.js';
+import { unwatch, watch } from './poll.js';
+import { onChoice } from './state.js';
+import { refill, term } from './terms.js';
+
+export const current = '/api/v1/gex/spx';
+export const past = `${current}/historical`;
+const matrix = '/api/v1/gex/spx/matrix';
+const matrixReach = 0.1; // its strikes are within this share of the spot
+
+/** spotOf returns the spot of the figures. Imported dates and those of older methods have only the published level. */
+const spotOf = (d) => d.effective_spot ?? d.spot;
+
+const figures = {
+  gamma: { name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yName: 'Gamma, $ per 1 % move', yFormat: axisDollars },
+  oi: { name: 'open interest', call: (r) => r.call_open_interest, put: (r) => -r.put_open_interest, write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
+  volume: { name: 'volume', call: (r) => r.call_volume, put: (r) => -r.put_volume, write: (x) => short(Math.abs(x)), yName: 'Contracts today', yFormat: axisShort },
+};
+
+/** strikesPanel returns the panel. */
+export function strikesPanel() {
+  const figure = choices('figure', 'Figure by strike', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
+  const expiring = choices('expiring', 'Expirations by strike', [['all', 'All expirations'], ['0dte', '0DTE'], ['week', 'This week']]);
+  const range = choices('strikes', 'Strikes shown', [['levels', 'Levels'], ['3', '±3 %'], ['7', '±7 %'], ['15', '±15 %']]);
+  const strikes = new Chart('By strike', 420);
+  const profile = new Chart('Gamma profile', 420);
+  const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ',
+    term('call_wall', 'call wall'), ', the ', term('put_wall', 'put wall'), ', the ', term('vol_trigger', 'vol trigger'), ' and the ', term('expected_move', 'expected move'), '.');
+  const why = h('p', { class: 'about why', role: 'status' });
+  const more = h('div', { class: 'tables' });
+  let data = null;
+  let cells = null; // the matrix, while a part of the expirations is shown
+  const panel = new Panel({
+    id: 'strikes', controls: [figure.element, expiring.element, range.element],
+    render(d) {
+      data = d;
+      show();
+      drawProfile(profile, d);
+      refill(more, ...comparisons(d));
+    },
+  });
+  const show = () => {
+    if (!data) return;
+    expiring.allow(...(day() ? ['all'] : []));
+    const part = expiring.picked();
+    figure.allow(...(part === 'all' ? [] : ['gamma']));
+    say(why, day() ? 'A stored date has sums over all expirations only.'
+      : part === 'all' ? 'Sums over all expirations. Calls are drawn upwards, puts downwards.'
+        : 'By strike and expiration there is net gamma only, within ±10 % of the spot. Open interest by strike of one expiration stands under Max pain.');
+    if (part === 'all') drawSides(strikes, data, figures[figure.picked()], reach(data, range.picked()));
+    else if (cells) drawPart(strikes, data, cells, part, Math.min(matrixReach, reach(data, range.picked())));
+  };
+  const cellsChanged = (feed) => { cells = feed.document?.data ?? cells; show(); };
+  let feed = null;
+  const choose = () => {
+    const wanted = !day() && expiring.picked() !== 'all';
+    if (wanted && !feed) feed = watch(matrix, cellsChanged);
+    if (!wanted && feed) {
+      unwatch(feed, cellsChanged);
+      feed = null;
+    }
+    show();
+  };
+  onChoice(choose);
+  panel.body.append(why, words, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
+    h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), more));
+  panel.followDay(current, past);
+  choose();
+  return panel;
+}
+
+/** reach returns the share of spot to show. Levels: as far as the flip and the walls, at least 3 %, at most 15 %. */
+function reach(d, picked) {
+  if (picked !== 'levels') return Number(picked) / 100;
+  const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / spotOf(d) - 1));
+  return Math.min(0.15, Math.max(0.03, 1.05 * Math.max(0, ...away)));
+}
+
+function marks(d) {
+  return [
+    { x: spotOf(d), label: `Spot ${level(spotOf(d))}`, color: '--ink' },
+    { x: d.zero_gamma_flip, label: `Flip ${level(d.zero_gamma_flip)}`, color: '--flip' },
+    { x: d.call_wall, label: `Call wall ${level(d.call_wall)}`, color: '--positive' },
+    { x: d.put_wall, label: `Put wall ${level(d.put_wall)}`, color: '--negative' },
+    { x: d.vol_trigger, label: `Vol trigger ${level(d.vol_trigger)}`, color: '--part-4' },
+  ];
+}
+
+const flipBand = (d) => (d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band.high, color: '--flip' }] : []);
+
+function bands(d) {
+  const move = d.expected_move_1d;
+  return [...(move ? [{ from: spotOf(d) - move, to: spotOf(d) + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : []), ...flipBand(d)];
+}
+
+/** around returns what both ways to draw strikes have in common. */
+function around(d, share) {
+  const spot = spotOf(d);
+  return { xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - share), spot * (1 + share)], start: spot, marks: marks(d), bands: bands(d) };
+}
+
+function drawSides(chart, d, f, share) {
+  const rows = d.by_strike.filter((r) => f.call(r) !== null && Math.abs(r.strike / spotOf(d) - 1) <= share);
+  const most = (of) => rows.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), rows[0]);
+  const [call, put] = [most(f.call), most(f.put)];
+  const net = f === figures.gamma ? [{ name: 'Net', values: rows.map((r) => r.net_gex_dollars), format: dollars, kind: 'none', color: '--ink' }] : [];
+  chart.draw({
+    ...around(d, share), xs: rows.map((r) => r.strike), yName: f.yName, yFormat: f.yFormat,
+    series: [
+      { name: 'Calls', values: rows.map(f.call), format: f.write, kind: 'bars', color: '--positive' },
+      { name: 'Puts', values: rows.map(f.put), format: f.write, kind: 'bars', color: '--negative' },
+      ...net,
+    ],
+    summary: rows.length === 0 ? 'No strike with open interest lies in this range.'
+      : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, ` +
+        `puts ${f.write(f.put(put))} at ${level(put.strike)}.`,
+  });
+}
+
+/** drawPart draws the net gamma of the expirations of today or of this week. */
+function drawPart(chart, d, m, part, share) {
+  const last = part === '0dte' ? m.session_date : friday(m.session_date);
+  const columns = m.expirations.flatMap((e, i) => (e.expiration >= m.session_date && e.expiration <= last ? [i] : []));
+  const rows = m.strikes.map((s, i) => ({ strike: s.strike, values: columns.map((c) => m.net_gex_dollars[i][c]).filter((x) => x !== null) }))
+    .filter((r) => r.values.length && Math.abs(r.strike / spotOf(d) - 1) <= share)
+    .map((r) => ({ strike: r.strike, net: r.values.reduce((sum, x) => sum + x, 0) }));
+  const best = rows.toSorted((a, b) => b.net - a.net);
+  const which = last === m.session_date ? `expiring on ${date(last)}` : `expiring from ${date(m.session_date)} to ${date(last)}`;
+  chart.draw({
+    ...around(d, share), xs: rows.map((r) => r.strike), yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
+    series: [{ name: 'Net', values: rows.map((r) => r.net), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
+    summary: rows.length === 0 ? `No unsettled contract ${which} has open interest in this range.`
+      : `Net gamma of contracts ${which}, ${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest: ${level(best[0].strike)} with ` +
+        `${dollars(best[0].net)}; smallest: ${level(best.at(-1).strike)} with ${dollars(best.at(-1).net)}.`,
+  });
+}
+
+/** friday returns the Friday of the week of a date. */
+function friday(text) {
+  const d = new Date(`${text}T00:00:00Z`);
+  d.setUTCDate(d.getUTCDate() + 5 - d.getUTCDay());
+  return d.toISOString().slice(0, 10);
+}
+
+function drawProfile(chart, d) {
+  const xs = d.profile.map((p) => p.spot);
+  const values = d.profile.map((p) => p.net_gex_dollars);
+  chart.draw({
+    xs, xName: 'Hypothetical spot', xFormat: (x, exact) => number(x, exact ? 2 : 0),
+    series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
+    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: spotOf(d),
+    marks: marks(d).slice(0, 2), bands: flipBand(d),
+    summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
+      (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),
+  });
+}
+
+function comparisons(d) {
+  const columns = [{ head: 'Name' }, { head: 'Net, $ per 1 %', number: true }, { head: term('flip', 'Flip'), number: true }];
+  const row = (c) => [term(c.name, title(c.name)), dollars(c.net_gex_dollars), level(c.zero_gamma_flip)];
+  return [
+    h('div', null, h('h3', null, 'Conventions'), table('Net gamma and flip under other conventions', columns, d.conventions.map(row))),
+    h('div', null, h('h3', null, 'Scenarios'), table('Net gamma and flip in scenarios', columns, d.scenarios.map(row))),
+  ];
+}
+
+/** expirationsPanel returns the panel of the figures by expiration. */
+export function expirationsPanel() {
+  const place = scroller('Figures by expiration');
+  const summary = h('p', { class: 'summary' });
+  const panel = new Panel({
+    id: 'expirations',
+    render(d) {
+      refill(place, byExpiration(d));
+      const most = d.by_expiration.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
+      say(summary, !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
+        : `${number(d.by_expiration.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);
+    },
+  });
+  place.classList.add('rows');
+  panel.body.append(place, summary);
+  panel.followDay(current, past);
+  return panel;
+}
+
+const share = (e) => percent(e.gross_share_pct, 1).replace('+', '');
+
+function byExpiration(d) {
+  const most = Math.max(...d.by_expiration.map((e) => Math.abs(e.net_gex_dollars ?? 0)), 1);
+  const columns = [{ head: 'Expiration' }, { head: term('net', 'Net gamma'), number: true }, { head: '' }, { head: term('gross', 'Of gross'), number: true },
+    ...['delta', 'vanna', 'charm'].map((name) => ({ head: term(name, title(name)), number: true }))];
+  return table('Figures by expiration, in dollars', columns, d.by_expiration.map((e) => [
+    h('span', null, date(e.expiration), ' ', h('small', null, e.settlement.toUpperCase()), e.expiration === d.session_date ? h('small', { class: 'today' }, term('zero_dte', '0DTE')) : null),
+    dollars(e.net_gex_dollars), floating(0, e.net_gex_dollars, -most, most), share(e),
+    dollars(e.delta_dollars), dollars(e.vanna_dollars_per_vol_point), dollars(e.charm_dollars_per_day)]));
+}

@@ -1,0 +1,206 @@
+// The session as it unfolds: the levels now, and their track through the day. Of a stored date: its last levels, and its track.
+
+import { Chart } from './chart.js';
+import { choices } from './choices.js';
+import { h, options, picker, say } from './dom.js';
+import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, title, unknown, words } from './format.js';
+import { Panel, day, sentence } from './panel.js';
+import { unwatch, watch } from './poll.js';
+import { choose, onChoice } from './state.js';
+import { refill, term } from './terms.js';
+
+const path = '/api/v1/gex/spx';
+const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
+
+/** todayPanel builds the panel. */
+export function todayPanel() {
+  const dates = picker('Date', (d) => choose({ date: d }, true));
+  const span = choices('span', 'Time shown', spans);
+  const levels = h('dl', { class: 'levels' }, levelTiles(null));
+  const regime = h('p', { class: 'reading' });
+  const lines = new Chart('Spot, flip and walls', 300, { sync: 'today', gutter: 72 });
+  const net = new Chart('Net gamma', 150, { sync: 'today', gutter: 72 });
+  let track = null;
+  const draw = () => { if (track) drawTrack(lines, net, track, span.picked(), panel.document?.data); };
+  const panel = new Panel({
+    id: 'today', controls: [dates.element, span.element],
+    render(data) {
+      refill(levels, ...levelTiles(data, track));
+      refill(regime, ...reading(data));
+      draw();
+    },
+  });
+  panel.body.append(levels, regime, h('div', { class: 'stack' }, lines.element, net.element));
+
+  followTrack((document, why) => {
+    track = document?.data ?? null;
+    if (panel.document) refill(levels, ...levelTiles(panel.document.data, track));
+    if (track) draw();
+    else for (const chart of [lines, net]) chart.clear(why);
+  });
+  panel.followDay(path, `${path}/historical`);
+  offerDates(dates.select);
+  onChoice(draw);
+}
+
+/** followTrack calls onTrack with the track of the chosen date, or with null and the reason. */
+function followTrack(onTrack) {
+  let feed = null;
+  const changed = (f, fresh) => {
+    if (fresh) onTrack(f.document);
+    else if (!f.document) onTrack(null, f.failure.code === 'snapshot_not_found' ? 'No track is stored for this date.' : sentence(f.failure.message));
+  };
+  const follow = () => {
+    const url = day() ? `${path}/intraday?date=${day()}` : `${path}/intraday`;
+    if (feed?.url === url) return;
+    unwatch(feed, changed);
+    feed = watch(url, changed);
+  };
+  onChoice(follow);
+  follow();
+}
+
+/** offerDates keeps the stored dates in the picker, newest first, and the chosen one picked. */
+function offerDates(select) {
+  let stored = [];
+  const heading = document.getElementById('today-heading');
+  const show = () => {
+    const all = day() && !stored.includes(day()) ? [...stored, day()].sort() : stored;
+    options(select, [['', 'Now'], ...all.toReversed().map((d) => [d, date(d)])]);
+    select.value = day();
+    say(heading, day() ? date(day()) : 'Today');
+  };
+  watch(`${path}/series`, (feed, fresh) => {
+    if (!fresh) return;
+    const { columns, rows } = feed.document.data;
+    stored = rows.map((row) => row[columns.indexOf('date')]);
+    show();
+  });
+  onChoice(show);
+  show();
+}
+
+const tiles = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', 'Expiring the same day']];
+
+/** levelTiles returns the tiles of an answer. Before the first answer they have their place and no value. */
+function levelTiles(d, track) {
+  const sameDay = d && expiring(d, track);
+  const sign = d?.gamma_regime === 'positive' || d?.gamma_regime === 'negative' ? d.gamma_regime : '';
+  const values = d ? [
+    [level(d.spot), spotNote(d)],
+    [dollars(d.net_gex_dollars), 'per 1 % move', sign],
+    [level(d.zero_gamma_flip), flipNote(d)],
+    [level(d.call_wall), 'largest call gamma above'],
+    [level(d.put_wall), 'largest put gamma below'],
+    [share(sameDay.share), sameDay.note],
+  ] : tiles.map(() => [unknown, '\u00a0']);
+  return tiles.map(([key, name], i) => {
+    const [value, note, kind] = values[i];
+    return h('div', { class: kind ? `tile ${kind}` : 'tile' }, h('dt', null, term(key, name)), h('dd', null, value, h('small', null, note)));
+  });
+}
+
+const share = (x) => percent(x, 1).replace('+', '');
+
+/** expiring returns the share of what expires the same day. After the close it has settled, and the track says what it was. */
+function expiring(d, track) {
+  if (!d.zero_dte?.settled) return { share: d.zero_dte?.gross_share_pct, note: `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}` };
+  const column = (name) => track?.columns.indexOf(name) ?? -1;
+  const last = track?.session_date === d.session_date ? track.rows.findLast((row) => row[column('zero_dte_net_gex_dollars')] !== null) : null;
+  if (!last) return { share: null, note: 'settled at the close' };
+  return {
+    share: last[column('zero_dte_gross_share_pct')],
+    note: `of gross at ${time(Date.parse(last[column('as_of')]), true)}; net ${dollars(last[column('zero_dte_net_gex_dollars')])}; settled since`,
+  };
+}
+
+function spotNote(d) {
+  const move = d.expected_move_1d === null ? 'expected move unknown' : `one standard deviation is ±${number(d.expected_move_1d, 0)} in a day`;
+  return d.spot_source === 'implied' ? `options imply ${level(d.effective_spot)}; ${move}` : move;
+}
+
+function flipNote(d) {
+  if (d.zero_gamma_flip === null) return title(d.flip_status);
+  return d.flip_band ? `band ${number(d.flip_band.low, 0)} to ${number(d.flip_band.high, 0)}` : 'no band';
+}
+
+/** reading says in a sentence what the regime means. The word regime is explained. */
+function reading(d) {
+  if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
+  const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
+    : `Spot is ${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct >= 0 ? 'above' : 'below'} the flip.`;
+  const what = {
+    positive: 'modelled dealers trade against moves',
+    negative: 'modelled dealers trade with moves',
+    neutral: 'the model cannot tell the sign of net gamma',
+  }[d.gamma_regime];
+  return what ? [term('regime', `${title(d.gamma_regime)} regime`), `: ${what}. ${where}`] : [`The regime is unknown. ${where}`];
+}
+
+
+/** points returns the columns of the track by name. Where rows are missing, it has a point without values. */
+function points(track) {
+  const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
+  const steps = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
+  const most = Math.max(3 * (steps[Math.floor(steps.length / 2)] ?? 0), 120e3);
+  const order = at.flatMap((t, i) => (i > 0 && t - at[i - 1] > most ? [-1, i] : [i]));
+  const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
+  const column = (name) => {
+    const k = track.columns.indexOf(name);
+    return order.map((i) => (i < 0 ? null : track.rows[i][k]));
+  };
+  const name = (x) => {
+    const j = xs.indexOf(x);
+    return order[j] < 0 ? `${time(xs[j - 1])} to ${time(xs[j + 1])}, no snapshot` : time(x);
+  };
+  return { xs, column, name, gaps: order.filter((i) => i < 0).length };
+}
+
+/** shown returns the part of the time axis that the user has chosen, with room for the band at its end. */
+function shown(track, span, xs) {
+  const [first, last] = [xs[0], xs.at(-1)];
+  const room = (from) => [from, last + Math.max((last - from) * 0.04, 60e3)];
+  switch (span) {
+    case 'so-far': return room(first);
+    case 'hour': return room(last - 3600e3);
+    default: return [Math.min(first, newYorkTime(track.session_date, '09:30:00')), Math.max(last, newYorkTime(track.session_date, '16:00:00')) + 15 * 60e3];
+  }
+}
+
+function drawTrack(lines, net, track, span, gamma) {
+  if (track.rows.length === 0) {
+    for (const chart of [lines, net]) chart.clear('The track of this session has no row yet.');
+    return;
+  }
+  const { xs, column, name, gaps } = points(track);
+  const axis = { xs, xName: 'New York time', range: shown(track, span, xs), ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) };
+  const band = gamma?.session_date === track.session_date ? gamma.flip_band : null;
+  const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
+  lines.draw({
+    ...axis,
+    series: [
+      line('Spot', 'spot', '--ink', { width: 2.5 }),
+      line('Flip', 'zero_gamma_flip', '--flip'),
+      line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
+      line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
+      { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
+    ],
+    yName: 'SPX, index points', yFormat: (y) => number(y),
+    bands: band ? [{ from: xs.at(-1), to: Math.min(axis.range[1], xs.at(-1) + (axis.range[1] - axis.range[0]) * 0.04), low: band.low, high: band.high, color: '--flip' }] : [],
+    summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
+      `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
+      (band ? `The shade after the last snapshot is the range of its flip in the model and its scenarios, ${number(band.low, 0)} to ${number(band.high, 0)}.` : ''),
+  });
+  const values = column('net_gex_dollars');
+  const known = values.filter((v) => v !== null);
+  net.draw({
+    ...axis,
+    series: [
+      { name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
+      { name: 'Expiring the same day, net', values: column('zero_dte_net_gex_dollars'), format: dollars, kind: 'none' },
+      { name: 'Their share of gross', values: column('zero_dte_gross_share_pct'), format: share, kind: 'none' },
+    ],
+    yName: '$ per 1 % move', yFormat: axisDollars,
+    summary: known.length ? `Net gamma lay between ${dollars(Math.min(...known))} and ${dollars(Math.max(...known))}.` : 'Net gamma is unknown.',
+  });
+}
