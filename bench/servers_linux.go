@@ -122,7 +122,7 @@ func (b *comparison) serve(ctx context.Context, binary string, cores []int, idle
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
+	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug", "--sim-tracks", "0"}, flags...)
 	p, err := b.start(ctx, cores, address, binary, args...)
 	if err != nil {
 		return nil, err

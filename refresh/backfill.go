@@ -173,7 +173,7 @@ func (r *Refresher) backfillTracks(ctx context.Context) error {
 		stored++
 	}
 	if stored > 0 {
-		r.log.Info("tracks back-filled", "sessions", stored, "took", time.Since(began).Round(time.Millisecond))
+		r.log.Info("tracks of past sessions back-filled", "sessions", stored, "took", time.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (r *Refresher) backfillMorning(ctx context.Context, today compute.Date) err
 	}
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
-	b := r.newBatch("backfill")
+	b := r.newBatch("tracks")
 	if served = r.track; !served.firstRow().Equal(first) || served.late || dateClosed(served.date(), b.at) {
 		return nil // the next session has begun
 	}
@@ -218,7 +218,11 @@ func (r *Refresher) backfillMorning(ctx context.Context, today compute.Date) err
 		return err
 	}
 	changed := []*answer{next}
-	return r.publish(b, nil, changed, changed, nil, newStopwatch())
+	if err := r.publish(b, nil, changed, changed, nil, newStopwatch()); err != nil {
+		return err
+	}
+	r.log.Info("track of today back-filled", "rows", len(rows))
+	return nil
 }
 
 // pastRows returns the rows of session d with an as_of before the given one. After each row it pauses for as long as the row

@@ -157,7 +157,7 @@ func (s *answers) ask(client *http.Client, base, target, coding string) (envelop
 
 // fileOf names the file in which the answer to a target is stored.
 var fileOf = map[string]string{
-	gammaPath: "gex-spx", sectorsPath: "sectors-rotation", painPath: "spx-max-pain", flowPath: "options-flow-unusual", vixPath: "vix-term-structure",
+	gammaPath: "gex-spx", trackPath: "gex-spx-intraday", sectorsPath: "sectors-rotation", painPath: "spx-max-pain", flowPath: "options-flow-unusual", vixPath: "vix-term-structure",
 }
 
 // stored checks that the newest answers that were served are on the disk, so that a restart can serve them again.

@@ -71,7 +71,7 @@ func (r *killer) arm(choices *rand.Rand) {
 	steps := []string{"create", "write", "sync", "rename", "syncdir"} // most kills come one step later
 	r.step, r.nth = steps[choices.IntN(len(steps))], choices.IntN(8)
 	if choices.IntN(2) == 0 { // else at any file: mostly at states of chains, of which there are most
-		files := []string{"gex-spx", "spx-max-pain", "options-flow-unusual", "sectors-rotation"}
+		files := []string{"gex-spx", "gex-spx-intraday", "spx-max-pain", "options-flow-unusual", "sectors-rotation"}
 		r.of, r.nth = files[choices.IntN(len(files))], choices.IntN(2)
 	}
 	if choices.IntN(4) == 0 {
@@ -106,7 +106,8 @@ type killing struct {
 // storedAnswer is what a file holds.
 type storedAnswer struct {
 	edition
-	sum string // of the whole file
+	sum  string            // of the whole file
+	rows []json.RawMessage // of a track
 }
 
 // TestFaultKills kills the real binary during refreshes and load, mostly while it writes a file, and starts it again on
@@ -158,7 +159,7 @@ func TestFaultKills(t *testing.T) {
 
 // cycle starts the binary, loads it, kills it, and looks at what it left.
 func (k *killing) cycle(n int) {
-	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--snapshot-max-age", "48h", "--flow-symbols", "SPY,XLF",
+	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--snapshot-max-age", "48h", "--flow-symbols", "SPY,XLF", "--sim-tracks", "1",
 		"--sim-speed", []string{"1000", "3000", "10000"}[k.rand.IntN(3)]}
 	if !k.start.IsZero() {
 		args = append(args, "--sim-start", k.start.Format(time.RFC3339))
@@ -286,11 +287,45 @@ func (k *killing) look() {
 			k.t.Errorf("%s is lost", name)
 		case is.before(was.edition), is.sum != was.sum && !was.before(is.edition):
 			k.t.Errorf("%s was %v and is %v", name, was, is)
+		case !contains(is.rows, was.rows):
+			k.t.Errorf("%s has lost rows: it had %s and has %s", name, was.rows, is.rows)
 		}
 	}
 	if err := k.answers.stored(k.disk); err != nil {
 		k.t.Error(err)
 	}
+}
+
+// rows returns the rows of a stored track, nil for another file. Each row must be of a later instant than the row before.
+func (k *killing) rows(file string, a envelope) []json.RawMessage {
+	if strings.TrimSuffix(file, "@late") != "gex-spx-intraday" {
+		return nil
+	}
+	var data struct{ Rows []json.RawMessage }
+	if err := json.Unmarshal(a.Data, &data); err != nil {
+		k.t.Fatal(err)
+	}
+	var last, at time.Time
+	for _, row := range data.Rows {
+		if err := json.Unmarshal(row, &[]any{&at}); err != nil || !at.After(last) {
+			k.t.Errorf("a row of %v follows a row of %v: %v", at, last, err)
+		}
+		last = at
+	}
+	if !last.Equal(a.Meta.AsOf) {
+		k.t.Errorf("the track of %v ends at %v", a.Meta.AsOf, last)
+	}
+	return data.Rows
+}
+
+// contains says whether all the earlier rows are among the rows, in their order.
+func contains(rows, earlier []json.RawMessage) bool {
+	for _, row := range rows {
+		if len(earlier) > 0 && string(row) == string(earlier[0]) {
+			earlier = earlier[1:]
+		}
+	}
+	return len(earlier) == 0
 }
 
 // dates returns the dates that have a gamma answer.
@@ -330,7 +365,7 @@ func (k *killing) read() {
 		} else {
 			var a envelope
 			a, err = parseAnswer([]byte(second))
-			k.disk[date+"/"+name] = storedAnswer{a.Meta.edition, sum(b)}
+			k.disk[date+"/"+name] = storedAnswer{a.Meta.edition, sum(b), k.rows(name, a)}
 			at = a.Meta.Computed
 		}
 		if err != nil {

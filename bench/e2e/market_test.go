@@ -27,7 +27,7 @@ const (
 )
 
 var targets = []string{
-	gammaPath, "/api/v1/gex/spx/historical", seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath,
+	gammaPath, "/api/v1/gex/spx/historical", trackPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath,
 }
 
 // The day of the simulated market at which the shared server's clock stands still, and a session before it.
@@ -68,7 +68,7 @@ func (s *sharedServer) start(t testing.TB) {
 	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
 	s.p = launch(t, cmd, nil)
 	s.p.listens().ready()
-	s.p.until("back-filled", func() bool { return strings.Contains(s.p.logged(), "msg=back-filled") })
+	s.p.until("back-filled", func() bool { return strings.Contains(s.p.logged(), `msg="track of today back-filled"`) })
 	s.p.backfilled()
 	s.recomputed = map[string]string{}
 	for _, date := range []string{earlierDay, marketDay} {
