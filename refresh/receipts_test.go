@@ -42,7 +42,7 @@ func (seen receipts) check(r *rig, resource, parameters string, names ...string)
 	if !slices.Equal(got, names) || !slices.Equal(sums, receipt.InputSHA256) || string(receipt.Parameters) != parameters {
 		r.t.Errorf("%s: receipt %+v with parameters %s, want %s and inputs %q", resource, receipt, receipt.Parameters, parameters, names)
 	}
-	of, data := fmt.Sprint(receipt.Method, parameters, receipt.Inputs), string(e.Default.Data())
+	of, data := fmt.Sprint(resource, receipt.Method, parameters, receipt.Inputs), string(e.Default.Data())
 	if before, found := seen[of]; found && before != data {
 		r.t.Errorf("%s: other data under the receipt %s", resource, of)
 	}
@@ -76,7 +76,12 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 		} {
 			time.Sleep(ny(t, at.time).Sub(r.clock.Now()))
 			r.once()
-			seen.check(r, refresh.GammaResource, fmt.Sprintf(`{"risk_free_rate":%v}`, rate), spx, "state/gex-carry")
+			gamma, parameters := []string{spx, "state/gex-carry"}, fmt.Sprintf(`{"risk_free_rate":%v}`, rate)
+			seen.check(r, refresh.MatrixResource, parameters, gamma...)
+			if at.session == "2026-11-19" {
+				gamma = append(gamma, "state/gex-reference")
+			}
+			seen.check(r, refresh.GammaResource, parameters, gamma...)
 			seen.check(r, refresh.SeriesResource, `{}`, spx, "state/series-rows")
 			seen.check(r, refresh.PainResource, `{}`, spx)
 			flow := []string{spx, "options/XLF.json"}
