@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"bytes"
+	"html/template"
 	"maps"
 	"regexp"
 	"slices"
@@ -56,7 +57,13 @@ type shownResponse struct {
 	Examples            []shownExample
 }
 
-type shownExample struct{ Summary, JSON string }
+type shownExample struct {
+	Summary string
+	JSON    template.HTML
+}
+
+// inText escapes JSON for a place between tags. Unlike the template, it leaves the quotes as they are, because they are many.
+var inText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"…"`, "…")
 
 // pages makes what the template shows.
 type pages struct {
@@ -207,7 +214,7 @@ func (p *pages) response(name string) shownResponse {
 		}
 		var out bytes.Buffer
 		write(&out, p.shorten(value, schema), "", 100)
-		r.Examples = append(r.Examples, shownExample{example.get("summary").(string), strings.ReplaceAll(out.String(), `"…"`, "…")})
+		r.Examples = append(r.Examples, shownExample{example.get("summary").(string), template.HTML(inText.Replace(out.String()))})
 	}
 	r.Codes = strings.Join(codes, ", ")
 	return r
