@@ -43,12 +43,13 @@ type shownTable struct {
 }
 
 // shownField is a field of a body. Its ID is that of its row, such as gex-spx.flips.price. Depth says how many objects are
-// around it. Like is the ID of the field whose object has the same fields. Item describes the items of an array that are no
-// objects.
+// around it. Like is the ID of the field whose object has the same fields. Items describe the items of an array that are no
+// objects, and the items of these.
 type shownField struct {
 	ID, Name, Type, Like string
 	Depth                int
-	Schema, Item         object
+	Schema               object
+	Items                []object
 }
 
 type shownResponse struct {
@@ -311,13 +312,14 @@ func (p *pages) fields(id string, schema object, depth int) (rows []shownField) 
 		inner := s
 		for inner.get("items") != nil && inner.get("prefixItems") == nil {
 			inner, row.Name = inner.get("items").(object), row.Name+"[]"
+			row.Items = append(row.Items, inner)
 		}
 		name := nameOf(inner)
 		if some := list(inner.get("oneOf")); name == "" && len(some) > 0 {
 			name = nameOf(some[0].(object))
 		}
-		if name == "" && inner.get("prefixItems") == nil && row.Name != m.Key {
-			row.Item = inner
+		if name != "" {
+			row.Items = nil // the rows below describe them
 		}
 		var below []shownField
 		if first, shown := p.objects[name]; shown {
