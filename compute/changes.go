@@ -151,7 +151,7 @@ const maxOpenInterestChanges = 10
 // openInterestChanges returns the largest changes of open interest since the reference among the unsettled contracts, largest
 // first, of equal ones by symbol. A contract that one side does not hold has no open interest there. The result is nil
 // without a reference.
-func (e *exposure) openInterestChanges() []OpenInterestChange {
+func (e *exposure) openInterestChanges() *[]OpenInterestChange {
 	if e.Reference == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (e *exposure) openInterestChanges() []OpenInterestChange {
 			}
 		}
 	}
-	return largest
+	return &largest
 }
 
 func levelOf(x *float64) *Level {

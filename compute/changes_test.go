@@ -110,8 +110,8 @@ func TestChangesByHand(t *testing.T) {
 		{"SPXW260821C07200000", 7200, day("2026-08-21"), compute.Call, 5, 0},
 		{"SPXW260821C07000000", 7000, day("2026-08-21"), compute.Call, 40, 44},
 	}
-	if !slices.Equal(second.Data.OIChanges, want) {
-		t.Errorf("open interest: %+v", second.Data.OIChanges)
+	if !slices.Equal(*second.Data.OIChanges, want) {
+		t.Errorf("open interest: %+v", *second.Data.OIChanges)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestUnknownChanges(t *testing.T) {
 		got := compute.GammaExposure(compute.GammaInput{Chain: build(t, u, c.now...), Calendar: cal, Reference: throughText(t, first.State)})
 		isNull(t, c.reason, got.Data.Changes)
 		text(t, "reason", got.Quality.ChangesReason, c.reason)
-		equal(t, c.reason+": changes of open interest", len(got.Data.OIChanges), c.changes)
+		equal(t, c.reason+": changes of open interest", len(*got.Data.OIChanges), c.changes)
 	}
 	first := exposure(t, now, used...)
 	isNull(t, "changes", first.Data.Changes)

@@ -13,40 +13,40 @@ const GammaMethod = "gex/2"
 // Gamma is the `data` of gex/spx. Dollar amounts are hedge deltas per 1 % move of the index under the model
 // convention, dealers long calls and short puts. Nil means unknown.
 type Gamma struct {
-	Symbol            string               `json:"symbol"`
-	Spot              Level                `json:"spot"`
-	EffectiveSpot     Level                `json:"effective_spot"` // the spot of every figure
-	SpotSource        SpotSource           `json:"spot_source"`
-	Net               *Dollars             `json:"net_gex_dollars"`
-	Call              *Dollars             `json:"call_gex_dollars"`
-	Put               *Dollars             `json:"put_gex_dollars"`
-	Gross             *Dollars             `json:"gross_gex_dollars"`
-	Tilt              *Ratio               `json:"gamma_tilt"`
-	Flip              *Level               `json:"zero_gamma_flip"`
-	FlipStatus        FlipStatus           `json:"flip_status"`
-	FlipDistance      *Ratio               `json:"flip_distance_pct"`
-	Flips             []Flip               `json:"flips"`
-	FlipBand          *Band                `json:"flip_band"`
-	Scenarios         []Scenario           `json:"scenarios"`
-	Regime            *string              `json:"gamma_regime"`
-	CallWall          *Level               `json:"call_wall"`
-	PutWall           *Level               `json:"put_wall"`
-	VolTrigger        *Level               `json:"vol_trigger"`
-	AbsGammaStrike    *Level               `json:"abs_gamma_strike"`
-	Walls             Walls                `json:"walls"`
-	ZeroDTE           ZeroDTE              `json:"zero_dte"`
-	ExpectedMove      *Level               `json:"expected_move_1d"`
-	SessionDate       Date                 `json:"session_date"`
-	OISettleDate      Date                 `json:"oi_settle_date"`
-	OIState           string               `json:"oi_state"`
-	ContractsAnalyzed int                  `json:"contracts_analyzed"`
-	Conventions       []Convention         `json:"conventions"`
-	Exposures         Exposures            `json:"exposures"`
-	Changes           *Changes             `json:"changes"`
-	OIChanges         []OpenInterestChange `json:"open_interest_changes"` // nil without a reference
-	ByExpiration      []ExpirationGamma    `json:"by_expiration"`
-	Profile           []ProfilePoint       `json:"profile"`
-	ByStrike          []StrikeGamma        `json:"by_strike"`
+	Symbol            string                `json:"symbol"`
+	Spot              Level                 `json:"spot"`
+	EffectiveSpot     Level                 `json:"effective_spot"` // the spot of every figure
+	SpotSource        SpotSource            `json:"spot_source"`
+	Net               *Dollars              `json:"net_gex_dollars"`
+	Call              *Dollars              `json:"call_gex_dollars"`
+	Put               *Dollars              `json:"put_gex_dollars"`
+	Gross             *Dollars              `json:"gross_gex_dollars"`
+	Tilt              *Ratio                `json:"gamma_tilt"`
+	Flip              *Level                `json:"zero_gamma_flip"`
+	FlipStatus        FlipStatus            `json:"flip_status"`
+	FlipDistance      *Ratio                `json:"flip_distance_pct"`
+	Flips             []Flip                `json:"flips"`
+	FlipBand          *Band                 `json:"flip_band"`
+	Scenarios         []Scenario            `json:"scenarios"`
+	Regime            *string               `json:"gamma_regime"`
+	CallWall          *Level                `json:"call_wall"`
+	PutWall           *Level                `json:"put_wall"`
+	VolTrigger        *Level                `json:"vol_trigger"`
+	AbsGammaStrike    *Level                `json:"abs_gamma_strike"`
+	Walls             Walls                 `json:"walls"`
+	ZeroDTE           ZeroDTE               `json:"zero_dte"`
+	ExpectedMove      *Level                `json:"expected_move_1d"`
+	SessionDate       Date                  `json:"session_date"`
+	OISettleDate      Date                  `json:"oi_settle_date"`
+	OIState           string                `json:"oi_state"`
+	ContractsAnalyzed int                   `json:"contracts_analyzed"`
+	Conventions       []Convention          `json:"conventions"`
+	Exposures         Exposures             `json:"exposures"`
+	Changes           *Changes              `json:"changes"`
+	OIChanges         *[]OpenInterestChange `json:"open_interest_changes"` // nil without a reference
+	ByExpiration      []ExpirationGamma     `json:"by_expiration"`
+	Profile           []ProfilePoint        `json:"profile"`
+	ByStrike          []StrikeGamma         `json:"by_strike"`
 }
 
 // Band is a closed interval of index levels.

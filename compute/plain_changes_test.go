@@ -179,7 +179,7 @@ func (r *plainResult) compareStates(before, now *plainState, clock plainClock, q
 }
 
 // openInterestChanges returns the ten largest changes of unsettled contracts.
-func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) []plainInterest {
+func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) *[]plainInterest {
 	all := map[string]plainHeld{}
 	for symbol, h := range before.held {
 		all[symbol] = h
@@ -197,7 +197,8 @@ func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) 
 	slices.SortFunc(rows, func(a, b plainInterest) int {
 		return cmp.Or(-cmp.Compare(math.Abs(a.To-a.From), math.Abs(b.To-b.From)), cmp.Compare(a.Contract, b.Contract))
 	})
-	return rows[:min(10, len(rows))]
+	rows = rows[:min(10, len(rows))]
+	return &rows
 }
 
 // plainMatrix is §1.6.

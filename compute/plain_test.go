@@ -59,7 +59,7 @@ type plainResult struct {
 	Conventions       []plainRepriced   `json:"conventions"`
 	Exposures         plainExposures    `json:"exposures"`
 	Changes           *plainChanges     `json:"changes"`
-	OIChanges         []plainInterest   `json:"open_interest_changes"`
+	OIChanges         *[]plainInterest  `json:"open_interest_changes"`
 	ByExpiration      []plainExpiration `json:"by_expiration"`
 	Profile           []plainPoint      `json:"profile"`
 	ByStrike          []plainStrike     `json:"by_strike"`

@@ -118,13 +118,8 @@ func (r *Refresher) backfillStates(ctx context.Context, session compute.Date) er
 			continue
 		}
 		_, at := pastChain(r.cal, session)
-		doc, err := r.cfg.Past.At(name, at)
+		b, err := r.pastBatch([]upstream.Name{name}, at)
 		if err != nil {
-			return err
-		}
-		b := r.newBatch("backfill")
-		b.past = true
-		if b.documents[name], err = newDocument(doc); err != nil {
 			return err
 		}
 		in, err := gatherExposure(b, nil)

@@ -183,7 +183,7 @@ type ScheduleFlags struct {
 	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
 	RiskFreeRate   float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
-	SnapshotMaxAge time.Duration `help:"How long dated files of max pain and flow are kept. 0: for ever. Gamma, its tracks, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
+	SnapshotMaxAge time.Duration `help:"How long dated files of max pain, the matrix and flow are kept. 0: for ever. Gamma, its tracks, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
 
 	ArchiveMaxAge   time.Duration `help:"How long inputs are archived for recompute. 0: for ever." default:"2160h" group:"Storage"`
 	ArchiveMaxBytes Bytes         `help:"Largest size of the archived inputs, such as 500MB or 5GiB. The oldest dates are removed first. 0: archive no inputs." default:"5GiB" group:"Storage"`

@@ -124,6 +124,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	})
 	for product, rests := range map[string]bool{
 		"the carry of the refresh before": strings.Contains(inputOf(t, dir, refresh.GammaResource, "2026-11-20", "state/gex-carry"), `"root":"SPX"`),
+		"the session before":              strings.Contains(inputOf(t, dir, refresh.GammaResource, "2026-11-20", "state/gex-reference"), "\nSPX 2026-"),
 		"volatilities of SPX":             strings.Contains(inputOf(t, dir, refresh.FlowResource, "2026-11-20", "state/iv-SPX"), "SPX26"),
 		"volatilities of another chain":   inputOf(t, dir, refresh.FlowResource, "2026-11-20", "state/iv-XLF") != "",
 		"settlements of the day before":   strings.Contains(inputOf(t, dir, refresh.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),

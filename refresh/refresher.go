@@ -61,7 +61,7 @@ type Config struct {
 	Inputs        *archive.Archive
 	ArchiveMaxAge time.Duration
 
-	// SnapshotMaxAge is how long the dated files of max pain and flow are kept; 0 means for ever.
+	// SnapshotMaxAge is how long the dated files of max pain, the matrix and flow are kept; 0 means for ever.
 	SnapshotMaxAge time.Duration
 	Log            *slog.Logger
 	// Observe, unless nil, is called after every run of a job, with the outcome, the reason of each refused document, and

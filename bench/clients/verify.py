@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Verifies an answer of strikecache, gex/spx or spx-max-pain, with Python's standard library alone.
+"""Verifies an answer of strikecache, gex/spx, gex/spx/matrix or spx-max-pain, with Python's standard library alone.
 
 The program reads the answer and the documents that its receipt names, and checks every digest. Then it computes the
 figures again from the documents, as the methods page says (compute/METHODS.md; § names a section of that page). It
@@ -267,6 +267,38 @@ class Table:
 
 # §1: gex/spx. The tolerances are those of §7.
 
+EXPOSURES = ("delta_dollars", "vanna_dollars_per_vol_point", "charm_dollars_per_day")
+
+
+def exposures(S, F, K, v, T, rate, call):
+    """§1.4: the exposures of one contract with s·OI·M = 1."""
+    floored = max(T, 900 / (365 * 86400))
+    side, D = 1 if call else -1, F / S * math.exp(-rate * T)
+    b, d1 = math.log(F / S) / floored, math.log(F / K) / v + v / 2 if K else math.inf
+    phi, Phi = math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi), math.erfc(-side * d1 / math.sqrt(2)) / 2
+    vanna = -D * phi * (d1 - v) / (v / math.sqrt(floored)) if phi else 0
+    slope = phi * (b / v - (d1 - v) / (2 * floored)) if phi else 0
+    return S * D * side * Phi, S * 0.01 * vanna, S / 365 * -D * (slope + side * (b - rate) * Phi)
+
+
+def verify_matrix(table, data, cells, mismatch):
+    """§1.6. cells has the net GEX of used contracts by (date, settlement), and in it by strike."""
+    dollars = max(1e-6 * sum(abs(x) for column in cells.values() for x in column.values()), 1)
+    S, shown = data["effective_spot"], lambda x: None if mismatch else x
+    by_date = sorted((key for key, column in cells.items() if column))
+    rows = sorted({K for column in cells.values() for K in column if abs(K - S) <= 0.1 * S})
+    expirations = {f"{e['expiration']} {e['settlement']}": e for e in data["expirations"]}
+    table.columns("§1.6 expirations", expirations, {
+        f"{date} {settlement}": {"net_gex_dollars": shown(sum(cells[date, settlement].values()))}
+        for date, settlement in by_date[:16]}, {"net_gex_dollars": dollars})
+    table.columns("§1.6 strikes", {row["strike"]: row for row in data["strikes"]}, {
+        K: {"net_gex_dollars": shown(sum(column.get(K, 0) for column in cells.values()))} for K in rows}, {"net_gex_dollars": dollars})
+    for j, key in enumerate(by_date[:16]):
+        served = {K: {"cell": row[j]} for K, row in zip(rows, data["net_gex_dollars"])}
+        own = {K: {"cell": shown(cells[key].get(K))} for K in rows}
+        table.columns(f"§1.6 {key[0]} {key[1]}", served, own, {"cell": dollars})
+
+
 def verify_gamma(table, answer, chain, carry, strike):
     data, gap_served = answer["data"], answer["meta"]["quality"]["spot_gap_pct"]
     rate = answer["meta"]["receipt"]["parameters"]["risk_free_rate"]
@@ -279,16 +311,18 @@ def verify_gamma(table, answer, chain, carry, strike):
     mismatch = gap is not None and abs(gap) > 10  # the document contradicts itself: dollars are null
     table.show("§1.0 implied spot", f"{implied:.6f}" if implied else "no fit")
     table.check("§1.0 spot_gap_pct", gap_served, gap, 2e-4)
-    table.check("§1.0 spot_source", data["spot_source"], source)
+    if "spot_source" in data:
+        table.check("§1.0 spot_source", data["spot_source"], source)
     table.check("§1.0 effective_spot", data["effective_spot"], S, 0.01)
 
-    F, used, by_expiration = forwards(chain, parity, S, carry), [], {}
+    F, used, by_expiration, cells = forwards(chain, parity, S, carry), [], {}, {}
     names = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
     by_strike = collections.defaultdict(lambda: dict.fromkeys(names, 0))
     chosen = strike or min((k / 1000 for strikes in chain.series.values() for k in strikes), key=lambda K: abs(K - S))
     for root, date in sorted(chain.series, key=lambda key: key[::-1]):
         strikes, T, (forward, forward_source) = chain.series[root, date], chain.years[root, date], F[root, date]
         v_of, sums = volatilities(strikes, forward, T, rate), {"call": 0, "put": 0}
+        others, column = dict.fromkeys(EXPOSURES, 0), cells.setdefault((str(date), SETTLEMENT[root]), collections.Counter())
         for k, row in ((k, row) for k, rights in strikes.items() for row in rights.values()):
             K, v, side, sign = k / 1000, v_of[k], "call" if row.call else "put", 1 if row.call else -1
             by_strike[K][side + "_open_interest"] += row.oi
@@ -300,30 +334,39 @@ def verify_gamma(table, answer, chain, carry, strike):
             gex = sign * one * row.oi * 100 * S ** 2 * 0.01
             by_strike[K][side + "_gex_dollars"] += gex
             sums[side] += gex
+            column[K] += gex
+            for name, x in zip(EXPOSURES, exposures(S, forward, K, v, T, rate, row.call)):
+                others[name] += sign * row.oi * 100 * x
             used.append((sign * row.oi, forward / S, K, v, T))
             if K == chosen and (strike or not by_expiration):
                 table.show(f"§1.1 {root} {date} {K:g} {side}: volatility", f"{v / math.sqrt(T):.10f}")
                 table.show(f"§1.1 {root} {date} {K:g} {side}: gamma, GEX", f"{one:.6e} {gex:.0f}")
         by_expiration[f"{date} {SETTLEMENT[root]}"] = {
             "forward": forward, "forward_source": forward_source,
-            "net_gex_dollars": sums["call"] + sums["put"], "gross_gex_dollars": sums["call"] - sums["put"]}
+            "net_gex_dollars": sums["call"] + sums["put"], "gross_gex_dollars": sums["call"] - sums["put"], **others}
+    if answer["meta"]["endpoint"] == "gex/spx/matrix":
+        return verify_matrix(table, data, cells, mismatch)
 
     call, put = (sum(cells[side + "_gex_dollars"] for cells in by_strike.values()) for side in ("call", "put"))
     gross = call - put
     for name, own in (("net", call + put), ("call", call), ("put", put), ("gross", gross)):
         table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], own if used and not mismatch else None, 1e-6 * gross)
+    tolerances = {name: max(1, 1e-6 * sum(abs(row[name]) for row in by_expiration.values())) for name in EXPOSURES}
+    for name in EXPOSURES:
+        own = sum(row[name] for row in by_expiration.values())
+        table.check(f"§1.4 {name}", data["exposures"][name], own if used and not mismatch else None, tolerances[name])
     table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(used))
     for cells in by_strike.values():
         cells["net_gex_dollars"] = cells["call_gex_dollars"] + cells["put_gex_dollars"]
     for cells in (*by_strike.values(), *by_expiration.values()) if mismatch else ():
-        cells.update({name: None for name in cells if name.endswith("dollars")})
+        cells.update({name: None for name in cells if "dollars" in name})
     near = {K: cells for K, cells in sorted(by_strike.items())
             if abs(K - S) <= 0.15 * S and cells["call_open_interest"] + cells["put_open_interest"] > 0}
     dollars = max(1e-6 * gross, 1)
     table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near,
                   {name: dollars if name.endswith("dollars") else 0.5 for name in (*names, "net_gex_dollars")})
     table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
-                  {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars})
+                  {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars, **tolerances})
 
     def G(spot):  # §1.1: the forwards move with the spot, and v stays with the strike
         return sum(signed * gamma(spot, ratio * spot, K, v, T, rate) for signed, ratio, K, v, T in used) * spot ** 2

@@ -1,0 +1,116 @@
+package refresh_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/snapshots"
+)
+
+// changedGamma is the part of a gamma answer that says what changed since the previous session.
+type changedGamma struct {
+	Net     float64 `json:"net_gex_dollars"`
+	Flip    *float64
+	Changes *struct {
+		ReferenceAsOf time.Time          `json:"reference_as_of"`
+		Net           map[string]float64 `json:"net_gex_dollars"`
+	}
+	OpenInterest []struct{ From, To float64 } `json:"open_interest_changes"`
+}
+
+// After a session, the changes compare with its last snapshot. A restart gives the same bytes, recompute the same answers.
+// Without the state of the session before, the changes are null and the quality says why.
+func TestChangesSinceThePreviousSession(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 15:00", archived(t, dir))
+		var before, first, g changedGamma
+		r.once()
+		r.data(refresh.GammaResource, &first)
+		time.Sleep(25 * time.Second)
+		r.once()
+		r.data(refresh.GammaResource, &before)
+		if before.Changes != nil || before.OpenInterest != nil || !strings.Contains(string(r.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+			t.Errorf("first session: %+v, quality %s", before, r.meta(refresh.GammaResource).Quality)
+		}
+		if first.Net == before.Net {
+			t.Error("the net does not move: the test shows too little")
+		}
+		reference := r.meta(refresh.GammaResource).AsOf
+		time.Sleep(ny(t, "2026-11-20 11:00").Sub(r.clock.Now()))
+		r.once()
+		r.data(refresh.GammaResource, &g)
+		if g.Changes == nil || !g.Changes.ReferenceAsOf.Equal(reference) {
+			t.Fatalf("changes %+v, want those since %v", g.Changes, reference)
+		}
+		n, sum := g.Changes.Net, 0.0
+		for _, part := range []string{"expired", "spot", "time", "volatility", "open_interest", "listed"} {
+			sum += n[part]
+		}
+		if n["from"] != before.Net || n["to"] != g.Net || math.Abs(sum-(g.Net-before.Net)) > 4 { // each of 8 figures is rounded
+			t.Errorf("parts %v, sum %v, net from %v to %v", n, sum, before.Net, g.Net)
+		}
+		if n["spot"] == 0 || n["time"] == 0 || n["expired"] == 0 || n["open_interest"] == 0 || len(g.OpenInterest) != 10 {
+			t.Errorf("parts %v, changes of open interest %v", n, g.OpenInterest)
+		}
+		var m struct {
+			Expirations []json.RawMessage
+			Strikes     []json.RawMessage
+			Net         [][]*float64 `json:"net_gex_dollars"`
+		}
+		r.data(refresh.MatrixResource, &m)
+		if len(m.Expirations) == 0 || len(m.Strikes) == 0 || len(m.Net) != len(m.Strikes) || r.meta(refresh.MatrixResource).AsOf != r.meta(refresh.GammaResource).AsOf {
+			t.Errorf("matrix of %d expirations and %d strikes, as of %v", len(m.Expirations), len(m.Strikes), r.meta(refresh.MatrixResource).AsOf)
+		}
+		identical(t, dir, "2026-11-20", quoted...)
+
+		resources := []string{refresh.GammaResource, refresh.MatrixResource}
+		served := map[string][]byte{}
+		for _, name := range resources {
+			served[name] = bytes.Clone(r.store.Current(name).Default.Body(snapshots.Identity))
+		}
+		r.close()
+		restarted := newRig(t, dir, "2026-11-20 11:01", archived(t, dir))
+		if err := errors.Join(restarted.Restore(), restarted.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range resources {
+			if !bytes.Equal(restarted.store.Current(name).Default.Body(snapshots.Identity), served[name]) {
+				t.Errorf("%s has other bytes after a restart", name)
+			}
+		}
+		restarted.once()
+		var again changedGamma
+		restarted.data(refresh.GammaResource, &again)
+		if again.Changes == nil || !again.Changes.ReferenceAsOf.Equal(reference) {
+			t.Errorf("after a restart: changes %+v", again.Changes)
+		}
+		restarted.close()
+
+		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "state-gex-reference")); err != nil {
+			t.Fatal(err)
+		}
+		without := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
+		defer without.close()
+		if err := errors.Join(without.Restore(), without.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		var unknown changedGamma
+		without.once()
+		without.data(refresh.GammaResource, &unknown)
+		if unknown.Changes != nil || !strings.Contains(string(without.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+			t.Errorf("without the state: %+v", unknown.Changes)
+		}
+		identical(t, dir, "2026-11-20", quoted...)
+	})
+}
