@@ -42,7 +42,7 @@ func (seen receipts) check(r *rig, resource, parameters string, names ...string)
 	if !slices.Equal(got, names) || !slices.Equal(sums, receipt.InputSHA256) || string(receipt.Parameters) != parameters {
 		r.t.Errorf("%s: receipt %+v with parameters %s, want %s and inputs %q", resource, receipt, receipt.Parameters, parameters, names)
 	}
-	of, data := fmt.Sprint(receipt.Method, parameters, receipt.Inputs), string(e.Default.Data())
+	of, data := fmt.Sprint(resource, receipt.Method, parameters, receipt.Inputs), string(e.Default.Data())
 	if before, found := seen[of]; found && before != data {
 		r.t.Errorf("%s: other data under the receipt %s", resource, of)
 	}
