@@ -71,7 +71,7 @@ export function strikesPanel() {
   };
   onChoice(choose);
   panel.body.append(why, words, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
-    h('details', { class: 'more', open: innerWidth >= 1800 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
+    h('details', { class: 'more', open: innerWidth >= 2200 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
   panel.followDay(current, past);
   choose();
   return panel;

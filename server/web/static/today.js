@@ -8,6 +8,7 @@ import { unwatch, watch } from './poll.js';
 import { choices, choose, onChoice } from './state.js';
 
 const path = '/api/v1/gex/spx';
+const saidOnce = ['unreachable', 'not_ready']; // a banner says it
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 
 // The explanations of words come after the first chart.
@@ -66,7 +67,7 @@ function followTrack(onTrack) {
   let feed = null;
   const changed = (f, fresh) => {
     if (fresh) onTrack(f.document);
-    else if (!f.document) onTrack(null, f.failure.code === 'snapshot_not_found' ? 'No track is stored for this date.' : sentence(f.failure.message));
+    else if (!f.document) onTrack(null, f.failure.code === 'snapshot_not_found' ? 'No track is stored for this date.' : saidOnce.includes(f.failure.code) ? '' : sentence(f.failure.message));
   };
   const follow = () => {
     const url = day() ? `${path}/intraday?date=${day()}` : `${path}/intraday`;
