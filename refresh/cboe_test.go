@@ -68,7 +68,7 @@ func TestCboeSourceEndToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Source: "cboe", DatedProducts: refresh.DatedResources, HistoryBytes: 1 << 20,
+		Dir: t.TempDir(), Source: "cboe", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

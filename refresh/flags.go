@@ -50,7 +50,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	}
 	var err error
 	if cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources, HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), HistoryBytes: historyBytes, Log: log,
 	}); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func TestResumed(t *testing.T) {
 		"freshness changed since":     {[]stored{{GammaResource, 7, 0}, {PainResource, 7, 31}}, at(31)},
 	} {
 		store, err := snapshots.Open(snapshots.Options{
-			Dir: t.TempDir(), Source: "simulated", DatedProducts: DatedResources, HistoryBytes: 1 << 20,
+			Dir: t.TempDir(), Source: "simulated", DatedProducts: DatedResources(), HistoryBytes: 1 << 20,
 			Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

@@ -95,8 +95,15 @@ func StoredProducts() (names []string) {
 	return names
 }
 
-// DatedResources are the resources whose past dates are served.
-var DatedResources = []string{GammaResource, TrackResource}
+// DatedResources returns the resources whose past dates are served: those whose files are final once the date has closed.
+func DatedResources() (names []string) {
+	for _, p := range products {
+		if p.finalAtClose {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
 
 // Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`.
 type Shape struct{ Data, Quality any }

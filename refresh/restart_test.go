@@ -62,7 +62,7 @@ func resealDuringAPublication(t *testing.T) {
 	}
 	log := slog.New(logHook(hook))
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Source: "simulated", DatedProducts: refresh.DatedResources, HistoryBytes: 1 << 20, Log: log,
+		Dir: t.TempDir(), Source: "simulated", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -454,7 +454,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			}
 			var err error
 			if c.Store, err = snapshots.Open(snapshots.Options{
-				Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources, HistoryBytes: 1 << 20, Log: slog.New(hook),
+				Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20, Log: slog.New(hook),
 			}); err != nil {
 				t.Fatal(err)
 			}

@@ -351,7 +351,7 @@ func TestDamagedTrack(t *testing.T) {
 			}
 			var err error
 			if c.Store, err = snapshots.Open(snapshots.Options{
-				Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources, HistoryBytes: 1 << 20,
+				Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20,
 				Log: slog.New(slog.NewTextHandler(&log, nil)),
 			}); err != nil {
 				t.Fatal(err)

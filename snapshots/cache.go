@@ -91,11 +91,11 @@ func (s *Store) Historical(product, date string) (*Snapshot, error) {
 
 // historyKey returns the key of an answer in the history cache. A number is made without an allocation. It holds the index of
 // the product in Options.DatedProducts, and the digits of the date.
-func historyKey(product int, date string) uint64 {
-	n := uint64(product)
+func historyKey(product int, date string) int {
+	n := product
 	for i := range len(date) {
 		if c := date[i]; c != '-' {
-			n = n*10 + uint64(c-'0')
+			n = n*10 + int(c-'0')
 		}
 	}
 	return n

@@ -42,7 +42,7 @@ type Store struct {
 	locks     []io.Closer // keep other processes out of dir
 	writer    *writer
 	latest    *ristretto.Cache[string, generation] // current answers
-	history   *ristretto.Cache[uint64, *Snapshot]  // past answers, by historyKey
+	history   *ristretto.Cache[int, *Snapshot]     // past answers, by historyKey
 	pastReads singleflight.Group                   // reads of past answers, by path
 	reading   chan struct{}                        // bounds concurrent file reads of requests
 	bad       atomic.Int64                         // stored files found that can never be served
@@ -95,7 +95,7 @@ func (s *Store) open() (err error) {
 	if s.latest, err = newCache[string, generation](latestRoom); err != nil {
 		return err
 	}
-	if s.history, err = newCache[uint64, *Snapshot](s.opts.HistoryBytes); err != nil {
+	if s.history, err = newCache[int, *Snapshot](s.opts.HistoryBytes); err != nil {
 		return err
 	}
 	return s.scan()

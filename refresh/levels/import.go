@@ -62,7 +62,7 @@ func (c *ImportCommand) run(ctx context.Context, with Streams, now time.Time) er
 		return from.each(rows, stored, with.Out, "would import", func(row) error { return nil })
 	}
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: c.DataDir, Source: c.Source, DatedProducts: refresh.DatedResources,
+		Dir: c.DataDir, Source: c.Source, DatedProducts: refresh.DatedResources(),
 		HistoryBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(with.Err, nil)),
 	})
 	if err != nil {

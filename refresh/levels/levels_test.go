@@ -307,7 +307,7 @@ func TestAnImportNeverReplaces(t *testing.T) {
 func TestOneRowPerSession(t *testing.T) {
 	dir := t.TempDir()
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "cboe", DatedProducts: refresh.DatedResources, HistoryBytes: 1 << 20,
+		Dir: dir, Source: "cboe", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
