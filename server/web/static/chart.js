@@ -91,7 +91,8 @@ export class Chart {
     if (this.canvas.clientWidth === 0) return; // hidden, or nothing to draw
     const { opts, data } = this.#options(this.#spec);
     this.#plot = new uPlot(opts, data, this.canvas);
-    if (!this.hint.hidden) this.#point(this.#index);
+    const i = this.#index;
+    if (!this.hint.hidden) queueMicrotask(() => { if (this.#plot) this.#point(i); }); // after uPlot has its scales
   }
 
   resize() {
