@@ -1,10 +1,9 @@
 // Unusual options activity: a table that the user sorts and filters, with the parts of each score.
 
-import { choices } from './choices.js';
 import { h, options, picker, say, scroller } from './dom.js';
 import { date, dollars, instant, number, percent, shortDate, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
-import { choose, chosen, onChoice } from './state.js';
+import { choices, choose, chosen, onChoice } from './state.js';
 import { term } from './terms.js';
 
 // The page asks for every row, because a filter must see them all. They are 11 KB on the wire, and 20 rows are 4 KB.
