@@ -85,8 +85,8 @@ class HeatMap {
     const on = (column) => ({
       pointermove: (event) => this.#point(event, column), pointerdown: (event) => this.#point(event, column), pointerleave: (event) => { if (event.pointerType === 'mouse') this.#leave(); }, // a finger leaves when it is lifted
     });
-    this.strikes = h('canvas', { class: 'strikes', ...on(-1) });
-    this.cells = h('canvas', on(0));
+    this.strikes = h('canvas', { width: 0, height: 0, class: 'strikes', ...on(-1) });
+    this.cells = h('canvas', { width: 0, height: 0, ...on(0) });
     this.mark = h('i', { class: 'mark', hidden: true });
     this.tip = h('p', { class: 'word figure', popover: 'manual', 'aria-hidden': 'true' });
     this.said = h('output', { class: 'unseen' });
