@@ -69,15 +69,3 @@ export function floating(from, to, low, high) {
   zero.style.left = `${at(0)}%`;
   return h('span', { class: 'floating', 'aria-hidden': 'true' }, low <= 0 && high >= 0 ? zero : null, bar);
 }
-
-/** choice builds a row of exclusive buttons from [value, text] pairs. */
-export function choice(label, pairs, onPick) {
-  const buttons = pairs.map(([value, text], i) => h('button', {
-    type: 'button', 'aria-pressed': String(i === 0),
-    click: () => {
-      for (const [j, b] of buttons.entries()) b.setAttribute('aria-pressed', String(i === j));
-      onPick(value);
-    },
-  }, text));
-  return h('span', { class: 'choice', role: 'group', 'aria-label': label }, buttons);
-}
