@@ -30,7 +30,7 @@ var trackColumns = []string{"as_of", "spot", "effective_spot", "net_gex_dollars"
 
 // trackRow returns a row as a JSON array in the order of [trackColumns].
 func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
-	return json.Marshal([]any{asOf, g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
+	return json.Marshal([]any{asOf.UTC(), g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
 		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share})
 }
 
@@ -64,8 +64,12 @@ func gatherTrack(b *batch, above map[string]*answer) (*inputs, error) {
 		if b.r.cfg.Clock.standsStill() {
 			at = in.arrived() // the clock of a replay is later than most of its documents
 		}
-		if rows, err = b.r.trackBefore(chain.AsOf, at); rows == nil {
-			return nil, err
+		if rows, err = b.r.trackBefore(chain.AsOf, at); err != nil {
+			b.r.log.Error("track not continued", "err", err) // gamma does not need it
+			return nil, nil
+		}
+		if rows == nil {
+			return nil, nil
 		}
 	}
 	return in, in.addState(trackRowsState, rows)
@@ -91,7 +95,7 @@ func (r *Refresher) trackBefore(asOf, now time.Time) ([]json.RawMessage, error) 
 		case errors.Is(err, snapshots.ErrNoSnapshot), errors.Is(err, snapshots.ErrTorn), errors.Is(err, snapshots.ErrNewerFormat):
 			return []json.RawMessage{}, nil
 		case err != nil:
-			return nil, nil // the store has logged it; a new track would replace the rows that cannot be read now
+			return nil, err // a new track would replace the rows that cannot be read now
 		}
 		served = f.Edition
 	}

@@ -286,6 +286,26 @@ func TestTrackContinuesAfterARestart(t *testing.T) {
 	}
 }
 
+// A chain that arrives after its date has closed adds no row, although its as_of is newer than the last row.
+func TestTrackOfAClosedDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 16:00", archived(t, dir))
+		r.spxAt("2026-11-19 16:00")
+		file := r.fileOf("2026-11-19")
+		r.close()
+		r = newRig(t, dir, "2026-11-19 19:11", archived(t, dir)).restored()
+		defer r.close()
+		r.spxAt("2026-11-19 19:11")
+		if asOf := r.meta(refresh.GammaResource).AsOf; !asOf.Equal(ny(t, "2026-11-19 16:15").Add(-time.Second)) {
+			t.Fatalf("gamma is of %s", asOf)
+		}
+		if got := r.track().asOfs(t); !slices.Equal(got, []string{"15:44:52"}) || !bytes.Equal(r.fileOf("2026-11-19"), file) {
+			t.Errorf("%q, or the file has changed", got)
+		}
+	})
+}
+
 // At night, when gamma rests on a newer chain than the track, a new method of the track is served after a restart. The file of
 // the closed date stays.
 func TestTrackOfANewMethod(t *testing.T) {

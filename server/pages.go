@@ -35,7 +35,7 @@ const (
 
 	// fileLines are in the response of every file that a page loads. The policy of the page governs the file there. Opened on its
 	// own, the file runs and loads nothing. The lines of a page would be 480 bytes more in each of some 25 responses.
-	fileLines = "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n" +
+	fileLines = "Content-Security-Policy: default-src 'none'\r\n" +
 		"X-Content-Type-Options: nosniff\r\n" +
 		"Cross-Origin-Resource-Policy: same-origin\r\n"
 

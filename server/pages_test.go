@@ -18,7 +18,7 @@ func TestPages(t *testing.T) {
 		"Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
 		"Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
 	}
-	onFiles := map[string]string{"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
+	onFiles := map[string]string{"Content-Security-Policy": "default-src 'none'"}
 	for path, typ := range map[string]string{"/": "text/html; charset=utf-8", "/assets/app.css": "text/css; charset=utf-8", "/assets/icon.svg": "image/svg+xml"} {
 		plain, body := do(t, c, "GET", path, "Accept-Encoding", "identity")
 		if plain.StatusCode != 200 || plain.Header.Get("Content-Type") != typ || plain.Header.Get("Access-Control-Allow-Origin") != "" {

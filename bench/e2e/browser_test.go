@@ -45,6 +45,7 @@ type browser struct {
 	t      *testing.T
 	ctx    context.Context
 	origin string
+	front  string // another origin that the test itself serves the page from; "" for none
 
 	mu       sync.Mutex
 	foreign  []string // requests to other origins
@@ -90,7 +91,8 @@ func (b *browser) heard(event any) {
 	defer b.mu.Unlock()
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		if !strings.HasPrefix(e.Request.URL, b.origin+"/") && !strings.HasPrefix(e.Request.URL, "data:") {
+		ours := strings.HasPrefix(e.Request.URL, b.origin+"/") || b.front != "" && strings.HasPrefix(e.Request.URL, b.front+"/")
+		if !ours && !strings.HasPrefix(e.Request.URL, "data:") {
 			b.foreign = append(b.foreign, e.Request.URL)
 		}
 	case *runtime.EventExceptionThrown:

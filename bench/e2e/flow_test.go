@@ -206,7 +206,7 @@ func (b *browser) filters(items []flowItem) {
 		if got := eval[[]string](b, flowRows); len(want) == 0 || len(want) == len(items) || !slices.Equal(got, want) {
 			b.t.Errorf("%s: %d rows, want %d of %d", what, len(got), len(want), len(items))
 		}
-		if got, want := b.text("#flow .count"), fmt.Sprintf("%d of %d shown", len(want), len(items)); got != want {
+		if got, want := b.text("#flow .counted [role=status]"), fmt.Sprintf("%d of %d shown", len(want), len(items)); got != want {
 			b.t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
@@ -238,8 +238,8 @@ func (b *browser) filters(items []flowItem) {
 		b.t.Errorf("after a reload the fields have %q", got)
 	}
 	b.do(chromedp.Navigate(b.origin + "/?flow-premium=999999999"))
-	b.until("the panel is loaded", `document.querySelector("#flow").scrollIntoView({block: "center", behavior: "instant"}), document.querySelector("#flow .count")?.innerText`)
-	b.until("nothing is left", `document.querySelector("#flow .empty")?.checkVisibility() && document.querySelector("#flow .count").innerText.startsWith("0 of ")`)
+	b.until("the panel is loaded", `document.querySelector("#flow").scrollIntoView({block: "center", behavior: "instant"}), document.querySelector("#flow .counted [role=status]")?.innerText`)
+	b.until("nothing is left", `document.querySelector("#flow .empty")?.checkVisibility() && document.querySelector("#flow .counted [role=status]").innerText.startsWith("0 of ")`)
 	b.shoot("flow-empty")
 	b.press("#flow .counted button", "\r")
 	b.until("the filters are reset", `location.search === "" && document.querySelectorAll("#flow tbody tr").length === 20 && !document.querySelector("#flow .empty").checkVisibility()`)

@@ -181,6 +181,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/options/flow/unusual?limit=1.5", false}, {400, "/api/v1/options/flow/unusual?limit=-1", false},
 		{400, "/api/v1/gex/spx/historical?date=yesterday", false}, {400, "/api/v1/gex/spx/historical?date=20261119", false},
 		{400, "/api/v1/gex/spx/historical?date=2999-01-01", true}, {404, "/api/v1/gex/spx/historical?date=2000-01-01", true},
+		{404, "/api/v1/gex/spx/intraday?date=2000-01-01", true},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 	} {
 		c.ask(bad.status, http.MethodGet, bad.target, "X-API-Key", key)

@@ -286,6 +286,21 @@ func (b *browser) strikes(p *process) {
 	d := dataOf[strikesData](p, "/api/v1/gex/spx")
 	b.until("all strikes are shown", fmt.Sprintf(`Math.abs(document.querySelector(%q).dataset.points - %d) < 3`, plot, len(d.Strikes)))
 	b.press("#strikes button[value=levels]", kb.Enter)
+
+	dates := p.sessions()
+	date := dates[len(dates)-2]
+	b.do(chromedp.Navigate(p.url + "/?expiring=0dte&date=" + date))
+	b.sections()
+	b.until("a stored date has all expirations only", `document.querySelectorAll("#strikes button:disabled").length === 2 &&
+		document.querySelector("#strikes .why").innerText.startsWith("A stored date") && document.querySelector("#strikes button[value=all][aria-pressed=true]")`)
+	if want := "historical?date=" + date; !strings.HasSuffix(b.text("#changes .source"), want) || !strings.HasSuffix(b.text("#expirations .source"), want) {
+		b.t.Errorf("a panel does not show %s", date)
+	}
+	if !strings.Contains(b.text("#matrix .summary"), "not of the chosen date") {
+		b.t.Error("the matrix does not say that it is of now")
+	}
+	b.do(chromedp.Navigate(p.url))
+	b.sections()
 }
 
 // partOf returns the net gamma of the expirations up to the end of the day or the week, at the first strike from the spot up.
@@ -389,7 +404,7 @@ func (b *browser) changes(p *process) {
 	rows := dataOf[struct {
 		Changes []struct{ From, To float64 } `json:"open_interest_changes"`
 	}](p, "/api/v1/gex/spx").Changes
-	last := eval[[]string](b, `[...document.querySelectorAll("#changes .contracts tbody tr")].map(r => r.cells[4].innerText)`)
+	last := eval[[]string](b, `[...document.querySelectorAll("#changes .contracts tbody tr")].map(r => r.cells[3].innerText)`)
 	if len(last) != len(rows) || len(rows) == 0 {
 		b.t.Fatalf("%d rows of open interest, want %d", len(last), len(rows))
 	}

@@ -54,7 +54,7 @@ func NewRefreshes() *Refreshes {
 	return &Refreshes{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_refreshes_total",
-			Help: "Runs of a feed's job, and of the jobs freshness, expiry and backfill, by outcome: ok, panic, or the reason code that clients see.",
+			Help: "Runs of a feed's job, and of the jobs freshness, expiry, backfill and tracks, by outcome: ok, panic, or the reason code that clients see.",
 		}, []string{"feed", "code"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_documents_refused_total",

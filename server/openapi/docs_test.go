@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"bytes"
+	"html/template"
 	"maps"
 	"regexp"
 	"slices"
@@ -42,11 +43,13 @@ type shownTable struct {
 }
 
 // shownField is a field of a body. Its ID is that of its row, such as gex-spx.flips.price. Depth says how many objects are
-// around it. Like is the ID of the field whose object has the same fields.
+// around it. Like is the ID of the field whose object has the same fields. Items describe the items of an array that are no
+// objects, and the items of these.
 type shownField struct {
-	ID, Name, Like string
-	Depth          int
-	Schema         object
+	ID, Name, Type, Like string
+	Depth                int
+	Schema               object
+	Items                []object
 }
 
 type shownResponse struct {
@@ -55,7 +58,13 @@ type shownResponse struct {
 	Examples            []shownExample
 }
 
-type shownExample struct{ Summary, JSON string }
+type shownExample struct {
+	Summary string
+	JSON    template.HTML
+}
+
+// inText escapes JSON for a place between tags. Unlike the template, it leaves the quotes as they are, because they are many.
+var inText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"…"`, "…")
 
 // pages makes what the template shows.
 type pages struct {
@@ -206,7 +215,7 @@ func (p *pages) response(name string) shownResponse {
 		}
 		var out bytes.Buffer
 		write(&out, p.shorten(value, schema), "", 100)
-		r.Examples = append(r.Examples, shownExample{example.get("summary").(string), strings.ReplaceAll(out.String(), `"…"`, "…")})
+		r.Examples = append(r.Examples, shownExample{example.get("summary").(string), template.HTML(inText.Replace(out.String()))})
 	}
 	r.Codes = strings.Join(codes, ", ")
 	return r
@@ -263,7 +272,7 @@ func (p *pages) resolved(schema object) object {
 func (p *pages) envelope() (rows []shownField) {
 	first := p.document.at("components", "schemas", "GammaAnswer", "properties").(object)
 	for _, m := range first {
-		rows = append(rows, shownField{ID: m.Key, Name: m.Key, Schema: m.Value.(object)})
+		rows = append(rows, shownField{ID: m.Key, Name: m.Key, Type: typeOf(m.Value.(object)), Schema: m.Value.(object)})
 		switch m.Key {
 		case "data":
 			rows[len(rows)-1].Schema = object{{"type", "object"}, {"description", "The fields of the resource. An error has `error` in its place."}}
@@ -275,7 +284,7 @@ func (p *pages) envelope() (rows []shownField) {
 			}
 		}
 	}
-	rows = append(rows, shownField{ID: "error", Name: "error", Schema: object{{"type", "object"}, {"description", "Of an error. " + p.text("ErrorAnswer")}}})
+	rows = append(rows, shownField{ID: "error", Name: "error", Type: "object", Schema: object{{"type", "object"}, {"description", "Of an error. " + p.text("ErrorAnswer")}}})
 	return append(rows, p.fields("error", p.document.at("components", "schemas", "Error").(object), 1)...)
 }
 
@@ -295,7 +304,7 @@ func (p *pages) fields(id string, schema object, depth int) (rows []shownField) 
 		if nameOf(s) == "Unknown" {
 			continue
 		}
-		row := shownField{ID: id + "." + m.Key, Name: m.Key, Depth: depth, Schema: s}
+		row := shownField{ID: id + "." + m.Key, Name: m.Key, Type: typeOf(s), Depth: depth, Schema: s}
 		text, _ := s.get("description").(string)
 		if column := columnName.FindStringSubmatch(text); column != nil {
 			row.ID, row.Name = id+"."+column[1], m.Key+" "+column[1]
@@ -303,16 +312,23 @@ func (p *pages) fields(id string, schema object, depth int) (rows []shownField) 
 		inner := s
 		for inner.get("items") != nil && inner.get("prefixItems") == nil {
 			inner, row.Name = inner.get("items").(object), row.Name+"[]"
+			row.Items = append(row.Items, inner)
 		}
 		name := nameOf(inner)
 		if some := list(inner.get("oneOf")); name == "" && len(some) > 0 {
 			name = nameOf(some[0].(object))
+		}
+		if name != "" {
+			row.Items = nil // the rows below describe them
 		}
 		var below []shownField
 		if first, shown := p.objects[name]; shown {
 			row.Like = first
 		} else if name != "" {
 			p.objects[name] = row.ID
+			if p.resolved(inner).get("prefixItems") != nil {
+				row.Type = "array of arrays"
+			}
 			below = p.fields(row.ID, p.resolved(inner), depth+1)
 		}
 		if p.ids[row.ID] {

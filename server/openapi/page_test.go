@@ -80,6 +80,13 @@ func TestThePageHasEverything(t *testing.T) {
 				t.Errorf("unit %s of %s is not shown", unit, at)
 			}
 		}
+		schema, field, _ := strings.Cut(strings.TrimPrefix(at, "/"), "/")
+		if !strings.HasPrefix(field, "properties/") || strings.HasSuffix(schema, "Answer") || schema == "ErrorMeta" || text == "" || nameOf(o) == "Unknown" {
+			return
+		}
+		if !strings.Contains(html, strings.TrimSuffix(string(prose(text)), "</p>")) {
+			t.Errorf("the description of %s is not shown: %s", at, text)
+		}
 	})
 	if len(units) < 25 {
 		t.Errorf("only %d units", len(units))

@@ -138,6 +138,10 @@ func values(schema object) string {
 	for _, v := range list(schema.get("enum")) {
 		words = append(words, oneLine(v))
 	}
+	least, most := schema.get("minItems"), schema.get("maxItems")
+	if least != nil && most != nil && oneLine(least) == oneLine(most) {
+		return oneLine(least) + " items"
+	}
 	for _, bound := range [][2]string{
 		{"exclusiveMinimum", "above"}, {"minimum", "at least"}, {"maximum", "at most"}, {"minItems", "items at least"},
 		{"maxItems", "items at most"}, {"default", "default"}, {"pattern", "pattern"},

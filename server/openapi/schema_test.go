@@ -182,7 +182,8 @@ func (g *generator) property(sec *section, field string, typ reflect.Type) objec
 	if null {
 		typ = typ.Elem()
 	}
-	if says := nullText.MatchString(l.text); imported(sec.name) || tableRow(sec.name) {
+	// A slice without a value is null, too, and its type does not say whether it ever is.
+	if says := nullText.MatchString(l.text); imported(sec.name) || tableRow(sec.name) || typ.Kind() == reflect.Slice {
 		null = says
 	} else if null != says {
 		g.fault("%s: its type may be null: %v; its description says when: %v", at, null, says)

@@ -24,8 +24,12 @@ const later = new Map([
 const top = document.getElementById('banners'); // the source: written by the server
 const status = document.getElementById('status'); // a strip at the foot of the window, so that the page never moves
 
-function start() {
-  todayPanel();
+async function start() {
+  addEventListener('panelchange', tell);
+  setInterval(tick, 1000);
+  const first = todayPanel();
+  tick();
+  await first; // the network is for the first chart until then
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
@@ -34,9 +38,6 @@ function start() {
     }
   }, { rootMargin: '50% 0px' });
   for (const id of later.keys()) near.observe(document.getElementById(id));
-  addEventListener('panelchange', tell);
-  setInterval(tick, 1000);
-  tick();
 }
 
 async function load(section) {

@@ -43,7 +43,7 @@ const reasons = {
 };
 
 function read(c, quality) {
-  if (!c) return `There is no comparison with the last session: ${reasons[quality?.changes_reason] ?? 'this answer has none'}.`;
+  if (!c?.net_gex_dollars) return `There is no comparison with the last session: ${reasons[quality?.changes_reason] ?? 'this answer does not have one'}.`;
   const net = c.net_gex_dollars;
   const most = parts.toSorted((a, b) => Math.abs(net[b[0]]) - Math.abs(net[a[0]]))[0];
   const change = net.to - net.from;
@@ -55,7 +55,7 @@ function read(c, quality) {
 
 /** steps returns the waterfall: each part begins where the one before it ended. */
 function steps(c) {
-  if (!c) return [];
+  if (!c?.net_gex_dollars) return [];
   const net = c.net_gex_dollars;
   const rows = [['Last session', 0, net.from, dollars(net.from)]];
   let at = net.from;

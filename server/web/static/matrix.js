@@ -1,11 +1,10 @@
 // Net gamma by strike and expiration, as a heat map and as a table.
 
-import { choices } from './choices.js';
 import { h, say, scroller, table } from './dom.js';
 import { date, dollars, level, number, shortDate } from './format.js';
 import { color } from './paint.js';
 import { day, Panel } from './panel.js';
-import { onChoice } from './state.js';
+import { choices, onChoice } from './state.js';
 import { term } from './terms.js';
 
 const clipAt = 0.98; // the share of the cells that the colours tell apart
@@ -45,7 +44,7 @@ export function matrixPanel() {
 
 /** cut returns the strikes within a share of the spot, highest first, and the figure at which the colours end. */
 function cut(d, share) {
-  const rows = d.strikes.map((s, i) => ({ ...s, cells: d.net_gex_dollars[i] }))
+  const rows = d.strikes.map((s, i) => ({ ...s, cells: d.net_gex_dollars?.[i] ?? d.expirations.map(() => null) }))
     .filter((r) => Math.abs(r.strike / d.effective_spot - 1) <= share).reverse();
   const sizes = rows.flatMap((r) => r.cells).filter((x) => x !== null).map(Math.abs).sort((a, b) => a - b);
   const clip = sizes[Math.ceil(clipAt * sizes.length) - 1] ?? 0;
@@ -86,8 +85,8 @@ class HeatMap {
     const on = (column) => ({
       pointermove: (event) => this.#point(event, column), pointerdown: (event) => this.#point(event, column), pointerleave: (event) => { if (event.pointerType === 'mouse') this.#leave(); }, // a finger leaves when it is lifted
     });
-    this.strikes = h('canvas', { class: 'strikes', ...on(-1) });
-    this.cells = h('canvas', on(0));
+    this.strikes = h('canvas', { width: 0, height: 0, class: 'strikes', ...on(-1) });
+    this.cells = h('canvas', { width: 0, height: 0, ...on(0) });
     this.mark = h('i', { class: 'mark', hidden: true });
     this.tip = h('p', { class: 'word figure', popover: 'manual', 'aria-hidden': 'true' });
     this.said = h('output', { class: 'unseen' });
@@ -122,7 +121,7 @@ class HeatMap {
     if (!view || scroller.clientWidth === 0) return;
     const narrow = scroller.clientWidth < 600;
     this.left = narrow ? 92 : 128;
-    this.width = Math.max(64, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    this.width = Math.max(68, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
     this.height = Math.max(5, Math.min(20, Math.floor(560 / Math.max(1, view.rows.length))));
     scroller.style.setProperty('--left', `${this.left}px`);
     scroller.style.setProperty('--cell', `${this.width}px`);
@@ -148,9 +147,10 @@ class HeatMap {
     const { view, width, height } = this;
     const ctx = this.#context(this.cells, width * view.columns.length);
     const none = hatch(ctx, ink.axis);
+    const shade = ramp(ink);
     const gap = height > 8 ? 1 : 0;
     view.rows.forEach((row, r) => row.cells.forEach((x, c) => {
-      ctx.fillStyle = x === null ? none : shade(x / view.clip, ink);
+      ctx.fillStyle = x === null ? none : shade(x / view.clip);
       ctx.fillRect(c * width, r * height, width - 1, height - gap);
     }));
     this.#spotLine(ctx, ink, width * view.columns.length);
@@ -180,7 +180,7 @@ class HeatMap {
     ctx.fillStyle = ink.muted;
     view.rows.forEach((r, i) => {
       const y = (i + 0.5) * height;
-      if (height >= 14 || r.strike % step === 0 && Math.abs(y - spot) > 14) ctx.fillText(level(r.strike), 44, y);
+      if (y >= 7 && Math.abs(y - spot) > 14 && (height >= 14 || r.strike % step === 0)) ctx.fillText(level(r.strike), 44, y);
     });
     ctx.font = '600 12px system-ui, sans-serif';
     ctx.fillStyle = ink.surface;
@@ -274,12 +274,13 @@ class HeatMap {
   }
 }
 
-/** shade returns the colour of a share of the clip: white or black at 0, full at ±1 and beyond. */
-function shade(share, ink) {
-  const channels = (rgb) => rgb.match(/[\d.]+/g).map(Number);
-  const strength = Math.min(1, Math.abs(share) || 0);
-  const [from, to] = [channels(ink.surface), channels(share > 0 ? ink.positive : ink.negative)];
-  return `rgb(${[0, 1, 2].map((i) => Math.round(from[i] + (to[i] - from[i]) * strength)).join(' ')})`;
+/** ramp returns a function that gives the colour of a share of the clip: the surface at 0, full colour at ±1 and beyond. */
+function ramp(ink) {
+  const [surface, above, below] = [ink.surface, ink.positive, ink.negative].map((rgb) => rgb.match(/[\d.]+/g).map(Number));
+  return (share) => {
+    const strength = Math.min(1, Math.abs(share) || 0); // a clip of 0 has no shares
+    return `rgb(${surface.map((from, i) => Math.round(from + ((share > 0 ? above : below)[i] - from) * strength)).join(' ')})`;
+  };
 }
 
 /** hatch returns the pattern of cells without a figure, so that they differ from 0. */

@@ -2,8 +2,7 @@
 
 import { h, say } from './dom.js';
 import * as format from './format.js';
-import { unwatch, watch } from './poll.js';
-import { marketNow, observe } from './clock.js';
+import { marketNow, observe, unwatch, watch } from './poll.js';
 import { chosen, onChoice } from './state.js';
 
 /** The panels of the page that have been loaded. */

@@ -1,18 +1,19 @@
 // Gamma, open interest and volume by strike, the profile of net gamma over hypothetical spots, and the figures by expiration.
 
 import { Chart } from './chart.js';
-import { choices } from './choices.js';
 import { floating, h, say, scroller, table } from './dom.js';
 import { axisDollars, axisShort, date, dollars, level, number, percent, short, title } from './format.js';
 import { day, Panel } from './panel.js';
 import { unwatch, watch } from './poll.js';
-import { onChoice } from './state.js';
+import { choices, onChoice } from './state.js';
 import { refill, term } from './terms.js';
 
 export const current = '/api/v1/gex/spx';
 export const past = `${current}/historical`;
 const matrix = '/api/v1/gex/spx/matrix';
 const matrixReach = 0.1; // its strikes are within this share of the spot
+
+const levelsOnly = 'This date has been imported, and has levels only.';
 
 /** spotOf returns the spot of the figures. Imported dates and those of older methods have only the published level. */
 const spotOf = (d) => d.effective_spot ?? d.spot;
@@ -55,6 +56,7 @@ export function strikesPanel() {
         : 'By strike and expiration there is net gamma only, within ±10 % of the spot. Open interest by strike of one expiration stands under Max pain.');
     if (part === 'all') drawSides(strikes, data, figures[figure.picked()], reach(data, range.picked()));
     else if (cells) drawPart(strikes, data, cells, part, Math.min(matrixReach, reach(data, range.picked())));
+    else strikes.clear('The figures by strike and expiration have not come yet.');
   };
   const cellsChanged = (feed) => { cells = feed.document?.data ?? cells; show(); };
   let feed = null;
@@ -69,7 +71,7 @@ export function strikesPanel() {
   };
   onChoice(choose);
   panel.body.append(why, words, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
-    h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), more));
+    h('details', { class: 'more', open: innerWidth >= 1800 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
   panel.followDay(current, past);
   choose();
   return panel;
@@ -106,7 +108,7 @@ function around(d, share) {
 }
 
 function drawSides(chart, d, f, share) {
-  const rows = d.by_strike.filter((r) => f.call(r) !== null && Math.abs(r.strike / spotOf(d) - 1) <= share);
+  const rows = (d.by_strike ?? []).filter((r) => f.call(r) !== null && Math.abs(r.strike / spotOf(d) - 1) <= share);
   const most = (of) => rows.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), rows[0]);
   const [call, put] = [most(f.call), most(f.put)];
   const net = f === figures.gamma ? [{ name: 'Net', values: rows.map((r) => r.net_gex_dollars), format: dollars, kind: 'none', color: '--ink' }] : [];
@@ -117,7 +119,7 @@ function drawSides(chart, d, f, share) {
       { name: 'Puts', values: rows.map(f.put), format: f.write, kind: 'bars', color: '--negative' },
       ...net,
     ],
-    summary: rows.length === 0 ? 'No strike with open interest lies in this range.'
+    summary: rows.length === 0 ? (d.by_strike ? 'No strike with open interest lies in this range.' : levelsOnly)
       : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, ` +
         `puts ${f.write(f.put(put))} at ${level(put.strike)}.`,
   });
@@ -149,24 +151,25 @@ function friday(text) {
 }
 
 function drawProfile(chart, d) {
-  const xs = d.profile.map((p) => p.spot);
-  const values = d.profile.map((p) => p.net_gex_dollars);
+  const points = d.profile ?? [];
+  const xs = points.map((p) => p.spot);
+  const values = points.map((p) => p.net_gex_dollars);
   chart.draw({
     xs, xName: 'Hypothetical spot', xFormat: (x, exact) => number(x, exact ? 2 : 0),
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
     yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: spotOf(d),
     marks: marks(d).slice(0, 2), bands: flipBand(d),
-    summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
+    summary: xs.length === 0 ? (d.profile ? 'No contract can be repriced.' : levelsOnly) : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
       (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),
   });
 }
 
 function comparisons(d) {
-  const columns = [{ head: 'Name' }, { head: 'Net, $ per 1 %', number: true }, { head: term('flip', 'Flip'), number: true }];
+  const columns = () => [{ head: 'Name' }, { head: 'Net, $ per 1 %', number: true }, { head: term('flip', 'Flip'), number: true }];
   const row = (c) => [term(c.name, title(c.name)), dollars(c.net_gex_dollars), level(c.zero_gamma_flip)];
   return [
-    h('div', null, h('h3', null, 'Conventions'), table('Net gamma and flip under other conventions', columns, d.conventions.map(row))),
-    h('div', null, h('h3', null, 'Scenarios'), table('Net gamma and flip in scenarios', columns, d.scenarios.map(row))),
+    h('div', null, h('h3', null, 'Conventions'), table('Net gamma and flip under other conventions', columns(), (d.conventions ?? []).map(row))),
+    h('div', null, h('h3', null, 'Scenarios'), table('Net gamma and flip in scenarios', columns(), (d.scenarios ?? []).map(row))),
   ];
 }
 
@@ -177,10 +180,11 @@ export function expirationsPanel() {
   const panel = new Panel({
     id: 'expirations',
     render(d) {
-      refill(place, byExpiration(d));
-      const most = d.by_expiration.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
-      say(summary, !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
-        : `${number(d.by_expiration.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);
+      const rows = d.by_expiration ?? [];
+      refill(place, byExpiration(rows, d.session_date));
+      const most = rows.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
+      say(summary, !d.by_expiration ? levelsOnly : !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
+        : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);
     },
   });
   place.classList.add('rows');
@@ -191,12 +195,12 @@ export function expirationsPanel() {
 
 const share = (e) => percent(e.gross_share_pct, 1).replace('+', '');
 
-function byExpiration(d) {
-  const most = Math.max(...d.by_expiration.map((e) => Math.abs(e.net_gex_dollars ?? 0)), 1);
+function byExpiration(rows, session) {
+  const most = Math.max(...rows.map((e) => Math.abs(e.net_gex_dollars ?? 0)), 1);
   const columns = [{ head: 'Expiration' }, { head: term('net', 'Net gamma'), number: true }, { head: '' }, { head: term('gross', 'Of gross'), number: true },
     ...['delta', 'vanna', 'charm'].map((name) => ({ head: term(name, title(name)), number: true }))];
-  return table('Figures by expiration, in dollars', columns, d.by_expiration.map((e) => [
-    h('span', null, date(e.expiration), ' ', h('small', null, e.settlement.toUpperCase()), e.expiration === d.session_date ? h('small', { class: 'today' }, term('zero_dte', '0DTE')) : null),
+  return table('Figures by expiration, in dollars', columns, rows.map((e) => [
+    h('span', null, date(e.expiration), ' ', h('small', null, e.settlement.toUpperCase()), e.expiration === session ? h('small', { class: 'today' }, term('zero_dte', '0DTE')) : null),
     dollars(e.net_gex_dollars), floating(0, e.net_gex_dollars, -most, most), share(e),
     dollars(e.delta_dollars), dollars(e.vanna_dollars_per_vol_point), dollars(e.charm_dollars_per_day)]));
 }

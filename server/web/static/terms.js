@@ -80,11 +80,14 @@ export function term(key, text) {
   return word;
 }
 
-/** refill replaces the children of a place. The word that has the focus keeps it. */
+/** refill replaces the children of a place. The word that has the focus keeps it, and the word that is explained stays explained. */
 export function refill(place, ...children) {
-  const word = place.contains(document.activeElement) && document.activeElement.getAttribute('aria-describedby');
+  const same = (id) => place.querySelector(`.term[aria-describedby="${id}"]`);
+  const { word, tip: open } = place.contains(shown.word) ? shown : {};
+  const focused = place.contains(document.activeElement) && document.activeElement.getAttribute('aria-describedby');
   place.replaceChildren(...children);
-  if (word) place.querySelector(`.term[aria-describedby="${word}"]`)?.focus({ preventScroll: true });
+  if (focused) same(focused)?.focus({ preventScroll: true });
+  if (word && same(open.id)) show(same(open.id), open.id.slice('word-'.length));
 }
 
 /** tip returns the element with the explanation of a key. It lies above the page, so nothing moves when it opens. */

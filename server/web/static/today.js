@@ -1,18 +1,20 @@
 // The session as it unfolds: the levels now, and their track through the day. Of a stored date: its last levels, and its track.
 
 import { Chart } from './chart.js';
-import { choices } from './choices.js';
 import { h, options, picker, say } from './dom.js';
 import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, title, unknown, words } from './format.js';
 import { Panel, day, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
-import { choose, onChoice } from './state.js';
-import { refill, term } from './terms.js';
+import { choices, choose, onChoice } from './state.js';
 
 const path = '/api/v1/gex/spx';
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 
-/** todayPanel builds the panel. */
+// The explanations of words come after the first chart.
+let term = (key, text) => text;
+let refill = (place, ...children) => place.replaceChildren(...children);
+
+/** todayPanel builds the panel. The promise is kept when the first chart is drawn, or when there is nothing to draw. */
 export function todayPanel() {
   const dates = picker('Date', (d) => choose({ date: d }, true));
   const span = choices('span', 'Time shown', spans);
@@ -21,26 +23,42 @@ export function todayPanel() {
   const lines = new Chart('Spot, flip and walls', 300, { sync: 'today', gutter: 72 });
   const net = new Chart('Net gamma', 150, { sync: 'today', gutter: 72 });
   let track = null;
-  const draw = () => { if (track) drawTrack(lines, net, track, span.picked(), panel.document?.data); };
+  let drawn = '';
+  const draw = () => {
+    drawn = span.picked();
+    if (track) drawTrack(lines, net, track, drawn, panel.document?.data);
+  };
+  const texts = () => {
+    const data = panel.document?.data ?? null;
+    refill(levels, ...levelTiles(data, track));
+    if (data) refill(regime, ...reading(data));
+  };
   const panel = new Panel({
     id: 'today', controls: [dates.element, span.element],
     render(data) {
-      refill(levels, ...levelTiles(data, track));
-      refill(regime, ...reading(data));
+      texts();
       draw();
     },
   });
   panel.body.append(levels, regime, h('div', { class: 'stack' }, lines.element, net.element));
+  onChoice(() => { if (span.picked() !== drawn) draw(); });
 
-  followTrack((document, why) => {
-    track = document?.data ?? null;
-    if (panel.document) refill(levels, ...levelTiles(panel.document.data, track));
-    if (track) draw();
-    else for (const chart of [lines, net]) chart.clear(why);
+  const first = new Promise((done) => {
+    followTrack((document, why) => {
+      track = document?.data ?? null;
+      if (track) draw();
+      else for (const chart of [lines, net]) chart.clear(why);
+      texts();
+      done();
+    });
   });
   panel.followDay(path, `${path}/historical`);
-  offerDates(dates.select);
-  onChoice(draw);
+  first.then(async () => {
+    offerDates(dates.select);
+    ({ term, refill } = await import('./terms.js'));
+    texts();
+  });
+  return first;
 }
 
 /** followTrack calls onTrack with the track of the chosen date, or with null and the reason. */
@@ -80,7 +98,7 @@ function offerDates(select) {
   show();
 }
 
-const tiles = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', 'Expiring the same day']];
+const levelNames = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', 'Expiring the same day']];
 
 /** levelTiles returns the tiles of an answer. Before the first answer they have their place and no value. */
 function levelTiles(d, track) {
@@ -93,8 +111,8 @@ function levelTiles(d, track) {
     [level(d.call_wall), 'largest call gamma above'],
     [level(d.put_wall), 'largest put gamma below'],
     [share(sameDay.share), sameDay.note],
-  ] : tiles.map(() => [unknown, '\u00a0']);
-  return tiles.map(([key, name], i) => {
+  ] : levelNames.map(() => [unknown, '\u00a0']);
+  return levelNames.map(([key, name], i) => {
     const [value, note, kind] = values[i];
     return h('div', { class: kind ? `tile ${kind}` : 'tile' }, h('dt', null, term(key, name)), h('dd', null, value, h('small', null, note)));
   });
