@@ -12,13 +12,6 @@ import (
 // last accepted chain of the date.
 const volatilityState = "iv-"
 
-// volatilities returns the published volatility of each contract in a state, by contract symbol. The caller must not change
-// the map.
-func (d *document) volatilities() (map[string]float64, error) {
-	err := d.openSessionState()
-	return d.volatility, err
-}
-
 // encodeVolatility returns the volatility state of a chain: one line, symbol and volatility, for each contract that has a
 // published volatility.
 func encodeVolatility(chain *compute.Chain) []byte {
