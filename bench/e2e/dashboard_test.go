@@ -340,9 +340,9 @@ func (b *browser) polling() {
 		for (const a of asked) {
 			const before = last[a.url];
 			if (before?.status) {
-				const age = Number(/max-age=(\d+)/.exec(before.cache)[1]) * 1000;
+				const age = Number(/max-age=(\d+)/.exec(before.cache)?.[1] ?? 0) * 1000; // 0: an error, such as a date without a track
 				if (a.at - before.at < age) wrong.push(a.url + " after " + (a.at - before.at) + " of " + age);
-				if (!a.tag && age < 86400e3) wrong.push(a.url + " without a tag");
+				if (!a.tag && age > 0 && age < 86400e3) wrong.push(a.url + " without a tag");
 			}
 			last[a.url] = a;
 		}
