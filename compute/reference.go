@@ -239,7 +239,7 @@ func (s *GammaState) parseSeries(fields [][]byte) (err error) {
 		return err
 	}
 	if !(x[0] > 0) || !(x[1] > 0) {
-		return errors.New("T or forward is not above 0")
+		return errors.New("the time to settlement or the forward is not above 0")
 	}
 	series := SeriesState{Series: Series{Root: string(fields[0])}, Seconds: x[0], Forward: x[1]}
 	if series.Expiration, err = ParseDate(string(fields[1])); err != nil {

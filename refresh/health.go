@@ -264,3 +264,13 @@ func textOf(s *string) string {
 	}
 	return *s
 }
+
+// LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
+func (r *Refresher) LastFailure(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h := r.current[name]; h != nil {
+		return string(h.health.worst(nil, nil).reason)
+	}
+	return ""
+}

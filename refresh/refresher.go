@@ -223,16 +223,6 @@ func (r *Refresher) Offers() map[string]bool {
 	return offered
 }
 
-// LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
-func (r *Refresher) LastFailure(name string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if h := r.current[name]; h != nil {
-		return string(h.health.worst(nil, nil).reason)
-	}
-	return ""
-}
-
 // refusal is the error of a document that arrived but was not accepted.
 type refusal struct {
 	reason upstream.Reason

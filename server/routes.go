@@ -29,6 +29,7 @@ var routes = []route{
 	{path: "/api/v1/gex/spx", endpoint: gammaResource},
 	{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date", dated: gammaResource},
 	{path: "/api/v1/gex/spx/intraday", endpoint: trackResource, parameter: "date", dated: trackResource},
+	{path: "/api/v1/gex/spx/matrix", endpoint: gammaResource + "/matrix"},
 	{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series"},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
 	{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", unknown: noExpiration},
