@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,20 +10,6 @@ import (
 
 	"strikecache/compute"
 )
-
-const (
-	// carryState names the state with the carry of the previous gamma answer.
-	carryState = "gex-carry"
-	// referenceState names the dated state of the SPX chain with which the changes of the next session compare.
-	referenceState = "gex-reference"
-)
-
-// carryRow is the carry of one series, per year.
-type carryRow struct {
-	Root       string       `json:"root"`
-	Expiration compute.Date `json:"expiration"`
-	Carry      float64      `json:"carry"`
-}
 
 // gatherGamma returns the inputs of [gammaOf], and the reference of the session before if it is stored.
 func gatherGamma(b *batch, above map[string]*answer) (*inputs, error) {
@@ -58,33 +43,6 @@ func gatherExposure(b *batch, above map[string]*answer) (*inputs, error) {
 	return in, in.addState(carryState, carryRows(carry))
 }
 
-// gammaOf returns the gamma exposure of the SPX chain among the inputs. The products of one batch share the result.
-func gammaOf(in *inputs) (*compute.GammaResult, error) {
-	if in.gamma != nil {
-		return in.gamma, nil
-	}
-	chain, err := in.chain()
-	if err != nil {
-		return nil, err
-	}
-	var before []carryRow
-	if found, err := in.decodeState(carryState, &before); err != nil {
-		return nil, err
-	} else if !found || in.parameters.RiskFreeRate == nil {
-		return nil, errors.New("inputs lack the carry or the rate")
-	}
-	input := compute.GammaInput{Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate, PreviousCarry: carryOf(before)}
-	if d := in.named(stateDir + referenceState); d != nil {
-		if err := d.openSessionState(); err != nil {
-			return nil, err
-		}
-		input.Reference = d.reference
-	}
-	result := compute.GammaExposure(input)
-	in.gamma = &result
-	return in.gamma, nil
-}
-
 func computeGamma(in *inputs) (*answer, error) {
 	result, err := gammaOf(in)
 	if err != nil {
@@ -115,26 +73,6 @@ func resumeGamma(b *batch, in *inputs) error {
 	_, err := in.decodeState(carryState, &before)
 	b.r.carry = carryOf(before)
 	return err
-}
-
-// carryRows returns the carry of each series, sorted by expiration and root, so that equal maps give equal JSON.
-func carryRows(carry map[compute.Series]float64) []carryRow {
-	rows := make([]carryRow, 0, len(carry))
-	for s, b := range carry {
-		rows = append(rows, carryRow{s.Root, s.Expiration, b})
-	}
-	slices.SortFunc(rows, func(a, b carryRow) int {
-		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Root, b.Root))
-	})
-	return rows
-}
-
-func carryOf(rows []carryRow) map[compute.Series]float64 {
-	out := make(map[compute.Series]float64, len(rows))
-	for _, row := range rows {
-		out[compute.Series{Root: row.Root, Expiration: row.Expiration}] = row.Carry
-	}
-	return out
 }
 
 const (
