@@ -272,7 +272,7 @@ func (d *description) unseen() []string {
 func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
 	files := openapi.Files()
 	const nobody = `{"success":false,"error":{"code":"not_found","message":"m"},"meta":{"endpoint":"","source":"cboe"},"usage":{"tier":"anonymous"}}`
-	const ready = `{"ready": true, "source": "cboe", "waiting": [], "unfed": [], "degraded": []}`
+	const ready = `{"ready": true, "source": "cboe", "waiting": [], "failures": [], "unfed": [], "degraded": []}`
 	for what, c := range map[string]struct {
 		method, target string
 		status         int

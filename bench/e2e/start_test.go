@@ -65,12 +65,15 @@ func restarted(t *testing.T, dir, binary, path string, expected func(envelope) b
 
 func anything(envelope) bool { return true }
 
+// sinceReference matches the fields that compare with the session before. An empty directory has no such session.
+var sinceReference = regexp.MustCompile(`"changes":.*"by_expiration"`)
+
 func TestStartWithAnotherRate(t *testing.T) {
 	t.Parallel()
 	dir, old := storedDay(t), shared(t).envelope(gammaPath)
 	now := restarted(t, dir, binary, gammaPath, func(e envelope) bool { return !bytes.Equal(e.Data, old.Data) }, "--risk-free-rate", "0.09")
 	want := serveReady(t, "--sim-start", marketStart, "--sim-speed", "0", "--risk-free-rate", "0.09").envelope(gammaPath)
-	if !bytes.Equal(want.Data, now.Data) || fmt.Sprint(want.Meta.Receipt.Inputs) != fmt.Sprint(now.Meta.Receipt.Inputs) {
+	if without := sinceReference.ReplaceAll; !bytes.Equal(without(want.Data, nil), without(now.Data, nil)) || want.Meta.Receipt.Inputs[0] != now.Meta.Receipt.Inputs[0] {
 		t.Errorf("after the restart %.300s\nin an empty directory %.300s", now.Data, want.Data)
 	}
 	if pain := restarted(t, dir, binary, painPath, anything, "--risk-free-rate", "0.09"); !bytes.Equal(pain.Data, shared(t).envelope(painPath).Data) {

@@ -23,7 +23,7 @@ func recompute(t testing.TB, dir, date string, more ...string) (out, errs string
 func (p *process) archivedInput(dir string) string {
 	p.t.Helper()
 	e := p.envelope(gammaPath)
-	if len(e.Meta.Receipt.Inputs) != 2 {
+	if len(e.Meta.Receipt.Inputs) != 3 { // and the carry and the reference
 		p.t.Fatalf("%+v", e.Meta)
 	}
 	return filepath.Join(dir, e.Meta.Source, "archive", e.Meta.Receipt.Inputs[0]+".zst")
@@ -63,7 +63,7 @@ func TestRecompute(t *testing.T) {
 	if err := os.Remove(input); err != nil {
 		t.Fatal(err)
 	}
-	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, spx-max-pain, options/flow/unusual")
+	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, gex/spx/intraday, gex/spx/matrix, spx-max-pain, options/flow/unusual")
 	expect(marketDay, 0, []string{"--product", "sectors/rotation"}, "sectors/rotation identical\n")
 	expect("2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
 }
