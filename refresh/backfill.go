@@ -37,7 +37,7 @@ func (r *Refresher) backfill(ctx context.Context) error {
 			}
 			stored++
 		}
-		if r.cal.Next(d) == today {
+		if d >= r.cal.Back(today, 2) { // before today's open, the newest documents are still of the session before
 			if err := r.backfillStates(ctx, d); err != nil {
 				return fmt.Errorf("back-fill states of %s: %w", d, err)
 			}
@@ -102,6 +102,13 @@ func (r *Refresher) storePast(b *batch, p *product) (*answer, error) {
 	fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)
 	if err := a.seal(r, fresh); err != nil {
 		return nil, err
+	}
+	if p.name == GammaResource { // the changes of the next session compare with it
+		state, err := encodeState(referenceState, b.documents[spxChain].chain, a.inputs)
+		if err != nil {
+			return nil, err
+		}
+		r.writeState(referenceState, a.date().String(), state)
 	}
 	r.writeFile(a)
 	r.archive(answers)

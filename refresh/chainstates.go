@@ -35,11 +35,12 @@ func encodeState(state string, chain *compute.Chain, in *inputs) ([]byte, error)
 }
 
 // encodeStates adds the states of the batch's chains that later sessions need to those of the batch. A state of a chain that
-// is not new is stored already, unless an earlier version or a kill left it out.
+// is not new is stored already, unless an earlier version or a kill left it out. The reference is that of the gamma answer in
+// the date's file: in the quotes of the night the next day's open interest arrives.
 func (r *Refresher) encodeStates(b *batch, answers []*answer) error {
-	var gamma *inputs
+	var gamma *answer
 	if i := slices.IndexFunc(answers, func(a *answer) bool { return a.product.name == GammaResource }); i >= 0 {
-		gamma = answers[i].inputs
+		gamma = answers[i]
 	}
 	for name, d := range b.documents {
 		if d.chain == nil {
@@ -49,10 +50,15 @@ func (r *Refresher) encodeStates(b *batch, answers []*answer) error {
 		old := r.acceptedDocument(name)
 		known := d.load != nil || old != nil && old.content == d.content
 		for _, state := range statesOf(name) {
-			if state == referenceState && gamma == nil || known && slices.Contains(r.store.StateDates(state), session) {
+			isReference, late := state == referenceState, gamma != nil && gamma.late && slices.Contains(r.store.DatesOf(GammaResource), session)
+			if isReference && (gamma == nil || late) || known && slices.Contains(r.store.StateDates(state), session) {
 				continue
 			}
-			body, err := encodeState(state, d.chain, gamma)
+			var in *inputs
+			if isReference {
+				in = gamma.inputs
+			}
+			body, err := encodeState(state, d.chain, in)
 			if err != nil {
 				return err
 			}

@@ -47,6 +47,11 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 			t.Error("the net does not move: the test shows too little")
 		}
 		reference := r.meta(refresh.GammaResource).AsOf
+		time.Sleep(ny(t, "2026-11-20 08:00").Sub(r.clock.Now())) // the open interest of the new session is there
+		r.once()
+		if r.meta(refresh.GammaResource).SessionDate != "2026-11-19" {
+			t.Error("the quotes of the night are not those of the session before")
+		}
 		time.Sleep(ny(t, "2026-11-20 11:00").Sub(r.clock.Now()))
 		r.once()
 		r.data(refresh.GammaResource, &g)

@@ -161,7 +161,9 @@ func tree(t *testing.T, dir string) map[string][]byte {
 func TestTwoRunsWriteIdenticalFiles(t *testing.T) {
 	run := func(dir string) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) { c.BackfillSessions = 2 })
+			r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
+				c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
+			})
 			defer r.close()
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
@@ -177,6 +179,9 @@ func TestTwoRunsWriteIdenticalFiles(t *testing.T) {
 	first, second := tree(t, a), tree(t, b)
 	if len(first) < 9 || !slices.Equal(slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second))) {
 		t.Fatalf("files %v and %v", slices.Sorted(maps.Keys(first)), slices.Sorted(maps.Keys(second)))
+	}
+	if back := first[filepath.Join("/simulated", "2026-11-19", "gex-spx")]; !bytes.Contains(back, []byte(`"changes":{"reference_as_of":"2026-11-18T21:14:59Z"`)) {
+		t.Errorf("the second back-filled session does not say what changed since the first: %.300s", back)
 	}
 	for name, body := range first {
 		if !bytes.Equal(body, second[name]) {
