@@ -24,7 +24,7 @@ import (
 )
 
 // budget is the most that all files of the page may have on the wire together, with their header fields: 75 KB.
-const budget = 75 << 10
+const budget = 75_000
 
 // watchShifts sums the layout shifts of a page as Chromium scores them, and keeps their sources. It also notes when the
 // first chart is drawn.
@@ -322,6 +322,7 @@ func (b *browser) shift(p *process) {
 // budget counts the bytes of a first visit, and reports how soon a phone on a slow network shows the first chart.
 func (b *browser) budget(p *process) {
 	var mu sync.Mutex
+	b.do(chromedp.Navigate("about:blank")) // the requests of an earlier visit end
 	names, sizes := map[network.RequestID]string{}, map[string]int{}
 	if err := chromedp.Listen(b.ctx, func(event any) {
 		mu.Lock()

@@ -7,18 +7,18 @@ import { todayPanel } from './today.js';
 
 /**
  * The panels below the first. A module is loaded when its section comes near the window, and so is its data. The section is
- * in index.html. A panel with styles of its own names the sheet: ['matrix', () => import(…).then(…), 'views.css'].
+ * in index.html.
  */
 const later = new Map([
-  ['strikes', [() => import('./strikes.js').then((m) => m.strikesPanel()), 'views.css']],
-  ['matrix', [() => import('./matrix.js').then((m) => m.matrixPanel()), 'views.css']],
-  ['expirations', [() => import('./strikes.js').then((m) => m.expirationsPanel()), 'views.css']],
-  ['changes', [() => import('./changes.js').then((m) => m.changesPanel()), 'views.css']],
-  ['history', [() => import('./history.js').then((m) => m.historyPanel())]],
-  ['vix', [() => import('./vix.js').then((m) => m.vixPanel())]],
-  ['max-pain', [() => import('./maxpain.js').then((m) => m.maxPainPanel()), 'flow.css']],
-  ['sectors', [() => import('./sectors.js').then((m) => m.sectorsPanel())]],
-  ['flow', [() => import('./flow.js').then((m) => m.flowPanel()), 'flow.css']],
+  ['strikes', () => import('./strikes.js').then((m) => m.strikesPanel())],
+  ['matrix', () => import('./matrix.js').then((m) => m.matrixPanel())],
+  ['expirations', () => import('./strikes.js').then((m) => m.expirationsPanel())],
+  ['changes', () => import('./changes.js').then((m) => m.changesPanel())],
+  ['history', () => import('./history.js').then((m) => m.historyPanel())],
+  ['vix', () => import('./vix.js').then((m) => m.vixPanel())],
+  ['max-pain', () => import('./maxpain.js').then((m) => m.maxPainPanel())],
+  ['sectors', () => import('./sectors.js').then((m) => m.sectorsPanel())],
+  ['flow', () => import('./flow.js').then((m) => m.flowPanel())],
 ]);
 
 const top = document.getElementById('banners'); // the source: written by the server
@@ -41,25 +41,13 @@ async function start() {
 }
 
 async function load(section) {
-  const [build, sheet] = later.get(section.id);
   try {
-    if (sheet) await style(`/assets/${sheet}`);
-    await build();
+    await later.get(section.id)();
   } catch (error) {
     section.setAttribute('aria-busy', 'false');
     section.append(h('p', { class: 'notice', role: 'status' }, 'This panel could not be loaded. Reload the page to try again.'));
     throw error;
   }
-}
-
-const sheets = new Map();
-
-/** style loads a style sheet once. */
-function style(href) {
-  if (!sheets.has(href)) {
-    sheets.set(href, new Promise((done) => { document.head.append(h('link', { rel: 'stylesheet', href, load: done, error: done })); }));
-  }
-  return sheets.get(href);
 }
 
 function tick() {
