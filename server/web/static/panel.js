@@ -77,10 +77,16 @@ export class Panel {
     const { checked, nextAt } = this.feed ?? {};
     this.notice.hidden = !failure || shared(failure);
     say(this.problem, failure ? `${sentence(failure.message)}${nearest(failure.error)}` : '');
-    say(this.again, failure ? ` ${retry(nextAt)}` : '');
+    const missing = failure?.code === 'snapshot_not_found'; // a later attempt will not find it
+    say(this.again, failure && !missing ? ` ${retry(nextAt)}` : '');
     const meta = this.document?.meta;
     if (!meta) {
-      say(this.ages, failure ? 'No answer received yet.' : 'Loading …');
+      say(this.ages, missing ? '' : failure ? 'No answer received yet.' : 'Loading …');
+      return;
+    }
+    this.ages.title = `as_of ${meta.as_of}, captured_at ${meta.captured_at}, computed_at ${meta.computed_at}`;
+    if (meta.endpoint.endsWith('/historical')) { // an age would say nothing
+      say(this.ages, `${this.what} of ${format.instant(meta.as_of)}`);
       return;
     }
     const now = marketNow(meta.source);
@@ -88,7 +94,6 @@ export class Panel {
     if (meta.captured_at) ages.push(`captured ${format.age(now - Date.parse(meta.captured_at))} ago`);
     ages.push(checked ? `checked ${format.age(Date.now() - checked)} ago` : 'not checked yet');
     say(this.ages, ages.join(' · '));
-    this.ages.title = `as_of ${meta.as_of}, captured_at ${meta.captured_at}, computed_at ${meta.computed_at}`;
   }
 }
 

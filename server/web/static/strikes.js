@@ -135,7 +135,8 @@ function drawPart(chart, d, m, part, share) {
   const best = rows.toSorted((a, b) => b.net - a.net);
   const which = last === m.session_date ? `expiring on ${date(last)}` : `expiring from ${date(m.session_date)} to ${date(last)}`;
   chart.draw({
-    ...around(d, share), xs: rows.map((r) => r.strike), yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
+    ...around(d, share), marks: marks(d).slice(0, 1), bands: bands({ ...d, flip_band: null }), // the other levels are of all expirations
+    xs: rows.map((r) => r.strike), yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
     series: [{ name: 'Net', values: rows.map((r) => r.net), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
     summary: rows.length === 0 ? `No unsettled contract ${which} has open interest in this range.`
       : `Net gamma of contracts ${which}, ${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest: ${level(best[0].strike)} with ` +

@@ -157,11 +157,14 @@ function reading(d) {
 }
 
 
-/** points returns the columns of the track by name. Where rows are missing, it has a point without values. */
+/**
+ * points returns the columns of the track by name. Where rows are missing, it has a point without values. The rows before the
+ * first start of a server are 5 minutes apart, so a shorter time without a row is no gap.
+ */
 function points(track) {
   const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
   const steps = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
-  const most = Math.max(3 * (steps[Math.floor(steps.length / 2)] ?? 0), 120e3);
+  const most = Math.max(3 * (steps[Math.floor(steps.length / 2)] ?? 0), 400e3);
   const order = at.flatMap((t, i) => (i > 0 && t - at[i - 1] > most ? [-1, i] : [i]));
   const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
   const column = (name) => {
