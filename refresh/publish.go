@@ -162,9 +162,6 @@ func (r *Refresher) needsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, p := r.current[a.product.name], a.product
-	if p.accumulates && !a.late && !r.cfg.Clock.standsStill() && dateClosed(a.date(), r.cfg.Clock.Now()) {
-		return false // nothing is added to a closed date
-	}
 	same := h.edition != nil && (h.content == a.inputs.content() || h.restsOnAll(a.inputs.upstream()))
 	if !h.restored || !same || !dateClosed(a.date(), r.cfg.Clock.Now()) {
 		return p.stored
