@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -88,9 +89,9 @@ func TestBounds(t *testing.T) {
 
 // After a request without an answer, the next request gets its answer.
 func TestServerIsBack(t *testing.T) {
-	down := true
+	var up atomic.Bool
 	c := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
-		if down {
+		if !up.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		fmt.Fprint(w, "answer")
@@ -98,7 +99,7 @@ func TestServerIsBack(t *testing.T) {
 	if _, err := c.answer(t.Context(), "/", nil); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Error(err)
 	}
-	down = false
+	up.Store(true)
 	if body, err := c.answer(t.Context(), "/", nil); err != nil || string(body) != "answer" {
 		t.Errorf("%s, %v", body, err)
 	}
