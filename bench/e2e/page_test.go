@@ -104,18 +104,22 @@ func (d trackData) row(i int) string {
 	return fmt.Sprintf("Spot %s Flip %s Call wall %s Put wall %s Regime %s", level("spot"), level("zero_gamma_flip"), level("call_wall"), level("put_wall"), regime)
 }
 
-// madeTrack is the track of a session with a row every five minutes from 09:30 to 16:00 New York, and a gap of an hour.
+// madeTrack is the track of a session from 09:30 to 16:00 New York with a gap of an hour: rows that were filled in every five
+// minutes, and then more rows every 15 seconds.
 func madeTrack() (d trackData) {
 	d.Date, d.Session = marketDay, marketDay
 	d.Columns = strings.Fields("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars zero_dte_gross_share_pct")
-	for i := range 79 {
-		if i >= 24 && i < 36 { // 11:30 to 12:25
-			continue
+	open := time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)
+	for at := time.Duration(0); at <= 390*time.Minute; {
+		if at < 120*time.Minute || at >= 180*time.Minute { // 11:30 to 12:25 is missing
+			spot := math.Round((7550.25+20*math.Sin(at.Minutes()/45))*100) / 100
+			d.Rows = append(d.Rows, []any{open.Add(at).Format(time.RFC3339), spot, spot, math.Round((spot - 7545) * 3e8), 7545.5, 7700.0, 7500.0, "neutral", 70.5, 5e9, 6.5})
 		}
-		spot := 7550.25 + 20*math.Sin(float64(i)/9)
-		spot = math.Round(spot*100) / 100
-		at := time.Date(2026, 11, 20, 14, 30+5*i, 0, 0, time.UTC).Format(time.RFC3339)
-		d.Rows = append(d.Rows, []any{at, spot, spot, math.Round((spot - 7545) * 3e8), 7545.5, 7700.0, 7500.0, "neutral", 70.5, 5e9, 6.5})
+		if at < 370*time.Minute {
+			at += 5 * time.Minute
+		} else {
+			at += 15 * time.Second
+		}
 	}
 	return d
 }
@@ -150,7 +154,7 @@ func (b *browser) pointer(p *process) {
 	b.do(chromedp.Navigate(front.URL))
 	const plot = "#today .plot"
 	b.until("the track is drawn with its gap", fmt.Sprintf(`Number(document.querySelector("%s").dataset.points) === %d`, plot, len(track.Rows)+1))
-	if got := b.text("#today .summary"); !strings.Contains(got, "67 snapshots, from 09:30:00 to 16:00:00 in New York, with 1 gap.") {
+	if got := b.text("#today .summary"); !strings.Contains(got, "143 snapshots, from 09:30:00 to 16:00:00 in New York, with 1 gap.") {
 		b.t.Errorf("the summary says %q", got)
 	}
 	b.press(plot, append([]string{kb.Home, kb.PageUp, kb.PageUp}, slices.Repeat([]string{kb.ArrowRight}, 4)...)...)
@@ -226,16 +230,16 @@ func (b *browser) finger() {
 	defer b.touchScreen(false)
 	before := eval[float64](b, `scrollY`)
 	touch(devinput.DispatchTouchEventTypeTouchStart, &devinput.TouchPoint{X: at.X + 40, Y: at.Y + 40})
-	texts := map[string]bool{}
+	last := ""
 	for i := range 6 {
 		touch(devinput.DispatchTouchEventTypeTouchMove, &devinput.TouchPoint{X: at.X + 60 + float64(i)*at.Width/10, Y: at.Y + 40})
-		texts[b.hint(plot)] = true
+		b.eventually(fmt.Sprintf("the tooltip follows the finger to point %d", i), func() bool {
+			was := last
+			last = b.hint(plot)
+			return last != "" && last != was
+		})
 	}
 	touch(devinput.DispatchTouchEventTypeTouchEnd)
-	delete(texts, "")
-	if len(texts) < 2 {
-		b.t.Errorf("the tooltip followed the finger to %d points", len(texts))
-	}
 	if after := eval[float64](b, `scrollY`); after != before {
 		b.t.Errorf("the page scrolled from %v to %v", before, after)
 	}
@@ -282,18 +286,31 @@ func (b *browser) history(p *process) {
 	const plot = "#history .plot"
 	b.do(chromedp.Navigate(p.url))
 	b.until("the history is drawn", fmt.Sprintf(`(document.querySelector("#history").scrollIntoView(), document.querySelector("%s")?.dataset.points) === "%d"`, plot, len(dates)))
-	at := b.box(plot)
 	i := len(dates) / 2
-	x := at.X + at.Width*(float64(i)+0.6)/(float64(len(dates))+0.2) // the axis reaches from -0.6 to n - 0.4
-	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, x, at.Y+50)
+	var at box
+	var x float64
+	day, err := time.Parse(time.DateOnly, dates[i])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.eventually("the tooltip is that of "+dates[i], func() bool {
+		at = b.box(plot)
+		x = at.X + at.Width*(float64(i)+0.6)/(float64(len(dates))+0.2) // the axis reaches from -0.6 to n - 0.4
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, x, at.Y+50)
+		return strings.Contains(b.hint(plot), day.Format("2 Jan 2006"))
+	})
 	b.mouse(devinput.DispatchMouseEventTypeMousePressed, x, at.Y+50, chromedp.ButtonLeft, chromedp.ClickCount(1))
 	b.mouse(devinput.DispatchMouseEventTypeMouseReleased, x, at.Y+50, chromedp.ButtonLeft, chromedp.ClickCount(1))
-	opened := func(date string) string {
-		return fmt.Sprintf(`location.search === "?date=%s" && document.querySelector("#today .source").textContent.endsWith("date=%s") && !document.querySelector("#today[aria-busy=true]")`, date, date)
+	opened := func(what, date string) {
+		b.t.Helper()
+		b.equal(what, func() (got, want string) {
+			return eval[string](b, `location.search + " " + document.querySelector("#today .source").textContent`), "?date=" + date + " " + datePath + date
+		})
+		b.until(what+", and its answer comes", `!document.querySelector("#today[aria-busy=true]")`)
 	}
-	b.until("a click opens the day", opened(dates[i]))
+	opened("a click opens the day", dates[i])
 	b.press(plot, kb.Home, kb.ArrowRight, kb.Enter)
-	b.until("enter opens another", opened(dates[1]))
+	opened("enter opens another", dates[1])
 }
 
 // shift visits the page at three widths, scrolls through it, and changes the date. Nothing may move by itself.

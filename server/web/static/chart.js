@@ -37,6 +37,7 @@ export class Chart {
   #spec = null;
   #index = null;
   #zoom = null; // [from, to]
+  #down = null; // where the pointer was pressed on the drawing
 
   constructor(title, height, { sync, gutter = 0 } = {}) {
     Object.assign(this, { title, height, sync, gutter });
@@ -46,7 +47,8 @@ export class Chart {
     this.canvas = h('div', {
       class: 'plot', tabindex: '0', role: 'slider', 'aria-label': `${title}: chart; the arrow keys walk through its points, plus and minus zoom`,
       'aria-valuemin': '0', 'aria-valuemax': '0', 'aria-valuenow': '0', keydown: (event) => this.#key(event),
-      blur: () => this.#hide(), pointerleave: () => this.#hide(), pointermove: (event) => this.#scrub(event), pointerdown: (event) => this.#scrub(event),
+      blur: () => this.#hide(), pointerleave: () => this.#hide(), pointermove: (event) => this.#scrub(event),
+      pointerdown: (event) => this.#press(event), pointerup: (event) => this.#release(event),
     }, this.hint);
     this.canvas.style.height = `${height}px`;
     this.canvas.chart = this;
@@ -143,7 +145,7 @@ export class Chart {
         draw: [(u) => { annotate(u, marks, ink.surface); nameValues(u, spec.series, ink.text); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
-        ready: [(u) => this.#listen(u)],
+        ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
       },
     } };
   }
@@ -174,23 +176,28 @@ export class Chart {
     this.#show();
   }
 
-  /** scrub follows a finger that moves sideways. uPlot itself follows a mouse only. */
-  #scrub(event) {
+  /** scrub follows a finger that moves sideways. uPlot itself follows a mouse, but only when it moves. */
+  #scrub(event, pressed = false) {
     const u = this.#plot;
     if (!u || !this.#spec?.xs.length) return;
-    if (event.pointerType === 'touch') {
+    const touch = event.pointerType === 'touch';
+    if (touch || pressed) {
       const box = u.over.getBoundingClientRect();
       u.setCursor({ left: event.clientX - box.left, top: event.clientY - box.top });
     }
-    if (u.cursor.left >= 0 || event.pointerType === 'touch') this.#show();
+    if (u.cursor.left >= 0 || touch) this.#show();
   }
 
-  /** listen reports a click on a point. A drag is no click. */
-  #listen(u) {
-    let down = 0;
-    u.over.addEventListener('mousedown', (event) => { down = event.clientX; });
-    u.over.addEventListener('click', (event) => { if (Math.abs(event.clientX - down) < 8 && this.#index !== null) this.#spec.onPick?.(this.#index); });
-    u.over.classList.toggle('picks', !!this.#spec.onPick);
+  #press(event) {
+    this.#down = event.target === this.#plot?.over && event.button === 0 ? event.clientX : null;
+    if (this.#down !== null || event.pointerType === 'touch') this.#scrub(event, true);
+  }
+
+  /** release picks a point, if it was pressed and not dragged. The drawing may be another by now: an answer may have come. */
+  #release(event) {
+    const { onPick } = this.#spec ?? {};
+    if (onPick && this.#down !== null && Math.abs(event.clientX - this.#down) < 8 && this.#index !== null) onPick(this.#index);
+    this.#down = null;
   }
 
   /** selected zooms to the part that the user has dragged over. */
