@@ -2,7 +2,7 @@
 // values that the arrow keys walk through, and the same data as a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, drawn, labelHeight, nameValues, shade, zeroLine } from './paint.js';
+import { annotate, color, drawn, labelHeight, nameValues, ribbon, shade, zeroLine } from './paint.js';
 
 const { uPlot } = window;
 
@@ -16,8 +16,9 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  * Chart draws what draw is given:
  *   xs, xName, xFormat    the points
  *   series                [{name, values, format, kind, color, negative, width, dash, labels, under, gaps}]
- *                         kind is line, step, bars, area, points, or none: in the tooltip and the table only. A line connects
- *                         its points across unknown values, but with gaps it does not.
+ *                         kind is line, step, bars, area, points, ribbon, or none: in the tooltip and the table only. A line
+ *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
+ *                         to the high of its values [low, high]. It leaves the scale of y as it is.
  *   yName, yFormat        of the axis
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
@@ -141,7 +142,11 @@ export class Chart {
       ],
       series,
       hooks: {
-        drawClear: [(u) => { shade(u, spec.bands ?? []); zeroLine(u, ink.line); }],
+        drawClear: [(u) => {
+          shade(u, spec.bands ?? []);
+          for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
+          zeroLine(u, ink.line);
+        }],
         draw: [(u) => { annotate(u, marks, ink.surface); nameValues(u, spec.series, ink.text); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
@@ -281,7 +286,7 @@ export class Chart {
 /** swatch shows the colour of a series. */
 function swatch(s) {
   if (s.kind === 'none') return null;
-  const mark = h('i', { class: s.kind === 'bars' || s.kind === 'area' ? 'swatch block' : 'swatch' });
+  const mark = h('i', { class: ['bars', 'area', 'ribbon'].includes(s.kind) ? `swatch block ${s.kind}` : 'swatch' });
   mark.style.setProperty('--from', `var(${s.color})`);
   mark.style.setProperty('--to', `var(${s.negative ?? s.color})`);
   return mark;
