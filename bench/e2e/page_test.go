@@ -101,9 +101,9 @@ func (d trackData) row(i int) string {
 		return "–"
 	}
 	regime, _ := at("gamma_regime").(string)
-	band := level("flip_low")
-	if band != "–" {
-		band += " to " + level("flip_high")
+	band := "–"
+	if low, ok := at("flip_low").(float64); ok {
+		band = grouped(math.Round(low)) + " to " + grouped(math.Round(at("flip_high").(float64)))
 	}
 	return fmt.Sprintf("Spot %s Flip %s Flip band %s Call wall %s Put wall %s Regime %s",
 		level("spot"), level("zero_gamma_flip"), band, level("call_wall"), level("put_wall"), regime)
@@ -168,7 +168,7 @@ func (b *browser) pointer(p *process) {
 	const plot = "#today .plot"
 	b.until("the track is drawn with its gap", fmt.Sprintf(`Number(document.querySelector("%s").dataset.points) === %d`, plot, len(track.Rows)+1))
 	if got := b.text("#today .summary"); !strings.Contains(got, "143 snapshots, from 09:30:00 to 16:00:00 in New York, with 1 gap.") ||
-		!strings.Contains(got, "The flip band is the range of the flip in the model and its scenarios, at last 7,529.40 to 7,560.") {
+		!strings.Contains(got, "The flip band is the range of the flip in the model and its scenarios, at last 7,529 to 7,560.") {
 		b.t.Errorf("the summary says %q", got)
 	}
 	b.press(plot, append([]string{kb.Home, kb.PageUp, kb.PageUp}, slices.Repeat([]string{kb.ArrowRight}, 4)...)...)
@@ -234,7 +234,7 @@ func (b *browser) pointer(p *process) {
 
 // band checks the band of the flip: for screen readers, in the table, and as a shade on the canvas.
 func (b *browser) band(plot string, track trackData) {
-	if got := eval[string](b, `document.querySelector(%s).getAttribute("aria-valuetext")`, plot); !strings.Contains(got, "Flip 7,545.50, Flip band 7,525.50 to 7,560, Call wall") {
+	if got := eval[string](b, `document.querySelector(%s).getAttribute("aria-valuetext")`, plot); !strings.Contains(got, "Flip 7,545.50, Flip band 7,526 to 7,560, Call wall") {
 		b.t.Errorf("screen readers hear %q", got)
 	}
 	b.press(plot, append([]string{kb.Home}, slices.Repeat([]string{kb.PageUp}, 4)...)...)
@@ -244,7 +244,7 @@ func (b *browser) band(plot string, track trackData) {
 	eval[bool](b, `document.querySelector("#today details.data").open = true`)
 	cells := `[...document.querySelectorAll("#today .chart:first-child tbody tr")].map(r => r.cells[3].innerText)`
 	b.until("the table has the band", `document.querySelector("#today .chart:first-child thead tr")?.cells[3].innerText === "Flip band"`)
-	if got := eval[[]string](b, cells); len(got) != len(track.Rows)+1 || got[0] != "7,525.50 to 7,560" || got[24] != "–" || got[25] != "7,527.30 to 7,560" {
+	if got := eval[[]string](b, cells); len(got) != len(track.Rows)+1 || got[0] != "7,526 to 7,560" || got[24] != "–" || got[25] != "7,527 to 7,560" {
 		b.t.Errorf("the table has the bands %q", got)
 	}
 	eval[bool](b, `document.querySelector("#today details.data").open = false`)

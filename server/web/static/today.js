@@ -194,7 +194,7 @@ function drawTrack(lines, net, track, span) {
   const axis = { xs, xName: 'New York time', range: shown(track, span, xs), ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) };
   const highs = column('flip_high');
   const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
-  const write = (band) => (band ? `${level(band[0])} to ${level(band[1])}` : unknown);
+  const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unknown);
   const last = bands.findLast((band) => band);
   const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
   lines.draw({
