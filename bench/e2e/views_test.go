@@ -15,8 +15,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-const matrixPath = "/api/v1/gex/spx/matrix"
-
 type matrixData struct {
 	Spot        float64 `json:"effective_spot"`
 	Session     string  `json:"session_date"`

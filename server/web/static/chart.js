@@ -10,6 +10,19 @@ const charts = new Set();
 const redraw = () => { for (const chart of charts) chart.render(); };
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 addEventListener('themechange', redraw);
+
+// A drawing takes a good part of a frame, so each frame draws one chart. The first does not wait.
+const waiting = new Set();
+let drawing = false;
+function next() {
+  const [chart] = waiting;
+  drawing = chart !== undefined;
+  if (!drawing) return;
+  waiting.delete(chart);
+  chart.render();
+  requestAnimationFrame(() => setTimeout(next));
+}
+
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
 
 /**
@@ -66,7 +79,8 @@ export class Chart {
     this.#index = at !== null && spec.xs.includes(at) ? spec.xs.indexOf(at) : Math.max(0, spec.start === undefined ? spec.xs.length - 1 : spec.xs.findIndex((x) => x >= spec.start));
     say(this.summary, spec.summary);
     this.#legend();
-    this.render();
+    waiting.add(this);
+    if (!drawing) next();
     this.#fillTable();
     this.canvas.setAttribute('aria-valuemax', Math.max(0, spec.xs.length - 1));
     this.canvas.dataset.points = spec.xs.length;
@@ -236,8 +250,8 @@ export class Chart {
   /** tell says the values of a point to screen readers. */
   #tell(i) {
     const spec = this.#spec;
+    if (!spec || i >= spec.xs.length) return; // the drawing is still that of other data
     this.#index = i;
-    if (spec.xs.length === 0) return;
     const at = spec.xFormat(spec.xs[i], true);
     const values = spec.series.map((s) => `${s.name} ${s.format(s.values[i])}`);
     this.canvas.setAttribute('aria-valuenow', i);

@@ -6,14 +6,11 @@ import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, 
 import { Panel, day, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
 import { choices, choose, onChoice } from './state.js';
+import { refill, term } from './terms.js';
 
 const path = '/api/v1/gex/spx';
 const saidOnce = ['unreachable', 'not_ready']; // a banner says it
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
-
-// The explanations of words come after the first chart.
-let term = (key, text) => text;
-let refill = (place, ...children) => place.replaceChildren(...children);
 
 /** todayPanel builds the panel. The promise is kept when the first chart is drawn, or when there is nothing to draw. */
 export function todayPanel() {
@@ -51,11 +48,7 @@ export function todayPanel() {
     });
   });
   panel.followDay(path, `${path}/historical`);
-  first.then(async () => {
-    offerDates(dates.select);
-    ({ term, refill } = await import('./terms.js'));
-    texts();
-  });
+  first.then(() => offerDates(dates.select));
   return first;
 }
 
