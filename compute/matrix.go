@@ -77,7 +77,10 @@ func (e *exposure) matrix() Matrix {
 			}
 		}
 	}
-	friday := e.session + Date(time.Friday-e.session.Weekday())
+	friday := e.session
+	for friday.Weekday() != time.Friday {
+		friday++
+	}
 	m.Parts = []MatrixPart{e.part("zero_dte", e.session, e.session), e.part("this_week", e.session, friday)}
 	return m
 }
