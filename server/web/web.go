@@ -71,7 +71,7 @@ func Files() []File {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if module, script := strings.CutSuffix(name, ".js"); name != dashboardFile && !(script && joined[module]) {
+		if module, script := strings.CutSuffix(name, ".js"); name != dashboardFile && (!script || !joined[module]) {
 			files = append(files, File{"/assets/" + name, types[path.Ext(name)], read(name)})
 		}
 	}
