@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkGammaExposure measures the exposure of a chain of the size of a recorded one, with the changes since the session
-// before and without, and the text of the state that the next session needs.
+// before and without, the levels alone, and the text of the state that the next session needs.
 func BenchmarkGammaExposure(b *testing.B) {
 	chain := largeChain(b)
 	in := compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04}
@@ -17,8 +17,9 @@ func BenchmarkGammaExposure(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	changed := in
+	changed, levels := in, in
 	changed.Reference = state
+	levels.LevelsOnly = true
 	run := func(name string, f func()) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -29,6 +30,7 @@ func BenchmarkGammaExposure(b *testing.B) {
 	}
 	run("without reference", func() { compute.GammaExposure(in) })
 	run("with changes", func() { compute.GammaExposure(changed) })
+	run("levels only", func() { compute.GammaExposure(levels) })
 	run("encode state", func() { state.AppendText(nil) })         //nolint:errcheck // shown above
 	run("decode state", func() { compute.ParseGammaState(text) }) //nolint:errcheck // shown in tests
 }

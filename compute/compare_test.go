@@ -188,7 +188,7 @@ func (j comparison) tolerance(path string, kind reflect.Type, want float64) floa
 func sameLevels(t *testing.T, in compute.GammaInput, whole compute.Gamma) {
 	t.Helper()
 	levels := func(g compute.Gamma) []any {
-		return []any{g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall, g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share}
+		return []any{g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.FlipBand, g.CallWall, g.PutWall, g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share}
 	}
 	in.LevelsOnly = true
 	if got, want := levels(compute.GammaExposure(in).Data), levels(whole); !reflect.DeepEqual(got, want) {
@@ -218,7 +218,8 @@ func TestAgainstPlainImplementation(t *testing.T) {
 		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
 		"neutral", "updating", "settled interest", "trigger", "no trigger", "move", "no move", "flip of 0DTE", "bad rows",
 		"index", "implied", "index_stale", "index beside a gap", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
-		"too few parity series", "parity series too near", "after hours", "night", "after a weekend"} {
+		"too few parity series", "parity series too near", "after hours", "night", "after a weekend",
+		"strikes of 0DTE", "strikes of the rest of the week", "no strike of the week", "strikes of a week without dollars"} {
 		if g.seen[feature] == 0 {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}
@@ -316,6 +317,11 @@ func countFeatures(g *generator, chain *compute.Chain, r compute.GammaResult, pl
 	g.note("after hours", q.Equal(day.At(17, 0, 0, compute.NewYork)))
 	g.note("night", q.Before(cal.Open(day)) && late)
 	g.note("after a weekend", chain.AsOf.Weekday() == time.Friday && q.Sub(chain.AsOf) > 48*time.Hour)
+	today, week := len(plain.grid.Parts[0].ByStrike), len(plain.grid.Parts[1].ByStrike)
+	g.note("strikes of 0DTE", today > 0)
+	g.note("strikes of the rest of the week", week > today)
+	g.note("no strike of the week", week == 0)
+	g.note("strikes of a week without dollars", week > 0 && plain.FlipStatus == "spot_mismatch")
 	countGamma(g, r.Data, r.Quality)
 }
 

@@ -18,12 +18,14 @@ type StrikeGamma struct {
 	PutVolume        Count    `json:"put_volume"`
 }
 
-// count adds the positions of a contract.
-func (r *StrikeGamma) count(right Right, c *Contract) {
+// add adds the unsigned GEX, 0 unless the contract is used, and the positions of a contract.
+func (r *StrikeGamma) add(right Right, c *Contract, gex Dollars) {
 	if right == Call {
+		*r.Call += gex
 		r.CallOpenInterest += Count(c.OpenInterest)
 		r.CallVolume += Count(positive(c.Volume))
 	} else {
+		*r.Put -= gex
 		r.PutOpenInterest += Count(c.OpenInterest)
 		r.PutVolume += Count(positive(c.Volume))
 	}
@@ -61,15 +63,9 @@ func usedContract(row *strike, c *Contract) bool {
 // sum adds up the exposure at the spot: in total, by series and by strike.
 func (e *exposure) sum() {
 	skipped := &e.contracts.Skipped
-	byStrike := map[float64]*StrikeGamma{}
 	for _, s := range e.series {
 		for j := range s.strikes {
 			row := &s.strikes[j]
-			total := byStrike[row.k]
-			if total == nil {
-				total = &StrikeGamma{Strike: Level(row.k), Call: new(Dollars), Put: new(Dollars)}
-				byStrike[row.k] = total
-			}
 			var one Greeks
 			if row.step != volNone {
 				row.gex = e.gex(s, row, e.level)
@@ -79,7 +75,6 @@ func (e *exposure) sum() {
 				if c == nil {
 					continue
 				}
-				total.count(Right(right), c)
 				switch {
 				case c.OpenInterest == 0:
 					skipped.NoOpenInterest++
@@ -92,10 +87,8 @@ func (e *exposure) sum() {
 				s.greeks.add(&one, Right(right), sign(Right(right))*c.OpenInterest, e.level)
 				if gex := row.gex * c.OpenInterest; Right(right) == Call {
 					s.call += gex
-					*total.Call += Dollars(gex)
 				} else {
 					s.put -= gex
-					*total.Put -= Dollars(gex)
 				}
 			}
 		}
@@ -106,11 +99,34 @@ func (e *exposure) sum() {
 		e.greeks.vanna += s.greeks.vanna
 		e.greeks.charm += s.greeks.charm
 	}
+	e.strikes = sumStrikes(e.series)
+}
+
+// sumStrikes returns a row per listed strike of the series, rising.
+func sumStrikes(all []*series) []StrikeGamma {
+	byStrike := map[float64]*StrikeGamma{}
+	for _, s := range all {
+		for j := range s.strikes {
+			row := &s.strikes[j]
+			total := byStrike[row.k]
+			if total == nil {
+				total = &StrikeGamma{Strike: Level(row.k), Call: new(Dollars), Put: new(Dollars)}
+				byStrike[row.k] = total
+			}
+			for right, c := range row.contracts {
+				if c != nil {
+					total.add(Right(right), c, Dollars(row.gex*c.OpenInterest))
+				}
+			}
+		}
+	}
+	rows := make([]StrikeGamma, 0, len(byStrike))
 	for _, k := range slices.Sorted(maps.Keys(byStrike)) {
 		total := byStrike[k]
 		total.Net = new(*total.Call + *total.Put)
-		e.strikes = append(e.strikes, *total)
+		rows = append(rows, *total)
 	}
+	return rows
 }
 
 // carry returns the carry ln(F/S)/T per year of each series whose carry is known.

@@ -105,8 +105,9 @@ type GammaInput struct {
 	PreviousCarry map[Series]float64 // [GammaResult.Carry] of the previous call; may be nil
 	Reference     *GammaState        // [GammaResult.State] of the last snapshot of the previous session; nil: not known
 
-	// LevelsOnly says that only these fields of [GammaResult.Data] are needed: spots, net, flip, walls, regime, expected move,
-	// and net and share of ZeroDTE. They have the same values, at a third of the cost. Other fields are empty or incomplete.
+	// LevelsOnly says that only these fields of [GammaResult.Data] are needed: spots, net, flip and its band, walls, regime,
+	// expected move, and net and share of ZeroDTE. They have the same values, at half of the cost. Other fields are empty or
+	// incomplete.
 	LevelsOnly bool
 }
 
@@ -164,7 +165,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	if !in.LevelsOnly {
 		g.Profile = base.points()
 		g.Conventions = e.conventions(g.Net, g.Flip)
-		g.ByStrike = e.byStrike()
+		g.ByStrike = e.byStrike(e.strikes, strikeReach)
 	}
 	if e.mismatch() {
 		g.withhold()

@@ -81,11 +81,14 @@ func (e *exposure) volTrigger(putWall, callWall *Level) *Level {
 	return nil
 }
 
-// byStrike returns the strikes within ±15 % of the spot that have any open interest.
-func (e *exposure) byStrike() []StrikeGamma {
+// strikeReach is the greatest distance of a strike of gex/spx, in percent of the spot.
+const strikeReach = 15
+
+// byStrike returns the strikes that have any open interest and are at most reach percent of the spot away from it.
+func (e *exposure) byStrike(strikes []StrikeGamma, reach float64) []StrikeGamma {
 	out := []StrikeGamma{}
-	for _, r := range e.strikes {
-		near := 100*math.Abs(float64(r.Strike)-e.level) <= 15*e.level // exact at round numbers
+	for _, r := range strikes {
+		near := 100*math.Abs(float64(r.Strike)-e.level) <= reach*e.level // exact at round numbers
 		if near && (r.CallOpenInterest > 0 || r.PutOpenInterest > 0) {
 			out = append(out, r)
 		}

@@ -3,6 +3,7 @@ package compute
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 const (
@@ -10,7 +11,8 @@ const (
 	matrixReach       = 10 // percent of the spot: the greatest distance of a row's strike
 )
 
-// Matrix is the `data` of gex/spx/matrix: the net exposure by strike and expiration. Its dollars are those of [Gamma].
+// Matrix is the `data` of gex/spx/matrix: the net exposure by strike and expiration, and calls and puts by strike of the
+// nearest expirations. Its dollars are those of [Gamma].
 type Matrix struct {
 	Symbol        string             `json:"symbol"`
 	Spot          Level              `json:"spot"`
@@ -19,6 +21,7 @@ type Matrix struct {
 	Expirations   []MatrixExpiration `json:"expirations"`     // the columns
 	Strikes       []MatrixStrike     `json:"strikes"`         // the rows
 	Net           [][]*Dollars       `json:"net_gex_dollars"` // a row per strike, a cell per expiration; nil: nothing used
+	Parts         []MatrixPart       `json:"parts"`           // zero_dte and this_week
 }
 
 // MatrixExpiration is a column of a [Matrix], with the sum over all strikes of the chain.
@@ -34,7 +37,15 @@ type MatrixStrike struct {
 	Net    *Dollars `json:"net_gex_dollars"`
 }
 
-// matrix returns the net exposure of the strikes near the spot in the nearest series that have used contracts.
+// MatrixPart is the exposure and the positions by strike in the expirations of some dates.
+type MatrixPart struct {
+	Name     string        `json:"name"`
+	From     Date          `json:"from"` // the first expiration date
+	To       Date          `json:"to"`   // the last, included
+	ByStrike []StrikeGamma `json:"by_strike"`
+}
+
+// matrix returns the net exposure of the strikes near the spot in the nearest series that have used contracts, and the parts.
 func (e *exposure) matrix() Matrix {
 	m := Matrix{
 		Symbol: e.Chain.Symbol, Spot: Level(e.Chain.Spot), EffectiveSpot: Level(e.level), SessionDate: e.session,
@@ -66,7 +77,22 @@ func (e *exposure) matrix() Matrix {
 			}
 		}
 	}
+	friday := e.session
+	for friday.Weekday() != time.Friday {
+		friday++
+	}
+	m.Parts = []MatrixPart{e.part("zero_dte", e.session, e.session), e.part("this_week", e.session, friday)}
 	return m
+}
+
+// part returns the part of the expirations from one date to another.
+func (e *exposure) part(name string, from, to Date) MatrixPart {
+	outside := func(s *series) bool { return s.Expiration < from || s.Expiration > to }
+	rows := e.byStrike(sumStrikes(slices.DeleteFunc(slices.Clone(e.series), outside)), matrixReach)
+	if e.mismatch() {
+		withholdDollars(rows)
+	}
+	return MatrixPart{name, from, to, rows}
 }
 
 // net returns the net GEX of the used contracts of a strike at the spot, and how many they are.

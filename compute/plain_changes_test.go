@@ -210,6 +210,7 @@ type plainMatrix struct {
 	Expirations   []plainMatrixExpiration `json:"expirations"`
 	Strikes       []plainMatrixStrike     `json:"strikes"`
 	Net           [][]*float64            `json:"net_gex_dollars"`
+	Parts         []plainPart             `json:"parts"`
 }
 
 type plainMatrixExpiration struct {
@@ -223,8 +224,43 @@ type plainMatrixStrike struct {
 	Net    *float64 `json:"net_gex_dollars"`
 }
 
+// plainPart is the strikes of the expirations from one date to another.
+type plainPart struct {
+	Name     string        `json:"name"`
+	From     compute.Date  `json:"from"`
+	To       compute.Date  `json:"to"`
+	ByStrike []plainStrike `json:"by_strike"`
+}
+
+// part returns the strikes of the groups that expire from the session date to last.
+func (r *plainResult) part(name string, last compute.Date, groups []*plainSeries, legs []leg, spot float64, unknown bool) plainPart {
+	p := plainPart{Name: name, From: r.SessionDate, To: last}
+	var listed []*plainSeries
+	for _, g := range groups {
+		if g.expiration >= r.SessionDate && g.expiration <= last {
+			listed = append(listed, g)
+		}
+	}
+	var used []leg
+	for _, l := range legs {
+		if slices.Contains(listed, l.group) {
+			used = append(used, l)
+		}
+	}
+	for _, row := range strikeRows(listed, used, spot) {
+		if row.CallOpenInterest+row.PutOpenInterest == 0 || 100*math.Abs(row.Strike-spot) > 10*spot {
+			continue
+		}
+		if unknown {
+			row.Call, row.Put, row.Net = nil, nil, nil
+		}
+		p.ByStrike = append(p.ByStrike, row)
+	}
+	return p
+}
+
 // matrix fills the matrix. The rows of by_expiration are in order.
-func (r *plainResult) matrix(legs []leg, spot float64, unknown bool) {
+func (r *plainResult) matrix(groups []*plainSeries, legs []leg, spot float64, unknown bool) {
 	m := plainMatrix{Symbol: "SPX", Spot: r.Spot, EffectiveSpot: spot, SessionDate: r.SessionDate}
 	sum := func(keep func(leg) bool) (net *float64, used bool) {
 		total, n := 0.0, 0
@@ -266,6 +302,14 @@ func (r *plainResult) matrix(legs []leg, spot float64, unknown bool) {
 			cells = append(cells, cell)
 		}
 		m.Net = append(m.Net, cells)
+	}
+	friday := r.SessionDate
+	for friday.Weekday() != time.Friday {
+		friday++
+	}
+	m.Parts = []plainPart{
+		r.part("zero_dte", r.SessionDate, groups, legs, spot, unknown),
+		r.part("this_week", friday, groups, legs, spot, unknown),
 	}
 	r.grid = m
 }

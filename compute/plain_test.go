@@ -249,7 +249,7 @@ func plainGamma(in plainInput) plainResult {
 		}
 	}
 	mismatch := r.quality.SpotGap != nil && math.Abs(*r.quality.SpotGap) > 10
-	r.matrix(legs, spot, mismatch)
+	r.matrix(groups, legs, spot, mismatch)
 	if mismatch {
 		r.contradict()
 	}

@@ -20,9 +20,6 @@ func (e *exposure) scenarios() []Scenario {
 		{"ex_nearest_expiration", variant{volScale: 1, keep: func(s *series) bool { return s.Expiration != nearest }}},
 		{"within_90_days", variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= 90 }}},
 	}
-	if e.LevelsOnly {
-		variants = variants[:2] // those of the regime
-	}
 	out := make([]Scenario, len(variants))
 	for i, v := range variants {
 		p := e.profile(v.variant)

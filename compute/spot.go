@@ -100,7 +100,12 @@ func (g *Gamma) withhold() {
 		g.ByExpiration[i].Net, g.ByExpiration[i].Gross, g.ByExpiration[i].Share = nil, nil, nil
 		g.ByExpiration[i].Exposures = Exposures{}
 	}
-	for i := range g.ByStrike {
-		g.ByStrike[i].Call, g.ByStrike[i].Put, g.ByStrike[i].Net = nil, nil, nil
+	withholdDollars(g.ByStrike)
+}
+
+// withholdDollars removes the dollars of strikes. Their positions stay.
+func withholdDollars(rows []StrikeGamma) {
+	for i := range rows {
+		rows[i].Call, rows[i].Put, rows[i].Net = nil, nil, nil
 	}
 }

@@ -26,12 +26,16 @@ const (
 
 // trackColumns are the columns of a row, in order.
 var trackColumns = []string{"as_of", "spot", "effective_spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall",
-	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct"}
+	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high"}
 
 // trackRow returns a row as a JSON array in the order of [trackColumns].
 func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
+	var low, high *compute.Level
+	if g.FlipBand != nil {
+		low, high = &g.FlipBand.Low, &g.FlipBand.High
+	}
 	return json.Marshal([]any{asOf.UTC(), g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
-		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share})
+		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high})
 }
 
 // trackData is the `data` of gex/spx/intraday.

@@ -168,7 +168,7 @@ func TestTrackOfASession(t *testing.T) {
 		}
 		r.data(refresh.GammaResource, &g)
 		row, err := json.Marshal([]any{r.meta(refresh.GammaResource).AsOf, g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
-			g.Regime, g.ExpectedMove, g.ZeroDTE["net_gex_dollars"], g.ZeroDTE["gross_share_pct"]})
+			g.Regime, g.ExpectedMove, g.ZeroDTE["net_gex_dollars"], g.ZeroDTE["gross_share_pct"], g.FlipBand.Low, g.FlipBand.High})
 		if err != nil || string(d.Rows[2]) != string(row) {
 			t.Errorf("the newest row is %s, the figures are %s, %v", d.Rows[2], row, err)
 		}

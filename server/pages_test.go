@@ -77,7 +77,7 @@ func TestLandingPage(t *testing.T) {
 			}
 			links++
 		}
-		if links < 27 { // the resources, two probes, the interface twice, its document and the methods, the icon, two style sheets, two scripts and nine that they load
+		if links != 21 { // nine resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and three scripts
 			t.Errorf("%s: %d links", source, links)
 		}
 	}

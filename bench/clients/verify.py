@@ -268,6 +268,7 @@ class Table:
 # §1: gex/spx. The tolerances are those of §7.
 
 EXPOSURES = ("delta_dollars", "vanna_dollars_per_vol_point", "charm_dollars_per_day")
+SIDES = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
 
 
 def exposures(S, F, K, v, T, rate, call):
@@ -281,8 +282,22 @@ def exposures(S, F, K, v, T, rate, call):
     return S * D * side * Phi, S * 0.01 * vanna, S / 365 * -D * (slope + side * (b - rate) * Phi)
 
 
-def verify_matrix(table, data, cells, mismatch):
-    """§1.6. cells has the net GEX of used contracts by (date, settlement), and in it by strike."""
+def strike_tolerances(dollars):
+    return {name: dollars if "dollars" in name else 0.5 for name in (*SIDES, "net_gex_dollars")}
+
+
+def near_spot(by_strike, S, reach, mismatch):
+    """Returns the strikes with open interest that are at most a share of the spot away. After a contradiction, dollars are null."""
+    rows = {K: dict(cells, net_gex_dollars=cells["call_gex_dollars"] + cells["put_gex_dollars"]) for K, cells in sorted(by_strike.items())
+            if abs(K - S) <= reach * S and cells["call_open_interest"] + cells["put_open_interest"] > 0}
+    for cells in rows.values() if mismatch else ():
+        cells.update({name: None for name in cells if "dollars" in name})
+    return rows
+
+
+def verify_matrix(table, data, cells, session, by_strike, mismatch):
+    """§1.6. cells has the net GEX of used contracts by (date, settlement), and in it by strike. by_strike has the sums by strike
+    of the expirations up to a date."""
     dollars = max(1e-6 * sum(abs(x) for column in cells.values() for x in column.values()), 1)
     S, shown = data["effective_spot"], lambda x: None if mismatch else x
     by_date = sorted((key for key, column in cells.items() if column))
@@ -297,6 +312,12 @@ def verify_matrix(table, data, cells, mismatch):
         served = {K: {"cell": row[j]} for K, row in zip(rows, data["net_gex_dollars"])}
         own = {K: {"cell": shown(cells[key].get(K))} for K in rows}
         table.columns(f"§1.6 {key[0]} {key[1]}", served, own, {"cell": dollars})
+    ends = {"zero_dte": session, "this_week": session + DAY * (4 - session.weekday())}
+    table.check("§1.6 parts", [[part["name"], part["from"], part["to"]] for part in data["parts"]],
+                [[name, str(session), str(end)] for name, end in ends.items()])
+    for part, (name, end) in zip(data["parts"], ends.items()):
+        table.columns(f"§1.6 {name}", {row["strike"]: row for row in part["by_strike"]}, near_spot(by_strike[end], S, 0.1, mismatch),
+                      strike_tolerances(dollars))
 
 
 def verify_gamma(table, answer, chain, carry, strike):
@@ -316,8 +337,9 @@ def verify_gamma(table, answer, chain, carry, strike):
     table.check("§1.0 effective_spot", data["effective_spot"], S, 0.01)
 
     F, used, by_expiration, cells = forwards(chain, parity, S, carry), [], {}, {}
-    names = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
-    by_strike = collections.defaultdict(lambda: dict.fromkeys(names, 0))
+    friday = chain.session + DAY * (4 - chain.session.weekday())
+    until = {last: collections.defaultdict(lambda: dict.fromkeys(SIDES, 0)) for last in (dt.date.max, chain.session, friday)}
+    by_strike = until[dt.date.max]
     chosen = strike or min((k / 1000 for strikes in chain.series.values() for k in strikes), key=lambda K: abs(K - S))
     for root, date in sorted(chain.series, key=lambda key: key[::-1]):
         strikes, T, (forward, forward_source) = chain.series[root, date], chain.years[root, date], F[root, date]
@@ -325,14 +347,17 @@ def verify_gamma(table, answer, chain, carry, strike):
         others, column = dict.fromkeys(EXPOSURES, 0), cells.setdefault((str(date), SETTLEMENT[root]), collections.Counter())
         for k, row in ((k, row) for k, rights in strikes.items() for row in rights.values()):
             K, v, side, sign = k / 1000, v_of[k], "call" if row.call else "put", 1 if row.call else -1
-            by_strike[K][side + "_open_interest"] += row.oi
-            by_strike[K][side + "_volume"] += row.volume
+            totals = [rows[K] for last, rows in until.items() if date <= last]
+            for total in totals:
+                total[side + "_open_interest"] += row.oi
+                total[side + "_volume"] += row.volume
             if not row.oi or not v:
                 chain.skipped["no_volatility" if row.oi else "no_open_interest"] += 1
                 continue
             one = gamma(S, forward, K, v, T, rate)
             gex = sign * one * row.oi * 100 * S ** 2 * 0.01
-            by_strike[K][side + "_gex_dollars"] += gex
+            for total in totals:
+                total[side + "_gex_dollars"] += gex
             sums[side] += gex
             column[K] += gex
             for name, x in zip(EXPOSURES, exposures(S, forward, K, v, T, rate, row.call)):
@@ -345,7 +370,7 @@ def verify_gamma(table, answer, chain, carry, strike):
             "forward": forward, "forward_source": forward_source,
             "net_gex_dollars": sums["call"] + sums["put"], "gross_gex_dollars": sums["call"] - sums["put"], **others}
     if answer["meta"]["endpoint"] == "gex/spx/matrix":
-        return verify_matrix(table, data, cells, mismatch)
+        return verify_matrix(table, data, cells, chain.session, until, mismatch)
 
     call, put = (sum(cells[side + "_gex_dollars"] for cells in by_strike.values()) for side in ("call", "put"))
     gross = call - put
@@ -356,15 +381,11 @@ def verify_gamma(table, answer, chain, carry, strike):
         own = sum(row[name] for row in by_expiration.values())
         table.check(f"§1.4 {name}", data["exposures"][name], own if used and not mismatch else None, tolerances[name])
     table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(used))
-    for cells in by_strike.values():
-        cells["net_gex_dollars"] = cells["call_gex_dollars"] + cells["put_gex_dollars"]
-    for cells in (*by_strike.values(), *by_expiration.values()) if mismatch else ():
+    for cells in by_expiration.values() if mismatch else ():
         cells.update({name: None for name in cells if "dollars" in name})
-    near = {K: cells for K, cells in sorted(by_strike.items())
-            if abs(K - S) <= 0.15 * S and cells["call_open_interest"] + cells["put_open_interest"] > 0}
     dollars = max(1e-6 * gross, 1)
-    table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near,
-                  {name: dollars if name.endswith("dollars") else 0.5 for name in (*names, "net_gex_dollars")})
+    table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near_spot(by_strike, S, 0.15, mismatch),
+                  strike_tolerances(dollars))
     table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
                   {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars, **tolerances})
 

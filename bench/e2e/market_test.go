@@ -20,6 +20,7 @@ const (
 	datePath    = "/api/v1/gex/spx/historical?date="
 	seriesPath  = "/api/v1/gex/spx/series"
 	trackPath   = "/api/v1/gex/spx/intraday"
+	matrixPath  = "/api/v1/gex/spx/matrix"
 	painPath    = "/api/public/spx-max-pain"
 	flowPath    = "/api/v1/options/flow/unusual"
 	sectorsPath = "/api/v1/sectors/rotation"
@@ -27,7 +28,7 @@ const (
 )
 
 var targets = []string{
-	gammaPath, "/api/v1/gex/spx/historical", trackPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath,
+	gammaPath, "/api/v1/gex/spx/historical", trackPath, matrixPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath,
 }
 
 // The day of the simulated market at which the shared server's clock stands still, and a session before it.

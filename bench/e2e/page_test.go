@@ -101,19 +101,32 @@ func (d trackData) row(i int) string {
 		return "–"
 	}
 	regime, _ := at("gamma_regime").(string)
-	return fmt.Sprintf("Spot %s Flip %s Call wall %s Put wall %s Regime %s", level("spot"), level("zero_gamma_flip"), level("call_wall"), level("put_wall"), regime)
+	band := "–"
+	if low, ok := at("flip_low").(float64); ok {
+		band = grouped(math.Round(low)) + " to " + grouped(math.Round(at("flip_high").(float64)))
+	}
+	return fmt.Sprintf("Spot %s Flip %s Flip band %s Call wall %s Put wall %s Regime %s",
+		level("spot"), level("zero_gamma_flip"), band, level("call_wall"), level("put_wall"), regime)
 }
 
 // madeTrack is the track of a session from 09:30 to 16:00 New York with a gap of an hour: rows that were filled in every five
-// minutes, and then more rows every 15 seconds.
+// minutes, and then more rows every 15 seconds. From 13:30 to 14:00 the flip has no band, and from 14:30 to 15:00 a band that is
+// far wider than the walls.
 func madeTrack() (d trackData) {
 	d.Date, d.Session = marketDay, marketDay
-	d.Columns = strings.Fields("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars zero_dte_gross_share_pct")
+	d.Columns = strings.Fields("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars zero_dte_gross_share_pct flip_low flip_high")
 	open := time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)
 	for at := time.Duration(0); at <= 390*time.Minute; {
 		if at < 120*time.Minute || at >= 180*time.Minute { // 11:30 to 12:25 is missing
 			spot := math.Round((7550.25+20*math.Sin(at.Minutes()/45))*100) / 100
-			d.Rows = append(d.Rows, []any{open.Add(at).Format(time.RFC3339), spot, spot, math.Round((spot - 7545) * 3e8), 7545.5, 7700.0, 7500.0, "neutral", 70.5, 5e9, 6.5})
+			var low, high any = 7525.5 + at.Minutes()/100, 7560.0
+			switch {
+			case at >= 240*time.Minute && at <= 270*time.Minute:
+				low, high = nil, nil
+			case at >= 300*time.Minute && at <= 330*time.Minute:
+				low, high = 6000.0, 9000.0
+			}
+			d.Rows = append(d.Rows, []any{open.Add(at).Format(time.RFC3339), spot, spot, math.Round((spot - 7545) * 3e8), 7545.5, 7700.0, 7500.0, "neutral", 70.5, 5e9, 6.5, low, high})
 		}
 		if at < 370*time.Minute {
 			at += 5 * time.Minute
@@ -154,7 +167,8 @@ func (b *browser) pointer(p *process) {
 	b.do(chromedp.Navigate(front.URL))
 	const plot = "#today .plot"
 	b.until("the track is drawn with its gap", fmt.Sprintf(`Number(document.querySelector("%s").dataset.points) === %d`, plot, len(track.Rows)+1))
-	if got := b.text("#today .summary"); !strings.Contains(got, "143 snapshots, from 09:30:00 to 16:00:00 in New York, with 1 gap.") {
+	if got := b.text("#today .summary"); !strings.Contains(got, "143 snapshots, from 09:30:00 to 16:00:00 in New York, with 1 gap.") ||
+		!strings.Contains(got, "The flip band is the range of the flip in the model and its scenarios, at last 7,529 to 7,560.") {
 		b.t.Errorf("the summary says %q", got)
 	}
 	b.press(plot, append([]string{kb.Home, kb.PageUp, kb.PageUp}, slices.Repeat([]string{kb.ArrowRight}, 4)...)...)
@@ -166,6 +180,8 @@ func (b *browser) pointer(p *process) {
 	if got := b.hint(plot); !strings.HasSuffix(got, track.row(0)) {
 		b.t.Errorf("the first point says %q, want %q", got, track.row(0))
 	}
+	b.band(plot, track)
+	b.press(plot, kb.Home)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	if got := b.hint(plot); got != "" {
 		b.t.Errorf("escape does not close the tooltip %q", got)
@@ -214,6 +230,43 @@ func (b *browser) pointer(p *process) {
 	b.do(chromedp.KeyEvent("-"))
 	reset("minus")
 	b.finger()
+}
+
+// band checks the band of the flip: for screen readers, in the table, and as a shade on the canvas.
+func (b *browser) band(plot string, track trackData) {
+	if got := eval[string](b, `document.querySelector(%s).getAttribute("aria-valuetext")`, plot); !strings.Contains(got, "Flip 7,545.50, Flip band 7,526 to 7,560, Call wall") {
+		b.t.Errorf("screen readers hear %q", got)
+	}
+	b.press(plot, append([]string{kb.Home}, slices.Repeat([]string{kb.PageUp}, 4)...)...)
+	if got, want := b.hint(plot), "13:45:00 "+track.row(39); got != want {
+		b.t.Errorf("without a band the tooltip says %q, want %q", got, want)
+	}
+	eval[bool](b, `document.querySelector("#today details.data").open = true`)
+	cells := `[...document.querySelectorAll("#today .chart:first-child tbody tr")].map(r => r.cells[3].innerText)`
+	b.until("the table has the band", `document.querySelector("#today .chart:first-child thead tr")?.cells[3].innerText === "Flip band"`)
+	if got := eval[[]string](b, cells); len(got) != len(track.Rows)+1 || got[0] != "7,526 to 7,560" || got[24] != "–" || got[25] != "7,527 to 7,560" {
+		b.t.Errorf("the table has the bands %q", got)
+	}
+	eval[bool](b, `document.querySelector("#today details.data").open = false`)
+
+	// shaded returns the part of the plot's height that is shaded at an hour. The axis reaches from 09:30 to 16:15.
+	shaded := func(hour float64) float64 {
+		return eval[float64](b, `(([plot, part]) => {
+			const canvas = document.querySelector(plot).querySelector("canvas"), over = document.querySelector(plot).querySelector(".u-over");
+			const x = Math.round((over.offsetLeft + part * over.clientWidth) * devicePixelRatio);
+			const alphas = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height).data.filter((_, i) => (i & 3) === 3);
+			return alphas.filter(a => Math.abs(a - 0.16 * 255) < 2).length / (over.clientHeight * devicePixelRatio);
+		})([%s, %s])`, plot, (hour-9.5)/6.75)
+	}
+	for _, c := range []struct {
+		what              string
+		hour              float64
+		smallest, largest float64
+	}{{"rows with a band", 10.55, 0.05, 0.3}, {"the gap", 12, 0, 0}, {"rows without a band", 13.8, 0, 0}, {"a band wider than the walls", 14.8, 0.8, 1}} {
+		if got := shaded(c.hour); got < c.smallest || got > c.largest {
+			b.t.Errorf("at %s, %.2f of the height is shaded", c.what, got)
+		}
+	}
 }
 
 // finger moves a finger sideways over a chart: the tooltip follows, and the page stays where it is.

@@ -74,10 +74,10 @@ func TestAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
 	v := newVerifier(t, market.dir, "simulated")
-	for _, target := range []string{gammaPath, datePath + earlierDay, painPath, painPath + "?expiration=2026-12-18"} {
+	for _, target := range []string{gammaPath, datePath + earlierDay, matrixPath, painPath, painPath + "?expiration=2026-12-18"} {
 		v.checks(t, p.url+target)
 	}
-	figure(t, "4 answers of the simulated market verified by a second program, from their documents")
+	figure(t, "5 answers of the simulated market verified by a second program, from their documents")
 }
 
 // The same for a real chain.
@@ -90,7 +90,7 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 		_, _, code := run(t, command(t, "recompute", "--data-dir", dir, "--source", "replay", "--date", "2026-08-11"))
 		return code == 0
 	})
-	for _, target := range []string{gammaPath, painPath, painPath + "?expiration=2026-08-21", painPath + "?expiration=2026-09-17"} {
+	for _, target := range []string{gammaPath, matrixPath, painPath, painPath + "?expiration=2026-08-21", painPath + "?expiration=2026-09-17"} {
 		v.checks(t, p.url+target)
 	}
 }
@@ -100,7 +100,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
 	v := newVerifier(t, market.dir, "simulated")
-	gamma, pain := p.body(gammaPath), p.body(painPath)
+	gamma, matrix, pain := p.body(gammaPath), p.body(matrixPath), p.body(painPath)
 	for _, x := range []struct {
 		answer        []byte
 		pattern, with string
@@ -111,6 +111,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		{gamma, `("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`, []string{"§1.3 by_strike[7500.0].call_gex_dollars"}},
 		{gamma, `"sha256":"....`, `"sha256":"0000`, []string{"§0 input_sha256", "§0 input options/_SPX.json"}},
 		{gamma, `"data_sha256":"....`, `"data_sha256":"0000`, []string{"§0 data_sha256"}},
+		{matrix, `"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`, []string{"§1.6 zero_dte[7500.0].call_gex_dollars"}},
 		{pain, `"max_pain":\d+`, `"max_pain":7000`, []string{"§4 max_pain"}},
 	} {
 		v.checks(t, edited(t, x.answer, x.pattern, x.with), x.differing...)
@@ -141,7 +142,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(gamma))
 	altered.checks(t, file, "§0 input options/_SPX.json")
-	figure(t, "6 altered answers and an altered document: the verifier names what differs in each")
+	figure(t, "7 altered answers and an altered document: the verifier names what differs in each")
 
 	for _, args := range [][]string{{}, {"--documents", v.documents, filepath.Join(t.TempDir(), "missing")}} {
 		if _, stderr, code := run(t, exec.Command(v.python, append([]string{v.program}, args...)...)); code != 2 || stderr == "" {

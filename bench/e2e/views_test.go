@@ -15,8 +15,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-const matrixPath = "/api/v1/gex/spx/matrix"
-
 type matrixData struct {
 	Spot        float64 `json:"effective_spot"`
 	Session     string  `json:"session_date"`
@@ -28,7 +26,40 @@ type matrixData struct {
 		Strike float64
 		Net    *float64 `json:"net_gex_dollars"`
 	}
-	Net [][]*float64 `json:"net_gex_dollars"`
+	Net   [][]*float64 `json:"net_gex_dollars"`
+	Parts []matrixPart
+}
+
+type matrixPart struct {
+	Name, From, To string
+	Strikes        []strikeRow `json:"by_strike"`
+}
+
+// during says when the contracts expire, as the page does.
+func (p matrixPart) during() string {
+	if p.From == p.To {
+		return "on " + written(p.To)
+	}
+	return "from " + written(p.From) + " to " + written(p.To)
+}
+
+// part returns the part of a name.
+func (m matrixData) part(name string) matrixPart {
+	for _, p := range m.Parts {
+		if p.Name == name {
+			return p
+		}
+	}
+	return matrixPart{}
+}
+
+// written writes a date as the page does: 20 Nov 2026.
+func written(date string) string {
+	day, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		panic(err)
+	}
+	return day.Format("2 Jan 2006")
 }
 
 // shown returns the indexes of the strikes within a share of the spot, highest first.
@@ -44,11 +75,7 @@ func (m matrixData) shown(share float64) (rows []int) {
 // series names a column as the page does: 20 Nov 2026 PM.
 func (m matrixData) series(column int) string {
 	e := m.Expirations[column]
-	day, err := time.Parse(time.DateOnly, e.Expiration)
-	if err != nil {
-		panic(err)
-	}
-	return day.Format("2 Jan 2006") + " " + strings.ToUpper(e.Settlement)
+	return written(e.Expiration) + " " + strings.ToUpper(e.Settlement)
 }
 
 func figureOf(x *float64, none string) string {
@@ -58,18 +85,20 @@ func figureOf(x *float64, none string) string {
 	return dollars(*x)
 }
 
+type strikeRow struct {
+	Strike  float64
+	Calls   float64 `json:"call_gex_dollars"`
+	Puts    float64 `json:"put_gex_dollars"`
+	Net     float64 `json:"net_gex_dollars"`
+	CallOI  float64 `json:"call_open_interest"`
+	PutOI   float64 `json:"put_open_interest"`
+	CallVol float64 `json:"call_volume"`
+	PutVol  float64 `json:"put_volume"`
+}
+
 type strikesData struct {
-	Spot    float64 `json:"effective_spot"`
-	Strikes []struct {
-		Strike  float64
-		Calls   float64 `json:"call_gex_dollars"`
-		Puts    float64 `json:"put_gex_dollars"`
-		Net     float64 `json:"net_gex_dollars"`
-		CallOI  float64 `json:"call_open_interest"`
-		PutOI   float64 `json:"put_open_interest"`
-		CallVol float64 `json:"call_volume"`
-		PutVol  float64 `json:"put_volume"`
-	} `json:"by_strike"`
+	Spot        float64     `json:"effective_spot"`
+	Strikes     []strikeRow `json:"by_strike"`
 	Expirations []struct {
 		Expiration, Settlement string
 		Net, Delta             float64
@@ -93,6 +122,7 @@ func TestViews(t *testing.T) {
 	t.Run("changes", func(t *testing.T) { b.within(t).changes(p) })
 	t.Run("words", func(t *testing.T) { b.within(t).words() })
 	t.Run("sizes", func(t *testing.T) { b.within(t).viewSizes() })
+	t.Run("settled", func(t *testing.T) { b.within(t).settledStrikes() })
 	b.t = t
 	b.clean()
 	p.stop()
@@ -229,57 +259,77 @@ func (b *browser) tap(x, y float64) {
 	touch(false)
 }
 
+// strikeFigures are the figures of By strike, by the value of their button, as the chart says them to screen readers.
+var strikeFigures = []struct {
+	value string
+	write func(strikeRow) string
+}{
+	{"gamma", func(r strikeRow) string {
+		return "Calls " + dollars(r.Calls) + ", Puts " + dollars(r.Puts) + ", Net " + dollars(r.Net)
+	}},
+	{"oi", func(r strikeRow) string { return "Calls " + counted(r.CallOI) + ", Puts " + counted(r.PutOI) }},
+	{"volume", func(r strikeRow) string { return "Calls " + counted(r.CallVol) + ", Puts " + counted(r.PutVol) }},
+}
+
+// counted writes a count as the page does: 6.40 k.
+func counted(x float64) string { return strings.TrimPrefix(dollars(x), "$") }
+
+// strike compares the first strike at or above the spot with that of the rows of an answer.
+func (b *browser) strike(what string, write func(strikeRow) string, answer func() (spot float64, rows []strikeRow)) {
+	b.t.Helper()
+	b.equal(what, func() (got, want string) {
+		spot, rows := answer()
+		i := slices.IndexFunc(rows, func(r strikeRow) bool { return r.Strike >= spot })
+		if i < 0 {
+			return fmt.Sprintf("%d rows", len(rows)), "a strike above the spot"
+		}
+		got = eval[string](b, `(document.querySelector("#strikes .plot").getAttribute("aria-valuetext") ?? "").replace(/\u2060/g, "").replace(/\s+/g, " ")`)
+		return got, "Strike " + grouped(rows[i].Strike) + ": " + write(rows[i])
+	})
+}
+
+// partStrikes compares each figure under the filter for a part of the expirations with the answer.
+func (b *browser) partStrikes(p *process, filter, name string) {
+	b.t.Helper()
+	b.press(fmt.Sprintf("#strikes button[value=%q]", filter), kb.Enter)
+	for _, f := range strikeFigures {
+		b.press(fmt.Sprintf("#strikes button[value=%q]", f.value), kb.Enter)
+		b.strike(f.value+" of "+name, f.write, func() (float64, []strikeRow) {
+			m := dataOf[matrixData](p, matrixPath)
+			return m.Spot, m.part(name).Strikes
+		})
+	}
+	if got := b.text("#strikes .why"); !strings.HasPrefix(got, "Sums over contracts expiring "+dataOf[matrixData](p, matrixPath).part(name).during()) {
+		b.t.Errorf("under %s the panel says %q", filter, got)
+	}
+	if n := eval[int](b, `document.querySelectorAll("#strikes button:disabled").length`); n != 0 {
+		b.t.Errorf("%d choices are disabled", n)
+	}
+}
+
 // strikes compares the first strike at or above the spot with the answers, for each choice.
 func (b *browser) strikes(p *process) {
 	const plot = "#strikes .plot"
-	count := func(x float64) string { return strings.TrimPrefix(dollars(x), "$") }
-	shows := func(what string, want func() string) {
-		b.t.Helper()
-		b.equal(what, func() (string, string) {
-			return eval[string](b, `(document.querySelector("#strikes .plot").getAttribute("aria-valuetext") ?? "").replace(/\u2060/g, "").replace(/\s+/g, " ")`), want()
-		})
-	}
-	of := func(write func(d strikesData, i int) string) func() string {
-		return func() string {
-			d := dataOf[strikesData](p, "/api/v1/gex/spx")
-			for i, s := range d.Strikes {
-				if s.Strike >= d.Spot {
-					return "Strike " + grouped(s.Strike) + ": " + write(d, i)
-				}
-			}
-			return "no strike"
-		}
-	}
 	b.see(plot)
-	shows("gamma of calls and puts", of(func(d strikesData, i int) string {
-		return "Calls " + dollars(d.Strikes[i].Calls) + ", Puts " + dollars(d.Strikes[i].Puts) + ", Net " + dollars(d.Strikes[i].Net)
-	}))
-	b.press("#strikes button[value=oi]", kb.Enter)
-	interest := of(func(d strikesData, i int) string {
-		return "Calls " + count(d.Strikes[i].CallOI) + ", Puts " + count(d.Strikes[i].PutOI)
-	})
-	shows("open interest of calls and puts", interest)
-	b.do(chromedp.Reload())
-	b.sections()
-	shows("the same after a reload", interest)
-	b.press("#strikes button[value=volume]", kb.Enter)
-	shows("volume of calls and puts", of(func(d strikesData, i int) string {
-		return "Calls " + count(d.Strikes[i].CallVol) + ", Puts " + count(d.Strikes[i].PutVol)
-	}))
-	b.press(`#strikes button[value="0dte"]`, kb.Enter)
-	for _, last := range []string{"0dte", "week"} {
-		b.press(fmt.Sprintf("#strikes button[value=%q]", last), kb.Enter)
-		shows("net gamma of "+last, func() string { return partOf(dataOf[matrixData](p, matrixPath), last) })
-		if got := b.text("#strikes .why"); !strings.Contains(got, "there is net gamma only") {
-			b.t.Errorf("the panel does not say why volume is not shown: %q", got)
+	for _, f := range strikeFigures {
+		b.press(fmt.Sprintf("#strikes button[value=%q]", f.value), kb.Enter)
+		all := func() (float64, []strikeRow) {
+			d := dataOf[strikesData](p, "/api/v1/gex/spx")
+			return d.Spot, d.Strikes
 		}
-		if n := eval[int](b, `document.querySelectorAll("#strikes button:disabled").length`); n != 2 {
-			b.t.Errorf("%d choices are disabled, not open interest and volume", n)
+		b.strike(f.value+" of calls and puts", f.write, all)
+		if f.value == "oi" {
+			b.do(chromedp.Reload())
+			b.sections()
+			b.strike("the same after a reload", f.write, all)
 		}
 	}
+	b.partStrikes(p, "0dte", "zero_dte")
+	b.partStrikes(p, "week", "this_week")
 	if got := eval[string](b, `location.search`); !strings.Contains(got, "figure=volume") || !strings.Contains(got, "expiring=week") {
 		b.t.Errorf("the address has %q", got)
 	}
+	b.shoot("strikes-week")
 	b.press("#strikes button[value=all]", kb.Enter)
 	b.press("#strikes button[value=gamma]", kb.Enter)
 	b.press(`#strikes button[value="15"]`, kb.Enter)
@@ -303,27 +353,22 @@ func (b *browser) strikes(p *process) {
 	b.sections()
 }
 
-// partOf returns the net gamma of the expirations up to the end of the day or the week, at the first strike from the spot up.
-func partOf(m matrixData, until string) string {
-	last, err := time.Parse(time.DateOnly, m.Session)
-	if err != nil {
-		return err.Error()
-	}
-	for until == "week" && last.Weekday() != time.Friday {
-		last = last.AddDate(0, 0, 1)
-	}
-	for i, s := range m.Strikes {
-		sum, known := 0.0, false
-		for c, e := range m.Expirations {
-			if x := m.Net[i][c]; x != nil && e.Expiration <= last.Format(time.DateOnly) {
-				sum, known = sum+*x, true
-			}
-		}
-		if known && s.Strike >= m.Spot {
-			return "Strike " + grouped(s.Strike) + ": Net " + dollars(sum)
-		}
-	}
-	return "no strike"
+// settledStrikes looks at the strikes on a Tuesday after the close: 0DTE has settled, and the rest of the week has not.
+func (b *browser) settledStrikes() {
+	p := serveReady(b.t, "--data-dir", storedDay(b.t), "--sim-speed", "0", "--sim-start", "2026-11-24T21:30:00Z")
+	p.until("the contracts of Tuesday have settled", func() bool {
+		m := dataOf[matrixData](p, matrixPath)
+		return m.Session == "2026-11-24" && len(m.part("zero_dte").Strikes) == 0 && m.part("this_week").To == "2026-11-27"
+	})
+	b.mu.Lock()
+	b.front = p.url
+	b.mu.Unlock()
+	b.do(chromedp.Navigate(p.url + "/?expiring=0dte&figure=volume"))
+	b.see("#strikes")
+	b.until("the panel says that 0DTE has settled", `document.querySelector("#strikes .summary")?.innerText === "The contracts expiring on 24 Nov 2026 have settled." &&
+		document.querySelector("#strikes .plot").dataset.points === "0"`)
+	b.shoot("strikes-settled")
+	b.partStrikes(p, "week", "this_week")
 }
 
 func (b *browser) expirationRows(p *process) {

@@ -66,17 +66,39 @@ func (c *compacter) value(path string, v any) any {
 	if !ok {
 		return v
 	}
-	o = foldGrid(o)
-	t, isTable := readTable(o.get("columns"), o.get("rows"))
+	o = c.leaveOut(path, foldGrid(o))
+	t, hasRows := readTable(o.get("columns"), o.get("rows"))
 	out := make(object, len(o))
 	for i, m := range o {
-		if m.key == "rows" && isTable {
+		if m.key == "rows" && hasRows {
 			out[i] = member{m.key, c.shorten(join(path, m.key), t).cells()}
 		} else {
 			out[i] = member{m.key, c.value(join(path, m.key), m.value)}
 		}
 	}
 	return out
+}
+
+// leaveOut removes the lists whose objects hold lists of objects themselves, because they fit in no table: parts of the matrix.
+func (c *compacter) leaveOut(path string, o object) object {
+	return slices.DeleteFunc(slices.Clone(o), func(m member) bool {
+		list, _ := m.value.([]any)
+		nested := slices.ContainsFunc(list, func(v any) bool {
+			row, _ := v.(object)
+			return slices.ContainsFunc(row, func(inner member) bool { return isTable(inner.value) })
+		})
+		if nested {
+			c.cut = append(c.cut, quoted(join(path, m.key)+": left out; the HTTP answer has it"))
+		}
+		return nested
+	})
+}
+
+// isTable says whether a value is a list of objects.
+func isTable(v any) bool {
+	list, _ := v.([]any)
+	_, ok := tableOf(list)
+	return ok
 }
 
 func join(path, key string) string {

@@ -146,6 +146,9 @@ func (g *generator) row(name string) object {
 	for _, f := range fieldsOf(reflect.TypeFor[compute.ZeroDTE]()) {
 		types["zero_dte_"+f.Tag.Get("json")] = f.Type
 	}
+	for _, f := range fieldsOf(reflect.TypeFor[compute.Band]()) {
+		types["flip_"+f.Tag.Get("json")] = f.Type
+	}
 	types["as_of"] = reflect.TypeFor[time.Time]()
 	var items []any
 	for _, l := range sec.lines {

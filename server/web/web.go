@@ -1,5 +1,5 @@
-// Package web holds the dashboard: one page and the files that it loads. The files are sent without their comments, and
-// otherwise as they are: there is no build step.
+// Package web holds the dashboard: one page and the files that it loads. The files are sent without their comments, and the
+// modules of the page in two scripts; otherwise they are as they are in the directory static. There is no build step.
 // The page loads nothing from another host, and its numbers come from the public resources.
 package web
 
@@ -50,24 +50,30 @@ func Dashboard(source string, resources []string) File {
 // 2026-11-22: without comments the page's own files have 11 % fewer bytes on the wire.
 var comments = regexp.MustCompile(`(?m)^[ \t]*(?://.*|/\*(?:[^*]|\*+[^*/])*\*+/)\n`)
 
+// read returns a file without its comments. Scripts of other authors are as they were published.
+func read(name string) []byte {
+	body, err := static.ReadFile("static/" + name)
+	if err != nil {
+		panic(err) // the file is part of the binary
+	}
+	if ext := path.Ext(name); (ext == ".js" || ext == ".css") && !strings.Contains(name, ".min.") {
+		body = comments.ReplaceAll(body, nil)
+	}
+	return body
+}
+
 // Files returns the files that the dashboard loads, all below /assets/.
-func Files() (files []File) {
+func Files() []File {
+	files, joined := scripts()
 	entries, err := static.ReadDir("static")
 	if err != nil {
 		panic(err) // the directory is part of the binary
 	}
 	for _, e := range entries {
-		if e.Name() == dashboardFile {
-			continue
+		name := e.Name()
+		if module, script := strings.CutSuffix(name, ".js"); name != dashboardFile && (!script || !joined[module]) {
+			files = append(files, File{"/assets/" + name, types[path.Ext(name)], read(name)})
 		}
-		body, err := static.ReadFile("static/" + e.Name())
-		if err != nil {
-			panic(err)
-		}
-		if ext := path.Ext(e.Name()); (ext == ".js" || ext == ".css") && !strings.Contains(e.Name(), ".min.") {
-			body = comments.ReplaceAll(body, nil)
-		}
-		files = append(files, File{"/assets/" + e.Name(), types[path.Ext(e.Name())], body})
 	}
 	return files
 }

@@ -40,50 +40,70 @@ const maxLines = 400
 // The project's own files are small, load nothing from another host, and never turn text into markup or code.
 func TestFiles(t *testing.T) {
 	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://`)
-	imports := regexp.MustCompile(`(?:from |import )'\./([^']+)'`)
-	later := regexp.MustCompile(`import\('./([^']+)'\)`)
-	bodies := map[string]string{} // of scripts
-	page := Dashboard("simulated", nil)
-	for _, f := range append(Files(), page) {
-		if strings.HasSuffix(f.Path, ".js") {
-			bodies[f.Path] = string(f.Body)
+	entries, err := static.ReadDir("static")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, ok := vendored[e.Name()]; ok {
+			continue
 		}
+		body := read(e.Name())
+		if n := bytes.Count(body, []byte("\n")); n > maxLines {
+			t.Errorf("%s has %d lines, over %d", e.Name(), n, maxLines)
+		}
+		text := strings.ReplaceAll(string(body), "http://www.w3.org/2000/svg", "") // the name of a language
+		for _, bad := range forbidden.FindAllString(text, -1) {
+			t.Errorf("%s has %s", e.Name(), bad)
+		}
+	}
+	for _, f := range append(Files(), Dashboard("simulated", nil)) {
 		if f.ContentType == "" || len(f.Body) == 0 {
 			t.Errorf("%s: type %q, %d bytes", f.Path, f.ContentType, len(f.Body))
 		}
 	}
-	for _, f := range append(Files(), page) {
-		if _, ok := vendored[path.Base(f.Path)]; ok {
+}
+
+// The two scripts have every module once, after those that it imports, and no import or export that join does not know.
+func TestScripts(t *testing.T) {
+	entries, err := static.ReadDir("static")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	files, joined := scripts()
+	for _, f := range files {
+		text += string(f.Body)
+	}
+	page := string(Dashboard("simulated", nil).Body)
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".js")
+		if !ok || !joined[name] {
+			if ok && !strings.Contains(page, `src="/assets/`+e.Name()+`"`) {
+				t.Errorf("nothing loads %s", e.Name())
+			}
 			continue
 		}
-		if n := bytes.Count(f.Body, []byte("\n")); n > maxLines {
-			t.Errorf("%s has %d lines, over %d", f.Path, n, maxLines)
+		if n := strings.Count(text, "modules."+name+" = "); n != 1 {
+			t.Errorf("%s.js is in the scripts %d times", name, n)
 		}
-		text := strings.ReplaceAll(string(f.Body), "http://www.w3.org/2000/svg", "") // the name of a language
-		for _, bad := range forbidden.FindAllString(text, -1) {
-			t.Errorf("%s has %s", f.Path, bad)
-		}
-	}
-	needed := map[string]bool{} // what the first panel imports, directly or not
-	var follow func(file string)
-	follow = func(file string) {
-		if needed[file] {
-			return
-		}
-		needed[file] = true
-		for _, m := range imports.FindAllStringSubmatch(bodies[file], -1) {
-			follow("/assets/" + m[1])
-		}
-	}
-	follow("/assets/app.js")
-	for file, body := range bodies {
-		if file != "/assets/app.js" && needed[file] != strings.Contains(string(page.Body), `"modulepreload" href="`+file+`"`) {
-			t.Errorf("%s: the first panel needs it: %v; the page must preload just these modules", file, needed[file])
-		}
-		for _, m := range append(imports.FindAllStringSubmatch(body, -1), later.FindAllStringSubmatch(body, -1)...) {
-			if bodies["/assets/"+m[1]] == "" {
-				t.Errorf("%s imports %s, which is not a file", file, m[1])
+		before, _, _ := strings.Cut(text, "modules."+name+" = ")
+		for _, m := range imports.FindAllStringSubmatch(string(read(e.Name())), -1) {
+			_, module, _ := strings.Cut(before, "modules."+m[2]+" = ")
+			_, module, _ = strings.Cut(module, "\nreturn {")
+			exported, _, ok := strings.Cut(module, "};")
+			if !ok {
+				t.Errorf("%s.js comes before %s.js, which it imports", name, m[2])
+			}
+			for _, one := range regexp.MustCompile(`(\w+)(?: as \w+)?[,}]`).FindAllStringSubmatch(strings.ReplaceAll(m[1], " }", "}"), -1) {
+				if !regexp.MustCompile(`\b` + one[1] + `\b`).MatchString(exported) {
+					t.Errorf("%s.js imports %s, which %s.js does not export", name, one[1], m[2])
+				}
 			}
 		}
+	}
+	left := regexp.MustCompile(`(?m)^\s*(import|export)\b.*`).FindAllString(text, -1)
+	if len(left) != 1 || left[0] != "export const { later } = modules.panels;" {
+		t.Errorf("the scripts import or export %q", left)
 	}
 }

@@ -5,22 +5,6 @@ import { age, reason } from './format.js';
 import { panels, retry, sentence, shared } from './panel.js';
 import { todayPanel } from './today.js';
 
-/**
- * The panels below the first. A module is loaded when its section comes near the window, and so is its data. The section is
- * in index.html.
- */
-const later = new Map([
-  ['strikes', () => import('./strikes.js').then((m) => m.strikesPanel())],
-  ['matrix', () => import('./matrix.js').then((m) => m.matrixPanel())],
-  ['expirations', () => import('./strikes.js').then((m) => m.expirationsPanel())],
-  ['changes', () => import('./changes.js').then((m) => m.changesPanel())],
-  ['history', () => import('./history.js').then((m) => m.historyPanel())],
-  ['vix', () => import('./vix.js').then((m) => m.vixPanel())],
-  ['max-pain', () => import('./maxpain.js').then((m) => m.maxPainPanel())],
-  ['sectors', () => import('./sectors.js').then((m) => m.sectorsPanel())],
-  ['flow', () => import('./flow.js').then((m) => m.flowPanel())],
-]);
-
 const top = document.getElementById('banners'); // the source: written by the server
 const status = document.getElementById('status'); // a strip at the foot of the window, so that the page never moves
 
@@ -37,12 +21,14 @@ async function start() {
       load(target);
     }
   }, { rootMargin: '50% 0px' });
-  for (const id of later.keys()) near.observe(document.getElementById(id));
+  for (const section of document.querySelectorAll('section:not(#today)')) near.observe(section);
 }
 
+/** load builds the panel of a section that is near the window. Only then does the panel ask for its data. */
 async function load(section) {
   try {
-    await later.get(section.id)();
+    const { later } = await import('./panels.js');
+    later.get(section.id)();
   } catch (error) {
     section.setAttribute('aria-busy', 'false');
     section.append(h('p', { class: 'notice', role: 'status' }, 'This panel could not be loaded. Reload the page to try again.'));

@@ -2,7 +2,7 @@
 // values that the arrow keys walk through, and the same data as a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, drawn, labelHeight, nameValues, shade, zeroLine } from './paint.js';
+import { annotate, color, drawn, labelHeight, nameValues, ribbon, shade, zeroLine } from './paint.js';
 
 const { uPlot } = window;
 
@@ -10,14 +10,28 @@ const charts = new Set();
 const redraw = () => { for (const chart of charts) chart.render(); };
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 addEventListener('themechange', redraw);
+
+// A drawing takes a good part of a frame, so each frame draws one chart. The first does not wait.
+const waiting = new Set();
+let drawing = false;
+function next() {
+  const [chart] = waiting;
+  drawing = chart !== undefined;
+  if (!drawing) return;
+  waiting.delete(chart);
+  chart.render();
+  requestAnimationFrame(() => setTimeout(next));
+}
+
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
 
 /**
  * Chart draws what draw is given:
  *   xs, xName, xFormat    the points
  *   series                [{name, values, format, kind, color, negative, width, dash, labels, under, gaps}]
- *                         kind is line, step, bars, area, points, or none: in the tooltip and the table only. A line connects
- *                         its points across unknown values, but with gaps it does not.
+ *                         kind is line, step, bars, area, points, ribbon, or none: in the tooltip and the table only. A line
+ *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
+ *                         to the high of its values [low, high]. It leaves the scale of y as it is.
  *   yName, yFormat        of the axis
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
@@ -66,7 +80,8 @@ export class Chart {
     this.#index = at !== null && spec.xs.includes(at) ? spec.xs.indexOf(at) : Math.max(0, spec.start === undefined ? spec.xs.length - 1 : spec.xs.findIndex((x) => x >= spec.start));
     say(this.summary, spec.summary);
     this.#legend();
-    this.render();
+    waiting.add(this);
+    if (!drawing) next();
     this.#fillTable();
     this.canvas.setAttribute('aria-valuemax', Math.max(0, spec.xs.length - 1));
     this.canvas.dataset.points = spec.xs.length;
@@ -143,7 +158,11 @@ export class Chart {
       ],
       series,
       hooks: {
-        drawClear: [(u) => { shade(u, spec.bands ?? []); zeroLine(u, ink.line); }],
+        drawClear: [(u) => {
+          shade(u, spec.bands ?? []);
+          for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
+          zeroLine(u, ink.line);
+        }],
         draw: [(u) => { annotate(u, marks); nameValues(u, spec.series, ink.text); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
@@ -234,8 +253,8 @@ export class Chart {
   /** tell says the values of a point to screen readers. */
   #tell(i) {
     const spec = this.#spec;
+    if (!spec || i >= spec.xs.length) return; // the drawing is still that of other data
     this.#index = i;
-    if (spec.xs.length === 0) return;
     const at = spec.xFormat(spec.xs[i], true);
     const values = spec.series.map((s) => `${s.name} ${s.format(s.values[i])}`);
     this.canvas.setAttribute('aria-valuenow', i);

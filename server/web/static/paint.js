@@ -27,7 +27,8 @@ export function drawn(s, stroke, negative) {
       return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1 }), points: { show: s.values.length < 2 }, spanGaps: false };
     case 'points':
       return { stroke, fill: stroke, paths: () => null, points: { show: true, size: 10, fill: stroke } };
-    case 'none': // in the legend and the table only
+    case 'ribbon': // which ribbon draws
+    case 'none': // in the tooltip and the table only
       return { show: false };
     case 'area': {
       const split = (alpha) => (u) => bySign(u, faded(stroke, alpha), faded(negative, alpha));
@@ -70,6 +71,27 @@ export function shade(u, bands) {
     u.ctx.fillStyle = faded(color(name), 0.13);
     u.ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
   }
+}
+
+/** ribbon shades between the low and the high of neighbouring points, below everything else. It breaks at an unknown value. */
+export function ribbon(u, { values, color: name }) {
+  const { ctx, bbox, data: [xs] } = u;
+  const corner = (i, end) => [u.valToPos(xs[i], 'x', true), u.valToPos(values[i][end], 'y', true)];
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.beginPath(); // of all parts, so that no seam is seen between them
+  for (let i = 1; i < xs.length; i++) {
+    if (!values[i - 1] || !values[i]) continue;
+    ctx.moveTo(...corner(i - 1, 0));
+    ctx.lineTo(...corner(i, 0));
+    ctx.lineTo(...corner(i, 1));
+    ctx.lineTo(...corner(i - 1, 1));
+  }
+  ctx.fillStyle = faded(color(name), 0.16);
+  ctx.fill();
+  ctx.restore();
 }
 
 /** annotate draws a line for each mark up to its label above the plot. */

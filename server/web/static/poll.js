@@ -10,7 +10,7 @@ const feeds = new Map(); // by address
 const jitter = (ms) => ms * (1 + Math.random() / 10);
 
 /** The server's clock minus this machine's, in milliseconds. */
-export let clockOffset = 0;
+let clockOffset = 0;
 
 /**
  * watch follows an address until unwatch. onChange(feed, fresh) is called after every attempt; fresh says that the document

@@ -11,7 +11,8 @@ import { refill, term } from './terms.js';
 export const current = '/api/v1/gex/spx';
 export const past = `${current}/historical`;
 const matrix = '/api/v1/gex/spx/matrix';
-const matrixReach = 0.1; // its strikes are within this share of the spot
+const partReach = 0.1; // the strikes of its parts are within this share of the spot
+const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 
 const levelsOnly = 'This date has been imported, and has levels only.';
 
@@ -33,10 +34,11 @@ export function strikesPanel() {
   const profile = new Chart('Gamma profile', 420);
   const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ',
     term('call_wall', 'call wall'), ', the ', term('put_wall', 'put wall'), ', the ', term('vol_trigger', 'vol trigger'), ' and the ', term('expected_move', 'expected move'), '.');
+  const partWords = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ' and the ', term('expected_move', 'expected move'), ' only: the other levels are of all expirations.');
   const why = h('p', { class: 'about why', role: 'status' });
   const more = h('div', { class: 'tables' });
   let data = null;
-  let cells = null; // the matrix, while a part of the expirations is shown
+  let grid = null; // the matrix, while a part of the expirations is shown
   const panel = new Panel({
     id: 'strikes', controls: [figure.element, expiring.element, range.element],
     render(d) {
@@ -49,28 +51,29 @@ export function strikesPanel() {
   const show = () => {
     if (!data) return;
     expiring.allow(...(day() ? ['all'] : []));
-    const part = expiring.picked();
-    figure.allow(...(part === 'all' ? [] : ['gamma']));
+    const name = parts[expiring.picked()];
+    const part = grid?.parts?.find((p) => p.name === name);
+    words.hidden = !!name;
+    partWords.hidden = !name;
     say(why, day() ? 'A stored date has sums over all expirations only.'
-      : part === 'all' ? 'Sums over all expirations. Calls are drawn upwards, puts downwards.'
-        : 'By strike and expiration there is net gamma only, within ±10 % of the spot. Open interest by strike of one expiration stands under Max pain.');
-    if (part === 'all') drawSides(strikes, data, figures[figure.picked()], reach(data, range.picked()));
-    else if (cells) drawPart(strikes, data, cells, part, Math.min(matrixReach, reach(data, range.picked())));
-    else strikes.clear('The figures by strike and expiration have not come yet.');
+      : !name ? 'Sums over all expirations. Calls are drawn upwards, puts downwards.'
+        : `Sums over contracts ${part ? during(part) : 'of these expirations'}, within ±10 % of the spot.`);
+    if (!name || part) drawSides(strikes, data, part, figures[figure.picked()], reach(data, range.picked()));
+    else strikes.clear('The figures of these expirations have not come yet.');
   };
-  const cellsChanged = (feed) => { cells = feed.document?.data ?? cells; show(); };
+  const gridChanged = (feed) => { grid = feed.document?.data ?? grid; show(); };
   let feed = null;
   const choose = () => {
     const wanted = !day() && expiring.picked() !== 'all';
-    if (wanted && !feed) feed = watch(matrix, cellsChanged);
+    if (wanted && !feed) feed = watch(matrix, gridChanged);
     if (!wanted && feed) {
-      unwatch(feed, cellsChanged);
+      unwatch(feed, gridChanged);
       feed = null;
     }
     show();
   };
   onChoice(choose);
-  panel.body.append(why, words, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
+  panel.body.append(why, words, partWords, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
     h('details', { class: 'more', open: innerWidth >= 2200 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
   panel.followDay(current, past);
   choose();
@@ -101,54 +104,36 @@ function bands(d) {
   return [...(move ? [{ from: spotOf(d) - move, to: spotOf(d) + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : []), ...flipBand(d)];
 }
 
-/** around returns what both ways to draw strikes have in common. */
-function around(d, share) {
-  const spot = spotOf(d);
-  return { xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - share), spot * (1 + share)], start: spot, marks: marks(d), bands: bands(d) };
-}
+/** during says when the contracts of a part expire. */
+const during = (part) => (part.from === part.to ? `expiring on ${date(part.to)}` : `expiring from ${date(part.from)} to ${date(part.to)}`);
 
-function drawSides(chart, d, f, share) {
-  const rows = (d.by_strike ?? []).filter((r) => f.call(r) !== null && Math.abs(r.strike / spotOf(d) - 1) <= share);
+/** drawSides draws calls and puts by strike: of a part of the expirations, or else of all. */
+function drawSides(chart, d, part, f, wanted) {
+  const spot = spotOf(d);
+  const share = part ? Math.min(partReach, wanted) : wanted;
+  const rows = ((part ?? d).by_strike ?? []).filter((r) => f.call(r) !== null && Math.abs(r.strike / spot - 1) <= share);
   const most = (of) => rows.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), rows[0]);
   const [call, put] = [most(f.call), most(f.put)];
   const net = f === figures.gamma ? [{ name: 'Net', values: rows.map((r) => r.net_gex_dollars), format: dollars, kind: 'none', color: '--ink' }] : [];
   chart.draw({
-    ...around(d, share), xs: rows.map((r) => r.strike), yName: f.yName, yFormat: f.yFormat,
+    xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - share), spot * (1 + share)], start: spot, yName: f.yName, yFormat: f.yFormat,
+    marks: part ? marks(d).slice(0, 1) : marks(d), bands: part ? bands({ ...d, flip_band: null }) : bands(d), // the other levels are of all expirations
     series: [
       { name: 'Calls', values: rows.map(f.call), format: f.write, kind: 'bars', color: '--positive' },
       { name: 'Puts', values: rows.map(f.put), format: f.write, kind: 'bars', color: '--negative' },
       ...net,
     ],
-    summary: rows.length === 0 ? (d.by_strike ? 'No strike with open interest lies in this range.' : levelsOnly)
+    summary: rows.length === 0 ? none(d, part)
       : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, ` +
         `puts ${f.write(f.put(put))} at ${level(put.strike)}.`,
   });
 }
 
-/** drawPart draws the net gamma of the expirations of today or of this week. */
-function drawPart(chart, d, m, part, share) {
-  const last = part === '0dte' ? m.session_date : friday(m.session_date);
-  const columns = m.expirations.flatMap((e, i) => (e.expiration >= m.session_date && e.expiration <= last ? [i] : []));
-  const rows = m.strikes.map((s, i) => ({ strike: s.strike, values: columns.map((c) => m.net_gex_dollars[i][c]).filter((x) => x !== null) }))
-    .filter((r) => r.values.length && Math.abs(r.strike / spotOf(d) - 1) <= share)
-    .map((r) => ({ strike: r.strike, net: r.values.reduce((sum, x) => sum + x, 0) }));
-  const best = rows.toSorted((a, b) => b.net - a.net);
-  const which = last === m.session_date ? `expiring on ${date(last)}` : `expiring from ${date(m.session_date)} to ${date(last)}`;
-  chart.draw({
-    ...around(d, share), marks: marks(d).slice(0, 1), bands: bands({ ...d, flip_band: null }), // the other levels are of all expirations
-    xs: rows.map((r) => r.strike), yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
-    series: [{ name: 'Net', values: rows.map((r) => r.net), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
-    summary: rows.length === 0 ? `No unsettled contract ${which} has open interest in this range.`
-      : `Net gamma of contracts ${which}, ${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest: ${level(best[0].strike)} with ` +
-        `${dollars(best[0].net)}; smallest: ${level(best.at(-1).strike)} with ${dollars(best.at(-1).net)}.`,
-  });
-}
-
-/** friday returns the Friday of the week of a date. */
-function friday(text) {
-  const d = new Date(`${text}T00:00:00Z`);
-  d.setUTCDate(d.getUTCDate() + 5 - d.getUTCDay());
-  return d.toISOString().slice(0, 10);
+/** none says why there is no strike. */
+function none(d, part) {
+  if (!part) return d.by_strike ? 'No strike with open interest lies in this range.' : levelsOnly;
+  const settled = d.zero_dte.settled && part.to <= d.session_date;
+  return settled ? `The contracts ${during(part)} have settled.` : `No unsettled contract ${during(part)} has open interest in this range.`;
 }
 
 function drawProfile(chart, d) {

@@ -6,14 +6,11 @@ import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, 
 import { Panel, day, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
 import { choices, choose, onChoice } from './state.js';
+import { refill, term } from './terms.js';
 
 const path = '/api/v1/gex/spx';
 const saidOnce = ['unreachable', 'not_ready']; // a banner says it
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
-
-// The explanations of words come after the first chart.
-let term = (key, text) => text;
-let refill = (place, ...children) => place.replaceChildren(...children);
 
 /** todayPanel builds the panel. The promise is kept when the first chart is drawn, or when there is nothing to draw. */
 export function todayPanel() {
@@ -27,7 +24,7 @@ export function todayPanel() {
   let drawn = '';
   const draw = () => {
     drawn = span.picked();
-    if (track) drawTrack(lines, net, track, drawn, panel.document?.data);
+    if (track) drawTrack(lines, net, track, drawn);
   };
   const texts = () => {
     const data = panel.document?.data ?? null;
@@ -36,10 +33,7 @@ export function todayPanel() {
   };
   const panel = new Panel({
     id: 'today', controls: [dates.element, span.element],
-    render(data) {
-      texts();
-      draw();
-    },
+    render: () => texts(),
   });
   panel.body.append(levels, regime, h('div', { class: 'stack' }, lines.element, net.element));
   onChoice(() => { if (span.picked() !== drawn) draw(); });
@@ -54,11 +48,7 @@ export function todayPanel() {
     });
   });
   panel.followDay(path, `${path}/historical`);
-  first.then(async () => {
-    offerDates(dates.select);
-    ({ term, refill } = await import('./terms.js'));
-    texts();
-  });
+  first.then(() => offerDates(dates.select));
   return first;
 }
 
@@ -169,7 +159,7 @@ function points(track) {
   const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
   const column = (name) => {
     const k = track.columns.indexOf(name);
-    return order.map((i) => (i < 0 ? null : track.rows[i][k]));
+    return order.map((i) => track.rows[i]?.[k] ?? null); // an earlier version has stored fewer columns
   };
   const name = (x) => {
     const j = xs.indexOf(x);
@@ -178,40 +168,42 @@ function points(track) {
   return { xs, column, name, gaps: order.filter((i) => i < 0).length };
 }
 
-/** shown returns the part of the time axis that the user has chosen, with room for the band at its end. */
+/** shown returns the part of the time axis that the user has chosen. */
 function shown(track, span, xs) {
   const [first, last] = [xs[0], xs.at(-1)];
-  const room = (from) => [from, last + Math.max((last - from) * 0.04, 60e3)];
   switch (span) {
-    case 'so-far': return room(first);
-    case 'hour': return room(last - 3600e3);
+    case 'so-far': return [first, Math.max(last, first + 60e3)];
+    case 'hour': return [last - 3600e3, last];
     default: return [Math.min(first, newYorkTime(track.session_date, '09:30:00')), Math.max(last, newYorkTime(track.session_date, '16:00:00')) + 15 * 60e3];
   }
 }
 
-function drawTrack(lines, net, track, span, gamma) {
+function drawTrack(lines, net, track, span) {
   if (track.rows.length === 0) {
     for (const chart of [lines, net]) chart.clear('The track of this session has no row yet.');
     return;
   }
   const { xs, column, name, gaps } = points(track);
   const axis = { xs, xName: 'New York time', range: shown(track, span, xs), ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) };
-  const band = gamma?.session_date === track.session_date ? gamma.flip_band : null;
+  const highs = column('flip_high');
+  const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
+  const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unknown);
+  const last = bands.findLast((band) => band);
   const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
   lines.draw({
     ...axis,
     series: [
       line('Spot', 'spot', '--ink', { width: 2.5 }),
       line('Flip', 'zero_gamma_flip', '--flip'),
+      ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
       line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
       { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
     ],
     yName: 'SPX, index points', yFormat: (y) => number(y),
-    bands: band ? [{ from: xs.at(-1), to: Math.min(axis.range[1], xs.at(-1) + (axis.range[1] - axis.range[0]) * 0.04), low: band.low, high: band.high, color: '--flip' }] : [],
     summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
       `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
-      (band ? `The shade after the last snapshot is the range of its flip in the model and its scenarios, ${number(band.low, 0)} to ${number(band.high, 0)}.` : ''),
+      (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}.` : ''),
   });
   const values = column('net_gex_dollars');
   const known = values.filter((v) => v !== null);

@@ -1,0 +1,23 @@
+// The panels below the first. Their sections are in index.html.
+
+import { changesPanel } from './changes.js';
+import { flowPanel } from './flow.js';
+import { historyPanel } from './history.js';
+import { matrixPanel } from './matrix.js';
+import { maxPainPanel } from './maxpain.js';
+import { sectorsPanel } from './sectors.js';
+import { expirationsPanel, strikesPanel } from './strikes.js';
+import { vixPanel } from './vix.js';
+
+/** later has the function that builds the panel of a section. */
+export const later = new Map([
+  ['strikes', strikesPanel],
+  ['matrix', matrixPanel],
+  ['expirations', expirationsPanel],
+  ['changes', changesPanel],
+  ['history', historyPanel],
+  ['vix', vixPanel],
+  ['max-pain', maxPainPanel],
+  ['sectors', sectorsPanel],
+  ['flow', flowPanel],
+]);
