@@ -134,7 +134,7 @@ var viewPanels = []string{"matrix", "strikes", "expirations", "changes"}
 func (b *browser) sections() {
 	for _, id := range viewPanels {
 		b.see("#" + id)
-		b.until(id+" has its answer", fmt.Sprintf(`document.querySelector("#%s[aria-busy=false] .ages")?.innerText.includes("old")`, id))
+		b.until(id+" has its answer", fmt.Sprintf(`document.querySelector("#%s[aria-busy=false] .ages")?.innerText.startsWith("Quotes of ")`, id))
 	}
 }
 
@@ -188,6 +188,11 @@ func (b *browser) matrix(p *process) {
 	row, column = row-1, column+2
 	says("the cell of the arrow keys has the figure of the answer", tip, " ")
 	says("screen readers hear it", "#matrix output", ": ")
+	eval[chromedp.Void](b, `scrollTo({top: 0, behavior: "instant"})`)
+	b.do(chromedp.KeyEvent(kb.ArrowUp))
+	row--
+	b.until("the arrow keys bring their cell into the window", `(r => r.top > 0 && r.bottom < innerHeight)(document.querySelector("#matrix .mark").getBoundingClientRect())`)
+	says("and its figure stays", tip, " ")
 	b.do(chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.ArrowLeft))
 	column = -1
 	says("left of the first expiration are the sums by strike", tip, " ")

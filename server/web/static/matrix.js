@@ -94,7 +94,7 @@ class HeatMap {
     this.scroller = h('div', {
       class: 'heat-map', tabindex: '0', role: 'application', 'aria-roledescription': 'heat map',
       'aria-label': 'Net gamma by strike and expiration; the arrow keys walk through its cells',
-      keydown: (event) => this.#key(event), blur: () => this.#leave(), scroll: () => this.tip.hidePopover(),
+      keydown: (event) => this.#key(event), blur: () => this.#leave(), scroll: () => { if (!this.scroller.matches(':focus-visible')) this.tip.hidePopover(); }, // the arrow keys scroll, too
     }, h('div', { class: 'corner' }, h('span', null, 'Strike'), h('span', null, 'All')), this.heads, this.strikes, this.cells, this.mark);
     this.legend = h('p', { class: 'legend' });
     this.element = h('div', { class: 'matrix' }, this.legend, this.scroller, this.tip, this.said);
@@ -233,6 +233,8 @@ class HeatMap {
       left: Math.min(x, Math.max(scroller.scrollLeft, x + width + left - scroller.clientWidth)),
       top: Math.min(y, Math.max(scroller.scrollTop, y + height + top - scroller.clientHeight)), behavior: 'instant',
     });
+    this.#place(true);
+    this.mark.scrollIntoView({ block: 'nearest', inline: 'nearest', behavior: 'instant' }); // in the window
     const box = (this.#column < 0 ? this.strikes : this.cells).getBoundingClientRect();
     this.#tell(box.left + (this.#column < 0 ? left : x + width) - 4, box.top + y + height / 2);
   }
