@@ -320,6 +320,9 @@ func (b *browser) looks() {
 			if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
 				b.t.Errorf("%d wide: the page is %d wide", width, wide)
 			}
+			if cut := eval[[]string](b, `[...document.querySelectorAll(".top a")].filter(a => a.getBoundingClientRect().right > innerWidth).map(a => a.textContent)`); len(cut) > 0 {
+				b.t.Errorf("%d wide: the links to %q are cut off", width, cut)
+			}
 			for _, c := range eval[[]chart](b, chartsScript) {
 				if c.Ink < 100 {
 					b.t.Errorf("%d wide, %s: nothing is drawn in %s", width, scheme, c.Title)

@@ -239,8 +239,21 @@ func (b *browser) filters(items []flowItem) {
 	}
 	b.do(chromedp.Navigate(b.origin + "/?flow-premium=999999999"))
 	b.until("the panel is loaded", `document.querySelector("#flow").scrollIntoView({block: "center", behavior: "instant"}), document.querySelector("#flow .counted [role=status]")?.innerText`)
-	b.until("nothing is left", `document.querySelector("#flow .empty")?.checkVisibility() && document.querySelector("#flow .counted [role=status]").innerText.startsWith("0 of ")`)
+	empty := func(want string) {
+		b.t.Helper()
+		b.until("nothing is left", `document.querySelector("#flow .empty")?.checkVisibility() && document.querySelector("#flow .counted [role=status]").innerText.startsWith("0 of ")`)
+		if got := b.text("#flow .empty"); got != want {
+			b.t.Errorf("of no row, the page says %q, want %q", got, want)
+		}
+	}
+	empty("No row has all of this: premium $1 bn or more.")
 	b.shoot("flow-empty")
+	b.press(`#flow .choice button:nth-child(3)`, "\r")
+	b.press(`#flow .days input:nth-of-type(1)`, "3", "0")
+	b.press(`#flow .days input:nth-of-type(2)`, "3", "1")
+	empty("No row has all of this: puts, premium $1 bn or more, 30 days or more, 31 days or less.")
+	b.press(`#flow .days input:nth-of-type(2)`, kb.Backspace)
+	empty("The first day (30) lies after the last (3).")
 	b.press("#flow .counted button", "\r")
 	b.until("the filters are reset", `location.search === "" && document.querySelectorAll("#flow tbody tr").length === 20 && !document.querySelector("#flow .empty").checkVisibility()`)
 }

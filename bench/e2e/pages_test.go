@@ -23,6 +23,9 @@ func TestReferencePages(t *testing.T) {
 				if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
 					t.Errorf("%s, %d wide: the page is %d wide", path, width, wide)
 				}
+				if cut := eval[[]string](b, `[...document.querySelectorAll("nav, nav .contents")].filter(e => e.scrollHeight > e.clientHeight + 1).map(e => e.className || e.localName)`); width < 800 && len(cut) > 0 {
+					t.Errorf("%s, %d wide: the contents are cut off in %q", path, width, cut)
+				}
 				b.shoot(fmt.Sprintf("%s-%d-%s", path[1:], width, scheme))
 			}
 		}

@@ -35,8 +35,8 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   yName, yFormat        of the axis
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
- *   marks                 vertical lines [{x, label, color}]; a label covers no other label and no number of an axis
- *   bands                 shades [{from, to, low, high, color, label}]; without low and high from top to bottom
+ *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
+ *   bands                 shades [{from, to, low, high, color, label}]; without low and high from top to bottom; the legend has the label
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
  *   onPick(i)             called when the user clicks a point or presses Enter on it; optional
@@ -52,6 +52,7 @@ export class Chart {
   #index = null;
   #zoom = null; // [from, to]
   #down = null; // where the pointer was pressed on the drawing
+  #finger = false; // the tooltip follows a finger
 
   constructor(title, height, { sync, gutter = 0 } = {}) {
     Object.assign(this, { title, height, sync, gutter });
@@ -64,11 +65,11 @@ export class Chart {
       blur: () => this.#hide(), pointerleave: () => this.#hide(), pointermove: (event) => this.#scrub(event),
       pointerdown: (event) => this.#press(event), pointerup: (event) => this.#release(event),
     }, this.hint);
-    this.canvas.style.height = `${height}px`;
     this.canvas.chart = this;
     this.summary = h('p', { class: 'summary' });
     this.data = h('details', { class: 'data', toggle: () => this.#fillTable() }, h('summary', null, 'Show as table'));
     this.element = h('figure', { class: 'chart' }, h('figcaption', null, h('h3', null, title), this.legend, this.all), this.canvas, this.summary, this.data);
+    this.element.style.setProperty('--plot', `${height}px`);
     resized.observe(this.canvas);
     charts.add(this);
   }
@@ -95,6 +96,7 @@ export class Chart {
     this.#plot?.destroy();
     this.#plot = null;
     this.legend.replaceChildren();
+    this.element.classList.add('blank');
     this.canvas.dataset.points = 0;
     say(this.summary, why);
   }
@@ -119,7 +121,7 @@ export class Chart {
   }
 
   #options(spec) {
-    const ink = { text: color('--muted'), grid: color('--grid'), line: color('--axis'), surface: color('--surface') };
+    const ink = { text: color('--muted'), grid: color('--grid'), line: color('--axis') };
     const data = [spec.xs];
     const series = [{}];
     for (const s of spec.series) {
@@ -161,7 +163,7 @@ export class Chart {
           for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
           zeroLine(u, ink.line);
         }],
-        draw: [(u) => { annotate(u, marks, ink.surface); nameValues(u, spec.series, ink.text); }],
+        draw: [(u) => { annotate(u, marks); nameValues(u, spec.series, ink.text); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
@@ -191,6 +193,7 @@ export class Chart {
     const x = this.#spec.xs[i];
     if (this.#zoom && (x < this.#zoom[0] || x > this.#zoom[1])) this.#zoomTo(null);
     if (this.#plot) this.#plot.setCursor({ left: this.#plot.valToPos(x, 'x'), top: 1 });
+    this.#finger = false;
     this.#tell(i);
     this.#show();
   }
@@ -199,7 +202,7 @@ export class Chart {
   #scrub(event, pressed = false) {
     const u = this.#plot;
     if (!u || !this.#spec?.xs.length) return;
-    const touch = event.pointerType === 'touch';
+    const touch = this.#finger = event.pointerType === 'touch';
     if (touch || pressed) {
       const box = u.over.getBoundingClientRect();
       u.setCursor({ left: event.clientX - box.left, top: event.clientY - box.top });
@@ -259,7 +262,7 @@ export class Chart {
     if (!this.hint.hidden) this.#show();
   }
 
-  /** show places the tooltip beside the cursor, on the side that has more room. */
+  /** show places the tooltip beside the cursor, on the side that has more room. A finger would hide it there, so then it is above or below the chart. */
   #show() {
     const u = this.#plot;
     const spec = this.#spec;
@@ -273,7 +276,8 @@ export class Chart {
     const { offsetWidth: width, offsetHeight: height } = this.hint;
     const right = left + 14 + width <= this.canvas.clientWidth || left < this.canvas.clientWidth / 2;
     const x = Math.max(0, Math.min(right ? left + 14 : left - 14 - width, this.canvas.clientWidth - width));
-    const y = Math.max(0, Math.min(u.over.offsetTop + (u.cursor.top ?? 0) - height / 2, this.height - height));
+    const y = this.#finger ? (this.canvas.getBoundingClientRect().top > height ? -height - 4 : this.height + 4)
+      : Math.max(0, Math.min(u.over.offsetTop + (u.cursor.top ?? 0) - height / 2, this.height - height));
     this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
 
@@ -282,7 +286,9 @@ export class Chart {
   }
 
   #legend() {
-    this.legend.replaceChildren(...this.#spec.series.filter((s) => s.kind !== 'none').map((s) => h('span', null, swatch(s), s.name)));
+    const { series, bands = [] } = this.#spec;
+    const named = [...series.filter((s) => s.kind !== 'none'), ...bands.filter((b) => b.label).map((b) => ({ kind: 'ribbon', name: b.label, color: b.color }))];
+    this.legend.replaceChildren(...named.map((s) => h('span', null, swatch(s), s.name)));
   }
 
   #fillTable() {

@@ -35,20 +35,27 @@ const columns = [
   ['time', 'Last trade', (x) => x.observed_at, (x) => instant(x.observed_at).replace(/^\d+ \S+ /, ''), 'number'],
 ];
 
-// The filters: which values the address may have, and which rows match.
+// The filters: which values the address may have, which rows match, and the filter in words.
 const whole = /^\d{1,9}$/;
 const filters = {
-  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol === v],
-  type: [/^(call|put)$/, (x, v) => x.option_type === v],
-  direction: [/^(bullish|bearish|neutral|unknown)$/, (x, v) => x.direction === v],
-  premium: [whole, (x, v) => x.premium >= Number(v)],
-  from: [whole, (x, v) => x.days_to_expiration >= Number(v)],
-  to: [whole, (x, v) => x.days_to_expiration <= Number(v)],
+  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol === v, (v) => v],
+  type: [/^(call|put)$/, (x, v) => x.option_type === v, (v) => `${v}s`],
+  direction: [/^(bullish|bearish|neutral|unknown)$/, (x, v) => x.direction === v, (v) => `direction ${v}`],
+  premium: [whole, (x, v) => x.premium >= Number(v), (v) => `premium ${dollars(Number(v), true)} or more`],
+  from: [whole, (x, v) => x.days_to_expiration >= Number(v), (v) => `${number(Number(v))} days or more`],
+  to: [whole, (x, v) => x.days_to_expiration <= Number(v), (v) => `${number(Number(v))} days or less`],
 };
 const filter = (name) => chosen(`flow-${name}`, '', (v) => filters[name][0].test(v));
 const active = () => Object.keys(filters).filter(filter).map((name) => [name, filter(name)]);
 const sorted = () => chosen('flow-sort', 'score.desc', (v) => columns.some(([key]) => v === `${key}.asc` || v === `${key}.desc`)).split('.');
 const most = () => Number(chosen('flow-rows', '20', (v) => ['50', '100'].includes(v)));
+
+/** unmatched says why no row is shown, although there are rows. */
+function unmatched() {
+  const [from, to] = ['from', 'to'].map(filter);
+  return from && to && Number(from) > Number(to) ? `The first day (${number(Number(from))}) lies after the last (${number(Number(to))}).`
+    : `No row has all of this: ${active().map(([name, value]) => filters[name][2](value)).join(', ')}.`;
+}
 
 /** flowPanel builds the panel. */
 export function flowPanel() {
@@ -67,7 +74,7 @@ export function flowPanel() {
     },
   }, 'Reset the filters');
   const count = h('p', { role: 'status' });
-  const none = h('p', { class: 'empty', hidden: true });
+  const none = h('p', { class: 'empty', hidden: true, role: 'status' });
   const heads = columns.map(([key, name, , , kind]) => h('th', { scope: 'col', role: 'columnheader', class: kind, 'data-key': key },
     h('button', { type: 'button', class: 'sort', click: () => pick(key, kind) }, name)));
   const body = h('tbody', { role: 'rowgroup' });
@@ -108,7 +115,7 @@ export function flowPanel() {
     if (fresh.length) unmark = setTimeout(draw, Math.min(...fresh.map((x) => seen.get(x.id))) + marked - now);
     place.hidden = shown.length === 0;
     none.hidden = shown.length > 0;
-    say(none, items.length ? 'No row matches the filters.' : 'No unusual activity has been found in this session.');
+    say(none, items.length ? unmatched() : 'No unusual activity has been found in this session.');
     say(count, shown.length < match.length && match.length < items.length ? `${shown.length} of ${match.length} matches shown, of ${items.length} rows`
       : items.length ? `${shown.length} of ${items.length} shown` : '');
   }
@@ -117,7 +124,7 @@ export function flowPanel() {
     h('li', { class: 'fresh' }, 'New in the last minute'));
   const explained = h('p', null, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
     ' is inferred, with a ', term('confidence', 'confidence'), '.');
-  panel.body.append(controls.element, h('div', { class: 'counted' }, count, reset, explained), legend, none, place, tip.element);
+  panel.body.append(controls.element, h('div', { class: 'counted' }, count, reset, explained), none, legend, place, tip.element);
   draw();
   panel.follow(path);
 }

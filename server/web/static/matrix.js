@@ -109,8 +109,9 @@ class HeatMap {
     this.#row = view.rows.findIndex((r) => r.strike <= (at ?? view.spot));
     this.#column = Math.min(this.#column, view.columns.length - 1);
     const swatch = (name) => h('i', { class: name, 'aria-hidden': 'true' });
-    this.legend.replaceChildren(term('net', 'Net gamma'), h('span', { class: 'ramp' }, dollars(-view.clip), swatch('scale'), dollars(view.clip)),
-      h('span', null, swatch('swatch block none'), 'no open contract'));
+    const [less, more] = view.beyond ? [' or less', ' or more'] : ['', ''];
+    this.legend.replaceChildren(term('net', 'Net gamma'), h('span', { class: 'ramp' }, dollars(-view.clip) + less, swatch('scale'), dollars(view.clip) + more),
+      h('span', null, swatch('swatch block none'), 'no open contract'), h('span', null, swatch('swatch dashes'), `spot ${level(view.spot)}`));
     this.render();
     if (first) this.scroller.scrollTop = this.#spotAt() - this.scroller.clientHeight / 2;
   }
@@ -153,7 +154,7 @@ class HeatMap {
       ctx.fillStyle = x === null ? none : shade(x / view.clip);
       ctx.fillRect(c * width, r * height, width - 1, height - gap);
     }));
-    this.#spotLine(ctx, ink, width * view.columns.length);
+    this.#spotLine(ctx, ink, 0, width * view.columns.length);
   }
 
   #drawStrikes(ink) {
@@ -171,31 +172,25 @@ class HeatMap {
     });
     ctx.fillStyle = ink.axis;
     ctx.fillRect(middle, 0, 1, height * view.rows.length);
-    this.#spotLine(ctx, ink, left);
+    this.#spotLine(ctx, ink, 50, left); // the legend names it, so that no label covers another
     ctx.font = '12px system-ui, sans-serif';
     ctx.textAlign = 'right';
     ctx.textBaseline = 'middle';
-    const spot = this.#spotAt();
     const step = [25, 50, 100, 250, 500].find((s) => s / (view.rows[0]?.strike - view.rows.at(-1)?.strike) * view.rows.length * height >= 15) ?? 1000;
     ctx.fillStyle = ink.muted;
     view.rows.forEach((r, i) => {
       const y = (i + 0.5) * height;
-      if (y >= 7 && Math.abs(y - spot) > 14 && (height >= 14 || r.strike % step === 0)) ctx.fillText(level(r.strike), 44, y);
+      if (y >= 7 && (height >= 14 || r.strike % step === 0)) ctx.fillText(level(r.strike), 44, y);
     });
-    ctx.font = '600 12px system-ui, sans-serif';
-    ctx.fillStyle = ink.surface;
-    ctx.fillRect(0, spot - 8, 50, 16);
-    ctx.fillStyle = ink.ink;
-    ctx.fillText(number(view.spot), 44, spot);
   }
 
-  #spotLine(ctx, ink, width) {
+  #spotLine(ctx, ink, from, to) {
     ctx.strokeStyle = ink.ink;
     ctx.lineWidth = 1.5;
     ctx.setLineDash([4, 3]);
     ctx.beginPath();
-    ctx.moveTo(0, this.#spotAt());
-    ctx.lineTo(width, this.#spotAt());
+    ctx.moveTo(from, this.#spotAt());
+    ctx.lineTo(to, this.#spotAt());
     ctx.stroke();
   }
 

@@ -61,23 +61,15 @@ export function zeroLine(u, stroke) {
   u.ctx.fillRect(u.bbox.left, y, u.bbox.width, Math.max(1, Math.round(devicePixelRatio)));
 }
 
-/** shade draws bands below everything else. */
+/** shade draws bands below everything else. The legend names them. */
 export function shade(u, bands) {
   const { left, top, width, height } = u.bbox;
   const inside = (v, from, size) => Math.min(from + size, Math.max(from, v));
-  for (const { from, to, low, high, color: name, label } of bands) {
+  for (const { from, to, low, high, color: name } of bands) {
     const [x0, x1] = [from, to].map((x) => inside(u.valToPos(x, 'x', true), left, width));
     const [y0, y1] = low === undefined ? [top, top + height] : [high, low].map((y) => inside(u.valToPos(y, 'y', true), top, height));
     u.ctx.fillStyle = faded(color(name), 0.13);
     u.ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
-    if (!label) continue;
-    u.ctx.font = `${11.5 * devicePixelRatio}px system-ui, sans-serif`;
-    u.ctx.textBaseline = 'bottom';
-    u.ctx.fillStyle = color(name);
-    const gap = 4 * devicePixelRatio; // right of the band, where no mark lies on it, if there is room
-    const room = x1 + gap + u.ctx.measureText(label).width < left + width;
-    u.ctx.textAlign = room ? 'left' : 'right';
-    u.ctx.fillText(label, room ? x1 + gap : x1 - gap, y1 - gap);
   }
 }
 
@@ -102,41 +94,56 @@ export function ribbon(u, { values, color: name }) {
   ctx.restore();
 }
 
-/** annotate draws a line for each mark, and its label in the lowest row above the plot that has room. */
-export function annotate(u, marks, surface) {
+/** annotate draws a line for each mark up to its label above the plot. */
+export function annotate(u, marks) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
-  const rows = marks.map(() => -Infinity); // one per mark, so a row always has room
   ctx.save();
   ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'left'; // uPlot has set another for its last axis
-  const placed = [];
-  for (const mark of marks.toSorted((a, b) => a.x - b.x)) {
-    const x = u.valToPos(mark.x, 'x', true);
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    const width = ctx.measureText(mark.label).width + 8 * scale;
-    const left = Math.max(bbox.left, Math.min(x - width / 2, u.ctx.canvas.width - width - 2 * scale)); // beside the numbers of the y axis
-    const row = rows.findIndex((end) => end <= left);
-    rows[row] = left + width + 10 * scale;
-    placed.push({ ...mark, x, left, width, y: bbox.top - (row + 0.5) * labelHeight * scale - 2 * scale });
-  }
-  for (const { x, y, color: name } of placed) {
-    ctx.strokeStyle = color(name);
-    ctx.lineWidth = 1.5 * scale;
-    ctx.setLineDash([4 * scale, 3 * scale]);
+  ctx.lineWidth = 1.5 * scale;
+  ctx.setLineDash([4 * scale, 3 * scale]);
+  const seen = marks.map((mark) => ({ ...mark, x: u.valToPos(mark.x, 'x', true), width: ctx.measureText(mark.label).width + 8 * scale }))
+    .filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width).sort((a, b) => a.x - b.x);
+  for (const mark of layOut(seen, ctx.canvas.width)) {
+    const y = bbox.top - (mark.row + 0.5) * labelHeight * scale - 5 * scale; // above the highest number of the y axis
+    ctx.strokeStyle = ctx.fillStyle = color(mark.color);
     ctx.beginPath();
-    ctx.moveTo(x, y);
-    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.moveTo(mark.x, y + labelHeight / 2 * scale * (crosses(mark, mark) ? 1 : -1));
+    ctx.lineTo(mark.x, bbox.top + bbox.height);
     ctx.stroke();
-  }
-  for (const { left, width, y, label, color: name } of placed) {
-    ctx.fillStyle = surface;
-    ctx.fillRect(left, y - (labelHeight / 2) * scale, width, labelHeight * scale);
-    ctx.fillStyle = color(name);
-    ctx.fillText(label, left + 4 * scale, y);
+    ctx.fillText(mark.label, mark.left + 4 * scale, y);
   }
   ctx.restore();
+}
+
+/** crosses says whether the line of a mark, continued upwards, crosses the label of another. */
+const crosses = (line, label) => line.x > label.left && line.x < label.left + label.width;
+
+/**
+ * layOut gives each mark a row, counted from the plot upwards, and its label a left edge: over the line, or right or left of
+ * it. No label covers another, and no line crosses the label of another. It takes as few rows as possible.
+ */
+function layOut(marks, end) {
+  const apart = (a, b) => (a.row === b.row ? a.left + a.width <= b.left || b.left + b.width <= a.left : a.row > b.row ? !crosses(a, b) : !crosses(b, a));
+  const place = (rows, placed) => {
+    const mark = marks[placed.length];
+    if (!mark) return placed;
+    for (let row = 0; row < rows; row++) {
+      for (const part of [0.5, 0, 1]) {
+        const next = { ...mark, row, left: mark.x - part * mark.width };
+        const all = next.left >= 0 && next.left + mark.width <= end && placed.every((p) => apart(p, next)) && place(rows, [...placed, next]);
+        if (all) return all;
+      }
+    }
+    return null;
+  };
+  for (let rows = 1; rows <= marks.length; rows++) {
+    const all = place(rows, []);
+    if (all) return all;
+  }
+  return marks.map((mark, row) => ({ ...mark, row, left: Math.max(0, Math.min(mark.x, end - mark.width)) })); // the canvas is too narrow
 }
 
 /** nameValues writes the labels of points above or below them. It leaves out labels without room. */

@@ -3,7 +3,7 @@
 import { h, say } from './dom.js';
 import * as format from './format.js';
 import { marketNow, observe, unwatch, watch } from './poll.js';
-import { chosen, onChoice } from './state.js';
+import { choose, chosen, onChoice } from './state.js';
 
 /** The panels of the page that have been loaded. */
 export const panels = [];
@@ -28,12 +28,14 @@ export class Panel {
     this.heading = this.element.querySelector('h2').textContent;
     this.problem = h('span', { role: 'status' });
     this.again = h('span', { 'aria-hidden': 'true' }); // it changes every second, so screen readers skip it
-    this.notice = h('p', { class: 'notice', hidden: true }, this.problem, this.again);
+    this.near = h('span');
+    this.notice = h('p', { class: 'notice', hidden: true }, this.problem, this.near, this.again);
     this.body = h('div', { class: 'body' });
     this.ages = h('p', { class: 'ages' });
     this.source = h('a', { class: 'source' });
     this.element.querySelector('header').append(h('div', { class: 'controls' }, controls));
-    this.element.append(this.body, h('footer', null, this.notice, this.ages, this.source));
+    this.foot = h('footer', null, this.notice, this.ages, this.source);
+    this.element.append(this.body, this.foot);
     panels.push(this);
   }
 
@@ -76,16 +78,20 @@ export class Panel {
     const failure = this.failure;
     const { checked, nextAt } = this.feed ?? {};
     this.notice.hidden = !failure || shared(failure);
-    say(this.problem, failure ? `${sentence(failure.message)}${nearest(failure.error)}` : '');
+    say(this.problem, failure ? sentence(failure.message) : '');
     const missing = failure?.code === 'snapshot_not_found'; // a later attempt will not find it
+    const place = missing ? this.body : this.foot; // over the body, which may still show another date
+    this.element.classList.toggle('missing', missing);
+    if (this.notice.parentNode !== place) place.prepend(this.notice);
+    this.#offer(missing ? [failure.error?.nearest?.earlier, failure.error?.nearest?.later].filter(Boolean) : []);
     say(this.again, failure && !missing ? ` ${retry(nextAt)}` : '');
     const meta = this.document?.meta;
-    if (!meta) {
+    if (!meta || missing) {
       say(this.ages, missing ? '' : failure ? 'No answer received yet.' : 'Loading …');
       return;
     }
     this.ages.title = `as_of ${meta.as_of}, captured_at ${meta.captured_at}, computed_at ${meta.computed_at}`;
-    if (meta.endpoint.endsWith('/historical')) { // an age would say nothing
+    if (this.feed.past) { // an age would say nothing
       say(this.ages, `${this.what} of ${format.instant(meta.as_of)}`);
       return;
     }
@@ -94,6 +100,18 @@ export class Panel {
     if (meta.captured_at) ages.push(`captured ${format.age(now - Date.parse(meta.captured_at))} ago`);
     ages.push(checked ? `checked ${format.age(Date.now() - checked)} ago` : 'not checked yet');
     say(this.ages, ages.join(' · '));
+  }
+
+  /** offer shows buttons that open the stored dates before and after a date that is not stored. */
+  #offer(dates) {
+    if (this.near.dataset.dates === dates.join()) return; // a button keeps the focus
+    this.near.dataset.dates = dates.join();
+    const open = (date) => {
+      choose({ date }, true);
+      document.getElementById('panels').focus({ preventScroll: true }); // the button goes
+    };
+    const buttons = dates.map((date) => h('button', { type: 'button', click: () => open(date) }, format.date(date)));
+    this.near.replaceChildren(...dates.length ? [' The nearest stored ', dates.length > 1 ? 'dates are ' : 'date is ', buttons[0], ...buttons.slice(1).flatMap((b) => [' and ', b]), '.'] : []);
   }
 }
 
@@ -112,10 +130,4 @@ export function retry(nextAt) {
 export function sentence(text) {
   const t = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(t) ? t : `${t}.`;
-}
-
-/** nearest names the stored dates before and after a date that is not stored. */
-function nearest(error) {
-  const dates = [error?.nearest?.earlier, error?.nearest?.later].filter(Boolean).map(format.date);
-  return dates.length ? ` The nearest stored dates are ${dates.join(' and ')}.` : '';
 }

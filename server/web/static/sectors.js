@@ -92,20 +92,21 @@ function axes(x, y, reach) {
     svg('text', { x: 0, y: 0, 'text-anchor': 'middle', transform: `translate(11 ${(size.height - size.bottom + size.top) / 2}) rotate(-90)` }, 'Momentum, index'));
 }
 
-/** places draws a dot and a name for each fund. The name covers nothing else if such a place is found. */
+/** places draws a dot and a name for each fund. The name covers no other name, dot or line if such a place is found. */
 function places(funds, x, y) {
-  const taken = funds.map((s) => [x(s.rrg.rs_ratio) - 6, y(s.rrg.rs_momentum) - 6, 12, 12]);
-  const free = ([a, b, w, hh]) => a > size.left && a + w < size.width - size.right && b > size.top &&
-    b + hh < size.height - size.bottom && !taken.some(([c, d, v, g]) => a < c + v && c < a + w && b < d + g && d < b + hh);
+  const taken = funds.map((s) => [x(s.rrg.rs_ratio) - 8, y(s.rrg.rs_momentum) - 8, 16, 16]);
+  const lines = [[x(100), size.top, 0, size.height], [size.left, y(100), size.width, 0]];
+  const meet = ([a, b, w, hh]) => ([c, d, v, g]) => a < c + v && c < a + w && b < d + g && d < b + hh;
+  const free = (box) => box[0] > size.left && box[0] + box[2] < size.width - size.right && box[1] > size.top && box[1] + box[3] < size.height - size.bottom && !taken.some(meet(box));
   return funds.map((s) => {
     const [cx, cy] = [x(s.rrg.rs_ratio), y(s.rrg.rs_momentum)];
-    const width = s.symbol.length * 8;
-    const tries = [[8, -7], [-8 - width, -7], [-width / 2, -22], [-width / 2, 8], [7, -19], [7, 5], [-7 - width, -19], [-7 - width, 5]]
+    const width = s.symbol.length * 9;
+    const tries = [[8, -7], [-8 - width, -7], [-width / 2, -22], [-width / 2, 8], [8, -19], [8, 5], [-8 - width, -19], [-8 - width, 5]]
       .map(([dx, dy]) => [cx + dx, cy + dy, width, 14]);
-    const box = tries.find(free) ?? tries[0];
+    const box = tries.find((b) => free(b) && !lines.some(meet(b))) ?? tries.find(free) ?? tries[0];
     taken.push(box);
     const label = `${s.symbol} ${s.sector}, ${s.rrg.quadrant}: relative strength ${number(s.rrg.rs_ratio, 2, true)}, momentum ${number(s.rrg.rs_momentum, 2, true)}`;
     return svg('g', { class: `fund ${s.rrg.quadrant}`, tabindex: '0', role: 'img', 'aria-label': label },
-      svg('title', null, label), svg('circle', { cx, cy, r: 5.5 }), svg('text', { x: box[0], y: box[1] + 11.5 }, s.symbol));
+      svg('title', null, label), svg('circle', { cx, cy, r: 5.5 }), svg('text', { x: box[0] + width / 2, y: box[1] + 11.5, 'text-anchor': 'middle' }, s.symbol));
   });
 }

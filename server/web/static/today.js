@@ -125,7 +125,7 @@ function expiring(d, track) {
 
 function spotNote(d) {
   const move = d.expected_move_1d === null ? 'expected move unknown' : `one standard deviation is ±${number(d.expected_move_1d, 0)} in a day`;
-  return d.spot_source === 'implied' ? `options imply ${level(d.effective_spot)}; ${move}` : move;
+  return d.spot_source === 'implied' && level(d.effective_spot) !== level(d.spot) ? `options imply ${level(d.effective_spot)}; ${move}` : move;
 }
 
 function flipNote(d) {
