@@ -19,8 +19,8 @@ function next() {
   drawing = chart !== undefined;
   if (!drawing) return;
   waiting.delete(chart);
+  requestAnimationFrame(() => setTimeout(next)); // also if this drawing fails
   chart.render();
-  requestAnimationFrame(() => setTimeout(next));
 }
 
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
