@@ -172,7 +172,9 @@ func (r *Refresher) backfillTracks(ctx context.Context) error {
 		if err := r.backfillTrack(ctx, d); err != nil {
 			return fmt.Errorf("back-fill track of %s: %w", d, err)
 		}
-		stored++
+		if ctx.Err() == nil {
+			stored++
+		}
 	}
 	if stored > 0 {
 		r.log.Info("tracks of past sessions back-filled", "sessions", stored, "took", time.Since(began).Round(time.Millisecond))

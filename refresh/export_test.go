@@ -84,6 +84,12 @@ func BackfillTracks(r *Refresher, ctx context.Context) error { return r.backfill
 // InTrack says whether an as_of gets a row.
 func InTrack(asOf time.Time, cal *compute.Calendar) bool { return inTrack(asOf, cal) }
 
+// TrackRows is trackRows.
+var TrackRows = trackRows
+
+// TrackColumns is trackColumns.
+var TrackColumns = trackColumns
+
 // Thinned returns the numbers of the rows that stay of n rows.
 func Thinned(n int) (kept []int) {
 	var rows []json.RawMessage

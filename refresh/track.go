@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -130,11 +131,16 @@ func inTrack(asOf time.Time, cal *compute.Calendar) bool {
 	return cal.IsSession(d) && !asOf.Before(cal.Open(d)) && !asOf.After(cal.Close(d).Add(trackTail))
 }
 
-// trackRows returns the rows of a sealed track.
+// trackRows returns the rows of a sealed track. An earlier version may have stored fewer columns: their figures are unknown.
 func trackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
 	data := trackData{Rows: []json.RawMessage{}}
 	if err := json.Unmarshal(s.Data(), &data); err != nil {
 		return nil, fmt.Errorf("decode track: %w", err)
+	}
+	if missing := len(trackColumns) - len(data.Columns); missing > 0 {
+		for i, row := range data.Rows {
+			data.Rows[i] = slices.Concat(row[:len(row)-1], bytes.Repeat([]byte(",null"), missing), []byte("]"))
+		}
 	}
 	return data.Rows, nil
 }

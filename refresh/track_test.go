@@ -138,6 +138,26 @@ func TestTrackIsThinned(t *testing.T) {
 	}
 }
 
+// Rows that a version with fewer columns has stored get the columns of now.
+func TestRowsOfFewerColumns(t *testing.T) {
+	t.Parallel()
+	old := []byte(`{"columns":["as_of","spot"],"rows":[["2026-11-20T14:30:52Z",7000],["2026-11-20T14:35:52Z",null]]}`)
+	s, err := snapshots.Seal(old, snapshots.Meta{AsOf: time.Unix(0, 0), ComputedAt: time.Unix(0, 0), Quality: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := refresh.TrackRows(s)
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%s, %v", rows, err)
+	}
+	for i, want := range []any{7000.0, nil} {
+		var row []any
+		if err := json.Unmarshal(rows[i], &row); err != nil || len(row) != len(refresh.TrackColumns) || row[1] != want || row[len(row)-1] != nil {
+			t.Errorf("%s, %v", rows[i], err)
+		}
+	}
+}
+
 // A session's first row begins its track. Each later as_of adds a row. An as_of that stands still adds none, and then the
 // track is neither sealed nor written again.
 func TestTrackOfASession(t *testing.T) {

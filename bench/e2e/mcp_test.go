@@ -148,7 +148,7 @@ func TestModelParameters(t *testing.T) {
 	if two, _ := m.ask("options_flow_unusual", map[string]any{"limit": 2}); two.rows("items") != 2 || len(two.Cut) > 0 {
 		t.Errorf("%d items, %q", two.rows("items"), two.Cut)
 	}
-	if grid, _ := m.ask("gex_spx_matrix", nil); grid.Data["parts"] != nil || !slices.Contains(grid.Cut, "parts: left out; the HTTP answer has it") {
+	if grid, _ := m.ask("gex_spx_matrix", nil); grid.Data["parts"] != nil || !slices.Contains(grid.Cut, "parts: left out here; only the HTTP answer has this") {
 		t.Errorf("the matrix has parts %v, %q", grid.Data["parts"], grid.Cut)
 	}
 	expirations := all.Data["by_expiration"].(map[string]any)["rows"].([]any)

@@ -58,6 +58,7 @@ func TestPage(t *testing.T) {
 	t.Run("pointer", func(t *testing.T) { b.within(t).pointer(p) })
 	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
 	t.Run("history", func(t *testing.T) { b.within(t).history(p) })
+	t.Run("there-and-back", func(t *testing.T) { b.within(t).thereAndBack(p) })
 	t.Run("shift", func(t *testing.T) { b.within(t).shift(p) })
 	t.Run("budget", func(t *testing.T) { b.within(t).budget(p) })
 	b.t = t
@@ -209,7 +210,7 @@ func (b *browser) pointer(p *process) {
 	}
 	reset := func(how string) {
 		b.t.Helper()
-		b.until(how+" shows everything again", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 0`)
+		b.until(how+" shows everything again", `document.querySelectorAll("#strikes .unzoom:not([hidden])").length === 0`)
 		b.eventually("the left edge shows the first row", func() bool { return left() == whole })
 	}
 	drag()
@@ -414,6 +415,40 @@ func (b *browser) history(p *process) {
 	opened("enter opens another", dates[1])
 }
 
+// thereAndBack goes to a past date and back. A zoom ends, the choice of expirations is there again, and while a date has no
+// answer, no figure of another date is shown.
+func (b *browser) thereAndBack(p *process) {
+	dates := p.sessions()
+	pick := func(date string) {
+		eval[bool](b, `(s => { s.value = %s; return s.dispatchEvent(new Event("change")); })(document.querySelector("#today select"))`, date)
+	}
+	b.do(chromedp.Navigate(p.url + "/?expiring=0dte&date=" + dates[len(dates)-2]))
+	b.see("#strikes") // it loads when it comes near the window
+	b.until("0DTE is not offered", `document.querySelector('#strikes[aria-busy=false] button[value="0dte"]:disabled')`)
+	b.until("the strikes are drawn", `document.querySelector("#strikes .plot canvas")`)
+	b.press("#strikes .plot", "+", "+")
+	b.until("the chart is zoomed", `document.querySelector("#strikes .unzoom:not([hidden])")`)
+	pick("")
+	b.until("the zoom has ended", `document.querySelectorAll("#strikes .unzoom:not([hidden])").length === 0 && document.querySelector("#today h2").innerText === "Today"`)
+	b.until("0DTE is drawn", `document.querySelector("#strikes .why").innerText.startsWith("Sums over contracts expiring on") && Number(document.querySelector("#strikes .plot").dataset.points) > 0`)
+	b.until("the answer is there", `document.querySelector("#today[aria-busy=false]:not(.other):not(.missing)")`)
+	offline := func(on bool) {
+		if _, err := chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+			MatchedNetworkConditions: []*network.Conditions{{Offline: on, DownloadThroughput: -1, UploadThroughput: -1}},
+		}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	offline(true)
+	defer offline(false)
+	pick(dates[1])
+	b.until("the levels are hidden", `getComputedStyle(document.querySelector("#today .levels")).visibility === "hidden"`)
+	b.until("a banner says why", `document.querySelector("#status").innerText.includes("The page shows the last answers")`)
+	if got := b.text("#today .notice"); !strings.HasPrefix(got, "The server does not answer.") {
+		b.t.Errorf("the panel says %q", got)
+	}
+}
+
 // shift visits the page at three widths, scrolls through it, and changes the date. Nothing may move by itself.
 func (b *browser) shift(p *process) {
 	dates := p.sessions()
@@ -474,8 +509,10 @@ func (b *browser) budget(p *process) {
 	b.do(chromedp.Navigate(p.url))
 	b.until("the first chart is drawn", `window.firstChart && document.querySelector("#today[aria-busy=false]")`)
 	first := eval[float64](b, `window.firstChart`)
-	if n := eval[int](b, `performance.getEntriesByType("resource").filter(e => e.name.endsWith("/api/v1/gex/spx")).length`); n != 1 {
-		b.t.Errorf("the page asked %d times for the answer that it preloads", n)
+	for _, path := range []string{gammaPath, trackPath} { // the page preloads the track
+		if n := eval[int](b, `performance.getEntriesByType("resource").filter(e => e.name.endsWith(%s)).length`, path); n != 1 {
+			b.t.Errorf("the page asked %d times for %s", n, path)
+		}
 	}
 	b.slow(false)
 	files, data := sums()

@@ -88,7 +88,7 @@ func (c *compacter) leaveOut(path string, o object) object {
 			return slices.ContainsFunc(row, func(inner member) bool { return isTable(inner.value) })
 		})
 		if nested {
-			c.cut = append(c.cut, quoted(join(path, m.key)+": left out; the HTTP answer has it"))
+			c.cut = append(c.cut, quoted(join(path, m.key)+": left out here; only the HTTP answer has this"))
 		}
 		return nested
 	})

@@ -50,7 +50,7 @@ func TestCompact(t *testing.T) {
 			`{"spot":2,"expirations":{"columns":["expiration","settlement","n"],"rows":[["d","am",9]]},` +
 				`"strikes":{"columns":["strike","n","n.d am","n.d pm"],"rows":[[2,6,20,null]]}}`},
 		{"lists in a list", `{"parts":[{"name":"a","by":[]},{"name":"b","by":[{"strike":1}]}],"l":[{"empty":[],"mixed":[{},1]}]}`, 5,
-			"parts: left out; the HTTP answer has it", `{"l":{"columns":["empty","mixed"],"rows":[[[],[{},1]]]}}`},
+			"parts: left out here; only the HTTP answer has this", `{"l":{"columns":["empty","mixed"],"rows":[[[],[{},1]]]}}`},
 		{"not a grid", `{"expirations":[{"expiration":"d"}],"strikes":[{"strike":1}],"n":[[10,11]],"m":[3]}`, 1, "",
 			`{"expirations":{"columns":["expiration"],"rows":[["d"]]},"strikes":{"columns":["strike"],"rows":[[1]]},"n":[[10,11]],"m":[3]}`},
 		{"not a table", `{"columns":["a","b"],"rows":[[1],[2]],"empty":[{},{}],"mixed":[{"a":1},2]}`, 1, "",

@@ -88,7 +88,7 @@ function outage() {
     const why = new Set(failed.map((p) => p.failure.error.reason).filter(Boolean).map((code) => sentence(reason(code))));
     return [{ key: 'waiting', kind: 'stale', head: 'The server has no answers yet.', text: why.size ? [...why].join(' ') : 'It has just started.', ticking }];
   }
-  const checked = Math.max(...panels.map((p) => p.feed?.checked ?? 0));
+  const checked = Math.max(...panels.map((p) => p.checked));
   const seen = checked ? `Last answer ${age(Date.now() - checked)} ago. ` : '';
   return [{ key: 'down', kind: 'down', head: 'The server does not answer.', text: checked ? 'The page shows the last answers that it received.' : 'No answer has been received yet.', ticking: seen + ticking }];
 }

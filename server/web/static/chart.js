@@ -37,6 +37,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   ticks                 the steps allowed between x ticks; optional
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
  *   bands                 shades [{from, to, low, high, color, label}]; without low and high from top to bottom; the legend has the label
+ *   view                  names what is chosen to be seen; a zoom ends when it changes
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
  *   onPick(i)             called when the user clicks a point or presses Enter on it; optional
@@ -76,6 +77,8 @@ export class Chart {
 
   draw(spec) {
     const at = this.hint.hidden ? null : this.#spec?.xs[this.#index]; // the user is reading this point
+    if (!spec.xs.includes(at)) this.#hide();
+    if (spec.view !== this.#spec?.view) this.#endZoom();
     this.#spec = spec;
     this.#index = at !== null && spec.xs.includes(at) ? spec.xs.indexOf(at) : Math.max(0, spec.start === undefined ? spec.xs.length - 1 : spec.xs.findIndex((x) => x >= spec.start));
     say(this.summary, spec.summary);
@@ -85,6 +88,7 @@ export class Chart {
     this.#fillTable();
     this.canvas.setAttribute('aria-valuemax', Math.max(0, spec.xs.length - 1));
     this.canvas.dataset.points = spec.xs.length;
+    this.canvas.setAttribute('aria-valuetext', spec.summary); // of a chart without points
     this.#tell(this.#index);
   }
 
@@ -93,11 +97,13 @@ export class Chart {
     this.#spec = null;
     this.#index = null;
     this.#hide();
+    this.#endZoom();
     this.#plot?.destroy();
     this.#plot = null;
     this.legend.replaceChildren();
     this.element.classList.add('blank');
     this.canvas.dataset.points = 0;
+    this.canvas.setAttribute('aria-valuetext', why);
     say(this.summary, why);
   }
 
@@ -248,6 +254,12 @@ export class Chart {
       chart.all.hidden = range === null;
       chart.#plot?.setData(chart.#plot.data); // computes the scales anew
     }
+  }
+
+  /** endZoom ends the zoom of a chart that will be drawn anew. */
+  #endZoom() {
+    this.#zoom = null;
+    this.all.hidden = true;
   }
 
   /** tell says the values of a point to screen readers. */

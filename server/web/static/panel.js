@@ -9,7 +9,7 @@ import { choose, chosen, onChoice } from './state.js';
 export const panels = [];
 
 /** day returns the date that the user has chosen, and '' for now. */
-export const day = () => chosen('date', '', (text) => /^\d{4}-\d\d-\d\d$/.test(text));
+export const day = () => chosen('date', '', (text) => /^\d{4}-\d\d-\d\d$/.test(text) && Date.parse(text) > 0);
 
 /**
  * Panel fills the section of index.html with this id. The section says how wide the panel is, and has its heading and the
@@ -21,6 +21,8 @@ export const day = () => chosen('date', '', (text) => /^\d{4}-\d\d-\d\d$/.test(t
 export class Panel {
   document = null;
   feed = null;
+  shown = null; // the address of the document
+  checked = 0; // when an address last gave or confirmed an answer
 
   constructor({ id, controls = [], what = 'Quotes', render, onFailure }) {
     Object.assign(this, { id, what, render, onFailure });
@@ -47,6 +49,7 @@ export class Panel {
     this.source.textContent = url;
     this.source.href = url;
     this.feed = watch(url, this.#changed);
+    this.tick();
   }
 
   /** followDay follows the path current while no date is chosen, and past?date= while one is. */
@@ -60,9 +63,11 @@ export class Panel {
     this.element.setAttribute('aria-busy', 'false');
     if (fresh) {
       this.document = feed.document;
+      this.shown = feed.url;
       observe(this.document.meta);
       this.render(this.document.data, this.document.meta);
     }
+    this.checked = Math.max(this.checked, feed.checked);
     if (feed.failure) this.onFailure?.(feed.failure);
     this.tick();
     dispatchEvent(new Event('panelchange'));
@@ -77,14 +82,17 @@ export class Panel {
   tick() {
     const failure = this.failure;
     const { checked, nextAt } = this.feed ?? {};
-    this.notice.hidden = !failure || shared(failure);
     say(this.problem, failure ? sentence(failure.message) : '');
-    const missing = failure?.code === 'snapshot_not_found'; // a later attempt will not find it
-    const place = missing ? this.body : this.foot; // over the body, which may still show another date
-    this.element.classList.toggle('missing', missing);
+    const final = ['snapshot_not_found', 'invalid_parameter'].includes(failure?.code); // a later attempt will not find it
+    const other = this.document !== null && this.shown !== this.feed?.url; // the body still shows another date
+    const missing = !!failure && (final || other);
+    const place = missing ? this.body : this.foot;
+    this.notice.hidden = !failure || shared(failure) && !missing;
+    this.element.classList.toggle('missing', missing); // hides the body
+    this.element.classList.toggle('other', other && !failure); // fades it
     if (this.notice.parentNode !== place) place.prepend(this.notice);
-    this.#offer(missing ? [failure.error?.nearest?.earlier, failure.error?.nearest?.later].filter(Boolean) : []);
-    say(this.again, failure && !missing ? ` ${retry(nextAt)}` : '');
+    this.#offer(failure ? [failure.error?.nearest?.earlier, failure.error?.nearest?.later].filter(Boolean) : []);
+    say(this.again, failure && !final ? ` ${retry(nextAt)}` : '');
     const meta = this.document?.meta;
     if (!meta || missing) {
       say(this.ages, missing ? '' : failure ? 'No answer received yet.' : 'Loading …');

@@ -3,7 +3,7 @@
 import { Chart } from './chart.js';
 import { floating, h, say, scroller, table } from './dom.js';
 import { axisDollars, axisShort, date, dollars, level, number, percent, short, title } from './format.js';
-import { day, Panel } from './panel.js';
+import { day, Panel, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
 import { choices, onChoice } from './state.js';
 import { refill, term } from './terms.js';
@@ -34,11 +34,12 @@ export function strikesPanel() {
   const profile = new Chart('Gamma profile', 420);
   const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ',
     term('call_wall', 'call wall'), ', the ', term('put_wall', 'put wall'), ', the ', term('vol_trigger', 'vol trigger'), ' and the ', term('expected_move', 'expected move'), '.');
-  const partWords = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ' and the ', term('expected_move', 'expected move'), ' only: the other levels are of all expirations.');
+  const partWords = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ' and the ', term('expected_move', 'expected move'), ' only: the other levels, the gamma profile and the tables below are of all expirations.');
   const why = h('p', { class: 'about why', role: 'status' });
   const more = h('div', { class: 'tables' });
   let data = null;
-  let grid = null; // the matrix, while a part of the expirations is shown
+  let grid = null; // the matrix
+  let feed = null; // of the matrix, while a part of the expirations is shown
   const panel = new Panel({
     id: 'strikes', controls: [figure.element, expiring.element, range.element],
     render(d) {
@@ -50,21 +51,20 @@ export function strikesPanel() {
   });
   const show = () => {
     if (!data) return;
-    expiring.allow(...(day() ? ['all'] : []));
     const name = parts[expiring.picked()];
     const part = grid?.parts?.find((p) => p.name === name);
     words.hidden = !!name;
     partWords.hidden = !name;
     say(why, day() ? 'A stored date has sums over all expirations only.'
       : !name ? 'Sums over all expirations. Calls are drawn upwards, puts downwards.'
-        : `Sums over contracts ${part ? during(part) : 'of these expirations'}, within ±10 % of the spot.`);
-    if (!name || part) drawSides(strikes, data, part, figures[figure.picked()], reach(data, range.picked()));
+        : `Sums over contracts ${part ? during(part) : 'of these expirations'}, within ±10 % of the spot.${feed?.failure ? ` ${sentence(feed.failure.message)}` : ''}`);
+    if (!name || part) drawSides(strikes, data, part, figures[figure.picked()], reach(data, range.picked()), `${day()} ${name} ${range.picked()}`);
     else strikes.clear('The figures of these expirations have not come yet.');
   };
-  const gridChanged = (feed) => { grid = feed.document?.data ?? grid; show(); };
-  let feed = null;
+  const gridChanged = (f) => { grid = f.document?.data ?? grid; show(); };
   const choose = () => {
-    const wanted = !day() && expiring.picked() !== 'all';
+    expiring.allow(...(day() ? ['all'] : []));
+    const wanted = expiring.picked() !== 'all';
     if (wanted && !feed) feed = watch(matrix, gridChanged);
     if (!wanted && feed) {
       unwatch(feed, gridChanged);
@@ -108,7 +108,7 @@ function bands(d) {
 const during = (part) => (part.from === part.to ? `expiring on ${date(part.to)}` : `expiring from ${date(part.from)} to ${date(part.to)}`);
 
 /** drawSides draws calls and puts by strike: of a part of the expirations, or else of all. */
-function drawSides(chart, d, part, f, wanted) {
+function drawSides(chart, d, part, f, wanted, view) {
   const spot = spotOf(d);
   const share = part ? Math.min(partReach, wanted) : wanted;
   const rows = ((part ?? d).by_strike ?? []).filter((r) => f.call(r) !== null && Math.abs(r.strike / spot - 1) <= share);
@@ -116,7 +116,7 @@ function drawSides(chart, d, part, f, wanted) {
   const [call, put] = [most(f.call), most(f.put)];
   const net = f === figures.gamma ? [{ name: 'Net', values: rows.map((r) => r.net_gex_dollars), format: dollars, kind: 'none', color: '--ink' }] : [];
   chart.draw({
-    xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - share), spot * (1 + share)], start: spot, yName: f.yName, yFormat: f.yFormat,
+    view, xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - share), spot * (1 + share)], start: spot, yName: f.yName, yFormat: f.yFormat,
     marks: part ? marks(d).slice(0, 1) : marks(d), bands: part ? bands({ ...d, flip_band: null }) : bands(d), // the other levels are of all expirations
     series: [
       { name: 'Calls', values: rows.map(f.call), format: f.write, kind: 'bars', color: '--positive' },

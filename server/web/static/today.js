@@ -184,7 +184,7 @@ function drawTrack(lines, net, track, span) {
     return;
   }
   const { xs, column, name, gaps } = points(track);
-  const axis = { xs, xName: 'New York time', range: shown(track, span, xs), ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) };
+  const axis = { view: `${track.session_date} ${span}`, xs, xName: 'New York time', range: shown(track, span, xs), ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) };
   const highs = column('flip_high');
   const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
   const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unknown);
