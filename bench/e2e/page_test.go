@@ -210,7 +210,7 @@ func (b *browser) pointer(p *process) {
 	}
 	reset := func(how string) {
 		b.t.Helper()
-		b.until(how+" shows everything again", `document.querySelectorAll("#strikes .unzoom:not([hidden])").length === 0`)
+		b.until(how+" shows everything again", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 0`)
 		b.eventually("the left edge shows the first row", func() bool { return left() == whole })
 	}
 	drag()

@@ -65,7 +65,8 @@ func restarted(t *testing.T, dir, binary, path string, expected func(envelope) b
 
 func anything(envelope) bool { return true }
 
-// sinceReference matches the fields that compare with the session before. An empty directory has no such session.
+// sinceReference matches the fields that compare with the session before. An empty directory has no such session. Nor has it the
+// answer before, whose carry is an input: so two servers share only the chain.
 var sinceReference = regexp.MustCompile(`"changes":.*"by_expiration"`)
 
 func TestStartWithAnotherRate(t *testing.T) {
