@@ -43,9 +43,12 @@ func BlackGamma(spot, at, f, k, v, discount float64) float64 {
 
 // blackOTM returns the normalised Black value b(x, v) of an out-of-the-money call, its undiscounted value over
 // √(fk), x = ln(f/k) <= 0. It lies in [0, e^(x/2)).
-func blackOTM(x, v float64) float64 {
+func blackOTM(x, v float64) float64 { return blackBetween(x, v, math.Exp(0.5*x), math.Exp(-0.5*x)) }
+
+// blackBetween is [blackOTM] for a caller that has e^(x/2) and e^(-x/2).
+func blackBetween(x, v, up, down float64) float64 {
 	h, t := x/v, 0.5*v
-	b := 0.5 * (math.Exp(0.5*x)*math.Erfc(-(h+t)*invSqrt2) - math.Exp(-0.5*x)*math.Erfc(-(h-t)*invSqrt2))
+	b := 0.5 * (up*math.Erfc(-(h+t)*invSqrt2) - down*math.Erfc(-(h-t)*invSqrt2))
 	return math.Max(b, 0)
 }
 
@@ -59,6 +62,11 @@ const invSqrt2 = 0.70710678118654752440084436210485
 // b converges from below. Below it, the method works on 1/√(-ln b), which is close to linear there (after P. Jäckel, Let's
 // be rational, Wilmott 2015). Every step is kept inside a shrinking bracket.
 func ImpliedTotalVolatility(right Right, value, f, k float64) (v float64, ok bool) {
+	return impliedNear(right, value, f, k, 0)
+}
+
+// impliedNear is [ImpliedTotalVolatility] with a guess, which saves steps if it is close. It may be any number.
+func impliedNear(right Right, value, f, k, guess float64) (v float64, ok bool) {
 	if !finite(value) || !finite(f) || !finite(k) || f <= 0 || k <= 0 {
 		return 0, false
 	}
@@ -73,22 +81,27 @@ func ImpliedTotalVolatility(right Right, value, f, k float64) (v float64, ok boo
 	if value <= 0 || value >= math.Min(f, k) {
 		return 0, false
 	}
-	return solveOTM(-math.Abs(logMoneyness(f, k)), value/(math.Sqrt(f)*math.Sqrt(k)))
+	return solveOTM(-math.Abs(logMoneyness(f, k)), value/(math.Sqrt(f)*math.Sqrt(k)), guess)
 }
 
 const maxTotalVolatility = 64 // the value is √(fk)·(1 - 1e-200) there: no float64 price needs more
 
-// solveOTM finds v with blackOTM(x, v) = beta, for x <= 0 and 0 < beta < e^(x/2).
-func solveOTM(x, beta float64) (float64, bool) {
+// solveOTM finds v with blackOTM(x, v) = beta, for x <= 0 and 0 < beta < e^(x/2). It begins at the guess if that can be v,
+// else at the inflection.
+func solveOTM(x, beta, guess float64) (float64, bool) {
 	lo, hi := 0.0, float64(maxTotalVolatility)
 	v := math.Sqrt(-2 * x)
 	if x > -1e-12 {
 		v = beta / invSqrt2Pi // b ≈ v φ(0) at the money
 	}
-	low := beta < blackOTM(x, v)
+	up, down := math.Exp(0.5*x), math.Exp(-0.5*x)
+	low := beta < blackBetween(x, v, up, down)
+	if guess > 1e-6 && guess < maxTotalVolatility && low == (guess < v) {
+		v = guess
+	}
 	target := 1 / math.Sqrt(-math.Log(beta))
 	for range 100 {
-		b := blackOTM(x, v)
+		b := blackBetween(x, v, up, down)
 		if b < beta {
 			lo = v
 		} else {

@@ -42,6 +42,7 @@ type exposure struct {
 	call, put float64       // sums of GEX: >= 0, <= 0
 	greeks    greeks        // sums of the other exposures
 	strikes   []StrikeGamma // one row per listed strike, rising
+	grids     *grid         // of the effective spot
 }
 
 func (e *exposure) net() float64   { return e.call + e.put }
@@ -68,6 +69,7 @@ func (e *exposure) sum() {
 			row := &s.strikes[j]
 			var one Greeks
 			if row.step != volNone {
+				row.logForward = logMoneyness(s.forward, row.k)
 				row.gex = e.gex(s, row, e.level)
 				one = BlackGreeks(e.level, s.forward, row.k, row.v, s.years, e.RiskFreeRate)
 			}
@@ -164,7 +166,7 @@ type variant struct {
 
 // profile builds G of the used contracts under a variant.
 func (e *exposure) profile(v variant) *profile {
-	p := &profile{spot: e.level}
+	p := &profile{spot: e.level, grids: e.grids, terms: make([]term, 0, e.contracts.Used)}
 	for _, s := range e.series {
 		if v.keep != nil && !v.keep(s) {
 			continue
@@ -191,9 +193,14 @@ func (e *exposure) profile(v variant) *profile {
 				}
 				weight += w
 			}
-			if weight != 0 {
-				p.add(weight, row.v*v.volScale, logMoneyness(f, row.k), growth)
+			if weight == 0 {
+				continue
 			}
+			logForward := row.logForward
+			if v.noCarry {
+				logForward = logMoneyness(f, row.k)
+			}
+			p.add(weight, row.v*v.volScale, logForward, growth)
 		}
 	}
 	return p

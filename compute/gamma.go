@@ -133,6 +133,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		}},
 	}
 	e.effectiveSpot = findSpot(chain, e.quoted, e.series)
+	e.grids = newGrid(e.level)
 	price(e.series, e.level, in.PreviousCarry)
 	e.sum()
 	g := Gamma{
@@ -151,7 +152,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	if g.Flip != nil {
 		g.FlipDistance = new(Ratio((e.level - float64(*g.Flip)) / e.level * 100))
 	}
-	g.Scenarios = e.scenarios()
+	g.Scenarios = e.scenarios(base)
 	g.ZeroDTE = e.zeroDTE()
 	if e.contracts.Used > 0 {
 		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))

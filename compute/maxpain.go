@@ -27,14 +27,23 @@ type PainSides struct {
 	PM *PainSide `json:"pm"`
 }
 
-// PainSide is max pain over one set of contracts that share an expiration date. When the set has no open interest, the
-// fields derived from the minimum are nil.
+// PainSide is max pain over one set of contracts that share an expiration date.
 type PainSide struct {
-	MaxPain          *Level      `json:"max_pain"`
-	Range            *[2]Level   `json:"max_pain_range"` // the whole flat minimum
-	Flatness         *Band       `json:"flatness"`       // where the payout is at most 1.01 × the minimum
-	Payout           *Dollars    `json:"payout_at_max_pain_dollars"`
-	Distance         *Ratio      `json:"distance_pct"` // of max pain from the spot
+	PainMinimum
+	PainInterest
+}
+
+// PainMinimum is the minimum of the payout. When the set has no open interest, all fields are nil.
+type PainMinimum struct {
+	MaxPain  *Level    `json:"max_pain"`
+	Range    *[2]Level `json:"max_pain_range"` // the whole flat minimum
+	Flatness *Band     `json:"flatness"`       // where the payout is at most 1.01 × the minimum
+	Payout   *Dollars  `json:"payout_at_max_pain_dollars"`
+	Distance *Ratio    `json:"distance_pct"` // of max pain from the spot
+}
+
+// PainInterest depends on the open interest and the strikes alone, so it stays the same for most of a day.
+type PainInterest struct {
 	CallOpenInterest Count       `json:"call_open_interest"`
 	PutOpenInterest  Count       `json:"put_open_interest"`
 	PutCallRatio     *Ratio      `json:"put_call_oi_ratio"`
@@ -160,7 +169,7 @@ func mergeStrikeOIs(a, b StrikeOIs) StrikeOIs {
 }
 
 func newPainSide(rows StrikeOIs, spot float64) PainSide {
-	side := PainSide{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}
+	side := PainSide{PainInterest: PainInterest{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}}
 	for _, r := range rows {
 		side.CallOpenInterest += r.Call
 		side.PutOpenInterest += r.Put

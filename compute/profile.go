@@ -1,6 +1,9 @@
 package compute
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // term is one strike of one series in the sum G(S') = S'·Σ a·exp(-u²/2), u = d1 + ln(S'/S)·inv.
 type term struct {
@@ -13,7 +16,9 @@ type term struct {
 type profile struct {
 	spot      float64
 	terms     []term
-	contracts int // number of contracts in the sum
+	contracts int   // number of contracts in the sum
+	grids     *grid // of the spot; nil until it is needed
+	lattice   *lattice
 }
 
 // add appends the term of a strike: weight is the signed number of contracts (calls minus puts under the model
@@ -35,26 +40,43 @@ func (p *profile) net() *Dollars {
 }
 
 // at returns G at a hypothetical spot.
-func (p *profile) at(spot float64) float64 {
-	x := logMoneyness(spot, p.spot)
-	sum := 0.0
+func (p *profile) at(spot float64) float64 { return p.sum(spot, math.Inf(1)) }
+
+// sum returns G without the terms below e^-cut of their peaks.
+func (p *profile) sum(spot, cut float64) float64 {
+	x, sum := logMoneyness(spot, p.spot), 0.0
 	for i := range p.terms {
 		t := &p.terms[i]
 		u := t.d1 + x*t.inv
-		sum += t.a * math.Exp(-0.5*u*u)
+		if h := 0.5 * u * u; h < cut {
+			sum += t.a * math.Exp(-h)
+		}
 	}
 	return spot * sum
 }
 
-// points returns G at S·(1 + j/1000), j = -60 … 60.
+// points returns G at S·(1 + j/1000), j = -60 … 60. G is interpolated from the lattice where the error cannot change the
+// whole dollars, and computed directly elsewhere.
 func (p *profile) points() []ProfilePoint {
-	const steps = 60
+	const (
+		steps = 60
+		cut   = 45 // no sum of such terms reaches a millionth of a dollar
+	)
+	near, sizes := p.smooth(), &profile{spot: p.spot, terms: slices.Clone(p.terms)}
+	for i := range sizes.terms {
+		sizes.terms[i].a = math.Abs(sizes.terms[i].a)
+	}
+	size := sizes.smooth()
 	out := make([]ProfilePoint, 0, 2*steps+1)
 	for j := -steps; j <= steps; j++ {
 		spot := p.spot * (1 + float64(j)/1000)
 		point := ProfilePoint{Spot: Level(spot)}
 		if p.contracts > 0 {
-			point.Net = new(Dollars(p.at(spot)))
+			g := near.at(p, spot, cut)
+			if doubt := 2 * recurrenceError * size.at(sizes, spot, cut); !(math.Abs(g-math.Floor(g)-0.5) > doubt+1e-3) {
+				g = p.sum(spot, cut)
+			}
+			point.Net = new(Dollars(g))
 		}
 		out = append(out, point)
 	}
@@ -82,38 +104,59 @@ func newSegment(lo, hi, spot, step float64) segment {
 	return segment{x0: x0, step: (x1 - x0) / float64(n-1), n: n}
 }
 
-// grid returns the points S' of the bracketing grid in rising order and G at each.
+// grid is the bracketing grid of a spot, which all profiles of a chain share.
+type grid struct {
+	segments [3]segment
+	spots    []float64 // S', rising
+	weights  []stencil // that give each point from the lattice
+}
+
+func newGrid(spot float64) *grid {
+	g := &grid{segments: [3]segment{
+		newSegment(1-gridHalfWidth, 1-innerHalfWidth, spot, outerStep),
+		newSegment(1-innerHalfWidth, 1+innerHalfWidth, spot, innerStep),
+		newSegment(1+innerHalfWidth, 1+gridHalfWidth, spot, outerStep),
+	}}
+	for _, s := range g.segments {
+		for j := range s.n {
+			x := s.x0 + float64(j)*s.step
+			g.spots = append(g.spots, spot*math.Exp(x))
+			g.weights = append(g.weights, newStencil((x-latticeStart)/latticeStep))
+		}
+	}
+	return g
+}
+
+// grid returns the points S' of the bracketing grid in rising order and G at each. The caller must not change the points.
 func (p *profile) grid() (spots, values []float64) {
-	segments := [...]segment{
-		newSegment(1-gridHalfWidth, 1-innerHalfWidth, p.spot, outerStep),
-		newSegment(1-innerHalfWidth, 1+innerHalfWidth, p.spot, innerStep),
-		newSegment(1+innerHalfWidth, 1+gridHalfWidth, p.spot, outerStep),
+	if p.grids == nil {
+		p.grids = newGrid(p.spot)
 	}
-	n := 0
-	for _, s := range segments {
-		n += s.n
-	}
-	spots, values = make([]float64, 0, n), make([]float64, n)
-	for _, s := range segments {
-		part := values[len(spots) : len(spots)+s.n]
-		for i := range p.terms {
+	g := p.grids
+	smooth := p.smooth()
+	values = make([]float64, len(g.spots))
+	from := 0
+	for _, s := range g.segments {
+		part := values[from : from+s.n]
+		for _, i := range smooth.rest {
 			p.terms[i].addTo(part, s)
 		}
-		for j := range s.n {
-			spot := p.spot * math.Exp(s.x0+float64(j)*s.step)
-			part[j] *= spot
-			spots = append(spots, spot)
-		}
+		from += s.n
 	}
-	return spots, values
+	for j, spot := range g.spots {
+		values[j] = spot * (values[j] + g.weights[j].apply(smooth.sums))
+	}
+	return g.spots, values
 }
 
 const (
 	// reach is the distance from the peak of a term, in units of u, up to which the term is computed. There e^(-u²/2) is
 	// 1e-30, a thousandth of a rounding error of any sum in which a root can be material.
 	reach = 11.75
-	// resync is the number of points after which the recurrence starts anew. Up to there, its error stays under 4e-12.
-	resync = 256
+	// resync is the number of points after which the recurrence starts anew. Its ratio q, which has a rounding error of 2^-53,
+	// is a factor resync²/2 times up to there.
+	resync          = 64
+	recurrenceError = resync * resync / 2 * 0x1p-53 * 1.1 // 2.5e-13
 	// steepest is the largest change of u between points for which the recurrence is used. Its ratios would overflow at 15.
 	// A term this narrow has at most a dozen points within reach.
 	steepest = 2.0
@@ -134,7 +177,9 @@ func (t *term) addTo(out []float64, s segment) {
 			t.addBlock(block, u, du, q)
 		} else {
 			for j := range block {
-				block[j] += t.a * math.Exp(-0.5*u*u)
+				if u*u < 1500 { // else e^(-u²/2) is 0
+					block[j] += t.a * math.Exp(-0.5*u*u)
+				}
 				u += du
 			}
 		}

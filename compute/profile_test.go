@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -36,19 +37,15 @@ func mixed(random *rand.Rand, n int, spot, lo, hi, around float64) *profile {
 	return p
 }
 
-// recurrenceError bounds the error of the recurrence in a block of 256 points: its ratio q, which has a rounding error of
-// 2^-53, is a factor 256²/2 times.
-const recurrenceError = 256 * 256 / 2 * epsilon / 2 * 1.1
-
 // checkGrid fails the test unless the recurrence is within recurrenceError of a direct evaluation, relative to the sum of
-// the terms' sizes. It also allows the error of any float64 evaluation, and the tails that the recurrence cuts: 1e-30 of a
-// peak.
+// the terms' sizes. It also allows the error of any float64 evaluation, and that of the interpolation: 1e-17 of a peak, which
+// is more than the tails that the recurrence cuts.
 func checkGrid(t *testing.T, name string, p *profile) {
 	t.Helper()
 	spots, values := p.grid()
 	tails := 1e-300 // underflow
 	for _, term := range p.terms {
-		tails += 1.2 * p.spot * math.Abs(term.a) * 1.1e-30
+		tails += 1.2 * p.spot * math.Abs(term.a) * 1e-17
 	}
 	for j, s := range spots {
 		want, size, bound := p.directly(s)
@@ -114,6 +111,32 @@ func TestGridOfTermsFarOutside(t *testing.T) {
 	}
 }
 
+// The points have the whole dollars of a direct evaluation.
+func TestPointsAgainstDirectEvaluation(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	for i := range 40 {
+		p := mixed(random, 2000, 100*math.Pow(200, random.Float64()), 1e-4, 1, 0.3)
+		for j := range p.terms {
+			p.terms[j].a *= math.Pow(10, float64(i%9)-3)
+		}
+		for j, point := range p.points() {
+			spot := p.spot * (1 + float64(j-60)/1000)
+			if got, want := string(marshalled(t, point.Net)), string(marshalled(t, Dollars(p.at(spot)))); got != want {
+				t.Errorf("profile %d, point %d: %s, want %s", i, j, got, want)
+			}
+		}
+	}
+}
+
+func marshalled(t *testing.T, v json.Marshaler) []byte {
+	t.Helper()
+	b, err := v.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // METHODS.md §1.2: from 0.85·S to 1.15·S, at most 1 point apart within ±3 % and at most 5 outside.
 func TestGridSpacing(t *testing.T) {
 	for _, spot := range []float64{0.5, 3, 20, 99.99, 157.5, 2000, 4000, 5999.99, 7728.2002, 12345.67, 60000, 250_000} {
@@ -147,7 +170,7 @@ func TestProfileWithoutTerms(t *testing.T) {
 	if len(p.terms) != 0 || p.net() != nil || p.at(7000) != 0 || p.findFlips().status != FlipInsufficient {
 		t.Errorf("%d terms, net %v, G %v", len(p.terms), p.net(), p.at(7000))
 	}
-	if got := p.bisect(6990, 7000, true); got != 6995 {
+	if got := p.bisect(6990, 7000, -1, 1); got != 6995 {
 		t.Errorf("G is 0 everywhere: root %v", got)
 	}
 	for _, point := range p.points() {

@@ -74,7 +74,10 @@ type strike struct {
 	contracts [2]*Contract // by right; nil where not listed
 	v         float64      // total volatility σ√T, > 0 unless step is volNone
 	step      volStep
-	gex       float64 // unsigned GEX of one contract at the spot; 0 when step is volNone
+
+	// Set by [exposure.sum], unless step is volNone.
+	logForward float64 // ln(F/K)
+	gex        float64 // unsigned GEX of one contract at the spot; else 0
 }
 
 // newSeries returns the unsettled series of a chain, in the order of the chain, each with its parity forward if it has one.
@@ -199,7 +202,7 @@ func (s *series) parityForward() (f float64, ok bool) {
 
 // findVolatilities gives every strike its total volatility, and counts the strikes scaled to the floor.
 func (s *series) findVolatilities() {
-	f, growth := s.forward, 1/s.discount
+	f, growth, root := s.forward, 1/s.discount, math.Sqrt(s.years)
 	for i := range s.strikes {
 		row := &s.strikes[i]
 		otm := Call
@@ -207,7 +210,7 @@ func (s *series) findVolatilities() {
 			otm = Put
 		}
 		if c := row.contracts[otm]; c != nil && c.TwoSided() {
-			if v, ok := ImpliedTotalVolatility(otm, c.Mid()*growth, f, row.k); ok {
+			if v, ok := impliedNear(otm, c.Mid()*growth, f, row.k, c.IV*root); ok {
 				row.v, row.step = v, volImplied
 				continue
 			}
