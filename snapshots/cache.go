@@ -42,20 +42,27 @@ func newCache[K ristretto.Key, V any](room int64) (*ristretto.Cache[K, V], error
 }
 
 // Publish makes editions current, by resource, all at the same instant. Other resources keep theirs. Publish keeps the
-// editions but not the map.
+// editions but not the map. It first makes the deltas of the answers in Options.Deltas.
 func (s *Store) Publish(editions map[string]*Edition) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
+	editions, err := s.withDeltas(editions)
+	if err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
 	next := generation{}
 	if current, ok := s.latest.Get(latestKey); ok {
 		maps.Copy(next, current)
 	}
 	maps.Copy(next, editions)
+	s.publications.Add(1)
 	accepted := s.latest.Set(latestKey, next, 1)
 	s.latest.Wait()
+	s.publications.Add(1)
 	if _, ok := s.latest.Get(latestKey); !accepted || !ok {
 		return errors.New("publish: the cache refused the current answers")
 	}
+	s.keepBases(editions)
 	return nil
 }
 
@@ -64,6 +71,10 @@ func (s *Store) Current(resource string) *Edition {
 	g, _ := s.latest.Get(latestKey)
 	return g[resource]
 }
+
+// Publications counts the calls of [Store.Publish] that have begun to replace the current answers, and those that have done
+// so. As long as it is even and the same, Current returns the same editions.
+func (s *Store) Publications() uint64 { return s.publications.Load() }
 
 // Historical returns the stored answer of a date of a dated product; an empty date is the newest that can be served. It
 // reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the date has no

@@ -22,6 +22,8 @@ import (
 // key is the place of a file in the directory of a source.
 type key struct{ date, file string }
 
+func (k key) String() string { return k.date + "/" + k.file }
+
 // lateSuffix ends the name of an answer that came after its date had closed: its file is beside the file of the date.
 // stateProduct begins the product of a state, which is not an answer.
 const (
@@ -31,6 +33,15 @@ const (
 
 // FileName returns the name of a product's file in the directory of a date.
 func FileName(product string) string { return strings.ReplaceAll(product, "/", "-") }
+
+// Path returns the path of a product's file of a date, or of the late answer beside it.
+func Path(product, date string, late bool) string {
+	k := key{date, FileName(product)}
+	if late {
+		k.file += lateSuffix
+	}
+	return k.String()
+}
 
 // fileFormat is the format version that this program writes. It reads lower versions. A higher version gives
 // ErrNewerFormat.
@@ -83,6 +94,12 @@ func encodeFile(product, date string, f File) ([]byte, error) {
 	}
 	h := fileHeader{Product: product, Date: date, Content: f.Content, Summary: len(f.Summary)}
 	var payload bytes.Buffer
+	total := len(f.Edition.Default.bodies[Identity]) + 1 + len(f.Summary)
+	f.Edition.snapshots(func(_ string, s *Snapshot) bool {
+		total += int(s.cost()) - len(s.bodies[Identity])
+		return true
+	})
+	payload.Grow(total)
 	f.Edition.snapshots(func(name string, s *Snapshot) bool {
 		e := fileEntry{Name: name}
 		for c, body := range s.bodies {
@@ -185,6 +202,22 @@ func decodeFile(h fileHeader, payload []byte) (File, error) {
 		return File{}, fmt.Errorf("%w: the lengths in the header do not match the payload", ErrTorn)
 	}
 	return f, nil
+}
+
+// decodeDefault rebuilds the default snapshot alone.
+func decodeDefault(h fileHeader, payload []byte) (*Snapshot, error) {
+	h.Entries, h.Summary = h.Entries[:min(1, len(h.Entries))], 0
+	n := 1 // the newline
+	for _, e := range h.Entries {
+		for _, length := range e.Lengths {
+			n += max(0, length)
+		}
+	}
+	f, err := decodeFile(h, payload[:min(n, len(payload))])
+	if err != nil {
+		return nil, err
+	}
+	return f.Edition.Default, nil
 }
 
 // add puts the next snapshot of a file into the edition; the first is the default.

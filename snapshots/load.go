@@ -36,9 +36,9 @@ func (s *Store) State(name, notAfter string) (state []byte, date string) {
 	return nil, ""
 }
 
-// Newest reads a product's newest intact answer on or before a date, and returns its date. It may return an answer that
-// came too late for the history. It never returns an imported answer, which belongs to the history alone. It returns
-// ErrNoSnapshot if there is no such answer.
+// Newest reads a product's newest intact answer on or before a date, and returns the path of its file, such as
+// 2026-11-20/gex-spx. It may return an answer that came too late for the history. It never returns an imported answer, which
+// belongs to the history alone. It returns ErrNoSnapshot if there is no such answer.
 func (s *Store) Newest(product, notAfter string) (File, string, error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
@@ -49,16 +49,17 @@ func (s *Store) Newest(product, notAfter string) (File, string, error) {
 		if date > notAfter {
 			continue
 		}
-		f, err := s.load(key{date, file})
+		k := key{date, file}
+		f, err := s.load(k)
 		if err == nil && f.Edition.Default.Meta.ImportedFrom != "" {
 			err = ErrNoSnapshot
 		}
 		late, lateErr := s.load(key{date, file + lateSuffix})
-		if lateErr == nil && (err != nil || late.Edition.Default.newer(f.Edition.Default)) {
-			f, err = late, nil
+		if lateErr == nil && (err != nil || !f.Edition.Default.Newer(late.Edition.Default)) {
+			k, f, err = key{date, file + lateSuffix}, late, nil
 		}
 		if err == nil {
-			return f, date, nil
+			return f, k.String(), nil
 		}
 	}
 	return File{}, "", ErrNoSnapshot
@@ -79,21 +80,29 @@ func (s *Store) load(k key) (f File, err error) {
 
 // read returns the last write of an indexed file, from memory while the write is pending. s.reads is held.
 func (s *Store) read(k key) (h fileHeader, payload []byte, err error) {
+	b, err := s.raw(k)
+	if err != nil {
+		return h, nil, err
+	}
+	return unframe(b, k)
+}
+
+// raw returns the bytes that read checks.
+func (s *Store) raw(k key) (file []byte, err error) {
 	s.mu.Lock()
-	body, pending := s.pending[k]
+	file, pending := s.pending[k]
 	_, indexed := slices.BinarySearch(s.index[k.file], k.date)
 	s.mu.Unlock()
 	switch {
 	case pending:
-		return unframe(body, k)
+		return file, nil
 	case !indexed:
-		return h, nil, ErrNoSnapshot
+		return nil, ErrNoSnapshot
 	}
-	h, payload, err = readStored(s.path(k), k)
-	if errors.Is(err, fs.ErrNotExist) {
+	if file, err = readFile(s.path(k)); errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
-	return h, payload, err
+	return file, err
 }
 
 // passOver logs once that a file cannot be used. If the file can never be used, passOver counts it and takes it out of the

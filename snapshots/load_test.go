@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -66,7 +67,8 @@ func TestHideAfter(t *testing.T) {
 // newest returns the date and data of a product's newest answer.
 func newest(t *testing.T, s *Store, product, notAfter string) string {
 	t.Helper()
-	f, date, err := s.Newest(product, notAfter)
+	f, path, err := s.Newest(product, notAfter)
+	date, _, _ := strings.Cut(path, "/")
 	if err != nil {
 		if !errors.Is(err, ErrNoSnapshot) || date != "" || f.Edition != nil {
 			t.Fatalf("newest on or before %s: %v, %q, %v", notAfter, f, date, err)
@@ -136,7 +138,7 @@ func TestNewestWithLateFiles(t *testing.T) {
 	}{
 		"late is newer":    {0, 10, friday + ` "late"`, "dated"},
 		"late is older":    {10, 0, friday + ` "dated"`, "dated"},
-		"late is as old":   {10, 10, friday + ` "dated"`, "dated"},
+		"late is as old":   {10, 10, friday + ` "late"`, "dated"},
 		"late is damaged":  {0, -1, friday + ` "dated"`, "dated"},
 		"dated is damaged": {-1, 0, friday + ` "late"`, "before"},
 		"both are damaged": {-1, -1, thursday + ` "before"`, "before"},

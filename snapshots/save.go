@@ -58,11 +58,18 @@ func (s *Store) save(k key, body []byte, past *Snapshot) error {
 		s.keepPast(k, past)
 	}
 	s.reads.Unlock()
+	s.changed(k)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPending, err)
 	}
 	s.writePending()
 	return nil
+}
+
+func (s *Store) changed(k key) {
+	if s.opts.Changed != nil {
+		s.opts.Changed(k.String())
+	}
 }
 
 // write writes a file, or makes it pending. It logs the beginning and the end of an outage. s.disk is held.
@@ -157,6 +164,7 @@ func (s *Store) Expire(before string, expired func(file string) bool) (removed i
 				s.mu.Lock()
 				delete(s.pending, k)
 				s.mu.Unlock()
+				s.changed(k)
 				removed++
 			} else if first == nil {
 				first = fmt.Errorf("expire old files: %w", err)

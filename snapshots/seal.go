@@ -87,15 +87,9 @@ func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 		return nil, errors.New("seal snapshot: data is not JSON on one line")
 	}
 	meta.Receipt.DataSHA256 = digest(data)
-	if inputs := meta.Receipt.Inputs; inputs != nil {
-		meta.Receipt.InputSHA256 = make([]string, len(inputs))
-		for i, in := range inputs {
-			meta.Receipt.InputSHA256[i] = in.SHA256
-		}
-	}
-	encoded, err := json.Marshal(meta)
+	encoded, err := encodeMeta(&meta)
 	if err != nil {
-		return nil, fmt.Errorf("seal snapshot: %w", err)
+		return nil, err
 	}
 	prefix := make([]byte, 0, len(data)+len(encoded)+len(envelopeData+envelopeMeta+envelopeUsage+anonymousUsage)+MaxTail)
 	prefix = append(append(prefix, envelopeData...), data...)
@@ -106,6 +100,21 @@ func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 		return nil, fmt.Errorf("seal snapshot: %w", err)
 	}
 	return s, nil
+}
+
+// encodeMeta returns the JSON of meta, after it has filled in InputSHA256.
+func encodeMeta(meta *Meta) ([]byte, error) {
+	if inputs := meta.Receipt.Inputs; inputs != nil {
+		meta.Receipt.InputSHA256 = make([]string, len(inputs))
+		for i, in := range inputs {
+			meta.Receipt.InputSHA256[i] = in.SHA256
+		}
+	}
+	encoded, err := json.Marshal(meta)
+	if err != nil {
+		return nil, fmt.Errorf("seal snapshot: %w", err)
+	}
+	return encoded, nil
 }
 
 // Reseal returns the snapshot with other meta around the same data, in the same codings.

@@ -13,6 +13,7 @@
 package snapshots
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"time"
@@ -28,6 +29,10 @@ type Snapshot struct {
 	tags     [Codings]string
 	modified string
 	data     [2]int // where data stands in the identity body
+
+	dictionary bool    // see IsDictionary
+	variant    string  // see Variant
+	deltas     []Delta // against earlier answers, newest first
 }
 
 // Body returns the whole response body in a coding, with the usage of an anonymous caller, or nil if the snapshot is not
@@ -45,15 +50,19 @@ func (s *Snapshot) Prefix(c Coding) []byte { return s.bodies[c][:s.prefix[c]:s.p
 func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
 
 // Matches says whether an opaque tag, with its quotes and without W/, is the snapshot's in any coding, even in a coding
-// that the snapshot is not sealed in. It does not allocate.
+// that the snapshot is not sealed in, or of a delta against any answer. It does not allocate.
 func (s *Snapshot) Matches(tag []byte) bool {
 	for _, own := range s.tags {
 		if string(tag) == own {
 			return true
 		}
 	}
-	return false
+	stem, digits, found := bytes.Cut(tag, []byte(deltaMark))
+	return found && string(stem) == s.stem() && len(digits) == len(`"`)+2*deltaDigits
 }
+
+// stem returns what all entity tags of the snapshot begin with.
+func (s *Snapshot) stem() string { return s.tags[Identity][:len(s.tags[Identity])-1] }
 
 // LastModified returns the instant of the last change of the answer, in the format of HTTP. That is when the answer was
 // computed or when its freshness began, whichever is later. A later answer may have an earlier LastModified, since its
@@ -82,8 +91,8 @@ func (s *Snapshot) cost() int64 {
 	return int64(n)
 }
 
-// newer says whether s describes a later instant than t, or the same instant from a later document.
-func (s *Snapshot) newer(t *Snapshot) bool {
+// Newer says whether s describes a later instant than t, or the same instant from a later document.
+func (s *Snapshot) Newer(t *Snapshot) bool {
 	if c := s.Meta.AsOf.Compare(t.Meta.AsOf); c != 0 {
 		return c > 0
 	}
@@ -107,6 +116,14 @@ type Edition struct {
 
 // Names returns the parameter values of the variants, sorted.
 func (e *Edition) Names() []string { return slices.Sorted(maps.Keys(e.Variants)) }
+
+// answer returns the answer to a parameter value, the default for "", nil for a value without an answer.
+func (e *Edition) answer(variant string) *Snapshot {
+	if variant == "" {
+		return e.Default
+	}
+	return e.Variants[variant]
+}
 
 // snapshots yields every snapshot of the edition once, with its variant name; the default comes first.
 func (e *Edition) snapshots(yield func(name string, s *Snapshot) bool) {

@@ -34,6 +34,7 @@ func TestMatches(t *testing.T) {
 	stem := strings.Trim(s.ETag(Identity), `"`)
 	for tag, want := range map[string]bool{
 		`"` + stem + `"`: true, `"` + stem + `-gz"`: true, `"` + stem + `-br"`: true, `"` + stem + `-zs"`: true,
+		`"` + stem + `-dcz-0123456789abcdef"`: true, `"` + stem + `-dcz-"`: false, `"` + stem + `-dcz-0123456789abcde"`: false, stem + `-dcz-0123456789abcdef"`: false,
 		"": false, `"`: false, `""`: false, "*": false, stem: false, `"` + stem: false, stem + `"`: false, `W/"` + stem + `"`: false,
 		`"` + stem + `-"`: false, `"` + stem + `-xx"`: false, `"` + stem + `-gz`: false, `"` + stem + `-gz" `: false, `"` + stem[1:] + `"`: false,
 		`"` + strings.ToUpper(stem) + `"`: false, other.ETag(Identity): false, other.ETag(Gzip): false,
@@ -68,8 +69,8 @@ func TestNewer(t *testing.T) {
 	rising := []*Snapshot{at(asOf, nil), at(asOf, &early), at(asOf, &late), at(asOf.Add(time.Second), nil), at(asOf.Add(time.Second), &early)}
 	for i, s := range rising {
 		for j, o := range rising {
-			if s.newer(o) != (i > j) {
-				t.Errorf("%d newer than %d: %t", i, j, s.newer(o))
+			if s.Newer(o) != (i > j) {
+				t.Errorf("%d newer than %d: %t", i, j, s.Newer(o))
 			}
 		}
 	}

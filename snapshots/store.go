@@ -22,9 +22,15 @@ type Options struct {
 	Source string // name of the upstream
 	// DatedProducts are the products whose past dates are served.
 	DatedProducts []string
+	// Deltas has the parameter values whose answers come with deltas against the last four answers before them, by product.
+	// "" stands for the default answer.
+	Deltas map[string][]string
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
-	Log          *slog.Logger
+	// Changed, unless nil, is called with the path of each file that was written, is pending, or was removed: after reads
+	// see the change. It must return soon and not call the store.
+	Changed func(path string)
+	Log     *slog.Logger
 }
 
 // Store keeps editions in memory and on disk. All methods are safe for concurrent use. Reads never wait for the disk to
@@ -36,18 +42,21 @@ type Options struct {
 //
 // The index says which dates exist. A file that is not indexed is not read.
 type Store struct {
-	opts      Options
-	dir       string      // <Dir>/<Source>
-	dated     []string    // file names of the dated products
-	locks     []io.Closer // keep other processes out of dir
-	writer    *writer
-	latest    *ristretto.Cache[string, generation] // current answers
-	history   *ristretto.Cache[int, *Snapshot]     // past answers, by historyKey
-	pastReads singleflight.Group                   // reads of past answers, by path
-	reading   chan struct{}                        // bounds concurrent file reads of requests
-	bad       atomic.Int64                         // stored files found that can never be served
-	stop      func()                               // ends the goroutine that writes pending files
-	retry     sync.WaitGroup                       // that goroutine
+	opts         Options
+	dir          string      // <Dir>/<Source>
+	dated        []string    // file names of the dated products
+	locks        []io.Closer // keep other processes out of dir
+	writer       *writer
+	latest       *ristretto.Cache[string, generation] // current answers
+	history      *ristretto.Cache[int, *Snapshot]     // past answers, by historyKey
+	publications atomic.Uint64                        // see Publications
+	pastReads    singleflight.Group                   // reads of past answers, by path
+	reading      chan struct{}                        // bounds concurrent file reads of requests
+	bad          atomic.Int64                         // stored files found that can never be served
+	stop         func()                               // ends the goroutine that writes pending files
+	retry        sync.WaitGroup                       // that goroutine
+
+	bases map[kind][]base // last answers of each kind in Options.Deltas, newest first; guarded by publishing
 
 	// A goroutine that holds one of these locks may wait for one further down, never for one further up.
 	publishing sync.Mutex   // held while current answers are replaced
@@ -69,8 +78,8 @@ type Store struct {
 func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
-		reading: make(chan struct{}, concurrentReads),
-		index:   map[string][]string{}, hidden: map[string][]string{}, pending: map[key][]byte{}, loggedBad: map[key]bool{},
+		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{},
+		index: map[string][]string{}, hidden: map[string][]string{}, pending: map[key][]byte{}, loggedBad: map[key]bool{},
 	}
 	for _, product := range opts.DatedProducts {
 		s.dated = append(s.dated, FileName(product))
