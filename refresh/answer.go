@@ -12,6 +12,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/archive"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -47,10 +48,12 @@ type product struct {
 	overnight    bool // rests on option quotes, which also move at night
 	everyChain   bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
 	daily        bool // the upstream makes one document a day
-	stored       bool // has a file for each UTC date
 	finalAtClose bool // the file of a UTC date never changes after [dateClosed]
 	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
 	expires      bool // files of dates older than Config.SnapshotMaxAge are removed
+
+	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
+	deltas []string
 
 	// offered says whether the source has the documents of the product.
 	offered func(*Config) bool
@@ -119,10 +122,11 @@ type answer struct {
 	carry   map[compute.Series]float64 // of a gamma answer: carry per year, an input of the next gamma answer
 	late    bool                       // its UTC date had closed when its last document arrived
 	hasFile bool                       // it is the answer in its date's file
+	file    fleet.File                 // that has the answer
 
-	parameters json.RawMessage    // [inputs.parameters]
-	encoded    map[any][]byte     // JSON of data and variants, by their pointers
-	edition    *snapshots.Edition // nil before seal
+	parameters json.RawMessage        // [inputs.parameters]
+	encoded    map[any]snapshots.Text // JSON of data and variants, by their pointers
+	edition    *snapshots.Edition     // nil before seal
 }
 
 // answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
@@ -151,8 +155,9 @@ func dateClosed(date compute.Date, now time.Time) bool {
 	return now.After((date + 1).Midnight().Add(closesAfter))
 }
 
-func (a *answer) encode() (err error) {
-	a.encoded = map[any][]byte{}
+// encode fills in the JSON. Data of the type *[snapshots.Text] is JSON already.
+func (a *answer) encode() error {
+	a.encoded = map[any]snapshots.Text{}
 	each := a.variants
 	if each == nil {
 		each = map[string]any{"": a.data}
@@ -160,10 +165,15 @@ func (a *answer) encode() (err error) {
 		return fmt.Errorf("the default variant %q is missing", a.byDefault)
 	}
 	for name, data := range each {
+		if text, ok := data.(*snapshots.Text); ok {
+			a.encoded[data] = *text
+		}
 		if a.encoded[data] == nil {
-			if a.encoded[data], err = json.Marshal(data); err != nil {
+			encoded, err := json.Marshal(data)
+			if err != nil {
 				return fmt.Errorf("variant %q: %w", name, err)
 			}
+			a.encoded[data] = snapshots.Text{snapshots.Plain(encoded)}
 		}
 	}
 	return nil
@@ -186,7 +196,7 @@ func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
 		meta.Receipt.Inputs = append(meta.Receipt.Inputs, snapshots.Input{Name: d.Name, SHA256: d.SHA256})
 	}
 	if a.variants == nil {
-		s, err := snapshots.Seal(a.encoded[a.data], meta)
+		s, err := snapshots.Seal(a.encoded[a.data].Bytes(), meta)
 		a.edition = &snapshots.Edition{Default: s}
 		return err
 	}
@@ -205,20 +215,23 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	}
 	sealed := make(map[any]*snapshots.Snapshot, len(a.encoded))
 	e := &snapshots.Edition{Variants: make(map[string]*snapshots.Snapshot, len(a.variants))}
+	sealer, err := snapshots.NewSealer(meta)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(a.variants)) {
 		data := a.variants[name]
 		if sealed[data] == nil {
-			seal := snapshots.Seal
+			codings := []snapshots.Coding{snapshots.Brotli, snapshots.Zstd}
 			if !common[data] {
-				seal = func(data []byte, meta snapshots.Meta) (*snapshots.Snapshot, error) {
-					return snapshots.SealIn(data, meta)
-				}
+				codings = nil
 			}
-			s, err := seal(a.encoded[data], meta)
-			if err != nil {
+			text := a.encoded[data]
+			if len(text) > 1 {
+				sealed[data] = sealer.Seal(text, codings...)
+			} else if sealed[data], err = snapshots.SealIn(text.Bytes(), meta, codings...); err != nil {
 				return nil, fmt.Errorf("variant %s: %w", name, err)
 			}
-			sealed[data] = s
 		}
 		e.Variants[name] = sealed[data]
 	}
@@ -231,19 +244,19 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 func (a *answer) storedData() map[string][]byte {
 	switch {
 	case a.variants == nil:
-		return map[string][]byte{"": a.encoded[a.data]}
+		return map[string][]byte{"": a.encoded[a.data].Bytes()}
 	case a.storedVariant != "":
-		return map[string][]byte{"": a.encoded[a.variants[a.storedVariant]]}
+		return map[string][]byte{"": a.encoded[a.variants[a.storedVariant]].Bytes()}
 	}
 	all := map[string][]byte{}
 	for name, data := range a.variants {
-		all[name] = a.encoded[data]
+		all[name] = a.encoded[data].Bytes()
 	}
 	return all
 }
 
-// besideFile ends the product in the recipe of an answer that is served but is not in the file of its date: the series, a
-// late answer, or an answer that a start computed again for a past date.
+// besideFile ends the product in the recipe of an answer that is served but is not in the file of its date: a late answer,
+// or an answer that a start computed again for a past date.
 const besideFile = "@served"
 
 // recipe returns what the archive needs to compute the answer again.
@@ -272,6 +285,7 @@ type currentAnswer struct {
 	restored bool               // read from a file at the start, and not computed since
 	restsOn  []string           // [answer.restsOn] of the answer
 	summary  []byte             // [answer.summary] of the answer
+	file     fleet.File         // [answer.file] of the answer
 	unsaved  bool               // its file still has an older freshness
 	health   healths
 }
@@ -298,13 +312,13 @@ func (h *currentAnswer) matches(a *answer, cfg *Config, exact bool) bool {
 		return false
 	}
 	if a.variants == nil {
-		return bytes.Equal(h.edition.Default.Data(), a.encoded[a.data])
+		return a.encoded[a.data].Equal(h.edition.Default.Data())
 	}
 	if len(a.variants) != len(h.edition.Variants) || h.edition.Default != h.edition.Variants[a.byDefault] {
 		return false
 	}
 	for name, data := range a.variants {
-		if s := h.edition.Variants[name]; s == nil || !bytes.Equal(s.Data(), a.encoded[data]) {
+		if s := h.edition.Variants[name]; s == nil || !a.encoded[data].Equal(s.Data()) {
 			return false
 		}
 	}

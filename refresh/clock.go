@@ -2,48 +2,61 @@ package refresh
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
 // Clock tells the market's time: the machine's time for a live market, another time for a simulated or a recorded market.
-// A Clock is immutable and safe for concurrent use.
+// Copies of a Clock show the same time. A Clock is safe for concurrent use.
 type Clock struct {
-	market, wall time.Time // the same instant in market time and in machine time; zero: market time is machine time
+	hands *atomic.Pointer[hands] // nil: market time is machine time
+}
+
+// hands say what a clock shows.
+type hands struct {
+	market, wall time.Time // the same instant in market time and in machine time
 	speed        float64   // market seconds per machine second
 }
 
 // MachineClock returns a clock whose market time is the machine's time.
-func MachineClock() Clock { return Clock{speed: 1} }
+func MachineClock() Clock { return Clock{} }
 
 // NewClock returns a clock whose market time is now the given instant and advances by speed market seconds per second.
 // speed must be finite and at least 0. At speed 0 the clock stands still.
 func NewClock(market time.Time, speed float64) Clock {
-	return Clock{market: market.UTC(), wall: time.Now(), speed: speed}
+	c := Clock{new(atomic.Pointer[hands])}
+	c.set(hands{market.UTC(), time.Now(), speed})
+	return c
 }
+
+// set makes the clock and its copies show another time. The clock must be one of [NewClock].
+func (c Clock) set(h hands) { c.hands.Store(&h) }
 
 // Now returns the market's time in UTC.
 func (c Clock) Now() time.Time { return c.At(time.Now()) }
 
 // standsStill says whether the clock stands still.
-func (c Clock) standsStill() bool { return !c.market.IsZero() && c.speed == 0 }
+func (c Clock) standsStill() bool { return c.hands != nil && c.hands.Load().speed == 0 }
 
 // At returns the market's time, in UTC, when the machine's clock shows wall.
 func (c Clock) At(wall time.Time) time.Time {
-	if c.market.IsZero() {
+	if c.hands == nil {
 		return wall.UTC()
 	}
-	return c.market.Add(time.Duration(float64(wall.Sub(c.wall)) * c.speed))
+	h := c.hands.Load()
+	return h.market.Add(time.Duration(float64(wall.Sub(h.wall)) * h.speed))
 }
 
 // Wall is the inverse of [Clock.At]: it returns the machine's time at which the market's time is t. It returns the zero
 // time, which means never, when the clock stands still or when the result is over 146 years away.
 func (c Clock) Wall(t time.Time) time.Time {
-	if c.market.IsZero() {
+	if c.hands == nil {
 		return t
 	}
-	d := float64(t.Sub(c.market)) / c.speed
-	if c.speed == 0 || math.Abs(d) > math.MaxInt64/2 {
+	h := c.hands.Load()
+	d := float64(t.Sub(h.market)) / h.speed
+	if h.speed == 0 || math.Abs(d) > math.MaxInt64/2 {
 		return time.Time{}
 	}
-	return c.wall.Add(time.Duration(d))
+	return h.wall.Add(time.Duration(d))
 }

@@ -18,6 +18,9 @@ func (r *Refresher) fetch(ctx context.Context, name upstream.Name) (*document, e
 		since = d.origin
 	}
 	r.mu.Unlock()
+	if r.cfg.Fleet != nil && !r.cfg.Fleet.Holds() {
+		return nil, &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}
+	}
 	doc, err := r.cfg.Source.Fetch(ctx, name, since)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/replay"
 	"strikecache/refresh/simulated"
 	"strikecache/snapshots"
@@ -22,18 +23,19 @@ import (
 type Flags struct {
 	SourceFlags   `embed:""`
 	ScheduleFlags `embed:""`
+	Fleet         fleet.Flags `embed:"" group:"Fleet"`
 }
 
 // Validate is called by the parser. Its errors name the flag and the values that are allowed.
 func (f *Flags) Validate() error {
-	return errors.Join(f.SourceFlags.check(), f.ScheduleFlags.check())
+	return errors.Join(f.SourceFlags.check(f.Fleet.Edge), f.ScheduleFlags.check(), f.Fleet.Check())
 }
 
 // FlagVars returns the variables, such as ${cboe_base}, in the help texts of [Flags] and [RecomputeCommand].
 func FlagVars() map[string]string {
 	return map[string]string{
 		"cboe_base": cboe.DefaultBaseURL, "cboe_settlement": cboe.DefaultSettlementURL,
-		"stored_products": strings.Join(append([]string{allProducts}, StoredProducts()...), ","),
+		"stored_products": strings.Join(append([]string{allProducts}, Resources()...), ","),
 	}
 }
 
@@ -44,13 +46,17 @@ const historyBytes = 64 << 20
 // fetched before [Refresher.Start] or [Refresher.Run]. The caller must close the refresher, by [Refresher.Close] or the
 // stop function of Start. observe is [Config.Observe] and may be nil.
 func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, refused []string, took time.Duration)) (*Refresher, error) {
-	cfg := Config{SourceName: f.Source, Log: log, Observe: observe}
+	cfg := Config{SourceName: f.Source, Log: log, Observe: observe, Edge: f.Fleet.Edge}
 	if err := f.ScheduleFlags.apply(&cfg); err != nil {
 		return nil, err
 	}
 	var err error
+	var changed func(path string)
+	if f.Fleet.NATS != "" {
+		changed = func(path string) { cfg.Fleet.Changed(path) } // nothing is written before New
+	}
 	if cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Changed: changed, Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -62,17 +68,35 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 }
 
 func (f *Flags) open(cfg *Config, dataDir string) (*Refresher, error) {
-	if err := f.SourceFlags.apply(cfg); err != nil {
+	if f.Fleet.Edge {
+		cfg.Source, cfg.Clock = noSource{}, f.edgeClock(cfg.Store)
+	} else if err := f.SourceFlags.apply(cfg); err != nil {
 		return nil, err
 	}
-	if f.ArchiveMaxBytes > 0 {
+	r := new(Refresher)
+	if f.Fleet.NATS != "" {
+		cfg.Fleet = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Source, Store: cfg.Store, Refresher: r, Log: cfg.Log})
+	}
+	if f.ArchiveMaxBytes > 0 && !f.Fleet.Edge {
 		var err error
 		if cfg.Inputs, err = archive.Open(archive.Dir(dataDir, f.Source), int64(f.ArchiveMaxBytes), cfg.Log); err != nil {
 			return nil, err
 		}
 	}
-	r := New(*cfg)
+	r.init(*cfg)
 	return r, r.Restore()
+}
+
+// edgeClock returns the clock of an edge until it has joined the fleet: a market that is not live goes on from the last
+// stored answer.
+func (f *Flags) edgeClock(store *snapshots.Store) Clock {
+	if f.Source == "cboe" {
+		return MachineClock()
+	}
+	if left := LeftOff(store); !left.IsZero() {
+		return NewClock(left, 1)
+	}
+	return NewClock(time.Now(), 1)
 }
 
 // SourceFlags are the flags of the upstream and its clock.
@@ -93,13 +117,14 @@ type SourceFlags struct {
 	CboeTimeout           time.Duration `help:"Longest time for one request with its body, 1s to 5m." default:"30s" group:"Source cboe"`
 }
 
-func (s *SourceFlags) check() error {
+// check does not ask an edge for the documents of its source.
+func (s *SourceFlags) check(edge bool) error {
 	switch {
 	case !(s.SimSpeed >= 0 && s.SimSpeed <= 10_000):
 		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
 	case s.SimTracks < 0 || s.SimTracks > backfillSessions:
 		return fmt.Errorf("--sim-tracks must be from 0 to %d, not %d", backfillSessions, s.SimTracks)
-	case s.Source == "replay" && s.ReplayDir == "":
+	case s.Source == "replay" && s.ReplayDir == "" && !edge:
 		return errors.New("--source replay needs --replay-dir")
 	case s.CboeRequestsPerMinute < 1 || s.CboeRequestsPerMinute > 6000:
 		return fmt.Errorf("--cboe-requests-per-minute must be from 1 to 6000, not %d", s.CboeRequestsPerMinute)
@@ -138,7 +163,8 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		cfg.Source, cfg.Clock = recorded, NewClock(recorded.Now(), 0)
 		return nil
 	}
-	if err := cfg.Store.Bind(fmt.Sprintf("simulated market, seed %d", s.SimSeed)); err != nil {
+	cfg.Identity = fmt.Sprintf("simulated market, seed %d", s.SimSeed)
+	if err := cfg.Store.Bind(cfg.Identity); err != nil {
 		return fmt.Errorf("%w; give another --data-dir, or the seed that made it", err)
 	}
 	start, err := s.simStart()

@@ -95,7 +95,7 @@ type seriesRow struct {
 }
 
 func rowOf(gamma *answer) seriesRow {
-	return seriesRow{sha256Hex(gamma.encoded[gamma.data]), gamma.summary}
+	return seriesRow{sha256Hex(gamma.encoded[gamma.data].Bytes()), gamma.summary}
 }
 
 // encodeRow returns the row of a gamma answer as a JSON array in the order of [seriesColumns].
@@ -126,8 +126,7 @@ type seriesQuality struct {
 }
 
 // gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
-// stored row of its date. If the gamma answer is unchanged, the series has its computed_at, so that a restart gives it the
-// same time again.
+// stored row of its date.
 func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	rows := maps.Clone(b.r.rows)
 	if a := above[GammaResource]; a != nil && !a.late {
@@ -136,9 +135,6 @@ func gatherSeries(b *batch, above map[string]*answer) (*inputs, error) {
 	in, err := gatherChain(b, above)
 	if in == nil {
 		return nil, err
-	}
-	if a := above[GammaResource]; a != nil && b.r.names(GammaResource, b.document(spxChain)) && b.r.unchanged(b, a) {
-		in.at = b.r.computedAt(GammaResource)
 	}
 	return in, in.addState(rowsState, newestRows(rows))
 }

@@ -20,6 +20,7 @@ const (
 	reasonLag       = "upstream_lag"     // in session, but the data is old
 	reasonOutside   = "outside_session"  // outside the schedule window
 	reasonOvernight = "overnight_quotes" // option quotes move, the index does not
+	reasonAlone     = "no_refresher"     // no member of the fleet refreshes
 )
 
 const (
@@ -195,17 +196,24 @@ func (r *Refresher) freshness(p *product, h health, now, asOf, q time.Time) snap
 
 // reseal seals again every current answer whose freshness has changed. The next publication writes its file.
 func (r *Refresher) reseal() error {
+	now := r.cfg.Clock.Now()
+	return r.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
+		q := p.quoteInstant(h.asOf(), h.edition.Default.Meta.CapturedAt, h.restsOn, r.cal)
+		return r.freshness(p, h.health.worst(h.restsOn, nil), now, h.asOf(), q)
+	})
+}
+
+// resealAs seals again every current answer whose freshness is not the given one.
+func (r *Refresher) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshness) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.cfg.Clock.Now()
 	changed := map[string]*snapshots.Edition{}
 	for _, p := range r.products {
 		name, h := p.name, r.current[p.name]
 		if h.edition == nil {
 			continue
 		}
-		q := p.quoteInstant(h.asOf(), h.edition.Default.Meta.CapturedAt, h.restsOn, r.cal)
-		fresh := r.freshness(p, h.health.worst(h.restsOn, nil), now, h.asOf(), q)
+		fresh := of(p, h)
 		if fresh.Equal(h.edition.Default.Meta.Freshness) {
 			continue
 		}
@@ -225,6 +233,7 @@ func (r *Refresher) reseal() error {
 	for name, e := range changed {
 		r.current[name].edition, r.current[name].unsaved = e, true
 	}
+	r.published()
 	return nil
 }
 

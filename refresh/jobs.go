@@ -12,6 +12,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"strikecache/compute"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -19,24 +20,35 @@ import (
 // New returns a refresher. It neither fetches nor reads anything before [Refresher.Restore], [Refresher.Resume] or
 // [Refresher.Run].
 func New(cfg Config) *Refresher {
-	r := &Refresher{
-		cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, products: products,
-		current: map[string]*currentAnswer{}, accepted: map[upstream.Name]*document{},
-		rows: map[string]seriesRow{}, reported: map[string]bool{},
-		states: sessionStates{store: cfg.Store, cal: cfg.Calendar, log: cfg.Log},
-		guards: map[upstream.Name]*guard{}, flowTurn: -1,
-		historyAsked: map[upstream.Name]time.Time{}, vixAsked: map[upstream.Name]time.Time{},
-	}
-	for _, p := range products {
+	r := new(Refresher)
+	r.init(cfg)
+	return r
+}
+
+func (r *Refresher) init(cfg Config) {
+	r.cfg, r.store, r.cal, r.log, r.products = cfg, cfg.Store, cfg.Calendar, cfg.Log, products
+	r.reset()
+}
+
+// reset forgets everything except the configuration. No job may run.
+func (r *Refresher) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current, r.accepted, r.lastAnswer = map[string]*currentAnswer{}, map[upstream.Name]*document{}, time.Time{}
+	r.hidden, r.carry, r.rows, r.track, r.history = nil, nil, map[string]seriesRow{}, nil, nil
+	r.states = sessionStates{store: r.store, cal: r.cal, log: r.log}
+	r.received, r.inputsRefused, r.reported = map[string]*currentAnswer{}, 0, map[string]bool{}
+	r.guards, r.flowTurn = map[upstream.Name]*guard{}, -1
+	r.historyAsked, r.vixAsked = map[upstream.Name]time.Time{}, map[upstream.Name]time.Time{}
+	for _, p := range r.products {
 		r.current[p.name] = &currentAnswer{health: healths{}}
 	}
-	for _, name := range append(flowNames(&cfg), spxChain) {
+	for _, name := range append(flowNames(&r.cfg), spxChain) {
 		r.guards[name] = &guard{}
 	}
 	for _, symbol := range compute.FundSymbols() {
 		r.guards[upstream.Quotes(symbol)] = &guard{}
 	}
-	return r
 }
 
 // job is a function that the schedule calls at an interval.
@@ -151,15 +163,22 @@ func (r *Refresher) observed(ctx context.Context, j job) (err error) {
 // ever, and other programs can keep a refresh, which has a low priority, from the processors.
 const endWait = 30 * time.Second
 
-// Start runs [Refresher.Run] in a goroutine until ctx ends or stop is called. The caller must call stop once: it waits
-// until Run has returned, and closes the refresher. If Run does not return within 30 seconds, stop returns an error and
-// closes nothing. The stored files are then as after a kill: intact.
+// Fleet returns this process in a fleet, nil if it is in none.
+func (r *Refresher) Fleet() *fleet.Member { return r.cfg.Fleet }
+
+// Start runs [Refresher.Run], or takes part in the fleet, in a goroutine until ctx ends or stop is called. The caller must
+// call stop once: it waits until Run has returned, and closes the refresher. If Run does not return within 30 seconds, stop
+// returns an error and closes nothing. The stored files are then as after a kill: intact.
 func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended, closed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(ended)
-		r.Run(ctx)
+		if r.cfg.Fleet == nil {
+			r.Run(ctx)
+		} else {
+			r.cfg.Fleet.Run(ctx)
+		}
 	}()
 	return func() error {
 		cancel()

@@ -48,7 +48,7 @@ type rig struct {
 func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20,
+		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), Deltas: refresh.Deltas(), HistoryBytes: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

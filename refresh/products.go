@@ -11,59 +11,62 @@ const notAdvice = "; not investment advice"
 
 const modelledNotice = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed" + notAdvice
 
+// defaultOnly is for products whose default answer alone comes with deltas.
+var defaultOnly = []string{""}
+
 // products is the table of all products. The products of a feed are computed in the order of the table. The flow is the last
 // of its feed: it drops the chains that it has counted.
 var products = []*product{
 	{
 		name: GammaResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		every: chainEvery, overnight: true, stored: true, finalAtClose: true, offered: spxOffered,
+		every: chainEvery, overnight: true, finalAtClose: true, offered: spxOffered,
 		gather: gatherGamma, compute: computeGamma, remember: rememberGamma, resume: resumeGamma, past: pastChain,
 		data: compute.Gamma{}, quality: compute.GammaQuality{},
 	},
 	{
 		name: TrackResource, feed: optionsFeed, method: trackMethod, notice: modelledNotice,
-		every: chainEvery, overnight: true, stored: true, finalAtClose: true, accumulates: true, offered: spxOffered,
+		every: chainEvery, overnight: true, finalAtClose: true, accumulates: true, offered: spxOffered,
 		gather: gatherTrack, compute: computeTrack, remember: rememberTrack, resume: resumeTrack,
-		data: trackData{}, quality: trackQuality{},
+		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
 	},
 	{
 		name: SeriesResource, feed: optionsFeed, method: seriesMethod, notice: modelledNotice,
-		every: chainEvery, overnight: true, offered: spxOffered,
+		every: chainEvery, overnight: true, expires: true, offered: spxOffered,
 		gather: gatherSeries, compute: computeSeries,
-		data: seriesData{}, quality: seriesQuality{},
+		deltas: defaultOnly, data: seriesData{}, quality: seriesQuality{},
 	},
 	{
 		name: MatrixResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		every: chainEvery, overnight: true, stored: true, expires: true, offered: spxOffered,
+		every: chainEvery, overnight: true, expires: true, offered: spxOffered,
 		gather: gatherExposure, compute: computeMatrix,
 		data: compute.Matrix{}, quality: matrixQuality{},
 	},
 	{
 		name: PainResource, feed: optionsFeed, method: compute.MaxPainMethod,
 		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
-		every:  chainEvery, overnight: true, stored: true, expires: true, offered: spxOffered,
+		every:  chainEvery, overnight: true, expires: true, offered: spxOffered,
 		gather: gatherChain, compute: computeMaxPain,
-		data: compute.MaxPain{}, quality: painQuality{},
+		deltas: defaultOnly, data: compute.MaxPain{}, quality: painQuality{},
 	},
 	{
 		name: FlowResource, feed: optionsFeed, method: compute.FlowMethod,
 		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
-		every:  func(c *Config) time.Duration { return c.FlowEvery }, overnight: true, everyChain: true, stored: true, expires: true,
+		every:  func(c *Config) time.Duration { return c.FlowEvery }, overnight: true, everyChain: true, expires: true,
 		offered: func(c *Config) bool { return spxOffered(c) || len(flowNames(c)) > 0 },
 		gather:  gatherFlow, compute: computeFlow,
-		data: compute.Flow{}, quality: flowQuality{},
+		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
 	},
 	{
 		name: SectorsResource, feed: sectorsFeed, method: compute.SectorsMethod,
 		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
-		every:  func(c *Config) time.Duration { return c.QuotesEvery }, stored: true, offered: sectorsOffered,
+		every:  func(c *Config) time.Duration { return c.QuotesEvery }, offered: sectorsOffered,
 		gather: gatherSectors, compute: computeSectors, past: pastFunds,
-		data: compute.Rotation{}, quality: sectorsQuality{},
+		deltas: defaultOnly, data: compute.Rotation{}, quality: sectorsQuality{},
 	},
 	{
 		name: VIXResource, feed: vixFeed, method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
-		every:  func(*Config) time.Duration { return outsideEvery }, daily: true, stored: true, offered: settlementsOffered,
+		every:  func(*Config) time.Duration { return outsideEvery }, daily: true, offered: settlementsOffered,
 		gather: gatherVIX, compute: computeVIX, remember: rememberVIX, past: pastSettlement,
 		data: compute.VIXCurve{}, quality: vixQuality{},
 	},
@@ -85,16 +88,6 @@ func Resources() (names []string) {
 	return names
 }
 
-// StoredProducts returns the names of the products that have dated files, in the order of the table.
-func StoredProducts() (names []string) {
-	for _, p := range products {
-		if p.stored {
-			names = append(names, p.name)
-		}
-	}
-	return names
-}
-
 // DatedResources returns the resources whose past dates are served: those whose files are final once the date has closed.
 func DatedResources() (names []string) {
 	for _, p := range products {
@@ -103,6 +96,18 @@ func DatedResources() (names []string) {
 		}
 	}
 	return names
+}
+
+// Deltas returns the parameter values whose answers come with deltas against the last answers, by resource. "" stands for the
+// default.
+func Deltas() map[string][]string {
+	deltas := map[string][]string{}
+	for _, p := range products {
+		if p.deltas != nil {
+			deltas[p.name] = p.deltas
+		}
+	}
+	return deltas
 }
 
 // Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`.

@@ -9,6 +9,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/archive"
+	"strikecache/refresh/fleet"
 	"strikecache/snapshots"
 )
 
@@ -61,6 +62,9 @@ func (r *Refresher) publish(b *batch, products []*product, answers, changed []*a
 		return err
 	}
 	steps.lap("seal_ms")
+	if r.cfg.Fleet != nil && !r.cfg.Fleet.Holds() {
+		return errNoLease // another member may publish already
+	}
 	r.write(changed, b.states)
 	steps.lap("write_ms")
 	if err := r.makeCurrent(b, products, answers, changed, succeeded); err != nil {
@@ -119,9 +123,7 @@ func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 		r.writeState(name, s.date, s.body)
 	}
 	for _, a := range answers {
-		if r.needsFile(a) {
-			r.writeFile(a)
-		}
+		r.writeFile(a)
 	}
 }
 
@@ -137,14 +139,21 @@ func (r *Refresher) writeFile(a *answer) {
 		f.Edition = &snapshots.Edition{Default: a.edition.Variants[a.storedVariant]}
 	}
 	save := r.store.Save
-	if a.product.finalAtClose && a.late {
+	a.hasFile = r.ownsFile(a)
+	if !a.hasFile {
 		save = r.store.SaveLate
 	}
-	a.hasFile = !a.product.finalAtClose || !a.late
 	r.putInputs([]*answer{a}, archive.Next) // before the file, so that a kill leaves the inputs of the answer in the file
 	if err := save(a.product.name, a.date().String(), f); err != nil {
 		r.notWritten("snapshot", a.product.name, err)
 	}
+	a.file = r.fileOf(a.product, a.date(), !a.hasFile)
+}
+
+// fileOf returns the path and the digest of the file that was saved last for an answer.
+func (r *Refresher) fileOf(p *product, date compute.Date, late bool) fleet.File {
+	path := snapshots.Path(p.name, date.String(), late)
+	return fleet.File{Path: path, SHA256: r.store.Digest(path)}
 }
 
 // notWritten logs that a file was not written, unless the file is pending: the store logs the outage itself, once, and
@@ -155,16 +164,17 @@ func (r *Refresher) notWritten(kind, name string, err error) {
 	}
 }
 
-// needsFile says whether an answer gets a file. A start may compute an answer of a closed date again from the same
-// documents, because the method or the configuration has changed: then its stored file stays as it is. The VIX curve also
-// changes when a new session begins. It then gets a file if its method is unchanged.
-func (r *Refresher) needsFile(a *answer) bool {
+// ownsFile says whether an answer belongs into the file of its date. Another answer gets a file beside it, which a restart
+// serves: 1. a late answer. 2. An answer of a closed date that a start computes again from the same documents, because the
+// method or the configuration has changed. The VIX curve also changes when a new session begins. It then belongs into the
+// file if its method is unchanged.
+func (r *Refresher) ownsFile(a *answer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h, p := r.current[a.product.name], a.product
 	same := h.edition != nil && (h.content == a.inputs.content() || h.restsOnAll(a.inputs.upstream()))
 	if !h.restored || !same || !dateClosed(a.date(), r.cfg.Clock.Now()) {
-		return p.stored
+		return !p.finalAtClose || !a.late
 	}
 	return p.daily && h.edition.Default.Meta.Receipt.Method == p.method
 }
@@ -183,6 +193,7 @@ func (r *Refresher) makeCurrent(b *batch, products []*product, answers, changed 
 			return err
 		}
 	}
+	defer r.published()
 	r.remember(b, answers)
 	for _, p := range products { // also those without a new answer, such as a track to which the chain adds no row
 		r.current[p.name].health.end(succeeded)
@@ -204,7 +215,7 @@ func (r *Refresher) remember(b *batch, answers []*answer) {
 		r.lastAnswer = later(r.lastAnswer, a.inputs.at)
 		h := r.current[a.product.name]
 		if a.edition != nil {
-			h.edition, h.content, h.summary, h.unsaved = a.edition, a.inputs.content(), a.summary, false
+			h.edition, h.content, h.summary, h.file, h.unsaved = a.edition, a.inputs.content(), a.summary, a.file, false
 		}
 		h.restsOn, h.restored = a.restsOn, false
 		if a.product.remember != nil {
@@ -252,7 +263,7 @@ func (r *Refresher) names(resource string, d *document) bool {
 func (r *Refresher) unchanged(b *batch, a *answer) bool {
 	r.mu.Lock()
 	h := r.current[a.product.name]
-	matches, check := h.matches(a, &r.cfg, b.job == resumeJob), h.restored && a.product.stored && r.cfg.Inputs != nil && !dateClosed(a.date(), a.inputs.at)
+	matches, check := h.matches(a, &r.cfg, b.job == resumeJob), h.restored && r.cfg.Inputs != nil && !dateClosed(a.date(), a.inputs.at)
 	r.mu.Unlock()
 	return matches && (!check || r.cfg.Inputs.Holds(a.product.name, a.date().String(), h.edition.Default.Meta.Receipt.InputSHA256))
 }
@@ -264,7 +275,7 @@ func (r *Refresher) saveResealed() {
 		r.mu.Lock()
 		h := r.current[p.name]
 		edition, f := h.edition, snapshots.File{Edition: h.edition, Content: h.content, Summary: h.summary}
-		due := h.unsaved && p.stored && edition.Default.Meta.Freshness.State != stateStale
+		due := h.unsaved && edition.Default.Meta.Freshness.State != stateStale
 		if due {
 			h.unsaved = false
 		}
@@ -282,6 +293,11 @@ func (r *Refresher) saveResealed() {
 		if err := r.store.Save(p.name, date.String(), f); err != nil {
 			r.notWritten("snapshot", p.name, err)
 		}
+		file := r.fileOf(p, date, false)
+		r.mu.Lock()
+		h.file = file
+		r.mu.Unlock()
+		r.published()
 	}
 }
 

@@ -81,7 +81,7 @@ func (c *RecomputeCommand) Validate() error {
 func (c *RecomputeCommand) Run(out io.Writer) error {
 	names := []string{c.Product}
 	if c.Product == allProducts {
-		names = StoredProducts()
+		names = Resources()
 	}
 	outcome := &Outcome{Date: c.Date}
 	stored := 0

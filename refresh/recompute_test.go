@@ -36,7 +36,7 @@ func archived(t testing.TB, dir string) func(*refresh.Config) {
 func recomputeAll(t testing.TB, dir, date string) map[string]*refresh.Finding {
 	t.Helper()
 	found := map[string]*refresh.Finding{}
-	for _, product := range refresh.StoredProducts() {
+	for _, product := range refresh.Resources() {
 		f, err := refresh.Recompute(dir, "simulated", date, product)
 		switch {
 		case errors.Is(err, snapshots.ErrNoSnapshot):
@@ -93,7 +93,7 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 	return ""
 }
 
-var quoted = slices.DeleteFunc(refresh.StoredProducts(), func(name string) bool { return name == refresh.VIXResource })
+var quoted = slices.DeleteFunc(refresh.Resources(), func(name string) bool { return name == refresh.VIXResource })
 
 // Recompute reproduces days with everything that changes the numbers: back-filled sessions, refreshes that rest on the one
 // before, volatilities of the session before, a restart.

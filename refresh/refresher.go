@@ -17,6 +17,9 @@
 // If a step fails, the last answer stays current and the job backs off. After three failures in a row for one document, the
 // answers that rest on the document are stale.
 //
+// In a fleet, the jobs run only while this process holds the lease. Otherwise [Refresher.Follow] makes current what the
+// refresher of the fleet has published.
+//
 // A start takes archived documents through accept, too. Back-fill and recompute call the same compute functions.
 package refresh
 
@@ -32,6 +35,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/archive"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -40,6 +44,7 @@ import (
 type Config struct {
 	Source       upstream.Source
 	SourceName   string // simulated, cboe or replay, as in meta.source of every answer
+	Identity     string // of the market, such as "simulated market, seed 1"; "" for cboe and replay
 	Store        *snapshots.Store
 	Clock        Clock
 	Calendar     *compute.Calendar
@@ -63,7 +68,11 @@ type Config struct {
 
 	// SnapshotMaxAge is how long the dated files of max pain, the matrix and flow are kept; 0 means for ever.
 	SnapshotMaxAge time.Duration
-	Log            *slog.Logger
+
+	// Fleet, unless nil, is this process in a fleet: the refresher runs only while the member holds the lease.
+	Fleet *fleet.Member
+	Edge  bool // this process never refreshes
+	Log   *slog.Logger
 	// Observe, unless nil, is called after every run of a job, with the outcome, the reason of each refused document, and
 	// the duration. The code is ok, panic or an [upstream.Reason]. Jobs run at the same time, so Observe must be safe for
 	// concurrent use. It is not called for a run that the end of the process interrupted.
@@ -89,7 +98,13 @@ type Refresher struct {
 	accepted   map[upstream.Name]*document // the documents that were accepted last
 	lastAnswer time.Time                   // when the last answer that is stored or served was computed, in market time
 
+	received map[string]*currentAnswer // in a fleet, the answers that the next Follow makes current, by path; mu guards it
+	offered  map[string]bool           // in a fleet, the resources that the refresher can feed; nil: not known; mu guards it
+	expired  time.Time                 // in a fleet, when a follower last removed old files; of Watch alone
+
 	hidden []string // stored dates after the clock, which are not served; of Restore and the freshness job alone
+
+	pain painPieces // of the chain that was computed last
 
 	// State that later answers need; publishing guards it.
 	carry         map[compute.Series]float64 // of the last gamma answer
@@ -133,7 +148,7 @@ func (b *batch) document(name upstream.Name) *document {
 
 // inputs returns inputs with the documents that are not nil. It returns nil when all documents are nil.
 func (b *batch) inputs(documents ...*document) *inputs {
-	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName}
+	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName, pain: &b.r.pain}
 	for _, d := range documents {
 		if d != nil {
 			in.documents = append(in.documents, d)
@@ -203,24 +218,35 @@ func (r *Refresher) Store() *snapshots.Store { return r.store }
 // Now returns the market's time.
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 
-// computedAt returns the computed_at of the current answer of a resource. The resource must have an answer.
-func (r *Refresher) computedAt(name string) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.current[name].edition.Default.Meta.ComputedAt
-}
-
 func (r *Refresher) hasAnswer(name string) bool { return r.store.Current(name) != nil }
+
+// published tells the fleet that the current answers have changed.
+func (r *Refresher) published() {
+	if r.cfg.Fleet != nil {
+		r.cfg.Fleet.Publish()
+	}
+}
 
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
 func (r *Refresher) Offers() map[string]bool {
 	offered := map[string]bool{}
 	for _, p := range r.products {
-		if p.offered(&r.cfg) {
+		if r.offers(p) {
 			offered[p.name] = r.hasAnswer(p.name)
 		}
 	}
 	return offered
+}
+
+// offers says whether the source has documents of a product. An edge has no source: it knows from the fleet, and before
+// that it waits for every product.
+func (r *Refresher) offers(p *product) bool {
+	if !r.cfg.Edge {
+		return p.offered(&r.cfg)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.offered == nil || r.offered[p.name]
 }
 
 // refusal is the error of a document that arrived but was not accepted.

@@ -111,13 +111,13 @@ func resealDuringAPublication(t *testing.T) {
 }
 
 // The first start on a directory of the previous version, whose content digests had another form, writes no file of a past
-// date.
+// date, only files beside them.
 func TestFirstStartOnAnOldDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
 		r.once()
-		for _, name := range refresh.StoredProducts() {
+		for _, name := range refresh.Resources() {
 			date := "2026-11-20"
 			if name == refresh.VIXResource {
 				date = "2026-11-19"
@@ -140,7 +140,7 @@ func TestFirstStartOnAnOldDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, body := range tree(t, dir) {
-			served := strings.Contains(name, "@served")                                                       // the recipes of the served answers
+			served := strings.Contains(name, "@served") || strings.HasSuffix(name, "@late")                   // the served answers and their recipes
 			if !served && !strings.Contains(name, "vix-term-structure") && !bytes.Equal(before[name], body) { // the curve has stale_sessions
 				t.Errorf("a start wrote %s", name)
 			}
@@ -430,7 +430,7 @@ func TestAKillAtEveryFileLeavesTheInputs(t *testing.T) {
 	long(t)
 	t.Run("in session", func(t *testing.T) { killAtEveryFile(t, quoted, "2026-11-20", "2026-11-20 11:00") })
 	t.Run("after the date has closed", func(t *testing.T) {
-		killAtEveryFile(t, refresh.StoredProducts(), "2026-11-18", "2026-11-18 17:30", 4*time.Hour)
+		killAtEveryFile(t, refresh.Resources(), "2026-11-18", "2026-11-18 17:30", 4*time.Hour)
 	})
 }
 
@@ -527,8 +527,8 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 	})
 }
 
-// A kill after the file of gamma was written leaves the other files and the inputs of the feed as they were. The series is
-// then as new as gamma, and a start does not compute it from the older chain.
+// A kill after the file of gamma was written leaves the other files and the inputs of the feed as they were. A start does not
+// compute gamma from the older chain.
 func TestAKillBehindTheGammaFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -555,10 +555,8 @@ func TestAKillBehindTheGammaFile(t *testing.T) {
 		if at := again.store.Current(refresh.PainResource).Default.Meta.AsOf; !at.Before(newest) {
 			t.Fatalf("max pain is of %s: the test shows nothing", at)
 		}
-		for _, name := range []string{refresh.GammaResource, refresh.SeriesResource} {
-			if at := again.store.Current(name).Default.Meta.AsOf; !at.Equal(newest) {
-				t.Errorf("%s went back from %s to %s", name, newest, at)
-			}
+		if at := again.store.Current(refresh.GammaResource).Default.Meta.AsOf; !at.Equal(newest) {
+			t.Errorf("gamma went back from %s to %s", newest, at)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/fleet"
 	"strikecache/snapshots"
 )
 
@@ -22,39 +23,30 @@ func (r *Refresher) Restore() error {
 	r.restoreHistory()
 	restored := map[string]*snapshots.Edition{}
 	for _, p := range products {
-		var f snapshots.File
-		var err error
-		switch gamma := r.current[GammaResource]; {
-		case p.stored:
-			f, _, err = r.store.Newest(p.name, today)
-		case p.name == SeriesResource && gamma.edition != nil:
-			f, err = r.storedSeries(gamma)
-		default:
-			continue
-		}
+		f, path, err := r.store.Newest(p.name, today)
 		if errors.Is(err, snapshots.ErrNoSnapshot) {
 			continue
 		}
-		if err == nil && p.name == FlowResource {
-			f.Edition, err = restoredFlow(f.Edition.Default)
+		var h *currentAnswer
+		if err == nil {
+			h, err = r.stored(f)
 		}
 		if err != nil {
 			r.log.Error("stored answer not readable", "resource", p.name, "err", err)
 			continue
 		}
-		restored[p.name] = f.Edition
-		h := r.current[p.name]
-		h.edition, h.content, h.restored = f.Edition, f.Content, p.stored
-		h.summary = f.Summary
-		r.lastAnswer = later(r.lastAnswer, changedAt(f.Edition))
-		if p.name == FlowResource {
-			h.restsOn = chainsOf(f.Edition.Default.Meta.Quality)
-		}
+		h.file = fleet.File{Path: path, SHA256: r.store.Digest(path)}
+		restored[p.name] = h.edition
+		r.mu.Lock()
+		r.current[p.name], r.lastAnswer = h, later(r.lastAnswer, changedAt(h.edition))
+		r.mu.Unlock()
 		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
 	}
 	if len(hidden) > 0 {
 		newest, _ := compute.ParseDate(hidden[len(hidden)-1]) // the store indexes only dates
+		r.mu.Lock()
 		r.lastAnswer = newest.Midnight()
+		r.mu.Unlock()
 	}
 	if len(hidden) > 0 || r.ClockError() != nil {
 		r.log.Error("clock is behind the stored answers: later dates are not served", "clock", now.Format(time.RFC3339),
@@ -66,6 +58,19 @@ func (r *Refresher) Restore() error {
 		}
 	}
 	return r.reseal()
+}
+
+// stored returns the answer in a file.
+func (r *Refresher) stored(f snapshots.File) (*currentAnswer, error) {
+	h := &currentAnswer{edition: f.Edition, content: f.Content, summary: f.Summary, restored: true, health: healths{}}
+	if f.Edition.Default.Meta.Endpoint == FlowResource {
+		var err error
+		if h.edition, err = restoredFlow(f.Edition.Default); err != nil {
+			return nil, err
+		}
+		h.restsOn = chainsOf(f.Edition.Default.Meta.Quality)
+	}
+	return h, nil
 }
 
 // reveal serves the stored dates that were after the clock at the start, once the clock has reached them: somebody has put
@@ -103,37 +108,15 @@ func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
 	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
 		return nil, err
 	}
-	a := &answer{variants: flowVariants(flow), byDefault: defaultFlow, rare: rareFlow}
+	variants, err := flowVariants(flow)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{variants: variants, byDefault: defaultFlow, rare: rareFlow}
 	if err := a.encode(); err != nil {
 		return nil, err
 	}
 	return a.sealVariants(stored.Meta)
-}
-
-// storedSeries seals the series of the stored rows, with the times and the chain of the stored gamma answer.
-func (r *Refresher) storedSeries(gamma *currentAnswer) (f snapshots.File, err error) {
-	rows := newestRows(r.rows)
-	state, err := json.Marshal(rows)
-	if err != nil {
-		return f, err
-	}
-	p, meta := productOf(SeriesResource), gamma.edition.Default.Meta
-	meta.Endpoint, meta.Notice, meta.RefreshSeconds = p.name, p.notice, p.refreshSeconds(&r.cfg)
-	var inputs []snapshots.Input
-	for _, chain := range meta.Receipt.InputSHA256[:min(1, len(meta.Receipt.InputSHA256))] { // an earlier version gave no names
-		inputs = append(inputs, snapshots.Input{Name: string(spxChain), SHA256: chain})
-	}
-	inputs = append(inputs, snapshots.Input{Name: stateDir + rowsState, SHA256: sha256Hex(state)})
-	meta.Receipt = snapshots.Receipt{Method: p.method, Parameters: json.RawMessage("{}"), Inputs: inputs}
-	if meta.Quality, err = json.Marshal(seriesQuality{len(rows)}); err != nil {
-		return f, err
-	}
-	encoded, err := json.Marshal(seriesOf(rows))
-	if err != nil {
-		return f, err
-	}
-	s, err := snapshots.Seal(encoded, meta)
-	return snapshots.File{Edition: &snapshots.Edition{Default: s}, Content: gamma.content}, err
 }
 
 // restoreHistory reads the rows of the series and the summaries of the VIX curves.
@@ -154,7 +137,7 @@ func (r *Refresher) restoreHistory() {
 // the zero time for an empty store. A simulated market that starts there gives no answer that is older than a stored one.
 func LeftOff(store *snapshots.Store) (left time.Time) {
 	const forever = "9999-12-31"
-	for _, name := range StoredProducts() {
+	for _, name := range Resources() {
 		if f, _, err := store.Newest(name, forever); err == nil {
 			left = later(left, changedAt(f.Edition))
 		}

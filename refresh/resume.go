@@ -93,7 +93,7 @@ func (r *Refresher) takeInputs(b *batch, p *product) (ready bool, err error) {
 		return true, nil
 	}
 	recipe, complete, err := r.newestRecipe(p, h.edition.Default.Meta)
-	if recipe == nil || !complete && !p.everyChain {
+	if recipe == nil || !complete && (!p.everyChain || r.cfg.Fleet != nil) { // in a fleet, the inputs may be long past
 		return false, err
 	}
 	in, err := inputsOf(recipe, r.cfg.Inputs.Body)

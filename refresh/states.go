@@ -2,10 +2,11 @@ package refresh
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/klauspost/compress/gzip"
 
 	"strikecache/compute"
 	"strikecache/snapshots"

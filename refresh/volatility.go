@@ -3,6 +3,7 @@ package refresh
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 
 	"strikecache/compute"
@@ -19,8 +20,23 @@ func encodeVolatility(chain *compute.Chain) []byte {
 	for i := range chain.Contracts {
 		if c := &chain.Contracts[i]; c.IV > 0 {
 			text = append(c.AppendSymbol(text), ' ')
-			text = append(strconv.AppendFloat(text, c.IV, 'g', -1, 64), '\n')
+			text = append(appendVolatility(text, c.IV), '\n')
 		}
+	}
+	return text
+}
+
+// appendVolatility appends x > 0 as strconv.AppendFloat(text, x, 'g', -1, 64) does. Nearly all published volatilities have at
+// most 4 decimals, which take a quarter of the time.
+func appendVolatility(text []byte, x float64) []byte {
+	n := int64(math.Round(x * 1e4))
+	if n == 0 || x > 1000 || float64(n)/1e4 != x {
+		return strconv.AppendFloat(text, x, 'g', -1, 64)
+	}
+	text = strconv.AppendInt(text, n/1e4, 10)
+	if n %= 1e4; n > 0 {
+		text = append(text, '.', byte('0'+n/1000), byte('0'+n/100%10), byte('0'+n/10%10), byte('0'+n%10))
+		text = bytes.TrimRight(text, "0")
 	}
 	return text
 }

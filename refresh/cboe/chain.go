@@ -37,6 +37,7 @@
 package cboe
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -95,6 +96,8 @@ type decoder struct {
 
 	symbolRaw []byte        // of the current row
 	quote     compute.Quote // of the current row
+	layout    []rowKey      // the keys of the row before
+	days      tradeDays     // of the trades that were read
 
 	timestamp, symbol          []byte // top level
 	dataSymbol, lastTrade      []byte
@@ -225,7 +228,7 @@ func (d *decoder) row() bool {
 	d.symbolRaw, d.quote = nil, compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: nan, Volume: nan, IV: nan, Gamma: nan, Delta: nan}
 	ok := false
 	if d.next() == '{' {
-		ok = d.object(maxDepth, d.rowMember)
+		ok = d.rowMembers()
 	} else {
 		ok = d.skip(maxDepth)
 	}
@@ -233,9 +236,54 @@ func (d *decoder) row() bool {
 	return ok
 }
 
-func (d *decoder) rowMember(key []byte) (ok bool) {
+// rowKey is a key of a row.
+type rowKey struct {
+	raw  []byte // from its first quote to its colon
+	name string // "" if the decoder has no use for it
+}
+
+// rowNames holds the keys of a row that the decoder uses.
+var rowNames = func() map[string]string {
+	names := map[string]string{}
+	for _, name := range []string{"option", "bid", "ask", "iv", "open_interest", "volume", "delta", "gamma", "last_trade_price", "last_trade_time"} {
+		names[name] = name
+	}
+	return names
+}()
+
+// rowMembers takes a row that is an object, as [scanner.object] does. The rows of a document have the same keys in the same
+// order, so a key is first compared with that of the row before.
+func (d *decoder) rowMembers() bool {
+	d.pos++
+	if d.take('}') {
+		return true
+	}
+	for n := 0; ; n++ {
+		if d.next(); n == len(d.layout) || !bytes.HasPrefix(d.buf[d.pos:], d.layout[n].raw) {
+			start := d.pos
+			key, ok := d.rawString()
+			if !ok || !d.take(':') {
+				return false
+			}
+			d.layout = append(d.layout[:n], rowKey{d.buf[start:d.pos], rowNames[string(key)]})
+		} else {
+			d.pos += len(d.layout[n].raw)
+		}
+		if !d.rowMember(d.layout[n].name) {
+			return false
+		}
+		if d.take('}') {
+			return true
+		}
+		if !d.take(',') {
+			return false
+		}
+	}
+}
+
+func (d *decoder) rowMember(name string) (ok bool) {
 	q := &d.quote
-	switch string(key) {
+	switch name {
 	case "option":
 		d.symbolRaw, ok = d.str()
 	case "bid":
@@ -257,13 +305,46 @@ func (d *decoder) rowMember(key []byte) (ok bool) {
 	case "last_trade_time":
 		var raw []byte
 		raw, ok = d.str()
-		if at, traded := parseClock(raw, compute.NewYork); traded {
-			q.LastTrade = at.Unix()
+		if at, traded := d.days.instant(raw); traded {
+			q.LastTrade = at
 		}
 	default:
 		return d.skip(maxDepth)
 	}
 	return ok
+}
+
+// tradeDays holds dates whose New York clock is not set forward or back, with their midnight in Unix seconds.
+type tradeDays map[string]int64
+
+// instant parses a New York clock as parseClock does, into Unix seconds. The trades of a chain are of few dates, so the zone is
+// looked up once for each.
+func (d *tradeDays) instant(raw []byte) (at int64, ok bool) {
+	if len(raw) == len(time.DateTime) && raw[13] == ':' && raw[16] == ':' && (raw[10] == ' ' || raw[10] == 'T') {
+		hour, okHour := twoDigits(raw[11:])
+		minute, okMinute := twoDigits(raw[14:])
+		second, okSecond := twoDigits(raw[17:])
+		if midnight, known := (*d)[string(raw[:10])]; known && okHour && okMinute && okSecond && hour < 24 && minute < 60 && second < 60 {
+			return midnight + int64(hour*3600+minute*60+second), true
+		}
+	}
+	t, ok := parseClock(raw, compute.NewYork)
+	if !ok {
+		return 0, false
+	}
+	y, m, day := t.In(compute.NewYork).Date()
+	begin, end := time.Date(y, m, day, 0, 0, 0, 0, compute.NewYork), time.Date(y, m, day+1, 0, 0, 0, 0, compute.NewYork)
+	if end.Sub(begin) == 24*time.Hour {
+		if *d == nil {
+			*d = tradeDays{}
+		}
+		(*d)[string(raw[:10])] = begin.Unix()
+	}
+	return t.Unix(), true
+}
+
+func twoDigits(b []byte) (n int, ok bool) {
+	return int(b[0]-'0')*10 + int(b[1]-'0'), isDigit(b[0]) && isDigit(b[1])
 }
 
 // parseClock parses YYYY-MM-DD, a space or a T, and HH:MM:SS. A fraction of a second is allowed and dropped.

@@ -326,5 +326,18 @@ func FuzzTradeClock(f *testing.F) {
 		if taken != ok || ok && !got.Equal(want) {
 			t.Errorf("%q: %v %v, want %v %v", text, got, taken, want, ok)
 		}
+		var days tradeDays
+		for range 2 { // the second time, the date is known
+			if at, taken := days.instant([]byte(text)); taken != ok || ok && at != want.Unix() {
+				t.Errorf("%q: trade at %d %v, want %v %v", text, at, taken, want, ok)
+			}
+		}
+		if other, known := len(text) > 12, len(days) > 0; other && known {
+			text = text[:11] + "23" + text[13:]
+			want, ok := plainClock(text, compute.NewYork)
+			if at, taken := days.instant([]byte(text)); taken != ok || ok && at != want.Unix() {
+				t.Errorf("%q after another trade: %d %v, want %v %v", text, at, taken, want, ok)
+			}
+		}
 	})
 }

@@ -198,8 +198,54 @@ func (s *scanner) float() (x float64, ok bool) {
 	if c := s.next(); c != '-' && !isDigit(c) {
 		return math.NaN(), s.skip(maxDepth)
 	}
+	start := s.pos
+	if x, ok := s.decimal(); ok {
+		return x, true
+	}
+	s.pos = start
 	raw, ok := s.number()
 	return parseFloat(raw), ok
+}
+
+// tens holds the powers of ten that a float64 has exactly, as far as decimal needs them.
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// decimal takes a number of at most 15 digits without an exponent, as nearly all are: a quotient of two exact numbers, so it is
+// rounded once, as strconv does. If the number has another form, ok is false, and the position is undefined.
+func (s *scanner) decimal() (x float64, ok bool) {
+	b, i := s.buf, s.pos
+	negative := i < len(b) && b[i] == '-'
+	if negative {
+		i++
+	}
+	start, point, digits := i, 0, uint64(0)
+	for ; i < len(b); i++ {
+		if c := b[i]; isDigit(c) {
+			digits = digits*10 + uint64(c-'0')
+		} else if c == '.' && point == 0 && i > start {
+			point = i + 1
+		} else {
+			break
+		}
+	}
+	n, decimals := i-start, 0
+	if point > 0 {
+		n, decimals = n-1, i-point
+	}
+	switch {
+	case n == 0 || n > 15 || point == i: // no digit, too many, or none behind the point
+		return 0, false
+	case b[start] == '0' && n > 1 && point != start+2: // a leading zero
+		return 0, false
+	case i < len(b) && (b[i] == 'e' || b[i] == 'E'):
+		return 0, false
+	}
+	s.pos = i
+	x = float64(digits) / tens[decimals]
+	if negative {
+		x = -x
+	}
+	return x, true
 }
 
 // parseFloat returns NaN for a text that is not a number, and an infinity for a number that overflows.

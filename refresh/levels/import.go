@@ -94,7 +94,7 @@ func (c *ImportCommand) read(in io.Reader) (name string, text []byte, err error)
 }
 
 // imported is the source of an imported snapshot, and the reason of its freshness.
-const imported = "imported"
+const imported = snapshots.Imported
 
 // origin is the file that rows come from.
 type origin struct {

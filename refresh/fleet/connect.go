@@ -1,0 +1,134 @@
+package fleet
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Flags are the flags of a fleet, in the form that the kong parser reads.
+type Flags struct {
+	NATS         string `name:"nats" help:"Join a fleet: URLs of NATS servers with JetStream, comma-separated, such as nats://10.0.0.1:4222 or tls://user:password@host. One member of the fleet refreshes, all serve the same answers." placeholder:"URL"`
+	Edge         bool   `help:"Serve the answers of the fleet and never refresh. An edge needs --source and no other flag of a source."`
+	NATSCreds    string `name:"nats-creds" help:"Credentials file of a NATS user, as nsc makes it." type:"existingfile" placeholder:"FILE"`
+	NATSCA       string `name:"nats-ca" help:"Certificates of the authorities that sign the NATS servers' certificates. Default: those of the system." type:"existingfile" placeholder:"FILE"`
+	NATSCert     string `name:"nats-cert" help:"Client certificate for NATS." type:"existingfile" placeholder:"FILE"`
+	NATSKey      string `name:"nats-key" help:"Key of --nats-cert." type:"existingfile" placeholder:"FILE"`
+	NATSReplicas int    `name:"nats-replicas" help:"NATS servers that keep the files of the fleet: 1, 3 or 5. Counts when the stream is created." enum:"1,3,5" default:"1"`
+}
+
+// Check returns an error that names the flag and the values that are allowed.
+func (f *Flags) Check() error {
+	switch {
+	case f.Edge && f.NATS == "":
+		return errors.New("--edge needs --nats")
+	case f.NATS == "" && (f.NATSCreds != "" || f.NATSCA != "" || f.NATSCert != "" || f.NATSKey != ""):
+		return errors.New("--nats-creds, --nats-ca, --nats-cert and --nats-key need --nats")
+	case (f.NATSCert == "") != (f.NATSKey == ""):
+		return errors.New("--nats-cert and --nats-key need each other")
+	case f.NATSCert != "":
+		if _, err := tls.LoadX509KeyPair(f.NATSCert, f.NATSKey); err != nil {
+			return fmt.Errorf("--nats-cert and --nats-key: %w", err)
+		}
+	}
+	for server := range strings.SplitSeq(f.NATS, ",") {
+		if u, err := url.Parse(strings.TrimSpace(server)); f.NATS != "" && (err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "") {
+			return errors.New("--nats must be URLs such as nats://10.0.0.1:4222 or tls://host, comma-separated") // it may have a password
+		}
+	}
+	return nil
+}
+
+// The limits of the bucket and of the stream, in bytes.
+const (
+	maxLeaseBytes  = 1 << 20
+	maxStreamBytes = 4 << 30 // about 40 years of dates that are kept for ever, see server/deploy
+)
+
+const (
+	// leaseTTL is how long JetStream keeps a lease that is not renewed.
+	leaseTTL = 8 * time.Second
+	// leaseUse is how long after the last renewal a refresher may publish and ask the upstream.
+	leaseUse = leaseTTL - time.Second
+	// tickEvery is the time between two looks at the lease.
+	tickEvery = time.Second
+	// callTimeout bounds one request to JetStream.
+	callTimeout = 2 * time.Second
+	// maxPart is the size of the parts of a file, in bytes. A part is smaller if the NATS server takes only smaller messages.
+	maxPart = 512 << 10
+	// maxParts is more than any file of [snapshots.MaxTransfer] has.
+	maxParts = 4096
+)
+
+// connect returns a connection, which may not be made yet: the client tries for ever. The first try may take [callTimeout] for
+// each server. The error is that of a wrong flag.
+func (m *Member) connect() (*nats.Conn, error) {
+	opts := []nats.Option{
+		nats.Name("strikecache " + m.name),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
+		nats.ReconnectBufSize(-1), // a message of before an outage must not be sent after it
+		nats.Timeout(callTimeout), nats.PingInterval(callTimeout), nats.MaxPingsOutstanding(2), nats.FlusherTimeout(callTimeout),
+		nats.ConnectHandler(m.connected), nats.ReconnectHandler(m.connected),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { m.disconnected(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { m.update(func(*Status) { m.failure = err }) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { m.cfg.Log.Debug("nats", "err", err) }),
+	}
+	f := &m.cfg.Flags
+	if f.NATSCreds != "" {
+		opts = append(opts, nats.UserCredentials(f.NATSCreds))
+	}
+	if f.NATSCA != "" {
+		opts = append(opts, nats.RootCAs(f.NATSCA))
+	}
+	if f.NATSCert != "" {
+		opts = append(opts, nats.ClientCert(f.NATSCert, f.NATSKey))
+	}
+	conn, err := nats.Connect(f.NATS, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("--nats: %w", err)
+	}
+	return conn, nil
+}
+
+// errNoStream says that no refresher has joined the fleet yet, or that somebody has deleted what it has made.
+var errNoStream = errors.New("the fleet has no stream or no lease yet: this member waits for a refresher")
+
+// open opens the stream and the bucket of the lease. A member that may refresh creates what is missing.
+func (m *Member) open(ctx context.Context, js jetstream.JetStream) (stream jetstream.Stream, lease jetstream.KeyValue, err error) {
+	name := "strikecache-" + m.cfg.Source
+	stream, err = js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && !m.cfg.Edge {
+		stream, err = js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: name, Subjects: []string{m.subject(">")}, MaxMsgsPerSubject: 1, MaxBytes: maxStreamBytes,
+			Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: m.cfg.NATSReplicas, AllowDirect: true,
+		})
+	}
+	if err == nil {
+		lease, err = js.KeyValue(ctx, name+"-lease")
+	}
+	if errors.Is(err, jetstream.ErrBucketNotFound) && !m.cfg.Edge {
+		lease, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: name + "-lease", TTL: leaseTTL, MaxBytes: maxLeaseBytes, Storage: jetstream.FileStorage, Replicas: m.cfg.NATSReplicas,
+		})
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
+		err = errNoStream
+	}
+	return stream, lease, err
+}
+
+// subject returns the subject of a message of the fleet.
+func (m *Member) subject(name string) string { return "strikecache." + m.cfg.Source + "." + name }
+
+// partSubject returns the subject of a part of a file.
+func (m *Member) partSubject(path string, part uint64) string {
+	return m.subject(fmt.Sprintf("%s%s.%d", fileSubject, path, part))
+}

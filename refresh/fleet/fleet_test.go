@@ -1,0 +1,482 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"strikecache/snapshots"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for something that must happen.
+const patience = 2 * time.Minute
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// startNATS starts a NATS server on a port, 0 for any, with its files in a directory.
+func startNATS(t *testing.T, dir string, port int) *server.Server {
+	t.Helper()
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { stopNATS(s) })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the NATS server does not start")
+	}
+	return s
+}
+
+func stopNATS(s *server.Server) {
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// log keeps the lines of a log.
+type log struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(b)
+}
+
+func (l *log) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.lines.String(), text)
+}
+
+const (
+	gamma = "gex/spx"
+	pain  = "spx-max-pain"
+)
+
+var friday = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
+
+// node is a member with a store and a refresher that saves what the test tells it.
+type node struct {
+	t *testing.T
+	*Member
+	store *snapshots.Store
+	dir   string
+	log   *log
+	stop  func()
+
+	mu       sync.Mutex
+	serving  map[string]Served
+	followed map[string]Served // by the last Follow
+	silent   time.Time         // of the last Watch
+	hang     chan struct{}     // unless nil: Accept waits until it is closed
+	last     func()            // unless nil: the refresh that has begun when Lead is to end
+	leading  bool
+}
+
+// join starts a member of the source simulated.
+func join(t *testing.T, url, dir string, edge bool) *node {
+	t.Helper()
+	return joinWith(t, Flags{NATS: url, Edge: edge, NATSReplicas: 1}, dir)
+}
+
+// refresher starts a member and waits until it refreshes.
+func refresher(t *testing.T, url string) *node {
+	t.Helper()
+	n := join(t, url, t.TempDir(), false)
+	until(t, "the member refreshes", n.leads)
+	return n
+}
+
+// pair starts a refresher and an edge that shows its first answer.
+func pair(t *testing.T, url string) (refreshing, edge *node) {
+	t.Helper()
+	refreshing, edge = refresher(t, url), join(t, url, t.TempDir(), true)
+	refreshing.save(gamma, `"1"`, friday)
+	until(t, "the edge follows", func() bool { return edge.shows(gamma, `"1"`) })
+	return refreshing, edge
+}
+
+func joinWith(t *testing.T, flags Flags, dir string) *node {
+	t.Helper()
+	return start(t, flags, dir, nil)
+}
+
+// start starts a member. prepare, unless nil, is called with it before it runs.
+func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
+	t.Helper()
+	n := &node{t: t, dir: dir, log: &log{}, serving: map[string]Served{}}
+	logger := slog.New(slog.NewTextHandler(n.log, nil))
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: dir, Source: "simulated", DatedProducts: []string{gamma}, HistoryBytes: 1 << 20, Log: logger,
+		Changed: func(path string) { n.Changed(path) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.store = store
+	n.Member = New(Config{Flags: flags, Source: "simulated", Store: store, Refresher: n, Log: logger})
+	if prepare != nil {
+		prepare(n.Member)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { n.Run(ctx) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", n.name, n.log.lines.String())
+		}
+	})
+	n.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(n.stop)
+	return n
+}
+
+func (n *node) Origin() Origin    { return Origin{Identity: "simulated market, seed 1"} }
+func (n *node) Join(Origin) error { return nil }
+
+func (n *node) Accept(path, digest string, file []byte, _ bool) error {
+	n.mu.Lock()
+	hang := n.hang
+	n.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	_, err := n.store.Accept(path, digest, file, []string{gamma, pain})
+	return err
+}
+
+func (n *node) Lead(ctx context.Context) {
+	n.lead_(true)
+	<-ctx.Done()
+	if n.last != nil {
+		n.last()
+	}
+	n.lead_(false)
+}
+
+func (n *node) lead_(leading bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.leading = leading
+	if !leading {
+		return
+	}
+	for product, s := range n.followed { // as a start restores the answers: from the files
+		if _, own := n.serving[product]; !own {
+			n.serving[product] = s
+		}
+	}
+	for product, s := range n.serving {
+		s.SHA256 = n.store.Digest(s.Path)
+		n.serving[product] = s
+	}
+}
+
+func (n *node) Serving() map[string]Served {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.serving)
+}
+
+func (n *node) Follow(served map[string]Served) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.followed = served
+	return nil
+}
+
+func (n *node) Watch(since time.Time) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent = since
+	return nil
+}
+
+// toldSilent says whether the member was told that no refresher is heard of.
+func (n *node) toldSilent() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.silent.IsZero()
+}
+
+func (n *node) leads() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.leading
+}
+
+// sealed returns a file of a source whose answer has an as_of.
+func sealed(t *testing.T, source, product, data string, asOf time.Time) snapshots.File {
+	t.Helper()
+	s, err := snapshots.Seal([]byte(data), snapshots.Meta{
+		Endpoint: product, Source: source, AsOf: asOf, ComputedAt: asOf, Freshness: snapshots.Freshness{State: "fresh", Since: asOf},
+		Receipt: snapshots.Receipt{Method: "test/1", Inputs: []snapshots.Input{}}, Quality: []byte("{}"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshots.File{Edition: &snapshots.Edition{Default: s}}
+}
+
+// save saves an answer and makes it current.
+func (n *node) save(product, data string, asOf time.Time) {
+	n.t.Helper()
+	date := asOf.Format(time.DateOnly)
+	if err := n.store.Save(product, date, sealed(n.t, "simulated", product, data, asOf)); err != nil {
+		n.t.Fatal(err)
+	}
+	path := snapshots.Path(product, date, false)
+	n.mu.Lock()
+	n.serving[product] = Served{File{path, n.store.Digest(path)}, snapshots.Freshness{State: "fresh", Since: asOf}}
+	n.mu.Unlock()
+	n.Publish()
+}
+
+// shows says whether this member was told to serve an answer whose file it has.
+func (n *node) shows(product, data string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.followed[product]
+	f, err := n.store.LoadPath(s.Path)
+	return err == nil && n.store.Digest(s.Path) == s.SHA256 && string(f.Edition.Default.Data()) == data
+}
+
+// files returns the files of a node below the dates, by path.
+func (n *node) files() map[string]string {
+	n.t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(n.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == ".lock" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(filepath.Join(n.dir, "simulated"), path)
+		found[rel] = string(b)
+		return err
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return found
+}
+
+// operator is a client that is no member: it looks at the stream and breaks things.
+type operator struct {
+	t      *testing.T
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	lease  jetstream.KeyValue
+}
+
+func newOperator(t *testing.T, url string) *operator {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	o := &operator{t: t, conn: conn}
+	if o.js, err = jetstream.New(conn); err != nil {
+		t.Fatal(err)
+	}
+	m := &Member{cfg: Config{Flags: Flags{Edge: true}, Source: "simulated"}}
+	until(t, "the fleet has a stream", func() bool {
+		o.stream, o.lease, err = m.open(t.Context(), o.js)
+		return err == nil
+	})
+	return o
+}
+
+// publish publishes a message under a lease.
+func (o *operator) publish(name, lease string, data []byte, header ...string) {
+	o.t.Helper()
+	msg := nats.NewMsg("strikecache.simulated." + name)
+	msg.Data = data
+	if lease != "" {
+		msg.Header.Set(leaseHeader, lease)
+	}
+	for i := 0; i < len(header); i += 2 {
+		msg.Header.Set(header[i], header[i+1])
+	}
+	if _, err := o.js.PublishMsg(o.t.Context(), msg); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// put publishes a file. If digest is "", it is the one in the header of the file.
+func (o *operator) put(path string, file []byte, lease, digest string) {
+	o.t.Helper()
+	if digest == "" {
+		_, rest, _ := strings.Cut(string(file), `"sha256":"`)
+		digest, _, _ = strings.Cut(rest, `"`)
+	}
+	parts := slices.Collect(slices.Chunk(file, maxPart))
+	if len(parts) == 0 {
+		parts = [][]byte{nil}
+	}
+	for i, part := range parts {
+		o.publish(fmt.Sprintf("file.%s.%d", path, i), lease, part, digestHeader, digest, partsHeader, fmt.Sprint(len(parts)))
+	}
+}
+
+// digest returns the digest of the file in the stream.
+func (o *operator) digest(path string) string {
+	msg, err := o.stream.GetLastMsgForSubject(o.t.Context(), "strikecache.simulated.file."+path+".0")
+	if err != nil {
+		return ""
+	}
+	return msg.Header.Get(digestHeader)
+}
+
+func urlOf(s *server.Server) string {
+	return fmt.Sprintf("nats://127.0.0.1:%d", portOf(s))
+}
+
+func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
+
+// A new edge gets every file, and the answers of the refresher at the same time.
+func TestAnEdgeGetsEverything(t *testing.T) {
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a := refresher(t, at)
+	for i := range 40 {
+		a.save(gamma, fmt.Sprintf(`"of day %d"`, i), friday.AddDate(0, 0, i-40))
+	}
+	a.save(gamma, `"1"`, friday)
+	a.save(pain, `"1"`, friday)
+	if err := a.store.SaveState("iv-SPX.X", "2026-11-20", []byte("state")); err != nil {
+		t.Fatal(err)
+	}
+	e := join(t, at, t.TempDir(), true)
+	until(t, "the edge has all files", func() bool { return maps.Equal(e.files(), a.files()) })
+	until(t, "the edge shows the answers", func() bool { return e.shows(gamma, `"1"`) && e.shows(pain, `"1"`) })
+	a.save(gamma, `"2"`, friday.Add(time.Minute))
+	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
+	if s := e.Status(); s.Role != RoleEdge || !s.Connected || s.Lease == 0 || !s.SilentSince.IsZero() || s.Applied < 44 || s.Lag <= 0 || s.Err != nil {
+		t.Errorf("edge: %+v", s)
+	}
+	if s := a.Status(); s.Role != RoleRefresher || s.Put < 44 || s.Err != nil {
+		t.Errorf("refresher: %+v", s)
+	}
+	if _, err := a.store.Expire("2026-10-20", func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	o := newOperator(t, at)
+	until(t, "the removed files are gone from the stream", func() bool {
+		info, err := o.stream.Info(t.Context(), jetstream.WithSubjectFilter("strikecache.simulated.file.>"))
+		return err == nil && len(info.State.Subjects) == len(a.files())
+	})
+}
+
+// A member that may refresh waits. When the refresher stops, it goes on from the same files at once.
+func TestTakeOver(t *testing.T) {
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a := refresher(t, at)
+	b := join(t, at, t.TempDir(), false)
+	a.save(gamma, `"1"`, friday)
+	until(t, "the second follows", func() bool { return b.shows(gamma, `"1"`) })
+	if b.Holds() && a.Holds() {
+		t.Fatal("two members refresh")
+	}
+	a.last = func() { // a refresh that takes longer than the lease lasts without a renewal
+		time.Sleep(leaseTTL + 2*time.Second)
+		a.save(pain, `"last words"`, friday)
+	}
+	a.stop()
+	until(t, "the second refreshes", b.leads)
+	if !b.shows(pain, `"last words"`) || !maps.Equal(a.files(), b.files()) {
+		t.Error("the second member went on without the last files")
+	}
+	c := join(t, at, t.TempDir(), false)
+	b.save(gamma, `"2"`, friday.Add(time.Minute))
+	until(t, "a third follows", func() bool { return c.shows(gamma, `"2"`) && c.shows(pain, `"last words"`) })
+}
+
+// A refresher whose lease another member has taken publishes nothing that a member accepts.
+func TestARefresherThatLostTheLease(t *testing.T) {
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a, e := pair(t, at)
+	b := join(t, at, t.TempDir(), false)
+	until(t, "the second follows", func() bool { return b.shows(gamma, `"1"`) })
+	o := newOperator(t, at)
+	old := a.Status().Lease
+	if err := o.lease.Delete(t.Context(), leaseKey); err != nil { // as if it had expired
+		t.Fatal(err)
+	}
+	until(t, "another member refreshes", func() bool { return a.leads() != b.leads() && e.Status().Lease > old })
+	next := a
+	if b.leads() {
+		next = b
+	}
+	// An object that was put under the old lease arrives late.
+	file := snapshots.Path(gamma, "2026-11-20", false)
+	stale := sealed(t, "simulated", gamma, `"stale"`, friday.Add(time.Hour))
+	o.put(file, body(t, gamma, stale), fmt.Sprint(old), "")
+	for _, member := range []*node{e, next} {
+		until(t, "the object is refused", func() bool { return member.Status().Refused[reasonLease] > 0 })
+	}
+	until(t, "the refresher has put its own file in its place", func() bool { return o.digest(file) == next.store.Digest(file) })
+	// So does a message with the current answers.
+	o.publish(currentSubject, fmt.Sprint(old), []byte(`{"resources":{}}`))
+	until(t, "the message is refused", func() bool { return e.log.has("object=current reason=lease") })
+	next.save(gamma, `"2"`, friday.Add(time.Minute))
+	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
+	if e.files()[file] != next.files()[file] {
+		t.Error("the edge has another file than the refresher")
+	}
+}
+
+// body returns the bytes of a file.
+func body(t *testing.T, product string, f snapshots.File) []byte {
+	t.Helper()
+	store, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: "made", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Save(product, "2026-11-20", f); err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := store.Bytes(snapshots.Path(product, "2026-11-20", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,379 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/goccy/go-json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Member is this process in a fleet. Create it with [New]. Changed, Publish, Holds and Status are safe for concurrent use.
+type Member struct {
+	cfg  Config
+	name string // unique to this process
+
+	renewed chan struct{} // has an element when a connection was made
+	publish chan struct{} // has an element when there is something to publish
+
+	// The next fields are of the goroutine of Run. They outlast a session.
+	conn       *nats.Conn
+	lead       *lead             // nil while this member does not hold the lease
+	created    time.Time         // when the stream was created
+	joined     bool              // the origin of the fleet is adopted
+	seen       uint64            // sequence number of the last message that this member has seen
+	term       uint64            // number of the newest lease that it has seen, 0 before the first
+	objects    map[string]object // the newest file of each path that it has seen
+	backlog    map[string]bool   // paths of files to store
+	unread     bool              // there may be a "current" to read
+	wanted     *Current          // to be made current
+	wantedSeq  uint64            // its sequence number
+	wantedAt   time.Time         // when this member began to wait for its files
+	incomplete bool              // answers were made current without those whose files were not there
+
+	mu       sync.Mutex         // guards the fields below; held only briefly
+	endCalls context.CancelFunc // ends the calls of the session; nil before the first
+	status   Status
+	heard    time.Time       // when a refresher was heard of, by the machine's clock
+	holds    time.Time       // until when this member may publish and ask the upstream
+	dirty    map[string]bool // paths of files to publish; only while this member refreshes
+
+	failure error // of the last attempt to connect, nil after a success
+}
+
+// New returns a member. Call [Member.Run] to take part in the fleet.
+func New(cfg Config) *Member {
+	host, _ := os.Hostname() // only for people to read
+	m := &Member{
+		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
+		renewed: make(chan struct{}, 1), publish: make(chan struct{}, 1), heard: time.Now(), dirty: map[string]bool{},
+	}
+	m.forget(time.Time{})
+	m.status = Status{Role: RoleFollower, Refused: map[string]int64{}}
+	if cfg.Edge {
+		m.status.Role = RoleEdge
+	}
+	for _, reason := range reasons {
+		m.status.Refused[reason] = 0
+	}
+	return m
+}
+
+// Status returns how the member is doing.
+func (m *Member) Status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.status
+	s.Refused = maps.Clone(s.Refused)
+	s.SilentSince = m.silentSince()
+	return s
+}
+
+// remaining returns how long this member may still publish without a renewal.
+func (m *Member) remaining() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Until(m.holds)
+}
+
+// silentSince returns when the last refresher was heard of, the zero time while one is heard of. m.mu is held.
+func (m *Member) silentSince() time.Time {
+	if time.Now().Before(m.holds) || time.Since(m.heard) < 3*tickEvery {
+		return time.Time{}
+	}
+	return m.heard
+}
+
+func (m *Member) update(change func(*Status)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.status)
+}
+
+// Changed says that a file was written or removed. A member that does not hold the lease ignores it.
+func (m *Member) Changed(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.status.Role == RoleRefresher {
+		m.dirty[path] = true
+	}
+}
+
+// Publish says that [Refresher.Serving] may have changed.
+func (m *Member) Publish() { signal(m.publish) }
+
+// Holds says whether this member holds the lease at this instant, by its own clocks. They run on while the process is
+// stopped.
+func (m *Member) Holds() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	return now.Before(m.holds) && now.Round(0).Before(m.holds.Round(0)) // also by the wall clock, which a sleeping machine does not stop
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (m *Member) connected(conn *nats.Conn) {
+	m.update(func(s *Status) {
+		m.failure = nil
+		s.Connected, s.Reconnects = true, int64(conn.Stats().Reconnects) //nolint:gosec // G115: a count of reconnects
+	})
+	m.cfg.Log.Info("fleet: connected", "server", conn.ConnectedUrlRedacted(), "role", m.Status().Role)
+	signal(m.renewed)
+}
+
+func (m *Member) disconnected(err error) {
+	m.update(func(s *Status) {
+		s.Connected = false
+		if m.endCalls != nil {
+			m.endCalls() // no answer will come
+		}
+	})
+	if err == nil {
+		return // closed by this process
+	}
+	m.cfg.Log.Warn("fleet: connection lost, answers are served from memory", "err", err)
+}
+
+// Run takes part in the fleet until ctx ends. Then it puts what is not put yet and releases the lease, within seconds.
+func (m *Member) Run(ctx context.Context) {
+	var watching sync.WaitGroup
+	watching.Go(func() { m.watch(ctx) })
+	defer watching.Wait()
+	var err error
+	if m.conn, err = m.connect(); err != nil {
+		m.update(func(s *Status) { s.Err = err })
+		m.cfg.Log.Error("fleet: not joined", "err", err)
+		<-ctx.Done()
+		return
+	}
+	defer m.conn.Close()
+	said := ""
+	for ctx.Err() == nil {
+		err := m.session(ctx)
+		m.update(func(s *Status) {
+			if err != nil && !s.Connected {
+				err = fmt.Errorf("no connection to NATS: %w", cmp.Or(m.failure, errDisconnected))
+			}
+			s.Err = err
+		})
+		logged := errors.Is(err, errLost) || errors.Is(err, errDisconnected) || errors.Is(err, context.Canceled)
+		if err != nil && !logged && err.Error() != said {
+			said = err.Error()
+			m.cfg.Log.Warn("fleet: cannot take part, trying again", "err", err)
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-m.renewed:
+		case <-time.After(tickEvery / 4):
+		}
+		m.endLead()
+	}
+	if m.lead != nil { // there is no connection to release the lease
+		m.lead.cancel()
+		m.endLead()
+	}
+}
+
+// watch lets the refresher judge the answers while this member does not hold the lease, until ctx ends. It has its own
+// goroutine, because a disk that hangs may stop the one of Run.
+func (m *Member) watch(ctx context.Context) {
+	ticks := time.NewTicker(tickEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		if m.Holds() {
+			continue
+		}
+		if err := m.cfg.Refresher.Watch(m.Status().SilentSince); err != nil {
+			m.cfg.Log.Error("freshness update failed", "err", err)
+		}
+	}
+}
+
+// session is what a member knows while one connection lasts. Only the goroutine of [Member.Run] uses it.
+type session struct {
+	m      *Member
+	js     jetstream.JetStream
+	reads  nats.JetStreamContext // asks the leading server, not any
+	stream jetstream.Stream
+	lease  jetstream.KeyValue
+	first  uint64           // the newest message at the start
+	upTo   uint64           // the same, or an older one if that one was removed: the current answers come before it
+	newest uint64           // the newest message at the last look
+	missed int              // looks in a row that had not seen the newest message of the look before
+	again  <-chan time.Time // when to try again what is not there yet; nil: nothing to try
+}
+
+var errDisconnected = errors.New("the connection was lost")
+
+// calls returns the context of a session's calls. They may end after ctx, and they end with the connection.
+func (m *Member) calls(ctx context.Context) (context.Context, context.CancelFunc) {
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.endCalls = cancel
+	return calls, cancel
+}
+
+// newSession opens the stream, and joins the fleet. It looks whether the stream is the one that this member knows.
+func (m *Member) newSession(ctx context.Context) (s *session, err error) {
+	s = &session{m: m}
+	if s.js, err = jetstream.New(m.conn, jetstream.WithDefaultTimeout(callTimeout)); err != nil {
+		return nil, err
+	}
+	if s.reads, err = m.conn.JetStream(nats.MaxWait(callTimeout)); err != nil {
+		return nil, err
+	}
+	if s.stream, s.lease, err = m.open(ctx, s.js); err != nil {
+		return nil, err
+	}
+	begun, err := s.last(ctx, leadSubject)
+	if err != nil {
+		return nil, err
+	}
+	info, known := s.stream.CachedInfo(), m.seen
+	if m.lead != nil {
+		known = max(known, m.lead.last)
+	}
+	if !info.Created.Equal(m.created) || info.State.LastSeq < known || begun.Sequence < m.term || begun.Sequence > m.term && begun.Sequence <= m.seen {
+		m.forget(info.Created)
+		if m.lead != nil {
+			s.release(ctx) // it refreshes again as it did at first, and publishes all files
+			return nil, errLost
+		}
+	}
+	if err := s.join(begun); err != nil {
+		return nil, err
+	}
+	s.first, s.upTo, s.newest = info.State.LastSeq, info.State.LastSeq, info.State.LastSeq
+	return s, nil
+}
+
+// session takes part in the fleet until the connection was made anew, ctx ends or something fails. A nil error says that a
+// new session can begin at once.
+func (m *Member) session(ctx context.Context) error {
+	select {
+	case <-m.renewed: // by the connection that this session uses
+	default:
+	}
+	calls, cancel := m.calls(ctx)
+	defer cancel()
+	s, err := m.newSession(calls)
+	if err != nil {
+		return err
+	}
+	messages, broken, stop, err := s.watch(calls)
+	if err != nil {
+		return fmt.Errorf("watch the messages: %w", err)
+	}
+	defer stop()
+	if m.unread = true; m.lead != nil { // also the one that is known: without a refresher, this member has judged the answers itself
+		m.lead.synced = false
+	}
+	if m.lead != nil {
+		if err := s.look(calls); err != nil {
+			return err
+		}
+	}
+	m.update(func(status *Status) { status.Err = nil })
+	m.Publish()                         // the session before may have ended before it was done
+	ticks := time.NewTicker(retryEvery) // the first look is soon; what was published meanwhile comes first
+	defer ticks.Stop()
+	idle := make(chan struct{})
+	close(idle)
+	for {
+		work := idle // there is something to do
+		if !s.busy() {
+			work = nil
+		}
+		select {
+		case <-ctx.Done():
+			s.finish()
+			return nil
+		case <-m.renewed:
+			return nil
+		case <-ticks.C:
+			ticks.Reset(tickEvery)
+			err = s.look(calls)
+		case err = <-broken:
+			err = fmt.Errorf("the watch has ended: %w", err)
+		case msg := <-messages:
+			err = s.see(calls, msg)
+		case <-m.publish:
+			err = s.put(calls)
+		case <-s.again:
+			s.again = nil
+			err = s.apply(calls)
+		case <-work:
+			err = s.work(calls)
+		}
+		if err != nil || m.endLead() || !m.conn.IsConnected() {
+			return err
+		}
+		m.begin()
+	}
+}
+
+// forget forgets what was in a stream that was deleted, purged or set back: a NATS server does not sync each message to its
+// disk, and loses the last ones when the power fails.
+func (m *Member) forget(created time.Time) {
+	m.created, m.seen, m.term, m.joined, m.wanted = created, 0, 0, false, nil
+	m.objects, m.backlog = map[string]object{}, map[string]bool{}
+}
+
+// join adopts the origin of the fleet from the message of the newest refresher, if there is one.
+func (s *session) join(begun *nats.RawStreamMsg) error {
+	if s.m.joined || begun.Sequence == 0 {
+		return nil
+	}
+	var t term
+	if err := json.Unmarshal(begun.Data, &t); err != nil {
+		s.refuse(leadSubject, reasonCorrupt, err)
+		return nil // the next refresher decides it
+	}
+	err := s.m.cfg.Refresher.Join(t.Origin)
+	s.m.joined = err == nil
+	return err
+}
+
+// busy says whether there is work to do that no event announces.
+func (s *session) busy() bool {
+	m := s.m
+	if m.leads() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return len(m.dirty) > 0
+	}
+	// The current answers come first. A disk that refuses files must not fill the memory with the history.
+	return m.joined && m.seen >= s.upTo && s.again == nil && len(m.backlog) > 0 && (m.lead != nil || m.cfg.Store.DiskError() == nil)
+}
+
+// work does a small part of the work, so that a tick is never late.
+func (s *session) work(ctx context.Context) error {
+	if s.m.leads() {
+		return s.putOne(ctx)
+	}
+	path := newest(s.m.backlog)
+	return s.settle(ctx, path, s.load(ctx, path, s.m.objects[path], false))
+}

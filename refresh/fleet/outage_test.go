@@ -1,0 +1,239 @@
+package fleet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A member that has lost NATS keeps what it has, and is current soon after NATS is back.
+func TestOutage(t *testing.T) {
+	dir := t.TempDir()
+	nats := startNATS(t, dir, 0)
+	at := urlOf(nats)
+	port := portOf(nats)
+	a, e := pair(t, at)
+
+	stopNATS(nats)
+	until(t, "the edge knows", func() bool { return !e.Status().Connected })
+	a.save(gamma, `"2"`, friday.Add(time.Minute)) // the refresher may go on while its lease lasts
+	until(t, "no refresher is heard of", func() bool { return !e.Status().SilentSince.IsZero() })
+	until(t, "the lease expires", func() bool { return !a.leads() && !a.Holds() })
+	if !e.shows(gamma, `"1"`) {
+		t.Error("the edge has lost its answer")
+	}
+	nats = startNATS(t, dir, port)
+	until(t, "the member refreshes again", a.leads)
+	a.save(gamma, `"3"`, friday.Add(2*time.Minute))
+	until(t, "the edge follows again", func() bool { return e.shows(gamma, `"3"`) && e.Status().SilentSince.IsZero() })
+	if s := e.Status(); s.Reconnects == 0 || s.Err != nil {
+		t.Errorf("edge: %+v", s)
+	}
+
+	// The stream is lost, and the refresher fills it again.
+	stopNATS(nats)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	startNATS(t, dir, port)
+	until(t, "the member refreshes with a new stream", func() bool { return a.leads() && a.log.has("refreshes\" lease=1\n") })
+	a.save(gamma, `"4"`, friday.Add(3*time.Minute))
+	until(t, "the edge follows with a new stream", func() bool { return e.shows(gamma, `"4"`) })
+	fresh := join(t, at, t.TempDir(), true)
+	until(t, "a new edge has the files", func() bool { return fresh.shows(gamma, `"4"`) })
+}
+
+// A short break of the connection ends no lease, and nothing published meanwhile is missed.
+func TestShortBreak(t *testing.T) {
+	dir := t.TempDir()
+	nats := startNATS(t, dir, 0)
+	at, port := urlOf(nats), portOf(nats)
+	a, e := pair(t, at)
+	lease := a.Status().Lease
+	stopNATS(nats)
+	a.save(gamma, `"2"`, friday.Add(time.Minute))
+	a.save(pain, `"2"`, friday.Add(time.Minute))
+	startNATS(t, dir, port)
+	until(t, "the edge has what was published meanwhile", func() bool { return e.shows(gamma, `"2"`) && e.shows(pain, `"2"`) })
+	if now := a.Status().Lease; now != lease || !a.leads() {
+		t.Logf("the lease %d became %d: the machine was slow", lease, now)
+	}
+}
+
+// A member that was away for a whole lease gets the files of that lease, also while nobody holds it, and before it refreshes.
+func TestAMemberThatWasAway(t *testing.T) {
+	dir := t.TempDir()
+	nats := startNATS(t, dir, 0)
+	at := urlOf(nats)
+	a := refresher(t, at)
+	a.save(gamma, `"1"`, friday)
+	awayDir := t.TempDir()
+	away := join(t, at, awayDir, false)
+	until(t, "the other follows", func() bool { return away.shows(gamma, `"1"`) })
+	away.stop()
+	was := away.Member // it knows what a process that was stopped would know
+	a.stop()
+	b := refresher(t, at)
+	b.save(gamma, `"2"`, friday.Add(time.Minute))
+	b.stop()
+	back := start(t, Flags{NATS: at, NATSReplicas: 1}, awayDir, func(m *Member) {
+		m.created, m.seen, m.term, m.objects = was.created, was.seen, was.term, was.objects
+	})
+	until(t, "the member that was away refreshes", back.leads)
+	if f, err := back.store.LoadPath("2026-11-20/gex-spx"); err != nil || string(f.Edition.Default.Data()) != `"2"` {
+		t.Errorf("it refreshes without the file of the lease that it has missed: %v\n%s", err, back.log.lines.String())
+	}
+}
+
+// Nonsense in the stream and in the lease, and a stream that is deleted, do not end a fleet.
+func TestNonsenseInTheStream(t *testing.T) {
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a, e := pair(t, at)
+	o := newOperator(t, at)
+	o.publish(currentSubject, "1", []byte("{{{"))
+	o.publish(leadSubject, "1", []byte("{{{"))
+	if _, err := o.lease.Put(t.Context(), leaseKey, []byte("{{{")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the member has lost the lease", func() bool { return a.log.has("no longer holds") })
+	until(t, "the member refreshes again", a.leads)
+	a.save(gamma, `"2"`, friday.Add(time.Minute))
+	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
+
+	forged := []byte(`{"resources":{"gex/spx":{"path":"../../x","sha256":"","freshness":{}}}}`)
+	lease, began := a.Status().Lease, time.Now()
+	o.publish(currentSubject, "999999", forged)
+	until(t, "the edge refuses it", func() bool { return e.log.has(`object=current reason=lease err="published under lease 999999`) })
+	until(t, "the refresher publishes again", func() bool {
+		msg, err := o.stream.GetLastMsgForSubject(t.Context(), "strikecache.simulated.current")
+		return err == nil && !bytes.Equal(msg.Data, forged)
+	})
+	if now := a.Status().Lease; now != lease && time.Since(began) < leaseUse/2 { // a slow machine may lose a lease
+		t.Errorf("a forged message ended lease %d", lease)
+	}
+	if !e.shows(gamma, `"2"`) {
+		t.Error("a forged message changed the edge")
+	}
+
+	if err := o.js.DeleteStream(t.Context(), "strikecache-simulated"); err != nil {
+		t.Fatal(err)
+	}
+	a.save(gamma, `"3"`, friday.Add(2*time.Minute))
+	until(t, "the edge shows the answer after that", func() bool { return e.shows(gamma, `"3"`) })
+	fresh := join(t, at, t.TempDir(), true)
+	until(t, "a new edge has the files", func() bool { return maps.Equal(fresh.files(), a.files()) })
+}
+
+// A NATS server that lost its last messages in a power failure does not end a fleet.
+func TestAStreamThatWasSetBack(t *testing.T) {
+	dir := t.TempDir()
+	nats := startNATS(t, dir, 0)
+	at, port := urlOf(nats), portOf(nats)
+	a, e := pair(t, at)
+	stopNATS(nats)
+	before := t.TempDir()
+	if err := os.CopyFS(before, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	nats = startNATS(t, dir, port)
+	for i := range 10 {
+		a.save(pain, fmt.Sprint(i), friday.Add(time.Duration(i)*time.Second))
+	}
+	until(t, "the edge has the last", func() bool { return e.shows(pain, "9") })
+	stopNATS(nats)
+	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(before))); err != nil {
+		t.Fatal(err)
+	}
+	startNATS(t, dir, port)
+	a.save(gamma, `"2"`, friday.Add(time.Minute))
+	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
+	fresh := join(t, at, t.TempDir(), true)
+	until(t, "a new edge has all files", func() bool { return maps.Equal(fresh.files(), a.files()) && fresh.shows(pain, "9") })
+}
+
+// A full stream is told, and the fleet goes on when there is room.
+func TestAFullStream(t *testing.T) {
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a, e := pair(t, at)
+	o := newOperator(t, at)
+	cfg := o.stream.CachedInfo().Config
+	room := cfg.MaxBytes
+	cfg.MaxBytes = 10_000
+	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	a.save(pain, noise(50_000), friday)
+	until(t, "the refresher says that the stream is full", func() bool {
+		err := a.Status().Err
+		return err != nil && strings.Contains(err.Error(), "maximum bytes exceeded")
+	})
+	if !e.shows(gamma, `"1"`) {
+		t.Error("the edge has lost its answer")
+	}
+	cfg.MaxBytes = room
+	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the edge shows what had no room", func() bool { return e.shows(pain, noise(50_000)) })
+}
+
+// noise returns JSON text of n bytes that does not compress well.
+func noise(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[random.IntN(64)]
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// A file of several messages stays whole while it grows and shrinks.
+func TestPartsOfAFile(t *testing.T) {
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a := refresher(t, at)
+	e := join(t, at, t.TempDir(), true)
+	for i, size := range []int{10, 3 * maxPart, 10, maxPart, 2 * maxPart, 10} {
+		data := noise(size)
+		a.save(pain, data, friday.Add(time.Duration(i)*time.Minute))
+		until(t, "the edge follows", func() bool { return e.shows(pain, data) })
+		fresh := join(t, at, t.TempDir(), true)
+		until(t, "a new edge follows", func() bool { return fresh.shows(pain, data) && maps.Equal(fresh.files(), a.files()) })
+		for name, member := range map[string]*node{"edge": e, "new edge": fresh} {
+			if member.log.has("refused") {
+				t.Errorf("the %s has refused a file of %d bytes:\n%s", name, size, member.log.lines.String())
+			}
+		}
+		fresh.stop()
+	}
+}
+
+// The age of the answers is judged although the disk hangs, and although the NATS server says nothing.
+func TestWatchGoesOn(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	alone := join(t, "nats://"+silent.Addr().String(), t.TempDir(), true)
+	until(t, "a member that was never connected judges its answers", func() bool { return alone.toldSilent() })
+	alone.stop()
+
+	nats := startNATS(t, t.TempDir(), 0)
+	a := refresher(t, urlOf(nats))
+	hang := make(chan struct{})
+	e := join(t, urlOf(nats), t.TempDir(), true)
+	e.mu.Lock()
+	e.hang = hang
+	e.mu.Unlock()
+	a.save(gamma, `"1"`, friday)
+	until(t, "a member whose disk hangs judges its answers", func() bool { return e.toldSilent() })
+	close(hang)
+	until(t, "it follows when the disk works", func() bool { return e.shows(gamma, `"1"`) && !e.toldSilent() })
+}

@@ -1,0 +1,177 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/goccy/go-json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"strikecache/snapshots"
+)
+
+// The subjects of a fleet, without what they begin with.
+const (
+	leadSubject    = "lead"
+	currentSubject = "current"
+	fileSubject    = "file." // and the path, a dot and the number of the part, from 0
+)
+
+// The header of a message.
+const (
+	leaseHeader  = "Strikecache-Lease"
+	digestHeader = "Strikecache-SHA256" // [File.SHA256]
+	partsHeader  = "Strikecache-Parts"  // how many parts the file has
+)
+
+// send publishes a message, if this member holds the lease and knows the last message of the stream. It adds to the header. It
+// returns the sequence number of the message.
+func (s *session) send(ctx context.Context, subject string, header nats.Header, data []byte) (uint64, error) {
+	m, l := s.m, s.m.lead
+	msg := &nats.Msg{Subject: subject, Header: header, Data: data}
+	header.Set(leaseHeader, strconv.FormatUint(l.number, 10))
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
+	defer cancel()
+	var err error
+	for range 2 {
+		if !l.synced || m.remaining() < leaseUse/2 {
+			if err := s.renew(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if !l.synced { // somebody else has published, or the answer to an earlier message was lost
+			info, err := s.stream.Info(ctx)
+			if err != nil {
+				return 0, err
+			}
+			l.last, l.synced = info.State.LastSeq, true
+		}
+		if !m.Holds() {
+			return 0, errLost
+		}
+		var ack *jetstream.PubAck
+		if ack, err = s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequence(l.last)); err == nil {
+			l.last = ack.Sequence
+			return ack.Sequence, nil
+		}
+		if l.synced = false; !isWrongSequence(err) {
+			break
+		}
+	}
+	return 0, fmt.Errorf("publish %s: %w", subject, err)
+}
+
+// put publishes the files of the current answers, and then names them. It leaves out an answer whose file cannot be read. A
+// file that was replaced meanwhile belongs to answers that are not current yet: the next call follows soon.
+func (s *session) put(ctx context.Context) error {
+	m, l := s.m, s.m.lead
+	if !m.leads() {
+		return nil
+	}
+	serving := m.cfg.Refresher.Serving()
+	for name, served := range serving {
+		if served.Path == "" || m.has(served.File) {
+			continue
+		}
+		if err := s.putFile(ctx, served.Path); err != nil {
+			return err
+		}
+		if m.has(served.File) {
+			continue
+		}
+		if now := m.cfg.Store.Digest(served.Path); now != "" && now != served.SHA256 {
+			return nil
+		}
+		serving[name] = Served{}
+	}
+	resources, err := json.Marshal(serving)
+	if err != nil || bytes.Equal(resources, l.serving) {
+		return err
+	}
+	value, err := json.Marshal(Current{PublishedAt: time.Now().UTC(), Resources: serving})
+	if err == nil {
+		l.current, err = s.send(ctx, m.subject(currentSubject), nats.Header{}, value)
+	}
+	if err == nil {
+		l.serving = resources
+	}
+	return err
+}
+
+// has says whether the stream has a file.
+func (m *Member) has(f File) bool {
+	o := m.objects[f.Path]
+	return !o.refused && o.digest == f.SHA256
+}
+
+// putOne publishes the newest of the changed files.
+func (s *session) putOne(ctx context.Context) error {
+	s.m.mu.Lock()
+	path := newest(s.m.dirty)
+	s.m.mu.Unlock()
+	return s.putFile(ctx, path)
+}
+
+// newest returns the path of the newest date.
+func newest(paths map[string]bool) (newest string) {
+	for path := range paths {
+		newest = max(newest, path)
+	}
+	return newest
+}
+
+// putFile publishes a file, or removes it from the stream if it was removed.
+func (s *session) putFile(ctx context.Context, path string) (err error) {
+	m := s.m
+	m.mu.Lock()
+	delete(m.dirty, path) // a change from now on marks it again
+	m.mu.Unlock()
+	defer func() {
+		if err != nil {
+			m.Changed(path)
+		}
+	}()
+	file, digest, err := m.cfg.Store.Bytes(path)
+	switch {
+	case !m.Holds():
+		return errLost
+	case errors.Is(err, snapshots.ErrNoSnapshot):
+		upTo := m.objects[path].last + 1
+		delete(m.objects, path)
+		return s.stream.Purge(ctx, jetstream.WithPurgeSubject(m.subject(fileSubject+path+".*")), jetstream.WithPurgeSequence(upTo))
+	case err != nil || len(file) > snapshots.MaxTransfer:
+		m.cfg.Log.Error("fleet: file not published", "file", path, "bytes", len(file), "err", err)
+		return nil // the same would happen again
+	case m.has(File{path, digest}):
+		return nil
+	}
+	size := max(1024, min(maxPart, int(m.conn.MaxPayload())-4096))              // a header is smaller than that
+	o := object{digest: digest, parts: uint64(max(1, (len(file)+size-1)/size))} //nolint:gosec // G115: a count
+	header := nats.Header{digestHeader: {digest}, partsHeader: {strconv.FormatUint(o.parts, 10)}}
+	for i := range o.parts {
+		part := file[:min(size, len(file))]
+		file = file[len(part):]
+		seq, err := s.send(ctx, m.partSubject(path, i), header, part)
+		if err != nil {
+			return err
+		}
+		if i > 0 && seq != o.last+1 {
+			return fmt.Errorf("publish %s: another message is between its parts", path)
+		}
+		o.last = seq
+	}
+	m.objects[path] = o
+	m.update(func(status *Status) { status.Put++ })
+	return nil
+}
+
+// refuse counts and logs a message that is refused.
+func (s *session) refuse(name, reason string, err error) {
+	s.m.cfg.Log.Warn("fleet: object refused", "object", fmt.Sprintf("%.200s", name), "reason", reason, "err", err)
+	s.m.update(func(status *Status) { status.Refused[reason]++ })
+}

@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/snapshots"
+)
+
+// TestRefusedObjects puts objects that no member may accept. Each is refused, named and counted, and nothing of it is written.
+func TestRefusedObjects(t *testing.T) {
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a := refresher(t, at)
+	a.save(gamma, `"good"`, friday)
+	e := join(t, at, t.TempDir(), true)
+	until(t, "the edge follows", func() bool { return e.shows(gamma, `"good"`) })
+	o := newOperator(t, at)
+	lease := fmt.Sprint(a.Status().Lease)
+	a.stop() // else it puts its own files in the place of the bad ones
+	until(t, "the lease is free", func() bool {
+		_, err := o.lease.Get(t.Context(), leaseKey)
+		return err != nil
+	})
+
+	const date = "2026-11-20"
+	good := body(t, pain, sealed(t, "simulated", pain, `"new"`, friday.Add(time.Hour)))
+	path := snapshots.Path(pain, date, false)
+	altered := bytes.Clone(good)
+	altered[len(altered)/2] ^= 1
+	for _, c := range []struct {
+		what, name, reason string
+		put                func(name string)
+	}{
+		{"altered", path, reasonCorrupt, func(name string) { o.put(name, altered, lease, "") }},
+		{"truncated", path, reasonCorrupt, func(name string) { o.put(name, good[:len(good)-1], lease, "") }},
+		{"empty", path, reasonCorrupt, func(name string) { o.put(name, nil, lease, strings.Repeat("0", 64)) }},
+		{"no file", path, reasonCorrupt, func(name string) { o.put(name, []byte("hello\n"), lease, "x") }},
+		{"another file than announced", path, reasonCorrupt, func(name string) { o.put(name, good, lease, strings.Repeat("0", 64)) }},
+		{"under another date", "2026-11-19/" + pain, reasonCorrupt, func(name string) { o.put(name, good, lease, "") }},
+		{"under another product", date + "/gex-spx", reasonCorrupt, func(name string) { o.put(name, good, lease, "") }},
+		{"newer format", path, reasonFormat, func(name string) {
+			o.put(name, bytes.Replace(good, []byte(`"format":1`), []byte(`"format":9`), 1), lease, "")
+		}},
+		{"other source", path, reasonForeign, func(name string) {
+			o.put(name, body(t, pain, sealed(t, "cboe", pain, `1`, friday)), lease, "")
+		}},
+		{"unknown product", date + "/new-product", reasonForeign, func(name string) {
+			o.put(name, body(t, "new/product", sealed(t, "simulated", "new/product", `1`, friday)), lease, "")
+		}},
+		{"of another resource", path, reasonForeign, func(name string) {
+			o.put(name, body(t, pain, sealed(t, "simulated", gamma, `1`, friday)), lease, "")
+		}},
+		{"older", date + "/gex-spx", reasonOlder, func(name string) {
+			o.put(name, body(t, gamma, sealed(t, "simulated", gamma, `"old"`, friday.Add(-time.Minute))), lease, "")
+		}},
+		{"absolute", "/etc/passwd", reasonPath, func(name string) { o.put(name, good, lease, "") }},
+		{"temporary", date + "/.tmp-x-1", reasonPath, func(name string) { o.put(name, good, lease, "") }},
+		{"no date", "identity", reasonPath, func(name string) { o.put(name, good, lease, "") }},
+		{"no lease", path, reasonLease, func(name string) { o.put(name, good, "", "") }},
+		{"a lease that nobody took", path, reasonLease, func(name string) { o.put(name, good, "99999999", "") }},
+		{"100 MB", path, reasonSize, func(name string) { o.put(name, make([]byte, 100_000_000), lease, "x") }},
+		{"parts are missing", path, reasonCorrupt, func(name string) {
+			o.publish("file."+name+".2", lease, good, digestHeader, strings.Repeat("1", 64), partsHeader, "3")
+		}},
+		{"a part of no file", path, reasonCorrupt, func(name string) { o.publish("file."+name+".0", lease, good) }},
+		{"no part", date + "/no-part", reasonCorrupt, func(name string) { o.publish("file."+name, lease, good, partsHeader, "1") }},
+		{"too many parts", path, reasonCorrupt, func(name string) { o.publish("file."+name+".9", lease, good, partsHeader, "10") }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			before, files := e.Status().Refused, e.files()
+			c.put(c.name)
+			until(t, "refused as "+c.reason, func() bool { return e.Status().Refused[c.reason] > before[c.reason] })
+			if !e.log.has("object=" + c.name + " ") {
+				t.Errorf("the log does not name %s", c.name)
+			}
+			if now := e.files(); !maps.Equal(now, files) {
+				t.Errorf("files changed: %d, before %d", len(now), len(files))
+			}
+		})
+	}
+	for _, name := range []string{"../" + pain, date + "/../../x"} { // it leaves the directory
+		if _, err := o.js.Publish(t.Context(), "strikecache.simulated.file."+name+".0", good); err == nil {
+			t.Errorf("JetStream takes a message of %s", name)
+		}
+	}
+	o.put(path, good, lease, "")
+	until(t, "a good object is stored", func() bool { return e.files()[path] == string(good) })
+}

@@ -1,0 +1,201 @@
+package refresh_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/snapshots"
+)
+
+// carried gives a follower the files of a refresher and makes the refresher's answers current there.
+func carried(t *testing.T, from, to *rig) {
+	t.Helper()
+	for _, path := range from.store.Paths() {
+		file, digest, err := from.store.Bytes(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Accept(path, digest, file, true); err != nil && !errors.Is(err, snapshots.ErrOlder) {
+			t.Fatal(err)
+		}
+	}
+	if err := to.Follow(from.Serving()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless two processes serve the same bytes, of every resource, variant and coding.
+func equal(t *testing.T, when string, a, b *rig) {
+	t.Helper()
+	bodies := 0
+	for _, resource := range refresh.Resources() {
+		one, other := a.store.Current(resource), b.store.Current(resource)
+		if one == nil || other == nil || !slices.Equal(one.Names(), other.Names()) {
+			t.Fatalf("%s: %s: editions %v and %v", when, resource, one, other)
+		}
+		same := func(name string, x, y *snapshots.Snapshot) {
+			for c := range snapshots.Codings {
+				if bodies++; !bytes.Equal(x.Body(c), y.Body(c)) || x.ETag(c) != y.ETag(c) || x.LastModified() != y.LastModified() {
+					t.Errorf("%s: %s %s differs in %s: freshness %+v and %+v", when, resource, name, c, x.Meta.Freshness, y.Meta.Freshness)
+				}
+			}
+		}
+		same("by default", one.Default, other.Default)
+		for name, s := range one.Variants {
+			same(name, s, other.Variants[name])
+		}
+	}
+	if bodies < 400 {
+		t.Errorf("%s: only %d bodies", when, bodies)
+	}
+}
+
+// A follower serves the bytes of the refresher: fresh, stale, closed, and an answer that a start computed again.
+func TestAFollowerServesTheSameBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		a, b := newRig(t, dir, "2026-11-20 11:00", archived(t, dir)), newRig(t, t.TempDir(), "2026-11-20 09:00")
+		defer func() { b.close() }()
+		if err := b.Join(a.Origin()); err != nil || !b.Now().Equal(a.Now()) {
+			t.Fatalf("the follower's clock shows %s, the refresher's %s: %v", b.Now(), a.Now(), err)
+		}
+		a.once()
+		carried(t, a, b)
+		equal(t, "fresh", a, b)
+		a.market.Fail("", faultHTMLPage, -1)
+		for range 4 {
+			time.Sleep(time.Minute)
+			for _, job := range []string{"spx", "flow", "sectors", "vix", "freshness"} {
+				refresh.RunJob(a.Refresher, t.Context(), job)
+			}
+		}
+		if !a.meta(refresh.GammaResource).Freshness.Stale() {
+			t.Fatal("gamma is not stale: the test shows nothing")
+		}
+		carried(t, a, b)
+		equal(t, "stale", a, b)
+		time.Sleep(7 * time.Hour) // the session is over
+		refresh.RunJob(a.Refresher, t.Context(), "freshness")
+		carried(t, a, b)
+		equal(t, "closed", a, b)
+		a.close()
+
+		refresh.SetMethod(t, refresh.GammaResource, "gex/next")
+		again := newRig(t, dir, "2026-11-22 12:00", archived(t, dir))
+		defer again.close()
+		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		if m := again.meta(refresh.GammaResource).Receipt.Method; m != "gex/next" {
+			t.Fatalf("method %s: the test shows nothing", m)
+		}
+		if err := b.Join(again.Origin()); err != nil {
+			t.Fatal(err)
+		}
+		carried(t, again, b)
+		equal(t, "computed again", again, b)
+
+		b.close()
+		b = newRig(t, b.dir, "2026-11-22 12:00")
+		if err := b.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "the follower restarted from its own disk", again, b)
+	})
+}
+
+// A follower that hears of no refresher judges its answers by their age. After two minutes it says that nobody refreshes. It
+// never makes a stale answer fresh.
+func TestNoRefresher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newRig(t, t.TempDir(), "2026-11-20 15:00"), newRig(t, t.TempDir(), "2026-11-20 15:00")
+		defer a.close()
+		defer b.close()
+		a.once()
+		carried(t, a, b)
+		said := func(when, state, reason string) {
+			t.Helper()
+			for _, resource := range refresh.Resources() {
+				f := b.meta(resource).Freshness
+				got := ""
+				if f.Reason != nil {
+					got = *f.Reason
+				}
+				if f.State != state || got != reason {
+					t.Errorf("%s: %s is %s, %q", when, resource, f.State, got)
+				}
+			}
+		}
+		watch := func(since time.Time) {
+			t.Helper()
+			if err := b.Watch(since); err != nil {
+				t.Fatal(err)
+			}
+		}
+		watch(time.Time{})
+		said("with a refresher", "fresh", "")
+		lost, market := time.Now(), b.Now()
+		time.Sleep(119 * time.Second)
+		watch(lost)
+		said("for less than two minutes", "fresh", "")
+		time.Sleep(2 * time.Second)
+		watch(lost)
+		said("for more than two minutes", "stale", "no_refresher")
+		if since := b.meta(refresh.GammaResource).Freshness.Since; !since.Equal(market.Truncate(time.Second)) {
+			t.Errorf("since %s, the refresher was lost at %s", since, market)
+		}
+		watch(time.Time{})
+		said("heard of again, not yet published", "stale", "no_refresher")
+		a.once()
+		carried(t, a, b)
+		equal(t, "published", a, b)
+
+		// A stale answer stays as it is.
+		a.market.Fail("", faultHTMLPage, -1)
+		for range 3 {
+			refresh.RunJob(a.Refresher, t.Context(), "spx")
+		}
+		carried(t, a, b)
+		watch(time.Now().Add(-time.Minute))
+		if !b.meta(refresh.GammaResource).Freshness.Stale() {
+			t.Fatal("gamma is not stale")
+		}
+		equal(t, "stale, and cut off", a, b)
+		a.market.ClearFaults()
+
+		// Cut off at the end of the window, for less than two minutes: the answers are closed.
+		time.Sleep(ny(t, "2026-11-20 16:31").Sub(b.Now()))
+		a.once()
+		carried(t, a, b)
+		said("at the end of the window", "fresh", "")
+		lost = time.Now()
+		time.Sleep(100 * time.Second)
+		watch(lost)
+		said("after the window", "closed", "outside_session")
+	})
+}
+
+// A process that has refreshed may have answers that the fleet does not: it does not go back.
+func TestAFollowerDoesNotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 11:05")
+		defer a.close()
+		defer b.close()
+		a.once()
+		b.once()
+		before := b.meta(refresh.GammaResource).AsOf
+		carried(t, a, b)
+		if at := b.meta(refresh.GammaResource).AsOf; !at.Equal(before) {
+			t.Errorf("gamma went from %s to %s", before, at)
+		}
+		time.Sleep(10 * time.Minute)
+		a.once()
+		carried(t, a, b)
+		equal(t, "newer answers", a, b)
+	})
+}
