@@ -24,6 +24,7 @@ import (
 
 	"strikecache/refresh"
 	"strikecache/refresh/archive"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/levels"
 	"strikecache/server"
 	"strikecache/server/admin"
@@ -296,7 +297,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	}
 	cfg := server.Config{
 		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, Readiness: ready, Log: log,
-		MaxConnections: c.MaxConnections, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery, LogClientAddr: c.LogClientAddr,
+		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery, LogClientAddr: c.LogClientAddr,
 	}
 	if cfg.Proxies, err = c.proxies(); err != nil {
 		return err
@@ -308,7 +309,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	operator, err := admin.Open(c.AdminListen, admin.Config{
 		Sources: admin.Sources{
 			Version: version(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: ready,
-			Refreshes: refreshes, Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats,
+			Refreshes: refreshes, Fleet: fleetStatus(refresher.Fleet()), Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats,
 		},
 		Healthz: web.Healthz, Readyz: web.Readyz, Log: log,
 	})
@@ -377,7 +378,28 @@ func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	slices.SortFunc(out.Failures, func(a, b server.Failure) int { return strings.Compare(a.Resource, b.Resource) })
 	out.Impaired("disk", refresher.DiskError())
 	out.Impaired("clock", refresher.ClockError())
+	if member := refresher.Fleet(); member != nil {
+		s := member.Status()
+		out.Role = s.Role
+		if s.Err != nil || !s.Connected || !s.SilentSince.IsZero() { // the answers may be older than those of the fleet
+			out.Degraded = append(out.Degraded, "fleet")
+		}
+	}
 	return out
+}
+
+// fleetStatus returns the source of the metrics of a member, nil for a process outside a fleet.
+func fleetStatus(member *fleet.Member) func() admin.Fleet {
+	if member == nil {
+		return nil
+	}
+	return func() admin.Fleet {
+		s := member.Status()
+		return admin.Fleet{
+			Role: s.Role, Connected: s.Connected, Lease: s.Lease, SilentSince: s.SilentSince, Lag: s.Lag,
+			Put: s.Put, Applied: s.Applied, Refused: s.Refused, Reconnects: s.Reconnects,
+		}
+	}
 }
 
 // announce logs the address, the source and the version, and a warning if the market is simulated.
@@ -387,7 +409,11 @@ func (c *serveCommand) announce(log *slog.Logger, now time.Time, address string)
 		scheme = "https://"
 	}
 	log.Info("serving", "address", scheme+address, "source", c.Source, "market_time", now.Format(time.RFC3339), "version", version())
-	if c.Source == "simulated" {
+	switch {
+	case c.Source != "simulated":
+	case c.Fleet.Edge: // its market is that of the refresher
+		log.Warn("THE MARKET IS SIMULATED: no number served is real")
+	default:
 		log.Warn("THE MARKET IS SIMULATED: no number served is real", "seed", c.SimSeed, "speed", c.SimSpeed)
 	}
 }

@@ -55,7 +55,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
 		Dir: t.TempDir(), Source: "simulated",
-		DatedProducts: []string{"gex/spx", "gex/spx/intraday"}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		DatedProducts: []string{"gex/spx", "gex/spx/intraday"}, Deltas: map[string][]string{"gex/spx/series": {""}, "options/flow/unusual": {"", "100"}}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,12 +90,15 @@ func TestNoAllocations(t *testing.T) {
 	}
 	s := newFinder(t)
 	gamma := s.editions["gex/spx"].Default
+	store, earlier := withDeltas(t, s)
+	delta := store.Current("options/flow/unusual").Default.Delta([]byte(announced(earlier)))
+	dictionary := "Accept-Encoding: gzip, deflate, br, zstd, dcb, dcz\r\nAvailable-Dictionary: "
 	proxies, err := limits.ParseProxies("192.0.2.0/24")
 	if err != nil {
 		t.Fatal(err)
 	}
 	web, secrets := withKeys(t, s, func(c *server.Config) {
-		c.Finder, c.LogEvery, c.Addresses, c.Proxies = storeOf(t, s), 10, limits.NewAddresses(1_000_000), proxies
+		c.Finder, c.LogEvery, c.Addresses, c.Proxies = store, 10, limits.NewAddresses(1_000_000), proxies
 	}, keys.Key{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
 	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
@@ -113,6 +116,11 @@ func TestNoAllocations(t *testing.T) {
 		{"zstd", "/api/v1/gex/spx", "Accept-Encoding: zstd\r\n", "200", gamma.Body(snapshots.Zstd)},
 		{"limit", "/api/v1/options/flow/unusual?limit=100", "", "200", s.editions["options/flow/unusual"].Variants["100"].Body(snapshots.Identity)},
 		{"expiration", "/api/public/spx-max-pain?expiration=2026-12-18", "", "200", s.editions["spx-max-pain"].Default.Body(snapshots.Identity)},
+		{"delta", flowPath, dictionary + delta.Base + "\r\n", "200", delta.Body},
+		{"unknown dictionary", flowPath, dictionary + announced(gamma) + "\r\n", "200", s.editions["options/flow/unusual"].Default.Body(snapshots.Brotli)},
+		{"304 by the tag of a delta", flowPath, dictionary + announced(gamma) + "\r\nIf-None-Match: W/" + delta.ETag + "\r\n", "304", nil},
+		{"304 of a delta", flowPath, dictionary + delta.Base + "\r\nIf-None-Match: \"a\", " + delta.ETag + "\r\n", "304", nil},
+		{"keyed with a dictionary", flowPath, dictionary + delta.Base + "\r\n" + key, "200", nil},
 		{"historical", "/api/v1/gex/spx/historical", "", "200", s.dated["2026-11-20"].Body(snapshots.Identity)},
 		{"historical date", "/api/v1/gex/spx/historical?date=2026-11-17", "", "200", s.dated["2026-11-17"].Body(snapshots.Identity)},
 		{"track", "/api/v1/gex/spx/intraday", "", "200", s.editions["gex/spx/intraday"].Default.Body(snapshots.Identity)},
@@ -129,6 +137,7 @@ func TestNoAllocations(t *testing.T) {
 				method = "HEAD"
 			}
 			raw := []byte(method + " " + c.target + " HTTP/1.1\r\n" + browser + c.fields + "\r\n")
+			loopAllocations(t, web, raw, c.body)
 			conn := newTestConn()
 			served := make(chan error, 1)
 			go func() { served <- web.ServeConn(conn) }()

@@ -31,13 +31,17 @@ func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 	}
 	value, e := r.value(q.query)
 	if e == nil {
-		rep.snapshot, rep.caching, e = s.find(r, value)
+		rep.past = r.endpoint == historicalResource || r.dated != "" && value != nil
+		rep.snapshot, rep.caching, e = s.find(r, value, rep.past)
 	}
 	if e != nil {
 		s.fail(rep, e)
 		return
 	}
-	rep.coding = choose(q.encodings, rep.snapshot)
+	if rep.entry == nil {
+		rep.delta = rep.snapshot.Delta(q.dictionary)
+	}
+	rep.coding = choose(q.encodings, rep.snapshot, rep.delta)
 	if notModified(&q.fields, rep.snapshot) {
 		rep.status = fasthttp.StatusNotModified
 		return

@@ -167,8 +167,24 @@ func TestPreflightAndReadiness(t *testing.T) {
 		t.Errorf("%d %v", resp.StatusCode, h)
 	}
 	resp, body = do(t, c, "GET", "/readyz")
+	if strings.Contains(string(body), "role") {
+		t.Errorf("a role outside a fleet: %s", body)
+	}
 	if resp.StatusCode != 200 || !strings.Contains(string(body), `"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestReadinessInAFleet(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t), func(c *server.Config) {
+		c.Fleet, c.Readiness = true, func() server.Readiness { return server.Readiness{Role: "edge", Degraded: []string{"fleet"}} }
+	}))
+	const want = `{"ready":true,"source":"simulated","role":"edge","waiting":[],"failures":[],"unfed":[],"degraded":["fleet"]}`
+	if resp, body := do(t, c, "GET", "/readyz"); resp.StatusCode != 200 || string(body) != want {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if resp, body := do(t, c, "GET", "/"); resp.StatusCode != 200 || !strings.Contains(string(body), `id="role"`) {
+		t.Errorf("%d: the page has no place for the role", resp.StatusCode)
 	}
 }
 
@@ -261,7 +277,7 @@ func TestConditionsOnSeveralLines(t *testing.T) {
 	}
 }
 
-// conn and fasthttp give the same answer to the same request, field for field. A request with two X-Forwarded-For fields,
+// A loop and fasthttp give the same answer to the same request, field for field. A request with two X-Forwarded-For fields,
 // which have no effect here, goes to fasthttp.
 func TestBothWaysAnswerAlike(t *testing.T) {
 	s := newFinder(t)

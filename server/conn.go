@@ -7,50 +7,62 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// conn is an admitted connection. fasthttp uses it as a net.Conn and calls Read for the next request. Read answers direct
-// requests (see [head]) itself, without fasthttp. It returns only the bytes of other requests, one request per call, after
-// [head] has parsed where the request ends. So fasthttp cannot read the end of a request differently.
+// conn is a connection that fasthttp serves. fasthttp uses it as a net.Conn. Read returns the bytes of one request per call,
+// after [head] has parsed where the request ends. So fasthttp cannot read the end of a request differently. Read answers
+// requests that [head] refuses itself.
 //
 // Any goroutine may call wake and cutOff. Only the goroutine that serves the connection may call the other methods.
 type conn struct {
 	net.Conn
 	tls    *tls.Conn // the same connection as Conn; nil without TLS
-	socket *socket   // reads from and writes to Conn
 	server *Server
 	remote netip.Addr
 
 	head     head
 	response response
-	out      []byte // head of a response and, when it is small, its body
+	lines    []byte  // header fields of the response
+	body     *[]byte // of the response to a key, which has two parts; nil for none
 
-	unread int    // bytes of the request given to fasthttp that it has not read yet
-	next   []byte // what arrived after that request
-
-	// deadlines is the Unix second in which the deadlines were last set; 0: fasthttp set them. Setting them takes longer
-	// than finding a snapshot, so conn sets them at most once a second.
-	deadlines int64
-	answered  time.Time // of the last direct request
+	unread int       // bytes of the request given to fasthttp that it has not read yet
+	next   []byte    // what has arrived and was not given to fasthttp
+	begun  time.Time // when part of a head arrived; zero: none has
+	parsed time.Time // when the last head was complete
+	timed  *counts   // where the duration of the last response counts, if it is timed
 
 	handshaken bool // the TLS handshake has been made, or has failed
-	headBegun  bool // part of a request head has arrived, and its deadline is set
-	sending    bool // a response is being sent
-	ended      bool // the last response has been sent
+	failed     bool // a request panicked before fasthttp got the connection
 
 	waiting atomic.Bool // the connection waits for a handshake or for its next request
 }
 
-// smallBody is the size in bytes up to which a body is copied behind its head. For larger bodies a vectored write is
-// faster.
-const smallBody = 4 << 10
+// bodies holds buffers for the bodies of responses to keys.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
-	c.server.conns.remove(c)
+	if c.server.conns.remove(c) {
+		c.server.exit()
+	}
+	c.sent()
 	return c.Conn.Close()
+}
+
+// sent gives back the body of the last response, which has been sent, and times the response.
+func (c *conn) sent() {
+	if c.timed != nil {
+		c.timed.addDuration(time.Since(c.parsed))
+		c.timed = nil
+	}
+	if c.body != nil {
+		bodies.Put(c.body)
+		c.body = nil
+	}
 }
 
 // cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does
@@ -94,18 +106,28 @@ func (c *conn) abandon(err error) {
 // Read implements net.Conn for fasthttp, see [conn].
 func (c *conn) Read(p []byte) (n int, err error) {
 	if c.unread > 0 {
-		n, err := c.Conn.Read(p[:min(len(p), c.unread)])
+		p = p[:min(len(p), c.unread)]
+		if len(c.next) > 0 {
+			n = c.take(p)
+		} else {
+			n, err = c.Conn.Read(p)
+		}
 		c.unread -= n
 		return n, err
 	}
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			n, err = 0, c.panicked(panicked)
+			c.server.logPanic(panicked)
+			err = c.refuseAndLinger(errPanic)
 		}
 		if err != nil {
 			n, err = 0, io.EOF // fasthttp would answer and count any other error a second time
 		}
 	}()
+	c.sent()
+	if c.failed {
+		return 0, c.refuseAndLinger(errPanic)
+	}
 	if c.tls != nil && !c.handshaken {
 		if err := c.handshake(); err != nil {
 			return 0, err
@@ -133,29 +155,19 @@ func (c *conn) handshake() error {
 	return nil
 }
 
-// panicked logs a panic, answers the request with 500 unless part of its response has been sent, and ends the connection,
-// because its state may be inconsistent.
-func (c *conn) panicked(value any) error {
-	c.server.logPanic(value)
-	if c.ended = true; c.sending {
-		return io.EOF
-	}
-	return c.refuseAndLinger(errPanic)
-}
-
-// serve reads into p and answers direct requests, until the connection ends or a request for fasthttp arrives. It returns
-// how many bytes of that request are in p.
+// serve reads into p until a whole head has arrived, or the connection ends. It returns how many bytes of the request are in
+// p.
 func (c *conn) serve(p []byte) (int, error) {
-	n := copy(p, c.next)
-	c.next = c.next[:copy(c.next, c.next[n:])]
+	n := c.take(p)
 	for {
-		used, given, err := c.answerAll(p[:n])
-		if err != nil || given > 0 {
-			return given, err
-		}
-		n = copy(p, p[used:n])
-		if c.ended {
-			return 0, io.EOF
+		if n > 0 {
+			switch e := c.head.parse(p[:n]); e {
+			case nil:
+				return c.give(p[:n])
+			case incomplete:
+			default:
+				return 0, c.refuseAndLinger(e)
+			}
 		}
 		if n == len(p) {
 			return 0, c.refuseAndLinger(errHeaderTooLong)
@@ -168,31 +180,32 @@ func (c *conn) serve(p []byte) (int, error) {
 	}
 }
 
+// take moves the first bytes of c.next to p.
+func (c *conn) take(p []byte) int {
+	n := copy(p, c.next)
+	c.next = c.next[:copy(c.next, c.next[n:])]
+	return n
+}
+
 // await reads more bytes into p. begun says whether they continue a head. Otherwise they begin the next head.
 func (c *conn) await(p []byte, begun bool) (int, error) {
 	if begun {
-		if !c.headBegun {
-			c.headBegun, c.deadlines = true, 0
-			if err := c.SetReadDeadline(time.Now().Add(c.server.cfg.ReadTimeout)); err != nil {
-				return 0, err
-			}
+		if c.begun.IsZero() {
+			c.begun = time.Now()
 		}
-		return c.socket.Read(p)
+		if err := c.SetReadDeadline(c.begun.Add(c.server.cfg.ReadTimeout)); err != nil {
+			return 0, err
+		}
+		return c.Conn.Read(p)
 	}
 	c.waiting.Store(true)
 	defer c.waiting.Store(false)
-	if c.deadlines > 0 && c.deadlines != c.answered.Unix() {
-		c.deadlines = c.answered.Unix()
-		if err := c.SetReadDeadline(c.answered.Add(c.server.cfg.IdleTimeout)); err != nil {
-			return 0, err
-		}
-	}
 	// Shutdown (1) sets stopping and then (2) wakes the connection if it is waiting. If this goroutine set waiting after (2),
 	// it sees (1) here.
 	if c.server.stopping.Load() {
 		c.wake()
 	}
-	return c.socket.Read(p)
+	return c.Conn.Read(p)
 }
 
 // readFailed handles a failed read: it answers 408 when a head did not arrive in time, and abandons a client that has not
@@ -201,100 +214,41 @@ func (c *conn) readFailed(begun bool, err error) error {
 	switch timeout := errors.Is(err, os.ErrDeadlineExceeded); {
 	case timeout && begun:
 		return c.refuseAndLinger(errTimeout)
-	case timeout && !c.server.stopping.Load() && c.socket.unsent():
+	case timeout && !c.server.stopping.Load() && unsent(c.Conn):
 		c.abandon(err)
 	}
 	return err
 }
 
-// answerAll answers the direct requests at the start of b. used is how many bytes they have. If a request for fasthttp
-// follows, answerAll moves it to the start of b, and given is how many bytes of it are there.
-func (c *conn) answerAll(b []byte) (used, given int, err error) {
-	for used < len(b) && !c.ended {
-		switch e := c.head.parse(b[used:]); e {
-		case nil:
-		case incomplete:
-			return used, 0, nil
-		default:
-			return used, 0, c.refuseAndLinger(e)
-		}
-		c.headBegun = false
-		r := c.server.directRoute(&c.head)
-		if r == nil {
-			given, err = c.give(b, used)
-			return used, given, err
-		}
-		if err := c.answer(r); err != nil {
-			return used, 0, err
-		}
-		used += c.head.length
-	}
-	return used, 0, nil
-}
-
-// give moves the request at b[used:] to the start of b for fasthttp, and keeps the bytes after the request in c.next. n is
-// how many bytes of the request are in b.
-func (c *conn) give(b []byte, used int) (n int, err error) {
+// give returns how many bytes of the request are at the start of b, for fasthttp, and keeps the bytes after them in c.next.
+func (c *conn) give(b []byte) (n int, err error) {
+	c.begun, c.parsed = time.Time{}, time.Now()
 	length := c.head.length + c.head.body
-	n = min(length, len(b)-used)
-	c.next = append(c.next, b[used+n:]...)
-	c.unread = length - n
-	copy(b, b[used:used+n])
-	c.deadlines = 0
-	if c.unread == 0 {
+	n = min(length, len(b))
+	c.next = slices.Insert(c.next, 0, b[n:]...)
+	if c.unread = length - n; c.unread <= len(c.next) {
 		return n, nil
 	}
-	// fasthttp set its read deadline before this call of Read, which may have answered direct requests for hours since.
-	// fasthttp sets no write deadline for its 408.
+	// fasthttp set its read deadline before this call of Read, which may have waited for long since. fasthttp sets no write
+	// deadline for its 408.
 	until := time.Now().Add(c.server.cfg.ReadTimeout)
 	return n, errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until.Add(c.server.cfg.WriteTimeout)))
 }
 
-// answer answers a direct request.
-func (c *conn) answer(r *route) error {
-	now := time.Now()
-	q := request{head: len(c.head.method) == len("HEAD"), query: c.head.query(), fields: c.head.fields, remote: c.remote}
-	c.server.decide(r, &q, now, &c.response)
-	c.response.close = c.response.close || c.server.stopping.Load()
-	c.ended = c.response.close
-	return c.send(&q, now)
-}
-
 // refuse sends an error, as the last response of the connection.
 func (c *conn) refuse(e *apiError) error {
-	c.response = response{tail: c.response.tail, usage: c.response.usage[:0]}
-	c.server.fail(&c.response, e)
-	c.ended = true
-	return c.send(&request{head: string(c.head.method) == "HEAD", remote: c.remote}, time.Now())
-}
-
-// send sends the response to a request.
-func (c *conn) send(q *request, now time.Time) error {
-	c.answered = now
-	if second := now.Unix(); c.deadlines != second {
-		if err := c.SetWriteDeadline(now.Add(c.server.cfg.WriteTimeout)); err != nil {
-			return err
-		}
-		if c.deadlines == 0 {
-			c.deadlines = 1 // any past second, so that await sets the read deadline
-		}
-	}
-	c.out = c.server.appendHead(c.out[:0], &c.response, now)
-	var body, tail []byte
+	rep, now := &response{}, time.Now()
+	c.server.fail(rep, e)
+	q := request{head: string(c.head.method) == "HEAD", remote: c.remote}
+	out := c.server.appendHead(nil, rep, now)
 	if !q.head {
-		body, tail = c.response.body()
+		out = append(out, rep.tail...)
 	}
-	if len(body) <= smallBody {
-		c.out = append(append(c.out, body...), tail...)
-		body, tail = nil, nil
+	if err := c.SetWriteDeadline(now.Add(c.server.cfg.WriteTimeout)); err != nil {
+		return err
 	}
-	c.sending = true
-	err := c.socket.Send(c.out, body, tail)
-	if err != nil {
-		c.abandon(err)
-	}
-	c.server.count(&c.response, q, now)
-	c.sending = false
+	_, err := c.Write(out)
+	c.server.count(rep, &q)
 	return err
 }
 

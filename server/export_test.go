@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 )
 
@@ -24,8 +25,11 @@ func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, a
 func (s *Server) ServeConn(c net.Conn) error {
 	s.active.Add(1)
 	defer s.active.Add(-1)
-	if admitted := s.admit(c); admitted != nil {
-		return s.http.ServeConn(admitted)
+	admitted := s.newConn(c, netip.Addr{})
+	if !s.enter() {
+		s.refuseConn(admitted)
+		return nil
 	}
-	return nil
+	s.conns.add(admitted)
+	return s.http.ServeConn(admitted)
 }

@@ -3,11 +3,7 @@ package server
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
-	"runtime/debug"
-	"slices"
-	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -34,7 +30,7 @@ func (s *Server) router() *router.Router {
 	}
 	get("/healthz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, s.traffic.healthz, s.Healthz) })
 	get("/readyz", func(ctx *fasthttp.RequestCtx) { s.serveProbe(ctx, s.traffic.readyz, s.Readyz) })
-	for _, page := range sealedPages(s.cfg.Source) {
+	for _, page := range sealedPages(s.cfg.Source, s.cfg.Fleet) {
 		get(page.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &page) })
 	}
 	r.NotFound = func(ctx *fasthttp.RequestCtx) { s.refuse(ctx, nil, errNotFound) }
@@ -53,11 +49,6 @@ func (s *Server) guarded(handler fasthttp.RequestHandler) fasthttp.RequestHandle
 		}()
 		handler(ctx)
 	}
-}
-
-// logPanic logs a panic and its stack. No response contains them.
-func (s *Server) logPanic(value any) {
-	s.cfg.Log.Error("request panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }
 
 // protocolError answers a request whose head was well formed but which fasthttp could not read: its body did not arrive in
@@ -82,16 +73,15 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 		s.refuse(ctx, r, errMethod)
 		return
 	}
-	q := requestOf(ctx)
-	var rep response
-	s.decide(r, &q, time.Now(), &rep)
-	s.respond(ctx, &rep, &q)
+	q, c := requestOf(ctx), ctx.Conn().(*conn)
+	s.decide(r, &q, c.parsed, &c.response)
+	s.respond(ctx, &c.response, &q)
 }
 
 // servePage answers a request for a page. Pages need no key and count against no limit.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
 	q := requestOf(ctx)
-	coding := choose(q.encodings, p.sealed)
+	coding := choose(q.encodings, p.sealed, nil)
 	lines := p.lines + "ETag: " + p.sealed.ETag(coding) + "\r\nLast-Modified: " + p.sealed.LastModified() + "\r\n"
 	if notModified(&q.fields, p.sealed) {
 		s.write(ctx, s.traffic.page, fasthttp.StatusNotModified, coding, nil, lines)
@@ -113,22 +103,29 @@ func (s *Server) serveProbe(ctx *fasthttp.RequestCtx, c *counts, probe func() (i
 
 // refuse answers a request with an error; r may be nil.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r *route, e *apiError) {
-	q, rep := requestOf(ctx), response{route: r}
-	s.fail(&rep, e)
-	s.respond(ctx, &rep, &q)
+	q, rep := requestOf(ctx), &response{route: r}
+	s.fail(rep, e)
+	s.respond(ctx, rep, &q)
 }
 
 // respond gives a response to fasthttp and counts it.
 func (s *Server) respond(ctx *fasthttp.RequestCtx, rep *response, q *request) {
+	c := ctx.Conn().(*conn)
 	body, tail := rep.body()
+	if len(body) > 0 && len(tail) > 0 {
+		c.body = bodies.Get().(*[]byte)
+		*c.body = append(append((*c.body)[:0], body...), tail...)
+		body, tail = *c.body, nil
+	}
 	if len(tail) > 0 {
-		body = slices.Concat(body, tail)
+		body = tail
 	}
 	if rep.close {
 		ctx.SetConnectionClose()
 	}
-	s.setResponse(ctx, rep.status, body, rep.appendLines(nil))
-	s.count(rep, q, time.Time{}) // no duration: fasthttp sends the response later
+	c.lines = rep.appendLines(rep.appendType(c.lines[:0]))
+	s.setResponse(ctx, rep.status, body, c.lines)
+	c.timed = s.count(rep, q)
 }
 
 // write gives fasthttp a response that is neither an error nor the snapshot of a resource, and counts it.
@@ -151,7 +148,7 @@ func (s *Server) setResponse(ctx *fasthttp.RequestCtx, status int, body, lines [
 	}
 	ctx.Response.SetBodyRaw(body)
 	ctx.Response.SkipBody = ctx.IsHead() // fasthttp does not set it for protocol errors
-	if s.stopping.Load() {
+	if s.stopping.Load() || ctx.Conn().(*conn).head.close {
 		ctx.SetConnectionClose()
 	}
 }
@@ -160,23 +157,23 @@ func (s *Server) setResponse(ctx *fasthttp.RequestCtx, status int, body, lines [
 func requestOf(ctx *fasthttp.RequestCtx) request {
 	h := &ctx.Request.Header
 	q := request{
-		head: ctx.IsHead(), query: ctx.URI().QueryString(),
+		head: ctx.IsHead(), query: ctx.URI().QueryString(), remote: ctx.Conn().(*conn).remote,
 		fields: fields{
-			encodings: joined(h, "Accept-Encoding"), noneMatch: joined(h, "If-None-Match"),
+			encodings: joined(h, "Accept-Encoding"), dictionary: joined(h, "Available-Dictionary"), noneMatch: joined(h, "If-None-Match"),
 			modifiedSince: joined(h, "If-Modified-Since"), key: joined(h, "X-API-Key"), forwarded: joined(h, "X-Forwarded-For"),
 		},
-	}
-	if c, ok := ctx.Conn().(*conn); ok {
-		q.remote = c.remote
 	}
 	return q
 }
 
 // joined returns the value of a header field: nil when the field is absent, the values joined by ", " when it is repeated.
 func joined(h *fasthttp.RequestHeader, name string) []byte {
-	values := h.PeekAll(name)
-	if len(values) == 0 {
+	switch values := h.PeekAll(name); len(values) {
+	case 0:
 		return nil
+	case 1:
+		return values[0]
+	default:
+		return bytes.Join(values, []byte(", "))
 	}
-	return bytes.Join(values, []byte(", "))
 }

@@ -18,7 +18,7 @@ type panicking struct {
 
 func (f panicking) Current(string) *snapshots.Edition { panic(f.detail) }
 
-// After a panic, conn and fasthttp answer without any detail, and the server keeps serving.
+// After a panic, a loop and fasthttp answer without any detail, and the server keeps serving.
 func TestPanicIsAnswered(t *testing.T) {
 	var log logText
 	const detail = "/srv/secret/place.go:17 goroutine 5"

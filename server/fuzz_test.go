@@ -41,12 +41,25 @@ func (c *oneConn) Read(p []byte) (int, error) {
 
 func (c *oneConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 
-// answers sends raw bytes and returns the responses, whose bodies are read, with the codes of the errors.
+// engineAnswers sends the parts to fasthttp, one per read, and returns everything that it answers.
+func engineAnswers(web *server.Server, parts ...string) string {
+	c := &oneConn{}
+	for _, p := range parts {
+		c.parts = append(c.parts, []byte(p))
+	}
+	_ = web.ServeConn(c) // the error only says how the connection ended
+	return c.out.String()
+}
+
+// answers sends raw bytes to both engines, which must answer alike, and returns the responses, whose bodies are read, with the
+// codes of the errors.
 func answers(t *testing.T, web *server.Server, raw string, methods ...string) (responses []*http.Response, codes []string) {
 	t.Helper()
-	c := &oneConn{parts: [][]byte{[]byte(raw)}}
-	_ = web.ServeConn(c) // the error only says how the connection ended
-	r := bufio.NewReader(&c.out)
+	got := engineAnswers(web, raw)
+	if loop := loopAnswers(t, web, raw); undated(loop) != undated(got) {
+		t.Fatalf("%q: the loop answers\n%q\nfasthttp answers\n%q", raw, loop, got)
+	}
+	r := bufio.NewReader(strings.NewReader(got))
 	for {
 		if _, err := r.Peek(1); err != nil {
 			return responses, codes
@@ -89,7 +102,7 @@ func answers(t *testing.T, web *server.Server, raw string, methods ...string) (r
 	}
 }
 
-// FuzzTarget: a target gets the answer that follows from how packages http and url read it, both from conn (HTTP/1.1) and
+// FuzzTarget: a target gets the answer that follows from how packages http and url read it, both from a loop (HTTP/1.1) and
 // from fasthttp (HTTP/1.0).
 func FuzzTarget(f *testing.F) {
 	web := newServer(newFinder(f))
@@ -109,7 +122,7 @@ func FuzzTarget(f *testing.F) {
 			return // this may be several requests, or part of one
 		}
 		if len(direct) != 1 || len(other) != 1 || direct[0].StatusCode != other[0].StatusCode || codes[0] != otherCodes[0] {
-			t.Fatalf("%q: %v %v from the connection, %v %v through fasthttp", target, direct, codes, other, otherCodes)
+			t.Fatalf("%q: %v %v from the loop, %v %v through fasthttp", target, direct, codes, other, otherCodes)
 		}
 		status, code := direct[0].StatusCode, codes[0]
 		if want, wantCode := expected(target); want != 0 && (status != want || code != wantCode) {
@@ -179,7 +192,8 @@ func FuzzConnection(f *testing.F) {
 	for _, raw := range []string{
 		series + seriesLine + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n", "HEAD /\xff HTTP/1.1\r\n\r\n", "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + series, "OPTIONS /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n",
 		seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi", seriesLine + "Host: a\r\nIf-None-Match: *\r\n\r\n", seriesLine + "Host: a\r\nX-API-Key: x\r\nX-API-Key: y\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
-		"HEAD /api/v1/gex/spx HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", seriesLine + "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", "\r\n" + seriesLine + "Host: a\r\nConnection: close\r\n\r\n", seriesLine + "Host: a\r\nExpect: x\r\n\r\n", "HEAD a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
+		seriesLine + "Host: a\r\nAccept-Encoding: dcz\r\nAvailable-Dictionary: :47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:\r\n\r\n",
+		"HEAD /api/v1/gex/spx HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", seriesLine + "Host: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", "\r\n" + seriesLine + "Host: a\r\nConnection: close\r\n\r\n", seriesLine + "Host: a\r\nExpect: x\r\n\r\n", seriesLine + "Host: a\r\nConnection: Close\r\n\r\n" + series, seriesLine + "Host: a\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n" + series, seriesLine + "Host: a\r\nConnection: keep-alive, close\r\n\r\n" + series, "HEAD a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
 		"HEAD /" + strings.Repeat("a", 5000), "HEAD / HTTP/1.1\r\nX: " + strings.Repeat("a", 9000), "HEAD / HTTP/2.0\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
 	} {
 		f.Add([]byte(raw))

@@ -9,8 +9,9 @@ type head struct {
 	length         int  // bytes of the head, its empty line included
 	body           int  // bytes of the body that follows
 	http10         bool // HTTP/1.0, not 1.1
-	// direct says that conn can answer the request without fasthttp: GET or HEAD, a path as target, HTTP/1.1, keep-alive,
-	// no body, no field of [fields] twice.
+	close          bool // Connection: close
+	// direct says that a loop can answer the request without fasthttp: GET or HEAD, a path as target, HTTP/1.1, a plain host,
+	// nothing else than keep-alive or close in Connection, no body, no field of [fields] twice.
 	direct bool
 	fields
 
@@ -18,7 +19,7 @@ type head struct {
 }
 
 // fields holds the values of the header fields that a response depends on; nil for an absent field.
-type fields struct{ encodings, noneMatch, modifiedSince, key, forwarded []byte }
+type fields struct{ encodings, dictionary, noneMatch, modifiedSince, key, forwarded []byte }
 
 // query returns what follows the ? of the target.
 func (h *head) query() []byte {
@@ -183,18 +184,21 @@ func (h *head) keep(name, value []byte) *apiError {
 	switch len(name) {
 	case len("Host"):
 		if equalFold(name, "host") {
-			if h.hasHost || skip(value, 0, hostChar) != len(value) {
+			if h.hasHost || skip(value, 0, hostChar) != len(value) || len(value) == 0 && !h.http10 { // empty: RFC 9110 §4.2.1
 				return errBadRequest
 			}
 			h.hasHost = true
+			h.direct = h.direct && plainHost(value)
 		}
 	case len("X-API-Key"):
 		if equalFold(name, "x-api-key") {
 			h.once(&h.key, value)
 		}
 	case len("Connection"):
-		if equalFold(name, "connection") && !equalFold(value, "keep-alive") {
-			h.direct = false
+		if equalFold(name, "connection") {
+			last := equalFold(value, "close")
+			h.close = h.close || last
+			h.direct = h.direct && (last || equalFold(value, "keep-alive"))
 		}
 	case len("If-None-Match"):
 		if equalFold(name, "if-none-match") {
@@ -216,12 +220,27 @@ func (h *head) keep(name, value []byte) *apiError {
 		} else if equalFold(name, "transfer-encoding") {
 			return errTransferEncoding
 		}
+	case len("Available-Dictionary"):
+		if equalFold(name, "available-dictionary") {
+			h.once(&h.dictionary, value)
+		}
 	case len("Expect"), len("Upgrade"):
 		if equalFold(name, "expect") || equalFold(name, "upgrade") {
 			h.direct = false
 		}
 	}
 	return nil
+}
+
+// plainHost says whether a host is a name or an IPv4 address, with or without a port. fasthttp judges the others.
+func plainHost(host []byte) bool {
+	name, port, _ := bytes.Cut(host, []byte{':'})
+	for _, c := range port {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return !bytes.ContainsAny(name, "[]%!$&'()*+,;=~")
 }
 
 // once stores the value of a field. If the field is given twice, the request is not direct: [joined] then joins the values.

@@ -18,6 +18,7 @@ func FuzzHead(f *testing.F) {
 		"POST / HTTP/1.1\r\nHost: a:80\r\nContent-Length: 5\r\n\r\nhello", "\r\nGET / HTTP/1.0\r\n\r\n",
 		"GET / HTTP/1.1\r\nhost:a\r\nIf-None-Match: \"a\", W/\"b\"\r\nIf-Modified-Since: Fri, 20 Nov 2037 15:44:39 GMT\r\nX-Forwarded-For: ::1\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nUpgrade: h2c\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\navailable-DICTIONARY: :AA==: \r\nAvailable-Dictionary: :x:\r\n\r\n",
 		"GET http://a/b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n",
 	} {
 		f.Add([]byte(raw))
@@ -47,7 +48,7 @@ func FuzzHead(f *testing.F) {
 			t.Errorf("the head has %d bytes, here %d", len(trimmed)-unread, h.length)
 		}
 		for name, value := range map[string][]byte{
-			"Accept-Encoding": h.encodings, "If-None-Match": h.noneMatch, "If-Modified-Since": h.modifiedSince,
+			"Accept-Encoding": h.encodings, "Available-Dictionary": h.dictionary, "If-None-Match": h.noneMatch, "If-Modified-Since": h.modifiedSince,
 			"X-Api-Key": h.key, "X-Forwarded-For": h.forwarded,
 		} {
 			values := req.Header[name]

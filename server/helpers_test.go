@@ -54,6 +54,8 @@ type finder struct {
 
 func (f *finder) Current(resource string) *snapshots.Edition { return f.editions[resource] }
 
+func (f *finder) Publications() uint64 { return 0 }
+
 func (f *finder) of(resource string) map[string]*snapshots.Snapshot {
 	if resource == "gex/spx/intraday" {
 		return f.tracks

@@ -6,26 +6,39 @@ import (
 	"strikecache/snapshots"
 )
 
-// choose returns the content coding in which a snapshot is sent. header is Accept-Encoding. Of the codings with the highest
-// quality, choose takes the one in which the snapshot is smallest. When the client refuses every coding, choose returns
+// choose returns the content coding in which a snapshot is sent. header is Accept-Encoding. delta may be sent instead of the
+// snapshot; it may be nil. Of the codings with the highest quality, choose takes the one with the smallest body. When the client refuses every coding, choose returns
 // identity: a complete response helps more than a 406 (RFC 9110 §12.5.3 allows both).
-func choose(header []byte, s *snapshots.Snapshot) snapshots.Coding {
+func choose(header []byte, s *snapshots.Snapshot, delta *snapshots.Delta) snapshots.Coding {
 	if len(header) == 0 {
 		return snapshots.Identity
 	}
 	quality := negotiate(header)
 	best := snapshots.Identity
-	for c := range snapshots.Codings {
-		if q := quality[c]; s.Has(c) && q > 0 && (q > quality[best] || q == quality[best] && len(s.Body(c)) < len(s.Body(best))) {
+	for c, q := range quality {
+		c := snapshots.Coding(c)
+		size := len(bodyIn(c, s, delta))
+		if size > 0 && q > 0 && (q > quality[best] || q == quality[best] && size < len(s.Body(best))) {
 			best = c
 		}
 	}
 	return best
 }
 
+// bodyIn returns the body of a snapshot or its delta in a coding, nil if there is none.
+func bodyIn(c snapshots.Coding, s *snapshots.Snapshot, delta *snapshots.Delta) []byte {
+	switch {
+	case c != snapshots.DCZ:
+		return s.Body(c)
+	case delta == nil:
+		return nil
+	}
+	return delta.Body
+}
+
 // negotiate returns the quality, 0 to 1000, that an Accept-Encoding header gives each coding. Names are case-insensitive, *
 // stands for every coding that is not named, 0 is a refusal, and malformed items are ignored.
-func negotiate(header []byte) (quality [snapshots.Codings]int) {
+func negotiate(header []byte) (quality [snapshots.Codings + 1]int) {
 	const unnamed = -1
 	for c := range quality {
 		quality[c] = unnamed
@@ -48,6 +61,8 @@ func negotiate(header []byte) (quality [snapshots.Codings]int) {
 			quality[snapshots.Brotli] = q
 		case equalFold(name, "zstd"):
 			quality[snapshots.Zstd] = q
+		case equalFold(name, "dcz"):
+			quality[snapshots.DCZ] = q
 		case equalFold(name, "identity"):
 			quality[snapshots.Identity] = q
 		}

@@ -36,7 +36,7 @@ func TestChoose(t *testing.T) {
 		"gzip;q=2, br":     snapshots.Brotli,
 		"identity;q=0":     snapshots.Identity, // a complete answer helps more than a 406
 	} {
-		if got := choose([]byte(header), s); got != want {
+		if got := choose([]byte(header), s, nil); got != want {
 			t.Errorf("%q: %v, want %v", header, got, want)
 		}
 	}
@@ -67,7 +67,7 @@ func acceptable(list string) (weights map[string]float64, wellFormed bool) {
 }
 
 // FuzzChoose: the coding is the one that a slow implementation of RFC 9110 prefers; of equals the one with the smallest body.
-// For a malformed header, choose never returns a coding in which the snapshot is not sealed.
+// For a malformed header, choose never returns a coding in which there is no body.
 func FuzzChoose(f *testing.F) {
 	all := sealed(f)
 	small, err := snapshots.Seal([]byte("1"), snapshots.Meta{Quality: json.RawMessage("{}")})
@@ -79,16 +79,20 @@ func FuzzChoose(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, s := range []string{
-		"", "gzip;q=0.5, *;q=0", "gzip, deflate, br, zstd", "identity;q=0", "*;q=0", "*", "GZIP;Q=1.000, br ; q=0.999", "identity;q=0.001, gzip;q=0.001", "gzip;q=0, gzip", "x-gzip", "br;q=1.001", ",, ,br", "zstd;q=0.7;q=0.1", "gzip;level=1;q=0", "gzip; q = 1",
+		"", "gzip, deflate, br, zstd, dcb, dcz", "dcz", "DCZ;q=0.9, br", "dcz;q=0.9, br;q=0.8", "dcz;q=0, *", "gzip;q=0.5, *;q=0", "gzip, deflate, br, zstd", "identity;q=0", "*;q=0", "*", "GZIP;Q=1.000, br ; q=0.999", "identity;q=0.001, gzip;q=0.001", "gzip;q=0, gzip", "x-gzip", "br;q=1.001", ",, ,br", "zstd;q=0.7;q=0.1", "gzip;level=1;q=0", "gzip; q = 1",
 		"gzip", "BR;q=0.2", "zstd", "gzip; q=0.001", "gzip;q=0.000", "deflate, gzip", "deflate,,  ,gzip", "*;q=0.1, gzip;q=0.2", "*;q=0.1, br;q=0, zstd;q=0", "identity", "identity, gzip;q=0.9", "identity;q=0.5, gzip;q=0.9",
 		"identity;q=0, gzip;q=0.1", "gzipped", "br;q=1.0, gzip;q=0.8, *;q=0", "zstd;q=0.9, br;q=0.8, gzip", "br;q=0.5, zstd;q=0.7, *;q=0.1", "identity, *;q=0.5", "gzip;q=0.49, br;q=0.5", "gzip;q=0.999, br;q=0.9", "deflate;q=1, *;q=0.1, br;q=0",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, header []byte) {
-		for _, s := range []*snapshots.Snapshot{all, small, few} {
-			got := choose(header, s)
-			if got >= snapshots.Codings || !s.Has(got) {
+		for _, x := range []struct {
+			*snapshots.Snapshot
+			delta *snapshots.Delta
+		}{{all, nil}, {small, nil}, {few, nil}, {all, &snapshots.Delta{Body: []byte("small")}}, {all, &snapshots.Delta{Body: make([]byte, 8000)}}} {
+			s := x.Snapshot
+			got := choose(header, s, x.delta)
+			if bodyIn(got, s, x.delta) == nil {
 				t.Fatalf("%q: coding %d", header, got)
 			}
 			weights, wellFormed := acceptable(string(header))
@@ -108,9 +112,9 @@ func FuzzChoose(f *testing.F) {
 				return 0
 			}
 			best := snapshots.Identity // also when every coding is refused
-			for c := range snapshots.Codings {
-				w, b := weightOf(c), weightOf(best)
-				if s.Has(c) && w > 0 && (w > b || w == b && len(s.Body(c)) < len(s.Body(best))) {
+			for c := range snapshots.DCZ + 1 {
+				w, b, body := weightOf(c), weightOf(best), bodyIn(c, s, x.delta)
+				if body != nil && w > 0 && (w > b || w == b && len(body) < len(bodyIn(best, s, x.delta))) {
 					best = c
 				}
 			}
@@ -132,13 +136,13 @@ var (
 // If-None-Match, and matches only a date that package http reads as exactly this instant.
 func FuzzConditional(f *testing.F) {
 	s := sealed(f)
-	own := []byte(s.ETag(snapshots.Gzip))
-	for _, s := range []string{"", "*", `"a"`, "TAG", "W/TAG", `"a", W/"b",,TAG ,"c"`, `"a" TAG`, "W/*", `"a`, `"a", *`, "*, TAG", "*junk", "**", `"a b", TAG`, "w/TAG", `"a,b",TAG`, `"",""`, "\"\xff\"", "TAGTAG", " \tTAG\t"} {
+	own, delta := []byte(s.ETag(snapshots.Gzip)), strings.TrimSuffix(s.ETag(snapshots.Identity), `"`)+`-dcz-0123456789abcdef"`
+	for _, s := range []string{"", "*", `"a"`, "TAG", "W/TAG", `"a", W/"b",,TAG ,"c"`, `"a" TAG`, "W/*", `"a`, `"a", *`, "*, TAG", "*junk", "**", `"a b", TAG`, "w/TAG", `"a,b",TAG`, `"",""`, "\"\xff\"", "TAGTAG", " \tTAG\t", "DELTA", `"a", W/DELTA`, `DELTA"`} {
 		f.Add([]byte(s), "DATE", true)
 		f.Add([]byte(s), "Sat, 01 Jan 2000 00:00:00 GMT", false)
 	}
 	f.Fuzz(func(t *testing.T, list []byte, since string, present bool) {
-		text := strings.ReplaceAll(string(list), "TAG", string(own))
+		text := strings.ReplaceAll(strings.ReplaceAll(string(list), "TAG", string(own)), "DELTA", delta)
 		since = strings.ReplaceAll(since, "DATE", s.LastModified())
 		q := &fields{modifiedSince: []byte(since)}
 		if present {
@@ -155,7 +159,7 @@ func FuzzConditional(f *testing.F) {
 		}
 		has := slices.ContainsFunc([]snapshots.Coding{snapshots.Identity, snapshots.Gzip, snapshots.Brotli, snapshots.Zstd}, func(c snapshots.Coding) bool {
 			return strings.Contains(text, s.ETag(c))
-		})
+		}) || strings.Contains(text, delta)
 		latin := latin1(text)
 		switch {
 		case text == "*": // the parser of the head removes spaces around a value
@@ -165,6 +169,7 @@ func FuzzConditional(f *testing.F) {
 		case tagsForm.MatchString(latin):
 			want := false
 			for _, m := range tagForm.FindAllStringSubmatch(latin, -1) {
+				want = want || m[1] == delta
 				for c := range snapshots.Codings {
 					want = want || m[1] == s.ETag(c)
 				}

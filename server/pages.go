@@ -44,8 +44,8 @@ const (
 
 // sealedPages returns the API description, the dashboard, and the files that both load. All are part of the binary, so it
 // panics on an error, which every test of a server would show.
-func sealedPages(source string) []page {
-	dashboard := web.Dashboard(source, paths())
+func sealedPages(source string, fleet bool) []page {
+	dashboard := web.Dashboard(source, fleet, paths())
 	return append(slices.Clip(staticPages()), sealPage(dashboard.Path, dashboard.ContentType, revalidateLine+browserLines, dashboard.Body))
 }
 

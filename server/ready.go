@@ -16,7 +16,8 @@ type Readiness struct {
 	Waiting  []string  // resources that the source can feed and that have no answer yet
 	Failures []Failure // of waiting resources whose refreshes have failed
 	Unfed    []string  // resources that the source cannot feed
-	Degraded []string  // codes of impaired parts: disk, clock, keys, usage, tls
+	Degraded []string  // codes of impaired parts: disk, clock, keys, usage, tls, fleet
+	Role     string    // in a fleet: refresher, follower or edge
 }
 
 // Failure is the last failure of a resource.
@@ -60,11 +61,12 @@ func (s *Server) Readyz() (status int, body []byte, err error) {
 	body, err = json.Marshal(struct {
 		Ready    bool      `json:"ready"`
 		Source   string    `json:"source"`
+		Role     string    `json:"role,omitempty"`
 		Waiting  []string  `json:"waiting"`
 		Failures []Failure `json:"failures"`
 		Unfed    []string  `json:"unfed"`
 		Degraded []string  `json:"degraded"`
-	}{ready, s.cfg.Source, list(r.Waiting), append([]Failure{}, r.Failures...), list(r.Unfed), list(r.Degraded)})
+	}{ready, s.cfg.Source, r.Role, list(r.Waiting), append([]Failure{}, r.Failures...), list(r.Unfed), list(r.Degraded)})
 	return statusOf(ready), body, err
 }
 

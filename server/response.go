@@ -18,9 +18,11 @@ type response struct {
 	status   int
 	snapshot *snapshots.Snapshot
 	caching  caching
+	past     bool // the snapshot is of a date, and not the current one
 	coding   snapshots.Coding
 	err      *apiError
-	close    bool // the connection ends
+	close    bool             // the connection ends
+	delta    *snapshots.Delta // the body if the coding is DCZ; nil: none
 
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
@@ -39,7 +41,15 @@ func (rep *response) body() (prepared, tail []byte) {
 	case rep.entry != nil:
 		return rep.snapshot.Prefix(rep.coding), rep.tail
 	}
-	return rep.snapshot.Body(rep.coding), nil
+	return bodyIn(rep.coding, rep.snapshot, rep.delta), nil
+}
+
+// etag returns the strong entity tag of the body, with its quotes.
+func (rep *response) etag() string {
+	if rep.coding == snapshots.DCZ {
+		return rep.delta.ETag
+	}
+	return rep.snapshot.ETag(rep.coding)
 }
 
 const (
@@ -52,20 +62,20 @@ const (
 		"X-Content-Type-Options: nosniff\r\n"
 	typeLine    = "Content-Type: application/json\r\n"
 	varyLine    = "Vary: Accept-Encoding, X-API-Key\r\n"
+	varyDelta   = "Vary: Accept-Encoding, X-API-Key, Available-Dictionary\r\n"
 	noStoreLine = "Cache-Control: no-store\r\n"
 )
 
 // encodingLines holds the Content-Encoding line of each coding; "" for identity.
-var encodingLines = func() (lines [snapshots.Codings]string) {
-	for c := range snapshots.Codings {
-		if c != snapshots.Identity {
-			lines[c] = "Content-Encoding: " + c.String() + "\r\n"
-		}
+var encodingLines = func() (lines [snapshots.Codings + 1]string) {
+	for c := snapshots.Identity + 1; int(c) < len(lines); c++ {
+		lines[c] = "Content-Encoding: " + c.String() + "\r\n"
 	}
 	return lines
 }()
 
-// appendHead appends the whole head of a response, its empty line included.
+// appendHead appends the whole head of a response, its empty line included. The fields have the order that fasthttp gives
+// them.
 func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 	switch rep.status {
 	case fasthttp.StatusOK:
@@ -78,39 +88,62 @@ func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 		dst = append(append(dst, ' '), fasthttp.StatusMessage(rep.status)...)
 		dst = append(dst, "\r\nServer: "+serverName+"\r\n"...)
 	}
-	dst = append(dst, s.date.line(now)...)
+	dst = rep.appendType(append(dst, s.date.line(now)...))
 	if rep.status != fasthttp.StatusNotModified {
 		body, tail := rep.body()
 		dst = appendNumber(dst, "Content-Length: ", int64(len(body)+len(tail)))
 	}
+	dst = rep.appendLines(dst)
 	if rep.close {
 		dst = append(dst, "Connection: close\r\n"...)
 	}
-	return append(rep.appendLines(dst), "\r\n"...)
+	return append(dst, "\r\n"...)
 }
 
-// appendLines appends the field lines of a response, except Server, Date, Connection and Content-Length.
+// appendType appends the field lines that describe the body.
+func (rep *response) appendType(dst []byte) []byte {
+	if rep.status == fasthttp.StatusNotModified {
+		return dst
+	}
+	return append(append(dst, typeLine...), encodingLines[rep.coding]...)
+}
+
+// appendLines appends the field lines of a response, except those of its body, Server, Date and Connection.
 func (rep *response) appendLines(dst []byte) []byte {
 	if rep.err != nil {
 		return rep.appendErrorLines(dst)
 	}
 	keyed := rep.entry != nil
-	if rep.status == fasthttp.StatusOK {
-		dst = append(append(dst, typeLine...), encodingLines[rep.coding]...)
-	}
 	dst = append(rep.caching.append(dst, keyed), "ETag: "...)
 	if keyed {
 		dst = append(dst, "W/"...) // weak, because `usage` in the body changes and the tag does not
 	}
-	dst = append(dst, rep.snapshot.ETag(rep.coding)...)
+	dst = append(dst, rep.etag()...)
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
-	dst = append(dst, "\r\n"+varyLine+commonLines...)
-	return rep.verdict.AppendFields(dst)
+	dst = rep.appendVary(append(dst, "\r\n"...))
+	return rep.verdict.AppendFields(append(dst, commonLines...))
+}
+
+// appendVary appends the field lines Vary and, to an answer without a key that is a dictionary, Use-As-Dictionary.
+func (rep *response) appendVary(dst []byte) []byte {
+	if !rep.snapshot.IsDictionary() {
+		return append(dst, varyLine...)
+	}
+	dst = append(dst, varyDelta...)
+	if rep.entry != nil || rep.status != fasthttp.StatusOK {
+		return dst
+	}
+	// With its query, the pattern matches no other query: a dictionary helps only for answers of its own kind.
+	dst = append(append(append(dst, `Use-As-Dictionary: match="`...), rep.route.path...), '?')
+	if variant := rep.snapshot.Variant(); variant != "" {
+		dst = append(append(append(dst, rep.route.parameter...), '='), variant...)
+	}
+	return append(dst, "\"\r\n"...)
 }
 
 func (rep *response) appendErrorLines(dst []byte) []byte {
 	e := rep.err
-	dst = append(dst, typeLine+noStoreLine+commonLines...)
+	dst = append(dst, noStoreLine+commonLines...)
 	if e.allow != "" {
 		dst = append(append(append(dst, "Allow: "...), e.allow...), "\r\n"...)
 	}

@@ -123,6 +123,9 @@ func unescape(b []byte) []byte {
 type Finder interface {
 	// Current returns the current edition of a resource, nil before its first answer.
 	Current(resource string) *snapshots.Edition
+	// Publications counts the publications that have begun and those that have ended. It is odd while Current may return the
+	// editions from before and from after a publication.
+	Publications() uint64
 	// Historical returns the stored answer of a dated resource, gex/spx or gex/spx/intraday, of a UTC date YYYY-MM-DD, or the
 	// newest for "". The error is [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are
 	// being read.
@@ -131,9 +134,10 @@ type Finder interface {
 	DatesOf(resource string) []string
 }
 
-// find returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent.
-func (s *Server) find(r *route, value []byte) (*snapshots.Snapshot, caching, *apiError) {
-	if r.endpoint == historicalResource || r.dated != "" && value != nil {
+// find returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent. past says that
+// the snapshot is of a date.
+func (s *Server) find(r *route, value []byte, past bool) (*snapshots.Snapshot, caching, *apiError) {
+	if past {
 		return s.historical(r, value)
 	}
 	e := s.cfg.Finder.Current(r.endpoint)
@@ -251,18 +255,25 @@ func validDate(b []byte) bool {
 // caching is the value of Cache-Control.
 type caching struct {
 	maxAge     int    // seconds
-	directives string // the text after max-age, with its comma
+	stale      int    // seconds of stale-while-revalidate; 0: none
+	directives string // the text after these, with its comma
 }
 
 var (
-	gammaCaching  = caching{25, ", stale-while-revalidate=25, stale-if-error=86400"} // whatever the refresh interval
-	recentCaching = caching{25, ""}                                                  // a historical date that may still change
-	closedCaching = caching{31_536_000, ", immutable"}                               // a closed historical date
+	gammaCaching  = caching{25, 25, ", stale-if-error=86400"} // whatever the refresh interval
+	recentCaching = caching{25, 0, ""}                        // a historical date that may still change
+	closedCaching = caching{31_536_000, 0, ", immutable"}     // a closed historical date
 )
 
-// refreshCaching returns the caching of a snapshot that is replaced at its refresh interval: at most an hour.
+// refreshCaching returns the caching of a snapshot that is replaced at its refresh interval: at most an hour. A browser drops
+// a dictionary when its answer may no longer be served even stale, and a client that polls asks just after max-age. So a
+// dictionary may be served stale for one interval more.
 func refreshCaching(s *snapshots.Snapshot) caching {
-	return caching{maxAge: min(max(s.Meta.RefreshSeconds, 0), 3600)}
+	c := caching{maxAge: min(max(s.Meta.RefreshSeconds, 0), 3600)}
+	if s.IsDictionary() {
+		c.stale = c.maxAge
+	}
+	return c
 }
 
 // append appends a Cache-Control line. keyed says that the request had a key: then no shared cache may store the response.
@@ -272,5 +283,8 @@ func (c caching) append(dst []byte, keyed bool) []byte {
 		scope = "Cache-Control: private, max-age="
 	}
 	dst = strconv.AppendInt(append(dst, scope...), int64(c.maxAge), 10)
+	if c.stale > 0 {
+		dst = strconv.AppendInt(append(dst, ", stale-while-revalidate="...), int64(c.stale), 10)
+	}
 	return append(append(dst, c.directives...), "\r\n"...)
 }

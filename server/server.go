@@ -6,9 +6,10 @@
 // The path of a request:
 //
 //  1. One strict parser reads the head ([head]). It decides where every request ends.
-//  2. [conn] answers the common requests itself. It hands each other request to fasthttp, one at a time.
+//  2. On Linux, a [loop] answers the common requests on plain TCP connections itself. It hands a connection with any other
+//     request to fasthttp, for which [conn] reads one request at a time. So do TLS and other systems from the start.
 //  3. [Server.decide] checks the key and the limits, finds the snapshot, chooses the coding and evaluates the conditions.
-//     Both conn and the handlers of fasthttp call decide, and write the same field lines.
+//     Both the loop and the handlers of fasthttp call decide, and write the same bytes.
 //  4. The prepared bytes are sent.
 package server
 
@@ -35,6 +36,7 @@ type Config struct {
 	// Now returns the market's time in UTC. It decides which dates lie in the future and which are closed.
 	Now       func() time.Time
 	Readiness func() Readiness
+	Fleet     bool // the process is in a fleet: the dashboard shows its role
 	Log       *slog.Logger
 
 	// MaxConnections is how many connections are served at a time; 0 means 10,000. The server lowers the number if the
@@ -81,11 +83,13 @@ type Server struct {
 	source   []byte            // name of the upstream in JSON
 	date     dateLine
 	traffic  *traffic
+	open     atomic.Int64 // connections
 	conns    connSet
 	refusing chan struct{} // has an element for each connection that is refused patiently
 
 	active   atomic.Int64 // goroutines of Serve, connections and refusals
 	stopping atomic.Bool
+	cutOff   atomic.Bool   // the time limit of Shutdown has passed
 	stop     chan struct{} // closed when stopping becomes true
 }
 

@@ -36,7 +36,7 @@ type Bytes struct {
 }
 
 // Durations is the distribution of the time from a complete request head until the kernel has the response. One in 64
-// responses that [conn] sends is measured.
+// responses is measured; that of a loop from the instant at which epoll reported the request.
 type Durations struct {
 	Resource string
 	Buckets  map[float64]uint64 // cumulative, by upper bound in seconds
@@ -48,7 +48,7 @@ type Durations struct {
 func (s *Server) Stats() Stats {
 	t := s.traffic
 	out := Stats{
-		Errors: map[string]uint64{}, ConnectionsOpen: s.conns.count(), ConnectionsAccepted: t.accepted.Load(),
+		Errors: map[string]uint64{}, ConnectionsOpen: int(s.open.Load()), ConnectionsAccepted: t.accepted.Load(),
 		ConnectionsRefused: t.refused.Load(), LogSamplesDropped: t.linesDropped.Load(), TLSHandshakesFailed: t.handshakesFailed.Load(),
 	}
 	if s.cfg.Addresses != nil {
@@ -68,7 +68,7 @@ func (s *Server) Stats() Stats {
 
 // appendTo appends the counts that are not zero.
 func (c *counts) appendTo(out *Stats) {
-	for coding := range snapshots.Codings {
+	for coding := range snapshots.DCZ + 1 {
 		for i := range c.responses {
 			if n := c.responses[i][coding].Load(); n > 0 {
 				out.Responses = append(out.Responses, Responses{c.resource, minStatus + i, coding.String(), n})

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +28,8 @@ type traffic struct {
 // counts counts the responses of one resource, or of one kind of path that is not a resource.
 type counts struct {
 	resource  string
-	responses [maxStatus - minStatus + 1][snapshots.Codings]atomic.Uint64
-	bytes     [snapshots.Codings]atomic.Uint64 // of bodies
+	responses [maxStatus - minStatus + 1][snapshots.Codings + 1]atomic.Uint64 // the last coding is DCZ
+	bytes     [snapshots.Codings + 1]atomic.Uint64                            // of bodies
 	durations [len(durationBounds) + 1]atomic.Uint64
 	nanos     atomic.Int64 // sum of the durations
 }
@@ -87,9 +89,9 @@ func (c *counts) addDuration(took time.Duration) {
 	c.nanos.Add(int64(took))
 }
 
-// count counts a response of a resource or an error, and passes every n-th one to the log for --log-every. began is when the
-// request head was complete; the zero time means that the response has not been sent and cannot be timed.
-func (s *Server) count(rep *response, q *request, began time.Time) {
+// count counts a response of a resource or an error, and passes every n-th one to the log for --log-every. If the response is
+// one of those that are timed, count returns where its duration counts, else nil.
+func (s *Server) count(rep *response, q *request) (timed *counts) {
 	t := s.traffic
 	c, endpoint, n := t.other, "", 0
 	if rep.route != nil {
@@ -99,14 +101,14 @@ func (s *Server) count(rep *response, q *request, began time.Time) {
 		body, tail := rep.body()
 		n = len(body) + len(tail)
 	}
-	if nth := c.add(rep.status, rep.coding, n); nth%timedEvery == 1 && rep.route != nil && !began.IsZero() {
-		c.addDuration(time.Since(began))
+	if nth := c.add(rep.status, rep.coding, n); nth%timedEvery == 1 && rep.route != nil {
+		timed = c
 	}
 	if rep.err != nil {
 		t.errors[rep.err.code].Add(1)
 	}
 	if s.cfg.LogEvery <= 0 || t.loggable.Add(1)%uint64(s.cfg.LogEvery) != 0 {
-		return
+		return timed
 	}
 	line := logLine{endpoint: endpoint, status: rep.status, bytes: n, coding: rep.coding}
 	if rep.entry != nil {
@@ -120,6 +122,7 @@ func (s *Server) count(rep *response, q *request, began time.Time) {
 	default: // a request never waits for the log
 		t.linesDropped.Add(1)
 	}
+	return timed
 }
 
 // logSamples logs the lines of --log-every until done is closed.
@@ -139,4 +142,9 @@ func (s *Server) logSamples(done <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// logPanic logs a panic and its stack. No response contains them.
+func (s *Server) logPanic(value any) {
+	s.cfg.Log.Error("request panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }

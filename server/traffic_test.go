@@ -21,7 +21,7 @@ func responses(s server.Stats) map[server.Responses]uint64 {
 	return counts
 }
 
-// Every response is counted once, by resource, status and coding, whether conn or fasthttp answers.
+// Every response is counted once, by resource, status and coding, whether a loop or fasthttp answers.
 func TestStatsCountEveryResponse(t *testing.T) {
 	s := newFinder(t)
 	gamma := s.editions["gex/spx"].Default

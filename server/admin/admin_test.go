@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,8 @@ func (f finder) Historical(string, string) (*snapshots.Snapshot, error) {
 }
 func (f finder) DatesOf(string) []string { return nil }
 
+func (f finder) Publications() uint64 { return 0 }
+
 func newFinder(t testing.TB, state string) finder {
 	t.Helper()
 	s, err := snapshots.Seal([]byte(`{"x":1}`), snapshots.Meta{
@@ -55,6 +58,11 @@ func newFinder(t testing.TB, state string) finder {
 		t.Fatal(err)
 	}
 	return finder{&snapshots.Edition{Default: s}}
+}
+
+var member = admin.Fleet{
+	Role: "edge", Connected: true, Lease: 41, Lag: 3 * time.Millisecond,
+	Put: 51, Applied: 52, Refused: map[string]int64{"older": 53, "corrupt": 0}, Reconnects: 54,
 }
 
 // stage is a public server with its admin server.
@@ -77,7 +85,7 @@ func open(t *testing.T, address string) *stage {
 	st := &stage{t: t, refreshes: admin.NewRefreshes(), client: &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Minute}}
 	operator, err := admin.Open(address, admin.Config{Healthz: web.Healthz, Readyz: web.Readyz, Log: log, Sources: admin.Sources{
 		Version: "v1.2.3", Now: func() time.Time { return now }, Current: find.Current, Readiness: readiness, Server: web.Stats,
-		Refreshes: st.refreshes, CertificateExpires: func() time.Time { return now },
+		Refreshes: st.refreshes, CertificateExpires: func() time.Time { return now }, Fleet: func() admin.Fleet { return member },
 		Store: func() snapshots.Stats {
 			return snapshots.Stats{
 				FilesWritten: 5, BytesWritten: 1000, BadFiles: 2, FilesWaiting: 3, DiskErrors: snapshots.DiskErrors{Create: 11, Write: 12, Sync: 13, Rename: 14, SyncDir: 15},
@@ -178,6 +186,8 @@ func TestLabels(t *testing.T) {
 		"coding":   regexp.MustCompile(`^(identity|gzip|br|zstd)$`),
 		"code":     regexp.MustCompile(`^([0-9]{3}|[a-z_]+)$`),
 		"feed":     regexp.MustCompile(`^[a-z]+$`),
+		"role":     regexp.MustCompile(`^edge$`),
+		"reason":   regexp.MustCompile(`^(older|corrupt)$`),
 		"step":     regexp.MustCompile(`^(create|write|sync|rename|sync_dir)$`),
 		"le":       regexp.MustCompile(`^([0-9.e+-]+|\+Inf)$`),
 		"version":  regexp.MustCompile(`^v1\.2\.3$`), "goversion": regexp.MustCompile(`^go[0-9.]+`),
@@ -227,35 +237,51 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 		`strikecache_refresh_duration_seconds_sum{feed="spx"}`:                                      "3.3",
 		`strikecache_snapshot_age_seconds{resource="gex/spx"}`:                                      "1200",
 		`strikecache_snapshot_stale{resource="gex/spx"}`:                                            "1",
-		`strikecache_ready`:                                                              "0",
-		`strikecache_resources_waiting`:                                                  "1",
-		`strikecache_degraded{code="disk"}`:                                              "1",
-		`strikecache_degraded{code="usage"}`:                                             "1",
-		`strikecache_files_written_total`:                                                "5",
-		`strikecache_file_bytes_written_total`:                                           "1000",
-		`strikecache_bad_files_total`:                                                    "2",
-		`strikecache_files_waiting`:                                                      "3",
-		`strikecache_disk_errors_total{step="create"}`:                                   "11",
-		`strikecache_disk_errors_total{step="write"}`:                                    "12",
-		`strikecache_disk_errors_total{step="sync"}`:                                     "13",
-		`strikecache_disk_errors_total{step="rename"}`:                                   "14",
-		`strikecache_disk_errors_total{step="sync_dir"}`:                                 "15",
-		`strikecache_latest_cache_rejected_sets_total`:                                   "21",
-		`strikecache_latest_cache_dropped_sets_total`:                                    "22",
-		`strikecache_latest_cache_evictions_total`:                                       "23",
-		`strikecache_history_cache_rejected_sets_total`:                                  "31",
-		`strikecache_history_cache_dropped_sets_total`:                                   "32",
-		`strikecache_history_cache_evictions_total`:                                      "33",
-		`strikecache_build_info{goversion="` + runtime.Version() + `",version="v1.2.3"}`: "1",
-		`strikecache_log_samples_dropped_total`:                                          "0",
-		`strikecache_tls_handshakes_failed_total`:                                        "0",
-		`strikecache_tls_certificate_expiry_timestamp_seconds`:                           "1.7951904e+09",
-		`strikecache_rate_limit_addresses`:                                               "0",
-		`strikecache_api_keys`:                                                           "0",
+		`strikecache_snapshot_as_of_timestamp_seconds{resource="gex/spx"}`:                          "1.7951892e+09",
+		`strikecache_fleet_role{role="edge"}`:                                                       "1",
+		`strikecache_fleet_connected`:                                                               "1",
+		`strikecache_fleet_lease`:                                                                   "41",
+		`strikecache_fleet_refresher_silent_seconds`:                                                "0",
+		`strikecache_fleet_lag_seconds`:                                                             "0.003",
+		`strikecache_fleet_objects_put_total`:                                                       "51",
+		`strikecache_fleet_objects_applied_total`:                                                   "52",
+		`strikecache_fleet_objects_refused_total{reason="older"}`:                                   "53",
+		`strikecache_fleet_objects_refused_total{reason="corrupt"}`:                                 "0",
+		`strikecache_fleet_reconnects_total`:                                                        "54",
+		`strikecache_ready`:                                                                         "0",
+		`strikecache_resources_waiting`:                                                             "1",
+		`strikecache_degraded{code="disk"}`:                                                         "1",
+		`strikecache_degraded{code="usage"}`:                                                        "1",
+		`strikecache_files_written_total`:                                                           "5",
+		`strikecache_file_bytes_written_total`:                                                      "1000",
+		`strikecache_bad_files_total`:                                                               "2",
+		`strikecache_files_waiting`:                                                                 "3",
+		`strikecache_disk_errors_total{step="create"}`:                                              "11",
+		`strikecache_disk_errors_total{step="write"}`:                                               "12",
+		`strikecache_disk_errors_total{step="sync"}`:                                                "13",
+		`strikecache_disk_errors_total{step="rename"}`:                                              "14",
+		`strikecache_disk_errors_total{step="sync_dir"}`:                                            "15",
+		`strikecache_latest_cache_rejected_sets_total`:                                              "21",
+		`strikecache_latest_cache_dropped_sets_total`:                                               "22",
+		`strikecache_latest_cache_evictions_total`:                                                  "23",
+		`strikecache_history_cache_rejected_sets_total`:                                             "31",
+		`strikecache_history_cache_dropped_sets_total`:                                              "32",
+		`strikecache_history_cache_evictions_total`:                                                 "33",
+		`strikecache_build_info{goversion="` + runtime.Version() + `",version="v1.2.3"}`:            "1",
+		`strikecache_log_samples_dropped_total`:                                                     "0",
+		`strikecache_tls_handshakes_failed_total`:                                                   "0",
+		`strikecache_tls_certificate_expiry_timestamp_seconds`:                                      "1.7951904e+09",
+		`strikecache_rate_limit_addresses`:                                                          "0",
+		`strikecache_api_keys`:                                                                      "0",
 	} {
 		if after[name] != want {
 			t.Errorf("%s is %q, want %s", name, after[name], want)
 		}
+	}
+	member.SilentSince = time.Now().Add(-time.Minute)
+	defer func() { member.SilentSince = time.Time{} }()
+	if silent, err := strconv.ParseFloat(st.scrape()[`strikecache_fleet_refresher_silent_seconds`], 64); err != nil || silent < 60 || silent > 600 {
+		t.Errorf("silent for %v seconds, %v", silent, err)
 	}
 	for name := range before {
 		if strings.Contains(name, "http_requests_total") {
@@ -264,6 +290,38 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 	}
 	if after[`strikecache_refresh_last_success_timestamp_seconds{feed="spx"}`] == "" {
 		t.Error("no last success")
+	}
+}
+
+// The metric of an answer's tag has the first 52 bits of the tag that a client gets.
+func TestTag(t *testing.T) {
+	st := open(t, "127.0.0.1:0")
+	st.client.Transport.(*http.Transport).DisableCompression = true
+	resp, _ := st.ask("GET", st.public+"/api/v1/gex/spx", "")
+	shown, err := strconv.ParseFloat(st.scrape()[`strikecache_snapshot_etag{resource="gex/spx"}`], 64)
+	if tag := resp.Header.Get("ETag"); err != nil || len(tag) != 34 || fmt.Sprintf("%013x", uint64(shown)) != tag[1:14] {
+		t.Errorf("%v %v for the tag %s", shown, err, tag)
+	}
+}
+
+// A process outside a fleet has no metric of a fleet.
+func TestNoFleet(t *testing.T) {
+	registry, err := admin.NewRegistry(admin.Sources{
+		Now: time.Now, Current: func(string) *snapshots.Edition { return nil }, Readiness: readiness, Refreshes: admin.NewRefreshes(),
+		CertificateExpires: func() time.Time { return time.Time{} }, Server: func() server.Stats { return server.Stats{} },
+		Store: func() snapshots.Stats { return snapshots.Stats{} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) < 20 {
+		t.Fatal(len(families), err)
+	}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "strikecache_fleet") {
+			t.Errorf("%s", f.GetName())
+		}
 	}
 }
 

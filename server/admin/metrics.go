@@ -24,6 +24,21 @@ type Sources struct {
 	Server             func() server.Stats
 	Store              func() snapshots.Stats
 	Refreshes          *Refreshes
+	// Fleet returns how this process is doing in its fleet; nil outside a fleet.
+	Fleet func() Fleet
+}
+
+// Fleet is how a member of a fleet is doing.
+type Fleet struct {
+	Role        string
+	Connected   bool
+	Lease       uint64           // the newest that the member knows
+	SilentSince time.Time        // when a refresher was heard of last, the zero time while one is heard of
+	Lag         time.Duration    // of the last answers, from published to current
+	Put         int64            // files
+	Applied     int64            // files
+	Refused     map[string]int64 // files and other messages, by reason
+	Reconnects  int64
 }
 
 // NewRegistry returns all metrics, including those of the process and of the Go runtime.
@@ -99,6 +114,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.server(ch)
 	c.answers(ch)
 	c.store(ch)
+	if c.from.Fleet != nil {
+		fleet(ch, c.from.Fleet())
+	}
 }
 
 func count[N int64 | uint64](ch chan<- prometheus.Metric, d *prometheus.Desc, n N, labels ...string) {
@@ -153,6 +171,8 @@ func (c *collector) answers(ch chan<- prometheus.Metric) {
 	}
 	snapshotAge := desc("snapshot_age_seconds", "Time since the instant that the current answer describes (as_of), by the market's clock.", "resource")
 	snapshotStale := desc("snapshot_stale", "Whether the current answer's freshness is stale, 0 or 1.", "resource")
+	snapshotAsOf := desc("snapshot_as_of_timestamp_seconds", "The instant that the current answer describes (as_of).", "resource")
+	snapshotETag := desc("snapshot_etag", "The first 13 hexadecimal digits of the ETag of the current default answer without coding, as a number. Equal on every member of a fleet.", "resource")
 	snapshotBytes := desc("snapshot_size_bytes", "Size of the current default answer.", "resource", "coding")
 	now := c.from.Now()
 	for _, resource := range server.Resources() {
@@ -162,6 +182,8 @@ func (c *collector) answers(ch chan<- prometheus.Metric) {
 		}
 		gauge(ch, snapshotAge, now.Sub(e.Default.Meta.AsOf).Seconds(), resource)
 		gauge(ch, snapshotStale, truth(e.Default.Meta.Freshness.Stale()), resource)
+		gauge(ch, snapshotAsOf, float64(e.Default.Meta.AsOf.UnixMilli())/1000, resource)
+		gauge(ch, snapshotETag, tagNumber(e.Default.ETag(snapshots.Identity)), resource)
 		for coding := range snapshots.Codings {
 			if e.Default.Has(coding) {
 				gauge(ch, snapshotBytes, float64(len(e.Default.Body(coding))), resource, coding.String())
@@ -187,6 +209,37 @@ func (c *collector) store(ch chan<- prometheus.Metric) {
 	count(ch, desc("history_cache_rejected_sets_total", "Past answers that the cache refused: each is read from disk when a client asks for it."), s.History.SetsRejected)
 	count(ch, desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer."), s.History.SetsDropped)
 	count(ch, desc("history_cache_evictions_total", "Past answers that the cache evicted."), s.History.Evictions)
+}
+
+// fleet reports how a member of a fleet is doing.
+func fleet(ch chan<- prometheus.Metric, f Fleet) {
+	gauge(ch, desc("fleet_role", "Always 1; the role of this member is in the label: refresher, follower or edge.", "role"), 1, f.Role)
+	gauge(ch, desc("fleet_connected", "Whether this member is connected to a NATS server, 0 or 1."), truth(f.Connected))
+	gauge(ch, desc("fleet_lease", "Number of the newest lease that this member knows. Each refresher that takes over has a higher one."), float64(f.Lease))
+	var silent time.Duration
+	if !f.SilentSince.IsZero() {
+		silent = time.Since(f.SilentSince)
+	}
+	gauge(ch, desc("fleet_refresher_silent_seconds", "Time since this member has heard of a refresher, 0 while it hears of one."), silent.Seconds())
+	gauge(ch, desc("fleet_lag_seconds", "Time from the publication of the last answers by the refresher until this member served them, by the clocks of both machines. A member that joins finds answers that may be old."), f.Lag.Seconds())
+	count(ch, desc("fleet_objects_put_total", "Files that this member published to the fleet."), f.Put)
+	count(ch, desc("fleet_objects_applied_total", "Files of the fleet that this member stored."), f.Applied)
+	refused := desc("fleet_objects_refused_total", "Files and other messages of the fleet that this member refused, by reason.", "reason")
+	for reason, n := range f.Refused {
+		count(ch, refused, n, reason)
+	}
+	count(ch, desc("fleet_reconnects_total", "Connections to a NATS server that were made again after a loss."), f.Reconnects)
+}
+
+// tagNumber returns the first 52 bits of a tag such as "0f02c8b1c1ff22c111926774e4c5c9a4" as a number. A float64 holds them
+// exactly.
+func tagNumber(tag string) float64 {
+	const digits = 13
+	n, err := strconv.ParseUint(tag[1:1+digits], 16, 64)
+	if err != nil {
+		panic("tag " + tag + ": " + err.Error()) // the tag is made of a digest
+	}
+	return float64(n)
 }
 
 // truth is 1 for true and 0 for false.

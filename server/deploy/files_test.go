@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"bufio"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,9 +23,9 @@ func TestFlagsExist(t *testing.T) {
 	for _, command := range []string{"serve", "verify", "keys create"} {
 		help += run(t, strikecache(t), append(strings.Fields(command), "--help")...)
 	}
-	others := strings.Fields("--build --cap-drop --chown --from --interval --name --now --profile --read-only --reference --retries --start-period --timeout")
+	others := strings.Fields("--addr --build --cap-drop --chown --config --from --interval --jetstream --name --now --pass --profile --read-only --reference --retries --start-period --store --timeout --user --web")
 	named := regexp.MustCompile(`--[a-z][a-z-]+|STRIKECACHE_[A-Z_]+`)
-	for _, file := range []string{"Dockerfile", "compose.yaml", "strikecache.service", "alerts.yml", "grafana.json", "README.md"} {
+	for _, file := range []string{"Dockerfile", "compose.yaml", "compose-single.yaml", "strikecache.service", "alerts.yml", "grafana.json", "README.md"} {
 		for _, name := range named.FindAllString(text(t, file), -1) {
 			if !slices.Contains(others, name) && name != "STRIKECACHE_REQUIRE" && !regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(help) {
 				t.Errorf("%s: %s is no flag or variable of strikecache", file, name)
@@ -62,45 +63,103 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// composeFile has the fields of compose.yaml that the tests read.
+// composeFile has the fields of a compose file that the tests read.
 type composeFile struct {
 	Services map[string]struct {
-		Ports   []string
-		Configs []struct{ Source, Target string }
+		Image          string
+		Command        []string
+		Environment    map[string]string
+		Ports, Volumes []string
+		Configs        []struct{ Source, Target string }
 	}
 	Configs map[string]struct{ File, Content string }
 }
 
-func compose(t *testing.T) (c composeFile) {
+func compose(t *testing.T, name string) (c composeFile) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text(t, "compose.yaml")), &c); err != nil {
+	if err := yaml.Unmarshal([]byte(text(t, name)), &c); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// Every config exists and is mounted, Prometheus asks the admin listener of the image, and no service publishes its port.
+// Every config exists and is mounted, Prometheus asks the admin listener of every server, and no service publishes that
+// listener.
 func TestCompose(t *testing.T) {
-	c := compose(t)
-	mounted := map[string]bool{}
-	for name, service := range c.Services {
-		for _, config := range service.Configs {
-			mounted[config.Source] = true
-			if source, ok := c.Configs[config.Source]; !ok || source.File != "" && text(t, source.File) == "" {
-				t.Errorf("%s: no config %s", name, config.Source)
-			}
+	for file, want := range map[string]string{
+		"compose-single.yaml": "grafana prometheus strikecache",
+		"compose.yaml":        "edge-1 edge-2 edge-3 grafana nats nginx prometheus refresher-1 refresher-2",
+	} {
+		c := compose(t, file)
+		if got := strings.Join(slices.Sorted(maps.Keys(c.Services)), " "); got != want {
+			t.Errorf("%s: services %s", file, got)
 		}
-		for _, port := range service.Ports {
-			if !strings.HasPrefix(port, "127.0.0.1:") || strings.HasSuffix(port, ":9090") {
-				t.Errorf("%s publishes %s", name, port)
+		mounted, directories := map[string]bool{}, map[string]string{}
+		for name, service := range c.Services {
+			for _, config := range service.Configs {
+				mounted[config.Source] = true
+				if source, ok := c.Configs[config.Source]; !ok || source.File != "" && text(t, source.File) == "" {
+					t.Errorf("%s: %s: no config %s", file, name, config.Source)
+				}
 			}
+			for _, port := range service.Ports {
+				if !strings.HasPrefix(port, "127.0.0.1:") || strings.HasSuffix(port, ":9090") {
+					t.Errorf("%s: %s publishes %s", file, name, port)
+				}
+			}
+			if service.Image != "strikecache" {
+				continue
+			}
+			if !strings.Contains(c.Configs["prometheus"].Content, `"`+name+`:9090"`) {
+				t.Errorf("%s: Prometheus does not ask %s", file, name)
+			}
+			if len(service.Volumes) != 1 || !strings.HasSuffix(service.Volumes[0], ":/data") || directories[service.Volumes[0]] != "" {
+				t.Errorf("%s: %s has the volumes %q, of which %q has one", file, name, service.Volumes, directories[service.Volumes[0]])
+			}
+			directories[service.Volumes[0]] = name
+		}
+		if len(mounted) != len(c.Configs) {
+			t.Errorf("%s: %d of %d configs mounted", file, len(mounted), len(c.Configs))
 		}
 	}
-	if len(c.Services) != 3 || len(mounted) != len(c.Configs) {
-		t.Errorf("%d services, %d of %d configs mounted", len(c.Services), len(mounted), len(c.Configs))
-	}
-	if !strings.Contains(c.Configs["prometheus"].Content, "strikecache:9090") || !strings.Contains(text(t, "Dockerfile"), "STRIKECACHE_ADMIN_LISTEN=:9090 ") {
+	if !strings.Contains(text(t, "Dockerfile"), "STRIKECACHE_ADMIN_LISTEN=:9090 ") {
 		t.Error("Prometheus does not ask the admin listener of the image")
+	}
+}
+
+// Every member of the fleet joins it, only the edges are edges, NATS asks for the password of the members and is of the
+// version that the tests use, and nginx asks the edges.
+func TestComposeFleet(t *testing.T) {
+	c := compose(t, "compose.yaml")
+	for name, service := range c.Services {
+		if service.Image != "strikecache" {
+			continue
+		}
+		edge := service.Environment["STRIKECACHE_EDGE"] == "true"
+		if edge != strings.HasPrefix(name, "edge-") || !strings.HasPrefix(service.Environment["STRIKECACHE_NATS"], "nats://strikecache:${NATS_PASSWORD:?") {
+			t.Errorf("%s: %q", name, service.Environment)
+		}
+	}
+	version := regexp.MustCompile(`nats-server/v2 v(\S+)`).FindStringSubmatch(text(t, filepath.Join("..", "..", "go.mod")))
+	if nats := c.Services["nats"]; nats.Image != "nats:"+version[1]+"-alpine" || !slices.Contains(nats.Command, "--pass=${NATS_PASSWORD}") || !slices.Contains(nats.Command, "--user=strikecache") {
+		t.Errorf("%+v, and the tests use %s", nats, version[1])
+	}
+	script := regexp.MustCompile(`^(sed .*) \S+ > `).FindStringSubmatch(c.Services["nginx"].Command[2])
+	if script == nil {
+		t.Fatalf("%q", c.Services["nginx"].Command)
+	}
+	config := run(t, "sh", "-c", script[1]+" "+c.Configs["nginx"].File)
+	for _, edge := range []string{"edge-1", "edge-2", "edge-3"} {
+		if !strings.Contains(config, "server "+edge+":8080;") {
+			t.Errorf("nginx does not ask %s", edge)
+		}
+	}
+	if strings.Contains(config, "server 127.0.0.1:") {
+		t.Error("nginx asks a server that is not there")
+	}
+	onMachine := regexp.MustCompile(`(?m)^(sed .*) > /etc/nginx/`).FindStringSubmatch(text(t, "README.md"))
+	if onMachine == nil || !strings.Contains(run(t, "sh", "-c", "cd ../.. && "+onMachine[1]), "server 127.0.0.1:8083; server 127.0.0.1:8084; server 127.0.0.1:8085;") {
+		t.Errorf("README.md: %q", onMachine)
 	}
 }
 

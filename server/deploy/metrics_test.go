@@ -37,6 +37,7 @@ func scrape(t *testing.T) string {
 	registry, err := admin.NewRegistry(admin.Sources{
 		Now: time.Now, Current: func(string) *snapshots.Edition { return &snapshots.Edition{Default: snapshot} }, Refreshes: refreshes,
 		Readiness:          func() server.Readiness { return server.Readiness{Degraded: []string{"disk"}} },
+		Fleet:              func() admin.Fleet { return admin.Fleet{Role: "edge", Refused: map[string]int64{"older": 1}} },
 		CertificateExpires: time.Now, Store: func() snapshots.Stats { return snapshots.Stats{} },
 		Server: func() server.Stats {
 			return server.Stats{
@@ -63,6 +64,8 @@ var (
 	selector = regexp.MustCompile(`\b(up|(?:strikecache|process|go)_[a-z0-9_]+)\b(?:\{([^}]*)\})?`)
 	label    = regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)"`)
 	grouping = regexp.MustCompile(`\bby\s*\(([^)]*)\)`)
+	matching = regexp.MustCompile(`\bon\s*\(([^)]*)\)\s*(strikecache_\w+)`)
+	words    = regexp.MustCompile(`[a-z_]+`)
 )
 
 // exposed returns the labels of every metric of a scrape.
@@ -78,11 +81,21 @@ func exposed(text string) map[string][]string {
 	return metrics
 }
 
-// check looks up the metrics and labels of an expression among those that exist, and returns the metrics that it uses.
+// check looks up the metrics and labels of an expression among those that exist, and returns the metrics that it uses. A
+// metric that stands after on (…) only selects series: it must have these labels, but not those of by (…).
 func check(expr string, metrics map[string][]string) (used []string, err error) {
 	var groups []string
 	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
-		groups = append(groups, regexp.MustCompile(`[a-z_]+`).FindAllString(m[1], -1)...)
+		groups = append(groups, words.FindAllString(m[1], -1)...)
+	}
+	selects := map[string]bool{}
+	for _, m := range matching.FindAllStringSubmatch(expr, -1) {
+		selects[m[2]] = true
+		for _, l := range words.FindAllString(m[1], -1) {
+			if !slices.Contains(metrics[m[2]], l) {
+				return nil, fmt.Errorf("%s has no label %s", m[2], l)
+			}
+		}
 	}
 	for _, m := range selector.FindAllStringSubmatch(expr, -1) {
 		labels, ok := metrics[m[1]]
@@ -96,7 +109,7 @@ func check(expr string, metrics map[string][]string) (used []string, err error) 
 			}
 		}
 		for _, g := range groups {
-			if !slices.Contains(labels, g) {
+			if !selects[m[1]] && !slices.Contains(labels, g) {
 				return nil, fmt.Errorf("%s has no label %s", m[1], g)
 			}
 		}
@@ -122,7 +135,8 @@ func TestAlerts(t *testing.T) {
 	}
 	scraped, tests, readme := scrape(t), text(t, "alerts_test.yml"), text(t, "README.md")
 	metrics, code := exposed(scraped), regexp.MustCompile(`strikecache_api_errors_total{code="[a-z_]+"}`)
-	for _, r := range file.Groups[0].Rules {
+	rules := slices.Concat(file.Groups[0].Rules, file.Groups[1].Rules)
+	for _, r := range rules {
 		if _, err := check(r.Expr, metrics); err != nil {
 			t.Errorf("%s: %v", r.Alert, err)
 		}
@@ -139,8 +153,8 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("README.md does not name %s", r.Alert)
 		}
 	}
-	if n := strings.Count(readme, "| `Strikecache"); n != len(file.Groups[0].Rules) || n < 10 {
-		t.Errorf("%d alerts, %d in README.md", len(file.Groups[0].Rules), n)
+	if n := strings.Count(readme, "| `Strikecache"); n != len(rules) || n < 10 {
+		t.Errorf("%d alerts, %d in README.md", len(rules), n)
 	}
 }
 
@@ -211,7 +225,8 @@ func TestPromtool(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"dashboard.yml": rules.String(), "alerts.yml": text(t, "alerts.yml"), "prometheus.yml": compose(t).Configs["prometheus"].Content,
+		"dashboard.yml": rules.String(), "alerts.yml": text(t, "alerts.yml"),
+		"prometheus.yml": compose(t, "compose.yaml").Configs["prometheus"].Content, "single.yml": compose(t, "compose-single.yaml").Configs["prometheus"].Content,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -219,5 +234,5 @@ func TestPromtool(t *testing.T) {
 	}
 	run(t, promtool, "check", "rules", "alerts.yml", filepath.Join(dir, "dashboard.yml"))
 	run(t, promtool, "test", "rules", "alerts_test.yml")
-	run(t, promtool, "check", "config", filepath.Join(dir, "prometheus.yml"))
+	run(t, promtool, "check", "config", filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "single.yml"))
 }

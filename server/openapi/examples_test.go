@@ -19,6 +19,9 @@ func (g *generator) responses() (all object) {
 		}
 		examples := append(object{{"simulated", g.example("An answer of the simulated market. Long lists are shortened.", schema, r.Response)}}, imported...)
 		head := "Cache-Control=" + r.CacheControl + " validator Vary Content-Encoding limited"
+		if r.Deltas {
+			head = "Cache-Control=" + r.CacheControl + " validator Vary=VaryDeltas Use-As-Dictionary Content-Encoding limited"
+		}
 		all.put(r.Response, g.response(description, head, reference("schemas", r.Response+"Answer"), examples))
 	}
 	for _, p := range g.Plain {

@@ -36,6 +36,7 @@ type resource struct {
 	CacheControl                             string `yaml:"cacheControl"`
 	Parameter                                string
 	NotFound                                 string `yaml:"notFound"`
+	Deltas                                   bool
 	Summary, Description                     string
 }
 
@@ -59,6 +60,9 @@ func (g *generator) paths() (all object) {
 		read[200], read[304], read[401], read[429], read[500], read[503] = r.Response, "NotModified", "InvalidKey", "TooMany", "Internal", "Unavailable"
 		if r.Parameter != "" {
 			parameters, read[400] = []string{r.Parameter}, "BadParameter"
+		}
+		if r.Deltas {
+			parameters = append(parameters, "AvailableDictionary")
 		}
 		if r.NotFound != "" {
 			read[404] = r.NotFound

@@ -89,6 +89,7 @@ type health struct {
 type readiness struct {
 	Ready    bool               `json:"ready"`
 	Source   string             `json:"source"`
+	Role     string             `json:"role,omitempty"`
 	Waiting  []string           `json:"waiting"`
 	Failures []readinessFailure `json:"failures"`
 	Unfed    []string           `json:"unfed"`

@@ -33,13 +33,15 @@ var types = map[string]string{
 	".txt":  "text/plain; charset=utf-8",
 }
 
-// Dashboard returns the page at /. It names the source of the data and links to the paths of the public resources.
-func Dashboard(source string, resources []string) File {
+// Dashboard returns the page at /. It names the source of the data and links to the paths of the public resources. In a fleet,
+// it has a place for the role of the server, which is the same on every member.
+func Dashboard(source string, fleet bool, resources []string) File {
 	var out bytes.Buffer
 	err := template.Must(template.ParseFS(static, "static/"+dashboardFile)).Execute(&out, struct {
 		Source    string
+		Fleet     bool
 		Resources []string
-	}{source, resources})
+	}{source, fleet, resources})
 	if err != nil {
 		panic(err) // the template is part of the binary
 	}

@@ -57,7 +57,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s has %s", e.Name(), bad)
 		}
 	}
-	for _, f := range append(Files(), Dashboard("simulated", nil)) {
+	for _, f := range append(Files(), Dashboard("simulated", false, nil)) {
 		if f.ContentType == "" || len(f.Body) == 0 {
 			t.Errorf("%s: type %q, %d bytes", f.Path, f.ContentType, len(f.Body))
 		}
@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 	for _, f := range files {
 		text += string(f.Body)
 	}
-	page := string(Dashboard("simulated", nil).Body)
+	page := string(Dashboard("simulated", false, nil).Body)
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), ".js")
 		if !ok || !joined[name] {
@@ -105,5 +105,20 @@ func TestScripts(t *testing.T) {
 	left := regexp.MustCompile(`(?m)^\s*(import|export)\b.*`).FindAllString(text, -1)
 	if len(left) != 1 || left[0] != "export const { later } = modules.panels;" {
 		t.Errorf("the scripts import or export %q", left)
+	}
+}
+
+// Only the page of a process in a fleet has a place for its role. The script fills it in, and explains the reason no_refresher.
+func TestRole(t *testing.T) {
+	files, _ := scripts()
+	for _, fleet := range []bool{true, false} {
+		if place := bytes.Contains(Dashboard("cboe", fleet, nil).Body, []byte(` id="role"`)); place != fleet {
+			t.Errorf("in a fleet: %v, a place for the role: %v", fleet, place)
+		}
+	}
+	for _, part := range []string{"'#role strong'", "\n  no_refresher: '"} {
+		if !bytes.Contains(files[0].Body, []byte(part)) {
+			t.Errorf("the script lacks %q", part)
+		}
 	}
 }

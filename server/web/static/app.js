@@ -14,6 +14,8 @@ async function start() {
   const first = todayPanel();
   tick();
   await first; // the network is for the first chart until then
+  tellRole();
+  setInterval(tellRole, 60e3);
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
@@ -67,6 +69,16 @@ function put(place, wanted) {
     say(banner.children[1], ` ${w.text}`);
     say(banner.children[2], w.ticking ? ` ${w.ticking}` : '');
   }
+}
+
+/** tellRole says which role this server has in its fleet. The page of a server outside a fleet has no place for it. */
+async function tellRole() {
+  const place = document.querySelector('#role strong');
+  if (!place || document.hidden) return;
+  try {
+    const { role } = await (await fetch('/readyz', { cache: 'no-store' })).json();
+    say(place, role ?? 'member');
+  } catch { /* the banner says that the server does not answer */ }
 }
 
 /** source names a source that is not the real market. The banner of the server stays until an answer names another. */

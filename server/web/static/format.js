@@ -91,6 +91,7 @@ export const title = (code) => (code ? words(code).replace(/^./, (c) => c.toUppe
 const reasons = {
   upstream_lag: 'the quotes are over 32 minutes old',
   outside_session: 'the exchange is closed, and the page shows the last values of the session',
+  no_refresher: 'for over 2 minutes this server has heard of no server that refreshes',
   overnight_quotes: 'option quotes move overnight, and the index does not',
   shrunk: 'the upstream’s chain has under half the rows of the last accepted chain',
   clock_ahead: 'a time in the upstream’s document is in the future',
