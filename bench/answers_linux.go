@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,12 +14,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
-
-// notModified is the name of the answer without a body.
-const notModified = "304"
 
 // measured lists the answers of strikecache that every server sends. They are named by their size.
 var measured = []answer{
@@ -39,6 +38,12 @@ func ask(path, coding, etag string) []byte {
 
 // exchangeWith sends a request on a new connection and returns the whole answer.
 func exchangeWith(ctx context.Context, address string, request []byte) (*exchange, error) {
+	return pipelined(ctx, address, request, 1)
+}
+
+// pipelined sends a request n times at once on a new connection. It returns the first answer, but raw has all answers. It
+// returns an error when another answer has another status or body.
+func pipelined(ctx context.Context, address string, request []byte, n int) (*exchange, error) {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -47,24 +52,34 @@ func exchangeWith(ctx context.Context, address string, request []byte) (*exchang
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return nil, err
 	}
-	if _, err := conn.Write(request); err != nil {
+	if _, err := conn.Write(bytes.Repeat(request, n)); err != nil {
 		return nil, err
 	}
 	var raw bytes.Buffer
-	resp, err := http.ReadResponse(bufio.NewReader(io.TeeReader(conn, &raw)), nil)
-	if err != nil {
-		return nil, err
+	var x *exchange
+	for answers := bufio.NewReader(io.TeeReader(conn, &raw)); n > 0; n-- {
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return nil, err
+		}
+		if x == nil {
+			x = &exchange{status: resp.StatusCode, ETag: resp.Header.Get("ETag"), coding: cmp.Or(resp.Header.Get("Content-Encoding"), "identity"), body: body}
+		} else if resp.StatusCode != x.status || !bytes.Equal(body, x.body) {
+			return nil, fmt.Errorf("%w: status %d, %d bytes", errAnswer, resp.StatusCode, len(body))
+		}
 	}
-	defer resp.Body.Close()
-	x := &exchange{status: resp.StatusCode, ETag: resp.Header.Get("ETag"), coding: cmp.Or(resp.Header.Get("Content-Encoding"), "identity")}
-	x.body, err = io.ReadAll(resp.Body)
 	x.raw = raw.Bytes()
-	return x, err
+	return x, nil
 }
 
 // takeAnswers fetches the answers from strikecache and writes them to files. The rivals serve answer N as /N: net/http
 // from N.raw, the bare loop from N.wire, and the other servers from www/N, which has only the body.
 func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
+	b.answers = nil
 	www := filepath.Join(b.dir, "www")
 	if err := os.MkdirAll(www, 0o755); err != nil {
 		return err
@@ -85,7 +100,7 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 		}
 		sum := sha256.Sum256(x.body)
 		a.BodyBytes, a.SHA256, a.exchange = len(x.body), hex.EncodeToString(sum[:]), x
-		b.results.Answers = append(b.results.Answers, a)
+		b.answers = append(b.answers, a)
 		number := strconv.Itoa(i)
 		base := filepath.Join(b.dir, number)
 		for path, text := range map[string][]byte{base + ".raw": x.raw, base + ".wire": sent.raw, filepath.Join(www, number): x.body} {
@@ -101,27 +116,40 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 type side struct {
 	server
 	*process
-	resources bool    // it is asked for strikecache's paths, not for /N
-	ownBodies bool    // its bodies may differ from those of strikecache
-	asked     []asked // by answer
+	resources bool              // it is asked for strikecache's paths, not for /N
+	ownBodies bool              // its bodies may differ from those of strikecache
+	hasKey    bool              // it knows the key of the run
+	asked     map[string]*asked // by the name of the cell
 }
 
 // asked is a request to a server, and the expected answer.
 type asked struct {
-	request []byte
+	request []byte // with those that are sent together
 	status  int
 	body    []byte
-	first   []byte // head and body of the first answer
+	first   []byte // head and body of the first answer, or of the first answers when requests are sent together
 }
 
-// plan prepares the requests to a server, one for each answer, and verifies the answers.
-func (b *comparison) plan(ctx context.Context, s *side) error {
-	for i, a := range b.results.Answers {
-		path := "/" + strconv.Itoa(i)
+// measures says whether a server is measured in a cell.
+func (s *side) measures(c cell) bool {
+	_, cannot := s.Cannot[c.Name]
+	return !cannot
+}
+
+// plan prepares the requests to a server, one for each cell, and verifies the answers.
+func (b *comparison) plan(ctx context.Context, s *side, cells []cell) error {
+	s.asked = map[string]*asked{}
+	for _, c := range cells {
+		if !s.measures(c) {
+			continue
+		}
+		number := slices.IndexFunc(b.answers, func(a answer) bool { return a.Name == c.Answer })
+		a := b.answers[number]
+		path := "/" + strconv.Itoa(number)
 		if s.resources {
 			path = a.Resource
 		}
-		q := asked{request: ask(path, a.Coding, ""), status: http.StatusOK, body: a.body}
+		q := &asked{request: ask(path, a.Coding, ""), status: http.StatusOK, body: a.body}
 		if s.ownBodies || a.Name == notModified {
 			x, err := exchangeWith(ctx, s.address, q.request)
 			if err != nil {
@@ -129,28 +157,60 @@ func (b *comparison) plan(ctx context.Context, s *side) error {
 			}
 			q.body = x.body
 			if a.Name == notModified {
-				q = asked{request: ask(path, a.Coding, x.ETag), status: http.StatusNotModified}
+				q = &asked{request: ask(path, a.Coding, x.ETag), status: http.StatusNotModified}
 			}
 		}
-		s.asked = append(s.asked, q)
+		if c.Key {
+			q.request = bytes.Replace(q.request, []byte("Accept:"), []byte("X-API-Key: "+b.key+"\r\nAccept:"), 1)
+		}
+		s.asked[c.Name] = q
 	}
-	return b.verify(ctx, s)
+	return b.verify(ctx, s, cells)
 }
 
-// verify fetches every answer, and checks its status and its body byte for byte.
-func (b *comparison) verify(ctx context.Context, s *side) error {
-	for i, a := range b.results.Answers {
-		q := &s.asked[i]
-		x, err := exchangeWith(ctx, s.address, q.request)
+// verify fetches the answer of every cell, and checks its status and its body byte for byte.
+func (b *comparison) verify(ctx context.Context, s *side, cells []cell) error {
+	for _, c := range cells {
+		q := s.asked[c.Name]
+		if q == nil {
+			continue
+		}
+		x, err := pipelined(ctx, s.address, q.request, c.Depth)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.lastLines())
+			return fmt.Errorf("%s, %s: %w\n%s", s.Name, c.Title, err, s.lastLines())
 		case x.status != q.status:
-			return fmt.Errorf("%s, %s: status %d, want %d", s.Name, a.Name, x.status, q.status)
+			return fmt.Errorf("%s, %s: status %d, want %d", s.Name, c.Title, x.status, q.status)
+		case c.Key && s.hasKey:
+			err = sameBesidesUsage(q.body, x.body)
 		case !bytes.Equal(x.body, q.body):
-			return fmt.Errorf("%s, %s: the body of %d bytes differs from the expected body of %d bytes", s.Name, a.Name, len(x.body), len(q.body))
+			err = fmt.Errorf("the body of %d bytes differs from the expected body of %d bytes", len(x.body), len(q.body))
+		}
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", s.Name, c.Title, err)
 		}
 		q.first = x.raw
+	}
+	return nil
+}
+
+// sameBesidesUsage returns an error unless two bodies in gzip are equal up to the member usage, and the second one counts
+// the requests of a key there.
+func sameBesidesUsage(anonymous, keyed []byte) error {
+	var before, usage [2][]byte
+	for i, body := range [][]byte{anonymous, keyed} {
+		r, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		before[i], usage[i], _ = bytes.Cut(text, []byte(`"usage":`))
+	}
+	if !bytes.Equal(before[0], before[1]) || !bytes.Contains(usage[1], []byte(`"requests_today":`)) {
+		return fmt.Errorf("the answer to a key differs from the anonymous answer: usage %s", usage[1])
 	}
 	return nil
 }

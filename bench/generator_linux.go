@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -31,13 +32,16 @@ func processTime(pid int) (time.Duration, error) {
 // that the server on the other core is the bottleneck. (The client of load speaks HTTP with any server, and uses more CPU
 // time than a bare loop.) The first answer is read and compared in full. Of every later answer, the generator checks only
 // the status and the length.
+//
+// The connections take turns. At most 64 requests wait for an answer at a time. Pipelined requests count as one request
+// here, and their answers as one answer.
 type generator struct {
 	epoll   int
 	conns   map[int]*generatorConn // by descriptor
-	idle    []*generatorConn
+	idle    []*generatorConn       // the one that was used last is the last one
 	request []byte
 	status  []byte // first bytes of every answer
-	length  int    // of every answer, head and body
+	length  int    // of every answer, head and body; 0: see lengthOf
 	buf     []byte
 	events  []unix.EpollEvent
 }
@@ -46,6 +50,7 @@ type generator struct {
 type generatorConn struct {
 	fd       int
 	received int
+	length   int // of the answer
 	due      time.Duration
 }
 
@@ -105,8 +110,8 @@ func (g *generator) close() {
 
 // write sends the request on an idle connection.
 func (g *generator) write(due time.Duration) error {
-	c := g.idle[len(g.idle)-1]
-	g.idle = g.idle[:len(g.idle)-1]
+	c := g.idle[0]
+	g.idle = g.idle[1:]
 	c.due, c.received = due, 0
 	n, err := unix.Write(c.fd, g.request)
 	if err == nil && n != len(g.request) {
@@ -134,13 +139,15 @@ func (g *generator) poll(answered func(*generatorConn) error) error {
 			return os.NewSyscallError("read", err)
 		case got == 0:
 			return errors.New("the server closed a connection")
-		case c.received == 0 && got >= len(g.status) && !bytes.HasPrefix(g.buf, g.status):
+		case c.received == 0 && !bytes.HasPrefix(g.buf[:got], g.status):
 			return fmt.Errorf("%w: %.40q", errAnswer, g.buf[:got])
+		case c.received == 0:
+			c.length = cmp.Or(g.length, lengthOf(g.buf[:got]))
 		}
-		if c.received += got; c.received > g.length {
-			return fmt.Errorf("%w: longer than %d bytes", errAnswer, g.length)
+		if c.received += got; c.received > c.length {
+			return fmt.Errorf("%w: %d bytes, longer than %d bytes", errAnswer, c.received, c.length)
 		}
-		if c.received == g.length {
+		if c.received == c.length {
 			g.idle = append(g.idle, c)
 			if err := answered(c); err != nil {
 				return err
@@ -148,6 +155,25 @@ func (g *generator) poll(answered func(*generatorConn) error) error {
 		}
 	}
 	return nil
+}
+
+// lengthOf returns the length of the answer that begins with these bytes, 0 without a whole head with Content-Length.
+// Answers to a key need it: they tell the requests of the day, which have more and more digits.
+func lengthOf(first []byte) int {
+	const field = "\r\nContent-Length: "
+	head := bytes.Index(first, []byte("\r\n\r\n"))
+	at := bytes.Index(first, []byte(field))
+	if at < 0 || at > head {
+		return 0
+	}
+	n := 0
+	for _, digit := range first[at+len(field):] {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		n = 10*n + int(digit-'0')
+	}
+	return head + len("\r\n\r\n") + n
 }
 
 // sample is one request: when it was due, counted from the start, and its latency from that instant.
@@ -173,7 +199,7 @@ func (g *generator) send(n int, rate float64) (start time.Time, samples []sample
 	start, samples = time.Now(), make([]sample, 0, n)
 	sent, last := 0, time.Duration(0)
 	sendDue := func(now time.Duration) error {
-		for ; sent < n && len(g.idle) > 0; sent++ {
+		for ; sent < n && len(g.idle) > 0 && sent-len(samples) < rivalConnections; sent++ {
 			due := time.Duration(float64(sent) * interval)
 			if due > now {
 				break

@@ -13,23 +13,32 @@ import (
 // The functions of this file read /proc. On other systems they return an error, but machine returns GOARCH and GOOS.
 
 // cpuTime returns the CPU time that a process and its descendants have used so far.
-func cpuTime(pid int) (total time.Duration, err error) {
+func cpuTime(pid int) (time.Duration, error) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
 		return 0, fmt.Errorf("process %d: %w", pid, err)
 	}
-	if total, err = processTime(pid); err != nil {
+	total, err := processTime(pid)
+	if err != nil {
 		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
 	}
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, file := range files {
-		children, _ := os.ReadFile(file) // the thread may have ended
-		for _, field := range strings.Fields(string(children)) {
-			child, _ := strconv.Atoi(field)
-			used, _ := cpuTime(child) // the child may have ended
-			total += used
-		}
+	for _, child := range children(pid) {
+		used, _ := cpuTime(child) // the child may have ended
+		total += used
 	}
 	return total, nil
+}
+
+// children returns the processes that a process has started and that still run.
+func children(pid int) (found []int) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		list, _ := os.ReadFile(file) // the thread may have ended
+		for _, field := range strings.Fields(string(list)) {
+			child, _ := strconv.Atoi(field)
+			found = append(found, child)
+		}
+	}
+	return found
 }
 
 // listener returns the process that listens on a TCP port of this machine. If several share the socket, as nginx and its
@@ -62,14 +71,37 @@ func listener(port string) (pid int, err error) {
 	return pid, nil
 }
 
-// residentPeak returns the peak resident memory of a process, in bytes.
-func residentPeak(pid int) (int64, error) {
-	peak, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), "VmHWM")
+// memoryOf returns a figure of a process in bytes, such as VmRSS or VmHWM, the peak of VmRSS.
+func memoryOf(pid int, figure string) (int64, error) {
+	text, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), figure)
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(strings.TrimSuffix(peak, " kB"), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
 	return n << 10, err
+}
+
+// residentMemory returns the resident memory of a process and its descendants, in bytes.
+func residentMemory(pid int) (int64, error) {
+	total, err := memoryOf(pid, "VmRSS")
+	for _, child := range children(pid) {
+		used, _ := residentMemory(child) // the child may have ended
+		total += used
+	}
+	return total, err
+}
+
+// settledMemory returns the resident memory once it has changed by less than 64 KiB in a second, or after 15 seconds.
+func settledMemory(pid int) (int64, error) {
+	last, err := residentMemory(pid)
+	for range 15 {
+		time.Sleep(time.Second)
+		before := last
+		if last, err = residentMemory(pid); err != nil || max(last-before, before-last) < 64<<10 {
+			break
+		}
+	}
+	return last, err
 }
 
 // machine returns the names of the processor and the kernel.

@@ -82,7 +82,7 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
 	defer b.stop()
 	const speed = 4 // of the market's clock, which the intervals follow; the market makes a chain every 15 seconds of this clock
-	p, err := b.serve(ctx, b.Binary, cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, b.Binary, fmt.Sprintf("refreshes-%d", len(cores)), cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
@@ -127,6 +127,6 @@ func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		fmt.Fprintf(b.stdout, "refresh of %.0f ms: p99.9 %.0f µs of %d requests, before it %.0f µs of %d, ratio %.2f\n",
 			a.WindowMs, a.During, a.DuringCount, a.Between, a.BetweenCount, a.Ratio)
 	}
-	f.ResidentPeak, err = residentPeak(p.pid())
+	f.ResidentPeak, err = memoryOf(p.pid(), "VmHWM")
 	return f, err
 }

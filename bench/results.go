@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -12,23 +13,23 @@ import (
 
 // results has all readings of one run of rivals. The tables can be computed from it again.
 type results struct {
-	Format      int          `json:"format"`
-	Date        time.Time    `json:"date"`
-	Commit      string       `json:"commit"` // with "+changes" when the tree differed from it
-	CPU         string       `json:"cpu"`
-	Cores       int          `json:"cores"`
-	Kernel      string       `json:"kernel"`
-	Go          string       `json:"go"`
-	Connections int          `json:"connections"`
-	Rounds      int          `json:"rounds"`
-	Answers     []answer     `json:"answers"`
-	Servers     []server     `json:"servers"`   // the bare loop first
-	Absent      []string     `json:"absent"`    // rivals that are not installed
-	Refreshes   []refreshRun `json:"refreshes"` // with the server on one core, and on two
-	Raw         []reading    `json:"raw"`
+	Format    int          `json:"format"`
+	Date      time.Time    `json:"date"`
+	Commit    string       `json:"commit"` // with "+changes" when the tree differed from it
+	CPU       string       `json:"cpu"`
+	Cores     int          `json:"cores"`
+	Kernel    string       `json:"kernel"`
+	Go        string       `json:"go"`
+	Rounds    int          `json:"rounds"`
+	Answers   []answer     `json:"answers"`
+	Cells     []cell       `json:"cells"`
+	Servers   []server     `json:"servers"`   // the bare loop first
+	Absent    []string     `json:"absent"`    // rivals that are not installed
+	Refreshes []refreshRun `json:"refreshes"` // with the server on one core, and on two
+	Raw       []reading    `json:"raw"`
 }
 
-const resultsFormat = 3
+const resultsFormat = 4
 
 // answer is one answer that every server gives.
 type answer struct {
@@ -37,7 +38,6 @@ type answer struct {
 	Coding    string `json:"coding"`
 	BodyBytes int    `json:"body_bytes"`
 	SHA256    string `json:"body_sha256"`
-	Requests  int    `json:"requests"` // of each reading
 
 	*exchange `json:"-"` // with strikecache, only during the run
 }
@@ -51,18 +51,20 @@ type exchange struct {
 
 // server is a server that was measured.
 type server struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	How     string `json:"how"`
+	Name    string            `json:"name"`
+	Version string            `json:"version"`
+	How     string            `json:"how"`
+	Cannot  map[string]string `json:"cannot,omitempty"` // cells in which it is not measured, with the reason
 }
 
-// reading is one measurement: one server sends one answer for a while.
+// reading is one measurement: one server sends answers for a while, or keeps idle connections.
 type reading struct {
 	Round  int    `json:"round"`
 	Server string `json:"server"`
-	Answer string `json:"answer"`
-	CPUNs  int64  `json:"cpu_ns"`  // of the server's process and its children
-	WallNs int64  `json:"wall_ns"` // CPUNs near WallNs: the server was the bottleneck
+	Cell   string `json:"cell"`
+	CPUNs  int64  `json:"cpu_ns,omitempty"`  // of the server's process and its children
+	WallNs int64  `json:"wall_ns,omitempty"` // CPUNs near WallNs: the server was the bottleneck
+	Bytes  int64  `json:"bytes,omitempty"`   // growth of resident memory per idle connection
 }
 
 // refreshRun has the latencies during and between refreshes, at half of saturation, in microseconds.
@@ -104,30 +106,64 @@ func spread(ratios []float64) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", rounded(medianOf(ratios), 3), slices.Min(ratios), slices.Max(ratios))
 }
 
-// readings returns the CPU time that a server used for an answer, one value per round: in nanoseconds per request, and as
-// a ratio to the bare loop, which is the first server.
-func (r *results) readings(server string, a answer) (ns, ratios []float64) {
+// readings returns the readings of a server in a cell, one value per round: the CPU time in nanoseconds per request, and as
+// a ratio to the bare loop, which is the first server; or, for a cell of idle connections, bytes and no ratios.
+func (r *results) readings(server string, c cell) (values, ratios []float64) {
 	bare := map[int]float64{} // by round
 	for _, x := range r.Raw {
-		if x.Server == r.Servers[0].Name && x.Answer == a.Name {
+		if x.Server == r.Servers[0].Name && x.Cell == c.Name {
 			bare[x.Round] = float64(x.CPUNs)
 		}
 	}
 	for _, x := range r.Raw {
-		if x.Server == server && x.Answer == a.Name && bare[x.Round] > 0 {
-			ns = append(ns, float64(x.CPUNs)/float64(a.Requests))
+		switch {
+		case x.Server != server || x.Cell != c.Name:
+		case c.Idle:
+			values = append(values, float64(x.Bytes))
+		case bare[x.Round] > 0:
+			values = append(values, float64(x.CPUNs)/float64(c.Requests))
 			ratios = append(ratios, rounded(float64(x.CPUNs)/bare[x.Round], 4))
 		}
 	}
-	return ns, ratios
+	return values, ratios
+}
+
+// busy returns which share of the time the bare loop used the processor: the median of the rounds. A low share means that the
+// generator was too slow for it, so that the bare loop slept and woke up, and the ratios of the others are too low.
+func (r *results) busy(c cell) float64 {
+	var shares []float64
+	for _, x := range r.Raw {
+		if x.Server == r.Servers[0].Name && x.Cell == c.Name {
+			shares = append(shares, float64(x.CPUNs)/float64(x.WallNs))
+		}
+	}
+	return medianOf(shares)
+}
+
+// text is the entry of a server in a cell.
+func (r *results) text(server int, c cell) string {
+	values, ratios := r.readings(r.Servers[server].Name, c)
+	switch {
+	case len(values) == 0:
+		return "n/a"
+	case c.Idle:
+		return fmt.Sprintf("%.2f KB (%.2f to %.2f)", medianOf(values)/1000, slices.Min(values)/1000, slices.Max(values)/1000)
+	case server == 0:
+		return fmt.Sprintf("1 (%.2f µs)", medianOf(values)/1000)
+	default:
+		return spread(ratios)
+	}
 }
 
 // markdown is the text between the markers of the README.
 func (r *results) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d cores, %s, %s, %s, commit %s.\n", r.CPU, r.Cores, r.Kernel, r.Go, r.Date.Format(time.DateOnly), r.Commit)
+	plain := func(c cell) bool { return c.Title == c.Answer }
+	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return !plain(c) }))
+	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), plain))
 	if len(r.Raw) > 0 {
-		r.ratioTable(&b)
+		r.notes(&b)
 	}
 	if len(r.Refreshes) > 0 {
 		r.refreshTable(&b)
@@ -135,26 +171,41 @@ func (r *results) markdown() string {
 	return b.String()
 }
 
-func (r *results) ratioTable(b *strings.Builder) {
-	b.WriteString("\n| server CPU per request, × the bare loop (lowest to highest round) |")
-	for _, a := range r.Answers {
-		fmt.Fprintf(b, " %s |", a.Name)
+// ratioTable writes a table with a column for each of the cells, if there are any.
+func (r *results) ratioTable(b *strings.Builder, cells []cell) {
+	if len(cells) == 0 {
+		return
 	}
-	b.WriteString("\n|---|" + strings.Repeat("--:|", len(r.Answers)) + "\n")
+	b.WriteString("\n| server CPU per request, × the bare loop (lowest to highest round) |")
+	for _, c := range cells {
+		fmt.Fprintf(b, " %s |", c.Title)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|", len(cells)) + "\n")
 	for i, s := range r.Servers {
 		fmt.Fprintf(b, "| %s |", strings.TrimSpace(s.Name+" "+s.Version))
-		for _, a := range r.Answers {
-			if ns, ratios := r.readings(s.Name, a); i == 0 {
-				fmt.Fprintf(b, " 1 (%.1f µs) |", medianOf(ns)/1000)
-			} else {
-				fmt.Fprintf(b, " %s |", spread(ratios))
-			}
+		for _, c := range cells {
+			fmt.Fprintf(b, " %s |", r.text(i, c))
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(b, "\nMedians of %d interleaved rounds over %d keep-alive connections.", r.Rounds, r.Connections)
+}
+
+// notes writes what the readers of the tables must know.
+func (r *results) notes(b *strings.Builder) {
+	fmt.Fprintf(b, "\nMedians of %d interleaved rounds, over %d keep-alive connections where the column names no others.", r.Rounds, rivalConnections)
 	if len(r.Absent) > 0 {
 		fmt.Fprintf(b, " Not installed: %s.", strings.Join(r.Absent, ", "))
+	}
+	reasons := map[string][]string{} // servers by reason
+	for _, s := range r.Servers {
+		for _, c := range r.Cells {
+			if reason, cannot := s.Cannot[c.Name]; cannot {
+				reasons[reason] = append(reasons[reason], s.Name)
+			}
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(b, " n/a: %s: %s.", strings.Join(reasons[reason], ", "), reason)
 	}
 	b.WriteString(" The answers:\n\n")
 	for _, a := range r.Answers {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"debug/buildinfo"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,29 +31,33 @@ type rivalsCommand struct {
 	Before        string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out           string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme   string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Rounds        int           `default:"5" help:"Interleaved rounds, 0 to 50 (default ${default}). 0: measure the refreshes only."`
-	Duration      time.Duration `default:"1s" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
+	Cells         []string      `placeholder:"CELL,..." help:"Measure only these: 1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle,refreshes."`
+	Only          []string      `placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: net/http,nginx,lighttpd,haproxy,h2o,varnish. \"strikecache\" means none of them."`
+	Rounds        int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
+	Duration      time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
 	ServerCore    int           `default:"0" help:"Core of the servers (default ${default})."`
 	GeneratorCore int           `default:"1" help:"Core of the generator (default ${default})."`
-	Refreshes     int           `default:"5" help:"Refreshes to measure on one core, and again on two, 0 to 100 (default ${default}). 0: measure the ratios only."`
+	Refreshes     int           `default:"5" help:"Refreshes to measure on one core, and again on two, 1 to 100 (default ${default})."`
 	RefreshEvery  time.Duration `default:"10s" help:"Interval of refreshes, 5s to 1m (default ${default}). A slow machine needs more."`
 }
-
-const rivalConnections = 64
 
 // Help implements kong's interface.
 func (*rivalsCommand) Help() string {
 	return `The command starts strikecache with a market that stands still. On the same core it starts a bare epoll loop,
-net/http, and nginx, lighttpd, haproxy and varnish if they are installed. Each sends the same four answers, byte for
-byte, to a generator on another core, in interleaved rounds. The command compares the servers' CPU time per request.
+net/http, and nginx, lighttpd, haproxy, h2o and varnish if they are installed. Each sends the same answers, byte for byte,
+to a generator on another core, in interleaved rounds. The command compares the servers' CPU time per request.
 
-With --before, another binary of strikecache takes part in the same rounds. It gets the same four requests, and its
-answers may differ.
+With --before, another binary of strikecache takes part in the same rounds. It gets the same requests, and its answers may
+differ.
 
 Then strikecache refreshes its whole option chain every few seconds at half of saturation. The command compares p99.9
 during a refresh with p99.9 between refreshes, once with the server on one core and once on two.
 
-It installs nothing, listens on loopback only, needs Linux and two cores, and takes some minutes.`
+    go run ./bench rivals                                                 all, about 15 minutes
+    go run ./bench rivals --cells 1KB,pipelined --only nginx --rounds 3   a minute
+    go run ./bench rivals --cells churn --only strikecache --before FILE  one change
+
+It installs nothing, listens on loopback only, and needs Linux and two cores.`
 }
 
 // Validate implements kong's interface.
@@ -60,19 +66,19 @@ func (c *rivalsCommand) Validate() error {
 	switch {
 	case c.ServerCore == c.GeneratorCore:
 		return errors.New("--server-core and --generator-core must be two different cores")
-	case c.Rounds+c.Refreshes == 0:
-		return errors.New("--rounds 0 --refreshes 0 leaves nothing to measure")
-	case c.Rounds*c.Refreshes == 0 && c.WriteReadme != "":
-		return errors.New("--write-readme needs both --rounds and --refreshes")
-	case c.Rounds == 0 && c.Before != "":
-		return errors.New("--before needs --rounds")
+	case len(c.Cells)+len(c.Only) > 0 && c.WriteReadme != "":
+		return errors.New("--write-readme needs all cells and all rivals")
+	case c.Before != "" && strings.EqualFold(strings.Join(c.Cells, ""), refreshesCell):
+		return errors.New("--before takes no part in the refreshes")
 	}
 	return cmp.Or(
-		within("rounds", c.Rounds, 0, 50),
+		oneOf("cells", c.Cells, cellNames()),
+		oneOf("only", c.Only, append(rivalNames(), "strikecache")),
+		within("rounds", c.Rounds, 1, 50),
 		within("duration", c.Duration, 50*time.Millisecond, 30*time.Second),
 		within("server-core", c.ServerCore, 0, last),
 		within("generator-core", c.GeneratorCore, 0, last),
-		within("refreshes", c.Refreshes, 0, 100),
+		within("refreshes", c.Refreshes, 1, 100),
 		within("refresh-every", c.RefreshEvery, 5*time.Second, time.Minute),
 	)
 }
@@ -106,10 +112,13 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 // comparison is a run of rivals.
 type comparison struct {
 	*rivalsCommand
-	dir     string // has every temporary file, and is removed at the end
-	results results
-	running []*process // in the order of their start
-	stdout  io.Writer
+	dir         string   // has every temporary file, and is removed at the end
+	key         string   // secret of the key that every strikecache of the run knows
+	answers     []answer // of the strikecache that runs now
+	results     results
+	running     []*process // in the order of their start
+	environment []string   // variables of the servers, besides those of this process
+	stdout      io.Writer
 }
 
 // build builds the binary, unless --binary names one, and writes the build and the machine into the results.
@@ -128,24 +137,32 @@ func (b *comparison) build(ctx context.Context) error {
 	}
 	cpu, kernel := machine()
 	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(),
-		Kernel: kernel, Go: runtime.Version(), Connections: rivalConnections, Rounds: b.Rounds, Absent: []string{}}
+		Kernel: kernel, Go: runtime.Version(), Rounds: b.Rounds, Absent: []string{}}
 	return nil
 }
 
 func (b *comparison) measure(ctx context.Context) error {
+	defer b.stop()
 	debug.SetGCPercent(400) // the generator keeps many samples, and garbage collection would often pause it
 	if err := stayOn(ctx, b.GeneratorCore); err != nil {
 		return err
 	}
-	if b.Rounds > 0 {
-		if err := b.ratios(ctx); err != nil {
+	if err := b.createKey(ctx); err != nil {
+		return err
+	}
+	both := [][]int{{b.ServerCore}, b.twoCores()}
+	for _, cores := range both {
+		if err := b.ratios(ctx, cores); err != nil {
 			return err
 		}
 	}
-	if b.Refreshes == 0 {
+	if err := b.idleMemory(ctx); err != nil {
+		return fmt.Errorf("memory of idle connections: %w", err)
+	}
+	if !chosen(b.Cells, refreshesCell) {
 		return nil
 	}
-	for _, cores := range [][]int{{b.ServerCore}, b.twoCores()} {
+	for _, cores := range both {
 		f, err := b.refreshes(ctx, cores)
 		if err != nil {
 			return fmt.Errorf("refreshes on %d cores: %w", len(cores), err)
@@ -178,20 +195,35 @@ func (c *rivalsCommand) twoCores() []int {
 	return []int{c.ServerCore, c.GeneratorCore}
 }
 
-// assemble starts the servers and checks their answers. The first server that it returns is the bare loop.
-func (b *comparison) assemble(ctx context.Context) (sides []*side, err error) {
-	ours := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, resources: true}
-	if ours.process, err = b.serveStillMarket(ctx, b.Binary); err != nil {
+// createKey creates the API key of the run.
+func (b *comparison) createKey(ctx context.Context) error {
+	out, err := exec.CommandContext(ctx, b.Binary, "keys", "create", "bench", "--keys-file", b.keysFile(), "--per-day", "1000000000").Output()
+	if err != nil {
+		return fmt.Errorf("create a key: %w", err)
+	}
+	b.key = strings.TrimSpace(string(out))
+	return nil
+}
+
+func (b *comparison) keysFile() string { return filepath.Join(b.dir, "keys.json") }
+
+// assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
+func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
+	ours := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, resources: true, hasKey: true}
+	if ours.process, err = b.serveStillMarket(ctx, b.Binary, "still", cores); err != nil {
 		return nil, err
 	}
 	if err := b.takeAnswers(ctx, ours.address); err != nil {
 		return nil, err
 	}
-	for _, rival := range rivals {
-		s, err := b.startRival(ctx, rival, ours.address)
+	var absent []string
+	for i, rival := range rivals {
+		if i > 0 && !chosen(b.Only, rival.name) {
+			continue
+		}
+		s, err := b.startRival(ctx, rival, cores, ours.address)
 		if errors.Is(err, exec.ErrNotFound) {
-			fmt.Fprintf(b.stdout, "%s is not installed: left out\n", rival.name)
-			b.results.Absent = append(b.results.Absent, rival.name)
+			absent = append(absent, rival.name)
 			continue
 		}
 		if err != nil {
@@ -201,86 +233,204 @@ func (b *comparison) assemble(ctx context.Context) (sides []*side, err error) {
 	}
 	sides = slices.Insert(sides, 1, ours)
 	if b.Before != "" {
-		before := &side{server: server{Name: "strikecache before", How: "the binary of --before"}, resources: true, ownBodies: true}
-		if before.process, err = b.serveStillMarket(ctx, b.Before); err != nil {
+		before := &side{server: server{Name: "strikecache before", How: "the binary of --before"}, resources: true, ownBodies: true, hasKey: true}
+		if before.process, err = b.serveStillMarket(ctx, b.Before, "before", cores); err != nil {
 			return nil, fmt.Errorf("before: %w", err)
 		}
 		sides = slices.Insert(sides, 2, before)
 	}
 	for _, s := range sides {
-		if err := b.plan(ctx, s); err != nil {
+		if err := b.plan(ctx, s, cells); err != nil {
 			return nil, err
 		}
+	}
+	if b.results.Servers == nil {
+		for _, s := range sides {
+			b.results.Servers = append(b.results.Servers, s.server)
+		}
+		b.results.Answers, b.results.Absent = b.answers, append(b.results.Absent, absent...)
+		fmt.Fprintf(b.stdout, "not installed: %s\n", cmp.Or(strings.Join(absent, ", "), "none"))
 	}
 	return sides, nil
 }
 
-// ratios starts the servers and measures round by round.
-func (b *comparison) ratios(ctx context.Context) error {
+// cells returns the chosen cells that fit.
+func (b *comparison) cells(fits func(cell) bool) (cells []cell) {
+	for _, c := range allCells {
+		if chosen(b.Cells, c.Name) && fits(c) {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// ratios starts the servers on some cores and measures the cells of this number of cores, round by round.
+func (b *comparison) ratios(ctx context.Context, cores []int) error {
+	cells := b.cells(func(c cell) bool { return c.Cores == len(cores) && !c.Idle })
+	if len(cells) == 0 {
+		return nil
+	}
 	defer b.stop()
-	sides, err := b.assemble(ctx)
+	sides, err := b.assemble(ctx, cores, cells)
 	if err != nil {
 		return err
 	}
 	// Find the number of requests that keeps the bare loop busy for --duration.
-	r := &b.results
-	for i := range r.Answers {
-		a := &r.Answers[i]
-		a.Requests = 20_000
-		x, err := b.read(sides[0], i)
+	const unit = 1024 // a multiple of every depth and of a burst
+	for i := range cells {
+		c := &cells[i]
+		c.Requests = 20 * unit
+		x, err := b.read(sides[0], *c)
 		if err != nil {
-			return fmt.Errorf("calibrate: %w", err)
+			return fmt.Errorf("calibrate %s: %w", c.Title, err)
 		}
-		a.Requests = max(int(float64(b.Duration.Nanoseconds())*20_000/float64(x.CPUNs)/1000)*1000, 1000)
+		c.Requests = max(int(c.Share*float64(b.Duration.Nanoseconds())*20/float64(x.CPUNs)), 1) * unit
 	}
-	for _, s := range sides {
-		r.Servers = append(r.Servers, s.server)
-	}
+	b.results.Cells = append(b.results.Cells, cells...)
 	for round := range b.Rounds {
-		for i := range sides {
-			s := sides[(i+round)%len(sides)] // so that the order changes from round to round
-			for i, a := range r.Answers {
+		for _, c := range cells {
+			for i := range sides {
+				s := sides[(i+round)%len(sides)] // so that the order changes from round to round
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				x, err := b.read(s, i)
+				if !s.measures(c) {
+					continue
+				}
+				x, err := b.read(s, c)
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.lastLines())
+					return fmt.Errorf("%s, %s: %w\n%s", s.Name, c.Title, err, s.lastLines())
 				}
 				x.Round = round + 1
-				r.Raw = append(r.Raw, x)
+				b.results.Raw = append(b.results.Raw, x)
 			}
 		}
-		fmt.Fprintf(b.stdout, "round %d of %d\n", round+1, b.Rounds)
+		fmt.Fprintf(b.stdout, "round %d of %d on %d cores\n", round+1, b.Rounds, len(cores))
+	}
+	for _, c := range cells {
+		if busy := b.results.busy(c); !c.Churn {
+			fmt.Fprintf(b.stdout, "%s: the bare loop was busy for %.0f %% of the time\n", c.Title, 100*busy)
+		}
 	}
 	for _, s := range sides {
-		if err := b.verify(ctx, s); err != nil {
+		if err := b.verify(ctx, s, cells); err != nil {
 			return fmt.Errorf("after the rounds: %w", err)
 		}
 	}
 	return nil
 }
 
-// read measures one server sending answer i.
-func (b *comparison) read(s *side, i int) (reading, error) {
-	g, err := newGenerator(s.address, rivalConnections, s.asked[i].request, s.asked[i].first)
+// client returns a function that sends requests to a server as a cell wants them, and a function that ends the client.
+func (s *side) client(c cell) (send func(n int) error, end func(), err error) {
+	q := s.asked[c.Name]
+	if c.Churn {
+		client, err := newChurn(s.address, s.pid(), q.request, q.first)
+		return client.send, client.close, err
+	}
+	g, err := newGenerator(s.address, c.Connections, bytes.Repeat(q.request, c.Depth), q.first)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Key && s.hasKey {
+		g.length = 0
+	}
+	return func(n int) error {
+		_, _, err := g.send(n/c.Depth, 0)
+		return err
+	}, g.close, nil
+}
+
+// read measures one server in one cell.
+func (b *comparison) read(s *side, c cell) (reading, error) {
+	send, end, err := s.client(c)
 	if err != nil {
 		return reading{}, err
 	}
-	defer g.close()
-	a := b.results.Answers[i]
-	if _, _, err := g.send(max(a.Requests/50, 10*rivalConnections), 0); err != nil { // warm-up
+	defer end()
+	if err := send(max(c.Requests/50, 10*rivalConnections, c.Connections) * c.Depth); err != nil { // warm-up
 		return reading{}, err
 	}
 	before, err := cpuTime(s.pid())
 	if err != nil {
 		return reading{}, err
 	}
-	began, _, err := g.send(a.Requests, 0)
-	if err != nil {
+	began := time.Now()
+	if err := send(c.Requests); err != nil {
 		return reading{}, err
 	}
 	wall := time.Since(began)
 	after, err := cpuTime(s.pid())
-	return reading{Server: s.Name, Answer: a.Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
+	return reading{Server: s.Name, Cell: c.Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
+}
+
+// idleMemory starts the servers anew for each of at most three rounds, because a server keeps the memory of earlier
+// connections. It measures how much resident memory grows when connections send one request each and then stay open.
+//
+// With its default settings, a Go program keeps free memory after each garbage collection, which hides a growth of up to
+// 6 KB per connection (2026-11-23). The memory limit makes it return free memory.
+func (b *comparison) idleMemory(ctx context.Context) error {
+	cells := b.cells(func(c cell) bool { return c.Idle })
+	if len(cells) == 0 {
+		return nil
+	}
+	if len(b.results.Cells) == 0 { // the first start takes long with little memory
+		if _, err := b.assemble(ctx, []int{b.ServerCore}, cells); err != nil {
+			return err
+		}
+		b.stop()
+	}
+	b.results.Cells = append(b.results.Cells, cells...)
+	b.environment = []string{"GOMEMLIMIT=1MiB"}
+	defer func() { b.environment = nil }()
+	for round := range min(b.Rounds, 3) {
+		if err := b.idleRound(ctx, round+1, cells); err != nil {
+			return err
+		}
+		fmt.Fprintf(b.stdout, "round %d of idle connections\n", round+1)
+	}
+	return nil
+}
+
+func (b *comparison) idleRound(ctx context.Context, round int, cells []cell) error {
+	defer b.stop()
+	sides, err := b.assemble(ctx, []int{b.ServerCore}, cells)
+	if err != nil {
+		return err
+	}
+	for _, s := range slices.Backward(sides) { // strikecache late, so that it has done its work of the start
+		x, err := b.readIdle(s, cells[0])
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", s.Name, err, s.lastLines())
+		}
+		x.Round = round
+		b.results.Raw = append(b.results.Raw, x)
+	}
+	return nil
+}
+
+func (b *comparison) readIdle(s *side, c cell) (reading, error) {
+	warm := c
+	warm.Connections = rivalConnections
+	send, end, err := s.client(warm)
+	if err != nil {
+		return reading{}, err
+	}
+	defer end()
+	if err := send(10_000); err != nil {
+		return reading{}, err
+	}
+	before, err := settledMemory(s.pid())
+	if err != nil {
+		return reading{}, err
+	}
+	send, end, err = s.client(c)
+	if err != nil {
+		return reading{}, err
+	}
+	defer end()
+	if err := send(c.Connections); err != nil {
+		return reading{}, err
+	}
+	after, err := settledMemory(s.pid())
+	return reading{Server: s.Name, Cell: c.Name, Bytes: (after - before) / int64(c.Connections)}, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	for i, size := range []int{1000, 60_000} {
 		body := strings.Repeat("x", size)
 		raw := fmt.Sprintf("HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 14:25:24 GMT\r\nContent-Length: %d\r\nETag: \"a\"\r\n\r\n%s", size, body)
-		b.results.Answers = append(b.results.Answers, answer{Name: "an answer", Coding: "identity", Requests: 3000, exchange: &exchange{body: []byte(body)}})
+		b.answers = append(b.answers, answer{Name: strconv.Itoa(size), Coding: "identity", exchange: &exchange{body: []byte(body)}})
 		for _, ext := range []string{".raw", ".wire"} {
 			if err := os.WriteFile(filepath.Join(b.dir, strconv.Itoa(i)+ext), []byte(raw), 0o644); err != nil {
 				t.Fatal(err)
@@ -39,31 +40,72 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 		}
 	}
 	defer b.stop()
+	cells := []cell{
+		{Name: "small", Answer: "1000", Connections: 64, Depth: 1, Requests: 3000},
+		{Name: "large", Answer: "60000", Connections: 64, Depth: 1, Requests: 1000},
+		{Name: "many", Answer: "1000", Connections: 500, Depth: 1, Requests: 3000},
+		{Name: "pipelined", Answer: "1000", Connections: 64, Depth: 16, Requests: 3200},
+		{Name: "churn", Answer: "1000", Depth: 1, Requests: 2 * burst, Churn: true},
+	}
 	for _, builtIn := range rivals[:2] {
-		s, err := b.startRival(t.Context(), builtIn, "")
+		s, err := b.startRival(t.Context(), builtIn, []int{0}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.plan(t.Context(), s); err != nil {
+		if err := b.plan(t.Context(), s, cells); err != nil {
 			t.Fatal(err)
 		}
-		for i := range b.results.Answers {
-			if x, err := b.read(s, i); err != nil || x.CPUNs == 0 || x.WallNs == 0 {
-				t.Errorf("%s: %+v %v", s.Name, x, err)
+		for _, c := range cells {
+			if x, err := b.read(s, c); err != nil || x.CPUNs == 0 || x.WallNs == 0 {
+				t.Errorf("%s, %s: %+v %v", s.Name, c.Name, x, err)
 			}
 		}
 		// Other bytes are an error, except for a server that may have bodies of its own.
-		s.asked[0].body = []byte("other")
-		if err := b.verify(t.Context(), s); err == nil {
+		s.asked["small"].body = []byte("other")
+		if err := b.verify(t.Context(), s, cells); err == nil {
 			t.Errorf("%s: verify accepts other bytes", s.Name)
 		}
-		right := b.results.Answers[0].body
-		b.results.Answers[0].body = []byte("other")
+		right := b.answers[0].body
+		b.answers[0].body = []byte("other")
 		before := &side{server: server{Name: "before"}, process: s.process, ownBodies: true}
-		if err := b.plan(t.Context(), before); err != nil || !bytes.Equal(before.asked[0].body, right) {
+		if err := b.plan(t.Context(), before, cells); err != nil || !bytes.Equal(before.asked["small"].body, right) {
 			t.Errorf("a server with other bodies: %v", err)
 		}
-		b.results.Answers[0].body = right
+		b.answers[0].body = right
+	}
+}
+
+// An answer to a key counts the requests of the key: its length changes, and its body is compared up to the member usage.
+func TestAnswersToAKey(t *testing.T) {
+	requests := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { requests++; fmt.Fprint(w, requests) }))
+	defer s.Close()
+	address, request := strings.TrimPrefix(s.URL, "http://"), ask("/", "identity", "")
+	x, err := exchangeWith(t.Context(), address, request)
+	if err != nil || lengthOf(x.raw) != len(x.raw) || lengthOf(x.raw[:40]) != 0 {
+		t.Fatalf("%+v %v", x, err)
+	}
+	g, err := newGenerator(address, 1, request, x.raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	g.length = 0
+	if _, _, err := g.send(120, 0); err != nil {
+		t.Error(err)
+	}
+	packed := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		z.Write([]byte(text))
+		z.Close()
+		return b.Bytes()
+	}
+	anonymous := packed(`{"data":1,"usage":null}`)
+	for text, same := range map[string]bool{`{"data":1,"usage":{"requests_today":7}}`: true, `{"data":2,"usage":{"requests_today":7}}`: false, `{"data":1,"usage":null}`: false} {
+		if err := sameBesidesUsage(anonymous, packed(text)); (err == nil) != same {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 
@@ -139,7 +181,7 @@ func TestThisProcess(t *testing.T) {
 	if _, err := cpuTime(1 << 30); err == nil {
 		t.Error("a process that does not exist has used CPU time")
 	}
-	if n, err := residentPeak(os.Getpid()); err != nil || n < 1<<20 {
+	if n, err := memoryOf(os.Getpid(), "VmHWM"); err != nil || n < 1<<20 {
 		t.Errorf("%d %v", n, err)
 	}
 	s := httptest.NewServer(http.NotFoundHandler())

@@ -52,8 +52,8 @@ type browser struct {
 	problems []string // errors on the console, and exceptions
 }
 
-// browse opens a page in Chromium.
-func browse(t *testing.T, address string) *browser {
+// browse opens a page in Chromium, with further options.
+func browse(t *testing.T, address string, more ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	chromium := installed(t, "chromium")
 	u, err := url.Parse(address)
@@ -65,7 +65,7 @@ func browse(t *testing.T, address string) *browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Env("LANG=C"))
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, append(options, more...)...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithLogf(func(string, ...any) {}))
 	t.Cleanup(func() {

@@ -122,7 +122,7 @@ func TestFaultConnections(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(idle+active+500) {
 		t.Skipf("needs more open files than the limit: %d (%v)", limit.Cur, err)
 	}
-	p := serveStored(t, "--max-connections", strconv.Itoa(idle+active+10))
+	p := serveStored(t, "--max-connections", strconv.Itoa(idle+active+10), "--admin-listen", "127.0.0.1:0")
 	times, pause := 5, 100*time.Millisecond
 	if full() {
 		times, pause = 20, 500*time.Millisecond
@@ -147,7 +147,9 @@ func TestFaultConnections(t *testing.T) {
 	})
 	figure(t, "%d connections idle, %d active with %d answers", idle, active, active*times)
 	leave(slices.Concat(waiting, busy, visitor))
-	p.until("the connections are gone", func() bool { return p.opened() <= files+5 })
+	p.until("the connections are gone", func() bool {
+		return p.opened() <= files+5 && metric(p.operator("/metrics"), "strikecache_connections_open") == "0"
+	})
 	if full() {
 		p.returnsMemory(before, held, idle+active)
 	}

@@ -414,5 +414,5 @@ func inputsOfFraming() (inputs []input) {
 		input{name: "the preface of HTTP/2", raw: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: 505, code: "http_version_not_supported", ends: true},
 		input{name: "an empty line first", raw: "\r\n" + line + "Host: a\r\n\r\n", status: 200},
 		input{name: "no host in HTTP/1.0", raw: "GET /api/v1/gex/spx HTTP/1.0\r\n\r\n", status: 200, ends: true},
-		input{name: "an empty host", raw: line + "Host:\r\n\r\n", status: 200})
+		input{name: "an empty host", raw: line + "Host:\r\n\r\n", status: 400, code: "bad_request", ends: true})
 }

@@ -282,7 +282,7 @@ func (k *killing) look() {
 	for name, was := range before {
 		is, ok := k.disk[name]
 		switch file := filepath.Base(name); {
-		case !ok && (file == "gex-spx-matrix" || file == "spx-max-pain" || file == "options-flow-unusual"): // these expire
+		case !ok && (file == "gex-spx-matrix" || file == "gex-spx-series" || file == "spx-max-pain" || file == "options-flow-unusual"): // these expire
 		case !ok:
 			k.t.Errorf("%s is lost", name)
 		case is.before(was.edition), is.sum != was.sum && !was.before(is.edition):

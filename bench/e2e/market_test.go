@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -228,10 +229,15 @@ func (p *process) sessions() (dates []string) {
 	return dates
 }
 
-// backfilled waits until the series has the back-filled sessions and the current one, and returns their dates.
+// backfilled waits until the series has the back-filled sessions and the current one, and each has an answer. It returns
+// their dates.
 func (p *process) backfilled() (dates []string) {
 	p.t.Helper()
-	p.until("back-filled", func() bool { dates = p.sessions(); return len(dates) == storedBefore+1 })
+	p.until("back-filled", func() bool {
+		dates = p.sessions()
+		return len(dates) == storedBefore+1 &&
+			!slices.ContainsFunc(dates, func(date string) bool { return !p.answers(datePath+date, http.StatusOK) })
+	})
 	return dates
 }
 

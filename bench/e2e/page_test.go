@@ -292,9 +292,9 @@ func (b *browser) finger() {
 			last = b.hint(plot)
 			return last != "" && last != was
 		})
-		if !eval[bool](b, `(([tip, chart]) => tip.top >= 0 && tip.bottom <= innerHeight && (tip.bottom <= chart.top || tip.top >= chart.bottom))([%s, %s].map(s => document.querySelector(s).getBoundingClientRect()))`, plot+" .hint", plot) {
-			b.t.Errorf("at point %d the tooltip is under the finger", i)
-		}
+		b.eventually(fmt.Sprintf("at point %d the finger does not cover the tooltip", i), func() bool {
+			return eval[bool](b, `(([tip, chart]) => tip.top >= 0 && tip.bottom <= innerHeight && (tip.bottom <= chart.top || tip.top >= chart.bottom))([%s, %s].map(s => document.querySelector(s).getBoundingClientRect()))`, plot+" .hint", plot)
+		})
 	}
 	touch(devinput.DispatchTouchEventTypeTouchEnd)
 	if after := eval[float64](b, `scrollY`); after != before {

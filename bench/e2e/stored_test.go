@@ -68,7 +68,7 @@ func TestRecompute(t *testing.T) {
 	if err := os.Remove(input); err != nil {
 		t.Fatal(err)
 	}
-	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, gex/spx/intraday, gex/spx/matrix, spx-max-pain, options/flow/unusual")
+	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, gex/spx/intraday, gex/spx/series, gex/spx/matrix, spx-max-pain, options/flow/unusual")
 	expect(marketDay, 0, []string{"--product", "sectors/rotation"}, "sectors/rotation identical\n")
 	expect("2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
 }
@@ -176,9 +176,10 @@ func TestExportAndImport(t *testing.T) {
 	if e := p.envelope(gammaPath); e.Meta.Source != "simulated" {
 		t.Errorf("current: %+v", e.Meta)
 	}
-	if rows := p.rows(); len(rows) != 34 || rows[0][0] != "2015-01-05" || rows[0][12] != "imported" {
-		t.Errorf("series: %v", rows)
-	}
+	p.until("the series has the imported dates", func() bool {
+		rows := p.rows()
+		return len(rows) == 34 && rows[0][0] == "2015-01-05" && rows[0][12] == "imported"
+	})
 	p.stop()
 	verified(t, dir)
 	for _, format := range []string{"csv", "json"} { // exported rows, computed or imported, are the same after an import elsewhere

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// cell is one way in which clients ask the servers: a column of the tables.
+type cell struct {
+	Name        string  `json:"name"`  // in --cells
+	Title       string  `json:"title"` // of the column
+	Answer      string  `json:"answer"`
+	Connections int     `json:"connections"`        // keep-alive connections, or those of a burst
+	Depth       int     `json:"depth"`              // requests that a client sends together
+	Cores       int     `json:"server_cores"`       // 1 or 2
+	Key         bool    `json:"key,omitempty"`      // with an API key
+	Churn       bool    `json:"churn,omitempty"`    // a new connection for each request
+	Idle        bool    `json:"idle,omitempty"`     // the memory of idle connections, and not CPU time
+	Share       float64 `json:"-"`                  // of --duration, below 1 where other servers need far more time than the bare loop
+	Requests    int     `json:"requests,omitempty"` // of each reading
+}
+
+const (
+	// rivalConnections is the number of keep-alive connections, and the most requests that wait for an answer at a time.
+	rivalConnections = 64
+	// burst is the number of connections that a client of new connections opens at once, below the backlog of every server.
+	burst = 256
+	// idleConnections is the number of connections whose memory is measured.
+	idleConnections = 5000
+	// notModified is the name of the answer without a body.
+	notModified = "304"
+)
+
+var allCells = []cell{
+	{Name: "1KB", Title: "1 KB", Answer: "1 KB", Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
+	{Name: "8KB", Title: "8 KB", Answer: "8 KB", Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
+	{Name: "60KB", Title: "60 KB", Answer: "60 KB", Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
+	{Name: notModified, Title: notModified, Answer: notModified, Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
+	{Name: "key", Title: "API key", Answer: "1 KB", Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1, Key: true},
+	{Name: "pipelined", Title: "16 pipelined", Answer: "1 KB", Connections: rivalConnections, Depth: 16, Cores: 1, Share: 0.1},
+	{Name: "churn", Title: "new connection each", Answer: "1 KB", Connections: burst, Depth: 1, Cores: 1, Share: 0.5, Churn: true},
+	{Name: "1000", Title: "1,000 connections", Answer: "1 KB", Connections: 1000, Depth: 1, Cores: 1, Share: 1},
+	{Name: "10000", Title: "10,000 connections", Answer: "1 KB", Connections: 10_000, Depth: 1, Cores: 1, Share: 1},
+	{Name: "cores", Title: "2 cores", Answer: "1 KB", Connections: rivalConnections, Depth: 1, Cores: 2, Share: 1},
+	{Name: "idle", Title: "memory of an idle connection", Answer: "1 KB", Connections: idleConnections, Depth: 1, Cores: 1, Idle: true},
+}
+
+// refreshesCell is the name of the measurement during refreshes, which has its own table.
+const refreshesCell = "refreshes"
+
+// cellNames are the values of --cells.
+func cellNames() (names []string) {
+	for _, c := range allCells {
+		names = append(names, c.Name)
+	}
+	return append(names, refreshesCell)
+}
+
+// oneOf checks the values of a flag. The comparison ignores case.
+func oneOf(flag string, values, allowed []string) error {
+	for _, v := range values {
+		if !slices.ContainsFunc(allowed, func(name string) bool { return strings.EqualFold(name, v) }) {
+			return fmt.Errorf("--%s must be some of %s, not %q", flag, strings.Join(allowed, ","), v)
+		}
+	}
+	return nil
+}
+
+// chosen says whether a flag chooses a name. Without values, the flag chooses every name.
+func chosen(values []string, name string) bool {
+	return len(values) == 0 || slices.ContainsFunc(values, func(v string) bool { return strings.EqualFold(name, v) })
+}
