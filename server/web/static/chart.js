@@ -7,20 +7,30 @@ import { annotate, color, drawn, labelHeight, nameValues, ribbon, shade, zeroLin
 const { uPlot } = window;
 
 const charts = new Set();
-const redraw = () => { for (const chart of charts) chart.render(); };
+const redraw = () => {
+  for (const chart of charts) waiting.add(chart);
+  if (!drawing) next();
+};
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 addEventListener('themechange', redraw);
 
 // A drawing takes a good part of a frame, so each frame draws one chart. The first does not wait.
 const waiting = new Set();
 let drawing = false;
+let held = false; // the mouse is pressed on a drawing: a new drawing would lose what is dragged
 function next() {
   const [chart] = waiting;
-  drawing = chart !== undefined;
+  drawing = chart !== undefined && !held;
   if (!drawing) return;
   waiting.delete(chart);
   requestAnimationFrame(() => setTimeout(next)); // also if this drawing fails
   chart.render();
+}
+for (const end of ['mouseup', 'blur']) {
+  addEventListener(end, () => {
+    held = false;
+    if (!drawing) next();
+  });
 }
 
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
@@ -181,6 +191,7 @@ export class Chart {
     const last = this.#spec ? this.#spec.xs.length - 1 : -1;
     const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity }[event.key];
     if (last < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+    this.#finger = false;
     if (event.key === 'Escape') {
       if (this.hint.hidden) this.#zoomTo(null);
       else this.#hide();
@@ -199,7 +210,6 @@ export class Chart {
     const x = this.#spec.xs[i];
     if (this.#zoom && (x < this.#zoom[0] || x > this.#zoom[1])) this.#zoomTo(null);
     if (this.#plot) this.#plot.setCursor({ left: this.#plot.valToPos(x, 'x'), top: 1 });
-    this.#finger = false;
     this.#tell(i);
     this.#show();
   }
@@ -218,6 +228,7 @@ export class Chart {
 
   #press(event) {
     this.#down = event.target === this.#plot?.over && event.button === 0 ? event.clientX : null;
+    held = this.#down !== null && event.pointerType === 'mouse';
     if (this.#down !== null || event.pointerType === 'touch') this.#scrub(event, true);
   }
 
