@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -81,16 +82,22 @@ func (d *document) volatilities() (map[string]float64, error) {
 	return d.volatility, err
 }
 
+// zippers are gzip writers, whose tables are large.
+var zippers = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a known level
+	return z
+}}
+
 func zip(text []byte) ([]byte, error) {
+	z := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(z)
 	var out bytes.Buffer
-	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
+	out.Grow(len(text) / 3)
+	z.Reset(&out)
 	if _, err := z.Write(text); err != nil {
 		return nil, err
 	}
-	err = z.Close()
+	err := z.Close()
 	return out.Bytes(), err
 }
 

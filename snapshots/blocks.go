@@ -147,14 +147,8 @@ func standAlone(blocks, text []byte) bool {
 		frame = append(frame, zstdCopy(minCopy, len(text)+(i+1)*maxSegment)...)
 	}
 	frame = append(append(frame, blocks...), 1, 0, 0) // last, raw, empty
-	z, err := zstdDecoder()
-	if err != nil {
-		return false
-	}
-	out, err := z.DecodeAll(frame, make([]byte, 0, zeros+3*minCopy+len(text)))
+	out, err := zstdDecoder.DecodeAll(frame, make([]byte, 0, zeros+3*minCopy+len(text)))
 	return err == nil && bytes.Equal(out[min(len(out), zeros+3*minCopy):], text)
 }
 
-var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-})
+var zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)) // only a bad option is an error

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"slices"
 
 	"github.com/klauspost/compress/flate"
@@ -120,10 +121,11 @@ func (t Text) len() (n int) {
 	return n
 }
 
-// Sealer seals many data with one meta, which it encodes and compresses once. It may be used by any number of goroutines.
+// Sealer seals many data with one meta, which it encodes and compresses once. One goroutine may use it at a time.
 type Sealer struct {
 	meta          Meta
-	before, after *Piece // of the digest of data in meta
+	before, after *Piece               // of the digest of data in meta
+	sums          map[*Piece]hash.Hash // SHA-256 of a text up to a piece that stands only behind the pieces before it
 }
 
 // NewSealer returns a Sealer. It keeps the memory of meta as [Seal] does.
@@ -135,7 +137,7 @@ func NewSealer(meta Meta) (*Sealer, error) {
 	}
 	mark := []byte(`"data_sha256":"`)
 	at := bytes.Index(encoded, append(mark, meta.Receipt.DataSHA256...)) + len(mark)
-	z := &Sealer{meta: meta}
+	z := &Sealer{meta: meta, sums: map[*Piece]hash.Hash{}}
 	if z.before, err = Compress(append([]byte(envelopeMeta), encoded[:at]...)); err != nil {
 		return nil, fmt.Errorf("seal snapshot: %w", err)
 	}
@@ -148,12 +150,8 @@ func NewSealer(meta Meta) (*Sealer, error) {
 // Seal returns the snapshot that [SealIn] returns for the bytes of data, but in other compressed bytes: those of the pieces.
 // The caller has made sure that data is a JSON value on one line.
 func (z *Sealer) Seal(data Text, codings ...Coding) *Snapshot {
-	sum := sha256.New()
-	for _, p := range data {
-		sum.Write(p.text)
-	}
 	meta := z.meta
-	digest := hex.AppendEncode(nil, sum.Sum(nil))
+	digest := hex.AppendEncode(nil, z.sum(data))
 	meta.Receipt.DataSHA256 = string(digest)
 	body := make(Text, 0, len(data)+4)
 	body = append(append(body, Plain([]byte(envelopeData))), data...)
@@ -174,6 +172,24 @@ func (z *Sealer) Seal(data Text, codings ...Coding) *Snapshot {
 	}
 	s.setTags()
 	return s
+}
+
+// sum returns the SHA-256 of data. Pieces that begin several of [Prefixes] are hashed once.
+func (z *Sealer) sum(data Text) []byte {
+	var before *Piece
+	sum, begins := sha256.New(), true
+	for _, p := range data {
+		if begins = begins && p.after == before; begins && z.sums[p] != nil {
+			sum, _ = z.sums[p].(hash.Cloner).Clone()
+		} else {
+			sum.Write(p.text)
+			if c, ok := sum.(hash.Cloner); ok && begins {
+				z.sums[p], _ = c.Clone()
+			}
+		}
+		before = p
+	}
+	return sum.Sum(nil)
 }
 
 // join returns the text, whose bytes are plain, in a coding. A piece that stands in the text a second time is copied from its

@@ -169,9 +169,7 @@ func TestStandAlone(t *testing.T) {
 		blocks := z[len(streamHeads[Zstd]):]
 		frame := append([]byte(streamHeads[Zstd]), zstdCopyOf(t, text)...)
 		frame = append(append(frame, blocks...), 1, 0, 0)
-		decoder, err := zstdDecoder()
-		must(t, err)
-		out, err := decoder.DecodeAll(frame, nil)
+		out, err := zstdDecoder.DecodeAll(frame, nil)
 		right := err == nil && bytes.HasSuffix(out, []byte(text))
 		if alone := standAlone(blocks, []byte(text)); alone && !right {
 			t.Errorf("%.10s stands alone, but not behind other distances", text)
@@ -197,5 +195,26 @@ func TestCopies(t *testing.T) {
 		p, err := Compress([]byte(strings.ReplaceAll(quote(random, n), `"`, "'")))
 		must(t, err)
 		checkPieces(t, fmt.Sprint(n, " bytes"), Text{Plain([]byte(`"`)), p, Plain([]byte(`x`)), p, p, Plain([]byte(`"`))}, Brotli, Zstd)
+	}
+}
+
+// A sealer that has sealed some prefixes seals the others as one that has sealed none.
+func TestSealerReusesSums(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	runs := [][]Text{prefixes(t, random, document(9000)), prefixes(t, random, document(3000))}
+	z, err := NewSealer(meta())
+	must(t, err)
+	for range 200 {
+		run := runs[random.IntN(len(runs))]
+		text := append(Text{}, run[random.IntN(len(run))]...)
+		if random.IntN(4) == 0 {
+			text = append(Text{Plain([]byte("  "))}, text...)
+		}
+		if text = append(text, Plain([]byte("]}"))); random.IntN(4) == 0 {
+			text = append(text, run[len(run)-1]...)
+		}
+		if got, want := z.Seal(text).Meta.Receipt.DataSHA256, digest(text.Bytes()); got != want {
+			t.Fatalf("digest %s, want %s", got, want)
+		}
 	}
 }

@@ -58,7 +58,8 @@ type Input struct {
 // Document is an input with its bytes. Body is nil if an earlier Put had the bytes.
 type Document struct {
 	Input
-	Body []byte
+	Body   []byte
+	packed []byte // see [Archive.Pack]; nil: not packed
 }
 
 // digests returns the digests of all documents that a recipe names.

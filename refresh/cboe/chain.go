@@ -38,7 +38,6 @@ package cboe
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -46,14 +45,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"strikecache/compute"
 )
 
 // Quote is a decoded quote document, or the head of a chain document.
 type Quote struct {
 	compute.Underlying
-	// Content is the SHA-256, in hex, of the document without its two clocks, timestamp and data.seqno, which advance
-	// without new data. Two documents with equal Content have the same data.
+	// Content is the 64-bit xxHash, in hex, of the document without its two clocks, timestamp and data.seqno, which advance
+	// without new data. Two documents of one name with equal Content have the same data. It guards against no forger.
 	Content string
 	// BadNumbers is how many of its numbers count as absent because they are outside the range of their kind.
 	BadNumbers int
@@ -210,9 +211,10 @@ func (d *decoder) clock(raw *[]byte) (ok bool) {
 	return ok
 }
 
-// content digests the document without its clocks.
+// content digests the document without its clocks. The digest is for comparison alone, so it is a cheap one: SHA-256 took 8 %
+// of the time of a refresh.
 func (d *decoder) content() string {
-	h := sha256.New()
+	h := xxhash.New()
 	at := 0
 	for _, c := range d.clocks {
 		h.Write(d.buf[at:c[0]])

@@ -1,6 +1,7 @@
 package cboe
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"strikecache/refresh/upstream"
 )
@@ -168,6 +171,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	req = req.WithContext(ctx)
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
+	req.Header.Set("Accept-Encoding", "gzip") // set here, so that the transport leaves the decompression to readBody
 	if since != nil && since.ETag != "" {
 		req.Header.Set("If-None-Match", since.ETag)
 	}
@@ -190,7 +194,11 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		host.pause(failure.RetryAfter)
 		return nil, "", failure
 	}
-	body, err := readBody(name, resp)
+	size := 0
+	if since != nil {
+		size = since.Size
+	}
+	body, err := readBody(name, resp, size)
 	if err != nil {
 		return nil, "", err
 	}
@@ -210,9 +218,9 @@ func validator(h http.Header, name string) string {
 	return ""
 }
 
-// readBody reads a body that the transport has already decompressed. It stops when the body is too large for a document of
-// its kind.
-func readBody(name upstream.Name, resp *http.Response) ([]byte, error) {
+// readBody reads and decompresses a body. It stops when the body is too large for a document of its kind. It makes room for
+// a little more than size bytes, the length of the body before.
+func readBody(name upstream.Name, resp *http.Response, size int) ([]byte, error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
 		return nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
 	}
@@ -221,14 +229,22 @@ func readBody(name upstream.Name, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > most {
 		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	var body bytes.Buffer
+	body.Grow(size + size/64 + bytes.MinRead)
+	from, err := io.Reader(resp.Body), error(nil)
+	if resp.Header.Get("Content-Encoding") == "gzip" {
+		from, err = gzip.NewReader(resp.Body)
+	}
+	if err == nil {
+		_, err = body.ReadFrom(io.LimitReader(from, most+1))
+	}
 	switch {
 	case err != nil:
 		return nil, broken(name, upstream.Truncated, err)
-	case int64(len(body)) > most:
+	case int64(body.Len()) > most:
 		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
 	}
-	return body, nil
+	return body.Bytes(), nil
 }
 
 func failed(name upstream.Name, reason upstream.Reason, err error) error {

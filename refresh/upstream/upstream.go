@@ -86,6 +86,7 @@ func (k Kind) MaxBody() int64 {
 type Document struct {
 	Name Name
 	Body []byte // decompressed
+	Size int    // of the Body that was dropped, in bytes
 	// Received is when the document arrived, by the source's clock. For a recorded document it is when it was captured.
 	Received time.Time
 	// Generated is when the upstream says that it made the document; zero if the upstream does not say.
