@@ -222,11 +222,7 @@ func (r *Refresher) backfillMorning(ctx context.Context, today compute.Date) err
 		return err
 	}
 	changed := []*answer{next}
-	err = atOnce(r.sealing(changed, nil)...)
-	if err == nil {
-		err = r.publish(b, nil, changed, changed, nil, newStopwatch())
-	}
-	if err != nil {
+	if err := r.publish(b, nil, changed, changed, nil, newStopwatch()); err != nil {
 		return err
 	}
 	r.log.Info("track of today back-filled", "rows", len(rows))

@@ -45,21 +45,15 @@ type document struct {
 // [*upstream.Error] with the reason malformed, html, empty or too_many_expirations.
 func newDocument(doc *upstream.Document) (*document, error) {
 	d := &document{Document: archive.Document{
-		Input: archive.Input{Name: string(doc.Name), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate},
-		Body:  doc.Body,
+		Input: archive.Input{
+			Name: string(doc.Name), SHA256: sha256Hex(doc.Body), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate,
+		},
+		Body: doc.Body,
 	}}
 	without := *doc
 	without.Body, without.Size = nil, len(doc.Body)
 	d.origin = &without
-	digest := func() error { d.SHA256 = sha256Hex(doc.Body); return nil }
-	var err error
-	if len(doc.Body) < 1<<20 { // a thread would cost more than it saves
-		err = errors.Join(digest(), d.decode())
-	} else {
-		err = atOnce(d.decode, digest)
-	}
-	d.content = cmp.Or(d.content, d.SHA256)
-	return d, err
+	return d, d.decode()
 }
 
 // archivedDocument returns an archived input. The function body reads its bytes when they are needed.
@@ -100,14 +94,13 @@ func (d *document) open() error {
 	if d.isState() {
 		return nil
 	}
-	err := d.decode()
-	d.content = cmp.Or(d.content, d.SHA256)
-	return err
+	return d.decode()
 }
 
 func (d *document) decode() (err error) {
 	name := upstream.Name(d.Name)
 	kind, key := name.Split()
+	d.content = d.SHA256
 	switch kind {
 	case upstream.OptionsKind:
 		err = d.decodeChain(key)

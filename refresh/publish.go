@@ -33,18 +33,15 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	b.at = r.cfg.Clock.Now()
 	r.saveResealed()
 	steps := newStopwatch()
-	var answers []*answer
-	compute := func() (err error) { answers, err = r.compute(b, products); return err }
-	if err := atOnce(compute, b.pack); err != nil {
+	answers, err := r.compute(b, products)
+	if err != nil {
+		return err
+	}
+	if err := r.encodeStates(b, answers); err != nil {
 		return err
 	}
 	steps.lap("compute_ms")
-	changed := r.changed(b, answers)
-	if err := atOnce(append(r.sealing(changed, succeeded), func() error { return r.encodeStates(b, answers) })...); err != nil {
-		return err
-	}
-	steps.lap("seal_ms")
-	if err := r.publish(b, products, answers, changed, succeeded, steps); err != nil {
+	if err := r.publish(b, products, answers, r.changed(b, answers), succeeded, steps); err != nil {
 		return err
 	}
 	for _, d := range b.documents {
@@ -58,9 +55,13 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	return nil
 }
 
-// publish takes the changed and sealed answers of a batch through the steps from write to archive. answers are all answers of
-// the products. The caller must have locked r.publishing.
+// publish takes the changed answers of a batch through the steps from seal to archive. answers are all answers of the
+// products. The caller must have locked r.publishing.
 func (r *Refresher) publish(b *batch, products []*product, answers, changed []*answer, succeeded []string, steps *stopwatch) error {
+	if err := r.seal(changed, succeeded); err != nil {
+		return err
+	}
+	steps.lap("seal_ms")
 	if r.cfg.Fleet != nil && !r.cfg.Fleet.Holds() {
 		return errNoLease // another member may publish already
 	}
@@ -100,33 +101,19 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	return answers, nil
 }
 
-// pack compresses the new documents for the archive.
-func (b *batch) pack() error {
-	for _, d := range b.documents {
-		if b.r.cfg.Inputs != nil && d.load == nil {
-			b.r.cfg.Inputs.Pack(&d.Document)
-		}
-	}
-	return nil
-}
-
-// sealing returns tasks that seal the answers, each with the freshness that it has once the failures of the succeeded documents
-// have ended. The last products of the table, which take longest, come first.
-func (r *Refresher) sealing(answers []*answer, succeeded []string) (tasks []func() error) {
+// seal seals the answers, with the freshness that they have once the failures of the succeeded documents have ended.
+func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	now := r.cfg.Clock.Now()
-	for _, a := range slices.Backward(answers) {
+	for _, a := range answers {
 		r.mu.Lock()
 		h, q := r.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
 		fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), now, a.asOf, q)
 		r.mu.Unlock()
-		tasks = append(tasks, func() error {
-			if err := a.seal(r, fresh); err != nil {
-				return fmt.Errorf("seal %s: %w", a.product.name, err)
-			}
-			return nil
-		})
+		if err := a.seal(r, fresh); err != nil {
+			return fmt.Errorf("seal %s: %w", a.product.name, err)
+		}
 	}
-	return tasks
+	return nil
 }
 
 // write archives the inputs and writes the dated files. If the disk refuses a file, the answer is still served: the store

@@ -2,11 +2,9 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -156,44 +154,14 @@ func backoff(every time.Duration, failures int) time.Duration {
 func inBackground(f func()) {
 	background.begin()
 	defer background.end()
-	<-lowered(f)
-}
-
-// lowered starts f on a thread of low priority, and closes ended when f has ended.
-func lowered(f func()) (ended chan struct{}) {
-	ended = make(chan struct{})
+	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread, with its low priority, ends with this goroutine
-		defer close(ended)
+		defer close(done)
 		lowerPriority()
 		f()
 	}()
-	return ended
-}
-
-// atOnce runs tasks, in their order, on this thread and on another of low priority. It returns when all have ended, with their
-// errors. A panic of a task is one of the caller.
-func atOnce(tasks ...func() error) error {
-	errs := make([]error, len(tasks))
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(tasks)); i = next.Add(1) - 1 {
-			errs[i] = tasks[i]()
-		}
-	}
-	var panicked any
-	ended := lowered(func() {
-		defer func() { panicked = recover() }()
-		work()
-	})
-	func() {
-		defer func() { <-ended }() // also after a panic
-		work()
-	}()
-	if panicked != nil {
-		panic(panicked)
-	}
-	return errors.Join(errs...)
+	<-done
 }
 
 // background counts the calls of [inBackground] under way in the process.

@@ -1,9 +1,6 @@
 package refresh
 
 import (
-	"errors"
-	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -186,29 +183,5 @@ func TestSettlementDue(t *testing.T) {
 		if got := settlementDue(ny(t, now), cal); got.String() != want {
 			t.Errorf("at %s: %s, want %s", now, got, want)
 		}
-	}
-}
-
-// All tasks have ended when atOnce returns, also when some fail or panic.
-func TestAtOnce(t *testing.T) {
-	for n := range 200 {
-		var ended atomic.Int64
-		task := func() error { runtime.Gosched(); ended.Add(1); return nil }
-		bad := func() error { ended.Add(1); return errNoInput }
-		err := atOnce(task, bad, task, task, bad)
-		if ended.Load() != 5 || !errors.Is(err, errNoInput) || err.Error() != errNoInput.Error()+"\n"+errNoInput.Error() {
-			t.Fatalf("round %d: %d tasks have ended, error %v", n, ended.Load(), err)
-		}
-		ended.Store(0)
-		panicked := func() (p any) {
-			defer func() { p = recover() }()
-			return atOnce(func() error { panic("task") }, task)
-		}()
-		if ended.Load() != 1 || panicked != "task" {
-			t.Fatalf("round %d: %d tasks have ended, panic %v", n, ended.Load(), panicked)
-		}
-	}
-	if err := atOnce(); err != nil {
-		t.Error(err)
 	}
 }

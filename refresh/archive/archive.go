@@ -148,9 +148,8 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	for _, d := range documents {
 		name := d.SHA256 + documentSuffix
 		if d.Body != nil && named[name] && a.pending[name].body == nil && a.files[name].size == 0 {
-			a.Pack(d)
-			a.pending[name] = file{size: int64(len(d.packed)), body: d.packed}
-			d.packed = nil
+			body := a.zstd.EncodeAll(d.Body, make([]byte, 0, len(d.Body)/5))
+			a.pending[name] = file{size: int64(len(body)), body: body}
 		}
 	}
 	if err := a.writePending(); err != nil {
@@ -160,13 +159,6 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 		a.remove(next)
 	}
 	return nil
-}
-
-// Pack compresses a document that a later Put will write, so that this can happen while the answers are computed.
-func (a *Archive) Pack(d *Document) {
-	if d.packed == nil {
-		d.packed = a.zstd.EncodeAll(d.Body, make([]byte, 0, len(d.Body)/5))
-	}
 }
 
 // writePending writes the pending documents, and then the pending recipes, which name them. Then it removes the documents

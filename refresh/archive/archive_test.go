@@ -34,7 +34,7 @@ func document(seed uint64, size int) *Document {
 	for i := range body {
 		body[i] = byte(random.Uint32())
 	}
-	return &Document{Input{Name: fmt.Sprintf("options/%d.json", seed), SHA256: hexDigest(body)}, body, nil}
+	return &Document{Input{Name: fmt.Sprintf("options/%d.json", seed), SHA256: hexDigest(body)}, body}
 }
 
 func recipe(product, date string, documents ...*Document) Recipe {

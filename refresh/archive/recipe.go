@@ -58,8 +58,7 @@ type Input struct {
 // Document is an input with its bytes. Body is nil if an earlier Put had the bytes.
 type Document struct {
 	Input
-	Body   []byte
-	packed []byte // see [Archive.Pack]; nil: not packed
+	Body []byte
 }
 
 // digests returns the digests of all documents that a recipe names.
