@@ -180,7 +180,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 			s.SimStart, left.Format(time.RFC3339))
 	}
 	cfg.Clock = NewClock(start, s.SimSpeed)
-	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar})
+	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar, OneReader: true})
 	cfg.Source, cfg.Past = market, market
 	cfg.BackfillSessions, cfg.BackfillTracks = backfillSessions, s.SimTracks
 	return nil

@@ -41,6 +41,9 @@ type Config struct {
 	Seed     uint64
 	Now      func() time.Time  // the simulated clock; needed by [Market.Fetch] alone
 	Calendar *compute.Calendar // must not be nil
+	// OneReader says that one caller alone fetches documents, and names the last one when it fetches a document again. The
+	// market then keeps no bodies: those of all chains have 54 MB.
+	OneReader bool
 }
 
 // Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend on the seed, the calendar
@@ -49,6 +52,7 @@ type Market struct {
 	now         func() time.Time
 	calendar    *compute.Calendar
 	key         noise
+	oneReader   bool
 	instruments map[string]*instrument // by symbol
 
 	mu      sync.Mutex // guards the fields below
@@ -60,7 +64,7 @@ type Market struct {
 func New(cfg Config) *Market {
 	key, all := noise(cfg.Seed).named("strikecache"), newInstruments()
 	m := &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: map[string]*instrument{},
+		now: cfg.Now, calendar: cfg.Calendar, key: key, oneReader: cfg.OneReader, instruments: map[string]*instrument{},
 		factors: newFactors(key.named("factors"), cfg.Calendar, all), built: map[upstream.Name]*upstream.Document{},
 	}
 	for _, in := range all {
@@ -90,7 +94,7 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	if err := ctx.Err(); err != nil {
 		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: err}
 	}
-	doc, err := m.At(name, m.now())
+	doc, err := m.at(name, m.now(), since)
 	if err == nil && since != nil && since.ETag == doc.ETag {
 		return nil, upstream.ErrNotModified
 	}
@@ -100,6 +104,11 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 // At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error is an
 // [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	return m.at(name, at, nil)
+}
+
+// at is At. If the document is the one that the caller has, it may have no body.
+func (m *Market) at(name upstream.Name, at time.Time, has *upstream.Document) (*upstream.Document, error) {
 	if !m.Offers(name) {
 		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
 	}
@@ -114,24 +123,29 @@ func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error
 	in := m.instruments[key]
 	switch kind {
 	case upstream.OptionsKind:
-		return m.cached(name, at, f.generated, func() []byte { return m.chain(in, &f) }), nil
+		return m.cached(name, at, f.generated, has, func() []byte { return m.chain(in, &f) }), nil
 	case upstream.QuotesKind:
-		return m.cached(name, at, f.generated, func() []byte { return m.quote(in, &f) }), nil
+		return m.cached(name, at, f.generated, has, func() []byte { return m.quote(in, &f) }), nil
 	case upstream.HistoryKind:
 		last := m.morning(at, historyHour)
 		published := m.factors.dates[last].At(historyHour, 0, 0, compute.NewYork)
-		return m.cached(name, at, published, func() []byte { return m.history(in, last) }), nil
+		return m.cached(name, at, published, has, func() []byte { return m.history(in, last) }), nil
 	}
 	return m.settlement(name, key, at)
 }
 
 // cached returns the document of a name that was generated at an instant: the last document, or a new one with the bytes of body.
-func (m *Market) cached(name upstream.Name, at, generated time.Time, body func() []byte) *upstream.Document {
-	if last := m.built[name]; last == nil || !last.Generated.Equal(generated) {
-		m.built[name] = document(name, body(), generated)
+func (m *Market) cached(name upstream.Name, at, generated time.Time, has *upstream.Document, body func() []byte) *upstream.Document {
+	last := m.built[name]
+	if last == nil || !last.Generated.Equal(generated) || last.Body == nil && (has == nil || has.ETag != last.ETag) {
+		last = document(name, body(), generated)
+		m.built[name] = last
 	}
-	doc := *m.built[name]
+	doc := *last
 	doc.Received = at.UTC()
+	if m.oneReader {
+		last.Body = nil
+	}
 	return &doc
 }
 

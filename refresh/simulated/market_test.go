@@ -238,3 +238,21 @@ func ExampleMarket_At() {
 	fmt.Println(quote.Symbol, strconv.Quote(doc.Generated.Format(time.DateTime)), err)
 	// Output: XLK "2026-08-11 16:11:26" <nil>
 }
+
+// A market with one reader keeps no bodies, but sends a whole document to a reader that does not have it.
+func TestOneReader(t *testing.T) {
+	at := ny("2026-08-11 12:00:00")
+	cfg := simulated.Config{Seed: 7, Now: func() time.Time { return at }, Calendar: compute.NewCalendar(nil, nil), OneReader: true}
+	const name = upstream.Name("options/XLK.json")
+	m, want := simulated.New(cfg), documentAt(t, newMarket(7), name, at)
+	for range 2 {
+		for _, since := range []*upstream.Document{nil, {ETag: "another"}} {
+			if got, err := m.Fetch(t.Context(), name, since); err != nil || !bytes.Equal(got.Body, want.Body) || got.ETag != want.ETag {
+				t.Errorf("fetch: %v", err)
+			}
+		}
+		if _, err := m.Fetch(t.Context(), name, want); !errors.Is(err, upstream.ErrNotModified) {
+			t.Errorf("fetch of the document that the reader has: %v", err)
+		}
+	}
+}
