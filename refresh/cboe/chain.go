@@ -217,10 +217,10 @@ func (d *decoder) content() string {
 	h := xxhash.New()
 	at := 0
 	for _, c := range d.clocks {
-		h.Write(d.buf[at:c[0]])
+		_, _ = h.Write(d.buf[at:c[0]])
 		at = c[1]
 	}
-	h.Write(d.buf[at:])
+	_, _ = h.Write(d.buf[at:])
 	return hex.EncodeToString(h.Sum(nil))
 }
 
