@@ -215,9 +215,9 @@ func (r *Refresher) remember(b *batch, answers []*answer) {
 		r.lastAnswer = later(r.lastAnswer, a.inputs.at)
 		h := r.current[a.product.name]
 		if a.edition != nil {
-			h.edition, h.content, h.summary, h.file, h.unsaved = a.edition, a.inputs.content(), a.summary, a.file, false
+			h.edition, h.summary, h.file, h.unsaved = a.edition, a.summary, a.file, false
 		}
-		h.restsOn, h.restored = a.restsOn, false
+		h.content, h.restsOn, h.restored = a.inputs.content(), a.restsOn, false
 		if a.product.remember != nil {
 			a.product.remember(r, a)
 		}

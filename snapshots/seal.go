@@ -181,9 +181,9 @@ func (s *Snapshot) setIdentity(prefix []byte) {
 	s.crc, s.prefix[Identity] = crc32.ChecksumIEEE(prefix), len(prefix)
 }
 
-// setTags derives the entity tag of each coding from the identity body behind its data: meta has the digest of the data.
+// setTags derives the entity tag of each coding from the identity body.
 func (s *Snapshot) setTags() {
-	stem := digest(s.bodies[Identity][s.data[1]:])[:32]
+	stem := digest(s.bodies[Identity])[:32]
 	for c := range Codings {
 		s.tags[c] = `"` + stem + c.tagSuffix() + `"`
 	}

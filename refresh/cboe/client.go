@@ -232,7 +232,7 @@ func readBody(name upstream.Name, resp *http.Response, size int) ([]byte, error)
 	var body bytes.Buffer
 	body.Grow(size + size/64 + bytes.MinRead)
 	from, err := io.Reader(resp.Body), error(nil)
-	if resp.Header.Get("Content-Encoding") == "gzip" {
+	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		from, err = gzip.NewReader(resp.Body)
 	}
 	if err == nil {
@@ -243,6 +243,9 @@ func readBody(name upstream.Name, resp *http.Response, size int) ([]byte, error)
 		return nil, broken(name, upstream.Truncated, err)
 	case int64(body.Len()) > most:
 		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
+	}
+	if body.Cap() > body.Len()+body.Len()/8 { // the first body of a name, whose size was not known
+		return bytes.Clone(body.Bytes()), nil
 	}
 	return body.Bytes(), nil
 }

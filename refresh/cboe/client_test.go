@@ -49,7 +49,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		w.Header().Set("ETag", `"abc"`)
 		w.Header().Set("Last-Modified", "Tue, 11 Aug 2026 20:36:41 GMT")
 		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
-		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Encoding", "Gzip")
 		z := gzip.NewWriter(w)
 		fmt.Fprint(z, `{"a":1}`)
 		z.Close()

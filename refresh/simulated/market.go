@@ -41,8 +41,8 @@ type Config struct {
 	Seed     uint64
 	Now      func() time.Time  // the simulated clock; needed by [Market.Fetch] alone
 	Calendar *compute.Calendar // must not be nil
-	// OneReader says that one caller alone fetches documents, and names the last one when it fetches a document again. The
-	// market then keeps no bodies: those of all chains have 54 MB.
+	// OneReader says that one caller alone fetches documents, and nearly always names the one that it has. The market then
+	// keeps no bodies, which have 54 MB, and makes a document that is asked for again anew.
 	OneReader bool
 }
 

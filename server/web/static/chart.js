@@ -18,6 +18,7 @@ addEventListener('themechange', redraw);
 const waiting = new Set();
 let drawing = false;
 let held = false; // the mouse is pressed on a drawing: a new drawing would lose what is dragged
+const later = new Map(); // what the charts are to draw when it is released
 function next() {
   const [chart] = waiting;
   drawing = chart !== undefined && !held;
@@ -26,12 +27,15 @@ function next() {
   requestAnimationFrame(() => setTimeout(next)); // also if this drawing fails
   chart.render();
 }
-for (const end of ['mouseup', 'blur']) {
-  addEventListener(end, () => {
-    held = false;
-    if (!drawing) next();
-  });
+function release() {
+  if (!held) return;
+  held = false;
+  for (const [chart, spec] of later) chart.draw(spec);
+  later.clear();
+  if (!drawing) next();
 }
+for (const end of ['mouseup', 'pointercancel', 'dragend', 'blur']) addEventListener(end, release);
+addEventListener('pointermove', (event) => { if (!(event.buttons & 1)) release(); }); // its end was not told
 
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
 
@@ -86,6 +90,10 @@ export class Chart {
   }
 
   draw(spec) {
+    if (held) {
+      later.set(this, spec);
+      return;
+    }
     const at = this.hint.hidden ? null : this.#spec?.xs[this.#index]; // the user is reading this point
     if (!spec.xs.includes(at)) this.#hide();
     if (spec.view !== this.#spec?.view) this.#endZoom();
@@ -104,6 +112,7 @@ export class Chart {
 
   /** clear removes the drawing, keeps its place, and says why. */
   clear(why) {
+    later.delete(this);
     this.#spec = null;
     this.#index = null;
     this.#hide();
@@ -228,7 +237,7 @@ export class Chart {
 
   #press(event) {
     this.#down = event.target === this.#plot?.over && event.button === 0 ? event.clientX : null;
-    held = this.#down !== null && event.pointerType === 'mouse';
+    held = this.#down !== null && event.pointerType === 'mouse' && !event.ctrlKey && waiting.size === 0;
     if (this.#down !== null || event.pointerType === 'touch') this.#scrub(event, true);
   }
 
