@@ -35,7 +35,7 @@ function release() {
   if (!drawing) next();
 }
 for (const end of ['mouseup', 'pointercancel', 'dragend', 'blur']) addEventListener(end, release);
-addEventListener('pointermove', (event) => { if (!(event.buttons & 1)) release(); }); // its end was not told
+addEventListener('pointermove', (event) => { if (!(event.buttons & 1)) release(); }); // the press has ended, and no event said so
 
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
 
