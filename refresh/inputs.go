@@ -22,7 +22,7 @@ import (
 // earlier answers or from the configuration. Only the goroutine that takes the document through [Refresher.accept] changes
 // it.
 type document struct {
-	archive.Document                    // Body is nil once the document is archived
+	archive.Document                    // dropped once the document is archived
 	load             func() error       // reads Body from the archive; nil: Body cannot be read again
 	origin           *upstream.Document // without Body, for the next conditional request; nil for a document from the archive
 	content          string             // digest of the document without its own timestamps; "" for a small state
@@ -48,10 +48,10 @@ func newDocument(doc *upstream.Document) (*document, error) {
 		Input: archive.Input{
 			Name: string(doc.Name), SHA256: sha256Hex(doc.Body), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate,
 		},
-		Body: doc.Body,
+		Body: doc.Body, Gzip: doc.Gzip,
 	}}
 	without := *doc
-	without.Body, without.Size = nil, len(doc.Body)
+	without.Body, without.Gzip, without.Size = nil, nil, len(doc.Body)
 	d.origin = &without
 	return d, d.decode()
 }

@@ -49,7 +49,7 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 			d.chain = nil
 		}
 		if r.cfg.Inputs == nil || d.load != nil {
-			d.Body = nil
+			d.Drop()
 		}
 	}
 	return nil
@@ -305,7 +305,7 @@ func (r *Refresher) saveResealed() {
 // documents. The dated files must be written. What the disk refuses is written later.
 func (r *Refresher) archive(answers []*answer) {
 	for _, d := range r.putInputs(answers, "") {
-		d.Body = nil
+		d.Drop()
 	}
 }
 

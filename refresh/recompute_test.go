@@ -262,10 +262,10 @@ func TestGoneInputsAreNamed(t *testing.T) {
 		r.once()
 		recipe := recipeOf(t, dir, refresh.SectorsResource, date)
 		in := archive.Dir(dir, "simulated")
-		if err := os.Remove(filepath.Join(in, recipe.Inputs[3].SHA256+".zst")); err != nil {
+		if err := os.Remove(filepath.Join(in, recipe.Inputs[3].SHA256+".gz")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(in, recipe.Inputs[5].SHA256+".zst"), []byte("other"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(in, recipe.Inputs[5].SHA256+".gz"), []byte("other"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		gone := recomputeAll(t, dir, date)[refresh.SectorsResource].Gone

@@ -12,6 +12,7 @@ import argparse
 import collections
 import datetime as dt
 import functools
+import gzip
 import hashlib
 import json
 import math
@@ -446,8 +447,11 @@ def verify_pain(table, answer, chain):
 # §0: the receipt
 
 def read_document(folder, digest):
-    """Returns the bytes of a document: of <digest>.zst, which the program zstd decodes, or of <digest>."""
+    """Returns the bytes of a document: of <digest>.gz, of <digest>.zst, which the program zstd decodes, or of <digest>."""
     path = os.path.join(folder, os.path.basename(digest))
+    if os.path.exists(path + ".gz"):
+        with gzip.open(path + ".gz") as file:
+            return file.read()
     if os.path.exists(path + ".zst"):
         return subprocess.run(["zstd", "-dcq", path + ".zst"], stdout=subprocess.PIPE, check=True).stdout
     with open(path, "rb") as file:
@@ -500,7 +504,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answer", help="URL of an answer, such as http://127.0.0.1:8080/api/v1/gex/spx, or a file")
     parser.add_argument("--documents", metavar="DIR", required=True, help="archive of the server, <data-dir>/<source>/archive, whose "
-                        "files <sha256>.zst need the program zstd; or a folder of decoded files <sha256>")
+                        "files <sha256>.zst, of earlier versions, need the program zstd; or a folder of decoded files <sha256>")
     parser.add_argument("--strike", type=float, help="show volatility and gamma of this strike in every expiration; default: "
                         "of the strike nearest to the spot, in the first expiration")
     args = parser.parse_args()

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -40,7 +42,8 @@ func TestDocumentToBytes(t *testing.T) {
 	upstream := httptest.NewServer(chain)
 	defer upstream.Close()
 	chain.document.Store(chainAt(t, market, start))
-	address := serveInProcess(t, refresh.Config{
+	archived := t.TempDir()
+	address := serveInProcess(t, archived, refresh.Config{
 		SourceName: "cboe", Clock: clock, Calendar: cal, RiskFreeRate: 0.04,
 		ChainEvery: every, QuotesEvery: time.Hour, FlowEvery: time.Hour, FlowSymbols: []string{"XLF"},
 	}, cboe.ClientConfig{BaseURL: upstream.URL + quotesBase, SettlementURL: upstream.URL + settlementBase, PerMinute: 6000})
@@ -84,6 +87,12 @@ func TestDocumentToBytes(t *testing.T) {
 			}
 		}
 		delays = append(delays, time.Since(due))
+	}
+	if stored, err := filepath.Glob(filepath.Join(archived, "*.gz")); err != nil || !slices.ContainsFunc(stored, func(path string) bool {
+		file, err := os.ReadFile(path)
+		return err == nil && bytes.Equal(file, chain.document.Load().body)
+	}) {
+		t.Errorf("the archive does not have what the upstream sent last: %q, %v", stored, err)
 	}
 	slices.Sort(delays)
 	n := len(delays)
@@ -138,8 +147,8 @@ func (p *preparedChain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(doc.body)
 }
 
-// serveInProcess refreshes and serves until the test ends, and returns the address of the server.
-func serveInProcess(t *testing.T, cfg refresh.Config, from cboe.ClientConfig) (address string) {
+// serveInProcess refreshes and serves until the test ends, with an archive in a directory, and returns the address of the server.
+func serveInProcess(t *testing.T, archived string, cfg refresh.Config, from cboe.ClientConfig) (address string) {
 	client, err := cboe.NewClient(from)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +158,7 @@ func serveInProcess(t *testing.T, cfg refresh.Config, from cboe.ClientConfig) (a
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := archive.Open(t.TempDir(), 1<<30, log)
+	inputs, err := archive.Open(archived, 1<<30, log)
 	if err != nil {
 		t.Fatal(err)
 	}

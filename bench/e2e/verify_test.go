@@ -131,7 +131,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	altered := v
 	altered.documents = t.TempDir()
 	for _, in := range answer.Meta.Receipt.Inputs {
-		document, err := exec.Command(installed(t, "zstd"), "-dcq", filepath.Join(v.documents, in.SHA256+".zst")).Output()
+		document, err := exec.Command("gzip", "-dc", filepath.Join(v.documents, in.SHA256+".gz")).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

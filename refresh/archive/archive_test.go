@@ -1,17 +1,23 @@
 package archive
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 
 	"strikecache/snapshots"
 )
@@ -34,7 +40,7 @@ func document(seed uint64, size int) *Document {
 	for i := range body {
 		body[i] = byte(random.Uint32())
 	}
-	return &Document{Input{Name: fmt.Sprintf("options/%d.json", seed), SHA256: hexDigest(body)}, body}
+	return &Document{Input{Name: fmt.Sprintf("options/%d.json", seed), SHA256: hexDigest(body)}, body, nil}
 }
 
 func recipe(product, date string, documents ...*Document) Recipe {
@@ -116,6 +122,80 @@ func TestWhatIsPutIsReadAgain(t *testing.T) {
 	if !a.Holds("gex/spx", "2026-11-20", []string{chain.SHA256, quote.SHA256}) || a.Holds("gex/spx", "2026-11-20", []string{quote.SHA256}) ||
 		a.Holds("gex/spx", "2026-11-19", []string{chain.SHA256}) {
 		t.Error("Holds says otherwise")
+	}
+}
+
+// What the upstream sent as gzip is stored as it came, unless it is larger than the document.
+func TestGzipOfTheUpstreamIsKept(t *testing.T) {
+	dir := t.TempDir()
+	a := open(t, dir, plenty)
+	text := bytes.Repeat([]byte(`{"bid":1.25,"ask":1.3}`), 1000)
+	packed := func(level, members int) []byte {
+		var b bytes.Buffer
+		for i := range members {
+			z, _ := gzip.NewWriterLevel(&b, level)
+			z.Comment = strconv.Itoa(i)
+			z.Write(text[len(text)*i/members : len(text)*(i+1)/members])
+			z.Close()
+		}
+		return b.Bytes()
+	}
+	for _, c := range []struct {
+		name   string
+		body   []byte
+		gzip   []byte
+		stored bool
+	}{
+		{"one member", text, packed(9, 1), true},
+		{"many members", text[:len(text):len(text)], packed(1, 7), true},
+		{"larger than the document", document(9, 100).Body, packed(0, 1), false},
+		{"none", document(8, 100).Body, nil, false},
+	} {
+		d := &Document{Input{Name: "options/_SPX.json", SHA256: hexDigest(c.body)}, c.body, c.gzip}
+		put(t, a, "gex/spx", "2026-11-20", d)
+		file, err := os.ReadFile(filepath.Join(dir, d.SHA256+".gz"))
+		if err != nil || bytes.Equal(file, c.gzip) != c.stored {
+			t.Errorf("%s: %d bytes are stored, %d were sent, %v", c.name, len(file), len(c.gzip), err)
+		}
+		put(t, a, "gex/spx", "2026-11-20", document(1, 10)) // removes it
+	}
+}
+
+// Documents of earlier versions, in zstd, are read, named, verified, held and removed as others are.
+func TestOlderDocuments(t *testing.T) {
+	data := t.TempDir()
+	dir := Dir(data, "cboe")
+	one, two := document(1, 5000), document(2, 5000)
+	put(t, open(t, dir, plenty), "gex/spx", "2026-11-19", one)
+	z, _ := zstd.NewWriter(nil)
+	older := filepath.Join(dir, one.SHA256+".zst")
+	if err := os.Rename(filepath.Join(dir, one.SHA256+".gz"), older); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(older, z.EncodeAll(one.Body, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, dir, plenty)
+	put(t, a, "spx-max-pain", "2026-11-19", one)
+	if body, err := a.Body(one.Input); err != nil || !bytes.Equal(body, one.Body) || !a.Holds("spx-max-pain", "2026-11-19", []string{one.SHA256}) {
+		t.Errorf("%d bytes, %v", len(body), err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, one.SHA256+".gz")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is stored twice: %v", err)
+	}
+	if n, bad, err := Verify(data); n != 3 || bad != nil || err != nil {
+		t.Errorf("%d files, %v bad, %v", n, bad, err)
+	}
+	if err := os.WriteFile(older, one.Body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, bad, _ := Verify(data); len(bad) != 1 || !errors.Is(bad[0].Err, ErrAltered) {
+		t.Errorf("an altered one: %v", bad)
+	}
+	put(t, a, "gex/spx", "2026-11-19", two)
+	put(t, a, "spx-max-pain", "2026-11-19", two)
+	if _, err := os.Stat(older); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no recipe names it: %v", err)
 	}
 }
 
@@ -375,7 +455,7 @@ func TestFaultCrashBetweenArchiveWrites(t *testing.T) {
 		}
 		a := open(t, dir, plenty)
 		for file := range a.files {
-			if isDocument(file) && !a.named()[file] {
+			if digest := documentDigest(file); digest != "" && !a.named()[digest] {
 				t.Errorf("run %d: no recipe names %s", n, file)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-json"
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"strikecache/compute"
@@ -55,11 +57,15 @@ type Input struct {
 	FileDate  string    `json:"file_date,omitempty"`
 }
 
-// Document is an input with its bytes. Body is nil if an earlier Put had the bytes.
+// Document is an input with its bytes.
 type Document struct {
 	Input
-	Body []byte
+	Body []byte // nil if an earlier Put had the bytes
+	Gzip []byte // Body as the upstream sent it, in gzip; nil if the upstream sent it in another way
 }
+
+// Drop releases the bytes.
+func (d *Document) Drop() { d.Body, d.Gzip = nil, nil }
 
 // digests returns the digests of all documents that a recipe names.
 func (r *Recipe) digests() []string {
@@ -77,7 +83,8 @@ func Dir(dataDir, source string) string { return filepath.Join(dataDir, source, 
 
 const (
 	dirName        = "archive"
-	documentSuffix = ".zst"
+	documentSuffix = ".gz"
+	olderSuffix    = ".zst" // of the documents that earlier versions wrote
 	recipeSuffix   = ".json"
 	recipeFormat   = 2 // of the recipes that are written; lower formats can be read
 	// maxDocument bounds one document, unpacked. The largest real one has 14 MB.
@@ -91,8 +98,15 @@ func recipeFile(product, date string) string {
 	return date + "_" + snapshots.FileName(product) + recipeSuffix
 }
 
-// isDocument says whether a file of the archive is a document. All others are recipes.
-func isDocument(file string) bool { return strings.HasSuffix(file, documentSuffix) }
+// documentDigest returns the digest in the name of a document's file, "" if the file is a recipe.
+func documentDigest(file string) string {
+	for _, suffix := range []string{documentSuffix, olderSuffix} {
+		if digest, ok := strings.CutSuffix(file, suffix); ok {
+			return digest
+		}
+	}
+	return ""
+}
 
 // dateOf returns the date of a recipe's file.
 func dateOf(recipe string) string { return recipe[:len(time.DateOnly)] }
@@ -157,16 +171,16 @@ func readRecipe(dir, file string) (*Recipe, error) {
 // ReadDocument reads the document of a digest in an archive's directory and checks it. The error is ErrGone when there is no
 // such document, and ErrAltered when its content does not have the digest.
 func ReadDocument(dir, sha256 string) ([]byte, error) {
-	packed, err := readFile(filepath.Join(dir, filepath.Base(sha256)+documentSuffix), maxDocument)
+	path, unpack := filepath.Join(dir, filepath.Base(sha256)), gunzip
+	packed, err := readFile(path+documentSuffix, maxDocument)
+	if errors.Is(err, ErrGone) {
+		unpack = unzstd
+		packed, err = readFile(path+olderSuffix, maxDocument)
+	}
 	if err != nil {
 		return nil, err
 	}
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDocument))
-	if err != nil {
-		return nil, err
-	}
-	defer z.Close()
-	body, err := z.DecodeAll(packed, nil)
+	body, err := unpack(packed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAltered, err)
 	}
@@ -174,6 +188,23 @@ func ReadDocument(dir, sha256 string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: digest differs", ErrAltered)
 	}
 	return body, nil
+}
+
+func gunzip(packed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(z, maxDocument))
+}
+
+func unzstd(packed []byte) ([]byte, error) {
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxDocument))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	return z.DecodeAll(packed, nil)
 }
 
 func readFile(path string, limit int64) (b []byte, err error) {
@@ -205,8 +236,8 @@ func Verify(dataDir string) (files int, bad []snapshots.BadFile, err error) {
 			return files, bad, err
 		}
 		for _, e := range entries {
-			switch digest, isDocument := strings.CutSuffix(e.Name(), documentSuffix); {
-			case isDocument:
+			switch digest := documentDigest(e.Name()); {
+			case digest != "":
 				_, err = ReadDocument(dir, digest)
 			case isRecipe(e.Name()):
 				_, err = readRecipe(dir, e.Name())

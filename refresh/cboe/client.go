@@ -198,13 +198,13 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	if since != nil {
 		size = since.Size
 	}
-	body, err := readBody(name, resp, size)
+	body, packed, err := readBody(name, resp, size)
 	if err != nil {
 		return nil, "", err
 	}
 	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero if there is none
 	return &upstream.Document{
-		Name: name, Body: body, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
+		Name: name, Body: body, Gzip: packed, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
 		ETag: validator(resp.Header, "ETag"), LastModified: validator(resp.Header, "Last-Modified"),
 	}, "", nil
 }
@@ -219,35 +219,40 @@ func validator(h http.Header, name string) string {
 }
 
 // readBody reads and decompresses a body. It stops when the body is too large for a document of its kind. It makes room for
-// a little more than size bytes, the length of the body before.
-func readBody(name upstream.Name, resp *http.Response, size int) ([]byte, error) {
+// a little more than size bytes, the length of the body before. packed is what the upstream sent if that was gzip.
+func readBody(name upstream.Name, resp *http.Response, size int) (text, packed []byte, err error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
-		return nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
+		return nil, nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
 	}
 	kind, _ := name.Split()
 	most := kind.MaxBody()
 	if resp.ContentLength > most {
-		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
+		return nil, nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
 	}
-	var body bytes.Buffer
+	var body, sent bytes.Buffer
 	body.Grow(size + size/64 + bytes.MinRead)
-	from, err := io.Reader(resp.Body), error(nil)
+	from := io.Reader(resp.Body)
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		from, err = gzip.NewReader(resp.Body)
+		from, err = gzip.NewReader(io.TeeReader(io.LimitReader(resp.Body, most+1), &sent))
 	}
 	if err == nil {
 		_, err = body.ReadFrom(io.LimitReader(from, most+1))
 	}
 	switch {
+	case int64(max(body.Len(), sent.Len())) > most:
+		return nil, nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
 	case err != nil:
-		return nil, broken(name, upstream.Truncated, err)
-	case int64(body.Len()) > most:
-		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
+		return nil, nil, broken(name, upstream.Truncated, err)
 	}
-	if body.Cap() > body.Len()+body.Len()/8 { // the first body of a name, whose size was not known
-		return bytes.Clone(body.Bytes()), nil
+	return fitted(&body), fitted(&sent), nil
+}
+
+// fitted returns the bytes of a buffer, in memory of about their size. An unused buffer gives nil.
+func fitted(b *bytes.Buffer) []byte {
+	if b.Cap() > b.Len()+b.Len()/8 {
+		return bytes.Clone(b.Bytes())
 	}
-	return body.Bytes(), nil
+	return b.Bytes()
 }
 
 func failed(name upstream.Name, reason upstream.Reason, err error) error {

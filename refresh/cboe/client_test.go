@@ -44,15 +44,17 @@ func fetch(t *testing.T, c *Client, name upstream.Name) (*upstream.Document, err
 
 func TestClientAsksAsItShould(t *testing.T) {
 	var got *http.Request
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	fmt.Fprint(z, `{"a":1}`)
+	z.Close()
 	c := local(t, func(w http.ResponseWriter, r *http.Request) {
 		got = r
 		w.Header().Set("ETag", `"abc"`)
 		w.Header().Set("Last-Modified", "Tue, 11 Aug 2026 20:36:41 GMT")
 		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
 		w.Header().Set("Content-Encoding", "Gzip")
-		z := gzip.NewWriter(w)
-		fmt.Fprint(z, `{"a":1}`)
-		z.Close()
+		w.Write(packed.Bytes())
 	})
 	for name, want := range map[upstream.Name]string{
 		upstream.Options("_SPX"):          "/base/options/_SPX.json",
@@ -70,7 +72,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		if ua := got.UserAgent(); !strings.HasPrefix(ua, "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
 			t.Errorf("headers %v", got.Header)
 		}
-		if string(doc.Body) != `{"a":1}` || doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
+		if string(doc.Body) != `{"a":1}` || !bytes.Equal(doc.Gzip, packed.Bytes()) || doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
 			t.Errorf("document %+v", doc)
 		}
 	}
@@ -175,6 +177,14 @@ func TestClientReasons(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
 			z.Write(make([]byte, 1<<20))
+			z.Close()
+		}, upstream.TooLarge},
+		"oversized before it is unpacked": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			for range 20_000 {
+				z.Flush() // an empty block
+			}
 			z.Close()
 		}, upstream.TooLarge},
 		"stalled before the head": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, upstream.TimedOut},
