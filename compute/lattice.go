@@ -8,12 +8,12 @@ import (
 // The terms of a profile that are wide enough are summed on lattices, and the grid is interpolated from their sum: a wide
 // term needs few points. Lattice 0 has the step latticeStep, and each further lattice has twice the step of the one before. A
 // term goes to the coarsest lattice of at least perSigma points to its width v. From the coarsest to the finest, the sum of a
-// lattice is interpolated at the points of the next and added. With 24 points to an interpolation, its error is 2e-18 of the
+// lattice is interpolated at the points of the next and added. With 24 points to an interpolation, its error is 4e-16 of the
 // term's peak, and the recurrence of [term.addTo] remains the largest error.
 const (
 	latticeStep   = 1.0 / 2048
 	latticeLevels = 10
-	perSigma      = 8
+	perSigma      = 6
 	taps          = 24
 	// latticePad is the number of points beyond each end of the grid. Interpolation between the points of a lattice takes half
 	// of it, and the points beyond the ends of the next lattice the other half.

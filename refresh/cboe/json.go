@@ -113,11 +113,13 @@ func (s *scanner) at(c byte) bool { return s.pos < len(s.buf) && s.buf[s.pos] ==
 
 // digits takes digits and returns how many.
 func (s *scanner) digits() int {
-	start := s.pos
-	for s.pos < len(s.buf) && isDigit(s.buf[s.pos]) {
-		s.pos++
+	b := s.buf[s.pos:]
+	n := 0
+	for n < len(b) && isDigit(b[n]) {
+		n++
 	}
-	return s.pos - start
+	s.pos += n
+	return n
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
