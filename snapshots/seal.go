@@ -181,9 +181,10 @@ func (s *Snapshot) setIdentity(prefix []byte) {
 	s.crc, s.prefix[Identity] = crc32.ChecksumIEEE(prefix), len(prefix)
 }
 
-// setTags derives the entity tag of each coding from the identity body.
+// setTags derives the entity tag of each coding from what stands behind data in the identity body. The receipt, with the
+// digest of data, stands there, so the tag depends on every byte. Of a page it depends on the whole body.
 func (s *Snapshot) setTags() {
-	stem := digest(s.bodies[Identity])[:32]
+	stem := digest(s.bodies[Identity][s.data[1]:])[:32]
 	for c := range Codings {
 		s.tags[c] = `"` + stem + c.tagSuffix() + `"`
 	}

@@ -82,6 +82,11 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 	return io.ReadAll(r)
 }
 
+// tagOf returns the tag of an answer in the coding of a suffix: a digest of what follows data, where the digest of data is.
+func (e envelope) tagOf(identity []byte, suffix string) string {
+	return `"` + sum(identity[len(`{"success":true,"data":`)+len(e.Data):])[:32] + suffix + `"`
+}
+
 // checkAnswer checks a response from its status to its last byte, without comparing it with other answers.
 func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
 	identity, err := decode(resp, body)
@@ -94,7 +99,7 @@ func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
 	if a, err = parseAnswer(identity); err != nil {
 		return a, err
 	}
-	tag := `"` + sum(identity)[:32] + suffixes[resp.Header.Get("Content-Encoding")] + `"`
+	tag := a.tagOf(identity, suffixes[resp.Header.Get("Content-Encoding")])
 	if got := resp.Header.Get("ETag"); got != tag {
 		return a, fmt.Errorf("tag %s, want %s for these bytes", got, tag)
 	}

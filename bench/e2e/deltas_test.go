@@ -58,11 +58,14 @@ func decodeWith(resp *http.Response, body, dictionary []byte) (plain []byte, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", coding, err)
 	}
-	if tag, want := resp.Header.Get("ETag"), `"`+sum(plain)[:32]+suffix+`"`; tag != want || resp.StatusCode != http.StatusOK {
+	a, err := parseAnswer(plain)
+	if err != nil {
+		return nil, err
+	}
+	if tag, want := resp.Header.Get("ETag"), a.tagOf(plain, suffix); tag != want || resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%d with the tag %s, want %s for these bytes", resp.StatusCode, tag, want)
 	}
-	_, err = parseAnswer(plain)
-	return plain, err
+	return plain, nil
 }
 
 // poller is a client that polls a path through a cache, as a browser does: it announces an answer that it has.
