@@ -166,11 +166,15 @@ type variant struct {
 
 // profile builds G of the used contracts under a variant.
 func (e *exposure) profile(v variant) *profile {
-	p := &profile{spot: e.level, grids: e.grids, terms: make([]term, 0, e.contracts.Used)}
-	for _, s := range e.series {
-		if v.keep != nil && !v.keep(s) {
-			continue
-		}
+	kept, strikes := e.series, 0
+	if v.keep != nil {
+		kept = slices.DeleteFunc(slices.Clone(kept), func(s *series) bool { return !v.keep(s) })
+	}
+	for _, s := range kept {
+		strikes += len(s.strikes)
+	}
+	p := &profile{spot: e.level, grids: e.grids, terms: make([]term, 0, strikes)}
+	for _, s := range kept {
 		f := s.forward
 		if v.noCarry {
 			f = e.level

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -173,6 +174,11 @@ func (s *GammaState) AppendText(b []byte) ([]byte, error) {
 			b = strconv.AppendFloat(b, x, 'g', -1, 64)
 		}
 	}
+	rows := 1
+	for _, series := range s.Series {
+		rows += 1 + len(series.Strikes)
+	}
+	b = slices.Grow(b, 40*rows)
 	b = s.AsOf.UTC().AppendFormat(b, time.RFC3339Nano)
 	number(s.Spot)
 	number(s.Rate)

@@ -53,7 +53,11 @@ func newDocument(doc *upstream.Document) (*document, error) {
 	without := *doc
 	without.Body, without.Gzip, without.Size = nil, nil, len(doc.Body)
 	d.origin = &without
-	return d, d.decode()
+	err := d.decode()
+	if d.Gzip != nil {
+		d.Body = nil // 12 MB of a chain
+	}
+	return d, err
 }
 
 // archivedDocument returns an archived input. The function body reads its bytes when they are needed.

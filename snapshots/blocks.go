@@ -3,7 +3,6 @@ package snapshots
 import (
 	"bytes"
 	"math/bits"
-	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/andybalholm/brotli/matchfinder"
@@ -61,7 +60,7 @@ func copyBlocks(c Coding, n, distance int) (dst []byte) {
 			part -= minCopy
 		}
 		if c == Brotli {
-			dst = append(dst, brotliBlock(make([]byte, part), []matchfinder.Match{{Length: part, Distance: distance}})...)
+			dst = append(dst, brotliBlock(zeros[:part], []matchfinder.Match{{Length: part, Distance: distance}})...)
 		} else {
 			dst = append(dst, zstdCopy(part, distance)...)
 		}
@@ -69,6 +68,9 @@ func copyBlocks(c Coding, n, distance int) (dst []byte) {
 	}
 	return dst
 }
+
+// zeros stand for a text that is copied, of which only the length matters. They are only read.
+var zeros [maxSegment]byte
 
 // zstdCopy returns a compressed block without literals and with one sequence: a match of minCopy to maxSegment bytes.
 func zstdCopy(n, distance int) []byte {
@@ -93,9 +95,9 @@ func zstdCopy(n, distance int) []byte {
 // brotliBlocks returns metablocks of at most half of maxSegment. They refer to each other, and to nothing before them: an
 // [brotli.Encoder] begins each metablock without the last distances, and it has neither contexts nor the static dictionary.
 // Measured on the pieces of one chain's max pain (2026-11): 12 % smaller than br-5, in the same time.
-func brotliBlocks(text []byte, finders *sync.Pool) (out []byte) {
-	finder := finders.Get().(matchfinder.MatchFinder)
-	defer finders.Put(finder)
+func brotliBlocks(text []byte, finders *idle[matchfinder.MatchFinder]) (out []byte) {
+	finder, _ := finders.get() // without an error
+	defer finders.put(finder)
 	finder.Reset()
 	for len(text) > 0 {
 		n := min(len(text), (maxSegment+1)/2)
@@ -109,8 +111,12 @@ func brotliBlocks(text []byte, finders *sync.Pool) (out []byte) {
 // a new one takes 2 MB or 1.3 MB. Measured on the answers of one chain (2026-11): the first leaves 17.8 KB of gamma, the
 // second 18.5 KB in a third of the time, and br-5 19.2 KB in the time of the first.
 var (
-	smallest = sync.Pool{New: func() any { return &matchfinder.Bargain1{MaxDistance: maxSegment} }}
-	fast     = sync.Pool{New: func() any { return &matchfinder.ZM{MaxDistance: maxSegment} }}
+	smallest = idle[matchfinder.MatchFinder]{make: func() (matchfinder.MatchFinder, error) {
+		return &matchfinder.Bargain1{MaxDistance: maxSegment}, nil
+	}}
+	fast = idle[matchfinder.MatchFinder]{make: func() (matchfinder.MatchFinder, error) {
+		return &matchfinder.ZM{MaxDistance: maxSegment}, nil
+	}}
 )
 
 // brotliBlock returns one metablock and, so that it ends at a byte, an empty metadata block.
@@ -135,20 +141,20 @@ func brotliBlock(text []byte, matches []matchfinder.Match) []byte {
 // whose distances reach the zeros from every byte of text: what the blocks repeat gives zeros, which no JSON text has.
 func standAlone(blocks, text []byte) bool {
 	frame := []byte(streamHeads[Zstd])
-	zeros := 0
-	for ; zeros < len(text)+4*maxSegment; zeros += maxSegment {
+	before := 0 // zeros
+	for ; before < len(text)+4*minCopy; before += maxSegment {
 		h := uint32(maxSegment)<<3 | 1<<1 // one byte, repeated
 		frame = append(frame, byte(h), byte(h>>8), byte(h>>16), 0)
 	}
-	if zeros+len(text) > zstdWindow {
+	if before+len(text) > zstdWindow {
 		return false
 	}
 	for i := range 3 {
-		frame = append(frame, zstdCopy(minCopy, len(text)+(i+1)*maxSegment)...)
+		frame = append(frame, zstdCopy(minCopy, len(text)+(i+1)*minCopy)...)
 	}
 	frame = append(append(frame, blocks...), 1, 0, 0) // last, raw, empty
-	out, err := zstdDecoder.DecodeAll(frame, make([]byte, 0, zeros+3*minCopy+len(text)))
-	return err == nil && bytes.Equal(out[min(len(out), zeros+3*minCopy):], text)
+	out, err := zstdDecoder.DecodeAll(frame, make([]byte, 0, before+3*minCopy+len(text)))
+	return err == nil && bytes.Equal(out[min(len(out), before+3*minCopy):], text)
 }
 
 var zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)) // only a bad option is an error

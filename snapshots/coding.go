@@ -62,8 +62,38 @@ type flusher interface {
 	Reset(io.Writer)
 }
 
-// compressors holds idle compressors. A new one takes 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd.
-var compressors [Codings]sync.Pool
+// idle holds one idle compressor, whose tables are large. Unlike a sync.Pool it keeps it when garbage is collected: a refresh
+// sees several collections. Any number of goroutines may use it.
+type idle[T any] struct {
+	make func() (T, error)
+	mu   sync.Mutex
+	kept []T // one at most
+}
+
+// get returns the idle compressor, or a new one. Its state is that of its last use.
+func (i *idle[T]) get() (z T, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.kept) == 0 {
+		return i.make()
+	}
+	z, i.kept = i.kept[0], nil
+	return z, nil
+}
+
+// put gives a compressor back.
+func (i *idle[T]) put(z T) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.kept = []T{z}
+}
+
+// A new compressor takes 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd.
+var compressors = [Codings]*idle[*compressor]{
+	Gzip:   {make: func() (*compressor, error) { return newCompressor(Gzip) }},
+	Brotli: {make: func() (*compressor, error) { return newCompressor(Brotli) }},
+	Zstd:   {make: func() (*compressor, error) { return newCompressor(Zstd) }},
+}
 
 func newCompressor(c Coding) (z *compressor, err error) {
 	z = new(compressor)
@@ -81,11 +111,8 @@ func newCompressor(c Coding) (z *compressor, err error) {
 
 // borrow returns a compressor at the beginning of a body. The caller puts it back.
 func borrow(c Coding) (z *compressor, err error) {
-	z, _ = compressors[c].Get().(*compressor)
-	if z == nil {
-		if z, err = newCompressor(c); err != nil {
-			return nil, err
-		}
+	if z, err = compressors[c].get(); err != nil {
+		return nil, err
 	}
 	z.out.Reset()
 	z.Reset(&z.out)
@@ -103,7 +130,7 @@ func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer compressors[c].Put(z)
+	defer compressors[c].put(z)
 	if _, err = z.Write(b); err == nil {
 		err = z.Flush()
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -137,22 +136,22 @@ func (s *Store) keepBases(editions map[string]*Edition) {
 	}
 }
 
-// deltaEncoders holds idle encoders. A new one takes 3 MB.
-var deltaEncoders sync.Pool
+// A new encoder takes 3 MB.
+var deltaEncoders = idle[*zstd.Encoder]{make: func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithEncoderLevel(zstdLevel),
+		zstd.WithWindowSize(deltaWindow), zstd.WithLowerEncoderMem(true))
+}}
 
 func newDelta(s *Snapshot, b base) (d Delta, err error) {
-	out, dictionary := bytes.NewBuffer(slices.Concat(deltaMagic, b.digest[:])), zstd.WithEncoderDictRaw(0, b.body)
-	z, _ := deltaEncoders.Get().(*zstd.Encoder)
-	if z == nil {
-		z, err = zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithEncoderLevel(zstdLevel),
-			zstd.WithWindowSize(deltaWindow), zstd.WithLowerEncoderMem(true), dictionary)
-	} else {
-		err = z.ResetWithOptions(out, dictionary)
-	}
+	z, err := deltaEncoders.get()
 	if err != nil {
 		return d, err
 	}
-	defer deltaEncoders.Put(z)
+	out := bytes.NewBuffer(slices.Concat(deltaMagic, b.digest[:]))
+	if err := z.ResetWithOptions(out, zstd.WithEncoderDictRaw(0, b.body)); err != nil {
+		return d, err
+	}
+	defer deltaEncoders.put(z)
 	if _, err = z.Write(s.bodies[Identity]); err == nil {
 		err = z.Close()
 	}

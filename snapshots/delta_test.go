@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -170,7 +169,7 @@ func TestDeltasAreDeterministic(t *testing.T) {
 		var want Delta
 		for i := range 4 {
 			if i == 2 {
-				deltaEncoders = sync.Pool{} // the next encoder is new
+				deltaEncoders.kept = nil // the next encoder is new
 			} else {
 				other := answerOf(t, 10+i, size/2)
 				_, err := newDelta(other, base{body: answerOf(t, 20+i, size).Body(Identity)})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-json"
@@ -93,13 +94,7 @@ func encodeFile(product, date string, f File) ([]byte, error) {
 		return nil, errors.New("there is no default snapshot")
 	}
 	h := fileHeader{Product: product, Date: date, Content: f.Content, Summary: len(f.Summary)}
-	var payload bytes.Buffer
-	total := len(f.Edition.Default.bodies[Identity]) + 1 + len(f.Summary)
-	f.Edition.snapshots(func(_ string, s *Snapshot) bool {
-		total += int(s.cost()) - len(s.bodies[Identity])
-		return true
-	})
-	payload.Grow(total)
+	var payload [][]byte
 	f.Edition.snapshots(func(name string, s *Snapshot) bool {
 		e := fileEntry{Name: name}
 		for c, body := range s.bodies {
@@ -107,16 +102,15 @@ func encodeFile(product, date string, f File) ([]byte, error) {
 				continue // decodeFile gets it from the gzip body
 			}
 			e.Lengths[c] = len(body)
-			payload.Write(body)
+			payload = append(payload, body)
 			if Coding(c) == Identity {
-				payload.WriteByte('\n')
+				payload = append(payload, []byte{'\n'})
 			}
 		}
 		h.Entries = append(h.Entries, e)
 		return true
 	})
-	payload.Write(f.Summary)
-	return frame(h, payload.Bytes())
+	return frame(h, append(payload, f.Summary)...)
 }
 
 // digestMark stands before the digest in a header, and digestLen is the digest's length.
@@ -125,14 +119,14 @@ const (
 	digestLen  = 64
 )
 
-// frame puts a header before a payload.
-func frame(h fileHeader, payload []byte) ([]byte, error) {
+// frame puts a header before a payload, which comes in parts.
+func frame(h fileHeader, payload ...[]byte) ([]byte, error) {
 	h.Format, h.SHA256 = fileFormat, strings.Repeat("0", digestLen)
 	line, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("encode header of %s: %w", h.Product, err)
 	}
-	b := append(append(line, '\n'), payload...)
+	b := slices.Concat(append([][]byte{line, {'\n'}}, payload...)...)
 	if len(b) > maxFile || len(line) > maxHeader {
 		return nil, fmt.Errorf("%s takes %d bytes, over the limit of %d", h.Product, len(b), maxFile)
 	}

@@ -60,7 +60,7 @@ func Prefixes(texts ...[]byte) ([]Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer compressors[Gzip].Put(z)
+	defer compressors[Gzip].put(z)
 	var shared Text
 	var last *Piece // of shared
 	out, all := make([]Text, len(texts)), bytes.Join(texts, nil)

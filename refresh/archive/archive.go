@@ -146,7 +146,7 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	})
 	for _, d := range documents {
 		name := d.SHA256 + documentSuffix
-		if d.Body != nil && named[d.SHA256] && a.pending[name].body == nil && !a.stored(d.SHA256) {
+		if (d.Body != nil || d.Gzip != nil) && named[d.SHA256] && a.pending[name].body == nil && !a.stored(d.SHA256) {
 			body, err := a.pack(d)
 			if err != nil {
 				return err
@@ -163,10 +163,9 @@ func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	return nil
 }
 
-// pack returns a document in gzip. What the upstream sent is kept unless it is larger than the document, as gzip with empty
-// blocks can be.
+// pack returns a document in gzip.
 func (a *Archive) pack(d *Document) ([]byte, error) {
-	if d.Gzip != nil && len(d.Gzip) <= len(d.Body) {
+	if d.Gzip != nil {
 		return d.Gzip, nil
 	}
 	var out bytes.Buffer

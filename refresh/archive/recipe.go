@@ -57,11 +57,11 @@ type Input struct {
 	FileDate  string    `json:"file_date,omitempty"`
 }
 
-// Document is an input with its bytes.
+// Document is an input with its bytes, in one form or both. It has neither if an earlier Put had them.
 type Document struct {
 	Input
-	Body []byte // nil if an earlier Put had the bytes
-	Gzip []byte // Body as the upstream sent it, in gzip; nil if the upstream sent it in another way
+	Body []byte
+	Gzip []byte // as the upstream sent it, in gzip; nil if the upstream sent it in another way
 }
 
 // Drop releases the bytes.

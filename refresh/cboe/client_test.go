@@ -44,9 +44,10 @@ func fetch(t *testing.T, c *Client, name upstream.Name) (*upstream.Document, err
 
 func TestClientAsksAsItShould(t *testing.T) {
 	var got *http.Request
+	text := strings.Repeat(`{"a":1}`, 20)
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	fmt.Fprint(z, `{"a":1}`)
+	fmt.Fprint(z, text)
 	z.Close()
 	c := local(t, func(w http.ResponseWriter, r *http.Request) {
 		got = r
@@ -72,9 +73,22 @@ func TestClientAsksAsItShould(t *testing.T) {
 		if ua := got.UserAgent(); !strings.HasPrefix(ua, "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
 			t.Errorf("headers %v", got.Header)
 		}
-		if string(doc.Body) != `{"a":1}` || !bytes.Equal(doc.Gzip, packed.Bytes()) || doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
+		if string(doc.Body) != text || !bytes.Equal(doc.Gzip, packed.Bytes()) || doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
 			t.Errorf("document %+v", doc)
 		}
+	}
+}
+
+// Gzip that is larger than the document is not kept.
+func TestLargeGzip(t *testing.T) {
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		fmt.Fprint(z, "{}")
+		z.Close()
+	})
+	if doc, err := fetch(t, c, upstream.Quotes("XLK")); err != nil || string(doc.Body) != "{}" || doc.Gzip != nil {
+		t.Errorf("document %+v, %v", doc, err)
 	}
 }
 
