@@ -185,13 +185,19 @@ func (r *Refresher) backfillTracks(ctx context.Context) error {
 // backfillTrack stores the track of a past session, unless ctx ends before.
 func (r *Refresher) backfillTrack(ctx context.Context, d compute.Date) error {
 	names, at := pastChain(r.cal, d)
-	b, err := r.pastBatch(names, at)
+	closing, err := r.pastBatch(names, at)
 	if err != nil {
 		return err
 	}
-	if b.trackRows, err = r.pastRows(ctx, d, b.documents[spxChain].chain.AsOf); err != nil || ctx.Err() != nil {
+	rows, err := r.pastRows(ctx, d, closing.documents[spxChain].chain.AsOf)
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	b, err := r.pastBatch(names, at) // again, so that its 17 MB are not kept while the rows are made
+	if err != nil {
+		return err
+	}
+	b.trackRows = rows
 	r.publishing.Lock()
 	defer r.publishing.Unlock()
 	_, err = r.storePast(b, productOf(TrackResource))
@@ -245,6 +251,7 @@ func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Ti
 		if err != nil {
 			return nil, err
 		}
+		chain.Drop()
 		asOf := chain.chain.AsOf
 		if !asOf.Before(before) {
 			break

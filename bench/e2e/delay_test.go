@@ -32,7 +32,7 @@ import (
 // because the schedule of a live market has a fetch every few seconds only while the exchange is open. Here the clock of the
 // market is 11:00 in New York and runs 15 times as fast, so that a fetch is due every second.
 func TestDocumentToBytes(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(20)) // as the binary does
+	defer debug.SetGCPercent(debug.SetGCPercent(40)) // as the binary does
 	const every, speed = 15 * time.Second, 15
 	cal := compute.NewCalendar(nil, nil)
 	start := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)

@@ -24,6 +24,7 @@
 package simulated
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
@@ -42,7 +45,8 @@ type Config struct {
 	Now      func() time.Time  // the simulated clock; needed by [Market.Fetch] alone
 	Calendar *compute.Calendar // must not be nil
 	// OneReader says that one caller alone fetches documents, and nearly always names the one that it has. The market then
-	// keeps no bodies, which have 54 MB, and makes a document that is asked for again anew.
+	// keeps no bodies, which have 54 MB, and makes a document that is asked for again anew. A fetched document comes with its
+	// gzip, so that the caller can let go of the body.
 	OneReader bool
 }
 
@@ -98,7 +102,20 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	if err == nil && since != nil && since.ETag == doc.ETag {
 		return nil, upstream.ErrNotModified
 	}
+	if err == nil && m.oneReader {
+		doc.Gzip = pack(doc.Body)
+	}
 	return doc, err
+}
+
+// pack returns a body as gzip, as the upstream sends it.
+func pack(body []byte) []byte {
+	var out bytes.Buffer
+	out.Grow(len(body) / 5)
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // a known level
+	_, _ = z.Write(body)                              // a buffer takes all
+	_ = z.Close()
+	return out.Bytes()
 }
 
 // At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error is an

@@ -2,8 +2,10 @@ package simulated_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -239,7 +241,7 @@ func ExampleMarket_At() {
 	// Output: XLK "2026-08-11 16:11:26" <nil>
 }
 
-// A market with one reader keeps no bodies, but sends a whole document to a reader that does not have it.
+// A market with one reader keeps no bodies, but sends a whole document, with its gzip, to a reader that does not have it.
 func TestOneReader(t *testing.T) {
 	at := ny("2026-08-11 12:00:00")
 	cfg := simulated.Config{Seed: 7, Now: func() time.Time { return at }, Calendar: compute.NewCalendar(nil, nil), OneReader: true}
@@ -247,8 +249,16 @@ func TestOneReader(t *testing.T) {
 	m, want := simulated.New(cfg), documentAt(t, newMarket(7), name, at)
 	for range 2 {
 		for _, since := range []*upstream.Document{nil, {ETag: "another"}} {
-			if got, err := m.Fetch(t.Context(), name, since); err != nil || !bytes.Equal(got.Body, want.Body) || got.ETag != want.ETag {
-				t.Errorf("fetch: %v", err)
+			got, err := m.Fetch(t.Context(), name, since)
+			if err != nil || !bytes.Equal(got.Body, want.Body) || got.ETag != want.ETag {
+				t.Fatalf("fetch: %v", err)
+			}
+			z, err := gzip.NewReader(bytes.NewReader(got.Gzip))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(z); err != nil || !bytes.Equal(text, want.Body) {
+				t.Errorf("gzip: %d bytes, %v", len(text), err)
 			}
 		}
 		if _, err := m.Fetch(t.Context(), name, want); !errors.Is(err, upstream.ErrNotModified) {
