@@ -89,7 +89,8 @@ func TestNoAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	s := newFinder(t)
-	gamma := s.editions["gex/spx"].Default
+	gamma, large := s.editions["gex/spx"].Default, seal(t, "gex/spx/matrix", `"`+strings.Repeat("0123456789", 3400)+`"`) // over writeSize
+	s.editions["gex/spx/matrix"] = &snapshots.Edition{Default: large}
 	store, earlier := withDeltas(t, s)
 	delta := store.Current("options/flow/unusual").Default.Delta([]byte(announced(earlier)))
 	dictionary := "Accept-Encoding: gzip, deflate, br, zstd, dcb, dcz\r\nAvailable-Dictionary: "
@@ -114,6 +115,7 @@ func TestNoAllocations(t *testing.T) {
 		{"gzip", "/api/v1/gex/spx", "Accept-Encoding: gzip\r\n", "200", gamma.Body(snapshots.Gzip)},
 		{"br", "/api/v1/gex/spx", "Accept-Encoding: br;q=1.0, gzip;q=0.8, *;q=0.1\r\n", "200", gamma.Body(snapshots.Brotli)},
 		{"zstd", "/api/v1/gex/spx", "Accept-Encoding: zstd\r\n", "200", gamma.Body(snapshots.Zstd)},
+		{"large", "/api/v1/gex/spx/matrix", "", "200", large.Body(snapshots.Identity)},
 		{"limit", "/api/v1/options/flow/unusual?limit=100", "", "200", s.editions["options/flow/unusual"].Variants["100"].Body(snapshots.Identity)},
 		{"expiration", "/api/public/spx-max-pain?expiration=2026-12-18", "", "200", s.editions["spx-max-pain"].Default.Body(snapshots.Identity)},
 		{"delta", flowPath, dictionary + delta.Base + "\r\n", "200", delta.Body},

@@ -104,6 +104,7 @@ func (l *loop) run() {
 		l.mu.Unlock()
 		if l.last.Load() && l.open.Load() == 0 {
 			_ = l.epoll.Close() // nothing is buffered
+			l.memo.expire(time.Now().Add(time.Minute))
 			return
 		}
 		_ = l.raw.Read(l.poll) // ends when it is time for a sweep

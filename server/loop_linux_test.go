@@ -1,10 +1,14 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -134,6 +138,76 @@ func TestLoopAnswersAClientThatReadsLate(t *testing.T) {
 	}
 	if len(all) > 0 {
 		t.Errorf("%d bytes more", len(all))
+	}
+}
+
+// A large answer that is asked for often is sent from a file. What the client has not read yet stays whole when another answer is
+// published. The files of a second are closed soon after it.
+func TestLoopSendsLargeAnswersFromFiles(t *testing.T) {
+	files := func() (n int) {
+		open, err := filepath.Glob("/proc/self/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range open {
+			if target, _ := os.Readlink(fd); strings.HasPrefix(target, "/memfd:response") {
+				n++
+			}
+		}
+		return n
+	}
+	store := storeOf(t, newFinder(t))
+	web := newServer(nil, func(c *server.Config) { c.Finder = store })
+	c, err := web.LoopConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const times, before = 40, 12 // requests for each publication, and how many answers are read before the next one
+	requests := strings.Repeat("GET /api/v1/gex/spx/matrix HTTP/1.1\r\nHost: a\r\n\r\n", times)
+	r, most := bufio.NewReader(c), 0
+	for i := range 20 {
+		first := seal(t, "gex/spx/matrix", `"`+strings.Repeat(string(rune('a'+i)), 70_000)+`"`)
+		second := seal(t, "gex/spx/matrix", `"`+strings.Repeat(string(rune('A'+i)), 70_000)+`"`)
+		publish := func(s *snapshots.Snapshot) {
+			if err := store.Publish(map[string]*snapshots.Edition{"gex/spx/matrix": {Default: s}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		publish(first)
+		go func() { _, _ = io.WriteString(c, requests) }()
+		want := first.Body(snapshots.Identity)
+		for n := range times {
+			if n == before {
+				publish(second)
+			}
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n >= before && bytes.Equal(body, second.Body(snapshots.Identity)) {
+				want = body // and never the first again
+			}
+			if !bytes.Equal(body, want) {
+				t.Fatalf("publication %d, answer %d: %d bytes, %.80q", i, n, len(body), body)
+			}
+			most = max(most, files())
+		}
+		if !bytes.Equal(want, second.Body(snapshots.Identity)) {
+			t.Fatalf("publication %d: the last answer is of the one before", i)
+		}
+	}
+	if most == 0 {
+		t.Error("nothing was sent from a file")
+	}
+	for began := time.Now(); files() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%d files stay open", files())
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"hash/maphash"
+	"os"
 	"time"
 )
 
@@ -27,7 +28,9 @@ type remembered struct {
 	wire         []byte // the head of the response and its body, contiguous
 	body         []byte // the body, as the snapshot has it; empty for a 304 and for HEAD
 	response     response
-	asked        request // its slices point into request
+	asked        request  // its slices point into request
+	sent         int      // how often
+	file         *os.File // has wire; nil: none
 }
 
 func newMemo() memo { return memo{seed: maphash.MakeSeed()} }
@@ -59,13 +62,22 @@ func (r *remembered) valid(now time.Time, publications uint64) bool {
 	return r.second == now.Unix() && r.publications == publications
 }
 
-// expire lets go of the snapshots of responses that are not valid any more.
+// expire lets go of the snapshots and files of responses that are not valid any more.
 func (m *memo) expire(now time.Time) {
 	for i := range m.slots {
 		if r := &m.slots[i]; r.second < now.Unix() {
 			r.response, r.body = response{}, nil
+			r.dropFile()
 		}
 	}
+}
+
+// dropFile closes the file. What is on its way to clients stays as it is: the kernel keeps the memory until it is sent.
+func (r *remembered) dropFile() {
+	if r.file != nil {
+		_ = r.file.Close() // only read from now on
+	}
+	r.sent, r.file = 0, nil
 }
 
 // keep remembers a response and returns it, nil if it does not: the body is too large, or the place has a response that is
@@ -83,6 +95,7 @@ func (m *memo) keep(s *Server, window []byte, q *request, rep *response, now tim
 	r.second, r.publications = now.Unix(), publications
 	r.response, r.body = *rep, body
 	r.response.usage, r.response.tail = nil, nil
+	r.dropFile()
 	r.wire = append(s.appendHead(r.wire[:0], rep, now), body...)
 	var h head
 	h.parse(r.request) // without an error, as before

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -78,6 +79,26 @@ func (l *loop) receive(p *peer, b []byte) (int, syscall.Errno) {
 func (l *loop) transmit(p *peer, b []byte, flags int) (sent int) {
 	for sent < len(b) {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(p.fd), uintptr(unsafe.Pointer(&b[sent])), uintptr(len(b)-sent), uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
+		switch errno {
+		case 0:
+			sent += int(n)
+			l.sent += int(n)
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return sent
+		default:
+			l.close(p)
+			return sent
+		}
+	}
+	return sent
+}
+
+// transmitFile sends the first bytes of a file, as transmit does.
+func (l *loop) transmitFile(p *peer, file *os.File, size int) (sent int) {
+	for sent < size {
+		offset := int64(sent)
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(p.fd), file.Fd(), uintptr(unsafe.Pointer(&offset)), uintptr(size-sent), 0, 0)
 		switch errno {
 		case 0:
 			sent += int(n)
