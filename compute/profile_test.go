@@ -38,8 +38,8 @@ func mixed(random *rand.Rand, n int, spot, lo, hi, around float64) *profile {
 }
 
 // checkGrid fails the test unless the recurrence is within recurrenceError of a direct evaluation, relative to the sum of
-// the terms' sizes. It also allows the error of any float64 evaluation, and that of the interpolation: 1e-17 of a peak, which
-// is more than the tails that the recurrence cuts.
+// the terms' sizes. It also allows the error of any float64 evaluation, and 1e-17 of a peak for the tails that the recurrence
+// cuts. The error of the interpolation is far below recurrenceError.
 func checkGrid(t *testing.T, name string, p *profile) {
 	t.Helper()
 	spots, values := p.grid()

@@ -2,6 +2,7 @@ package refresh_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,7 +115,18 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 	if since != nil && since.ETag == doc.ETag {
 		return nil, upstream.ErrNotModified
 	}
-	return doc, nil
+	return asSent(doc), nil
+}
+
+// asSent returns a document as the real upstream sends it, with its gzip.
+func asSent(doc *upstream.Document) *upstream.Document {
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // a known level
+	_, _ = z.Write(doc.Body)                             // a buffer takes all
+	_ = z.Close()
+	sent := *doc
+	sent.Gzip = packed.Bytes()
+	return &sent
 }
 
 func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {

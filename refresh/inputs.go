@@ -41,21 +41,23 @@ type document struct {
 	part     *flowPart // of a chain: its part of the flow; nil before it is computed
 }
 
-// newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc.Body. The error is an
-// [*upstream.Error] with the reason malformed, html, empty or too_many_expirations.
+// newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc, but not the
+// body of a chain that has gzip. The error is an [*upstream.Error] with the reason malformed, html, empty or too_many_expirations.
 func newDocument(doc *upstream.Document) (*document, error) {
+	digest := make(chan string, 1)
+	go func() { digest <- sha256Hex(doc.Body) }() // while this goroutine decodes
 	d := &document{Document: archive.Document{
-		Input: archive.Input{
-			Name: string(doc.Name), SHA256: sha256Hex(doc.Body), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate,
-		},
-		Body: doc.Body, Gzip: doc.Gzip,
+		Input: archive.Input{Name: string(doc.Name), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate},
+		Body:  doc.Body, Gzip: doc.Gzip,
 	}}
 	without := *doc
 	without.Body, without.Gzip, without.Size = nil, nil, len(doc.Body)
 	d.origin = &without
 	err := d.decode()
-	if d.Gzip != nil {
-		d.Body = nil // 12 MB of a chain
+	d.SHA256 = <-digest
+	d.content = cmp.Or(d.content, d.SHA256)
+	if d.chain != nil && d.Gzip != nil { // the decoded chain has all that is needed of its 12 MB
+		d.Body = nil
 	}
 	return d, err
 }

@@ -23,7 +23,6 @@ type verifier struct {
 
 func newVerifier(t testing.TB, dataDir, source string) verifier {
 	t.Helper()
-	installed(t, "zstd")
 	return verifier{installed(t, "python3"), filepath.Join(root, "bench", "clients", "verify.py"), filepath.Join(dataDir, source, "archive")}
 }
 

@@ -121,7 +121,7 @@ const Next = "@next"
 
 // Put archives recipes and those of their documents that the archive does not have yet. A recipe replaces the older one of
 // its product and date. Then Put removes the recipe of that product and date with the suffix [Next]. Put does not keep the
-// Body of a document. If a write fails, Put returns the error and the older recipes stay. The new recipes and their
+// Body of a document, but its Gzip while it is pending. If a write fails, Put returns the error and the older recipes stay. The new recipes and their
 // documents are pending: the next Put or Close writes them.
 func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	a.mu.Lock()
@@ -173,6 +173,7 @@ func (a *Archive) pack(d *Document) ([]byte, error) {
 	a.zip.Reset(&out)
 	_, err := a.zip.Write(d.Body)
 	err = errors.Join(err, a.zip.Close())
+	a.zip.Reset(nil) // lets go of out
 	return out.Bytes(), err
 }
 

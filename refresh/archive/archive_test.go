@@ -191,6 +191,19 @@ func TestOlderDocuments(t *testing.T) {
 	if n, bad, err := Verify(data); n != 3 || bad != nil || err != nil {
 		t.Errorf("%d files, %v bad, %v", n, bad, err)
 	}
+	newer := filepath.Join(dir, one.SHA256+".gz") // as after a way back to an earlier version, and forth again
+	if err := os.WriteFile(newer, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if body, err := a.Body(one.Input); err != nil || !bytes.Equal(body, one.Body) {
+		t.Errorf("beside a damaged one: %d bytes, %v", len(body), err)
+	}
+	if _, bad, _ := Verify(data); len(bad) != 1 || bad[0].Path != newer {
+		t.Errorf("a damaged one beside it: %v", bad)
+	}
+	if err := os.Remove(newer); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(older, one.Body, 0o600); err != nil {
 		t.Fatal(err)
 	}

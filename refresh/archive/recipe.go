@@ -171,14 +171,27 @@ func readRecipe(dir, file string) (*Recipe, error) {
 // ReadDocument reads the document of a digest in an archive's directory and checks it. The error is ErrGone when there is no
 // such document, and ErrAltered when its content does not have the digest.
 func ReadDocument(dir, sha256 string) ([]byte, error) {
-	path, unpack := filepath.Join(dir, filepath.Base(sha256)), gunzip
-	packed, err := readFile(path+documentSuffix, maxDocument)
-	if errors.Is(err, ErrGone) {
-		unpack = unzstd
-		packed, err = readFile(path+olderSuffix, maxDocument)
+	path := filepath.Join(dir, filepath.Base(sha256))
+	body, err := readDocument(path+documentSuffix, sha256)
+	if err != nil {
+		if older, olderErr := readDocument(path+olderSuffix, sha256); olderErr == nil {
+			return older, nil
+		} else if errors.Is(err, ErrGone) {
+			err = olderErr
+		}
 	}
+	return body, err
+}
+
+// readDocument reads the document of a digest in a file, in the form that the name of the file says.
+func readDocument(path, sha256 string) ([]byte, error) {
+	packed, err := readFile(path, maxDocument)
 	if err != nil {
 		return nil, err
+	}
+	unpack := gunzip
+	if strings.HasSuffix(path, olderSuffix) {
+		unpack = unzstd
 	}
 	body, err := unpack(packed)
 	if err != nil {
@@ -238,7 +251,7 @@ func Verify(dataDir string) (files int, bad []snapshots.BadFile, err error) {
 		for _, e := range entries {
 			switch digest := documentDigest(e.Name()); {
 			case digest != "":
-				_, err = ReadDocument(dir, digest)
+				_, err = readDocument(filepath.Join(dir, e.Name()), digest)
 			case isRecipe(e.Name()):
 				_, err = readRecipe(dir, e.Name())
 			default:

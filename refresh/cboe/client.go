@@ -219,7 +219,7 @@ func validator(h http.Header, name string) string {
 }
 
 // readBody reads and decompresses a body. It stops when the body is too large for a document of its kind. It makes room for
-// a little more than size bytes, the length of the body before. packed is what the upstream sent if that was gzip and smaller.
+// a little more than size bytes, the length of the body before. packed is what the upstream sent if that was gzip, and not larger.
 func readBody(name upstream.Name, resp *http.Response, size int) (text, packed []byte, err error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
 		return nil, nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
@@ -233,7 +233,7 @@ func readBody(name upstream.Name, resp *http.Response, size int) (text, packed [
 	body.Grow(size + size/64 + bytes.MinRead)
 	from := io.Reader(resp.Body)
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		sent.Grow(int(max(resp.ContentLength, 0)) + bytes.MinRead)
+		sent.Grow(int(min(max(resp.ContentLength, 0), 4<<20)) + bytes.MinRead)
 		from, err = gzip.NewReader(io.TeeReader(io.LimitReader(resp.Body, most+1), &sent))
 	}
 	if err == nil {

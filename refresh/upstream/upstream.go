@@ -86,7 +86,7 @@ func (k Kind) MaxBody() int64 {
 type Document struct {
 	Name Name
 	Body []byte // decompressed
-	Gzip []byte // Body as it was received, in gzip; nil if it was received in another way
+	Gzip []byte // Body in gzip, as the upstream sent it; nil: it did not, or larger than Body
 	Size int    // of the Body that was dropped, in bytes
 	// Received is when the document arrived, by the source's clock. For a recorded document it is when it was captured.
 	Received time.Time
