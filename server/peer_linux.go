@@ -75,30 +75,18 @@ func (l *loop) receive(p *peer, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// transmit sends bytes and returns how many the kernel has taken. If the connection is broken, transmit closes it.
-func (l *loop) transmit(p *peer, b []byte, flags int) (sent int) {
+// transmit sends bytes and returns how many the kernel has taken. If file is not nil, it has the same bytes, and they are sent
+// from there. If the connection is broken, transmit closes it.
+func (l *loop) transmit(p *peer, b []byte, flags int, file *os.File) (sent int) {
 	for sent < len(b) {
-		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(p.fd), uintptr(unsafe.Pointer(&b[sent])), uintptr(len(b)-sent), uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
-		switch errno {
-		case 0:
-			sent += int(n)
-			l.sent += int(n)
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return sent
-		default:
-			l.close(p)
-			return sent
+		var n uintptr
+		var errno syscall.Errno
+		if left := uintptr(len(b) - sent); file != nil {
+			offset := int64(sent)
+			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(p.fd), file.Fd(), uintptr(unsafe.Pointer(&offset)), left, 0, 0)
+		} else {
+			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(p.fd), uintptr(unsafe.Pointer(&b[sent])), left, uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
 		}
-	}
-	return sent
-}
-
-// transmitFile sends the first bytes of a file, as transmit does.
-func (l *loop) transmitFile(p *peer, file *os.File, size int) (sent int) {
-	for sent < size {
-		offset := int64(sent)
-		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(p.fd), file.Fd(), uintptr(unsafe.Pointer(&offset)), uintptr(size-sent), 0, 0)
 		switch errno {
 		case 0:
 			sent += int(n)

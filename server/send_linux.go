@@ -99,12 +99,8 @@ func (l *loop) flush(p *peer) {
 // sendRemembered sends a response in one write. If the client does not take it all, the rest of the body is sent from the
 // snapshot, so that clients that do not read share its memory.
 func (l *loop) sendRemembered(p *peer, r *remembered) {
-	sent := 0
-	if r.hasFile() {
-		sent = l.transmitFile(p, r.file, len(r.wire))
-	} else {
-		sent = l.transmit(p, r.wire, 0)
-	}
+	r.prepareFile()
+	sent := l.transmit(p, r.wire, 0, r.file)
 	if p.gone || sent == len(r.wire) {
 		return
 	}
@@ -117,18 +113,20 @@ func (l *loop) sendRemembered(p *peer, r *remembered) {
 // to send the response a few times.
 const fileAfter = 8
 
-// hasFile says whether the response is in a file in memory. It makes the file of a large response that is sent often, because
-// the kernel sends a file without a copy: 60 KB take 0.7 of the processor time (2026-11). A response up to writeSize takes more.
-func (r *remembered) hasFile() bool {
-	if r.sent++; r.sent == fileAfter && len(r.wire) > writeSize {
-		if fd, err := unix.MemfdCreate("response", unix.MFD_CLOEXEC); err == nil { // else there is no free descriptor
-			r.file = os.NewFile(uintptr(fd), "response")
-			if _, err := r.file.Write(r.wire); err != nil { // there is no memory
-				r.dropFile()
-			}
-		}
+// prepareFile puts a large response that is sent often into a file in memory, because the kernel sends a file without a copy:
+// 60 KB take 0.7 of the processor time (2026-11).
+func (r *remembered) prepareFile() {
+	if r.sent++; r.sent != fileAfter || len(r.wire) <= writeSize {
+		return
 	}
-	return r.file != nil
+	fd, err := unix.MemfdCreate("response", unix.MFD_CLOEXEC)
+	if err != nil { // there is no free descriptor
+		return
+	}
+	r.file = os.NewFile(uintptr(fd), "response")
+	if _, err := r.file.Write(r.wire); err != nil { // there is no memory
+		r.dropFile()
+	}
 }
 
 // write sends three parts, one after another. What the client does not take is kept in p.unsent. The second part must stay
@@ -147,7 +145,7 @@ func (l *loop) writeAll(p *peer, parts *[3][]byte) bool {
 		if i < 2 && len(parts[i+1]) > 0 {
 			flags = unix.MSG_MORE
 		}
-		sent := l.transmit(p, parts[i], flags)
+		sent := l.transmit(p, parts[i], flags, nil)
 		if parts[i] = parts[i][sent:]; len(parts[i]) > 0 {
 			return false
 		}

@@ -83,8 +83,8 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 }
 
 // tagOf returns the tag of an answer in the coding of a suffix: a digest of what follows data, where the digest of data is.
-func (e envelope) tagOf(identity []byte, suffix string) string {
-	return `"` + sum(identity[len(`{"success":true,"data":`)+len(e.Data):])[:32] + suffix + `"`
+func (a *envelope) tagOf(identity []byte, suffix string) string {
+	return `"` + sum(identity[len(`{"success":true,"data":`)+len(a.Data):])[:32] + suffix + `"`
 }
 
 // checkAnswer checks a response from its status to its last byte, without comparing it with other answers.
