@@ -307,15 +307,15 @@ func (s *session) settle(ctx context.Context, path string, err error) error {
 		if failed != nil {
 			return failed
 		}
-		if last.Sequence != o.last { // it was removed, or what replaced it is announced soon
+		o.tries++
+		m.objects[path] = o
+		switch {
+		case last.Sequence > o.last || last.Sequence == 0 && o.tries == maxTries: // what replaced it is announced soon, or it was removed
 			delete(m.objects, path)
 			delete(m.backlog, path)
 			return nil
-		}
-		o.tries++
-		m.objects[path] = o
-		if o.tries < maxTries {
-			s.retry() // the server that was asked may be behind
+		case o.tries < maxTries: // the servers that were asked may be behind, also one that has just begun to lead
+			s.retry()
 			return nil
 		}
 		reason, err = reasonCorrupt, errIncomplete

@@ -2,10 +2,14 @@ package fleet
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"strikecache/snapshots"
 )
@@ -56,6 +60,58 @@ func TestAStreamThatWasSetBackAndGoesOn(t *testing.T) {
 	}
 	back := restarted(t, at, e, func(m *Member) { m.seen = info.State.LastSeq })
 	until(t, "the edge has the file", func() bool { return back.shows(pain, `"2"`) })
+}
+
+// behind is a server of a cluster. The newest message that it knows of a subject has a sequence number, 0 says none.
+type behind struct {
+	nats.JetStreamContext
+	newest uint64
+}
+
+// anyStream is a stream that nothing is asked of but its name.
+type anyStream struct{ jetstream.Stream }
+
+func (anyStream) CachedInfo() *jetstream.StreamInfo { return &jetstream.StreamInfo{} }
+
+func (b behind) GetLastMsg(string, string, ...nats.JSOpt) (*nats.RawStreamMsg, error) {
+	if b.newest == 0 {
+		return nil, nats.ErrMsgNotFound
+	}
+	return &nats.RawStreamMsg{Sequence: b.newest}, nil
+}
+
+// A member asks again for an announced file that no server seems to have: a server that has just begun to lead may be behind. It
+// forgets one that was replaced at once, and in the end one that was removed.
+func TestAServerThatIsBehind(t *testing.T) {
+	const path = "2026-11-20/gex-spx"
+	for _, c := range []struct {
+		what      string
+		newest    uint64
+		tries     int
+		known     bool
+		refused   bool
+		asksAgain bool
+	}{
+		{"it has the file", 7, 0, true, false, true},
+		{"it has the file before", 3, 0, true, false, true},
+		{"it has none", 0, 0, true, false, true},
+		{"the file was replaced", 9, 0, false, false, false},
+		{"the file was removed", 0, maxTries - 1, false, false, false},
+		{"a part of the file is missing", 7, maxTries - 1, true, true, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
+			m.objects[path], m.backlog[path] = object{digest: "x", parts: 1, last: 7, tries: c.tries}, true
+			s := &session{m: m, reads: behind{newest: c.newest}, stream: anyStream{}}
+			if err := s.settle(t.Context(), path, jetstream.ErrMsgNotFound); err != nil {
+				t.Fatal(err)
+			}
+			o, known := m.objects[path]
+			if known != c.known || o.refused != c.refused || m.backlog[path] != c.asksAgain || (s.again != nil) != c.asksAgain {
+				t.Errorf("known %v, refused %v, in the backlog %v, asks again %v", known, o.refused, m.backlog[path], s.again != nil)
+			}
+		})
+	}
 }
 
 // After an operator has removed all messages, the refresher publishes its files again.
