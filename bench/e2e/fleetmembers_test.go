@@ -42,15 +42,19 @@ func startNATS(t testing.TB, args ...string) *natsServer {
 	return n
 }
 
-// freeAddress returns an address on which nobody listens. Another program may take it until it is used.
+// freeAddress returns an address on which nobody listens. Its port is below those that systems give to connections: else one of
+// them might take it before a server listens, or while the server is down.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func (n *natsServer) start(t testing.TB) {
