@@ -44,8 +44,6 @@ type document struct {
 // newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc, but not the
 // body of a chain that has gzip. The error is an [*upstream.Error] with the reason malformed, html, empty or too_many_expirations.
 func newDocument(doc *upstream.Document) (*document, error) {
-	digest := make(chan string, 1)
-	go func() { digest <- sha256Hex(doc.Body) }() // while this goroutine decodes
 	d := &document{Document: archive.Document{
 		Input: archive.Input{Name: string(doc.Name), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate},
 		Body:  doc.Body, Gzip: doc.Gzip,
@@ -54,7 +52,7 @@ func newDocument(doc *upstream.Document) (*document, error) {
 	without.Body, without.Gzip, without.Size = nil, nil, len(doc.Body)
 	d.origin = &without
 	err := d.decode()
-	d.SHA256 = <-digest
+	d.SHA256 = sha256Hex(doc.Body) // in this goroutine: another one would not have the low priority of a refresh
 	d.content = cmp.Or(d.content, d.SHA256)
 	if d.chain != nil && d.Gzip != nil { // the decoded chain has all that is needed of its 12 MB
 		d.Body = nil
