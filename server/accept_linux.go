@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -48,7 +47,7 @@ func (s *Server) openLoops(ln net.Listener) (*loops, error) {
 		ls.finish()
 		return nil, err
 	}
-	for range runtime.GOMAXPROCS(0) {
+	for range s.cores {
 		l, err := s.newLoop()
 		if err != nil {
 			ls.finish()

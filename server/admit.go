@@ -13,8 +13,11 @@ const (
 	// patientRefusals is how many refused connections at a time may send their request before they are answered, see
 	// [Server.refuseConn].
 	patientRefusals = 64
-	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, and refusals.
-	reservedDescriptors = 64 + patientRefusals
+	// maxFiles is how many files in memory large responses are sent from.
+	maxFiles = 16
+	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, refusals, and files in
+	// memory.
+	reservedDescriptors = 64 + patientRefusals + maxFiles
 )
 
 // admit serves a connection through fasthttp, or refuses it if there are too many.

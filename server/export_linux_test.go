@@ -31,3 +31,6 @@ func (s *Server) LoopConn() (net.Conn, error) {
 	s.run(l.run)
 	return client, nil
 }
+
+// MaxFiles is how many files in memory a server has at most.
+const MaxFiles = maxFiles

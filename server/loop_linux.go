@@ -68,7 +68,7 @@ func (s *Server) newLoop() (*loop, error) {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	l := &loop{server: s, epoll: os.NewFile(uintptr(fd), "epoll"), out: make([]byte, 0, writeSize), memo: newMemo()}
+	l := &loop{server: s, epoll: os.NewFile(uintptr(fd), "epoll"), out: make([]byte, 0, writeSize), memo: newMemo(&s.files)}
 	l.poll = l.serveReady
 	if l.raw, err = l.epoll.SyscallConn(); err != nil {
 		_ = l.epoll.Close()
@@ -102,9 +102,11 @@ func (l *loop) run() {
 		}
 		_ = l.epoll.SetReadDeadline(next) // fails only after the end of the loop
 		l.mu.Unlock()
+		if next.IsZero() {
+			l.memo.expire(time.Time{}) // the next sweep may be far away
+		}
 		if l.last.Load() && l.open.Load() == 0 {
 			_ = l.epoll.Close() // nothing is buffered
-			l.memo.expire(time.Now().Add(time.Minute))
 			return
 		}
 		_ = l.raw.Read(l.poll) // ends when it is time for a sweep

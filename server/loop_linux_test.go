@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"strikecache/server"
 	"strikecache/server/limits"
@@ -157,14 +160,18 @@ func TestLoopSendsLargeAnswersFromFiles(t *testing.T) {
 		return n
 	}
 	store := storeOf(t, newFinder(t))
-	web := newServer(nil, func(c *server.Config) { c.Finder = store })
-	c, err := web.LoopConn()
+	// A client whose kernel takes little at a time: an answer is sent in parts.
+	little := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<10) })
+		return errors.Join(failed, err)
+	}}
+	c, err := little.Dial("tcp", listen(t, newServer(nil, func(c *server.Config) { c.Finder = store })))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	const times, before = 40, 12 // requests for each publication, and how many answers are read before the next one
-	requests := strings.Repeat("GET /api/v1/gex/spx/matrix HTTP/1.1\r\nHost: a\r\n\r\n", times)
+	const times, before = 40, 12 // answers of two publications, and how many are read before the second one
+	requests := strings.Repeat("GET /api/v1/gex/spx/matrix HTTP/1.1\r\nHost: a\r\n\r\n", times/2)
 	r, most := bufio.NewReader(c), 0
 	for i := range 20 {
 		first := seal(t, "gex/spx/matrix", `"`+strings.Repeat(string(rune('a'+i)), 70_000)+`"`)
@@ -180,6 +187,7 @@ func TestLoopSendsLargeAnswersFromFiles(t *testing.T) {
 		for n := range times {
 			if n == before {
 				publish(second)
+				go func() { _, _ = io.WriteString(c, requests) }()
 			}
 			resp, err := http.ReadResponse(r, nil)
 			if err != nil {
@@ -204,6 +212,26 @@ func TestLoopSendsLargeAnswersFromFiles(t *testing.T) {
 	if most == 0 {
 		t.Error("nothing was sent from a file")
 	}
+
+	// Many heads in the same second, each sent often.
+	requests = ""
+	for i := range 48 {
+		requests += strings.Repeat(fmt.Sprintf("GET /api/v1/gex/spx/matrix HTTP/1.1\r\nHost: a%d\r\n\r\n", i), 10)
+	}
+	go func() { _, _ = io.WriteString(c, requests) }()
+	for range 480 {
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, resp.Body); err != nil || n < 70_000 {
+			t.Fatal(n, err)
+		}
+		if n := files(); n > server.MaxFiles {
+			t.Fatalf("%d files are open, the limit is %d", n, server.MaxFiles)
+		}
+	}
+	c.Close() // an idle server keeps none
 	for began := time.Now(); files() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > patience {
 			t.Fatalf("%d files stay open", files())

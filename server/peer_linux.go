@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -75,15 +74,15 @@ func (l *loop) receive(p *peer, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// transmit sends bytes and returns how many the kernel has taken. If file is not nil, it has the same bytes, and they are sent
-// from there. If the connection is broken, transmit closes it.
-func (l *loop) transmit(p *peer, b []byte, flags int, file *os.File) (sent int) {
+// transmit sends bytes and returns how many the kernel has taken. If file is not 0, it is the descriptor of a file that has the
+// same bytes, and they are sent from there. If the connection is broken, transmit closes it.
+func (l *loop) transmit(p *peer, b []byte, flags int, file int) (sent int) {
 	for sent < len(b) {
 		var n uintptr
 		var errno syscall.Errno
-		if left := uintptr(len(b) - sent); file != nil {
+		if left := uintptr(len(b) - sent); file != 0 {
 			offset := int64(sent)
-			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(p.fd), file.Fd(), uintptr(unsafe.Pointer(&offset)), left, 0, 0)
+			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(p.fd), uintptr(file), uintptr(unsafe.Pointer(&offset)), left, 0, 0)
 		} else {
 			n, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(p.fd), uintptr(unsafe.Pointer(&b[sent])), left, uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
 		}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -99,7 +98,7 @@ func (l *loop) flush(p *peer) {
 // sendRemembered sends a response in one write. If the client does not take it all, the rest of the body is sent from the
 // snapshot, so that clients that do not read share its memory.
 func (l *loop) sendRemembered(p *peer, r *remembered) {
-	r.prepareFile()
+	l.memo.prepareFile(r)
 	sent := l.transmit(p, r.wire, 0, r.file)
 	if p.gone || sent == len(r.wire) {
 		return
@@ -107,26 +106,6 @@ func (l *loop) sendRemembered(p *peer, r *remembered) {
 	head := r.wire[:len(r.wire)-len(r.body)]
 	n := min(sent, len(head))
 	l.keep(p, head[n:], r.body[sent-n:], nil)
-}
-
-// fileAfter is how often a large response is sent from memory before it is sent from a file. To make the file costs as much as
-// to send the response a few times.
-const fileAfter = 8
-
-// prepareFile puts a large response that is sent often into a file in memory, because the kernel sends a file without a copy:
-// 60 KB take 0.7 of the processor time (2026-11).
-func (r *remembered) prepareFile() {
-	if r.sent++; r.sent != fileAfter || len(r.wire) <= writeSize {
-		return
-	}
-	fd, err := unix.MemfdCreate("response", unix.MFD_CLOEXEC)
-	if err != nil { // there is no free descriptor
-		return
-	}
-	r.file = os.NewFile(uintptr(fd), "response")
-	if _, err := r.file.Write(r.wire); err != nil { // there is no memory
-		r.dropFile()
-	}
 }
 
 // write sends three parts, one after another. What the client does not take is kept in p.unsent. The second part must stay
@@ -145,7 +124,7 @@ func (l *loop) writeAll(p *peer, parts *[3][]byte) bool {
 		if i < 2 && len(parts[i+1]) > 0 {
 			flags = unix.MSG_MORE
 		}
-		sent := l.transmit(p, parts[i], flags, nil)
+		sent := l.transmit(p, parts[i], flags, 0)
 		if parts[i] = parts[i][sent:]; len(parts[i]) > 0 {
 			return false
 		}

@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -83,7 +84,9 @@ type Server struct {
 	source   []byte            // name of the upstream in JSON
 	date     dateLine
 	traffic  *traffic
+	cores    int          // that Go uses, without those that a refresh adds for a while
 	open     atomic.Int64 // connections
+	files    atomic.Int32 // in memory, that responses are sent from
 	conns    connSet
 	refusing chan struct{} // has an element for each connection that is refused patiently
 
@@ -93,7 +96,7 @@ type Server struct {
 	stop     chan struct{} // closed when stopping becomes true
 }
 
-// New returns a server. Call [Server.Serve] to accept connections.
+// New returns a server. Call [Server.Serve] to accept connections. It is called before refreshes begin.
 func New(cfg Config) *Server {
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, defaultMaxConnections)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, readTimeout)
@@ -103,7 +106,10 @@ func New(cfg Config) *Server {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
-	s := &Server{cfg: cfg, refusing: make(chan struct{}, patientRefusals), stop: make(chan struct{}), routeOf: map[string]*route{}, traffic: newTraffic()}
+	s := &Server{
+		cfg: cfg, routeOf: map[string]*route{}, traffic: newTraffic(), cores: runtime.GOMAXPROCS(0),
+		refusing: make(chan struct{}, patientRefusals), stop: make(chan struct{}),
+	}
 	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
 	for _, r := range routes {
 		r.counts = s.traffic.newCounts(r.endpoint)

@@ -3,13 +3,20 @@ package server
 import (
 	"bytes"
 	"hash/maphash"
-	"os"
+	"sync/atomic"
+	"syscall"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
 	memoSlots = 64 // responses of a memo
 	memoBody  = 96 << 10
+	// fileAfter is how often a large response is sent from memory before it is sent from a file. To make the file costs as
+	// much as to send the response a few times.
+	fileAfter = 8
 )
 
 // memo remembers the responses to the last anonymous requests of a loop, by the bytes of the request's head. A response is
@@ -18,6 +25,7 @@ const (
 type memo struct {
 	seed  maphash.Seed
 	slots [memoSlots]remembered
+	files *atomic.Int32 // of the server
 }
 
 // remembered is a response that a memo remembers. Its memory is used again for the next one.
@@ -28,12 +36,12 @@ type remembered struct {
 	wire         []byte // the head of the response and its body, contiguous
 	body         []byte // the body, as the snapshot has it; empty for a 304 and for HEAD
 	response     response
-	asked        request  // its slices point into request
-	sent         int      // how often
-	file         *os.File // has wire; nil: none
+	asked        request // its slices point into request
+	sent         int     // how often
+	file         int     // descriptor of a file in memory that has wire; 0: none
 }
 
-func newMemo() memo { return memo{seed: maphash.MakeSeed()} }
+func newMemo(files *atomic.Int32) memo { return memo{seed: maphash.MakeSeed(), files: files} }
 
 // repeats says whether the same bytes get the same response in the same second, while no answer is published.
 func (s *Server) repeats(rep *response) bool {
@@ -62,22 +70,42 @@ func (r *remembered) valid(now time.Time, publications uint64) bool {
 	return r.second == now.Unix() && r.publications == publications
 }
 
-// expire lets go of the snapshots and files of responses that are not valid any more.
+// expire lets go of the snapshots and files of responses that are not of the current second. They are not valid again if the
+// clock is set back. The zero time lets go of all.
 func (m *memo) expire(now time.Time) {
 	for i := range m.slots {
-		if r := &m.slots[i]; r.second < now.Unix() {
-			r.response, r.body = response{}, nil
-			r.dropFile()
+		if r := &m.slots[i]; r.second != now.Unix() {
+			r.second, r.response, r.body = -1, response{}, nil
+			m.dropFile(r)
 		}
 	}
 }
 
-// dropFile closes the file. What is on its way to clients stays as it is: the kernel keeps the memory until it is sent.
-func (r *remembered) dropFile() {
-	if r.file != nil {
-		_ = r.file.Close() // only read from now on
+// prepareFile puts a large response that is sent often into a file in memory, because the kernel sends a file without a copy:
+// to 16 connections or more, 60 KB take 0.7 to 0.85 of the processor time (2026-11).
+func (m *memo) prepareFile(r *remembered) {
+	if r.sent++; r.sent != fileAfter || len(r.wire) <= writeSize || m.files.Load() >= maxFiles {
+		return
 	}
-	r.sent, r.file = 0, nil
+	name := [...]byte{'r', 'e', 's', 'p', 'o', 'n', 's', 'e', 0}
+	fd, _, errno := syscall.RawSyscall(unix.SYS_MEMFD_CREATE, uintptr(unsafe.Pointer(&name)), unix.MFD_CLOEXEC, 0)
+	if errno != 0 { // such as no free descriptor: it is sent from memory
+		return
+	}
+	m.files.Add(1)
+	r.file = int(fd)
+	if n, _, _ := syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(&r.wire[0])), uintptr(len(r.wire))); int(n) != len(r.wire) {
+		m.dropFile(r) // there is no memory
+	}
+}
+
+// dropFile closes the file. What is on its way to clients stays as it is: the kernel keeps the memory until it is sent.
+func (m *memo) dropFile(r *remembered) {
+	if r.file != 0 {
+		_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(r.file), 0, 0) // nothing more can be done
+		m.files.Add(-1)
+	}
+	r.sent, r.file = 0, 0
 }
 
 // keep remembers a response and returns it, nil if it does not: the body is too large, or the place has a response that is
@@ -95,7 +123,7 @@ func (m *memo) keep(s *Server, window []byte, q *request, rep *response, now tim
 	r.second, r.publications = now.Unix(), publications
 	r.response, r.body = *rep, body
 	r.response.usage, r.response.tail = nil, nil
-	r.dropFile()
+	m.dropFile(r)
 	r.wire = append(s.appendHead(r.wire[:0], rep, now), body...)
 	var h head
 	h.parse(r.request) // without an error, as before
