@@ -243,32 +243,41 @@ func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Ti
 	_, end := pastChain(r.cal, d)
 	for at := r.cal.Open(d).Add(firstPast); at.Before(end) && ctx.Err() == nil; at = at.Add(pastEvery) {
 		began := time.Now()
-		doc, err := r.cfg.Past.At(spxChain, at)
+		asOf, row, err := r.pastRow(at, last)
 		if err != nil {
 			return nil, err
 		}
-		chain, err := newDocument(doc)
-		if err != nil {
-			return nil, err
-		}
-		chain.Drop()
-		asOf := chain.chain.AsOf
 		if !asOf.Before(before) {
 			break
 		}
-		if !asOf.After(last) || !inTrack(asOf, r.cal) {
-			continue
+		if row != nil {
+			last, rows = asOf, append(rows, row)
+			pause(ctx, time.Since(began))
 		}
-		last = asOf
-		levels := compute.GammaExposure(compute.GammaInput{Chain: chain.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
-		row, err := trackRow(asOf, &levels.Data)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
-		pause(ctx, time.Since(began))
 	}
 	return rows, nil
+}
+
+// pastRow returns the as_of of the chain that the upstream had at an instant, and its row in a track: nil if the chain has none,
+// or is not newer than the one before. It waits for a refresh, as a refresh waits for it.
+func (r *Refresher) pastRow(at, last time.Time) (asOf time.Time, row json.RawMessage, err error) {
+	r.largest.Lock()
+	defer r.largest.Unlock()
+	doc, err := r.cfg.Past.At(spxChain, at)
+	if err != nil {
+		return asOf, nil, err
+	}
+	chain, err := newDocument(doc)
+	if err != nil {
+		return asOf, nil, err
+	}
+	chain.Drop()
+	if asOf = chain.chain.AsOf; !asOf.After(last) || !inTrack(asOf, r.cal) {
+		return asOf, nil, nil
+	}
+	levels := compute.GammaExposure(compute.GammaInput{Chain: chain.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
+	row, err = trackRow(asOf, &levels.Data)
+	return asOf, row, err
 }
 
 // pause returns after d, or when ctx ends.

@@ -32,6 +32,8 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	if !spxOffered(&r.cfg) {
 		return nil
 	}
+	r.largest.Lock()
+	defer r.largest.Unlock()
 	return r.refreshChains(ctx, "spx", r.ofFeed(optionsFeed), spxChain)
 }
 
