@@ -235,8 +235,8 @@ func (r *Refresher) backfillMorning(ctx context.Context, today compute.Date) err
 	return nil
 }
 
-// pastRows returns the rows of session d with an as_of before the given one. After each row it pauses for as long as the row
-// took, so that the back-fill takes at most half a processor.
+// pastRows returns the rows of session d with an as_of before the given one. After each row it pauses for as long as it took
+// and waited, so that the back-fill takes at most half a processor.
 func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Time) ([]json.RawMessage, error) {
 	rows := []json.RawMessage{}
 	var last time.Time

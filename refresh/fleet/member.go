@@ -374,6 +374,6 @@ func (s *session) work(ctx context.Context) error {
 	if s.m.leads() {
 		return s.putOne(ctx)
 	}
-	path := newest(s.m.backlog)
+	path := s.m.nextToLoad()
 	return s.settle(ctx, path, s.load(ctx, path, s.m.objects[path], false))
 }

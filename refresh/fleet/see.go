@@ -297,6 +297,16 @@ func (s *session) load(ctx context.Context, path string, o object, next bool) er
 	return s.m.cfg.Refresher.Accept(path, o.digest, file, next)
 }
 
+// nextToLoad returns the path of the backlog that was tried least, of equals the newest.
+func (m *Member) nextToLoad() (next string) {
+	for path := range m.backlog {
+		if less := m.objects[path].tries - m.objects[next].tries; next == "" || less < 0 || less == 0 && path > next {
+			next = path
+		}
+	}
+	return next
+}
+
 // settle takes the result of load. The error is that of the connection.
 func (s *session) settle(ctx context.Context, path string, err error) error {
 	m := s.m
@@ -315,7 +325,9 @@ func (s *session) settle(ctx context.Context, path string, err error) error {
 			delete(m.backlog, path)
 			return nil
 		case o.tries < maxTries: // the servers that were asked may be behind, also one that has just begun to lead
-			s.retry()
+			if m.objects[m.nextToLoad()].tries >= o.tries {
+				s.retry()
+			}
 			return nil
 		}
 		reason, err = reasonCorrupt, errIncomplete
