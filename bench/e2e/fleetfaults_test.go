@@ -358,20 +358,22 @@ type upstreamRequest struct {
 
 // askedUpstream is an upstream on loopback that knows which member of a fleet asks: each has a path of its own. Its market is
 // in an earlier session, and a minute later after each request for the SPX chain. It gives quotes
-// to the first member alone, so that the others ask again and again, also outside of a session.
+// to the first member alone, so that the others ask again and again, also outside of a session, and at last to nobody: a member
+// that is cut off keeps an answer that is newer than those of the others, and they could not make one.
 type askedUpstream struct {
 	documents *fakeUpstream
 	url       string
 
-	mu    sync.Mutex
-	now   time.Time
-	asked []upstreamRequest
+	mu     sync.Mutex
+	now    time.Time
+	asked  []upstreamRequest
+	quotes int // how many members get quotes
 }
 
 func startAskedUpstream(t *testing.T) *askedUpstream {
 	t.Helper()
 	calendar := compute.NewCalendar(nil, nil)
-	u := &askedUpstream{documents: startUpstream(t)}
+	u := &askedUpstream{documents: startUpstream(t), quotes: 1}
 	u.now = calendar.Previous(calendar.SessionDate(time.Now())).At(11, 0, 0, compute.NewYork)
 	u.documents.market = simulated.New(simulated.Config{Seed: 7, Calendar: calendar, Now: func() time.Time {
 		u.mu.Lock()
@@ -397,12 +399,20 @@ func (u *askedUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/options/_SPX.json") {
 		u.now = u.now.Add(time.Minute)
 	}
+	refuse := strings.HasPrefix(r.URL.Path, quotesBase+"/quotes/") && member >= u.quotes
 	u.mu.Unlock()
-	if strings.HasPrefix(r.URL.Path, quotesBase+"/quotes/") && member > 0 {
+	if refuse {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	u.documents.ServeHTTP(w, r)
+}
+
+// giveQuotesTo gives quotes to the first n members alone.
+func (u *askedUpstream) giveQuotesTo(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.quotes = n
 }
 
 // argsFor returns the arguments of a member that asks this upstream.
@@ -459,6 +469,7 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 	for _, m := range f.members {
 		m.completes()
 	}
+	u.giveQuotesTo(0)
 	dates := map[string]bool{}
 	for _, date := range f.members[0].dates() {
 		dates[date] = true

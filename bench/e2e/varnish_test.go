@@ -110,6 +110,15 @@ func TestVarnish(t *testing.T) {
 		all.Wait()
 		return t.Failed() || !slices.ContainsFunc(clients, func(c *cdnClient) bool { return c.secret == "" && len(c.tags) < 2 })
 	})
+	v.until("the origin has ended its answers", func() bool { // a client may have one before
+		keyed := 0
+		for _, x := range origin.asked(mark, gammaPath) {
+			if x.asked.Get("X-API-Key") != "" {
+				keyed++
+			}
+		}
+		return keyed >= clients[0].asked+clients[1].asked
+	})
 	checkOrigin(t, origin.asked(mark, gammaPath), clients)
 
 	for _, coding := range codings {
