@@ -114,6 +114,26 @@ func TestAServerThatIsBehind(t *testing.T) {
 	}
 }
 
+// A file that is not there does not hold up the others: they are tried as often as it before the member waits.
+func TestAMissingFileHoldsUpNoOther(t *testing.T) {
+	const missing, other = "2026-11-20/gex-spx", "2026-11-19/gex-spx"
+	m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
+	for _, path := range []string{missing, other} {
+		m.objects[path], m.backlog[path] = object{digest: "x", parts: 1, last: 7}, true
+	}
+	s := &session{m: m, reads: behind{}, stream: anyStream{}}
+	for i, want := range []string{missing, other, missing, other} {
+		path := m.nextToLoad()
+		if err := s.settle(t.Context(), path, jetstream.ErrMsgNotFound); err != nil {
+			t.Fatal(err)
+		}
+		if waits := s.again != nil; path != want || waits != (path == other) {
+			t.Errorf("try %d: %s, waits %v", i, path, waits)
+		}
+		s.again = nil
+	}
+}
+
 // After an operator has removed all messages, the refresher publishes its files again.
 func TestAStreamThatWasPurged(t *testing.T) {
 	at := urlOf(startNATS(t, t.TempDir(), 0))
