@@ -261,8 +261,8 @@ func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Ti
 // pastRow returns the as_of of the chain that the upstream had at an instant, and its row in a track: nil if the chain has none,
 // or is not newer than the one before. It waits for a refresh, as a refresh waits for it.
 func (r *Refresher) pastRow(at, last time.Time) (asOf time.Time, row json.RawMessage, err error) {
-	r.largest.Lock()
-	defer r.largest.Unlock()
+	r.spxTurn.Lock()
+	defer r.spxTurn.Unlock()
 	doc, err := r.cfg.Past.At(spxChain, at)
 	if err != nil {
 		return asOf, nil, err

@@ -32,8 +32,8 @@ func (r *Refresher) refreshSPX(ctx context.Context) error {
 	if !spxOffered(&r.cfg) {
 		return nil
 	}
-	r.largest.Lock()
-	defer r.largest.Unlock()
+	r.spxTurn.Lock()
+	defer r.spxTurn.Unlock()
 	return r.refreshChains(ctx, "spx", r.ofFeed(optionsFeed), spxChain)
 }
 

@@ -93,9 +93,9 @@ type Refresher struct {
 	publishing      sync.Mutex
 	publishingSince atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
 
-	// largest is held while the SPX chain is refreshed, and while a row of a past track is computed: both at a time would take
+	// spxTurn is held while the SPX chain is refreshed, and while a row of a past track is computed: both at a time would take
 	// 20 MB more memory. It is taken before publishing.
-	largest sync.Mutex
+	spxTurn sync.Mutex
 
 	mu         sync.Mutex // guards the next three fields; held only briefly
 	current    map[string]*currentAnswer
