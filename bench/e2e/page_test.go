@@ -200,9 +200,11 @@ func (b *browser) pointer(p *process) {
 
 	drag := func() {
 		b.t.Helper()
+		redraw := `dispatchEvent(new Event("themechange"))` // draws all charts anew, one in each frame, as an answer does
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.4, middle)
+		eval[bool](b, redraw)
 		b.mouse(devinput.DispatchMouseEventTypeMousePressed, at.X+at.Width*0.4, middle, chromedp.ButtonLeft, chromedp.ClickCount(1))
-		eval[bool](b, `dispatchEvent(new Event("themechange"))`) // draws all charts anew, one in each frame, as an answer does
+		eval[bool](b, redraw)
 		time.Sleep(500 * time.Millisecond)
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.5, middle, chromedp.ButtonLeft)
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.6, middle, chromedp.ButtonLeft)

@@ -66,6 +66,7 @@ export class Chart {
   #spec = null;
   #index = null;
   #zoom = null; // [from, to]
+  #drawn; // the view of #plot; while a drawing waits, #spec may have another
   #down = null; // where the pointer was pressed on the drawing
   #finger = false; // the tooltip follows a finger
 
@@ -135,6 +136,7 @@ export class Chart {
     if (this.canvas.clientWidth === 0) return; // hidden, or nothing to draw
     const { opts, data } = this.#options(this.#spec);
     this.#plot = new uPlot(opts, data, this.canvas);
+    this.#drawn = this.#spec.view;
     const i = this.#index;
     if (!this.hint.hidden) queueMicrotask(() => { if (this.#plot) this.#point(i); }); // after uPlot has its scales
   }
@@ -237,7 +239,7 @@ export class Chart {
 
   #press(event) {
     this.#down = event.target === this.#plot?.over && event.button === 0 ? event.clientX : null;
-    held = this.#down !== null && event.pointerType === 'mouse' && !event.ctrlKey && waiting.size === 0;
+    held = this.#down !== null && event.pointerType === 'mouse' && !event.ctrlKey;
     if (this.#down !== null || event.pointerType === 'touch') this.#scrub(event, true);
   }
 
@@ -248,12 +250,12 @@ export class Chart {
     this.#down = null;
   }
 
-  /** selected zooms to the part that the user has dragged over. */
+  /** selected zooms to the part that the user has dragged over, if the drawing is not still that of another view. */
   #selected(u) {
     const { left, width } = u.select;
     if (width < 8) return;
     u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-    this.#zoomTo([u.posToVal(left, 'x'), u.posToVal(left + width, 'x')]);
+    if (this.#drawn === this.#spec?.view) this.#zoomTo([u.posToVal(left, 'x'), u.posToVal(left + width, 'x')]);
   }
 
   /** magnify zooms around the cursor. */
