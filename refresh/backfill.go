@@ -103,14 +103,15 @@ func (r *Refresher) storePast(b *batch, p *product) (*answer, error) {
 	if err := a.seal(r, fresh); err != nil {
 		return nil, err
 	}
+	states := map[string]datedState{}
 	if p.name == GammaResource { // the changes of the next session compare with it
 		state, err := encodeState(referenceState, b.documents[spxChain].chain, a.inputs)
 		if err != nil {
 			return nil, err
 		}
-		r.writeState(referenceState, a.date().String(), state)
+		states[referenceState] = datedState{a.date().String(), state}
 	}
-	r.writeFile(a)
+	r.write(answers, states)
 	r.archive(answers)
 	return a, nil
 }
@@ -133,13 +134,15 @@ func (r *Refresher) backfillStates(ctx context.Context, session compute.Date) er
 		if err != nil {
 			return err
 		}
+		states := map[string]datedState{}
 		for _, state := range missing {
 			encoded, err := encodeState(state, b.documents[name].chain, in)
 			if err != nil {
 				return err
 			}
-			r.writeState(state, session.String(), encoded)
+			states[state] = datedState{session.String(), encoded}
 		}
+		r.write(nil, states)
 	}
 	return nil
 }

@@ -116,38 +116,34 @@ func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	return nil
 }
 
-// write archives the inputs and writes the dated files. If the disk refuses a file, the answer is still served: the store
-// keeps the file in memory, reports the disk as impaired and writes the file later.
+// write archives the inputs and writes the dated files and the states. If the disk refuses a file, the answer is still served:
+// the store keeps the file in memory, reports the disk as impaired and writes the file later.
 func (r *Refresher) write(answers []*answer, states map[string]datedState) {
+	var files []snapshots.Saved
+	add := func(f snapshots.Saved, err error) {
+		if r.notWritten(err); err == nil {
+			files = append(files, f)
+		}
+	}
 	for name, s := range states {
-		r.writeState(name, s.date, s.body)
+		add(snapshots.NewSavedState(name, s.date, s.body))
 	}
 	for _, a := range answers {
-		r.writeFile(a)
+		f := snapshots.File{Edition: a.edition, Content: a.inputs.content(), Summary: a.summary}
+		if a.storedVariant != "" {
+			f.Edition = &snapshots.Edition{Default: a.edition.Variants[a.storedVariant]}
+		}
+		if a.hasFile = r.ownsFile(a); a.hasFile {
+			add(snapshots.NewSaved(a.product.name, a.date().String(), f))
+		} else {
+			add(snapshots.NewSavedLate(a.product.name, a.date().String(), f))
+		}
 	}
-}
-
-func (r *Refresher) writeState(name, date string, body []byte) {
-	if err := r.store.SaveState(name, date, body); err != nil {
-		r.notWritten("state", name, err)
+	r.putInputs(answers, archive.Next) // before the files, so that a kill leaves the inputs of the answers in the files
+	r.store.SaveAll(files...)          // logs what the disk refuses
+	for _, a := range answers {
+		a.file = r.fileOf(a.product, a.date(), !a.hasFile)
 	}
-}
-
-func (r *Refresher) writeFile(a *answer) {
-	f := snapshots.File{Edition: a.edition, Content: a.inputs.content(), Summary: a.summary}
-	if a.storedVariant != "" {
-		f.Edition = &snapshots.Edition{Default: a.edition.Variants[a.storedVariant]}
-	}
-	save := r.store.Save
-	a.hasFile = r.ownsFile(a)
-	if !a.hasFile {
-		save = r.store.SaveLate
-	}
-	r.putInputs([]*answer{a}, archive.Next) // before the file, so that a kill leaves the inputs of the answer in the file
-	if err := save(a.product.name, a.date().String(), f); err != nil {
-		r.notWritten("snapshot", a.product.name, err)
-	}
-	a.file = r.fileOf(a.product, a.date(), !a.hasFile)
 }
 
 // fileOf returns the path and the digest of the file that was saved last for an answer.
@@ -156,11 +152,11 @@ func (r *Refresher) fileOf(p *product, date compute.Date, late bool) fleet.File 
 	return fleet.File{Path: path, SHA256: r.store.Digest(path)}
 }
 
-// notWritten logs that a file was not written, unless the file is pending: the store logs the outage itself, once, and
-// writes the file later.
-func (r *Refresher) notWritten(kind, name string, err error) {
-	if !errors.Is(err, snapshots.ErrPending) {
-		r.log.Error(kind+" not written", "name", name, "err", err)
+// notWritten logs an error of a file, unless the file is pending: the store logs the outage itself, once, and writes the file
+// later.
+func (r *Refresher) notWritten(err error) {
+	if err != nil && !errors.Is(err, snapshots.ErrPending) {
+		r.log.Error("file not written", "err", err)
 	}
 }
 
@@ -290,9 +286,7 @@ func (r *Refresher) saveResealed() {
 		if p.name == FlowResource {
 			f.Edition = &snapshots.Edition{Default: edition.Variants[allFlow]}
 		}
-		if err := r.store.Save(p.name, date.String(), f); err != nil {
-			r.notWritten("snapshot", p.name, err)
-		}
+		r.notWritten(r.store.Save(p.name, date.String(), f))
 		file := r.fileOf(p, date, false)
 		r.mu.Lock()
 		h.file = file

@@ -54,7 +54,7 @@ func (s *Store) Bind(identity string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		s.disk.Lock()
 		defer s.disk.Unlock()
-		return s.writer.write(s.dir, identityName, []byte(identity+"\n"))
+		return s.writer.writeOne(s.dir, identityName, []byte(identity+"\n"))
 	case err != nil:
 		path := filepath.Join(s.dir, identityName)
 		return fmt.Errorf("%w; if the directory holds the %[2]s, repair it: echo '%[2]s' > %[3]s", err, identity, path)

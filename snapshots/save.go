@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,54 +17,87 @@ import (
 // disk is writable again. The store logs the outage itself, once.
 var ErrPending = errors.New("file pending")
 
-// Save stores a product's answer of a UTC date (YYYY-MM-DD) durably, and replaces the older answer of that date. If the
-// disk refuses, Save returns why, and the file is pending: the answer is served from memory, and the store tries the write
-// again after every later write that succeeds, every few seconds, and at Close. The store logs the first refusal of an
-// outage and the end of the outage, so the caller need not log the error.
-func (s *Store) Save(product, date string, f File) error {
-	body, err := encodeFile(product, date, f)
-	if err != nil {
-		return fmt.Errorf("save %s of %s: %w", product, date, err)
-	}
-	return s.save(key{date, FileName(product)}, body, f.Edition.Default)
+// Saved is a file for [Store.SaveAll]. Make it with [NewSaved], [NewSavedLate] or [NewSavedState].
+type Saved struct {
+	key  key
+	body []byte
+	past *Snapshot // the answer in the file, nil if the history never serves it
 }
 
-// SaveLate is [Store.Save] for an answer that arrived after its date closed. A restart serves this answer. The history
+// NewSaved returns the file of a product's answer of a UTC date (YYYY-MM-DD). It replaces the older answer of that date.
+func NewSaved(product, date string, f File) (Saved, error) {
+	body, err := encodeFile(product, date, f)
+	if err != nil {
+		return Saved{}, fmt.Errorf("save %s of %s: %w", product, date, err)
+	}
+	return Saved{key{date, FileName(product)}, body, f.Edition.Default}, nil
+}
+
+// NewSavedLate is [NewSaved] for an answer that arrived after its date closed. A restart serves this answer. The history
 // never does.
-func (s *Store) SaveLate(product, date string, f File) error {
-	body, err := encodeFile(product, date, f)
-	if err != nil {
-		return fmt.Errorf("save late %s of %s: %w", product, date, err)
-	}
-	return s.save(key{date, FileName(product) + lateSuffix}, body, nil)
+func NewSavedLate(product, date string, f File) (Saved, error) {
+	w, err := NewSaved(product, date, f)
+	w.key.file, w.past = w.key.file+lateSuffix, nil
+	return w, err
 }
 
-// SaveState stores, as [Store.Save] does, data of a date that a later session needs besides the snapshots.
-func (s *Store) SaveState(name, date string, state []byte) error {
+// NewSavedState returns the file of data of a date that a later session needs besides the snapshots.
+func NewSavedState(name, date string, state []byte) (Saved, error) {
 	body, err := frame(fileHeader{Product: stateProduct + name, Date: date}, state)
 	if err != nil {
-		return fmt.Errorf("save state %s of %s: %w", name, date, err)
+		return Saved{}, fmt.Errorf("save state %s of %s: %w", name, date, err)
 	}
-	return s.save(key{date, FileName(stateProduct + name)}, body, nil)
+	return Saved{key{date, FileName(stateProduct + name)}, body, nil}, nil
 }
 
-// save writes a file and makes later reads find it. past is the answer in the file, nil if the history never serves it.
-func (s *Store) save(k key, body []byte, past *Snapshot) error {
+// SaveAll stores files durably. If the disk refuses one, its error says why, and the file is pending: the answer is served
+// from memory, and the store tries the write again after every later write that succeeds, every few seconds, and at Close. The
+// store logs the first refusal of an outage and the end of the outage, so the caller need not log the error. The error of
+// a file has its index. A crash may leave some of the files stored and the others not.
+func (s *Store) SaveAll(files ...Saved) (errs []error) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	err := s.write(k, body)
+	errs = s.write(files)
 	s.reads.Lock()
-	s.remember(k)
-	if past != nil {
-		s.keepPast(k, past)
+	for _, f := range files {
+		s.remember(f.key)
+		if f.past != nil {
+			s.keepPast(f.key, f.past)
+		}
 	}
 	s.reads.Unlock()
-	s.changed(k)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrPending, err)
+	for _, f := range files {
+		s.changed(f.key)
 	}
-	s.writePending()
-	return nil
+	if slices.Contains(errs, nil) {
+		s.writePending()
+	}
+	for i, err := range errs {
+		if err != nil {
+			errs[i] = fmt.Errorf("%w: %w", ErrPending, err)
+		}
+	}
+	return errs
+}
+
+// Save is [Store.SaveAll] for one file of [NewSaved].
+func (s *Store) Save(product, date string, f File) error { return s.save(NewSaved(product, date, f)) }
+
+// SaveLate is [Store.SaveAll] for one file of [NewSavedLate].
+func (s *Store) SaveLate(product, date string, f File) error {
+	return s.save(NewSavedLate(product, date, f))
+}
+
+// SaveState is [Store.SaveAll] for one file of [NewSavedState].
+func (s *Store) SaveState(name, date string, state []byte) error {
+	return s.save(NewSavedState(name, date, state))
+}
+
+func (s *Store) save(f Saved, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.SaveAll(f)[0]
 }
 
 func (s *Store) changed(k key) {
@@ -72,43 +106,53 @@ func (s *Store) changed(k key) {
 	}
 }
 
-// write writes a file, or makes it pending. It logs the beginning and the end of an outage. s.disk is held.
+// write writes files; those that the disk refuses become pending. It logs the beginning and the end of an outage. s.disk is held.
 //
 // The last failed write of each file is pending. So the files of a date that ends during an outage are written after the
 // outage. [Store.Expire] also removes pending writes. So a disk that stays broken costs only the memory of the dates that
 // are kept.
-func (s *Store) write(k key, body []byte) error {
-	err := s.writer.write(filepath.Join(s.dir, k.date), k.file, body)
+func (s *Store) write(files []Saved) []error {
+	var batch []Write
+	for _, f := range files {
+		batch = append(batch, Write{filepath.Join(s.dir, f.key.date), f.key.file, f.body})
+	}
+	errs := s.writer.write(batch)
 	s.mu.Lock()
 	before := len(s.pending)
 	if before == 0 {
 		s.refused = 0
 	}
-	if err != nil {
-		s.pending[k], s.diskErr = body, err
-		s.refused++
-	} else {
-		delete(s.pending, k)
-		delete(s.loggedBad, k)
+	var failed error
+	for i, f := range files {
+		if errs[i] != nil {
+			s.pending[f.key], s.diskErr, failed = f.body, errs[i], errs[i]
+			s.refused++
+		} else {
+			delete(s.pending, f.key)
+			delete(s.loggedBad, f.key)
+		}
 	}
 	pending, refused := len(s.pending), s.refused
 	s.mu.Unlock()
 	if before == 0 && pending > 0 {
-		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "file", s.path(k), "err", err)
+		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", failed)
 	}
 	if before > 0 && pending == 0 {
 		s.opts.Log.Info("disk writable again, all pending files saved", "refused_writes", refused)
 	}
-	return err
+	return errs
 }
 
-// writePending tries to write the pending files. s.disk is held.
+// writePending tries to write the pending files. A file that the disk refuses again stays pending. s.disk is held.
 func (s *Store) writePending() {
 	s.mu.Lock()
-	pending := maps.Clone(s.pending)
+	var files []Saved
+	for k, body := range s.pending {
+		files = append(files, Saved{key: k, body: body})
+	}
 	s.mu.Unlock()
-	for k, body := range pending {
-		_ = s.write(k, body) // the write stays pending if it fails
+	if files != nil {
+		s.write(files)
 	}
 }
 

@@ -154,7 +154,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string) (f F
 			return File{}, err
 		}
 	}
-	return f, s.save(k, file, past)
+	return f, s.SaveAll(Saved{k, file, past})[0]
 }
 
 // vet checks the answer of a file that another store has written. It returns the answer that the history serves, nil for a

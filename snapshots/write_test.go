@@ -19,7 +19,7 @@ func TestStoringIsLoggedStepByStep(t *testing.T) {
 		log := &testLog{}
 		w := &writer{log: log.logger(level)}
 		dir := t.TempDir()
-		must(t, w.write(dir, "gex-spx", []byte("12345")))
+		must(t, w.writeOne(dir, "gex-spx", []byte("12345")))
 		var got []string
 		for line := range strings.Lines(log.String()) {
 			if !strings.HasSuffix(line, " file="+filepath.Join(dir, "gex-spx")+"\n") {
@@ -118,11 +118,11 @@ func TestFaultPrivateFileSteps(t *testing.T) {
 		want := ""
 		if !c.fresh {
 			want = "old"
-			must(t, w.write(dir, "keys.json", []byte("old")))
+			must(t, w.writeOne(dir, "keys.json", []byte("old")))
 		}
 		f := c.in(w)
 		f.on.Store(true)
-		if err := w.write(dir, "keys.json", []byte("new")); !errors.Is(err, c.err) || f.fired.Load() != 1 {
+		if err := w.writeOne(dir, "keys.json", []byte("new")); !errors.Is(err, c.err) || f.fired.Load() != 1 {
 			t.Errorf("%s: written with %v, %d faults", c.name, err, f.fired.Load())
 		}
 		if c.step == stepSyncDir {
@@ -132,7 +132,7 @@ func TestFaultPrivateFileSteps(t *testing.T) {
 			t.Errorf("%s: the file holds %q, want %q; left behind %q", c.name, b, want, Unfinished(dir, "keys.json"))
 		}
 		f.on.Store(false)
-		if err := w.write(dir, "keys.json", []byte("next")); err != nil {
+		if err := w.writeOne(dir, "keys.json", []byte("next")); err != nil {
 			t.Errorf("%s: after the fault: %v", c.name, err)
 		}
 	}

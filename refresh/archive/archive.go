@@ -39,7 +39,7 @@ type Archive struct {
 	maxBytes int64
 	log      *slog.Logger
 	zip      *gzip.Writer
-	write    func(dir, name string, b []byte) error
+	write    func(batch []snapshots.Write) []error
 	failed   atomic.Pointer[error] // the error of the last write; nil if nothing is pending
 
 	mu      sync.Mutex      // held while files are written or removed
@@ -62,7 +62,7 @@ func Open(dir string, maxBytes int64, log *slog.Logger) (*Archive, error) {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
 	a := &Archive{
-		dir: dir, maxBytes: maxBytes, log: log, zip: z, write: snapshots.WriteFile,
+		dir: dir, maxBytes: maxBytes, log: log, zip: z, write: snapshots.WriteFiles,
 		files: map[string]file{}, pending: map[string]file{},
 	}
 	if err := a.scan(); err != nil {
@@ -191,16 +191,25 @@ func (a *Archive) writePending() (err error) {
 		}
 	}()
 	for _, ofDocuments := range []bool{true, false} {
+		var batch []snapshots.Write
 		for name, f := range a.pending {
-			if (documentDigest(name) != "") != ofDocuments {
+			if (documentDigest(name) != "") == ofDocuments {
+				batch = append(batch, snapshots.Write{Dir: a.dir, Name: name, Body: f.body})
+			}
+		}
+		for i, failed := range a.write(batch) {
+			name := batch[i].Name
+			if failed != nil {
+				err = fmt.Errorf("archive %s: %w", name, failed)
 				continue
 			}
-			if err := a.write(a.dir, name, f.body); err != nil {
-				return fmt.Errorf("archive %s: %w", name, err)
-			}
+			f := a.pending[name]
 			f.body = nil
 			a.files[name] = f
 			delete(a.pending, name)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	a.sweep()

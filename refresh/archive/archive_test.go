@@ -337,13 +337,17 @@ type disk struct {
 	failed int
 }
 
-func (d *disk) write(dir, name string, b []byte) error {
-	if d.left == 0 {
-		d.failed++
-		return syscall.ENOSPC
+func (d *disk) write(batch []snapshots.Write) (errs []error) {
+	for _, w := range batch {
+		if d.left == 0 {
+			d.failed++
+			errs = append(errs, syscall.ENOSPC)
+			continue
+		}
+		d.left--
+		errs = append(errs, snapshots.WriteFile(w.Dir, w.Name, w.Body))
 	}
-	d.left--
-	return snapshots.WriteFile(dir, name, b)
+	return errs
 }
 
 // On a full disk the older recipe stays whole. Only the newest recipe and its document wait in memory. They are written as
