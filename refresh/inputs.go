@@ -51,8 +51,12 @@ func newDocument(doc *upstream.Document) (*document, error) {
 	without := *doc
 	without.Body, without.Gzip, without.Size = nil, nil, len(doc.Body)
 	d.origin = &without
-	err := d.decode()
-	d.SHA256 = sha256Hex(doc.Body) // in this goroutine: another one would not have the low priority of a refresh
+	digest := ""
+	err := sideBySide(d.decode, func() error {
+		digest = sha256Hex(doc.Body)
+		return nil
+	})
+	d.SHA256 = digest
 	d.content = cmp.Or(d.content, d.SHA256)
 	if d.chain != nil && d.Gzip != nil { // the decoded chain has all that is needed of its 12 MB
 		d.Body = nil

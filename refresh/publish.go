@@ -37,9 +37,6 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	if err != nil {
 		return err
 	}
-	if err := r.encodeStates(b, answers); err != nil {
-		return err
-	}
 	steps.lap("compute_ms")
 	if err := r.publish(b, products, answers, r.changed(b, answers), succeeded, steps); err != nil {
 		return err
@@ -58,7 +55,7 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 // publish takes the changed answers of a batch through the steps from seal to archive. answers are all answers of the
 // products. The caller must have locked r.publishing.
 func (r *Refresher) publish(b *batch, products []*product, answers, changed []*answer, succeeded []string, steps *stopwatch) error {
-	if err := r.seal(changed, succeeded); err != nil {
+	if err := r.seal(b, answers, changed, succeeded); err != nil {
 		return err
 	}
 	steps.lap("seal_ms")
@@ -78,7 +75,19 @@ func (r *Refresher) publish(b *batch, products []*product, answers, changed []*a
 
 // compute returns the answers of the products, in order, without the products that have no inputs or nothing to add.
 func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
-	var answers []*answer
+	n := slices.IndexFunc(products, func(p *product) bool { return p.beside })
+	if n < 0 {
+		n = len(products)
+	}
+	var above, beside []*answer
+	err := sideBySide(
+		func() (err error) { above, err = computeInTurn(b, products[:n]); return err },
+		func() (err error) { beside, err = computeInTurn(b, products[n:]); return err },
+	)
+	return append(above, beside...), err
+}
+
+func computeInTurn(b *batch, products []*product) (answers []*answer, err error) {
 	above := map[string]*answer{}
 	for _, p := range products {
 		in, err := p.gather(b, above)
@@ -101,19 +110,24 @@ func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
 	return answers, nil
 }
 
-// seal seals the answers, with the freshness that they have once the failures of the succeeded documents have ended.
-func (r *Refresher) seal(answers []*answer, succeeded []string) error {
+// seal seals the changed answers, with the freshness that they have once the failures of the succeeded documents have ended.
+// Beside that, it encodes the states of the batch.
+func (r *Refresher) seal(b *batch, answers, changed []*answer, succeeded []string) error {
 	now := r.cfg.Clock.Now()
-	for _, a := range answers {
-		r.mu.Lock()
-		h, q := r.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
-		fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), now, a.asOf, q)
-		r.mu.Unlock()
-		if err := a.seal(r, fresh); err != nil {
-			return fmt.Errorf("seal %s: %w", a.product.name, err)
-		}
+	tasks := []func() error{func() error { return r.encodeStates(b, answers) }}
+	for _, a := range changed {
+		tasks = append(tasks, func() error {
+			r.mu.Lock()
+			h, q := r.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
+			fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), now, a.asOf, q)
+			r.mu.Unlock()
+			if err := a.seal(r, fresh); err != nil {
+				return fmt.Errorf("seal %s: %w", a.product.name, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return sideBySide(tasks...)
 }
 
 // write archives the inputs and writes the dated files and the states. If the disk refuses a file, the answer is still served:
