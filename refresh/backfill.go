@@ -111,6 +111,7 @@ func (r *Refresher) storePast(b *batch, p *product) (*answer, error) {
 		}
 		states[referenceState] = datedState{a.date().String(), state}
 	}
+	r.archiveNext(answers)
 	r.write(answers, states)
 	r.archive(answers)
 	return a, nil

@@ -41,19 +41,32 @@ type document struct {
 	part     *flowPart // of a chain: its part of the flow; nil before it is computed
 }
 
-// newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc, but not the
-// body of a chain that has gzip. The error is an [*upstream.Error] with the reason malformed, html, empty or too_many_expirations.
+// newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc, but not the body of a chain that
+// has gzip. The error is an [*upstream.Error] with the reason truncated, too_large, malformed, html, empty or
+// too_many_expirations.
 func newDocument(doc *upstream.Document) (*document, error) {
 	d := &document{Document: archive.Document{
 		Input: archive.Input{Name: string(doc.Name), Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate},
 		Body:  doc.Body, Gzip: doc.Gzip,
 	}}
 	without := *doc
-	without.Body, without.Gzip, without.Size = nil, nil, len(doc.Body)
+	without.Body, without.Gzip = nil, nil
 	d.origin = &without
+	if d.Body == nil && d.Gzip != nil {
+		if d.readPacked() {
+			return d, nil
+		}
+		var err error
+		if d.Body, err = cboe.Unpack(doc); err != nil {
+			return nil, err
+		}
+		if len(d.Gzip) > len(d.Body) { // gzip with empty blocks
+			d.Gzip = nil
+		}
+	}
 	digest := ""
 	err := sideBySide(d.decode, func() error {
-		digest = sha256Hex(doc.Body)
+		digest = sha256Hex(d.Body)
 		return nil
 	})
 	d.SHA256 = digest
@@ -139,6 +152,11 @@ func (d *document) decodeChain(symbol string) error {
 	if err != nil {
 		return err
 	}
+	return d.takeChain(chain, content, symbol)
+}
+
+// takeChain makes a decoded chain the content of the document, if it is that of the symbol and not too large to serve.
+func (d *document) takeChain(chain *compute.Chain, content, symbol string) error {
 	if err := checkSymbol(chain.Symbol, symbol); err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 // accept publishes the answers that the documents of a batch give. In order, it
 //
 //  1. computes each product,
-//  2. drops the answers that match the current ones ([Refresher.changed]), and seals the others,
-//  3. archives their inputs, and writes their dated files and the states of the batch,
+//  2. drops the answers that match the current ones ([Refresher.changed]), seals the others and archives their inputs,
+//  3. writes their dated files and the states of the batch,
 //  4. makes them current, all at the same instant,
 //  5. remembers the documents as accepted, and the state that later answers need,
 //  6. removes the archived inputs of the answers that were in the files before.
@@ -111,10 +111,13 @@ func computeInTurn(b *batch, products []*product) (answers []*answer, err error)
 }
 
 // seal seals the changed answers, with the freshness that they have once the failures of the succeeded documents have ended.
-// Beside that, it encodes the states of the batch.
+// Beside that, it archives their inputs and encodes the states of the batch.
 func (r *Refresher) seal(b *batch, answers, changed []*answer, succeeded []string) error {
 	now := r.cfg.Clock.Now()
-	tasks := []func() error{func() error { return r.encodeStates(b, answers) }}
+	tasks := []func() error{
+		func() error { return r.encodeStates(b, answers) },
+		func() error { r.archiveNext(changed); return nil },
+	}
 	for _, a := range changed {
 		tasks = append(tasks, func() error {
 			r.mu.Lock()
@@ -130,8 +133,17 @@ func (r *Refresher) seal(b *batch, answers, changed []*answer, succeeded []strin
 	return sideBySide(tasks...)
 }
 
-// write archives the inputs and writes the dated files and the states. If the disk refuses a file, the answer is still served:
-// the store keeps the file in memory, reports the disk as impaired and writes the file later.
+// archiveNext says of each answer whether it belongs into the file of its date, and archives its inputs beside those of the answer
+// that the file still has. It comes before the file, so that a kill leaves the inputs of the answer in the file.
+func (r *Refresher) archiveNext(answers []*answer) {
+	for _, a := range answers {
+		a.hasFile = r.ownsFile(a)
+	}
+	r.putInputs(answers, archive.Next)
+}
+
+// write writes the dated files and the states. If the disk refuses a file, the answer is still served: the store keeps the file
+// in memory, reports the disk as impaired and writes the file later.
 func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 	var files []snapshots.Saved
 	add := func(f snapshots.Saved, err error) {
@@ -147,14 +159,13 @@ func (r *Refresher) write(answers []*answer, states map[string]datedState) {
 		if a.storedVariant != "" {
 			f.Edition = &snapshots.Edition{Default: a.edition.Variants[a.storedVariant]}
 		}
-		if a.hasFile = r.ownsFile(a); a.hasFile {
+		if a.hasFile {
 			add(snapshots.NewSaved(a.product.name, a.date().String(), f))
 		} else {
 			add(snapshots.NewSavedLate(a.product.name, a.date().String(), f))
 		}
 	}
-	r.putInputs(answers, archive.Next) // before the files, so that a kill leaves the inputs of the answers in the files
-	r.store.SaveAll(files...)          // logs what the disk refuses
+	r.store.SaveAll(files...) // logs what the disk refuses
 	for _, a := range answers {
 		a.file = r.fileOf(a.product, a.date(), !a.hasFile)
 	}

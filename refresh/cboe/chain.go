@@ -41,6 +41,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"time"
@@ -76,9 +77,27 @@ func DecodeQuote(body []byte) (*Quote, error) {
 // DecodeChain decodes an option chain document, in any order of keys, and validates its rows. It keeps no reference to body.
 // content is as in [Quote]. The error of a chain without rows is [compute.ErrEmptyChain].
 func DecodeChain(body []byte) (chain *compute.Chain, content string, err error) {
+	return decodeChain(scanner{buf: body}, len(body))
+}
+
+// readWindow is how many bytes of a document [ReadChain] has in memory. maxRow is how many bytes a row may have for it.
+const (
+	readWindow = 512 << 10
+	maxRow     = 64 << 10
+)
+
+// ReadChain is [DecodeChain] for a document of about size bytes that is read while it is decoded. It returns after it has read
+// all. It fails also on some documents that DecodeChain accepts: those with a row of over 64 KB, or 64 KB without a row. Its
+// error then means nothing.
+func ReadChain(from io.Reader, size int) (chain *compute.Chain, content string, err error) {
+	return decodeChain(scanner{from: from, buf: make([]byte, 0, readWindow)}, size)
+}
+
+func decodeChain(s scanner, size int) (chain *compute.Chain, content string, err error) {
 	rows := &compute.ChainBuilder{}
-	rows.Grow(len(body) / 390) // bytes of a row
-	d := decoder{scanner: scanner{buf: body}, rows: rows}
+	rows.Grow(size / 390) // bytes of a row
+	d := decoder{scanner: s, rows: rows}
+	d.fill()
 	q, err := d.document()
 	if err != nil {
 		return nil, "", fmt.Errorf("decode chain: %w", err)
@@ -98,20 +117,23 @@ type decoder struct {
 	symbolRaw []byte        // of the current row
 	quote     compute.Quote // of the current row
 	layout    []rowKey      // the keys of the row before
-	days      tradeDays     // of the trades that were read
+	content   xxhash.Digest // as in [Quote], of the document before digested
+	digested  int
+	days      tradeDays // of the trades that were read
 
 	timestamp, symbol          []byte // top level
 	dataSymbol, lastTrade      []byte
 	current, closed, changePct float64
-	clocks                     [][2]int // byte ranges of timestamp and seqno, rising
 	seenData, seenOptions      bool
 }
 
 func (d *decoder) document() (*Quote, error) {
 	d.current, d.closed, d.changePct = math.NaN(), math.NaN(), math.NaN()
+	d.content.Reset()
 	if err := d.whole(d.topMember); err != nil {
 		return nil, err
 	}
+	d.digest()
 	u, bad := compute.Underlying{Symbol: d.symbolName()}, 0
 	price := PriceKind(u.Symbol)
 	usable := func(kind compute.NumberKind, x float64) float64 {
@@ -135,7 +157,7 @@ func (d *decoder) document() (*Quote, error) {
 	if !okCaptured || !okAsOf {
 		return nil, ErrNoClock
 	}
-	return &Quote{Underlying: u, Content: d.content(), BadNumbers: bad}, nil
+	return &Quote{Underlying: u, Content: hex.EncodeToString(d.content.Sum(nil)), BadNumbers: bad}, nil
 }
 
 // PriceKind returns the kind of the prices of a symbol without its prefix, such as VIX or XLK.
@@ -160,7 +182,7 @@ func (d *decoder) topMember(key []byte) (ok bool) {
 	case "timestamp":
 		return d.clock(&d.timestamp)
 	case "symbol":
-		d.symbol, ok = d.str()
+		d.symbol, ok = d.kept()
 		return ok
 	case "data":
 		if d.seenData || d.next() != '{' {
@@ -184,7 +206,7 @@ func (d *decoder) dataMember(key []byte) (ok bool) {
 		d.seenOptions = true
 		return d.array(maxDepth, d.row)
 	case "symbol":
-		d.dataSymbol, ok = d.str()
+		d.dataSymbol, ok = d.kept()
 	case "current_price":
 		d.current, ok = d.float()
 	case "close":
@@ -192,7 +214,7 @@ func (d *decoder) dataMember(key []byte) (ok bool) {
 	case "price_change_percent":
 		d.changePct, ok = d.float()
 	case "last_trade_time":
-		d.lastTrade, ok = d.str()
+		d.lastTrade, ok = d.kept()
 	case "seqno":
 		var ignored []byte
 		return d.clock(&ignored)
@@ -202,30 +224,54 @@ func (d *decoder) dataMember(key []byte) (ok bool) {
 	return ok
 }
 
-// clock takes the value of a clock and stores its byte range.
+// kept is str for a text that is used when the whole document is read.
+func (d *decoder) kept() (raw []byte, ok bool) {
+	raw, ok = d.str()
+	return bytes.Clone(raw), ok
+}
+
+// clock takes the value of a clock, and leaves it out of the digest of the content.
 func (d *decoder) clock(raw *[]byte) (ok bool) {
 	d.skipSpace()
-	start := d.pos
-	*raw, ok = d.str()
-	d.clocks = append(d.clocks, [2]int{start, d.pos})
+	d.digest()
+	*raw, ok = d.kept()
+	d.digested = d.pos
 	return ok
 }
 
-// content digests the document without its clocks. The digest is for comparison alone, so it is a cheap one: SHA-256 took 8 %
-// of the time of a refresh.
-func (d *decoder) content() string {
-	h := xxhash.New()
-	at := 0
-	for _, c := range d.clocks {
-		_, _ = h.Write(d.buf[at:c[0]])
-		at = c[1]
+// digest adds what was taken since the last call to the digest of the content. The digest is for comparison alone, so it is a
+// cheap one: SHA-256 took 8 % of the time of a refresh.
+func (d *decoder) digest() {
+	_, _ = d.content.Write(d.buf[d.digested:d.pos])
+	d.digested = d.pos
+}
+
+// fill drops what was taken and reads on, until the window is full or the document ends. Slices of the window lose their
+// meaning.
+func (d *decoder) fill() {
+	if d.from == nil {
+		return
 	}
-	_, _ = h.Write(d.buf[at:])
-	return hex.EncodeToString(h.Sum(nil))
+	d.digest()
+	d.buf = d.buf[:copy(d.buf[:cap(d.buf)], d.buf[d.pos:])]
+	d.pos, d.digested = 0, 0
+	for len(d.buf) < cap(d.buf) {
+		n, err := d.from.Read(d.buf[len(d.buf):cap(d.buf)])
+		d.buf = d.buf[:len(d.buf)+n]
+		if errors.Is(err, io.EOF) {
+			d.from = nil
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // row takes one element of the options array. An element that is not an object counts as a row without a symbol.
 func (d *decoder) row() bool {
+	if len(d.buf)-d.pos < maxRow {
+		d.fill()
+	}
 	nan := math.NaN()
 	d.symbolRaw, d.quote = nil, compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: nan, Volume: nan, IV: nan, Gamma: nan, Delta: nan}
 	ok := false
@@ -267,7 +313,7 @@ func (d *decoder) rowMembers() bool {
 			if !ok || !d.take(':') {
 				return false
 			}
-			d.layout = append(d.layout[:n], rowKey{d.buf[start:d.pos], rowNames[string(key)]})
+			d.layout = append(d.layout[:n], rowKey{bytes.Clone(d.buf[start:d.pos]), rowNames[string(key)]})
 		} else {
 			d.pos += len(d.layout[n].raw)
 		}

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
@@ -250,6 +252,65 @@ func sameUnderlying(t *testing.T, got, want compute.Underlying) {
 	}
 }
 
+// readsAsWell checks that ReadChain has the result of DecodeChain, however the bytes arrive, or refuses the document. It says
+// whether it has accepted it.
+func readsAsWell(t *testing.T, body []byte, want *compute.Chain, content string, wantErr error) (accepted bool) {
+	t.Helper()
+	for name, from := range map[string]io.Reader{
+		"whole": bytes.NewReader(body), "halves": iotest.HalfReader(bytes.NewReader(body)), "with the end": iotest.DataErrReader(bytes.NewReader(body)),
+		"broken at the end": io.MultiReader(bytes.NewReader(body), iotest.ErrReader(io.ErrUnexpectedEOF)),
+	} {
+		got, read, err := ReadChain(from, len(body))
+		if accepted = err == nil; !accepted {
+			continue
+		}
+		if wantErr != nil || name == "broken at the end" {
+			t.Errorf("%s: accepted, DecodeChain says %v", name, wantErr)
+		} else if read != content || got.Listed != want.Listed || got.Skipped != want.Skipped || got.BadNumbers != want.BadNumbers ||
+			!slices.EqualFunc(got.Contracts, want.Contracts, func(a, b compute.Contract) bool { return a == b || fmt.Sprint(a) == fmt.Sprint(b) }) {
+			t.Errorf("%s: %d rows, content %s, want %d, %s", name, got.Listed, read, want.Listed, content)
+		} else {
+			sameUnderlying(t, got.Underlying, want.Underlying)
+		}
+	}
+	_, _, err := ReadChain(bytes.NewReader(body), 0)
+	return err == nil
+}
+
+// A window of the document may end anywhere.
+func TestReadChain(t *testing.T) {
+	row := func(i int, more string) string {
+		return fmt.Sprintf(`{"option":"SPXW260821C%08d","bid":%d.5,"open_interest":%d.0,"last_trade_time":"2026-08-11T10:31:50"%s}`, 1000*(1000+i), i, i, more)
+	}
+	for _, c := range []struct {
+		name  string
+		more  func(i int) string // in row i
+		tail  string
+		reads bool
+	}{
+		{"rows of any length", func(i int) string { return `,"x":"` + strings.Repeat("y", i%977) + `"` }, "", true},
+		{"other keys in each row", func(i int) string { return fmt.Sprintf(`,"k%d":[%d]`, i, i) }, "", true},
+		{"a row longer than a window", func(i int) string {
+			if i == 3000 {
+				return `,"x":"` + strings.Repeat("y", 2*readWindow) + `"`
+			}
+			return ""
+		}, "", false},
+		{"space behind the document", func(int) string { return "" }, strings.Repeat(" ", 2*readWindow), false},
+		{"text behind the document", func(int) string { return "" }, "x", false},
+	} {
+		var rows []string
+		for i := range 8000 {
+			rows = append(rows, row(i, c.more(i)))
+		}
+		body := []byte(`{"timestamp":"2026-08-11 20:36:41","data":{"options":[` + strings.Join(rows, ",") + `],` + head + `},"symbol":"_SPX"}` + c.tail)
+		want, content, err := DecodeChain(body)
+		if reads := readsAsWell(t, body, want, content, err); reads != c.reads || (err == nil) != (c.tail != "x") || err == nil && len(want.Contracts) != 8000 {
+			t.Errorf("%s: ReadChain accepts it: %v; DecodeChain: %v", c.name, reads, err)
+		}
+	}
+}
+
 // FuzzDecodeChain: DecodeChain and encoding/json read the same rows, or refuse the document for the same reason.
 func FuzzDecodeChain(f *testing.F) {
 	whole := string(wantChain())
@@ -278,7 +339,8 @@ func FuzzDecodeChain(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, _, err := DecodeChain(body)
+		got, content, err := DecodeChain(body)
+		readsAsWell(t, body, got, content, err)
 		if err == nil && got.Listed != len(got.Contracts)+got.Skipped.Total() {
 			t.Errorf("listed %d, kept %d, skipped %+v", got.Listed, len(got.Contracts), got.Skipped)
 		}

@@ -194,11 +194,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		host.pause(failure.RetryAfter)
 		return nil, "", failure
 	}
-	size := 0
-	if since != nil {
-		size = since.Size
-	}
-	body, packed, err := readBody(name, resp, size)
+	body, packed, err := readBody(name, resp)
 	if err != nil {
 		return nil, "", err
 	}
@@ -218,9 +214,8 @@ func validator(h http.Header, name string) string {
 	return ""
 }
 
-// readBody reads and decompresses a body. It stops when the body is too large for a document of its kind. It makes room for
-// a little more than size bytes, the length of the body before. packed is what the upstream sent if that was gzip, and not larger.
-func readBody(name upstream.Name, resp *http.Response, size int) (text, packed []byte, err error) {
+// readBody reads a body. It stops when the body is too large for a document of its kind. It leaves gzip as it is.
+func readBody(name upstream.Name, resp *http.Response) (text, packed []byte, err error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
 		return nil, nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
 	}
@@ -229,26 +224,37 @@ func readBody(name upstream.Name, resp *http.Response, size int) (text, packed [
 	if resp.ContentLength > most {
 		return nil, nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
 	}
-	var body, sent bytes.Buffer
-	body.Grow(size + size/64 + bytes.MinRead)
-	from := io.Reader(resp.Body)
-	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		sent.Grow(int(min(max(resp.ContentLength, 0), 4<<20)) + bytes.MinRead)
-		from, err = gzip.NewReader(io.TeeReader(io.LimitReader(resp.Body, most+1), &sent))
-	}
-	if err == nil {
-		_, err = body.ReadFrom(io.LimitReader(from, most+1))
-	}
+	var body bytes.Buffer
+	body.Grow(int(min(max(resp.ContentLength, 0), 4<<20)) + bytes.MinRead)
+	_, err = body.ReadFrom(io.LimitReader(resp.Body, most+1))
 	switch {
-	case int64(max(body.Len(), sent.Len())) > most:
+	case int64(body.Len()) > most:
 		return nil, nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
 	case err != nil:
 		return nil, nil, broken(name, upstream.Truncated, err)
 	}
-	if sent.Len() > body.Len() { // gzip with empty blocks
-		return fitted(&body), nil, nil
+	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+		return nil, fitted(&body), nil
 	}
-	return fitted(&body), fitted(&sent), nil
+	return fitted(&body), nil, nil
+}
+
+// Unpack decompresses a document of which only the gzip is there. The reason of its error is Truncated or TooLarge.
+func Unpack(doc *upstream.Document) (text []byte, err error) {
+	kind, _ := doc.Name.Split()
+	most := kind.MaxBody()
+	var body bytes.Buffer
+	from, err := gzip.NewReader(bytes.NewReader(doc.Gzip))
+	if err == nil {
+		_, err = body.ReadFrom(io.LimitReader(from, most+1))
+	}
+	switch {
+	case int64(body.Len()) > most:
+		return nil, failed(doc.Name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
+	case err != nil:
+		return nil, failed(doc.Name, upstream.Truncated, err)
+	}
+	return fitted(&body), nil
 }
 
 // fitted returns the bytes of a buffer, in memory of about their size. An unused buffer gives nil.

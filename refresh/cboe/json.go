@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 )
@@ -19,8 +20,9 @@ var (
 // maxDepth deep. To take a value is to read it and move behind it. The methods return false at the first byte that does not
 // fit; then the scanner must not be used any more.
 type scanner struct {
-	buf []byte
-	pos int
+	buf  []byte
+	pos  int
+	from io.Reader // has the text behind buf; nil: there is none
 }
 
 // maxDepth bounds nesting; the upstream's documents nest 4 deep.
@@ -158,7 +160,7 @@ func (s *scanner) whole(member func(key []byte) bool) error {
 	if s.next() == '<' {
 		return ErrHTML
 	}
-	if !s.object(maxDepth, member) || s.next() != 0 || s.pos < len(s.buf) {
+	if !s.object(maxDepth, member) || s.next() != 0 || s.pos < len(s.buf) || s.from != nil {
 		return fmt.Errorf("%w near byte %d of %d", ErrMalformed, s.pos, len(s.buf))
 	}
 	return nil

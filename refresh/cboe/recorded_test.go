@@ -58,9 +58,12 @@ func TestChainAgreesWithEncodingJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := DecodeChain(body)
+		got, content, err := DecodeChain(body)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !readsAsWell(t, body, got, content, nil) {
+			t.Error("not accepted while it is read")
 		}
 		sameUnderlying(t, got.Underlying, want.Underlying)
 		if got.Listed != want.Listed || got.Skipped != want.Skipped || !slices.Equal(got.Contracts, want.Contracts) {
@@ -147,6 +150,10 @@ func BenchmarkDecodeChain(b *testing.B) {
 	for name, decode := range map[string]func() error{
 		"scanner": func() error {
 			_, _, err := DecodeChain(body)
+			return err
+		},
+		"scanner-reads": func() error {
+			_, _, err := ReadChain(bytes.NewReader(body), len(body))
 			return err
 		},
 		"encoding-json": func() error {

@@ -85,9 +85,8 @@ func (k Kind) MaxBody() int64 {
 // Document is one document as it was received. It is immutable: the body is shared.
 type Document struct {
 	Name Name
-	Body []byte // decompressed
-	Gzip []byte // Body in gzip, as the upstream sent it; nil: it did not, or larger than Body
-	Size int    // of the Body that was dropped, in bytes
+	Body []byte // decompressed; nil: only Gzip has it, and nobody has looked whether that is whole
+	Gzip []byte // as the upstream sent it; nil: it sent no gzip
 	// Received is when the document arrived, by the source's clock. For a recorded document it is when it was captured.
 	Received time.Time
 	// Generated is when the upstream says that it made the document; zero if the upstream does not say.
