@@ -50,7 +50,6 @@ type product struct {
 	daily        bool // the upstream makes one document a day
 	finalAtClose bool // the file of a UTC date never changes after [dateClosed]
 	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
-	beside       bool // is computed beside the products above: it needs none of their answers. Such products are the last of their feed
 	expires      bool // files of dates older than Config.SnapshotMaxAge are removed
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.

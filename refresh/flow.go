@@ -36,10 +36,10 @@ func flowNames(c *Config) (names []upstream.Name) {
 
 // session returns the session that a decoded chain describes.
 func (d *document) session(cal *compute.Calendar) compute.Date {
-	if d.chain != nil {
-		return d.chain.Session(cal)
+	if d.part != nil {
+		return d.part.flow.Session
 	}
-	return d.part.flow.Session
+	return d.chain.Session(cal)
 }
 
 // gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the volatilities of the session
@@ -156,7 +156,7 @@ func (d *document) contribute(in *inputs) error {
 	}
 	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: d.chain, Calendar: in.calendar, PreviousIV: iv})
 	d.part = p
-	if d.load != nil && upstream.Name(d.Name) != spxChain { // which other products may be reading
+	if d.load != nil {
 		d.chain, d.Body = nil, nil // all chains of a day together take a hundred megabytes
 	}
 	return nil

@@ -53,7 +53,9 @@ func newDocument(doc *upstream.Document) (*document, error) {
 	without.Body, without.Gzip = nil, nil
 	d.origin = &without
 	if d.Body == nil && d.Gzip != nil {
-		if d.readPacked() {
+		_, symbol := doc.Name.Split()
+		if chain, content, digest := readPacked(doc); chain != nil && d.takeChain(chain, content, symbol) == nil {
+			d.SHA256 = digest
 			return d, nil
 		}
 		var err error
@@ -64,12 +66,8 @@ func newDocument(doc *upstream.Document) (*document, error) {
 			d.Gzip = nil
 		}
 	}
-	digest := ""
-	err := sideBySide(d.decode, func() error {
-		digest = sha256Hex(d.Body)
-		return nil
-	})
-	d.SHA256 = digest
+	err := d.decode()
+	d.SHA256 = sha256Hex(d.Body)
 	d.content = cmp.Or(d.content, d.SHA256)
 	if d.chain != nil && d.Gzip != nil { // the decoded chain has all that is needed of its 12 MB
 		d.Body = nil

@@ -14,8 +14,8 @@ const modelledNotice = "Delayed 15 minutes and derived; dealer positioning is mo
 // defaultOnly is for products whose default answer alone comes with deltas.
 var defaultOnly = []string{""}
 
-// products is the table of all products. The products of a feed are computed in the order of the table, those beside the others
-// at the same time as the others.
+// products is the table of all products. The products of a feed are computed in the order of the table. The flow is the last
+// of its feed: it drops the chains that it has counted.
 var products = []*product{
 	{
 		name: GammaResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
@@ -46,7 +46,7 @@ var products = []*product{
 		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
 		every:  chainEvery, overnight: true, expires: true, offered: spxOffered,
 		gather: gatherChain, compute: computeMaxPain,
-		deltas: defaultOnly, beside: true, data: compute.MaxPain{}, quality: painQuality{},
+		deltas: defaultOnly, data: compute.MaxPain{}, quality: painQuality{},
 	},
 	{
 		name: FlowResource, feed: optionsFeed, method: compute.FlowMethod,
@@ -54,7 +54,7 @@ var products = []*product{
 		every:  func(c *Config) time.Duration { return c.FlowEvery }, overnight: true, everyChain: true, expires: true,
 		offered: func(c *Config) bool { return spxOffered(c) || len(flowNames(c)) > 0 },
 		gather:  gatherFlow, compute: computeFlow,
-		deltas: []string{"", allFlow}, beside: true, data: compute.Flow{}, quality: flowQuality{},
+		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
 	},
 	{
 		name: SectorsResource, feed: sectorsFeed, method: compute.SectorsMethod,

@@ -16,8 +16,8 @@ import (
 // accept publishes the answers that the documents of a batch give. In order, it
 //
 //  1. computes each product,
-//  2. drops the answers that match the current ones ([Refresher.changed]), seals the others and archives their inputs,
-//  3. writes their dated files and the states of the batch,
+//  2. drops the answers that match the current ones ([Refresher.changed]), and seals the others,
+//  3. archives their inputs, and writes their dated files and the states of the batch,
 //  4. makes them current, all at the same instant,
 //  5. remembers the documents as accepted, and the state that later answers need,
 //  6. removes the archived inputs of the answers that were in the files before.
@@ -35,6 +35,9 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	steps := newStopwatch()
 	answers, err := r.compute(b, products)
 	if err != nil {
+		return err
+	}
+	if err := r.encodeStates(b, answers); err != nil {
 		return err
 	}
 	steps.lap("compute_ms")
@@ -55,13 +58,14 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 // publish takes the changed answers of a batch through the steps from seal to archive. answers are all answers of the
 // products. The caller must have locked r.publishing.
 func (r *Refresher) publish(b *batch, products []*product, answers, changed []*answer, succeeded []string, steps *stopwatch) error {
-	if err := r.seal(b, answers, changed, succeeded); err != nil {
+	if err := r.seal(changed, succeeded); err != nil {
 		return err
 	}
 	steps.lap("seal_ms")
 	if r.cfg.Fleet != nil && !r.cfg.Fleet.Holds() {
 		return errNoLease // another member may publish already
 	}
+	r.archiveNext(changed)
 	r.write(changed, b.states)
 	steps.lap("write_ms")
 	if err := r.makeCurrent(b, products, answers, changed, succeeded); err != nil {
@@ -75,19 +79,7 @@ func (r *Refresher) publish(b *batch, products []*product, answers, changed []*a
 
 // compute returns the answers of the products, in order, without the products that have no inputs or nothing to add.
 func (r *Refresher) compute(b *batch, products []*product) ([]*answer, error) {
-	n := slices.IndexFunc(products, func(p *product) bool { return p.beside })
-	if n < 0 {
-		n = len(products)
-	}
-	var above, beside []*answer
-	err := sideBySide(
-		func() (err error) { above, err = computeInTurn(b, products[:n]); return err },
-		func() (err error) { beside, err = computeInTurn(b, products[n:]); return err },
-	)
-	return append(above, beside...), err
-}
-
-func computeInTurn(b *batch, products []*product) (answers []*answer, err error) {
+	var answers []*answer
 	above := map[string]*answer{}
 	for _, p := range products {
 		in, err := p.gather(b, above)
@@ -110,27 +102,19 @@ func computeInTurn(b *batch, products []*product) (answers []*answer, err error)
 	return answers, nil
 }
 
-// seal seals the changed answers, with the freshness that they have once the failures of the succeeded documents have ended.
-// Beside that, it archives their inputs and encodes the states of the batch.
-func (r *Refresher) seal(b *batch, answers, changed []*answer, succeeded []string) error {
+// seal seals the answers, with the freshness that they have once the failures of the succeeded documents have ended.
+func (r *Refresher) seal(answers []*answer, succeeded []string) error {
 	now := r.cfg.Clock.Now()
-	tasks := []func() error{
-		func() error { return r.encodeStates(b, answers) },
-		func() error { r.archiveNext(changed); return nil },
+	for _, a := range answers {
+		r.mu.Lock()
+		h, q := r.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
+		fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), now, a.asOf, q)
+		r.mu.Unlock()
+		if err := a.seal(r, fresh); err != nil {
+			return fmt.Errorf("seal %s: %w", a.product.name, err)
+		}
 	}
-	for _, a := range changed {
-		tasks = append(tasks, func() error {
-			r.mu.Lock()
-			h, q := r.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
-			fresh := r.freshness(a.product, h.health.worst(a.restsOn, succeeded), now, a.asOf, q)
-			r.mu.Unlock()
-			if err := a.seal(r, fresh); err != nil {
-				return fmt.Errorf("seal %s: %w", a.product.name, err)
-			}
-			return nil
-		})
-	}
-	return sideBySide(tasks...)
+	return nil
 }
 
 // archiveNext says of each answer whether it belongs into the file of its date, and archives its inputs beside those of the answer

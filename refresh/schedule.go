@@ -2,11 +2,9 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -149,21 +147,20 @@ func backoff(every time.Duration, failures int) time.Duration {
 }
 
 // inBackground runs f on a thread of its own and returns when f has ended. Where the system allows it, the thread has a low
-// priority, so that requests are answered first. Until f has ended, there are more scheduler contexts (GOMAXPROCS), one for each
-// thread that f may use: a thread of low priority that waits for a processor would keep one of them from the goroutines of the
-// connections. Measured with two processors at half of saturation (2026-11): without it, p99.9 during a refresh was 4.1 times
-// that between refreshes, with it 1.8 times (medians of 7 refreshes).
-func inBackground(f func()) {
-	background.begin()
-	defer background.end()
-	onOwnThread(f)()
-}
+// priority, so that requests are answered first.
+func inBackground(f func()) { onOwnThread(f)() }
 
 // onOwnThread starts f on a thread of low priority. The caller must call wait once: it returns when f has ended, and panics if f
 // did.
+//
+// Until f has ended, there is one scheduler context (GOMAXPROCS) more, for two or more such threads two: a thread of low priority
+// that waits for a processor would keep one of them from the goroutines of the connections. Measured with two processors at half
+// of saturation (2026-11): without it, p99.9 during a refresh was 4.1 times that between refreshes, with it 1.8 times (medians
+// of 7 refreshes).
 func onOwnThread(f func()) (wait func()) {
 	var panicked any
 	done := make(chan struct{})
+	background.add(1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread, with its low priority, ends with this goroutine
 		defer close(done)
@@ -172,65 +169,40 @@ func onOwnThread(f func()) (wait func()) {
 		f()
 	}()
 	return func() {
-		if <-done; panicked != nil {
+		<-done
+		if background.add(-1); panicked != nil {
 			panic(panicked)
 		}
 	}
 }
 
-// sideBySide runs tasks on the calling thread and on a second one of low priority, in turn on a machine with one processor, and
-// returns when all have ended. It returns their errors, joined.
-func sideBySide(tasks ...func() error) error {
-	errs := make([]error, len(tasks))
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(tasks)); i = next.Add(1) - 1 {
-			errs[i] = tasks[i]()
-		}
-	}
-	wait := func() {}
-	if len(tasks) > 1 && background.processors() > 1 {
-		wait = onOwnThread(work)
-	}
-	func() {
-		defer wait() // also after a panic
-		work()
-	}()
-	return errors.Join(errs...)
-}
-
-// background counts the calls of [inBackground] under way in the process.
+// background counts the threads of low priority in the process.
 var background backgroundWork
 
 type backgroundWork struct {
 	mu      sync.Mutex
-	n       int
-	without int // GOMAXPROCS without the calls under way
+	threads int
+	without int // GOMAXPROCS without these threads
 }
 
-func (l *backgroundWork) begin() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.n++; l.n == 1 {
-		l.without = runtime.GOMAXPROCS(0)
-		runtime.GOMAXPROCS(l.without + min(l.without, 2))
+func (w *backgroundWork) add(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.threads == 0 {
+		w.without = runtime.GOMAXPROCS(0)
+	}
+	w.threads += n
+	if procs := w.without + min(w.threads, 2); procs != runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(procs)
 	}
 }
 
-func (l *backgroundWork) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.n--; l.n == 0 {
-		runtime.GOMAXPROCS(l.without)
-	}
-}
-
-// processors returns how many threads of Go code may run at the same time without those of background work.
-func (l *backgroundWork) processors() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.n > 0 {
-		return l.without
+// processors returns how many threads of Go code may run at the same time without those of low priority.
+func (w *backgroundWork) processors() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.threads > 0 {
+		return w.without
 	}
 	return runtime.GOMAXPROCS(0)
 }

@@ -20,19 +20,19 @@ type datedState struct {
 }
 
 // sessionStates reads the states that the last chains of earlier sessions left, and keeps in memory the state of each name
-// that it read last. It is safe for concurrent use.
+// that it read last.
 type sessionStates struct {
 	store  *snapshots.Store
 	cal    *compute.Calendar
 	log    *slog.Logger
-	loaded sync.Map // name → *document
+	loaded map[string]*document // by name
 }
 
 // before returns the state of the session before the given one, nil when it is not stored.
 func (s *sessionStates) before(name string, session compute.Date) *document {
 	before := s.cal.Previous(session).String()
-	if d, ok := s.loaded.Load(name); ok && d.(*document).FileDate == before {
-		return d.(*document)
+	if d := s.loaded[name]; d != nil && d.FileDate == before {
+		return d
 	}
 	state, date := s.store.State(name, before)
 	if state == nil || date != before {
@@ -48,7 +48,10 @@ func (s *sessionStates) before(name string, session compute.Date) *document {
 		s.log.Error("state not readable", "state", d.Name, "date", date, "err", err)
 		return nil
 	}
-	s.loaded.Store(name, d)
+	if s.loaded == nil {
+		s.loaded = map[string]*document{}
+	}
+	s.loaded[name] = d
 	return d
 }
 

@@ -15,28 +15,28 @@ import (
 )
 
 // readPacked decodes a chain of which only the gzip is there, while a second thread unpacks it: the 12 MB of its text are never
-// in memory at once. It returns false, and changes nothing, if the document has to be unpacked as a whole: it is damaged, it
-// cannot be decoded, or [cboe.ReadChain] does not accept its form.
-func (d *document) readPacked() bool {
-	kind, symbol := upstream.Name(d.Name).Split()
-	z, err := gzip.NewReader(bytes.NewReader(d.Gzip))
+// in memory at once. content is as in [cboe.Quote], digest is the SHA-256 of the text in hex. readPacked returns nil if the
+// document has to be unpacked as a whole: it is no chain, it is damaged, it cannot be decoded, or [cboe.ReadChain] does not
+// accept its form.
+func readPacked(doc *upstream.Document) (chain *compute.Chain, content, digest string) {
+	kind, _ := doc.Name.Split()
+	z, err := gzip.NewReader(bytes.NewReader(doc.Gzip))
 	if kind != upstream.OptionsKind || err != nil {
-		return false
+		return nil, "", ""
 	}
-	most, digest := kind.MaxBody(), sha256.New()
-	says := int64(binary.LittleEndian.Uint32(d.Gzip[len(d.Gzip)-4:])) // gzip ends with the size of its text
+	most, hash := kind.MaxBody(), sha256.New()
+	says := int64(binary.LittleEndian.Uint32(doc.Gzip[len(doc.Gzip)-4:])) // gzip ends with the size of its text
 	text := &io.LimitedReader{R: z, N: most + 1}
-	chain, content, err := func() (*compute.Chain, string, error) {
+	chain, content, err = func() (*compute.Chain, string, error) {
 		from, stop := readAhead(text)
 		defer stop()
-		return cboe.ReadChain(io.TeeReader(from, digest), int(min(says, most)))
+		return cboe.ReadChain(io.TeeReader(from, hash), int(min(says, most)))
 	}()
 	size := most + 1 - text.N
-	if err != nil || size > most || size < int64(len(d.Gzip)) || d.takeChain(chain, content, symbol) != nil {
-		return false
+	if err != nil || size > most || size < int64(len(doc.Gzip)) {
+		return nil, "", ""
 	}
-	d.SHA256 = hex.EncodeToString(digest.Sum(nil))
-	return true
+	return chain, content, hex.EncodeToString(hash.Sum(nil))
 }
 
 // readAhead reads on a second thread of low priority what the caller will read; on a machine with one processor it does not.

@@ -27,8 +27,7 @@ type Write struct {
 func (w Write) path() string { return filepath.Join(w.Dir, w.Name) }
 
 // WriteFiles is [WriteFile] for several files. It syncs them at the same time, renames them in the given order, and syncs each
-// directory once: 15 files take a third of the time. A crash may leave some of the files old and the others new. An error
-// belongs to the write of the same index.
+// directory once. A crash may leave some of the files old and the others new. An error belongs to the write of the same index.
 func WriteFiles(batch []Write) []error {
 	w := writer{log: slog.New(slog.DiscardHandler)}
 	return w.write(batch)
