@@ -407,7 +407,7 @@ func TestFaultClientsSilence(t *testing.T) {
 // Clients go on when the server is killed, and have its document again after its restart.
 func TestFaultClientsServerKilled(t *testing.T) {
 	t.Parallel()
-	args := []string{"--listen", freePort(t), "--data-dir", storedDay(t), "--sim-speed", "0"}
+	args := []string{"--listen", freePort(t), "--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart}
 	p := serveReady(t, args...)
 	var clients []*process
 	for _, x := range examples {

@@ -124,7 +124,7 @@ func TestHelpAndVersion(t *testing.T) {
 func TestADirectoryHasOneOwner(t *testing.T) {
 	t.Parallel()
 	dir := storedDay(t)
-	p := serve(t, "--data-dir", dir, "--sim-speed", "0")
+	p := serve(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
 	for _, args := range [][]string{{"serve", "--data-dir", dir}, {"import", "-", "--data-dir", dir}} {
 		cmd := command(t, args...)
 		cmd.Stdin = strings.NewReader(levelsHeader + "2015-01-05,SPX,2000,,,,,,,,,1\r\n")

@@ -104,7 +104,7 @@ func TestDashboard(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	args := []string{"--listen", freePort(t), "--data-dir", storedDay(t)}
-	p := serveReady(t, args...)
+	p := serveReady(t, append(args, "--sim-start", marketStart)...)
 	dates := p.sessions()
 	b := browse(t, p.url)
 	b.until("every panel has its answer", allLoaded)
@@ -129,7 +129,7 @@ func TestDashboard(t *testing.T) {
 		t.Error("the last answer is gone")
 	}
 	b.shoot("down")
-	p = serveReady(t, args...)
+	p = serveReady(t, append(args, "--sim-start", "2026-11-20T17:00:00Z")...)
 	b.until("the page recovers", `!document.querySelector(".banner.down") && `+allLoaded)
 	b.clean()
 	p.stop()

@@ -91,7 +91,7 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 	p.kill()
 	verified(t, dir)
-	p = serve(t, "--data-dir", dir, "--sim-speed", "0")
+	p = serve(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
 	for _, target := range targets {
 		p.envelope(target)
 	}

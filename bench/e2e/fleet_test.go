@@ -14,7 +14,7 @@ import (
 // answers, gets the whole history, and all members serve equal bytes.
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "0")
+	f := newFleet(t, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
 	first := f.add(true, filepath.Join(t.TempDir(), "data"))
 	first.start() // before the fleet has a refresher
 	if !first.p.answers("/readyz", http.StatusServiceUnavailable) {
@@ -69,7 +69,7 @@ func TestFleet(t *testing.T) {
 // Two simulated markets cannot share a fleet, and neither can a simulated and a real one: their buckets have other names.
 func TestFleetRefusesAnotherMarket(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "0")
+	f := newFleet(t, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
 	f.add(false, storedDay(t)).start()
 	f.refreshes()
 	other := f.add(false, filepath.Join(t.TempDir(), "data"), "--sim-seed", "2")
@@ -97,7 +97,7 @@ func TestFleetWithoutNATS(t *testing.T) {
 		t.Skip("takes three minutes: runs in make faults and make soak alone")
 	}
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "0")
+	f := newFleet(t, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
 	f.add(false, storedDay(t)).start()
 	edge := f.add(true, filepath.Join(t.TempDir(), "data"))
 	edge.start()

@@ -33,7 +33,7 @@ func TestKeys(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), secret) {
 		t.Errorf("the secret is stored: %v", err)
 	}
-	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0", "--keys-file", file}
+	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart, "--keys-file", file}
 	p := serveReady(t, args...)
 	for n := 1; n <= 6; n++ {
 		resp, body := p.get(gammaPath, "X-API-Key", secret)
@@ -126,7 +126,7 @@ func TestNothingSecretLeaves(t *testing.T) {
 		file := filepath.Join(dir, "keys.json")
 		secret, id := newKey(t, file, "dashboard", "--per-minute", "3", "--per-day", "100")
 		args := []string{
-			"--data-dir", data, "--sim-speed", "0", "--keys-file", file, "--log-level", "debug", "--log-every", "1", "--trusted-proxies", peer, "--anonymous-rate", "5",
+			"--data-dir", data, "--sim-speed", "0", "--sim-start", marketStart, "--keys-file", file, "--log-level", "debug", "--log-every", "1", "--trusted-proxies", peer, "--anonymous-rate", "5",
 			"--admin-listen", "127.0.0.1:0",
 		}
 		if named {

@@ -125,7 +125,7 @@ func alter(t testing.TB, path string, content []byte) {
 // still.
 func serveStored(t testing.TB, args ...string) *process {
 	t.Helper()
-	return serveReady(t, append([]string{"--data-dir", storedDay(t), "--sim-speed", "0"}, args...)...)
+	return serveReady(t, append([]string{"--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart}, args...)...)
 }
 
 // noUpstream has the arguments of a server whose upstream cannot be reached.

@@ -48,7 +48,7 @@ func TestNginxRecipe(t *testing.T) {
 	installed(t, "nginx")
 	dir := storedDay(t)
 	secret, id := newKey(t, filepath.Join(dir, "keys.json"), "nginx", "--per-minute", "600")
-	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0")
+	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
 	const short, soon = vixPath, sectorsPath // their answers are made to expire after a second
 	var shortened atomic.Int64
 	origin := newFront(t, p.url, func(r *http.Response) {

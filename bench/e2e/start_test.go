@@ -45,7 +45,7 @@ func pastFiles(t *testing.T, dir string) map[string]string {
 func restarted(t *testing.T, dir, binary, path string, expected func(envelope) bool, args ...string) (now envelope) {
 	t.Helper()
 	before := pastFiles(t, dir)
-	cmd := command(t, append([]string{"serve", "--data-dir", dir, "--sim-speed", "0"}, args...)...)
+	cmd := command(t, append([]string{"serve", "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart}, args...)...)
 	cmd.Path = binary
 	p := serveWith(t, cmd)
 	p.until(path+" is answered as expected", func() bool {
@@ -136,7 +136,7 @@ func TestStartWithAnotherProduct(t *testing.T) {
 // last, byte for byte.
 func TestKillAndStartAgain(t *testing.T) {
 	t.Parallel()
-	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0"}
+	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart}
 	p := serveReady(t, args...)
 	seen := map[string][]byte{}
 	for _, target := range targets {

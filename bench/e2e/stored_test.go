@@ -156,7 +156,7 @@ func TestExportAndImport(t *testing.T) {
 		t.Fatalf("import: exit %d, %s%s", code, stdout, stderr)
 	}
 	_, before := p.get(datePath + dates[3])
-	p = serveReady(t, "--data-dir", dir, "--sim-speed", "0")
+	p = serveReady(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
 	if _, after := p.get(datePath + dates[3]); string(after) != string(before) {
 		t.Errorf("the stored date changed from %.300s to %.300s", before, after)
 	}

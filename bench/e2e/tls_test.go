@@ -48,7 +48,7 @@ func TestTLS(t *testing.T) {
 	dir, trusted := t.TempDir(), x509.NewCertPool()
 	certFile := filepath.Join(dir, "tls.crt")
 	issue(t, dir, "first", trusted)
-	p := serve(t, "--data-dir", storedDay(t), "--sim-speed", "0", "--tls-cert", certFile, "--tls-key", filepath.Join(dir, "tls.key"))
+	p := serve(t, "--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart, "--tls-cert", certFile, "--tls-key", filepath.Join(dir, "tls.key"))
 	if !strings.HasPrefix(p.url, "https://") {
 		t.Fatalf("serving on %s", p.url)
 	}

@@ -113,7 +113,7 @@ type strikesData struct {
 func TestViews(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
-	p := serveReady(t, "--listen", freePort(t), "--data-dir", storedDay(t))
+	p := serveReady(t, "--listen", freePort(t), "--data-dir", storedDay(t), "--sim-start", marketStart)
 	b := browse(t, p.url)
 	b.sections()
 	t.Run("matrix", func(t *testing.T) { b.within(t).matrix(p) })
