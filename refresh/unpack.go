@@ -14,10 +14,10 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// readPacked decodes a chain of which only the gzip is there, while a second thread unpacks it: the 12 MB of its text are never
-// in memory at once. content is as in [cboe.Quote], digest is the SHA-256 of the text in hex. readPacked returns nil if the
-// document has to be unpacked as a whole: it is no chain, it is damaged, it cannot be decoded, or [cboe.ReadChain] does not
-// accept its form.
+// readPacked decodes a chain of which only the gzip is there, while a second thread unpacks it, if there are two processors: the
+// 12 MB of its text are never in memory at once. content is as in [cboe.Quote], digest is the SHA-256 of the text in hex.
+// readPacked returns nil if the document has to be unpacked as a whole: it is no chain, it is damaged, it cannot be decoded, or
+// [cboe.ReadChain] does not accept its form.
 func readPacked(doc *upstream.Document) (chain *compute.Chain, content, digest string) {
 	kind, _ := doc.Name.Split()
 	z, err := gzip.NewReader(bytes.NewReader(doc.Gzip))

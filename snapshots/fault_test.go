@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -311,4 +312,37 @@ func TestFaultDiskExpiresWhatWaits(t *testing.T) {
 	f.stats(t, s, stepCreate, 3)
 	expire(t, s, friday, every, 2)
 	f.stats(t, s, stepCreate, 1)
+}
+
+// A file that does not fit on the disk leaves its room to the other files of its batch, and a batch of any size has few files open.
+func TestFaultBatch(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), friday)
+	var batch []Write
+	for i := range 5 * atOnce {
+		batch = append(batch, Write{dir, fmt.Sprintf("f%d", i), []byte("new")})
+	}
+	left, most := 0, 0
+	var mu sync.Mutex
+	w := &writer{log: slog.New(slog.DiscardHandler), fault: func(at step, path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		files, _ := filepath.Glob(filepath.Join(dir, tempPrefix+"*"))
+		most = max(most, len(files))
+		if filepath.Base(path) == "f0" && at == stepWrite {
+			return syscall.ENOSPC
+		}
+		if filepath.Base(path) == "f1" && at == stepWrite {
+			left = len(Unfinished(dir, "f0"))
+		}
+		return nil
+	}}
+	for i, err := range w.write(batch) {
+		body, _ := os.ReadFile(batch[i].path())
+		if i == 0 && !errors.Is(err, syscall.ENOSPC) || i > 0 && (err != nil || string(body) != "new") {
+			t.Errorf("%s: %v, %q", batch[i].Name, err, body)
+		}
+	}
+	if left != 0 || most > atOnce {
+		t.Errorf("%d temporary files of the refused file, at most %d in all", left, most)
+	}
 }

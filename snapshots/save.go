@@ -53,8 +53,11 @@ func NewSavedState(name, date string, state []byte) (Saved, error) {
 // SaveAll stores files durably. If the disk refuses one, its error says why, and the file is pending: the answer is served
 // from memory, and the store tries the write again after every later write that succeeds, every few seconds, and at Close. The
 // store logs the first refusal of an outage and the end of the outage, so the caller need not log the error. The error of
-// a file has its index. A crash may leave some of the files stored and the others not.
+// a file has its index; the file may have been written since. A crash may leave some of the files stored and the others not.
 func (s *Store) SaveAll(files ...Saved) (errs []error) {
+	if len(files) == 0 {
+		return nil
+	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	errs = s.write(files)

@@ -36,9 +36,9 @@ type Options struct {
 // Store keeps editions in memory and on disk. All methods are safe for concurrent use. Reads never wait for the disk to
 // take a write.
 //
-// The steps of a write: 1. The file is written. 2. If that fails, the bytes become pending. 3. The date is indexed, whether
-// the write failed or not: from now on, reads find the file or the pending bytes. 4. For a dated product, the snapshot
-// replaces the one in memory. 5. After a success, the pending files are written.
+// The steps of a write: 1. The files of a batch are written. 2. The bytes of those that the disk refuses become pending. 3. The
+// dates are indexed, whether the writes failed or not: from now on, reads find the files or the pending bytes. 4. The snapshots
+// of dated products replace those in memory. 5. After a success, the pending files are written.
 //
 // The index says which dates exist. A file that is not indexed is not read.
 type Store struct {

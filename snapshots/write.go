@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,8 @@ type Write struct {
 
 func (w Write) path() string { return filepath.Join(w.Dir, w.Name) }
 
-// WriteFiles is [WriteFile] for several files. It syncs them at the same time, renames them in the given order, and syncs each
-// directory once. A crash may leave some of the files old and the others new. An error belongs to the write of the same index.
+// WriteFiles is [WriteFile] for several files. It syncs up to 16 of them at the same time, renames these in the given order, and
+// syncs each of their directories once. A crash may leave some of the files old and the others new. An error belongs to the write of the same index.
 func WriteFiles(batch []Write) []error {
 	w := writer{log: slog.New(slog.DiscardHandler)}
 	return w.write(batch)
@@ -88,8 +89,20 @@ type writer struct {
 	failed  [steps]atomic.Int64
 }
 
-// write does what [WriteFiles] promises. A file whose step fails takes no further step; the others go on.
-func (w *writer) write(batch []Write) []error {
+// atOnce bounds the open files and the threads of a batch.
+const atOnce = 16
+
+// write does what [WriteFiles] promises, for up to atOnce files at a time.
+func (w *writer) write(batch []Write) (errs []error) {
+	for part := range slices.Chunk(batch, atOnce) {
+		errs = append(errs, w.writePart(part)...)
+	}
+	return errs
+}
+
+// writePart writes files step by step. A file whose step fails takes no further step, and leaves its room on the disk to the
+// others.
+func (w *writer) writePart(batch []Write) []error {
 	temps, errs, synced := make([]*os.File, len(batch)), make([]error, len(batch)), map[string]error{}
 	for at, do := range [steps]func(i int) error{
 		stepCreate: func(i int) (err error) { temps[i], err = w.create(batch[i].Dir, batch[i].Name); return err },
@@ -109,7 +122,12 @@ func (w *writer) write(batch []Write) []error {
 			if errs[i] != nil {
 				continue
 			}
-			run := func() { errs[i] = w.step(step(at), batch[i].path(), func() error { return do(i) }) }
+			run := func() {
+				if errs[i] = w.step(step(at), batch[i].path(), func() error { return do(i) }); errs[i] != nil && temps[i] != nil {
+					temps[i].Close()
+					os.Remove(temps[i].Name())
+				}
+			}
 			if step(at) == stepSync {
 				syncs.Go(run)
 			} else {
@@ -123,9 +141,6 @@ func (w *writer) write(batch []Write) []error {
 			w.files.Add(1)
 			w.bytes.Add(int64(len(b.Body)))
 			w.log.Debug("stored", "file", b.path())
-		} else if temps[i] != nil {
-			temps[i].Close()
-			os.Remove(temps[i].Name())
 		}
 	}
 	return errs
@@ -135,8 +150,8 @@ func (w *writer) writeOne(dir, name string, b []byte) error {
 	return w.write([]Write{{dir, name, b}})[0]
 }
 
-// step takes a step of writing a file. The debug log has a line before each step, so that the last line tells at which step
-// a process died.
+// step takes a step of writing a file. The debug log has a line before each step, so that the last lines tell at which step a
+// process died.
 func (w *writer) step(at step, path string, do func() error) error {
 	w.log.Debug("storing", "step", at.String(), "file", path)
 	err := w.refusal(at, path)

@@ -6,8 +6,8 @@
 // no recipe names any more is removed. An [Archive] bounds its bytes and its age: it removes the oldest dates first.
 //
 // Documents are written before the recipes that name them, and removed after them. So a crash can leave only documents that
-// no recipe names, and the next [Open] removes them. If a write fails, the older recipes stay on the disk. The new recipes
-// and their compressed documents stay in memory, pending, until the next write.
+// no recipe names, and the next [Open] removes them. If a document cannot be written, no recipe is; if a recipe cannot be
+// written, its older one stays. What was not written stays in memory, pending, until the next write.
 //
 // Before the caller writes the file of an answer, it puts the recipe under the product with the suffix [Next]. The recipe
 // of the answer that the file still has stays beside it. After the caller has written the file, it puts the recipe under the
@@ -121,8 +121,8 @@ const Next = "@next"
 
 // Put archives recipes and those of their documents that the archive does not have yet. A recipe replaces the older one of
 // its product and date. Then Put removes the recipe of that product and date with the suffix [Next]. Put does not keep the
-// Body of a document, but its Gzip while it is pending. If a write fails, Put returns the error and the older recipes stay. The new recipes and their
-// documents are pending: the next Put or Close writes them.
+// Body of a document, but its Gzip while it is pending. If a write fails, Put returns the error. What was not written is pending:
+// the next Put or Close writes it.
 func (a *Archive) Put(recipes []Recipe, documents []*Document) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -86,7 +86,7 @@ const (
 	maxRow     = 64 << 10
 )
 
-// ReadChain is [DecodeChain] for a document of about size bytes that is read while it is decoded. It returns after it has read
+// ReadChain is [DecodeChain] for a document of about size bytes that is read while it is decoded. After a success, it has read
 // all. It fails also on some documents that DecodeChain accepts: those with a row of over 64 KB, or 64 KB without a row. Its
 // error then means nothing.
 func ReadChain(from io.Reader, size int) (chain *compute.Chain, content string, err error) {
@@ -119,6 +119,7 @@ type decoder struct {
 	layout    []rowKey      // the keys of the row before
 	content   xxhash.Digest // as in [Quote], of the document before digested
 	digested  int
+	broken    bool      // the document could not be read to its end; from stays set, so that it is refused
 	days      tradeDays // of the trades that were read
 
 	timestamp, symbol          []byte // top level
@@ -249,7 +250,7 @@ func (d *decoder) digest() {
 // fill drops what was taken and reads on, until the window is full or the document ends. Slices of the window lose their
 // meaning.
 func (d *decoder) fill() {
-	if d.from == nil {
+	if d.from == nil || d.broken {
 		return
 	}
 	d.digest()
@@ -262,6 +263,7 @@ func (d *decoder) fill() {
 			d.from = nil
 		}
 		if err != nil {
+			d.broken = d.from != nil
 			return
 		}
 	}

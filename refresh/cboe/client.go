@@ -171,7 +171,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	req = req.WithContext(ctx)
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "application/json, text/csv;q=0.9")
-	req.Header.Set("Accept-Encoding", "gzip") // set here, so that the transport leaves the decompression to readBody
+	req.Header.Set("Accept-Encoding", "gzip") // set here, so that the transport leaves the gzip as it is
 	if since != nil && since.ETag != "" {
 		req.Header.Set("If-None-Match", since.ETag)
 	}
@@ -257,7 +257,7 @@ func Unpack(doc *upstream.Document) (text []byte, err error) {
 	return fitted(&body), nil
 }
 
-// fitted returns the bytes of a buffer, in memory of about their size. An unused buffer gives nil.
+// fitted returns the bytes of a buffer, in memory of about their size; of an empty body not nil.
 func fitted(b *bytes.Buffer) []byte {
 	if b.Cap() > b.Len()+b.Len()/8 {
 		return bytes.Clone(b.Bytes())

@@ -16,9 +16,9 @@ var (
 	ErrMalformed = errors.New("document is malformed")
 )
 
-// scanner reads a JSON text once, from left to right. It accepts exactly what [encoding/json.Valid] accepts, nested at most
-// maxDepth deep. To take a value is to read it and move behind it. The methods return false at the first byte that does not
-// fit; then the scanner must not be used any more.
+// scanner reads a JSON text once, from left to right. Of buf, it accepts exactly what [encoding/json.Valid] accepts, nested
+// at most maxDepth deep. To take a value is to read it and move behind it. The methods return false at the first byte that does
+// not fit; then the scanner must not be used any more.
 type scanner struct {
 	buf  []byte
 	pos  int

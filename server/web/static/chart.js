@@ -246,7 +246,7 @@ export class Chart {
   /** release picks a point, if it was pressed and not dragged. The drawing may be another by now: an answer may have come. */
   #release(event) {
     const { onPick } = this.#spec ?? {};
-    if (onPick && this.#down !== null && Math.abs(event.clientX - this.#down) < 8 && this.#index !== null) onPick(this.#index);
+    if (onPick && this.#drawn === this.#spec.view && this.#down !== null && Math.abs(event.clientX - this.#down) < 8 && this.#index !== null) onPick(this.#index);
     this.#down = null;
   }
 
