@@ -74,7 +74,7 @@ func nearlyFull(t *testing.T) (dir string) {
 func TestFaultFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := nearlyFull(t)
-	p := serveReady(t, "--data-dir", dir) // its clock runs, as that of the retries does
+	p := serveReady(t, "--data-dir", dir, "--sim-start", marketStart) // its clock runs, as that of the retries does
 	p.until("the disk is full", func() bool {
 		return p.degraded() == "disk" && strings.Contains(p.logged(), "no space left on device")
 	})
@@ -91,7 +91,7 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 	p.kill()
 	verified(t, dir)
-	p = serve(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
+	p = serve(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", "2026-11-20T17:00:00Z")
 	for _, target := range targets {
 		p.envelope(target)
 	}
