@@ -28,7 +28,8 @@ type Write struct {
 func (w Write) path() string { return filepath.Join(w.Dir, w.Name) }
 
 // WriteFiles is [WriteFile] for several files. It syncs up to 16 of them at the same time, renames these in the given order, and
-// syncs each of their directories once. A crash may leave some of the files old and the others new. An error belongs to the write of the same index.
+// syncs each of their directories once. A crash may leave some of the files old and the others new. An error belongs to the
+// write of the same index.
 func WriteFiles(batch []Write) []error {
 	w := writer{log: slog.New(slog.DiscardHandler)}
 	return w.write(batch)
