@@ -147,6 +147,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	}
 	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
 	base := e.profile(variant{volScale: 1})
+	base.fine = true
 	found := base.findFlips()
 	g.Flips, g.FlipStatus, g.Flip = append([]Flip{}, found.flips...), found.status, found.nearest
 	if g.Flip != nil {

@@ -71,7 +71,7 @@ func (p *profile) smooth() *lattice {
 	}
 	for i := range terms {
 		if level, ok := terms[i].level(); ok {
-			terms[i].addTo(lattices[level], segments[level])
+			terms[i].addTo(lattices[level], segments[level], p.resync())
 		} else {
 			p.lattice.rest = append(p.lattice.rest, i)
 		}

@@ -17,6 +17,7 @@ type profile struct {
 	spot      float64
 	terms     []term
 	contracts int   // number of contracts in the sum
+	fine      bool  // its values are rounded to whole dollars: the better its lattice, the fewer of them are doubtful
 	grids     *grid // of the spot; nil until it is needed
 	lattice   *lattice
 }
@@ -73,7 +74,7 @@ func (p *profile) points() []ProfilePoint {
 		point := ProfilePoint{Spot: Level(spot)}
 		if p.contracts > 0 {
 			g := near.at(p, spot, cut)
-			if doubt := 2 * recurrenceError * size.at(sizes, spot, cut); !(math.Abs(g-math.Floor(g)-0.5) > doubt+1e-3) {
+			if doubt := 2 * (recurrenceError(p.resync()) + positionError) * size.at(sizes, spot, cut); !(math.Abs(g-math.Floor(g)-0.5) > doubt+1e-3) {
 				g = p.sum(spot, cut)
 			}
 			point.Net = new(Dollars(g))
@@ -139,7 +140,7 @@ func (p *profile) grid() (spots, values []float64) {
 	for _, s := range g.segments {
 		part := values[from : from+s.n]
 		for _, i := range smooth.rest {
-			p.terms[i].addTo(part, s)
+			p.terms[i].addTo(part, s, p.resync())
 		}
 		from += s.n
 	}
@@ -153,18 +154,30 @@ const (
 	// reach is the distance from the peak of a term, in units of u, up to which the term is computed. There e^(-u²/2) is
 	// 1e-30, a thousandth of a rounding error of any sum in which a root can be material.
 	reach = 11.75
-	// resync is the number of points after which the recurrence starts anew. Its ratio q, which has a rounding error of 2^-53,
-	// is a factor resync²/2 times up to there.
-	resync          = 64
-	recurrenceError = resync * resync / 2 * 0x1p-53 * 1.1 // 2.5e-13
 	// steepest is the largest change of u between points for which the recurrence is used. Its ratios would overflow at 15.
 	// A term this narrow has at most a dozen points within reach.
 	steepest = 2.0
 )
 
+// resync is the number of points after which the recurrence starts anew.
+func (p *profile) resync() int {
+	if p.fine {
+		return 16
+	}
+	return 64
+}
+
+// recurrenceError bounds the error of the recurrence, relative to the sum of the terms' sizes. Its ratio q, which has a rounding
+// error of 2^-53, is a factor resync²/2 times. With 64 points the error is 2.5e-13.
+func recurrenceError(resync int) float64 { return float64(resync*resync) / 2 * 0x1p-53 * 1.1 }
+
+// positionError bounds the error, relative to the sum of the terms' sizes, that comes from the rounding of u: u·δu, with u up to 58 on
+// the way to a point of a narrow term.
+const positionError = 4e-14
+
 // addTo adds a·exp(-u²/2) at the points of the segment within reach of the term's peak. A term whose peak is
 // out of reach of the whole segment still adds to the points nearest to it.
-func (t *term) addTo(out []float64, s segment) {
+func (t *term) addTo(out []float64, s segment, resync int) {
 	du := s.step * t.inv
 	u0 := t.d1 + s.x0*t.inv
 	from := min(max(int(math.Ceil(min((-reach-u0)/du, 1e6))), 0), max(s.n-resync, 0))

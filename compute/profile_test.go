@@ -49,7 +49,7 @@ func checkGrid(t *testing.T, name string, p *profile) {
 	}
 	for j, s := range spots {
 		want, size, bound := p.directly(s)
-		if off := math.Abs(values[j] - want); !(off <= recurrenceError*size+bound+tails) {
+		if off := math.Abs(values[j] - want); !(off <= recurrenceError(p.resync())*size+bound+tails) {
 			t.Fatalf("%s: G(%v) = %v by recurrence, %v directly: off by %.2g of %.2g", name, s, values[j], want, off, size)
 		}
 		if at := p.at(s); !(math.Abs(at-want) <= 1e-12*size+bound+1e-300) {
@@ -73,7 +73,9 @@ func TestGridAgainstDirectEvaluation(t *testing.T) {
 		{"peaks outside the grid", 1e-3, 0.05, 4, 100, 8},
 	} {
 		for i := range c.profiles {
-			checkGrid(t, fmt.Sprintf("%s %d", c.name, i), mixed(random, c.terms, 100*math.Pow(200, random.Float64()), c.lo, c.hi, c.around))
+			p := mixed(random, c.terms, 100*math.Pow(200, random.Float64()), c.lo, c.hi, c.around)
+			p.fine = i%2 == 1
+			checkGrid(t, fmt.Sprintf("%s %d", c.name, i), p)
 		}
 	}
 }
@@ -93,7 +95,7 @@ func TestGridOfOneNarrowTerm(t *testing.T) {
 // reaches them. The peak of a wide term is 12 to 38 standard deviations away, where e^(-u²/2) is small but not 0.
 func TestGridOfTermsFarOutside(t *testing.T) {
 	for _, c := range []struct{ v, logForward float64 }{{0.01, 0.3}, {0.01, -0.3}, {0.02, 0.6}, {0.05, -1.5}, {0.1, 3.2}} {
-		p := &profile{spot: 7000, contracts: 1}
+		p := &profile{spot: 7000, contracts: 1, fine: true}
 		p.add(10, c.v, c.logForward, 1)
 		if got := p.findFlips().status; got != FlipNonePositive {
 			t.Errorf("v %v, ln(F/K) %v: %s", c.v, c.logForward, got)
@@ -116,6 +118,7 @@ func TestPointsAgainstDirectEvaluation(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for i := range 40 {
 		p := mixed(random, 2000, 100*math.Pow(200, random.Float64()), 1e-4, 1, 0.3)
+		p.fine = i%2 == 1
 		for j := range p.terms {
 			p.terms[j].a *= math.Pow(10, float64(i%9)-3)
 		}
