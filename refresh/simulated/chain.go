@@ -3,6 +3,7 @@ package simulated
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 
@@ -12,8 +13,8 @@ import (
 // tradeForm is the form of the time of a trade, New York.
 const tradeForm = `"2006-01-02T15:04:05"`
 
-// chain writes a chain document.
-func (m *Market) chain(in *instrument, f *frame) []byte {
+// chain writes a chain document, a series at a time.
+func (m *Market) chain(w io.Writer, in *instrument, f *frame) {
 	t := trading{Market: m, in: in, frame: f, path: m.factors.path(in, f.session)}
 	price, when := t.path.at(f.progress(f.asOf)), f.moment(f.asOf)
 	quoted := price
@@ -21,11 +22,7 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)
-	rows := 0
-	for i := range all {
-		rows += 2 * len(all[i].strikes)
-	}
-	b := append(appendHead(make([]byte, 0, rows*425+2048), f), `"options":[`...)
+	b := append(appendHead(nil, f), `"options":[`...)
 	for i := range all {
 		s := &all[i]
 		t.smiles = t.smiles[:0]
@@ -36,9 +33,11 @@ func (m *Market) chain(in *instrument, f *frame) []byte {
 				b = t.appendRow(b, &c, &now)
 			}
 		}
+		last := len(b) - 1 // the comma after the last row
+		put(w, b[:last])
+		b = append(b[:0], b[last:]...)
 	}
-	b = append(b[:len(b)-1], `],`...) // without the comma after the last row
-	return m.appendUnderlying(b, in, f, price)
+	put(w, m.appendUnderlying(append(b[:0], `],`...), in, f, price))
 }
 
 // appendRow appends a row and a comma. Members that no decoder reads are constant. Some of them have odd spellings of the recorded chain.

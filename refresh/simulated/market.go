@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -45,8 +46,8 @@ type Config struct {
 	Now      func() time.Time  // the simulated clock; needed by [Market.Fetch] alone
 	Calendar *compute.Calendar // must not be nil
 	// OneReader says that one caller alone fetches documents, and nearly always names the one that it has. The market then
-	// keeps no bodies, which have 54 MB, and makes a document that is asked for again anew. A fetched document comes with its
-	// gzip, so that the caller can let go of the body.
+	// keeps no documents, whose bodies have 54 MB, and makes a document that is asked for again anew. A document has gzip
+	// alone, as one of the upstream: the 12 MB of a chain are never in memory at once.
 	OneReader bool
 }
 
@@ -62,6 +63,8 @@ type Market struct {
 	mu      sync.Mutex // guards the fields below
 	factors *factors
 	built   map[upstream.Name]*upstream.Document // the last document of each name
+	zip     *gzip.Writer
+	packed  bytes.Buffer // what zip writes to
 }
 
 // New returns a market.
@@ -74,6 +77,7 @@ func New(cfg Config) *Market {
 	for _, in := range all {
 		m.instruments[in.symbol] = in
 	}
+	m.zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // a known level
 	return m
 }
 
@@ -102,29 +106,16 @@ func (m *Market) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	if err == nil && since != nil && since.ETag == doc.ETag {
 		return nil, upstream.ErrNotModified
 	}
-	if err == nil && m.oneReader {
-		doc.Gzip = pack(doc.Body)
-	}
 	return doc, err
 }
 
-// pack returns a body as gzip, as the upstream sends it.
-func pack(body []byte) []byte {
-	var out bytes.Buffer
-	out.Grow(len(body) / 5)
-	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // a known level
-	_, _ = z.Write(body)                              // a buffer takes all
-	_ = z.Close()
-	return out.Bytes()
-}
-
-// At returns the document that the upstream would have at an instant. It shares the body with other callers. Every error is an
+// At returns the document that the upstream would have at an instant. It shares the body, if there is one, with other callers. Every error is an
 // [*upstream.Error].
 func (m *Market) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	return m.at(name, at, nil)
 }
 
-// at is At. If the document is the one that the caller has, it may have no body.
+// at is At. If the document is the one that the caller has, it may have neither body nor gzip.
 func (m *Market) at(name upstream.Name, at time.Time, has *upstream.Document) (*upstream.Document, error) {
 	if !m.Offers(name) {
 		return nil, &upstream.Error{Name: name, Reason: upstream.Refused, Err: errors.New("status 403")}
@@ -140,38 +131,67 @@ func (m *Market) at(name upstream.Name, at time.Time, has *upstream.Document) (*
 	in := m.instruments[key]
 	switch kind {
 	case upstream.OptionsKind:
-		return m.cached(name, at, f.generated, has, func() []byte { return m.chain(in, &f) }), nil
+		return m.cached(name, at, f.generated, has, func(w io.Writer) { m.chain(w, in, &f) }), nil
 	case upstream.QuotesKind:
-		return m.cached(name, at, f.generated, has, func() []byte { return m.quote(in, &f) }), nil
+		return m.cached(name, at, f.generated, has, func(w io.Writer) { put(w, m.quote(in, &f)) }), nil
 	case upstream.HistoryKind:
 		last := m.morning(at, historyHour)
 		published := m.factors.dates[last].At(historyHour, 0, 0, compute.NewYork)
-		return m.cached(name, at, published, has, func() []byte { return m.history(in, last) }), nil
+		return m.cached(name, at, published, has, func(w io.Writer) { put(w, m.history(in, last)) }), nil
 	}
 	return m.settlement(name, key, at)
 }
 
-// cached returns the document of a name that was generated at an instant: the last document, or a new one with the bytes of body.
-func (m *Market) cached(name upstream.Name, at, generated time.Time, has *upstream.Document, body func() []byte) *upstream.Document {
+// cached returns the document of a name that was generated at an instant: the last document, or a new one with the bytes that
+// write writes.
+func (m *Market) cached(name upstream.Name, at, generated time.Time, has *upstream.Document, write func(io.Writer)) *upstream.Document {
 	last := m.built[name]
 	if last == nil || !last.Generated.Equal(generated) || last.Body == nil && (has == nil || has.ETag != last.ETag) {
-		last = document(name, body(), generated)
+		last = m.document(name, generated, write)
 		m.built[name] = last
 	}
 	doc := *last
 	doc.Received = at.UTC()
-	if m.oneReader {
-		last.Body = nil
-	}
+	last.Gzip = nil
 	return &doc
 }
 
-// document returns a document with its validators: the time, and the length and CRC-32C of the content, which the processor computes at
-// memory speed. The caller must not change body afterwards.
-func document(name upstream.Name, body []byte, generated time.Time) *upstream.Document {
+// document returns a document with the bytes that write writes, and its validators: the time, and the length and CRC-32C of
+// the bytes, which the processor computes at memory speed. For one reader, the document has gzip alone.
+func (m *Market) document(name upstream.Name, generated time.Time, write func(io.Writer)) *upstream.Document {
 	generated = generated.UTC()
-	return &upstream.Document{
-		Name: name, Body: body, Generated: generated, LastModified: generated.Format(http.TimeFormat),
-		ETag: fmt.Sprintf(`"%x-%x"`, len(body), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))),
+	doc := &upstream.Document{Name: name, Generated: generated, LastModified: generated.Format(http.TimeFormat)}
+	sum := &summed{}
+	if m.oneReader {
+		m.packed.Reset()
+		m.zip.Reset(&m.packed)
+		sum.to = m.zip
+		write(sum)
+		_ = m.zip.Close() // a buffer takes all
+		doc.Gzip = bytes.Clone(m.packed.Bytes())
+	} else {
+		var body bytes.Buffer
+		sum.to = &body
+		write(sum)
+		doc.Body = body.Bytes()
 	}
+	doc.ETag = fmt.Sprintf(`"%x-%x"`, sum.n, sum.crc)
+	return doc
 }
+
+// summed passes what is written on, with its length and its CRC-32C.
+type summed struct {
+	to  io.Writer
+	n   int
+	crc uint32
+}
+
+func (s *summed) Write(b []byte) (int, error) {
+	s.n, s.crc = s.n+len(b), crc32.Update(s.crc, castagnoli, b)
+	return s.to.Write(b)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// put writes to a document, which takes all.
+func put(w io.Writer, b []byte) { _, _ = w.Write(b) }

@@ -3,6 +3,7 @@ package simulated
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (m *Market) settlement(name upstream.Name, key string, at time.Time) (*upst
 		date = min(asked, newest)
 		body = m.settlementBody(date)
 	}
-	doc := document(name, body, earlier(published(date), at))
+	doc := m.document(name, earlier(published(date), at), func(w io.Writer) { put(w, body) })
 	doc.Received, doc.FileDate = at.UTC(), date.String()
 	return doc, nil
 }
