@@ -98,7 +98,7 @@ func (p *product) answer(in *inputs) (*answer, error) {
 func (p *product) refreshSeconds(cfg *Config) int { return int(p.every(cfg).Seconds()) }
 
 // answer is one result of a product. It is computed, encoded and sealed in this order. Only the goroutine that publishes
-// the answer uses it.
+// the answer uses it; while it seals, a second one archives the inputs and encodes states.
 type answer struct {
 	product *product
 	inputs  *inputs

@@ -6,4 +6,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The tests have no ticks, except those that are about them: while a thread ticks, the clock of a synctest bubble stands.
+func TestMain(m *testing.M) {
+	ticked = nil
+	goleak.VerifyTestMain(m)
+}

@@ -16,8 +16,9 @@ import (
 // accept publishes the answers that the documents of a batch give. In order, it
 //
 //  1. computes each product,
-//  2. drops the answers that match the current ones ([Refresher.changed]), and seals the others,
-//  3. archives their inputs, and writes their dated files and the states of the batch,
+//  2. drops the answers that match the current ones ([Refresher.changed]), seals the others, and at the same time archives
+//     their inputs and encodes the states of the batch,
+//  3. writes their dated files and the states,
 //  4. makes them current, all at the same instant,
 //  5. remembers the documents as accepted, and the state that later answers need,
 //  6. removes the archived inputs of the answers that were in the files before.
@@ -35,9 +36,6 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 	steps := newStopwatch()
 	answers, err := r.compute(b, products)
 	if err != nil {
-		return err
-	}
-	if err := r.encodeStates(b, answers); err != nil {
 		return err
 	}
 	steps.lap("compute_ms")
@@ -58,14 +56,18 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 // publish takes the changed answers of a batch through the steps from seal to archive. answers are all answers of the
 // products. The caller must have locked r.publishing.
 func (r *Refresher) publish(b *batch, products []*product, answers, changed []*answer, succeeded []string, steps *stopwatch) error {
-	if err := r.seal(changed, succeeded); err != nil {
+	var sealed, encoded error
+	both(func() { sealed = r.seal(changed, succeeded) }, func() {
+		r.archiveNext(changed)
+		encoded = r.encodeStates(b, answers)
+	})
+	if err := errors.Join(sealed, encoded); err != nil {
 		return err
 	}
 	steps.lap("seal_ms")
 	if r.cfg.Fleet != nil && !r.cfg.Fleet.Holds() {
 		return errNoLease // another member may publish already
 	}
-	r.archiveNext(changed)
 	r.write(changed, b.states)
 	steps.lap("write_ms")
 	if err := r.makeCurrent(b, products, answers, changed, succeeded); err != nil {

@@ -3,7 +3,6 @@ package refresh
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"time"
 
@@ -144,65 +143,4 @@ func backoff(every time.Duration, failures int) time.Duration {
 		}
 	}
 	return pause/2 + rand.N(pause-pause/2)
-}
-
-// inBackground runs f on a thread of its own and returns when f has ended. Where the system allows it, the thread has a low
-// priority, so that requests are answered first.
-func inBackground(f func()) { onOwnThread(f)() }
-
-// onOwnThread starts f on a thread of low priority. The caller must call wait once: it returns when f has ended, and panics if f
-// did.
-//
-// Until f has ended, there is one scheduler context (GOMAXPROCS) more, for two or more such threads two: a thread of low priority
-// that waits for a processor would keep one of them from the goroutines of the connections. Measured with two processors at half
-// of saturation (2026-11): without it, p99.9 during a refresh was 4.1 times that between refreshes, with it 1.8 times (medians
-// of 7 refreshes).
-func onOwnThread(f func()) (wait func()) {
-	var panicked any
-	done := make(chan struct{})
-	background.add(1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread, with its low priority, ends with this goroutine
-		defer close(done)
-		defer func() { panicked = recover() }()
-		lowerPriority()
-		f()
-	}()
-	return func() {
-		<-done
-		if background.add(-1); panicked != nil {
-			panic(panicked)
-		}
-	}
-}
-
-// background counts the threads of low priority in the process.
-var background backgroundWork
-
-type backgroundWork struct {
-	mu      sync.Mutex
-	threads int
-	without int // GOMAXPROCS without these threads
-}
-
-func (w *backgroundWork) add(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.threads == 0 {
-		w.without = runtime.GOMAXPROCS(0)
-	}
-	w.threads += n
-	if procs := w.without + min(w.threads, 2); procs != runtime.GOMAXPROCS(0) {
-		runtime.GOMAXPROCS(procs)
-	}
-}
-
-// processors returns how many threads of Go code may run at the same time without those of low priority.
-func (w *backgroundWork) processors() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.threads > 0 {
-		return w.without
-	}
-	return runtime.GOMAXPROCS(0)
 }

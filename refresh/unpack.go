@@ -45,12 +45,12 @@ func readAhead(from io.Reader) (r io.Reader, stop func()) {
 	if background.processors() == 1 {
 		return from, func() {}
 	}
-	const buffers, size = 4, 128 << 10
+	const buffers, size = 16, 64 << 10
 	a := &ahead{free: make(chan []byte, buffers), full: make(chan []byte, buffers), err: io.ErrUnexpectedEOF}
 	for range buffers {
 		a.free <- make([]byte, size)
 	}
-	wait := onOwnThread(func() {
+	wait := beside(func() {
 		defer close(a.full)
 		for b := range a.free {
 			n, err := 0, error(nil)
