@@ -205,7 +205,13 @@ func (c *conn) await(p []byte, begun bool) (int, error) {
 	if c.server.stopping.Load() {
 		c.wake()
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// When this goroutine had to wait for a processor, a request may have arrived in time and not be read yet.
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
+		return c.Conn.Read(p)
+	}
+	return n, err
 }
 
 // readFailed handles a failed read: it answers 408 when a head did not arrive in time, and abandons a client that has not

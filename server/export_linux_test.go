@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -10,7 +11,12 @@ import (
 )
 
 // LoopConn returns one end of a connection whose other end a new loop serves. The loop ends with the connection.
-func (s *Server) LoopConn() (net.Conn, error) {
+func (s *Server) LoopConn() (net.Conn, error) { return s.loopConn(s.cfg.ReadTimeout, "") }
+
+// LateConn is LoopConn for a connection that has timed out before the loop reads what has arrived on it.
+func (s *Server) LateConn(arrived string) (net.Conn, error) { return s.loopConn(-time.Hour, arrived) }
+
+func (s *Server) loopConn(timeout time.Duration, arrived string) (net.Conn, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -21,12 +27,15 @@ func (s *Server) LoopConn() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := io.WriteString(client, arrived); err != nil {
+		return nil, err
+	}
 	l, err := s.newLoop()
 	if err != nil {
 		return nil, err
 	}
 	s.enter()
-	l.add(&peer{fd: ends[1], remote: netip.Addr{}, due: time.Now().Add(s.cfg.ReadTimeout)})
+	l.add(&peer{fd: ends[1], remote: netip.Addr{}, due: time.Now().Add(timeout)})
 	l.last.Store(true)
 	s.run(l.run)
 	return client, nil

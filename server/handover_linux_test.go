@@ -74,7 +74,7 @@ func TestLoopTimesOutAHeadBehindALateAnswer(t *testing.T) {
 	f := newFinder(t)
 	f.editions["gex/spx/series"] = &snapshots.Edition{Default: bigAnswer(t)}
 	c := dial(t, listen(t, newServer(f, func(c *server.Config) {
-		c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = time.Second, time.Hour, time.Hour
+		c.ReadTimeout, c.WriteTimeout, c.IdleTimeout = 4*time.Second, time.Hour, time.Hour
 	})))
 	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)

@@ -266,6 +266,7 @@ func (l *loop) leave(p *peer, unread, panicked []byte) {
 // sweep ends the connections that have timed out, and in a stopping server those without a request under way.
 func (l *loop) sweep() {
 	l.swept = time.Now()
+	l.now = l.swept
 	l.memo.expire(l.swept)
 	stopping, cutOff := l.server.stopping.Load(), l.server.cutOff.Load()
 	var due []*peer
@@ -292,7 +293,10 @@ func (l *loop) sweep() {
 		case p.unsent != nil, unacknowledged > 0 && !stopping:
 			l.reset(p)
 		default:
-			l.close(p)
+			// When this goroutine had to wait for a processor, a request may have arrived in time and not be read yet.
+			if l.serve(p, 0); !p.gone && p.due.Before(l.swept) {
+				l.close(p)
+			}
 		}
 	}
 }

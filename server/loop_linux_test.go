@@ -144,6 +144,18 @@ func TestLoopAnswersAClientThatReadsLate(t *testing.T) {
 	}
 }
 
+// A request that arrived in time is answered, even if the loop reads it after that time.
+func TestLoopAnswersWhatItReadsLate(t *testing.T) {
+	c, err := newServer(newFinder(t)).LateConn(vix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if status, _, err := response(c); status != 200 || err != nil {
+		t.Errorf("%d %v", status, err)
+	}
+}
+
 // A large answer that is asked for often is sent from a file. What the client has not read yet stays whole when another answer is
 // published. The files of a second are closed soon after it.
 func TestLoopSendsLargeAnswersFromFiles(t *testing.T) {

@@ -24,7 +24,7 @@ func manager(t *testing.T, name string) *net.UnixConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("NOTIFY_SOCKET", name)
@@ -41,6 +41,19 @@ func heard(t *testing.T, conn *net.UnixConn) string {
 	return string(b[:n])
 }
 
+// hear reads messages at once, so that the queue of the socket never fills.
+func hear(conn *net.UnixConn) <-chan string {
+	messages := make(chan string, 1000)
+	go func() {
+		defer close(messages)
+		b := make([]byte, 1<<10)
+		for n, err := conn.Read(b); err == nil; n, err = conn.Read(b) {
+			messages <- string(b[:n])
+		}
+	}()
+	return messages
+}
+
 // The process tells the manager that it serves, that it is alive, and that it stops. On Linux the socket may be abstract.
 func TestConversation(t *testing.T) {
 	names := []string{filepath.Join(t.TempDir(), "notify")}
@@ -49,7 +62,8 @@ func TestConversation(t *testing.T) {
 	}
 	for _, name := range names {
 		conn := manager(t, name)
-		t.Setenv("WATCHDOG_USEC", "2000")
+		messages := hear(conn)
+		t.Setenv("WATCHDOG_USEC", "20000")
 		t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
 		s := server.OpenNotifier(slog.New(slog.DiscardHandler))
 		s.Ready("serving")
@@ -58,9 +72,9 @@ func TestConversation(t *testing.T) {
 			if want == "STOPPING=1" {
 				s.Stopping()
 			}
-			got := heard(t, conn)
+			got := <-messages
 			for want == "STOPPING=1" && got == "WATCHDOG=1" { // sent before
-				got = heard(t, conn)
+				got = <-messages
 			}
 			if got != want {
 				t.Errorf("%s: message %d is %q, want %q", name, i, got, want)

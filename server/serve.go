@@ -57,7 +57,8 @@ func (s *Server) Serve(ln net.Listener) error {
 		case <-done:
 		}
 	}()
-	draining, warned := false, time.Time{}
+	// When this goroutine had to wait for a processor, connections may be left after the first time.
+	drains, warned := []time.Duration{drainTimeout, time.Millisecond}, time.Time{}
 	for {
 		switch err := accept(); {
 		case err == nil:
@@ -70,10 +71,10 @@ func (s *Server) Serve(ln net.Listener) error {
 		case s.stopping.Load():
 			// The connections that the kernel has accepted by now are served: closing the listener would reset them, with
 			// the requests that were sent on them.
-			if draining || !interrupt(acceptor, drainTimeout) {
+			if len(drains) == 0 || !interrupt(acceptor, drains[0]) {
 				return nil
 			}
-			draining = true
+			drains = drains[1:]
 		default:
 			return fmt.Errorf("serve: %w", err)
 		}

@@ -205,13 +205,14 @@ const early, late = 1100 * time.Millisecond, time.Minute
 // run starts a server, and lets slow clients hold connections beside an ordinary client. secure is the TLS of the server,
 // and own is the TLS of the slow clients.
 func (c slowClient) run(t *testing.T, f *finder, count int, secure, own *tlsEnds) {
-	timeout := 4 * time.Second // the clients of a busy machine must get to their first byte in it
+	timeout := 8 * time.Second // the clients of a busy machine must get to their first byte in it
 	if full() {
 		timeout = c.by.full
 	}
 	web := newServer(f, func(cfg *server.Config) {
 		cfg.TLS = secure.server()
 		if !full() {
+			cfg.ReadTimeout = time.Minute
 			c.by.set(cfg, timeout)
 		}
 	})
@@ -287,7 +288,7 @@ func ordinary(t *testing.T, address string, f *finder, secure *tlsEnds, stop <-c
 // A body that does not arrive is answered with 408, although the write timeout of the response before it is over.
 func TestSlowBodyIsAnsweredAfterTheWriteTimeout(t *testing.T) {
 	address := listen(t, newServer(newFinder(t), func(c *server.Config) {
-		c.ReadTimeout, c.WriteTimeout = 2*time.Second, 500*time.Millisecond
+		c.ReadTimeout, c.WriteTimeout = 4*time.Second, 3*time.Second
 	}))
 	c := dial(t, address)
 	if status, _, err := request(c, vix); status != 200 || err != nil {
