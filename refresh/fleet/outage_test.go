@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,12 +37,14 @@ func TestOutage(t *testing.T) {
 	}
 
 	// The stream is lost, and the refresher fills it again.
+	const leads = "this member holds the lease and refreshes"
+	led := a.log.count(leads)
 	stopNATS(nats)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	startNATS(t, dir, port)
-	until(t, "the member refreshes with a new stream", func() bool { return a.leads() && a.log.has("refreshes\" lease=1\n") })
+	until(t, "the member refreshes with a new stream", func() bool { return a.leads() && a.log.count(leads) > led })
 	a.save(gamma, `"4"`, friday.Add(3*time.Minute))
 	until(t, "the edge follows with a new stream", func() bool { return e.shows(gamma, `"4"`) })
 	fresh := join(t, at, t.TempDir(), true)
@@ -110,11 +111,7 @@ func TestNonsenseInTheStream(t *testing.T) {
 	forged := []byte(`{"resources":{"gex/spx":{"path":"../../x","sha256":"","freshness":{}}}}`)
 	lease, began := a.Status().Lease, time.Now()
 	o.publish(currentSubject, "999999", forged)
-	until(t, "the edge refuses it", func() bool { return e.log.has(`object=current reason=lease err="published under lease 999999`) })
-	until(t, "the refresher publishes again", func() bool {
-		msg, err := o.stream.GetLastMsgForSubject(t.Context(), "strikecache.simulated.current")
-		return err == nil && !bytes.Equal(msg.Data, forged)
-	})
+	until(t, "the refresher has published its own again", func() bool { return o.replaced(forged) })
 	if now := a.Status().Lease; now != lease && time.Since(began) < leaseUse/2 { // a slow machine may lose a lease
 		t.Errorf("a forged message ended lease %d", lease)
 	}

@@ -67,6 +67,9 @@ func TestRefusedObjects(t *testing.T) {
 			o.publish("file."+name+".2", lease, good, digestHeader, strings.Repeat("1", 64), partsHeader, "3")
 		}},
 		{"a part of no file", path, reasonCorrupt, func(name string) { o.publish("file."+name+".0", lease, good) }},
+		{"current answers of a lease that nobody took", currentSubject, reasonLease, func(name string) {
+			o.publish(name, "99999999", []byte(`{"resources":{}}`))
+		}},
 		{"no part", date + "/no-part", reasonCorrupt, func(name string) { o.publish("file."+name, lease, good, partsHeader, "1") }},
 		{"too many parts", path, reasonCorrupt, func(name string) { o.publish("file."+name+".9", lease, good, partsHeader, "10") }},
 	} {
@@ -89,4 +92,14 @@ func TestRefusedObjects(t *testing.T) {
 	}
 	o.put(path, good, lease, "")
 	until(t, "a good object is stored", func() bool { return e.files()[path] == string(good) })
+
+	// Another lease begins. What was put under the one before arrives late.
+	o.publish(leadSubject, lease, nil)
+	files, before := e.files(), e.Status().Refused[reasonLease]
+	o.put(path, body(t, pain, sealed(t, "simulated", pain, `"late"`, friday.Add(2*time.Hour))), lease, "")
+	o.publish(currentSubject, lease, []byte(`{"resources":{}}`))
+	until(t, "both are refused", func() bool { return e.Status().Refused[reasonLease] == before+2 })
+	if !maps.Equal(e.files(), files) || !e.shows(gamma, `"good"`) {
+		t.Error("what arrived late changed the edge")
+	}
 }
