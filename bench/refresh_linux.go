@@ -29,6 +29,10 @@ var (
 	stepDuration  = regexp.MustCompile(` \w+_ms=([0-9.]+)`)
 )
 
+// collection is how long after its line in the log a refresh counts as under way: the server collects its garbage then. It also
+// covers the millisecond to which the line's time is cut.
+const collection = 20 * time.Millisecond
+
 // windows reads the server's log. Each refresh is one line, written at its end, with the durations of its steps.
 func windows(log string) []window {
 	var found []window
@@ -37,7 +41,7 @@ func windows(log string) []window {
 		if err != nil {
 			continue
 		}
-		w := window{from: at, to: at.Add(time.Millisecond), chain: line[2] == "spx"} // the line's time is cut to milliseconds
+		w := window{from: at, to: at.Add(collection), chain: line[2] == "spx"}
 		for _, step := range stepDuration.FindAllStringSubmatch(line[0], -1) {
 			ms, _ := strconv.ParseFloat(step[1], 64) // the expression matches only numbers
 			w.from = w.from.Add(-time.Duration(ms * float64(time.Millisecond)))

@@ -143,7 +143,7 @@ func TestWindowsOfTheLog(t *testing.T) {
 	if len(all) != 2 || all[0].chain || !all[1].chain {
 		t.Fatalf("%+v", all)
 	}
-	if d := all[1].to.Sub(all[1].from); d != 201*time.Millisecond {
+	if d := all[1].to.Sub(all[1].from); d != 220*time.Millisecond {
 		t.Errorf("%+v", all[1])
 	}
 	start := all[1].to.Add(-3 * time.Second) // at 10.001 s; the samples below count from here
@@ -154,7 +154,7 @@ func TestWindowsOfTheLog(t *testing.T) {
 		{1500 * time.Millisecond, 20 * time.Microsecond},  // quiet
 		{2760 * time.Millisecond, 90 * time.Microsecond},  // while the chain is fetched
 		{2900 * time.Millisecond, 60 * time.Microsecond},  // during
-		{3010 * time.Millisecond, 900 * time.Microsecond}, // just after it
+		{3030 * time.Millisecond, 900 * time.Microsecond}, // just after it
 	}
 	got := compare(start, samples, all)
 	if len(got) != 1 || got[0].DuringCount != 1 || got[0].BetweenCount != 2 || got[0].Ratio != 3 {
