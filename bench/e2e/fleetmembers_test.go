@@ -409,7 +409,7 @@ func (f *fleet) agree() {
 // answers must not change meanwhile.
 func (f *fleet) identical(all []string) {
 	f.t.Helper()
-	client := newAnswerClient()
+	client := newClient()
 	defer client.CloseIdleConnections()
 	for _, target := range all {
 		for _, coding := range codings {
@@ -467,7 +467,7 @@ func (f *fleet) load(clients int, seed uint64) (stop func()) {
 	for i := range clients {
 		choices := rand.New(rand.NewPCG(seed, uint64(i)))
 		all.Go(func() {
-			client := newAnswerClient()
+			client := newClient()
 			defer client.CloseIdleConnections()
 			for tick := time.NewTicker(pace); ctx.Err() == nil; <-tick.C {
 				m := f.members[choices.IntN(len(f.members))]

@@ -156,7 +156,7 @@ func TestModelParameters(t *testing.T) {
 	if a, _ := m.ask("spx_max_pain", map[string]any{"expiration": expiration}); a.Data["expiration"] != expiration {
 		t.Errorf("%v, want %v", a.Data["expiration"], expiration)
 	}
-	session := all.Data["session_date"].(string)
+	session, first := all.Data["session_date"].(string), slices.Min(p.backfilled())
 	if a, _ := m.ask("gex_spx_historical", map[string]any{"date": session}); a.Data["session_date"] != session {
 		t.Errorf("%v, want %v", a.Data["session_date"], session)
 	}
@@ -172,7 +172,7 @@ func TestModelParameters(t *testing.T) {
 		{"gex_spx", map[string]any{"date": session}, []string{"date"}},
 		{"gex_spx_historical", map[string]any{"date": "yesterday"}, []string{"date"}},
 		{"gex_spx_historical", map[string]any{"date": "2026-02-30"}, []string{"400 invalid_parameter: date must be YYYY-MM-DD", "simulated"}},
-		{"gex_spx_historical", map[string]any{"date": "2020-01-02"}, []string{"404 snapshot_not_found", `"earlier":null,"later":"` + session, "simulated"}},
+		{"gex_spx_historical", map[string]any{"date": "2020-01-02"}, []string{"404 snapshot_not_found", `"earlier":null,"later":"` + first, "simulated"}},
 		{"spx_max_pain", map[string]any{"expiration": "2020-01-02"}, []string{"404 expiration_not_found", expiration.(string), "simulated"}},
 	} {
 		text, failed := m.call(c.tool, c.args)

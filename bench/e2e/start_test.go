@@ -138,6 +138,11 @@ func TestKillAndStartAgain(t *testing.T) {
 	t.Parallel()
 	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart}
 	p := serveReady(t, args...)
+	// The stored flow may be older than the back-fill. Then it is computed again right after the start.
+	p.until("the flow knows every chain's volatilities of the session before", func() bool {
+		_, body := p.get(flowPath)
+		return !bytes.Contains(body, []byte("previous_session_iv have no stored snapshot"))
+	})
 	seen := map[string][]byte{}
 	for _, target := range targets {
 		_, seen[target] = p.get(target)
