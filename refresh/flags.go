@@ -153,7 +153,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		client, err := cboe.NewClient(cboe.ClientConfig{
 			BaseURL: s.CboeBaseURL, SettlementURL: s.CboeSettlementURL, PerMinute: s.CboeRequestsPerMinute, Timeout: s.CboeTimeout,
 		})
-		cfg.Source, cfg.Clock = Remote(client), MachineClock()
+		cfg.Source, cfg.Clock = client, MachineClock()
 		return err
 	case "replay":
 		recorded, err := replay.New(s.ReplayDir)

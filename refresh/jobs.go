@@ -80,7 +80,7 @@ func (r *Refresher) jobs() []job {
 // Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
 // backs off, and the runs that are due until its next try are skipped. All jobs run on threads of low priority.
 func (r *Refresher) Run(ctx context.Context) {
-	inBackground(false, func() { r.runJob(ctx, job{name: resumeJob, run: func(context.Context) error { return r.Resume() }}) })
+	inBackground(func() { r.runJob(ctx, job{name: resumeJob, run: func(context.Context) error { return r.Resume() }}) })
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
 	var once []cron.Job
@@ -89,7 +89,7 @@ func (r *Refresher) Run(ctx context.Context) {
 		next := &retry{clock: r.cfg.Clock, every: j.every}
 		next.run = alone.Then(cron.FuncJob(func() {
 			ok := false
-			inBackground(true, func() { ok = r.runJob(ctx, j) })
+			inBackground(func() { ok = r.runJob(ctx, j) })
 			next.finished(ctx, ok, &retries)
 		}))
 		once = append(once, next.run)
@@ -98,9 +98,9 @@ func (r *Refresher) Run(ctx context.Context) {
 	runner.Start()
 	runAll(once)
 	if r.cfg.Past != nil && r.cfg.BackfillSessions > 0 {
-		inBackground(false, func() { r.runJob(ctx, job{name: "backfill", run: r.backfill}) })
+		inBackground(func() { r.runJob(ctx, job{name: "backfill", run: r.backfill}) })
 		runAll(once) // the answers change, because they compare with the dates that were filled in
-		inBackground(false, func() { r.runJob(ctx, job{name: "tracks", run: r.backfillTracks}) })
+		inBackground(func() { r.runJob(ctx, job{name: "tracks", run: r.backfillTracks}) })
 	}
 	<-ctx.Done()
 	<-runner.Stop().Done()

@@ -56,12 +56,11 @@ func (r *Refresher) accept(b *batch, products []*product, succeeded ...string) e
 // publish takes the changed answers of a batch through the steps from seal to archive. answers are all answers of the
 // products. The caller must have locked r.publishing.
 func (r *Refresher) publish(b *batch, products []*product, answers, changed []*answer, succeeded []string, steps *stopwatch) error {
-	var sealed, encoded error
-	both(func() { sealed = r.seal(changed, succeeded) }, func() {
-		r.archiveNext(changed)
-		encoded = r.encodeStates(b, answers)
-	})
-	if err := errors.Join(sealed, encoded); err != nil {
+	if err := r.seal(changed, succeeded); err != nil {
+		return err
+	}
+	r.archiveNext(changed)
+	if err := r.encodeStates(b, answers); err != nil {
 		return err
 	}
 	steps.lap("seal_ms")

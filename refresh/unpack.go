@@ -14,8 +14,7 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// readPacked decodes a chain of which only the gzip is there, while a second thread unpacks it, if there are two processors: the
-// 12 MB of its text are never in memory at once. content is as in [cboe.Quote], digest is the SHA-256 of the text in hex.
+// readPacked decodes a chain of which only the gzip is there: the 12 MB of its text are never in memory at once. content is as in [cboe.Quote], digest is the SHA-256 of the text in hex.
 // readPacked returns nil if the document has to be unpacked as a whole: it is no chain, it is damaged, it cannot be decoded, or
 // [cboe.ReadChain] does not accept its form.
 func readPacked(doc *upstream.Document) (chain *compute.Chain, content, digest string) {
@@ -39,55 +38,5 @@ func readPacked(doc *upstream.Document) (chain *compute.Chain, content, digest s
 	return chain, content, hex.EncodeToString(hash.Sum(nil))
 }
 
-// readAhead reads on a second thread of low priority what the caller will read; on a machine with one processor it does not.
-// The caller must call stop.
-func readAhead(from io.Reader) (r io.Reader, stop func()) {
-	if background.processors() == 1 {
-		return from, func() {}
-	}
-	const buffers, size = 16, 64 << 10
-	a := &ahead{free: make(chan []byte, buffers), full: make(chan []byte, buffers), err: io.ErrUnexpectedEOF}
-	for range buffers {
-		a.free <- make([]byte, size)
-	}
-	wait := beside(func() {
-		defer close(a.full)
-		for b := range a.free {
-			n, err := 0, error(nil)
-			for n < size && err == nil {
-				var more int
-				more, err = from.Read(b[n:size])
-				n += more
-			}
-			a.full <- b[:n]
-			if err != nil {
-				a.err = err
-				return
-			}
-		}
-	})
-	return a, func() { close(a.free); wait() }
-}
-
-// ahead passes buffers from a reading goroutine to its caller and back.
-type ahead struct {
-	free, full chan []byte
-	buf, rest  []byte // of the caller; rest is what it has not read of buf
-	err        error  // after the last buffer
-}
-
-func (a *ahead) Read(p []byte) (int, error) {
-	for len(a.rest) == 0 {
-		if a.buf != nil {
-			a.free <- a.buf
-		}
-		var ok bool
-		if a.buf, ok = <-a.full; !ok {
-			return 0, a.err
-		}
-		a.rest = a.buf
-	}
-	n := copy(p, a.rest)
-	a.rest = a.rest[n:]
-	return n, nil
-}
+// readAhead returns from.
+func readAhead(from io.Reader) (r io.Reader, stop func()) { return from, func() {} }

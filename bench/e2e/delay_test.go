@@ -158,7 +158,7 @@ func serveInProcess(t *testing.T, archived string, cfg refresh.Config, from cboe
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Source, cfg.Store, cfg.Inputs, cfg.Log = refresh.Remote(client), store, inputs, log
+	cfg.Source, cfg.Store, cfg.Inputs, cfg.Log = client, store, inputs, log
 	refresher := refresh.New(cfg)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
