@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,8 +109,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, levels.Streams{In: os.Stdin, Out: stdout, Err: stderr})
 }
 
-// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known. The
-// error names the known variable with the most similar name. model is the parsed command line.
+// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known.
+// model is the parsed command line.
 func unknownVariable(model *kong.Node) error {
 	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL", "STRIKECACHE_PORT"} // two of the tests; Kubernetes sets the last
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
@@ -126,32 +125,10 @@ func unknownVariable(model *kong.Node) error {
 			continue // Kubernetes sets these in every pod when a service is named strikecache
 		}
 		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
-			closest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-			return fmt.Errorf("environment variable %s is not known; did you mean %s? `strikecache serve --help` lists all", name, closest)
+			return fmt.Errorf("environment variable %s is not known; `strikecache serve --help` lists all", name)
 		}
 	}
 	return nil
-}
-
-// distance returns how many bytes must be inserted, removed or replaced to turn a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range b {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 type versionCommand struct{}
