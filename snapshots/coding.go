@@ -74,7 +74,7 @@ func newCompressor(c Coding) (z *compressor, err error) {
 	return z, err
 }
 
-// borrow returns a compressor at the beginning of a body. The caller puts it back.
+// borrow returns a compressor that is ready for a new body. The caller must put the compressor back.
 func borrow(c Coding) (z *compressor, err error) {
 	if z, err = compressors[c].get(); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func borrow(c Coding) (z *compressor, err error) {
 	return z, nil
 }
 
-// compress returns b in a coding other than Identity, flushed to a whole byte but not ended, so that a tail can continue
-// it. The result has capacity for room more bytes.
+// compress returns b in a coding other than Identity. The compressed bytes end at a whole byte, but the stream is not ended, so
+// that a tail can follow. The result has capacity for room more bytes.
 func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 	z, err := borrow(c)
 	if err != nil {
