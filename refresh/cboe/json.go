@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 
@@ -28,9 +29,13 @@ func decode(body []byte, into any, depth, maxRows int) error {
 	case outerCommas(text, depth) > maxRows+maxMembers:
 		return fmt.Errorf("%w: over %d rows", ErrMalformed, maxRows)
 	}
-	err := json.Unmarshal(body, into)
+	d := json.NewDecoder(bytes.NewReader(body)) // [json.Unmarshal] keeps a copy of the body in a pool: 12 MB of a chain
+	err := d.Decode(into)
 	if mismatch := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &mismatch) {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("%w: text behind the object", ErrMalformed)
 	}
 	return nil
 }
