@@ -20,11 +20,12 @@ run: build ## Serve the simulated market on http://127.0.0.1:8080; ARGS="…" ad
 build: ## Build ./strikecache, one static binary.
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
 
-# gotest runs go test with the arguments $(1). It prints a line per package, then the number of skipped tests by reason and
-# the figures that tests report, and last the failed tests with their messages.
+# gotest runs go test with the arguments $(1). It prints a line per package and per test of bench/e2e as each ends, then the
+# number of skipped tests by reason and the figures that tests report, and last the failed tests with their messages.
 define gotest
 @log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-$(GO) run $(GOTESTSUM) --format pkgname --format-hide-empty-pkg --hide-summary all --jsonfile "$$log" -- -count=1 $(1); code=$$?; \
+$(GO) run $(GOTESTSUM) --format testname --hide-summary all --jsonfile "$$log" -- -count=1 $(1) | \
+	awk '/^(PASS|SKIP) bench\/e2e\.[^\/]*$$/ || !/^((PASS|SKIP) ([^ ]*\.)?(Test|Fuzz|Example)|EMPTY)/ {print; fflush()}'; code=$$?; \
 awk -F '"' '/"Action":"output"/ && /_test.go:[0-9]+: / {split($$0, said, /_test.go:[0-9]+: /); sub(/\\n"}$$/, "", said[2]); last[$$12 $$16] = said[2]} \
 	/"Action":"skip"/ && /"Test":/ {reasons[last[$$12 $$16]]++} \
 	/figure: / {sub(/.*figure: /, ""); sub(/\\n"}$$/, ""); print "figure: " $$0} \

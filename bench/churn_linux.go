@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"net/netip"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,18 +13,11 @@ import (
 // wake up for every connection, and this would hide how much the servers differ. Therefore the client stops the server
 // (SIGSTOP) while it closes the connections of the last burst and opens those of the next burst.
 type churn struct {
-	to      *unix.SockaddrInet4
-	group   int // process group of the server
-	request []byte
-	first   []byte // every answer has its first 12 bytes and its length
-	open    []int  // connections of the last burst, which have their answers
-	bursts  int
-	buf     []byte
-}
-
-func newChurn(address string, group int, request, first []byte) (*churn, error) {
-	to, err := netip.ParseAddrPort(address)
-	return &churn{to: &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}, group: group, request: request, first: first, buf: make([]byte, 256<<10)}, err
+	address        string
+	group          int // process group of the server
+	request, first []byte
+	open           *generator // connections of the last burst, which have their answers; nil before the first
+	bursts         int
 }
 
 // send sends n requests, rounded up to whole bursts. The connections of the last burst stay open until the next call or
@@ -46,74 +36,23 @@ func (c *churn) sendBurst() (err error) {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	c.close()
-	for range burst {
-		if err = c.connect(); err != nil {
-			break
-		}
+	// A closed connection occupies its port for a minute, so that each burst comes from another address than the one before.
+	c.bursts++
+	c.open, err = newGenerator(c.address, [4]byte{127, 0, byte(1 + c.bursts%250), 1}, burst, c.request, c.first)
+	for i := 0; err == nil && i < burst; i++ {
+		err = c.open.write(0)
 	}
 	if err := errors.Join(err, unix.Kill(-c.group, unix.SIGCONT)); err != nil {
 		return err
 	}
-	for _, fd := range c.open {
-		if err := c.read(fd); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// connect opens a connection and sends a request. A closed connection occupies its port for a minute, so that each burst
-// comes from another address than the burst before.
-func (c *churn) connect() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	c.open = append(c.open, fd)
-	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
-		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, byte(1 + c.bursts%250), 1}}),
-		unix.Connect(fd, c.to),
-		unix.SetNonblock(fd, true))
-	if err == nil {
-		_, err = unix.Write(fd, c.request)
-	}
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	return nil
-}
-
-// read waits for an answer. It sleeps, so that the server does not have to wake it up for every answer.
-func (c *churn) read(fd int) error {
-	began, received := time.Now(), 0
-	for received < len(c.first) {
-		n, err := unix.Read(fd, c.buf)
-		switch {
-		case errors.Is(err, unix.EAGAIN):
-			if time.Since(began) > longestSilence {
-				return errSilence
-			}
-			pause(2 * rest)
-		case err != nil:
-			return fmt.Errorf("read: %w", err)
-		case n == 0 || received == 0 && !bytes.HasPrefix(c.buf[:n], c.first[:12]):
-			return fmt.Errorf("%w: %.40q", errAnswer, c.buf[:n])
-		default:
-			received += n
-		}
-	}
-	if received > len(c.first) {
-		return fmt.Errorf("%w: longer than %d bytes", errAnswer, len(c.first))
-	}
-	return nil
+	_, _, err = c.open.send(burst, 0)
+	return err
 }
 
 // close closes the connections of the last burst.
 func (c *churn) close() {
-	for _, fd := range c.open {
-		_ = unix.Close(fd)
+	if c.open != nil {
+		c.open.close()
+		c.open = nil
 	}
-	c.open = c.open[:0]
-	c.bursts++
 }

@@ -145,5 +145,28 @@ func (l *bareLoop) reply(fd int) bool {
 		}
 	}
 	sent, errno := rawCall(unix.SYS_WRITE, fd, unsafe.Pointer(&out[0]), len(out), 0)
-	return errno == 0 && sent == len(out)
+	if errno == 0 && sent == len(out) {
+		return true
+	}
+	return (errno == 0 || errno == unix.EAGAIN) && writeRest(fd, out[max(sent, 0):])
+}
+
+// writeRest writes what one write did not take, which happens only while the kernel lacks memory for sockets. It returns
+// whether all was written.
+func writeRest(fd int, rest []byte) bool {
+	for len(rest) > 0 {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(longestSilence.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return false
+		}
+		n, err = unix.Write(fd, rest)
+		if err != nil && !errors.Is(err, unix.EAGAIN) {
+			return false
+		}
+		rest = rest[max(n, 0):]
+	}
+	return true
 }

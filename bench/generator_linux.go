@@ -39,6 +39,7 @@ type generator struct {
 	epoll   int
 	conns   map[int]*generatorConn // by descriptor
 	idle    []*generatorConn       // the one that was used last is the last one
+	waiting int                    // requests without an answer
 	request []byte
 	status  []byte // first bytes of every answer
 	length  int    // of every answer, head and body; 0: see lengthOf
@@ -56,7 +57,7 @@ type generatorConn struct {
 
 const (
 	// longestSilence is the longest time without an answer on any connection.
-	longestSilence = 10 * time.Second
+	longestSilence = time.Minute
 	// batch is the number of answers in one poll after which the generator polls again at once.
 	batch = 16
 	// rest is how long the generator sleeps after a poll with fewer answers. The kernel adds its slack of 50 µs.
@@ -65,11 +66,14 @@ const (
 
 var (
 	errAnswer  = errors.New("answer differs from the first one")
-	errSilence = errors.New("no answer on any connection for 10 seconds")
+	errSilence = errors.New("no answer on any connection for a minute")
 )
 
-// newGenerator opens the connections, and close closes them.
-func newGenerator(address string, connections int, request, first []byte) (*generator, error) {
+// anyAddress lets the kernel choose the address of a client.
+var anyAddress [4]byte
+
+// newGenerator opens connections from an address, and close closes them.
+func newGenerator(address string, from [4]byte, connections int, request, first []byte) (*generator, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return nil, err
@@ -89,6 +93,8 @@ func newGenerator(address string, connections int, request, first []byte) (*gene
 		g.conns[fd] = c
 		g.idle = append(g.idle, c)
 		err = errors.Join(
+			unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
+			unix.Bind(fd, &unix.SockaddrInet4{Addr: from}),
 			unix.Connect(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}),
 			unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 			unix.SetNonblock(fd, true),
@@ -113,6 +119,7 @@ func (g *generator) write(due time.Duration) error {
 	c := g.idle[0]
 	g.idle = g.idle[1:]
 	c.due, c.received = due, 0
+	g.waiting++
 	n, err := unix.Write(c.fd, g.request)
 	if err == nil && n != len(g.request) {
 		err = unix.EAGAIN // a request is a few hundred bytes: an idle socket always has room for it
@@ -149,6 +156,7 @@ func (g *generator) poll(answered func(*generatorConn) error) error {
 		}
 		if c.received == c.length {
 			g.idle = append(g.idle, c)
+			g.waiting--
 			if err := answered(c); err != nil {
 				return err
 			}
@@ -179,7 +187,7 @@ func lengthOf(first []byte) int {
 // sample is one request: when it was due, counted from the start, and its latency from that instant.
 type sample struct{ due, latency time.Duration }
 
-// send sends n requests and returns a sample of each.
+// send sends n requests, less those that wait for an answer, and returns a sample of each.
 //
 // At a rate, each request is due at a fixed instant. The generator rests when no answer has arrived, which adds some
 // 100 µs to every latency. Without rests, the generator and a refresh together keep both processors of a virtual machine
@@ -197,7 +205,7 @@ func (g *generator) send(n int, rate float64) (start time.Time, samples []sample
 		interval, enough = float64(time.Second)/rate, 1
 	}
 	start, samples = time.Now(), make([]sample, 0, n)
-	sent, last := 0, time.Duration(0)
+	sent, last := g.waiting, time.Duration(0)
 	sendDue := func(now time.Duration) error {
 		for ; sent < n && len(g.idle) > 0 && sent-len(samples) < rivalConnections; sent++ {
 			due := time.Duration(float64(sent) * interval)

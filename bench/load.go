@@ -18,12 +18,11 @@ type loadCommand struct {
 	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header field of each request. May be repeated."`
 	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
 	Rate        float64       `default:"1000" help:"Requests a second, 0.1 to 200000 (default ${default})."`
-	Requests    int           `default:"0" placeholder:"N" help:"End after this many requests, if --duration has not ended yet. 0: no such limit (default)."`
 	Connections int           `default:"16" help:"Keep-alive connections, 1 to 1000 (default ${default})."`
 	Duration    time.Duration `default:"10s" help:"Length of the measurement, 100ms to 10m (default ${default})."`
 	Warmup      time.Duration `default:"500ms" help:"Length of the warm-up: the same load before the measurement, not counted, 0s to 1m (default ${default})."`
 	Timeout     time.Duration `default:"5s" help:"Longest wait for a response, 10ms to 1m (default ${default})."`
-	PID         int           `name:"pid" placeholder:"PID" help:"Process on this machine whose CPU time is measured. Default: the process that listens on the URL's port (Linux only)."`
+	PID         int           `name:"pid" placeholder:"PID" help:"Server process on this machine whose CPU time is measured, with its child processes (Linux only)."`
 	JSON        string        `name:"json" placeholder:"FILE" help:"Also write the report to this file, as JSON."`
 	Remote      bool          `help:"Allow a server on another machine. Its operator must have agreed."`
 
@@ -34,8 +33,8 @@ type loadCommand struct {
 // Help implements kong's interface.
 func (*loadCommand) Help() string {
 	return `Each request is due at an instant that is fixed beforehand, and its latency counts from that instant. So the wait
-behind a stall of the server is counted. The report has statuses, percentiles, a time line, and the CPU time of the
-server per request. This CPU time includes all other work of the server during the load.
+behind a stall of the server is counted. The report has statuses, percentiles, a time line, and with --pid the CPU time of
+the server per request, which includes all other work of the server during the load. ` + limitOfGenerator + `
 
     go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources
     go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
@@ -60,7 +59,6 @@ func (c *loadCommand) Validate() (err error) {
 	}
 	if err := cmp.Or(
 		within("rate", c.Rate, 0.1, 200_000),
-		within("requests", c.Requests, 0, 1_000_000_000),
 		within("connections", c.Connections, 1, 1000),
 		within("duration", c.Duration, 100*time.Millisecond, 10*time.Minute),
 		within("warmup", c.Warmup, 0, time.Minute),
@@ -96,18 +94,16 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	pid, unknown := c.server()
-	if unknown != nil && c.PID > 0 {
-		return unknown
+	if c.PID > 0 {
+		if _, err := cpuTime(c.PID); err != nil {
+			return err
+		}
 	}
-	r := c.load(ctx, requests, pid)
+	r := c.load(ctx, requests)
 	if r.Requests == 0 {
 		return errors.New("no request was sent")
 	}
 	r.About = about
-	if r.Server == nil {
-		r.ServerUnknown = cmp.Or(unknown, errors.New("the process ended")).Error()
-	}
 	if err := r.print(stdout); err != nil || c.JSON == "" {
 		return err
 	}
@@ -145,18 +141,4 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 		requests = append(requests, request{path, c.Header, c.Revalidate})
 	}
 	return requests, "GET " + strings.Join(paths, ", ") + about, nil
-}
-
-// server finds the process of the server. The error says why its CPU time is not known.
-func (c *loadCommand) server() (pid int, err error) {
-	if !c.target.local() {
-		return 0, errors.New("the server runs on another machine")
-	}
-	if pid = c.PID; pid == 0 {
-		if pid, err = listener(c.target.port); err != nil {
-			return 0, err
-		}
-	}
-	_, err = cpuTime(pid)
-	return pid, err
 }

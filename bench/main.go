@@ -24,7 +24,9 @@ type commands struct {
 }
 
 func main() {
-	err := run(untilSignal(), os.Args[1:], os.Stdout, os.Stderr)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err == nil {
 		return
 	}
@@ -34,21 +36,6 @@ func main() {
 		os.Exit(2)
 	}
 	os.Exit(1)
-}
-
-// untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once, even
-// if it arrives immediately after the first.
-func untilSignal() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		cancel()
-		<-signals
-		os.Exit(1)
-	}()
-	return ctx
 }
 
 // run parses the arguments and runs the command. A wrong argument is a [kong.ParseError].

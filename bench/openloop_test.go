@@ -17,7 +17,7 @@ func serverTarget(t *testing.T, h http.HandlerFunc) *target {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	got, _, err := parseTarget(s.URL, 5*time.Second)
+	got, _, err := parseTarget(s.URL, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func load(ctx context.Context, c loadCommand, requests ...request) *report {
 	if requests == nil {
 		requests = []request{{path: "/"}}
 	}
-	return c.load(ctx, requests, 0)
+	return c.load(ctx, requests)
 }
 
 // A server stalls once, and 200 requests on 2 connections fall due meanwhile. Two requests are slow if latency counts from
@@ -71,7 +71,7 @@ func TestUnsentRequestsCount(t *testing.T) {
 func TestWarmUpIsNotCounted(t *testing.T) {
 	var all atomic.Int64
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { all.Add(1) })
-	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: time.Minute, Requests: 50})
+	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 1000, Warmup: 100 * time.Millisecond, Duration: 50 * time.Millisecond})
 	if got.Requests != 50 || all.Load() != 150 || len(got.TimeLine) != 1 || got.Took <= 0 {
 		t.Errorf("%d counted of %d, %v", got.Requests, all.Load(), got.Took)
 	}
@@ -108,7 +108,7 @@ func TestReconnectsAndCountsFailures(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 500, Duration: 10 * time.Second, Requests: 100})
+	got := load(t.Context(), loadCommand{target: to, Connections: 2, Rate: 500, Duration: 200 * time.Millisecond})
 	if len(got.Errors) == 0 || got.Status[200] != 80 || got.Status[503] != 10 || got.Failed != 20 || got.Requests != 100 || got.bytes != 10 {
 		t.Errorf("%v %v %d bytes", got.Status, got.Errors, got.bytes)
 	}

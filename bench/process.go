@@ -41,36 +41,6 @@ func children(pid int) (found []int) {
 	return found
 }
 
-// listener returns the process that listens on a TCP port of this machine. If several share the socket, as nginx and its
-// workers do, it returns the process with the lowest id, which started the others.
-func listener(port string) (pid int, err error) {
-	number, _ := strconv.Atoi(port)
-	sockets := map[string]bool{}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, _ := os.ReadFile(table) // a kernel without IPv6 has no tcp6
-		for line := range strings.Lines(string(text)) {
-			// sl local_address rem_address st … inode; listening is state 0A
-			fields := strings.Fields(line)
-			if len(fields) > 9 && fields[3] == "0A" && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", number)) {
-				sockets["socket:["+fields[9]+"]"] = true
-			}
-		}
-	}
-	descriptors, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, d := range descriptors {
-		if to, err := os.Readlink(d); err == nil && sockets[to] {
-			owner, _ := strconv.Atoi(strings.Split(d, "/")[2])
-			if pid == 0 || owner < pid {
-				pid = owner
-			}
-		}
-	}
-	if pid == 0 {
-		return 0, fmt.Errorf("/proc shows this user no process that listens on port %s; name the process with --pid", port)
-	}
-	return pid, nil
-}
-
 // memoryOf returns a figure of a process in bytes, such as VmRSS or VmHWM, the peak of VmRSS.
 func memoryOf(pid int, figure string) (int64, error) {
 	text, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), figure)

@@ -81,12 +81,15 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 	return out
 }
 
+// refreshEvery is the interval of refreshes.
+const refreshEvery = 10 * time.Second
+
 // refreshes compares p99.9 during refreshes of the whole chain with p99.9 between them, at half of saturation, with the
 // server on the given cores.
 func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
 	defer b.stop()
 	const speed = 4 // of the market's clock, which the intervals follow; the market makes a chain every 15 seconds of this clock
-	p, err := b.serve(ctx, b.Binary, fmt.Sprintf("refreshes-%d", len(cores)), cores, 2, "--gex-every", (speed * b.RefreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, b.Binary, fmt.Sprintf("refreshes-%d", len(cores)), cores, 2, "--gex-every", (speed * refreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
@@ -96,7 +99,7 @@ func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGenerator(p.address, rivalConnections, request, x.raw)
+	g, err := newGenerator(p.address, anyAddress, rivalConnections, request, x.raw)
 	if err != nil {
 		return nil, err
 	}
@@ -110,17 +113,17 @@ func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		}
 		best = max(best, probe/time.Since(began).Seconds())
 	}
-	f := &refreshRun{Cores: len(cores), SharedCore: cores[len(cores)-1] == b.GeneratorCore, Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
-	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; now a refresh every %s at %.0f requests a second\n", f.Cores, f.Saturation, b.RefreshEvery, f.Rate)
+	f := &refreshRun{Cores: len(cores), SharedCore: cores[len(cores)-1] == generatorCore, Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
+	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; now a refresh every %s at %.0f requests a second\n", f.Cores, f.Saturation, refreshEvery, f.Rate)
 	for turn := 0; len(f.Refreshes) < b.Refreshes; turn++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if turn > 4*b.Refreshes {
-			return nil, fmt.Errorf("too few refreshes of the chain in %d turns came after a quiet time of their own length: try a longer --refresh-every or an idle machine\n%s",
+			return nil, fmt.Errorf("too few refreshes of the chain in %d turns came after a quiet time of their own length: try an idle machine\n%s",
 				turn, p.lastLines())
 		}
-		began, samples, err := g.send(int(f.Rate*2*b.RefreshEvery.Seconds()), f.Rate)
+		began, samples, err := g.send(int(f.Rate*2*refreshEvery.Seconds()), f.Rate)
 		if err != nil {
 			return nil, err
 		}

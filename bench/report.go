@@ -21,36 +21,30 @@ import (
 // report is the result of a load, as it is printed and as --json writes it. Latencies are in microseconds. Many goroutines
 // may call add at once. The other methods are called after them.
 type report struct {
-	URL           string           `json:"url"`
-	About         string           `json:"about"` // what was requested
-	Date          time.Time        `json:"date"`
-	Go            string           `json:"go"`
-	CPU           string           `json:"cpu"`
-	Kernel        string           `json:"kernel"`
-	Rate          float64          `json:"rate"` // requests a second that were asked for
-	Connections   int              `json:"connections"`
-	Took          float64          `json:"seconds"`
-	Requests      int64            `json:"requests"`
-	Failed        int64            `json:"failed"` // without an answer, or of status 400 and above
-	PerSecond     float64          `json:"answers_per_second"`
-	BodyMB        float64          `json:"body_mb_per_second"` // as sent: compressed bodies are not unpacked
-	Status        map[int]int64    `json:"status"`
-	Errors        map[string]int64 `json:"errors"`
-	Latency       percentiles      `json:"latency_us"` // from the instant at which a request was due
-	Service       percentiles      `json:"service_us"` // from the instant at which it was sent
-	Server        *serverUse       `json:"server,omitempty"`
-	ServerUnknown string           `json:"server_unknown,omitempty"` // why there is no Server
-	TimeLine      []timeLineRow    `json:"time_line"`
+	URL         string           `json:"url"`
+	About       string           `json:"about"` // what was requested
+	Date        time.Time        `json:"date"`
+	Go          string           `json:"go"`
+	CPU         string           `json:"cpu"`
+	Kernel      string           `json:"kernel"`
+	Rate        float64          `json:"rate"` // requests a second that were asked for
+	Connections int              `json:"connections"`
+	Took        float64          `json:"seconds"`
+	Requests    int64            `json:"requests"`
+	Failed      int64            `json:"failed"` // without an answer, or of status 400 and above
+	PerSecond   float64          `json:"answers_per_second"`
+	BodyMB      float64          `json:"body_mb_per_second"` // as sent: compressed bodies are not unpacked
+	Status      map[int]int64    `json:"status"`
+	Errors      map[string]int64 `json:"errors"`
+	Latency     percentiles      `json:"latency_us"`                          // from the instant at which a request was due
+	Service     percentiles      `json:"service_us"`                          // from the instant at which it was sent
+	ServerCPU   float64          `json:"server_cpu_ns_per_request,omitempty"` // per request that was sent, with --pid
+	TimeLine    []timeLineRow    `json:"time_line"`
 
 	mu               sync.Mutex
+	width            int // of a row of the time line, in seconds
 	latency, service *hdrhistogram.Histogram
 	answers, bytes   int64
-}
-
-// serverUse is the CPU time of the server's process and its children, per request that was sent.
-type serverUse struct {
-	PID   int     `json:"pid"`
-	CPUNs float64 `json:"cpu_ns_per_request"`
 }
 
 // timeLineRow has the requests that were due in one second, or in a few seconds of a long load.
@@ -113,17 +107,19 @@ type outcome struct {
 func newReport(c *loadCommand) *report {
 	cpu, kernel := machine()
 	return &report{URL: c.target.base, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel, Rate: c.Rate,
-		Connections: c.Connections, Status: map[int]int64{}, Errors: map[string]int64{}, latency: newHistogram(3), service: newHistogram(3)}
+		Connections: c.Connections, Status: map[int]int64{}, Errors: map[string]int64{}, latency: newHistogram(3), service: newHistogram(3),
+		width: max(int((c.Duration+maxRows*time.Second-1)/(maxRows*time.Second)), 1)}
 }
 
 // add counts a request.
 func (r *report) add(o outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for second := len(r.TimeLine); second <= int(o.due/time.Second); second++ {
-		r.TimeLine = append(r.TimeLine, timeLineRow{Second: second, latency: newHistogram(2)})
+	number := int(o.due/time.Second) / r.width
+	for i := len(r.TimeLine); i <= number; i++ {
+		r.TimeLine = append(r.TimeLine, timeLineRow{Second: i * r.width, latency: newHistogram(2)})
 	}
-	row := &r.TimeLine[o.due/time.Second]
+	row := &r.TimeLine[number]
 	record(r.latency, o.latency)
 	record(row.latency, o.latency)
 	r.Requests++
@@ -147,27 +143,22 @@ func (r *report) add(o outcome) {
 	r.bytes += int64(o.bytes)
 }
 
-// finish completes the report after the last request. cpu is the CPU time of the server's process.
-func (r *report) finish(took time.Duration, pid int, cpu time.Duration) {
+// finish completes the report after the last request. cpu is the CPU time of the server's process, 0 when it is not known.
+func (r *report) finish(took, cpu time.Duration) {
 	r.Took = took.Seconds()
 	r.PerSecond, r.BodyMB = float64(r.answers)/r.Took, float64(r.bytes)/1e6/r.Took
 	r.Latency, r.Service = percentilesOf(r.latency), percentilesOf(r.service)
-	if sent := r.service.TotalCount(); cpu > 0 && sent > 0 {
-		r.Server = &serverUse{PID: pid, CPUNs: float64(cpu.Nanoseconds()) / float64(sent)}
+	r.ServerCPU = float64(cpu.Nanoseconds()) / float64(max(r.service.TotalCount(), 1))
+	for i := range r.TimeLine {
+		r.TimeLine[i].P99 = at(r.TimeLine[i].latency, 99)
 	}
-	var rows []timeLineRow
-	for few := range slices.Chunk(r.TimeLine, max(1, (len(r.TimeLine)+maxRows-1)/maxRows)) {
-		row := few[0]
-		for _, next := range few[1:] {
-			row.latency.Merge(next.latency)
-			row.Requests += next.Requests
-			row.Failed += next.Failed
-		}
-		row.P99 = at(row.latency, 99)
-		rows = append(rows, row)
-	}
-	r.TimeLine = rows
 }
+
+const (
+	// ownLatency is the rate, in requests a second, from which on the generator's own delays show in p99 (2026-11-24).
+	ownLatency       = 30_000
+	limitOfGenerator = "From 30,000 requests a second on, p99 and above measure the generator, too."
+)
 
 // print writes the report as text.
 func (r *report) print(out io.Writer) error {
@@ -179,14 +170,14 @@ func (r *report) print(out io.Writer) error {
 	if len(r.Errors) > 0 {
 		fmt.Fprintf(w, "errors\t%s\n", counts(r.Errors))
 	}
-	switch {
-	case r.Server != nil:
-		fmt.Fprintf(w, "server\t%.1f µs of CPU a request (process %d and its children)\n", r.Server.CPUNs/1000, r.Server.PID)
-	case r.ServerUnknown != "":
-		fmt.Fprintf(w, "server\tCPU time is not known: %s\n", r.ServerUnknown)
+	if r.ServerCPU > 0 {
+		fmt.Fprintf(w, "server\t%.1f µs of CPU a request\n", r.ServerCPU/1000)
 	}
 	if r.PerSecond < 0.95*r.Rate {
 		fmt.Fprintf(w, "slower\tthan the %g requests a second asked for: the server or this generator cannot do more\n", r.Rate)
+	}
+	if r.Rate >= ownLatency {
+		fmt.Fprintf(w, "limit\t%s\n", limitOfGenerator)
 	}
 	fmt.Fprintln(w, "\nlatency\tp50\tp90\tp99\tp99.9\tmax")
 	for _, l := range []struct {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -29,7 +28,7 @@ type results struct {
 	Raw       []reading    `json:"raw"`
 }
 
-const resultsFormat = 4
+const resultsFormat = 5
 
 // answer is one answer that every server gives.
 type answer struct {
@@ -51,10 +50,8 @@ type exchange struct {
 
 // server is a server that was measured.
 type server struct {
-	Name    string            `json:"name"`
-	Version string            `json:"version"`
-	How     string            `json:"how"`
-	Cannot  map[string]string `json:"cannot,omitempty"` // cells in which it is not measured, with the reason
+	Name    string `json:"name"`
+	Version string `json:"version"`
 }
 
 // reading is one measurement: one server sends answers for a while, or keeps idle connections.
@@ -196,17 +193,7 @@ func (r *results) notes(b *strings.Builder) {
 	if len(r.Absent) > 0 {
 		fmt.Fprintf(b, " Not installed: %s.", strings.Join(r.Absent, ", "))
 	}
-	reasons := map[string][]string{} // servers by reason
-	for _, s := range r.Servers {
-		for _, c := range r.Cells {
-			if reason, cannot := s.Cannot[c.Name]; cannot {
-				reasons[reason] = append(reasons[reason], s.Name)
-			}
-		}
-	}
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		fmt.Fprintf(b, " n/a: %s: %s.", strings.Join(reasons[reason], ", "), reason)
-	}
+	b.WriteString(" n/a: only strikecache has API keys.")
 	b.WriteString(" The answers:\n\n")
 	for _, a := range r.Answers {
 		fmt.Fprintf(b, "* %s: `%s` %s, %d bytes\n", a.Name, a.Resource, a.Coding, a.BodyBytes)

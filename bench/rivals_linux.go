@@ -27,24 +27,21 @@ type linuxCommands struct {
 
 // rivalsCommand measures strikecache beside other servers, and during its refreshes.
 type rivalsCommand struct {
-	Binary        string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
-	Before        string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
-	Out           string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
-	WriteReadme   string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Cells         []string      `placeholder:"CELL,..." help:"Measure only these: 1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle,refreshes."`
-	Only          []string      `placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: net/http,nginx,lighttpd,haproxy,h2o,varnish. \"strikecache\" means none of them."`
-	Rounds        int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
-	Duration      time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
-	ServerCore    int           `default:"0" help:"Core of the servers (default ${default})."`
-	GeneratorCore int           `default:"1" help:"Core of the generator (default ${default})."`
-	Refreshes     int           `default:"5" help:"Refreshes to measure on one core, and again on two, 1 to 100 (default ${default})."`
-	RefreshEvery  time.Duration `default:"10s" help:"Interval of refreshes, 5s to 1m (default ${default}). A slow machine needs more."`
+	Binary      string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
+	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
+	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
+	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
+	Cells       []string      `placeholder:"CELL,..." help:"Measure only these: 1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle,refreshes."`
+	Only        []string      `placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: net/http,nginx,lighttpd,h2o. \"strikecache\" means none of them."`
+	Rounds      int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
+	Duration    time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
+	Refreshes   int           `default:"5" help:"Refreshes to measure on one core, and again on two, 1 to 100 (default ${default})."`
 }
 
 // Help implements kong's interface.
 func (*rivalsCommand) Help() string {
 	return `The command starts strikecache with a market that stands still. On the same core it starts a bare epoll loop,
-net/http, and nginx, lighttpd, haproxy, h2o and varnish if they are installed. Each sends the same answers, byte for byte,
+net/http, and nginx, lighttpd and h2o if they are installed, and strikecache with --engine fasthttp. Each sends the same answers, byte for byte,
 to a generator on another core, in interleaved rounds. The command compares the servers' CPU time per request.
 
 With --before, another binary of strikecache takes part in the same rounds. It gets the same requests, and its answers may
@@ -62,10 +59,9 @@ It installs nothing, listens on loopback only, and needs Linux and two cores.`
 
 // Validate implements kong's interface.
 func (c *rivalsCommand) Validate() error {
-	last := runtime.NumCPU() - 1
 	switch {
-	case c.ServerCore == c.GeneratorCore:
-		return errors.New("--server-core and --generator-core must be two different cores")
+	case runtime.NumCPU() <= generatorCore:
+		return errors.New("rivals needs two cores")
 	case len(c.Cells)+len(c.Only) > 0 && c.WriteReadme != "":
 		return errors.New("--write-readme needs all cells and all rivals")
 	case c.Before != "" && strings.EqualFold(strings.Join(c.Cells, ""), refreshesCell):
@@ -76,10 +72,7 @@ func (c *rivalsCommand) Validate() error {
 		oneOf("only", c.Only, append(rivalNames(), "strikecache")),
 		within("rounds", c.Rounds, 1, 50),
 		within("duration", c.Duration, 50*time.Millisecond, 30*time.Second),
-		within("server-core", c.ServerCore, 0, last),
-		within("generator-core", c.GeneratorCore, 0, last),
 		within("refreshes", c.Refreshes, 1, 100),
-		within("refresh-every", c.RefreshEvery, 5*time.Second, time.Minute),
 	)
 }
 
@@ -144,13 +137,13 @@ func (b *comparison) build(ctx context.Context) error {
 func (b *comparison) measure(ctx context.Context) error {
 	defer b.stop()
 	debug.SetGCPercent(400) // the generator keeps many samples, and garbage collection would often pause it
-	if err := stayOn(ctx, b.GeneratorCore); err != nil {
+	if err := stayOn(ctx, generatorCore); err != nil {
 		return err
 	}
 	if err := b.createKey(ctx); err != nil {
 		return err
 	}
-	both := [][]int{{b.ServerCore}, b.twoCores()}
+	both := [][]int{{serverCore}, twoCores()}
 	for _, cores := range both {
 		if err := b.ratios(ctx, cores); err != nil {
 			return err
@@ -185,14 +178,15 @@ func commitOf(info *debug.BuildInfo) string {
 	return commit + changes
 }
 
+// serverCore and generatorCore are the cores of the servers and of the generator.
+const serverCore, generatorCore = 0, 1
+
 // twoCores returns the server's core and a second core, which is the generator's only if there is no third.
-func (c *rivalsCommand) twoCores() []int {
-	for core := range runtime.NumCPU() {
-		if core != c.ServerCore && core != c.GeneratorCore {
-			return []int{c.ServerCore, core}
-		}
+func twoCores() []int {
+	if runtime.NumCPU() > 2 {
+		return []int{serverCore, 2}
 	}
-	return []int{c.ServerCore, c.GeneratorCore}
+	return []int{serverCore, generatorCore}
 }
 
 // createKey creates the API key of the run.
@@ -209,8 +203,8 @@ func (b *comparison) keysFile() string { return filepath.Join(b.dir, "keys.json"
 
 // assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
-	ours := &side{server: server{Name: "strikecache", How: "this program, its headers, checks and limits on"}, resources: true, hasKey: true}
-	if ours.process, err = b.serveStillMarket(ctx, b.Binary, "still", cores); err != nil {
+	ours, err := b.serveStillMarket(ctx, b.Binary, "still", cores)
+	if err != nil {
 		return nil, err
 	}
 	if err := b.takeAnswers(ctx, ours.address); err != nil {
@@ -221,7 +215,7 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 		if i > 0 && !chosen(b.Only, rival.name) {
 			continue
 		}
-		s, err := b.startRival(ctx, rival, cores, ours.address)
+		s, err := b.startRival(ctx, rival, cores)
 		if errors.Is(err, exec.ErrNotFound) {
 			absent = append(absent, rival.name)
 			continue
@@ -231,13 +225,20 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 		}
 		sides = append(sides, s)
 	}
-	sides = slices.Insert(sides, 1, ours)
+	sides = slices.Insert(sides, 1, &side{server: server{Name: "strikecache"}, process: ours, ours: true})
+	if hasFlag(ctx, b.Binary, "--engine") {
+		p, err := b.serveStillMarket(ctx, b.Binary, "fasthttp", cores, "--engine", "fasthttp")
+		if err != nil {
+			return nil, fmt.Errorf("--engine fasthttp: %w", err)
+		}
+		sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache --engine fasthttp"}, process: p, ours: true})
+	}
 	if b.Before != "" {
-		before := &side{server: server{Name: "strikecache before", How: "the binary of --before"}, resources: true, ownBodies: true, hasKey: true}
-		if before.process, err = b.serveStillMarket(ctx, b.Before, "before", cores); err != nil {
+		p, err := b.serveStillMarket(ctx, b.Before, "before", cores)
+		if err != nil {
 			return nil, fmt.Errorf("before: %w", err)
 		}
-		sides = slices.Insert(sides, 2, before)
+		sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache before"}, process: p, ours: true, ownBodies: true})
 	}
 	for _, s := range sides {
 		if err := b.plan(ctx, s, cells); err != nil {
@@ -324,14 +325,14 @@ func (b *comparison) ratios(ctx context.Context, cores []int) error {
 func (s *side) client(c cell) (send func(n int) error, end func(), err error) {
 	q := s.asked[c.Name]
 	if c.Churn {
-		client, err := newChurn(s.address, s.pid(), q.request, q.first)
-		return client.send, client.close, err
+		client := &churn{address: s.address, group: s.pid(), request: q.request, first: q.first}
+		return client.send, client.close, nil
 	}
-	g, err := newGenerator(s.address, c.Connections, bytes.Repeat(q.request, c.Depth), q.first)
+	g, err := newGenerator(s.address, anyAddress, c.Connections, bytes.Repeat(q.request, c.Depth), q.first)
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.Key && s.hasKey {
+	if c.Key && s.ours {
 		g.length = 0
 	}
 	return func(n int) error {
@@ -374,7 +375,7 @@ func (b *comparison) idleMemory(ctx context.Context) error {
 		return nil
 	}
 	if len(b.results.Cells) == 0 { // the first start takes long with little memory
-		if _, err := b.assemble(ctx, []int{b.ServerCore}, cells); err != nil {
+		if _, err := b.assemble(ctx, []int{serverCore}, cells); err != nil {
 			return err
 		}
 		b.stop()
@@ -393,7 +394,7 @@ func (b *comparison) idleMemory(ctx context.Context) error {
 
 func (b *comparison) idleRound(ctx context.Context, round int, cells []cell) error {
 	defer b.stop()
-	sides, err := b.assemble(ctx, []int{b.ServerCore}, cells)
+	sides, err := b.assemble(ctx, []int{serverCore}, cells)
 	if err != nil {
 		return err
 	}

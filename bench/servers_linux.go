@@ -106,11 +106,19 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// serveStillMarket starts a strikecache whose answers do not change any more. Every further start is faster, because it
-// finds the data of the first. It waits for three idle seconds, because on a busy machine a server that waits for the
-// processor looks idle, too.
-func (b *comparison) serveStillMarket(ctx context.Context, binary, data string, cores []int) (*process, error) {
-	return b.serve(ctx, binary, data, cores, 3, "--sim-speed", "0", "--max-connections", strconv.Itoa(maxConnections), "--keys-file", b.keysFile())
+// serveStillMarket starts a strikecache whose answers do not change any more: those of one instant of the simulated market,
+// the same for every strikecache. Every further start is faster, because it finds the data of the first. It waits for three
+// idle seconds, because on a busy machine a server that waits for the processor looks idle, too.
+func (b *comparison) serveStillMarket(ctx context.Context, binary, data string, cores []int, flags ...string) (*process, error) {
+	flags = append(flags, "--sim-speed", "0", "--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections),
+		"--keys-file", b.keysFile())
+	return b.serve(ctx, binary, data, cores, 3, flags...)
+}
+
+// hasFlag says whether the command serve of a strikecache has a flag.
+func hasFlag(ctx context.Context, binary, flag string) bool {
+	help, _ := exec.CommandContext(ctx, binary, "serve", "--help").CombinedOutput()
+	return strings.Contains(string(help), flag+"=")
 }
 
 // serve starts a strikecache and waits until it is ready, has back-filled past dates, and was idle for idleSeconds seconds
@@ -123,7 +131,10 @@ func (b *comparison) serve(ctx context.Context, binary, data string, cores []int
 	data = filepath.Join(b.dir, "data", data)
 	_, err = os.Stat(data)
 	again := err == nil
-	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug", "--sim-tracks", "0"}, flags...)
+	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
+	if hasFlag(ctx, binary, "--sim-tracks") { // an older build
+		args = append(args, "--sim-tracks", "0")
+	}
 	p, err := b.start(ctx, cores, address, binary, args...)
 	if err != nil {
 		return nil, err
@@ -151,44 +162,27 @@ const maxConnections = 12_000
 
 // rival is a server that can be put beside strikecache. Its arguments and its configuration are templates of [setting].
 type rival struct {
-	name, how string
-	program   string // "": a hidden command of this program
-	version   string // argument that prints the version
-	args      string
-	config    string
-	cache     bool              // in front of strikecache
-	cannot    map[string]string // cells in which it is not measured, with the reason
+	name    string
+	program string // "": a hidden command of this program
+	args    string
+	config  string
 }
 
 // setting has the values for the templates of a rival.
 type setting struct {
 	Dir, Address, Port string
-	OriginPort         string // of strikecache
 	Config             string // path of the configuration
 	Root               bool   // this run is root's
 	Cores, Connections int
-	Answers            []answer
 }
-
-// noKeys is the reason why only strikecache and the bare loop, as the unit, are measured with an API key.
-var noKeys = map[string]string{"key": "has no API keys"}
 
 // rivals are started in this order, the bare loop first.
 var rivals = []rival{
-	{name: "bare epoll loop", how: "one read, one write of what strikecache sends, no parsing", args: "epoll {{.Address}} {{.Dir}}"},
-	{name: "net/http", how: "Go's net/http, the same headers and bytes from memory", args: "nethttp {{.Address}} {{.Dir}}", cannot: noKeys},
-	{name: "nginx", program: "nginx", version: "-v", args: "-p {{.Dir}} -e {{.Dir}}/nginx.log -c {{.Config}}", config: nginxConfig, cannot: noKeys,
-		how: "static files, sendfile for large ones, open_file_cache, one worker per core, no access log; fewer headers than strikecache sends"},
-	{name: "lighttpd", program: "lighttpd", version: "-v", args: "-D -f {{.Config}}", config: lighttpdConfig, cannot: noKeys,
-		how: "static files, one worker per core, no access log; fewer headers than strikecache sends"},
-	{name: "haproxy", program: "haproxy", version: "-v", args: "-db -f {{.Config}}", config: haproxyConfig, cannot: noKeys,
-		how: "http-request return from memory, one thread per core; fewer headers than strikecache sends"},
-	{name: "h2o", program: "h2o", version: "-v", args: "-c {{.Config}}", config: h2oConfig, cannot: noKeys,
-		how: "static files, one thread per core, no access log; fewer headers than strikecache sends"},
-	{name: "varnish", program: "varnishd", version: "-V", config: varnishConfig, cache: true, cannot: noKeys,
-		args: "-F -j none -n {{.Dir}}/varnish -a {{.Address}} -T none -f {{.Config}} -s malloc,64m -p http_gzip_support=off -p timeout_idle=3600 " +
-			"-p thread_pools={{.Cores}} -p thread_pool_min=300 -p vsl_mask=" + varnishUnlogged,
-		how: "hits of a cache in memory in front of strikecache, no log of requests"},
+	{name: "bare epoll loop", args: "epoll {{.Address}} {{.Dir}}"},
+	{name: "net/http", args: "nethttp {{.Address}} {{.Dir}}"},
+	{name: "nginx", program: "nginx", args: "-p {{.Dir}} -e {{.Dir}}/nginx.log -c {{.Config}}", config: nginxConfig},
+	{name: "lighttpd", program: "lighttpd", args: "-D -f {{.Config}}", config: lighttpdConfig},
+	{name: "h2o", program: "h2o", args: "-c {{.Config}}", config: h2oConfig},
 }
 
 // rivalNames are the values of --only.
@@ -201,9 +195,9 @@ func rivalNames() (names []string) {
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+[.\d]*`)
 
-// startRival starts a rival in front of or beside strikecache. The error is [exec.ErrNotFound] when it is not installed.
-func (b *comparison) startRival(ctx context.Context, r rival, cores []int, ours string) (*side, error) {
-	s := &side{server: server{Name: r.name, How: r.how, Cannot: r.cannot}, resources: r.cache}
+// startRival starts a rival. The error is [exec.ErrNotFound] when it is not installed.
+func (b *comparison) startRival(ctx context.Context, r rival, cores []int) (*side, error) {
+	s := &side{server: server{Name: r.name}}
 	path, err := os.Executable()
 	if r.program != "" {
 		// Servers are installed in /usr/sbin, which an ordinary user's PATH may lack.
@@ -212,7 +206,7 @@ func (b *comparison) startRival(ctx context.Context, r rival, cores []int, ours 
 				return nil, exec.ErrNotFound
 			}
 		}
-		version, _ := exec.CommandContext(ctx, path, r.version).CombinedOutput()
+		version, _ := exec.CommandContext(ctx, path, "-v").CombinedOutput()
 		s.Version = versionNumber.FindString(string(version))
 	}
 	if err != nil {
@@ -223,9 +217,8 @@ func (b *comparison) startRival(ctx context.Context, r rival, cores []int, ours 
 		return nil, err
 	}
 	with := setting{Dir: b.dir, Address: address, Config: filepath.Join(b.dir, r.program+".conf"), Root: os.Geteuid() == 0,
-		Cores: len(cores), Connections: maxConnections, Answers: b.answers}
+		Cores: len(cores), Connections: maxConnections}
 	_, with.Port, _ = net.SplitHostPort(address)
-	_, with.OriginPort, _ = net.SplitHostPort(ours)
 	if err := os.WriteFile(with.Config, []byte(with.fill(r.config)), 0o644); err != nil {
 		return nil, err
 	}
@@ -300,28 +293,6 @@ server.listen-backlog = 4096
 mimetype.assign = ( "" => "application/json" )
 `
 
-const haproxyConfig = `
-global
-	no strict-limits
-	nbthread {{.Cores}}
-	maxconn {{.Connections}}
-	tune.bufsize 131072
-defaults
-	mode http
-	timeout connect 5s
-	timeout server 1h
-	timeout client 1h
-	maxconn {{.Connections}}
-	backlog 4096
-frontend f
-	bind {{.Address}}
-{{- $dir := .Dir}}
-{{- range $n, $answer := .Answers}}
-	http-request return status 304 hdr ETag '{{.ETag}}' if { path /{{$n}} } { req.hdr(If-None-Match) -m str '{{.ETag}}' }
-	http-request return status 200 content-type application/json file {{$dir}}/www/{{$n}} hdr ETag '{{.ETag}}' if { path /{{$n}} }
-{{- end}}
-`
-
 const h2oConfig = `
 listen: {host: 127.0.0.1, port: {{.Port}}}
 num-threads: {{.Cores}}
@@ -332,16 +303,4 @@ hosts:
   default:
     paths:
       /: {file.dir: {{.Dir}}/www, file.mime.setdefaulttype: application/json}
-`
-
-// varnishUnlogged are the records of a request that varnish does not log. This saves it a tenth of its CPU time.
-const varnishUnlogged = "-Hit,-VCL_call,-VCL_return,-VCL_use,-ReqHeader,-RespHeader,-ReqMethod,-ReqURL,-ReqProtocol,-RespProtocol,-RespStatus," +
-	"-RespReason,-RespUnset,-ReqUnset,-Timestamp,-ReqAcct,-Begin,-End,-Link,-SessOpen,-SessClose,-ReqStart"
-
-// With http_gzip_support=off and a lifetime for every answer, Varnish stores and sends strikecache's bytes unchanged. The
-// two header fields whose length changes from answer to answer are removed.
-const varnishConfig = `vcl 4.1;
-backend ours { .host = "127.0.0.1"; .port = "{{.OriginPort}}"; }
-sub vcl_backend_response { set beresp.ttl = 1h; }
-sub vcl_deliver { unset resp.http.Age; unset resp.http.X-Varnish; }
 `

@@ -1,5 +1,5 @@
-// Package house tests the project itself: which package may import which, that calls between files run downward, that packages
-// and exported names have comments, that files and functions are short, and that cited files exist.
+// Package house tests the project itself: which package may import which, that packages and exported names have comments,
+// that files and functions are short, and that cited files exist.
 package house
 
 import (
@@ -20,7 +20,8 @@ import (
 
 const module = "strikecache"
 
-// arrows says which of our packages a package may import, outside its tests, and why no others.
+// arrows says which top-level folders of the project the packages of a folder may import, outside their tests, and why no
+// others.
 var arrows = []struct {
 	dir, why string
 	may      []string
