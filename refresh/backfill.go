@@ -155,61 +155,10 @@ const (
 	pastEvery = 5 * time.Minute
 )
 
-// backfillTracks fills in tracks from the documents that the upstream had every 5 minutes: first the rows of today before the
-// first row of the served track, then the tracks of past sessions that have none, the newest session first. A track of a past
-// session is written once, whole. Its newest row rests on the document of the stored gamma answer. A date whose gamma answer
-// was imported gets no track.
-func (r *Refresher) backfillTracks(ctx context.Context) error {
+// backfillMorning puts rows in front of the served track, if it is of today's session and begins later: one for every 5
+// minutes, from the documents that the upstream had.
+func (r *Refresher) backfillMorning(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
-	began, stored := time.Now(), 0
-	if err := r.backfillMorning(ctx, today); err != nil {
-		return fmt.Errorf("back-fill track of %s: %w", today, err)
-	}
-	for d, n := r.cal.Previous(today), 0; n < r.cfg.BackfillTracks && ctx.Err() == nil; d, n = r.cal.Previous(d), n+1 {
-		if slices.Contains(r.store.DatesOf(TrackResource), d.String()) {
-			continue
-		}
-		gamma, err := r.store.Load(GammaResource, d.String())
-		if err != nil || gamma.Edition.Default.Meta.ImportedFrom != "" {
-			continue
-		}
-		if err := r.backfillTrack(ctx, d); err != nil {
-			return fmt.Errorf("back-fill track of %s: %w", d, err)
-		}
-		if ctx.Err() == nil {
-			stored++
-		}
-	}
-	if stored > 0 {
-		r.log.Info("tracks of past sessions back-filled", "sessions", stored, "took", time.Since(began).Round(time.Millisecond))
-	}
-	return nil
-}
-
-// backfillTrack stores the track of a past session, unless ctx ends before.
-func (r *Refresher) backfillTrack(ctx context.Context, d compute.Date) error {
-	names, at := pastChain(r.cal, d)
-	closing, err := r.pastBatch(names, at)
-	if err != nil {
-		return err
-	}
-	rows, err := r.pastRows(ctx, d, closing.documents[spxChain].chain.AsOf)
-	if err != nil || ctx.Err() != nil {
-		return err
-	}
-	b, err := r.pastBatch(names, at) // again, so that its 17 MB are not kept while the rows are made
-	if err != nil {
-		return err
-	}
-	b.trackRows = rows
-	r.publishing.Lock()
-	defer r.publishing.Unlock()
-	_, err = r.storePast(b, productOf(TrackResource))
-	return err
-}
-
-// backfillMorning puts rows in front of the served track, if it is of today's session and begins later.
-func (r *Refresher) backfillMorning(ctx context.Context, today compute.Date) error {
 	r.publishing.Lock()
 	served := r.track
 	r.publishing.Unlock()

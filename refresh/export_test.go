@@ -78,8 +78,8 @@ func Held(r *Refresher, name string) *snapshots.Edition {
 	return r.current[name].edition
 }
 
-// BackfillTracks runs the back-fill of tracks alone.
-func BackfillTracks(r *Refresher, ctx context.Context) error { return r.backfillTracks(ctx) }
+// BackfillMorning fills in the rows of today's track before the first.
+func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfillMorning(ctx) }
 
 // InTrack says whether an as_of gets a row.
 func InTrack(asOf time.Time, cal *compute.Calendar) bool { return inTrack(asOf, cal) }

@@ -105,10 +105,9 @@ type SourceFlags struct {
 
 	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. A file may also be compressed, with .gz after its name." type:"path" placeholder:"DIR" group:"Source replay"`
 
-	SimSeed   uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
-	SimStart  string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
-	SimTracks int     `help:"Past sessions of which the simulated market fills in the track of the day, 0 to 30. A session takes about 20 s." default:"30" group:"Source simulated"`
-	SimSpeed  float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
+	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
+	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
+	SimSpeed float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
 
 	CboeBaseURL       string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories." default:"${cboe_base}" group:"Source cboe"`
 	CboeSettlementURL string `name:"cboe-settlement-url" help:"URL of the settlement files. The server appends ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
@@ -122,8 +121,6 @@ func (s *SourceFlags) check(edge bool) error {
 	switch {
 	case !(s.SimSpeed >= 0 && s.SimSpeed <= 10_000):
 		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
-	case s.SimTracks < 0 || s.SimTracks > backfillSessions:
-		return fmt.Errorf("--sim-tracks must be from 0 to %d, not %d", backfillSessions, s.SimTracks)
 	case s.Source == "replay" && s.ReplayDir == "" && !edge:
 		return errors.New("--source replay needs --replay-dir")
 	case s.CboeRequestsPerMinute < 1 || s.CboeRequestsPerMinute > 6000:
@@ -182,7 +179,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	cfg.Clock = NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar, OneReader: true})
 	cfg.Source, cfg.Past = market, market
-	cfg.BackfillSessions, cfg.BackfillTracks = backfillSessions, s.SimTracks
+	cfg.BackfillSessions = backfillSessions
 	return nil
 }
 

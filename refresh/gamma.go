@@ -104,16 +104,6 @@ func encodeRow(date compute.Date, g *compute.Gamma, source string) ([]byte, erro
 		g.AbsGammaStrike, g.Regime, g.OISettleDate, g.ContractsAnalyzed, source})
 }
 
-// SeriesRow returns a row of gex/spx/series as a JSON array in the order of the series' columns. columns holds the values
-// by column name. A column that is not in the map becomes null.
-func SeriesRow(columns map[string]any) ([]byte, error) {
-	row := make([]any, len(seriesColumns))
-	for i, name := range seriesColumns {
-		row[i] = columns[name]
-	}
-	return json.Marshal(row)
-}
-
 // seriesData is the `data` of gex/spx/series.
 type seriesData struct {
 	Columns []string          `json:"columns"`

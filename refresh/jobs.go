@@ -74,7 +74,7 @@ func (r *Refresher) jobs() []job {
 //  1. computes the stored answers again from their archived inputs ([Refresher.Resume]),
 //  2. runs every job once, all jobs at the same time, and starts the schedule,
 //  3. if the source has documents of past sessions, fills in the missing dates, runs every job once more, and fills in the
-//     missing tracks,
+//     part of today's track before its first row,
 //  4. runs each job by the schedule.
 //
 // Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
@@ -100,7 +100,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	if r.cfg.Past != nil && r.cfg.BackfillSessions > 0 {
 		inBackground(func() { r.runJob(ctx, job{name: "backfill", run: r.backfill}) })
 		runAll(once) // the answers change, because they compare with the dates that were filled in
-		inBackground(func() { r.runJob(ctx, job{name: "tracks", run: r.backfillTracks}) })
+		inBackground(func() { r.runJob(ctx, job{name: "tracks", run: r.backfillMorning}) })
 	}
 	<-ctx.Done()
 	<-runner.Stop().Done()

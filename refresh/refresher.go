@@ -57,10 +57,9 @@ type Config struct {
 	FlowSymbols []string      // the flow universe without SPX
 
 	// Past, unless nil, has the documents of past sessions. The refresher fills in the dates of the last BackfillSessions
-	// sessions that are not stored, and the tracks of the last BackfillTracks of them.
+	// sessions that are not stored.
 	Past             PastSource
 	BackfillSessions int
-	BackfillTracks   int
 
 	// Inputs, unless nil, archives the inputs of the stored answers for ArchiveMaxAge; 0 means for ever.
 	Inputs        *archive.Archive

@@ -456,63 +456,25 @@ func (p pastOf) At(name upstream.Name, at time.Time) (*upstream.Document, error)
 	return p.PastSource.At(name, at)
 }
 
-// storeGamma stores a gamma answer of a date. imported names the source that it was imported from, "" for none.
-func (r *rig) storeGamma(date, imported string) {
-	r.t.Helper()
-	s, err := snapshots.Seal([]byte(`{"spot":7000}`), snapshots.Meta{
-		Endpoint: refresh.GammaResource, Source: "simulated", ImportedFrom: imported, AsOf: ny(r.t, date+" 16:00"),
-		Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
-	})
-	if err == nil {
-		err = r.store.Save(refresh.GammaResource, date, snapshots.File{Edition: &snapshots.Edition{Default: s}})
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-// Back-fill gives a past session a track with a row every 5 minutes, whose newest row rests on the document of the stored
-// gamma answer, and today's track the rows before its first. A date that was imported gets none, and no file is replaced.
-func TestTracksAreBackfilled(t *testing.T) {
+// Today's track gets the rows before its first, one for every 5 minutes.
+func TestTodaysTrackIsBackfilled(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		asked := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		past := func(c *refresh.Config) {
-			c.Past, c.BackfillSessions, c.BackfillTracks = pastOf{c.Source.(refresh.PastSource), func() { asked++ }}, 3, 2
+			c.Past, c.BackfillSessions = pastOf{c.Source.(refresh.PastSource), func() { asked++ }}, 1
 		}
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), past)
-		r.storeGamma("2026-11-19", "a file")
+		r := newRig(t, dir, "2026-11-20 11:00", past, archived(t, dir))
 		done := make(chan struct{})
 		go func() { r.Run(ctx); close(done) }()
 		time.Sleep(80 * time.Second) // not at an instant when a job is due
 		synctest.Wait()
 		cancel()
 		<-done
-		if got := r.store.DatesOf(track); !slices.Equal(got, []string{"2026-11-18", "2026-11-20"}) {
-			t.Errorf("stored dates %q", got)
-		}
-		session, err := r.store.Historical(track, "2026-11-18")
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := decodeTrack(t, session)
-		asOfs := d.asOfs(t)
-		if len(asOfs) != 82 || asOfs[0] != "09:30:52" || asOfs[1] != "09:35:52" || asOfs[80] != "16:10:52" || asOfs[81] != "16:14:59" {
-			t.Errorf("rows of %d instants: %q", len(asOfs), asOfs)
-		}
-		gamma, err := r.store.Historical(refresh.GammaResource, "2026-11-18")
-		if err != nil || gamma.Meta.Receipt.InputSHA256[0] != session.Meta.Receipt.InputSHA256[0] {
-			t.Errorf("the newest row rests on another document than gamma: %v", err)
-		}
-		r.recomputed("2026-11-18")
-		if state := session.Meta.Freshness.State; state != "closed" {
-			t.Errorf("the track is %s", state)
-		}
-
 		today := r.track()
-		asOfs = today.asOfs(t)
+		asOfs := today.asOfs(t)
 		if len(asOfs) < 17 || asOfs[0] != "09:30:52" || asOfs[14] != "10:40:52" || asOfs[15] != "10:44:52" || !slices.IsSorted(asOfs) {
 			t.Errorf("today: %q", asOfs)
 		}
@@ -520,41 +482,16 @@ func TestTracksAreBackfilled(t *testing.T) {
 			t.Errorf("today has an as_of twice: %q", asOfs)
 		}
 		r.recomputed("2026-11-20")
-		file := r.fileOf("2026-11-18")
 		r.close()
 
-		r = newRig(t, dir, "2026-11-20 11:03", archived(t, dir), past).restored()
+		r = newRig(t, dir, "2026-11-20 11:03", past, archived(t, dir)).restored()
 		defer r.close()
 		asked = 0
-		if err := refresh.BackfillTracks(r.Refresher, t.Context()); err != nil || asked != 0 || !bytes.Equal(r.fileOf("2026-11-18"), file) {
+		if err := refresh.BackfillMorning(r.Refresher, t.Context()); err != nil || asked != 0 {
 			t.Errorf("a second back-fill asks for %d documents, %v", asked, err)
 		}
 		if got := r.track(); !slices.EqualFunc(got.Rows, today.Rows, sameRow) {
 			t.Error("the restart has changed today's rows")
-		}
-	})
-}
-
-// A back-fill that is ended stores nothing of the session that it was at.
-func TestBackfillOfTracksEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		asked := 0
-		r := newRig(t, t.TempDir(), "2026-11-20 17:00", func(c *refresh.Config) {
-			c.BackfillSessions, c.BackfillTracks = 1, 1
-			c.Past = pastOf{c.Source.(refresh.PastSource), func() {
-				if asked++; asked == 5 {
-					cancel()
-				}
-			}}
-		})
-		defer r.close()
-		r.storeGamma("2026-11-19", "")
-		if err := refresh.BackfillTracks(r.Refresher, ctx); err != nil || asked != 5 {
-			t.Errorf("asked for %d documents, %v", asked, err)
-		}
-		if dates := r.store.DatesOf(track); dates != nil {
-			t.Errorf("stored %q", dates)
 		}
 	})
 }

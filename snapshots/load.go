@@ -37,8 +37,7 @@ func (s *Store) State(name, notAfter string) (state []byte, date string) {
 }
 
 // Newest reads a product's newest intact answer on or before a date, and returns the path of its file, such as
-// 2026-11-20/gex-spx. It may return an answer that came too late for the history. It never returns an imported answer, which
-// belongs to the history alone. It returns ErrNoSnapshot if there is no such answer.
+// 2026-11-20/gex-spx. It may return an answer that came too late for the history. It returns ErrNoSnapshot if there is no such answer.
 func (s *Store) Newest(product, notAfter string) (File, string, error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
@@ -51,9 +50,6 @@ func (s *Store) Newest(product, notAfter string) (File, string, error) {
 		}
 		k := key{date, file}
 		f, err := s.load(k)
-		if err == nil && f.Edition.Default.Meta.ImportedFrom != "" {
-			err = ErrNoSnapshot
-		}
 		late, lateErr := s.load(key{date, file + lateSuffix})
 		if lateErr == nil && (err != nil || !f.Edition.Default.Newer(late.Edition.Default)) {
 			k, f, err = key{date, file + lateSuffix}, late, nil

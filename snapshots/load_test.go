@@ -98,33 +98,6 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// An imported answer belongs only to the history.
-func TestNewestPassesOverImports(t *testing.T) {
-	m := meta()
-	m.Source, m.ImportedFrom = "imported", "levels.csv"
-	imported := File{Edition: &Edition{Default: sealedWith(t, `"imported"`, m)}}
-	s := open(t, t.TempDir())
-	must(t, s.Save(gamma, thursday, imported))
-	if got := newest(t, s, gamma, forever); got != "none" {
-		t.Errorf("newest of an import alone: %s", got)
-	}
-	must(t, s.Save(gamma, tuesday, single(t, `"own"`)))
-	must(t, s.Save(gamma, friday, imported))
-	for range 2 {
-		if got := newest(t, s, gamma, forever); got != tuesday+` "own"` {
-			t.Errorf("newest %s", got)
-		}
-		if got := historical(t, s, ""); got != "imported" || !slices.Equal(s.DatesOf(gamma), []string{tuesday, thursday, friday}) {
-			t.Errorf("newest of the history %s, dates %q", got, s.DatesOf(gamma))
-		}
-		s = reopen(t, s)
-	}
-	must(t, s.SaveLate(gamma, friday, single(t, `"late"`)))
-	if got := newest(t, s, gamma, forever); got != friday+` "late"` {
-		t.Errorf("a late answer of an imported date: %s", got)
-	}
-}
-
 // A restart serves the later of a date's two files. The history never serves the late one.
 func TestNewestWithLateFiles(t *testing.T) {
 	at := func(data string, asOf time.Time) File {

@@ -16,10 +16,8 @@ import (
 
 // Meta is the envelope's `meta`. Instants are UTC, in whole seconds.
 type Meta struct {
-	Endpoint string `json:"endpoint"`
-	Source   string `json:"source"`
-	// ImportedFrom is the name of the file that an imported answer comes from; "" for other answers.
-	ImportedFrom   string          `json:"imported_from,omitempty"`
+	Endpoint       string          `json:"endpoint"`
+	Source         string          `json:"source"`
 	AsOf           time.Time       `json:"as_of"`       // the instant the quotes describe
 	CapturedAt     *time.Time      `json:"captured_at"` // the document's own generation time; nil when it has none
 	ComputedAt     time.Time       `json:"computed_at"`

@@ -16,9 +16,6 @@ import (
 // MaxTransfer is the largest file that [Store.Accept] takes, in bytes. The largest real file is under 2 MB.
 const MaxTransfer = 64 << 20
 
-// Imported is the source of the answers that were imported. A store of any source may have such answers.
-const Imported = "imported"
-
 // Errors of [Store.Accept], besides ErrTorn and ErrNewerFormat.
 var (
 	// ErrPath is a path that no file of a store can have, such as one that leaves the directory.
@@ -164,7 +161,7 @@ func (s *Store) vet(k key, product string, e *Edition, products []string) (*Snap
 		return nil, fmt.Errorf("%w: product %.40q is not known", ErrForeign, product)
 	}
 	for _, one := range e.snapshots {
-		if one.Meta.Source != s.opts.Source && one.Meta.Source != Imported || one.Meta.Endpoint != product {
+		if one.Meta.Source != s.opts.Source || one.Meta.Endpoint != product {
 			return nil, fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
 		}
 	}

@@ -13,7 +13,6 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	t.Parallel()
 	dir, taken := t.TempDir(), shared(t).address()
 	file := writeFile(t, filepath.Join(dir, "file"), "2026-12-24 late\n")
-	levels := writeFile(t, filepath.Join(dir, "bad.csv"), levelsHeader+"2015-01-05,SPX,x,,,,,,,,,1\r\n")
 	open, locked := writeFile(t, filepath.Join(dir, "keys.json"), ""), filepath.Join(dir, "locked")
 	if err := os.Chmod(open, 0o644); err != nil { // so that others may read it
 		t.Fatal(err)
@@ -62,14 +61,6 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"verify --data-dir=/nonexistent", []string{"/nonexistent"}},
 		{"verify --ready=127.0.0.1:8080", []string{"--ready", "http://127.0.0.1:8080"}},
 		{"keys revoke x --keys-file=/nonexistent/keys.json", []string{"/nonexistent/keys.json"}},
-		{"export --format=xml", []string{"--format", "csv", "json"}},
-		{"export --from=2026-02-30", []string{"--from", "YYYY-MM-DD"}},
-		{"export --data-dir=/nonexistent", []string{"/nonexistent"}},
-		{"export --source=yahoo", []string{"simulated", "cboe", "replay"}},
-		{"import", []string{"<file>"}},
-		{"import /nonexistent", []string{"/nonexistent"}},
-		{"import " + levels, []string{"bad.csv", "line 2, column spot"}},
-		{"import " + levels + " --closed-dates=x", []string{"closed-dates"}},
 	} {
 		cmd := command(t, strings.Fields(c.args)...)
 		if strings.HasSuffix(c.args, locked) && os.Geteuid() == 0 { // root may enter every directory
@@ -125,9 +116,8 @@ func TestADirectoryHasOneOwner(t *testing.T) {
 	t.Parallel()
 	dir := storedDay(t)
 	p := serve(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
-	for _, args := range [][]string{{"serve", "--data-dir", dir}, {"import", "-", "--data-dir", dir}} {
+	for _, args := range [][]string{{"serve", "--data-dir", dir}} {
 		cmd := command(t, args...)
-		cmd.Stdin = strings.NewReader(levelsHeader + "2015-01-05,SPX,2000,,,,,,,,,1\r\n")
 		if stdout, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, "another process") || strings.Contains(stdout+stderr, "msg=") {
 			t.Errorf("%s: exit %d, %s", args[0], code, stderr)
 		}

@@ -320,7 +320,7 @@ func filesOf(t testing.TB, dir string) map[string]string {
 // The faults of a fleet of a simulated market, under load. A market of 12 seconds a second has new answers every 5 seconds.
 func TestFaultFleet(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "12", "--sim-tracks", "0", "--gex-every", "60s", "--quotes-every", "60s", "--flow-every", "60s", "--flow-symbols", "XLF")
+	f := newFleet(t, "simulated", "--sim-speed", "12", "--gex-every", "60s", "--quotes-every", "60s", "--flow-every", "60s", "--flow-symbols", "XLF")
 	x := newTrial(t, f)
 	candidates, edges, faults := 2, 3, []string{cutFollower, suspendRefresher, emptyEdge, killServer, killRefresher}
 	if full() {
@@ -461,9 +461,7 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 	if full() {
 		edges, faults = 2, x.faults(30, killRefresher, stopRefresher, suspendRefresher, cutRefresher, killServer, suspendServer)
 	}
-	levels, _ := levelsFile(t, 20)
 	dir := filepath.Join(t.TempDir(), "data")
-	does(t, "import", levels, "--data-dir", dir, "--source", "cboe")
 	for i := range 3 {
 		f.add(false, dir, u.argsFor(i)...).start()
 		f.refreshes()
@@ -538,7 +536,7 @@ func TestFaultFleetCluster(t *testing.T) {
 	}
 	f := &fleet{t: t, source: "simulated", ledger: newLedger(), args: []string{
 		"--source", "simulated", "--log-level", "debug", "--nats-replicas", "3",
-		"--sim-speed", "12", "--sim-tracks", "0", "--gex-every", "60s", "--quotes-every", "60s", "--flow-every", "60s", "--flow-symbols", "XLF",
+		"--sim-speed", "12", "--gex-every", "60s", "--quotes-every", "60s", "--flow-every", "60s", "--flow-symbols", "XLF",
 	}}
 	for i := range routes {
 		_, port, _ := strings.Cut(monitors[i], ":")

@@ -218,13 +218,11 @@ func (p *process) rows() [][]any {
 	return dataOf[struct{ Rows [][]any }](p, seriesPath).Rows
 }
 
-// sessions returns the dates of the series, rising, without imported ones.
+// sessions returns the dates of the series, rising.
 func (p *process) sessions() (dates []string) {
 	p.t.Helper()
 	for _, row := range p.rows() {
-		if row[12] != "imported" {
-			dates = append(dates, row[0].(string))
-		}
+		dates = append(dates, row[0].(string))
 	}
 	return dates
 }

@@ -96,14 +96,10 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	slow, _ := newKey(t, file, "slow", "--per-minute", "1")
 	spent, _ := newKey(t, file, "spent", "--per-day", "1")
 	dir := storedDay(t)
-	imported := importLevels(t, dir)
 	c := newContract(serveReady(t, "--data-dir", dir, "--keys-file", file))
 	dates := c.sessions()
 
 	c.everything(dates)
-	for _, date := range imported {
-		c.ask(200, http.MethodGet, datePath+date)
-	}
 	for _, path := range c.resources() {
 		for _, method := range reading {
 			c.ask(200, method, path, "X-API-Key", keyed)
@@ -124,18 +120,6 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	}
 	c.unseen()
 	figure(t, "%d of %d documented statuses, header fields and codes shown", len(c.doc.documented())-len(c.doc.unseen()), len(c.doc.documented()))
-}
-
-// importLevels stores two dates: one with few levels, before the verified calendar, and one with all levels.
-func importLevels(t *testing.T, dir string) (dates []string) {
-	t.Helper()
-	cmd := command(t, "import", "-", "--data-dir", dir)
-	cmd.Stdin = strings.NewReader(levelsHeader + "2013-01-07,SPX,1461.89,,,,,,,,,0\r\n" +
-		"2015-01-05,SPX,2020.58,-6454130017,2041.5,2100,2000,2060,2050,negative,2015-01-02,15204\r\n")
-	if stdout, stderr, code := run(t, cmd); code != 0 || !strings.Contains(stdout, "imported 2 dates") {
-		t.Fatalf("import: exit %d, %s%s", code, stdout, stderr)
-	}
-	return []string{"2013-01-07", "2015-01-05"}
 }
 
 // everything asks for every resource and page, also with conditions and codings.

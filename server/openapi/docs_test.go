@@ -155,8 +155,6 @@ func (p *pages) resource(r resource, shared []string) shownEndpoint {
 	if r.Response == "Historical" {
 		e.Tables = []shownTable{
 			{Title: "Fields of `data`", Like: "gex-spx"},
-			{Title: "Fields of `data` of an imported date", Text: "Every other field of `data` is `null`.", Label: r.Path + " data imported", Folded: true, Fields: p.table(e.ID, "ImportedData")},
-			{Title: "Fields of `meta` of an imported date", Label: r.Path + " meta imported", Folded: true, Fields: p.table(e.ID+".meta", "ImportedMeta")},
 		}
 		return e
 	}

@@ -12,12 +12,10 @@ import (
 func (g *generator) responses() (all object) {
 	for _, r := range g.Resources {
 		description, schema := "The current answer.", r.Response+"Answer"
-		var imported object
 		if r.Response == "Historical" {
-			description, schema = "The stored answer, byte for byte as it was sealed, or the levels of an imported date.", "GammaAnswer"
-			imported = object{{"imported", g.example("An imported date.", "ImportedAnswer", "Imported")}}
+			description, schema = "The stored answer, byte for byte as it was sealed.", "GammaAnswer"
 		}
-		examples := append(object{{"simulated", g.example("An answer of the simulated market. Long lists are shortened.", schema, r.Response)}}, imported...)
+		examples := object{{"simulated", g.example("An answer of the simulated market. Long lists are shortened.", schema, r.Response)}}
 		head := "Cache-Control=" + r.CacheControl + " validator Vary Content-Encoding limited"
 		if r.Deltas {
 			head = "Cache-Control=" + r.CacheControl + " validator Vary=VaryDeltas Use-As-Dictionary Content-Encoding limited"

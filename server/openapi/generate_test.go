@@ -171,11 +171,7 @@ func (g *generator) allSchemas() {
 	for name := range shapes {
 		g.fault("%s is no resource of document.yaml", name)
 	}
-	g.schemas["Unknown"] = object{{"type", "null"}, {"description", g.section("Unknown").text}}
-	g.component("ImportedData", reflect.TypeOf(refresh.Shapes()[refresh.GammaResource].Data))
-	g.component("ImportedMeta", reflect.TypeFor[snapshots.Meta]())
-	g.answer("Imported", g.described("ImportedMeta"))
-	g.alternatives("HistoricalAnswer", "anyOf", "GammaAnswer", "ImportedAnswer")
+	g.alternatives("HistoricalAnswer", "allOf", "GammaAnswer")
 	g.component("ErrorAnswer", reflect.TypeFor[errorAnswer]())
 	g.component("Health", reflect.TypeFor[health]())
 	g.component("Readiness", reflect.TypeFor[readiness]())

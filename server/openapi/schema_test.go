@@ -59,7 +59,7 @@ func (g *generator) section(name string) *section {
 
 // component makes a named schema from a type. It may be called for a name several times, with types that look the same.
 func (g *generator) component(name string, typ reflect.Type) {
-	if typ = cmp.Or(written[name], typ); name == "Usage" {
+	if name == "Usage" {
 		return // AnonymousUsage or KeyedUsage
 	}
 	var s object
@@ -91,7 +91,7 @@ func (g *generator) structure(name string, typ reflect.Type) object {
 			continue // another schema of this type has it
 		}
 		properties.put(field, g.property(sec, field, f.Type))
-		if !omitted || imported(name) && name != "ImportedReceipt" { // earlier versions stored receipts without these fields
+		if !omitted {
 			required = append(required, field)
 		}
 	}
@@ -102,11 +102,6 @@ func (g *generator) structure(name string, typ reflect.Type) object {
 func (g *generator) described(component string) object {
 	return append(reference("schemas", component), member{"description", g.section(component).text})
 }
-
-// imported says whether a schema belongs to an imported date. It has the fields of the Go type of computed answers, but import
-// writes their values without this type. So a field that the table does not describe is always null, and the table, not the
-// type, says which fields may be null.
-func imported(name string) bool { return strings.HasPrefix(name, "Imported") }
 
 // fieldsOf returns the fields of a struct, including those of embedded structs, in the order of their JSON.
 func fieldsOf(typ reflect.Type) []reflect.StructField {
@@ -174,9 +169,6 @@ var nullText = regexp.MustCompile("(^|[.;:] )`null` ")
 func (g *generator) property(sec *section, field string, typ reflect.Type) object {
 	at := sec.name + "." + field
 	l := sec.line(field)
-	if l == nil && imported(sec.name) {
-		return g.described("Unknown")
-	}
 	if l == nil {
 		g.fault("fields.txt does not describe %s (%v)", at, typ)
 		l = &line{name: field}
@@ -186,7 +178,7 @@ func (g *generator) property(sec *section, field string, typ reflect.Type) objec
 		typ = typ.Elem()
 	}
 	// A slice without a value is null, too, and its type does not say whether it ever is.
-	if says := nullText.MatchString(l.text); imported(sec.name) || tableRow(sec.name) || typ.Kind() == reflect.Slice {
+	if says := nullText.MatchString(l.text); tableRow(sec.name) || typ.Kind() == reflect.Slice {
 		null = says
 	} else if null != says {
 		g.fault("%s: its type may be null: %v; its description says when: %v", at, null, says)

@@ -16,9 +16,6 @@ var mirrors = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[compute.StrikeOIs]():   reflect.TypeFor[[]strikeOpenInterest](),
 }
 
-// written has the types of components that the enclosing type holds as encoded JSON.
-var written = map[string]reflect.Type{"ImportedQuality": reflect.TypeFor[importedQuality]()}
-
 type payoutPoint struct {
 	Price compute.Level   `json:"settlement_price"`
 	Call  compute.Dollars `json:"call_payout_dollars"`
@@ -30,13 +27,6 @@ type strikeOpenInterest struct {
 	Strike compute.Level `json:"strike"`
 	Call   compute.Count `json:"call"`
 	Put    compute.Count `json:"put"`
-}
-
-// importedQuality is `meta.quality` of an imported date.
-type importedQuality struct {
-	Unknown  string  `json:"unknown"`
-	Line     int     `json:"line"`
-	Calendar *string `json:"calendar"`
 }
 
 // usage is `usage` of a request without a key.
