@@ -95,6 +95,14 @@ func (p *product) answer(in *inputs) (*answer, error) {
 	return a, nil
 }
 
+// delayMinutes is by how much the upstream delays the quotes behind the answer, nil for settlements: they are not delayed.
+func (p *product) delayMinutes() *int {
+	if p.daily {
+		return nil
+	}
+	return new(delayMinutes)
+}
+
 func (p *product) refreshSeconds(cfg *Config) int { return int(p.every(cfg).Seconds()) }
 
 // answer is one result of a product. It is computed, encoded and sealed in this order. Only the goroutine that publishes
@@ -184,7 +192,7 @@ func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
 	meta := snapshots.Meta{
 		Endpoint: a.product.name, Source: r.cfg.SourceName,
 		AsOf: a.asOf, CapturedAt: a.captured, ComputedAt: a.inputs.at.UTC().Truncate(time.Second),
-		SessionDate: r.cal.SessionDate(a.asOf).String(), DelayMinutes: delayMinutes,
+		SessionDate: r.cal.SessionDate(a.asOf).String(), DelayMinutes: a.product.delayMinutes(),
 		RefreshSeconds: a.product.refreshSeconds(&r.cfg), Freshness: fresh,
 		Receipt: snapshots.Receipt{Method: a.product.method, Parameters: a.parameters},
 		Quality: quality, Notice: a.product.notice,

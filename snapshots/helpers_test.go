@@ -80,7 +80,7 @@ func meta() Meta {
 	captured := asOf.Add(15 * time.Minute)
 	return Meta{
 		Endpoint: "gex/spx", Source: "simulated", AsOf: asOf, CapturedAt: &captured, ComputedAt: captured.Add(time.Second),
-		SessionDate: "2026-11-20", DelayMinutes: 15, RefreshSeconds: 25, Freshness: Freshness{State: "fresh", Since: asOf},
+		SessionDate: "2026-11-20", DelayMinutes: new(15), RefreshSeconds: 25, Freshness: Freshness{State: "fresh", Since: asOf},
 		Receipt: Receipt{Method: "gex/1", Parameters: json.RawMessage(`{"rate":0.04}`), Inputs: []Input{{"options/_SPX.json", "00ff"}, {"state/x", "11"}}},
 		Quality: json.RawMessage(`{"used":1}`), Notice: "delayed",
 	}
