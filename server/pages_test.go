@@ -77,7 +77,7 @@ func TestLandingPage(t *testing.T) {
 			}
 			links++
 		}
-		if links != 21 { // nine resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and three scripts
+		if links != 19 { // nine resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script
 			t.Errorf("%s: %d links", source, links)
 		}
 	}

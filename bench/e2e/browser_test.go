@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	devinput "github.com/chromedp/cdproto/input"
 	devlog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -45,40 +46,61 @@ type browser struct {
 	t      *testing.T
 	ctx    context.Context
 	origin string
-	front  string // another origin that the test itself serves the page from; "" for none
 
 	mu       sync.Mutex
 	foreign  []string // requests to other origins
 	problems []string // errors on the console, and exceptions
 }
 
-// browse opens a page in Chromium, with further options.
-func browse(t *testing.T, address string, more ...chromedp.ExecAllocatorOption) *browser {
+// chromium is the browser that all tests share. Each test has a page, a cache and a storage of its own.
+var chromium struct {
+	once sync.Once
+	ctx  context.Context
+	stop func()
+	err  error
+}
+
+func stopChromium() {
+	if chromium.stop != nil {
+		chromium.stop()
+	}
+}
+
+func startChromium(path string) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(filepath.Join(scratch, "chromium")), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Env("LANG=C"))
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	chromium.ctx, _ = chromedp.NewContext(allocator, chromedp.WithLogf(func(string, ...any) {}))
+	chromium.stop = func() {
+		_ = chromedp.Cancel(chromium.ctx) // waits for the end, so that the scratch folder can be removed
+		cancel()
+	}
+	chromium.err = chromedp.Do(chromium.ctx)
+}
+
+// browse opens a page in Chromium. The page has the focus, as the only page of a user has.
+func browse(t *testing.T, address string) *browser {
 	t.Helper()
-	chromium := installed(t, "chromium")
+	path := installed(t, "chromium")
+	chromium.once.Do(func() { startChromium(path) })
+	if chromium.err != nil {
+		t.Fatal(chromium.err)
+	}
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Env("LANG=C"))
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(options, more...)...)
+	ctx, cancel = context.WithTimeout(ctx, 2*patience)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithLogf(func(string, ...any) {}))
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil { // waits for the end, so that its directory can be removed
-			t.Logf("closing Chromium: %v", err)
-		}
-		cancel()
-	})
 	b := &browser{t: t, ctx: ctx, origin: u.Scheme + "://" + u.Host}
 	if err := chromedp.Listen(ctx, b.heard); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: hasten}); err != nil {
+	b.onLoad(hasten)
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.view(1400, 1000, "light")
@@ -86,13 +108,20 @@ func browse(t *testing.T, address string, more ...chromedp.ExecAllocatorOption) 
 	return b
 }
 
+// onLoad runs a script before those of each page that is opened from now on.
+func (b *browser) onLoad(script string) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 func (b *browser) heard(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		ours := strings.HasPrefix(e.Request.URL, b.origin+"/") || b.front != "" && strings.HasPrefix(e.Request.URL, b.front+"/")
-		if !ours && !strings.HasPrefix(e.Request.URL, "data:") {
+		if !strings.HasPrefix(e.Request.URL, b.origin+"/") && !strings.HasPrefix(e.Request.URL, "data:") {
 			b.foreign = append(b.foreign, e.Request.URL)
 		}
 	case *runtime.EventExceptionThrown:
@@ -192,5 +221,70 @@ func (b *browser) clean() {
 	defer b.mu.Unlock()
 	if len(b.foreign) > 0 || len(b.problems) > 0 {
 		b.t.Errorf("other origins: %q; problems: %q", b.foreign, b.problems)
+	}
+}
+
+// within makes b report to a subtest until the subtest ends.
+func (b *browser) within(t *testing.T) *browser {
+	outer := b.t
+	b.t = t
+	t.Cleanup(func() { b.t = outer })
+	return b
+}
+
+// plain fails the test when the page shows NaN, undefined, Infinity or [object.
+func (b *browser) plain() {
+	b.t.Helper()
+	if bad := eval[[]string](b, `document.body.innerText.match(/[^\n]*(NaN|undefined|Infinity|\[object)[^\n]*/g) ?? []`); len(bad) > 0 {
+		b.t.Errorf("on the page: %q", bad)
+	}
+}
+
+// see scrolls an element to the middle of the window.
+func (b *browser) see(selector string) {
+	b.t.Helper()
+	if !eval[bool](b, `(e => { e?.scrollIntoView({block: "center", behavior: "instant"}); return !!e; })(document.querySelector(%s))`, selector) {
+		b.t.Fatalf("%s is not on the page", selector)
+	}
+}
+
+// frames waits until two frames are drawn.
+func (b *browser) frames() {
+	b.t.Helper()
+	eval[bool](b, `(window.framed = false, requestAnimationFrame(() => requestAnimationFrame(() => { window.framed = true; })), true)`)
+	b.until("two frames are drawn", `framed`)
+}
+
+// hover moves the pointer to the middle of an element, and returns where that is.
+func (b *browser) hover(selector string) (x, y float64) {
+	b.t.Helper()
+	b.see(selector)
+	at := eval[[]float64](b, `(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())`, selector)
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
+	return at[0], at[1]
+}
+
+func (b *browser) mouse(kind devinput.DispatchMouseEventType, x, y float64, options ...chromedp.MouseOption) {
+	b.t.Helper()
+	b.do(chromedp.MouseEvent(kind, x, y, options...))
+}
+
+// tap touches a point of the window with a finger.
+func (b *browser) tap(x, y float64) {
+	b.t.Helper()
+	touch := func(on bool) {
+		if _, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: on}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	touch(true)
+	defer touch(false)
+	for _, e := range []devinput.DispatchTouchEventParams{
+		{Type: devinput.DispatchTouchEventTypeTouchStart, TouchPoints: []*devinput.TouchPoint{{X: x, Y: y}}},
+		{Type: devinput.DispatchTouchEventTypeTouchEnd, TouchPoints: []*devinput.TouchPoint{}},
+	} {
+		if _, err := chromedp.Call(b.ctx, devinput.DispatchTouchEvent, e); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 }

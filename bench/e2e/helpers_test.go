@@ -47,6 +47,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(scratch)
 	defer market.stop()
+	defer stopChromium()
 	if out, err := exec.Command("go", "env", "GOMOD").Output(); err == nil {
 		root = filepath.Dir(strings.TrimSpace(string(out)))
 	}

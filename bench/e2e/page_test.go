@@ -1,580 +1,454 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	devinput "github.com/chromedp/cdproto/input"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
-// budget is the most that all files of the page may have on the wire together, with their header fields: 75 KB.
-const budget = 75_000
+// The parts of the answers that the tests look for on the page.
+type gammaData struct {
+	Spot     float64
+	CallWall float64 `json:"call_wall"`
+	PutWall  float64 `json:"put_wall"`
+	Flip     float64 `json:"zero_gamma_flip"`
+	Net      float64 `json:"net_gex_dollars"`
+	Strikes  []struct {
+		Strike float64
+		Net    float64 `json:"net_gex_dollars"`
+	} `json:"by_strike"`
+	Profile []struct{ Spot float64 }
+}
 
-// watchShifts sums the layout shifts of a page as Chromium scores them, and keeps their sources. It also notes when the
-// first chart is drawn.
-const watchShifts = `(() => {
-	window.shifted = 0;
-	window.shifts = [];
-	new PerformanceObserver(list => {
-		for (const e of list.getEntries()) {
-			window.shifted += e.value;
-			window.shifts.push(e.value.toFixed(4) + " " + e.sources.map(s => (s.node?.id || s.node?.className || s.node?.nodeName) + " " + s.previousRect.y + " to " + s.currentRect.y).join(", "));
-		}
-	}).observe({type: "layout-shift", buffered: true});
-	const look = new MutationObserver(() => {
-		if (!document.querySelector(".plot canvas")) return;
-		look.disconnect();
-		requestAnimationFrame(() => requestAnimationFrame(() => { window.firstChart = performance.now(); }));
-	});
-	look.observe(document, {childList: true, subtree: true});
+type trackData struct {
+	Date    string   `json:"date"`
+	Session string   `json:"session_date"`
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+}
+
+// last returns a number of the last row.
+func (d trackData) last(column string) float64 {
+	if len(d.Rows) == 0 {
+		return 0
+	}
+	x, _ := d.Rows[len(d.Rows)-1][slices.Index(d.Columns, column)].(float64)
+	return x
+}
+
+type painData struct {
+	Expiration  string
+	MaxPain     float64 `json:"max_pain"`
+	Expirations []struct{ Expiration string }
+}
+
+// writtenDate writes a date as the page does: 20 Nov 2026.
+func writtenDate(date string) string {
+	day, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		panic(err)
+	}
+	return day.Format("2 Jan 2006")
+}
+
+// grouped writes a level as the page does: 7,514.62 or 7,500.
+func grouped(x float64) string {
+	whole, fraction, _ := strings.Cut(strings.TrimSuffix(strconv.FormatFloat(x, 'f', 2, 64), ".00"), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
+
+// percent writes a percentage as the page does: +0.61 %, with a real minus.
+func percent(x float64) string {
+	text := strings.Replace(fmt.Sprintf("%+.2f %%", x), "-", "−", 1)
+	return strings.TrimPrefix(text, map[bool]string{true: "+"}[math.Round(x*100) == 0])
+}
+
+// dollars writes an amount as the page does: −$6.40 bn.
+func dollars(x float64) string {
+	sign, size, unit, decimals := "", math.Abs(x), 0, 0
+	if x < 0 {
+		sign = "−"
+	}
+	units := []string{"", " k", " m", " bn", " tn"}
+	for ; unit < len(units)-1 && size >= 999.5; unit++ {
+		size /= 1000
+	}
+	switch {
+	case unit > 0 && size < 9.995:
+		decimals = 2
+	case unit > 0 && size < 99.95:
+		decimals = 1
+	}
+	scale := math.Pow10(decimals)
+	size = math.Floor(size*scale+0.5) / scale // a tie goes up, as in JavaScript
+	return sign + "$" + strconv.FormatFloat(size, 'f', decimals, 64) + units[unit]
+}
+
+// allLoaded says that every panel has its answer. It scrolls to a panel that has none, because a panel loads when it comes near
+// the window.
+const allLoaded = `(() => {
+	const waiting = document.querySelector("section[aria-busy=true]");
+	waiting?.scrollIntoView({block: "center", behavior: "instant"});
+	return !waiting && !document.querySelector(".notice:not([hidden])");
 })()`
 
-// The page as a tool: the track of the session, choices in the address, the pointer, and what a first visit costs.
+// One visit of each view: the figures of each are those of the answers, and pointer, keys, finger and address do what they
+// promise. The clock of the server stands still.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
 	b := browse(t, p.url)
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchShifts}); err != nil {
-		t.Fatal(err)
+	b.until("every panel has its answer", allLoaded)
+	if got := b.text("#banners"); !strings.Contains(got, "The market is simulated") {
+		t.Errorf("the page does not say that the market is simulated: %q", got)
 	}
-	b.until("the first panel has its answer", `document.querySelector("#today[aria-busy=false] .plot[data-points]")`)
-	t.Run("pointer", func(t *testing.T) { b.within(t).pointer(p) })
+	b.shoot("first")
+	t.Run("charts", func(t *testing.T) { b.within(t).charts(p) })
+	t.Run("tables", func(t *testing.T) { b.within(t).tables(p) })
+	t.Run("matrix", func(t *testing.T) { b.within(t).matrix(p) })
+	t.Run("words", func(t *testing.T) { b.within(t).words() })
+	t.Run("keyboard", func(t *testing.T) { b.within(t).keyboard() })
+	t.Run("zoom", func(t *testing.T) { b.within(t).zoom() })
+	t.Run("flow", func(t *testing.T) { b.within(t).flow() })
+	t.Run("looks", func(t *testing.T) { b.within(t).looks() })
 	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
-	t.Run("history", func(t *testing.T) { b.within(t).history(p) })
-	t.Run("there-and-back", func(t *testing.T) { b.within(t).thereAndBack(p) })
-	t.Run("shift", func(t *testing.T) { b.within(t).shift(p) })
-	t.Run("budget", func(t *testing.T) { b.within(t).budget(p) })
 	b.t = t
 	b.clean()
 }
 
-// box is where the drawing of a chart lies in the window.
-type box struct{ X, Y, Width, Height float64 }
+// chart has the texts of a chart, its number of points, and its number of coloured pixels (Ink).
+type chart struct {
+	Panel, Title, Value, Summary string
+	Points, Ink                  int
+}
 
-func (b *browser) box(plot string) (out box) {
+// chartsScript reads the charts, with plain spaces and without the joiners between signs and amounts.
+const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f => f.querySelector(".plot")).map(f => {
+	const plot = f.querySelector(".plot"), canvas = f.querySelector("canvas");
+	const pixels = canvas ? canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data : [];
+	let ink = 0;
+	for (let i = 0; i < pixels.length; i += 4) {
+		const [r, g, b, a] = pixels.slice(i, i + 4);
+		if (a > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) ink++;
+	}
+	return {panel: f.closest("section").id, title: f.querySelector("h3").textContent, points: Number(plot.dataset.points), ink,
+		value: (plot.getAttribute("aria-valuetext") ?? "").replace(/\u2060/g, "").replace(/\s+/g, " "), summary: f.querySelector(".summary").textContent};
+})`
+
+func (b *browser) charts(p *process) {
+	gamma, pain, track := dataOf[gammaData](p, gammaPath), dataOf[painData](p, painPath), dataOf[trackData](p, trackPath)
+	got := eval[[]chart](b, chartsScript)
+	for _, w := range []struct {
+		panel, title, value string
+		points              int // at least
+	}{
+		{"today", "Spot, flip and walls", "Spot " + grouped(track.last("spot")) + ", Flip " + grouped(track.last("zero_gamma_flip")), len(track.Rows)},
+		{"today", "Net gamma", "Net " + dollars(track.last("net_gex_dollars")), len(track.Rows)},
+		{"strikes", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
+		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
+		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
+		{"vix", "Term structure", "M1", 9},
+		{"max-pain", "Payout at settlement", "Settlement price " + grouped(pain.MaxPain), 20},
+		{"max-pain", "Open interest", "Strike ", 20},
+	} {
+		i := slices.IndexFunc(got, func(c chart) bool { return c.Panel == w.panel && c.Title == w.title })
+		if i < 0 {
+			b.t.Errorf("no chart %q in %s: %+v", w.title, w.panel, got)
+		} else if g := got[i]; g.Ink < 100 || g.Summary == "" || g.Points < w.points || !strings.Contains(g.Value, w.value) {
+			b.t.Errorf("%+v, want %+v", g, w)
+		}
+	}
+	if n := eval[int](b, `document.querySelectorAll("#sectors svg .fund circle").length`); n != 11 {
+		b.t.Errorf("%d funds in the rotation", n)
+	}
+}
+
+// tables compares the tables of expirations, changes, VIX futures, sectors and flow with the answers.
+func (b *browser) tables(p *process) {
+	gamma := dataOf[struct {
+		Rows []struct {
+			Expiration string
+			Net        float64 `json:"net_gex_dollars"`
+			Delta      float64 `json:"delta_dollars"`
+		} `json:"by_expiration"`
+		Changes struct {
+			Net map[string]float64 `json:"net_gex_dollars"`
+		}
+		OI []struct{ From, To float64 } `json:"open_interest_changes"`
+	}](p, gammaPath)
+	for _, r := range gamma.Rows {
+		b.has("#expirations tbody", dollars(r.Net), dollars(r.Delta))
+	}
+	for _, part := range []string{"expired", "spot", "time", "volatility", "open_interest", "listed"} {
+		b.has("#changes .waterfall", dollars(gamma.Changes.Net[part]))
+	}
+	for _, r := range gamma.OI {
+		b.has("#changes .contracts", grouped(math.Abs(r.To-r.From)))
+	}
+	vix := dataOf[struct {
+		Curve []struct{ Settlement float64 }
+	}](p, vixPath)
+	eval[bool](b, `document.querySelector("#vix details").open = true`)
+	b.until("the table opens", `!!document.querySelector("#vix details table")`)
+	for _, m := range vix.Curve {
+		b.has("#vix details table", fmt.Sprintf("%.2f pts", m.Settlement))
+	}
+	sectors := dataOf[struct {
+		Sectors []struct {
+			Returns map[string]float64 `json:"returns_pct"`
+		}
+	}](p, sectorsPath)
+	for _, s := range sectors.Sectors {
+		for _, v := range s.Returns {
+			b.has("#sectors table", percent(v))
+		}
+	}
+	flow := dataOf[struct {
+		Items []struct {
+			Symbol string
+			Score  float64
+		}
+	}](p, flowPath)
+	if len(gamma.Rows) == 0 || len(gamma.Changes.Net) == 0 || len(gamma.OI) == 0 || len(vix.Curve) == 0 || len(sectors.Sectors) != 11 || len(flow.Items) != 20 {
+		b.t.Errorf("the answers lack parts: %+v %+v %+v", gamma, vix, sectors)
+	}
+	b.has("#flow tbody tr", fmt.Sprintf("%.1f %s", flow.Items[0].Score, flow.Items[0].Symbol))
+}
+
+// has checks that an element has texts.
+func (b *browser) has(selector string, texts ...string) {
 	b.t.Helper()
-	b.see(plot)
-	return eval[box](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(%s).querySelector(".u-over").getBoundingClientRect())`, plot)
+	got := b.text(selector)
+	for _, want := range texts {
+		if !strings.Contains(got, want) {
+			b.t.Errorf("%q is not in %s: %q", want, selector, got)
+		}
+	}
 }
 
-func (b *browser) mouse(kind devinput.DispatchMouseEventType, x, y float64, options ...chromedp.MouseOption) {
-	b.t.Helper()
-	b.do(chromedp.MouseEvent(kind, x, y, options...))
-}
-
-// hint returns the tooltip of a chart with plain spaces, and "" while it is hidden.
-func (b *browser) hint(plot string) string {
-	b.t.Helper()
-	return b.text(plot + " .hint:not([hidden])")
-}
-
-// row writes a row of the track as the tooltip of the first chart does.
-func (d trackData) row(i int) string {
-	at := func(column string) any {
-		for c, name := range d.Columns {
-			if name == column {
-				return d.Rows[i][c]
-			}
-		}
-		return nil
-	}
-	level := func(column string) string {
-		if x, ok := at(column).(float64); ok {
-			return grouped(x)
-		}
-		return "–"
-	}
-	regime, _ := at("gamma_regime").(string)
-	band := "–"
-	if low, ok := at("flip_low").(float64); ok {
-		band = grouped(math.Round(low)) + " to " + grouped(math.Round(at("flip_high").(float64)))
-	}
-	return fmt.Sprintf("Spot %s Flip %s Flip band %s Call wall %s Put wall %s Regime %s",
-		level("spot"), level("zero_gamma_flip"), band, level("call_wall"), level("put_wall"), regime)
-}
-
-// madeTrack is the track of a session from 09:30 to 16:00 New York with a gap of an hour: rows that were filled in every five
-// minutes, and then more rows every 15 seconds. From 13:30 to 14:00 the flip has no band, and from 14:30 to 15:00 a band that is
-// far wider than the walls.
-func madeTrack() (d trackData) {
-	d.Date, d.Session = marketDay, marketDay
-	d.Columns = strings.Fields("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars zero_dte_gross_share_pct flip_low flip_high")
-	open := time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)
-	for at := time.Duration(0); at <= 390*time.Minute; {
-		if at < 120*time.Minute || at >= 180*time.Minute { // 11:30 to 12:25 is missing
-			spot := math.Round((7550.25+20*math.Sin(at.Minutes()/45))*100) / 100
-			var low, high any = 7525.5 + at.Minutes()/100, 7560.0
-			switch {
-			case at >= 240*time.Minute && at <= 270*time.Minute:
-				low, high = nil, nil
-			case at >= 300*time.Minute && at <= 330*time.Minute:
-				low, high = 6000.0, 9000.0
-			}
-			d.Rows = append(d.Rows, []any{open.Add(at).Format(time.RFC3339), spot, spot, math.Round((spot - 7545) * 3e8), 7545.5, 7700.0, 7500.0, "neutral", 70.5, 5e9, 6.5, low, high})
-		}
-		if at < 370*time.Minute {
-			at += 5 * time.Minute
-		} else {
-			at += 15 * time.Second
+// matrix reads a cell at the pointer and by keyboard.
+func (b *browser) matrix(p *process) {
+	m := dataOf[struct {
+		Spot        float64                                   `json:"effective_spot"`
+		Expirations []struct{ Expiration, Settlement string } `json:"expirations"`
+		Strikes     []struct{ Strike float64 }
+		Net         [][]*float64 `json:"net_gex_dollars"`
+	}](p, matrixPath)
+	var rows []int // shown, highest strike first
+	for i := len(m.Strikes) - 1; i >= 0; i-- {
+		if math.Abs(m.Strikes[i].Strike/m.Spot-1) <= 0.03 {
+			rows = append(rows, i)
 		}
 	}
-	return d
-}
-
-// pointer reads the tooltip, and zooms with the mouse and with keys. The track is made, with a gap.
-func (b *browser) pointer(p *process) {
-	track := madeTrack()
-	front := newFront(b.t, p.url, func(r *http.Response) {
-		if r.Request.URL.Path != trackPath {
-			return
+	row, column := len(rows)/2, 2
+	says := func(what, selector, separator string) {
+		b.t.Helper()
+		e, x, figure := m.Expirations[column], m.Net[rows[row]][column], "no open contract"
+		if x != nil {
+			figure = dollars(*x)
 		}
-		var doc map[string]any
-		if err := json.NewDecoder(r.Body).Decode(&doc); err != nil {
-			b.t.Error(err)
-		}
-		doc["data"] = track
-		body, err := json.Marshal(doc)
-		if err != nil {
-			b.t.Error(err)
-		}
-		r.Body.Close()
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	})
-	front.request = func(r *http.Request) {
-		r.Header.Del("Accept-Encoding")
-		r.Header.Del("If-None-Match") // so that every answer has a body
+		want := grouped(m.Strikes[rows[row]].Strike) + ", " + writtenDate(e.Expiration) + " " + strings.ToUpper(e.Settlement) + separator + figure
+		b.eventually(what+": "+want, func() bool { return b.text(selector) == want })
 	}
-	b.mu.Lock()
-	b.front = front.URL
-	b.mu.Unlock()
-	b.do(chromedp.Navigate(front.URL))
-	const plot = "#today .plot"
-	b.until("the track is drawn with its gap", fmt.Sprintf(`Number(document.querySelector("%s").dataset.points) === %d`, plot, len(track.Rows)+1))
-	if got := b.text("#today .summary"); !strings.Contains(got, "143 snapshots, from 09:30:00 to 16:00:00 in New York, with 1 gap.") ||
-		!strings.Contains(got, "The flip band is the range of the flip in the model and its scenarios, at last 7,529 to 7,560.") {
-		b.t.Errorf("the summary says %q", got)
-	}
-	b.press(plot, append([]string{kb.Home, kb.PageUp, kb.PageUp}, slices.Repeat([]string{kb.ArrowRight}, 4)...)...)
-	if got := b.hint(plot); !strings.HasPrefix(got, "11:25:00 to 12:30:00, no snapshot Spot – Flip –") {
-		b.t.Errorf("in the gap the tooltip says %q", got)
-	}
-
-	b.press(plot, kb.Home)
-	if got := b.hint(plot); !strings.HasSuffix(got, track.row(0)) {
-		b.t.Errorf("the first point says %q, want %q", got, track.row(0))
-	}
-	b.band(plot, track)
-	b.press(plot, kb.Home)
+	b.see("#matrix canvas:not(.strikes)")
+	at := eval[[]float64](b, `(r => [r.left + (%s + .5) / %s * r.width, r.top + (%s + .5) / %s * r.height])(document.querySelector("#matrix canvas:not(.strikes)").getBoundingClientRect())`,
+		column, len(m.Expirations), row, len(rows))
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
+	says("the cell at the pointer", ".figure:popover-open", " ")
+	b.shoot("matrix-pointer")
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
+	b.until("the figure goes with the pointer", `!document.querySelector(".figure:popover-open")`)
+	b.press("#matrix .heat-map", kb.ArrowDown, kb.ArrowDown, kb.ArrowRight) // the first key shows the cell
+	row, column = row+1, column+1
+	says("the cell of the arrow keys", ".figure:popover-open", " ")
+	says("screen readers hear the cell", "#matrix output", ": ")
 	b.do(chromedp.KeyEvent(kb.Escape))
-	if got := b.hint(plot); got != "" {
-		b.t.Errorf("escape does not close the tooltip %q", got)
-	}
-	at := b.box(plot)
-	middle := at.Y + at.Height/2
-	left := func() string {
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width/2, middle)
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+2, middle)
-		return b.hint(plot)
-	}
-	b.eventually("the tooltip at the left edge has the first row", func() bool { return strings.HasSuffix(left(), track.row(0)) })
-	whole := left()
-	b.shoot("tooltip")
+	b.until("escape closes the figure", `!document.querySelector(".figure:popover-open")`)
+}
 
+// words opens explanations by keyboard, pointer and finger.
+func (b *browser) words() {
+	const open, vanna = `document.querySelector(".word:popover-open:not(.figure)")`, "#changes .exposures div:nth-child(3) .term"
+	b.see(vanna)
+	b.press("#changes .exposures .term", kb.Tab)
+	b.until("focus explains a word", open+`?.id === "word-delta" && document.activeElement.getAttribute("aria-describedby") === "word-delta"`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until("escape closes the explanation", "!"+open)
+	x, y := b.hover(vanna)
+	b.until("the pointer explains a word", open+`?.id === "word-vanna"`)
+	b.shoot("word")
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
+	b.until("the explanation closes when the pointer leaves", "!"+open)
+	b.tap(x, y)
+	b.until("a tap explains a word", open+`?.id === "word-vanna"`)
+	b.tap(x, y)
+	b.until("a second tap closes the explanation", "!"+open)
+}
+
+// keyboard reaches every kind of control with the tab key, walks through a chart's points, and opens a score.
+func (b *browser) keyboard() {
+	b.press(".skip")
+	reached := map[string]bool{}
+	for i := 0; i < 250 && !reached["flow score"]; i++ {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		reached[eval[string](b, `(e => e.closest("section")?.id + " " + (e.className || e.tagName))(document.activeElement)`)] = true
+	}
+	for _, want := range []string{
+		"undefined BUTTON", "today SELECT", "today BUTTON", "today term", "today plot", "today SUMMARY", "today source", "history plot",
+		"vix plot", "max-pain SELECT", "max-pain plot", "sectors scroller", "flow SELECT", "flow score",
+	} {
+		if !reached[want] {
+			b.t.Errorf("the tab key does not reach %q; it reaches %v", want, reached)
+		}
+	}
+	b.press("#flow button.score")
+	b.until("the score shows its parts", `document.querySelectorAll(".tip:not([hidden]) li").length === 6`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until("escape closes the parts", `document.querySelector(".tip").hidden`)
+	const plot, value = "#today .plot", `document.querySelector("#today .plot").getAttribute("aria-valuetext")`
+	b.press(plot, kb.Home)
+	first := eval[string](b, value)
+	b.press(plot, kb.ArrowRight)
+	if second := eval[string](b, value); first == second || !strings.HasPrefix(second, "New York time ") {
+		b.t.Errorf("%q, then %q", first, second)
+	}
+}
+
+// zoom drags over a chart with the mouse, while other charts are drawn anew as an answer does, and magnifies with keys.
+func (b *browser) zoom() {
+	const plot = "#today .plot"
+	b.see(plot)
+	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(%s).querySelector(".u-over").getBoundingClientRect())`, plot)
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.2, at.Y+at.Height/2)
+	b.until("the pointer shows a tooltip", `document.querySelector("#today .plot .hint:not([hidden])")?.innerText.includes("Spot")`)
+	b.shoot("tooltip")
+	const redraw = `dispatchEvent(new Event("themechange"))`
 	drag := func() {
 		b.t.Helper()
-		redraw := `dispatchEvent(new Event("themechange"))` // draws all charts anew, one in each frame, as an answer does
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.4, middle)
+		b.mouse(devinput.DispatchMouseEventTypeMousePressed, at.X+at.Width*0.05, at.Y+at.Height/2, chromedp.ButtonLeft, chromedp.ClickCount(1))
 		eval[bool](b, redraw)
-		b.mouse(devinput.DispatchMouseEventTypeMousePressed, at.X+at.Width*0.4, middle, chromedp.ButtonLeft, chromedp.ClickCount(1))
-		eval[bool](b, redraw)
-		time.Sleep(500 * time.Millisecond)
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.5, middle, chromedp.ButtonLeft)
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.6, middle, chromedp.ButtonLeft)
-		b.mouse(devinput.DispatchMouseEventTypeMouseReleased, at.X+at.Width*0.6, middle, chromedp.ButtonLeft, chromedp.ClickCount(1))
+		b.frames()
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.1, at.Y+at.Height/2, chromedp.ButtonLeft)
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.2, at.Y+at.Height/2, chromedp.ButtonLeft)
+		b.mouse(devinput.DispatchMouseEventTypeMouseReleased, at.X+at.Width*0.2, at.Y+at.Height/2, chromedp.ButtonLeft, chromedp.ClickCount(1))
 		b.until("both charts of the session are zoomed", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 2`)
-		b.eventually("the left edge shows a later row", func() bool { got := left(); return got != "" && got != whole })
 	}
-	reset := func(how string) {
-		b.t.Helper()
-		b.until(how+" shows everything again", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 0`)
-		b.eventually("the left edge shows the first row", func() bool { return left() == whole })
-	}
+	const whole = `document.querySelectorAll("#today .unzoom:not([hidden])").length === 0`
 	drag()
 	b.shoot("zoomed")
-	for range 2 {
-		b.mouse(devinput.DispatchMouseEventTypeMousePressed, at.X+at.Width/2, middle, chromedp.ButtonLeft, chromedp.ClickCount(2))
-		b.mouse(devinput.DispatchMouseEventTypeMouseReleased, at.X+at.Width/2, middle, chromedp.ButtonLeft, chromedp.ClickCount(2))
-	}
-	reset("a double click")
+	b.press("#today .unzoom", kb.Enter)
+	b.until("the button shows everything again", whole)
 	drag()
 	b.press(plot, kb.Escape, kb.Escape) // the first closes the tooltip
-	reset("escape")
-	drag()
-	b.press("#today .unzoom", kb.Enter)
-	reset("the button")
+	b.until("escape shows everything again", whole)
 	b.press(plot, kb.End, "+")
 	b.until("plus zooms", `document.querySelectorAll("#today .unzoom:not([hidden])").length === 2`)
 	b.do(chromedp.KeyEvent("-"))
-	reset("minus")
-	b.finger()
+	b.until("minus shows everything again", whole)
 }
 
-// band checks the band of the flip: for screen readers, in the table, and as a shade on the canvas.
-func (b *browser) band(plot string, track trackData) {
-	if got := eval[string](b, `document.querySelector(%s).getAttribute("aria-valuetext")`, plot); !strings.Contains(got, "Flip 7,545.50, Flip band 7,526 to 7,560, Call wall") {
-		b.t.Errorf("screen readers hear %q", got)
+// flow sorts and filters the table of unusual activity. The address keeps both.
+func (b *browser) flow() {
+	const rows = `[...document.querySelectorAll("#flow tbody tr")].map(r => r.dataset.id)`
+	before := eval[[]string](b, rows)
+	b.press(`#flow th[data-key="volume"] button`, kb.Enter)
+	b.until("the table is sorted", `document.querySelector("#flow [aria-sort=descending]")?.dataset.key === "volume"`)
+	b.press(`#flow .choice button:nth-child(3)`, kb.Enter)
+	b.until("puts only are shown", `[...document.querySelectorAll("#flow tbody th")].every(e => e.innerText.endsWith(" put"))`)
+	chosen := eval[[]string](b, rows)
+	if len(chosen) == 0 || slices.Equal(chosen, before) {
+		b.t.Errorf("%q, and before %q", chosen, before)
 	}
-	b.press(plot, append([]string{kb.Home}, slices.Repeat([]string{kb.PageUp}, 4)...)...)
-	if got, want := b.hint(plot), "13:45:00 "+track.row(39); got != want {
-		b.t.Errorf("without a band the tooltip says %q, want %q", got, want)
+	b.do(chromedp.Reload())
+	b.until("the table is loaded again", allLoaded+` && location.search === "?flow-sort=volume.desc&flow-type=put" && document.querySelector("#flow tbody tr")`)
+	if got := eval[[]string](b, rows); !slices.Equal(got, chosen) {
+		b.t.Errorf("after a reload: %q, want %q", got, chosen)
 	}
-	eval[bool](b, `document.querySelector("#today details.data").open = true`)
-	cells := `[...document.querySelectorAll("#today .chart:first-child tbody tr")].map(r => r.cells[3].innerText)`
-	b.until("the table has the band", `document.querySelector("#today .chart:first-child thead tr")?.cells[3].innerText === "Flip band"`)
-	if got := eval[[]string](b, cells); len(got) != len(track.Rows)+1 || got[0] != "7,526 to 7,560" || got[24] != "–" || got[25] != "7,527 to 7,560" {
-		b.t.Errorf("the table has the bands %q", got)
-	}
-	eval[bool](b, `document.querySelector("#today details.data").open = false`)
-
-	// shaded returns the part of the plot's height that is shaded at an hour. The axis reaches from 09:30 to 16:15.
-	shaded := func(hour float64) float64 {
-		return eval[float64](b, `(([plot, part]) => {
-			const canvas = document.querySelector(plot).querySelector("canvas"), over = document.querySelector(plot).querySelector(".u-over");
-			const x = Math.round((over.offsetLeft + part * over.clientWidth) * devicePixelRatio);
-			const alphas = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height).data.filter((_, i) => (i & 3) === 3);
-			return alphas.filter(a => Math.abs(a - 0.16 * 255) < 2).length / (over.clientHeight * devicePixelRatio);
-		})([%s, %s])`, plot, (hour-9.5)/6.75)
-	}
-	for _, c := range []struct {
-		what              string
-		hour              float64
-		smallest, largest float64
-	}{{"rows with a band", 10.55, 0.05, 0.3}, {"the gap", 12, 0, 0}, {"rows without a band", 13.8, 0, 0}, {"a band wider than the walls", 14.8, 0.8, 1}} {
-		if got := shaded(c.hour); got < c.smallest || got > c.largest {
-			b.t.Errorf("at %s, %.2f of the height is shaded", c.what, got)
-		}
-	}
+	b.press("#flow .counted button", kb.Enter)
+	b.press(`#flow th[data-key="score"] button`, kb.Enter)
+	b.until("the address is empty again", `location.search === ""`)
 }
 
-// finger moves a finger sideways over a chart: the tooltip follows, and the page stays where it is.
-func (b *browser) finger() {
-	const plot = "#today .plot"
-	at := b.box(plot)
-	touch := func(kind devinput.DispatchTouchEventType, points ...*devinput.TouchPoint) {
-		b.t.Helper()
-		if _, err := chromedp.Call(b.ctx, devinput.DispatchTouchEvent, devinput.DispatchTouchEventParams{Type: kind, TouchPoints: points}); err != nil {
-			b.t.Fatal(err)
+// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width.
+func (b *browser) looks() {
+	eval[chromedp.Void](b, `document.activeElement.blur(); scrollTo({top: 0, behavior: "instant"})`)
+	for i, width := range []int64{2560, 1400, 390} {
+		scheme := []string{"dark", "light", "dark"}[i]
+		b.view(width, 900, scheme)
+		b.until("the charts have the width", `[...document.querySelectorAll(".plot")].every(p => Math.abs(p.clientWidth - (p.querySelector(".uplot")?.clientWidth ?? 0)) < 2)`)
+		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
+			b.t.Errorf("%d wide: the page is %d wide", width, wide)
 		}
-	}
-	b.touchScreen(true)
-	defer b.touchScreen(false)
-	before := eval[float64](b, `scrollY`)
-	touch(devinput.DispatchTouchEventTypeTouchStart, &devinput.TouchPoint{X: at.X + 40, Y: at.Y + 40})
-	last := ""
-	for i := range 6 {
-		touch(devinput.DispatchTouchEventTypeTouchMove, &devinput.TouchPoint{X: at.X + 60 + float64(i)*at.Width/10, Y: at.Y + 40})
-		b.eventually(fmt.Sprintf("the tooltip follows the finger to point %d", i), func() bool {
-			was := last
-			last = b.hint(plot)
-			return last != "" && last != was
-		})
-		eval[bool](b, `dispatchEvent(new Event("themechange"))`) // as an answer does
-		if !eval[bool](b, `(([tip, chart]) => tip.top >= 0 && tip.bottom <= innerHeight && (tip.bottom <= chart.top || tip.top >= chart.bottom))([%s, %s].map(s => document.querySelector(s).getBoundingClientRect()))`, plot+" .hint", plot) {
-			b.t.Errorf("at point %d the tooltip is under the finger", i)
+		if dark := eval[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every(c => c < 128)`); dark != (scheme == "dark") {
+			b.t.Errorf("%d wide, %s: dark is %v", width, scheme, dark)
 		}
+		b.until("every chart is drawn", chartsScript+`.every(c => c.ink >= 100)`)
+		b.plain()
+		b.shoot(fmt.Sprintf("%d-%s", width, scheme))
 	}
-	touch(devinput.DispatchTouchEventTypeTouchEnd)
-	if after := eval[float64](b, `scrollY`); after != before {
-		b.t.Errorf("the page scrolled from %v to %v", before, after)
-	}
-	if got := eval[string](b, `getComputedStyle(document.querySelector(".plot")).touchAction`); got != "pan-y pinch-zoom" {
-		b.t.Errorf("upwards, a finger on a chart does not scroll the page: %q", got)
-	}
+	b.view(1400, 1000, "light")
+	b.press("#theme", kb.Enter, kb.Enter)
+	b.until("the button chooses the dark theme", `document.documentElement.dataset.theme === "dark"`)
+	b.do(chromedp.KeyEvent(kb.Enter))
 }
 
-// address reloads a link with choices, and goes back.
+// address picks a stored date by keyboard, reloads the link, goes back, opens a date by a click on a chart, and opens dates that
+// are not stored.
 func (b *browser) address(p *process) {
 	dates := p.sessions()
-	date := dates[len(dates)-4]
-	b.do(chromedp.Navigate(p.url))
-	picked := func(value string) string {
-		return fmt.Sprintf(`document.querySelector("#today select").value === %q && !document.querySelector("#today[aria-busy=true]")`, value)
-	}
-	b.until("the dates are offered", fmt.Sprintf(`[...document.querySelectorAll("#today option")].some(o => o.value === %q)`, date))
-	eval[bool](b, `(s => { s.value = %s; return s.dispatchEvent(new Event("change")); })(document.querySelector("#today select"))`, date)
-	b.press(`#today button[value="so-far"]`, kb.Enter)
-	b.until("the choices are in the address", fmt.Sprintf(`location.search === "?date=%s&span=so-far"`, date))
-	gamma := dataOf[gammaData](p, datePath+date)
-	shown := func(what string) {
+	const picker = "#today .controls select"
+	b.until("all dates are offered", fmt.Sprintf(`document.querySelector(%q).options.length === %d`, picker, len(dates)+1))
+	b.press(picker, kb.ArrowDown, kb.ArrowDown, kb.ArrowDown) // now, the newest, and the two before it
+	shown := func(what, date string) {
 		b.t.Helper()
-		b.until(what, picked(date)+` && document.querySelector('#today button[value="so-far"][aria-pressed=true]') && document.querySelector("#today h2").innerText !== "Today"`)
-		b.eventually("the levels are those of "+date, func() bool { return strings.Contains(b.text("#today .levels"), "Spot "+grouped(gamma.Spot)) })
+		b.until(what, fmt.Sprintf(`location.search === "?date=%s" && document.querySelector("#today .source").textContent === "%s" && !document.querySelector("#today[aria-busy=true]")`, date, datePath+date))
 	}
-	shown("the date is shown")
-	b.do(chromedp.Reload())
-	shown("a reload shows the same")
-	eval[bool](b, `history.back() ?? true`)
-	b.until("the back button undoes the date", picked("")+` && document.querySelector("#today h2").innerText === "Today"`)
-	eval[bool](b, `history.forward() ?? true`)
-	shown("the forward button shows it again")
-	if got := b.text("#status"); strings.Contains(got, "closed") {
-		b.t.Errorf("a past date says %q", got)
-	}
-	if got := b.text("#today .ages"); !strings.HasPrefix(got, "Quotes of ") || strings.Contains(got, "old") {
-		b.t.Errorf("a past date has the age %q", got)
-	}
-	if got := b.text("#today .tile"); strings.Count(got, grouped(gamma.Spot)) != 1 {
-		b.t.Errorf("the spot of a past date is said twice: %q", got)
-	}
-	b.unstored(p, dates)
-}
-
-// unstored opens dates that are not stored. The page names the nearest dates and opens them.
-func (b *browser) unstored(p *process, dates []string) {
-	const notice, buttons = "#today .notice:not([hidden])", "#today .notice:not([hidden]) button"
-	named := func(date string) string {
-		day, err := time.Parse(time.DateOnly, date)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		return day.Format("2 Jan 2006")
-	}
-	b.do(chromedp.Navigate(p.url + "/?date=2020-01-01&span=nonsense"))
-	b.equal("a date before the first names the first", func() (got, want string) {
-		return b.text(notice), "No snapshot of that date is stored. The nearest stored date is " + named(dates[0]) + "."
-	})
-	const saturday, friday, monday = "2026-11-14", "2026-11-13", "2026-11-16"
-	b.do(chromedp.Navigate(p.url + "/?date=" + friday))
-	b.until("a stored date is shown", `document.querySelector("#today[aria-busy=false]")`)
-	b.do(chromedp.Navigate(p.url + "/?date=" + saturday))
-	b.equal("a date between two names both", func() (got, want string) {
-		return b.text(notice), "No snapshot of that date is stored. The nearest stored dates are " + named(friday) + " and " + named(monday) + "."
-	})
-	if !eval[bool](b, `(r => r.top > document.querySelector("#today > header").getBoundingClientRect().bottom && r.bottom < innerHeight)(document.querySelector(%s).getBoundingClientRect())`, notice) {
-		b.t.Error("the reason is not at the top of the panel")
-	}
-	b.press(buttons+":last-child", kb.Enter)
-	shown := func(date string) {
+	levels := func(path string) {
 		b.t.Helper()
-		b.until(date+" is shown", fmt.Sprintf(`location.search === "?date=%s" && document.querySelector("#today .source").textContent === "%s" && !document.querySelector("#today[aria-busy=true]")`, date, datePath+date))
-	}
-	shown(monday)
-	if got := eval[string](b, `document.querySelector("#today").className + document.activeElement.id`); strings.Contains(got, "missing") || !strings.HasSuffix(got, "panels") {
-		b.t.Errorf("after a nearest date was opened, the panel and the focus are %q", got)
-	}
-	eval[bool](b, `history.back() ?? true`)
-	shown(saturday)
-	if got := eval[[]string](b, `[...document.querySelectorAll("#today .body > *")].filter(e => e.checkVisibility({visibilityProperty: true})).map(e => e.className)`); !slices.Equal(got, []string{"notice"}) {
-		b.t.Errorf("of a date that is not stored, %q are shown", got)
-	}
-}
-
-// history opens a date by a click on a chart, and another by the enter key.
-func (b *browser) history(p *process) {
-	dates := p.sessions()
-	const plot = "#history .plot"
-	b.do(chromedp.Navigate(p.url))
-	b.until("the history is drawn", fmt.Sprintf(`(document.querySelector("#history").scrollIntoView(), document.querySelector("%s")?.dataset.points) === "%d"`, plot, len(dates)))
-	i := len(dates) / 2
-	var at box
-	var x float64
-	day, err := time.Parse(time.DateOnly, dates[i])
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.eventually("the tooltip is that of "+dates[i], func() bool {
-		at = b.box(plot)
-		x = at.X + at.Width*(float64(i)+0.6)/(float64(len(dates))+0.2) // the axis reaches from -0.6 to n - 0.4
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, x, at.Y+50)
-		return strings.Contains(b.hint(plot), day.Format("2 Jan 2006"))
-	})
-	b.mouse(devinput.DispatchMouseEventTypeMousePressed, x, at.Y+50, chromedp.ButtonLeft, chromedp.ClickCount(1))
-	b.mouse(devinput.DispatchMouseEventTypeMouseReleased, x, at.Y+50, chromedp.ButtonLeft, chromedp.ClickCount(1))
-	opened := func(what, date string) {
-		b.t.Helper()
-		b.equal(what, func() (got, want string) {
-			return eval[string](b, `location.search + " " + document.querySelector("#today .source").textContent`), "?date=" + date + " " + datePath + date
+		gamma := dataOf[gammaData](p, path)
+		b.eventually("the levels are those of "+path, func() bool {
+			got := b.text("#today .levels")
+			return strings.Contains(got, "Spot "+grouped(gamma.Spot)) && strings.Contains(got, "Call wall "+grouped(gamma.CallWall))
 		})
-		b.until(what+", and its answer comes", `!document.querySelector("#today[aria-busy=true]")`)
 	}
-	opened("a click opens the day", dates[i])
-	b.press(plot, kb.Home, kb.ArrowRight, kb.Enter)
-	opened("enter opens another", dates[1])
-}
+	date := dates[len(dates)-3]
+	shown("the date is shown", date)
+	levels(datePath + date)
+	b.do(chromedp.Reload())
+	shown("a reload shows the same", date)
+	levels(datePath + date)
+	eval[bool](b, `history.go(-3) ?? true`)
+	b.until("the back button undoes the three choices", `location.search === "" && document.querySelector("#today .source").textContent === "`+gammaPath+`" && !document.querySelector("#today[aria-busy=true]")`)
+	levels(gammaPath)
+	b.until("every panel has its answer", allLoaded)
+	b.press("#history .plot", kb.Home, kb.ArrowRight, kb.Enter)
+	shown("enter on a chart opens its date", dates[1])
 
-// thereAndBack goes to a past date and back. A zoom ends, the choice of expirations is there again, and while a date has no
-// answer, no figure of another date is shown.
-func (b *browser) thereAndBack(p *process) {
-	dates := p.sessions()
-	pick := func(date string) {
-		eval[bool](b, `(s => { s.value = %s; return s.dispatchEvent(new Event("change")); })(document.querySelector("#today select"))`, date)
-	}
-	b.do(chromedp.Navigate(p.url + "/?expiring=0dte&date=" + dates[len(dates)-2]))
-	b.see("#strikes") // it loads when it comes near the window
-	b.until("0DTE is not offered", `document.querySelector('#strikes[aria-busy=false] button[value="0dte"]:disabled')`)
-	b.until("the strikes are drawn", `document.querySelector("#strikes .plot canvas")`)
-	b.press("#strikes .plot", "+", "+")
-	b.until("the chart is zoomed", `document.querySelector("#strikes .unzoom:not([hidden])")`)
-	pick("")
-	b.until("the zoom has ended", `document.querySelectorAll("#strikes .unzoom:not([hidden])").length === 0 && document.querySelector("#today h2").innerText === "Today"`)
-	b.until("0DTE is drawn", `document.querySelector("#strikes .why").innerText.startsWith("Sums over contracts expiring on") && Number(document.querySelector("#strikes .plot").dataset.points) > 0`)
-	b.until("the answer is there", `document.querySelector("#today[aria-busy=false]:not(.other):not(.missing)")`)
-	offline := func(on bool) {
-		if _, err := chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
-			MatchedNetworkConditions: []*network.Conditions{{Offline: on, DownloadThroughput: -1, UploadThroughput: -1}},
-		}); err != nil {
-			b.t.Fatal(err)
-		}
-	}
-	offline(true)
-	defer offline(false)
-	pick(dates[1])
-	b.until("the levels are hidden", `getComputedStyle(document.querySelector("#today .levels")).visibility === "hidden"`)
-	b.until("a banner says why", `document.querySelector("#status").innerText.includes("The page shows the last answers")`)
-	if got := b.text("#today .notice"); !strings.HasPrefix(got, "The server does not answer.") {
-		b.t.Errorf("the panel says %q", got)
-	}
-}
+	const saturday, friday, monday = "2026-11-14", "2026-11-13", "2026-11-16"
+	b.do(chromedp.Navigate(p.url + "/?date=" + saturday + "&span=nonsense"))
+	want := "No snapshot of that date is stored. The nearest stored dates are " + writtenDate(friday) + " and " + writtenDate(monday) + "."
+	b.eventually(want, func() bool { return b.text("#today .notice:not([hidden])") == want })
+	b.press("#today .notice:not([hidden]) button:last-child", kb.Enter)
+	b.until("the nearest date is shown", fmt.Sprintf(`new URLSearchParams(location.search).get("date") === %q && !document.querySelector("#today.missing, #today[aria-busy=true]")`, monday))
 
-// shift visits the page at three widths, scrolls through it, and changes the date. Nothing may move by itself.
-func (b *browser) shift(p *process) {
-	dates := p.sessions()
-	for _, width := range []int64{1400, 2560, 390} {
-		b.view(width, 900, "light")
-		b.do(chromedp.Navigate(p.url))
-		b.until("the first panel has its answer", `document.querySelector("#today[aria-busy=false]")`)
-		b.until("every panel is seen", allLoaded)
-		for _, date := range []string{dates[len(dates)-3], ""} {
-			eval[bool](b, `(scrollTo({top: 0, behavior: "instant"}), s => { s.value = %s; return s.dispatchEvent(new Event("change")); })(document.querySelector("#today select"))`, date)
-			b.until("the date is shown", fmt.Sprintf(`document.querySelector("#today h2").innerText !== "" && document.querySelector("#today .source").textContent.endsWith("%s") && !document.querySelector("section[aria-busy=true]")`, date))
-		}
-		eval[bool](b, `requestAnimationFrame(() => requestAnimationFrame(() => { window.settled = true; })) > 0`)
-		b.until("the last frame is drawn", `window.settled`)
-		shifted := eval[float64](b, `window.shifted`)
-		figure(b.t, "layout shift at %d px, with the whole page seen and the date changed twice: %.4f", width, shifted)
-		if shifted >= 0.01 {
-			b.t.Errorf("%d wide: layout shift %.4f: %q", width, shifted, eval[[]string](b, `window.shifts`))
-		}
-	}
-	b.view(1400, 1000, "light")
-}
-
-// budget counts the bytes of a first visit, and reports how soon a phone on a slow network shows the first chart.
-func (b *browser) budget(p *process) {
-	var mu sync.Mutex
-	b.do(chromedp.Navigate("about:blank")) // the requests of an earlier visit end
-	names, sizes := map[network.RequestID]string{}, map[string]int{}
-	if err := chromedp.Listen(b.ctx, func(event any) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch e := event.(type) {
-		case *network.EventRequestWillBeSent:
-			names[e.RequestID] = strings.TrimPrefix(e.Request.URL, b.origin)
-		case *network.EventLoadingFinished:
-			sizes[names[e.RequestID]] += int(e.EncodedDataLength)
-		}
-	}); err != nil {
-		b.t.Fatal(err)
-	}
-	sums := func() (files, data int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for name, size := range sizes {
-			if strings.HasPrefix(name, "/api/") {
-				data += size
-			} else {
-				files += size
-			}
-		}
-		return files, data
-	}
-	b.slow(true)
-	b.view(390, 844, "light")
-	if _, err := chromedp.Call(b.ctx, network.ClearBrowserCache, cdp.Empty{}); err != nil {
-		b.t.Fatal(err)
-	}
-	b.do(chromedp.Navigate(p.url))
-	b.until("the first chart is drawn", `window.firstChart && document.querySelector("#today[aria-busy=false]")`)
-	first := eval[float64](b, `window.firstChart`)
-	for _, path := range []string{gammaPath, trackPath} { // the page preloads the track; a poll has a tag
-		polls := eval[int](b, `asked.filter(a => a.url.endsWith(%s) && a.tag).length`, path)
-		if n := eval[int](b, `performance.getEntriesByType("resource").filter(e => e.name.endsWith(%s)).length`, path); n < 1 || n > 1+polls {
-			b.t.Errorf("the page asked %d times for %s, %d of them with a tag", n, path, polls)
-		}
-	}
-	b.slow(false)
-	files, data := sums()
-	speed := "of this machine"
-	if full() {
-		speed = "of a quarter of its speed"
-	}
-	figure(b.t, "first chart of a phone with slow 4G and a CPU %s: %.0f ms; until then %d bytes of files and %d of data", speed, first, files, data)
-	b.until("every panel is seen", allLoaded)
-	files, data = sums()
-	figure(b.t, "whole page on the wire: %d bytes of files, of %d, and %d of data", files, budget, data)
-	if files > budget || files < 20_000 {
-		sorted, err := json.Marshal(sizes)
-		b.t.Errorf("%d bytes of files: %s %v", files, sorted, err)
-	}
-	b.view(1400, 1000, "light")
-}
-
-// slow emulates a phone on a slow network, with the values of Lighthouse: 150 ms for a round trip, 1.6 Mbit/s down and
-// 750 kbit/s up, and in a full run a CPU of a quarter of the speed.
-func (b *browser) slow(on bool) {
-	b.t.Helper()
-	n, rate := network.Conditions{DownloadThroughput: -1, UploadThroughput: -1}, 1.0
-	if on {
-		n = network.Conditions{Latency: 150, DownloadThroughput: 1.6e6 / 8, UploadThroughput: 750e3 / 8}
-	}
-	if on && full() { // on a busy machine, a slowed Chromium has not ended within minutes
-		rate = 4
-	}
-	if _, err := chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{&n}}); err != nil {
-		b.t.Fatal(err)
-	}
-	if _, err := chromedp.Call(b.ctx, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: rate}); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// A first start without the upstream: the page says why there is no answer, and says it once.
-func TestPageWithoutUpstream(t *testing.T) {
-	t.Parallel()
-	installed(t, "chromium")
-	p := serve(t, "--source", "cboe", "--cboe-base-url", "http://"+freePort(t), "--cboe-settlement-url", "http://"+freePort(t))
-	b := browse(t, p.url)
-	b.until("every panel has asked", allLoaded)
-	b.until("the page says why", `document.querySelector("#status").innerText.includes("The server has no answers yet. The upstream cannot be reached.")`)
-	b.shoot("no-upstream")
-	if n := eval[int](b, `document.body.innerText.split(/cannot be reached|no answer yet|does not answer/).length - 1`); n != 1 {
-		t.Errorf("the page says it %d times: %s", n, b.text("body"))
-	}
-	b.clean()
-}
-
-// touchScreen switches touch on or off.
-func (b *browser) touchScreen(on bool) {
-	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: on}); err != nil {
-		b.t.Fatal(err)
-	}
+	last := dataOf[painData](p, painPath).Expirations
+	b.do(chromedp.Navigate(p.url + "/?expiration=" + last[len(last)-1].Expiration))
+	pain := dataOf[painData](p, painPath+"?expiration="+last[len(last)-1].Expiration)
+	b.until("every panel has its answer", allLoaded)
+	b.has("#max-pain .reading", "max pain "+grouped(pain.MaxPain)+",")
 }

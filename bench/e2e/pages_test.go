@@ -17,7 +17,7 @@ func TestReferencePages(t *testing.T) {
 	p := shared(t)
 	b := browse(t, p.url+"/docs")
 	for _, path := range []string{"/docs", "/methods"} {
-		for _, width := range []int64{2560, 1400, 500, 320} {
+		for _, width := range []int64{1400, 320} {
 			for _, scheme := range []string{"light", "dark"} {
 				b.view(width, 900, scheme)
 				if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {

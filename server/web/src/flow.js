@@ -50,8 +50,11 @@ const active = () => Object.keys(filters).filter(filter).map((name) => [name, fi
 const sorted = () => chosen('flow-sort', 'score.desc', (v) => columns.some(([key]) => v === `${key}.asc` || v === `${key}.desc`)).split('.');
 const most = () => Number(chosen('flow-rows', '20', (v) => ['50', '100'].includes(v)));
 
+/** matching returns the rows that have all that is chosen. */
+export const matching = (items) => items.filter((x) => active().every(([name, value]) => filters[name][1](x, value)));
+
 /** unmatched says why no row is shown, although there are rows. */
-function unmatched() {
+export function unmatched() {
   const [from, to] = ['from', 'to'].map(filter);
   return from && to && Number(from) > Number(to) ? `The first day (${number(Number(from))}) lies after the last (${number(Number(to))}).`
     : `No row has all of this: ${active().map(([name, value]) => filters[name][2](value)).join(', ')}.`;
@@ -104,7 +107,7 @@ export function flowPanel() {
       else head.removeAttribute('aria-sort');
     }
     if (!items) return;
-    const match = items.filter((x) => active().every(([name, value]) => filters[name][1](x, value)));
+    const match = matching(items);
     const shown = sort(match).slice(0, most());
     const now = Date.now();
     const fresh = shown.filter((x) => now - seen.get(x.id) < marked);
@@ -137,7 +140,7 @@ function pick(key, kind) {
 }
 
 /** sort puts rows in the chosen order. Equal rows stay in the order of the answer, highest score first. */
-function sort(items) {
+export function sort(items) {
   const [key, way] = sorted();
   const value = columns.find((c) => c[0] === key)[2];
   const sign = way === 'asc' ? 1 : -1;

@@ -1,8 +1,8 @@
 // What a chart draws on uPlot's canvas: colours of the theme, kinds of series, bands, marks and labels.
 
 import { h } from './dom.js';
+import uPlot from './uplot-1.6.32.esm.js';
 
-const { uPlot } = window;
 export const labelHeight = 17; // of a mark, in CSS pixels
 
 /** color resolves a custom property to a colour that the canvas understands. */
@@ -125,7 +125,7 @@ const crosses = (line, label) => line.x > label.left && line.x < label.left + la
  * layOut gives each mark a row, counted from the plot upwards, and its label a left edge: over the line, or right or left of
  * it. No label covers another, and no line crosses the label of another. It takes as few rows as possible.
  */
-function layOut(marks, end) {
+export function layOut(marks, end) {
   const apart = (a, b) => (a.row === b.row ? a.left + a.width <= b.left || b.left + b.width <= a.left : a.row > b.row ? !crosses(a, b) : !crosses(b, a));
   const place = (rows, placed) => {
     const mark = marks[placed.length];

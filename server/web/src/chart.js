@@ -3,8 +3,7 @@
 
 import { h, say, scroller, table } from './dom.js';
 import { annotate, color, drawn, labelHeight, nameValues, ribbon, shade, zeroLine } from './paint.js';
-
-const { uPlot } = window;
+import uPlot from './uplot-1.6.32.esm.js';
 
 const charts = new Set();
 const redraw = () => {

@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// budget is the most that all files of the page may have on the wire together, with their header fields: 65 KB.
+const budget = 65_000
+
+// watchShifts sums the layout shifts of a page as Chromium scores them, and keeps their sources. It also notes when the
+// first chart is drawn.
+const watchShifts = `(() => {
+	window.shifted = 0;
+	window.shifts = [];
+	new PerformanceObserver(list => {
+		for (const e of list.getEntries()) {
+			window.shifted += e.value;
+			window.shifts.push(e.value.toFixed(4) + " " + e.sources.map(s => (s.node?.id || s.node?.className || s.node?.nodeName) + " " + s.previousRect.y + " to " + s.currentRect.y).join(", "));
+		}
+	}).observe({type: "layout-shift", buffered: true});
+	const look = new MutationObserver(() => {
+		if (!document.querySelector(".plot canvas")) return;
+		look.disconnect();
+		requestAnimationFrame(() => requestAnimationFrame(() => { window.firstChart = performance.now(); }));
+	});
+	look.observe(document, {childList: true, subtree: true});
+})()`
+
+// A first visit at three widths: the files of the page are within their budget, the page asks once for what it preloads, and
+// nothing moves by itself.
+func TestFirstVisit(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	for _, width := range []int64{1400, 2560, 390} {
+		b := browse(t, "about:blank")
+		b.origin = p.url
+		b.onLoad(watchShifts)
+		b.onLoad(`(now => { Date.now = () => now; })(Date.now())`) // ages stay as they are, however slow the machine is
+		var mu sync.Mutex
+		names, sizes, files := map[network.RequestID]string{}, map[string]int{}, 0
+		if err := chromedp.Listen(b.ctx, func(event any) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch e := event.(type) {
+			case *network.EventRequestWillBeSent:
+				names[e.RequestID] = strings.TrimPrefix(e.Request.URL, p.url)
+			case *network.EventLoadingFinished:
+				sizes[names[e.RequestID]] += int(e.EncodedDataLength)
+				if !strings.HasPrefix(names[e.RequestID], "/api/") {
+					files += int(e.EncodedDataLength)
+				}
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		b.view(width, 900, "light")
+		b.do(chromedp.Navigate(p.url))
+		b.until("the first chart is drawn", `window.firstChart && document.querySelector("#today[aria-busy=false]")`)
+		for _, path := range []string{gammaPath, trackPath} { // the page preloads the track; a poll has a tag
+			polls := eval[int](b, `asked.filter(a => a.url.endsWith(%s) && a.tag).length`, path)
+			if n := eval[int](b, `performance.getEntriesByType("resource").filter(e => e.name.endsWith(%s)).length`, path); n < 1 || n > 1+polls {
+				t.Errorf("the page asked %d times for %s, %d of them with a tag", n, path, polls)
+			}
+		}
+		b.until("every panel is seen", allLoaded)
+		b.frames()
+		if shifted := eval[float64](b, `window.shifted`); shifted >= 0.01 {
+			t.Errorf("%d wide: layout shift %.4f: %q", width, shifted, eval[[]string](b, `window.shifts`))
+		}
+		mu.Lock()
+		figure(t, "whole page on the wire: %d bytes of files, of %d", files, budget)
+		if sorted, err := json.Marshal(sizes); files > budget || files < 20_000 {
+			t.Errorf("%d bytes of files: %s %v", files, sorted, err)
+		}
+		mu.Unlock()
+		b.clean()
+	}
+}

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// rewriter changes the answers that a front sends to the dashboard.
+type rewriter struct {
+	mu      sync.Mutex
+	change  func(path string, status int, body []byte) (int, []byte)
+	changed int
+}
+
+// set replaces the change, and returns how many answers the previous change has changed.
+func (r *rewriter) set(change func(path string, status int, body []byte) (int, []byte)) (changed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed, r.change, r.changed = r.changed, change, 0
+	return changed
+}
+
+func (r *rewriter) modify(resp *http.Response) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.change == nil || !strings.HasPrefix(resp.Request.URL.Path, "/api/") {
+		return
+	}
+	body, _ := io.ReadAll(resp.Body) // a body that is cut off is no document
+	resp.Body.Close()
+	status, other := r.change(resp.Request.URL.Path, resp.StatusCode, body)
+	if status != resp.StatusCode || !bytes.Equal(other, body) {
+		r.changed++
+	}
+	resp.StatusCode, resp.Body = status, io.NopCloser(bytes.NewReader(other))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(other)))
+}
+
+// The page says in plain words what is wrong with an answer.
+func TestPageSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	r := &rewriter{}
+	proxy := newFront(t, shared(t).url, r.modify)
+	proxy.request = func(r *http.Request) {
+		r.Header.Del("Accept-Encoding")
+		r.Header.Del("If-None-Match") // so that every answer has a body to change
+	}
+	b := browse(t, proxy.URL)
+	b.until("every panel has its answer", allLoaded)
+	freshness := func(state, reason string) func(string, int, []byte) (int, []byte) {
+		return func(path string, status int, body []byte) (int, []byte) {
+			return status, bytes.Replace(body, []byte(`"freshness":{"state":"fresh","reason":null`), fmt.Appendf(nil, `"freshness":{"state":%q,"reason":%q`, state, reason), 1)
+		}
+	}
+	refusal := func(endpoint string, status int, code, message string) func(string, int, []byte) (int, []byte) {
+		return func(path string, was int, body []byte) (int, []byte) {
+			if !strings.HasSuffix(path, endpoint) {
+				return was, body
+			}
+			return status, fmt.Appendf(nil, `{"success":false,"error":{"code":%q,"message":%q},"meta":{},"usage":{}}`, code, message)
+		}
+	}
+	const hostile = `<img src=x onerror="window.hurt=1">`
+	for _, c := range []struct {
+		name, selector, want string
+		change               func(string, int, []byte) (int, []byte)
+	}{
+		{"stale", ".banner.stale", "Unusual options activity. The last good answer is shown: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
+		{"closed", ".banner.closed", "Market closed. The exchange is closed, and the page shows the last values of the session.", freshness("closed", "outside_session")},
+		{"refused", "#flow .notice", "This resource has no answer yet. Trying again", refusal("unusual", 503, "not_ready", "this resource has no answer yet")},
+		{"limited", "#sectors .notice", "Too many requests a minute.", refusal("rotation", 429, "rate_limited", "too many requests a minute")},
+		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
+		{"no capture time", "#flow .ages", " old · checked ", func(_ string, status int, body []byte) (int, []byte) {
+			return status, regexp.MustCompile(`"captured_at":"[^"]*"`).ReplaceAll(body, []byte(`"captured_at":null`))
+		}},
+		{"nothing known", "#flow .empty", "No unusual activity has been found", forgotten},
+		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},
+	} {
+		r.set(c.change)
+		if c.name == "nothing known" { // in any panel: all must load again
+			b.do(chromedp.Reload())
+			b.until("every panel has its answer", allLoaded)
+		}
+		b.eventually(c.name, func() bool { return strings.Contains(b.allText(c.selector), c.want) })
+		b.plain()
+		b.shoot("wrong-" + strings.ReplaceAll(c.name, " ", "-"))
+		if r.set(nil) == 0 {
+			t.Errorf("%s: nothing was changed", c.name)
+		}
+		b.until(c.name+" is over", `!document.querySelector(".banner.stale, .banner.closed, .banner.down") && `+allLoaded)
+	}
+	if eval[bool](b, `"hurt" in window || !!document.querySelector("#flow img")`) {
+		t.Error("text became markup")
+	}
+	b.clean()
+}
+
+// forgotten makes null or empty every field of an answer that the API allows to be so.
+func forgotten(_ string, status int, body []byte) (int, []byte) {
+	var doc map[string]any
+	if json.Unmarshal(body, &doc) != nil || doc["success"] != true {
+		return status, body
+	}
+	forget(doc["data"])
+	other, err := json.Marshal(doc)
+	if err != nil {
+		return status, body
+	}
+	return status, other
+}
+
+var (
+	unknown = strings.Fields("net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gross_share_pct gamma_tilt zero_gamma_flip flip_distance_pct " +
+		"flip_band gamma_regime call_wall put_wall vol_trigger abs_gamma_strike expected_move_1d max_pain max_pain_range flatness payout_at_max_pain_dollars " +
+		"distance_pct put_call_oi_ratio change vix vix3m contango_m1_m2_pct contango_m4_m7_pct vix_vix3m_ratio cm30 roll_yield_annualized_pct regime shape " +
+		"cash_regime vol_level day week month_return quarter ytd rrg tone cyclical_minus_defensive_pct")
+	empty = strings.Fields("by_strike profile open_interest items flips scenarios conventions")
+)
+
+func forget(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			list, ok := member.([]any)
+			switch {
+			case slices.Contains(unknown, key):
+				v[key] = nil
+			case ok && slices.Contains(empty, key):
+				v[key] = []any{}
+			default:
+				for _, member := range list {
+					forget(member)
+				}
+				forget(member)
+			}
+		}
+	case []any: // a row of the series: its date and session stay
+		for i := 2; i < len(v); i++ {
+			if _, ok := v[i].(float64); ok {
+				v[i] = nil
+			}
+		}
+	}
+}
+
+// allText returns the text of all elements that a selector finds, with plain spaces.
+func (b *browser) allText(selector string) string {
+	b.t.Helper()
+	return eval[string](b, `[...document.querySelectorAll(%s)].map(e => e.textContent).join("; ").replace(/\s+/g, " ")`, selector)
+}
+
+// A first start without the upstream: the page says why there is no answer, and says it once. When the server is gone, the
+// page says so, keeps the last answers, and recovers.
+func TestPageWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	address := freePort(t)
+	p := serveNothing(t, "--listen", address)
+	b := browse(t, p.url)
+	b.until("every panel has asked", allLoaded)
+	b.until("the page says why", `document.querySelector("#status").innerText.includes("The server has no answers yet. The upstream cannot be reached.")`)
+	if n := eval[int](b, `document.body.innerText.split(/cannot be reached|no answer yet|does not answer/).length - 1`); n != 1 {
+		t.Errorf("the page says it %d times: %s", n, b.text("body"))
+	}
+	b.shoot("no-upstream")
+	p.kill()
+	data := storedDay(t)
+	stored := func() *process {
+		return serveReady(t, "--listen", address, "--data-dir", data, "--sim-start", marketStart, "--sim-speed", "0")
+	}
+	p = stored()
+	b.until("the page has answers", `!document.querySelector(".banner.down, .banner.stale") && `+allLoaded)
+	b.until("the spot is shown", `document.querySelector("#today .levels dd").innerText !== "–"`)
+	p.kill()
+	b.until("the page says that the server is gone", `document.querySelector(".banner.down[role=alert]")?.innerText.includes("does not answer")`)
+	if b.text("#today .levels dd") == "–" {
+		t.Error("the last answer is gone")
+	}
+	b.shoot("down")
+	p = stored()
+	b.until("the page recovers", `!document.querySelector(".banner.down") && `+allLoaded)
+	b.clean()
+	p.stop()
+}

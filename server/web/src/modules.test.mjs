@@ -1,0 +1,132 @@
+// Tests of what the modules compute without a page: texts, polling, labels of charts, and the table of flow.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+// The parts of a browser that the modules use when they are loaded.
+const page = { hidden: false, listeners: {}, addEventListener(name, f) { this.listeners[name] = f; } };
+Object.assign(globalThis, {
+  document: page, addEventListener() {}, location: { search: '' }, reportError(error) { throw error; }, devicePixelRatio: 1,
+});
+const format = await import('./format.js');
+const { layOut } = await import('./paint.js');
+const { unwatch, watch } = await import('./poll.js');
+const { matching, sort, unmatched } = await import('./flow.js');
+
+test('numbers, amounts, times and ages', () => {
+  const plain = (text) => text.replace(/\u2060/g, '').replace(/\u00a0/g, ' ');
+  for (const [got, want] of [
+    [format.number(-1234.5, 1), '−1,234.5'], [format.number(NaN), '–'], [format.level(7514.6), '7,514.60'], [format.level(7500), '7,500'],
+    [format.percent(0.614), '+0.61 %'], [format.percent(-0.001), '−0.00 %'], [format.percent(null), '–'], [format.points(-1.5), '−1.50'],
+    [format.short(999), '999'], [format.short(999.6), '1.00 k'], [format.short(6400), '6.40 k'], [format.short(12_345_678), '12.3 m'], [format.short(2e12), '2.00 tn'],
+    [format.dollars(-6.4e9), '−$6.40 bn'], [format.axisDollars(-6.4e9), '−$6.4 bn'], [format.dollars(0), '$0'], [format.dollars(undefined), '–'],
+    [format.instant('2026-11-20T15:44:39Z'), '20 Nov 10:44:39 ET'], [format.instant('2026-07-01T15:44:39Z'), '1 Jul 11:44:39 ET'],
+    [format.date('2026-11-20'), '20 Nov 2026'], [format.month('2026-11'), 'Nov 26'],
+    [format.age(59_999), '59 s'], [format.age(921e3), '15 min 21 s'], [format.age(-5), '0 s'], [format.age(7260e3), '2 h 1 min'], [format.age(90000e3), '1 d 1 h'],
+    [format.title('steep_contango'), 'Steep contango'], [format.reason('x_y'), 'the upstream’s document cannot be used (x y)'],
+  ]) assert.equal(plain(got), want);
+  for (const [day, hour] of [['2026-03-06', 14], ['2026-03-09', 13], ['2026-10-30', 13], ['2026-11-02', 14]]) { // around both changes of the clocks
+    assert.equal(format.newYorkTime(day, '09:30:00'), Date.parse(`${day}T${hour}:30:00Z`));
+  }
+});
+
+test('labels of charts cover neither each other nor a line', () => {
+  let seed = 7;
+  const random = (n) => (seed = seed * 16807 % 2147483647) % n;
+  for (let round = 0; round < 2000; round++) {
+    const marks = Array.from({ length: 1 + random(6) }, (_, i) => ({ i, x: random(4) ? random(1400) : 700 + random(20), width: 60 + random(60) })).sort((a, b) => a.x - b.x);
+    const placed = layOut(marks, 1400);
+    assert.equal(placed.length, marks.length);
+    for (const a of placed) {
+      assert.ok(a.left >= 0 && a.left + a.width <= 1400, 'a label leaves the canvas');
+      for (const b of placed) {
+        if (a.i === b.i) continue;
+        assert.ok(a.row !== b.row || a.left + a.width <= b.left || b.left + b.width <= a.left, 'a label covers another');
+        assert.ok(a.row <= b.row || a.x <= b.left || a.x >= b.left + b.width, 'a line crosses a label');
+      }
+    }
+  }
+});
+
+test('flow: every column sorts, unknown values last, and the filters choose', () => {
+  const row = (id, more) => ({ id, symbol: 'SPY', strike: 100, option_type: 'call', days_to_expiration: 5, score: 1, direction: 'unknown', direction_confidence: 0.1,
+    premium: 1, side: 'unknown', volume: 1, open_interest: 1, volume_oi_ratio: null, implied_volatility: null, moneyness_pct: 0, observed_at: '2026-11-20T15:00:00Z', ...more });
+  const columns = {
+    score: [{ score: 2 }, { score: 10 }], contract: [{ symbol: 'A', strike: 99 }, { symbol: 'A', strike: 100 }], days: [{ days_to_expiration: 2 }, { days_to_expiration: 10 }],
+    direction: [{ direction: 'bearish' }, { direction: 'neutral' }, { direction: 'bullish' }], premium: [{ premium: 2 }, { premium: 10 }],
+    side: [{ side: 'ask' }, { side: 'bid' }], volume: [{ volume: 2 }, { volume: 10 }], oi: [{ open_interest: 2 }, { open_interest: 10 }],
+    ratio: [{ volume_oi_ratio: 2 }, { volume_oi_ratio: 10 }], iv: [{ implied_volatility: 0.2 }, { implied_volatility: 1 }],
+    spot: [{ moneyness_pct: -3 }, { moneyness_pct: 2 }], time: [{ observed_at: '2026-11-20T14:59:59Z' }, { observed_at: '2026-11-20T16:00:00Z' }],
+  };
+  for (const [key, rising] of Object.entries(columns)) {
+    const rows = rising.map((more, i) => row(i, more));
+    const last = ['direction', 'side', 'ratio', 'iv'].includes(key) ? [row('unknown')] : [];
+    location.search = `?flow-sort=${key}.asc`;
+    assert.deepEqual(sort([...last, ...rows.toReversed()]), [...rows, ...last], key);
+    location.search = `?flow-sort=${key}.desc`;
+    assert.deepEqual(sort([...last, ...rows]), [...rows.toReversed(), ...last], key);
+  }
+  const rows = [row(0, { premium: 2e6 }), row(1, { option_type: 'put', days_to_expiration: 30 }), row(2, { symbol: 'QQQ', direction: 'bullish' })];
+  for (const [search, want] of [['', [0, 1, 2]], ['?flow-premium=1000000', [0]], ['?flow-type=put', [1]], ['?flow-symbol=QQQ', [2]], ['?flow-direction=bullish', [2]],
+    ['?flow-from=7&flow-to=60', [1]], ['?flow-type=nonsense', [0, 1, 2]], ['?flow-type=put&flow-symbol=QQQ', []]]) {
+    location.search = search;
+    assert.deepEqual(matching(rows).map((x) => x.id), want, search);
+  }
+  location.search = '?flow-type=put&flow-premium=999999999&flow-from=30&flow-to=31';
+  assert.equal(unmatched().replace(/\u00a0/g, ' '), 'No row has all of this: puts, premium $1 bn or more, 30 days or more, 31 days or less.');
+  location.search = '?flow-from=30&flow-to=3';
+  assert.equal(unmatched(), 'The first day (30) lies after the last (3).');
+});
+
+test('polling: once per max-age, with the tag, not while hidden, and less often while the server does not answer', async () => {
+  let now = 1e12;
+  let timers = [];
+  Date.now = () => now;
+  Math.random = () => 0;
+  globalThis.setTimeout = (f, ms) => { timers.push({ f, at: now + ms }); return timers.at(-1); };
+  globalThis.clearTimeout = (timer) => { timers = timers.filter((t) => t !== timer); };
+  const asked = [];
+  let answer = () => new Response('{"success":true,"n":1}', { headers: { ETag: '"a"', 'Cache-Control': 'max-age=10', Age: '2' } });
+  globalThis.fetch = async (_, { headers }) => { asked.push([now - 1e12, headers['If-None-Match'] ?? '']); return answer(); };
+  const settle = () => new Promise((done) => { setImmediate(() => setImmediate(done)); });
+  const advance = async (ms) => {
+    for (const end = now + ms; ;) {
+      const next = timers.filter((t) => t.at <= end).sort((a, b) => a.at - b.at)[0];
+      now = next ? next.at : end;
+      if (!next) break;
+      clearTimeout(next);
+      next.f();
+      await settle();
+    }
+  };
+  const seen = [];
+  const onChange = (feed, fresh) => seen.push([fresh, feed.failure?.code ?? '']);
+  const feed = watch('/x', onChange);
+  await settle();
+  answer = () => new Response(null, { status: 304, headers: { 'Cache-Control': 'max-age=10' } });
+  await advance(18e3);
+  assert.deepEqual(asked.splice(0), [[0, ''], [8000, '"a"'], [18000, '"a"']]);
+  assert.deepEqual(seen.splice(0), [[true, ''], [false, ''], [false, '']]);
+  page.hidden = true;
+  await advance(60e3);
+  assert.equal(asked.length, 0, 'a hidden page asks');
+  page.hidden = false;
+  page.listeners.visibilitychange();
+  await settle();
+  assert.deepEqual(asked.splice(0), [[78000, '"a"']], 'a page that is shown again asks at once');
+  answer = () => { throw new TypeError('no network'); };
+  await advance(10e3 + 3e3 + 6e3 + 12e3);
+  assert.deepEqual(asked.splice(0).map(([at]) => at - 78000), [10000, 13000, 19000, 31000]);
+  assert.equal(feed.failure.code, 'unreachable');
+  assert.equal(feed.document.n, 1, 'the last answer is gone');
+  answer = () => new Response('{"success":false,"error":{"code":"rate_limited","message":"too many"}}', { status: 429, headers: { 'Retry-After': '100' } });
+  await advance(24e3 + 99e3);
+  assert.equal(asked.splice(0).length, 1, 'Retry-After is not obeyed');
+  assert.equal(feed.failure.code, 'rate_limited');
+  answer = () => new Response('<html>');
+  await advance(1e3);
+  assert.equal(feed.failure.code, 'unreadable');
+  unwatch(feed, onChange);
+  asked.length = 0;
+  await advance(600e3);
+  assert.equal(asked.length, 0, 'an address that nobody watches is asked for');
+});
