@@ -197,7 +197,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_SIM_TRACKS=0", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
+	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
 	return cmd
 }
 
