@@ -254,13 +254,9 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 			log.Info("stopped")
 		}
 	}()
-	ledger := keys.OpenLedger(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
-	defer func() {
-		if err := ledger.Close(); err != nil {
-			log.Error("usage counts not written", "err", err)
-		}
-	}()
-	table, err := keys.Open(keys.File(c.KeysFile, c.DataDir), ledger, log)
+	counts := keys.OpenCounts(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
+	defer counts.Close()
+	table, err := keys.Open(keys.File(c.KeysFile, c.DataDir), counts, log)
 	if err != nil {
 		return err
 	}
@@ -268,7 +264,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	ready := func() server.Readiness {
 		r := readiness(refresher)
 		r.Impaired("keys", table.Err())
-		r.Impaired("usage", ledger.Err())
+		r.Impaired("usage", counts.Err())
 		r.Impaired("tls", pair.Err())
 		return r
 	}
@@ -319,17 +315,15 @@ const shutdownLimit = 10 * time.Second
 // serveUntil serves until ctx ends, tells the service manager when the server is ready and when it stops, and waits up to
 // [shutdownLimit] for the requests under way.
 func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *slog.Logger) error {
-	service := server.OpenNotifier(log)
-	defer service.Close()
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
-	service.Ready("serving on " + ln.Addr().String()) // resources may still lack answers, see /readyz
+	defer server.NotifyReady("serving on "+ln.Addr().String(), log)() // resources may still lack answers, see /readyz
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
-	service.Stopping()
+	server.NotifyStopping(log)
 	log.Info("stopping", "limit", shutdownLimit)
 	limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 	defer cancel()

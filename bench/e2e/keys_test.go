@@ -33,6 +33,9 @@ func TestKeys(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), secret) {
 		t.Errorf("the secret is stored: %v", err)
 	}
+	if _, stderr, code := run(t, command(t, "keys", "create", "--keys-file", file, "dashboard")); code != 1 || !strings.Contains(stderr, id+` has the name "dashboard"`) {
+		t.Errorf("a second key of one name: exit %d, %s", code, stderr)
+	}
 	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart, "--keys-file", file}
 	p := serveReady(t, args...)
 	for n := 1; n <= 6; n++ {
@@ -58,10 +61,10 @@ func TestKeys(t *testing.T) {
 	p.until("the key is revoked", func() bool { return p.answers(gammaPath, http.StatusUnauthorized, "X-API-Key", secret) })
 }
 
-// keyed creates a key that the shared server knows.
+// keyed creates a key that the shared server knows. The time makes its name unique, also when a test runs twice.
 func keyed(t *testing.T, p *process, name string) (secret, id string) {
 	t.Helper()
-	secret, id = newKey(t, filepath.Join(market.dir, "keys.json"), name, "--per-minute", "6000")
+	secret, id = newKey(t, filepath.Join(market.dir, "keys.json"), name+time.Now().Format("150405.000000000"), "--per-minute", "6000")
 	p.until("the key is known", func() bool { return p.answers(gammaPath, http.StatusOK, "X-API-Key", secret) })
 	return secret, id
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // Create adds a key to a file and returns its secret, which cannot be seen again. The caller fills in the name, the limits
-// and the expiry. Create sets the rest. It creates the file and its directory if they are missing. Names need not be
-// unique. Concurrent calls wait for one another, even in different processes. After an error the file is as it was.
+// and the expiry. Create sets the rest. It creates the file and its directory if they are missing. It refuses the name of a
+// key that is not revoked. Concurrent calls wait for one another, even in different processes. After an error the file is as
+// it was.
 func Create(path string, spec Key, now time.Time) (secret string, key Key, err error) {
 	secret, digest := newSecret()
 	key = spec
@@ -25,7 +26,14 @@ func Create(path string, spec Key, now time.Time) (secret string, key Key, err e
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", Key{}, fmt.Errorf("create directory of the key file: %w", err)
 	}
-	err = update(path, func(keys []Key) ([]Key, error) { return append(keys, key), nil })
+	err = update(path, func(keys []Key) ([]Key, error) {
+		for _, k := range keys {
+			if k.Name == key.Name && k.Revoked.IsZero() {
+				return nil, fmt.Errorf("key %s has the name %q: give another name, or revoke that key first", k.ID, k.Name)
+			}
+		}
+		return append(keys, key), nil
+	})
 	if err != nil {
 		return "", Key{}, fmt.Errorf("create key: %w", err)
 	}

@@ -75,9 +75,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func open(t testing.TB, path string, ledger *Ledger, log *logged) *Table {
+func open(t testing.TB, path string, counts *Counts, log *logged) *Table {
 	t.Helper()
-	table, err := Open(path, ledger, log.logger())
+	table, err := Open(path, counts, log.logger())
 	if err != nil {
 		t.Fatal(err)
 	}

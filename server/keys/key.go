@@ -3,7 +3,7 @@
 // A key is a random secret that [Create] shows once. The key file holds the SHA-256 of the secret, a name, limits and
 // an expiry. Only its owner may read the file, and every change replaces the whole file. The server holds the keys in
 // a [Table], which follows the file. [Table.Lookup] hashes the secret of a request and finds the [Entry], whose Admit
-// decides about the request. A [Ledger] keeps the day's counts over a restart. No secret is ever stored or logged.
+// decides about the request. [Counts] keeps the day's counts over a restart. No secret is ever stored or logged.
 package keys
 
 import (
@@ -37,7 +37,7 @@ const (
 type Key struct {
 	// ID names the key in public: k_ and the first 12 hexadecimal digits of SHA256.
 	ID string `json:"id"`
-	// Name is chosen by the operator, 1 to 64 printable characters. Several keys may have the same name.
+	// Name is chosen by the operator, 1 to 64 printable characters. Only one key that is not revoked has the name.
 	Name string `json:"name"`
 	// SHA256 is the digest of the secret, 64 lower-case hexadecimal digits.
 	SHA256  string    `json:"sha256"`

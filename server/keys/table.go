@@ -23,7 +23,7 @@ type Table struct {
 	*watch.Files
 	path   string
 	log    *slog.Logger
-	ledger *Ledger
+	counts *Counts
 	found  bool // whether the file has been there; only the goroutine that reads the file uses it
 
 	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
@@ -31,9 +31,9 @@ type Table struct {
 
 // Open reads the key file and follows its changes until Close. If the file is missing, the table is empty until
 // the file appears. If the file cannot be used, Open fails. If it cannot be used later, the keys in force stay, and
-// Err says why. The ledger, which may be nil, keeps the counts of keys. It must outlive the table.
-func Open(path string, ledger *Ledger, log *slog.Logger) (*Table, error) {
-	t := &Table{path: path, log: log, ledger: ledger}
+// Err says why. counts holds the usage of the keys, and may be nil.
+func Open(path string, counts *Counts, log *slog.Logger) (*Table, error) {
+	t := &Table{path: path, log: log, counts: counts}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
 	var err error
 	t.Files, err = watch.Open(watch.Config{
@@ -73,7 +73,7 @@ func (t *Table) read(path string) ([]byte, error) {
 	return text, err
 }
 
-// load puts the text of the key file in force. A key that was there before keeps its bucket and its counter.
+// load puts the text of the key file in force. A key that was there before keeps its usage.
 func (t *Table) load(contents [][]byte, _ time.Time) error {
 	if string(contents[0]) == missing {
 		t.log.Info("key file missing: every key is refused until the file exists", "file", t.path)
@@ -88,28 +88,24 @@ func (t *Table) load(contents [][]byte, _ time.Time) error {
 	for _, k := range keys {
 		var digest [sha256.Size]byte
 		_, _ = hex.Decode(digest[:], []byte(k.SHA256)) // decode has checked it
-		e := &Entry{Key: k}
+		next[digest] = &Entry{Key: k, usage: t.counts.of(k.ID)}
 		if before := old[digest]; before != nil {
-			e.bucket, e.day = before.bucket, before.day
-		} else {
-			e.bucket, e.day = &limits.Bucket{}, t.ledger.counter(k.ID)
+			next[digest].usage = before.usage
 		}
-		next[digest] = e
 	}
 	t.entries.Store(&next)
 	t.log.Info("keys loaded", "file", t.path, "keys", t.Len())
 	return nil
 }
 
-// Entry is a key in force. Its fields never change. When the file changes, every key gets a new entry with the bucket and
-// the counter that it had. All methods may be called at the same time and never allocate.
+// Entry is a key in force. Its fields never change. When the file changes, every key gets a new entry with the usage that it
+// had. All methods may be called at the same time and never allocate.
 type Entry struct {
 	Key
-	bucket *limits.Bucket
-	day    *limits.Day
+	usage *limits.Usage
 }
 
-// Admit decides about a request at a Unix time in nanoseconds and counts it if it is allowed; see [limits.Admit].
+// Admit decides about a request at a Unix time in nanoseconds and counts it if it is allowed; see [limits.Usage.Admit].
 func (e *Entry) Admit(nowNanos int64) limits.Verdict {
-	return limits.Admit(e.bucket, e.day, e.PerMinute, e.PerDay, nowNanos)
+	return e.usage.Admit(e.PerMinute, e.PerDay, nowNanos)
 }

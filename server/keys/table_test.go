@@ -2,9 +2,7 @@ package keys
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -133,8 +131,8 @@ func TestLookupDuringReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path, log := keyPath(t), &logged{}
 		secret, _ := create(t, path, Key{Name: "a", PerDay: 1_000_000})
-		ledger := OpenLedger(usagePath(t), log.logger())
-		table := open(t, path, ledger, log)
+		counts := OpenCounts(usagePath(t), log.logger())
+		table := open(t, path, counts, log)
 		const readers, requests, reloads = 4, 500, 20
 		var wg sync.WaitGroup
 		for range readers {
@@ -152,17 +150,15 @@ func TestLookupDuringReloads(t *testing.T) {
 			if err := table.load([][]byte{[]byte(content(t, path))}, now); err != nil || lookup(table, other, now) == nil {
 				t.Errorf("not found after its creation: %v", err)
 			}
-			if err := ledger.flush(); err != nil {
-				t.Error(err)
+			if counts.save(); counts.Err() != nil {
+				t.Error(counts.Err())
 			}
 		}
 		wg.Wait()
 		if v := lookup(table, secret, now).Admit(now.UnixNano()); v.Today != readers*requests+1 {
 			t.Errorf("%d counted", v.Today)
 		}
-		if err := ledger.Close(); err != nil {
-			t.Error(err)
-		}
+		counts.Close()
 		if text := log.String(); strings.Contains(text, "sk_") || strings.Contains(text, digestOf(secret)) {
 			t.Errorf("a secret or digest was logged: %s", text)
 		}
@@ -175,9 +171,9 @@ func TestAllocations(t *testing.T) {
 	}
 	path := keyPath(t)
 	text, _ := create(t, path, Key{Name: "a", PerMinute: 60, PerDay: 1000})
-	ledger := OpenLedger(filepath.Join(t.TempDir(), "usage.json"), slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { ledger.Close() })
-	table := open(t, path, ledger, &logged{})
+	counts := OpenCounts(usagePath(t), (&logged{}).logger())
+	t.Cleanup(counts.Close)
+	table := open(t, path, counts, &logged{})
 	secret, unknown, at, buf := []byte(text), []byte("unknown"), now.UnixNano(), make([]byte, 0, 512)
 	e := lookup(table, text, now)
 	for name, f := range map[string]func(){

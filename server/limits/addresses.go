@@ -31,15 +31,13 @@ type addressSet struct {
 	mu    sync.Mutex
 	slots [setSize]struct {
 		client uint64
-		full   int64 // as in Bucket; 0 in a slot without an address
+		bucket bucket // 0 in a slot without an address
 	}
 }
 
 // NewAddresses returns a table that allows each address a rate from 1 to [MaxPerMinute].
-func NewAddresses(perMinute int) *Addresses { return newAddresses(perMinute, addressSets) }
-
-func newAddresses(perMinute, sets int) *Addresses {
-	return &Addresses{perMinute: perMinute, seed: maphash.MakeSeed(), sets: make([]addressSet, sets)}
+func NewAddresses(perMinute int) *Addresses {
+	return &Addresses{perMinute: perMinute, seed: maphash.MakeSeed(), sets: make([]addressSet, addressSets)}
 }
 
 // Admit decides about a request of an address at a Unix time in nanoseconds. It never allocates. Invalid addresses
@@ -58,7 +56,7 @@ func (a *Addresses) Held() (n int) {
 		set := &a.sets[i]
 		set.mu.Lock()
 		for j := range set.slots {
-			if set.slots[j].full != 0 {
+			if set.slots[j].bucket != 0 {
 				n++
 			}
 		}
@@ -67,24 +65,22 @@ func (a *Addresses) Held() (n int) {
 	return n
 }
 
-func (a *Addresses) take(client uint64, now int64) (d Decision) {
+func (a *Addresses) take(client uint64, now int64) Decision {
 	set := &a.sets[maphash.Comparable(a.seed, client)%uint64(len(a.sets))]
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	fullest := &set.slots[0]
 	for i := range set.slots {
 		slot := &set.slots[i]
-		if slot.client == client && slot.full != 0 {
-			slot.full, d = take(slot.full, now, a.perMinute, 1)
-			return d
+		if slot.client == client && slot.bucket != 0 {
+			return slot.bucket.take(now, a.perMinute, 1)
 		}
-		if slot.full < fullest.full {
+		if slot.bucket < fullest.bucket {
 			fullest = slot
 		}
 	}
-	fullest.client = client
-	fullest.full, d = take(0, now, a.perMinute, 1)
-	return d
+	fullest.client, fullest.bucket = client, 0
+	return fullest.bucket.take(now, a.perMinute, 1)
 }
 
 // client returns the number of an address: the upper half of an IPv6 address, which is the /64. An IPv4 address

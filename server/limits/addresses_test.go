@@ -58,7 +58,8 @@ func TestAddressesMemory(t *testing.T) {
 
 // A new address takes the slot of the fullest bucket: addresses that have used more stay limited.
 func TestAddressesEvictTheFullest(t *testing.T) {
-	table := newAddresses(10, 1)
+	table := NewAddresses(10)
+	table.sets = table.sets[:1]
 	for n := range uint32(setSize) {
 		for range n + 1 { // the nth client has used n+1 of its 10
 			table.Admit(v4(n), noon)
@@ -77,7 +78,8 @@ func TestAddressesEvictTheFullest(t *testing.T) {
 
 // An address never gets less than its rate, however many others there are.
 func TestAddressesOnlyForgive(t *testing.T) {
-	table := newAddresses(3, 4)
+	table := NewAddresses(3)
+	table.sets = table.sets[:4]
 	seen := map[uint32]int{}
 	for i := range uint32(5000) {
 		n := i * 2654435761 >> 20 % 300

@@ -1,22 +1,18 @@
 package limits
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // MaxPerMinute is the highest rate, in requests a minute.
 const MaxPerMinute = 1_000_000
 
-// Bucket is the token bucket of one client. It holds as many tokens as the rate allows requests a minute, is full at
-// first and refills evenly: a client may send a whole minute's allowance at once, then one request every 60 s / rate.
-// In any 60 seconds at most twice the rate is allowed. The zero value is a full bucket. All methods may be called at
-// the same time.
+// bucket is the token bucket of one client. It holds as many tokens as the rate allows requests a minute, is full at first and
+// refills evenly: a client may send a whole minute's allowance at once, then one request every 60 s / rate. In any 60 seconds
+// at most twice the rate is allowed.
 //
-// It is the generic cell rate algorithm. It stores one number: the instant at which the bucket is full again, in Unix
-// nanoseconds. A full bucket holds a minute's tokens at every rate, so that a client keeps its share of the tokens
+// It is the generic cell rate algorithm. Its one number is the instant at which the bucket is full again, in Unix nanoseconds.
+// The zero value is full. A full bucket holds a minute's tokens at every rate, so that a client keeps its share of the tokens
 // when its rate changes.
-type Bucket struct{ full atomic.Int64 }
+type bucket int64
 
 // Decision is the answer of a bucket to one request.
 type Decision struct {
@@ -24,24 +20,6 @@ type Decision struct {
 	Remaining    int64 // requests that would be allowed at once now
 	NextSeconds  int64 // until one more than Remaining is allowed, rounded up; 0 when the bucket is full
 	ResetSeconds int64 // until the bucket is full, rounded up
-}
-
-// Take takes a token at a Unix time in nanoseconds, at a rate from 1 to [MaxPerMinute]. A refused request takes no
-// token. If the clock is set back, a client waits too long by at most one second and the time of one token.
-func (b *Bucket) Take(nowNanos int64, perMinute int) Decision {
-	for {
-		old := b.full.Load()
-		full, d := take(old, nowNanos, perMinute, 1)
-		if full == old || b.full.CompareAndSwap(old, full) {
-			return d
-		}
-	}
-}
-
-// Peek returns the state of the bucket and takes no token. OK has no meaning in its result.
-func (b *Bucket) Peek(nowNanos int64, perMinute int) Decision {
-	_, d := take(b.full.Load(), nowNanos, perMinute, 0)
-	return d
 }
 
 // skew is how far the time of a caller may be behind the time of a concurrent caller.
@@ -53,9 +31,10 @@ func interval(perMinute int) int64 {
 	return (int64(time.Minute) + n - 1) / n
 }
 
-// take takes tokens, if the bucket has them. full is when the bucket is full again; the result is its new value.
-func take(full, now int64, perMinute int, tokens int64) (int64, Decision) {
-	interval := interval(perMinute)
+// take takes tokens if the bucket has them, at a Unix time in nanoseconds and a rate from 1 to [MaxPerMinute]. If the clock is
+// set back, a client waits too long by at most one second and the time of one token.
+func (b *bucket) take(now int64, perMinute int, tokens int64) Decision {
+	full, interval := int64(*b), interval(perMinute)
 	depth := interval * int64(perMinute)
 	if full > now+depth+skew {
 		full = now + depth // the clock was set back; otherwise the client would wait until the clock has caught up
@@ -65,12 +44,13 @@ func take(full, now int64, perMinute int, tokens int64) (int64, Decision) {
 	if ok {
 		full = next
 	}
+	*b = bucket(full)
 	used := min(max(full-now, 0), depth) // the tokens that are missing, in nanoseconds
 	d := Decision{OK: ok, Remaining: (depth - used) / interval, ResetSeconds: seconds(used)}
 	if used > 0 {
 		d.NextSeconds = seconds(interval - (depth-used)%interval)
 	}
-	return full, d
+	return d
 }
 
 // seconds rounds nanoseconds up.

@@ -2,8 +2,6 @@ package limits
 
 import (
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -16,7 +14,7 @@ const second = int64(time.Second)
 var midnight = noon + 12*3600*second
 
 func TestBucketByHand(t *testing.T) {
-	var b Bucket
+	var b bucket
 	steps := []struct {
 		at   int64 // seconds after noon
 		want Decision
@@ -34,15 +32,15 @@ func TestBucketByHand(t *testing.T) {
 		{130, Decision{true, 5, 10, 10}},
 	}
 	for i, s := range steps {
-		if got := b.Take(noon+s.at*second, 6); got != s.want {
+		if got := b.take(noon+s.at*second, 6, 1); got != s.want {
 			t.Errorf("step %d at %d s: %+v, want %+v", i, s.at, got, s.want)
 		}
 	}
-	full := Decision{true, 6, 0, 0}
-	if got := b.Peek(noon+200*second, 6); got != full {
+	full := Decision{OK: true, Remaining: 6}
+	if got := b.take(noon+200*second, 6, 0); got != full {
 		t.Errorf("full bucket: %+v", got)
 	}
-	if got := (&Bucket{}).Peek(noon, 6); got != full {
+	if got := new(bucket).take(noon, 6, 0); got != full {
 		t.Errorf("new bucket: %+v", got)
 	}
 }
@@ -53,20 +51,20 @@ func TestBucketRetryIsExact(t *testing.T) {
 		if interval(rate)*int64(rate) < 60*second {
 			t.Errorf("rate %d: a minute's tokens take less than a minute", rate)
 		}
-		var b Bucket
+		var b bucket
 		for i := range rate {
-			if d := b.Take(noon, rate); !d.OK || d.Remaining != int64(rate-i-1) {
+			if d := b.take(noon, rate, 1); !d.OK || d.Remaining != int64(rate-i-1) {
 				t.Fatalf("rate %d, request %d: %+v", rate, i, d)
 			}
 		}
-		d := b.Take(noon, rate)
+		d := b.take(noon, rate, 1)
 		if d.OK || d.Remaining != 0 || d.NextSeconds != max(1, (60+int64(rate)-1)/int64(rate)) || d.ResetSeconds < 60 || d.ResetSeconds > 61 {
 			t.Errorf("rate %d: empty bucket says %+v", rate, d)
 		}
-		if b.Take(noon+interval(rate)/2, rate).OK {
+		if b.take(noon+interval(rate)/2, rate, 1).OK {
 			t.Errorf("rate %d: allowed after half a token", rate)
 		}
-		if !b.Take(noon+d.NextSeconds*second, rate).OK {
+		if !b.take(noon+d.NextSeconds*second, rate, 1).OK {
 			t.Errorf("rate %d: refused after the wait", rate)
 		}
 	}
@@ -78,12 +76,12 @@ func TestBucketProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		rate := 1 + random.IntN(1000)
-		var b Bucket
+		var b bucket
 		now, allowed := noon, int64(0)
 		for range 400 {
 			now += random.Int64N(3 * interval(rate))
-			before := b.Peek(now, rate)
-			d := b.Take(now, rate)
+			before := b.take(now, rate, 0)
+			d := b.take(now, rate, 1)
 			if d.OK != (before.Remaining > 0) || d.OK && d.Remaining != before.Remaining-1 {
 				t.Fatalf("rate %d: peeked %+v, took %+v", rate, before, d)
 			}
@@ -102,18 +100,18 @@ func TestBucketProperties(t *testing.T) {
 
 func TestBucketClockGoesBack(t *testing.T) {
 	for _, back := range []int64{1, second / 2, second, 2 * second, 3600 * second, noon} {
-		var b Bucket
+		var b bucket
 		for range 60 {
-			b.Take(noon, 60)
+			b.take(noon, 60, 1)
 		}
 		now := noon - back
-		if d := b.Take(now, 60); d.OK || d.NextSeconds > 2 {
+		if d := b.take(now, 60, 1); d.OK || d.NextSeconds > 2 {
 			t.Errorf("%v back: %+v", time.Duration(back), d)
 		}
-		if d := b.Take(now+2*second, 60); !d.OK {
+		if d := b.take(now+2*second, 60, 1); !d.OK {
 			t.Errorf("%v back: still refused 2 s later: %+v", time.Duration(back), d)
 		}
-		if d := b.Peek(now, 60); d.Remaining < 0 || d.Remaining > 60 {
+		if d := b.take(now, 60, 0); d.Remaining < 0 || d.Remaining > 60 {
 			t.Errorf("%v back: %+v", time.Duration(back), d)
 		}
 	}
@@ -121,73 +119,16 @@ func TestBucketClockGoesBack(t *testing.T) {
 
 // A client keeps its share of the allowance when its rate changes.
 func TestBucketRateChange(t *testing.T) {
-	var b Bucket
+	var b bucket
 	for range 30 {
-		b.Take(noon, 60)
+		b.take(noon, 60, 1)
 	}
 	for _, c := range []struct {
 		rate int
 		want int64
 	}{{60, 30}, {600, 300}, {6, 3}} {
-		if d := b.Peek(noon, c.rate); d.Remaining != c.want {
+		if d := b.take(noon, c.rate, 0); d.Remaining != c.want {
 			t.Errorf("at %d a minute: %+v", c.rate, d)
 		}
-	}
-}
-
-func TestDay(t *testing.T) {
-	var d Day
-	const limit = 3
-	steps := []struct {
-		at    int64
-		count int64
-		ok    bool
-	}{
-		{noon, 1, true}, {noon, 2, true}, {midnight - 1, 3, true}, {midnight - 1, 3, false},
-		{midnight, 1, true},
-		{midnight - 1, 2, true},           // a concurrent caller that is a little behind
-		{midnight + second, 3, true},      // the same day
-		{midnight + second, 3, false},     //
-		{midnight - 3600*second, 1, true}, // the clock went back to the other day: forgiven
-		{midnight + 30*24*3600*second, 1, true},
-		{noon, 1, true},
-	}
-	for i, s := range steps {
-		if count, ok := d.Take(s.at, limit); count != s.count || ok != s.ok {
-			t.Errorf("step %d: %d %v, want %d %v", i, count, ok, s.count, s.ok)
-		}
-	}
-	if n := d.Count(noon); n != 1 {
-		t.Errorf("count %d", n)
-	}
-	if n := d.Count(midnight); n != 0 {
-		t.Errorf("count %d on another day", n)
-	}
-	for _, c := range [][2]int64{{-5, 0}, {7, 7}, {MaxCount, MaxCount}, {MaxCount + 1, MaxCount}} {
-		if d.Restore(noon, c[0]); d.Count(noon) != c[1] {
-			t.Errorf("restored %d as %d", c[0], d.Count(noon))
-		}
-	}
-	if count, ok := d.Take(noon, 0); !ok || count != MaxCount {
-		t.Errorf("a full counter went to %d, %v", count, ok)
-	}
-}
-
-func TestDayConcurrent(t *testing.T) {
-	var d Day
-	var allowed atomic.Int64
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			for i := range 1000 {
-				if _, ok := d.Take(midnight+int64(i+g)*1000-500_000, 700); ok && int64(i+g)*1000 >= 500_000 {
-					allowed.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if got := d.Count(midnight + second); got != 700 || allowed.Load() > 700 {
-		t.Errorf("counted %d, allowed %d", got, allowed.Load())
 	}
 }

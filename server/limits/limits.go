@@ -1,9 +1,9 @@
 // Package limits decides whether a request may be served, and says so in headers.
 //
-// A key has a [Bucket], requests a minute, and a [Day], requests a UTC day. A client without a key has a bucket in
-// [Addresses], found by the address that [ClientAddr] returns. [Admit] asks a bucket and a day together and returns a
-// [Verdict], from which every rate-limit header of the answer is made. Nothing on that path allocates, reads a clock
-// or does I/O. The caller passes the time: Unix nanoseconds of the machine's clock, never of a simulated market's.
+// A key has a [Usage]: a bucket of requests a minute, and the count of requests of the UTC day. A client without a key has a
+// bucket in [Addresses], found by the address that [ClientAddr] returns. Both return a [Verdict], from which every rate-limit
+// header of the answer is made. Nothing on that path allocates, reads a clock or does I/O. The caller passes the time: Unix
+// nanoseconds of the machine's clock, never of a simulated market's.
 package limits
 
 import (
@@ -30,34 +30,6 @@ type Verdict struct {
 	Today     int64    // requests counted this UTC day, this one included if it is allowed; with a key only
 	DayLeft   int64    // seconds until the next 00:00 UTC, 1 to 86,400
 	DayEnd    int64    // that instant, Unix seconds
-}
-
-// Admit decides about a request of a client with a bucket and a day at a Unix time in nanoseconds. A limit of 0 is
-// no limit. It never allocates, and may be called at the same time for the same client.
-//
-// A request over the quota takes no token. A request that the bucket refuses does not count against the quota. If
-// both would refuse, the quota is reported: waiting for the bucket would not help.
-func Admit(b *Bucket, d *Day, perMinute int, perDay, nowNanos int64) Verdict {
-	v := Verdict{PerMinute: perMinute, PerDay: perDay, DayEnd: (dayNumber(nowNanos) + 1) * 86_400, Today: d.Count(nowNanos)}
-	v.DayLeft = seconds(v.DayEnd*int64(time.Second) - nowNanos)
-	if perDay > 0 && v.Today >= perDay {
-		v.Outcome = QuotaExceeded
-		if perMinute > 0 {
-			v.Minute = b.Peek(nowNanos, perMinute)
-		}
-		return v
-	}
-	if perMinute > 0 {
-		if v.Minute = b.Take(nowNanos, perMinute); !v.Minute.OK {
-			v.Outcome = RateLimited
-			return v
-		}
-	}
-	var ok bool
-	if v.Today, ok = d.Take(nowNanos, perDay); !ok {
-		v.Outcome = QuotaExceeded // another request took the last of the day in between
-	}
-	return v
 }
 
 // RetryAfter returns the seconds, at least 1, after which a refused request may be sent again; 0 when it was allowed.

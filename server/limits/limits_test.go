@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"runtime/debug"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -34,11 +32,10 @@ func TestAdmitFields(t *testing.T) {
 		{"rate before quota", 2, 3, 4, RateLimited, 2, 30, `"minute";q=2;w=60, "day";q=3;w=86400`, `"minute";r=0;t=30, "day";r=1;t=43200`, [3]int64{2, 0, 60}},
 	}
 	for _, c := range cases {
-		var b Bucket
-		var d Day
+		var u Usage
 		var v Verdict
 		for range c.requests {
-			v = Admit(&b, &d, c.perMinute, c.perDay, noon)
+			v = u.Admit(c.perMinute, c.perDay, noon)
 		}
 		if v.Outcome != c.outcome || v.Today != c.today || v.RetryAfter() != c.retry {
 			t.Errorf("%s: %+v, retry after %d", c.name, v, v.RetryAfter())
@@ -50,50 +47,6 @@ func TestAdmitFields(t *testing.T) {
 		}
 		if got := string(v.AppendFields(nil)); got != want {
 			t.Errorf("%s:\n%s", c.name, got)
-		}
-	}
-}
-
-// A request over the quota takes no token.
-func TestQuotaTakesNoToken(t *testing.T) {
-	var b Bucket
-	var d Day
-	d.Restore(noon, 5)
-	for range 100 {
-		if v := Admit(&b, &d, 60, 5, noon); v.Outcome != QuotaExceeded || v.Minute.Remaining != 60 {
-			t.Fatalf("%+v", v)
-		}
-	}
-	if v := Admit(&b, &d, 60, 5, midnight); v.Outcome != Allowed || v.Today != 1 || v.DayLeft != 86_400 {
-		t.Errorf("at midnight: %+v", v)
-	}
-	if v := Admit(&b, &d, 60, 5, midnight-1); v.DayLeft != 1 {
-		t.Errorf("just before midnight: %+v", v)
-	}
-}
-
-// Concurrent requests: the count is the number of allowed requests, and the lower limit is used up.
-func TestAdmitConcurrent(t *testing.T) {
-	for _, limit := range []struct {
-		perMinute int
-		perDay    int64
-	}{{1000, 900}, {900, 1000}, {900, 0}, {0, 900}} {
-		var b Bucket
-		var d Day
-		var allowed atomic.Int64
-		var wg sync.WaitGroup
-		for g := range 8 {
-			wg.Go(func() {
-				for i := range 300 { // the times of callers differ by less than a token
-					if Admit(&b, &d, limit.perMinute, limit.perDay, noon+int64((i+g)%7)).Outcome == Allowed {
-						allowed.Add(1)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if allowed.Load() != 900 || d.Count(noon) != 900 {
-			t.Errorf("%+v: allowed %d, counted %d", limit, allowed.Load(), d.Count(noon))
 		}
 	}
 }
@@ -115,8 +68,7 @@ func TestAllocations(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("the race detector adds allocations")
 	}
-	var b Bucket
-	var d Day
+	var u Usage
 	addresses := NewAddresses(10)
 	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
 	trusted, err := ParseProxies("10.0.0.0/8,fd00::/8,127.0.0.1")
@@ -127,12 +79,11 @@ func TestAllocations(t *testing.T) {
 	lines := [][]byte{[]byte("198.51.100.7, 2001:db8::2"), []byte(" [fd00::1]:443 , 10.1.2.3:80")}
 	malformed := [][]byte{[]byte("unknown, fe80::1%eth0")}
 	buf := make([]byte, 0, 512)
-	v := Admit(&b, &d, 600, 1000, noon)
+	v := u.Admit(600, 1000, noon)
 	now := noon
 	for name, f := range map[string]func(){
-		"Take":         func() { b.Take(now, 60) },
-		"Day.Take":     func() { d.Take(now, 100) },
-		"Admit":        func() { now++; v = Admit(&b, &d, 600, 1000, now) },
+		"Today":        func() { u.Today(now) },
+		"Admit":        func() { now++; v = u.Admit(600, 1000, now) },
 		"Addresses":    func() { addresses.Admit(v4, now); addresses.Admit(v6, now) },
 		"ClientAddr":   func() { ClientAddr(local, lines, trusted) },
 		"malformed":    func() { ClientAddr(local, malformed, trusted) },

@@ -1,0 +1,135 @@
+package keys
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"strikecache/server/limits"
+	"strikecache/server/watch"
+	"strikecache/snapshots"
+)
+
+const (
+	// saveEvery is how often [Counts] are saved. A killed process loses at most what it counted since.
+	saveEvery = time.Minute
+
+	maxCounts = 1 << 20 // bytes; 10,000 keys take 340 KB
+)
+
+// Counts holds the usage of each key, and keeps the counts of the UTC day in a file. Create it with [OpenCounts]. A nil Counts
+// keeps usage in memory only.
+type Counts struct {
+	path string
+	log  *slog.Logger
+	stop func()
+
+	mu      sync.Mutex
+	usage   map[string]*limits.Usage // by the public id of the key
+	written []byte                   // content of the file, nil before the first save
+	failure watch.Failure            // of the last save
+}
+
+// saved is the content of the file.
+type saved struct {
+	Day      string           `json:"day"` // UTC, YYYY-MM-DD
+	Requests map[string]int64 `json:"requests"`
+}
+
+// OpenCounts reads the counts of today from a file, and saves them once a minute, when they have changed, until
+// [Counts.Close]. If the file is missing,
+// damaged or of another day, all counts begin at 0. The log says so, except for another day.
+func OpenCounts(path string, log *slog.Logger) *Counts {
+	c := &Counts{path: path, log: log, usage: map[string]*limits.Usage{}}
+	if err := c.load(time.Now().UTC()); errors.Is(err, fs.ErrNotExist) {
+		log.Info("usage counts begin at 0: no file", "file", path)
+	} else if err != nil {
+		log.Warn("usage counts begin at 0: file not usable", "file", path, "err", err)
+	}
+	c.stop = watch.Every(saveEvery, c.save)
+	return c
+}
+
+// Close saves the counts a last time.
+func (c *Counts) Close() {
+	c.stop()
+	c.save()
+}
+
+// Err returns the error of the last save, nil if it succeeded.
+func (c *Counts) Err() error { return c.failure.Err() }
+
+func (c *Counts) load(now time.Time) error {
+	text, err := watch.ReadFile(c.path, maxCounts)
+	if err != nil {
+		return err
+	}
+	var s saved
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	if _, err := time.Parse(time.DateOnly, s.Day); err != nil {
+		return fmt.Errorf("day: %w", err)
+	}
+	if s.Day == now.Format(time.DateOnly) {
+		for id, n := range s.Requests {
+			c.of(id).Restore(now.UnixNano(), n)
+		}
+	}
+	return nil
+}
+
+// of returns the usage of a key, the same one in every call.
+func (c *Counts) of(id string) *limits.Usage {
+	if c == nil {
+		return &limits.Usage{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u := c.usage[id]
+	if u == nil {
+		u = &limits.Usage{}
+		c.usage[id] = u
+	}
+	return u
+}
+
+// save writes the file. It logs an error unless the save before failed with the same error.
+func (c *Counts) save() {
+	err := c.write(time.Now().UTC())
+	switch changed := c.failure.Set(err); {
+	case changed && err == nil:
+		c.log.Info("usage counts saved again", "file", c.path)
+	case changed:
+		c.log.Error("usage counts not saved: a restart would forget them", "file", c.path, "err", err)
+	}
+}
+
+func (c *Counts) write(now time.Time) error {
+	s := saved{Day: now.Format(time.DateOnly), Requests: map[string]int64{}}
+	c.mu.Lock()
+	for id, u := range c.usage {
+		if n := u.Today(now.UnixNano()); n > 0 {
+			s.Requests[id] = n
+		}
+	}
+	c.mu.Unlock()
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode usage counts: %w", err)
+	}
+	if bytes.Equal(text, c.written) || c.written == nil && len(s.Requests) == 0 {
+		return nil
+	}
+	if err := snapshots.WritePrivateFile(filepath.Dir(c.path), filepath.Base(c.path), text); err != nil {
+		return err
+	}
+	c.written = text
+	return nil
+}

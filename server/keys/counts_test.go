@@ -1,0 +1,146 @@
+package keys
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/server/limits"
+)
+
+const someID = "k_0123456789ab"
+
+func usagePath(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "data", "usage.json")
+}
+
+// passed waits until counts of this synctest bubble have been saved.
+func passed() {
+	time.Sleep(saveEvery)
+	synctest.Wait()
+}
+
+// The counts are saved once a minute and at the stop. A kill loses what came since. A new day begins at 0.
+func TestCountsRestart(t *testing.T) {
+	path, log := usagePath(t), &logged{}
+	synctest.Test(t, func(t *testing.T) {
+		take := func(c *Counts, want int64) {
+			t.Helper()
+			if v := c.of(someID).Admit(0, 0, time.Now().UnixNano()); v.Today != want {
+				t.Errorf("count %d, want %d", v.Today, want)
+			}
+		}
+		c := OpenCounts(path, log.logger())
+		if passed(); exists(path) {
+			t.Error("saved without a count")
+		}
+		take(c, 1)
+		take(c, 2)
+		passed()
+		if got := content(t, path); got != `{"day":"2000-01-01","requests":{"k_0123456789ab":2}}` {
+			t.Errorf("file is %s", got)
+		}
+		if info, err := os.Stat(path); err != nil || checksModes && info.Mode().Perm() != 0o600 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+		take(c, 3)
+		c.stop() // a kill: the third count is lost
+		c = OpenCounts(path, log.logger())
+		take(c, 3)
+		c.Close()
+		c = OpenCounts(path, log.logger())
+		take(c, 4)
+		time.Sleep(24 * time.Hour)
+		take(c, 1) // of the next day
+		c.Close()
+		if log.count("\n") != 1 || log.count("usage counts begin at 0: no file") != 1 {
+			t.Error(log)
+		}
+	})
+}
+
+// A quota holds over a restart, also if the key file appears after the start.
+func TestQuotaSurvivesRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keyFile, path := keyPath(t), usagePath(t)
+		secret, _ := create(t, keyFile, Key{Name: "a", PerDay: 3})
+		c := OpenCounts(path, (&logged{}).logger())
+		e := lookup(open(t, keyFile, c, &logged{}), secret, now)
+		for range 2 {
+			e.Admit(now.UnixNano())
+		}
+		c.Close()
+		text := content(t, keyFile)
+		if err := os.Remove(keyFile); err != nil {
+			t.Fatal(err)
+		}
+		c = OpenCounts(path, (&logged{}).logger())
+		defer c.Close()
+		table := open(t, keyFile, c, &logged{})
+		passed()
+		write(t, keyFile, text)
+		if err := look(table); err != nil {
+			t.Fatal(err)
+		}
+		e = lookup(table, secret, now)
+		if v := e.Admit(now.UnixNano()); v.Outcome != limits.Allowed || v.Today != 3 {
+			t.Errorf("%+v", v)
+		}
+		if v := e.Admit(now.UnixNano()); v.Outcome != limits.QuotaExceeded {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// With a damaged file the counts begin at 0, with one line in the log. FuzzCounts tests that the file is replaced.
+func TestDamagedCounts(t *testing.T) {
+	good := `{"day":"2000-01-01","requests":{"k_0123456789ab":7}}`
+	for text, want := range map[string]string{
+		good: "", strings.Replace(good, "01-01", "01-02", 1): "",
+		good[:40]: "unexpected end of JSON input", strings.Repeat("\x00", 100): "invalid character", `{"users":[]}`: "day: ",
+		good + strings.Repeat(" ", maxCounts): "has over 1048576 bytes",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			path, log := keyPath(t), &logged{}
+			write(t, path, text)
+			c := OpenCounts(path, log.logger())
+			c.Close()
+			if want == "" && log.count("\n") > 0 || want != "" && (log.count("\n") != 1 || log.count("usage counts begin at 0: file not usable") != 1 || log.count(want) != 1) {
+				t.Errorf("%.80s: logged %s", text, log)
+			}
+			if n := c.of(someID).Today(now.UnixNano()); n != 0 && text != good {
+				t.Errorf("%.80s: begins at %d", text, n)
+			}
+		})
+	}
+}
+
+// A save that fails is logged once. The counts are saved when the disk works again.
+func TestCountsDiskFault(t *testing.T) {
+	path, log := usagePath(t), &logged{}
+	dir := filepath.Dir(path)
+	write(t, dir, "a file where the directory should be")
+	synctest.Test(t, func(t *testing.T) {
+		c := OpenCounts(path, log.logger())
+		for range 3 {
+			c.of(someID).Admit(0, 0, now.UnixNano())
+			if passed(); c.Err() == nil {
+				t.Error("no error")
+			}
+		}
+		if n := log.count("level=ERROR"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		if passed(); c.Err() != nil || log.count("saved again") != 1 || !strings.Contains(content(t, path), ":3}") {
+			t.Errorf("mended: %v, %s", c.Err(), log)
+		}
+		c.Close()
+	})
+}

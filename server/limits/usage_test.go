@@ -1,0 +1,76 @@
+package limits
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func TestDay(t *testing.T) {
+	var u Usage
+	for i, s := range []struct {
+		at, count int64
+		outcome   Outcome
+	}{
+		{noon, 1, Allowed}, {noon, 2, Allowed}, {midnight - 1, 3, Allowed}, {midnight - 1, 3, QuotaExceeded},
+		{midnight, 1, Allowed},
+		{midnight - 3600*second, 1, Allowed}, // the clock went back to the other day: forgiven
+		{midnight + 30*24*3600*second, 1, Allowed},
+		{noon, 1, Allowed},
+	} {
+		if v := u.Admit(0, 3, s.at); v.Today != s.count || v.Outcome != s.outcome {
+			t.Errorf("step %d: %+v", i, v)
+		}
+	}
+	for _, c := range [][2]int64{{-5, 0}, {7, 7}, {math.MaxInt64, maxRestored}} {
+		if u.Restore(noon, c[0]); u.Today(noon) != c[1] {
+			t.Errorf("restored %d as %d", c[0], u.Today(noon))
+		}
+	}
+	if n := u.Today(midnight); n != 0 {
+		t.Errorf("count %d on another day", n)
+	}
+}
+
+// A request over the quota takes no token.
+func TestQuotaTakesNoToken(t *testing.T) {
+	var u Usage
+	u.Restore(noon, 5)
+	for range 100 {
+		if v := u.Admit(60, 5, noon); v.Outcome != QuotaExceeded || v.Minute.Remaining != 60 {
+			t.Fatalf("%+v", v)
+		}
+	}
+	if v := u.Admit(60, 5, midnight-1); v.DayLeft != 1 {
+		t.Errorf("just before midnight: %+v", v)
+	}
+	if v := u.Admit(60, 5, midnight); v.Outcome != Allowed || v.Today != 1 || v.DayLeft != 86_400 {
+		t.Errorf("at midnight: %+v", v)
+	}
+}
+
+// Concurrent requests: the count is the number of allowed requests, and the lower limit is used up.
+func TestAdmitConcurrent(t *testing.T) {
+	for _, limit := range []struct {
+		perMinute int
+		perDay    int64
+	}{{1000, 900}, {900, 1000}, {900, 0}, {0, 900}} {
+		var u Usage
+		var allowed atomic.Int64
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				for i := range 300 { // the times of callers differ by less than a token
+					if u.Admit(limit.perMinute, limit.perDay, noon+int64((i+g)%7)).Outcome == Allowed {
+						allowed.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if allowed.Load() != 900 || u.Today(noon) != 900 {
+			t.Errorf("%+v: allowed %d, counted %d", limit, allowed.Load(), u.Today(noon))
+		}
+	}
+}
