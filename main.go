@@ -186,7 +186,9 @@ type serveCommand struct {
 	Listen         string `help:"Public address; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory of the stored files. Each source has its own subdirectory." default:"./data" type:"path"`
 	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
-	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 144. Further connections are refused." default:"10000"`
+	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 128. Further connections are refused." default:"10000"`
+
+	Engine string `help:"What serves connections: ${enum}. \"loop\" is an epoll loop per core. With TLS, and on systems other than Linux, fasthttp serves always." enum:"loop,fasthttp" default:"loop"`
 
 	KeysFile       string   `help:"File of API keys, written by \"strikecache keys\". Default: keys.json in --data-dir. A running server loads changes." type:"path" placeholder:"FILE" group:"Access"`
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key. IPv6 addresses are counted by /64. 0: no limit." default:"0" group:"Access"`
@@ -270,7 +272,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	}
 	cfg := server.Config{
 		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, Readiness: ready, Log: log,
-		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery, LogClientAddr: c.LogClientAddr,
+		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, Engine: c.Engine, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery, LogClientAddr: c.LogClientAddr,
 	}
 	if cfg.Proxies, err = c.proxies(); err != nil {
 		return err

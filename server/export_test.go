@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/netip"
 	"slices"
+	"time"
 )
 
 // IsPage says whether a path belongs to a page or to a file that a page loads.
@@ -20,16 +20,8 @@ func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, a
 	return AskReady(ctx, "http://127.0.0.1:1", io.Discard)
 }
 
-// ServeConn answers the requests of one connection until the connection ends, and closes it. A connection over the limit is
-// refused, and the error is nil.
-func (s *Server) ServeConn(c net.Conn) error {
-	s.active.Add(1)
-	defer s.active.Add(-1)
-	admitted := s.newConn(c, netip.Addr{})
-	if !s.enter() {
-		s.refuseConn(admitted)
-		return nil
-	}
-	s.conns.add(admitted)
-	return s.http.ServeConn(admitted)
-}
+// ServeConn answers the requests of one connection with fasthttp until the connection ends, and closes it.
+func (s *Server) ServeConn(c net.Conn) { newFastEngine(s).serveConn(c) }
+
+// WithClock sets the clock of the timeouts of the loop.
+func WithClock(c *Config, now func() time.Time) { c.clock = now }

@@ -48,8 +48,8 @@ type Durations struct {
 func (s *Server) Stats() Stats {
 	t := s.traffic
 	out := Stats{
-		Errors: map[string]uint64{}, ConnectionsOpen: int(s.open.Load()), ConnectionsAccepted: t.accepted.Load(),
-		ConnectionsRefused: t.refused.Load(), LogSamplesDropped: t.linesDropped.Load(), TLSHandshakesFailed: t.handshakesFailed.Load(),
+		Errors: map[string]uint64{}, ConnectionsOpen: int(s.connections.Open.Load()), ConnectionsAccepted: s.connections.Accepted.Load(),
+		ConnectionsRefused: s.connections.Refused.Load(), LogSamplesDropped: t.linesDropped.Load(), TLSHandshakesFailed: t.handshakesFailed.Load(),
 	}
 	if s.cfg.Addresses != nil {
 		out.AddressesHeld = s.cfg.Addresses.Held()

@@ -2,10 +2,8 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -18,16 +16,16 @@ type traffic struct {
 	other, page, healthz, readyz *counts                   // elements of resources; other counts errors without a route
 	errors                       map[string]*atomic.Uint64 // by code; never changed after New
 
-	accepted, refused atomic.Uint64 // connections
-	handshakesFailed  atomic.Uint64
-	loggable          atomic.Uint64 // responses of resources and errors, for --log-every
-	lines             chan logLine
-	linesDropped      atomic.Uint64
+	handshakesFailed atomic.Uint64
+	loggable         atomic.Uint64 // responses of resources and errors, for --log-every
+	lines            chan logLine
+	linesDropped     atomic.Uint64
 }
 
 // counts counts the responses of one resource, or of one kind of path that is not a resource.
 type counts struct {
 	resource  string
+	index     uint32                                                          // in traffic.resources
 	responses [maxStatus - minStatus + 1][snapshots.Codings + 1]atomic.Uint64 // the last coding is DCZ
 	bytes     [snapshots.Codings + 1]atomic.Uint64                            // of bodies
 	durations [len(durationBounds) + 1]atomic.Uint64
@@ -68,7 +66,7 @@ func newTraffic() *traffic {
 }
 
 func (t *traffic) newCounts(resource string) *counts {
-	c := &counts{resource: resource}
+	c := &counts{resource: resource, index: uint32(len(t.resources))} //nolint:gosec // G115: a few
 	t.resources = append(t.resources, c)
 	return c
 }
@@ -89,40 +87,72 @@ func (c *counts) addDuration(took time.Duration) {
 	c.nanos.Add(int64(took))
 }
 
-// count counts a response of a resource or an error, and passes every n-th one to the log for --log-every. If the response is
-// one of those that are timed, count returns where its duration counts, else nil.
-func (s *Server) count(rep *response, q *request) (timed *counts) {
+// label names a resource, a status and a coding, for [Server.countLabel].
+func label(c *counts, status int, coding snapshots.Coding) uint32 {
+	return c.index<<16 | uint32(status-minStatus)<<4 | uint32(coding) //nolint:gosec // G115: a status
+}
+
+// countsOf returns the counts of the resource of a label.
+func (t *traffic) countsOf(label uint32) *counts { return t.resources[label>>16] }
+
+// count counts a response, and passes every n-th one of a resource or an error to the log for --log-every. It returns the
+// label of the response, and whether the response is one of those that are timed.
+func (s *Server) count(rep *response, q *request) (l uint32, timed bool) {
 	t := s.traffic
-	c, endpoint, n := t.other, "", 0
-	if rep.route != nil {
+	c, endpoint, n := rep.counts, "", 0
+	switch {
+	case c != nil:
+	case rep.route != nil:
 		c, endpoint = rep.route.counts, rep.route.endpoint
+	default:
+		c = t.other
 	}
 	if !q.head {
 		body, tail := rep.body()
 		n = len(body) + len(tail)
 	}
-	if nth := c.add(rep.status, rep.coding, n); nth%timedEvery == 1 && rep.route != nil {
-		timed = c
-	}
+	timed = c.add(rep.status, rep.coding, n)%timedEvery == 1 && rep.route != nil && rep.lines == ""
+	l = label(c, rep.status, rep.coding)
 	if rep.err != nil {
 		t.errors[rep.err.code].Add(1)
+	} else if rep.lines != "" {
+		return l, timed
 	}
-	if s.cfg.LogEvery <= 0 || t.loggable.Add(1)%uint64(s.cfg.LogEvery) != 0 {
-		return timed
+	if s.sampled() {
+		line := logLine{endpoint: endpoint, status: rep.status, bytes: n, coding: rep.coding}
+		if rep.entry != nil {
+			line.key = rep.entry.ID
+		}
+		if s.cfg.LogClientAddr {
+			line.client = s.client(q)
+		}
+		t.log(line)
 	}
-	line := logLine{endpoint: endpoint, status: rep.status, bytes: n, coding: rep.coding}
-	if rep.entry != nil {
-		line.key = rep.entry.ID
-	}
-	if s.cfg.LogClientAddr {
-		line.client = s.client(q)
-	}
-	select {
-	case t.lines <- line:
-	default: // a request never waits for the log
-		t.linesDropped.Add(1)
+	return l, timed
+}
+
+// countLabel counts a response without a key again, and says whether it is one of those that are timed.
+func (s *Server) countLabel(l uint32, n int) (timed bool) {
+	c, status, coding := s.traffic.countsOf(l), minStatus+int(l>>4&0xfff), snapshots.Coding(l&0xf)
+	timed = c.add(status, coding, n)%timedEvery == 1
+	if s.sampled() {
+		s.traffic.log(logLine{endpoint: c.resource, status: status, bytes: n, coding: coding})
 	}
 	return timed
+}
+
+// sampled says whether --log-every logs this response.
+func (s *Server) sampled() bool {
+	return s.cfg.LogEvery > 0 && s.traffic.loggable.Add(1)%uint64(s.cfg.LogEvery) == 0
+}
+
+// log passes a line to the log. A request never waits for the log.
+func (t *traffic) log(line logLine) {
+	select {
+	case t.lines <- line:
+	default:
+		t.linesDropped.Add(1)
+	}
 }
 
 // logSamples logs the lines of --log-every until done is closed.
@@ -142,9 +172,4 @@ func (s *Server) logSamples(done <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// logPanic logs a panic and its stack. No response contains them.
-func (s *Server) logPanic(value any) {
-	s.cfg.Log.Error("request panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }

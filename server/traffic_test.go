@@ -45,7 +45,7 @@ func TestStatsCountEveryResponse(t *testing.T) {
 		"GET /healthz HTTP/1.1\r\n" + host + "\r\n":                                       1,
 		"GET /readyz HTTP/1.1\r\n" + host + "\r\n":                                        2,
 		"GET / HTTP/1.1\r\n" + host + "Accept-Encoding: gzip\r\n\r\n":                     1,
-		"GET /" + strings.Repeat("a", 5000):                                               1,
+		"GET /" + strings.Repeat("a", 5000) + " HTTP/1.1\r\n" + host + "\r\n":             1,
 		"GET / HTTP/9.9\r\n" + host + "\r\n":                                              1,
 	}
 	connections := uint64(0)

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package loop
+
+import (
+	"context"
+	"errors"
+	"net"
+)
+
+// Server does not exist here, see [Available].
+type Server struct{}
+
+// Available says whether this system has loops.
+const Available = false
+
+// New returns a server that serves nothing.
+func New(Config) *Server { return &Server{} }
+
+// Serve returns an error.
+func (*Server) Serve(net.Listener) error { return errors.ErrUnsupported }
+
+// Shutdown does nothing.
+func (*Server) Shutdown(context.Context) error { return nil }
