@@ -124,9 +124,9 @@ type answer struct {
 	hasFile bool                       // it is the answer in its date's file
 	file    fleet.File                 // that has the answer
 
-	parameters json.RawMessage        // [inputs.parameters]
-	encoded    map[any]snapshots.Text // JSON of data and variants, by their pointers
-	edition    *snapshots.Edition     // nil before seal
+	parameters json.RawMessage    // [inputs.parameters]
+	encoded    map[any][]byte     // JSON of data and variants, by their pointers
+	edition    *snapshots.Edition // nil before seal
 }
 
 // answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
@@ -155,9 +155,9 @@ func dateClosed(date compute.Date, now time.Time) bool {
 	return now.After((date + 1).Midnight().Add(closesAfter))
 }
 
-// encode fills in the JSON. Data of the type *[snapshots.Text] is JSON already.
+// encode fills in the JSON.
 func (a *answer) encode() error {
-	a.encoded = map[any]snapshots.Text{}
+	a.encoded = map[any][]byte{}
 	each := a.variants
 	if each == nil {
 		each = map[string]any{"": a.data}
@@ -165,15 +165,12 @@ func (a *answer) encode() error {
 		return fmt.Errorf("the default variant %q is missing", a.byDefault)
 	}
 	for name, data := range each {
-		if text, ok := data.(*snapshots.Text); ok {
-			a.encoded[data] = *text
-		}
 		if a.encoded[data] == nil {
 			encoded, err := json.Marshal(data)
 			if err != nil {
 				return fmt.Errorf("variant %q: %w", name, err)
 			}
-			a.encoded[data] = snapshots.Text{snapshots.Plain(encoded)}
+			a.encoded[data] = encoded
 		}
 	}
 	return nil
@@ -196,7 +193,7 @@ func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
 		meta.Receipt.Inputs = append(meta.Receipt.Inputs, snapshots.Input{Name: d.Name, SHA256: d.SHA256})
 	}
 	if a.variants == nil {
-		s, err := snapshots.Seal(a.encoded[a.data].Bytes(), meta)
+		s, err := snapshots.Seal(a.encoded[a.data], meta)
 		a.edition = &snapshots.Edition{Default: s}
 		return err
 	}
@@ -215,10 +212,6 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	}
 	sealed := make(map[any]*snapshots.Snapshot, len(a.encoded))
 	e := &snapshots.Edition{Variants: make(map[string]*snapshots.Snapshot, len(a.variants))}
-	sealer, err := snapshots.NewSealer(meta)
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range slices.Sorted(maps.Keys(a.variants)) {
 		data := a.variants[name]
 		if sealed[data] == nil {
@@ -226,12 +219,11 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 			if !common[data] {
 				codings = nil
 			}
-			text := a.encoded[data]
-			if len(text) > 1 {
-				sealed[data] = sealer.Seal(text, codings...)
-			} else if sealed[data], err = snapshots.SealIn(text.Bytes(), meta, codings...); err != nil {
+			s, err := snapshots.SealIn(a.encoded[data], meta, codings...)
+			if err != nil {
 				return nil, fmt.Errorf("variant %s: %w", name, err)
 			}
+			sealed[data] = s
 		}
 		e.Variants[name] = sealed[data]
 	}
@@ -244,13 +236,13 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 func (a *answer) storedData() map[string][]byte {
 	switch {
 	case a.variants == nil:
-		return map[string][]byte{"": a.encoded[a.data].Bytes()}
+		return map[string][]byte{"": a.encoded[a.data]}
 	case a.storedVariant != "":
-		return map[string][]byte{"": a.encoded[a.variants[a.storedVariant]].Bytes()}
+		return map[string][]byte{"": a.encoded[a.variants[a.storedVariant]]}
 	}
 	all := map[string][]byte{}
 	for name, data := range a.variants {
-		all[name] = a.encoded[data].Bytes()
+		all[name] = a.encoded[data]
 	}
 	return all
 }
@@ -316,13 +308,13 @@ func (h *currentAnswer) matches(a *answer, cfg *Config, exact bool) bool {
 		return false
 	}
 	if a.variants == nil {
-		return a.encoded[a.data].Equal(h.edition.Default.Data())
+		return bytes.Equal(a.encoded[a.data], h.edition.Default.Data())
 	}
 	if len(a.variants) != len(h.edition.Variants) || h.edition.Default != h.edition.Variants[a.byDefault] {
 		return false
 	}
 	for name, data := range a.variants {
-		if s := h.edition.Variants[name]; s == nil || !a.encoded[data].Equal(s.Data()) {
+		if s := h.edition.Variants[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) {
 			return false
 		}
 	}

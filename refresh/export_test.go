@@ -106,29 +106,6 @@ func Thinned(n int) (kept []int) {
 	return kept
 }
 
-// FlowVariants returns the JSON of a flow by limit.
-func FlowVariants(f compute.Flow) (map[string]string, error) {
-	variants, err := flowVariants(f)
-	out := map[string]string{}
-	for limit, data := range variants {
-		out[limit] = string(data.(*snapshots.Text).Bytes())
-	}
-	return out, err
-}
-
-// PainTexts returns the JSON of max pain by date as it is sealed, with the pieces of the calls before.
-func PainTexts() func(pains []*compute.MaxPain) (map[string]string, error) {
-	var pieces painPieces
-	return func(pains []*compute.MaxPain) (map[string]string, error) {
-		texts, err := pieces.texts(pains)
-		out := map[string]string{}
-		for date, data := range texts {
-			out[date] = string(data.(*snapshots.Text).Bytes())
-		}
-		return out, err
-	}
-}
-
 // AllowStrikeRows lets chains of n strike rows be served until the benchmark ends.
 func AllowStrikeRows(b *testing.B, n int) {
 	before := maxStrikeRows

@@ -1,18 +1,13 @@
 package refresh
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/goccy/go-json"
-
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
-	"strikecache/snapshots"
 )
 
 // flowPart is the unusual flow of one chain, before the parts of all chains are merged.
@@ -129,9 +124,8 @@ func computeFlow(in *inputs) (*answer, error) {
 		}
 	}
 	a.quality = q
-	var err error
-	a.variants, err = flowVariants(compute.MergeFlow(flows))
-	return a, err
+	a.variants = flowVariants(compute.MergeFlow(flows))
+	return a, nil
 }
 
 // contribute sets d.part: the flow of the chain, scored with the volatilities of the session before that are among the
@@ -170,37 +164,15 @@ const (
 // rareFlow says whether clients seldom ask for a limit.
 func rareFlow(limit string) bool { return limit != defaultFlow && limit != allFlow }
 
-// flowVariants returns the JSON of the flow for every limit from 1 to 100, as [compute.Flow.Limit] has it. It encodes each
-// item once, and compresses it once for the rare limits. All limits that reach the number of items share one value.
-func flowVariants(f compute.Flow) (map[string]any, error) {
-	empty, err := json.Marshal(f.Limit(0))
-	if err != nil {
-		return nil, err
-	}
-	begin, end, _ := bytes.Cut(empty, []byte(`],"count":0`))
-	items := make([][]byte, len(f.Items))
-	for i := range f.Items {
-		item, err := json.Marshal(f.Items[i])
-		if err != nil {
-			return nil, fmt.Errorf("item %d: %w", i+1, err)
-		}
-		items[i] = append(begin, item...)
-		begin = []byte{','}
-	}
-	prefixes, err := snapshots.Prefixes(items...)
-	if err != nil {
-		return nil, err
-	}
-	out, whole := make(map[string]any, compute.MaxFlowItems), &snapshots.Text{snapshots.Plain(empty)}
+// flowVariants returns the flow for every limit from 1 to 100. All limits that reach the number of items share one value.
+func flowVariants(f compute.Flow) map[string]any {
+	out, whole := make(map[string]any, compute.MaxFlowItems), new(f.Limit(len(f.Items)))
 	for n := 1; n <= compute.MaxFlowItems; n++ {
-		limit := strconv.Itoa(n)
-		if n <= len(items) {
-			text := append(prefixes[n-1], snapshots.Plain(fmt.Appendf(nil, `],"count":%d%s`, n, end)))
-			if whole = &text; n == len(items) || !rareFlow(limit) {
-				whole = &snapshots.Text{snapshots.Plain(text.Bytes())} // compressed on its own, a little smaller
-			}
+		limit := whole
+		if n < len(f.Items) {
+			limit = new(f.Limit(n))
 		}
-		out[limit] = whole
+		out[strconv.Itoa(n)] = limit
 	}
-	return out, nil
+	return out
 }

@@ -95,7 +95,7 @@ type seriesRow struct {
 }
 
 func rowOf(gamma *answer) seriesRow {
-	return seriesRow{sha256Hex(gamma.encoded[gamma.data].Bytes()), gamma.summary}
+	return seriesRow{sha256Hex(gamma.encoded[gamma.data]), gamma.summary}
 }
 
 // encodeRow returns the row of a gamma answer as a JSON array in the order of [seriesColumns].

@@ -264,7 +264,6 @@ type inputs struct {
 	source     string               // name of the upstream
 	documents  []*document          // upstream documents, then states, in the order of the receipt
 	gamma      *compute.GammaResult // of gammaOf; nil before its first call
-	pain       *painPieces          // of earlier chains; they change the cost of the computation, not its result
 }
 
 // parameters are the settings of the receipt. Each product sets those that its data depends on.
@@ -379,7 +378,7 @@ func (in *inputs) chain() (*compute.Chain, error) {
 
 // inputsOf returns the inputs that a recipe describes. The function body reads the bytes of one input.
 func inputsOf(r *archive.Recipe, body func(archive.Input) ([]byte, error)) (*inputs, error) {
-	in := &inputs{at: r.ComputedAt, calendar: compute.NewCalendar(r.Closed, r.Early), pain: new(painPieces)}
+	in := &inputs{at: r.ComputedAt, calendar: compute.NewCalendar(r.Closed, r.Early)}
 	if r.Parameters != nil {
 		if err := json.Unmarshal(r.Parameters, &in.parameters); err != nil {
 			return nil, fmt.Errorf("decode parameters: %w", err)

@@ -108,8 +108,6 @@ type Refresher struct {
 
 	hidden []string // stored dates after the clock, which are not served; of Restore and the freshness job alone
 
-	pain painPieces // of the chain that was computed last
-
 	// State that later answers need; publishing guards it.
 	carry         map[compute.Series]float64 // of the last gamma answer
 	rows          map[string]seriesRow       // of the series, by UTC date
@@ -152,7 +150,7 @@ func (b *batch) document(name upstream.Name) *document {
 
 // inputs returns inputs with the documents that are not nil. It returns nil when all documents are nil.
 func (b *batch) inputs(documents ...*document) *inputs {
-	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName, pain: &b.r.pain}
+	in := &inputs{at: b.at, calendar: b.r.cal, source: b.r.cfg.SourceName}
 	for _, d := range documents {
 		if d != nil {
 			in.documents = append(in.documents, d)

@@ -108,11 +108,7 @@ func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
 	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
 		return nil, err
 	}
-	variants, err := flowVariants(flow)
-	if err != nil {
-		return nil, err
-	}
-	a := &answer{variants: variants, byDefault: defaultFlow, rare: rareFlow}
+	a := &answer{variants: flowVariants(flow), byDefault: defaultFlow, rare: rareFlow}
 	if err := a.encode(); err != nil {
 		return nil, err
 	}

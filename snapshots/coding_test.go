@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +171,22 @@ func TestCodings(t *testing.T) {
 	}
 	if empty := MaxTail + len("null"); longest != empty {
 		t.Errorf("a tail adds up to %d bytes, want %d", longest, empty)
+	}
+}
+
+// The usual programs decode the bodies.
+func TestProgramsDecodeBodies(t *testing.T) {
+	s := sealed(t, string(document(50_000)))
+	for c, program := range map[Coding]string{Gzip: "gzip", Brotli: "brotli", Zstd: "zstd"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Logf("%s is not installed", program)
+			continue
+		}
+		cmd := exec.Command(program, "-dc")
+		cmd.Stdin = bytes.NewReader(keyed(s, c, []byte(`{"tier":"keyed"}`)))
+		if out, err := cmd.Output(); err != nil || !bytes.Equal(out, keyed(s, Identity, []byte(`{"tier":"keyed"}`))) {
+			t.Errorf("%s: %d bytes, %v", program, len(out), err)
+		}
 	}
 }
 

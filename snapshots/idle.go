@@ -2,8 +2,8 @@ package snapshots
 
 import "sync"
 
-// idle holds one idle compressor, whose tables are large. Unlike a sync.Pool it keeps it when garbage is collected: a refresh
-// sees several collections. Any number of goroutines may use it.
+// idle holds at most one compressor while no goroutine uses the compressor. The tables of a compressor are large. A sync.Pool
+// would drop the compressor at a garbage collection, and one refresh has several. Any number of goroutines may use an idle.
 type idle[T any] struct {
 	make func() (T, error)
 	mu   sync.Mutex
