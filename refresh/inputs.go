@@ -53,11 +53,6 @@ func newDocument(doc *upstream.Document) (*document, error) {
 	without.Body, without.Gzip = nil, nil
 	d.origin = &without
 	if d.Body == nil && d.Gzip != nil {
-		_, symbol := doc.Name.Split()
-		if chain, content, digest := readPacked(doc); chain != nil && d.takeChain(chain, content, symbol) == nil {
-			d.SHA256 = digest
-			return d, nil
-		}
 		var err error
 		if d.Body, err = cboe.Unpack(doc); err != nil {
 			return nil, err
@@ -150,11 +145,6 @@ func (d *document) decodeChain(symbol string) error {
 	if err != nil {
 		return err
 	}
-	return d.takeChain(chain, content, symbol)
-}
-
-// takeChain makes a decoded chain the content of the document, if it is that of the symbol and not too large to serve.
-func (d *document) takeChain(chain *compute.Chain, content, symbol string) error {
 	if err := checkSymbol(chain.Symbol, symbol); err != nil {
 		return err
 	}

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"strikecache/compute"
-	"strikecache/refresh/cboe"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
@@ -100,13 +98,4 @@ func TestPanicOnAnotherThread(t *testing.T) {
 		}
 	}()
 	inBackground(func() { panic("lost") })
-}
-
-// A caller of readAhead may stop before the end.
-func TestReadAhead(t *testing.T) {
-	from, stop := readAhead(strings.NewReader(strings.Repeat("x", 1<<20)))
-	if _, _, err := cboe.ReadChain(from, 0); err == nil {
-		t.Error("a text without a chain is accepted")
-	}
-	stop()
 }

@@ -114,13 +114,13 @@ func TestClocksAcrossDST(t *testing.T) {
 		"2026-03-09T09:30:00": "2026-03-09T13:30:00Z", "2026-10-30T16:14:59": "2026-10-30T20:14:59Z", "2026-11-01T00:30:00": "2026-11-01T04:30:00Z",
 		"2026-11-01T02:30:00": "2026-11-01T07:30:00Z", "2026-11-02T09:30:00": "2026-11-02T14:30:00Z", "2026-11-02 09:30:00.250": "2026-11-02T14:30:00Z",
 	} {
-		if got, ok := parseClock([]byte(text), compute.NewYork); !ok || got.Format(time.RFC3339Nano) != want {
+		if got, ok := parseClock(text, compute.NewYork); !ok || got.Format(time.RFC3339Nano) != want {
 			t.Errorf("%s: %v, want %s", text, got, want)
 		}
 	}
 	for _, bad := range []string{"", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59", "2026-13-11T16:14:59", "2026-08-11T24:00:00", "2026-08-11T16:60:00",
 		"2026-08-11T1x:14:59", "2026-08-11T9:14:59.25", "2026-08-11T16:14:59Z", "2026-02-30T16:14:59"} {
-		if got, ok := parseClock([]byte(bad), compute.NewYork); ok {
+		if got, ok := parseClock(bad, compute.NewYork); ok {
 			t.Errorf("%q: %v", bad, got)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -246,6 +247,10 @@ func Unpack(doc *upstream.Document) (text []byte, err error) {
 	var body bytes.Buffer
 	from, err := gzip.NewReader(bytes.NewReader(doc.Gzip))
 	if err == nil {
+		// gzip ends with the size of its text, so that the buffer need not grow
+		if says := int64(binary.LittleEndian.Uint32(doc.Gzip[len(doc.Gzip)-4:])); says <= most {
+			body.Grow(int(says) + bytes.MinRead)
+		}
 		_, err = body.ReadFrom(io.LimitReader(from, most+1))
 	}
 	switch {

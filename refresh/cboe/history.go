@@ -1,6 +1,7 @@
 package cboe
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -18,32 +19,29 @@ const maxHistoryRows = 50_000
 // A close of null is absent, and a close of 0 on or before the first usable one is that of a day before the listing: neither is
 // bad. DecodeHistory keeps no reference to body.
 func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close, bad int, err error) {
-	s := scanner{buf: body}
+	var document struct {
+		Data []historyRow `json:"data"`
+	}
+	err = decode(body, &document, 2, maxHistoryRows)
+	if err == nil && len(document.Data) > maxHistoryRows {
+		err = fmt.Errorf("%w: over %d rows", ErrMalformed, maxHistoryRows)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("decode history: %w", err)
+	}
 	closes := map[compute.Date]float64{}
 	var zeros []compute.Date
-	rows := 0
-	row := func() bool {
-		rows++
-		c, given, ok := s.historyRow()
+	for _, row := range document.Data {
+		date, err := compute.ParseDate(row.Date)
 		switch {
-		case c.Date == 0 || !given:
-		case c.Price == 0:
-			zeros = append(zeros, c.Date)
-		case math.IsNaN(kind.Usable(c.Price)):
+		case err != nil || date == 0 || !row.Close.given:
+		case row.Close.value == 0:
+			zeros = append(zeros, date)
+		case math.IsNaN(kind.Usable(row.Close.value)):
 			bad++
 		default:
-			closes[c.Date] = c.Price
+			closes[date] = row.Close.value
 		}
-		return ok && rows <= maxHistoryRows
-	}
-	member := func(key []byte) bool {
-		if string(key) == "data" && s.next() == '[' {
-			return s.array(maxDepth, row)
-		}
-		return s.skip(maxDepth)
-	}
-	if err := s.whole(member); err != nil {
-		return nil, 0, fmt.Errorf("decode history: %w", err)
 	}
 	if len(closes) == 0 {
 		return nil, 0, fmt.Errorf("decode history: %w", ErrNoRows)
@@ -60,35 +58,19 @@ func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close
 	return rising, bad, nil
 }
 
-// historyRow takes a row. given says whether the row has a close other than null. A close that is no number is NaN.
-func (s *scanner) historyRow() (c compute.Close, given, ok bool) {
-	if s.next() != '{' {
-		return c, false, s.skip(maxDepth)
-	}
-	ok = s.object(maxDepth, func(key []byte) (ok bool) {
-		switch string(key) {
-		case "date":
-			var raw []byte
-			raw, ok = s.str()
-			if d, err := compute.ParseDate(string(raw)); err == nil {
-				c.Date = d
-			}
-			return ok
-		case "close":
-			given = s.next() != 'n' // of null
-			c.Price, ok = s.numberOrText()
-			return ok
-		}
-		return s.skip(maxDepth)
-	})
-	return c, given, ok
+type historyRow struct {
+	Date  string       `json:"date"`
+	Close numberOrText `json:"close"`
 }
 
-// numberOrText takes any value and returns it if it is a number or a string that holds one, otherwise NaN.
-func (s *scanner) numberOrText() (x float64, ok bool) {
-	if s.next() != '"' {
-		return s.float()
-	}
-	raw, ok := s.rawString()
-	return parseFloat(raw), ok
+// numberOrText is a number or a string that holds one; any other value but null is NaN.
+type numberOrText struct {
+	value float64
+	given bool // and not null
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *numberOrText) UnmarshalJSON(raw []byte) error {
+	*n = numberOrText{parseFloat(bytes.Trim(raw, `"`)), raw[0] != 'n'}
+	return nil
 }

@@ -74,8 +74,8 @@ func FuzzDecodeHistory(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, bad, err := DecodeHistory(body, compute.Price)
-		value, depth, _ := plain(body)
-		if outOfScope(body) || depth > maxDepth-4 {
+		value, _ := plain(body)
+		if outOfScope(body, "data") {
 			return
 		}
 		want, wantBad, wantErr := plainHistory(body, value)
@@ -102,7 +102,7 @@ func plainHistory(body []byte, value any) ([]compute.Close, int, error) {
 			members, _ := row.([]member)
 			for _, f := range members {
 				text, isText := f.value.(string)
-				if _, err := time.Parse(time.DateOnly, text); f.key == "date" && err == nil && len(text) == 10 {
+				if f.key == "date" && isText {
 					date = text
 				}
 				if f.key == "close" {
@@ -114,7 +114,7 @@ func plainHistory(body []byte, value any) ([]compute.Close, int, error) {
 					}
 				}
 			}
-			if m.key != "data" || date == "" || date == "1970-01-01" || !given {
+			if _, err := time.Parse(time.DateOnly, date); m.key != "data" || err != nil || len(date) != 10 || date == "1970-01-01" || !given {
 				continue
 			}
 			if price >= 1e-6 && price <= 1e6 {

@@ -2,12 +2,13 @@ package cboe
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
+
+	"github.com/goccy/go-json"
 )
 
 // Errors of documents that cannot be read.
@@ -16,240 +17,75 @@ var (
 	ErrMalformed = errors.New("document is malformed")
 )
 
-// scanner reads a JSON text once, from left to right. Of buf, it accepts exactly what [encoding/json.Valid] accepts, nested
-// at most maxDepth deep. To take a value is to read it and move behind it. The methods return false at the first byte that does
-// not fit; then the scanner must not be used any more.
-type scanner struct {
-	buf  []byte
-	pos  int
-	from io.Reader // has the text behind buf; nil: there is none
-}
-
-// maxDepth bounds nesting; the upstream's documents nest 4 deep.
-const maxDepth = 64
-
-func (s *scanner) skipSpace() {
-	for s.pos < len(s.buf) {
-		switch s.buf[s.pos] {
-		case ' ', '\t', '\n', '\r':
-			s.pos++
-		default:
-			return
-		}
-	}
-}
-
-// next skips white space and returns the next byte without taking it; 0 at the end.
-func (s *scanner) next() byte {
-	if s.pos < len(s.buf) && s.buf[s.pos] > ' ' {
-		return s.buf[s.pos]
-	}
-	s.skipSpace()
-	if s.pos == len(s.buf) {
-		return 0
-	}
-	return s.buf[s.pos]
-}
-
-// take skips white space and takes the byte c.
-func (s *scanner) take(c byte) bool {
-	if s.next() != c {
-		return false
-	}
-	s.pos++
-	return true
-}
-
-// rawString takes a string and returns the text between its quotes, with its escapes.
-func (s *scanner) rawString() (raw []byte, ok bool) {
-	if !s.take('"') {
-		return nil, false
-	}
-	escaped := false
-	for i := s.pos; i < len(s.buf); i++ {
-		switch c := s.buf[i]; {
-		case c == '"':
-			raw, s.pos = s.buf[s.pos:i], i+1
-			return raw, !escaped || json.Valid(s.buf[i-len(raw)-1:s.pos])
-		case c < ' ':
-			return nil, false
-		case c == '\\':
-			escaped = true
-			i++
-		}
-	}
-	return nil, false
-}
-
-// number takes a number and returns its text.
-func (s *scanner) number() (raw []byte, ok bool) {
-	s.skipSpace()
-	start := s.pos
-	if s.at('-') {
-		s.pos++
-	}
-	zero := s.at('0')
-	if digits := s.digits(); digits == 0 || zero && digits > 1 {
-		return nil, false
-	}
-	if s.at('.') {
-		s.pos++
-		if s.digits() == 0 {
-			return nil, false
-		}
-	}
-	if s.at('e') || s.at('E') {
-		s.pos++
-		if s.at('+') || s.at('-') {
-			s.pos++
-		}
-		if s.digits() == 0 {
-			return nil, false
-		}
-	}
-	return s.buf[start:s.pos], true
-}
-
-// at says whether the next byte is c.
-func (s *scanner) at(c byte) bool { return s.pos < len(s.buf) && s.buf[s.pos] == c }
-
-// digits takes digits and returns how many.
-func (s *scanner) digits() int {
-	b := s.buf[s.pos:]
-	n := 0
-	for n < len(b) && isDigit(b[n]) {
-		n++
-	}
-	s.pos += n
-	return n
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// literal takes true, false or null.
-func (s *scanner) literal() bool {
-	for _, word := range [...]string{"null", "true", "false"} {
-		if bytes.HasPrefix(s.buf[s.pos:], []byte(word)) {
-			s.pos += len(word)
-			return true
-		}
-	}
-	return false
-}
-
-// skip takes any value, nested at most depth deep.
-func (s *scanner) skip(depth int) bool {
-	switch c := s.next(); c {
-	case '"':
-		_, ok := s.rawString()
-		return ok
-	case '{':
-		return s.object(depth, func([]byte) bool { return s.skip(depth - 1) })
-	case '[':
-		return s.array(depth, func() bool { return s.skip(depth - 1) })
-	case 't', 'f', 'n':
-		return s.literal()
-	default:
-		_, ok := s.number()
-		return ok
-	}
-}
-
-// whole takes the whole text, which must be one object; member is called for each raw key and takes its value.
-func (s *scanner) whole(member func(key []byte) bool) error {
-	if s.next() == '<' {
+// decode decodes a document that is one JSON object, as encoding/json does, but a member of another type than its field counts
+// as absent. The error is [ErrHTML] or [ErrMalformed]. Rows are what has depth brackets around it. A document with many more
+// than maxRows rows is malformed: an empty row has 3 bytes in the text and over 100 in memory.
+func decode(body []byte, into any, depth, maxRows int) error {
+	switch text := bytes.TrimLeft(body, " \t\r\n"); {
+	case bytes.HasPrefix(text, []byte("<")):
 		return ErrHTML
+	case !bytes.HasPrefix(text, []byte("{")):
+		return fmt.Errorf("%w: not an object", ErrMalformed)
+	case outerCommas(text, depth) > maxRows+maxMembers:
+		return fmt.Errorf("%w: over %d rows", ErrMalformed, maxRows)
 	}
-	if !s.object(maxDepth, member) || s.next() != 0 || s.pos < len(s.buf) || s.from != nil {
-		return fmt.Errorf("%w near byte %d of %d", ErrMalformed, s.pos, len(s.buf))
+	d := json.NewDecoder(bytes.NewReader(body)) // [json.Unmarshal] keeps a copy of the body in a pool: 12 MB of a chain
+	err := d.Decode(into)
+	if mismatch := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &mismatch) {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("%w: text behind the object", ErrMalformed)
 	}
 	return nil
 }
 
-// object takes an object; member is called for each raw key and takes its value.
-func (s *scanner) object(depth int, member func(key []byte) bool) bool {
-	return s.list(depth, '{', '}', func() bool {
-		key, ok := s.rawString()
-		return ok && s.take(':') && member(key)
-	})
-}
+const maxMembers = 100 // outside the rows; a chain has 25
 
-// array takes an array; element is called for each element and takes it.
-func (s *scanner) array(depth int, element func() bool) bool { return s.list(depth, '[', ']', element) }
-
-// list takes two brackets and the elements between them, separated by commas.
-func (s *scanner) list(depth int, opening, closing byte, element func() bool) bool {
-	if depth <= 0 || !s.take(opening) {
-		return false
-	}
-	if s.take(closing) {
-		return true
-	}
-	for element() {
-		if s.take(closing) {
-			return true
-		}
-		if !s.take(',') {
-			return false
+// outerCommas returns how many commas of a JSON text have at most depth brackets around them and are not in a string.
+func outerCommas(text []byte, depth int) (commas int) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth--
+		case '}', ']':
+			depth++
+		case ',':
+			if depth >= 0 {
+				commas++
+			}
 		}
 	}
-	return false
+	return commas
 }
 
-// float takes any value and returns it if it is a number, an infinity if the number overflows a float64. Otherwise it
-// returns NaN, so that a bad number does not make the whole document unreadable.
-func (s *scanner) float() (x float64, ok bool) {
-	if c := s.next(); c != '-' && !isDigit(c) {
-		return math.NaN(), s.skip(maxDepth)
-	}
-	start := s.pos
-	if x, ok := s.decimal(); ok {
-		return x, true
-	}
-	s.pos = start
-	raw, ok := s.number()
-	return parseFloat(raw), ok
+// number is a JSON number. One that is missing or not a number is zero: absent.
+type number struct {
+	value float64 // an infinity if the number overflows a float64
+	given bool
 }
 
-// tens holds the powers of ten that a float64 has exactly, as far as decimal needs them.
-var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+// UnmarshalJSON implements [json.Unmarshaler]. It accepts any value, so that a bad number does not make the document unreadable.
+func (n *number) UnmarshalJSON(raw []byte) error {
+	*n = number{}
+	if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
+		*n = number{parseFloat(raw), true}
+	}
+	return nil
+}
 
-// decimal takes a number of at most 15 digits without an exponent, as nearly all are: a quotient of two exact numbers, so it is
-// rounded once, as strconv does. If the number has another form, ok is false, and the position is undefined.
-func (s *scanner) decimal() (x float64, ok bool) {
-	b, i := s.buf, s.pos
-	negative := i < len(b) && b[i] == '-'
-	if negative {
-		i++
+// float returns the number, NaN if it is absent.
+func (n number) float() float64 {
+	if !n.given {
+		return math.NaN()
 	}
-	start, point, digits := i, 0, uint64(0)
-	for ; i < len(b); i++ {
-		if c := b[i]; isDigit(c) {
-			digits = digits*10 + uint64(c-'0')
-		} else if c == '.' && point == 0 && i > start {
-			point = i + 1
-		} else {
-			break
-		}
-	}
-	n, decimals := i-start, 0
-	if point > 0 {
-		n, decimals = n-1, i-point
-	}
-	switch {
-	case n == 0 || n > 15 || point == i: // no digit, too many, or none behind the point
-		return 0, false
-	case b[start] == '0' && n > 1 && point != start+2: // a leading zero
-		return 0, false
-	case i < len(b) && (b[i] == 'e' || b[i] == 'E'):
-		return 0, false
-	}
-	s.pos = i
-	x = float64(digits) / tens[decimals]
-	if negative {
-		x = -x
-	}
-	return x, true
+	return n.value
 }
 
 // parseFloat returns NaN for a text that is not a number, and an infinity for a number that overflows.
@@ -259,12 +95,4 @@ func parseFloat(raw []byte) float64 {
 		return math.NaN()
 	}
 	return x
-}
-
-// str takes any value and returns its raw text if it is a string, otherwise nil.
-func (s *scanner) str() (raw []byte, ok bool) {
-	if s.next() == '"' {
-		return s.rawString()
-	}
-	return nil, s.skip(maxDepth)
 }

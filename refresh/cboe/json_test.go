@@ -2,11 +2,15 @@ package cboe
 
 import (
 	"encoding/json"
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
+
+	"strikecache/compute"
 )
 
-// texts are JSON or almost JSON. The scanner must agree with encoding/json on each.
+// texts are JSON or almost JSON.
 var texts = []string{
 	``, ` `, `null`, `true`, `false`, `nul`, `nulll`, `truefalse`, `0`, `-0`, `01`, `-`, `1.`, `.5`, `1.5`, `1e`, `1e5`,
 	`1E+5`, `1e-`, `-1.25e-07`, `+1`, `0x1`, `NaN`, `Infinity`, `""`, `"`, `"a`, `"\n"`, "\"\n\"", "\"\x00\"", `"\u12"`,
@@ -16,42 +20,38 @@ var texts = []string{
 	`{"a":{"a":{"a":null}}}`, "\ufeff{}", "1.7976931348623157e308", "9007199254740992.5", "1E", "1e+", "1.e5", "-01", "00",
 }
 
-func valid(text []byte) bool {
-	s := scanner{buf: text}
-	return s.skip(maxDepth) && s.next() == 0 && s.pos == len(s.buf)
-}
-
-func TestScannerAgreesWithEncodingJSON(t *testing.T) {
+// FuzzDecode: goccy/go-json reads the objects that encoding/json calls valid, and no others.
+func FuzzDecode(f *testing.F) {
 	for _, text := range texts {
-		if got, want := valid([]byte(text)), json.Valid([]byte(text)); got != want {
-			t.Errorf("%q: valid %v, encoding/json says %v", text, got, want)
+		for _, key := range []string{"x", "timestamp", "data"} {
+			f.Add([]byte(`{"` + key + `":` + text + `}`))
 		}
-	}
-}
-
-func TestScannerBoundsNesting(t *testing.T) {
-	for _, c := range []struct {
-		depth int
-		want  bool
-	}{{maxDepth, true}, {maxDepth + 1, false}, {1_000_000, false}} {
-		text := strings.Repeat("[", c.depth) + strings.Repeat("]", c.depth)
-		if got := valid([]byte(text)); got != c.want {
-			t.Errorf("nested %d deep: valid %v, want %v", c.depth, got, c.want)
-		}
-	}
-}
-
-func FuzzScanner(f *testing.F) {
-	for _, text := range texts {
-		f.Add([]byte(text))
+		f.Add([]byte(`{"data":{"options":[` + text + `]}}`))
+		f.Add([]byte(`{"data":{"options":[{"bid":` + text + `,"option":"a","last_trade_time":` + text + `}]}}`))
+		f.Add([]byte(`{}` + text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		got, want := valid(text), json.Valid(text)
-		if got && !want {
-			t.Errorf("%q: accepted, encoding/json refuses it", text)
-		}
-		if want && !got && !strings.Contains(string(text), strings.Repeat("[", 2)) && strings.Count(string(text), "{") <= maxDepth {
-			t.Errorf("%q: refused, encoding/json accepts it", text)
+		err := decode(text, new(chainDocument), 3, compute.MaxRows)
+		object := strings.HasPrefix(strings.TrimLeft(string(text), " \t\r\n"), "{")
+		if want := object && json.Valid(text); (err == nil) != want {
+			t.Errorf("%q: %v, encoding/json says %v", text, err, want)
 		}
 	})
+}
+
+// A document of empty rows, nested as rows can be, needs little memory before it is refused.
+func TestDecodeBoundsRows(t *testing.T) {
+	for _, row := range []string{`{}`, `0`, `[]`} {
+		options := strings.Repeat(row+",", 8<<20/(len(row)+1))
+		for _, key := range []string{"options", "OPTIONS", `\u006fptions`} {
+			body := []byte(`{"data":{"` + key + `":[` + options + row + `]}}`)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _, err := DecodeChain(body)
+			runtime.ReadMemStats(&after)
+			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; !errors.Is(err, ErrMalformed) || mb > 64 {
+				t.Errorf("rows %s of %s: %v after %d MB", row, key, err, mb)
+			}
+		}
+	}
 }
