@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/fleet"
-	"strikecache/refresh/levels"
 	"strikecache/server"
 	"strikecache/server/admin"
 	"strikecache/server/keys"
@@ -79,9 +76,7 @@ type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
 	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
-	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its inputs are gone."`
-	Export    levels.ExportCommand     `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
-	Import    levels.ImportCommand     `cmd:"" help:"Store the daily levels of a CSV or JSON file, for dates without a stored snapshot. The server must be stopped."`
+	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its documents. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its documents are gone."`
 	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
@@ -107,11 +102,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
-	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, levels.Streams{In: os.Stdin, Out: stdout, Err: stderr})
+	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
 }
 
-// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known. The
-// error names the known variable with the most similar name. model is the parsed command line.
+// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known.
+// model is the parsed command line.
 func unknownVariable(model *kong.Node) error {
 	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL", "STRIKECACHE_PORT"} // two of the tests; Kubernetes sets the last
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
@@ -126,32 +121,10 @@ func unknownVariable(model *kong.Node) error {
 			continue // Kubernetes sets these in every pod when a service is named strikecache
 		}
 		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
-			closest := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-			return fmt.Errorf("environment variable %s is not known; did you mean %s? `strikecache serve --help` lists all", name, closest)
+			return fmt.Errorf("environment variable %s is not known; `strikecache serve --help` lists all", name)
 		}
 	}
 	return nil
-}
-
-// distance returns how many bytes must be inserted, removed or replaced to turn a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range b {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 type versionCommand struct{}
@@ -173,8 +146,8 @@ type mcpCommand struct {
 	mcp.Flags `embed:""`
 }
 
-func (c mcpCommand) Run(ctx context.Context, to levels.Streams) error {
-	return c.Serve(ctx, version(), to.In, to.Out, to.Err)
+func (c mcpCommand) Run(ctx context.Context, to keys.Streams) error {
+	return c.Serve(ctx, version(), os.Stdin, to.Out, to.Err)
 }
 
 type verifyCommand struct {
@@ -190,11 +163,6 @@ func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	archived, badInputs, err := archive.Verify(c.DataDir)
-	if err != nil {
-		return fmt.Errorf("verify: %w", err)
-	}
-	files, bad = files+archived, append(bad, badInputs...)
 	for _, b := range bad {
 		fmt.Fprintf(out.Out, "%s: %v\n", b.Path, b.Err)
 	}
@@ -245,8 +213,8 @@ func (c *serveCommand) Validate() error {
 	return nil
 }
 
-// gcPercent makes the garbage collector run when the heap has grown by 40 %, not by 100 %, to keep the memory low. A refresh that
-// works alone has more room ([refresh.Refresher.Run]). Measured without that room (2026-11): with 20 a refresh takes 122 ms of CPU, with 40 109 ms and 1 MB more, with 100 106 ms and 14 MB more.
+// gcPercent makes the garbage collector run when the heap has grown by 40 %, not by 100 %, to keep the memory low.
+// Measured (2026-11): with 20 a refresh takes 122 ms of CPU, with 40 109 ms and 1 MB more, with 100 106 ms and 14 MB more.
 const gcPercent = 40
 
 // Run opens everything that can fail, starts the refresher and the servers, waits until ctx ends, and stops them in reverse
