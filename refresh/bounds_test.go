@@ -105,7 +105,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 		{VIXResource, curve("1800", "0.1"), `"bad_numbers":2`},
 	} {
 		rate := 0.04
-		in := &inputs{calendar: compute.NewCalendar(nil, nil), pain: new(painPieces)}
+		in := &inputs{calendar: compute.NewCalendar(nil, nil)}
 		in.parameters.RiskFreeRate, in.parameters.StaleSessionsTo = &rate, new(compute.NewDate(2026, 11, 20))
 		for _, name := range []upstream.Name{spxChain, upstream.Settlement("2026-11-19"), upstream.Quotes(vixIndex), upstream.History(vix3mIndex)} {
 			if body := c.documents[name]; body != "" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
@@ -36,13 +35,6 @@ const (
 	gzipLevel   = 6
 	brotliLevel = 5
 	zstdLevel   = zstd.SpeedFastest
-	// minBlocks is the least length that is compressed by brotliBlocks in place of br-5. Smaller texts gain from the static
-	// dictionary of br-5.
-	minBlocks = 32 << 10
-	// pageBrotliLevel is the level of pages of up to maxSmallPage bytes. A page is sealed once per process. Measured on the 24
-	// files of the dashboard (2026-11): br-5 leaves 69.2 KB, br-11 63.7 KB in 0.4 s more.
-	pageBrotliLevel = 11
-	maxSmallPage    = 64 << 10
 	// A client keeps the window in memory. The largest real body fits into these windows. Browsers accept zstd windows up
 	// to 8 MB.
 	brotliWindow = 20 // binary logarithm
@@ -95,10 +87,6 @@ func borrow(c Coding) (z *compressor, err error) {
 // compress returns b in a coding other than Identity, flushed to a whole byte but not ended, so that a tail can continue
 // it. The result has capacity for room more bytes.
 func compress(c Coding, b []byte, room int) (coded []byte, err error) {
-	if c == Brotli && len(b) >= minBlocks {
-		coded = append([]byte(streamHeads[c]), brotliBlocks(b, &fast)...)
-		return slices.Grow(coded, room), nil
-	}
 	z, err := borrow(c)
 	if err != nil {
 		return nil, err
@@ -108,17 +96,6 @@ func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 		err = z.Flush()
 	}
 	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), err
-}
-
-// compressPage returns b in br at the level of pages. Otherwise it is like compress.
-func compressPage(b []byte, room int) ([]byte, error) {
-	var out bytes.Buffer
-	w := brotli.NewWriterOptions(&out, brotli.WriterOptions{Quality: pageBrotliLevel, LGWin: brotliWindow})
-	_, err := w.Write(b)
-	if err == nil {
-		err = w.Flush()
-	}
-	return append(make([]byte, 0, out.Len()+room), out.Bytes()...), err
 }
 
 // maxBody bounds one decompressed body. The largest real body is under 1 MB.

@@ -64,8 +64,8 @@ func (o *Object) pack() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// unpack returns the unpacked bytes of an object, if they have the digest.
-func unpack(packed []byte, sha256 string) ([]byte, error) {
+// unpackObject returns the unpacked bytes of an object, if they have the digest.
+func unpackObject(packed []byte, sha256 string) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTorn, err)
@@ -100,7 +100,7 @@ func readObject(dir, sha256 string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unpack(packed, sha256)
+	return unpackObject(packed, sha256)
 }
 
 // Object returns the unpacked bytes of an object. The caller owns them. The error is ErrGone when the object is not stored.
@@ -109,7 +109,7 @@ func (s *Store) Object(sha256 string) ([]byte, error) {
 	packed, queued := s.queue[objectKey(sha256)]
 	s.mu.Unlock()
 	if queued {
-		return unpack(packed, sha256)
+		return unpackObject(packed, sha256)
 	}
 	return readObject(s.dir, sha256)
 }

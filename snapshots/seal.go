@@ -139,14 +139,6 @@ func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 	if err := s.seal(body[:n:n], body[n:], Brotli, Zstd); err != nil {
 		return nil, fmt.Errorf("seal page: %w", err)
 	}
-	if len(body) <= maxSmallPage {
-		coded, err := compressPage(body[:n], 1+MaxTail)
-		if err != nil {
-			return nil, fmt.Errorf("seal page: %w", err)
-		}
-		s.prefix[Brotli] = len(coded)
-		s.bodies[Brotli] = s.appendTail(coded, Brotli, body[n:], "")
-	}
 	return s, nil
 }
 

@@ -244,7 +244,7 @@ func walk(source string, visit func(k key) error) error {
 		switch {
 		case name != currentDir && name != objectsDir && !isDate(name) && !Temporary(name):
 			continue
-		case !dir.IsDir():
+		case !dir.IsDir() || Temporary(name):
 			if err := visit(key{"", name}); err != nil {
 				return err
 			}

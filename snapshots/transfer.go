@@ -120,7 +120,7 @@ func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
 // checkFile checks that the bytes of a file or an object are whole and belong at k, and returns their digest.
 func checkFile(k key, file []byte) (digest string, err error) {
 	if sum := digestOfObject(k.name); k.dir == objectsDir {
-		_, err = unpack(file, sum)
+		_, err = unpackObject(file, sum)
 		return sum, err
 	}
 	_, _, err = unframe(file, k)

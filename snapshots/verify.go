@@ -83,7 +83,7 @@ func verifyFile(path string, k key) error {
 		return err
 	}
 	if k.dir == objectsDir {
-		_, err := unpack(file, digestOfObject(k.name))
+		_, err := unpackObject(file, digestOfObject(k.name))
 		return err
 	}
 	h, payload, err := unframe(file, k)
