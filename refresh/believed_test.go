@@ -49,7 +49,7 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, counted := t.TempDir(), map[string]int{}
 		var log bytes.Buffer
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
+		r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
 			c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			c.Observe = func(job, code string, refused []string, _ time.Duration) { counted[fmt.Sprint(job, code, refused)]++ }
 		})
@@ -162,10 +162,10 @@ func TestFirstDocumentAfterARestart(t *testing.T) {
 	for f, reason := range map[fault]upstream.Reason{faultPriceJump: upstream.PriceJump, faultQuotesMissing: upstream.QuotesMissing} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+			r := newRig(t, dir, "2026-11-20 11:00")
 			r.once()
 			r.close()
-			again := newRig(t, dir, "2026-11-20 11:01", archived(t, dir))
+			again := newRig(t, dir, "2026-11-20 11:01")
 			defer again.close()
 			if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 				t.Fatal(err)
@@ -186,7 +186,7 @@ func TestARepeatedDocumentGoesNoFurther(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 06:30", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 06:30")
 		defer r.close()
 		r.market.still = true
 		r.once()

@@ -33,7 +33,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 15:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 15:00")
 		var before, first, g changedGamma
 		r.once()
 		r.data(refresh.GammaResource, &first)
@@ -85,7 +85,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 			served[name] = bytes.Clone(r.store.Current(name).Default.Body(snapshots.Identity))
 		}
 		r.close()
-		restarted := newRig(t, dir, "2026-11-20 11:01", archived(t, dir))
+		restarted := newRig(t, dir, "2026-11-20 11:01")
 		if err := errors.Join(restarted.Restore(), restarted.Resume()); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "state-gex-reference")); err != nil {
 			t.Fatal(err)
 		}
-		without := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
+		without := newRig(t, dir, "2026-11-20 11:05")
 		defer without.close()
 		if err := errors.Join(without.Restore(), without.Resume()); err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func equal(t *testing.T, when string, a, b *rig) {
 func TestAFollowerServesTheSameBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		a, b := newRig(t, dir, "2026-11-20 11:00", archived(t, dir)), newRig(t, t.TempDir(), "2026-11-20 09:00")
+		a, b := newRig(t, dir, "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 09:00")
 		defer func() { b.close() }()
 		if err := b.Join(a.Origin()); err != nil || !b.Now().Equal(a.Now()) {
 			t.Fatalf("the follower's clock shows %s, the refresher's %s: %v", b.Now(), a.Now(), err)
@@ -86,7 +86,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		a.close()
 
 		refresh.SetMethod(t, refresh.GammaResource, "gex/next")
-		again := newRig(t, dir, "2026-11-22 12:00", archived(t, dir))
+		again := newRig(t, dir, "2026-11-22 12:00")
 		defer again.close()
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
 )
@@ -90,8 +89,7 @@ func TestClockAhead(t *testing.T) {
 	const limit, over = 10 * time.Minute, 10*time.Minute + time.Second
 	today := compute.NewDate(2026, 11, 20)
 	modified := func(date compute.Date, ahead time.Duration) document {
-		in := archive.Input{Generated: now.Add(ahead)}
-		return document{Document: archive.Document{Input: in}, settlement: &settlement{date: date}}
+		return document{StoredInput: snapshots.StoredInput{Generated: now.Add(ahead)}, settlement: &settlement{date: date}}
 	}
 	for _, c := range []struct {
 		name  string

@@ -18,7 +18,6 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -64,7 +63,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-18 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-18 16:40")
 		defer r.close()
 		seen := receipts{}
 		for _, at := range []struct{ time, settled, closes, session string }{
@@ -112,7 +111,7 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir), func(c *refresh.Config) {
+		r := newRig(t, dir, "2026-11-20 17:10", func(c *refresh.Config) {
 			c.Calendar = compute.NewCalendar([]compute.Date{compute.NewDate(2026, time.December, 3)}, []compute.Date{compute.NewDate(2026, time.December, 4)})
 		})
 		r.once()
@@ -131,7 +130,7 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 		}
 		identical(t, dir, "2026-11-20", quoted...)
 		r.close()
-		r = newRig(t, dir, "2026-11-20 17:15", archived(t, dir))
+		r = newRig(t, dir, "2026-11-20 17:15")
 		defer r.close()
 		r.market.Fail("", faultHTMLPage, -1)
 		if err := errors.Join(r.Restore(), r.Resume()); err != nil {
@@ -190,7 +189,7 @@ func (c closes) String() string { return fmt.Sprint(*c.VIX, *c.VIX3M) }
 // storeAsBefore stores a day as the previous version did, and returns the closes in its curve.
 func storeAsBefore(t *testing.T, dir, date string) (c closes) {
 	t.Helper()
-	r := newRig(t, dir, date+" 16:40", archived(t, dir))
+	r := newRig(t, dir, date+" 16:40")
 	defer r.close()
 	r.once()
 	time.Sleep(ny(t, date+" 18:50").Sub(r.clock.Now()))
@@ -224,7 +223,7 @@ func TestWhatTheVersionBeforeStored(t *testing.T) {
 		dir := t.TempDir()
 		was := storeAsBefore(t, dir, date)
 		before := tree(t, filepath.Join(dir, "simulated", date))
-		r := newRig(t, dir, "2026-11-20 08:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 08:00")
 		defer r.close()
 		r.market.Fail("", faultHTMLPage, -1)
 		if err := r.Restore(); err != nil {
@@ -279,7 +278,7 @@ func TestOutageOfTheArchive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		var log bytes.Buffer
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		defer r.close()
 		inputs := archive.Dir(dir, "simulated")
 		if err := os.WriteFile(inputs, nil, 0o600); err != nil { // a file in place of the directory

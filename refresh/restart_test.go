@@ -17,7 +17,6 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -115,7 +114,7 @@ func resealDuringAPublication(t *testing.T) {
 func TestFirstStartOnAnOldDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 17:10")
 		r.once()
 		for _, name := range refresh.Resources() {
 			date := "2026-11-20"
@@ -133,7 +132,7 @@ func TestFirstStartOnAnOldDirectory(t *testing.T) {
 		}
 		r.close()
 		before := tree(t, dir)
-		again := newRig(t, dir, "2026-11-22 12:00", archived(t, dir))
+		again := newRig(t, dir, "2026-11-22 12:00")
 		defer again.close()
 		again.market.Fail("", faultHTMLPage, -1)
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
@@ -151,7 +150,7 @@ func TestFirstStartOnAnOldDirectory(t *testing.T) {
 func TestALateAnswerIsNotSealedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 20:30", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 20:30")
 		defer r.close()
 		r.once()
 		gamma, pain := r.store.Current(refresh.GammaResource), r.store.Current(refresh.PainResource)
@@ -183,7 +182,7 @@ func TestExpiredInputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		var inputs *archive.Archive
-		r := newRig(t, dir, "2026-11-20 18:45", archived(t, dir), func(c *refresh.Config) { inputs = c.Inputs })
+		r := newRig(t, dir, "2026-11-20 18:45", func(c *refresh.Config) { inputs = c.Inputs })
 		defer r.close()
 		r.once()
 		time.Sleep(ny(t, "2026-11-23 10:00").Sub(r.clock.Now()))
@@ -204,7 +203,7 @@ func TestExpiredInputs(t *testing.T) {
 func TestADamagedGammaFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:40")
 		r.once()
 		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
 		r.once() // late for gamma, not for max pain and flow
@@ -219,7 +218,7 @@ func TestADamagedGammaFile(t *testing.T) {
 			t.Log(err)
 		}
 		before := tree(t, filepath.Join(dir, "simulated"))
-		again := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
+		again := newRig(t, dir, "2026-11-20 17:20")
 		defer again.close()
 		again.market.Fail("", faultHTMLPage, -1)
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
@@ -345,13 +344,13 @@ func TestTheFileOfAClosedDay(t *testing.T) {
 func TestAnArchiveThatLacksAPastDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 17:20")
 		r.once()
 		r.close()
 		if err := os.RemoveAll(archive.Dir(dir, "simulated")); err != nil {
 			t.Fatal(err)
 		}
-		again := newRig(t, dir, "2026-11-20 20:30", archived(t, dir))
+		again := newRig(t, dir, "2026-11-20 20:30")
 		defer again.close()
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 			t.Fatal(err)
@@ -378,7 +377,7 @@ func TestAnArchiveThatLacksAPastDate(t *testing.T) {
 func TestUnchangedInputWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 17:20")
 		defer r.close()
 		r.once()
 		n := r.store.Stats().FilesWritten
@@ -395,14 +394,14 @@ func TestUnchangedInputWritesNothing(t *testing.T) {
 func TestRestartAtNight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:40")
 		r.once()
 		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
 		r.once()
 		late := r.store.Current(refresh.GammaResource).Default.Data()
 		computed := r.meta(refresh.GammaResource).ComputedAt
 		r.close()
-		same := newRig(t, dir, "2026-11-19 20:30", archived(t, dir))
+		same := newRig(t, dir, "2026-11-19 20:30")
 		if err := errors.Join(same.Restore(), same.Resume()); err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +411,7 @@ func TestRestartAtNight(t *testing.T) {
 			}
 		}
 		same.close()
-		again := newRig(t, dir, "2026-11-19 20:31", archived(t, dir), func(c *refresh.Config) { c.RiskFreeRate = 0.06 })
+		again := newRig(t, dir, "2026-11-19 20:31", func(c *refresh.Config) { c.RiskFreeRate = 0.06 })
 		defer again.close()
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 			t.Fatal(err)
@@ -447,7 +446,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 				kills, left = append(kills, message+" "+attrs), append(left, tree(t, dir))
 			}
 		})
-		r := newRig(t, dir, start, archived(t, dir), func(c *refresh.Config) {
+		r := newRig(t, dir, start, func(c *refresh.Config) {
 			if err := c.Store.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -487,7 +486,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			into := copied(files)
 			t.Log(kills[i])
 			identical(t, into, date, products...)
-			next := newRig(t, into, later, archived(t, into))
+			next := newRig(t, into, later)
 			if err := next.Restore(); err != nil {
 				t.Fatal(err)
 			}
@@ -531,7 +530,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 func TestAKillBehindTheGammaFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 11:00")
 		r.once()
 		before := tree(t, dir)
 		time.Sleep(5 * time.Minute)
@@ -545,7 +544,7 @@ func TestAKillBehindTheGammaFile(t *testing.T) {
 				}
 			}
 		}
-		again := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
+		again := newRig(t, dir, "2026-11-20 11:05")
 		defer again.close()
 		again.market.Fail("", faultHTMLPage, -1)
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
@@ -564,11 +563,11 @@ func TestAKillBehindTheGammaFile(t *testing.T) {
 func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:30", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 17:30")
 		r.once()
 		series := r.store.Current(refresh.SeriesResource).Default
 		r.close()
-		again := newRig(t, dir, "2026-11-20 17:45", archived(t, dir), func(c *refresh.Config) {
+		again := newRig(t, dir, "2026-11-20 17:45", func(c *refresh.Config) {
 			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
 		})
 		defer again.close()
@@ -599,7 +598,7 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 func TestAFeedHasOneInstantAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 15:50", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 15:50")
 		r.once()
 		before := tree(t, dir)
 		time.Sleep(ny(t, "2026-11-20 17:30").Sub(r.clock.Now()))
@@ -613,7 +612,7 @@ func TestAFeedHasOneInstantAfterAKill(t *testing.T) {
 				}
 			}
 		}
-		again := newRig(t, dir, "2026-11-20 17:45", archived(t, dir))
+		again := newRig(t, dir, "2026-11-20 17:45")
 		defer again.close()
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 			t.Fatal(err)

@@ -30,13 +30,13 @@ func TestComputeThenCompare(t *testing.T) {
 	}{{"the same day", "2026-11-20 17:20", false}, {"two days later", "2026-11-22 12:00", true}} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+			r := newRig(t, dir, "2026-11-20 17:10")
 			r.once()
 			r.close()
 			date := filepath.Join(dir, "simulated", "2026-11-20")
 			start := func(change ...func(*refresh.Config)) *rig {
 				t.Helper()
-				again := newRig(t, dir, day.restart, append(change, archived(t, dir))...)
+				again := newRig(t, dir, day.restart, append(change)...)
 				again.market.Fail("", faultHTMLPage, -1) // no document can be had
 				if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 					t.Fatal(err)
@@ -108,7 +108,7 @@ func TestAFailureInSealingLeavesNoTrace(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 11:00")
 		defer r.close()
 		r.once()
 		before, current := tree(t, dir), r.store.Current(refresh.GammaResource)

@@ -163,7 +163,7 @@ func TestRowsOfFewerColumns(t *testing.T) {
 func TestTrackOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 09:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 09:40")
 		defer r.close()
 		r.spxAt("2026-11-19 09:40") // the chain is of the evening before, whose date has closed
 		if d := r.track(); d.SessionDate != "2026-11-18" || !slices.Equal(d.asOfs(t), []string{"16:14:59"}) {
@@ -310,11 +310,11 @@ func TestTrackContinuesAfterARestart(t *testing.T) {
 func TestTrackOfAClosedDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:00")
 		r.spxAt("2026-11-19 16:00")
 		file := r.fileOf("2026-11-19")
 		r.close()
-		r = newRig(t, dir, "2026-11-19 19:11", archived(t, dir)).restored()
+		r = newRig(t, dir, "2026-11-19 19:11").restored()
 		defer r.close()
 		r.spxAt("2026-11-19 19:11")
 		if asOf := r.meta(refresh.GammaResource).AsOf; !asOf.Equal(ny(t, "2026-11-19 16:15").Add(-time.Second)) {
@@ -331,13 +331,13 @@ func TestTrackOfAClosedDate(t *testing.T) {
 func TestTrackOfANewMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:40")
 		r.spxAt("2026-11-19 16:40")
 		r.spxAt("2026-11-19 20:30")
 		rows, file := r.track().Rows, r.fileOf("2026-11-19")
 		r.close()
 		refresh.SetMethod(t, track, "track/99")
-		r = newRig(t, dir, "2026-11-19 20:31", archived(t, dir)).restored()
+		r = newRig(t, dir, "2026-11-19 20:31").restored()
 		defer r.close()
 		if got := r.meta(track).Receipt.Method; got != "track/99" {
 			t.Errorf("the track of the method %s is served", got)
@@ -482,7 +482,7 @@ func TestTracksAreBackfilled(t *testing.T) {
 		past := func(c *refresh.Config) {
 			c.Past, c.BackfillSessions, c.BackfillTracks = pastOf{c.Source.(refresh.PastSource), func() { asked++ }}, 3, 2
 		}
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), past)
+		r := newRig(t, dir, "2026-11-20 11:00", past)
 		r.storeGamma("2026-11-19", "a file")
 		done := make(chan struct{})
 		go func() { r.Run(ctx); close(done) }()
@@ -523,7 +523,7 @@ func TestTracksAreBackfilled(t *testing.T) {
 		file := r.fileOf("2026-11-18")
 		r.close()
 
-		r = newRig(t, dir, "2026-11-20 11:03", archived(t, dir), past).restored()
+		r = newRig(t, dir, "2026-11-20 11:03", past).restored()
 		defer r.close()
 		asked = 0
 		if err := refresh.BackfillTracks(r.Refresher, t.Context()); err != nil || asked != 0 || !bytes.Equal(r.fileOf("2026-11-18"), file) {
