@@ -287,7 +287,8 @@ func (a *answer) matches(e *snapshots.Edition, cfg *Config) bool {
 	}
 	meta := &e.Default.Meta
 	if meta.Receipt.Method != a.product.method || meta.Notice != a.product.notice || meta.RefreshSeconds != a.product.refreshSeconds(cfg) ||
-		!meta.AsOf.Equal(a.asOf) || !bytes.Equal(meta.Receipt.Parameters, a.parameters) || !bytes.Equal(meta.Quality, a.qualityJSON) {
+		!meta.AsOf.Equal(a.asOf) || !bytes.Equal(meta.Receipt.Parameters, a.parameters) || a.closures() != closuresIn(meta.Receipt.Inputs) ||
+		!bytes.Equal(withoutQuoteAge(meta.Quality), withoutQuoteAge(a.qualityJSON)) {
 		return false
 	}
 	if a.variants == nil {
@@ -302,4 +303,30 @@ func (a *answer) matches(e *snapshots.Edition, cfg *Config) bool {
 		}
 	}
 	return true
+}
+
+// closures returns the digest of the configured closures among the inputs, "" if there are none.
+func (a *answer) closures() string {
+	if d := a.inputs.named(stateDir + closedDates); d != nil {
+		return d.SHA256
+	}
+	return ""
+}
+
+func closuresIn(receipt []snapshots.Input) string {
+	for _, in := range receipt {
+		if in.Name == stateDir+closedDates {
+			return in.SHA256
+		}
+	}
+	return ""
+}
+
+// withoutQuoteAge returns the JSON of a quality without the value of quote_age_seconds: a clock of the document.
+func withoutQuoteAge(quality []byte) []byte {
+	before, after, found := bytes.Cut(quality, []byte(`"quote_age_seconds":`))
+	if !found {
+		return quality
+	}
+	return append(bytes.Clone(before), bytes.TrimLeft(after, "-0123456789")...)
 }

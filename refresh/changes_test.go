@@ -28,7 +28,7 @@ type changedGamma struct {
 }
 
 // After a session, the changes compare with its last snapshot. A restart gives the same bytes, recompute the same answers.
-// Without the state of the session before, the changes are null and the quality says why.
+// Without the answer of the session before, the changes are null and the quality says why.
 func TestChangesSinceThePreviousSession(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		}
 		restarted.close()
 
-		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "state-gex-reference")); err != nil {
+		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "gex-spx")); err != nil {
 			t.Fatal(err)
 		}
 		without := newRig(t, dir, "2026-11-20 11:05")
@@ -114,7 +114,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		without.once()
 		without.data(refresh.GammaResource, &unknown)
 		if unknown.Changes != nil || !strings.Contains(string(without.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
-			t.Errorf("without the state: %+v", unknown.Changes)
+			t.Errorf("without the answer of the session before: %+v", unknown.Changes)
 		}
 		identical(t, dir, "2026-11-20", quoted...)
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -35,6 +36,14 @@ func BreakQuality(name string) (restore func()) {
 		return a, err
 	}
 	return func() { p.compute = compute }
+}
+
+// Member returns what a refresher does in a fleet.
+func Member(r *Refresher) fleet.Refresher {
+	if r.follower == nil {
+		r.follower = &follower{r: r}
+	}
+	return r.follower
 }
 
 // Accepted returns the digest of the accepted document of a name, "" before the first.

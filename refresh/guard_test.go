@@ -10,6 +10,7 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // Each case is a run of documents and the result of the guard for each: ok or a reason. A document is rows@minute, with '
@@ -67,7 +68,7 @@ func TestGuard(t *testing.T) {
 func marked(t *testing.T, text string) *document {
 	t.Helper()
 	var minute int
-	m := mark{content: text}
+	m := mark{sha256: text}
 	bare, quotes, _ := strings.Cut(strings.ReplaceAll(text, "'", ""), "#")
 	bare, price, _ := strings.Cut(bare, "$")
 	if _, err := fmt.Sscanf(bare, "%d@%d", &m.rows, &minute); err != nil {
@@ -109,7 +110,7 @@ func TestClockAhead(t *testing.T) {
 		{"history", document{closes: []compute.Close{{Date: today, Price: 1}}}, false},
 		{"history of tomorrow", document{closes: []compute.Close{{Date: today, Price: 1}, {Date: today + 1, Price: 1}}}, true},
 	} {
-		err := r.believe(&c.d)
+		err := r.intake.believe(&c.d)
 		if ahead := err != nil && reasonOf(err) == upstream.ClockAhead; ahead != c.ahead || (err != nil) != c.ahead {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -6,8 +6,4 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The tests have no ticks, except those that are about them: while a thread ticks, the clock of a synctest bubble stands.
-func TestMain(m *testing.M) {
-	ticked = nil
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
+
 	"strikecache/refresh/replay"
 	"strikecache/snapshots"
 )
@@ -107,7 +107,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
-			identical(t, dir, date, refresh.GammaResource, refresh.SectorsResource, refresh.VIXResource)
+			identical(t, dir, date, refresh.GammaResource, refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
 		}
 	})
 	for product, rests := range map[string]bool{
@@ -130,10 +130,9 @@ func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
 		r := newRig(t, dir, "2026-11-19 16:40")
 		defer r.close()
 		r.once()
-		before := storedOf(t, dir, refresh.GammaResource, "2026-11-19")
 		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
 		r.once()
-		if late := storedOf(t, dir, refresh.PainResource, "2026-11-19"); late.Inputs[0].SHA256 == before.Inputs[0].SHA256 {
+		if stored, served := storedOf(t, dir, refresh.GammaResource, "2026-11-19"), storedOf(t, dir, refresh.GammaResource, "current"); stored.Inputs[0].SHA256 == served.Inputs[0].SHA256 {
 			t.Fatal("nothing arrived late")
 		}
 		identical(t, dir, "2026-11-19", append(slices.Clone(quoted), refresh.VIXResource)...)
@@ -274,4 +273,3 @@ func TestGoneInputsAreNamed(t *testing.T) {
 		}
 	})
 }
-

@@ -3,7 +3,6 @@ package refresh
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -117,7 +116,7 @@ func (r *Refresher) computeAgain(p *product, front []json.RawMessage) error {
 		return err
 	}
 	b := r.newBatch(resumeJob)
-	b.trackRows = slices.Concat(front, rows[:len(rows)-1])
+	b.trackRows = append(append([]json.RawMessage{}, front...), rows[:len(rows)-1]...)
 	if err := r.takeDocuments(b, p); err != nil || len(b.documents) == 0 {
 		return err
 	}

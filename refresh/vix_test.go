@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // oneFile is a source that gives the same answer to every request.
