@@ -22,9 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/fleet"
-	"strikecache/refresh/levels"
 	"strikecache/server"
 	"strikecache/server/admin"
 	"strikecache/server/keys"
@@ -78,9 +76,7 @@ type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
 	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
-	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its inputs are gone."`
-	Export    levels.ExportCommand     `cmd:"" help:"Write the stored daily levels as CSV or JSON."`
-	Import    levels.ImportCommand     `cmd:"" help:"Store the daily levels of a CSV or JSON file, for dates without a stored snapshot. The server must be stopped."`
+	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its documents. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its documents are gone."`
 	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
@@ -106,7 +102,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
-	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, levels.Streams{In: os.Stdin, Out: stdout, Err: stderr})
+	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
 }
 
 // unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known.
@@ -150,8 +146,8 @@ type mcpCommand struct {
 	mcp.Flags `embed:""`
 }
 
-func (c mcpCommand) Run(ctx context.Context, to levels.Streams) error {
-	return c.Serve(ctx, version(), to.In, to.Out, to.Err)
+func (c mcpCommand) Run(ctx context.Context, to keys.Streams) error {
+	return c.Serve(ctx, version(), os.Stdin, to.Out, to.Err)
 }
 
 type verifyCommand struct {
@@ -167,11 +163,6 @@ func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	archived, badInputs, err := archive.Verify(c.DataDir)
-	if err != nil {
-		return fmt.Errorf("verify: %w", err)
-	}
-	files, bad = files+archived, append(bad, badInputs...)
 	for _, b := range bad {
 		fmt.Fprintf(out.Out, "%s: %v\n", b.Path, b.Err)
 	}

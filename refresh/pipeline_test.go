@@ -113,7 +113,7 @@ func TestEveryResourceIsAnswered(t *testing.T) {
 		r.once()
 		for _, name := range allResources {
 			m := r.meta(name)
-			if m.Endpoint != name || m.Source != "simulated" || m.Freshness.State != "fresh" || len(m.Receipt.InputSHA256) == 0 || m.DelayMinutes != 15 {
+			if m.Endpoint != name || m.Source != "simulated" || m.Freshness.State != "fresh" || len(m.Receipt.InputSHA256) == 0 || (m.DelayMinutes == nil) != (name == refresh.VIXResource) {
 				t.Errorf("%s: meta %+v", name, m)
 			}
 			if lag := r.clock.Now().Sub(m.AsOf); name != refresh.VIXResource && (lag < 15*time.Minute || lag > 16*time.Minute) {
@@ -198,7 +198,7 @@ func TestTwoRunsWriteIdenticalFiles(t *testing.T) {
 func TestUnchangedInputIsNotSealedAgain(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 17:10")
+		r := newRig(t, t.TempDir(), "2026-11-20 17:30")
 		defer r.close()
 		r.once()
 		before := map[string]*snapshots.Edition{}

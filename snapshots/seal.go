@@ -24,7 +24,7 @@ type Meta struct {
 	CapturedAt     *time.Time      `json:"captured_at"` // the document's own generation time; nil when it has none
 	ComputedAt     time.Time       `json:"computed_at"`
 	SessionDate    string          `json:"session_date"`
-	DelayMinutes   int             `json:"delay_minutes"`
+	DelayMinutes   *int            `json:"delay_minutes"` // nil: the numbers are not delayed quotes
 	RefreshSeconds int             `json:"refresh_seconds"`
 	Freshness      Freshness       `json:"freshness"`
 	Receipt        Receipt         `json:"receipt"`

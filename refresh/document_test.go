@@ -93,9 +93,9 @@ func TestPackedDocument(t *testing.T) {
 // A panic on a thread of low priority is one of the caller.
 func TestPanicOnAnotherThread(t *testing.T) {
 	defer func() {
-		if p := recover(); p != "lost" {
-			t.Errorf("panic %v", p)
+		if p := recover(); p != "lost" || background.n != 0 {
+			t.Errorf("panic %v, %d calls", p, background.n)
 		}
 	}()
-	inBackground(func() { panic("lost") })
+	inBackground(true, func() { panic("lost") })
 }
