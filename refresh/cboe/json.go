@@ -34,7 +34,7 @@ func decode(body []byte, into any, depth, maxRows int) error {
 	if mismatch := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &mismatch) {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	if _, err := d.Token(); err != io.EOF {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: text behind the object", ErrMalformed)
 	}
 	return nil
