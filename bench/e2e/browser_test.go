@@ -93,7 +93,7 @@ func browse(t *testing.T, address string) *browser {
 	}
 	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 2*patience)
+	ctx, cancel = context.WithTimeout(ctx, 6*patience) // of the whole test
 	t.Cleanup(cancel)
 	b := &browser{t: t, ctx: ctx, origin: u.Scheme + "://" + u.Host}
 	if err := chromedp.Listen(ctx, b.heard); err != nil {

@@ -191,14 +191,15 @@ func (b *browser) tables(p *process) {
 		}
 		OI []struct{ From, To float64 } `json:"open_interest_changes"`
 	}](p, gammaPath)
+	var expirations, parts, contracts, settlements, returns []string
 	for _, r := range gamma.Rows {
-		b.has("#expirations tbody", dollars(r.Net), dollars(r.Delta))
+		expirations = append(expirations, dollars(r.Net), dollars(r.Delta))
 	}
 	for _, part := range []string{"expired", "spot", "time", "volatility", "open_interest", "listed"} {
-		b.has("#changes .waterfall", dollars(gamma.Changes.Net[part]))
+		parts = append(parts, dollars(gamma.Changes.Net[part]))
 	}
 	for _, r := range gamma.OI {
-		b.has("#changes .contracts", grouped(math.Abs(r.To-r.From)))
+		contracts = append(contracts, grouped(math.Abs(r.To-r.From)))
 	}
 	vix := dataOf[struct {
 		Curve []struct{ Settlement float64 }
@@ -206,7 +207,7 @@ func (b *browser) tables(p *process) {
 	eval[bool](b, `document.querySelector("#vix details").open = true`)
 	b.until("the table opens", `!!document.querySelector("#vix details table")`)
 	for _, m := range vix.Curve {
-		b.has("#vix details table", fmt.Sprintf("%.2f pts", m.Settlement))
+		settlements = append(settlements, fmt.Sprintf("%.2f pts", m.Settlement))
 	}
 	sectors := dataOf[struct {
 		Sectors []struct {
@@ -215,7 +216,7 @@ func (b *browser) tables(p *process) {
 	}](p, sectorsPath)
 	for _, s := range sectors.Sectors {
 		for _, v := range s.Returns {
-			b.has("#sectors table", percent(v))
+			returns = append(returns, percent(v))
 		}
 	}
 	flow := dataOf[struct {
@@ -227,6 +228,11 @@ func (b *browser) tables(p *process) {
 	if len(gamma.Rows) == 0 || len(gamma.Changes.Net) == 0 || len(gamma.OI) == 0 || len(vix.Curve) == 0 || len(sectors.Sectors) != 11 || len(flow.Items) != 20 {
 		b.t.Errorf("the answers lack parts: %+v %+v %+v", gamma, vix, sectors)
 	}
+	b.has("#expirations tbody", expirations...)
+	b.has("#changes .waterfall", parts...)
+	b.has("#changes .contracts", contracts...)
+	b.has("#vix details table", settlements...)
+	b.has("#sectors table", returns...)
 	b.has("#flow tbody tr", fmt.Sprintf("%.1f %s", flow.Items[0].Score, flow.Items[0].Symbol))
 }
 
