@@ -5,20 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
 // An edge that cannot reach its fleet serves its stored answers. Its page says the role. The page asks for the role after its
-// first chart, and the role moves nothing.
+// first chart.
 func TestPageSaysTheRole(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := serveReady(t, "--listen", freePort(t), "--data-dir", storedDay(t), "--nats", "nats://"+freePort(t), "--edge")
 	b := browse(t, p.url)
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchShifts}); err != nil {
-		t.Fatal(err)
-	}
 	for _, width := range []int64{1400, 390} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.view(width, 900, scheme)
@@ -27,9 +23,6 @@ func TestPageSaysTheRole(t *testing.T) {
 			asked := eval[[]string](b, `asked.map(a => a.url)`)
 			if first := asked[0]; !strings.HasPrefix(first, trackPath) && !strings.HasPrefix(first, gammaPath) || !eval[bool](b, `!!document.querySelector(".plot canvas")`) {
 				t.Errorf("the page asks for the role before its first chart: %q", asked)
-			}
-			if shifted := eval[float64](b, `window.shifted`); shifted >= 0.01 {
-				t.Errorf("%d wide: layout shift %.4f: %q", width, shifted, eval[[]string](b, `window.shifts`))
 			}
 			if over := eval[float64](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
 				t.Errorf("the page is %v px wider than a window of %d px", over, width)
