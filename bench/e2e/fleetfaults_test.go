@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/simulated"
+	"strikecache/snapshots"
 )
 
 var fleetSeed = flag.Uint64("fleet-seed", 0, "seed of the choices of the fault tests of a fleet, as an earlier run logged it; 0: a new one")
@@ -462,6 +464,7 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 		edges, faults = 2, x.faults(30, killRefresher, stopRefresher, suspendRefresher, cutRefresher, killServer, suspendServer)
 	}
 	dir := filepath.Join(t.TempDir(), "data")
+	storeDates(t, dir, "cboe", 20)
 	for i := range 3 {
 		f.add(false, dir, u.argsFor(i)...).start()
 		f.refreshes()
@@ -493,6 +496,31 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 	stop()
 	x.report(nil)
 	x.finish(dates)
+}
+
+// storeDates stores a gamma answer under each of n dates of January 2015.
+func storeDates(t *testing.T, dir, source string, n int) {
+	t.Helper()
+	store, err := snapshots.Open(snapshots.Options{Dir: dir, Source: source, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		at := time.Date(2015, 1, 1+i, 21, 0, 0, 0, time.UTC)
+		s, err := snapshots.Seal([]byte(`{"spot":2000}`), snapshots.Meta{
+			Endpoint: "gex/spx", Source: source, AsOf: at, ComputedAt: at, SessionDate: at.Format(time.DateOnly), Quality: []byte("{}"),
+			Freshness: snapshots.Freshness{State: "closed", Since: at}, Receipt: snapshots.Receipt{Method: "gex/1", Inputs: []snapshots.Input{}},
+		})
+		if err == nil {
+			err = store.Save("gex/spx", at.Format(time.DateOnly), snapshots.File{Edition: &snapshots.Edition{Default: s}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // leader returns the server of a cluster that leads the stream of the files.
