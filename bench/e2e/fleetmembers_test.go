@@ -405,30 +405,29 @@ func (f *fleet) agree() {
 	}, func() string { return differs }, f.logs)
 }
 
-// identical compares all answers of all members, byte by byte, in every coding, and returns how many targets there are. The
-// answers must not change meanwhile.
+// identical waits until all members serve equal bytes of each target in every coding.
 func (f *fleet) identical(all []string) {
 	f.t.Helper()
 	client := newClient()
 	defer client.CloseIdleConnections()
 	for _, target := range all {
 		for _, coding := range codings {
-			first, tag := "", ""
-			for _, m := range f.members {
-				resp, body, err := send(client, http.MethodGet, m.p.url+target, "Accept-Encoding", coding)
-				if err != nil {
-					f.t.Fatalf("%s: %s: %v\n%s", m.name, target, err, f.logs())
+			served := map[string][]string{} // names of members by ETag and digest
+			until(f.t, "equal bytes of "+target+" in "+coding, func() bool {
+				clear(served)
+				for _, m := range f.members {
+					resp, body, err := send(client, http.MethodGet, m.p.url+target, "Accept-Encoding", coding)
+					if err != nil {
+						f.t.Fatalf("%s: %s: %v\n%s", m.name, target, err, f.logs())
+					}
+					if _, err := checkAnswer(resp, body); err != nil {
+						f.t.Fatalf("%s: %s, %s: %v", m.name, target, coding, err)
+					}
+					answer := resp.Header.Get("ETag") + " " + sum(body)
+					served[answer] = append(served[answer], m.name)
 				}
-				if _, err := checkAnswer(resp, body); err != nil {
-					f.t.Fatalf("%s: %s, %s: %v", m.name, target, coding, err)
-				}
-				if first == "" {
-					first, tag = sum(body), resp.Header.Get("ETag")
-				}
-				if sum(body) != first || resp.Header.Get("ETag") != tag {
-					f.t.Fatalf("%s and %s differ in %s, %s: ETags %s and %s", f.members[0].name, m.name, target, coding, tag, resp.Header.Get("ETag"))
-				}
-			}
+				return len(served) == 1
+			}, func() string { return fmt.Sprint(served) }, f.logs)
 		}
 	}
 }
