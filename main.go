@@ -22,7 +22,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/fleet"
 	"strikecache/server"
 	"strikecache/server/admin"
@@ -77,7 +76,7 @@ type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
 	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
-	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its archived inputs. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its inputs are gone."`
+	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its documents. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its documents are gone."`
 	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
@@ -164,11 +163,6 @@ func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	archived, badInputs, err := archive.Verify(c.DataDir)
-	if err != nil {
-		return fmt.Errorf("verify: %w", err)
-	}
-	files, bad = files+archived, append(bad, badInputs...)
 	for _, b := range bad {
 		fmt.Fprintf(out.Out, "%s: %v\n", b.Path, b.Err)
 	}

@@ -8,15 +8,11 @@ import (
 )
 
 // BenchmarkGammaExposure measures the exposure of a chain of the size of a recorded one, with the changes since the session
-// before and without, the levels alone, and the text of the state that the next session needs.
+// before and without, and the levels alone.
 func BenchmarkGammaExposure(b *testing.B) {
 	chain := largeChain(b)
 	in := compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04}
 	state := compute.GammaExposure(in).State
-	text, err := state.AppendText(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
 	changed, levels := in, in
 	changed.Reference = state
 	levels.LevelsOnly = true
@@ -31,8 +27,6 @@ func BenchmarkGammaExposure(b *testing.B) {
 	run("without reference", func() { compute.GammaExposure(in) })
 	run("with changes", func() { compute.GammaExposure(changed) })
 	run("levels only", func() { compute.GammaExposure(levels) })
-	run("encode state", func() { state.AppendText(nil) })         //nolint:errcheck // shown above
-	run("decode state", func() { compute.ParseGammaState(text) }) //nolint:errcheck // shown in tests
 }
 
 // largeChain is a chain of 40 expirations with 380 strikes each: 30,400 contracts.

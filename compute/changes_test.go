@@ -13,7 +13,7 @@ import (
 func changesOf(t *testing.T, before compute.Underlying, rowsBefore []row, now compute.Underlying, rowsNow []row) (first, second compute.GammaResult) {
 	t.Helper()
 	first = exposure(t, before, rowsBefore...)
-	second = compute.GammaExposure(compute.GammaInput{Chain: build(t, now, rowsNow...), Calendar: cal, Reference: throughText(t, first.State)})
+	second = compute.GammaExposure(compute.GammaInput{Chain: build(t, now, rowsNow...), Calendar: cal, Reference: first.State})
 	if second.Data.Changes == nil {
 		t.Fatalf("changes are null: %v", *second.Quality.ChangesReason)
 	}
@@ -136,7 +136,7 @@ func TestUnknownChanges(t *testing.T) {
 		first := exposure(t, index(c.spotBefore, "2026-08-11T19:00:00Z"), c.before...)
 		u := now
 		u.Spot = c.spotNow
-		got := compute.GammaExposure(compute.GammaInput{Chain: build(t, u, c.now...), Calendar: cal, Reference: throughText(t, first.State)})
+		got := compute.GammaExposure(compute.GammaInput{Chain: build(t, u, c.now...), Calendar: cal, Reference: first.State})
 		isNull(t, c.reason, got.Data.Changes)
 		text(t, "reason", got.Quality.ChangesReason, c.reason)
 		equal(t, c.reason+": changes of open interest", len(*got.Data.OIChanges), c.changes)
@@ -159,33 +159,4 @@ func fitted(openInterest float64) []row {
 		}
 	}
 	return rows
-}
-
-// A text that is not a state is refused, and no text makes the reader panic.
-func TestBadGammaStates(t *testing.T) {
-	first := exposure(t, index(7000, closing), strangle(6900, 10, 7100, 10, 0.03)...)
-	good, err := first.State.AppendText(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(good)), "\n")
-	equal(t, "lines", len(lines), 4)
-	replaced := func(line int, text string) string {
-		changed := slices.Clone(lines)
-		changed[line] = text
-		return strings.Join(changed, "\n")
-	}
-	for _, bad := range []string{
-		"", "\n", "x", lines[1], lines[0] + "\n" + lines[2], replaced(0, "2026-08-11 7000 0 1 2"), replaced(0, lines[0]+" 1"),
-		replaced(0, "2026-08-11T20:00:00Z 0 0 1 2"), replaced(0, "2026-08-11T20:00:00Z 7000 - 1 2"), replaced(1, "SPXW 2026-08-21 0 7000"),
-		replaced(1, "SPXW 2026-08-32 10 7000"), replaced(1, "SPXW 2026-08-21 10 inf"), replaced(2, "6900 0 1 2"), replaced(2, "6900 0.1 -1 2"),
-		replaced(2, "6900 0.1 1"), replaced(2, "NaN 0.1 1 2"), replaced(2, lines[3]), replaced(3, lines[1]),
-	} {
-		if s, err := compute.ParseGammaState([]byte(bad)); err == nil {
-			t.Errorf("%q is read as %+v", bad, s)
-		}
-	}
-	for n := range good {
-		compute.ParseGammaState(good[:n]) //nolint:errcheck // it must only not panic
-	}
 }

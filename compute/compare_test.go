@@ -202,10 +202,10 @@ func TestAgainstPlainImplementation(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(23, 24)), seen: map[string]int{}}
 	for i := range markets() {
 		m := g.market(t, i, "SPX", "SPXW")
-		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous}
+		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate}
 		got := compute.GammaExposure(in)
 		sameLevels(t, in, got.Data)
-		want := plainGamma(plainInput{Chain: m.chain, Closed: closed, Early: early, Rate: m.rate, PreviousCarry: m.previous})
+		want := plainGamma(plainInput{Chain: m.chain, Closed: closed, Early: early, Rate: m.rate})
 		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
 		marshal(t, got.Data)
 		marshal(t, got.Quality)
@@ -214,7 +214,7 @@ func TestAgainstPlainImplementation(t *testing.T) {
 	}
 	for _, feature := range []string{"AM and PM on one date", "missing side", "one-sided quote", "crossed quote", "locked quote", "zero iv",
 		"NaN numbers", "zero open interest", "settled rows", "settled", "no_open_interest", "no_volatility", "0DTE", "floored", "strike 0",
-		"parity", "other_settlement", "interpolated", "extrapolated", "previous", "none", "volatility implied", "volatility published",
+		"parity", "other_settlement", "interpolated", "extrapolated", "none", "volatility implied", "volatility published",
 		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
 		"neutral", "updating", "settled interest", "trigger", "no trigger", "move", "no move", "flip of 0DTE", "bad rows",
 		"index", "implied", "index_stale", "index beside a gap", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
@@ -226,7 +226,7 @@ func TestAgainstPlainImplementation(t *testing.T) {
 	}
 }
 
-// The changes since an earlier market, whose state goes through its text.
+// The changes since an earlier market.
 func TestChangesAgainstPlain(t *testing.T) {
 	t.Parallel()
 	closed, early := listing(t)
@@ -234,9 +234,9 @@ func TestChangesAgainstPlain(t *testing.T) {
 	for i := range markets() / 4 {
 		before := g.market(t, i, "SPX", "SPXW")
 		now := g.later(t, before)
-		first := compute.GammaExposure(compute.GammaInput{Chain: before.chain, Calendar: cal, RiskFreeRate: before.rate, PreviousCarry: before.previous})
-		plain := plainGamma(plainInput{Chain: before.chain, Closed: closed, Early: early, Rate: before.rate, PreviousCarry: before.previous})
-		got := compute.GammaExposure(compute.GammaInput{Chain: now.chain, Calendar: cal, RiskFreeRate: now.rate, Reference: throughText(t, first.State)})
+		first := compute.GammaExposure(compute.GammaInput{Chain: before.chain, Calendar: cal, RiskFreeRate: before.rate})
+		plain := plainGamma(plainInput{Chain: before.chain, Closed: closed, Early: early, Rate: before.rate})
+		got := compute.GammaExposure(compute.GammaInput{Chain: now.chain, Calendar: cal, RiskFreeRate: now.rate, Reference: first.State})
 		want := plainGamma(plainInput{Chain: now.chain, Closed: closed, Early: early, Rate: now.rate, Reference: plain.state})
 		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
 		if got.Data.Changes == nil {
@@ -260,27 +260,6 @@ func TestChangesAgainstPlain(t *testing.T) {
 	}
 }
 
-// throughText returns a state as it is read from its text. It must be the same state, to the last bit.
-func throughText(t *testing.T, s *compute.GammaState) *compute.GammaState {
-	t.Helper()
-	text, err := s.AppendText(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := compute.ParseGammaState(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := read.AppendText(nil)
-	if err != nil || string(again) != string(text) {
-		t.Fatalf("the state that was read has another text (%v)", err)
-	}
-	if x, y := fmt.Sprintf("%x", s.Series), fmt.Sprintf("%x", read.Series); x != y {
-		t.Fatal("the state has changed in its text")
-	}
-	return read
-}
-
 // Around the second of a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
 func TestSettlementAgainstPlain(t *testing.T) {
 	closed, early := listing(t)
@@ -294,8 +273,8 @@ func TestSettlementAgainstPlain(t *testing.T) {
 		for _, instant := range instants {
 			chain := *m.chain
 			chain.AsOf, chain.CapturedAt = at(instant), at(instant)
-			got := compute.GammaExposure(compute.GammaInput{Chain: &chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous})
-			want := plainGamma(plainInput{Chain: &chain, Closed: closed, Early: early, Rate: m.rate, PreviousCarry: m.previous})
+			got := compute.GammaExposure(compute.GammaInput{Chain: &chain, Calendar: cal, RiskFreeRate: m.rate})
+			want := plainGamma(plainInput{Chain: &chain, Closed: closed, Early: early, Rate: m.rate})
 			compareWithPlain(t, instant, got, want)
 		}
 	}

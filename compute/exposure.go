@@ -131,17 +131,6 @@ func sumStrikes(all []*series) []StrikeGamma {
 	return rows
 }
 
-// carry returns the carry ln(F/S)/T per year of each series whose carry is known.
-func (e *exposure) carry() map[Series]float64 {
-	out := make(map[Series]float64, len(e.series))
-	for _, s := range e.series {
-		if s.source != forwardNone {
-			out[s.Series] = s.logCarry / s.years
-		}
-	}
-	return out
-}
-
 // eachUsed calls f for every used contract, in the fixed order of sums.
 func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
 	for _, s := range e.series {

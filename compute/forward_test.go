@@ -120,9 +120,7 @@ func TestForwardSources(t *testing.T) {
 		"SPXW260918P07000000", "SPXW260901P07000000"} {
 		rows = append(rows, row{lone, published(0.15, 10)})
 	}
-	previous := map[compute.Series]float64{{Root: "SPXW", Expiration: day("2026-12-18")}: 0.5} // not used
-	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, noon), rows...), Calendar: cal,
-		RiskFreeRate: rate, PreviousCarry: previous})
+	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, noon), rows...), Calendar: cal, RiskFreeRate: rate})
 	near, far := math.Log(7010.0/7000), math.Log(7035.0/7000)
 	wantForward(t, r, "pm 2026-08-21", 7010, "parity")
 	wantForward(t, r, "am 2026-09-18", 7035, "parity")
@@ -135,37 +133,14 @@ func TestForwardSources(t *testing.T) {
 	wantForward(t, r, "pm 2026-10-16", 7000*math.Exp(far*hoursOct/hoursSep), "extrapolated")
 	wantForward(t, r, "pm 2026-12-18", 7000*math.Exp(far*hoursDec/hoursSep), "extrapolated")
 	equal(t, "counts", fmt.Sprint(r.Quality.Forwards),
-		"map[extrapolated:2 interpolated:2 none:0 other_settlement:2 parity:2 previous:0]")
-
-	// Carry, which the next snapshot may use, has b = ln(F/S)/T of every series.
-	equal(t, "carries", len(r.Carry), 8)
-	for series, want := range map[compute.Series]float64{
-		{Root: "SPXW", Expiration: day("2026-08-21")}: near / years(hoursPM),
-		{Root: "SPX", Expiration: day("2026-08-21")}:  near / years(hoursAM),
-		{Root: "SPXW", Expiration: day("2026-12-18")}: far / years(hoursSep),
-	} {
-		nearly(t, fmt.Sprint(series), r.Carry[series], want, 1e-9)
-	}
+		"map[extrapolated:2 interpolated:2 none:0 other_settlement:2 parity:2]")
 }
 
-// Two strikes are too few for a parity forward. When no series has one, the previous carry of the same root and expiration
-// is used, else none.
-func TestPreviousAndNoForward(t *testing.T) {
+// Two strikes are too few for a parity forward. When no series has one, F = S.
+func TestNoForward(t *testing.T) {
 	rows := append(pair("SPXW260821", 7000, 1), pair("SPXW260821", 6975, 27)...)
-	rows = append(rows, row{"SPX260821C07000000", published(0.15, 10)}, row{"SPXW260918C07000000", published(0.15, 10)})
-	chain := build(t, index(7000, noon), rows...)
-	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04,
-		PreviousCarry: map[compute.Series]float64{
-			{Root: "SPXW", Expiration: day("2026-08-21")}: 0.03,
-			{Root: "SPX", Expiration: day("2026-09-18")}:  0.02, // the other root
-			{Root: "SPX", Expiration: day("2026-08-21")}:  math.NaN(),
-		}})
-	wantForward(t, r, "pm 2026-08-21", 7000*math.Exp(0.03*years(hoursPM)), "previous")
+	r := exposure(t, index(7000, noon), append(rows, row{"SPX260821C07000000", published(0.15, 10)})...)
+	wantForward(t, r, "pm 2026-08-21", 7000, "none")
 	wantForward(t, r, "am 2026-08-21", 7000, "none")
-	wantForward(t, r, "pm 2026-09-18", 7000, "none")
-	equal(t, "counts", fmt.Sprint(r.Quality.Forwards),
-		"map[extrapolated:0 interpolated:0 none:2 other_settlement:0 parity:0 previous:1]")
-	if _, ok := r.Carry[compute.Series{Root: "SPXW", Expiration: day("2026-09-18")}]; ok {
-		t.Error("Carry has an unknown carry")
-	}
+	equal(t, "counts", fmt.Sprint(r.Quality.Forwards), "map[extrapolated:0 interpolated:0 none:2 other_settlement:0 parity:0]")
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // GammaMethod names the method of [GammaExposure] in receipts.
-const GammaMethod = "gex/2"
+const GammaMethod = "gex/3"
 
 // Gamma is the `data` of gex/spx. Dollar amounts are hedge deltas per 1 % move of the index under the model
 // convention, dealers long calls and short puts. Nil means unknown.
@@ -99,11 +99,10 @@ type ProfilePoint struct {
 
 // GammaInput is what [GammaExposure] reads.
 type GammaInput struct {
-	Chain         *Chain
-	Calendar      *Calendar
-	RiskFreeRate  float64            // per year, continuously compounded
-	PreviousCarry map[Series]float64 // [GammaResult.Carry] of the previous call; may be nil
-	Reference     *GammaState        // [GammaResult.State] of the last snapshot of the previous session; nil: not known
+	Chain        *Chain
+	Calendar     *Calendar
+	RiskFreeRate float64     // per year, continuously compounded
+	Reference    *GammaState // [GammaResult.State] of the last snapshot of the previous session; nil: not known
 
 	// LevelsOnly says that only these fields of [GammaResult.Data] are needed: spots, net, flip and its band, walls, regime,
 	// expected move, and net and share of ZeroDTE. They have the same values, at half of the cost. Other fields are empty or
@@ -116,8 +115,7 @@ type GammaResult struct {
 	Data    Gamma
 	Matrix  Matrix
 	Quality GammaQuality
-	Carry   map[Series]float64 // carry ln(F/S)/T per year of each series that has one; PreviousCarry of the next call
-	State   *GammaState        // Reference of the next session
+	State   *GammaState // Reference of the next session
 }
 
 // GammaExposure computes the dealer gamma exposure of a chain and its levels.
@@ -134,7 +132,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	}
 	e.effectiveSpot = findSpot(chain, e.quoted, e.series)
 	e.grids = newGrid(e.level)
-	price(e.series, e.level, in.PreviousCarry)
+	price(e.series, e.level)
 	e.sum()
 	g := Gamma{
 		Symbol:            chain.Symbol,
@@ -178,7 +176,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	q := e.quality(g.Flip)
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
 	g.OIChanges = e.openInterestChanges()
-	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, Carry: e.carry(), State: e.state(g.Net, g.Flip)}
+	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, State: e.state(g.Net, g.Flip)}
 }
 
 // OpenInterestDate returns the session whose closing open interest a document has, and the state of that count. The state

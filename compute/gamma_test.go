@@ -145,7 +145,7 @@ func TestSameInputSameBytes(t *testing.T) {
 	g := &generator{Rand: rand.New(rand.NewPCG(25, 26)), seen: map[string]int{}}
 	for i := range 4 {
 		m := g.market(t, i, "SPX", "SPXW")
-		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate, PreviousCarry: m.previous}
+		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate}
 		once := compute.GammaExposure(in)
 		twice := compute.GammaExposure(in)
 		equal(t, "data", string(marshal(t, twice.Data)), string(marshal(t, once.Data)))

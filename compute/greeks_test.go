@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"strikecache/compute"
@@ -62,11 +63,17 @@ func TestExposuresAreDifferencesOfDelta(t *testing.T) {
 		{"SPXW260821P06600000", 240, 6600, 0.2, -0.05}, {"SPXW260821C07300000", 240, 7300, 0.12, 0.04}, {"SPXW260821P07300000", 240, 7300, 0.12, 0},
 		{"SPX261218C07500000", 128*24 + 18.5, 7500, 0.17, -0.02}, {"SPX261218P07500000", 128*24 + 18.5, 7500, 0.17, -0.02},
 	} {
-		chain := build(t, index(7000, asOf), row{c.symbol, published(c.iv, contracts)})
-		contract := chain.Contracts[0]
-		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate,
-			PreviousCarry: map[compute.Series]float64{{Root: contract.Root, Expiration: contract.Expiration}: c.carry}})
-		equal(t, c.symbol+" forward", r.Data.ByExpiration[0].ForwardSource, "previous")
+		// The forward comes from the other settlement of the date, whose contracts nobody holds.
+		other, hours := "SPX"+c.symbol[4:10], c.hours-6.5
+		if c.symbol[3] != 'W' {
+			other, hours = "SPXW"+c.symbol[3:9], c.hours+6.5
+		}
+		forward := 7000 * math.Exp(c.carry*years(c.hours))
+		chain := build(t, index(7000, asOf), append(parity(other, forward, rate, hours), row{c.symbol, published(c.iv, contracts)})...)
+		contract := chain.Contracts[slices.IndexFunc(chain.Contracts, func(x compute.Contract) bool { return x.OpenInterest > 0 })]
+		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate})
+		byExpiration := r.Data.ByExpiration[slices.IndexFunc(r.Data.ByExpiration, func(x compute.ExpirationGamma) bool { return x.Settlement == contract.Settlement })]
+		equal(t, c.symbol+" forward", byExpiration.ForwardSource, "other_settlement")
 		weight := contracts * 100 * 7000
 		if contract.Right == compute.Put {
 			weight = -weight // dealers are short puts
@@ -75,7 +82,7 @@ func TestExposuresAreDifferencesOfDelta(t *testing.T) {
 			return weight * deltaOf(contract.Right, 7000, c.strike, sigma, c.carry, rate, years(c.hours+24*days))
 		}
 		const h = 1e-4
-		e, own := r.Data.Exposures, r.Data.ByExpiration[0].Exposures
+		e, own := r.Data.Exposures, byExpiration.Exposures
 		near(t, c.symbol+" delta", e.Delta, delta(c.iv, 0), 1e-6*math.Abs(weight))
 		near(t, c.symbol+" vanna", e.Vanna, (delta(c.iv+h, 0)-delta(c.iv-h, 0))/(2*h)*0.01, 1e-6*math.Abs(weight))
 		near(t, c.symbol+" charm", e.Charm, (delta(c.iv, -h)-delta(c.iv, h))/(2*h), 1e-6*math.Abs(weight))

@@ -44,9 +44,8 @@ var moves = []float64{0, 0.001, -0.001, 0.006, -0.006, 0.013, -0.013, 0.12, -0.1
 
 // synthetic is a random market and what it contains.
 type synthetic struct {
-	chain    *compute.Chain
-	rate     float64
-	previous map[compute.Series]float64
+	chain *compute.Chain
+	rate  float64
 }
 
 // quoting is how well a series is quoted.
@@ -89,7 +88,7 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 		lag = max(lag, g.IntN(len(lags)))
 	}
 	u.CapturedAt = u.AsOf.Add(lags[lag] + time.Duration(g.IntN(2)*g.IntN(300))*time.Second)
-	m := synthetic{rate: []float64{0, 0.04, 0.055}[g.IntN(3)], previous: map[compute.Series]float64{}}
+	m := synthetic{rate: []float64{0, 0.04, 0.055}[g.IntN(3)]}
 	g.rows = nil
 	dark, fitted := i%5 == 4, i%5 < 3
 	s.spot *= 1 + moves[g.IntN(len(moves))] // of the quotes
@@ -122,9 +121,6 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 				how = quotedWell
 			}
 			g.series(s, u, m.rate, root, expiration, how)
-			if g.chance(2) {
-				m.previous[compute.Series{Root: root, Expiration: expiration}] = []float64{0.03, -0.01, math.NaN()}[g.IntN(3)]
-			}
 		}
 	}
 	if len(g.rows) == 0 || g.chance(8) {
@@ -280,5 +276,5 @@ func (g *generator) later(t *testing.T, m synthetic) synthetic {
 		}
 		rows = append(rows, row{c.Symbol(), q})
 	}
-	return synthetic{chain: build(t, u, rows...), rate: m.rate + 0.01*float64(g.IntN(2)), previous: m.previous}
+	return synthetic{chain: build(t, u, rows...), rate: m.rate + 0.01*float64(g.IntN(2))}
 }

@@ -146,7 +146,6 @@ const (
 	sourceOther        = "other_settlement"
 	sourceInterpolated = "interpolated"
 	sourceExtrapolated = "extrapolated"
-	sourcePrevious     = "previous"
 	sourceNone         = "none"
 )
 
@@ -164,25 +163,21 @@ func parityForwards(groups []*plainSeries, rate float64) []*plainSeries {
 }
 
 // setForwards fills logCarry of every group, and forward and source of the groups without a parity forward.
-func setForwards(groups, parity []*plainSeries, spot float64, previous map[compute.Series]float64) {
+func setForwards(groups, parity []*plainSeries, spot float64) {
 	for _, g := range parity {
 		g.logCarry = math.Log(g.forward / spot)
 	}
 	for _, g := range groups {
 		if g.source != sourceParity {
-			g.logCarry, g.source = otherForward(g, parity, previous)
+			g.logCarry, g.source = otherForward(g, parity)
 			g.forward = spot * math.Exp(g.logCarry)
 		}
 	}
 }
 
 // otherForward returns ln(F/S) of a group without a parity forward of its own.
-func otherForward(g *plainSeries, parity []*plainSeries, previous map[compute.Series]float64) (float64, string) {
+func otherForward(g *plainSeries, parity []*plainSeries) (float64, string) {
 	if len(parity) == 0 {
-		b, ok := previous[compute.Series{Root: g.root, Expiration: g.expiration}]
-		if ok && isFinite(b) {
-			return b * g.years, sourcePrevious
-		}
 		return 0, sourceNone
 	}
 	for _, p := range parity {

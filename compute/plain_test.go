@@ -13,12 +13,11 @@ import (
 
 // plainInput is everything that the numbers depend on.
 type plainInput struct {
-	Chain         *compute.Chain
-	Closed        map[compute.Date]bool // full exchange holidays that are weekdays
-	Early         map[compute.Date]bool // sessions that close at 13:00
-	Rate          float64
-	PreviousCarry map[compute.Series]float64 // b of the previous snapshot, may be nil
-	Reference     *plainState                // of the last snapshot of the previous session, may be nil
+	Chain     *compute.Chain
+	Closed    map[compute.Date]bool // full exchange holidays that are weekdays
+	Early     map[compute.Date]bool // sessions that close at 13:00
+	Rate      float64
+	Reference *plainState // of the last snapshot of the previous session, may be nil
 }
 
 // plainResult holds every number of METHODS.md §1, unrounded, under its JSON name. A nil pointer is null. All shares are
@@ -111,7 +110,7 @@ type plainExpiration struct {
 	Gross         *float64           `json:"gross_gex_dollars"`
 	Share         *float64           `json:"gross_share_pct"`
 	Forward       float64            `json:"forward"`
-	ForwardSource string             `json:"forward_source"` // parity, other_settlement, interpolated, extrapolated, previous or none
+	ForwardSource string             `json:"forward_source"` // parity, other_settlement, interpolated, extrapolated or none
 	plainExposures
 }
 
@@ -216,7 +215,7 @@ func plainGamma(in plainInput) plainResult {
 	parity := parityForwards(groups, in.Rate)
 	r.effectiveSpot(parity, q.Sub(chain.AsOf))
 	spot := r.EffectiveSpot
-	setForwards(groups, parity, spot, in.PreviousCarry)
+	setForwards(groups, parity, spot)
 	for _, g := range groups {
 		g.smiles = volatilities(g, in.Rate)
 	}

@@ -28,12 +28,10 @@ const (
 	forwardOtherSide    forwardSource = "other_settlement" // ln(F/S) of the other settlement of the date
 	forwardInterpolated forwardSource = "interpolated"     // ln(F/S) linear in T between parity forwards
 	forwardExtrapolated forwardSource = "extrapolated"     // the carry of the last parity forward
-	forwardPrevious     forwardSource = "previous"         // the carry of the previous snapshot
 	forwardNone         forwardSource = "none"             // no carry known: F = S
 )
 
-var forwardSources = []forwardSource{forwardParity, forwardOtherSide, forwardInterpolated, forwardExtrapolated,
-	forwardPrevious, forwardNone}
+var forwardSources = []forwardSource{forwardParity, forwardOtherSide, forwardInterpolated, forwardExtrapolated, forwardNone}
 
 // volStep is the step of METHODS.md that gave a strike its volatility.
 type volStep uint8
@@ -101,10 +99,9 @@ func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 	return all
 }
 
-// price gives every series its forward and its volatilities. previous holds the carry of series in the previous snapshot and
-// may be nil.
-func price(all []*series, spot float64, previous map[Series]float64) {
-	findCarries(all, spot, previous)
+// price gives every series its forward and its volatilities.
+func price(all []*series, spot float64) {
+	findCarries(all, spot)
 	for _, s := range all {
 		s.forward = spot * math.Exp(s.logCarry)
 		s.findVolatilities()
@@ -124,7 +121,7 @@ func groupStrikes(contracts []Contract) []strike {
 }
 
 // findCarries gives every series its ln(F/S) and says where it comes from.
-func findCarries(all []*series, spot float64, previous map[Series]float64) {
+func findCarries(all []*series, spot float64) {
 	var parity []*series // those with a parity forward
 	byDate := map[Date]*series{}
 	for _, s := range all {
@@ -137,15 +134,12 @@ func findCarries(all []*series, spot float64, previous map[Series]float64) {
 	slices.SortStableFunc(parity, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
 	for _, s := range all {
 		other := byDate[s.Expiration]
-		carry, known := previous[s.Series]
 		switch {
 		case s.source == forwardParity:
 		case other != nil:
 			s.logCarry, s.source = other.logCarry, forwardOtherSide
 		case len(parity) > 0:
 			s.logCarry, s.source = carryBetween(parity, s.years)
-		case known && finite(carry):
-			s.logCarry, s.source = carry*s.years, forwardPrevious
 		default:
 			s.source = forwardNone
 		}

@@ -11,8 +11,6 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
-	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -57,23 +55,21 @@ type product struct {
 
 	// offered says whether the source has the documents of the product.
 	offered func(*Config) bool
-	// gather returns the inputs of the product's next answer, nil while a document is missing or when the documents change
-	// nothing. above holds the answers
-	// that the same batch gave for the products above this one in the table, by name.
-	gather func(b *batch, above map[string]*answer) (*inputs, error)
+	// gather returns the inputs of the product's next answer from the documents of the batch and from what earlier answers
+	// left. It returns nil while a document is missing or when the documents change nothing.
+	gather func(b *batch, m *memory) (*inputs, error)
 	// compute turns inputs into an answer. It depends on the inputs alone. Live refresh, start, back-fill and recompute
 	// all call this function, so that the same inputs always give the same answer.
 	compute func(in *inputs) (*answer, error)
 
 	// The following functions may be nil.
 
-	// remember keeps the state that later answers need from a published answer.
-	remember func(r *Refresher, a *answer)
-	// resume restores the state that a stored answer was computed with, so that a restarted process computes the same
-	// answer again.
-	resume func(b *batch, in *inputs) error
+	// reopen returns what is served of a stored answer, and its [answer.restsOn]. If it is nil, the stored edition is served.
+	reopen func(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)
 	// past returns, for back-fill, the names of the documents of a past session and the instant at which they are final.
-	past func(cal *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time)
+	past func(c *Config, d compute.Date) ([]upstream.Name, time.Time)
+	// pastSessions is how many past sessions are filled in at most; 0: as many as the configuration says.
+	pastSessions int
 
 	data, quality any // zero values of `data` and `meta.quality`, for the API description
 }
@@ -86,9 +82,6 @@ func (p *product) answer(in *inputs) (*answer, error) {
 	}
 	a.product, a.inputs = p, in
 	a.late = dateClosed(a.date(), in.arrived())
-	if a.parameters, err = json.Marshal(in.parameters); err != nil {
-		return nil, fmt.Errorf("encode parameters of %s: %w", p.name, err)
-	}
 	if err := a.encode(); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", p.name, err)
 	}
@@ -106,7 +99,7 @@ func (p *product) delayMinutes() *int {
 func (p *product) refreshSeconds(cfg *Config) int { return int(p.every(cfg).Seconds()) }
 
 // answer is one result of a product. It is computed, encoded and sealed in this order. Only the goroutine that publishes
-// the answer uses it; while it seals, a second one archives the inputs and encodes states.
+// the answer uses it.
 type answer struct {
 	product *product
 	inputs  *inputs
@@ -126,15 +119,12 @@ type answer struct {
 	// restsOn are the symbols whose failed fetches can make the answer stale; nil: every failure of the product counts.
 	restsOn []string
 
-	summary []byte                     // short form stored in the same file; may be nil
-	carry   map[compute.Series]float64 // of a gamma answer: carry per year, an input of the next gamma answer
-	late    bool                       // its UTC date had closed when its last document arrived
-	hasFile bool                       // it is the answer in its date's file
-	file    fleet.File                 // that has the answer
+	summary []byte // short form stored in the same file; may be nil
+	late    bool   // its UTC date had closed when its last document arrived
 
-	parameters json.RawMessage    // [inputs.parameters]
-	encoded    map[any][]byte     // JSON of data and variants, by their pointers
-	edition    *snapshots.Edition // nil before seal
+	parameters, qualityJSON json.RawMessage    // of parameters and quality
+	encoded                 map[any][]byte     // JSON of data and variants, by their pointers
+	edition                 *snapshots.Edition // nil before seal
 }
 
 // answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
@@ -163,8 +153,14 @@ func dateClosed(date compute.Date, now time.Time) bool {
 	return now.After((date + 1).Midnight().Add(closesAfter))
 }
 
-// encode fills in the JSON.
-func (a *answer) encode() error {
+// encode fills in the JSON. Data of the type *json.RawMessage is JSON already.
+func (a *answer) encode() (err error) {
+	if a.parameters, err = json.Marshal(a.inputs.parameters); err != nil {
+		return fmt.Errorf("parameters: %w", err)
+	}
+	if a.qualityJSON, err = json.Marshal(a.quality); err != nil {
+		return fmt.Errorf("quality: %w", err)
+	}
 	a.encoded = map[any][]byte{}
 	each := a.variants
 	if each == nil {
@@ -173,38 +169,37 @@ func (a *answer) encode() error {
 		return fmt.Errorf("the default variant %q is missing", a.byDefault)
 	}
 	for name, data := range each {
-		if a.encoded[data] == nil {
-			encoded, err := json.Marshal(data)
-			if err != nil {
-				return fmt.Errorf("variant %q: %w", name, err)
-			}
-			a.encoded[data] = encoded
+		if a.encoded[data] != nil {
+			continue
+		}
+		if text, ok := data.(*json.RawMessage); ok {
+			a.encoded[data] = *text
+		} else if a.encoded[data], err = json.Marshal(data); err != nil {
+			return fmt.Errorf("variant %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func (a *answer) seal(r *Refresher, fresh snapshots.Freshness) error {
-	quality, err := json.Marshal(a.quality)
-	if err != nil {
-		return fmt.Errorf("encode quality: %w", err)
-	}
+// seal seals the answer with the given freshness.
+func (a *answer) seal(cfg *Config, fresh snapshots.Freshness) error {
 	meta := snapshots.Meta{
-		Endpoint: a.product.name, Source: r.cfg.SourceName,
+		Endpoint: a.product.name, Source: cfg.SourceName,
 		AsOf: a.asOf, CapturedAt: a.captured, ComputedAt: a.inputs.at.UTC().Truncate(time.Second),
-		SessionDate: r.cal.SessionDate(a.asOf).String(), DelayMinutes: a.product.delayMinutes(),
-		RefreshSeconds: a.product.refreshSeconds(&r.cfg), Freshness: fresh,
+		SessionDate: cfg.Calendar.SessionDate(a.asOf).String(), DelayMinutes: a.product.delayMinutes(),
+		RefreshSeconds: a.product.refreshSeconds(cfg), Freshness: fresh,
 		Receipt: snapshots.Receipt{Method: a.product.method, Parameters: a.parameters},
-		Quality: quality, Notice: a.product.notice,
+		Quality: a.qualityJSON, Notice: a.product.notice,
 	}
 	for _, d := range a.inputs.documents {
-		meta.Receipt.Inputs = append(meta.Receipt.Inputs, snapshots.Input{Name: d.Name, SHA256: d.SHA256})
+		meta.Receipt.Inputs = append(meta.Receipt.Inputs, d.Input)
 	}
 	if a.variants == nil {
 		s, err := snapshots.Seal(a.encoded[a.data], meta)
 		a.edition = &snapshots.Edition{Default: s}
 		return err
 	}
+	var err error
 	a.edition, err = a.sealVariants(meta)
 	return err
 }
@@ -227,16 +222,41 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 			if !common[data] {
 				codings = nil
 			}
-			s, err := snapshots.SealIn(a.encoded[data], meta, codings...)
-			if err != nil {
+			var err error
+			if sealed[data], err = snapshots.SealIn(a.encoded[data], meta, codings...); err != nil {
 				return nil, fmt.Errorf("variant %s: %w", name, err)
 			}
-			sealed[data] = s
 		}
 		e.Variants[name] = sealed[data]
 	}
 	e.Default = e.Variants[a.byDefault]
 	return e, nil
+}
+
+// file returns the sealed answer as it is stored. dated says whether it belongs under its date.
+func (a *answer) file(dated bool) snapshots.File {
+	f := snapshots.File{
+		Product: a.product.name, Edition: a.edition, Inputs: a.storedInputs(), Build: Build(), Summary: a.summary, Current: true, Dated: dated,
+	}
+	if a.storedVariant != "" {
+		f.Edition = &snapshots.Edition{Default: a.edition.Variants[a.storedVariant]}
+	}
+	return f
+}
+
+func (a *answer) storedInputs() (stored []snapshots.StoredInput) {
+	for _, d := range a.inputs.documents {
+		stored = append(stored, d.StoredInput)
+	}
+	return stored
+}
+
+// objects returns the bytes of the inputs that have them.
+func (a *answer) objects() (objects []snapshots.Object) {
+	for _, d := range a.inputs.documents {
+		objects = append(objects, snapshots.Object{SHA256: d.SHA256, Body: d.Body, Gzip: d.Gzip})
+	}
+	return objects
 }
 
 // storedData returns the JSON that the file stores, by parameter value. The key is "" when the file stores one value. The
@@ -255,76 +275,58 @@ func (a *answer) storedData() map[string][]byte {
 	return all
 }
 
-// besideFile ends the product in the recipe of an answer that is served but is not in the file of its date: a late answer,
-// or an answer that a start computed again for a past date.
-const besideFile = "@served"
-
-// recipe returns what the archive needs to compute the answer again.
-func (a *answer) recipe() archive.Recipe {
-	out := archive.Recipe{
-		Product: a.product.name, Date: a.date().String(), Method: a.product.method, Build: Build(),
-		ComputedAt: a.inputs.at.UTC(), Parameters: a.parameters,
-	}
-	if !a.hasFile {
-		out.Product += besideFile
-	}
-	for _, d := range a.inputs.documents {
-		out.Inputs = append(out.Inputs, d.Input)
-	}
-	return out
-}
-
 // Build returns the Go version and the architecture, such as "go1.26.0 amd64". The last digits of numbers may depend on
 // both.
 func Build() string { return runtime.Version() + " " + runtime.GOARCH }
 
-// currentAnswer is the answer that a product serves now, and the failures of its refreshes. Refresher.mu guards it.
-type currentAnswer struct {
-	edition  *snapshots.Edition // nil before the first answer
-	content  string             // [inputs.content] of the answer
-	restored bool               // read from a file at the start, and not computed since
-	restsOn  []string           // [answer.restsOn] of the answer
-	summary  []byte             // [answer.summary] of the answer
-	file     fleet.File         // [answer.file] of the answer
-	unsaved  bool               // its file still has an older freshness
-	health   healths
-}
-
-// restsOnAll says whether the receipt of the current answer names all these documents.
-func (h *currentAnswer) restsOnAll(documents []*document) bool {
-	named := h.edition.Default.Meta.Receipt.InputSHA256
-	return !slices.ContainsFunc(documents, func(d *document) bool { return !slices.Contains(named, d.SHA256) })
-}
-
-func (h *currentAnswer) asOf() time.Time { return h.edition.Default.Meta.AsOf }
-
-// matches says whether publishing a would change nothing: the current answer has the same method, parameters, notice,
-// interval and data, and inputs that differ at most in their own timestamps. With exact, all inputs must be the same.
-func (h *currentAnswer) matches(a *answer, cfg *Config, exact bool) bool {
-	if h.edition == nil {
+// matches says whether publishing the answer in place of an edition would change nothing but its receipt and its clocks: the
+// edition has the same data, as_of, quality, method, parameters, notice and interval.
+func (a *answer) matches(e *snapshots.Edition, cfg *Config) bool {
+	if e == nil {
 		return false
 	}
-	meta := h.edition.Default.Meta
-	same := h.content == a.inputs.content()
-	if exact { // another version may have digested the content in another way
-		same = slices.Equal(meta.Receipt.InputSHA256, a.inputs.digests())
-	}
-	if !same || !bytes.Equal(meta.Receipt.Parameters, a.parameters) {
-		return false
-	}
-	if meta.Receipt.Method != a.product.method || meta.Notice != a.product.notice || meta.RefreshSeconds != a.product.refreshSeconds(cfg) {
+	meta := &e.Default.Meta
+	if meta.Receipt.Method != a.product.method || meta.Notice != a.product.notice || meta.RefreshSeconds != a.product.refreshSeconds(cfg) ||
+		!meta.AsOf.Equal(a.asOf) || !bytes.Equal(meta.Receipt.Parameters, a.parameters) || a.closures() != closuresIn(meta.Receipt.Inputs) ||
+		!bytes.Equal(withoutQuoteAge(meta.Quality), withoutQuoteAge(a.qualityJSON)) {
 		return false
 	}
 	if a.variants == nil {
-		return bytes.Equal(a.encoded[a.data], h.edition.Default.Data())
+		return bytes.Equal(a.encoded[a.data], e.Default.Data())
 	}
-	if len(a.variants) != len(h.edition.Variants) || h.edition.Default != h.edition.Variants[a.byDefault] {
+	if len(a.variants) != len(e.Variants) || e.Default != e.Variants[a.byDefault] {
 		return false
 	}
 	for name, data := range a.variants {
-		if s := h.edition.Variants[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) {
+		if s := e.Variants[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) {
 			return false
 		}
 	}
 	return true
+}
+
+// closures returns the digest of the configured closures among the inputs, "" if there are none.
+func (a *answer) closures() string {
+	if d := a.inputs.named(stateDir + closedDates); d != nil {
+		return d.SHA256
+	}
+	return ""
+}
+
+func closuresIn(receipt []snapshots.Input) string {
+	for _, in := range receipt {
+		if in.Name == stateDir+closedDates {
+			return in.SHA256
+		}
+	}
+	return ""
+}
+
+// withoutQuoteAge returns the JSON of a quality without the value of quote_age_seconds: a clock of the document.
+func withoutQuoteAge(quality []byte) []byte {
+	before, after, found := bytes.Cut(quality, []byte(`"quote_age_seconds":`))
+	if !found {
+		return quality
+	}
+	return append(bytes.Clone(before), bytes.TrimLeft(after, "-0123456789")...)
 }

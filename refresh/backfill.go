@@ -10,6 +10,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // PastSource is a source that still has the documents of past instants.
@@ -22,14 +23,15 @@ type PastSource interface {
 const afterClose = windowAfterClose + 4*time.Minute
 
 // backfill computes and stores the answers of the last sessions whose dates have no file, oldest session first, from the
-// documents that the upstream had after each close. It never replaces a file. It then makes the next fetches unconditional:
-// the same documents give other answers now, because the answers compare with earlier dates.
+// documents that the upstream had after each close. It never replaces a file. It then lets the jobs fetch all documents
+// anew: the same documents give other answers now, because the answers compare with earlier dates.
 func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
 	began, stored := time.Now(), 0
 	for d := r.cal.Back(today, r.cfg.BackfillSessions); d < today && ctx.Err() == nil; d = r.cal.Next(d) {
 		for _, p := range products {
-			if p.past == nil || slices.Contains(r.store.DatesOf(p.name), d.String()) || ctx.Err() != nil {
+			if p.past == nil || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
+				p.pastSessions > 0 && d < r.cal.Back(today, p.pastSessions) {
 				continue
 			}
 			if err := r.backfillProduct(p, d); err != nil {
@@ -37,115 +39,64 @@ func (r *Refresher) backfill(ctx context.Context) error {
 			}
 			stored++
 		}
-		if d >= r.cal.Back(today, 2) { // before today's open, the newest documents are still of the session before
-			if err := r.backfillStates(ctx, d); err != nil {
-				return fmt.Errorf("back-fill states of %s: %w", d, err)
-			}
-		}
 	}
 	if stored > 0 {
 		r.log.Info("back-filled", "sessions", r.cfg.BackfillSessions, "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
-		r.mu.Lock()
-		for _, d := range r.accepted {
-			d.origin = nil // the next fetch is not conditional
-		}
-		r.mu.Unlock()
+		r.intake.fetchAnew()
+		r.allChains.Store(true)
 	}
 	return nil
 }
 
 // backfillProduct computes and stores the answer of a product for a past session. The current answer stays.
 func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
-	names, at := p.past(r.cal, d)
-	b, err := r.pastBatch(names, at)
-	if err != nil {
-		return err
-	}
-	r.publishing.Lock()
-	defer r.publishing.Unlock()
-	a, err := r.storePast(b, p)
-	if err == nil && p.remember != nil {
-		carry := r.carry
-		p.remember(r, a)
-		r.carry = carry // the carry of a past chain is not an input of the next answer
-	}
-	return err
-}
-
-// pastBatch returns a batch with the documents that the upstream had at an instant.
-func (r *Refresher) pastBatch(names []upstream.Name, at time.Time) (*batch, error) {
+	names, at := p.past(&r.cfg, d)
 	b := r.newBatch("backfill")
-	b.past, b.at = true, at
+	b.accepted, b.at = nil, at
+	m := newMemory(&r.cfg)
 	for _, name := range names {
 		doc, err := r.cfg.Past.At(name, at)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if kind, _ := name.Split(); kind == upstream.SettlementKind {
-			name = latestSettlement
+		kind, _ := name.Split()
+		one := newDocument
+		if kind == upstream.OptionsKind {
+			one = lazyDocument // all chains of the flow together are too large
 		}
-		if b.documents[name], err = newDocument(doc); err != nil {
-			return nil, err
+		past, err := one(doc)
+		if err != nil {
+			return err
+		}
+		switch {
+		case kind == upstream.SettlementKind:
+			b.documents[latestSettlement] = past
+		case p.feed == vixFeed:
+			m.keepClose(past, d)
+		default:
+			b.documents[name] = past
 		}
 	}
-	return b, nil
-}
-
-// storePast computes and stores the answer of a product from a past batch. The caller must have locked r.publishing.
-func (r *Refresher) storePast(b *batch, p *product) (*answer, error) {
-	answers, err := r.compute(b, []*product{p})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	in, err := p.gather(b, m)
+	if err != nil || in == nil {
+		return err
+	}
+	if err := in.addClosures(); err != nil {
+		return err
+	}
+	a, err := p.answer(in)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a := answers[0] // a past batch has every document
 	q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
-	fresh := (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)
-	if err := a.seal(r, fresh); err != nil {
-		return nil, err
+	if err := a.seal(&r.cfg, (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)); err != nil {
+		return err
 	}
-	states := map[string]datedState{}
-	if p.name == GammaResource { // the changes of the next session compare with it
-		state, err := encodeState(referenceState, b.documents[spxChain].chain, a.inputs)
-		if err != nil {
-			return nil, err
-		}
-		states[referenceState] = datedState{a.date().String(), state}
-	}
-	r.archiveNext(answers)
-	r.write(answers, states)
-	r.archive(answers)
-	return a, nil
-}
-
-// backfillStates stores the states that the last chains of a session leave, where they are not stored.
-func (r *Refresher) backfillStates(ctx context.Context, session compute.Date) error {
-	for _, name := range append(flowNames(&r.cfg), spxChain) {
-		missing := slices.DeleteFunc(statesOf(name), func(state string) bool {
-			return slices.Contains(r.store.StateDates(state), session.String())
-		})
-		if ctx.Err() != nil || len(missing) == 0 {
-			continue
-		}
-		_, at := pastChain(r.cal, session)
-		b, err := r.pastBatch([]upstream.Name{name}, at)
-		if err != nil {
-			return err
-		}
-		in, err := gatherExposure(b, nil)
-		if err != nil {
-			return err
-		}
-		states := map[string]datedState{}
-		for _, state := range missing {
-			encoded, err := encodeState(state, b.documents[name].chain, in)
-			if err != nil {
-				return err
-			}
-			states[state] = datedState{session.String(), encoded}
-		}
-		r.write(nil, states)
-	}
-	return nil
+	f := a.file(true)
+	f.Current = false
+	return r.store.Save([]snapshots.File{f}, a.objects())
 }
 
 const (
@@ -155,14 +106,11 @@ const (
 	pastEvery = 5 * time.Minute
 )
 
-// backfillMorning puts rows in front of the served track, if it is of today's session and begins later: one for every 5
+// backfillMorning puts rows in front of the served track, if it is of today's session and begins later: one row for every 5
 // minutes, from the documents that the upstream had.
 func (r *Refresher) backfillMorning(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
-	r.publishing.Lock()
-	served := r.track
-	r.publishing.Unlock()
-	first := served.firstRow()
+	first := r.firstRow()
 	if !first.After(r.cal.Open(today).Add(pastEvery)) || first.After(r.cal.Close(today).Add(trackTail)) {
 		return nil
 	}
@@ -170,22 +118,26 @@ func (r *Refresher) backfillMorning(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil || len(rows) == 0 {
 		return err
 	}
-	r.publishing.Lock()
-	defer r.publishing.Unlock()
-	b := r.newBatch("tracks")
-	if served = r.track; !served.firstRow().Equal(first) || served.late || dateClosed(served.date(), b.at) {
+	r.spxTurn.Lock()
+	defer r.spxTurn.Unlock()
+	if !r.firstRow().Equal(first) {
 		return nil // the next session has begun
 	}
-	next, err := served.withRowsBefore(rows, b.at)
-	if err != nil {
-		return err
-	}
-	changed := []*answer{next}
-	if err := r.publish(b, nil, changed, changed, nil, newStopwatch()); err != nil {
+	if err := r.computeAgain(productOf(TrackResource), rows); err != nil {
 		return err
 	}
 	r.log.Info("track of today back-filled", "rows", len(rows))
 	return nil
+}
+
+// firstRow returns the as_of of the first row of the served track, the zero time if there is none.
+func (r *Refresher) firstRow() (asOf time.Time) {
+	if e := r.board.edition(TrackResource); e != nil {
+		if rows, err := trackRows(e.Default); err == nil && len(rows) > 0 {
+			asOf, _ = rowInstant(rows[0]) // the row was made by trackRow
+		}
+	}
+	return asOf
 }
 
 // pastRows returns the rows of session d with an as_of before the given one. After each row it pauses for as long as it took
@@ -193,7 +145,7 @@ func (r *Refresher) backfillMorning(ctx context.Context) error {
 func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Time) ([]json.RawMessage, error) {
 	rows := []json.RawMessage{}
 	var last time.Time
-	_, end := pastChain(r.cal, d)
+	_, end := pastChain(&r.cfg, d)
 	for at := r.cal.Open(d).Add(firstPast); at.Before(end) && ctx.Err() == nil; at = at.Add(pastEvery) {
 		began := time.Now()
 		asOf, row, err := r.pastRow(at, last)
@@ -220,15 +172,15 @@ func (r *Refresher) pastRow(at, last time.Time) (asOf time.Time, row json.RawMes
 	if err != nil {
 		return asOf, nil, err
 	}
-	chain, err := newDocument(doc)
+	d, err := newDocument(doc)
 	if err != nil {
 		return asOf, nil, err
 	}
-	chain.Drop()
-	if asOf = chain.chain.AsOf; !asOf.After(last) || !inTrack(asOf, r.cal) {
+	d.Body, d.Gzip = nil, nil
+	if asOf = d.chain.AsOf; !asOf.After(last) || !inTrack(asOf, r.cal) {
 		return asOf, nil, nil
 	}
-	levels := compute.GammaExposure(compute.GammaInput{Chain: chain.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
+	levels := compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
 	row, err = trackRow(asOf, &levels.Data)
 	return asOf, row, err
 }

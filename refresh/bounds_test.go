@@ -116,7 +116,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 				in.documents = append(in.documents, d)
 			}
 		}
-		if err := errors.Join(in.addState(carryState, []carryRow{}), in.addState(historyState, []vixSummary{})); err != nil {
+		if err := in.addState(historyState, []vixSummary{}); err != nil {
 			t.Fatal(err)
 		}
 		a, err := productOf(c.product).compute(in)

@@ -28,12 +28,12 @@ type changedGamma struct {
 }
 
 // After a session, the changes compare with its last snapshot. A restart gives the same bytes, recompute the same answers.
-// Without the state of the session before, the changes are null and the quality says why.
+// Without the answer of the session before, the changes are null and the quality says why.
 func TestChangesSinceThePreviousSession(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 15:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 15:00")
 		var before, first, g changedGamma
 		r.once()
 		r.data(refresh.GammaResource, &first)
@@ -85,7 +85,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 			served[name] = bytes.Clone(r.store.Current(name).Default.Body(snapshots.Identity))
 		}
 		r.close()
-		restarted := newRig(t, dir, "2026-11-20 11:01", archived(t, dir))
+		restarted := newRig(t, dir, "2026-11-20 11:01")
 		if err := errors.Join(restarted.Restore(), restarted.Resume()); err != nil {
 			t.Fatal(err)
 		}
@@ -102,10 +102,10 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		}
 		restarted.close()
 
-		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "state-gex-reference")); err != nil {
+		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "gex-spx")); err != nil {
 			t.Fatal(err)
 		}
-		without := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
+		without := newRig(t, dir, "2026-11-20 11:05")
 		defer without.close()
 		if err := errors.Join(without.Restore(), without.Resume()); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		without.once()
 		without.data(refresh.GammaResource, &unknown)
 		if unknown.Changes != nil || !strings.Contains(string(without.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
-			t.Errorf("without the state: %+v", unknown.Changes)
+			t.Errorf("without the answer of the session before: %+v", unknown.Changes)
 		}
 		identical(t, dir, "2026-11-20", quoted...)
 	})

@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -24,17 +23,6 @@ type cashCurve struct {
 
 func (c cashCurve) complete() bool {
 	return c.VIX != nil && c.VIX3M != nil && c.SpotBasis != nil && c.CashRegime != nil
-}
-
-// storedCloses counts the states of closes on the disk.
-func storedCloses(t *testing.T, dir string) (n int) {
-	t.Helper()
-	for name := range tree(t, dir) {
-		if strings.Contains(name, "state") && strings.Contains(name, "_VIX") {
-			n++
-		}
-	}
-	return n
 }
 
 // documentsAsked counts the requests for each document.
@@ -84,14 +72,11 @@ func TestOneUnusableQuoteOfVIX(t *testing.T) {
 					t.Errorf("%s: asked %d times for %s", reason, asked[name], name)
 				}
 			}
-			if _, date := r.store.State(string(vix3m), "2026-11-20"); date != "2026-11-20" {
-				t.Errorf("%s: the close of VIX3M is not stored", reason)
-			}
 		})
 	}
 }
 
-// When a later step of the feed fails, no close is stored. The next run asks for the closes again.
+// When a later step of the feed fails, the next run gives the curve.
 func TestClosesOfACurveThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 16:45")
@@ -99,8 +84,8 @@ func TestClosesOfACurveThatFails(t *testing.T) {
 		restore := refresh.BreakQuality(refresh.VIXResource)
 		ok := refresh.RunJob(r.Refresher, t.Context(), "vix")
 		restore()
-		if n := storedCloses(t, r.dir); ok || n != 0 {
-			t.Errorf("succeeded %v, with %d closes stored", ok, n)
+		if ok {
+			t.Error("succeeded")
 		}
 		time.Sleep(time.Minute)
 		ok = refresh.RunJob(r.Refresher, t.Context(), "vix")
@@ -109,41 +94,5 @@ func TestClosesOfACurveThatFails(t *testing.T) {
 		if r.data(refresh.VIXResource, &curve); !ok || !curve.complete() {
 			t.Errorf("the next run: succeeded %v, %+v", ok, curve)
 		}
-		if n := storedCloses(t, r.dir); n != 4 { // the quotes of the session, the histories of the settlement date
-			t.Errorf("the next run stored %d closes", n)
-		}
 	})
-}
-
-// The evening's quotes of VIX and VIX3M outlive a restart before the settlement file, also without an archive, and also when
-// there is no earlier settlement file.
-func TestQuotesOfTheEveningOutliveARestart(t *testing.T) {
-	for _, first := range []fault{noFault, faultEmptyOptions} {
-		synctest.Test(t, func(t *testing.T) {
-			dir := t.TempDir()
-			r := newRig(t, dir, "2026-11-19 16:40")
-			r.market.Fail(upstream.Settlement("2026-11-18"), first, -1)
-			refresh.RunJob(r.Refresher, t.Context(), "vix")
-			if has := r.store.Current(refresh.VIXResource) != nil; has != (first == noFault) {
-				t.Fatalf("has a curve: %v", has)
-			}
-			r.close()
-			r = newRig(t, dir, "2026-11-19 18:50")
-			defer r.close()
-			for _, index := range []string{"_VIX", "_VIX3M"} {
-				r.market.Fail(upstream.Quotes(index), faultHTMLPage, -1)
-				r.market.Fail(upstream.History(index), faultHTMLPage, -1)
-			}
-			if err := r.Restore(); err != nil {
-				t.Fatal(err)
-			}
-			r.once()
-			var curve cashCurve
-			r.data(refresh.VIXResource, &curve)
-			if names := fmt.Sprint(r.meta(refresh.VIXResource).Receipt.Inputs); !curve.complete() || curve.Settled != "2026-11-19" ||
-				!strings.Contains(names, "quotes/_VIX.json") || !strings.Contains(names, "quotes/_VIX3M.json") {
-				t.Errorf("%+v, inputs %s", curve, names)
-			}
-		})
-	}
 }

@@ -52,7 +52,7 @@ func TestDeltasOfARefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 11:00")
 		defer func() { a.close(); b.close() }()
-		if err := b.Join(a.Origin()); err != nil {
+		if err := refresh.Member(b.Refresher).Join(refresh.Member(a.Refresher).Origin()); err != nil {
 			t.Fatal(err)
 		}
 		a.once()

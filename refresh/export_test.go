@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -37,9 +38,17 @@ func BreakQuality(name string) (restore func()) {
 	return func() { p.compute = compute }
 }
 
+// Member returns what a refresher does in a fleet.
+func Member(r *Refresher) fleet.Refresher {
+	if r.follower == nil {
+		r.follower = &follower{r: r}
+	}
+	return r.follower
+}
+
 // Accepted returns the digest of the accepted document of a name, "" before the first.
 func Accepted(r *Refresher, name upstream.Name) string {
-	if d := r.acceptedDocument(name); d != nil {
+	if d := r.intake.document(name); d != nil {
 		return d.SHA256
 	}
 	return ""
@@ -47,7 +56,7 @@ func Accepted(r *Refresher, name upstream.Name) string {
 
 // RunJob runs a job as the schedule does, and says whether it succeeded, at least partly.
 func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
-	jobs := r.jobs()
+	jobs := r.list()
 	i := slices.IndexFunc(jobs, func(j job) bool { return j.name == name })
 	return r.runJob(ctx, jobs[i])
 }
@@ -56,7 +65,7 @@ func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
 // be called at the same time as [Refresher.Run].
 func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	var errs []error
-	for _, j := range r.jobs() {
+	for _, j := range r.list() {
 		errs = append(errs, j.run(ctx))
 	}
 	return errors.Join(errs...)
@@ -69,13 +78,11 @@ func RefreshSPX(r *Refresher, ctx context.Context) error { return r.refreshSPX(c
 func RefreshFlow(r *Refresher, ctx context.Context) error { return r.refreshFlow(ctx) }
 
 // Reseal runs the reseal that ends every job.
-func Reseal(r *Refresher) error { return r.reseal() }
+func Reseal(r *Refresher) error { return r.board.reseal() }
 
 // Held returns the answer that the refresher holds as current.
 func Held(r *Refresher, name string) *snapshots.Edition {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.current[name].edition
+	return r.board.edition(name)
 }
 
 // BackfillMorning fills in the rows of today's track before the first.
@@ -90,9 +97,6 @@ var TrackRows = trackRows
 // TrackColumns is trackColumns.
 var TrackColumns = trackColumns
 
-// AppendVolatility is appendVolatility.
-var AppendVolatility = appendVolatility
-
 // Thinned returns the numbers of the rows that stay of n rows.
 func Thinned(n int) (kept []int) {
 	var rows []json.RawMessage
@@ -104,6 +108,16 @@ func Thinned(n int) (kept []int) {
 		kept = append(kept, i)
 	}
 	return kept
+}
+
+// FlowVariants returns the JSON of a flow by limit.
+func FlowVariants(f compute.Flow) (map[string]string, error) {
+	variants, err := flowVariants(f)
+	out := map[string]string{}
+	for limit, data := range variants {
+		out[limit] = string(*data.(*json.RawMessage))
+	}
+	return out, err
 }
 
 // AllowStrikeRows lets chains of n strike rows be served until the benchmark ends.

@@ -491,11 +491,11 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 11:00")
 		r.once()
 		r.close()
 		for fault, reason := range map[fault]string{faultShrink: "shrunk", faultBackwardClock: "clock_backwards"} {
-			again := newRig(t, r.dir, "2026-11-20 11:01", archived(t, dir))
+			again := newRig(t, r.dir, "2026-11-20 11:01")
 			if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 				t.Fatal(err)
 			}

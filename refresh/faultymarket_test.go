@@ -337,12 +337,12 @@ func TestSpoiledDocuments(t *testing.T) {
 		}
 		return doc
 	}
-	full, _, err := cboe.DecodeChain(fetch(spxDocument, noFault).Body)
+	full, err := cboe.DecodeChain(fetch(spxDocument, noFault).Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	chain := func(f fault) (*compute.Chain, error) {
-		chain, _, err := cboe.DecodeChain(fetch(spxDocument, f).Body)
+		chain, err := cboe.DecodeChain(fetch(spxDocument, f).Body)
 		return chain, err
 	}
 	for f, want := range map[fault]error{faultHTMLPage: cboe.ErrHTML, faultEmptyOptions: compute.ErrEmptyChain, faultGarbagePrice: compute.ErrNoSpot, faultAbsurdPrice: compute.ErrNoSpot} {

@@ -6,12 +6,10 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/replay"
@@ -42,49 +40,44 @@ func FlagVars() map[string]string {
 // historyBytes is the most memory that the store uses to cache gamma answers and tracks of past dates.
 const historyBytes = 64 << 20
 
-// Open opens the store and the archive of the source below dataDir, and makes the newest stored answers current. Nothing is
-// fetched before [Refresher.Start] or [Refresher.Run]. The caller must close the refresher, by [Refresher.Close] or the
-// stop function of Start. observe is [Config.Observe] and may be nil.
+// Open opens the store of the source below dataDir, and makes the stored answers current. Nothing is fetched before
+// [Refresher.Start] or [Refresher.Run]. The caller must close the refresher, by [Refresher.Close] or the stop function of
+// Start. observe is [Config.Observe] and may be nil.
 func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, refused []string, took time.Duration)) (*Refresher, error) {
-	cfg := Config{SourceName: f.Source, Log: log, Observe: observe, Edge: f.Fleet.Edge}
+	cfg := Config{SourceName: f.Source, Log: log, Observe: observe}
 	if err := f.ScheduleFlags.apply(&cfg); err != nil {
 		return nil, err
 	}
-	var err error
-	var changed func(path string)
-	if f.Fleet.NATS != "" {
-		changed = func(path string) { cfg.Fleet.Changed(path) } // nothing is written before New
+	r := &Refresher{}
+	options := snapshots.Options{
+		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Log: log,
 	}
-	if cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Changed: changed, Log: log,
-	}); err != nil {
+	if f.Fleet.NATS != "" {
+		options.Changed = func(path string) { r.member.Changed(path) } // nothing is written before New
+	}
+	var err error
+	if cfg.Store, err = snapshots.Open(options); err != nil {
 		return nil, err
 	}
-	r, err := f.open(&cfg, dataDir)
-	if err != nil {
-		return nil, errors.Join(err, cfg.Inputs.Close(), cfg.Store.Close())
-	}
-	return r, nil
-}
-
-func (f *Flags) open(cfg *Config, dataDir string) (*Refresher, error) {
 	if f.Fleet.Edge {
 		cfg.Source, cfg.Clock = noSource{}, f.edgeClock(cfg.Store)
-	} else if err := f.SourceFlags.apply(cfg); err != nil {
-		return nil, err
+	} else {
+		err = f.SourceFlags.apply(&cfg)
 	}
-	r := new(Refresher)
-	if f.Fleet.NATS != "" {
-		cfg.Fleet = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Source, Store: cfg.Store, Refresher: r, Log: cfg.Log})
-	}
-	if f.ArchiveMaxBytes > 0 && !f.Fleet.Edge {
-		var err error
-		if cfg.Inputs, err = archive.Open(archive.Dir(dataDir, f.Source), int64(f.ArchiveMaxBytes), cfg.Log); err != nil {
-			return nil, err
+	if err == nil {
+		if f.Fleet.NATS != "" {
+			r.follower = &follower{r: r, edge: f.Fleet.Edge}
+			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Source, Store: cfg.Store, Refresher: r.follower, Log: log})
+			cfg.Lease, cfg.Published = r.member.Holds, r.member.Publish
 		}
+		r.cfg = cfg
+		r.reset()
+		err = r.Restore()
 	}
-	r.init(*cfg)
-	return r, r.Restore()
+	if err != nil {
+		return nil, errors.Join(err, cfg.Store.Close())
+	}
+	return r, nil
 }
 
 // edgeClock returns the clock of an edge until it has joined the fleet: a market that is not live goes on from the last
@@ -208,8 +201,7 @@ type ScheduleFlags struct {
 	RiskFreeRate   float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
 	SnapshotMaxAge time.Duration `help:"How long dated files of max pain, the matrix and flow are kept. 0: for ever. Gamma, its tracks, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
 
-	ArchiveMaxAge   time.Duration `help:"How long inputs are archived for recompute. 0: for ever." default:"2160h" group:"Storage"`
-	ArchiveMaxBytes Bytes         `help:"Largest size of the archived inputs, such as 500MB or 5GiB. The oldest dates are removed first. 0: archive no inputs." default:"5GiB" group:"Storage"`
+	ArchiveMaxAge time.Duration `help:"How long the documents of stored answers are kept for recompute. 0: for ever." default:"2160h" group:"Storage"`
 }
 
 var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
@@ -239,8 +231,6 @@ func (s *ScheduleFlags) check() error {
 		return errors.New("--snapshot-max-age must not be negative")
 	case s.ArchiveMaxAge < 0:
 		return errors.New("--archive-max-age must not be negative")
-	case s.ArchiveMaxBytes != 0 && s.ArchiveMaxBytes < minArchive:
-		return fmt.Errorf("--archive-max-bytes must be 0, or at least %d bytes, the inputs of one day", minArchive)
 	case len(s.FlowSymbols) > maxFlowSymbols:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
 	}
@@ -289,30 +279,3 @@ func (s *ScheduleFlags) Calendar() (*compute.Calendar, error) {
 	}
 	return compute.NewCalendar(closed, early), nil
 }
-
-// Bytes is a number of bytes. On the command line it is written as 1000000, 500MB (decimal) or 5GiB (binary).
-type Bytes int64
-
-// minArchive holds the inputs of one day: a compressed SPX chain has 2 MB, each of at most 100 other chains about 0.3 MB.
-const minArchive Bytes = 64 << 20
-
-// UnmarshalText is called by the parser. The text is a whole number, with KB, MB, GB, TB, KiB, MiB, GiB, TiB or no unit.
-func (b *Bytes) UnmarshalText(text []byte) error {
-	number, unit := string(text), int64(1)
-	for suffix, n := range map[string]int64{
-		"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-	} {
-		if rest, ok := strings.CutSuffix(string(text), suffix); ok {
-			number, unit = rest, n
-		}
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 0 || n > 1<<62/unit {
-		return fmt.Errorf("%.40q is not a number of bytes, such as 1000000, 500MB or 5GiB", text)
-	}
-	*b = Bytes(n * unit)
-	return nil
-}
-
-// MarshalText writes the number without a unit.
-func (b Bytes) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }

@@ -45,7 +45,7 @@ func TestResumed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Save(f.resource, "2026-11-20", snapshots.File{Edition: &snapshots.Edition{Default: s}}); err != nil {
+			if err := store.Save([]snapshots.File{{Product: f.resource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -72,7 +72,7 @@ func TestSimStartBeforeTheLastStoredAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.Store().Save(GammaResource, "2026-11-20", snapshots.File{Edition: &snapshots.Edition{Default: s}})
+		return r.Store().Save([]snapshots.File{{Product: GammaResource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil)
 	}
 	for _, c := range []struct{ start, want string }{
 		{"2026-11-20T16:00:00Z", ""},
@@ -82,19 +82,6 @@ func TestSimStartBeforeTheLastStoredAnswer(t *testing.T) {
 	} {
 		if err := open(c.start); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.start, err, c.want)
-		}
-	}
-}
-
-func TestBytes(t *testing.T) {
-	for text, want := range map[string]Bytes{
-		"0": 0, "1000000": 1e6, "500MB": 5e8, "5GiB": 5 << 30, "1KiB": 1024, "2TB": 2e12, "64MiB": minArchive,
-		"": -1, "5": 5, "GiB": -1, "-1": -1, "1.5GiB": -1, "5 GiB": -1, "5gib": -1, "99999999999GiB": -1, "9223372036854775807": -1,
-	} {
-		var b Bytes
-		err := b.UnmarshalText([]byte(text))
-		if (err != nil) != (want < 0) || err == nil && b != want {
-			t.Errorf("%q is %d, %v; want %d", text, b, err, want)
 		}
 	}
 }

@@ -1,13 +1,18 @@
 package refresh
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // flowPart is the unusual flow of one chain, before the parts of all chains are merged.
@@ -29,59 +34,47 @@ func flowNames(c *Config) (names []upstream.Name) {
 	return names
 }
 
-// session returns the session that a decoded chain describes.
-func (d *document) session(cal *compute.Calendar) compute.Date {
+// session returns the session that a chain describes.
+func (d *document) session(cal *compute.Calendar) (compute.Date, error) {
 	if d.part != nil {
-		return d.part.flow.Session
+		return d.part.flow.Session, nil
 	}
-	return d.chain.Session(cal)
+	if err := d.open(); err != nil {
+		return 0, err
+	}
+	return d.chain.Session(cal), nil
 }
 
-// gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the volatilities of the session
-// before. After a restart it returns nil until the flow job has asked for every chain once: an answer of fewer chains would
-// have fewer rows than the stored answer that it replaces.
-func gatherFlow(b *batch, _ map[string]*answer) (*inputs, error) {
-	if b.flowWaits() {
-		return nil, nil
-	}
+// gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the chain of the session before.
+func gatherFlow(b *batch, m *memory) (*inputs, error) {
+	sessions := map[*document]compute.Date{}
 	var chains []*document
 	var newest compute.Date
-	for _, name := range append(flowNames(&b.r.cfg), spxChain) {
-		if d := b.document(name); d != nil {
-			chains = append(chains, d)
-			newest = max(newest, d.session(b.r.cal))
+	for _, name := range append(flowNames(b.cfg), spxChain) {
+		d := b.document(name)
+		if d == nil {
+			continue
 		}
+		session, err := d.session(b.cfg.Calendar)
+		if err != nil {
+			return nil, err
+		}
+		chains, sessions[d], newest = append(chains, d), session, max(newest, session)
 	}
-	chains = slices.DeleteFunc(chains, func(d *document) bool { return d.session(b.r.cal) != newest })
+	chains = slices.DeleteFunc(chains, func(d *document) bool { return sessions[d] != newest })
 	slices.SortFunc(chains, func(a, b *document) int { return cmp.Compare(a.symbol(), b.symbol()) })
 	in := b.inputs(chains...)
 	for _, d := range chains {
-		before := b.r.states.before(volatilityState+d.symbol(), newest)
 		if d.part != nil {
-			before = d.part.sessionBefore // the part was scored with these, and the chain is no longer in memory
+			in.add(d.part.sessionBefore) // the part was scored with this one, and the chain is no longer in memory
+			continue
 		}
-		if before != nil {
-			in.documents = append(in.documents, before)
-		}
+		in.add(m.previous(FlowResource, d.upstreamName(), newest, func(before *document) error {
+			_, err := volatilitiesBefore(before)
+			return err
+		}))
 	}
 	return in, nil
-}
-
-// flowWaits says whether a restored flow rests on a chain of the universe that has not been accepted since the start. A
-// flow without this chain would lose rows. After three failures of the chain, the flow is published without it.
-func (b *batch) flowWaits() bool {
-	b.r.mu.Lock()
-	h := b.r.current[FlowResource]
-	waits := h.restored && b.job != resumeJob && !h.asOf().After(b.r.cfg.Clock.Now())
-	var missing []upstream.Name
-	for _, name := range append(flowNames(&b.r.cfg), spxChain) {
-		symbol := symbolOf(name)
-		if slices.Contains(h.restsOn, symbol) && h.health[symbol].failures < failuresToStale {
-			missing = append(missing, name)
-		}
-	}
-	b.r.mu.Unlock()
-	return waits && slices.ContainsFunc(missing, func(name upstream.Name) bool { return b.document(name) == nil })
 }
 
 // flowQuality is `meta.quality` of options/flow/unusual.
@@ -107,7 +100,7 @@ func computeFlow(in *inputs) (*answer, error) {
 	a := &answer{byDefault: defaultFlow, storedVariant: allFlow, rare: rareFlow, restsOn: []string{}}
 	q := flowQuality{Chains: []flowChainQuality{}}
 	var flows []compute.ChainFlow
-	for _, d := range in.upstream() {
+	for _, d := range in.newest() {
 		if err := d.contribute(in); err != nil {
 			return nil, err
 		}
@@ -124,8 +117,9 @@ func computeFlow(in *inputs) (*answer, error) {
 		}
 	}
 	a.quality = q
-	a.variants = flowVariants(compute.MergeFlow(flows))
-	return a, nil
+	var err error
+	a.variants, err = flowVariants(compute.MergeFlow(flows))
+	return a, err
 }
 
 // contribute sets d.part: the flow of the chain, scored with the volatilities of the session before that are among the
@@ -139,20 +133,16 @@ func (d *document) contribute(in *inputs) error {
 	}
 	p := &flowPart{asOf: d.chain.AsOf, captured: d.chain.CapturedAt, listed: d.chain.Listed, skipped: d.chain.Skipped.Total(), bad: d.chain.BadNumbers}
 	var iv map[string]float64
-	for _, s := range in.documents {
-		if s.Name == stateDir+volatilityState+d.symbol() {
-			var err error
-			if iv, err = s.volatilities(); err != nil {
-				return err
-			}
-			p.sessionBefore = s
+	if p.sessionBefore = in.named(previousDir + d.Name); p.sessionBefore != nil {
+		var err error
+		if iv, err = volatilitiesBefore(p.sessionBefore); err != nil {
+			return err
 		}
+		p.sessionBefore.release()
 	}
 	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: d.chain, Calendar: in.calendar, PreviousIV: iv})
 	d.part = p
-	if d.load != nil {
-		d.chain, d.Body = nil, nil // all chains of a day together take a hundred megabytes
-	}
+	d.release() // all chains of a day together take a hundred megabytes
 	return nil
 }
 
@@ -164,15 +154,58 @@ const (
 // rareFlow says whether clients seldom ask for a limit.
 func rareFlow(limit string) bool { return limit != defaultFlow && limit != allFlow }
 
-// flowVariants returns the flow for every limit from 1 to 100. All limits that reach the number of items share one value.
-func flowVariants(f compute.Flow) map[string]any {
-	out, whole := make(map[string]any, compute.MaxFlowItems), new(f.Limit(len(f.Items)))
-	for n := 1; n <= compute.MaxFlowItems; n++ {
-		limit := whole
-		if n < len(f.Items) {
-			limit = new(f.Limit(n))
-		}
-		out[strconv.Itoa(n)] = limit
+// flowVariants returns the JSON of the flow for every limit from 1 to 100, as [compute.Flow.Limit] has it. It encodes each
+// item once. All limits that reach the number of items share one value.
+func flowVariants(f compute.Flow) (map[string]any, error) {
+	empty, err := json.Marshal(f.Limit(0))
+	if err != nil {
+		return nil, err
 	}
-	return out
+	begin, end, _ := bytes.Cut(empty, []byte(`],"count":0`))
+	out, whole, rows := make(map[string]any, compute.MaxFlowItems), json.RawMessage(empty), bytes.Clone(begin)
+	for n := 1; n <= compute.MaxFlowItems; n++ {
+		if n <= len(f.Items) {
+			item, err := json.Marshal(f.Items[n-1])
+			if err != nil {
+				return nil, fmt.Errorf("item %d: %w", n, err)
+			}
+			if n > 1 {
+				rows = append(rows, ',')
+			}
+			rows = append(rows, item...)
+			whole = fmt.Appendf(bytes.Clone(rows), `],"count":%d%s`, n, end)
+		}
+		text := whole
+		if n > 1 && n > len(f.Items) {
+			out[strconv.Itoa(n)] = out[strconv.Itoa(n-1)]
+			continue
+		}
+		out[strconv.Itoa(n)] = &text
+	}
+	return out, nil
+}
+
+// reopenFlow seals an answer for every limit from the stored answer, which has all rows, and returns the symbols of its chains.
+func reopenFlow(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
+	var flow compute.Flow
+	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
+		return nil, nil, err
+	}
+	var q flowQuality
+	if err := json.Unmarshal(stored.Meta.Quality, &q); err != nil {
+		return nil, nil, err
+	}
+	a := &answer{inputs: &inputs{}, byDefault: defaultFlow, rare: rareFlow, restsOn: []string{}}
+	for _, c := range q.Chains {
+		a.restsOn = append(a.restsOn, c.Symbol)
+	}
+	var err error
+	if a.variants, err = flowVariants(flow); err == nil {
+		err = a.encode()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := a.sealVariants(stored.Meta)
+	return e, a.restsOn, err
 }

@@ -2,8 +2,8 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"strikecache/refresh/fleet"
@@ -11,9 +11,15 @@ import (
 	"strikecache/snapshots"
 )
 
-// The methods of this file are [fleet.Refresher]: what this process does in a fleet.
+// follower is [fleet.Refresher]: what this process does in a fleet.
+type follower struct {
+	r       *Refresher
+	edge    bool      // this process never refreshes
+	expired time.Time // when it last removed old files; of Watch alone
 
-var errNoLease = errors.New("this member of the fleet does not hold the lease")
+	mu      sync.Mutex
+	offered map[string]bool // the resources that the refresher of the fleet can feed; nil: not known
+}
 
 // noSource is the source of an edge: it has no documents.
 type noSource struct{}
@@ -25,9 +31,9 @@ func (noSource) Fetch(context.Context, upstream.Name, *upstream.Document) (*upst
 func (noSource) Offers(upstream.Name) bool { return false }
 
 // Origin implements [fleet.Refresher].
-func (r *Refresher) Origin() fleet.Origin {
-	o := fleet.Origin{Identity: r.cfg.Identity}
-	if c := r.cfg.Clock; c.hands != nil {
+func (f *follower) Origin() fleet.Origin {
+	o := fleet.Origin{Identity: f.r.cfg.Identity}
+	if c := f.r.cfg.Clock; c.hands != nil {
 		h := c.hands.Load()
 		o.Market, o.Wall, o.Speed = h.market, h.wall.UTC(), h.speed
 	}
@@ -35,60 +41,50 @@ func (r *Refresher) Origin() fleet.Origin {
 }
 
 // Join implements [fleet.Refresher]. All members show the market's time of the first refresher.
-func (r *Refresher) Join(o fleet.Origin) error {
+func (f *follower) Join(o fleet.Origin) error {
 	if o.Identity != "" {
-		if err := r.store.Bind(o.Identity); err != nil {
+		if err := f.r.store.Bind(o.Identity); err != nil {
 			return fmt.Errorf("the fleet serves the %s: %w", o.Identity, err)
 		}
 	}
-	if o.Market.IsZero() != (r.cfg.Clock.hands == nil) {
-		return fmt.Errorf("the fleet serves another kind of market than source %s", r.cfg.SourceName)
+	if o.Market.IsZero() != (f.r.cfg.Clock.hands == nil) {
+		return fmt.Errorf("the fleet serves another kind of market than source %s", f.r.cfg.SourceName)
 	}
 	if !o.Market.IsZero() {
-		r.cfg.Clock.set(hands{o.Market, o.Wall, o.Speed})
+		f.r.cfg.Clock.set(hands{o.Market, o.Wall, o.Speed})
 	}
 	return nil
 }
 
-// Accept implements [fleet.Refresher]. It prepares an answer that is to be made current next.
-func (r *Refresher) Accept(path, digest string, file []byte, next bool) error {
-	f, err := r.store.Accept(path, digest, file, Resources())
-	if err != nil && !errors.Is(err, snapshots.ErrPending) || !next || f.Edition == nil {
-		return err
-	}
-	h, failed := r.stored(f)
-	if failed != nil {
-		return err // Follow reads the file again, and says why it cannot
-	}
-	h.file = fleet.File{Path: path, SHA256: digest}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.received[path] = h
+// Accept implements [fleet.Refresher].
+func (f *follower) Accept(path, digest string, file []byte) error {
+	_, err := f.r.store.Accept(path, digest, file, Resources())
 	return err
 }
 
 // Lead implements [fleet.Refresher]. It begins as a start does, from the stored files.
-func (r *Refresher) Lead(ctx context.Context) {
-	r.reset()
-	if err := r.Restore(); err != nil {
-		r.log.Error("stored answers not restored", "err", err)
+func (f *follower) Lead(ctx context.Context) {
+	f.r.reset()
+	if err := f.r.Restore(); err != nil {
+		f.r.log.Error("stored answers not restored", "err", err)
 	}
-	r.published()
-	r.Run(ctx)
+	f.r.cfg.published()
+	f.r.Run(ctx)
 }
 
 // Serving implements [fleet.Refresher].
-func (r *Refresher) Serving() map[string]fleet.Served {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (f *follower) Serving() map[string]fleet.Served {
+	b := f.r.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	serving := map[string]fleet.Served{}
-	for _, p := range r.products {
-		if !p.offered(&r.cfg) {
+	for _, p := range products {
+		if !p.offered(&f.r.cfg) {
 			continue
 		}
-		h, s := r.current[p.name], fleet.Served{}
+		h, s := b.current[p.name], fleet.Served{}
 		if h.edition != nil {
-			s = fleet.Served{File: h.file, Freshness: h.edition.Default.Meta.Freshness}
+			s = fleet.Served{File: fleet.File{Path: snapshots.CurrentPath(p.name), SHA256: h.digest}, Freshness: h.edition.Default.Meta.Freshness}
 		}
 		serving[p.name] = s
 	}
@@ -97,59 +93,47 @@ func (r *Refresher) Serving() map[string]fleet.Served {
 
 // Follow implements [fleet.Refresher]. An answer that is older than the current one is passed over: this process has
 // refreshed, and its last answers have not reached the fleet.
-func (r *Refresher) Follow(served map[string]fleet.Served) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next, changed := map[string]*currentAnswer{}, map[string]*snapshots.Edition{}
-	r.offered = map[string]bool{}
-	for _, p := range r.products {
-		s, offered := served[p.name]
-		r.offered[p.name] = offered
-		if s.Path == "" {
+func (f *follower) Follow(served map[string]fleet.Served) error {
+	next, offered := map[string]*currentAnswer{}, map[string]bool{}
+	for _, p := range products {
+		var s fleet.Served
+		if s, offered[p.name] = served[p.name]; s.Path == "" {
 			continue
 		}
-		h, err := r.followed(p, s)
+		h, err := f.followed(p, s)
 		if err != nil {
-			r.log.Error("answer of the fleet not readable", "resource", p.name, "file", s.Path, "err", err)
+			f.r.log.Error("answer of the fleet not readable", "resource", p.name, "file", s.Path, "err", err)
 			continue
 		}
 		if h != nil {
-			next[p.name], changed[p.name] = h, h.edition
+			next[p.name] = h
 		}
 	}
-	clear(r.received)
-	if len(changed) == 0 {
-		return nil
-	}
-	if err := r.store.Publish(changed); err != nil {
-		return err
-	}
-	for name, h := range next {
-		r.current[name] = h
-		r.lastAnswer = later(r.lastAnswer, changedAt(h.edition))
-	}
-	return nil
+	f.mu.Lock()
+	f.offered = offered
+	f.mu.Unlock()
+	return f.r.board.put(next)
 }
 
-// followed returns the answer of the fleet, or nil if it is the current one or older. r.mu is held.
-func (r *Refresher) followed(p *product, s fleet.Served) (*currentAnswer, error) {
-	h := *r.current[p.name]
-	if h.file != s.File {
-		stored := r.received[s.Path]
-		if stored == nil || stored.file != s.File {
-			f, err := r.store.LoadPath(s.Path)
-			if err != nil {
-				return nil, err
-			}
-			if stored, err = r.stored(f); err != nil {
-				return nil, err
-			}
-			stored.file = s.File
+// followed returns the answer of the fleet, or nil if it is the current one or older.
+func (f *follower) followed(p *product, s fleet.Served) (*currentAnswer, error) {
+	b := f.r.board
+	b.mu.Lock()
+	h := *b.current[p.name]
+	b.mu.Unlock()
+	if h.digest != s.SHA256 {
+		file, err := f.r.store.LoadPath(s.Path)
+		if err != nil {
+			return nil, err
+		}
+		stored, err := b.stored(file)
+		if err != nil {
+			return nil, err
 		}
 		if h.edition != nil && h.edition.Default.Newer(stored.edition.Default) {
 			return nil, nil
 		}
-		h = *stored
+		h, h.digest = *stored, s.SHA256
 	} else if same(h.edition.Default.Meta.Freshness, s.Freshness) {
 		return nil, nil
 	}
@@ -169,9 +153,10 @@ const aloneAfter = 2 * time.Minute
 
 // Watch implements [fleet.Refresher]. While no refresher is heard of, it judges the answers by their age, and makes them all
 // stale after two minutes. It also removes old files once a day.
-func (r *Refresher) Watch(since time.Time) error {
-	if now := time.Now(); now.Sub(r.expired) > 24*time.Hour {
-		r.expired = now
+func (f *follower) Watch(since time.Time) error {
+	r := f.r
+	if now := time.Now(); now.Sub(f.expired) > 24*time.Hour {
+		f.expired = now
 		if err := r.expire(context.Background()); err != nil {
 			r.log.Error("old files not removed", "err", err)
 		}
@@ -180,15 +165,29 @@ func (r *Refresher) Watch(since time.Time) error {
 		return nil
 	}
 	now := r.cfg.Clock.Now()
-	return r.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
-		before := h.edition.Default.Meta.Freshness
+	return r.board.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
+		meta := &h.edition.Default.Meta
 		switch {
 		case time.Since(since) > aloneAfter:
 			return because(stateStale, reasonAlone, r.cfg.Clock.At(since).Truncate(time.Second))
-		case before.Stale():
-			return before
+		case meta.Freshness.Stale():
+			return meta.Freshness
 		}
-		q := p.quoteInstant(h.asOf(), h.edition.Default.Meta.CapturedAt, h.restsOn, r.cal)
-		return r.freshness(p, health{}, now, h.asOf(), q)
+		q := p.quoteInstant(meta.AsOf, meta.CapturedAt, h.restsOn, r.cal)
+		return r.board.freshness(p, health{}, now, meta.AsOf, q)
 	})
+}
+
+// offers returns what [Refresher.Offers] does for an edge. An edge has no source: it knows from the fleet, and before that it
+// waits for every product.
+func (f *follower) offers() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	offered := map[string]bool{}
+	for _, p := range products {
+		if f.offered == nil || f.offered[p.name] {
+			offered[p.name] = f.r.store.Current(p.name) != nil
+		}
+	}
+	return offered
 }

@@ -20,11 +20,11 @@ func carried(t *testing.T, from, to *rig) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := to.Accept(path, digest, file, true); err != nil && !errors.Is(err, snapshots.ErrOlder) {
+		if err := refresh.Member(to.Refresher).Accept(path, digest, file); err != nil && !errors.Is(err, snapshots.ErrOlder) {
 			t.Fatal(err)
 		}
 	}
-	if err := to.Follow(from.Serving()); err != nil {
+	if err := refresh.Member(to.Refresher).Follow(refresh.Member(from.Refresher).Serving()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,9 +59,9 @@ func equal(t *testing.T, when string, a, b *rig) {
 func TestAFollowerServesTheSameBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		a, b := newRig(t, dir, "2026-11-20 11:00", archived(t, dir)), newRig(t, t.TempDir(), "2026-11-20 09:00")
+		a, b := newRig(t, dir, "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 09:00")
 		defer func() { b.close() }()
-		if err := b.Join(a.Origin()); err != nil || !b.Now().Equal(a.Now()) {
+		if err := refresh.Member(b.Refresher).Join(refresh.Member(a.Refresher).Origin()); err != nil || !b.Now().Equal(a.Now()) {
 			t.Fatalf("the follower's clock shows %s, the refresher's %s: %v", b.Now(), a.Now(), err)
 		}
 		a.once()
@@ -86,7 +86,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		a.close()
 
 		refresh.SetMethod(t, refresh.GammaResource, "gex/next")
-		again := newRig(t, dir, "2026-11-22 12:00", archived(t, dir))
+		again := newRig(t, dir, "2026-11-22 12:00")
 		defer again.close()
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		if m := again.meta(refresh.GammaResource).Receipt.Method; m != "gex/next" {
 			t.Fatalf("method %s: the test shows nothing", m)
 		}
-		if err := b.Join(again.Origin()); err != nil {
+		if err := refresh.Member(b.Refresher).Join(refresh.Member(again.Refresher).Origin()); err != nil {
 			t.Fatal(err)
 		}
 		carried(t, again, b)
@@ -133,7 +133,7 @@ func TestNoRefresher(t *testing.T) {
 		}
 		watch := func(since time.Time) {
 			t.Helper()
-			if err := b.Watch(since); err != nil {
+			if err := refresh.Member(b.Refresher).Watch(since); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -26,13 +26,13 @@ const (
 //   - has a price that differs by more than 20 % (price_jump),
 //   - is a chain with less than a quarter of the two-sided quotes (quotes_missing).
 //
-// After a restart, the accepted document is the archived one of the stored answer. If three refused documents in a row
+// After a restart, the accepted document is the one that the stored answer names. If three refused documents in a row
 // agree, the accepted document was wrong, and the guard lets the third one pass. Two documents agree when neither has less
 // than half of the rows of the other, their prices differ by at most 20 %, and the later one does not have the older
 // timestamp. The same document fetched twice counts once. A document refused as quotes_missing counts only if it is newer
 // than the refused one before.
 //
-// A document that passes is not yet accepted: a later step may fail. [Refresher.accept] decides. Only the job that fetches
+// A document that passes is not yet accepted: a later step may fail. [publisher.accept] decides. Only the job that fetches
 // the symbol calls the guard.
 type guard struct {
 	refused mark // the last refused document
@@ -42,7 +42,7 @@ type guard struct {
 // mark is the part of a chain or a quote that the guard compares.
 type mark struct {
 	captured time.Time // the document's timestamp
-	content  string    // digest of the document without its timestamps
+	sha256   string    // of the document
 	rows     int       // of a chain: listed and not skipped
 	price    float64   // of the underlying
 	quotes   int       // of a chain: two-sided quotes with T > 0
@@ -59,7 +59,7 @@ func (g *guard) check(m mark, accepted *document) error {
 		g.agree = 0
 		return nil
 	}
-	again := m.captured.Equal(g.refused.captured) && (m.content == g.refused.content || why.reason == upstream.QuotesMissing)
+	again := m.captured.Equal(g.refused.captured) && (m.sha256 == g.refused.sha256 || why.reason == upstream.QuotesMissing)
 	switch {
 	case g.agree > 0 && again:
 	case g.agree > 0 && !m.captured.Before(g.refused.captured) && !halved(m.rows, g.refused.rows) && !halved(g.refused.rows, m.rows) &&
@@ -95,16 +95,6 @@ func halved(rows, before int) bool { return 2*rows < before }
 
 func jumped(price, before float64) bool {
 	return price > 0 && before > 0 && math.Abs(price-before) > maxJump*before
-}
-
-// measure completes the mark of a decoded document.
-func (r *Refresher) measure(d *document) {
-	switch {
-	case d.chain != nil:
-		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, r.cal)
-	case d.quote != nil:
-		d.mark.price = d.quote.Spot
-	}
 }
 
 // latest returns the latest time in the document, and the name of that time.

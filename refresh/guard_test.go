@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // Each case is a run of documents and the result of the guard for each: ok or a reason. A document is rows@minute, with '
@@ -68,7 +68,7 @@ func TestGuard(t *testing.T) {
 func marked(t *testing.T, text string) *document {
 	t.Helper()
 	var minute int
-	m := mark{content: text}
+	m := mark{sha256: text}
 	bare, quotes, _ := strings.Cut(strings.ReplaceAll(text, "'", ""), "#")
 	bare, price, _ := strings.Cut(bare, "$")
 	if _, err := fmt.Sscanf(bare, "%d@%d", &m.rows, &minute); err != nil {
@@ -90,8 +90,7 @@ func TestClockAhead(t *testing.T) {
 	const limit, over = 10 * time.Minute, 10*time.Minute + time.Second
 	today := compute.NewDate(2026, 11, 20)
 	modified := func(date compute.Date, ahead time.Duration) document {
-		in := archive.Input{Generated: now.Add(ahead)}
-		return document{Document: archive.Document{Input: in}, settlement: &settlement{date: date}}
+		return document{StoredInput: snapshots.StoredInput{Generated: now.Add(ahead)}, settlement: &settlement{date: date}}
 	}
 	for _, c := range []struct {
 		name  string
@@ -111,7 +110,7 @@ func TestClockAhead(t *testing.T) {
 		{"history", document{closes: []compute.Close{{Date: today, Price: 1}}}, false},
 		{"history of tomorrow", document{closes: []compute.Close{{Date: today, Price: 1}, {Date: today + 1, Price: 1}}}, true},
 	} {
-		err := r.believe(&c.d)
+		err := r.intake.believe(&c.d)
 		if ahead := err != nil && reasonOf(err) == upstream.ClockAhead; ahead != c.ahead || (err != nil) != c.ahead {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -81,7 +80,7 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 
 // freshness returns meta.freshness at the instant now for an answer whose as_of is asOf. An answer whose as_of is before
 // due is stale in session. q is [product.quoteInstant]. before is the freshness that was served last, nil before the first.
-// While state and reason stay the same, since does, too.
+// since changes only with state or reason.
 func (h *health) freshness(now, asOf, due, q time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
 	f := h.judge(now, asOf, due, q, cal)
 	switch {
@@ -164,79 +163,6 @@ func (p *product) due(now time.Time, cal *compute.Calendar) time.Time {
 	return now.Add(-maxLag)
 }
 
-// fail counts a failed refresh of the products that a document caused, and returns err. The current answers stay.
-func (r *Refresher) fail(document string, err error, products []*product) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	reason, now := reasonOf(err), r.cfg.Clock.Now()
-	for _, p := range products {
-		r.current[p.name].health.fail(document, reason, now)
-	}
-	return err
-}
-
-// succeed ends the failures of the documents for the products, when the upstream said that the documents are unchanged.
-func (r *Refresher) succeed(products []*product, documents ...string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range products {
-		r.current[p.name].health.end(documents)
-	}
-}
-
-// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. q is [product.quoteInstant]. The caller
-// must have locked r.mu.
-func (r *Refresher) freshness(p *product, h health, now, asOf, q time.Time) snapshots.Freshness {
-	var before *snapshots.Freshness
-	if e := r.current[p.name].edition; e != nil {
-		before = &e.Default.Meta.Freshness
-	}
-	return h.freshness(now, asOf, p.due(now, r.cal), q, r.cal, before)
-}
-
-// reseal seals again every current answer whose freshness has changed. The next publication writes its file.
-func (r *Refresher) reseal() error {
-	now := r.cfg.Clock.Now()
-	return r.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
-		q := p.quoteInstant(h.asOf(), h.edition.Default.Meta.CapturedAt, h.restsOn, r.cal)
-		return r.freshness(p, h.health.worst(h.restsOn, nil), now, h.asOf(), q)
-	})
-}
-
-// resealAs seals again every current answer whose freshness is not the given one.
-func (r *Refresher) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshness) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	changed := map[string]*snapshots.Edition{}
-	for _, p := range r.products {
-		name, h := p.name, r.current[p.name]
-		if h.edition == nil {
-			continue
-		}
-		fresh := of(p, h)
-		if fresh.Equal(h.edition.Default.Meta.Freshness) {
-			continue
-		}
-		e, err := withFreshness(h.edition, fresh)
-		if err != nil {
-			return fmt.Errorf("seal %s again: %w", name, err)
-		}
-		r.log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
-		changed[name] = e
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	if err := r.store.Publish(changed); err != nil {
-		return err
-	}
-	for name, e := range changed {
-		r.current[name].edition, r.current[name].unsaved = e, true
-	}
-	r.published()
-	return nil
-}
-
 // withFreshness seals the data of an edition again with another freshness. Variants that shared a snapshot share the new
 // one.
 func withFreshness(e *snapshots.Edition, fresh snapshots.Freshness) (*snapshots.Edition, error) {
@@ -272,14 +198,4 @@ func textOf(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-// LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
-func (r *Refresher) LastFailure(name string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if h := r.current[name]; h != nil {
-		return string(h.health.worst(nil, nil).reason)
-	}
-	return ""
 }

@@ -26,7 +26,7 @@ func computeMaxPain(in *inputs) (*answer, error) {
 	pains := compute.MaxPains(chain, in.calendar)
 	a := answerOf(chain)
 	dates := []compute.Date{chain.Session(in.calendar)}
-	a.variants = make(map[string]any, len(pains))
+	a.variants = map[string]any{}
 	for _, p := range pains {
 		dates = append(dates, p.Expiration)
 		a.variants[p.Expiration.String()] = p

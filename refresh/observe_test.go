@@ -18,9 +18,9 @@ import (
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		r := &Refresher{log: slog.New(slog.DiscardHandler), cfg: Config{Clock: MachineClock(), Observe: func(job, code string, refused []string, took time.Duration) {
+		r := New(Config{Source: noSource{}, Clock: MachineClock(), Log: slog.New(slog.DiscardHandler), Observe: func(job, code string, refused []string, took time.Duration) {
 			told = append(told, fmt.Sprint(job, " ", code, " ", refused, " ", took))
-		}}}
+		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, j := range []job{
 			{name: "spx", run: func(context.Context) error { time.Sleep(time.Second); return nil }},

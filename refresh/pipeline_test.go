@@ -194,27 +194,40 @@ func TestTwoRunsWriteIdenticalFiles(t *testing.T) {
 	}
 }
 
-// After the close only the timestamp of the document changes: nothing is sealed again.
-func TestUnchangedInputIsNotSealedAgain(t *testing.T) {
+// In a night without trade only the clocks of the documents advance. After the settlement file, which is news, nothing is
+// published or written, and every answer stays as it is, byte for byte.
+func TestNothingIsPublishedInAQuietNight(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 17:10")
+		r := newRig(t, t.TempDir(), "2026-11-20 17:30") // a Friday
 		defer r.close()
-		r.once()
-		before := map[string]*snapshots.Edition{}
-		for _, name := range allResources {
-			before[name] = r.store.Current(name)
-		}
-		captured := fetchedAt(t, r)
-		time.Sleep(10 * time.Minute)
-		if !fetchedAt(t, r).After(captured) {
-			t.Fatal("the upstream made no new document")
-		}
-		r.once()
-		for _, name := range allResources {
-			if r.store.Current(name) != before[name] {
-				t.Errorf("%s was sealed again", name)
+		served, publications := map[string]*snapshots.Edition{}, map[string]int{}
+		documents, made, written := 0, time.Time{}, int64(0)
+		for round := range 8 {
+			r.once()
+			for _, name := range refresh.Resources() {
+				if e := r.store.Current(name); e != served[name] {
+					served[name] = e
+					publications[name]++
+				}
 			}
+			if now := fetchedAt(t, r); now.After(made) {
+				documents, made = documents+1, now
+			}
+			if files := r.store.Stats().FilesWritten; round < 2 {
+				written = files
+			} else if files != written {
+				t.Errorf("at %s, %d files are written for documents that say nothing new", r.clock.Now(), files-written)
+			}
+			time.Sleep(2 * time.Hour)
+		}
+		for name, n := range publications {
+			if want := map[bool]int{true: 2, false: 1}[name == refresh.VIXResource]; n != want {
+				t.Errorf("%s was published %d times, want %d", name, n, want)
+			}
+		}
+		if documents < 3 {
+			t.Fatalf("the upstream made %d documents", documents)
 		}
 	})
 }

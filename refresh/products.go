@@ -20,13 +20,13 @@ var products = []*product{
 	{
 		name: GammaResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
 		every: chainEvery, overnight: true, finalAtClose: true, offered: spxOffered,
-		gather: gatherGamma, compute: computeGamma, remember: rememberGamma, resume: resumeGamma, past: pastChain,
+		gather: gatherGamma, compute: computeGamma, past: pastChain,
 		data: compute.Gamma{}, quality: compute.GammaQuality{},
 	},
 	{
 		name: TrackResource, feed: optionsFeed, method: trackMethod, notice: modelledNotice,
 		every: chainEvery, overnight: true, finalAtClose: true, accumulates: true, offered: spxOffered,
-		gather: gatherTrack, compute: computeTrack, remember: rememberTrack, resume: resumeTrack,
+		gather: gatherTrack, compute: computeTrack,
 		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
 	},
 	{
@@ -53,7 +53,7 @@ var products = []*product{
 		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
 		every:  func(c *Config) time.Duration { return c.FlowEvery }, overnight: true, everyChain: true, expires: true,
 		offered: func(c *Config) bool { return spxOffered(c) || len(flowNames(c)) > 0 },
-		gather:  gatherFlow, compute: computeFlow,
+		gather:  gatherFlow, compute: computeFlow, reopen: reopenFlow, past: pastChains, pastSessions: 2,
 		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
 	},
 	{
@@ -67,9 +67,19 @@ var products = []*product{
 		name: VIXResource, feed: vixFeed, method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
 		every:  func(*Config) time.Duration { return outsideEvery }, daily: true, offered: settlementsOffered,
-		gather: gatherVIX, compute: computeVIX, remember: rememberVIX, past: pastSettlement,
+		gather: gatherVIX, compute: computeVIX, past: pastSettlement,
 		data: compute.VIXCurve{}, quality: vixQuality{},
 	},
+}
+
+// ofFeed returns the products of a feed, in the order of the table.
+func ofFeed(feed string) (of []*product) {
+	for _, p := range products {
+		if p.feed == feed {
+			of = append(of, p)
+		}
+	}
+	return of
 }
 
 // productOf returns the product of a name, nil for an unknown name.

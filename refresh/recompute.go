@@ -12,14 +12,13 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
-	"strikecache/refresh/archive"
 	"strikecache/snapshots"
 )
 
 // RecomputeCommand is `strikecache recompute`, in the form that the kong parser reads: it computes the answers of a stored
-// date again from their archived inputs and prints the fields that differ.
+// date again from their stored documents and prints the fields that differ.
 type RecomputeCommand struct {
-	Date    string `help:"UTC date to compute again, YYYY-MM-DD." placeholder:"DATE" required:""`
+	Date    string `help:"UTC date to compute again, YYYY-MM-DD, or current for the answers that were served last." placeholder:"DATE" required:""`
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
 	Source  string `help:"Source of the stored date: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
 	Product string `help:"Product to compute again: ${enum}." enum:"${stored_products}" default:"all"`
@@ -42,7 +41,7 @@ type Outcome struct {
 	Date    string   // YYYY-MM-DD, UTC
 	Differ  []string // products whose recomputed answer differs
 	Changed []string // products whose stored answer is of another method
-	Gone    []string // products whose inputs are not in the archive
+	Gone    []string // products whose documents are not stored any more
 }
 
 // Error names the products that differ, and those that could not be compared.
@@ -70,7 +69,7 @@ func (o *Outcome) ExitCode() int {
 
 // Validate is called by the parser.
 func (c *RecomputeCommand) Validate() error {
-	if _, err := compute.ParseDate(c.Date); err != nil {
+	if _, err := compute.ParseDate(c.Date); err != nil && c.Date != "current" {
 		return fmt.Errorf("--date: %w", err)
 	}
 	return nil
@@ -129,10 +128,10 @@ type Finding struct {
 	Gone []Gone
 }
 
-// Gone is an input that is not in the archive, or whose bytes do not have the digest SHA256.
+// Gone is an input that is not stored, or whose bytes do not have the digest SHA256.
 type Gone struct {
-	SHA256, Name string // Name is "" when the whole recipe is gone
-	Err          error  // the reason
+	SHA256, Name string
+	Err          error // the reason
 }
 
 // print writes a line for the product, and an indented line for each missing input or for each field that differs.
@@ -163,14 +162,14 @@ func (f *Finding) print(out io.Writer) {
 	}
 }
 
-// A running server may replace a dated file and its archived inputs while both are read. If the two do not belong together,
+// A running server may replace a dated file and its stored documents while both are read. If the two do not belong together,
 // [Recompute] reads both again after each pause, until the wait is over.
 const (
 	recomputeWait  = 2 * time.Second
 	recomputePause = 400 * time.Millisecond
 )
 
-// Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its archived inputs, and compares the
+// Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its stored documents, and compares the
 // result with the stored answer. It compares nothing if this version has another method than the stored answer. It only
 // reads and takes no lock, so a server may write the directory at the same time. The error is [snapshots.ErrNoSnapshot]
 // when no answer of that date is stored.
@@ -199,27 +198,19 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		f.Methods = [2]string{m, p.method}
 		return f, true, nil
 	}
-	dir := archive.Dir(dataDir, source)
-	recipe, err := recipeFor(dir, product, date, meta)
-	if err != nil {
-		for _, sha := range meta.Receipt.InputSHA256 {
-			f.Gone = append(f.Gone, Gone{sha, "", err})
-		}
-		return f, false, nil
-	}
-	body := func(in archive.Input) ([]byte, error) { return archive.ReadDocument(dir, in.SHA256) }
-	for _, in := range recipe.Inputs {
-		if _, err := body(in); err != nil {
+	load := func(sha256 string) ([]byte, error) { return snapshots.ReadObject(dataDir, source, sha256) }
+	for _, in := range stored.Inputs {
+		if _, err := load(in.SHA256); err != nil {
 			f.Gone = append(f.Gone, Gone{in.SHA256, in.Name, err})
 		}
 	}
 	if f.Gone != nil {
-		// A server removes the documents of a recipe only after it has written a newer recipe. If the recipe is still the
-		// same, the documents are gone for good.
-		_, err := recipeFor(dir, product, date, meta)
-		return f, err == nil, nil
+		// A server removes the documents of a file only after it has written a newer file. If the file is still the same, the
+		// documents are gone for good.
+		again, err := snapshots.ReadFile(dataDir, source, product, date)
+		return f, err == nil && again.Edition.Default.ETag(snapshots.Identity) == stored.Edition.Default.ETag(snapshots.Identity), nil
 	}
-	in, err := inputsOf(recipe, body)
+	in, err := inputsOf(&stored, load)
 	if err != nil {
 		return nil, true, fmt.Errorf("recompute %s: %w", product, err)
 	}
@@ -227,26 +218,10 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	if err != nil {
 		return nil, true, fmt.Errorf("recompute %s: %w", product, err)
 	}
-	if err := f.compare(stored.Edition, a, recipe.Build); err != nil {
+	if err := f.compare(stored.Edition, a, stored.Build); err != nil {
 		return nil, true, fmt.Errorf("compare %s: %w", product, err)
 	}
 	return f, true, nil
-}
-
-// recipeFor reads the recipe of the stored answer with this meta. After a kill behind the answer's file, the recipe still has
-// the suffix [archive.Next].
-func recipeFor(dir, product, date string, meta snapshots.Meta) (*archive.Recipe, error) {
-	recipe, err := archive.ReadRecipe(dir, product, date)
-	if err == nil && belongs(recipe, meta) {
-		return recipe, nil
-	}
-	if next, err := archive.ReadRecipe(dir, product+archive.Next, date); err == nil && belongs(next, meta) {
-		return next, nil
-	}
-	if err == nil {
-		err = fmt.Errorf("%w: the archive has the inputs of the answer computed at %s", archive.ErrGone, recipe.ComputedAt.Format(time.RFC3339))
-	}
-	return nil, err
 }
 
 // compare fills in Answers, Differences and Builds. The path of a difference begins with the value of the

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,22 +14,10 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
+
 	"strikecache/refresh/replay"
 	"strikecache/snapshots"
 )
-
-// archived gives a rig in dir an archive.
-func archived(t testing.TB, dir string) func(*refresh.Config) {
-	t.Helper()
-	return func(c *refresh.Config) {
-		inputs, err := archive.Open(archive.Dir(dir, "simulated"), 1<<30, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Inputs = inputs
-	}
-}
 
 // recomputeAll recomputes every stored product of a date.
 func recomputeAll(t testing.TB, dir, date string) map[string]*refresh.Finding {
@@ -69,21 +56,22 @@ func identical(t testing.TB, dir, date string, products ...string) {
 	}
 }
 
-func recipeOf(t testing.TB, dir, product, date string) *archive.Recipe {
+// storedOf returns the file of a date.
+func storedOf(t testing.TB, dir, product, date string) snapshots.File {
 	t.Helper()
-	r, err := archive.ReadRecipe(archive.Dir(dir, "simulated"), product, date)
+	f, err := snapshots.ReadFile(dir, "simulated", product, date)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return f
 }
 
-// inputOf returns the bytes of an input, "" when the recipe does not name it.
+// inputOf returns the bytes of an input, "" when the file does not name it.
 func inputOf(t testing.TB, dir, product, date, name string) string {
 	t.Helper()
-	for _, in := range recipeOf(t, dir, product, date).Inputs {
+	for _, in := range storedOf(t, dir, product, date).Inputs {
 		if in.Name == name {
-			body, err := archive.ReadDocument(archive.Dir(dir, "simulated"), in.SHA256)
+			body, err := snapshots.ReadObject(dir, "simulated", in.SHA256)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +89,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	long(t)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
+		r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
 			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -111,7 +99,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		cancel()
 		<-done
 		r.close()
-		restarted := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
+		restarted := newRig(t, dir, "2026-11-20 11:05")
 		defer restarted.close()
 		if err := errors.Join(restarted.Restore(), restarted.Resume()); err != nil {
 			t.Fatal(err)
@@ -119,15 +107,14 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
-			identical(t, dir, date, refresh.GammaResource, refresh.SectorsResource, refresh.VIXResource)
+			identical(t, dir, date, refresh.GammaResource, refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
 		}
 	})
 	for product, rests := range map[string]bool{
-		"the carry of the refresh before": strings.Contains(inputOf(t, dir, refresh.GammaResource, "2026-11-20", "state/gex-carry"), `"root":"SPX"`),
-		"the session before":              strings.Contains(inputOf(t, dir, refresh.GammaResource, "2026-11-20", "state/gex-reference"), "\nSPX 2026-"),
-		"volatilities of SPX":             strings.Contains(inputOf(t, dir, refresh.FlowResource, "2026-11-20", "state/iv-SPX"), "SPX26"),
-		"volatilities of another chain":   inputOf(t, dir, refresh.FlowResource, "2026-11-20", "state/iv-XLF") != "",
-		"settlements of the day before":   strings.Contains(inputOf(t, dir, refresh.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
+		"the session before":            inputOf(t, dir, refresh.GammaResource, "2026-11-20", "previous/options/_SPX.json") != "",
+		"volatilities of SPX":           inputOf(t, dir, refresh.FlowResource, "2026-11-20", "previous/options/_SPX.json") != "",
+		"volatilities of another chain": inputOf(t, dir, refresh.FlowResource, "2026-11-20", "previous/options/XLF.json") != "",
+		"settlements of the day before": strings.Contains(inputOf(t, dir, refresh.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
 	} {
 		if !rests {
 			t.Errorf("nothing rests on %s: the test shows too little", product)
@@ -140,13 +127,12 @@ func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:40")
 		defer r.close()
 		r.once()
-		before := recipeOf(t, dir, refresh.GammaResource, "2026-11-19")
 		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
 		r.once()
-		if late := recipeOf(t, dir, refresh.PainResource, "2026-11-19"); late.Inputs[0].SHA256 == before.Inputs[0].SHA256 {
+		if stored, served := storedOf(t, dir, refresh.GammaResource, "2026-11-19"), storedOf(t, dir, refresh.GammaResource, "current"); stored.Inputs[0].SHA256 == served.Inputs[0].SHA256 {
 			t.Fatal("nothing arrived late")
 		}
 		identical(t, dir, "2026-11-19", append(slices.Clone(quoted), refresh.VIXResource)...)
@@ -160,7 +146,7 @@ func TestRecordedDaysAreRecomputed(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) {
+	r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
 		c.Source, c.Clock = source, refresh.NewClock(source.Now(), 0)
 	})
 	defer r.close()
@@ -191,7 +177,12 @@ func changed(t testing.TB, r *rig, product, date string, change func(data string
 			edition.Variants[name] = s
 		}
 	}
-	if err := r.store.Save(product, date, snapshots.File{Edition: edition, Content: f.Content, Summary: f.Summary}); err != nil {
+	f.Edition, f.Dated = edition, true
+	for i, in := range meta.Receipt.Inputs {
+		f.Inputs[i].Input = in
+	}
+	f.Inputs = f.Inputs[:len(meta.Receipt.Inputs)]
+	if err := r.store.Save([]snapshots.File{f}, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -201,7 +192,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 	const date = "2026-11-20"
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 11:00")
 		defer r.close()
 		r.once()
 		replace := func(old, new string) func(string, *snapshots.Meta) string {
@@ -251,17 +242,17 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 	})
 }
 
-// An input that is missing or altered is named. All inputs are named when the archive has those of another answer.
+// An input that is missing or altered is named. All inputs are named when the store has those of another answer.
 func TestGoneInputsAreNamed(t *testing.T) {
 	long(t)
 	const date = "2026-11-20"
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 11:00")
 		defer r.close()
 		r.once()
-		recipe := recipeOf(t, dir, refresh.SectorsResource, date)
-		in := archive.Dir(dir, "simulated")
+		recipe := storedOf(t, dir, refresh.SectorsResource, date)
+		in := filepath.Join(dir, "simulated", "objects")
 		if err := os.Remove(filepath.Join(in, recipe.Inputs[3].SHA256+".gz")); err != nil {
 			t.Fatal(err)
 		}
@@ -269,8 +260,8 @@ func TestGoneInputsAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone := recomputeAll(t, dir, date)[refresh.SectorsResource].Gone
-		if len(gone) != 2 || gone[0].SHA256 != recipe.Inputs[3].SHA256 || !errors.Is(gone[0].Err, archive.ErrGone) ||
-			gone[1].Name != recipe.Inputs[5].Name || !errors.Is(gone[1].Err, archive.ErrAltered) {
+		if len(gone) != 2 || gone[0].SHA256 != recipe.Inputs[3].SHA256 || !errors.Is(gone[0].Err, snapshots.ErrGone) ||
+			gone[1].Name != recipe.Inputs[5].Name || !errors.Is(gone[1].Err, snapshots.ErrTorn) {
 			t.Errorf("gone: %v", gone)
 		}
 		changed(t, r, refresh.GammaResource, date, func(data string, meta *snapshots.Meta) string {
@@ -281,114 +272,4 @@ func TestGoneInputsAreNamed(t *testing.T) {
 			t.Errorf("inputs of another answer: %v", gone)
 		}
 	})
-}
-
-// A restart archives the inputs that a crash kept out of the archive, and otherwise nothing.
-func TestARestartArchivesWhatACrashDidNot(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 15:00", archived(t, dir))
-		r.once() // the flow of the next session compares with this one
-		time.Sleep(ny(t, "2026-11-20 17:20").Sub(r.clock.Now()))
-		r.once()
-		products := append(slices.Clone(quoted), refresh.VIXResource)
-		restart := func(at string) (resealed []string) {
-			t.Helper()
-			r.close()
-			r = newRig(t, dir, at, archived(t, dir))
-			if err := errors.Join(r.Restore(), r.Resume()); err != nil {
-				t.Fatal(err)
-			}
-			before := map[string]*snapshots.Edition{}
-			for _, product := range products {
-				before[product] = r.store.Current(product)
-			}
-			r.once()
-			for _, product := range products {
-				if r.store.Current(product) != before[product] {
-					resealed = append(resealed, product)
-				}
-			}
-			return resealed
-		}
-		if got := restart("2026-11-20 17:25"); got != nil {
-			t.Errorf("sealed again although archived: %q", got)
-		}
-		if err := os.RemoveAll(archive.Dir(dir, "simulated")); err != nil {
-			t.Fatal(err)
-		}
-		if got := restart("2026-11-20 17:30"); len(got) != len(products)-1 {
-			t.Errorf("sealed again: %q, want all but the curve, whose date has closed", got)
-		}
-		for product, f := range recomputeAll(t, dir, "2026-11-20") {
-			if f.Differences != nil || f.Gone != nil {
-				t.Errorf("%s: %v differ, %v gone", product, f.Differences, f.Gone)
-			}
-		}
-		r.close()
-	})
-}
-
-// While the archive cannot write, every answer is served and the fault is reported. Afterwards, the inputs are archived.
-func TestFaultArchiveCannotWrite(t *testing.T) {
-	faults := 0
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		var inputs *archive.Archive
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir), func(c *refresh.Config) { inputs = c.Inputs })
-		defer r.close()
-		where := archive.Dir(dir, "simulated")
-		if err := os.WriteFile(where, nil, 0o600); err != nil { // no directory: every write fails
-			t.Fatal(err)
-		}
-		for range count(10) {
-			r.once()
-			if inputs.Err() == nil {
-				t.Fatal("the archive writes")
-			}
-			faults++
-			if lag := r.clock.Now().Sub(r.meta(refresh.GammaResource).AsOf); lag > 16*time.Minute || r.store.DiskError() != nil {
-				t.Errorf("as_of is %v old, disk error %v", lag, r.store.DiskError())
-			}
-			time.Sleep(time.Minute)
-		}
-		if err := os.Remove(where); err != nil {
-			t.Fatal(err)
-		}
-		r.once()
-		if inputs.Err() != nil {
-			t.Errorf("still %v", inputs.Err())
-		}
-		identical(t, dir, "2026-11-20", quoted...)
-	})
-	t.Logf("figure: "+"archive: %d refreshes with a disk that refuses every input, all answered, all archived afterwards", faults)
-}
-
-// BenchmarkArchive stores the full recorded chain as an input, with every file synced. This is what an archive adds to the
-// cost of a refresh.
-func BenchmarkArchive(b *testing.B) {
-	body := recordedBody(b, recordedSPX)
-	other := bytes.Replace(body, []byte(`"current_price":7728.2002`), []byte(`"current_price":7728.2102`), 1)
-	dir := b.TempDir()
-	r := newRig(b, dir, "2026-08-11 16:37", archived(b, dir), func(c *refresh.Config) {
-		c.Source, c.FlowSymbols = &alternating{bodies: [2][]byte{body, other}}, nil
-	})
-	defer r.close()
-	without := newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
-		c.Source, c.FlowSymbols = &alternating{bodies: [2][]byte{body, other}}, nil
-	})
-	defer without.close()
-	r.once()
-	without.once()
-	var with, plain time.Duration
-	for b.Loop() {
-		before := cpuTime()
-		r.once()
-		between := cpuTime()
-		without.once()
-		with, plain = with+between-before, plain+cpuTime()-between
-	}
-	b.ReportMetric(float64(with)/float64(plain), "cpu-ratio")
-	b.ReportMetric(float64(with-plain)/float64(b.N)/1e6, "archive-cpu-ms/op")
 }

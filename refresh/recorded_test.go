@@ -21,7 +21,7 @@ const (
 
 func recordedChain(t testing.TB) *compute.Chain {
 	t.Helper()
-	chain, _, err := cboe.DecodeChain(recordedBody(t, recordedSPX))
+	chain, err := cboe.DecodeChain(recordedBody(t, recordedSPX))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestRecordedContractsAreAccountedFor(t *testing.T) {
 func pathologicalChain(t *testing.T) *compute.Chain {
 	t.Helper()
 	body := recordedBody(t, "spx-chain-2026-08-11-pathological.json")
-	chain, _, err := cboe.DecodeChain(body)
+	chain, err := cboe.DecodeChain(body)
 	if err != nil {
 		t.Fatal(err)
 	}

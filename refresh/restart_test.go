@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,7 +16,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
+
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -110,48 +109,11 @@ func resealDuringAPublication(t *testing.T) {
 	}
 }
 
-// The first start on a directory of an earlier version, whose content digests had another form, publishes nothing that has the
-// same receipt and the same data.
-func TestFirstStartOnAnOldDirectory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
-		r.once()
-		for _, name := range refresh.Resources() {
-			date := "2026-11-20"
-			if name == refresh.VIXResource {
-				date = "2026-11-19"
-			}
-			f, err := r.store.Load(name, date)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.Content = "of another form"
-			if err := r.store.Save(name, date, f); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r.close()
-		before := tree(t, dir)
-		again := newRig(t, dir, "2026-11-22 12:00", archived(t, dir))
-		defer again.close()
-		again.market.Fail("", faultHTMLPage, -1)
-		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
-			t.Fatal(err)
-		}
-		for name, body := range tree(t, dir) {
-			if !strings.Contains(name, "vix-term-structure") && !bytes.Equal(before[name], body) { // the curve has stale_sessions
-				t.Errorf("a start wrote %s", name)
-			}
-		}
-	})
-}
-
 // A late gamma answer is not sealed again for a document that says nothing new.
 func TestALateAnswerIsNotSealedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 20:30", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 20:30")
 		defer r.close()
 		r.once()
 		gamma, pain := r.store.Current(refresh.GammaResource), r.store.Current(refresh.PainResource)
@@ -165,7 +127,7 @@ func TestALateAnswerIsNotSealedAgain(t *testing.T) {
 		if now := r.store.Current(refresh.GammaResource); now != gamma {
 			t.Errorf("sealed again: computed at %s and %s", gamma.Default.Meta.ComputedAt, now.Default.Meta.ComputedAt)
 		}
-		// The chain of that gamma answer is in no recipe. A chain of the universe says something new.
+		// A chain of the universe says something new.
 		r.market.Fail(xlfDocument, faultGarbageNumbers, -1)
 		time.Sleep(5 * time.Minute)
 		if err := refresh.RefreshFlow(r.Refresher, t.Context()); err != nil {
@@ -178,33 +140,11 @@ func TestALateAnswerIsNotSealedAgain(t *testing.T) {
 	})
 }
 
-// An unchanged answer stays when the limits of the archive have removed its inputs.
-func TestExpiredInputs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		var inputs *archive.Archive
-		r := newRig(t, dir, "2026-11-20 18:45", archived(t, dir), func(c *refresh.Config) { inputs = c.Inputs })
-		defer r.close()
-		r.once()
-		time.Sleep(ny(t, "2026-11-23 10:00").Sub(r.clock.Now()))
-		r.once()
-		inputs.Expire("2026-11-23")
-		before := r.store.Current(refresh.VIXResource)
-		for range 3 {
-			time.Sleep(5 * time.Minute)
-			r.once()
-		}
-		if now := r.store.Current(refresh.VIXResource); now != before {
-			t.Errorf("the same curve was sealed again: computed at %s and %s", before.Default.Meta.ComputedAt, now.Default.Meta.ComputedAt)
-		}
-	})
-}
-
 // A damaged gamma file affects only gamma: the other answers do not go back to the documents of an earlier date.
 func TestADamagedGammaFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:40")
 		r.once()
 		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
 		r.once() // late for gamma, not for max pain and flow
@@ -215,11 +155,8 @@ func TestADamagedGammaFile(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "simulated", "2026-11-20", snapshots.FileName(refresh.GammaResource)), []byte("torn"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", snapshots.FileName(refresh.GammaResource)+"@late")); err != nil {
-			t.Log(err)
-		}
 		before := tree(t, filepath.Join(dir, "simulated"))
-		again := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
+		again := newRig(t, dir, "2026-11-20 17:20")
 		defer again.close()
 		again.market.Fail("", faultHTMLPage, -1)
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
@@ -299,110 +236,19 @@ func TestComputedBeforeItArrived(t *testing.T) {
 	})
 }
 
-// After a restart without an archive, a chain that cannot be fetched keeps its rows in the stored flow.
-func TestFlowAfterARestartWithoutArchive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
-		r.once()
-		r.close()
-		again := newRig(t, dir, "2026-11-20 11:05")
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		again.market.Fail(xlfDocument, faultHTMLPage, -1)
-		again.RefreshOnce(t.Context())
-		time.Sleep(25 * time.Second)
-		again.RefreshOnce(t.Context())
-		if q := string(again.meta(refresh.FlowResource).Quality); !strings.Contains(q, `"XLF"`) {
-			t.Errorf("the flow lost XLF: %s", q)
-		}
-	})
-}
-
-// When the exchange has closed, the dated file says so, like the answer.
-func TestTheFileOfAClosedDay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 16:31")
-		defer r.close()
-		r.once()
-		time.Sleep(4 * time.Minute)
-		r.once()
-		r.once() // the next publication writes the file
-		past, err := r.store.Historical(refresh.GammaResource, "2026-11-20")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if now := r.meta(refresh.GammaResource).Freshness; past.Meta.Freshness.State != now.State {
-			t.Errorf("the file says %s, the answer %s", past.Meta.Freshness.State, now.State)
-		}
-	})
-}
-
-// If inputs of a past date are not archived, the first refresh after a start either archives them or changes nothing. From
-// 17:15 on, the quote instant does not move with the document, so a later document says nothing new.
-func TestAnArchiveThatLacksAPastDate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
-		r.once()
-		r.close()
-		if err := os.RemoveAll(archive.Dir(dir, "simulated")); err != nil {
-			t.Fatal(err)
-		}
-		again := newRig(t, dir, "2026-11-20 20:30", archived(t, dir))
-		defer again.close()
-		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
-			t.Fatal(err)
-		}
-		before := tree(t, filepath.Join(dir, "simulated", "2026-11-20"))
-		for n := range 3 {
-			pain := again.store.Current(refresh.PainResource)
-			again.once()
-			if again.store.Current(refresh.PainResource) != pain {
-				t.Errorf("refresh %d sealed the same max pain again", n+1)
-			}
-			for name, body := range tree(t, filepath.Join(dir, "simulated", "2026-11-20")) {
-				if !strings.Contains(name, "state-") && name != "/vix-term-structure" && name != "/sectors-rotation" && !bytes.Equal(before[name], body) { // these have evening documents
-					t.Errorf("refresh %d wrote %s", n+1, name)
-				}
-			}
-			before = tree(t, filepath.Join(dir, "simulated", "2026-11-20"))
-			time.Sleep(5 * time.Minute)
-		}
-	})
-}
-
-// A document that says nothing new writes nothing.
-func TestUnchangedInputWritesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:20", archived(t, dir))
-		defer r.close()
-		r.once()
-		n := r.store.Stats().FilesWritten
-		time.Sleep(10 * time.Minute)
-		r.once()
-		if now := r.store.Stats().FilesWritten; now != n {
-			t.Errorf("%d files were written for documents that say nothing new", now-n)
-		}
-	})
-}
-
-// After a restart at night, when the newest gamma answer is a late one, the carry is not lost, and a changed rate is served
-// without a new document.
+// After a restart at night, when the newest gamma answer is a late one, nothing is sealed again, and a changed rate is
+// served without a new document.
 func TestRestartAtNight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:40")
 		r.once()
 		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
 		r.once()
 		late := r.store.Current(refresh.GammaResource).Default.Data()
 		computed := r.meta(refresh.GammaResource).ComputedAt
 		r.close()
-		same := newRig(t, dir, "2026-11-19 20:30", archived(t, dir))
+		same := newRig(t, dir, "2026-11-19 20:30")
 		if err := errors.Join(same.Restore(), same.Resume()); err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +258,7 @@ func TestRestartAtNight(t *testing.T) {
 			}
 		}
 		same.close()
-		again := newRig(t, dir, "2026-11-19 20:31", archived(t, dir), func(c *refresh.Config) { c.RiskFreeRate = 0.06 })
+		again := newRig(t, dir, "2026-11-19 20:31", func(c *refresh.Config) { c.RiskFreeRate = 0.06 })
 		defer again.close()
 		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 			t.Fatal(err)
@@ -423,8 +269,11 @@ func TestRestartAtNight(t *testing.T) {
 	})
 }
 
-// Whatever file a kill comes before or after, the newest date can be computed again: the archive has the inputs of the
-// answers that are in the files. The next start keeps these answers as they are.
+// feedOf are the resources that rest on the SPX chain and have an answer for every chain.
+var feedOf = map[string]bool{refresh.MatrixResource: true, refresh.SeriesResource: true, refresh.PainResource: true, refresh.FlowResource: true}
+
+// Whatever file a kill comes before or after, the newest date can be computed again: the documents of the answers that are in
+// the files are there. After the next start no answer is older than the newest one of its feed.
 func TestAKillAtEveryFileLeavesTheInputs(t *testing.T) {
 	long(t)
 	t.Run("in session", func(t *testing.T) { killAtEveryFile(t, quoted, "2026-11-20", "2026-11-20 11:00") })
@@ -442,12 +291,11 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 		var left []map[string][]byte // the files that a kill leaves
 		on := false
 		hook := logHook(func(message, attrs string) {
-			state := strings.Contains(attrs, "state-")
-			if on && !state && (message == "stored" || message == "storing" && strings.Contains(attrs, "step=rename")) {
+			if on && message == "storing" && strings.Contains(attrs, "step=rename") {
 				kills, left = append(kills, message+" "+attrs), append(left, tree(t, dir))
 			}
 		})
-		r := newRig(t, dir, start, archived(t, dir), func(c *refresh.Config) {
+		r := newRig(t, dir, start, func(c *refresh.Config) {
 			if err := c.Store.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -487,29 +335,21 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			into := copied(files)
 			t.Log(kills[i])
 			identical(t, into, date, products...)
-			next := newRig(t, into, later, archived(t, into))
+			next := newRig(t, into, later)
 			if err := next.Restore(); err != nil {
 				t.Fatal(err)
-			}
-			before := map[string]time.Time{}
-			for _, name := range products {
-				before[name] = next.meta(name).ComputedAt
 			}
 			if err := next.Resume(); err != nil {
 				t.Fatal(err)
 			}
 			for _, name := range products {
-				behind := name == refresh.TrackResource && before[name].Before(before[refresh.GammaResource]) // gets the row of the chain
-				if at := next.meta(name).ComputedAt; !at.Equal(before[name]) && !behind {
-					t.Errorf("%s was computed at %s, after the start at %s", name, before[name], at)
+				if at := next.meta(name).AsOf; feedOf[name] && at.Before(next.meta(refresh.GammaResource).AsOf) {
+					t.Errorf("%s is of %s, gamma of %s", name, at, next.meta(refresh.GammaResource).AsOf)
 				}
 			}
-			if gamma, track := next.meta(refresh.GammaResource), next.meta(refresh.TrackResource); pauses == nil && !track.AsOf.Equal(gamma.AsOf) {
-				t.Errorf("the track ends at %s, gamma is of %s", track.AsOf, gamma.AsOf)
+			if _, bad, err := snapshots.Verify(into); len(bad) > 0 || err != nil {
+				t.Errorf("bad files %v, %v", bad, err)
 			}
-			second := tree(t, into) // a second kill: the recipes of its answers have replaced those that were put before their files
-			maps.DeleteFunc(second, func(name string, _ []byte) bool { return strings.Contains(name, archive.Next) })
-			identical(t, copied(second), date, products...)
 			if err := refresh.RefreshSPX(next.Refresher, t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -519,43 +359,6 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			next.once()
 			identical(t, into, date, products...)
 			next.close()
-			if rest, err := filepath.Glob(filepath.Join(archive.Dir(into, "simulated"), "*"+archive.Next+"*")); len(rest) > 0 || err != nil {
-				t.Errorf("after the next refresh there is %q, %v", rest, err)
-			}
-		}
-	})
-}
-
-// A kill after the file of gamma was written leaves the other files and the inputs of the feed as they were. A start does not
-// compute gamma from the older chain.
-func TestAKillBehindTheGammaFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
-		r.once()
-		before := tree(t, dir)
-		time.Sleep(5 * time.Minute)
-		r.once()
-		newest := r.store.Current(refresh.GammaResource).Default.Meta.AsOf
-		r.close()
-		for name, body := range before {
-			if !strings.HasSuffix(name, "2026-11-20/gex-spx") {
-				if err := os.WriteFile(dir+name, body, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		again := newRig(t, dir, "2026-11-20 11:05", archived(t, dir))
-		defer again.close()
-		again.market.Fail("", faultHTMLPage, -1)
-		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
-			t.Fatal(err)
-		}
-		if at := again.store.Current(refresh.PainResource).Default.Meta.AsOf; !at.Before(newest) {
-			t.Fatalf("max pain is of %s: the test shows nothing", at)
-		}
-		if at := again.store.Current(refresh.GammaResource).Default.Meta.AsOf; !at.Equal(newest) {
-			t.Errorf("gamma went back from %s to %s", newest, at)
 		}
 	})
 }
@@ -564,11 +367,11 @@ func TestAKillBehindTheGammaFile(t *testing.T) {
 func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:30", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 17:30")
 		r.once()
 		series := r.store.Current(refresh.SeriesResource).Default
 		r.close()
-		again := newRig(t, dir, "2026-11-20 17:45", archived(t, dir), func(c *refresh.Config) {
+		again := newRig(t, dir, "2026-11-20 17:45", func(c *refresh.Config) {
 			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
 		})
 		defer again.close()
@@ -590,44 +393,6 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 		}
 		if !now.Meta.CapturedAt.Equal(*gamma.Meta.CapturedAt) || now.Meta.Receipt.InputSHA256[0] != gamma.Meta.Receipt.InputSHA256[0] {
 			t.Errorf("gamma is of %s, the series of %s", gamma.Meta.CapturedAt, now.Meta.CapturedAt)
-		}
-	})
-}
-
-// After a kill between the files of gamma and max pain, max pain is older. The next chain says nothing new to gamma: it is
-// published again with max pain, so that both have one instant.
-func TestAFeedHasOneInstantAfterAKill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 15:50", archived(t, dir))
-		r.once()
-		before := tree(t, dir)
-		time.Sleep(ny(t, "2026-11-20 17:30").Sub(r.clock.Now()))
-		r.once()
-		gamma := r.store.Current(refresh.GammaResource).Default
-		r.close()
-		for name, body := range before {
-			if !strings.HasSuffix(name, "2026-11-20/gex-spx") {
-				if err := os.WriteFile(dir+name, body, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		again := newRig(t, dir, "2026-11-20 17:45", archived(t, dir))
-		defer again.close()
-		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
-			t.Fatal(err)
-		}
-		again.once()
-		now := again.store.Current(refresh.GammaResource).Default
-		if !bytes.Equal(now.Data(), gamma.Data()) {
-			t.Fatal("the chain said something new: the test shows nothing")
-		}
-		for _, name := range []string{refresh.SeriesResource, refresh.PainResource} {
-			other := again.store.Current(name).Default.Meta
-			if !other.CapturedAt.Equal(*now.Meta.CapturedAt) || !other.ComputedAt.Equal(now.Meta.ComputedAt) {
-				t.Errorf("gamma was captured at %s and computed at %s, %s at %s and %s", now.Meta.CapturedAt, now.Meta.ComputedAt, name, other.CapturedAt, other.ComputedAt)
-			}
 		}
 	})
 }

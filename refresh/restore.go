@@ -8,140 +8,128 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
-	"strikecache/refresh/fleet"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
-// Restore makes the newest stored answers current, as they were sealed, and reads the state that later refreshes need. Call
-// it before [Refresher.Run]. Dates after the market's date are named in the log and not served. A file that cannot be read
-// is logged and skipped.
+// Restore makes the stored answers current, as they were sealed, and judges their freshness. Call it before [Refresher.Run]. A
+// file that cannot be read is logged and skipped.
 func (r *Refresher) Restore() error {
-	now := r.cfg.Clock.Now()
-	today := compute.DateOf(now).String()
-	hidden := r.store.HideAfter(today)
-	r.hidden = hidden
-	r.restoreHistory()
-	restored := map[string]*snapshots.Edition{}
+	restored := map[string]*currentAnswer{}
 	for _, p := range products {
-		f, path, err := r.store.Newest(p.name, today)
+		f, err := r.store.LoadCurrent(p.name)
 		if errors.Is(err, snapshots.ErrNoSnapshot) {
 			continue
 		}
 		var h *currentAnswer
 		if err == nil {
-			h, err = r.stored(f)
+			h, err = r.board.stored(f)
 		}
 		if err != nil {
 			r.log.Error("stored answer not readable", "resource", p.name, "err", err)
 			continue
 		}
-		h.file = fleet.File{Path: path, SHA256: r.store.Digest(path)}
-		restored[p.name] = h.edition
-		r.mu.Lock()
-		r.current[p.name], r.lastAnswer = h, later(r.lastAnswer, changedAt(h.edition))
-		r.mu.Unlock()
-		r.log.Info("restored", "resource", p.name, "as_of", h.asOf())
+		restored[p.name] = h
+		r.log.Info("restored", "resource", p.name, "as_of", h.edition.Default.Meta.AsOf)
 	}
-	if len(hidden) > 0 {
-		newest, _ := compute.ParseDate(hidden[len(hidden)-1]) // the store indexes only dates
-		r.mu.Lock()
-		r.lastAnswer = newest.Midnight()
-		r.mu.Unlock()
+	if err := r.board.put(restored); err != nil {
+		return fmt.Errorf("restore: %w", err)
 	}
-	if len(hidden) > 0 || r.ClockError() != nil {
-		r.log.Error("clock is behind the stored answers: later dates are not served", "clock", now.Format(time.RFC3339),
-			"stored_to", r.lastAnswer.Format(time.RFC3339), "not_served", hidden)
+	if err := r.ClockError(); err != nil {
+		r.log.Error("clock is behind the stored answers", "err", err)
 	}
-	if len(restored) > 0 {
-		if err := r.store.Publish(restored); err != nil {
-			return fmt.Errorf("restore: %w", err)
+	return r.board.reseal()
+}
+
+// resumeJob is the job of the batches of [Refresher.Resume].
+const resumeJob = "resume"
+
+// Resume computes the current answers again from the documents that they name, with the methods and the configuration of
+// this process, and replaces the answers that differ. It also computes products of the same documents that have no stored
+// answer. The documents become the accepted ones, with which documents fetched later are compared. [Refresher.Run] calls
+// Resume first. Restore must have returned. The error joins the failures of all feeds.
+func (r *Refresher) Resume() error {
+	var errs []error
+	for _, p := range products {
+		if p.accumulates && r.board.edition(p.name) != nil {
+			if err := r.computeAgain(p, nil); err != nil {
+				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
+			}
 		}
 	}
-	return r.reseal()
-}
-
-// stored returns the answer in a file.
-func (r *Refresher) stored(f snapshots.File) (*currentAnswer, error) {
-	h := &currentAnswer{edition: f.Edition, content: f.Content, summary: f.Summary, restored: true, health: healths{}}
-	if f.Edition.Default.Meta.Endpoint == FlowResource {
-		var err error
-		if h.edition, err = restoredFlow(f.Edition.Default); err != nil {
-			return nil, err
+	for _, feed := range []string{optionsFeed, sectorsFeed, vixFeed} {
+		b := r.newBatch(resumeJob)
+		for _, p := range ofFeed(feed) {
+			if !p.accumulates {
+				errs = append(errs, r.takeDocuments(b, p))
+			}
 		}
-		h.restsOn = chainsOf(f.Edition.Default.Meta.Quality)
-	}
-	return h, nil
-}
-
-// reveal serves the stored dates that were after the clock at the start, once the clock has reached them: somebody has put
-// right a clock that was behind.
-func (r *Refresher) reveal() {
-	today := compute.DateOf(r.cfg.Clock.Now()).String()
-	if len(r.hidden) == 0 || today < r.hidden[0] {
-		return
-	}
-	r.publishing.Lock()
-	defer r.publishing.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := len(r.hidden)
-	r.hidden = r.store.HideAfter(today)
-	r.restoreHistory()
-	r.log.Info("clock has reached stored dates: they are served", "dates", before-len(r.hidden), "not_served", r.hidden)
-}
-
-// chainsOf returns the symbols of the chains that a stored flow rests on, from its quality; none when it is not readable.
-func chainsOf(quality []byte) (symbols []string) {
-	var q flowQuality
-	if json.Unmarshal(quality, &q) != nil {
-		return nil
-	}
-	for _, c := range q.Chains {
-		symbols = append(symbols, c.Symbol)
-	}
-	return symbols
-}
-
-// restoredFlow seals an answer for every limit from the stored answer, which has all rows.
-func restoredFlow(stored *snapshots.Snapshot) (*snapshots.Edition, error) {
-	var flow compute.Flow
-	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
-		return nil, err
-	}
-	a := &answer{variants: flowVariants(flow), byDefault: defaultFlow, rare: rareFlow}
-	if err := a.encode(); err != nil {
-		return nil, err
-	}
-	return a.sealVariants(stored.Meta)
-}
-
-// restoreHistory reads the rows of the series and the summaries of the VIX curves.
-func (r *Refresher) restoreHistory() {
-	for _, date := range r.store.DatesOf(GammaResource) {
-		if f, err := r.store.Load(GammaResource, date); err == nil && len(f.Summary) > 0 {
-			r.rows[date] = seriesRow{f.Edition.Default.Meta.Receipt.DataSHA256, f.Summary}
+		if len(b.documents) == 0 {
+			continue
+		}
+		if err := r.accept(b, ofFeed(feed)); err != nil {
+			errs = append(errs, fmt.Errorf("resume %s: %w", feed, err))
 		}
 	}
-	for _, date := range r.store.DatesOf(VIXResource) {
-		if f, err := r.store.Load(VIXResource, date); err == nil {
-			rememberVIX(r, &answer{summary: f.Summary})
+	return errors.Join(errs...)
+}
+
+// takeDocuments puts the documents that the current answer of a product names into the batch. Of two documents of one name
+// the one that arrived later counts. A document that is not stored any more, or that has a timestamp after the market's
+// time, is left out.
+func (r *Refresher) takeDocuments(b *batch, p *product) error {
+	var errs []error
+	for _, in := range r.board.inputs(p.name) {
+		name := upstream.Name(in.Name)
+		kind, _ := name.Split()
+		if kind == upstream.SettlementKind {
+			name = latestSettlement
 		}
+		if other := b.documents[name]; !isNewest(in.Name) || other != nil && !other.Received.Before(in.Received) {
+			continue
+		}
+		d := storedDocument(in, r.store.Object)
+		if err := d.open(); err != nil {
+			errs = append(errs, fmt.Errorf("document %s of %s: %w", in.Name, p.name, err))
+			continue
+		}
+		d.Body = nil // it can be read again
+		r.intake.measure(d)
+		if d.mark.captured.After(b.at) {
+			continue // the clock was set back
+		}
+		if p.feed == vixFeed && kind != upstream.SettlementKind {
+			r.memory.keepClose(d, compute.DateOf(r.board.edition(p.name).Default.Meta.AsOf.In(compute.NewYork)))
+			continue
+		}
+		b.documents[name] = d
 	}
+	return errors.Join(errs...)
+}
+
+// computeAgain computes the newest row of an answer that accumulates again, from the document that the answer names, behind
+// the rows in front and the rows that the answer has before.
+func (r *Refresher) computeAgain(p *product, front []json.RawMessage) error {
+	e := r.board.edition(p.name)
+	rows, err := trackRows(e.Default)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	b := r.newBatch(resumeJob)
+	b.trackRows = append(append([]json.RawMessage{}, front...), rows[:len(rows)-1]...)
+	if err := r.takeDocuments(b, p); err != nil || len(b.documents) == 0 {
+		return err
+	}
+	return r.accept(b, []*product{p})
 }
 
 // LeftOff returns the market's time at which the last answer in the store was computed or changed its freshness. It returns
 // the zero time for an empty store. A simulated market that starts there gives no answer that is older than a stored one.
 func LeftOff(store *snapshots.Store) (left time.Time) {
-	const forever = "9999-12-31"
 	for _, name := range Resources() {
-		if f, _, err := store.Newest(name, forever); err == nil {
+		if f, err := store.LoadCurrent(name); err == nil {
 			left = later(left, changedAt(f.Edition))
 		}
 	}
 	return left
-}
-
-// changedAt returns the market's time at which an answer was computed or changed its freshness.
-func changedAt(e *snapshots.Edition) time.Time {
-	return later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
 }

@@ -28,49 +28,48 @@ func sectorsOffered(c *Config) bool {
 // refreshSectors fetches the quotes of all funds and the histories that lack the previous session, and publishes the
 // rotation. The refresh fails as soon as the quotes of more than half of the funds have failed. Fewer failures are only
 // logged: the funds concerned keep their accepted quotes. The error joins the refused documents.
-func (r *Refresher) refreshSectors(ctx context.Context) error {
-	if !sectorsOffered(&r.cfg) {
+func (j *jobs) refreshSectors(ctx context.Context) error {
+	if !sectorsOffered(j.cfg) {
 		return nil
 	}
 	symbols := compute.FundSymbols()
-	b := r.newBatch("sectors")
+	b := j.newBatch("sectors")
 	var errs []error
 	for _, symbol := range symbols {
-		if err := r.fetchInto(ctx, b, upstream.Quotes(symbol)); err != nil {
+		if err := j.fetchInto(ctx, b, upstream.Quotes(symbol)); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", symbol, err))
-			r.log.Warn("quote not fetched", "symbol", symbol, "err", err)
+			j.log.Warn("quote not fetched", "symbol", symbol, "err", err)
 		}
 		if len(errs) > len(symbols)/2 {
-			return r.fail(quotesFailure, errors.Join(errs...), r.ofFeed(sectorsFeed))
+			return j.board.fail(quotesFailure, errors.Join(errs...), ofFeed(sectorsFeed))
 		}
 	}
 	for _, symbol := range symbols {
-		if !r.historyDue(b, symbol) {
+		if !j.historyDue(b, symbol) {
 			continue
 		}
-		r.historyAsked[upstream.History(symbol)] = b.at
-		if err := r.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
+		j.asked[upstream.History(symbol)] = b.at
+		if err := j.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
 			errs = append(errs, fmt.Errorf("history of %s: %w", symbol, err))
-			r.log.Warn("history not fetched", "symbol", symbol, "err", err)
+			j.log.Warn("history not fetched", "symbol", symbol, "err", err)
 		}
 	}
-	err := r.accept(b, r.ofFeed(sectorsFeed), quotesFailure)
-	if err != nil {
+	if err := j.accept(b, ofFeed(sectorsFeed), quotesFailure); err != nil {
 		for name := range b.documents {
-			delete(r.historyAsked, name) // the histories of this run were not accepted: ask again
+			delete(j.asked, name) // the histories of this run were not accepted: ask again
 		}
-		return r.fail(quotesFailure, errors.Join(append(errs, err)...), r.ofFeed(sectorsFeed))
+		return j.board.fail(quotesFailure, errors.Join(append(errs, err)...), ofFeed(sectorsFeed))
 	}
 	return refusedAmong(errs...)
 }
 
 // fetchInto fetches a document into the batch. It does nothing when the source does not have the document, or when the
 // accepted one is still the newest.
-func (r *Refresher) fetchInto(ctx context.Context, b *batch, name upstream.Name) error {
-	if !r.cfg.Source.Offers(name) {
+func (j *jobs) fetchInto(ctx context.Context, b *batch, name upstream.Name) error {
+	if !j.cfg.Source.Offers(name) {
 		return nil
 	}
-	d, err := r.fetch(ctx, name)
+	d, err := j.intake.fetch(ctx, name)
 	if errors.Is(err, upstream.ErrNotModified) {
 		return nil
 	}
@@ -83,9 +82,9 @@ func (r *Refresher) fetchInto(ctx context.Context, b *batch, name upstream.Name)
 
 // historyDue says whether to ask for the history of a fund: the history lacks the session before the quote's session, and
 // the last request is an hour ago.
-func (r *Refresher) historyDue(b *batch, symbol string) bool {
+func (j *jobs) historyDue(b *batch, symbol string) bool {
 	quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
-	return quote != nil && !complete(quote, history, r.cal) && !b.at.Before(r.historyAsked[upstream.History(symbol)].Add(historyRetry))
+	return quote != nil && !complete(quote, history, j.cal) && !b.at.Before(j.asked[upstream.History(symbol)].Add(historyRetry))
 }
 
 // complete says whether a history contains the session before the quote's session.
@@ -96,16 +95,16 @@ func complete(quote, history *document, cal *compute.Calendar) bool {
 
 // pastFunds returns the names of the quotes and histories of all funds, and the instant after the close of session d at
 // which they are final.
-func pastFunds(cal *compute.Calendar, d compute.Date) (names []upstream.Name, at time.Time) {
+func pastFunds(c *Config, d compute.Date) (names []upstream.Name, at time.Time) {
 	for _, symbol := range compute.FundSymbols() {
 		names = append(names, upstream.Quotes(symbol), upstream.History(symbol))
 	}
-	return names, cal.Close(d).Add(afterClose)
+	return names, c.Calendar.Close(d).Add(afterClose)
 }
 
 // gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it
 // returns errNoInput.
-func gatherSectors(b *batch, _ map[string]*answer) (*inputs, error) {
+func gatherSectors(b *batch, _ *memory) (*inputs, error) {
 	var documents []*document
 	histories := 0
 	for _, symbol := range compute.FundSymbols() {
@@ -142,7 +141,7 @@ type fundQuality struct {
 
 func computeSectors(in *inputs) (*answer, error) {
 	quotes, histories := map[string]*document{}, map[string]*document{}
-	for _, d := range in.upstream() {
+	for _, d := range in.newest() {
 		if err := d.open(); err != nil {
 			return nil, err
 		}

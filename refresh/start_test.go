@@ -19,7 +19,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// A start computes from the archived inputs, and keeps a stored answer only if method and data are equal. So a new method,
+// A start computes from the stored documents, and keeps a stored answer only if method and data are equal. So a new method,
 // a new configuration and a product that was not stored are served without a new document. The files of a past date stay as
 // they are.
 func TestComputeThenCompare(t *testing.T) {
@@ -30,13 +30,13 @@ func TestComputeThenCompare(t *testing.T) {
 	}{{"the same day", "2026-11-20 17:20", false}, {"two days later", "2026-11-22 12:00", true}} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			r := newRig(t, dir, "2026-11-20 17:10", archived(t, dir))
+			r := newRig(t, dir, "2026-11-20 17:10")
 			r.once()
 			r.close()
 			date := filepath.Join(dir, "simulated", "2026-11-20")
 			start := func(change ...func(*refresh.Config)) *rig {
 				t.Helper()
-				again := newRig(t, dir, day.restart, append(change, archived(t, dir))...)
+				again := newRig(t, dir, day.restart, change...)
 				again.market.Fail("", faultHTMLPage, -1) // no document can be had
 				if err := errors.Join(again.Restore(), again.Resume()); err != nil {
 					t.Fatal(err)
@@ -108,13 +108,13 @@ func TestAFailureInSealingLeavesNoTrace(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 11:00")
 		defer r.close()
 		r.once()
 		before, current := tree(t, dir), r.store.Current(refresh.GammaResource)
 		restore := refresh.BreakQuality(refresh.FlowResource) // the last product of the feed that is computed
 		time.Sleep(25 * time.Second)
-		if err := r.RefreshOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "encode quality") {
+		if err := r.RefreshOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "quality: json") {
 			t.Fatalf("sealing did not fail: %v", err)
 		}
 		if r.store.Current(refresh.GammaResource) != current {
@@ -122,7 +122,7 @@ func TestAFailureInSealingLeavesNoTrace(t *testing.T) {
 		}
 		after := tree(t, dir)
 		for _, name := range slices.Sorted(maps.Keys(after)) {
-			if strings.Contains(name, "sectors") || strings.Contains(name, "archive") {
+			if strings.Contains(name, "sectors") || strings.Contains(name, "objects") {
 				continue // of another feed
 			}
 			if !bytes.Equal(before[name], after[name]) {

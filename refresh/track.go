@@ -1,10 +1,8 @@
 package refresh
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -54,8 +52,8 @@ type trackQuality struct {
 
 // gatherTrack returns the inputs of gamma and the rows before the chain. It returns nil if the chain adds no row, unless no
 // track is served yet.
-func gatherTrack(b *batch, above map[string]*answer) (*inputs, error) {
-	in, err := gatherExposure(b, above)
+func gatherTrack(b *batch, m *memory) (*inputs, error) {
+	in, err := gatherExposure(b, m)
 	if in == nil || err != nil {
 		return nil, err
 	}
@@ -66,11 +64,11 @@ func gatherTrack(b *batch, above map[string]*answer) (*inputs, error) {
 	rows := b.trackRows
 	if rows == nil {
 		at := b.at
-		if b.r.cfg.Clock.standsStill() {
+		if b.cfg.Clock.standsStill() {
 			at = in.arrived() // the clock of a replay is later than most of its documents
 		}
-		if rows, err = b.r.trackBefore(chain.AsOf, at); err != nil {
-			b.r.log.Error("track not continued", "err", err) // gamma does not need it
+		if rows, err = m.trackBefore(chain.AsOf, at); err != nil {
+			m.log.Error("track not continued", "err", err) // gamma does not need it
 			return nil, nil
 		}
 		if rows == nil {
@@ -82,20 +80,17 @@ func gatherTrack(b *batch, above map[string]*answer) (*inputs, error) {
 
 // trackBefore returns the rows to which a chain with this as_of adds a row at the instant now: those of the served track, or,
 // if the chain belongs to another session, those of the stored track of that session, or none. It returns nil if the chain
-// adds no row: its as_of has a row, it lies outside the track's hours, or its date has closed. If a crash has kept the inputs
-// of a restored track out of the archive, the newest row is computed again.
-func (r *Refresher) trackBefore(asOf, now time.Time) ([]json.RawMessage, error) {
+// adds no row: its as_of has a row, it lies outside the track's hours, or its date has closed.
+func (m *memory) trackBefore(asOf, now time.Time) ([]json.RawMessage, error) {
 	date := compute.DateOf(asOf.UTC())
-	r.mu.Lock()
-	served, restored := r.current[TrackResource].edition, r.current[TrackResource].restored
-	r.mu.Unlock()
+	served := m.store.Current(TrackResource)
 	switch {
 	case served == nil:
 		return []json.RawMessage{}, nil
-	case !inTrack(asOf, r.cal), dateClosed(date, now):
+	case !inTrack(asOf, m.cal), dateClosed(date, now):
 		return nil, nil
 	case compute.DateOf(served.Default.Meta.AsOf.UTC()) != date:
-		f, err := r.store.Load(TrackResource, date.String())
+		f, err := m.store.Load(TrackResource, date.String())
 		switch {
 		case errors.Is(err, snapshots.ErrNoSnapshot), errors.Is(err, snapshots.ErrTorn), errors.Is(err, snapshots.ErrNewerFormat):
 			return []json.RawMessage{}, nil
@@ -105,24 +100,14 @@ func (r *Refresher) trackBefore(asOf, now time.Time) ([]json.RawMessage, error) 
 		served = f.Edition
 	}
 	rows, err := trackRows(served.Default)
-	if err != nil {
+	if err != nil || len(rows) == 0 {
+		return rows, err
+	}
+	last, err := rowInstant(rows[len(rows)-1])
+	if err != nil || !asOf.After(last) {
 		return nil, err
 	}
-	n := len(rows)
-	if n == 0 {
-		return rows, nil
-	}
-	last, err := rowInstant(rows[n-1])
-	switch {
-	case err != nil:
-		return nil, err
-	case asOf.After(last):
-		return rows, nil
-	case asOf.Equal(last) && restored && r.cfg.Inputs != nil &&
-		!r.cfg.Inputs.Holds(TrackResource, date.String(), served.Default.Meta.Receipt.InputSHA256):
-		return rows[:n-1], nil
-	}
-	return nil, nil
+	return rows, nil
 }
 
 // inTrack says whether an as_of lies in the hours of a session, or at most [trackTail] after them.
@@ -131,16 +116,11 @@ func inTrack(asOf time.Time, cal *compute.Calendar) bool {
 	return cal.IsSession(d) && !asOf.Before(cal.Open(d)) && !asOf.After(cal.Close(d).Add(trackTail))
 }
 
-// trackRows returns the rows of a sealed track. An earlier version may have stored fewer columns: their figures are unknown.
+// trackRows returns the rows of a sealed track.
 func trackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
 	data := trackData{Rows: []json.RawMessage{}}
 	if err := json.Unmarshal(s.Data(), &data); err != nil {
 		return nil, fmt.Errorf("decode track: %w", err)
-	}
-	if missing := len(trackColumns) - len(data.Columns); missing > 0 {
-		for i, row := range data.Rows {
-			data.Rows[i] = slices.Concat(row[:len(row)-1], bytes.Repeat([]byte(",null"), missing), []byte("]"))
-		}
 	}
 	return data.Rows, nil
 }
@@ -177,15 +157,10 @@ func computeTrack(in *inputs) (*answer, error) {
 		rows = append(rows, row)
 	}
 	a := answerOf(chain)
-	a.setTrack(rows, chain.Session(in.calendar))
-	return a, nil
-}
-
-// setTrack makes the rows the data of the answer.
-func (a *answer) setTrack(rows []json.RawMessage, session compute.Date) {
 	rows = thinned(rows)
-	a.data = &trackData{Date: a.date(), SessionDate: session, Columns: trackColumns, Rows: rows}
+	a.data = &trackData{Date: a.date(), SessionDate: chain.Session(in.calendar), Columns: trackColumns, Rows: rows}
 	a.quality = trackQuality{len(rows)}
+	return a, nil
 }
 
 // thinned drops every second row, from the second on, while there are more than [maxTrackRows]. The last row stays.
@@ -200,41 +175,4 @@ func thinned(rows []json.RawMessage) []json.RawMessage {
 		rows = kept
 	}
 	return rows
-}
-
-func rememberTrack(r *Refresher, a *answer) { r.track = a }
-
-// resumeTrack restores the state that the stored track was computed with.
-func resumeTrack(b *batch, in *inputs) error {
-	if err := resumeGamma(b, in); err != nil {
-		return err
-	}
-	_, err := in.decodeState(trackRowsState, &b.trackRows)
-	return err
-}
-
-// withRowsBefore returns the answer of a track with rows put in front of its own. Its newest row and the inputs of this row
-// stay.
-func (a *answer) withRowsBefore(front []json.RawMessage, now time.Time) (*answer, error) {
-	data := a.data.(*trackData)
-	newest := len(data.Rows) - 1
-	before := slices.Concat(front, data.Rows[:newest])
-	in := *a.inputs
-	in.at = now
-	in.documents = slices.DeleteFunc(slices.Clone(in.documents), func(d *document) bool { return d.Name == stateDir+trackRowsState })
-	if err := in.addState(trackRowsState, before); err != nil {
-		return nil, err
-	}
-	next := &answer{product: a.product, inputs: &in, asOf: a.asOf, captured: a.captured, parameters: a.parameters}
-	next.setTrack(append(before, data.Rows[newest]), data.SessionDate)
-	return next, next.encode()
-}
-
-// firstRow returns the as_of of the first row of a track, the zero time if there is none.
-func (a *answer) firstRow() (asOf time.Time) {
-	if a == nil || len(a.data.(*trackData).Rows) == 0 {
-		return time.Time{}
-	}
-	asOf, _ = rowInstant(a.data.(*trackData).Rows[0]) // the row was made by trackRow
-	return asOf
 }

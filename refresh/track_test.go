@@ -138,32 +138,12 @@ func TestTrackIsThinned(t *testing.T) {
 	}
 }
 
-// Rows that a version with fewer columns has stored get the columns of now.
-func TestRowsOfFewerColumns(t *testing.T) {
-	t.Parallel()
-	old := []byte(`{"columns":["as_of","spot"],"rows":[["2026-11-20T14:30:52Z",7000],["2026-11-20T14:35:52Z",null]]}`)
-	s, err := snapshots.Seal(old, snapshots.Meta{AsOf: time.Unix(0, 0), ComputedAt: time.Unix(0, 0), Quality: []byte(`{}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := refresh.TrackRows(s)
-	if err != nil || len(rows) != 2 {
-		t.Fatalf("%s, %v", rows, err)
-	}
-	for i, want := range []any{7000.0, nil} {
-		var row []any
-		if err := json.Unmarshal(rows[i], &row); err != nil || len(row) != len(refresh.TrackColumns) || row[1] != want || row[len(row)-1] != nil {
-			t.Errorf("%s, %v", rows[i], err)
-		}
-	}
-}
-
 // A session's first row begins its track. Each later as_of adds a row. An as_of that stands still adds none, and then the
 // track is neither sealed nor written again.
 func TestTrackOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 09:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 09:40")
 		defer r.close()
 		r.spxAt("2026-11-19 09:40") // the chain is of the evening before, whose date has closed
 		if d := r.track(); d.SessionDate != "2026-11-18" || !slices.Equal(d.asOfs(t), []string{"16:14:59"}) {
@@ -256,65 +236,57 @@ func TestTrackIsFreshAgainWithoutARow(t *testing.T) {
 	})
 }
 
-// A restart serves the same bytes and continues the track, with an archive and without one.
+// A restart serves the same bytes and continues the track.
 func TestTrackContinuesAfterARestart(t *testing.T) {
-	for name, inputs := range map[string]func(testing.TB, string) func(*refresh.Config){
-		"archived": archived, "without archive": func(testing.TB, string) func(*refresh.Config) { return func(*refresh.Config) {} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				dir := t.TempDir()
-				r := newRig(t, dir, "2026-11-20 11:00", inputs(t, dir))
-				r.spxAt("2026-11-20 11:00")
-				r.spxAt("2026-11-20 11:01")
-				before, file := r.store.Current(track).Default, r.fileOf("2026-11-20")
-				r.close()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-20 11:00")
+		r.spxAt("2026-11-20 11:00")
+		r.spxAt("2026-11-20 11:01")
+		before, file := r.store.Current(track).Default, r.fileOf("2026-11-20")
+		r.close()
 
-				r = newRig(t, dir, "2026-11-20 11:02", inputs(t, dir)).restored()
-				after := r.store.Current(track).Default
-				for _, c := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip, snapshots.Brotli, snapshots.Zstd} {
-					if !bytes.Equal(after.Body(c), before.Body(c)) {
-						t.Errorf("other bytes in %s after the restart", c)
-					}
-				}
-				if !bytes.Equal(r.fileOf("2026-11-20"), file) {
-					t.Error("the restart has changed the file")
-				}
-				r.spxAt("2026-11-20 11:02")
-				d := r.track()
-				if !slices.Equal(d.asOfs(t), []string{"10:44:52", "10:45:52", "10:46:52"}) ||
-					string(d.Rows[0]) != string(decodeTrack(t, before).Rows[0]) || string(d.Rows[1]) != string(decodeTrack(t, before).Rows[1]) {
-					t.Errorf("after the restart: %s", d.Rows)
-				}
-				if name == "archived" {
-					r.recomputed("2026-11-20")
-				}
-				r.close()
+		r = newRig(t, dir, "2026-11-20 11:02").restored()
+		after := r.store.Current(track).Default
+		for _, c := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip, snapshots.Brotli, snapshots.Zstd} {
+			if !bytes.Equal(after.Body(c), before.Body(c)) {
+				t.Errorf("other bytes in %s after the restart", c)
+			}
+		}
+		if !bytes.Equal(r.fileOf("2026-11-20"), file) {
+			t.Error("the restart has changed the file")
+		}
+		r.spxAt("2026-11-20 11:02")
+		d := r.track()
+		if !slices.Equal(d.asOfs(t), []string{"10:44:52", "10:45:52", "10:46:52"}) ||
+			string(d.Rows[0]) != string(decodeTrack(t, before).Rows[0]) || string(d.Rows[1]) != string(decodeTrack(t, before).Rows[1]) {
+			t.Errorf("after the restart: %s", d.Rows)
+		}
+		r.recomputed("2026-11-20")
+		r.close()
 
-				// Another rate changes the newest row alone: the rows before are an input.
-				r = newRig(t, dir, "2026-11-20 11:02", inputs(t, dir), func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
-				defer r.close()
-				changed := r.track()
-				if !slices.Equal(changed.asOfs(t), d.asOfs(t)) || !slices.EqualFunc(changed.Rows[:2], d.Rows[:2], sameRow) {
-					t.Errorf("with another rate: %s", changed.Rows)
-				}
-				if name == "archived" && bytes.Equal(changed.Rows[2], d.Rows[2]) {
-					t.Error("the row of the old rate is served")
-				}
-			})
-		})
-	}
+		// Another rate changes the newest row alone: the rows before are an input.
+		r = newRig(t, dir, "2026-11-20 11:02", func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
+		defer r.close()
+		changed := r.track()
+		if !slices.Equal(changed.asOfs(t), d.asOfs(t)) || !slices.EqualFunc(changed.Rows[:2], d.Rows[:2], sameRow) {
+			t.Errorf("with another rate: %s", changed.Rows)
+		}
+		if bytes.Equal(changed.Rows[2], d.Rows[2]) {
+			t.Error("the row of the old rate is served")
+		}
+	})
 }
 
 // A chain that arrives after its date has closed adds no row, although its as_of is newer than the last row.
 func TestTrackOfAClosedDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:00", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:00")
 		r.spxAt("2026-11-19 16:00")
 		file := r.fileOf("2026-11-19")
 		r.close()
-		r = newRig(t, dir, "2026-11-19 19:11", archived(t, dir)).restored()
+		r = newRig(t, dir, "2026-11-19 19:11").restored()
 		defer r.close()
 		r.spxAt("2026-11-19 19:11")
 		if asOf := r.meta(refresh.GammaResource).AsOf; !asOf.Equal(ny(t, "2026-11-19 16:15").Add(-time.Second)) {
@@ -331,13 +303,13 @@ func TestTrackOfAClosedDate(t *testing.T) {
 func TestTrackOfANewMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40", archived(t, dir))
+		r := newRig(t, dir, "2026-11-19 16:40")
 		r.spxAt("2026-11-19 16:40")
 		r.spxAt("2026-11-19 20:30")
 		rows, file := r.track().Rows, r.fileOf("2026-11-19")
 		r.close()
 		refresh.SetMethod(t, track, "track/99")
-		r = newRig(t, dir, "2026-11-19 20:31", archived(t, dir)).restored()
+		r = newRig(t, dir, "2026-11-19 20:31").restored()
 		defer r.close()
 		if got := r.meta(track).Receipt.Method; got != "track/99" {
 			t.Errorf("the track of the method %s is served", got)
@@ -361,7 +333,7 @@ func TestDamagedTrack(t *testing.T) {
 		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, bad, err := snapshots.Verify(dir); err != nil || len(bad) != 1 || bad[0].Path != path {
+		if _, bad, err := snapshots.Verify(dir); err != nil || len(bad) != 2 || bad[0].Path != path { // the file in current/ is the same
 			t.Errorf("verify names %v, %v", bad, err)
 		}
 		var log bytes.Buffer
@@ -379,7 +351,9 @@ func TestDamagedTrack(t *testing.T) {
 		})
 		r.store = r.Store()
 		defer r.close()
-		r.restored()
+		if err := r.Restore(); err != nil {
+			t.Fatal(err)
+		}
 		if !bytes.Contains(log.Bytes(), []byte(path)) || r.store.Current(track) != nil {
 			t.Errorf("current %v, log %s", r.store.Current(track), &log)
 		}
@@ -421,30 +395,6 @@ func TestTrackOnAFullDisk(t *testing.T) {
 	})
 }
 
-// A track that was stored under a later date than the clock's continues once the clock has reached the date.
-func TestTrackBehindAClockThatWasSetBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 11:00")
-		r.spxAt("2026-11-19 11:00")
-		r.spxAt("2026-11-20 11:00")
-		r.close()
-		r = newRig(t, dir, "2026-11-19 12:00").restored()
-		defer r.close()
-		if d := r.track(); d.Date != "2026-11-19" {
-			t.Fatalf("the track of %s is served", d.Date)
-		}
-		r.spxAt("2026-11-19 12:00")
-		refresh.RunJob(r.Refresher, t.Context(), "freshness")
-		time.Sleep(ny(t, "2026-11-20 12:00").Sub(r.clock.Now()))
-		refresh.RunJob(r.Refresher, t.Context(), "freshness") // reveals the stored date
-		r.spxAt("2026-11-20 12:00")
-		if got := r.track().asOfs(t); !slices.Equal(got, []string{"10:44:52", "11:44:52"}) {
-			t.Errorf("%q", got)
-		}
-	})
-}
-
 // pastOf counts the documents that a back-fill asks for, and calls a function before each.
 type pastOf struct {
 	refresh.PastSource
@@ -466,7 +416,7 @@ func TestTodaysTrackIsBackfilled(t *testing.T) {
 		past := func(c *refresh.Config) {
 			c.Past, c.BackfillSessions = pastOf{c.Source.(refresh.PastSource), func() { asked++ }}, 1
 		}
-		r := newRig(t, dir, "2026-11-20 11:00", past, archived(t, dir))
+		r := newRig(t, dir, "2026-11-20 11:00", past)
 		done := make(chan struct{})
 		go func() { r.Run(ctx); close(done) }()
 		time.Sleep(80 * time.Second) // not at an instant when a job is due
@@ -484,7 +434,7 @@ func TestTodaysTrackIsBackfilled(t *testing.T) {
 		r.recomputed("2026-11-20")
 		r.close()
 
-		r = newRig(t, dir, "2026-11-20 11:03", past, archived(t, dir)).restored()
+		r = newRig(t, dir, "2026-11-20 11:03", past).restored()
 		defer r.close()
 		asked = 0
 		if err := refresh.BackfillMorning(r.Refresher, t.Context()); err != nil || asked != 0 {

@@ -1,11 +1,9 @@
 package refresh
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -41,8 +39,6 @@ const (
 	// historyState names the state with the summaries of earlier stored dates, dates rising. Only the last summary has its
 	// settlements.
 	historyState = "vix-history"
-	// closesState names the state with the closes of a date, which earlier versions stored.
-	closesState = "vix-closes"
 	// settlementRetry is how long the job waits before it asks again for a file that is not published yet.
 	settlementRetry = 15 * time.Minute
 )
@@ -70,40 +66,37 @@ func settlementsOffered(c *Config) bool {
 // refreshVIX fetches the settlement file that is due, and the closes of VIX and VIX3M on its date, and publishes the curve.
 // While the upstream still has the file of an earlier date, it asks again every 15 minutes. The error joins the refused
 // documents of closes.
-func (r *Refresher) refreshVIX(ctx context.Context) error {
-	b := r.newBatch("vix")
-	due := settlementDue(b.at, r.cal)
-	if !r.cfg.Source.Offers(upstream.Settlement(due.String())) {
+func (j *jobs) refreshVIX(ctx context.Context) error {
+	b := j.newBatch("vix")
+	due := settlementDue(b.at, j.cal)
+	if !j.cfg.Source.Offers(upstream.Settlement(due.String())) {
 		return nil
 	}
 	var failure error
-	if newest := b.settlement(); (newest == nil || newest.date < due) && !b.at.Before(r.vixAsked[latestSettlement].Add(settlementRetry)) {
-		if failure = r.fetchSettlement(ctx, b, due); failure == nil {
-			r.vixAsked[latestSettlement] = b.at
+	if newest := b.settlement(); (newest == nil || newest.date < due) && !b.at.Before(j.asked[latestSettlement].Add(settlementRetry)) {
+		if failure = j.fetchSettlement(ctx, b, due); failure == nil {
+			j.asked[latestSettlement] = b.at
 		}
 	}
-	closesErrs := r.fetchCloses(ctx, b)
-	if b.settlement() == nil {
-		r.write(nil, b.states) // the closes wait on the disk for the first settlement file
-	}
+	closesErrs := j.fetchCloses(ctx, b)
 	var succeeded []string
 	if failure == nil {
 		succeeded = []string{settlementFailure}
 	}
-	products := r.ofFeed(vixFeed)
-	switch answered := r.hasAnswer(VIXResource); {
+	products := ofFeed(vixFeed)
+	switch {
 	case b.settlement() != nil:
-		if err := r.accept(b, products, succeeded...); err != nil {
-			clear(r.vixAsked) // the file and the closes of this batch were not kept: ask again
+		if err := j.accept(b, products, succeeded...); err != nil {
+			delete(j.asked, latestSettlement) // the file of this batch was not kept: ask again
 			failure = err
 		}
-	case failure == nil && answered:
-		r.succeed(products, succeeded...)
+	case failure == nil && j.settledTo() != 0:
+		j.board.succeed(products, succeeded...)
 	case failure == nil:
 		failure = fmt.Errorf("%w: no settlement file yet", errNoInput)
 	}
 	if failure != nil {
-		return errors.Join(r.fail(settlementFailure, failure, products), errors.Join(closesErrs...))
+		return errors.Join(j.board.fail(settlementFailure, failure, products), errors.Join(closesErrs...))
 	}
 	return refusedAmong(closesErrs...)
 }
@@ -111,9 +104,9 @@ func (r *Refresher) refreshVIX(ctx context.Context) error {
 // fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted
 // file. Until the file is overdue, a file of an older date, a file without rows and a missing file are no failure: the
 // exchange may not have published the file yet.
-func (r *Refresher) fetchSettlement(ctx context.Context, b *batch, due compute.Date) error {
-	overdue := settlementOverdue(due, b.at, r.cal)
-	d, err := r.fetch(ctx, upstream.Settlement(due.String()))
+func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) error {
+	overdue := settlementOverdue(due, b.at, j.cal)
+	d, err := j.intake.fetch(ctx, upstream.Settlement(due.String()))
 	switch reason := upstream.ReasonOf(err); {
 	case err == nil:
 	case !overdue && (reason == upstream.Missing || reason == upstream.Refused || errors.Is(err, cboe.ErrNoRows)):
@@ -125,10 +118,10 @@ func (r *Refresher) fetchSettlement(ctx context.Context, b *batch, due compute.D
 	if f.date > due {
 		return &refusal{upstream.Malformed, fmt.Errorf("asked for %s, got a file of %s", due, f.date)}
 	}
-	if err := r.checkMonths(f, b.at); err != nil {
+	if err := checkMonths(f, j.cal, b.at); err != nil {
 		return err
 	}
-	if accepted := b.settlement(); (accepted == nil || f.date > accepted.date) && f.date >= r.settledTo() {
+	if accepted := b.settlement(); (accepted == nil || f.date > accepted.date) && f.date >= j.settledTo() {
 		b.documents[latestSettlement] = d
 	}
 	if f.date < due && overdue {
@@ -139,24 +132,22 @@ func (r *Refresher) fetchSettlement(ctx context.Context, b *batch, due compute.D
 
 // settledTo returns the settlement date of the current VIX curve, 0 without one. A file of an earlier date never replaces
 // the curve.
-func (r *Refresher) settledTo() compute.Date {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if h := r.current[VIXResource]; h != nil && h.edition != nil {
-		return compute.DateOf(h.asOf().In(compute.NewYork))
+func (j *jobs) settledTo() compute.Date {
+	if e := j.board.edition(VIXResource); e != nil {
+		return compute.DateOf(e.Default.Meta.AsOf.In(compute.NewYork))
 	}
 	return 0
 }
 
 // checkMonths refuses a file whose unreadable rows include a month of the curve. Without that month, each later month would
 // move one rank forward, so that M2 would be taken for M1.
-func (r *Refresher) checkMonths(f *settlement, now time.Time) error {
+func checkMonths(f *settlement, cal *compute.Calendar, now time.Time) error {
 	if f.bad == 0 {
 		return nil
 	}
-	curve, _, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: r.cal, Now: now})
+	curve, _, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: cal, Now: now})
 	month := compute.NewDate(f.date.Year(), f.date.Month(), 1)
-	for r.cal.VIXExpiration(month.Year(), month.Month()) <= f.date {
+	for cal.VIXExpiration(month.Year(), month.Month()) <= f.date {
 		month = month.AddMonths(1)
 	}
 	for _, c := range curve.Curve {
@@ -170,35 +161,43 @@ func (r *Refresher) checkMonths(f *settlement, now time.Time) error {
 
 // pastSettlement returns the names of the settlement file of session d and of the quotes of both indices, and the instant at
 // which all three are final.
-func pastSettlement(_ *compute.Calendar, d compute.Date) ([]upstream.Name, time.Time) {
+func pastSettlement(_ *Config, d compute.Date) ([]upstream.Name, time.Time) {
 	return []upstream.Name{upstream.Settlement(d.String()), upstream.Quotes(vixIndex), upstream.Quotes(vix3mIndex)},
 		d.At(18, 45, 0, compute.NewYork)
 }
 
-func gatherVIX(b *batch, _ map[string]*answer) (*inputs, error) {
+func gatherVIX(b *batch, m *memory) (*inputs, error) {
 	d := b.document(latestSettlement)
 	if d == nil {
 		return nil, nil
 	}
 	date := d.settlement.date
-	closes := b.closes(date)
-	in := b.inputs(append([]*document{d}, closes...)...)
-	in.parameters.StaleSessionsTo = new(b.r.cal.SessionDate(b.at))
-	if closes == nil {
-		if state, stored := b.r.store.State(closesState, date.String()); stored == date.String() {
-			in.documents = append(in.documents, stateDocument(closesState, stored, state))
-		}
+	in := b.inputs(append([]*document{d}, m.closesOf(date)...)...)
+	in.parameters.StaleSessionsTo = new(b.cfg.Calendar.SessionDate(b.at))
+	history, err := m.vixHistory(date)
+	if err != nil {
+		return nil, err
 	}
-	earlier := []vixSummary{}
-	for _, h := range b.r.history {
-		if h.Date < date {
-			if n := len(earlier); n > 0 {
-				earlier[n-1].Settlements = nil
-			}
-			earlier = append(earlier, h)
+	return in, in.addState(historyState, history)
+}
+
+// vixHistory returns the summaries of the curves stored before a date, dates rising. Only the last one has its settlements.
+func (m *memory) vixHistory(before compute.Date) ([]vixSummary, error) {
+	history := []vixSummary{}
+	for _, stored := range m.store.Summaries(VIXResource) {
+		var s vixSummary
+		if err := json.Unmarshal(stored.Body, &s); err != nil {
+			return nil, fmt.Errorf("stored summary of %s: %w", stored.Date, err)
 		}
+		if s.Date >= before {
+			break
+		}
+		if n := len(history); n > 0 {
+			history[n-1].Settlements = nil
+		}
+		history = append(history, s)
 	}
-	return in, in.addState(historyState, earlier)
+	return history, nil
 }
 
 // vixQuality is `meta.quality` of vix-term-structure.
@@ -212,18 +211,11 @@ type vixQuality struct {
 
 // vixNumbers decodes the inputs of a curve. It also returns the settlement file.
 func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error) {
-	var old struct { // as earlier versions stored the closes
-		VIX   *float64 `json:"vix"`
-		VIX3M *float64 `json:"vix3m"`
-	}
 	var history []vixSummary
-	if _, err = in.decodeState(closesState, &old); err == nil {
-		_, err = in.decodeState(historyState, &history)
-	}
-	if err != nil {
+	if _, err = in.decodeState(historyState, &history); err != nil {
 		return numbers, nil, err
 	}
-	documents := in.upstream()
+	documents := in.newest()
 	for _, d := range documents {
 		if err := d.open(); err != nil {
 			return numbers, nil, err
@@ -236,7 +228,6 @@ func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error
 	f := file.settlement
 	numbers = compute.VIXInput{
 		Date: f.date, Rows: f.rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
-		VIX: old.VIX, VIX3M: old.VIX3M,
 	}
 	for _, d := range documents[1:] {
 		if d.isOf(vixIndex) {
@@ -263,7 +254,7 @@ func computeVIX(in *inputs) (*answer, error) {
 		return nil, &refusal{upstream.Empty, errors.New("settlement file has no monthly VIX future")}
 	}
 	bad := 0
-	for _, closes := range in.upstream()[1:] {
+	for _, closes := range in.newest()[1:] {
 		bad += closes.bad
 	}
 	summary := vixSummary{Date: f.date, Contango: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
@@ -278,21 +269,6 @@ func computeVIX(in *inputs) (*answer, error) {
 		return nil, fmt.Errorf("encode summary: %w", err)
 	}
 	return a, nil
-}
-
-// rememberVIX puts the summary of an answer into the history, and replaces an earlier summary of the same date.
-func rememberVIX(r *Refresher, a *answer) {
-	var s vixSummary
-	if err := json.Unmarshal(a.summary, &s); err != nil {
-		r.log.Error("stored summary not readable", "resource", VIXResource, "err", err)
-		return
-	}
-	i, found := slices.BinarySearchFunc(r.history, s.Date, func(h vixSummary, d compute.Date) int { return cmp.Compare(h.Date, d) })
-	if found {
-		r.history[i] = s
-	} else {
-		r.history = slices.Insert(r.history, i, s)
-	}
 }
 
 // unknownVIX returns the reason for each null field of the curve, by field name.

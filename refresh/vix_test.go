@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"testing"
 
-	"strikecache/refresh/archive"
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // oneFile is a source that gives the same answer to every request.
@@ -84,7 +84,7 @@ func TestFetchSettlement(t *testing.T) {
 // The name of an index's document has an underscore. Its chain and its state have none.
 func TestSymbolsOfIndices(t *testing.T) {
 	for name, want := range map[upstream.Name]string{"options/_NDX.json": "NDX", "options/SPY.json": "SPY", "quotes/_VIX.json": "VIX"} {
-		d := &document{Document: archive.Document{Input: archive.Input{Name: string(name)}}}
+		d := &document{StoredInput: snapshots.StoredInput{Input: snapshots.Input{Name: string(name)}}}
 		if got := d.symbol(); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

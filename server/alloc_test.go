@@ -65,20 +65,22 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 			t.Error(err)
 		}
 	})
+	save := func(resource string, s *snapshots.Snapshot) {
+		t.Helper()
+		file := snapshots.File{Product: resource, Edition: &snapshots.Edition{Default: s}, Dated: true}
+		if err := store.Save([]snapshots.File{file}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, resource := range []string{"gex/spx", "gex/spx/intraday"} {
-		for date, snapshot := range s.of(resource) {
-			if err := store.Save(resource, date, snapshots.File{Edition: &snapshots.Edition{Default: snapshot}}); err != nil {
-				t.Fatal(err)
-			}
+		for _, snapshot := range s.of(resource) {
+			save(resource, snapshot)
 		}
 	}
 	if err := store.Publish(s.editions); err != nil {
 		t.Fatal(err)
 	}
-	newest := slices.Max(store.DatesOf("gex/spx"))
-	if err := store.Save("gex/spx", newest, snapshots.File{Edition: &snapshots.Edition{Default: s.dated[newest]}}); err != nil {
-		t.Fatal(err)
-	}
+	save("gex/spx", s.dated[slices.Max(store.DatesOf("gex/spx"))])
 	return store
 }
 

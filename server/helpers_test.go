@@ -80,8 +80,15 @@ func (f *finder) Historical(resource, date string) (*snapshots.Snapshot, error) 
 
 func seal(t testing.TB, endpoint, data string) *snapshots.Snapshot {
 	t.Helper()
+	return sealOf(t, "", endpoint, data)
+}
+
+// sealOf seals an answer of a UTC date; "" gives an answer without as_of.
+func sealOf(t testing.TB, date, endpoint, data string) *snapshots.Snapshot {
+	t.Helper()
+	asOf, _ := time.Parse(time.DateOnly, date)
 	s, err := snapshots.Seal([]byte(data), snapshots.Meta{
-		Endpoint: endpoint, Source: "simulated", RefreshSeconds: 60, Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
+		Endpoint: endpoint, Source: "simulated", AsOf: asOf, RefreshSeconds: 60, Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +112,10 @@ func newFinder(t testing.TB) *finder {
 			"options/flow/unusual": {Default: flow["20"], Variants: flow},
 		},
 		dated: map[string]*snapshots.Snapshot{
-			"2026-11-17": seal(t, "gex/spx", `{"day":17}`), "2026-11-19": seal(t, "gex/spx", `{"day":19}`), "2026-11-20": seal(t, "gex/spx", `{"day":20}`),
+			"2026-11-17": sealOf(t, "2026-11-17", "gex/spx", `{"day":17}`), "2026-11-19": sealOf(t, "2026-11-19", "gex/spx", `{"day":19}`), "2026-11-20": sealOf(t, "2026-11-20", "gex/spx", `{"day":20}`),
 		},
 		tracks: map[string]*snapshots.Snapshot{
-			"2026-11-18": seal(t, "gex/spx/intraday", `{"track":18}`), "2026-11-20": seal(t, "gex/spx/intraday", `{"track":20}`),
+			"2026-11-18": sealOf(t, "2026-11-18", "gex/spx/intraday", `{"track":18}`), "2026-11-20": sealOf(t, "2026-11-20", "gex/spx/intraday", `{"track":20}`),
 		},
 	}
 	for _, name := range server.Resources() {

@@ -300,8 +300,8 @@ func TestLoopForgetsWhatChanged(t *testing.T) {
 			t.Errorf("%s: %s\n%s", name, first, second)
 		}
 		for _, day := range []string{"first", "second"} { // files of dates are written without a publication
-			edition := &snapshots.Edition{Default: seal(t, "gex/spx", `{"day":"`+day+`"}`)}
-			if err := store.Save("gex/spx", "2026-11-19", snapshots.File{Edition: edition}); err != nil {
+			edition := &snapshots.Edition{Default: sealOf(t, "2026-11-19", "gex/spx", `{"day":"`+day+`"}`)}
+			if err := store.Save([]snapshots.File{{Product: "gex/spx", Edition: edition, Dated: true}}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if _, body := ask("GET", "/api/v1/gex/spx/historical?date=2026-11-19", ""); !strings.Contains(body, day) {

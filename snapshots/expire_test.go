@@ -7,23 +7,42 @@ import (
 	"testing"
 )
 
-// stocked is a store with every kind of file on every day of a week.
+// stocked is a store with an answer of two products on every day of a week, of which each names an object of its own and one
+// that all name.
 func stocked(t testing.TB) *Store {
 	t.Helper()
 	s := open(t, t.TempDir())
 	for _, date := range []string{monday, tuesday, wednesday, thursday, friday} {
-		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
-		must(t, s.Save(pain, date, File{Edition: variants(t)}))
-		must(t, s.SaveLate(gamma, date, single(t, `"late"`)))
-		must(t, s.SaveState("chain-SPX", date, []byte("x")))
+		for _, product := range []string{gamma, pain} {
+			stock(t, s, product, date)
+		}
 	}
 	return s
 }
 
-// held lists a store's dated files.
+func stock(t testing.TB, s *Store, product, date string) {
+	t.Helper()
+	f, err := datedOn(date, single(t, `"`+date+`"`))
+	must(t, err)
+	own, shared := []byte(product+" of "+date), []byte("all name this")
+	f.Product, f.Dated, f.Current = product, true, true
+	f.Inputs = []StoredInput{{Input: Input{"own", sha(own)}}, {Input: Input{"shared", sha(shared)}}}
+	must(t, s.Save([]File{f}, []Object{{SHA256: sha(own), Body: own}, {SHA256: sha(shared), Body: shared}}))
+}
+
+// withObject returns an answer of friday that names an object, and the object's body.
+func withObject(t testing.TB, text string) (File, []byte) {
+	t.Helper()
+	f := single(t, `"`+text+`"`)
+	f.Product, f.Current, f.Dated = gamma, true, true
+	f.Inputs = []StoredInput{{Input: Input{"options/_SPX.json", sha([]byte(text))}}}
+	return f, []byte(text)
+}
+
+// held lists the files of a store.
 func held(t testing.TB, s *Store) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(s.dir, "2*", "*"))
+	paths, err := filepath.Glob(filepath.Join(s.dir, "*", "*"))
 	must(t, err)
 	for i, path := range paths {
 		paths[i] = filepath.ToSlash(strings.TrimPrefix(path, s.dir+string(filepath.Separator)))
@@ -31,67 +50,115 @@ func held(t testing.TB, s *Store) []string {
 	return paths
 }
 
-func expire(t *testing.T, s *Store, before string, expired func(string) bool, want int) {
+// objects returns the number of objects on the disk.
+func objects(t testing.TB, s *Store) (n int) {
 	t.Helper()
-	if n, err := s.Expire(before, expired); n != want || err != nil {
-		t.Errorf("expired %d files before %s, %v, want %d", n, before, err, want)
+	for _, path := range held(t, s) {
+		if IsObject(path) {
+			n++
+		}
+	}
+	return n
+}
+
+func expire(t *testing.T, s *Store, ages Ages, want int) {
+	t.Helper()
+	if n, err := s.Expire(ages); n != want || err != nil {
+		t.Errorf("expired %d files, %v, want %d", n, err, want)
 	}
 }
 
-func every(string) bool { return true }
-
-// Old files for which expired returns true are removed, also from the index. Files of others stay.
+// Old files of the given products are removed, also from the index and from memory, and the objects that only they named.
 func TestExpire(t *testing.T) {
 	s := stocked(t)
 	for _, foreign := range []string{monday + "/README", "old/gex-spx", "gex-spx", monday + "/sub/file", "2026-02-30/gex-spx"} {
 		put(t, s, foreign, "hello")
 	}
 	all := held(t, s)
-	expire(t, s, "", every, 0)
-	expire(t, s, monday, every, 0)
-	expire(t, s, forever, func(string) bool { return false }, 0)
+	expire(t, s, Ages{}, 0)
+	expire(t, s, Ages{FilesBefore: monday, Products: []string{gamma, pain}}, 0)
+	expire(t, s, Ages{FilesBefore: forever}, 0)
 	if got := held(t, s); !slices.Equal(got, all) {
 		t.Fatalf("held are %q", got)
 	}
-	asked := map[string]bool{}
-	expire(t, s, wednesday, func(file string) bool {
-		asked[file] = true
-		return file != "gex-spx"
-	}, 4)
-	if len(asked) != 3 || !asked["gex-spx"] || !asked[pain] || !asked["state-chain-SPX"] {
-		t.Errorf("asked about %v", asked)
-	}
-	gone := func(path string) bool {
-		return path < wednesday && (strings.HasSuffix(path, pain) || strings.HasSuffix(path, "state-chain-SPX"))
-	}
+	expire(t, s, Ages{FilesBefore: wednesday, Products: []string{pain}}, 2)
 	for range 2 {
-		if got, want := held(t, s), slices.DeleteFunc(slices.Clone(all), gone); !slices.Equal(got, want) {
-			t.Errorf("held are %q, want %q", got, want)
+		if got, all := s.DatesOf(pain), s.DatesOf(gamma); !slices.Equal(got, []string{wednesday, thursday, friday}) || len(all) != 5 {
+			t.Errorf("dates %q and %q", got, all)
 		}
-		want := []string{wednesday, thursday, friday}
-		if got, states := s.DatesOf(pain), s.StateDates("chain-SPX"); !slices.Equal(got, want) || !slices.Equal(states, want) {
-			t.Errorf("dates %q and %q, want %q", got, states, want)
-		}
-		if got := s.DatesOf(gamma); len(got) != 5 {
-			t.Errorf("dates of gamma %q", got)
+		if exists(t, s, monday+"/"+pain) || !exists(t, s, monday+"/gex-spx") || objects(t, s) != 9 {
+			t.Errorf("held are %q", held(t, s))
 		}
 		s = reopen(t, s)
 	}
-}
-
-// The newest file of each product stays, however old, with the late file beside it: a restart serves them.
-func TestExpireLeavesTheNewest(t *testing.T) {
-	s := stocked(t)
-	must(t, s.Save(vix, tuesday, single(t, `"alone"`))) // its newest is older than the others'
-	expire(t, s, forever, every, 16)
-	want := []string{tuesday + "/" + vix, friday + "/gex-spx", friday + "/gex-spx@late", friday + "/" + pain, friday + "/state-chain-SPX"}
-	if got := held(t, s); !slices.Equal(got, want) {
-		t.Errorf("held are %q, want %q", got, want)
-	}
-	if got := s.DatesOf(gamma); !slices.Equal(got, []string{friday}) {
-		t.Errorf("dates %q", got)
-	}
+	expire(t, s, Ages{FilesBefore: forever, Products: []string{gamma}}, 5)
 	if got := historical(t, s, monday); got != "none" { // although it was in memory
 		t.Errorf("an expired date: %s", got)
+	}
+	if f, err := s.LoadCurrent(gamma); err != nil || f.Date() != friday {
+		t.Errorf("the current file: %v, %v", f, err)
+	}
+}
+
+// Objects go with their age; the files that name them stay. A start does not miss them.
+func TestExpireObjects(t *testing.T) {
+	s := stocked(t)
+	expire(t, s, Ages{ObjectsBefore: friday}, 0)
+	for range 2 {
+		if n := objects(t, s); n != 3 { // friday's two, and the shared one
+			t.Errorf("%d objects: %q", n, held(t, s))
+		}
+		if got := s.DatesOf(gamma); len(got) != 5 {
+			t.Errorf("dates %q", got)
+		}
+		s = reopen(t, s)
+	}
+	stock(t, s, gamma, "2026-11-21")
+	if n := objects(t, s); n != 4 { // that of friday's answer in current/ is still that of its date
+		t.Errorf("%d objects: %q", n, held(t, s))
+	}
+}
+
+// When an answer is replaced, the objects that no file names any more go. What a kill left without a name goes at the start.
+func TestObjectsOfReplacedAnswers(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, text := range []string{"first", "second"} {
+		f, body := withObject(t, text)
+		must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+	}
+	second := "objects/" + sha([]byte("second")) + ".gz"
+	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) {
+		t.Errorf("held are %q", got)
+	}
+	left, b := sha([]byte("left")), Object{Body: []byte("left")}
+	packed, err := b.pack()
+	must(t, err)
+	put(t, s, "objects/"+left+".gz", string(packed))
+	s = reopen(t, s)
+	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) {
+		t.Errorf("after a start: %q", got)
+	}
+	if body, err := s.Object(sha([]byte("second"))); err != nil || string(body) != "second" {
+		t.Errorf("%q, %v", body, err)
+	}
+}
+
+// If a kill came between the file in current/ and its link under the date, a start makes the link.
+func TestAStartMakesTheLink(t *testing.T) {
+	s := open(t, t.TempDir())
+	f, body := withObject(t, "before")
+	must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+	old := string(bytesOf(t, s, friday+"/gex-spx"))
+	f, body = withObject(t, "after")
+	m := f.Edition.Default.Meta
+	m.ComputedAt = m.ComputedAt.Add(1e9)
+	f.Edition = &Edition{Default: sealedWith(t, `"after"`, m)}
+	must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+	must(t, s.Close())
+	put(t, s, friday+"/gex-spx~", old)
+	must(t, rename(s, friday+"/gex-spx~", friday+"/gex-spx"))
+	s = openWith(t, s.opts)
+	if got := historical(t, s, friday); got != "after" {
+		t.Errorf("the date has %s", got)
 	}
 }

@@ -1,11 +1,13 @@
 package snapshots
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,10 +27,11 @@ type diskFault struct {
 	hits func(at step, path string) bool
 }
 
-// on returns a fault of a step: on a file of a date if dated is true, else on a directory above.
+// on returns a fault of a step: on a file if dated is true, else on a directory.
 func on(want step, dated bool) func(at step, path string) bool {
 	return func(at step, path string) bool {
-		return at == want && isDate(filepath.Base(filepath.Dir(path))) == dated
+		above := filepath.Base(filepath.Dir(path))
+		return at == want && (isDate(above) || above == currentDir || above == objectsDir) == dated
 	}
 }
 
@@ -82,35 +85,35 @@ func openFaulty(t *testing.T, c diskFault, o Options) (*Store, *fault) {
 
 // stored is a kind of file: how it is saved and found.
 type stored struct {
-	name, file string
-	save       func(s *Store, date, text string) error
-	found      func(s *Store, date string) string
+	name string
+	dir  string // "" for the date
+	save func(s *Store, date, text string) error
+}
+
+// found returns the first word of the file of a kind, "none" if there is none.
+func (k stored) found(s *Store, date string) string {
+	f, err := s.Load(gamma, cmp.Or(k.dir, date))
+	if err != nil || f.Date() != date {
+		return "none"
+	}
+	first, _, _ := strings.Cut(strings.Trim(string(f.Edition.Default.Data()), `"`), " ")
+	return first
 }
 
 func storedKinds(t *testing.T) []stored {
-	answer := func(text string) File { return single(t, `"`+text+strings.Repeat(" more", 2000)+`"`) }
-	word := func(data []byte) string {
-		first, _, _ := strings.Cut(strings.Trim(string(data), `"`), " ")
-		return first
-	}
-	newest := func(s *Store, date string) string {
-		f, at, err := s.Newest(gamma, date)
-		if err != nil || filepath.Dir(at) != date {
-			return "none"
-		}
-		return word(f.Edition.Default.Data())
-	}
-	state := func(s *Store, date string) string {
-		state, at := s.State("x", date)
-		if at != date {
-			return "none"
-		}
-		return word(state)
+	answer := func(date, text string) File {
+		f, err := datedOn(date, single(t, `"`+text+strings.Repeat(" more", 2000)+`"`))
+		must(t, err)
+		f.Product = gamma
+		return f
 	}
 	return []stored{
-		{"answer", "gex-spx", func(s *Store, date, text string) error { return s.Save(gamma, date, answer(text)) }, newest},
-		{"late answer", "gex-spx@late", func(s *Store, date, text string) error { return s.SaveLate(gamma, date, answer(text)) }, newest},
-		{"state", "state-x", func(s *Store, date, text string) error { return s.SaveState("x", date, []byte(text)) }, state},
+		{"dated", "", func(s *Store, date, text string) error { return save(s, gamma, date, answer(date, text)) }},
+		{"current", currentDir, func(s *Store, date, text string) error {
+			f := answer(date, text)
+			f.Current = true
+			return s.Save([]File{f}, nil)
+		}},
 	}
 }
 
@@ -152,7 +155,7 @@ func TestFaultDiskSteps(t *testing.T) {
 	for _, c := range diskFaults {
 		for _, kind := range storedKinds(t) {
 			for _, replacing := range []bool{false, true} {
-				if replacing && c.fresh {
+				if c.fresh && (replacing || kind.dir != "") {
 					continue
 				}
 				name := c.name + "/" + kind.name + "/new"
@@ -172,15 +175,16 @@ func TestFaultDiskSteps(t *testing.T) {
 }
 
 func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause error, replacing bool) {
-	path, stands := filepath.Join(s.dir, friday, kind.file), "none"
+	path, stands := filepath.Join(s.dir, cmp.Or(kind.dir, friday), "gex-spx"), "none"
 	if replacing {
 		stands = "old"
 		must(t, kind.save(s, friday, "old"))
 	}
 	f.on.Store(true)
 	for i, text := range []string{"first", "second"} {
-		if err := kind.save(s, friday, text); !errors.Is(err, cause) || !errors.Is(err, ErrPending) || !strings.Contains(err.Error(), path) {
-			t.Errorf("saved with %v, want %v", err, cause)
+		must(t, kind.save(s, friday, text))
+		if err := s.DiskError(); !errors.Is(err, cause) || !strings.Contains(err.Error(), path) {
+			t.Errorf("disk error %v, want %v", err, cause)
 		}
 		if got := f.fired.Load(); got != int64(i+1) {
 			t.Fatalf("%d faults fired, want %d", got, i+1)
@@ -188,7 +192,7 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 		if got := kind.found(s, friday); got != text {
 			t.Errorf("found %s, want %s from memory", got, text)
 		}
-		if got := historical(t, s, friday); kind.file == "gex-spx" && got != text+strings.Repeat(" more", 2000) {
+		if got := historical(t, s, friday); kind.dir == "" && got != text+strings.Repeat(" more", 2000) {
 			t.Errorf("the history has %.20s", got)
 		}
 		f.stats(t, s, at, 1)
@@ -198,24 +202,44 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 		if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != stands {
 			t.Errorf("after a crash: %s, want %s", got, stands)
 		}
-		if left := Unfinished(filepath.Dir(path), kind.file); len(left) != 0 {
+		if left := Unfinished(filepath.Dir(path), "gex-spx"); len(left) != 0 {
 			t.Errorf("left behind: %q", left)
 		}
 	}
-	// The date ends while the disk is gone, and the next one begins.
-	if err := kind.save(s, "2026-11-21", "next"); err == nil {
-		t.Error("saved the next date")
-	}
-	f.stats(t, s, at, 2)
 	f.on.Store(false)
-	must(t, s.SaveState("other", monday, nil))
+	must(t, save(s, pain, monday, single(t, `1`)))
 	f.stats(t, s, at, 0)
-	must(t, s.Close())
-	s = open(t, s.opts.Dir)
-	for date, want := range map[string]string{friday: "second", "2026-11-21": "next"} {
-		if got := kind.found(s, date); got != want {
-			t.Errorf("%s after a restart: %s, want %s", date, got, want)
-		}
+	s = reopen(t, s)
+	if got := kind.found(s, friday); got != "second" {
+		t.Errorf("after a restart: %s", got)
+	}
+}
+
+// No file that names a refused object is written before the object. Both are served meanwhile, and written when the disk
+// takes the object.
+func TestFaultObjectBeforeItsFiles(t *testing.T) {
+	refuse := diskFault{err: syscall.ENOSPC, hits: func(at step, path string) bool {
+		return at == stepWrite && filepath.Base(filepath.Dir(path)) == objectsDir
+	}}
+	s, f := openFaulty(t, refuse, options(t.TempDir()))
+	noRetries(s)
+	f.on.Store(true)
+	answer, body := withObject(t, "a document")
+	must(t, s.Save([]File{answer}, []Object{{SHA256: sha(body), Body: body}}))
+	if got := held(t, s); len(got) != 0 {
+		t.Errorf("written: %q", got)
+	}
+	if got, err := s.Object(sha(body)); err != nil || string(got) != string(body) {
+		t.Errorf("object %q, %v", got, err)
+	}
+	if f, err := s.LoadCurrent(gamma); err != nil || len(f.Inputs) != 1 {
+		t.Errorf("current: %v, %v", f, err)
+	}
+	f.on.Store(false)
+	must(t, save(s, pain, monday, single(t, `1`)))
+	want := []string{monday + "/" + pain, friday + "/gex-spx", "current/gex-spx", "objects/" + sha(body) + ".gz"}
+	if got := held(t, s); !slices.Equal(got, want) {
+		t.Errorf("written: %q, want %q", got, want)
 	}
 }
 
@@ -230,8 +254,8 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 		s, f := openFaulty(t, notSynced, o)
 		f.on.Store(true)
 		for _, date := range []string{thursday, friday} {
-			if err := s.Save(gamma, date, document); !errors.Is(err, syscall.EIO) {
-				t.Errorf("saved with %v", err)
+			if err := save(s, gamma, date, document); err != nil || !errors.Is(s.DiskError(), syscall.EIO) {
+				t.Errorf("saved with %v, %v", err, s.DiskError())
 			}
 		}
 		const tries = 100
@@ -239,7 +263,7 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 			time.Sleep(retryEvery)
 			synctest.Wait()
 		}
-		if got, want := f.fired.Load(), int64(2+2*tries); got < want-2 || got > want {
+		if got, want := f.fired.Load(), int64(3+2*tries); got < want-2 || got > want {
 			t.Errorf("%d attempts in %d pauses, want %d", got, tries, want)
 		}
 		f.stats(t, s, stepSync, 2)
@@ -279,7 +303,7 @@ func TestFaultDiskAtClose(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, f := openFaulty(t, notSynced, options(dir))
 			f.on.Store(true)
-			if err := s.Save(gamma, friday, document); err == nil {
+			if err := save(s, gamma, friday, document); err != nil || s.DiskError() == nil {
 				t.Error("saved")
 			}
 			f.on.Store(!mended)
@@ -305,13 +329,15 @@ func TestFaultDiskExpiresWhatWaits(t *testing.T) {
 	noRetries(s)
 	f.on.Store(true)
 	for _, date := range []string{monday, tuesday, friday} {
-		if err := s.Save(pain, date, single(t, `1`)); err == nil {
-			t.Error("saved")
-		}
+		must(t, save(s, pain, date, single(t, `1`)))
 	}
-	f.stats(t, s, stepCreate, 3)
-	expire(t, s, friday, every, 2)
-	f.stats(t, s, stepCreate, 1)
+	if n := s.Stats().FilesWaiting; n != 3 {
+		t.Errorf("%d files wait", n)
+	}
+	expire(t, s, Ages{FilesBefore: friday, Products: []string{pain}}, 2)
+	if n := s.Stats().FilesWaiting; n != 1 {
+		t.Errorf("%d files wait after they expired", n)
+	}
 }
 
 // A file that does not fit on the disk leaves its room to the other files of its batch, and a batch of any size has few files open.
@@ -319,7 +345,7 @@ func TestFaultBatch(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), friday)
 	var batch []Write
 	for i := range 5 * atOnce {
-		batch = append(batch, Write{dir, fmt.Sprintf("f%d", i), []byte("new")})
+		batch = append(batch, Write{Dir: dir, Name: fmt.Sprintf("f%d", i), Body: []byte("new")})
 	}
 	left, most := 0, 0
 	var mu sync.Mutex

@@ -7,45 +7,38 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-json"
 )
 
-// A file is one line of header and a payload. For a product the payload starts with the identity body of its default
+// The file of an answer is one line of header and a payload. The payload starts with the identity body of the default
 // snapshot and a newline, so that
 //
 //	sed -n 2p FILE
 //
 // prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in, and the summary follow
 // without separators. The header begins with the format and the digest. The digest covers everything after it, including
-// the rest of the header.
+// the rest of the header. The header names every document that the answer was computed from.
 
-// key is the place of a file in the directory of a source.
-type key struct{ date, file string }
+// key is the place of a file in the directory of a source: currentDir, objectsDir or a date, and a name.
+type key struct{ dir, name string }
 
-func (k key) String() string { return k.date + "/" + k.file }
+func (k key) String() string { return k.dir + "/" + k.name }
 
-// lateSuffix ends the name of an answer that came after its date had closed: its file is beside the file of the date.
-// stateProduct begins the product of a state, which is not an answer.
+// The directories of a source beside those of the dates.
 const (
-	lateSuffix   = "@late"
-	stateProduct = "state/"
+	currentDir = "current"
+	objectsDir = "objects"
 )
 
-// FileName returns the name of a product's file in the directory of a date.
+// FileName returns the name of a product's file.
 func FileName(product string) string { return strings.ReplaceAll(product, "/", "-") }
 
-// Path returns the path of a product's file of a date, or of the late answer beside it.
-func Path(product, date string, late bool) string {
-	k := key{date, FileName(product)}
-	if late {
-		k.file += lateSuffix
-	}
-	return k.String()
-}
+// CurrentPath returns the path of a product's current file in the directory of the source.
+func CurrentPath(product string) string { return key{currentDir, FileName(product)}.String() }
 
-// fileFormat is the format version that this program writes. It reads lower versions. A higher version gives
-// ErrNewerFormat.
+// fileFormat is the format that this program writes. A higher one gives ErrNewerFormat.
 const fileFormat = 1
 
 // Errors of files that are never served.
@@ -59,19 +52,30 @@ var (
 const (
 	// maxFile bounds each file that is written or read. The largest real file is under 2 MB.
 	maxFile = 256 << 20
-	// maxHeader bounds the first line. A header with 200 entries takes 10 KB.
+	// maxHeader bounds the first line. A header with 200 entries takes 10 KB, one with 100 inputs 25 KB.
 	maxHeader = 1 << 20
 )
 
+// StoredInput is a document or a state that a stored answer was computed from.
+type StoredInput struct {
+	Input
+	Received time.Time `json:"received,omitzero"`
+	// Generated and FileDate are what the upstream said about the document; zero if it did not say.
+	Generated time.Time `json:"generated,omitzero"`
+	FileDate  string    `json:"file_date,omitempty"`
+}
+
 type fileHeader struct {
-	Format  int    `json:"format"`
-	SHA256  string `json:"sha256"` // of every byte after it
-	Product string `json:"product"`
-	Date    string `json:"date"`
-	// Content identifies the inputs without their clocks.
-	Content string      `json:"content,omitempty"`
-	Entries []fileEntry `json:"entries,omitempty"`
-	Summary int         `json:"summary,omitempty"` // bytes at the end of the payload
+	Format     int           `json:"format"`
+	SHA256     string        `json:"sha256"` // of every byte after it
+	Product    string        `json:"product"`
+	Date       string        `json:"date"`            // UTC date of as_of
+	Dated      bool          `json:"dated,omitempty"` // it is also the file of its date
+	ComputedAt time.Time     `json:"computed_at"`
+	Build      string        `json:"build,omitempty"`
+	Inputs     []StoredInput `json:"inputs"`
+	Entries    []fileEntry   `json:"entries"`
+	Summary    int           `json:"summary,omitempty"` // bytes at the end of the payload
 }
 
 // fileEntry is one snapshot and the lengths of its bodies. A body of length 0 is not stored.
@@ -80,21 +84,32 @@ type fileEntry struct {
 	Lengths [Codings]int `json:"lengths"` // identity, gzip, br, zstd
 }
 
-// File is the stored form of a product: what a restart, or a request for a past date, reads.
+// File is an answer in its stored form: what a restart, a request for a past date, or a recomputation reads.
 type File struct {
+	Product string
 	Edition *Edition
-	// Content identifies the inputs without their clocks.
-	Content string
+	// Inputs are the documents and states of the receipt, in its order.
+	Inputs []StoredInput
+	// Build is the toolchain and the architecture that computed the answer.
+	Build string
 	// Summary is an opaque value beside the answer, such as the row of a series. It may be nil.
 	Summary []byte
+	// Current and Dated say where the file belongs: in current/, under the UTC date of as_of, or in both.
+	Current, Dated bool
 }
 
-func encodeFile(product, date string, f File) ([]byte, error) {
+// Date returns the UTC date of the answer, YYYY-MM-DD.
+func (f *File) Date() string { return f.Edition.Default.Meta.AsOf.UTC().Format(time.DateOnly) }
+
+func encodeFile(f *File) ([]byte, error) {
 	if f.Edition == nil || f.Edition.Default == nil {
 		return nil, errors.New("there is no default snapshot")
 	}
-	h := fileHeader{Product: product, Date: date, Content: f.Content, Summary: len(f.Summary)}
-	var payload [][]byte
+	h := fileHeader{
+		Format: fileFormat, SHA256: strings.Repeat("0", digestLen), Product: f.Product, Date: f.Date(), Dated: f.Dated,
+		ComputedAt: f.Edition.Default.Meta.ComputedAt, Build: f.Build, Inputs: f.Inputs, Summary: len(f.Summary),
+	}
+	payload := [][]byte{nil} // the header's place
 	f.Edition.snapshots(func(name string, s *Snapshot) bool {
 		e := fileEntry{Name: name}
 		for c, body := range s.bodies {
@@ -110,7 +125,18 @@ func encodeFile(product, date string, f File) ([]byte, error) {
 		h.Entries = append(h.Entries, e)
 		return true
 	})
-	return frame(h, append(payload, f.Summary)...)
+	line, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("encode header: %w", err)
+	}
+	payload[0] = append(line, '\n')
+	b := slices.Concat(append(payload, f.Summary)...)
+	if len(b) > maxFile || len(line) > maxHeader {
+		return nil, fmt.Errorf("file takes %d bytes, over the limit of %d", len(b), maxFile)
+	}
+	at := bytes.Index(b, []byte(digestMark)) + len(digestMark)
+	copy(b[at:], digest(b[at+digestLen:]))
+	return b, nil
 }
 
 // digestMark stands before the digest in a header, and digestLen is the digest's length.
@@ -118,22 +144,6 @@ const (
 	digestMark = `"sha256":"`
 	digestLen  = 64
 )
-
-// frame puts a header before a payload, which comes in parts.
-func frame(h fileHeader, payload ...[]byte) ([]byte, error) {
-	h.Format, h.SHA256 = fileFormat, strings.Repeat("0", digestLen)
-	line, err := json.Marshal(h)
-	if err != nil {
-		return nil, fmt.Errorf("encode header of %s: %w", h.Product, err)
-	}
-	b := slices.Concat(append([][]byte{line, {'\n'}}, payload...)...)
-	if len(b) > maxFile || len(line) > maxHeader {
-		return nil, fmt.Errorf("%s takes %d bytes, over the limit of %d", h.Product, len(b), maxFile)
-	}
-	at := bytes.Index(b, []byte(digestMark)) + len(digestMark)
-	copy(b[at:], digest(b[at+digestLen:]))
-	return b, nil
-}
 
 // unframe checks that a file is whole and belongs at k, and returns its header and payload.
 func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
@@ -148,22 +158,13 @@ func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 	if !ok || len(rest) < digestLen || digest(rest[digestLen:]) != string(rest[:digestLen]) {
 		return h, nil, fmt.Errorf("%w: digest differs", ErrTorn)
 	}
-	if FileName(h.Product) != strings.TrimSuffix(k.file, lateSuffix) || h.Date != k.date {
+	if FileName(h.Product) != k.name || !isDate(h.Date) || k.dir != currentDir && k.dir != h.Date {
 		return h, nil, fmt.Errorf("%w: the file is of %.40q, date %.20q", ErrTorn, h.Product, h.Date)
 	}
 	return h, payload, nil
 }
 
-// readStored reads a stored file and checks that it is whole and belongs at k.
-func readStored(path string, k key) (h fileHeader, payload []byte, err error) {
-	b, err := readFile(path)
-	if err != nil {
-		return h, nil, err
-	}
-	return unframe(b, k)
-}
-
-// decodeFile rebuilds what encodeFile wrote. The result shares the memory of payload.
+// decodeFile rebuilds what encodeFile wrote. The bodies of the result share the memory of payload; the summary does not.
 func decodeFile(h fileHeader, payload []byte) (File, error) {
 	short := false
 	take := func(n int) []byte {
@@ -175,7 +176,7 @@ func decodeFile(h fileHeader, payload []byte) (File, error) {
 		payload = payload[n:]
 		return out
 	}
-	f := File{Edition: &Edition{}, Content: h.Content}
+	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated}
 	for i, e := range h.Entries {
 		var bodies [Codings][]byte
 		for c, n := range e.Lengths {
@@ -192,26 +193,10 @@ func decodeFile(h fileHeader, payload []byte) (File, error) {
 		}
 		f.Edition.add(e.Name, s)
 	}
-	if f.Summary = take(h.Summary); short || len(payload) > 0 || f.Edition.Default == nil {
+	if f.Summary = bytes.Clone(take(h.Summary)); short || len(payload) > 0 || f.Edition.Default == nil {
 		return File{}, fmt.Errorf("%w: the lengths in the header do not match the payload", ErrTorn)
 	}
 	return f, nil
-}
-
-// decodeDefault rebuilds the default snapshot alone.
-func decodeDefault(h fileHeader, payload []byte) (*Snapshot, error) {
-	h.Entries, h.Summary = h.Entries[:min(1, len(h.Entries))], 0
-	n := 1 // the newline
-	for _, e := range h.Entries {
-		for _, length := range e.Lengths {
-			n += max(0, length)
-		}
-	}
-	f, err := decodeFile(h, payload[:min(n, len(payload))])
-	if err != nil {
-		return nil, err
-	}
-	return f.Edition.Default, nil
 }
 
 // add puts the next snapshot of a file into the edition; the first is the default.
@@ -228,14 +213,19 @@ func (e *Edition) add(name string, s *Snapshot) {
 	e.Variants[name] = s
 }
 
-// readFile reads a stored file. It follows no symbolic link: the store indexes only regular files.
-func readFile(path string) ([]byte, error) {
+// readFile reads a stored file of at most limit bytes. It follows no symbolic link: the store indexes only regular files.
+func readFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrTorn, maxFile)
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrTorn, limit)
 	}
 	return os.ReadFile(path)
+}
+
+func isDate(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil && len(s) == len(time.DateOnly)
 }

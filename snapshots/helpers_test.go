@@ -47,6 +47,42 @@ func must(t testing.TB, err error) {
 // keyOf is the place of a product's file of friday.
 func keyOf(product string) key { return key{friday, FileName(product)} }
 
+// save stores an answer under a date alone, as a back-fill does. It gives the answer an as_of of the date.
+func save(s *Store, product, date string, f File) error {
+	f, err := datedOn(date, f)
+	if err != nil {
+		return err
+	}
+	f.Product, f.Dated = product, true
+	return s.Save([]File{f}, nil)
+}
+
+// datedOn returns the file with an as_of of a date.
+func datedOn(date string, f File) (File, error) {
+	day, err := time.Parse(time.DateOnly, date)
+	if err != nil || f.Edition.Default == nil || f.Date() == date {
+		return f, err
+	}
+	reseal := func(s *Snapshot) *Snapshot {
+		m := s.Meta
+		m.AsOf = day.Add(20 * time.Hour)
+		again, failed := s.Reseal(m)
+		err = errors.Join(err, failed)
+		return again
+	}
+	e := &Edition{Default: reseal(f.Edition.Default)}
+	for name, s := range f.Edition.Variants {
+		if e.Variants == nil {
+			e.Variants = map[string]*Snapshot{}
+		}
+		if e.Variants[name] = e.Default; s != f.Edition.Default {
+			e.Variants[name] = reseal(s)
+		}
+	}
+	f.Edition = e
+	return f, err
+}
+
 func decoded(b []byte, k key) (File, error) {
 	h, payload, err := unframe(b, k)
 	if err != nil {
@@ -57,7 +93,8 @@ func decoded(b []byte, k key) (File, error) {
 
 func encoded(t testing.TB, product string, f File) []byte {
 	t.Helper()
-	b, err := encodeFile(product, friday, f)
+	f.Product = product
+	b, err := encodeFile(&f)
 	must(t, err)
 	return b
 }
@@ -137,8 +174,8 @@ func sameSnapshot(t testing.TB, name string, got, want *Snapshot) {
 
 func sameFile(t testing.TB, got, want File) {
 	t.Helper()
-	if got.Content != want.Content || !bytes.Equal(got.Summary, want.Summary) {
-		t.Errorf("content %q, summary %q, want %q, %q", got.Content, got.Summary, want.Content, want.Summary)
+	if !bytes.Equal(got.Summary, want.Summary) || !reflect.DeepEqual(got.Inputs, want.Inputs) || got.Build != want.Build {
+		t.Errorf("summary %q, inputs %v, build %q, want %q, %v, %q", got.Summary, got.Inputs, got.Build, want.Summary, want.Inputs, want.Build)
 	}
 	sameSnapshot(t, "default", got.Edition.Default, want.Edition.Default)
 	names, wanted := got.Edition.Names(), want.Edition.Names()
@@ -151,11 +188,10 @@ func sameFile(t testing.TB, got, want File) {
 }
 
 const (
-	gamma = "gex/spx"
-	pain  = "spx-max-pain"
-	vix   = "vix-term-structure"
-	// forever is after every date.
-	forever = "9999-12-31"
+	gamma   = "gex/spx"
+	pain    = "spx-max-pain"
+	vix     = "vix-term-structure"
+	forever = "9999-12-31" // after every date
 )
 
 func options(dir string) Options {
@@ -282,7 +318,7 @@ func week(t testing.TB, o Options, dates ...string) *Store {
 	t.Helper()
 	s := openWith(t, o)
 	for _, date := range dates {
-		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
+		must(t, save(s, gamma, date, single(t, `"`+date+`"`)))
 	}
 	return reopen(t, s)
 }
@@ -313,5 +349,17 @@ const passedOver = "stored file passed over"
 // noRetries stops the retries of a store, for a test that counts writes: in a slow test they would add writes.
 func noRetries(s *Store) {
 	s.stop()
-	s.retry.Wait()
+	s.retrying.Wait()
+}
+
+// bytesOf returns the bytes of a stored file.
+func bytesOf(t testing.TB, s *Store, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(path)))
+	must(t, err)
+	return b
+}
+
+func rename(s *Store, from, to string) error {
+	return os.Rename(filepath.Join(s.dir, filepath.FromSlash(from)), filepath.Join(s.dir, filepath.FromSlash(to)))
 }

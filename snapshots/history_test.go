@@ -34,7 +34,7 @@ func TestHistorical(t *testing.T) {
 		t.Errorf("%s before the first", got)
 	}
 	for _, date := range []string{wednesday, monday, friday} {
-		must(t, s.Save(gamma, date, single(t, `"`+date+`"`)))
+		must(t, save(s, gamma, date, single(t, `"`+date+`"`)))
 	}
 	for range 2 {
 		for range 2 { // first from the disk, then from memory
@@ -47,7 +47,7 @@ func TestHistorical(t *testing.T) {
 			}
 		}
 		s = reopen(t, s)
-		must(t, s.Save(gamma, monday, single(t, `"`+monday+`"`)))
+		must(t, save(s, gamma, monday, single(t, `"`+monday+`"`)))
 	}
 }
 
@@ -77,7 +77,7 @@ func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 // An answer that was written or read once is served without the disk and without allocation.
 func TestHistoricalFromMemory(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, tuesday)
-	must(t, s.Save(gamma, friday, single(t, `"`+friday+`"`)))
+	must(t, save(s, gamma, friday, single(t, `"`+friday+`"`)))
 	first, err := s.Historical(gamma, monday)
 	must(t, err)
 	s.history.Wait()
@@ -103,7 +103,7 @@ func TestHistoricalProducts(t *testing.T) {
 	o.DatedProducts = []string{gamma, track}
 	s := week(t, o, monday, friday)
 	for _, product := range []string{track, pain} {
-		must(t, s.Save(product, monday, single(t, `"`+product+`"`)))
+		must(t, save(s, product, monday, single(t, `"`+product+`"`)))
 	}
 	s = reopen(t, s)
 	for range 2 { // from the disk, and from memory
@@ -117,7 +117,7 @@ func TestHistoricalProducts(t *testing.T) {
 	if got := historicalOf(t, s, track, friday); got != "none" {
 		t.Errorf("a date that only gex/spx has: %s", got)
 	}
-	must(t, s.Save(track, monday, single(t, `"one more row"`)))
+	must(t, save(s, track, monday, single(t, `"one more row"`)))
 	if got, other := historicalOf(t, s, track, monday), historical(t, s, monday); got != "one more row" || other != monday {
 		t.Errorf("after a write of the track: %s, gex/spx %s", got, other)
 	}
@@ -158,7 +158,7 @@ func TestHistoricalDamage(t *testing.T) {
 	if got := historical(t, s, ""); got != tuesday {
 		t.Errorf("newest: %s", got)
 	}
-	must(t, s.Save(gamma, monday, single(t, `"mended"`)))
+	must(t, save(s, gamma, monday, single(t, `"mended"`)))
 	if got := historical(t, s, monday); got != "mended" || !slices.Equal(s.DatesOf(gamma), []string{monday, tuesday}) {
 		t.Errorf("after another write: %s, dates %q", got, s.DatesOf(gamma))
 	}
@@ -261,7 +261,7 @@ func TestSaveDuringAReadOfADamagedFile(t *testing.T) {
 	k, saved := key{monday, "gex-spx"}, make(chan error)
 	s.reads.RLock()
 	_, _, err := s.read(k)
-	go func() { saved <- s.Save(gamma, monday, single(t, `"new"`)) }()
+	go func() { saved <- save(s, gamma, monday, single(t, `"new"`)) }()
 	await(t, "the new file is written", func() bool { return s.Stats().FilesWritten == 1 })
 	s.passOver(k, err)
 	s.reads.RUnlock()
@@ -279,8 +279,8 @@ func TestOverwriteDuringARead(t *testing.T) {
 	large := func(n int) File {
 		return single(t, fmt.Sprintf(`{"n":%d,"fill":%q}`, n, strings.Repeat("abcdefghij", 100_000)))
 	}
-	must(t, s.Save(gamma, monday, large(0)))
-	must(t, s.Save(gamma, friday, large(0)))
+	must(t, save(s, gamma, monday, large(0)))
+	must(t, save(s, gamma, friday, large(0)))
 	for n := 1; n <= 10; n++ {
 		next, want := large(n), fmt.Sprintf(`{"n":%d,`, n)
 		s.history.Del(historyKey(0, monday))
@@ -289,7 +289,7 @@ func TestOverwriteDuringARead(t *testing.T) {
 		var done atomic.Bool
 		wg.Go(func() { s.Historical(gamma, monday); done.Store(true) })
 		await(t, "the reader reads", func() bool { return len(s.reading) > 0 || done.Load() })
-		must(t, s.Save(gamma, monday, next))
+		must(t, save(s, gamma, monday, next))
 		for _, when := range []string{"right after Save", "for good"} {
 			if got, err := s.Historical(gamma, monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {
 				t.Errorf("overwrite %d: the old answer %s, %v", n, when, err)

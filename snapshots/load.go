@@ -4,11 +4,63 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
+	"time"
 )
 
-// ErrNoSnapshot says that no snapshot of that date is stored.
+// ErrNoSnapshot says that no answer of that product and date is stored.
 var ErrNoSnapshot = errors.New("no snapshot of that date")
+
+// entry is what the store knows of a stored file without reading it.
+type entry struct {
+	digest   string    // in its header
+	computed time.Time // computed_at
+	objects  []string  // digests of the objects that it names; none if they are too old to be kept
+	summary  []byte    // [File.Summary]
+}
+
+func entryOf(f *File, digest string) *entry {
+	e := &entry{digest: digest, computed: f.Edition.Default.Meta.ComputedAt, summary: f.Summary}
+	for _, in := range f.Inputs {
+		e.objects = append(e.objects, in.SHA256)
+	}
+	return e
+}
+
+// DatesOf returns the dates on which a product has a stored answer, rising. The slice is shared and must not be changed. For
+// a dated product, DatesOf does not allocate.
+func (s *Store) DatesOf(product string) []string {
+	if i := slices.Index(s.opts.DatedProducts, product); i >= 0 {
+		return s.datesOf(s.dated[i])
+	}
+	return s.datesOf(FileName(product))
+}
+
+func (s *Store) datesOf(name string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dates[name]
+}
+
+// Summary is the summary of a stored answer.
+type Summary struct {
+	Date string // YYYY-MM-DD
+	Body []byte // must not be changed
+}
+
+// Summaries returns the summaries of a product's stored dates, dates rising. It reads no file.
+func (s *Store) Summaries(product string) (all []Summary) {
+	name := FileName(product)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, date := range s.dates[name] {
+		if e := s.index[key{date, name}]; len(e.summary) > 0 {
+			all = append(all, Summary{date, e.summary})
+		}
+	}
+	return all
+}
 
 // Load reads and verifies a product's file of a date. It returns ErrNoSnapshot if there is none.
 func (s *Store) Load(product, date string) (File, error) {
@@ -17,49 +69,9 @@ func (s *Store) Load(product, date string) (File, error) {
 	return s.load(key{date, FileName(product)})
 }
 
-// State returns the newest intact state with a name on or before a date, and its date, or nil if there is none.
-func (s *Store) State(name, notAfter string) (state []byte, date string) {
-	s.reads.RLock()
-	defer s.reads.RUnlock()
-	file := FileName(stateProduct + name)
-	for _, date := range slices.Backward(s.datesOf(file)) {
-		if date > notAfter {
-			continue
-		}
-		k := key{date, file}
-		_, state, err := s.read(k)
-		if err == nil {
-			return state, date
-		}
-		s.passOver(k, err)
-	}
-	return nil, ""
-}
-
-// Newest reads a product's newest intact answer on or before a date, and returns the path of its file, such as
-// 2026-11-20/gex-spx. It may return an answer that came too late for the history. It returns ErrNoSnapshot if there is no such answer.
-func (s *Store) Newest(product, notAfter string) (File, string, error) {
-	s.reads.RLock()
-	defer s.reads.RUnlock()
-	file := FileName(product)
-	dates := slices.Concat(s.datesOf(file), s.datesOf(file+lateSuffix))
-	slices.Sort(dates)
-	for _, date := range slices.Backward(slices.Compact(dates)) {
-		if date > notAfter {
-			continue
-		}
-		k := key{date, file}
-		f, err := s.load(k)
-		late, lateErr := s.load(key{date, file + lateSuffix})
-		if lateErr == nil && (err != nil || !f.Edition.Default.Newer(late.Edition.Default)) {
-			k, f, err = key{date, file + lateSuffix}, late, nil
-		}
-		if err == nil {
-			return f, k.String(), nil
-		}
-	}
-	return File{}, "", ErrNoSnapshot
-}
+// LoadCurrent reads and verifies the current answer of a product, as it was published last. It returns ErrNoSnapshot if there
+// is none.
+func (s *Store) LoadCurrent(product string) (File, error) { return s.Load(product, currentDir) }
 
 // load reads and verifies a file. It passes over a bad file. s.reads is held.
 func (s *Store) load(k key) (f File, err error) {
@@ -69,7 +81,7 @@ func (s *Store) load(k key) (f File, err error) {
 	}
 	if err != nil {
 		s.passOver(k, err)
-		return File{}, fmt.Errorf("load %s of %s: %w", k.file, k.date, err)
+		return File{}, fmt.Errorf("load %s: %w", k, err)
 	}
 	return f, nil
 }
@@ -86,8 +98,8 @@ func (s *Store) read(k key) (h fileHeader, payload []byte, err error) {
 // raw returns the bytes that read checks.
 func (s *Store) raw(k key) (file []byte, err error) {
 	s.mu.Lock()
-	file, pending := s.pending[k]
-	_, indexed := slices.BinarySearch(s.index[k.file], k.date)
+	file, pending := s.queue[k]
+	indexed := s.index[k] != nil || k.dir == objectsDir
 	s.mu.Unlock()
 	switch {
 	case pending:
@@ -95,7 +107,7 @@ func (s *Store) raw(k key) (file []byte, err error) {
 	case !indexed:
 		return nil, ErrNoSnapshot
 	}
-	if file, err = readFile(s.path(k)); errors.Is(err, fs.ErrNotExist) {
+	if file, err = readFile(s.path(k), maxFile); errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
 	return file, err
@@ -120,3 +132,27 @@ func (s *Store) passOver(k key, err error) {
 	}
 	s.opts.Log.Error("stored file passed over", "file", s.path(k), "err", err)
 }
+
+// remember indexes a file.
+func (s *Store) remember(k key, e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.index[k] = e
+	dates := s.dates[k.name]
+	if i, found := slices.BinarySearch(dates, k.dir); !found && k.dir != currentDir {
+		s.dates[k.name] = slices.Concat(dates[:i], []string{k.dir}, dates[i:])
+	}
+}
+
+// forget takes a file out of the index.
+func (s *Store) forget(k key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.index, k)
+	dates := s.dates[k.name]
+	if i, found := slices.BinarySearch(dates, k.dir); found {
+		s.dates[k.name] = slices.Concat(dates[:i], dates[i+1:])
+	}
+}
+
+func (s *Store) path(k key) string { return filepath.Join(s.dir, k.dir, k.name) }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
 )
 
 // ErrLocked says that another process has taken the directory.
@@ -15,7 +14,7 @@ var ErrLocked = errors.New("another process uses this directory")
 
 const (
 	lockName = ".lock"
-	// identityName is the file that says, in one line of text, what the directory holds.
+	// identityName is the file that says what the directory holds.
 	identityName = "identity"
 )
 
@@ -54,26 +53,24 @@ func (s *Store) Bind(identity string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		s.disk.Lock()
 		defer s.disk.Unlock()
-		return s.writer.writeOne(s.dir, identityName, []byte(identity+"\n"))
+		return s.writer.writeOne(s.dir, identityName, []byte(identity+"\n"+digest([]byte(identity))+"\n"))
 	case err != nil:
-		path := filepath.Join(s.dir, identityName)
-		return fmt.Errorf("%w; if the directory holds the %[2]s, repair it: echo '%[2]s' > %[3]s", err, identity, path)
+		return fmt.Errorf("%w; if the directory holds the %s, remove %s", err, identity, filepath.Join(s.dir, identityName))
 	case held != identity:
 		return fmt.Errorf("%s holds the %s, not the %s", s.dir, held, identity)
 	}
 	return nil
 }
 
-// readIdentity returns the identity of the directory of a source.
+// readIdentity returns the identity of the directory of a source. The file has two lines: the identity, and its SHA-256.
 func readIdentity(dir string) (string, error) {
-	b, err := readFile(filepath.Join(dir, identityName))
+	b, err := readFile(filepath.Join(dir, identityName), 4096)
 	if err != nil {
 		return "", err
 	}
-	line, whole := strings.CutSuffix(string(b), "\n")
-	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
-	if !whole || line == "" || strings.ContainsFunc(line, odd) {
-		return "", fmt.Errorf("%w: identity is not one line of text: %.200q", ErrTorn, b)
+	identity, sum, _ := strings.Cut(string(b), "\n")
+	if sum != digest([]byte(identity))+"\n" {
+		return "", fmt.Errorf("%w: the second line of identity is not the SHA-256 of the first: %.200q", ErrTorn, b)
 	}
-	return line, nil
+	return identity, nil
 }

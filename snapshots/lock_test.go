@@ -31,9 +31,11 @@ func TestOpenTakesTheDirectory(t *testing.T) {
 // If the directory of a running server is removed, the next write creates it again and is not lost.
 func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	s := open(t, t.TempDir())
-	must(t, s.Save(gamma, monday, single(t, `1`)))
+	must(t, save(s, gamma, monday, single(t, `1`)))
 	must(t, os.RemoveAll(s.opts.Dir))
-	must(t, s.Save(gamma, friday, single(t, `2`)))
+	f := single(t, `2`)
+	f.Product, f.Current, f.Dated = gamma, true, true
+	must(t, s.Save([]File{f}, nil))
 	if _, bad, err := Verify(s.opts.Dir); len(bad) != 0 || err != nil {
 		t.Errorf("bad files %v, %v", bad, err)
 	}
@@ -93,7 +95,7 @@ func TestBind(t *testing.T) {
 		}
 		s = reopen(t, s)
 	}
-	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n" || err != nil {
+	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n"+digest([]byte(market))+"\n" || err != nil {
 		t.Errorf("the text is %q, %v", b, err)
 	}
 	if n, bad, err := Verify(s.opts.Dir); n != 0 || len(bad) != 0 || err != nil {
@@ -103,18 +105,20 @@ func TestBind(t *testing.T) {
 
 // Verify names a damaged identity. The error of a start says what to do.
 func TestDamagedIdentity(t *testing.T) {
+	whole := market + "\n" + digest([]byte(market)) + "\n"
 	for name, text := range map[string]string{
-		"cut off": "market of seed", "binary": "mark\xff\n", "two lines": market + "\nmore\n", "empty": "\n", "no byte": "",
+		"cut off": "market of seed", "without a digest": market + "\n", "another market": strings.Replace(whole, "1", "2", 1),
+		"more": whole + "more\n", "empty": "\n", "no byte": "",
 	} {
 		s := open(t, t.TempDir())
 		path := put(t, s, identityName, text)
 		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
 			t.Errorf("%s: verify finds %v, %v", name, bad, err)
 		}
-		if err := s.Bind(market); err == nil || !strings.Contains(err.Error(), "echo '"+market+"' > "+path) {
+		if err := s.Bind(market); err == nil || !strings.Contains(err.Error(), "remove "+path) {
 			t.Errorf("%s: bound with %v", name, err)
 		}
-		put(t, s, identityName, market+"\n") // as the error says
+		must(t, os.Remove(path)) // as the error says
 		if err := s.Bind(market); err != nil {
 			t.Errorf("%s: mended, yet bound with %v", name, err)
 		}
@@ -126,7 +130,7 @@ func TestBindOnARefusingDisk(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		s, f := openFaulty(t, diskFault{err: syscall.EIO, hits: on(stepSync, false)}, options(t.TempDir()))
 		if known {
-			put(t, s, identityName, market+"\n")
+			must(t, s.Bind(market))
 		}
 		f.on.Store(true)
 		if err := s.Bind(market); (err == nil) != known {

@@ -1,6 +1,8 @@
 package snapshots
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,98 +11,83 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
-// ErrPending says that the disk refused a file. The answer is served from memory, and the store writes the file when the
-// disk is writable again. The store logs the outage itself, once.
-var ErrPending = errors.New("file pending")
-
-// Saved is a file for [Store.SaveAll]. Make it with [NewSaved], [NewSavedLate] or [NewSavedState].
-type Saved struct {
-	key  key
-	body []byte
-	past *Snapshot // the answer in the file, nil if the history never serves it
-}
-
-// NewSaved returns the file of a product's answer of a UTC date (YYYY-MM-DD). It replaces the older answer of that date.
-func NewSaved(product, date string, f File) (Saved, error) {
-	body, err := encodeFile(product, date, f)
-	if err != nil {
-		return Saved{}, fmt.Errorf("save %s of %s: %w", product, date, err)
-	}
-	return Saved{key{date, FileName(product)}, body, f.Edition.Default}, nil
-}
-
-// NewSavedLate is [NewSaved] for an answer that arrived after its date closed. A restart serves this answer. The history
-// never does.
-func NewSavedLate(product, date string, f File) (Saved, error) {
-	w, err := NewSaved(product, date, f)
-	w.key.file, w.past = w.key.file+lateSuffix, nil
-	return w, err
-}
-
-// NewSavedState returns the file of data of a date that a later session needs besides the snapshots.
-func NewSavedState(name, date string, state []byte) (Saved, error) {
-	body, err := frame(fileHeader{Product: stateProduct + name, Date: date}, state)
-	if err != nil {
-		return Saved{}, fmt.Errorf("save state %s of %s: %w", name, date, err)
-	}
-	return Saved{key{date, FileName(stateProduct + name)}, body, nil}, nil
-}
-
-// SaveAll stores files durably. If the disk refuses one, its error says why, and the file is pending: the answer is served
-// from memory, and the store tries the write again after every later write that succeeds, every few seconds, and at Close. The
-// store logs the first refusal of an outage and the end of the outage, so the caller need not log the error. The error of
-// a file has its index; the file may have been written since. A crash may leave some of the files stored and the others not.
-func (s *Store) SaveAll(files ...Saved) (errs []error) {
-	if len(files) == 0 {
-		return nil
-	}
+// Save stores the files of one publication, and the objects that they name and that are not stored yet. In this order it
+//
+//  1. writes the files that the disk has refused before,
+//  2. writes the objects, then the files in current/, then those of the dates, each durably,
+//  3. lets reads find the files, whether the disk took them or not,
+//  4. removes the objects that no file names any more.
+//
+// What the disk refuses stays in memory, in one queue, and is tried again every few seconds, by the next Save and by Close.
+// Nothing that names a refused object is written before it. The store logs the begin and the end of such an outage, and
+// [Store.DiskError] reports it. So the only error is that of a file that cannot be encoded. Save keeps the bodies of the
+// editions and the Gzip of the objects.
+func (s *Store) Save(files []File, objects []Object) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	errs = s.write(files)
-	s.reads.Lock()
-	for _, f := range files {
-		s.remember(f.key)
-		if f.past != nil {
-			s.keepPast(f.key, f.past)
-		}
-	}
-	s.reads.Unlock()
-	for _, f := range files {
-		s.changed(f.key)
-	}
-	if slices.Contains(errs, nil) {
-		s.writePending()
-	}
-	for i, err := range errs {
+	var places []placed
+	named := map[string]bool{}
+	for i := range files {
+		f := &files[i]
+		body, err := encodeFile(f)
 		if err != nil {
-			errs[i] = fmt.Errorf("%w: %w", ErrPending, err)
+			return fmt.Errorf("save %s: %w", f.Product, err)
+		}
+		p := placed{body: body, entry: entryOf(f, bodyDigest(body)), past: f.Edition.Default}
+		for _, in := range f.Inputs {
+			named[in.SHA256] = true
+		}
+		if f.Current {
+			places = append(places, p.at(currentDir, f.Product))
+		}
+		if f.Dated {
+			places = append(places, p.at(f.Date(), f.Product))
 		}
 	}
-	return errs
-}
-
-// Save is [Store.SaveAll] for one file of [NewSaved].
-func (s *Store) Save(product, date string, f File) error { return s.save(NewSaved(product, date, f)) }
-
-// SaveLate is [Store.SaveAll] for one file of [NewSavedLate].
-func (s *Store) SaveLate(product, date string, f File) error {
-	return s.save(NewSavedLate(product, date, f))
-}
-
-// SaveState is [Store.SaveAll] for one file of [NewSavedState].
-func (s *Store) SaveState(name, date string, state []byte) error {
-	return s.save(NewSavedState(name, date, state))
-}
-
-func (s *Store) save(f Saved, err error) error {
+	batch, err := s.missing(objects, named)
 	if err != nil {
 		return err
 	}
-	return s.SaveAll(f)[0]
+	s.place(places, batch)
+	return nil
+}
+
+// placed is a file of an answer and its place.
+type placed struct {
+	key   key
+	body  []byte
+	entry *entry
+	past  *Snapshot // what the history serves
+}
+
+func (p placed) at(dir, product string) placed {
+	p.key = key{dir, FileName(product)}
+	return p
+}
+
+// place writes files with further objects, and lets reads find them. s.disk is held.
+func (s *Store) place(files []placed, objects map[key][]byte) {
+	batch := maps.Clone(objects)
+	if batch == nil {
+		batch = map[key][]byte{}
+	}
+	for _, p := range files {
+		batch[p.key] = p.body
+	}
+	s.flush(batch)
+	s.reads.Lock()
+	for _, p := range files {
+		s.remember(p.key, p.entry)
+		s.keepPast(p.key, p.past)
+	}
+	s.reads.Unlock()
+	for k := range batch {
+		s.changed(k)
+	}
+	s.sweep()
 }
 
 func (s *Store) changed(k key) {
@@ -109,61 +96,93 @@ func (s *Store) changed(k key) {
 	}
 }
 
-// write writes files; those that the disk refuses become pending. It logs the beginning and the end of an outage. s.disk is held.
-//
-// The last failed write of each file is pending. So the files of a date that ends during an outage are written after the
-// outage. [Store.Expire] also removes pending writes. So a disk that stays broken costs only the memory of the dates that
-// are kept.
-func (s *Store) write(files []Saved) []error {
-	var batch []Write
-	for _, f := range files {
-		batch = append(batch, Write{filepath.Join(s.dir, f.key.date), f.key.file, f.body})
+// rank orders the writes of a publication: what is named before what names it.
+func (k key) rank() int {
+	switch k.dir {
+	case objectsDir:
+		return 0
+	case currentDir:
+		return 1
 	}
-	errs := s.writer.write(batch)
+	return 2
+}
+
+// flush writes the queue and a batch, which replaces what the queue has for the same places. What the disk refuses becomes the
+// queue. While an object is refused, no file is written. s.disk is held.
+func (s *Store) flush(batch map[key][]byte) {
 	s.mu.Lock()
-	before := len(s.pending)
+	before, all := len(s.queue), maps.Clone(s.queue)
+	s.mu.Unlock()
+	maps.Copy(all, batch)
+	if len(all) == 0 {
+		return
+	}
+	written := map[key]bool{}
+	var failed []error
+	for rank := range 3 {
+		failed = append(failed, s.writeRank(all, rank, written)...)
+		if rank == 0 && failed != nil {
+			break
+		}
+	}
+	s.mu.Lock()
 	if before == 0 {
 		s.refused = 0
 	}
-	var failed error
-	for i, f := range files {
-		if errs[i] != nil {
-			s.pending[f.key], s.diskErr, failed = f.body, errs[i], errs[i]
-			s.refused++
-		} else {
-			delete(s.pending, f.key)
-			delete(s.loggedBad, f.key)
+	for k := range written {
+		delete(all, k)
+		delete(s.loggedBad, k)
+		if k.dir == objectsDir {
+			s.objects[digestOfObject(k.name)] = time.Time{}
 		}
 	}
-	pending, refused := len(s.pending), s.refused
-	s.mu.Unlock()
-	if before == 0 && pending > 0 {
-		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", failed)
+	s.queue, s.refused = all, s.refused+len(failed)
+	if failed != nil {
+		s.diskErr = failed[0]
 	}
-	if before > 0 && pending == 0 {
+	refused := s.refused
+	s.mu.Unlock()
+	if before == 0 && len(all) > 0 {
+		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", failed[0])
+	}
+	if before > 0 && len(all) == 0 {
 		s.opts.Log.Info("disk writable again, all pending files saved", "refused_writes", refused)
 	}
-	return errs
 }
 
-// writePending tries to write the pending files. A file that the disk refuses again stays pending. s.disk is held.
-func (s *Store) writePending() {
-	s.mu.Lock()
-	var files []Saved
-	for k, body := range s.pending {
-		files = append(files, Saved{key: k, body: body})
+// writeRank writes the files of a rank, adds those that the disk took to written, and returns the errors of the others. The
+// file of a date that has the bytes of a file in current/ becomes a link to it.
+func (s *Store) writeRank(all map[key][]byte, rank int, written map[key]bool) (failed []error) {
+	var keys []key
+	for k := range all {
+		if k.rank() == rank {
+			keys = append(keys, k)
+		}
 	}
-	s.mu.Unlock()
-	if files != nil {
-		s.write(files)
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
+	var batch []Write
+	for _, k := range keys {
+		w := Write{Dir: filepath.Join(s.dir, k.dir), Name: k.name, Body: all[k]}
+		if same := (key{currentDir, k.name}); rank == 2 && written[same] && &all[same][0] == &all[k][0] {
+			w.link = s.path(same)
+		}
+		batch = append(batch, w)
 	}
+	for i, err := range s.writer.write(batch) {
+		if err == nil {
+			written[keys[i]] = true
+		} else {
+			failed = append(failed, err)
+		}
+	}
+	return failed
 }
 
-// retryEvery is the pause between two attempts to write pending files.
+// retryEvery is the pause between two attempts to write the queue.
 const retryEvery = 5 * time.Second
 
-// retryPending writes the pending files every few seconds until ctx ends.
-func (s *Store) retryPending(ctx context.Context) {
+// retry writes the queue every few seconds until ctx ends.
+func (s *Store) retry(ctx context.Context) {
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
 	for {
@@ -173,50 +192,71 @@ func (s *Store) retryPending(ctx context.Context) {
 		case <-tick.C:
 		}
 		s.disk.Lock()
-		s.writePending()
+		if s.DiskError() != nil {
+			s.flush(nil)
+			s.sweep()
+		}
 		s.disk.Unlock()
 	}
 }
 
-// DiskError returns why files are pending, or nil if no file is.
+// DiskError returns why files wait for the disk, or nil if none does.
 func (s *Store) DiskError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pending) == 0 {
+	if len(s.queue) == 0 {
 		return nil
 	}
-	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(s.pending), s.diskErr)
+	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(s.queue), s.diskErr)
 }
 
-// Expire removes each file that is dated before the given date and for which expired returns true. It calls expired with
-// the product, with - for /, or with state-<name>. The newest file of a product always stays, so that a restart can serve
-// it. Expire returns how many files it removed, and the first error.
-func (s *Store) Expire(before string, expired func(file string) bool) (removed int, first error) {
+// Ages say what [Store.Expire] removes. A date is YYYY-MM-DD; "" removes nothing.
+type Ages struct {
+	FilesBefore   string   // the files of Products under earlier dates
+	Products      []string // whose files are removed
+	ObjectsBefore string   // the objects that only files of earlier dates name
+}
+
+// Expire removes old files and objects. It returns how many files it removed, and the first error.
+func (s *Store) Expire(ages Ages) (removed int, first error) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.mu.Lock()
-	index := maps.Clone(s.index)
-	s.mu.Unlock()
-	for file, dates := range index {
-		if len(dates) == 0 || !expired(strings.TrimSuffix(file, lateSuffix)) {
-			continue
-		}
-		for _, date := range dates[:len(dates)-1] {
-			if date >= before {
+	for _, product := range ages.Products {
+		for _, date := range s.DatesOf(product) {
+			if date >= ages.FilesBefore {
 				break
 			}
-			k := key{date, file}
-			if err := os.Remove(s.path(k)); err == nil || errors.Is(err, fs.ErrNotExist) {
-				s.forget(k)
-				s.mu.Lock()
-				delete(s.pending, k)
-				s.mu.Unlock()
-				s.changed(k)
-				removed++
-			} else if first == nil {
-				first = fmt.Errorf("expire old files: %w", err)
+			k := key{date, FileName(product)}
+			err := os.Remove(s.path(k))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				first = cmp.Or(first, fmt.Errorf("expire old files: %w", err))
+				continue
 			}
+			s.forget(k)
+			s.mu.Lock()
+			delete(s.queue, k)
+			s.mu.Unlock()
+			s.changed(k)
+			removed++
 		}
 	}
+	s.mu.Lock()
+	for k, e := range s.index {
+		if k.dir != currentDir && k.dir < ages.ObjectsBefore {
+			e.objects = nil
+		}
+	}
+	s.mu.Unlock()
+	s.sweep()
 	return removed, first
+}
+
+// bodyDigest returns the digest in the header of a file, "" if there is none.
+func bodyDigest(file []byte) string {
+	line, _, _ := bytes.Cut(file, []byte{'\n'})
+	_, rest, found := bytes.Cut(line, []byte(digestMark))
+	if !found || len(rest) < digestLen {
+		return ""
+	}
+	return string(rest[:digestLen])
 }

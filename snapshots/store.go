@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 	"golang.org/x/sync/singleflight"
@@ -33,28 +33,29 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Store keeps editions in memory and on disk. All methods are safe for concurrent use. Reads never wait for the disk to
-// take a write.
+// Store keeps the answers of a source in memory and on disk:
 //
-// The steps of a write: 1. The files of a batch are written. 2. The bytes of those that the disk refuses become pending. 3. The
-// dates are indexed, whether the writes failed or not: from now on, reads find the files or the pending bytes. 4. The snapshots
-// of dated products replace those in memory. 5. After a success, the pending files are written.
+//	<Dir>/<Source>/objects/<sha256>.gz      the documents and states that the answers were computed from
+//	<Dir>/<Source>/current/<product>        the answer that was published last
+//	<Dir>/<Source>/<YYYY-MM-DD>/<product>   the last answer of that UTC date
 //
-// The index says which dates exist. A file that is not indexed is not read.
+// [Store.Save] writes in this order, so that after a crash at any instant every file on the disk has its objects. What a crash
+// leaves without a name is removed by the next [Open]. All methods are safe for concurrent use. Reads never wait for the disk
+// to take a write. A file that is not indexed is not read.
 type Store struct {
 	opts         Options
 	dir          string      // <Dir>/<Source>
 	dated        []string    // file names of the dated products
 	locks        []io.Closer // keep other processes out of dir
 	writer       *writer
-	latest       *ristretto.Cache[string, generation] // current answers
-	history      *ristretto.Cache[int, *Snapshot]     // past answers, by historyKey
-	publications atomic.Uint64                        // see Publications
-	pastReads    singleflight.Group                   // reads of past answers, by path
-	reading      chan struct{}                        // bounds concurrent file reads of requests
-	bad          atomic.Int64                         // stored files found that can never be served
-	stop         func()                               // ends the goroutine that writes pending files
-	retry        sync.WaitGroup                       // that goroutine
+	current      atomic.Pointer[generation]       // never nil
+	history      *ristretto.Cache[int, *Snapshot] // past answers, by historyKey
+	publications atomic.Uint64                    // see Publications
+	pastReads    singleflight.Group               // reads of past answers, by path
+	reading      chan struct{}                    // bounds concurrent file reads of requests
+	bad          atomic.Int64                     // stored files found that can never be served
+	stop         func()                           // ends the goroutine that writes the queue
+	retrying     sync.WaitGroup                   // that goroutine
 
 	bases map[kind][]base // last answers of each kind in Options.Deltas, newest first; guarded by publishing
 
@@ -64,23 +65,29 @@ type Store struct {
 	reads      sync.RWMutex // read-locked while a file is read, locked while a written file becomes visible to reads
 	mu         sync.Mutex   // guards the fields below; held only briefly
 
-	index     map[string][]string // file name → dates that have it, rising; the slices are never changed
-	hidden    map[string][]string // as index: the dates that HideAfter took out of it
-	pending   map[key][]byte      // last write of each file that the disk refused
-	loggedBad map[key]bool        // files already logged as passed over
-	diskErr   error               // of the last write that failed
-	refused   int                 // writes that the disk has refused since the outage began, retries included
+	index     map[key]*entry       // the files of answers that may be read
+	dates     map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
+	objects   map[string]time.Time // objects on the disk by digest, with the time until which they stay without a name
+	queue     map[key][]byte       // last write of each file that the disk refused
+	loggedBad map[key]bool         // files already logged as passed over
+	diskErr   error                // of the last write that failed
+	refused   int                  // writes that the disk has refused since the outage began, retries included
 }
 
-// Open opens or creates the directory of a source, takes it for this process, removes temporary files that a crash left,
-// checks every dated file, logs the bad ones and indexes the others. If another process holds the directory, Open returns
+// ErrOlderFormat is a directory that an older version wrote.
+var ErrOlderFormat = errors.New("directory was written by an older version, which this one does not read")
+
+// Open opens or creates the directory of a source, takes it for this process, checks every file, logs the bad ones and
+// indexes the others. It removes what a crash left: temporary files, and objects that no file names. If a crash came between
+// a file in current/ and its link under its date, Open makes the link. If another process holds the directory, Open returns
 // ErrLocked at once. The caller must call Close.
 func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
-		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{},
-		index: map[string][]string{}, hidden: map[string][]string{}, pending: map[key][]byte{}, loggedBad: map[key]bool{},
+		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{}, index: map[key]*entry{},
+		dates: map[string][]string{}, objects: map[string]time.Time{}, queue: map[key][]byte{}, loggedBad: map[key]bool{},
 	}
+	s.current.Store(&generation{})
 	for _, product := range opts.DatedProducts {
 		s.dated = append(s.dated, FileName(product))
 	}
@@ -90,7 +97,7 @@ func Open(opts Options) (*Store, error) {
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	s.retry.Go(func() { s.retryPending(ctx) })
+	s.retrying.Go(func() { s.retry(ctx) })
 	return s, nil
 }
 
@@ -101,53 +108,162 @@ func (s *Store) open() (err error) {
 	if err = s.lockDir(); err != nil {
 		return err
 	}
-	if s.latest, err = newCache[string, generation](latestRoom); err != nil {
-		return err
+	if older(s.dir) {
+		return fmt.Errorf("%w: move it away, or give another --data-dir", ErrOlderFormat)
 	}
-	if s.history, err = newCache[int, *Snapshot](s.opts.HistoryBytes); err != nil {
+	for _, dir := range []string{objectsDir, currentDir} {
+		if err = s.writer.makeDir(filepath.Join(s.dir, dir)); err != nil {
+			return err
+		}
+	}
+	if s.history, err = newHistory(s.opts.HistoryBytes); err != nil {
 		return err
 	}
 	return s.scan()
 }
 
-// Close tries once more to write the pending files, and releases the directory. Snapshots already taken stay valid.
+// older says whether an older version wrote the directory of a source: it has dates and no current answers.
+func older(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	dated := false
+	for _, e := range entries {
+		if e.Name() == currentDir {
+			return false
+		}
+		dated = dated || isDate(e.Name()) || e.Name() == "archive"
+	}
+	return err == nil && dated
+}
+
+// Close tries once more to write what the disk has refused, and releases the directory. Snapshots already taken stay valid.
 func (s *Store) Close() error {
 	s.stop()
-	s.retry.Wait()
+	s.retrying.Wait()
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.writePending()
+	s.flush(nil)
+	s.sweep()
 	return errors.Join(s.DiskError(), s.release())
 }
 
 func (s *Store) release() (err error) {
-	s.latest.Close()
-	s.history.Close()
+	if s.history != nil {
+		s.history.Close()
+	}
 	for _, l := range s.locks {
 		err = errors.Join(err, l.Close())
 	}
 	return err
 }
 
-// scan removes temporary files and fills the index. No other goroutine uses the store yet.
+// scan removes temporary files, fills the index, makes the links that a crash prevented, and removes objects without a name.
+// No other goroutine uses the store yet.
 func (s *Store) scan() error {
-	entries, err := os.ReadDir(s.dir)
-	for _, e := range entries {
-		if Temporary(e.Name()) {
-			err = errors.Join(err, os.Remove(filepath.Join(s.dir, e.Name())))
+	linked := map[key]*entry{} // by the place under a date: the file in current/ that belongs there, too
+	err := walk(s.dir, func(k key) error {
+		switch sum := digestOfObject(k.name); {
+		case Temporary(k.name):
+			return os.Remove(s.path(k))
+		case k.dir == objectsDir && sum != "":
+			s.objects[sum] = time.Time{}
+		case k.dir != objectsDir:
+			h, e, err := s.readEntry(k)
+			if err != nil {
+				s.index[k] = &entry{} // passOver forgets it
+				s.passOver(k, err)
+				return nil
+			}
+			s.remember(k, e)
+			if k.dir == currentDir && h.Dated {
+				linked[key{h.Date, k.name}] = e
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for k, e := range linked {
+		if stored := s.index[k]; stored == nil || stored.computed.Before(e.computed) {
+			body, err := readFile(s.path(key{currentDir, k.name}), maxFile)
+			if err != nil {
+				return err
+			}
+			s.flush(map[key][]byte{k: body})
+			s.remember(k, e)
 		}
 	}
-	walked := walkDates(s.dir, func(k key, _ fs.DirEntry) {
-		if Temporary(k.file) {
-			err = errors.Join(err, os.Remove(s.path(k)))
-			return
+	for k := range s.index {
+		s.objectsOnDisk(k)
+	}
+	s.sweep()
+	return nil
+}
+
+// readEntry reads and checks a file of an answer.
+func (s *Store) readEntry(k key) (h fileHeader, e *entry, err error) {
+	file, err := readFile(s.path(k), maxFile)
+	if err != nil {
+		return h, nil, err
+	}
+	h, payload, err := unframe(file, k)
+	if err != nil {
+		return h, nil, err
+	}
+	e = &entry{digest: bodyDigest(file), computed: h.ComputedAt}
+	if n := len(payload) - h.Summary; h.Summary > 0 && n >= 0 {
+		e.summary = append(e.summary, payload[n:]...) // a copy: the file is not kept
+	}
+	for _, in := range h.Inputs {
+		e.objects = append(e.objects, in.SHA256)
+	}
+	return h, e, nil
+}
+
+// objectsOnDisk drops the digests of objects that are not stored from an entry: they were too old to be kept.
+func (s *Store) objectsOnDisk(k key) {
+	e := s.index[k]
+	var have []string
+	for _, sum := range e.objects {
+		if _, ok := s.objects[sum]; ok {
+			have = append(have, sum)
 		}
-		s.index[k.file] = append(s.index[k.file], k.date)
-		if _, _, err := readStored(s.path(k), k); err != nil {
-			s.passOver(k, err)
+	}
+	e.objects = have
+}
+
+// walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file
+// or link that has the name of such a directory, or of a temporary file, is visited with dir "".
+func walk(source string, visit func(k key) error) error {
+	dirs, err := os.ReadDir(source)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		name := dir.Name()
+		switch {
+		case name != currentDir && name != objectsDir && !isDate(name) && !Temporary(name):
+			continue
+		case !dir.IsDir() || Temporary(name):
+			if err := visit(key{"", name}); err != nil {
+				return err
+			}
+			continue
 		}
-	})
-	return errors.Join(err, walked)
+		files, err := os.ReadDir(filepath.Join(source, name))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if f.IsDir() {
+				continue
+			}
+			if err := visit(key{name, f.Name()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Stats says what a [Store] has done since it was opened, and how much is pending now.
@@ -159,9 +275,8 @@ type Stats struct {
 	FilesWaiting int
 	// BadFiles is the number of stored files found torn, altered, foreign or of a newer format.
 	BadFiles int64
-	// Latest is of the cache of current answers, which must never refuse or evict; History is of the cache of past answers,
-	// which may.
-	Latest, History CacheStats
+	// History is of the cache of past answers, which may refuse and evict.
+	History CacheStats
 }
 
 // DiskErrors counts the writes that failed, by the step that failed, retries included.
@@ -183,9 +298,9 @@ type CacheStats struct {
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
-	waiting := len(s.pending)
+	waiting := len(s.queue)
 	s.mu.Unlock()
-	w := s.writer
+	w, m := s.writer, s.history.Metrics
 	return Stats{
 		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(),
 		DiskErrors: DiskErrors{
@@ -193,12 +308,8 @@ func (s *Store) Stats() Stats {
 			Rename: w.failed[stepRename].Load(), SyncDir: w.failed[stepSyncDir].Load(),
 		},
 		FilesWaiting: waiting, BadFiles: s.bad.Load(),
-		Latest: cacheStats(s.latest.Metrics), History: cacheStats(s.history.Metrics),
-	}
-}
-
-func cacheStats(m *ristretto.Metrics) CacheStats {
-	return CacheStats{
-		SetsRejected: int64(m.SetsRejected()), SetsDropped: int64(m.SetsDropped()), Evictions: int64(m.KeysEvicted()),
+		History: CacheStats{
+			SetsRejected: int64(m.SetsRejected()), SetsDropped: int64(m.SetsDropped()), Evictions: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
+		},
 	}
 }

@@ -19,7 +19,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	file := map[string]File{}
 	for _, date := range dates {
 		file[date] = single(t, `"`+date+`"`)
-		must(t, s.Save(gamma, date, file[date]))
+		must(t, save(s, gamma, date, file[date]))
 	}
 	var wg sync.WaitGroup
 	work := func(n int, step func(date string) error) {
@@ -31,9 +31,12 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 			}
 		})
 	}
-	work(40, func(date string) error { return s.Save(gamma, date, file[date]) })
-	work(40, func(date string) error { return s.SaveLate(gamma, date, file[date]) })
-	work(40, func(date string) error { return s.SaveState("x", date, []byte(date)) })
+	work(40, func(date string) error { return save(s, gamma, date, file[date]) })
+	work(40, func(date string) error {
+		f, err := datedOn(date, file[date])
+		f.Product, f.Current = gamma, true
+		return errors.Join(err, s.Save([]File{f}, []Object{{SHA256: sha([]byte(date)), Body: []byte(date)}}))
+	})
 	for range 4 {
 		work(400, func(date string) error {
 			if got, err := s.Historical(gamma, date); err != nil && !errors.Is(err, ErrBusy) || err == nil && string(got.Data()) != `"`+date+`"` {
@@ -43,21 +46,13 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 		})
 	}
 	work(40, func(date string) error {
-		f, found, err := s.Newest(gamma, date)
-		path := date + "/" + FileName(gamma) // as soon as the late file is there, it goes before the dated one that is as new
-		if err != nil || found != path && found != path+lateSuffix || string(f.Edition.Default.Data()) != `"`+date+`"` {
-			return fmt.Errorf("newest %s: %s, %w", date, found, err)
-		}
-		return nil
-	})
-	work(40, func(date string) error {
-		if state, found := s.State("x", date); string(state) != found {
-			return fmt.Errorf("state of %s: %s", found, state)
+		if f, err := s.LoadCurrent(gamma); err == nil && string(f.Edition.Default.Data()) != `"`+f.Date()+`"` {
+			return fmt.Errorf("current: %s of %s", f.Edition.Default.Data(), f.Date())
 		}
 		return nil
 	})
 	work(20, func(date string) error {
-		_, err := s.Expire(date, func(string) bool { return false })
+		_, err := s.Expire(Ages{FilesBefore: date})
 		return err
 	})
 	work(100, func(string) error {
@@ -120,11 +115,9 @@ func TestOpenReturnsItsErrors(t *testing.T) {
 func TestOpenReadsTheDirectory(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, date := range []string{friday, monday, wednesday} {
-		must(t, s.Save(gamma, date, single(t, `{"n":1}`)))
+		must(t, save(s, gamma, date, single(t, `{"n":1}`)))
 	}
-	must(t, s.Save("gex/spx/series", tuesday, single(t, `{"n":1}`))) // its name begins like the other's
-	must(t, s.SaveLate(gamma, monday, single(t, `{"n":2}`)))
-	must(t, s.SaveState("chain-SPX", tuesday, []byte("x")))
+	must(t, save(s, "gex/spx/series", tuesday, single(t, `{"n":1}`))) // its name begins like the other's
 	foreign := []string{
 		"notes", ".new-usage.json-1", "gex-spx", "notes~/gex-spx", "2026-11-31/gex-spx", "20261117/gex-spx", "2026-11-17x/gex-spx",
 		monday + "/README", monday + "/.hidden", monday + "/sub/file", "other/" + tempPrefix + "x", "2026-02-30/" + tempPrefix + "x",
@@ -141,9 +134,6 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 			if got := s.DatesOf(product); !slices.Equal(got, want) {
 				t.Errorf("dates of %s %q, want %q", product, got, want)
 			}
-		}
-		if got := s.StateDates("chain-SPX"); !slices.Equal(got, []string{tuesday}) || !slices.Equal(s.DatesOf(gamma), s.DatesOf(gamma)) {
-			t.Errorf("dates of the state %q, of the historical product %q", got, s.DatesOf(gamma))
 		}
 		s = reopen(t, s)
 	}

@@ -1,17 +1,15 @@
 package snapshots
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The functions of this file carry whole files from one store to another. A path is that of a file in the directory of the
-// source, such as 2026-11-20/gex-spx.
+// source, such as current/gex-spx, 2026-11-20/gex-spx or objects/<sha256>.gz.
 
 // MaxTransfer is the largest file that [Store.Accept] takes, in bytes. The largest real file is under 2 MB.
 const MaxTransfer = 64 << 20
@@ -28,15 +26,16 @@ var (
 
 // parsePath returns the key of a path. It accepts only the spelling that [Store] writes.
 func parsePath(path string) (k key, err error) {
-	date, file, _ := strings.Cut(path, "/")
+	dir, name, _ := strings.Cut(path, "/")
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 	}
-	name := strings.TrimSuffix(file, lateSuffix)
-	if !isDate(date) || name == "" || name[0] == '.' || len(name) > 100 || strings.ContainsFunc(name, odd) {
+	switch {
+	case dir == objectsDir && digestOfObject(name) != "":
+	case dir != currentDir && !isDate(dir), name == "", name[0] == '.', len(name) > 100, strings.ContainsFunc(name, odd):
 		return k, fmt.Errorf("%w: %.200q", ErrPath, path)
 	}
-	return key{date, file}, nil
+	return key{dir, name}, nil
 }
 
 // CheckPath returns an [ErrPath] if a path is not the path that a file of a store has.
@@ -45,56 +44,62 @@ func CheckPath(path string) error {
 	return err
 }
 
-// Paths returns the paths of all files of the store, the newest dates first.
+// IsObject says whether a path is that of an object.
+func IsObject(path string) bool { return strings.HasPrefix(path, objectsDir+"/") }
+
+// Paths returns the paths of all files and objects of the store, sorted.
 func (s *Store) Paths() (paths []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for file, dates := range s.index {
-		for _, date := range dates {
-			paths = append(paths, key{date, file}.String())
-		}
+	for k := range s.index {
+		paths = append(paths, k.String())
 	}
-	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(b, a) })
+	for sum := range s.objects {
+		paths = append(paths, objectKey(sum).String())
+	}
+	slices.Sort(paths)
 	return paths
 }
 
-// Digest returns the digest in the header of a stored file, and "" if the file is not stored or has no header. It reads only
-// the beginning of the file.
+// ObjectPaths returns the paths of the objects that the file of a path names, nil if it is not stored or its objects are too
+// old to be kept.
+func (s *Store) ObjectPaths(path string) (paths []string) {
+	k, err := parsePath(path)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.index[k]; e != nil {
+		for _, sum := range e.objects {
+			paths = append(paths, objectKey(sum).String())
+		}
+	}
+	return paths
+}
+
+// Digest returns the digest in the header of a stored file, or the digest in the name of a stored object, and "" if the file
+// is not stored. It does not read the disk.
 func (s *Store) Digest(path string) string {
 	k, err := parsePath(path)
 	if err != nil {
 		return ""
 	}
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	s.mu.Lock()
-	head, pending := s.pending[k]
-	_, indexed := slices.BinarySearch(s.index[k.file], k.date)
-	s.mu.Unlock()
-	if !pending && indexed {
-		f, err := os.Open(s.path(k))
-		if err != nil {
-			return ""
+	defer s.mu.Unlock()
+	if sum := digestOfObject(k.name); k.dir == objectsDir {
+		if _, ok := s.objects[sum]; ok || s.queue[k] != nil {
+			return sum
 		}
-		defer f.Close()
-		head = make([]byte, 256)
-		n, _ := io.ReadFull(f, head) // a file may be shorter
-		head = head[:n]
-	}
-	return digestOf(head)
-}
-
-// digestOf returns the digest in a header, "" if there is none.
-func digestOf(file []byte) string {
-	line, _, _ := bytes.Cut(file, []byte{'\n'})
-	_, rest, found := bytes.Cut(line, []byte(digestMark))
-	if !found || len(rest) < digestLen {
 		return ""
 	}
-	return string(rest[:digestLen])
+	if e := s.index[k]; e != nil {
+		return e.digest
+	}
+	return ""
 }
 
-// Bytes returns a whole stored file, verified, and the digest in its header. The bytes must not be changed. The error is
+// Bytes returns a whole stored file, verified, and its [Store.Digest]. The bytes must not be changed. The error is
 // ErrNoSnapshot if the file is not stored.
 func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
 	k, err := parsePath(path)
@@ -104,12 +109,22 @@ func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
 	if file, err = s.raw(k); err == nil {
-		_, _, err = unframe(file, k)
+		digest, err = checkFile(k, file)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("read %s: %w", path, err)
 	}
-	return file, digestOf(file), nil
+	return file, digest, nil
+}
+
+// checkFile checks that the bytes of a file or an object are whole and belong at k, and returns their digest.
+func checkFile(k key, file []byte) (digest string, err error) {
+	if sum := digestOfObject(k.name); k.dir == objectsDir {
+		_, err = unpackObject(file, sum)
+		return sum, err
+	}
+	_, _, err = unframe(file, k)
+	return bodyDigest(file), err
 }
 
 // LoadPath reads and verifies the answer of a path. It returns ErrNoSnapshot if there is none.
@@ -123,10 +138,10 @@ func (s *Store) LoadPath(path string) (File, error) {
 	return s.load(k)
 }
 
-// Accept stores a file that another store has written, durably, as [Store.Save] does. It keeps the bytes. It first checks
-// that the file is whole, has the digest in its header, belongs at the path, is of this source, is an answer of one of the products or a state, and is
-// not older than the file that is stored there. It returns the answer, the zero File for a state. The errors are those above; of
-// [ErrPending] the file is served, too.
+// Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
+// first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
+// the products, and is not older than the file that is stored there. It returns the answer, the zero File for an object. The
+// errors are those above, ErrTorn and ErrNewerFormat. An object must come before the files that name it.
 func (s *Store) Accept(path, digest string, file []byte, products []string) (f File, err error) {
 	k, err := parsePath(path)
 	if err != nil {
@@ -135,46 +150,59 @@ func (s *Store) Accept(path, digest string, file []byte, products []string) (f F
 	if len(file) > MaxTransfer {
 		return f, fmt.Errorf("%w: over %d bytes", ErrForeign, MaxTransfer)
 	}
+	has, err := checkFile(k, file)
+	if err != nil {
+		return f, err
+	}
+	if has != digest {
+		return f, fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
+	}
+	if k.dir == objectsDir {
+		s.disk.Lock()
+		defer s.disk.Unlock()
+		s.flush(map[key][]byte{k: file})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if _, ok := s.objects[digest]; ok {
+			s.objects[digest] = time.Now().Add(unnamedFor)
+		}
+		return f, nil
+	}
 	h, payload, err := unframe(file, k)
 	if err != nil {
 		return f, err
 	}
-	if digestOf(file) != digest {
-		return f, fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
+	if f, err = decodeFile(h, payload); err != nil {
+		return File{}, err
 	}
-	var past *Snapshot
-	if !strings.HasPrefix(h.Product, stateProduct) {
-		if f, err = decodeFile(h, payload); err != nil {
-			return File{}, err
-		}
-		if past, err = s.vet(k, h.Product, f.Edition, products); err != nil {
-			return File{}, err
-		}
+	if err := s.vet(k, &f, products); err != nil {
+		return File{}, err
 	}
-	return f, s.SaveAll(Saved{k, file, past})[0]
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	s.place([]placed{{key: k, body: file, entry: entryOf(&f, digest), past: f.Edition.Default}}, nil)
+	return f, nil
 }
 
-// vet checks the answer of a file that another store has written. It returns the answer that the history serves, nil for a
-// late one.
-func (s *Store) vet(k key, product string, e *Edition, products []string) (*Snapshot, error) {
-	if !slices.Contains(products, product) {
-		return nil, fmt.Errorf("%w: product %.40q is not known", ErrForeign, product)
+// vet checks the answer of a file that another store has written.
+func (s *Store) vet(k key, f *File, products []string) error {
+	if !slices.Contains(products, f.Product) {
+		return fmt.Errorf("%w: product %.40q is not known", ErrForeign, f.Product)
 	}
-	for _, one := range e.snapshots {
-		if one.Meta.Source != s.opts.Source || one.Meta.Endpoint != product {
-			return nil, fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
+	for _, one := range f.Edition.snapshots {
+		if one.Meta.Source != s.opts.Source || one.Meta.Endpoint != f.Product {
+			return fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
 		}
 	}
 	s.reads.RLock()
 	h, payload, err := s.read(k)
 	s.reads.RUnlock()
-	if err == nil {
-		if stored, err := decodeDefault(h, payload); err == nil && stored.Newer(e.Default) {
-			return nil, fmt.Errorf("%w: as_of %s, stored is %s", ErrOlder, e.Default.Meta.AsOf, stored.Meta.AsOf)
-		}
+	if err != nil {
+		return nil // none is stored that can be served
 	}
-	if k.file != FileName(product) {
-		return nil, nil
+	stored, err := decodeFile(h, payload)
+	if err == nil && stored.Edition.Default.Newer(f.Edition.Default) {
+		return fmt.Errorf("%w: as_of %s, stored is %s", ErrOlder, f.Edition.Default.Meta.AsOf, stored.Edition.Default.Meta.AsOf)
 	}
-	return e.Default, nil
+	return nil
 }

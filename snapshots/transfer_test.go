@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A file goes from one store to another as it is, also while the disk of either refuses it.
+// Files and objects go from one store to another as they are, also while the disk of either refuses them.
 func TestTransfer(t *testing.T) {
 	for _, refusing := range []bool{false, true} {
 		var changed []string
@@ -22,16 +22,16 @@ func TestTransfer(t *testing.T) {
 				s.writer.fault = func(step, string) error { return errors.New("no space") }
 			}
 		}
-		f := single(t, `"carried"`)
+		f, body := withObject(t, "carried")
 		f.Summary = []byte("row")
-		for _, err := range []error{from.Save(gamma, friday, f), from.SaveLate(gamma, thursday, f), from.SaveState("x", friday, []byte("state"))} {
-			if (err != nil) != refusing {
-				t.Fatal(err)
-			}
+		must(t, from.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+		object := "objects/" + sha(body) + ".gz"
+		paths := []string{object, "current/gex-spx", friday + "/gex-spx"}
+		if got := from.Paths(); !refusing && !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", object}) {
+			t.Errorf("paths %v", got)
 		}
-		paths := from.Paths()
-		if want := []string{friday + "/state-x", friday + "/gex-spx", thursday + "/gex-spx@late"}; !slices.Equal(paths, want) {
-			t.Errorf("paths %v, want %v", paths, want)
+		if got := from.ObjectPaths("current/gex-spx"); !slices.Equal(got, []string{object}) {
+			t.Errorf("objects %v", got)
 		}
 		if slices.Sort(changed); !slices.Equal(changed, slices.Sorted(slices.Values(paths))) {
 			t.Errorf("changed %v", changed)
@@ -41,8 +41,8 @@ func TestTransfer(t *testing.T) {
 			if err != nil || digest == "" || digest != from.Digest(path) {
 				t.Fatalf("%s: digest %q and %q, %v", path, digest, from.Digest(path), err)
 			}
-			if _, err := to.Accept(path, digest, file, []string{gamma}); err != nil && (!refusing || !errors.Is(err, ErrPending)) {
-				t.Fatal(err)
+			if _, err := to.Accept(path, digest, file, []string{gamma}); err != nil || (to.DiskError() != nil) != refusing {
+				t.Fatal(err, to.DiskError())
 			}
 			if again, _, err := to.Bytes(path); err != nil || !bytes.Equal(again, file) || to.Digest(path) != digest {
 				t.Errorf("%s: %v", path, err)
@@ -50,22 +50,20 @@ func TestTransfer(t *testing.T) {
 		}
 		got, err := to.LoadPath(friday + "/gex-spx")
 		must(t, err)
-		sameFile(t, got, f)
+		want := f
+		sameFile(t, got, want)
 		if s := historical(t, to, friday); s != "carried" {
 			t.Errorf("the history serves %s", s)
 		}
-		if state, date := to.State("x", forever); string(state) != "state" || date != friday {
-			t.Errorf("state %s of %s", state, date)
-		}
-		if s := historical(t, to, thursday); s != "none" {
-			t.Errorf("the history serves the late answer: %s", s)
+		if got, err := to.Object(sha(body)); err != nil || string(got) != "carried" {
+			t.Errorf("object %q, %v", got, err)
 		}
 	}
 }
 
 // No path leaves the directory of the source, and every path of a store has one spelling.
 func FuzzPath(f *testing.F) {
-	for _, path := range []string{"2026-11-20/gex-spx", "2026-11-20/gex-spx@late", "2026-11-20/state-x.json", "../x", "2026-11-20/../x", "2026-11-20/.tmp-x", "2026-02-30/x", "2026-11-20/x@late@late", "2026-11-20/@late"} {
+	for _, path := range []string{"2026-11-20/gex-spx", "current/gex-spx", "objects/x.gz", "objects/" + strings.Repeat("a", 64) + ".gz", "../x", "2026-11-20/../x", "2026-11-20/.tmp-x", "2026-02-30/x", "current/../x", "2026-11-20/"} {
 		f.Add(path)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
@@ -76,7 +74,7 @@ func FuzzPath(f *testing.F) {
 			}
 			return
 		}
-		if k.String() != path || filepath.Clean(path) != path || strings.Count(path, "/") != 1 || !filepath.IsLocal(path) || Temporary(k.file) || !isDate(k.date) {
+		if k.String() != path || filepath.Clean(path) != path || strings.Count(path, "/") != 1 || !filepath.IsLocal(path) || Temporary(k.name) || !isDate(k.dir) && k.dir != currentDir && k.dir != objectsDir {
 			t.Errorf("%q is taken", path)
 		}
 	})

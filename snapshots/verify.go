@@ -7,33 +7,26 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // The functions of this file are for processes that do not own the data directory. They take no lock and change nothing,
 // and a running server may keep writing.
 
-// ListDates returns the dates on which a product is stored in a data directory, rising.
-func ListDates(dir, source, product string) (dates []string, err error) {
-	err = walkDates(filepath.Join(dir, source), func(k key, e fs.DirEntry) {
-		if k.file == FileName(product) && e.Type().IsRegular() {
-			dates = append(dates, k.date)
-		}
-	})
-	return dates, err
-}
-
-// ReadFile reads and verifies a product's file of a date in a data directory. It returns ErrNoSnapshot if there is none.
+// ReadFile reads and verifies a product's file of a date in a data directory, or its current file if date is "current". It
+// returns ErrNoSnapshot if there is none.
 func ReadFile(dir, source, product, date string) (File, error) {
 	k := key{date, FileName(product)}
-	path := filepath.Join(dir, source, k.date, k.file)
-	h, payload, err := readStored(path, k)
+	path := filepath.Join(dir, source, k.dir, k.name)
+	file, err := readFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
 	var f File
 	if err == nil {
-		f, err = decodeFile(h, payload)
+		var h fileHeader
+		if h, file, err = unframe(file, k); err == nil {
+			f, err = decodeFile(h, file)
+		}
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("read %s: %w", path, err)
@@ -47,33 +40,35 @@ type BadFile struct {
 	Err  error
 }
 
-// Verify checks every dated file and the identity of all sources in a data directory. It returns how many dated files it
-// read, and the bad files. The server passes over the same files.
+// Verify checks every file, every object and the identity of all sources in a data directory. It returns how many files it
+// read, and the bad ones. The server passes over the same files.
 func Verify(dir string) (files int, bad []BadFile, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, nil, err
 	}
-	sources := []string{dir}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err == nil && info.IsDir() && !isDate(e.Name()) {
-			sources = append(sources, path)
+		source := filepath.Join(dir, e.Name())
+		if info, err := os.Stat(source); err != nil || !info.IsDir() {
+			continue
 		}
-	}
-	for _, source := range sources {
 		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
 		}
-		err := walkDates(source, func(k key, _ fs.DirEntry) {
-			if Temporary(k.file) {
-				return
+		if older(source) {
+			bad = append(bad, BadFile{source, ErrOlderFormat})
+			continue
+		}
+		err := walk(source, func(k key) error {
+			path := filepath.Join(source, k.dir, k.name)
+			if Temporary(k.name) {
+				return nil
 			}
-			path := filepath.Join(source, k.date, k.file)
+			files++
 			if err := verifyFile(path, k); err != nil && !errors.Is(err, fs.ErrNotExist) { // a server may have removed it meanwhile
 				bad = append(bad, BadFile{path, err})
 			}
-			files++
+			return nil
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return files, bad, err
@@ -83,8 +78,16 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 }
 
 func verifyFile(path string, k key) error {
-	h, payload, err := readStored(path, k)
-	if err != nil || strings.HasPrefix(h.Product, stateProduct) {
+	file, err := readFile(path, maxFile)
+	if err != nil {
+		return err
+	}
+	if k.dir == objectsDir {
+		_, err := unpackObject(file, digestOfObject(k.name))
+		return err
+	}
+	h, payload, err := unframe(file, k)
+	if err != nil {
 		return err
 	}
 	f, err := decodeFile(h, payload)

@@ -17,12 +17,17 @@ import (
 // whole old file or the whole new one: WriteFile writes and syncs a temporary file in dir, renames it and syncs dir. After
 // an error, the new file is in place only if the sync of dir failed. A crash may leave the temporary file behind; see
 // [Temporary] and [Unfinished]. WriteFile does not keep b.
-func WriteFile(dir, name string, b []byte) error { return WriteFiles([]Write{{dir, name, b}})[0] }
+func WriteFile(dir, name string, b []byte) error {
+	return WriteFiles([]Write{{Dir: dir, Name: name, Body: b}})[0]
+}
 
 // Write is one file of a batch: the bytes that replace Dir/Name.
 type Write struct {
 	Dir, Name string
 	Body      []byte
+	// link, unless empty, is a durable file with the same bytes: the new file becomes a hard link to it where the file system
+	// has such links.
+	link string
 }
 
 func (w Write) path() string { return filepath.Join(w.Dir, w.Name) }
@@ -107,7 +112,13 @@ func (w *writer) writePart(batch []Write) []error {
 	temps, errs, synced := make([]*os.File, len(batch)), make([]error, len(batch)), map[string]error{}
 	for at, do := range [steps]func(i int) error{
 		stepCreate: func(i int) (err error) { temps[i], err = w.create(batch[i].Dir, batch[i].Name); return err },
-		stepWrite:  func(i int) error { _, err := temps[i].Write(batch[i].Body); return err },
+		stepWrite: func(i int) error {
+			if linked(batch[i].link, temps[i].Name()) {
+				return nil
+			}
+			_, err := temps[i].Write(batch[i].Body)
+			return err
+		},
 		stepSync:   func(i int) error { return errors.Join(temps[i].Sync(), temps[i].Close()) },
 		stepRename: func(i int) error { return os.Rename(temps[i].Name(), batch[i].path()) },
 		stepSyncDir: func(i int) error {
@@ -147,8 +158,25 @@ func (w *writer) writePart(batch []Write) []error {
 	return errs
 }
 
+// linked replaces the temporary file by a link to a file, and says whether it could. The name is empty if there is none to
+// link to.
+func linked(file, temp string) bool {
+	if file == "" {
+		return false
+	}
+	again := temp + "-link"
+	if os.Link(file, again) != nil {
+		return false
+	}
+	if os.Rename(again, temp) != nil {
+		os.Remove(again)
+		return false
+	}
+	return true
+}
+
 func (w *writer) writeOne(dir, name string, b []byte) error {
-	return w.write([]Write{{dir, name, b}})[0]
+	return w.write([]Write{{Dir: dir, Name: name, Body: b}})[0]
 }
 
 // step takes a step of writing a file. The debug log has a line before each step, so that the last lines tell at which step a

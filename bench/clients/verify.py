@@ -20,7 +20,6 @@ import os
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 import urllib.request
 
@@ -170,8 +169,8 @@ def implied_spot(chain, parity):
     return math.exp(mean_y - slope * mean_T)
 
 
-def forwards(chain, parity, S, carry):
-    """Returns the forward of every series and its source. carry has the b of each series of the previous snapshot."""
+def forwards(chain, parity, S):
+    """Returns the forward of every series and its source."""
     curve = [(0, 0)] + sorted((chain.years[key], math.log(forward / S)) for key, forward in parity.items())
     out = {}
     for root, date in chain.series:
@@ -186,8 +185,7 @@ def forwards(chain, parity, S, carry):
         elif parity:
             out[key] = S * math.exp(curve[-1][1] / curve[-1][0] * T), "extrapolated"
         else:
-            b = carry.get((root, str(date)))
-            out[key] = S * math.exp((b or 0) * T), "none" if b is None else "previous"
+            out[key] = S, "none"
     return out
 
 
@@ -321,7 +319,7 @@ def verify_matrix(table, data, cells, session, by_strike, mismatch):
                       strike_tolerances(dollars))
 
 
-def verify_gamma(table, answer, chain, carry, strike):
+def verify_gamma(table, answer, chain, strike):
     data, gap_served = answer["data"], answer["meta"]["quality"]["spot_gap_pct"]
     rate = answer["meta"]["receipt"]["parameters"]["risk_free_rate"]
     parity = {key: f for key, s in chain.series.items() if (f := parity_forward(s, chain.years[key], rate))}
@@ -337,7 +335,7 @@ def verify_gamma(table, answer, chain, carry, strike):
         table.check("§1.0 spot_source", data["spot_source"], source)
     table.check("§1.0 effective_spot", data["effective_spot"], S, 0.01)
 
-    F, used, by_expiration, cells = forwards(chain, parity, S, carry), [], {}, {}
+    F, used, by_expiration, cells = forwards(chain, parity, S), [], {}, {}
     friday = chain.session + DAY * (4 - chain.session.weekday())
     until = {last: collections.defaultdict(lambda: dict.fromkeys(SIDES, 0)) for last in (dt.date.max, chain.session, friday)}
     by_strike = until[dt.date.max]
@@ -447,13 +445,11 @@ def verify_pain(table, answer, chain):
 # §0: the receipt
 
 def read_document(folder, digest):
-    """Returns the bytes of a document: of <digest>.gz, of <digest>.zst, which the program zstd decodes, or of <digest>."""
+    """Returns the bytes of a document: of <digest>.gz or of <digest>."""
     path = os.path.join(folder, os.path.basename(digest))
     if os.path.exists(path + ".gz"):
         with gzip.open(path + ".gz") as file:
             return file.read()
-    if os.path.exists(path + ".zst"):
-        return subprocess.run(["zstd", "-dcq", path + ".zst"], stdout=subprocess.PIPE, check=True).stdout
     with open(path, "rb") as file:
         return file.read()
 
@@ -471,7 +467,7 @@ def verify_receipt(table, body, receipt, folder):
         try:
             document = read_document(folder, digest)
             own = hashlib.sha256(document).hexdigest()
-        except (OSError, subprocess.CalledProcessError) as e:
+        except OSError as e:
             print(e, file=sys.stderr)
         table.check(f"§0 input {name}", digest, own)
         if own == digest:
@@ -484,15 +480,14 @@ def verify(table, answer, documents, strike):
     meta, contracts = answer["meta"], answer["meta"]["quality"]["contracts"]
     for kind, dates in json.loads(documents.get("state/closed-dates", "{}")).items():
         further[kind] = dates or ()
-    carry = {(row["root"], row["expiration"]): row["carry"] for row in json.loads(documents.get("state/gex-carry", "[]"))}
     chain = Chain(json.loads(documents["options/_SPX.json"]))
     table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
     table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
     table.check("§0 session_date", meta["session_date"], str(chain.session))
     table.show("§0 q, the quote instant", rfc3339(chain.q))
     table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
-    if meta["receipt"]["method"] == "gex/2":
-        verify_gamma(table, answer, chain, carry, strike)
+    if meta["receipt"]["method"] == "gex/3":
+        verify_gamma(table, answer, chain, strike)
     else:
         verify_pain(table, answer, chain)
     table.check("§1.7 listed", contracts["listed"], chain.listed)
@@ -503,8 +498,8 @@ def verify(table, answer, documents, strike):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answer", help="URL of an answer, such as http://127.0.0.1:8080/api/v1/gex/spx, or a file")
-    parser.add_argument("--documents", metavar="DIR", required=True, help="archive of the server, <data-dir>/<source>/archive, whose "
-                        "files <sha256>.zst, of earlier versions, need the program zstd; or a folder of decoded files <sha256>")
+    parser.add_argument("--documents", metavar="DIR", required=True, help="documents of the server, <data-dir>/<source>/objects, or a folder "
+                        "of decoded files <sha256>")
     parser.add_argument("--strike", type=float, help="show volatility and gamma of this strike in every expiration; default: "
                         "of the strike nearest to the spot, in the first expiration")
     args = parser.parse_args()
@@ -514,8 +509,8 @@ def main():
             body = response.read()
         answer = json.loads(body)
         receipt = answer["meta"]["receipt"]
-        if receipt["method"] not in ("gex/2", "maxpain/2"):
-            parser.error(f"the answer has method {receipt['method']}; this program knows gex/2 and maxpain/2")
+        if receipt["method"] not in ("gex/3", "maxpain/2"):
+            parser.error(f"the answer has method {receipt['method']}; this program knows gex/3 and maxpain/2")
     except (OSError, ValueError, LookupError, TypeError) as e:
         parser.error(f"no answer in {args.answer}: {e!r}")
     table = Table()

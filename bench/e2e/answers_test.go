@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -160,11 +161,6 @@ func (s *answers) ask(client *http.Client, base, target, coding string) (envelop
 	return a, nil
 }
 
-// fileOf names the file in which the answer to a target is stored.
-var fileOf = map[string]string{
-	gammaPath: "gex-spx", trackPath: "gex-spx-intraday", sectorsPath: "sectors-rotation", painPath: "spx-max-pain", flowPath: "options-flow-unusual", vixPath: "vix-term-structure",
-}
-
 // stored checks that the newest answers that were served are on the disk, so that a restart can serve them again.
 func (s *answers) stored(disk map[string]storedAnswer) error {
 	s.mu.Lock()
@@ -175,17 +171,15 @@ func (s *answers) stored(disk map[string]storedAnswer) error {
 		if err != nil {
 			return err
 		}
-		date, file := u.Query().Get("date"), fileOf[target]
-		if date != "" {
-			file = "gex-spx"
+		name := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(u.Path, "/api/v1/"), "/api/public/"), "/", "-")
+		on, found := disk["current/"+name]
+		if date := u.Query().Get("date"); date != "" {
+			on, found = disk[date+"/gex-spx"]
+		} else if u.Path+"?date=" == datePath {
+			on, found = disk[slices.Max(datesOf(disk))+"/gex-spx"]
 		}
-		found := file == ""
-		for name, on := range disk {
-			at, of, _ := strings.Cut(name, "/")
-			found = found || strings.TrimSuffix(of, "@late") == file && (date == "" || at == date) && !on.AsOf.Before(seen.AsOf) && !on.Computed.Before(seen.Computed)
-		}
-		if !found {
-			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not among the stored files: %+v", target, seen, disk))
+		if !found || on.AsOf.Before(seen.AsOf) || on.Computed.Before(seen.Computed) {
+			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not stored: %+v", target, seen, on.edition))
 		}
 	}
 	return errors.Join(errs...)
@@ -212,7 +206,8 @@ func (s *answers) poll(base string, choices *rand.Rand, r *killer) error {
 }
 
 // besides asks for all answers that are computed from the SPX chain. If gamma is the same before and after, all must be of
-// the same document, because they are published together. Until the process has published a chain, the answers come from
+// the same instant, because they are published together. Their documents may differ: an answer that a later document of the
+// same instant does not change stays. Until the process has published a chain, the answers come from
 // files. A kill between two of these files may have left them one refresh apart.
 func (s *answers) besides(ask func(string) (envelope, error), r *killer) error {
 	published := r.refreshed()
@@ -230,7 +225,7 @@ func (s *answers) besides(ask func(string) (envelope, error), r *killer) error {
 	s.beside.Add(1)
 	same := true
 	for _, a := range got[1:3] {
-		same = same && a.Meta.AsOf.Equal(gamma.AsOf) && a.Meta.Receipt.Inputs[0] == gamma.Receipt.Inputs[0] // the chain
+		same = same && a.Meta.AsOf.Equal(gamma.AsOf)
 	}
 	for _, chain := range got[3].Meta.Quality.Chains {
 		same = same && (chain.Symbol != "SPX" || chain.AsOf.Equal(gamma.AsOf))

@@ -40,8 +40,6 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --source=cboe --cboe-base-url=http://127.0.0.1:1 --listen=" + taken, []string{"in use"}},
 		{"serve --closed-dates=" + file, []string{"line 1"}},
 		{"serve --cboe-base-url=ftp://x --source=cboe", []string{"http"}},
-		{"serve --archive-max-bytes=1MB", []string{"--archive-max-bytes", "67108864"}},
-		{"serve --archive-max-bytes=5GiBs", []string{"archive-max-bytes", "5GiB"}},
 		{"serve --archive-max-age=-1h", []string{"--archive-max-age"}},
 		{"serve --cboe-requests-per-minute=0", []string{"--cboe-requests-per-minute", "1 to 6000"}},
 		{"serve --cboe-timeout=1h", []string{"--cboe-timeout", "1s", "5m"}},

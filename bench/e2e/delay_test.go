@@ -18,7 +18,6 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-	"strikecache/refresh/archive"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/simulated"
 	"strikecache/server"
@@ -27,7 +26,7 @@ import (
 
 // The time from the instant at which a fetch of the SPX chain is due to the first new bytes over HTTP. The upstream, on
 // loopback, has a new chain before each fetch, as gzip, and answers at once. So this is the time that the project itself
-// adds: fetch, decode, compute, seal, archive, write to the disk, publish and answer. It runs in this process, and not in the binary,
+// adds: fetch, decode, compute, seal, write to the disk, publish and answer. It runs in this process, and not in the binary,
 // because the schedule of a live market has a fetch every few seconds only while the exchange is open. Here the clock of the
 // market is 11:00 in New York and runs 15 times as fast, so that a fetch is due every second.
 func TestDocumentToBytes(t *testing.T) {
@@ -42,8 +41,8 @@ func TestDocumentToBytes(t *testing.T) {
 	upstream := httptest.NewServer(chain)
 	defer upstream.Close()
 	chain.document.Store(chainAt(t, chains, start))
-	archived := t.TempDir()
-	address := serveInProcess(t, archived, refresh.Config{
+	dir := t.TempDir()
+	address := serveInProcess(t, dir, refresh.Config{
 		SourceName: "cboe", Clock: clock, Calendar: cal, RiskFreeRate: 0.04,
 		ChainEvery: every, QuotesEvery: time.Hour, FlowEvery: time.Hour, FlowSymbols: []string{"XLF"},
 	}, cboe.ClientConfig{BaseURL: upstream.URL + quotesBase, SettlementURL: upstream.URL + settlementBase, PerMinute: 6000})
@@ -88,11 +87,11 @@ func TestDocumentToBytes(t *testing.T) {
 		}
 		delays = append(delays, time.Since(due))
 	}
-	if stored, err := filepath.Glob(filepath.Join(archived, "*.gz")); err != nil || !slices.ContainsFunc(stored, func(path string) bool {
+	if stored, err := filepath.Glob(filepath.Join(dir, "cboe", "objects", "*.gz")); err != nil || !slices.ContainsFunc(stored, func(path string) bool {
 		file, err := os.ReadFile(path)
 		return err == nil && bytes.Equal(file, chain.document.Load().body)
 	}) {
-		t.Errorf("the archive does not have what the upstream sent last: %q, %v", stored, err)
+		t.Errorf("the store does not have what the upstream sent last: %q, %v", stored, err)
 	}
 	slices.Sort(delays)
 	n := len(delays)
@@ -143,22 +142,18 @@ func (p *preparedChain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(doc.body)
 }
 
-// serveInProcess refreshes and serves until the test ends, with an archive in a directory, and returns the address of the server.
-func serveInProcess(t *testing.T, archived string, cfg refresh.Config, from cboe.ClientConfig) (address string) {
+// serveInProcess refreshes and serves until the test ends, on a data directory, and returns the address of the server.
+func serveInProcess(t *testing.T, dir string, cfg refresh.Config, from cboe.ClientConfig) (address string) {
 	client, err := cboe.NewClient(from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	store, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: cfg.SourceName, DatedProducts: refresh.DatedResources(), HistoryBytes: 64 << 20, Log: log})
+	store, err := snapshots.Open(snapshots.Options{Dir: dir, Source: cfg.SourceName, DatedProducts: refresh.DatedResources(), HistoryBytes: 64 << 20, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := archive.Open(archived, 1<<30, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Source, cfg.Store, cfg.Inputs, cfg.Log = client, store, inputs, log
+	cfg.Source, cfg.Store, cfg.Log = client, store, log
 	refresher := refresh.New(cfg)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,17 +36,13 @@ func remount(t *testing.T, dir string, flags uintptr, options string) {
 	}
 }
 
-// nearlyFull mounts a small file system with a stored day that lacks its archive and its five oldest sessions. It has room
-// for one or two files more.
+// nearlyFull mounts a small file system with a stored day that lacks its five oldest sessions. It has room for one or two
+// files more.
 func nearlyFull(t *testing.T) (dir string) {
 	t.Helper()
 	from, dir := storedDay(t), t.TempDir()
-	lacking := []string{filepath.Join(from, "simulated", "archive")}
 	for _, file := range storedFiles(t, from, "simulated")[:5] {
-		lacking = append(lacking, filepath.Dir(file))
-	}
-	for _, path := range lacking {
-		if err := os.RemoveAll(path); err != nil {
+		if err := os.RemoveAll(filepath.Dir(file)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -512,7 +512,7 @@ func storeDates(t *testing.T, dir, source string, n int) {
 			Freshness: snapshots.Freshness{State: "closed", Since: at}, Receipt: snapshots.Receipt{Method: "gex/1", Inputs: []snapshots.Input{}},
 		})
 		if err == nil {
-			err = store.Save("gex/spx", at.Format(time.DateOnly), snapshots.File{Edition: &snapshots.Edition{Default: s}})
+			err = store.Save([]snapshots.File{{Product: "gex/spx", Edition: &snapshots.Edition{Default: s}, Dated: true}}, nil)
 		}
 		if err != nil {
 			t.Fatal(err)

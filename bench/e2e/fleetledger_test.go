@@ -57,7 +57,7 @@ func core(identity []byte) string {
 // scan reads the files of a refresher's directory that are there before it starts.
 func (l *ledger) scan(t testing.TB, dir string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "????-??-??", "[^.]*"))
+	files, err := filepath.Glob(filepath.Join(dir, "[c2]*", "[^.]*")) // current/ and the dates
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (l *ledger) scan(t testing.TB, dir string) {
 func (l *ledger) read(path string) {
 	b, err := os.ReadFile(path)
 	_, rest, found := bytes.Cut(b, []byte{'\n'})
-	if err != nil || !found || strings.HasPrefix(filepath.Base(path), "state-") {
+	if err != nil || !found {
 		return
 	}
 	l.seal(rest)
@@ -115,7 +115,7 @@ func (l *ledger) tap(t testing.TB, source string, urls ...string) {
 		if part != strconv.Itoa(parts-1) {
 			return
 		}
-		if _, rest, found := bytes.Cut(whole[digest], []byte{'\n'}); found && !strings.Contains(m.Subject, "/state-") {
+		if _, rest, found := bytes.Cut(whole[digest], []byte{'\n'}); found && !strings.Contains(m.Subject, ".objects/") {
 			l.seal(rest)
 		}
 		delete(whole, digest)

@@ -173,7 +173,7 @@ func TestNothingSecretLeaves(t *testing.T) {
 		}
 		var private []string
 		look := func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) == "archive" {
+			if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) == "objects" {
 				return err
 			}
 			text, err := os.ReadFile(path)

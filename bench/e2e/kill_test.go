@@ -72,7 +72,7 @@ func (r *killer) arm(choices *rand.Rand) {
 	defer r.mu.Unlock()
 	steps := []string{"create", "write", "sync", "rename", "syncdir"} // most kills come one step later
 	r.step, r.nth = steps[choices.IntN(len(steps))], choices.IntN(8)
-	if choices.IntN(2) == 0 { // else at any file: mostly at states of chains, of which there are most
+	if choices.IntN(2) == 0 { // else at any file
 		files := []string{"gex-spx", "gex-spx-intraday", "gex-spx-matrix", "spx-max-pain", "options-flow-unusual", "sectors-rotation"}
 		r.of, r.nth = files[choices.IntN(len(files))], choices.IntN(2)
 	}
@@ -97,24 +97,26 @@ type killing struct {
 	dir     string
 	start   time.Time // of the simulated market; zero: where it left off
 	disk    map[string]storedAnswer
-	newest  time.Time // when the newest stored answer was computed or its chain arrived
+	newest  time.Time // when the newest stored answer was computed
 	answers answers
 
-	kills map[string]int // by the last step
-	temps int            // temporary files that the kills left
-	idle  int            // kills in a row of processes that did not reach the step
+	kills   map[string]int // by the last step
+	temps   int            // temporary files that the kills left
+	removed int            // objects that kills left without a name
+	idle    int            // kills in a row of processes that did not reach the step
 }
 
 // storedAnswer is what a file holds.
 type storedAnswer struct {
 	edition
-	sum  string            // of the whole file
-	rows []json.RawMessage // of a track
+	sum     string // of the whole file
+	session string
+	rows    []json.RawMessage // of a track
 }
 
 // TestFaultKills kills the real binary during refreshes and load, mostly while it writes a file, and starts it again on
 // the same files. No stored or served answer is lost, no stored file is corrupt, no answer mixes two instants, and the
-// newest date can be computed again from its archive.
+// newest date and the current answers can be computed again from their documents, and no object without a name stays.
 func TestFaultKills(t *testing.T) {
 	t.Parallel()
 	seed := cmp.Or(*killSeed, rand.Uint64())
@@ -124,7 +126,7 @@ func TestFaultKills(t *testing.T) {
 	p := serveReady(t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF") // the kills come in the middle of its back-fill
 	p.kill()
 	k.look()
-	dates := k.dates()
+	dates := datesOf(k.disk)
 	if len(dates) == 0 {
 		t.Fatal("nothing is stored")
 	}
@@ -145,16 +147,16 @@ func TestFaultKills(t *testing.T) {
 			inside += k.kills[step]
 		}
 	}
-	ended := len(k.dates()) - 1 - slices.Index(k.dates(), dates[len(dates)-1])
+	ended := len(datesOf(k.disk)) - 1 - slices.Index(datesOf(k.disk), dates[len(dates)-1])
 	// Most kills come after the step that they wait for has ended.
 	if full() && (inside*10 < total*3 || ended == 0) {
 		t.Errorf("%d of %d kills fell between the creation of a temporary file and the directory's sync:%s; %d dates ended", inside, total, steps, ended)
 	}
 	figure(t, "%d kills survived, %d of them between creating a temporary file and the end of the directory's sync; by the last step begun:%s",
 		total, inside, steps)
-	figure(t, "%d temporary files were left by the kills and removed, %d dates ended meanwhile, %d files on the disk, none bad, none lost",
-		k.temps, ended, len(k.disk))
-	figure(t, "after each of the %d kills, the newest date was recomputed identically from its archive", total)
+	figure(t, "%d temporary files and %d unnamed objects were left by the kills and removed, %d dates ended meanwhile, %d files on the disk, none bad, none lost",
+		k.temps, k.removed, ended, len(k.disk))
+	figure(t, "after each of the %d kills, the newest date was recomputed identically from its documents", total)
 	figure(t, "%d answers checked; %d times the answers of the SPX feed were compared: none mixed, %d restored from files of two refreshes",
 		k.answers.checked.Load(), k.answers.beside.Load(), k.answers.apart.Load())
 }
@@ -172,9 +174,16 @@ func (k *killing) cycle(n int) {
 		killed.Store(true)
 		killGroup(cmd)
 	}}
+	unnamed := k.unnamed()
 	p := launch(k.t, cmd, r.watch)
 	k.t.Cleanup(p.kill)
 	k.answeredAtOnce(p.listens())
+	for _, path := range unnamed {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			k.t.Errorf("%s is named by no file, and the start did not remove it: %v", path, err)
+		}
+	}
+	k.removed += len(unnamed)
 
 	failed := make(chan error, 2)
 	var load sync.WaitGroup
@@ -218,9 +227,10 @@ func (k *killing) cycle(n int) {
 		k.t.Errorf("the log has an error: %s", log)
 	}
 	k.look()
-	date := slices.Max(k.dates())
-	if out, errs, code := recompute(k.t, k.dir, date); code != 0 {
-		k.t.Errorf("recompute %s: exit %d, %s%s", date, code, out, errs)
+	for _, what := range []string{slices.Max(datesOf(k.disk)), "current"} {
+		if out, errs, code := recompute(k.t, k.dir, what); code != 0 {
+			k.t.Errorf("recompute %s: exit %d, %s%s", what, code, out, errs)
+		}
 	}
 	k.account(r)
 	k.resume(n, idle)
@@ -266,7 +276,7 @@ func (k *killing) answeredAtOnce(p *process) {
 			k.t.Errorf("right after the start: %v", err)
 		}
 	}
-	dates := k.dates()
+	dates := datesOf(k.disk)
 	for range 3 {
 		date := dates[k.rand.IntN(len(dates))]
 		a, err := k.answers.ask(client, p.url, datePath+date, "zstd")
@@ -289,6 +299,7 @@ func (k *killing) look() {
 			k.t.Errorf("%s is lost", name)
 		case is.before(was.edition), is.sum != was.sum && !was.before(is.edition):
 			k.t.Errorf("%s was %v and is %v", name, was, is)
+		case filepath.Dir(name) == "current" && is.session != was.session: // a new track
 		case !contains(is.rows, was.rows):
 			k.t.Errorf("%s has lost rows: it had %s and has %s", name, was.rows, is.rows)
 		}
@@ -300,7 +311,7 @@ func (k *killing) look() {
 
 // rows returns the rows of a stored track, nil for another file. Each row must be of a later instant than the row before.
 func (k *killing) rows(file string, a envelope) []json.RawMessage {
-	if strings.TrimSuffix(file, "@late") != "gex-spx-intraday" {
+	if file != "gex-spx-intraday" {
 		return nil
 	}
 	var data struct{ Rows []json.RawMessage }
@@ -330,51 +341,64 @@ func contains(rows, earlier []json.RawMessage) bool {
 	return len(earlier) == 0
 }
 
-// dates returns the dates that have a gamma answer.
-func (k *killing) dates() (dates []string) {
-	for name := range k.disk {
-		if date, file := filepath.Split(name); file == "gex-spx" {
-			dates = append(dates, filepath.Clean(date))
+// datesOf returns the dates that have a gamma answer, rising.
+func datesOf(disk map[string]storedAnswer) (dates []string) {
+	for name := range disk {
+		if dir, file := filepath.Split(name); file == "gex-spx" && dir != "current/" {
+			dates = append(dates, filepath.Clean(dir))
 		}
 	}
 	slices.Sort(dates)
 	return dates
 }
 
-// read reads every stored answer, by date and file, and when the newest stored chain arrived.
+// read reads every stored answer, by date or "current", and file.
 func (k *killing) read() {
 	k.disk = map[string]storedAnswer{}
-	files, err := filepath.Glob(filepath.Join(k.dir, "simulated", "????-??-??", "[^.]*"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	for _, path := range files {
-		date, name := filepath.Base(filepath.Dir(path)), filepath.Base(path)
-		if strings.HasPrefix(name, "state-") && !strings.HasPrefix(name, "state-chain-") {
-			continue
-		}
+	for _, path := range k.files() {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			k.t.Fatal(err)
 		}
 		_, rest, _ := strings.Cut(string(b), "\n")
 		second, _, _ := strings.Cut(rest, "\n")
-		var at time.Time
-		if strings.HasPrefix(name, "state-") {
-			var chain struct{ Source struct{ Arrived time.Time } }
-			err = json.Unmarshal([]byte(second), &chain)
-			at = chain.Source.Arrived
-		} else {
-			var a envelope
-			a, err = parseAnswer([]byte(second))
-			k.disk[date+"/"+name] = storedAnswer{a.Meta.edition, sum(b), k.rows(name, a)}
-			at = a.Meta.Computed
-		}
+		a, err := parseAnswer([]byte(second))
 		if err != nil {
 			k.t.Fatalf("%s: %v", path, err)
 		}
-		if at.After(k.newest) {
-			k.newest = at
+		dir, name := filepath.Base(filepath.Dir(path)), filepath.Base(path)
+		k.disk[dir+"/"+name] = storedAnswer{a.Meta.edition, sum(b), a.Meta.Session, k.rows(name, a)}
+		if a.Meta.Computed.After(k.newest) {
+			k.newest = a.Meta.Computed
 		}
 	}
+}
+
+// files returns the paths of the stored answers.
+func (k *killing) files() []string {
+	files, err := filepath.Glob(filepath.Join(k.dir, "simulated", "[c2]*", "[^.]*")) // current/ and the dates
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return files
+}
+
+// unnamed returns the paths of the objects that no stored answer names.
+func (k *killing) unnamed() []string {
+	objects, err := filepath.Glob(filepath.Join(k.dir, "simulated", "objects", "*.gz"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var headers strings.Builder
+	for _, path := range k.files() {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		header, _, _ := strings.Cut(string(b), "\n")
+		headers.WriteString(header)
+	}
+	return slices.DeleteFunc(objects, func(path string) bool {
+		return strings.Contains(headers.String(), strings.TrimSuffix(filepath.Base(path), ".gz"))
+	})
 }

@@ -40,8 +40,8 @@ const (
 	storedBefore = 30 // sessions before the day
 )
 
-// market is the server that read-only tests share: its clock stands still, its history is complete, and the inputs of all
-// its dates are archived.
+// market is the server that read-only tests share: its clock stands still, its history is complete, and the documents of
+// all its dates are stored.
 var market sharedServer
 
 type sharedServer struct {
@@ -74,7 +74,7 @@ func (s *sharedServer) start(t testing.TB) {
 	s.p.backfilled()
 	s.recomputed = map[string]string{}
 	for _, date := range []string{earlierDay, marketDay} {
-		s.p.until("the inputs of "+date+" are archived", func() bool {
+		s.p.until("the answers of "+date+" are stored", func() bool {
 			out, _, code := run(t, command(t, "recompute", "--data-dir", s.dir, "--date", date))
 			s.recomputed[date] = out
 			return code == 0
@@ -144,6 +144,7 @@ type envelope struct {
 		edition
 		Endpoint, Source string
 		Captured         *time.Time `json:"captured_at"`
+		Session          string     `json:"session_date"`
 		Receipt          struct {
 			Method     string                          `json:"method"`
 			Parameters json.RawMessage                 `json:"parameters"`

@@ -203,7 +203,7 @@ func TestMetrics(t *testing.T) {
 	for name, want := range map[string]string{
 		sample: "130", "strikecache_ready": "1", "strikecache_resources_waiting": "0", `strikecache_snapshot_stale{resource="gex/spx"}`: "0",
 		`strikecache_http_request_duration_seconds_count{resource="vix-term-structure"}`: "3", // 1, 65, 129
-		"strikecache_connections_refused_total":                                          "0", "strikecache_latest_cache_rejected_sets_total": "0", "strikecache_bad_files_total": "0",
+		"strikecache_connections_refused_total":                                          "0", "strikecache_bad_files_total": "0",
 	} {
 		if got := metric(scrape, name); got != want {
 			t.Errorf("%s is %q, want %s", name, got, want)

@@ -14,26 +14,26 @@ func recompute(t testing.TB, dir, date string, more ...string) (out, errs string
 	return run(t, command(t, append([]string{"recompute", "--data-dir", dir, "--date", date}, more...)...))
 }
 
-// archivedInput returns the path of the chain that the current gamma answer names.
-func (p *process) archivedInput(dir string) string {
+// storedInput returns the path of the chain that the current gamma answer names.
+func (p *process) storedInput(dir string) string {
 	p.t.Helper()
 	e := p.envelope(gammaPath)
 	var names []string
 	for _, in := range e.Meta.Receipt.Named {
 		names = append(names, in.Name)
 	}
-	// The reference is stored only during the back-fill, which the first answer does not wait for.
-	if got := strings.Join(names, " "); got != "options/_SPX.json state/gex-carry" && got != "options/_SPX.json state/gex-carry state/gex-reference" {
+	// The session before is stored only during the back-fill, which the first answer does not wait for.
+	if got := strings.Join(names, " "); got != "options/_SPX.json" && got != "options/_SPX.json previous/options/_SPX.json" {
 		p.t.Fatalf("the inputs are %s", got)
 	}
-	return filepath.Join(dir, e.Meta.Source, "archive", e.Meta.Receipt.Named[0].SHA256+".gz")
+	return filepath.Join(dir, e.Meta.Source, "objects", e.Meta.Receipt.Named[0].SHA256+".gz")
 }
 
 // A stored day is recomputed while the server runs and after it ended, and an input that is altered or gone is named.
 func TestRecompute(t *testing.T) {
 	t.Parallel()
 	p, dir := shared(t), storedDay(t)
-	input := p.archivedInput(dir)
+	input := p.storedInput(dir)
 	digest := strings.TrimSuffix(filepath.Base(input), ".gz")
 	expect := func(date string, code int, args []string, wants ...string) {
 		t.Helper()
@@ -68,8 +68,8 @@ func TestRecompute(t *testing.T) {
 	expect("2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
 }
 
-// The archive has a file for every digest of every receipt, and its decoded bytes have this digest.
-func TestReceiptsNameArchivedBytes(t *testing.T) {
+// The store has an object for every digest of every receipt, and its decoded bytes have this digest.
+func TestReceiptsNameStoredBytes(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
 	inputs := 0
@@ -83,34 +83,19 @@ func TestReceiptsNameArchivedBytes(t *testing.T) {
 			t.Errorf("%s: %+v, want parameters %s", path, receipt, parameters)
 		}
 		for i, in := range receipt.Named {
-			packed, err := os.ReadFile(filepath.Join(market.dir, "simulated", "archive", in.SHA256+".gz"))
+			packed, err := os.ReadFile(filepath.Join(market.dir, "simulated", "objects", in.SHA256+".gz"))
 			if err != nil {
 				t.Errorf("%s: %s: %v", path, in.Name, err)
 				continue
 			}
 			body, err := decode(&http.Response{Header: http.Header{"Content-Encoding": {"gzip"}}}, packed)
 			if err != nil || sum(body) != in.SHA256 || receipt.Inputs[i] != in.SHA256 {
-				t.Errorf("%s: %s: %v, the archive has %s under %s, input_sha256 %s", path, in.Name, err, sum(body), in.SHA256, receipt.Inputs[i])
+				t.Errorf("%s: %s: %v, the store has %s under %s, input_sha256 %s", path, in.Name, err, sum(body), in.SHA256, receipt.Inputs[i])
 			}
 			inputs++
 		}
 	}
-	figure(t, "%d inputs of %d answers are archived under the digests of their receipts", inputs, len(answers))
-}
-
-// Without an archive everything is served, and recompute says that the inputs are gone.
-func TestNothingIsArchivedOnDemand(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := serveReady(t, "--data-dir", dir, "--archive-max-bytes", "0", "--sim-speed", "0", "--sim-start", marketStart)
-	input := p.archivedInput(dir)
-	p.stop()
-	if _, err := os.Stat(filepath.Dir(input)); !os.IsNotExist(err) {
-		t.Errorf("there is an archive: %v", err)
-	}
-	if out, _, code := recompute(t, dir, marketDay, "--product", "gex/spx"); code != 3 || !strings.Contains(out, "gex/spx inputs_gone") {
-		t.Errorf("exit %d, %s", code, out)
-	}
+	figure(t, "%d inputs of %d answers are stored under the digests of their receipts", inputs, len(answers))
 }
 
 // storedFiles returns the stored gamma answers' paths by date, rising.

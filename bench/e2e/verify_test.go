@@ -18,12 +18,12 @@ import (
 // verifier runs bench/clients/verify.py.
 type verifier struct {
 	python, program string
-	documents       string // the archive of the server's source
+	documents       string // the objects of the server's source
 }
 
 func newVerifier(t testing.TB, dataDir, source string) verifier {
 	t.Helper()
-	return verifier{installed(t, "python3"), filepath.Join(root, "bench", "clients", "verify.py"), filepath.Join(dataDir, source, "archive")}
+	return verifier{installed(t, "python3"), filepath.Join(root, "bench", "clients", "verify.py"), filepath.Join(dataDir, source, "objects")}
 }
 
 // checks verifies an answer, given by its URL or as a file, and compares the names of the differing figures.
@@ -68,7 +68,7 @@ func (p *process) body(target string) []byte {
 	return body
 }
 
-// A program that has only the methods page, the answers and the archived documents finds the same figures and digests.
+// A program that has only the methods page, the answers and the stored documents finds the same figures and digests.
 func TestAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
@@ -85,7 +85,7 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 	dir := t.TempDir()
 	p := serveReady(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"))
 	v := newVerifier(t, dir, "replay")
-	p.until("archived", func() bool {
+	p.until("the answer is stored", func() bool {
 		_, _, code := run(t, command(t, "recompute", "--data-dir", dir, "--source", "replay", "--date", "2026-08-11"))
 		return code == 0
 	})

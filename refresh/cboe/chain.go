@@ -11,8 +11,7 @@
 //	  - An SPX chain has about 30,000 rows, 12 to 14 MB, 1.7 MB as gzip. The head comes after the rows. A quote has no options.
 //	  - timestamp is when the file was made: UTC, without a zone. It advances after the close while nothing else changes.
 //	  - data.last_trade_time is the time of the data: New York time, without a zone, 15 minutes late in the session, and
-//	    16:14:59 after the close of an index. data.seqno advances without a new price. Because seqno and timestamp change
-//	    without new data, [Quote.Content] leaves out both.
+//	    16:14:59 after the close of an index. data.seqno advances without a new price.
 //	  - If data.current_price is null or 0, close is used. In the evening prev_day_close becomes the close of the same day,
 //	    so it is not read. price_change_percent still describes the session then.
 //	  - A row's option is the root, YYMMDD, C or P, and the strike in thousandths with 8 digits. Every number is a float, even
@@ -39,14 +38,11 @@ package cboe
 import (
 	"bytes"
 	"cmp"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"strikecache/compute"
 )
@@ -54,9 +50,6 @@ import (
 // Quote is a decoded quote document, or the head of a chain document.
 type Quote struct {
 	compute.Underlying
-	// Content is the 64-bit xxHash, in hex, of the document without its two clocks, timestamp and data.seqno, which advance
-	// without new data. Two documents of one name with equal Content have the same data. It guards against no forger.
-	Content string
 	// BadNumbers is how many of its numbers count as absent because they are outside the range of their kind.
 	BadNumbers int
 }
@@ -102,25 +95,26 @@ func DecodeQuote(body []byte) (*Quote, error) {
 }
 
 // DecodeChain decodes an option chain document, in any order of keys, and validates its rows. It keeps no reference to body.
-// content is as in [Quote]. The error of a chain without rows is [compute.ErrEmptyChain].
-func DecodeChain(body []byte) (chain *compute.Chain, content string, err error) {
+// The error of a chain without rows is [compute.ErrEmptyChain].
+func DecodeChain(body []byte) (*compute.Chain, error) {
 	q, rows, err := decodeDocument(body)
 	if err != nil {
-		return nil, "", fmt.Errorf("decode chain: %w", err)
+		return nil, fmt.Errorf("decode chain: %w", err)
 	}
 	if bytes.Count(body, []byte(`"options":`)) > 1 { // rows of a second array would change those of the first
-		return nil, "", fmt.Errorf("decode chain: %w: options twice", ErrMalformed)
+		return nil, fmt.Errorf("decode chain: %w: options twice", ErrMalformed)
 	}
 	var b compute.ChainBuilder
 	b.Grow(len(rows))
 	for i := range rows {
 		b.Add([]byte(rows[i].Option), rows[i].quote())
 	}
-	if chain, err = b.Build(q.Underlying); err != nil {
-		return nil, "", fmt.Errorf("decode chain: %w", err)
+	chain, err := b.Build(q.Underlying)
+	if err != nil {
+		return nil, fmt.Errorf("decode chain: %w", err)
 	}
 	chain.BadNumbers += q.BadNumbers
-	return chain, q.Content, nil
+	return chain, nil
 }
 
 const rowBytes = 390 // of a usual row
@@ -148,7 +142,6 @@ func decodeDocument(body []byte) (*Quote, []chainRow, error) {
 	if !okCaptured || !okAsOf {
 		return nil, nil, ErrNoClock
 	}
-	q.Content = contentOf(body)
 	return q, d.Data.Options, nil
 }
 
@@ -171,21 +164,6 @@ func (r *chainRow) quote() compute.Quote {
 		q.LastTrade = at.Unix()
 	}
 	return q
-}
-
-// contentOf returns the [Quote.Content] of a well-formed document.
-func contentOf(body []byte) string {
-	var content xxhash.Digest
-	content.Reset()
-	for _, clock := range []string{`"timestamp":`, `"seqno":`} {
-		if i := bytes.Index(body, []byte(clock)); i >= 0 {
-			_, _ = content.Write(body[:i])
-			body = body[i:]
-			body = body[max(bytes.IndexAny(body, ",}"), 0):]
-		}
-	}
-	_, _ = content.Write(body)
-	return hex.EncodeToString(content.Sum(nil))
 }
 
 // PriceKind returns the kind of the prices of a symbol without its prefix, such as VIX or XLK.

@@ -47,7 +47,7 @@ func TestDecodeBoundsRows(t *testing.T) {
 			body := []byte(`{"data":{"` + key + `":[` + options + row + `]}}`)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, _, err := DecodeChain(body)
+			_, err := DecodeChain(body)
 			runtime.ReadMemStats(&after)
 			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; !errors.Is(err, ErrMalformed) || mb > 64 {
 				t.Errorf("rows %s of %s: %v after %d MB", row, key, err, mb)

@@ -58,7 +58,7 @@ func TestChainAgreesWithEncodingJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := DecodeChain(body)
+		got, err := DecodeChain(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestRecordedEnvelopes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := DecodeChain(body); err == nil {
+		if _, err := DecodeChain(body); err == nil {
 			t.Errorf("%s: a chain without options is accepted", name)
 		}
 		q, err := DecodeQuote(body)
@@ -146,7 +146,7 @@ func BenchmarkDecodeChain(b *testing.B) {
 	body := recorded(b, spxChain)
 	for name, decode := range map[string]func() error{
 		"decode-chain": func() error {
-			_, _, err := DecodeChain(body)
+			_, err := DecodeChain(body)
 			return err
 		},
 		"encoding-json": func() error {

@@ -64,9 +64,8 @@ type Refresher interface {
 	Origin() Origin
 	// Join adopts what the fleet serves. The error says why this process cannot serve it.
 	Join(Origin) error
-	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. next says that the next call of Follow
-	// names it. It may be called by several goroutines.
-	Accept(path, digest string, file []byte, next bool) error
+	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may be called by several goroutines.
+	Accept(path, digest string, file []byte) error
 	// Lead refreshes the answers until ctx ends, and returns when it has written the last file.
 	Lead(ctx context.Context)
 	// Serving returns what Lead serves at this moment, or served at its end.

@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -173,7 +174,7 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 func (n *node) Origin() Origin    { return Origin{Identity: "simulated market, seed 1"} }
 func (n *node) Join(Origin) error { return nil }
 
-func (n *node) Accept(path, digest string, file []byte, _ bool) error {
+func (n *node) Accept(path, digest string, file []byte) error {
 	n.mu.Lock()
 	hang := n.hang
 	n.mu.Unlock()
@@ -254,17 +255,17 @@ func sealed(t *testing.T, source, product, data string, asOf time.Time) snapshot
 	if err != nil {
 		t.Fatal(err)
 	}
-	return snapshots.File{Edition: &snapshots.Edition{Default: s}}
+	return snapshots.File{Product: product, Edition: &snapshots.Edition{Default: s}, Dated: true}
 }
 
 // save saves an answer and makes it current.
 func (n *node) save(product, data string, asOf time.Time) {
 	n.t.Helper()
 	date := asOf.Format(time.DateOnly)
-	if err := n.store.Save(product, date, sealed(n.t, "simulated", product, data, asOf)); err != nil {
+	if err := n.store.Save([]snapshots.File{sealed(n.t, "simulated", product, data, asOf)}, nil); err != nil {
 		n.t.Fatal(err)
 	}
-	path := snapshots.Path(product, date, false)
+	path := date + "/" + snapshots.FileName(product)
 	n.mu.Lock()
 	n.serving[product] = Served{File{path, n.store.Digest(path)}, snapshots.Freshness{State: "fresh", Since: asOf}}
 	n.mu.Unlock()
@@ -389,23 +390,33 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 	}
 	a.save(gamma, `"1"`, friday)
 	a.save(pain, `"1"`, friday)
-	if err := a.store.SaveState("iv-SPX.X", "2026-11-20", []byte("state")); err != nil {
+	document := []byte("a document")
+	sum := fmt.Sprintf("%x", sha256.Sum256(document))
+	f := sealed(t, "simulated", gamma, `"current"`, friday)
+	f.Current, f.Dated, f.Inputs = true, false, []snapshots.StoredInput{{Input: snapshots.Input{Name: "options/_SPX.json", SHA256: sum}}}
+	if err := a.store.Save([]snapshots.File{f}, []snapshots.Object{{SHA256: sum, Body: document}}); err != nil {
 		t.Fatal(err)
 	}
+	follower := join(t, at, t.TempDir(), false)
 	e := join(t, at, t.TempDir(), true)
-	until(t, "the edge has all files", func() bool { return maps.Equal(e.files(), a.files()) })
+	until(t, "the follower has all files", func() bool { return maps.Equal(follower.files(), a.files()) })
+	until(t, "the edge has all files but the documents", func() bool {
+		files := a.files()
+		maps.DeleteFunc(files, func(path, _ string) bool { return strings.HasPrefix(path, "objects/") })
+		return maps.Equal(e.files(), files)
+	})
 	until(t, "the edge shows the answers", func() bool { return e.shows(gamma, `"1"`) && e.shows(pain, `"1"`) })
 	a.save(gamma, `"2"`, friday.Add(time.Minute))
 	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
 	until(t, "the status of the edge says so", func() bool {
 		s := e.Status()
-		return s.Role == RoleEdge && s.Connected && s.Lease > 0 && s.SilentSince.IsZero() && s.Applied >= 44 && s.Lag > 0 && s.Err == nil
+		return s.Role == RoleEdge && s.Connected && s.Lease > 0 && s.SilentSince.IsZero() && s.Applied >= 43 && s.Lag > 0 && s.Err == nil
 	})
 	until(t, "the status of the refresher says so", func() bool {
 		s := a.Status()
 		return s.Role == RoleRefresher && s.Put >= 44 && s.Err == nil
 	})
-	if _, err := a.store.Expire("2026-10-20", func(string) bool { return true }); err != nil {
+	if _, err := a.store.Expire(snapshots.Ages{FilesBefore: "2026-10-20", Products: []string{gamma, pain}}); err != nil {
 		t.Fatal(err)
 	}
 	o := newOperator(t, at)
@@ -456,7 +467,7 @@ func TestARefresherThatLostTheLease(t *testing.T) {
 		next = b
 	}
 	// An object that was put under the old lease arrives late.
-	file := snapshots.Path(gamma, "2026-11-20", false)
+	file := "2026-11-20" + "/" + snapshots.FileName(gamma)
 	stale := sealed(t, "simulated", gamma, `"stale"`, friday.Add(time.Hour))
 	o.put(file, body(t, gamma, stale), fmt.Sprint(old), "")
 	until(t, "the refresher has put its own file in its place", func() bool { return o.digest(file) == next.store.Digest(file) })
@@ -479,10 +490,11 @@ func body(t *testing.T, product string, f snapshots.File) []byte {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if err := store.Save(product, "2026-11-20", f); err != nil {
+	f.Product = product
+	if err := store.Save([]snapshots.File{f}, nil); err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := store.Bytes(snapshots.Path(product, "2026-11-20", false))
+	b, _, err := store.Bytes("2026-11-20" + "/" + snapshots.FileName(product))
 	if err != nil {
 		t.Fatal(err)
 	}

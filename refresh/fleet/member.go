@@ -375,5 +375,5 @@ func (s *session) work(ctx context.Context) error {
 		return s.putOne(ctx)
 	}
 	path := s.m.nextToLoad()
-	return s.settle(ctx, path, s.load(ctx, path, s.m.objects[path], false))
+	return s.settle(ctx, path, s.load(ctx, path, s.m.objects[path]))
 }

@@ -28,7 +28,7 @@ func TestRefusedObjects(t *testing.T) {
 
 	const date = "2026-11-20"
 	good := body(t, pain, sealed(t, "simulated", pain, `"new"`, friday.Add(time.Hour)))
-	path := snapshots.Path(pain, date, false)
+	path := date + "/" + snapshots.FileName(pain)
 	altered := bytes.Clone(good)
 	altered[len(altered)/2] ^= 1
 	for _, c := range []struct {

@@ -158,7 +158,7 @@ func (s *session) seeFile(name string, msg jetstream.Msg, seq uint64, foreign er
 	switch stored := m.cfg.Store.Digest(path); {
 	case m.leads() && stored != "" && !m.has(File{path, stored}):
 		m.Changed(path) // publishes its own again
-	case !m.leads() && !o.refused && o.digest != stored:
+	case !m.leads() && !o.refused && o.digest != stored && !(m.cfg.Edge && snapshots.IsObject(path)):
 		m.backlog[path] = true
 	}
 }
@@ -255,7 +255,7 @@ func (s *session) loadAll(ctx context.Context, served map[string]Served) error {
 	for _, one := range served {
 		if o := m.objects[one.Path]; one.Path != "" && m.has(one.File) && m.cfg.Store.Digest(one.Path) != one.SHA256 {
 			group.Go(func() error {
-				err := s.load(ctx, one.Path, o, true)
+				err := s.load(ctx, one.Path, o)
 				mu.Lock()
 				defer mu.Unlock()
 				errs[one.Path] = err
@@ -278,7 +278,7 @@ var (
 )
 
 // load gets the parts of a file and stores it. It may be called by several goroutines.
-func (s *session) load(ctx context.Context, path string, o object, next bool) error {
+func (s *session) load(ctx context.Context, path string, o object) error {
 	var file []byte
 	for i := range o.parts {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
@@ -294,7 +294,7 @@ func (s *session) load(ctx context.Context, path string, o object, next bool) er
 		}
 		file = append(file, msg.Data...)
 	}
-	return s.m.cfg.Refresher.Accept(path, o.digest, file, next)
+	return s.m.cfg.Refresher.Accept(path, o.digest, file)
 }
 
 // nextToLoad returns the path of the backlog that was tried least, of equals the newest.
@@ -337,7 +337,7 @@ func (s *session) settle(ctx context.Context, path string, err error) error {
 		s.refuse(path, reason, err)
 		o.refused = true
 		m.objects[path] = o
-	case err != nil && !errors.Is(err, snapshots.ErrPending):
+	case err != nil:
 		return fmt.Errorf("store %s: %w", path, err)
 	default:
 		m.unread, m.incomplete = m.unread || m.incomplete, false

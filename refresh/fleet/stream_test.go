@@ -156,7 +156,7 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 	a.save(pain, `"1"`, friday)
 	e := join(t, at, t.TempDir(), true)
 	until(t, "the edge follows", func() bool { return e.shows(gamma, `"1"`) && e.shows(pain, `"1"`) })
-	disk := filepath.Join(a.dir, "simulated", snapshots.Path(pain, "2026-11-20", false))
+	disk := filepath.Join(a.dir, "simulated", "2026-11-20"+"/"+snapshots.FileName(pain))
 	b, err := os.ReadFile(disk)
 	if err != nil {
 		t.Fatal(err)

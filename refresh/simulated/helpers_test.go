@@ -51,7 +51,7 @@ func documentAt(t testing.TB, m *simulated.Market, name upstream.Name, at time.T
 
 func chainAt(t testing.TB, m *simulated.Market, symbol string, at time.Time) *compute.Chain {
 	t.Helper()
-	chain, _, err := cboe.DecodeChain(documentAt(t, m, upstream.Options(symbol), at).Body)
+	chain, err := cboe.DecodeChain(documentAt(t, m, upstream.Options(symbol), at).Body)
 	if err != nil {
 		t.Fatalf("chain of %s at %s: %v", symbol, at, err)
 	}

@@ -89,7 +89,6 @@ func open(t *testing.T, address string) *stage {
 		Store: func() snapshots.Stats {
 			return snapshots.Stats{
 				FilesWritten: 5, BytesWritten: 1000, BadFiles: 2, FilesWaiting: 3, DiskErrors: snapshots.DiskErrors{Create: 11, Write: 12, Sync: 13, Rename: 14, SyncDir: 15},
-				Latest:  snapshots.CacheStats{SetsRejected: 21, SetsDropped: 22, Evictions: 23},
 				History: snapshots.CacheStats{SetsRejected: 31, SetsDropped: 32, Evictions: 33},
 			}
 		},
@@ -261,9 +260,6 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 		`strikecache_disk_errors_total{step="sync"}`:                                                "13",
 		`strikecache_disk_errors_total{step="rename"}`:                                              "14",
 		`strikecache_disk_errors_total{step="sync_dir"}`:                                            "15",
-		`strikecache_latest_cache_rejected_sets_total`:                                              "21",
-		`strikecache_latest_cache_dropped_sets_total`:                                               "22",
-		`strikecache_latest_cache_evictions_total`:                                                  "23",
 		`strikecache_history_cache_rejected_sets_total`:                                             "31",
 		`strikecache_history_cache_dropped_sets_total`:                                              "32",
 		`strikecache_history_cache_evictions_total`:                                                 "33",

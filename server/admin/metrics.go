@@ -203,9 +203,6 @@ func (c *collector) store(ch chan<- prometheus.Metric) {
 	for step, n := range map[string]int64{"create": d.Create, "write": d.Write, "sync": d.Sync, "rename": d.Rename, "sync_dir": d.SyncDir} {
 		count(ch, diskErrors, n, step)
 	}
-	count(ch, desc("latest_cache_rejected_sets_total", "Current answers that the cache refused: must stay 0."), s.Latest.SetsRejected)
-	count(ch, desc("latest_cache_dropped_sets_total", "Current answers that the cache dropped for a full buffer: must stay 0."), s.Latest.SetsDropped)
-	count(ch, desc("latest_cache_evictions_total", "Current answers that the cache evicted: must stay 0."), s.Latest.Evictions)
 	count(ch, desc("history_cache_rejected_sets_total", "Past answers that the cache refused: each is read from disk when a client asks for it."), s.History.SetsRejected)
 	count(ch, desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer."), s.History.SetsDropped)
 	count(ch, desc("history_cache_evictions_total", "Past answers that the cache evicted."), s.History.Evictions)

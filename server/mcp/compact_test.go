@@ -10,7 +10,7 @@ import (
 // envelope returns an answer with data.
 func envelope(data string) []byte {
 	return []byte(`{"success":true,"data":` + data + `,"meta":{"endpoint":"e","source":"simulated","as_of":"T","computed_at":"C",
-		"refresh_seconds":25,"freshness":{"state":"fresh"},"receipt":{"method":"gex/2"},"quality":{"used":1},"notice":"N <1>"},"usage":{"tier":"anonymous"}}`)
+		"refresh_seconds":25,"freshness":{"state":"fresh"},"receipt":{"method":"gex/3"},"quality":{"used":1},"notice":"N <1>"},"usage":{"tier":"anonymous"}}`)
 }
 
 func TestCompact(t *testing.T) {

@@ -14,11 +14,6 @@ const matrix = '/api/v1/gex/spx/matrix';
 const partReach = 0.1; // the strikes of its parts are within this share of the spot
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 
-const levelsOnly = 'This date has been imported, and has levels only.';
-
-/** spotOf returns the spot of the figures. Imported dates and those of older methods have only the published level. */
-const spotOf = (d) => d.effective_spot ?? d.spot;
-
 const figures = {
   gamma: { name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yName: 'Gamma, $ per 1 % move', yFormat: axisDollars },
   oi: { name: 'open interest', call: (r) => r.call_open_interest, put: (r) => -r.put_open_interest, write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
@@ -83,13 +78,13 @@ export function strikesPanel() {
 /** reach returns the share of spot to show. Levels: as far as the flip and the walls, at least 3 %, at most 15 %. */
 function reach(d, picked) {
   if (picked !== 'levels') return Number(picked) / 100;
-  const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / spotOf(d) - 1));
+  const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / d.effective_spot - 1));
   return Math.min(0.15, Math.max(0.03, 1.05 * Math.max(0, ...away)));
 }
 
 function marks(d) {
   return [
-    { x: spotOf(d), label: `Spot ${level(spotOf(d))}`, color: '--ink' },
+    { x: d.effective_spot, label: `Spot ${level(d.effective_spot)}`, color: '--ink' },
     { x: d.zero_gamma_flip, label: `Flip ${level(d.zero_gamma_flip)}`, color: '--flip' },
     { x: d.call_wall, label: `Call wall ${level(d.call_wall)}`, color: '--positive' },
     { x: d.put_wall, label: `Put wall ${level(d.put_wall)}`, color: '--negative' },
@@ -101,7 +96,7 @@ const flipBand = (d) => (d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band
 
 function bands(d) {
   const move = d.expected_move_1d;
-  return [...(move ? [{ from: spotOf(d) - move, to: spotOf(d) + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : []), ...flipBand(d)];
+  return [...(move ? [{ from: d.effective_spot - move, to: d.effective_spot + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : []), ...flipBand(d)];
 }
 
 /** during says when the contracts of a part expire. */
@@ -109,7 +104,7 @@ const during = (part) => (part.from === part.to ? `expiring on ${date(part.to)}`
 
 /** drawSides draws calls and puts by strike: of a part of the expirations, or else of all. */
 function drawSides(chart, d, part, f, wanted, view) {
-  const spot = spotOf(d);
+  const spot = d.effective_spot;
   const share = part ? Math.min(partReach, wanted) : wanted;
   const rows = ((part ?? d).by_strike ?? []).filter((r) => f.call(r) !== null && Math.abs(r.strike / spot - 1) <= share);
   const most = (of) => rows.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), rows[0]);
@@ -131,21 +126,21 @@ function drawSides(chart, d, part, f, wanted, view) {
 
 /** none says why there is no strike. */
 function none(d, part) {
-  if (!part) return d.by_strike ? 'No strike with open interest lies in this range.' : levelsOnly;
+  if (!part) return 'No strike with open interest lies in this range.';
   const settled = d.zero_dte.settled && part.to <= d.session_date;
   return settled ? `The contracts ${during(part)} have settled.` : `No unsettled contract ${during(part)} has open interest in this range.`;
 }
 
 function drawProfile(chart, d) {
-  const points = d.profile ?? [];
+  const points = d.profile;
   const xs = points.map((p) => p.spot);
   const values = points.map((p) => p.net_gex_dollars);
   chart.draw({
     xs, xName: 'Hypothetical spot', xFormat: (x, exact) => number(x, exact ? 2 : 0),
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
-    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: spotOf(d),
+    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: d.effective_spot,
     marks: marks(d).slice(0, 2), bands: flipBand(d),
-    summary: xs.length === 0 ? (d.profile ? 'No contract can be repriced.' : levelsOnly) : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
+    summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
       (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),
   });
 }
@@ -166,10 +161,10 @@ export function expirationsPanel() {
   const panel = new Panel({
     id: 'expirations',
     render(d) {
-      const rows = d.by_expiration ?? [];
+      const rows = d.by_expiration;
       refill(place, byExpiration(rows, d.session_date));
       const most = rows.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
-      say(summary, !d.by_expiration ? levelsOnly : !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
+      say(summary, !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
         : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);
     },
   });

@@ -9,20 +9,14 @@ import (
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// The store has two caches. The cache of current answers has one entry, the generation: all editions that are served now,
-// by resource. The cache has no reason to refuse or evict it. The history cache has answers of past dates, and may evict
-// them: a miss costs the read of a file.
+// What the store has in memory: the generation, which is all editions that are served now, behind one atomic pointer; and
+// the history, a cache of past answers, which may be forgotten: a miss costs the read of a file.
 //
 // Ristretto applies the first Set of a key in the background, even after a later Del. Of two such Sets it may keep the
-// older. So the store waits for every Set whose value must be seen before it makes another. Overwrites are visible at once.
+// older. So the store waits for every Set whose value must be seen before it makes another.
 
 // generation is an edition by resource. It is immutable.
 type generation map[string]*Edition
-
-const (
-	latestKey  = "latest" // key of the generation, whose cost is 1
-	latestRoom = 100
-)
 
 // concurrentReads is how many files requests may read at the same time. A further miss gets ErrBusy.
 const concurrentReads = 4
@@ -30,9 +24,9 @@ const concurrentReads = 4
 // ErrBusy says that requests are reading too many files at this moment, or that the file cannot be read now.
 var ErrBusy = errors.New("too many historical reads at once")
 
-// newCache returns a cache for entries with a total cost of up to room.
-func newCache[K ristretto.Key, V any](room int64) (*ristretto.Cache[K, V], error) {
-	c, err := ristretto.NewCache(&ristretto.Config[K, V]{
+// newHistory returns a cache for snapshots of up to room bytes together.
+func newHistory(room int64) (*ristretto.Cache[int, *Snapshot], error) {
+	c, err := ristretto.NewCache(&ristretto.Config[int, *Snapshot]{
 		NumCounters: 1e5, MaxCost: room, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
 	})
 	if err != nil {
@@ -42,7 +36,7 @@ func newCache[K ristretto.Key, V any](room int64) (*ristretto.Cache[K, V], error
 }
 
 // Publish makes editions current, by resource, all at the same instant. Other resources keep theirs. Publish keeps the
-// editions but not the map. It first makes the deltas of the answers in Options.Deltas.
+// editions but not the map. It first makes the deltas of the answers in Options.Deltas; its error is of these.
 func (s *Store) Publish(editions map[string]*Edition) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
@@ -51,26 +45,17 @@ func (s *Store) Publish(editions map[string]*Edition) error {
 		return fmt.Errorf("publish: %w", err)
 	}
 	next := generation{}
-	if current, ok := s.latest.Get(latestKey); ok {
-		maps.Copy(next, current)
-	}
+	maps.Copy(next, *s.current.Load())
 	maps.Copy(next, editions)
 	s.publications.Add(1)
-	accepted := s.latest.Set(latestKey, next, 1)
-	s.latest.Wait()
+	s.current.Store(&next)
 	s.publications.Add(1)
-	if _, ok := s.latest.Get(latestKey); !accepted || !ok {
-		return errors.New("publish: the cache refused the current answers")
-	}
 	s.keepBases(editions)
 	return nil
 }
 
 // Current returns what a resource serves now, nil before its first publication. It does not allocate.
-func (s *Store) Current(resource string) *Edition {
-	g, _ := s.latest.Get(latestKey)
-	return g[resource]
-}
+func (s *Store) Current(resource string) *Edition { return (*s.current.Load())[resource] }
 
 // Publications counts the calls of [Store.Publish] that have begun to replace the current answers, and those that have done
 // so. As long as it is even and the same, Current returns the same editions.
@@ -100,7 +85,7 @@ func (s *Store) Historical(product, date string) (*Snapshot, error) {
 	return nil, ErrNoSnapshot
 }
 
-// historyKey returns the key of an answer in the history cache. A number is made without an allocation. It holds the index of
+// historyKey returns the key of an answer in the history. A number is made without an allocation. It holds the index of
 // the product in Options.DatedProducts, and the digits of the date.
 func historyKey(product int, date string) int {
 	n := product
@@ -152,11 +137,11 @@ func (s *Store) readPast(product int, date string) (*Snapshot, error) {
 // keepPast makes a snapshot the answer of its date, for later requests and for those under way, if the file is one of a dated
 // product. s.reads is locked.
 func (s *Store) keepPast(k key, snapshot *Snapshot) {
-	product := slices.Index(s.dated, k.file)
-	if product < 0 {
+	product := slices.Index(s.dated, k.name)
+	if product < 0 || !isDate(k.dir) {
 		return
 	}
-	n := historyKey(product, k.date)
+	n := historyKey(product, k.dir)
 	s.pastReads.Forget(s.path(k))
 	s.history.Del(n)
 	s.history.Wait()

@@ -1,0 +1,188 @@
+package refresh
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// publisher takes documents to answers: it alone knows the intake, the memory and the board. One publication runs at a time.
+type publisher struct {
+	cfg    *Config
+	store  *snapshots.Store
+	log    *slog.Logger
+	intake *intake
+	memory *memory
+	board  *board
+
+	mu    sync.Mutex   // held during a publication
+	since atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
+
+	reported map[string]bool // jobs whose first refresh was logged; guarded by mu
+}
+
+var errNoLease = errors.New("this member of the fleet does not hold the lease")
+
+// newBatch returns an empty batch. It may be given documents before [publisher.accept].
+func (p *publisher) newBatch(job string) *batch {
+	return &batch{
+		cfg: p.cfg, job: job, at: p.cfg.Clock.Now(), documents: map[upstream.Name]*document{}, accepted: p.intake.document, answers: map[string]*answer{},
+	}
+}
+
+// accept publishes the answers that the documents of a batch give. In order, it
+//
+//  1. computes each product,
+//  2. drops the answers that match the current ones: the current answer stays as it is, with its receipt,
+//  3. seals the others,
+//  4. stores their inputs and files,
+//  5. makes them current, all at the same instant,
+//  6. remembers the documents as accepted.
+//
+// If one of the steps 1, 3 and 5 fails, accept returns the error: the documents are not accepted, and the current answers
+// stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
+// [board.fail] does, whose failures end with step 5.
+func (p *publisher) accept(b *batch, products []*product, succeeded ...string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.since.Store(time.Now().Unix())
+	defer p.since.Store(0)
+	b.at = p.cfg.Clock.Now()
+	steps := newStopwatch()
+	answers, err := p.compute(b, products)
+	if err != nil {
+		return err
+	}
+	steps.lap("compute_ms")
+	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return a.matches(p.board.edition(a.product.name), p.cfg) })
+	for _, a := range changed {
+		if err := a.seal(p.cfg, p.board.freshnessOf(a, succeeded)); err != nil {
+			return fmt.Errorf("seal %s: %w", a.product.name, err)
+		}
+	}
+	steps.lap("seal_ms")
+	if p.cfg.Lease != nil && !p.cfg.Lease() {
+		return errNoLease // another member may publish already
+	}
+	if err := p.save(b, changed); err != nil {
+		return err
+	}
+	steps.lap("write_ms")
+	if err := p.board.show(changed, products, succeeded); err != nil {
+		return err
+	}
+	p.cfg.published()
+	p.intake.accept(b.documents)
+	p.drop(b, answers)
+	p.report(b, changed, steps)
+	return nil
+}
+
+// compute returns the answers of the products, in order, without the products that have no inputs or nothing to add.
+func (p *publisher) compute(b *batch, products []*product) ([]*answer, error) {
+	var answers []*answer
+	for _, product := range products {
+		in, err := product.gather(b, p.memory)
+		if err != nil {
+			return nil, err
+		}
+		if in == nil {
+			continue
+		}
+		if err := in.addClosures(); err != nil {
+			return nil, err
+		}
+		a, err := product.answer(in)
+		if err != nil {
+			return nil, err
+		}
+		b.answers[product.name] = a
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
+
+// save stores the inputs and the files of answers. The file of a date that is final at its close does not change after it: a
+// late answer, and one that a start computes again, are in current/ alone.
+func (p *publisher) save(b *batch, answers []*answer) error {
+	var files []snapshots.File
+	var objects []snapshots.Object
+	for _, a := range answers {
+		again := b.job == resumeJob && dateClosed(a.date(), b.at)
+		files = append(files, a.file(!again && !(a.late && a.product.finalAtClose)))
+		objects = append(objects, a.objects()...)
+	}
+	return p.store.Save(files, objects)
+}
+
+// drop drops the bytes of the documents that are stored, and the decoded chains that can be read again. A document that no
+// answer names keeps its gzip: a later answer may name it.
+func (p *publisher) drop(b *batch, answers []*answer) {
+	for _, d := range b.documents {
+		if p.store.Has(d.SHA256) {
+			d.stored(p.store.Object)
+		} else if packed := d.Gzip; packed != nil {
+			name := d.upstreamName()
+			d.load = func() ([]byte, error) { return cboe.Unpack(&upstream.Document{Name: name, Gzip: packed}) }
+		}
+		d.release()
+	}
+	for _, a := range answers {
+		for _, d := range a.inputs.documents {
+			d.release()
+		}
+	}
+}
+
+// report logs what was published: at level info the first time that a job publishes, at level debug later.
+func (p *publisher) report(b *batch, answers []*answer, steps *stopwatch) {
+	if len(answers) == 0 {
+		return
+	}
+	log := p.log.Debug
+	if !p.reported[b.job] {
+		p.reported[b.job], log = true, p.log.Info
+	}
+	var names []string
+	for _, a := range answers {
+		names = append(names, a.product.name)
+	}
+	log("refreshed", steps.with("job", b.job, "as_of", answers[0].asOf, "documents", len(b.documents), "resources", names)...)
+}
+
+// maxPublication is the duration of a publication after which [publisher.diskError] reports that the disk does not answer.
+const maxPublication = 90 * time.Second
+
+// diskError returns why files could not be written yet, or that the disk does not answer. It never waits for the disk.
+func (p *publisher) diskError() error {
+	if since := p.since.Load(); since != 0 && time.Since(time.Unix(since, 0)) > maxPublication {
+		return fmt.Errorf("disk has not answered since %s", time.Unix(since, 0).UTC().Format(time.RFC3339))
+	}
+	return p.store.DiskError()
+}
+
+// stopwatch measures the steps of a refresh for its log line.
+type stopwatch struct {
+	last  time.Time
+	attrs []any
+}
+
+func newStopwatch() *stopwatch { return &stopwatch{last: time.Now()} }
+
+// lap adds the milliseconds since the last lap.
+func (w *stopwatch) lap(name string) {
+	now := time.Now()
+	w.attrs = append(w.attrs, slog.Float64(name, float64(now.Sub(w.last).Microseconds())/1000))
+	w.last = now
+}
+
+// with returns the given attributes and the laps.
+func (w *stopwatch) with(attrs ...any) []any { return append(attrs, w.attrs...) }

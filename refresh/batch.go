@@ -1,0 +1,49 @@
+package refresh
+
+import (
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/refresh/upstream"
+)
+
+// batch is the new documents of one run of a job, on their way through [publisher.accept]. If it has no document of a name,
+// the accepted document of that name is used.
+type batch struct {
+	cfg       *Config
+	job       string    // the job that makes the batch
+	at        time.Time // of the computation, in market time
+	documents map[upstream.Name]*document
+	accepted  func(upstream.Name) *document // returns the accepted document of a name; nil: of a past session, no other document is used
+	answers   map[string]*answer            // of the products above, while the products are computed in the order of the table
+	trackRows []json.RawMessage             // rows before the newest, of a track that is made again; nil: the served track goes on
+}
+
+// document returns the document of a name from the batch, else the accepted one, nil when there is neither.
+func (b *batch) document(name upstream.Name) *document {
+	if d := b.documents[name]; d != nil || b.accepted == nil {
+		return d
+	}
+	return b.accepted(name)
+}
+
+// inputs returns inputs with the documents that are not nil. It returns nil when all documents are nil.
+func (b *batch) inputs(documents ...*document) *inputs {
+	in := &inputs{at: b.at, calendar: b.cfg.Calendar, source: b.cfg.SourceName}
+	for _, d := range documents {
+		in.add(d)
+	}
+	if in.documents == nil {
+		return nil
+	}
+	return in
+}
+
+// settlement returns the settlement file of the batch, else the accepted one, nil when there is neither.
+func (b *batch) settlement() *settlement {
+	if d := b.document(latestSettlement); d != nil {
+		return d.settlement
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package refresh
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/snapshots"
+)
+
+// board holds the answers that are served now, and judges their freshness. All methods are safe for concurrent use. A new
+// freshness changes what is served, not the files: a start judges anew.
+type board struct {
+	cfg      *Config
+	store    *snapshots.Store
+	cal      *compute.Calendar
+	log      *slog.Logger
+	products []*product // the table
+
+	mu         sync.Mutex // held only briefly
+	current    map[string]*currentAnswer
+	lastAnswer time.Time // when the last answer that is stored or served was computed, in market time
+}
+
+// currentAnswer is the answer that a product serves now, and the failures of its refreshes.
+type currentAnswer struct {
+	edition *snapshots.Edition      // nil before the first answer
+	restsOn []string                // [answer.restsOn] of the answer
+	inputs  []snapshots.StoredInput // of the answer
+	digest  string                  // of its file
+	health  healths
+}
+
+func newBoard(cfg *Config) *board {
+	b := &board{cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, products: products, current: map[string]*currentAnswer{}}
+	for _, p := range b.products {
+		b.current[p.name] = &currentAnswer{health: healths{}}
+	}
+	return b
+}
+
+// edition returns what a product serves now, nil before the first answer.
+func (b *board) edition(product string) *snapshots.Edition {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.current[product].edition
+}
+
+// inputs returns the inputs of the answer that a product serves now.
+func (b *board) inputs(product string) []snapshots.StoredInput {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.current[product].inputs
+}
+
+// show makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all
+// products, also those without a new answer.
+func (b *board) show(answers []*answer, products []*product, succeeded []string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	editions := map[string]*snapshots.Edition{}
+	for _, a := range answers {
+		editions[a.product.name] = a.edition
+	}
+	if len(editions) > 0 {
+		if err := b.store.Publish(editions); err != nil {
+			return err
+		}
+	}
+	for _, a := range answers {
+		h := b.current[a.product.name]
+		h.edition, h.restsOn, h.inputs = a.edition, a.restsOn, a.storedInputs()
+		h.digest = b.store.Digest(snapshots.CurrentPath(a.product.name))
+		b.lastAnswer = later(b.lastAnswer, a.inputs.at)
+	}
+	for _, p := range products {
+		b.current[p.name].health.end(succeeded)
+	}
+	return nil
+}
+
+// put makes stored answers current, by product, all at the same instant.
+func (b *board) put(stored map[string]*currentAnswer) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	editions := map[string]*snapshots.Edition{}
+	for name, h := range stored {
+		editions[name] = h.edition
+	}
+	if len(editions) == 0 {
+		return nil
+	}
+	if err := b.store.Publish(editions); err != nil {
+		return err
+	}
+	for name, h := range stored {
+		b.current[name] = h
+		b.lastAnswer = later(b.lastAnswer, changedAt(h.edition))
+	}
+	return nil
+}
+
+// stored returns the answer in a file.
+func (b *board) stored(f snapshots.File) (*currentAnswer, error) {
+	h := &currentAnswer{edition: f.Edition, inputs: f.Inputs, digest: b.store.Digest(snapshots.CurrentPath(f.Product)), health: healths{}}
+	if p := productOf(f.Product); p != nil && p.reopen != nil {
+		var err error
+		if h.edition, h.restsOn, err = p.reopen(f.Edition.Default); err != nil {
+			return nil, fmt.Errorf("open stored answer of %s: %w", f.Product, err)
+		}
+	}
+	return h, nil
+}
+
+// changedAt returns the market's time at which an answer was computed or changed its freshness.
+func changedAt(e *snapshots.Edition) time.Time {
+	return later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
+}
+
+// fail counts a failed refresh of the products that a document caused, and returns err. The current answers stay.
+func (b *board) fail(document string, err error, products []*product) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	reason, now := reasonOf(err), b.cfg.Clock.Now()
+	for _, p := range products {
+		b.current[p.name].health.fail(document, reason, now)
+	}
+	return err
+}
+
+// succeed ends the failures of the documents for the products, when the upstream said that the documents are unchanged.
+func (b *board) succeed(products []*product, documents ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range products {
+		b.current[p.name].health.end(documents)
+	}
+}
+
+// lastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
+func (b *board) lastFailure(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.current[name]; h != nil {
+		return string(h.health.worst(nil, nil).reason)
+	}
+	return ""
+}
+
+// clockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
+// clock was set back. If the upstream's clock was not set back, its documents are then refused as clock_ahead.
+func (b *board) clockError() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := b.cfg.Clock.Now(); b.lastAnswer.After(now.Add(maxAhead)) {
+		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), b.lastAnswer.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// freshnessOf returns the freshness of a computed answer at this instant, once the failures of the documents that succeeded
+// have ended.
+func (b *board) freshnessOf(a *answer, succeeded []string) snapshots.Freshness {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h, q := b.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, b.cal)
+	return b.freshness(a.product, h.health.worst(a.restsOn, succeeded), b.cfg.Clock.Now(), a.asOf, q)
+}
+
+// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. q is [product.quoteInstant]. b.mu is held.
+func (b *board) freshness(p *product, h health, now, asOf, q time.Time) snapshots.Freshness {
+	var before *snapshots.Freshness
+	if e := b.current[p.name].edition; e != nil {
+		before = &e.Default.Meta.Freshness
+	}
+	return h.freshness(now, asOf, p.due(now, b.cal), q, b.cal, before)
+}
+
+// reseal seals again every current answer whose freshness has changed.
+func (b *board) reseal() error {
+	now := b.cfg.Clock.Now()
+	return b.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
+		meta := &h.edition.Default.Meta
+		q := p.quoteInstant(meta.AsOf, meta.CapturedAt, h.restsOn, b.cal)
+		return b.freshness(p, h.health.worst(h.restsOn, nil), now, meta.AsOf, q)
+	})
+}
+
+// resealAs seals again every current answer whose freshness is not the given one.
+func (b *board) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshness) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed := map[string]*snapshots.Edition{}
+	for _, p := range b.products {
+		name, h := p.name, b.current[p.name]
+		if h.edition == nil {
+			continue
+		}
+		fresh := of(p, h)
+		if fresh.Equal(h.edition.Default.Meta.Freshness) {
+			continue
+		}
+		e, err := withFreshness(h.edition, fresh)
+		if err != nil {
+			return fmt.Errorf("seal %s again: %w", name, err)
+		}
+		b.log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
+		changed[name] = e
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if err := b.store.Publish(changed); err != nil {
+		return err
+	}
+	for name, e := range changed {
+		b.current[name].edition = e
+	}
+	b.cfg.published()
+	return nil
+}

@@ -1,0 +1,121 @@
+package refresh
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/upstream"
+)
+
+// intake fetches documents, decodes them, and decides which ones can be believed. It holds the documents that were accepted
+// last. Its methods are safe for concurrent use, but only one job may fetch documents of a name.
+type intake struct {
+	source upstream.Source
+	clock  Clock
+	cal    *compute.Calendar
+	lease  func() bool // says whether this process may ask the upstream; nil: always
+	log    *slog.Logger
+	guards map[upstream.Name]*guard
+
+	mu       sync.Mutex // held only briefly
+	accepted map[upstream.Name]*document
+}
+
+func newIntake(cfg *Config) *intake {
+	i := &intake{
+		source: cfg.Source, clock: cfg.Clock, cal: cfg.Calendar, lease: cfg.Lease, log: cfg.Log,
+		guards: map[upstream.Name]*guard{}, accepted: map[upstream.Name]*document{},
+	}
+	for _, name := range append(flowNames(cfg), spxChain) {
+		i.guards[name] = &guard{}
+	}
+	for _, symbol := range compute.FundSymbols() {
+		i.guards[upstream.Quotes(symbol)] = &guard{}
+	}
+	return i
+}
+
+// document returns the document of a name that was accepted last, nil before the first.
+func (i *intake) document(name upstream.Name) *document {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.accepted[name]
+}
+
+// fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
+// the accepted document is still the newest.
+func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, error) {
+	if i.lease != nil && !i.lease() {
+		return nil, &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}
+	}
+	var since *upstream.Document
+	i.mu.Lock()
+	if d := i.accepted[name]; d != nil {
+		since = d.origin
+	}
+	i.mu.Unlock()
+	doc, err := i.source.Fetch(ctx, name, since)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDocument(doc)
+	if err == nil {
+		err = i.believe(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// believe checks a decoded document before anything else sees it. It returns a refusal for a document of the future, and for
+// one that the guard refuses.
+func (i *intake) believe(d *document) error {
+	now := i.clock.Now()
+	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
+		return &refusal{upstream.ClockAhead, fmt.Errorf("%s %s is ahead of the clock, which shows %s",
+			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))}
+	}
+	g := i.guards[upstream.Name(d.Name)]
+	if g == nil {
+		return nil // neither a chain nor the quote of a fund
+	}
+	i.measure(d)
+	if i.clock.standsStill() {
+		return nil // each name has one document for ever
+	}
+	return g.check(d.mark, i.document(upstream.Name(d.Name)))
+}
+
+// measure completes the mark of a decoded document.
+func (i *intake) measure(d *document) {
+	d.mark.sha256 = d.SHA256
+	switch {
+	case d.chain != nil:
+		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, i.cal)
+	case d.quote != nil:
+		d.mark.price = d.quote.Spot
+	}
+}
+
+// accept makes the documents of a batch the accepted ones.
+func (i *intake) accept(documents map[upstream.Name]*document) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for name, d := range documents {
+		i.accepted[name] = d
+	}
+}
+
+// fetchAnew makes the next fetch of each document unconditional: answers may change without a new document.
+func (i *intake) fetchAnew() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, d := range i.accepted {
+		d.origin = nil
+	}
+}

@@ -1,0 +1,121 @@
+package refresh
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// memory is what answers need from earlier answers: the documents of the session before, the rows of series, the history of
+// the VIX curve, and the closes of indices that wait for their settlement file. It reads them from the store. Only the goroutine
+// that publishes uses it.
+type memory struct {
+	store  *snapshots.Store
+	cal    *compute.Calendar
+	log    *slog.Logger
+	before map[previousKey]*document                    // documents of the session before, by what names them
+	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
+}
+
+// previousKey names a document that a stored answer names.
+type previousKey struct {
+	product string
+	date    compute.Date
+	name    upstream.Name
+}
+
+func newMemory(cfg *Config) *memory {
+	return &memory{
+		store: cfg.Store, cal: cfg.Calendar, log: cfg.Log,
+		before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{},
+	}
+}
+
+// previous returns the document of a name that the answer of a product stored under the date of the session before names, after
+// read has taken from it what the product needs. It returns nil if the answer or the document is not stored or not readable.
+func (m *memory) previous(product string, name upstream.Name, session compute.Date, read func(*document) error) *document {
+	k := previousKey{product, m.cal.Previous(session), name}
+	if d := m.before[k]; d != nil {
+		return d
+	}
+	f, err := m.store.Load(product, k.date.String())
+	if errors.Is(err, snapshots.ErrNoSnapshot) {
+		return nil
+	}
+	var d *document
+	if err == nil {
+		i := slices.IndexFunc(f.Inputs, func(in snapshots.StoredInput) bool { return in.Name == string(name) })
+		if i < 0 {
+			return nil
+		}
+		in := f.Inputs[i]
+		in.Name = previousDir + in.Name
+		d = storedDocument(in, m.store.Object)
+		err = read(d)
+	}
+	if err != nil {
+		m.log.Error("document of the previous session not readable", "document", name, "named_by", product, "date", k.date, "err", err)
+		return nil
+	}
+	d.release()
+	maps.DeleteFunc(m.before, func(other previousKey, _ *document) bool { return other.date < k.date })
+	m.before[k] = d
+	return d
+}
+
+// rows returns the rows of the newest 400 stored dates, oldest first. The row of gamma, unless nil, replaces that of its date.
+func (m *memory) rows(gamma *answer) []json.RawMessage {
+	rows := map[string]json.RawMessage{}
+	for _, s := range m.store.Summaries(GammaResource) {
+		rows[s.Date] = s.Body
+	}
+	if gamma != nil && !gamma.late {
+		rows[gamma.date().String()] = gamma.summary
+	}
+	dates := slices.Sorted(maps.Keys(rows))
+	newest := []json.RawMessage{}
+	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
+		newest = append(newest, rows[d])
+	}
+	return newest
+}
+
+// keepClose keeps a document that has the close of a date.
+func (m *memory) keepClose(d *document, date compute.Date) {
+	name := upstream.Name(d.Name)
+	if m.closes[name] == nil {
+		m.closes[name] = map[compute.Date]*document{}
+	}
+	m.closes[name][date] = d
+	maps.DeleteFunc(m.closes[name], func(old compute.Date, _ *document) bool { return old < date-closesKept })
+}
+
+// closesKept is for how many days a close waits for the settlement file of its date.
+const closesKept = 14
+
+// closesOf returns a document with the close of the date for each index. An index whose close is unknown has no document.
+func (m *memory) closesOf(date compute.Date) (documents []*document) {
+	for _, index := range vixIndices {
+		if d := m.closeOf(index, date); d != nil {
+			documents = append(documents, d)
+		}
+	}
+	return documents
+}
+
+// closeOf returns the document that has the close of the date for an index, nil when the close is unknown.
+func (m *memory) closeOf(index string, date compute.Date) *document {
+	for _, name := range []upstream.Name{upstream.Quotes(index), upstream.History(index)} {
+		if d := m.closes[name][date]; d != nil {
+			return d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package refresh
+
+import (
+	"errors"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+)
+
+const (
+	// seriesMethod names the method of gex/spx/series in receipts.
+	seriesMethod = "series/1"
+	// maxSeriesRows is how many dates the series serves.
+	maxSeriesRows = 400
+)
+
+// seriesColumns are the columns of a row, in order.
+var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
+
+// rowsState names the state with the rows of the series.
+const rowsState = "series-rows"
+
+// seriesRow is a row of the series with the gamma snapshot that it was taken from.
+type seriesRow struct {
+	Snapshot string          `json:"snapshot"` // data_sha256 of the gamma snapshot
+	Row      json.RawMessage `json:"row"`
+}
+
+// encodeRow returns the [seriesRow] of a gamma answer as JSON. Its row is an array in the order of [seriesColumns].
+func encodeRow(date compute.Date, g *compute.Gamma, source string) ([]byte, error) {
+	data, err := json.Marshal(g)
+	if err != nil {
+		return nil, err
+	}
+	row, err := json.Marshal([]any{date, g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger,
+		g.AbsGammaStrike, g.Regime, g.OISettleDate, g.ContractsAnalyzed, source})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(seriesRow{sha256Hex(data), row})
+}
+
+// seriesData is the `data` of gex/spx/series.
+type seriesData struct {
+	Columns []string          `json:"columns"`
+	Rows    []json.RawMessage `json:"rows"`
+}
+
+// seriesQuality is `meta.quality` of gex/spx/series.
+type seriesQuality struct {
+	Rows int `json:"rows"`
+}
+
+// gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
+// stored row of its date.
+func gatherSeries(b *batch, m *memory) (*inputs, error) {
+	in, err := gatherChain(b, m)
+	if in == nil {
+		return nil, err
+	}
+	return in, in.addState(rowsState, m.rows(b.answers[GammaResource]))
+}
+
+func computeSeries(in *inputs) (*answer, error) {
+	chain, err := in.chain()
+	if err != nil {
+		return nil, err
+	}
+	var rows []seriesRow
+	if found, err := in.decodeState(rowsState, &rows); err != nil {
+		return nil, err
+	} else if !found {
+		return nil, errors.New("inputs lack the rows")
+	}
+	data := &seriesData{Columns: seriesColumns, Rows: []json.RawMessage{}}
+	for _, r := range rows {
+		data.Rows = append(data.Rows, r.Row)
+	}
+	a := answerOf(chain)
+	a.data, a.quality = data, seriesQuality{len(rows)}
+	return a, nil
+}
