@@ -179,7 +179,6 @@ type serveCommand struct {
 	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
 	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 144. Further connections are refused." default:"10000"`
 
-	KeysFile       string   `help:"File of API keys, written by \"strikecache keys\". Default: keys.json in --data-dir. A running server loads changes." type:"path" placeholder:"FILE" group:"Access"`
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key. IPv6 addresses are counted by /64. 0: no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes of trusted proxies: their X-Forwarded-For header names the client." placeholder:"ADDR" group:"Access"`
 
@@ -190,8 +189,6 @@ type serveCommand struct {
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
 	LogLevel  string `help:"Lowest level that is logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
 	LogEvery  int    `help:"Log one request in every N. 0: log no request." default:"0" group:"Log"`
-
-	LogClientAddr bool `help:"Add the client's address to the lines that --log-every writes. No other line has it." group:"Log"`
 }
 
 // Validate is called by the parser. Its errors name the flag and the values that are allowed.
@@ -247,7 +244,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	}()
 	counts := keys.OpenCounts(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
 	defer counts.Close()
-	table, err := keys.Open(keys.File(c.KeysFile, c.DataDir), counts, log)
+	table, err := keys.Open(keys.File(c.DataDir), counts, log)
 	if err != nil {
 		return err
 	}
@@ -261,7 +258,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	}
 	cfg := server.Config{
 		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, Readiness: ready, Log: log,
-		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery, LogClientAddr: c.LogClientAddr,
+		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery,
 	}
 	if cfg.Proxies, err = c.proxies(); err != nil {
 		return err

@@ -89,7 +89,7 @@ const refreshEvery = 10 * time.Second
 func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
 	defer b.stop()
 	const speed = 4 // of the market's clock, which the intervals follow; the market makes a chain every 15 seconds of this clock
-	p, err := b.serve(ctx, b.Binary, fmt.Sprintf("refreshes-%d", len(cores)), cores, 2, "--gex-every", (speed * refreshEvery).String(), "--quotes-every", "1h", "--flow-every", "1h",
+	p, err := b.serve(ctx, b.Binary, fmt.Sprintf("refreshes-%d", len(cores)), cores, 2, "--gex-every", (speed * refreshEvery).String(),
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err

@@ -191,15 +191,13 @@ func twoCores() []int {
 
 // createKey creates the API key of the run.
 func (b *comparison) createKey(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, b.Binary, "keys", "create", "bench", "--keys-file", b.keysFile(), "--per-day", "1000000000").Output()
+	out, err := exec.CommandContext(ctx, b.Binary, "keys", "create", "bench", "--data-dir", b.dir, "--per-day", "1000000000").Output()
 	if err != nil {
 		return fmt.Errorf("create a key: %w", err)
 	}
 	b.key = strings.TrimSpace(string(out))
 	return nil
 }
-
-func (b *comparison) keysFile() string { return filepath.Join(b.dir, "keys.json") }
 
 // assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {

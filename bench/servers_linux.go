@@ -110,8 +110,7 @@ func freeAddress() (string, error) {
 // the same for every strikecache. Every further start is faster, because it finds the data of the first. It waits for three
 // idle seconds, because on a busy machine a server that waits for the processor looks idle, too.
 func (b *comparison) serveStillMarket(ctx context.Context, binary, data string, cores []int, flags ...string) (*process, error) {
-	flags = append(flags, "--sim-speed", "0", "--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections),
-		"--keys-file", b.keysFile())
+	flags = append(flags, "--sim-speed", "0", "--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections))
 	return b.serve(ctx, binary, data, cores, 3, flags...)
 }
 
@@ -131,6 +130,15 @@ func (b *comparison) serve(ctx context.Context, binary, data string, cores []int
 	data = filepath.Join(b.dir, "data", data)
 	_, err = os.Stat(data)
 	again := err == nil
+	if !again { // each data directory has the key of the run
+		err = os.MkdirAll(data, 0o750)
+		if err == nil {
+			err = os.Link(filepath.Join(b.dir, "keys.json"), filepath.Join(data, "keys.json"))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
 	if hasFlag(ctx, binary, "--sim-tracks") { // an older build
 		args = append(args, "--sim-tracks", "0")

@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,7 +33,7 @@ func (f *Flags) Validate() error {
 // FlagVars returns the variables, such as ${cboe_base}, in the help texts of [Flags] and [RecomputeCommand].
 func FlagVars() map[string]string {
 	return map[string]string{
-		"cboe_base": cboe.DefaultBaseURL, "cboe_settlement": cboe.DefaultSettlementURL,
+		"cboe_base":       cboe.DefaultBaseURL,
 		"stored_products": strings.Join(append([]string{allProducts}, Resources()...), ","),
 	}
 }
@@ -102,11 +103,8 @@ type SourceFlags struct {
 	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
 	SimSpeed float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
 
-	CboeBaseURL       string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories." default:"${cboe_base}" group:"Source cboe"`
-	CboeSettlementURL string `name:"cboe-settlement-url" help:"URL of the settlement files. The server appends ?dt=YYYY-MM-DD." default:"${cboe_settlement}" group:"Source cboe"`
-
-	CboeRequestsPerMinute int           `help:"Requests a minute to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
-	CboeTimeout           time.Duration `help:"Longest time for one request with its body, 1s to 5m." default:"30s" group:"Source cboe"`
+	CboeBaseURL           string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories. Another URL than Cboe's must also have the settlement files, under settlement?dt=YYYY-MM-DD." default:"${cboe_base}" group:"Source cboe"`
+	CboeRequestsPerMinute int    `help:"Requests a minute to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
 }
 
 // check does not ask an edge for the documents of its source.
@@ -118,8 +116,6 @@ func (s *SourceFlags) check(edge bool) error {
 		return errors.New("--source replay needs --replay-dir")
 	case s.CboeRequestsPerMinute < 1 || s.CboeRequestsPerMinute > 6000:
 		return fmt.Errorf("--cboe-requests-per-minute must be from 1 to 6000, not %d", s.CboeRequestsPerMinute)
-	case s.CboeTimeout < time.Second || s.CboeTimeout > 5*time.Minute:
-		return fmt.Errorf("--cboe-timeout must be from 1s to 5m0s, not %s", s.CboeTimeout)
 	}
 	_, err := s.simStart()
 	return err
@@ -140,9 +136,7 @@ func (s *SourceFlags) simStart() (time.Time, error) {
 func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":
-		client, err := cboe.NewClient(cboe.ClientConfig{
-			BaseURL: s.CboeBaseURL, SettlementURL: s.CboeSettlementURL, PerMinute: s.CboeRequestsPerMinute, Timeout: s.CboeTimeout,
-		})
+		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute})
 		cfg.Source, cfg.Clock = client, MachineClock()
 		return err
 	case "replay":
@@ -193,14 +187,10 @@ func resumed(cal *compute.Calendar, left, now time.Time) time.Time {
 // ScheduleFlags are the flags of the intervals, the flow universe, the calendar, the interest rate and the storage.
 type ScheduleFlags struct {
 	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h. Default: 25s, with cboe 60s." placeholder:"D" group:"Schedule"`
-	QuotesEvery time.Duration `help:"Interval of sector quotes in session, 5s to 1h." default:"1m" group:"Schedule"`
-	FlowEvery   time.Duration `help:"Interval at which the next chain of --flow-symbols is fetched in session, 1s to 1h. Default: 10s, with cboe 60s." placeholder:"D" group:"Schedule"`
 	FlowSymbols []string      `help:"Underlyings besides SPX that are searched for unusual flow, at most 100. An index has a leading underscore. Default: ${default}." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
 	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
-	RiskFreeRate   float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
-	SnapshotMaxAge time.Duration `help:"How long dated files of max pain, the matrix and flow are kept. 0: for ever. Gamma, its tracks, sectors and VIX are kept for ever." default:"720h" group:"Storage"`
-
+	RiskFreeRate  float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
 	ArchiveMaxAge time.Duration `help:"How long the documents of stored answers are kept for recompute. 0: for ever." default:"2160h" group:"Storage"`
 }
 
@@ -210,25 +200,11 @@ var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
 const maxFlowSymbols = 100
 
 func (s *ScheduleFlags) check() error {
-	within := func(flag string, d, lo, hi time.Duration) error {
-		if d != 0 && (d < lo || d > hi) {
-			return fmt.Errorf("--%s must be from %s to %s, not %s", flag, lo, hi, d)
-		}
-		return nil
-	}
-	err := errors.Join(
-		within("gex-every", s.GexEvery, 5*time.Second, time.Hour),
-		within("quotes-every", s.QuotesEvery, 5*time.Second, time.Hour),
-		within("flow-every", s.FlowEvery, time.Second, time.Hour))
 	switch {
-	case err != nil:
-		return err
-	case s.QuotesEvery == 0:
-		return errors.New("--quotes-every must be from 5s to 1h0m0s, not 0s")
+	case s.GexEvery != 0 && (s.GexEvery < 5*time.Second || s.GexEvery > time.Hour):
+		return fmt.Errorf("--gex-every must be from 5s to 1h0m0s, not %s", s.GexEvery)
 	case !(s.RiskFreeRate >= -0.05 && s.RiskFreeRate <= 0.25):
 		return fmt.Errorf("--risk-free-rate must be from -0.05 to 0.25, not %v", s.RiskFreeRate)
-	case s.SnapshotMaxAge < 0:
-		return errors.New("--snapshot-max-age must not be negative")
 	case s.ArchiveMaxAge < 0:
 		return errors.New("--archive-max-age must not be negative")
 	case len(s.FlowSymbols) > maxFlowSymbols:
@@ -242,17 +218,15 @@ func (s *ScheduleFlags) check() error {
 	return nil
 }
 
-// apply sets the calendar, the intervals, the rate and the ages of cfg. The default of an interval depends on the source.
+// snapshotMaxAge is how long the dated files of max pain, the matrix and flow are kept.
+const snapshotMaxAge = 30 * 24 * time.Hour
+
+// apply sets the calendar, the intervals, the rate and the ages of cfg. The intervals depend on the source.
 func (s *ScheduleFlags) apply(cfg *Config) (err error) {
-	cfg.ChainEvery, cfg.QuotesEvery, cfg.FlowEvery, cfg.FlowSymbols = s.GexEvery, s.QuotesEvery, s.FlowEvery, s.FlowSymbols
-	if cfg.ChainEvery == 0 {
-		cfg.ChainEvery = bySource(cfg.SourceName, 25*time.Second, time.Minute)
-	}
-	if cfg.FlowEvery == 0 {
-		cfg.FlowEvery = bySource(cfg.SourceName, 10*time.Second, time.Minute)
-	}
-	cfg.RiskFreeRate, cfg.SnapshotMaxAge = s.RiskFreeRate, s.SnapshotMaxAge
-	cfg.ArchiveMaxAge = s.ArchiveMaxAge
+	cfg.ChainEvery = cmp.Or(s.GexEvery, bySource(cfg.SourceName, 25*time.Second, time.Minute))
+	cfg.QuotesEvery, cfg.FlowEvery = time.Minute, bySource(cfg.SourceName, 10*time.Second, time.Minute)
+	cfg.FlowSymbols, cfg.RiskFreeRate = s.FlowSymbols, s.RiskFreeRate
+	cfg.SnapshotMaxAge, cfg.ArchiveMaxAge = snapshotMaxAge, s.ArchiveMaxAge
 	cfg.Calendar, err = s.Calendar()
 	return err
 }

@@ -53,10 +53,7 @@ type Config struct {
 	Keys      *keys.Table       // nil: every key is unknown
 	Addresses *limits.Addresses // limits of clients without a key; nil: no limits
 	Proxies   limits.Proxies    // proxies whose X-Forwarded-For names the client; nil: no proxies
-	// If LogEvery is n > 0, every n-th response is logged. LogClientAddr adds the client's address to these lines. No other
-	// log line has an address.
-	LogEvery      int
-	LogClientAddr bool
+	LogEvery  int               // n > 0: every n-th response is logged. No log line has a client's address.
 }
 
 // The limits of one connection and one request.

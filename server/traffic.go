@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -50,12 +49,11 @@ var durationBounds = [...]time.Duration{
 	time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second,
 }
 
-// logLine is a line of --log-every. It has neither a secret nor a parameter, and an address only with --log-client-addr.
+// logLine is a line of --log-every. It has neither a secret nor a parameter, nor an address.
 type logLine struct {
 	endpoint, key string
 	status, bytes int
 	coding        snapshots.Coding
-	client        netip.Addr
 }
 
 func newTraffic() *traffic {
@@ -114,9 +112,6 @@ func (s *Server) count(rep *response, q *request) (timed *counts) {
 	if rep.entry != nil {
 		line.key = rep.entry.ID
 	}
-	if s.cfg.LogClientAddr {
-		line.client = s.client(q)
-	}
 	select {
 	case t.lines <- line:
 	default: // a request never waits for the log
@@ -133,9 +128,6 @@ func (s *Server) logSamples(done <-chan struct{}) {
 			attrs := []slog.Attr{
 				slog.String("endpoint", line.endpoint), slog.Int("status", line.status), slog.String("coding", line.coding.String()),
 				slog.Int("bytes", line.bytes), slog.String("key", line.key),
-			}
-			if s.cfg.LogClientAddr {
-				attrs = append(attrs, slog.String("client", line.client.String()))
 			}
 			s.cfg.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 		case <-done:

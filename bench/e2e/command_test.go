@@ -31,7 +31,6 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --source=replay --replay-dir=/nonexistent", []string{"/nonexistent"}},
 		{"serve --gex-every=1s", []string{"--gex-every", "5s", "1h"}},
 		{"serve --gex-every=fast", []string{"gex-every"}},
-		{"serve --quotes-every=2h", []string{"--quotes-every", "1h"}},
 		{"serve --risk-free-rate=4", []string{"--risk-free-rate", "0.25"}},
 		{"serve --sim-speed=-1", []string{"--sim-speed", "10000"}},
 		{"serve --sim-start=yesterday", []string{"--sim-start", "RFC 3339"}},
@@ -42,12 +41,11 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --cboe-base-url=ftp://x --source=cboe", []string{"http"}},
 		{"serve --archive-max-age=-1h", []string{"--archive-max-age"}},
 		{"serve --cboe-requests-per-minute=0", []string{"--cboe-requests-per-minute", "1 to 6000"}},
-		{"serve --cboe-timeout=1h", []string{"--cboe-timeout", "1s", "5m"}},
 		{"serve --max-connections=0", []string{"--max-connections"}},
 		{"serve --data-dir=" + file, []string{"strikecache: open data directory", file, "not a directory"}},
 		{"serve --data-dir=" + file + "/sub", []string{"strikecache: open data directory", file, "not a directory"}},
 		{"serve --data-dir=" + locked, []string{"strikecache: open data directory", locked, "permission denied"}},
-		{"serve --keys-file=" + open, []string{"has mode 0644", "chmod 600 " + open}},
+		{"serve --data-dir=" + dir, []string{"has mode 0644", "chmod 600 " + open}},
 		{"serve --tls-cert=" + file, []string{"--tls-cert and --tls-key belong together"}},
 		{"serve --tls-cert=" + file + " --tls-key=" + file, []string{"--tls-cert and --tls-key", "PEM"}},
 		{"serve --tls-cert=/nonexistent/cert --tls-key=/nonexistent/key --listen=" + taken, []string{"/nonexistent/cert"}}, // noticed before the port
@@ -58,7 +56,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"severe", []string{"unexpected argument severe", "strikecache --help"}},
 		{"verify --data-dir=/nonexistent", []string{"/nonexistent"}},
 		{"verify --ready=127.0.0.1:8080", []string{"--ready", "http://127.0.0.1:8080"}},
-		{"keys revoke x --keys-file=/nonexistent/keys.json", []string{"/nonexistent/keys.json"}},
+		{"keys revoke x --data-dir=/nonexistent", []string{"/nonexistent/keys.json"}},
 	} {
 		cmd := command(t, strings.Fields(c.args)...)
 		if strings.HasSuffix(c.args, locked) && os.Geteuid() == 0 { // root may enter every directory

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -36,9 +35,9 @@ type seen struct {
 func TestPollingFromAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
-	file := filepath.Join(t.TempDir(), "keys.json")
-	secret, _ := newKey(t, file, "page", "--per-minute", "600")
-	p := serveStored(t, "--keys-file", file)
+	dir := storedDay(t)
+	secret, _ := newKey(t, dir, "page", "--per-minute", "600")
+	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, pollingPage)

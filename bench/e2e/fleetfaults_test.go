@@ -325,7 +325,7 @@ func TestFaultFleet(t *testing.T) {
 		t.Skip("depends on leases that run in real time: runs in make faults alone")
 	}
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "12", "--gex-every", "60s", "--quotes-every", "60s", "--flow-every", "60s", "--flow-symbols", "XLF")
+	f := newFleet(t, "simulated", "--sim-speed", "12", "--gex-every", "60s", "--flow-symbols", "XLF")
 	x := newTrial(t, f)
 	const candidates, edges = 3, 8
 	faults := x.faults(50, killRefresher, stopRefresher, suspendRefresher, cutRefresher, killFollower, emptyEdge, cutFollower, resetFollower, killServer, suspendServer)
@@ -425,8 +425,7 @@ func (u *askedUpstream) giveQuotesTo(n int) {
 
 // argsFor returns the arguments of a member that asks this upstream.
 func (u *askedUpstream) argsFor(member int) []string {
-	base := fmt.Sprintf("%s/%d", u.url, member)
-	return []string{"--cboe-base-url", base + quotesBase, "--cboe-settlement-url", base + settlementBase}
+	return []string{"--cboe-base-url", fmt.Sprintf("%s/%d", u.url, member) + quotesBase}
 }
 
 // oneAsker checks that at any time one member alone asked: after another member has asked, a member must have taken the lease
@@ -460,7 +459,7 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 	}
 	t.Parallel()
 	u := startAskedUpstream(t)
-	f := newFleet(t, "cboe", "--cboe-requests-per-minute", "6000", "--gex-every", "5s", "--quotes-every", "5s", "--flow-every", "5s", "--flow-symbols", "XLF")
+	f := newFleet(t, "cboe", "--cboe-requests-per-minute", "6000", "--gex-every", "5s", "--flow-symbols", "XLF")
 	x := newTrial(t, f)
 	faults := x.faults(30, killRefresher, stopRefresher, suspendRefresher, cutRefresher, killServer, suspendServer)
 	dir := filepath.Join(t.TempDir(), "data")
@@ -566,8 +565,8 @@ func TestFaultFleetCluster(t *testing.T) {
 		routes, monitors = append(routes, "nats://"+freeAddress(t)), append(monitors, freeAddress(t))
 	}
 	f := &fleet{t: t, source: "simulated", ledger: newLedger(), args: []string{
-		"--source", "simulated", "--log-level", "debug", "--nats-replicas", "3",
-		"--sim-speed", "12", "--gex-every", "60s", "--quotes-every", "60s", "--flow-every", "60s", "--flow-symbols", "XLF",
+		"--source", "simulated", "--log-level", "debug",
+		"--sim-speed", "12", "--gex-every", "60s", "--flow-symbols", "XLF",
 	}}
 	for i := range routes {
 		_, port, _ := strings.Cut(monitors[i], ":")

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// newKey creates a key with the binary and returns its secret and public id.
-func newKey(t testing.TB, file string, args ...string) (secret, id string) {
+// newKey creates a key in a data directory with the binary and returns its secret and public id.
+func newKey(t testing.TB, dir string, args ...string) (secret, id string) {
 	t.Helper()
-	stdout, stderr, code := run(t, command(t, append([]string{"keys", "create", "--keys-file", file}, args...)...))
+	stdout, stderr, code := run(t, command(t, append([]string{"keys", "create", "--data-dir", dir}, args...)...))
 	if code != 0 {
 		t.Fatalf("%s", stderr)
 	}
@@ -28,15 +28,16 @@ func newKey(t testing.TB, file string, args ...string) (secret, id string) {
 // The life of a key: created, used, counted across a restart, used up, revoked.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "keys.json")
-	secret, id := newKey(t, file, "dashboard", "--per-minute", "600", "--per-day", "5")
+	dir := storedDay(t)
+	file := filepath.Join(dir, "keys.json")
+	secret, id := newKey(t, dir, "dashboard", "--per-minute", "600", "--per-day", "5")
 	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), secret) {
 		t.Errorf("the secret is stored: %v", err)
 	}
-	if _, stderr, code := run(t, command(t, "keys", "create", "--keys-file", file, "dashboard")); code != 1 || !strings.Contains(stderr, id+` has the name "dashboard"`) {
+	if _, stderr, code := run(t, command(t, "keys", "create", "--data-dir", dir, "dashboard")); code != 1 || !strings.Contains(stderr, id+` has the name "dashboard"`) {
 		t.Errorf("a second key of one name: exit %d, %s", code, stderr)
 	}
-	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart, "--keys-file", file}
+	args := []string{"--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart}
 	p := serveReady(t, args...)
 	for n := 1; n <= 6; n++ {
 		resp, body := p.get(gammaPath, "X-API-Key", secret)
@@ -55,7 +56,7 @@ func TestKeys(t *testing.T) {
 	if _, body := p.get(gammaPath); usageOf(t, body).Tier != "anonymous" {
 		t.Errorf("%s", body[len(body)-200:])
 	}
-	if out := does(t, "keys", "revoke", "--keys-file", file, "dashboard"); !strings.Contains(out, id) {
+	if out := does(t, "keys", "revoke", "--data-dir", dir, "dashboard"); !strings.Contains(out, id) {
 		t.Error(out)
 	}
 	p.until("the key is revoked", func() bool { return p.answers(gammaPath, http.StatusUnauthorized, "X-API-Key", secret) })
@@ -64,7 +65,7 @@ func TestKeys(t *testing.T) {
 // keyed creates a key that the shared server knows. The time makes its name unique, also when a test runs twice.
 func keyed(t *testing.T, p *process, name string) (secret, id string) {
 	t.Helper()
-	secret, id = newKey(t, filepath.Join(market.dir, "keys.json"), name+time.Now().Format("150405.000000000"), "--per-minute", "6000")
+	secret, id = newKey(t, market.dir, name+time.Now().Format("150405.000000000"), "--per-minute", "6000")
 	p.until("the key is known", func() bool { return p.answers(gammaPath, http.StatusOK, "X-API-Key", secret) })
 	return secret, id
 }
@@ -120,79 +121,70 @@ func (p *process) from(address, raw string) string {
 }
 
 // Even with the most detailed log, no secret and no client address reaches the log, the disk, the metrics or a profile.
-// With --log-client-addr, the client's address reaches the log, and nothing else.
 func TestNothingSecretLeaves(t *testing.T) {
 	t.Parallel()
 	const peer, client, invalid = "127.9.8.7", "198.51.100.7", "sk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	for _, named := range []bool{false, true} {
-		dir, data := t.TempDir(), storedDay(t)
-		file := filepath.Join(dir, "keys.json")
-		secret, id := newKey(t, file, "dashboard", "--per-minute", "3", "--per-day", "100")
-		args := []string{
-			"--data-dir", data, "--sim-speed", "0", "--sim-start", marketStart, "--keys-file", file, "--log-level", "debug", "--log-every", "1", "--trusted-proxies", peer, "--anonymous-rate", "5",
-			"--admin-listen", "127.0.0.1:0",
+	data := storedDay(t)
+	file := filepath.Join(data, "keys.json")
+	secret, id := newKey(t, data, "dashboard", "--per-minute", "3", "--per-day", "100")
+	args := []string{
+		"--data-dir", data, "--sim-speed", "0", "--sim-start", marketStart, "--log-level", "debug", "--log-every", "1", "--trusted-proxies", peer, "--anonymous-rate", "5",
+		"--admin-listen", "127.0.0.1:0",
+	}
+	p := serveReady(t, args...)
+	const get = "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + client + "\r\n"
+	withKey := get + "X-API-Key: " + secret + "\r\n"
+	answered := ""
+	for _, raw := range []string{
+		withKey + "\r\n", withKey + "\r\n", withKey + "\r\n", withKey + "\r\n", // over the rate
+		withKey + "X-API-Key: " + secret + "\r\n\r\n", // the general path
+		get + "X-API-Key: " + invalid + "\r\n\r\n", get + "X-API-Key: " + secret + invalid + "\r\n\r\n",
+		get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", // over the rate
+		"GET /" + secret + " HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + client + "\r\n\r\n",
+		"GET /api/public/spx-max-pain?expiration=" + secret + " HTTP/1.1\r\nHost: " + secret + "\r\nX-Forwarded-For: " + client + "\r\n\r\n",
+		"GET / HTTP/9.9\r\nX-API-Key: " + secret + "\r\n\r\n", withKey, "\x16\x03\x01" + secret,
+	} {
+		answered += p.from(peer, raw)
+	}
+	// The answers show each case: a known key, a key over its rate, an unknown key, an address over its rate.
+	for _, want := range []string{`"key":"` + id, "invalid_api_key", "rate_limited", "not_found", "http_version_not_supported", "bad_request"} {
+		if !strings.Contains(answered, want) {
+			t.Fatalf("no answer has %s:\n%s", want, answered)
 		}
-		if named {
-			args = append(args, "--log-client-addr")
-		}
-		p := serveReady(t, args...)
-		const get = "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + client + "\r\n"
-		withKey := get + "X-API-Key: " + secret + "\r\n"
-		answered := ""
-		for _, raw := range []string{
-			withKey + "\r\n", withKey + "\r\n", withKey + "\r\n", withKey + "\r\n", // over the rate
-			withKey + "X-API-Key: " + secret + "\r\n\r\n", // the general path
-			get + "X-API-Key: " + invalid + "\r\n\r\n", get + "X-API-Key: " + secret + invalid + "\r\n\r\n",
-			get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", get + "\r\n", // over the rate
-			"GET /" + secret + " HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + client + "\r\n\r\n",
-			"GET /api/public/spx-max-pain?expiration=" + secret + " HTTP/1.1\r\nHost: " + secret + "\r\nX-Forwarded-For: " + client + "\r\n\r\n",
-			"GET / HTTP/9.9\r\nX-API-Key: " + secret + "\r\n\r\n", withKey, "\x16\x03\x01" + secret,
-		} {
-			answered += p.from(peer, raw)
-		}
-		// The answers show each case: a known key, a key over its rate, an unknown key, an address over its rate.
-		for _, want := range []string{`"key":"` + id, "invalid_api_key", "rate_limited", "not_found", "http_version_not_supported", "bad_request"} {
-			if !strings.Contains(answered, want) {
-				t.Fatalf("no answer has %s:\n%s", want, answered)
-			}
-		}
-		secrets := []string{secret, strings.TrimPrefix(secret, "sk_"), invalid, sum([]byte(secret)), sum([]byte(invalid))}
-		for _, path := range []string{"/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1"} {
-			absent(t, "the admin's "+path, p.operator(path), append(secrets, peer+":", client)...)
-		}
-		if strings.Contains(p.operator("/metrics"), id) {
-			t.Error("the metrics name a key")
-		}
-		p.until("the requests are logged", func() bool {
-			return strings.Contains(p.logged(), "key="+id) && strings.Contains(p.logged(), "status=505")
-		})
-		p.stop()
-		absent(t, "the log", p.logged(), secrets...)
-		if log := p.logged(); named != strings.Contains(log, "client="+client) || !named && (strings.Contains(log, client) || strings.Contains(log, peer)) {
-			t.Errorf("--log-client-addr %v: %s", named, log)
-		}
-		var private []string
-		look := func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) == "objects" {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			what := append(secrets[:3:3], peer, client)
-			if path != file { // only the key file has the digest
-				what = append(secrets, peer, client)
-			}
-			absent(t, path, string(text), what...)
-			if name := d.Name(); name == "keys.json" || name == "usage.json" {
-				private = append(private, name)
-				if info, err := d.Info(); err != nil || info.Mode().Perm() != 0o600 {
-					t.Errorf("%s: %v %v", path, info.Mode(), err)
-				}
-			}
+	}
+	secrets := []string{secret, strings.TrimPrefix(secret, "sk_"), invalid, sum([]byte(secret)), sum([]byte(invalid))}
+	for _, path := range []string{"/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1"} {
+		absent(t, "the admin's "+path, p.operator(path), append(secrets, peer+":", client)...)
+	}
+	if strings.Contains(p.operator("/metrics"), id) {
+		t.Error("the metrics name a key")
+	}
+	p.until("the requests are logged", func() bool {
+		return strings.Contains(p.logged(), "key="+id) && strings.Contains(p.logged(), "status=505")
+	})
+	p.stop()
+	absent(t, "the log", p.logged(), append(secrets, client, peer)...)
+	var private []string
+	look := func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) == "objects" {
 			return err
 		}
-		if err := errors.Join(filepath.WalkDir(dir, look), filepath.WalkDir(data, look)); err != nil || len(private) < 2 {
-			t.Errorf("files of keys and usage that were checked: %q, %v", private, err)
+		text, err := os.ReadFile(path)
+		what := append(secrets[:3:3], peer, client)
+		if path != file { // only the key file has the digest
+			what = append(secrets, peer, client)
 		}
+		absent(t, path, string(text), what...)
+		if name := d.Name(); name == "keys.json" || name == "usage.json" {
+			private = append(private, name)
+			if info, err := d.Info(); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v %v", path, info.Mode(), err)
+			}
+		}
+		return err
+	}
+	if err := filepath.WalkDir(data, look); err != nil || len(private) < 2 {
+		t.Errorf("files of keys and usage that were checked: %q, %v", private, err)
 	}
 }
 
@@ -210,7 +202,7 @@ func TestErrorsSayNothingOfTheUpstream(t *testing.T) {
 	t.Parallel()
 	upstream := newFront(t, "", nil, slices.Repeat([]http.HandlerFunc{says(500, "upstream-detail in /var/upstream")}, 10_000)...)
 	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir, "--source", "cboe", "--cboe-base-url", upstream.URL, "--cboe-settlement-url", upstream.URL)
+	p := serve(t, "--data-dir", dir, "--source", "cboe", "--cboe-base-url", upstream.URL)
 	p.until("a refresh has failed", func() bool {
 		return len(upstream.exchanges(500)) > 0 && strings.Contains(p.logged(), "refresh failed")
 	})

@@ -163,7 +163,7 @@ func TestFaultKills(t *testing.T) {
 
 // cycle starts the binary, loads it, kills it, and looks at what it left.
 func (k *killing) cycle(n int) {
-	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--snapshot-max-age", "48h", "--flow-symbols", "SPY,XLF",
+	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--flow-symbols", "SPY,XLF",
 		"--sim-speed", []string{"1000", "3000", "10000"}[k.rand.IntN(3)]}
 	if !k.start.IsZero() {
 		args = append(args, "--sim-start", k.start.Format(time.RFC3339))

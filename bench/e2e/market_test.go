@@ -129,7 +129,7 @@ func serveStored(t testing.TB, args ...string) *process {
 }
 
 // noUpstream has the arguments of a server whose upstream cannot be reached.
-var noUpstream = []string{"--source", "cboe", "--cboe-base-url", "http://127.0.0.1:1", "--cboe-settlement-url", "http://127.0.0.1:1"}
+var noUpstream = []string{"--source", "cboe", "--cboe-base-url", "http://127.0.0.1:1"}
 
 func serveNothing(t testing.TB, args ...string) *process {
 	t.Helper()

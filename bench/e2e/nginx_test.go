@@ -47,7 +47,7 @@ func TestNginxRecipe(t *testing.T) {
 	t.Parallel()
 	installed(t, "nginx")
 	dir := storedDay(t)
-	secret, id := newKey(t, filepath.Join(dir, "keys.json"), "nginx", "--per-minute", "600")
+	secret, id := newKey(t, dir, "nginx", "--per-minute", "600")
 	p := serveReady(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
 	const short, soon = vixPath, sectorsPath // their answers are made to expire after a second
 	var shortened atomic.Int64

@@ -90,13 +90,12 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // header field and code that the document has is shown by some answer.
 func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "keys.json")
-	keyed, _ := newKey(t, file, "keyed", "--per-minute", "6000", "--per-day", "100000")
-	unlimited, _ := newKey(t, file, "unlimited", "--per-minute", "0", "--per-day", "0")
-	slow, _ := newKey(t, file, "slow", "--per-minute", "1")
-	spent, _ := newKey(t, file, "spent", "--per-day", "1")
 	dir := storedDay(t)
-	c := newContract(serveReady(t, "--data-dir", dir, "--keys-file", file))
+	keyed, _ := newKey(t, dir, "keyed", "--per-minute", "6000", "--per-day", "100000")
+	unlimited, _ := newKey(t, dir, "unlimited", "--per-minute", "0", "--per-day", "0")
+	slow, _ := newKey(t, dir, "slow", "--per-minute", "1")
+	spent, _ := newKey(t, dir, "spent", "--per-day", "1")
+	c := newContract(serveReady(t, "--data-dir", dir))
 	dates := c.sessions()
 
 	c.everything(dates)
@@ -114,7 +113,7 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	}
 	c.parameters(dates, keyed)
 	c.protocol()
-	c.impaired(file)
+	c.impaired(filepath.Join(dir, "keys.json"))
 	for _, replay := range tinyReplays {
 		c.replays(replay.ready, replay.files)
 	}

@@ -36,7 +36,7 @@ func TestSoak(t *testing.T) {
 	}
 	const length = 20 * time.Minute
 	p := serveReady(t, "--admin-listen", "127.0.0.1:0", "--sim-start", soakStart,
-		"--sim-speed", strconv.Itoa(soakSpeed), "--gex-every", "1h", "--quotes-every", "1h", "--flow-every", "1h")
+		"--sim-speed", strconv.Itoa(soakSpeed), "--gex-every", "1h")
 	p.until("back-filled", func() bool { return strings.Contains(p.logged(), "msg=back-filled") })
 	before := p.exchangeSessions()
 

@@ -86,9 +86,8 @@ func (c *cdnClient) get() {
 // serves stored documents for the time of stale-while-revalidate.
 func TestVarnish(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "keys.json")
-	secret, id := newKey(t, file, "varnish", "--per-day", "1000000")
-	p := serve(t, "--data-dir", dir, "--keys-file", file, "--gex-every", "5s", "--sim-speed", "4")
+	secret, id := newKey(t, dir, "varnish", "--per-day", "1000000")
+	p := serve(t, "--data-dir", dir, "--gex-every", "5s", "--sim-speed", "4")
 	origin := newFront(t, p.url, shortLived("public, max-age=1, stale-while-revalidate=600"))
 	v := varnish(t, origin.URL, "-p", "http_gzip_support=off")
 	for _, path := range []string{gammaPath, vixPath} {

@@ -28,13 +28,13 @@ import (
 // The upstream's addresses.
 const (
 	DefaultBaseURL       = "https://cdn.cboe.com/api/global/delayed_quotes"
-	DefaultSettlementURL = "https://www-api.cboe.com/us/futures/market_statistics/settlement/csv"
+	defaultSettlementURL = "https://www-api.cboe.com/us/futures/market_statistics/settlement/csv"
 )
 
 // ClientConfig says how to reach the upstream. Zero values mean the defaults.
 type ClientConfig struct {
 	BaseURL       string        // of chains, quotes and histories
-	SettlementURL string        // takes ?dt=YYYY-MM-DD
+	SettlementURL string        // takes ?dt=YYYY-MM-DD; default: Cboe's, or settlement below another BaseURL
 	PerMinute     int           // requests to one host, default 20
 	Timeout       time.Duration // of one request with its body, default 30 s
 	Backoff       time.Duration // before the second try of a refused request, doubled before each later try; default 3 s
@@ -70,7 +70,10 @@ type Client struct {
 // NewClient returns a client. It fails on addresses that are not http or https.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg.BaseURL = strings.TrimSuffix(cmp.Or(cfg.BaseURL, DefaultBaseURL), "/")
-	cfg.SettlementURL = cmp.Or(cfg.SettlementURL, DefaultSettlementURL)
+	if cfg.SettlementURL == "" && cfg.BaseURL == DefaultBaseURL {
+		cfg.SettlementURL = defaultSettlementURL
+	}
+	cfg.SettlementURL = cmp.Or(cfg.SettlementURL, cfg.BaseURL+"/settlement")
 	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)

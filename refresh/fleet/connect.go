@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -15,13 +14,9 @@ import (
 
 // Flags are the flags of a fleet, in the form that the kong parser reads.
 type Flags struct {
-	NATS         string `name:"nats" help:"Join a fleet: URLs of NATS servers with JetStream, comma-separated, such as nats://10.0.0.1:4222 or tls://user:password@host. One member of the fleet refreshes, all serve the same answers." placeholder:"URL"`
-	Edge         bool   `help:"Serve the answers of the fleet and never refresh. An edge needs --source and no other flag of a source."`
-	NATSCreds    string `name:"nats-creds" help:"Credentials file of a NATS user, as nsc makes it." type:"existingfile" placeholder:"FILE"`
-	NATSCA       string `name:"nats-ca" help:"Certificates of the authorities that sign the NATS servers' certificates. Default: those of the system." type:"existingfile" placeholder:"FILE"`
-	NATSCert     string `name:"nats-cert" help:"Client certificate for NATS." type:"existingfile" placeholder:"FILE"`
-	NATSKey      string `name:"nats-key" help:"Key of --nats-cert." type:"existingfile" placeholder:"FILE"`
-	NATSReplicas int    `name:"nats-replicas" help:"NATS servers that keep the files of the fleet: 1, 3 or 5. Counts when the stream is created." enum:"1,3,5" default:"1"`
+	NATS   string `name:"nats" help:"Join a fleet: URLs of the NATS servers with JetStream, comma-separated, such as nats://10.0.0.1:4222 or tls://user:password@host. One member of the fleet refreshes, all serve the same answers. Three servers, or five, each keep the files." placeholder:"URL"`
+	Edge   bool   `help:"Serve the answers of the fleet and never refresh. An edge needs --source and no other flag of a source."`
+	NATSCA string `name:"nats-ca" help:"Certificates of the authorities that sign the NATS servers' certificates. Default: those of the system." type:"existingfile" placeholder:"FILE"`
 }
 
 // Check returns an error that names the flag and the values that are allowed.
@@ -29,14 +24,8 @@ func (f *Flags) Check() error {
 	switch {
 	case f.Edge && f.NATS == "":
 		return errors.New("--edge needs --nats")
-	case f.NATS == "" && (f.NATSCreds != "" || f.NATSCA != "" || f.NATSCert != "" || f.NATSKey != ""):
-		return errors.New("--nats-creds, --nats-ca, --nats-cert and --nats-key need --nats")
-	case (f.NATSCert == "") != (f.NATSKey == ""):
-		return errors.New("--nats-cert and --nats-key need each other")
-	case f.NATSCert != "":
-		if _, err := tls.LoadX509KeyPair(f.NATSCert, f.NATSKey); err != nil {
-			return fmt.Errorf("--nats-cert and --nats-key: %w", err)
-		}
+	case f.NATS == "" && f.NATSCA != "":
+		return errors.New("--nats-ca needs --nats")
 	}
 	for server := range strings.SplitSeq(f.NATS, ",") {
 		if u, err := url.Parse(strings.TrimSpace(server)); f.NATS != "" && (err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "") {
@@ -44,6 +33,17 @@ func (f *Flags) Check() error {
 		}
 	}
 	return nil
+}
+
+// replicas returns how many NATS servers keep the files. It counts when the stream is created.
+func (f *Flags) replicas() int {
+	switch n := strings.Count(f.NATS, ",") + 1; {
+	case n >= 5:
+		return 5
+	case n >= 3:
+		return 3
+	}
+	return 1
 }
 
 // The limits of the bucket and of the stream, in bytes.
@@ -82,14 +82,8 @@ func (m *Member) connect() (*nats.Conn, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { m.cfg.Log.Debug("nats", "err", err) }),
 	}
 	f := &m.cfg.Flags
-	if f.NATSCreds != "" {
-		opts = append(opts, nats.UserCredentials(f.NATSCreds))
-	}
 	if f.NATSCA != "" {
 		opts = append(opts, nats.RootCAs(f.NATSCA))
-	}
-	if f.NATSCert != "" {
-		opts = append(opts, nats.ClientCert(f.NATSCert, f.NATSKey))
 	}
 	conn, err := nats.Connect(f.NATS, opts...)
 	if err != nil {
@@ -108,7 +102,7 @@ func (m *Member) open(ctx context.Context, js jetstream.JetStream) (stream jetst
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !m.cfg.Edge {
 		stream, err = js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: name, Subjects: []string{m.subject(">")}, MaxMsgsPerSubject: 1, MaxBytes: maxStreamBytes,
-			Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: m.cfg.NATSReplicas, AllowDirect: true,
+			Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: m.cfg.replicas(), AllowDirect: true,
 		})
 	}
 	if err == nil {
@@ -116,7 +110,7 @@ func (m *Member) open(ctx context.Context, js jetstream.JetStream) (stream jetst
 	}
 	if errors.Is(err, jetstream.ErrBucketNotFound) && !m.cfg.Edge {
 		lease, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: name + "-lease", TTL: leaseTTL, MaxBytes: maxLeaseBytes, Storage: jetstream.FileStorage, Replicas: m.cfg.NATSReplicas,
+			Bucket: name + "-lease", TTL: leaseTTL, MaxBytes: maxLeaseBytes, Storage: jetstream.FileStorage, Replicas: m.cfg.replicas(),
 		})
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {

@@ -110,7 +110,7 @@ type node struct {
 // join starts a member of the source simulated.
 func join(t *testing.T, url, dir string, edge bool) *node {
 	t.Helper()
-	return joinWith(t, Flags{NATS: url, Edge: edge, NATSReplicas: 1}, dir)
+	return joinWith(t, Flags{NATS: url, Edge: edge}, dir)
 }
 
 // refresher starts a member and waits until it refreshes.

@@ -84,7 +84,7 @@ func TestAMemberThatWasAway(t *testing.T) {
 	b := refresher(t, at)
 	b.save(gamma, `"2"`, friday.Add(time.Minute))
 	b.stop()
-	back := start(t, Flags{NATS: at, NATSReplicas: 1}, awayDir, func(m *Member) {
+	back := start(t, Flags{NATS: at}, awayDir, func(m *Member) {
 		m.created, m.seen, m.term, m.objects = was.created, was.seen, was.term, was.objects
 	})
 	until(t, "the member that was away refreshes", back.leads)

@@ -18,7 +18,7 @@ import (
 func restarted(t *testing.T, at string, n *node, change func(*Member)) *node {
 	t.Helper()
 	was := n.Member
-	return start(t, Flags{NATS: at, NATSReplicas: 1, Edge: true}, n.dir, func(m *Member) {
+	return start(t, Flags{NATS: at, Edge: true}, n.dir, func(m *Member) {
 		m.created, m.seen, m.term, m.objects, m.joined = was.created, was.seen, was.term, was.objects, was.joined
 		change(m)
 	})

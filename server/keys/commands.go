@@ -19,19 +19,13 @@ type Commands struct {
 	List   listCommand   `cmd:"" help:"List the keys."`
 	Revoke revokeCommand `cmd:"" help:"Revoke a key. A running server refuses the key within two seconds."`
 
-	KeysFile string `help:"File of API keys. Default: keys.json in --data-dir." type:"path" placeholder:"FILE"`
-	DataDir  string `help:"Directory of the stored files." default:"./data" type:"path"`
+	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
 }
 
-// File returns the path of the key file: the given path, or keys.json in the data directory.
-func File(file, dataDir string) string {
-	if file == "" {
-		return filepath.Join(dataDir, "keys.json")
-	}
-	return file
-}
+// File returns the path of the key file in a data directory.
+func File(dataDir string) string { return filepath.Join(dataDir, "keys.json") }
 
-func (c *Commands) file() string { return File(c.KeysFile, c.DataDir) }
+func (c *Commands) file() string { return File(c.DataDir) }
 
 type createCommand struct {
 	Name      string        `arg:"" help:"Name of the key, such as the name of its user. 1 to 64 characters."`

@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,7 @@ import (
 // The bubble's clock begins at the start of the year 2000.
 func TestCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := &Commands{KeysFile: keyPath(t)}
+		all := &Commands{DataDir: filepath.Dir(keyPath(t))}
 		var out, terms bytes.Buffer
 		to := Streams{&out, &terms}
 		run := func(command interface {

@@ -95,7 +95,7 @@ func TestOneNameOneKey(t *testing.T) {
 func TestRevoke(t *testing.T) {
 	path := keyPath(t)
 	_, err := Revoke(path, "a", now)
-	wantError(t, "no file", err, "revoke key: key file missing: "+path, "strikecache keys create NAME", "--keys-file")
+	wantError(t, "no file", err, "revoke key: key file missing: "+path, "strikecache keys create NAME", "--data-dir")
 	if exists(path + ".lock") {
 		t.Error("a lock was left where no file is")
 	}

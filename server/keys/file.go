@@ -28,7 +28,7 @@ func readPrivate(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("key file missing: %s: \"strikecache keys create NAME\" creates it with a first key; "+
-			"if yours is elsewhere, give --keys-file or --data-dir: %w", path, fs.ErrNotExist)
+			"if yours is elsewhere, give --data-dir: %w", path, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
