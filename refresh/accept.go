@@ -117,7 +117,7 @@ func (p *publisher) save(b *batch, answers []*answer) error {
 	var objects []snapshots.Object
 	for _, a := range answers {
 		again := b.job == resumeJob && dateClosed(a.date(), b.at)
-		files = append(files, a.file(!again && !(a.late && a.product.finalAtClose)))
+		files = append(files, a.file(!again && (!a.late || !a.product.finalAtClose)))
 		objects = append(objects, a.objects()...)
 	}
 	return p.store.Save(files, objects)

@@ -50,11 +50,3 @@ func recordedBody(t testing.TB, path string) []byte {
 	}
 	return body
 }
-
-// count returns a tenth of a number of rounds, and all of them in the long form.
-func count(all int) int {
-	if full() {
-		return all
-	}
-	return (all + 9) / 10
-}

@@ -158,7 +158,7 @@ func (s *session) seeFile(name string, msg jetstream.Msg, seq uint64, foreign er
 	switch stored := m.cfg.Store.Digest(path); {
 	case m.leads() && stored != "" && !m.has(File{path, stored}):
 		m.Changed(path) // publishes its own again
-	case !m.leads() && !o.refused && o.digest != stored && !(m.cfg.Edge && snapshots.IsObject(path)):
+	case !m.leads() && !o.refused && o.digest != stored && (!m.cfg.Edge || !snapshots.IsObject(path)):
 		m.backlog[path] = true
 	}
 }
