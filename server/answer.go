@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"strikecache/server/keys"
 	"strikecache/server/limits"
 	"strikecache/snapshots"
 )
@@ -42,7 +43,7 @@ func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 		rep.delta = rep.snapshot.Delta(q.dictionary)
 	}
 	rep.coding = choose(q.encodings, rep.snapshot, rep.delta)
-	if notModified(&q.fields, rep.snapshot) {
+	if notModified(&q.fields, rep.snapshot, rep.entry) {
 		rep.status = fasthttp.StatusNotModified
 		return
 	}
@@ -100,18 +101,19 @@ func (s *Server) fail(rep *response, e *apiError) {
 
 // notModified says whether the response is 304. It evaluates If-None-Match, or If-Modified-Since when there is no
 // If-None-Match (RFC 9110 §13.2.2). The date must equal the snapshot's Last-Modified: a later date does not count, because a
-// snapshot may be replaced by one with an earlier date.
-func notModified(f *fields, s *snapshots.Snapshot) bool {
+// snapshot may be replaced by one with an earlier date. entry is the key of the request, nil without one. For a key the date
+// never counts, because it does not tell the usage of one caller from that of another.
+func notModified(f *fields, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if f.noneMatch != nil {
-		return anyTag(f.noneMatch, s)
+		return anyTag(f.noneMatch, s, entry)
 	}
-	return string(f.modifiedSince) == s.LastModified()
+	return entry == nil && string(f.modifiedSince) == s.LastModified()
 }
 
 // anyTag says whether If-None-Match is *, or a list of entity tags with the tag of the snapshot in any coding. The
 // comparison is weak, because a CDN that decompresses a response weakens its tag. The part of a list from its first
 // malformed element on is ignored. A * in a list is malformed (RFC 9110 §13.1.2, §8.8.3, §5.6.1).
-func anyTag(list []byte, s *snapshots.Snapshot) bool {
+func anyTag(list []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if string(list) == "*" {
 		return true
 	}
@@ -125,9 +127,23 @@ func anyTag(list []byte, s *snapshots.Snapshot) bool {
 		if end == 0 || bytes.ContainsAny(tag, " \t") || len(rest) > 0 && rest[0] != ',' {
 			return false
 		}
-		if s.Matches(tag) {
+		if matches(tag, s, entry) {
 			return true
 		}
 		list = rest
 	}
+}
+
+// matches says whether a tag is the snapshot's for the key of an entry, or for no key if entry is nil. A tag for a key is
+// `"<id>.` and the rest of a tag of the snapshot.
+func matches(tag []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
+	if entry == nil {
+		return s.Matches(tag)
+	}
+	own, found := bytes.CutPrefix(tag[1:], []byte(entry.ID))
+	if !found || len(own) == 0 || own[0] != '.' {
+		return false
+	}
+	var buffer [128]byte // a longer tag is not the snapshot's, and allocates
+	return s.Matches(append(append(buffer[:0], '"'), own[1:]...))
 }

@@ -347,12 +347,12 @@ func TestKeyedAnswers(t *testing.T) {
 	if !bytes.HasPrefix(body, data) || u.Tier != "keyed" || !strings.HasPrefix(u.Key, "k_") || u.RequestsToday != 1 || u.LimitPerDay != nil || u.Remaining != nil {
 		t.Errorf("%+v in %.100q", u, body)
 	}
-	if h := resp.Header; h.Get("ETag") != "W/"+gamma.ETag(snapshots.Identity) || !strings.HasPrefix(h.Get("Cache-Control"), "private, max-age=25") ||
+	if h := resp.Header; h.Get("ETag") != tagFor(u.Key, gamma, snapshots.Identity) || !strings.HasPrefix(h.Get("Cache-Control"), "private, max-age=25") ||
 		h.Get("RateLimit") != "" {
 		t.Errorf("%v", h)
 	}
 	for n := 1; n <= 7; n++ {
-		resp, body := ask("GET", secrets["metered"])
+		resp, body = ask("GET", secrets["metered"])
 		u, h := usageOf(t, body), resp.Header
 		if u.RequestsToday != n || *u.LimitPerDay != 8 || *u.Remaining != 8-n {
 			t.Errorf("request %d: %+v", n, u)
@@ -362,8 +362,8 @@ func TestKeyedAnswers(t *testing.T) {
 			t.Errorf("request %d: %v", n, h)
 		}
 	}
-	resp, _ = ask("GET", secrets["metered"], "If-None-Match", gamma.ETag(snapshots.Gzip)) // counts too
-	if resp.StatusCode != 304 || resp.Header.Get("X-RateLimit-Remaining") != "0" || resp.Header.Get("ETag") != "W/"+gamma.ETag(snapshots.Identity) {
+	resp, _ = ask("GET", secrets["metered"], "If-None-Match", tagFor(usageOf(t, body).Key, gamma, snapshots.Gzip)) // counts too
+	if resp.StatusCode != 304 || resp.Header.Get("X-RateLimit-Remaining") != "0" || resp.Header.Get("ETag") != tagFor(usageOf(t, body).Key, gamma, snapshots.Identity) {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
 	resp, body = ask("GET", secrets["metered"])
@@ -382,6 +382,49 @@ func TestKeyedAnswers(t *testing.T) {
 		if resp, _ := ask("HEAD", secrets["free"], "Accept-Encoding", coding.String()); resp.ContentLength != int64(len(body)) {
 			t.Errorf("%v: HEAD has length %d, GET %d", coding, resp.ContentLength, len(body))
 		}
+	}
+}
+
+// tagFor is the tag of an answer to the key with an id.
+func tagFor(id string, s *snapshots.Snapshot, c snapshots.Coding) string {
+	return `W/"` + id + "." + s.ETag(c)[1:]
+}
+
+// The tag of an answer to a caller, with one of two keys or with none, matches for this caller alone, because the answer has
+// the caller's usage. So does the date, which answers to keys never match.
+func TestTagsMatchForTheirCallerAlone(t *testing.T) {
+	web, secrets := withKeys(t, newFinder(t), nil, keys.Key{Name: "a"}, keys.Key{Name: "b"})
+	c := clientOf(t, web)
+	callers := []string{"", secrets["a"], secrets["b"]}
+	ask := func(key, name, value string) *http.Response {
+		t.Helper()
+		headers := []string{"Accept-Encoding", "gzip"}
+		if key != "" {
+			headers = append(headers, "X-API-Key", key)
+		}
+		if name != "" {
+			headers = append(headers, name, value)
+		}
+		resp, _ := do(t, c, "GET", "/api/v1/gex/spx", headers...)
+		return resp
+	}
+	for i, own := range callers {
+		first := ask(own, "", "")
+		for j, asking := range callers {
+			tag := first.Header.Get("ETag")
+			for _, list := range []string{tag, strings.TrimPrefix(tag, "W/"), `"x", ` + tag} {
+				if resp := ask(asking, "If-None-Match", list); (resp.StatusCode == 304) != (i == j) {
+					t.Errorf("the tag %s of caller %d gives caller %d %d", list, i, j, resp.StatusCode)
+				}
+			}
+			if resp := ask(asking, "If-Modified-Since", first.Header.Get("Last-Modified")); (resp.StatusCode == 304) != (j == 0) {
+				t.Errorf("the date gives caller %d %d", j, resp.StatusCode)
+			}
+		}
+	}
+	long := `"` + strings.TrimPrefix(ask(callers[1], "", "").Header.Get("ETag"), `W/"`)[:30] + strings.Repeat("x", 4000) + `"`
+	if resp := ask(callers[1], "If-None-Match", long); resp.StatusCode != 200 {
+		t.Errorf("a long tag: %d", resp.StatusCode)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, p *page) {
 	q := requestOf(ctx)
 	coding := choose(q.encodings, p.sealed, nil)
 	lines := p.lines + "ETag: " + p.sealed.ETag(coding) + "\r\nLast-Modified: " + p.sealed.LastModified() + "\r\n"
-	if notModified(&q.fields, p.sealed) {
+	if notModified(&q.fields, p.sealed, nil) {
 		s.write(ctx, s.traffic.page, fasthttp.StatusNotModified, coding, nil, lines)
 		return
 	}

@@ -148,7 +148,7 @@ func FuzzConditional(f *testing.F) {
 		if present {
 			q.noneMatch = []byte(text)
 		}
-		got := notModified(q, s)
+		got := notModified(q, s, nil)
 		if !present {
 			at, err := http.ParseTime(since)
 			modified, _ := http.ParseTime(s.LastModified())

@@ -115,10 +115,11 @@ func (rep *response) appendLines(dst []byte) []byte {
 	}
 	keyed := rep.entry != nil
 	dst = append(rep.caching.append(dst, keyed), "ETag: "...)
-	if keyed {
-		dst = append(dst, "W/"...) // weak, because `usage` in the body changes and the tag does not
+	if keyed { // weak, because usage in the body changes and the tag does not; of this key alone, see [matches]
+		dst = append(append(append(append(dst, `W/"`...), rep.entry.ID...), '.'), rep.etag()[1:]...)
+	} else {
+		dst = append(dst, rep.etag()...)
 	}
-	dst = append(dst, rep.etag()...)
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
 	dst = rep.appendVary(append(dst, "\r\n"...))
 	return rep.verdict.AppendFields(append(dst, commonLines...))

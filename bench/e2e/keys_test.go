@@ -98,6 +98,19 @@ func TestChromiumReadsKeyedAnswers(t *testing.T) {
 			t.Errorf("%s was not sent", coding)
 		}
 	}
+
+	// The browser's cache revalidates what it has of another caller, and each caller still reads its own usage.
+	other, otherID := keyed(t, p, "chromium too")
+	for range 2 {
+		for secret, id := range map[string]string{secret: id, other: otherID, "": ""} {
+			eval[bool](b, `(window.read = null, fetch(%s, {headers: %s ? {"X-API-Key": %s} : {}, cache: "no-cache"})
+				.then(r => r.json()).then(d => read = d.usage, e => read = {tier: String(e)}), true)`, gammaPath, secret, secret)
+			b.until("an answer is read", `read`)
+			if u := eval[usage](b, `read`); u.Key != id {
+				t.Errorf("caller %q reads the usage %+v", id, u)
+			}
+		}
+	}
 }
 
 // from sends raw bytes from an address of this machine and returns all answers.
