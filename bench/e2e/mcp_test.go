@@ -59,11 +59,14 @@ func (m model) call(name string, args map[string]any) (text string, failed bool)
 
 // asked is the compact answer of a tool.
 type asked struct {
-	Warning, Source, Notice string
-	AsOf                    string `json:"as_of"`
-	Freshness               struct{ State string }
-	Cut                     []string
-	Data                    map[string]any
+	Warning string
+	Meta    struct {
+		Source, Notice string
+		AsOf           string `json:"as_of"`
+		Freshness      struct{ State string }
+	}
+	Cut  []string
+	Data map[string]any
 }
 
 // ask calls a tool, which must not fail.
@@ -81,7 +84,7 @@ func (m model) ask(name string, args map[string]any) (a asked, size int) {
 			m.t.Errorf("%s contains %s", name, unwanted)
 		}
 	}
-	if a.Source != "simulated" || !strings.Contains(a.Warning, "SIMULATED") || a.AsOf == "" || a.Notice == "" || a.Freshness.State == "" || len(a.Data) == 0 {
+	if a.Meta.Source != "simulated" || !strings.Contains(a.Warning, "SIMULATED") || a.Meta.AsOf == "" || a.Meta.Notice == "" || a.Meta.Freshness.State == "" || len(a.Data) == 0 {
 		m.t.Errorf("%s: %.500s", name, text)
 	}
 	return a, len(text)
@@ -151,8 +154,8 @@ func TestModelParameters(t *testing.T) {
 	if grid, _ := m.ask("gex_spx_matrix", nil); grid.Data["parts"] != nil || !slices.Contains(grid.Cut, "parts: left out here; only the HTTP answer has this") {
 		t.Errorf("the matrix has parts %v, %q", grid.Data["parts"], grid.Cut)
 	}
-	expirations := all.Data["by_expiration"].(map[string]any)["rows"].([]any)
-	expiration := expirations[5].([]any)[0]
+	expirations := all.Data["by_expiration"].(map[string]any)
+	expiration := expirations["rows"].([]any)[5].([]any)[slices.Index(expirations["columns"].([]any), any("expiration"))]
 	if a, _ := m.ask("spx_max_pain", map[string]any{"expiration": expiration}); a.Data["expiration"] != expiration {
 		t.Errorf("%v, want %v", a.Data["expiration"], expiration)
 	}

@@ -1,10 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 )
 
@@ -14,149 +18,217 @@ var warnings = map[string]string{
 	"replay":    "RECORDED MARKET: the numbers are those of as_of, not of today",
 }
 
-// compact returns the answer in body as JSON for a model: the members of meta that say what the numbers rest on, then data.
-// A list of objects becomes a table of columns and rows, and a table has at most the given number of rows.
+// compactAnswer is the form of an answer for a model.
+type compactAnswer struct {
+	Warning string         `json:"warning,omitempty"`
+	Meta    map[string]any `json:"meta"` // without what is not needed to understand the numbers
+	Cut     []string       `json:"cut,omitempty"`
+	Data    any            `json:"data"`
+}
+
+// compact returns the answer in body as JSON for a model. A list of objects becomes a table of columns and rows, and a table
+// has at most the given number of rows.
 func compact(body []byte, rows int) (string, error) {
-	answer, _ := parse(body, 0).(object)
-	meta, isMeta := answer.get("meta").(object)
-	data, isData := answer.get("data").(object)
-	source := text(meta.get("source"))
-	if !isMeta || !isData || source == "" {
+	var answer struct{ Data, Meta map[string]any }
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber() // numbers keep their digits
+	err := d.Decode(&answer)
+	source, _ := answer.Meta["source"].(string)
+	if err != nil || answer.Data == nil || source == "" {
 		return "", errors.New("the server does not answer as strikecache does: check --url")
 	}
-	c := compacter{rows: rows, spot: number(data.get("spot"))}
-	var out object
-	if warning := warnings[source]; warning != "" {
-		out = append(out, member{"warning", quoted(warning)})
+	for _, key := range []string{"endpoint", "computed_at", "refresh_seconds", "receipt"} {
+		delete(answer.Meta, key)
 	}
-	quality := object{}
-	for _, m := range meta {
-		switch m.key {
-		case "endpoint", "computed_at", "refresh_seconds", "receipt": // not needed to understand the numbers
-		case "quality":
-			quality = object{{"quality", c.value("quality", m.value)}}
-		default:
-			out = append(out, m)
-		}
+	c := compacter{rows: rows, spot: number(answer.Data["spot"])}
+	out := compactAnswer{Warning: warnings[source], Meta: c.object("meta", answer.Meta), Data: c.object("", answer.Data)}
+	out.Cut = c.cut
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err = e.Encode(out)
+	return string(bytes.TrimSpace(b.Bytes())), err
+}
+
+// number returns a JSON number, NaN when the value is none.
+func number(v any) float64 {
+	n, _ := v.(json.Number)
+	if x, err := n.Float64(); err == nil {
+		return x
 	}
-	shortened := c.value("", data)
-	if len(c.cut) > 0 {
-		out = append(out, member{"cut", c.cut})
-	}
-	out = append(append(out, member{"data", shortened}), quality...)
-	return string(appendJSON(nil, out)), nil
+	return math.NaN()
 }
 
 // compacter makes the parts of an answer compact.
 type compacter struct {
-	rows int     // the most of a table
-	spot float64 // NaN when unknown
-	cut  []any   // a sentence for each table that was cut
+	rows int      // the most of a table
+	spot float64  // NaN when unknown
+	cut  []string // a sentence for each table that was cut
 }
 
-// value returns the compact form of a value. path is its place in the answer.
-func (c *compacter) value(path string, v any) any {
-	if list, ok := v.([]any); ok {
-		if t, ok := tableOf(list); ok {
-			return c.shorten(path, t).object()
+// object returns the compact form of an object. path is its place in the answer. A list of lists that has a row for each of
+// strikes, as the grid of the matrix, keeps the rows of the strikes that are kept, and a cell for each kept expiration.
+func (c *compacter) object(path string, o map[string]any) map[string]any {
+	out := map[string]any{}
+	strikes, _ := o["strikes"].([]any)
+	keptStrikes, _ := c.choose(strikes)
+	columns, _ := o["columns"].([]any)
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		at := key
+		if path != "" {
+			at = path + "." + key
 		}
-		return list
-	}
-	o, ok := v.(object)
-	if !ok {
-		return v
-	}
-	o = c.leaveOut(path, foldGrid(o))
-	t, hasRows := readTable(o.get("columns"), o.get("rows"))
-	out := make(object, len(o))
-	for i, m := range o {
-		if m.key == "rows" && hasRows {
-			out[i] = member{m.key, c.shorten(join(path, m.key), t).cells()}
-		} else {
-			out[i] = member{m.key, c.value(join(path, m.key), m.value)}
+		switch v := o[key].(type) {
+		case map[string]any:
+			out[key] = c.object(at, v)
+		case []any:
+			switch kept, which := c.choose(v); {
+			case hasTables(v):
+				c.cut = append(c.cut, at+": left out here; only the HTTP answer has this")
+			case areObjects(v):
+				c.say(at, len(v), len(kept), which)
+				out[key] = table(pick(v, kept))
+			case key == "rows" && len(columns) > 0:
+				kept, which = c.chooseRows(columns[0], len(v))
+				c.say(at, len(v), len(kept), which)
+				out[key] = pick(v, kept)
+			case len(strikes) > 0 && len(v) == len(strikes):
+				var grid []any
+				for _, row := range pick(v, keptStrikes) {
+					cells, _ := row.([]any)
+					grid = append(grid, cells[:min(c.rows, len(cells))])
+				}
+				out[key] = grid
+			default:
+				out[key] = v
+			}
+		default:
+			out[key] = v
 		}
 	}
 	return out
 }
 
-// leaveOut removes the lists whose objects hold lists of objects themselves, because they fit in no table: parts of the matrix.
-func (c *compacter) leaveOut(path string, o object) object {
-	return slices.DeleteFunc(slices.Clone(o), func(m member) bool {
-		list, _ := m.value.([]any)
-		nested := slices.ContainsFunc(list, func(v any) bool {
-			row, _ := v.(object)
-			return slices.ContainsFunc(row, func(inner member) bool { return isTable(inner.value) })
-		})
-		if nested {
-			c.cut = append(c.cut, quoted(join(path, m.key)+": left out here; only the HTTP answer has this"))
+func areObjects(list []any) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { _, ok := v.(map[string]any); return !ok })
+}
+
+// hasTables says whether the objects of a list have lists of objects themselves, so that they fit in no table: parts of the matrix.
+func hasTables(list []any) bool {
+	return slices.ContainsFunc(list, func(v any) bool {
+		o, _ := v.(map[string]any)
+		for _, inner := range o {
+			if l, _ := inner.([]any); areObjects(l) {
+				return true
+			}
 		}
-		return nested
+		return false
 	})
 }
 
-// isTable says whether a value is a list of objects.
-func isTable(v any) bool {
-	list, _ := v.([]any)
-	_, ok := tableOf(list)
-	return ok
+func pick(list []any, kept []int) []any {
+	out := make([]any, len(kept))
+	for i, at := range kept {
+		out[i] = list[at]
+	}
+	return out
 }
 
-func join(path, key string) string {
-	if path == "" {
-		return key
+func upTo(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
 	}
-	return path + "." + key
+	return all
 }
 
-// shorten returns the rows of a table that matter most, in their order. The first column of a table says what its rows are.
-func (c *compacter) shorten(path string, t table) table {
-	n, keep := len(t.rows), min(c.rows, len(t.rows))
-	if n == keep {
-		return t
+// choose returns the places of the objects that matter most, rising, and how they were chosen: of a ladder of prices those
+// nearest the spot, otherwise the first.
+func (c *compacter) choose(list []any) (kept []int, which string) {
+	kept = upTo(len(list))
+	if len(list) <= c.rows {
+		return kept, ""
 	}
-	var which string
-	switch first := t.columns[0]; {
-	case !math.IsNaN(c.spot) && (first == "strike" || first == "settlement_price" || first == "spot"):
-		which = "nearest the spot"
-		t.rows = nearest(t.rows, c.spot, keep)
-	case first == "date":
-		which = "the newest"
-		t.rows = t.rows[n-keep:]
-	case first == "as_of":
-		which = "evenly spaced up to the newest"
-		all := t.rows
-		t.rows = make([][]any, keep)
-		for i := range t.rows {
-			t.rows[keep-1-i] = all[n-1-i*(n-1)/max(keep-1, 1)]
+	first, _ := list[0].(map[string]any)
+	for _, price := range []string{"settlement_price", "strike", "spot"} {
+		if _, is := first[price]; !is || first["contract"] != nil || math.IsNaN(c.spot) {
+			continue
 		}
-	default:
-		which = "the first"
-		t.rows = t.rows[:keep]
+		distance := func(i int) float64 {
+			row, _ := list[i].(map[string]any)
+			return math.Abs(number(row[price]) - c.spot)
+		}
+		slices.SortStableFunc(kept, func(a, b int) int { return cmp.Compare(distance(a), distance(b)) })
+		kept = kept[:c.rows]
+		slices.Sort(kept)
+		return kept, "nearest the spot"
 	}
-	said := fmt.Sprintf("%s: %d of %d rows, %s", path, keep, n, which)
+	return kept[:c.rows], "the first"
+}
+
+// chooseRows is choose for n rows whose first column has a name: the newest dates, or instants evenly spaced up to the newest.
+func (c *compacter) chooseRows(first any, n int) (kept []int, which string) {
+	kept = upTo(min(n, c.rows))
+	for i := range kept {
+		switch first {
+		case "as_of":
+			kept[len(kept)-1-i], which = n-1-i*(n-1)/max(len(kept)-1, 1), "evenly spaced up to the newest"
+		case "date":
+			kept[i], which = n-len(kept)+i, "the newest"
+		default:
+			which = "the first"
+		}
+	}
+	return kept, which
+}
+
+// say notes that a table was cut.
+func (c *compacter) say(path string, n, kept int, which string) {
+	if n == kept {
+		return
+	}
+	said := fmt.Sprintf("%s: %d of %d rows, %s", path, kept, n, which)
 	switch {
 	case n <= maxRows:
 		said += fmt.Sprintf("; ask with %s=%d for all", rowsParameter, n)
 	case c.rows < maxRows:
 		said += fmt.Sprintf("; ask with %s up to %d for more", rowsParameter, maxRows)
 	}
-	c.cut = append(c.cut, quoted(said))
-	return t
+	c.cut = append(c.cut, said)
 }
 
-// nearest returns the rows whose first cell is nearest the spot.
-func nearest(rows [][]any, spot float64, keep int) [][]any {
-	indexes := make([]int, len(rows))
-	for i := range indexes {
-		indexes[i] = i
+// table returns the table of a list of objects. An object in a row becomes columns of its own, such as returns_pct.day. A row
+// that lacks a column has null. A column with the same cell in every row is written once, in same.
+func table(list []any) map[string]any {
+	rows, names := make([]map[string]any, len(list)), map[string]bool{}
+	var flatten func(row map[string]any, prefix string, o map[string]any)
+	flatten = func(row map[string]any, prefix string, o map[string]any) {
+		for key, v := range o {
+			if inner, ok := v.(map[string]any); ok && len(inner) > 0 {
+				flatten(row, prefix+key+".", inner)
+			} else if key != "id" { // of an observation of unusual flow: its session and contract again
+				row[prefix+key], names[prefix+key] = v, true
+			}
+		}
 	}
-	distance := func(i int) float64 { return math.Abs(number(rows[i][0]) - spot) }
-	slices.SortStableFunc(indexes, func(a, b int) int { return cmp.Compare(distance(a), distance(b)) })
-	indexes = indexes[:keep]
-	slices.Sort(indexes)
-	kept := make([][]any, keep)
-	for i, at := range indexes {
-		kept[i] = rows[at]
+	for i, v := range list {
+		rows[i] = map[string]any{}
+		flatten(rows[i], "", v.(map[string]any))
 	}
-	return kept
+	columns, same, cells := []string{}, map[string]any{}, make([][]any, len(rows))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if len(rows) > 1 && !slices.ContainsFunc(rows, func(row map[string]any) bool { return !reflect.DeepEqual(row[name], rows[0][name]) }) {
+			same[name] = rows[0][name]
+			continue
+		}
+		columns = append(columns, name)
+		for i, row := range rows {
+			cells[i] = append(cells[i], row[name])
+		}
+	}
+	out := map[string]any{"columns": columns, "rows": cells}
+	if len(same) > 0 {
+		out["same"] = same
+	}
+	return out
 }

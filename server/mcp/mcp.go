@@ -78,8 +78,8 @@ type unclosed struct{ io.Writer }
 func (unclosed) Close() error { return nil }
 
 const instructions = `Options market structure from a strikecache server: SPX dealer gamma, max pain, unusual options flow, ` +
-	`sector rotation, VIX futures. Every answer is JSON with its source, as_of (the instant that the quotes describe, in UTC), freshness ` +
-	`and a notice. When source is "simulated", no number is real: say so. Numbers are delayed, derived and modelled; they are no ` +
+	`sector rotation, VIX futures. Every answer is JSON with data and, in meta, its source, as_of (the instant that the quotes describe, in UTC), ` +
+	`freshness and a notice. When source is "simulated", no number is real: say so. Numbers are delayed, derived and modelled; they are no ` +
 	`forecast and no investment advice. null means unknown, never 0. A table has columns and rows; "same" holds the columns that are equal in all of its rows. "cut" names the tables ` +
 	`that lack rows, and how to ask for more. The resource strikecache://methods defines every number.`
 

@@ -79,7 +79,7 @@ func tools() ([]tool, error) {
 		t.description = &sdk.Tool{
 			Name:        strings.NewReplacer("/", "_", "-", "_").Replace(resource),
 			Title:       described.Get.Summary,
-			Description: described.Get.Summary + ". " + strings.ReplaceAll(described.Get.Description, "`meta.", "`"), // no meta in the compact form
+			Description: described.Get.Summary + ". " + described.Get.Description,
 			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
 			InputSchema: map[string]any{"type": "object", "properties": properties, "additionalProperties": false},
 		}
