@@ -56,6 +56,9 @@ func (f *follower) Join(o fleet.Origin) error {
 	return nil
 }
 
+// Doubt implements [fleet.Refresher].
+func (f *follower) Doubt() error { return f.r.ClockError() }
+
 // Accept implements [fleet.Refresher].
 func (f *follower) Accept(path, digest string, file []byte) error {
 	_, err := f.r.store.Accept(path, digest, file, Resources())

@@ -64,6 +64,8 @@ type Refresher interface {
 	Origin() Origin
 	// Join adopts what the fleet serves. The error says why this process cannot serve it.
 	Join(Origin) error
+	// Doubt returns why the clock of this process may be wrong, nil if nothing says so.
+	Doubt() error
 	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may be called by several goroutines.
 	Accept(path, digest string, file []byte) error
 	// Lead refreshes the answers until ctx ends, and returns when it has written the last file.

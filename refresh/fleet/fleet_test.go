@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -105,6 +106,7 @@ type node struct {
 	hang     chan struct{}     // unless nil: Accept waits until it is closed
 	last     func()            // unless nil: the refresh that has begun when Lead is to end
 	leading  bool
+	doubt    error // in the clock
 }
 
 // join starts a member of the source simulated.
@@ -173,6 +175,21 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 
 func (n *node) Origin() Origin    { return Origin{Identity: "simulated market, seed 1"} }
 func (n *node) Join(Origin) error { return nil }
+
+func (n *node) Doubt() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.doubt
+}
+
+// doubts says whether the member doubts its clock.
+func (n *node) doubts(yes bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.doubt = nil; yes {
+		n.doubt = errors.New("the clock was set back")
+	}
+}
 
 func (n *node) Accept(path, digest string, file []byte) error {
 	n.mu.Lock()
@@ -448,6 +465,21 @@ func TestTakeOver(t *testing.T) {
 	c := join(t, at, t.TempDir(), false)
 	b.save(gamma, `"2"`, friday.Add(time.Minute))
 	until(t, "a third follows", func() bool { return c.shows(gamma, `"2"`) && c.shows(pain, `"last words"`) })
+}
+
+// A member that doubts its clock gives the lease up, and takes none while it doubts.
+func TestAClockInDoubt(t *testing.T) {
+	url := urlOf(startNATS(t, t.TempDir(), 0))
+	first := refresher(t, url)
+	first.doubts(true)
+	until(t, "the lease is given up", func() bool { return !first.leads() && !first.Holds() })
+	second := refresher(t, url)
+	first.doubts(false)
+	second.doubts(true)
+	until(t, "the member whose clock is right again refreshes alone", func() bool { return first.leads() && !second.leads() })
+	if !second.log.has("its clock is in doubt") {
+		t.Error("the log does not say why the member does not refresh")
+	}
 }
 
 // A refresher whose lease another member has taken publishes nothing that a member accepts.

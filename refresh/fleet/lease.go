@@ -40,10 +40,19 @@ type term struct {
 var errLost = errors.New("the lease is lost")
 
 // look reads or renews the lease, and looks whether the watch has missed something. If the lease is free and this member has
-// all files, it takes the lease.
+// all files, it takes the lease. A member that doubts its clock neither takes nor keeps it.
 func (s *session) look(ctx context.Context) error {
 	m := s.m
+	doubt := m.cfg.Refresher.Doubt()
+	if doubt != nil && !m.doubts {
+		m.cfg.Log.Warn("fleet: this member does not refresh, because its clock is in doubt", "err", doubt)
+	}
+	m.doubts = doubt != nil
 	if m.lead != nil {
+		if doubt != nil {
+			s.release(ctx)
+			return errLost
+		}
 		if err := s.keep(ctx); err != nil || m.leads() {
 			return err
 		}
@@ -75,7 +84,7 @@ func (s *session) look(ctx context.Context) error {
 	if err := s.apply(ctx); err != nil {
 		return err
 	}
-	if free && !m.cfg.Edge && m.seen >= s.newest && len(m.backlog) == 0 && m.wanted == nil {
+	if free && doubt == nil && !m.cfg.Edge && m.seen >= s.newest && len(m.backlog) == 0 && m.wanted == nil {
 		return s.take(ctx)
 	}
 	return nil

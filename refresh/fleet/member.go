@@ -29,6 +29,7 @@ type Member struct {
 	lead       *lead             // nil while this member does not hold the lease
 	created    time.Time         // when the stream was created
 	joined     bool              // the origin of the fleet is adopted
+	doubts     bool              // the clock was in doubt at the last look
 	seen       uint64            // sequence number of the last message that this member has seen
 	term       uint64            // number of the newest lease that it has seen, 0 before the first
 	objects    map[string]object // the newest file of each path that it has seen
