@@ -27,14 +27,14 @@ const afterClose = windowAfterClose + 4*time.Minute
 // anew: the same documents give other answers now, because the answers compare with earlier dates.
 func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
-	began, stored := time.Now(), 0
+	began, stored, before := time.Now(), 0, map[previousKey]*document{}
 	for d := r.cal.Back(today, r.cfg.BackfillSessions); d < today && ctx.Err() == nil; d = r.cal.Next(d) {
 		for _, p := range products {
 			if p.past == nil || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
 				p.pastSessions > 0 && d < r.cal.Back(today, p.pastSessions) {
 				continue
 			}
-			if err := r.backfillProduct(p, d); err != nil {
+			if err := r.backfillProduct(p, d, before); err != nil {
 				return fmt.Errorf("back-fill %s of %s: %w", p.name, d, err)
 			}
 			stored++
@@ -48,12 +48,14 @@ func (r *Refresher) backfill(ctx context.Context) error {
 	return nil
 }
 
-// backfillProduct computes and stores the answer of a product for a past session. The current answer stays.
-func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
+// backfillProduct computes and stores the answer of a product for a past session. The current answer stays. before has what is
+// known of the session before, and gets what the next session needs.
+func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previousKey]*document) error {
 	names, at := p.past(&r.cfg, d)
 	b := r.newBatch("backfill")
 	b.accepted, b.at = nil, at
 	m := newMemory(&r.cfg)
+	m.before = before
 	for _, name := range names {
 		doc, err := r.cfg.Past.At(name, at)
 		if err != nil {
@@ -96,7 +98,13 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date) error {
 	}
 	f := a.file(true)
 	f.Current = false
-	return r.store.Save([]snapshots.File{f}, a.objects())
+	if err := r.store.Save([]snapshots.File{f}, a.objects()); err != nil {
+		return err
+	}
+	if in.gamma != nil { // else the next session computes this again, from the stored document
+		m.keepReference(p.name, d, in.newest()[0], in.gamma.State)
+	}
+	return nil
 }
 
 const (

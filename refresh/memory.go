@@ -70,6 +70,15 @@ func (m *memory) previous(product string, name upstream.Name, session compute.Da
 	return d
 }
 
+// keepReference keeps what [memory.previous] would read of the chain of a stored answer: the state that was computed from it.
+func (m *memory) keepReference(product string, date compute.Date, chain *document, state *compute.GammaState) {
+	in := chain.StoredInput
+	k := previousKey{product, date, upstream.Name(in.Name)}
+	in.Name = previousDir + in.Name
+	m.before[k] = storedDocument(in, m.store.Object)
+	m.before[k].reference = state
+}
+
 // rows returns the rows of the newest 400 stored dates, oldest first. The row of gamma, unless nil, replaces that of its date.
 func (m *memory) rows(gamma *answer) []json.RawMessage {
 	rows := map[string]json.RawMessage{}
