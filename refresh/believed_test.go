@@ -167,7 +167,7 @@ func TestFirstDocumentAfterARestart(t *testing.T) {
 			r.close()
 			again := newRig(t, dir, "2026-11-20 11:01")
 			defer again.close()
-			if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 			restored := refresh.Accepted(again.Refresher, spxDocument)

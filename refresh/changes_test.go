@@ -86,7 +86,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		}
 		r.close()
 		restarted := newRig(t, dir, "2026-11-20 11:01")
-		if err := errors.Join(restarted.Restore(), restarted.Resume()); err != nil {
+		if err := errors.Join(restarted.Restore(), restarted.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range resources {
@@ -107,7 +107,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		}
 		without := newRig(t, dir, "2026-11-20 11:05")
 		defer without.close()
-		if err := errors.Join(without.Restore(), without.Resume()); err != nil {
+		if err := errors.Join(without.Restore(), without.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		var unknown changedGamma

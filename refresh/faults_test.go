@@ -496,7 +496,7 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 		r.close()
 		for fault, reason := range map[fault]string{faultShrink: "shrunk", faultBackwardClock: "clock_backwards"} {
 			again := newRig(t, r.dir, "2026-11-20 11:01")
-			if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+			if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 			again.market.Fail("", fault, -1)

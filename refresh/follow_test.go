@@ -88,7 +88,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		refresh.SetMethod(t, refresh.GammaResource, "gex/next")
 		again := newRig(t, dir, "2026-11-22 12:00")
 		defer again.close()
-		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if m := again.meta(refresh.GammaResource).Receipt.Method; m != "gex/next" {

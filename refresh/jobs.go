@@ -70,7 +70,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	alongside := func(name string, run func(context.Context) error) {
 		inBackground(func() { r.runJob(ctx, job{name: name, run: run}) })
 	}
-	alongside(resumeJob, func(context.Context) error { return r.Resume() })
+	alongside(resumeJob, r.Resume)
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
 	var once []cron.Job

@@ -129,7 +129,7 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 		r = newRig(t, dir, "2026-11-20 17:15")
 		defer r.close()
 		r.market.Fail("", faultHTMLPage, -1)
-		if err := errors.Join(r.Restore(), r.Resume()); err != nil {
+		if err := errors.Join(r.Restore(), r.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		for _, resource := range allResources {

@@ -101,7 +101,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		r.close()
 		restarted := newRig(t, dir, "2026-11-20 11:05")
 		defer restarted.close()
-		if err := errors.Join(restarted.Restore(), restarted.Resume()); err != nil {
+		if err := errors.Join(restarted.Restore(), restarted.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		restarted.once()

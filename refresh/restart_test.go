@@ -159,7 +159,7 @@ func TestADamagedGammaFile(t *testing.T) {
 		again := newRig(t, dir, "2026-11-20 17:20")
 		defer again.close()
 		again.market.Fail("", faultHTMLPage, -1)
-		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if got := again.meta(refresh.PainResource).AsOf; got.Before(want) {
@@ -249,7 +249,7 @@ func TestRestartAtNight(t *testing.T) {
 		computed := r.meta(refresh.GammaResource).ComputedAt
 		r.close()
 		same := newRig(t, dir, "2026-11-19 20:30")
-		if err := errors.Join(same.Restore(), same.Resume()); err != nil {
+		if err := errors.Join(same.Restore(), same.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range allResources {
@@ -260,7 +260,7 @@ func TestRestartAtNight(t *testing.T) {
 		same.close()
 		again := newRig(t, dir, "2026-11-19 20:31", func(c *refresh.Config) { c.RiskFreeRate = 0.06 })
 		defer again.close()
-		if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if bytes.Equal(again.store.Current(refresh.GammaResource).Default.Data(), late) {
@@ -339,7 +339,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			if err := next.Restore(); err != nil {
 				t.Fatal(err)
 			}
-			if err := next.Resume(); err != nil {
+			if err := next.Resume(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			for _, name := range products {

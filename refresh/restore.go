@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -47,8 +48,9 @@ const resumeJob = "resume"
 // Resume computes the current answers again from the documents that they name, with the methods and the configuration of
 // this process, and replaces the answers that differ. It also computes products of the same documents that have no stored
 // answer. The documents become the accepted ones, with which documents fetched later are compared. [Refresher.Run] calls
-// Resume first. Restore must have returned. The error joins the failures of all feeds.
-func (r *Refresher) Resume() error {
+// Resume first. Restore must have returned. The error joins the failures of all feeds. When ctx ends, Resume leaves the rest as it
+// is, and returns nil.
+func (r *Refresher) Resume(ctx context.Context) error {
 	var errs []error
 	for _, p := range products {
 		if p.accumulates && r.board.edition(p.name) != nil {
@@ -60,9 +62,12 @@ func (r *Refresher) Resume() error {
 	for _, feed := range []string{optionsFeed, sectorsFeed, vixFeed} {
 		b := r.newBatch(resumeJob)
 		for _, p := range ofFeed(feed) {
-			if !p.accumulates {
-				errs = append(errs, r.takeDocuments(b, p))
+			if !p.accumulates && ctx.Err() == nil {
+				errs = append(errs, r.takeDocuments(ctx, b, p))
 			}
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		if len(b.documents) == 0 {
 			continue
@@ -77,9 +82,12 @@ func (r *Refresher) Resume() error {
 // takeDocuments puts the documents that the current answer of a product names into the batch. Of two documents of one name
 // the one that arrived later counts. A document that is not stored any more, or that has a timestamp after the market's
 // time, is left out.
-func (r *Refresher) takeDocuments(b *batch, p *product) error {
+func (r *Refresher) takeDocuments(ctx context.Context, b *batch, p *product) error {
 	var errs []error
 	for _, in := range r.board.inputs(p.name) {
+		if ctx.Err() != nil {
+			break
+		}
 		name := upstream.Name(in.Name)
 		kind, _ := name.Split()
 		if kind == upstream.SettlementKind {
@@ -117,7 +125,7 @@ func (r *Refresher) computeAgain(p *product, front []json.RawMessage) error {
 	}
 	b := r.newBatch(resumeJob)
 	b.trackRows = append(append([]json.RawMessage{}, front...), rows[:len(rows)-1]...)
-	if err := r.takeDocuments(b, p); err != nil || len(b.documents) == 0 {
+	if err := r.takeDocuments(context.Background(), b, p); err != nil || len(b.documents) == 0 {
 		return err
 	}
 	return r.accept(b, []*product{p})

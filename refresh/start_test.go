@@ -38,7 +38,7 @@ func TestComputeThenCompare(t *testing.T) {
 				t.Helper()
 				again := newRig(t, dir, day.restart, change...)
 				again.market.Fail("", faultHTMLPage, -1) // no document can be had
-				if err := errors.Join(again.Restore(), again.Resume()); err != nil {
+				if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 				return again

@@ -81,7 +81,7 @@ func (r *rig) spxAt(text string) {
 
 func (r *rig) restored() *rig {
 	r.t.Helper()
-	if err := errors.Join(r.Restore(), r.Resume()); err != nil {
+	if err := errors.Join(r.Restore(), r.Resume(r.t.Context())); err != nil {
 		r.t.Fatal(err)
 	}
 	return r
