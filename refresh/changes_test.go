@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -117,5 +118,32 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 			t.Errorf("without the answer of the session before: %+v", unknown.Changes)
 		}
 		identical(t, dir, "2026-11-20", quoted...)
+	})
+}
+
+// A document of the session before that is gone is named once in the log, and not again at each refresh.
+func TestDocumentOfTheSessionBeforeIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, log := t.TempDir(), &bytes.Buffer{}
+		r := newRig(t, dir, "2026-11-19 15:00")
+		r.once()
+		r.close()
+		if err := os.RemoveAll(filepath.Join(dir, "simulated", "objects")); err != nil {
+			t.Fatal(err)
+		}
+		r = newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
+		defer r.close()
+		for range 2 {
+			r.once()
+			time.Sleep(time.Minute)
+		}
+		for _, product := range []string{refresh.GammaResource, refresh.FlowResource} {
+			if n := strings.Count(log.String(), "document=options/_SPX.json named_by="+product); n != 1 {
+				t.Errorf("%s: named %d times\n%s", product, n, log)
+			}
+		}
+		if !strings.Contains(string(r.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+			t.Errorf("quality %s", r.meta(refresh.GammaResource).Quality)
+		}
 	})
 }

@@ -20,7 +20,7 @@ type memory struct {
 	store  *snapshots.Store
 	cal    *compute.Calendar
 	log    *slog.Logger
-	before map[previousKey]*document                    // documents of the session before, by what names them
+	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged
 	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
 }
 
@@ -42,7 +42,7 @@ func newMemory(cfg *Config) *memory {
 // read has taken from it what the product needs. It returns nil if the answer or the document is not stored or not readable.
 func (m *memory) previous(product string, name upstream.Name, session compute.Date, read func(*document) error) *document {
 	k := previousKey{product, m.cal.Previous(session), name}
-	if d := m.before[k]; d != nil {
+	if d, known := m.before[k]; known {
 		return d
 	}
 	f, err := m.store.Load(product, k.date.String())
@@ -62,9 +62,13 @@ func (m *memory) previous(product string, name upstream.Name, session compute.Da
 	}
 	if err != nil {
 		m.log.Error("document of the previous session not readable", "document", name, "named_by", product, "date", k.date, "err", err)
-		return nil
+		if !errors.Is(err, snapshots.ErrGone) && !errors.Is(err, snapshots.ErrTorn) {
+			return nil // the next answer tries again
+		}
+		d = nil
+	} else {
+		d.release()
 	}
-	d.release()
 	maps.DeleteFunc(m.before, func(other previousKey, _ *document) bool { return other.date < k.date })
 	m.before[k] = d
 	return d
