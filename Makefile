@@ -37,9 +37,9 @@ test: ## Vet and run every test, the long tests in a short form; failed tests ar
 	$(GO) vet ./...
 	$(call gotest,-timeout 20m ./...)
 
-race: ## Run the tests of concurrent code, and a first start of the binary, under the race detector.
+race: ## Run the tests of concurrent code, and tests of the binary, under the race detector.
 	$(call gotest,-timeout 30m -race -short . ./refresh/... ./server/... ./snapshots/...)
-	$(call gotest,-timeout 30m -race -run '^TestFirstStart$$' ./bench/e2e)
+	$(call gotest,-timeout 30m -race -run '^Test(FirstStart|TLS|Keys|KillAndStartAgain|FaultDrain|SecondSignal)$$' ./bench/e2e)
 
 faults: ## Run the fault tests in full and list their figures; make test runs a short form of them.
 	$(call gotest,-timeout 60m -run '^TestFault' ./...)

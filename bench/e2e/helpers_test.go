@@ -24,14 +24,14 @@ import (
 
 // patience is how long a test waits for an event. No test measures speed, so patience is long enough for the race detector
 // on a busy machine.
-const patience = 10 * time.Minute
+const patience = 5 * time.Minute
 
 var (
 	root    string // of the project
 	scratch string // folder of the files that all tests share; removed at the end
 	binary  string // built once
 
-	buildFlags []string // of every program
+	raceFlags []string // of the programs under the race detector
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func runTests(m *testing.M) int {
 	if out, err := exec.Command("go", "env", "GOMOD").Output(); err == nil {
 		root = filepath.Dir(strings.TrimSpace(string(out)))
 	}
-	if binary, err = build("strikecache", "."); err != nil {
+	if binary, err = build("strikecache", ".", raceFlags...); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -65,9 +65,9 @@ func runTests(m *testing.M) int {
 }
 
 // build builds a program of the project into the scratch folder and returns its path.
-func build(name, folder string) (string, error) {
+func build(name, folder string, flags ...string) (string, error) {
 	path := filepath.Join(scratch, name)
-	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", path}, buildFlags, []string{folder})...)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", path}, flags, []string{folder})...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w: %s", name, err, out)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,15 +68,26 @@ func shared(t testing.TB) *process {
 
 func (s *sharedServer) start(t testing.TB) {
 	s.dir = filepath.Join(scratch, "market")
+	program := binary
+	if len(raceFlags) > 0 { // the race detector makes the back-fill last minutes
+		var err error
+		if program, err = build("strikecache-plain", "."); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := func(cmd *exec.Cmd) *exec.Cmd {
+		cmd.Path, cmd.Args[0] = program, program
+		return cmd
+	}
 	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
-	s.p = launch(t, cmd, nil)
+	s.p = launch(t, plain(cmd), nil)
 	s.p.listens().ready()
 	s.p.until("back-filled", func() bool { return strings.Contains(s.p.logged(), `msg="track of today back-filled"`) })
 	s.p.backfilled()
 	s.recomputed = map[string]string{}
 	for _, date := range []string{earlierDay, marketDay} {
 		s.p.until("the answers of "+date+" are stored", func() bool {
-			out, _, code := run(t, command(t, "recompute", "--data-dir", s.dir, "--date", date))
+			out, _, code := run(t, plain(command(t, "recompute", "--data-dir", s.dir, "--date", date)))
 			s.recomputed[date] = out
 			return code == 0
 		})

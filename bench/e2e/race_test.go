@@ -2,5 +2,5 @@
 
 package e2e
 
-// With -race, the programs are built with the race detector, too. A program with a race ends with a special exit code.
-func init() { buildFlags = append(buildFlags, "-race") }
+// With -race, the binary is built with the race detector, too. A program with a race ends with a special exit code.
+func init() { raceFlags = []string{"-race"} }
