@@ -3,8 +3,8 @@
 // A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in every content coding, with
 // entity tags. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
 // resource's parameter. A [Store] keeps editions twice. In memory, editions that are published together switch at the same
-// instant. On disk there is one file per product and UTC date, written so that a crash at any instant leaves the old file
-// or the new one. The bytes of a snapshot must never be changed: they are shared, and sent without a copy.
+// instant. On disk there is a current file of each product and one for each UTC date, and the documents that they were
+// computed from. They are written so that a crash at any instant leaves the old file or the new one. The bytes of a snapshot must never be changed: they are shared, and sent without a copy.
 //
 // If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
 // again. A damaged file is logged and counted when the store opens, and is never served.
@@ -14,6 +14,7 @@ package snapshots
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -91,12 +92,10 @@ func (s *Snapshot) cost() int64 {
 	return int64(n)
 }
 
-// Newer says whether s describes a later instant than t, or the same instant from a later document.
+// Newer says whether s describes a later instant than t, or the same instant from a later document, or from the same document
+// computed later.
 func (s *Snapshot) Newer(t *Snapshot) bool {
-	if c := s.Meta.AsOf.Compare(t.Meta.AsOf); c != 0 {
-		return c > 0
-	}
-	return capturedAt(s).After(capturedAt(t))
+	return cmp.Or(s.Meta.AsOf.Compare(t.Meta.AsOf), capturedAt(s).Compare(capturedAt(t)), s.Meta.ComputedAt.Compare(t.Meta.ComputedAt)) > 0
 }
 
 func capturedAt(s *Snapshot) time.Time {

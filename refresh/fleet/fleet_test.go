@@ -298,15 +298,18 @@ func (n *node) shows(product, data string) bool {
 	return err == nil && n.store.Digest(s.Path) == s.SHA256 && string(f.Edition.Default.Data()) == data
 }
 
-// files returns the files of a node below the dates, by path.
+// files returns the files of a node, by path, without those that are being written.
 func (n *node) files() map[string]string {
 	n.t.Helper()
 	found := map[string]string{}
 	err := filepath.WalkDir(n.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == ".lock" {
+		if err != nil || d.IsDir() || d.Name() == ".lock" || snapshots.Temporary(d.Name()) {
 			return err
 		}
 		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the member has removed it meanwhile
+		}
 		rel, _ := filepath.Rel(filepath.Join(n.dir, "simulated"), path)
 		found[rel] = string(b)
 		return err
