@@ -92,10 +92,10 @@ func (s *Snapshot) cost() int64 {
 	return int64(n)
 }
 
-// Newer says whether s describes a later instant than t, or the same instant from a later document, or from the same document
-// computed later.
+// Newer says whether s describes a later instant than t, or the same instant from a later document. Two answers of one document
+// are equally new, so that all members of a fleet come to serve the same one.
 func (s *Snapshot) Newer(t *Snapshot) bool {
-	return cmp.Or(s.Meta.AsOf.Compare(t.Meta.AsOf), capturedAt(s).Compare(capturedAt(t)), s.Meta.ComputedAt.Compare(t.Meta.ComputedAt)) > 0
+	return cmp.Or(s.Meta.AsOf.Compare(t.Meta.AsOf), capturedAt(s).Compare(capturedAt(t))) > 0
 }
 
 func capturedAt(s *Snapshot) time.Time {
