@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -164,37 +164,34 @@ func TestHistoricalDamage(t *testing.T) {
 	}
 }
 
-// Of many requests for one date, one reads the file and all get its answer. The test delays the reader.
+// Of many requests for one date, one reads the file and all get its answer. The test holds the reader back until all the others
+// wait for it.
 func TestHistoricalSingleFlight(t *testing.T) {
 	const many = 50
 	s := week(t, options(t.TempDir()), monday, friday)
-	want, release := sealed(t, `"read once"`), make(chan struct{})
-	free := occupy(s) // a second read would be refused
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		s.pastReads.Do(s.path(key{monday, s.dated[0]}), func() (any, error) {
-			<-release
-			return want, nil
-		})
-	})
-	await(t, "the reader reads", func() bool { return inside("singleflight.(*Group).Do(") == 1 })
-	for range many {
+	want := sealed(t, `"read once"`)
+	defer occupy(s)() // a second read would be refused
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var wg sync.WaitGroup
 		wg.Go(func() {
-			if got, err := s.Historical(gamma, monday); got != want {
-				t.Errorf("%v, %v", got, err)
-			}
+			s.pastReads.Do(s.path(key{monday, s.dated[0]}), func() (any, error) {
+				<-release
+				return want, nil
+			})
 		})
-	}
-	await(t, "all wait for the reader", func() bool { return inside("singleflight.(*Group).Do(") == 1+many })
-	close(release)
-	wg.Wait()
-	free()
-}
-
-// inside returns how many goroutines are in a function.
-func inside(function string) int {
-	stacks := make([]byte, 4<<20)
-	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), function)
+		synctest.Wait() // the reader reads
+		for range many {
+			wg.Go(func() {
+				if got, err := s.Historical(gamma, monday); got != want {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		}
+		synctest.Wait() // all wait for the reader
+		close(release)
+		wg.Wait()
+	})
 }
 
 // Many goroutines ask for a month of dates, with room in memory for about one. Each gets its answer or ErrBusy. Afterwards
