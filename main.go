@@ -177,7 +177,9 @@ type serveCommand struct {
 	Listen         string `help:"Public address; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory of the stored files. Each source has its own subdirectory." default:"./data" type:"path"`
 	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
-	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 144. Further connections are refused." default:"10000"`
+	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 128. Further connections are refused." default:"10000"`
+
+	Engine string `help:"What serves connections: ${enum}. \"loop\" is an epoll loop per core. With TLS, and on systems other than Linux, fasthttp serves always." enum:"loop,fasthttp" default:"loop"`
 
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key. IPv6 addresses are counted by /64. 0: no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes of trusted proxies: their X-Forwarded-For header names the client." placeholder:"ADDR" group:"Access"`
@@ -188,7 +190,6 @@ type serveCommand struct {
 
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
 	LogLevel  string `help:"Lowest level that is logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
-	LogEvery  int    `help:"Log one request in every N. 0: log no request." default:"0" group:"Log"`
 }
 
 // Validate is called by the parser. Its errors name the flag and the values that are allowed.
@@ -201,8 +202,6 @@ func (c *serveCommand) Validate() error {
 		return fmt.Errorf("--max-connections must be from 1 to 1000000, not %d", c.MaxConnections)
 	case c.AnonymousRate < 0 || c.AnonymousRate > limits.MaxPerMinute:
 		return fmt.Errorf("--anonymous-rate must be from 0 to %d, not %d", limits.MaxPerMinute, c.AnonymousRate)
-	case c.LogEvery < 0:
-		return errors.New("--log-every must not be negative")
 	}
 	if _, err := c.proxies(); err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
@@ -226,7 +225,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return err
 	}
 	defer pair.Close()
-	listener, err := net.Listen("tcp", c.Listen)
+	listener, err := server.Listen(c.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -258,7 +257,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	}
 	cfg := server.Config{
 		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, Readiness: ready, Log: log,
-		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, TLS: pair.Config(), Keys: table, LogEvery: c.LogEvery,
+		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, Engine: c.Engine, TLS: pair.Config(), Keys: table,
 	}
 	if cfg.Proxies, err = c.proxies(); err != nil {
 		return err

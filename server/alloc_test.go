@@ -2,9 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
 	"slices"
@@ -16,41 +13,6 @@ import (
 	"strikecache/server/limits"
 	"strikecache/snapshots"
 )
-
-// testConn is a connection for tests. It delivers one request and takes one response without an allocation.
-type testConn struct {
-	quietConn
-	request  chan []byte
-	response []byte
-	asked    bool
-	done     chan struct{} // the server waits for the next request
-}
-
-func newTestConn() *testConn {
-	return &testConn{request: make(chan []byte), done: make(chan struct{}), response: make([]byte, 0, 1<<20)}
-}
-
-func (c *testConn) Read(p []byte) (int, error) {
-	if c.asked {
-		c.done <- struct{}{}
-	}
-	r, ok := <-c.request
-	if c.asked = ok; !ok {
-		return 0, io.EOF
-	}
-	return copy(p, r), nil
-}
-
-func (c *testConn) Write(b []byte) (int, error) {
-	c.response = append(c.response, b...)
-	return len(b), nil
-}
-
-func (c *testConn) ask(request []byte) {
-	c.response = c.response[:0]
-	c.request <- request
-	<-c.done
-}
 
 // storeOf returns a real store with the snapshots of a finder.
 func storeOf(t testing.TB, s *finder) *snapshots.Store {
@@ -86,7 +48,15 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	return store
 }
 
-// A request that has an answer allocates nothing, with keys, limits, counts and --log-every, and is answered with exactly
+// idOn returns the public id of a key.
+func idOn(t testing.TB, address, secret string) string {
+	t.Helper()
+	got := exchange(t, address, strings.TrimSuffix(gamma, "\r\n")+"X-API-Key: "+secret+"\r\n\r\n", true)
+	_, body, _ := strings.Cut(got, "\r\n\r\n")
+	return usageOf(t, []byte(body)).Key
+}
+
+// A request that has an answer allocates nothing, with keys, limits and counts, and is answered with exactly
 // the sealed bytes.
 func TestNoAllocations(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
@@ -103,11 +73,12 @@ func TestNoAllocations(t *testing.T) {
 		t.Fatal(err)
 	}
 	web, secrets := withKeys(t, s, func(c *server.Config) {
-		c.Finder, c.LogEvery, c.Addresses, c.Proxies = store, 10, limits.NewAddresses(1_000_000), proxies
+		c.Finder, c.Addresses, c.Proxies = store, limits.NewAddresses(1_000_000), proxies
 	}, keys.Key{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
+	address := listen(t, web)
+	id := idOn(t, address, secrets["k"])
 	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
-	id := fmt.Sprintf("k_%x", sha256.Sum256([]byte(secrets["k"])))[:14]
 	for _, c := range []struct {
 		name, target, fields string
 		status               string
@@ -144,29 +115,33 @@ func TestNoAllocations(t *testing.T) {
 				method = "HEAD"
 			}
 			raw := []byte(method + " " + c.target + " HTTP/1.1\r\n" + browser + c.fields + "\r\n")
-			loopAllocations(t, web, raw, c.body)
-			conn := newTestConn()
-			served := make(chan error, 1)
-			go func() { served <- web.ServeConn(conn) }()
-			for range 200 { // allocate what later requests reuse, such as the answer of a date
-				conn.ask(raw)
-			}
-			allocs := testing.AllocsPerRun(200, func() {
-				conn.ask(raw)
-				if c.body != nil && !bytes.HasSuffix(conn.response, c.body) {
-					t.Fatal("the body is not the sealed one")
+			conn := dial(t, address)
+			b := make([]byte, 1<<20)
+			for _, n := range []int{1, 5} { // pipelined
+				requests, got := bytes.Repeat(raw, n), 0
+				ask := func() {
+					if _, err := conn.Write(requests); err != nil {
+						t.Fatal(err)
+					}
+					answered := 0
+					for got = 0; answered < n; {
+						m, err := conn.Read(b[got:])
+						if err != nil {
+							t.Fatal(err)
+						}
+						got += m
+						answered = bytes.Count(b[:got], []byte("HTTP/1.1 "+c.status))
+						if c.body != nil && (answered < n || !bytes.HasSuffix(b[:got], c.body)) {
+							answered = 0 // the last body is not whole
+						}
+					}
 				}
-			})
-			head, body, _ := bytes.Cut(conn.response, []byte("\r\n\r\n"))
-			if !bytes.HasPrefix(head, []byte("HTTP/1.1 "+c.status)) || (c.body != nil && !bytes.Equal(body, c.body)) {
-				t.Errorf("%s", head)
-			}
-			if allocs != 0 {
-				t.Errorf("%v allocations a request", allocs)
-			}
-			close(conn.request)
-			if err := <-served; err != nil {
-				t.Error(err)
+				for range 200 { // allocate what later requests reuse, such as the answer of a date
+					ask()
+				}
+				if allocs := testing.AllocsPerRun(200, ask); allocs != 0 {
+					t.Errorf("%v allocations for %d requests", allocs, n)
+				}
 			}
 		})
 	}

@@ -25,7 +25,7 @@ type request struct {
 // snapshot, chooses the coding, and evaluates the conditions, in this order. It reuses the memory of rep and, unless the
 // response is an error, allocates nothing.
 func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
-	*rep = response{route: r, status: fasthttp.StatusOK, usage: rep.usage[:0], tail: rep.tail[:0]}
+	rep.reset(r)
 	if e := s.charge(q, now.UnixNano(), rep); e != nil {
 		s.fail(rep, e)
 		return
@@ -102,7 +102,7 @@ func (s *Server) fail(rep *response, e *apiError) {
 // notModified says whether the response is 304. It evaluates If-None-Match, or If-Modified-Since when there is no
 // If-None-Match (RFC 9110 §13.2.2). The date must equal the snapshot's Last-Modified: a later date does not count, because a
 // snapshot may be replaced by one with an earlier date. entry is the key of the request, nil without one. For a key the date
-// never counts, because it does not tell the usage of one caller from that of another.
+// never counts, because it does not tell the `usage` of one caller from that of another.
 func notModified(f *fields, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if f.noneMatch != nil {
 		return anyTag(f.noneMatch, s, entry)

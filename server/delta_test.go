@@ -169,11 +169,7 @@ func TestBothWaysAnswerDeltasAlike(t *testing.T) {
 			"Available-Dictionary: ::\r\n", "Available-Dictionar: " + known + "\r\n", "Available-Dictionaryy: " + known + "\r\n",
 		} {
 			raw := "GET " + flowPath + " HTTP/1.1\r\nHost: a\r\n" + fields + dictionary
-			a, b := exchange(t, address, raw+"\r\n", true), exchange(t, address, raw+twice+"\r\n", true)
-			if a, b := fieldsOf(a), fieldsOf(b); len(a) < 6 || fmt.Sprint(a) != fmt.Sprint(b) {
-				t.Errorf("%q:\n%q\n%q", fields+dictionary, a, b)
-			}
-			if strings.Contains(a, "Content-Encoding: dcz\r\n") {
+			if strings.Contains(exchange(t, address, raw+"\r\n", true), "Content-Encoding: dcz\r\n") {
 				deltas++
 			}
 		}

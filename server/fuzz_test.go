@@ -21,44 +21,11 @@ var documented = map[int][]string{
 	413: {"body_too_large"}, 414: {"uri_too_long"}, 431: {"headers_too_large"}, 505: {"http_version_not_supported"},
 }
 
-// oneConn is a connection that delivers one of its parts per read, and keeps what is written.
-type oneConn struct {
-	quietConn
-	parts [][]byte
-	out   bytes.Buffer
-}
-
-func (c *oneConn) Read(p []byte) (int, error) {
-	if len(c.parts) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, c.parts[0])
-	if c.parts[0] = c.parts[0][n:]; len(c.parts[0]) == 0 {
-		c.parts = c.parts[1:]
-	}
-	return n, nil
-}
-
-func (c *oneConn) Write(p []byte) (int, error) { return c.out.Write(p) }
-
-// engineAnswers sends the parts to fasthttp, one per read, and returns everything that it answers.
-func engineAnswers(web *server.Server, parts ...string) string {
-	c := &oneConn{}
-	for _, p := range parts {
-		c.parts = append(c.parts, []byte(p))
-	}
-	_ = web.ServeConn(c) // the error only says how the connection ended
-	return c.out.String()
-}
-
-// answers sends raw bytes to both engines, which must answer alike, and returns the responses, whose bodies are read, with the
+// answers sends raw bytes and returns the responses, whose bodies are read, with the
 // codes of the errors.
-func answers(t *testing.T, web *server.Server, raw string, methods ...string) (responses []*http.Response, codes []string) {
+func answers(t *testing.T, address string, raw string, methods ...string) (responses []*http.Response, codes []string) {
 	t.Helper()
-	got := engineAnswers(web, raw)
-	if loop := loopAnswers(t, web, raw); undated(loop) != undated(got) {
-		t.Fatalf("%q: the loop answers\n%q\nfasthttp answers\n%q", raw, loop, got)
-	}
+	got := exchange(t, address, raw, true)
 	r := bufio.NewReader(strings.NewReader(got))
 	for {
 		if _, err := r.Peek(1); err != nil {
@@ -102,10 +69,9 @@ func answers(t *testing.T, web *server.Server, raw string, methods ...string) (r
 	}
 }
 
-// FuzzTarget: a target gets the answer that follows from how packages http and url read it, both from a loop (HTTP/1.1) and
-// from fasthttp (HTTP/1.0).
+// FuzzTarget: a target gets the answer that follows from how packages http and url read it, both in HTTP/1.1 and in HTTP/1.0.
 func FuzzTarget(f *testing.F) {
-	web := newServer(newFinder(f))
+	address := listen(f, newServer(newFinder(f)))
 	for _, target := range []string{
 		"/", "/api/v1/gex/spx", "/api/v1/gex/spx?x", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/v1/gex/spx/historical?date=2026-11-18", "/api/v1/gex/spx/historical?date=2026-11-21", "/api/v1/gex/spx/historical?date=&date=2026-11-17", "/api/public/spx-max-pain?expiration=2026-11-27",
 		"/api/public/spx-max-pain?expiration=2026-11-28", "/api/v1/options/flow/unusual?limit=20", "/api/v1/options/flow/unusual?l%69mit=%320", "/api/v1/options/flow/unusual?limit=020", "/api/v1/options/flow/unusual?limit=20#x", "http://a/api/v1/gex/spx", "//api/v1/gex/spx", "/api/v1/gex/%73px", "/../etc/passwd", "*", "a:443", "/\xff",
@@ -116,8 +82,8 @@ func FuzzTarget(f *testing.F) {
 		f.Add(target)
 	}
 	f.Fuzz(func(t *testing.T, target string) {
-		direct, codes := answers(t, web, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n")
-		other, otherCodes := answers(t, web, "GET "+target+" HTTP/1.0\r\nHost: a\r\n\r\n")
+		direct, codes := answers(t, address, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n")
+		other, otherCodes := answers(t, address, "GET "+target+" HTTP/1.0\r\nHost: a\r\n\r\n")
 		if strings.ContainsAny(target, "\r\n") {
 			return // this may be several requests, or part of one
 		}
@@ -188,7 +154,7 @@ func expectedOf(name, value string) (status int, code string) {
 
 // FuzzConnection: for any input, the server sends only whole responses with documented codes.
 func FuzzConnection(f *testing.F) {
-	web := newServer(newFinder(f))
+	address := listen(f, newServer(newFinder(f)))
 	for _, raw := range []string{
 		series + seriesLine + "Host: a\r\nAccept-Encoding: gzip\r\n\r\n", "HEAD /\xff HTTP/1.1\r\n\r\n", "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + series, "OPTIONS /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n",
 		seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi", seriesLine + "Host: a\r\nIf-None-Match: *\r\n\r\n", seriesLine + "Host: a\r\nX-API-Key: x\r\nX-API-Key: y\r\n\r\n", "GET / HTTP/2.0\r\n\r\n", "HEAD http://%zz/ HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -220,6 +186,6 @@ func FuzzConnection(f *testing.F) {
 				return // the client cannot know where a body begins
 			}
 		}
-		answers(t, web, string(raw), methods...)
+		answers(t, address, string(raw), methods...)
 	})
 }

@@ -6,33 +6,29 @@ import "bytes"
 // differently (smuggling). The slices point into the parsed buffer.
 type head struct {
 	method, target []byte
-	length         int  // bytes of the head, its empty line included
-	body           int  // bytes of the body that follows
-	http10         bool // HTTP/1.0, not 1.1
-	close          bool // Connection: close
-	// direct says that a loop can answer the request without fasthttp: GET or HEAD, a path as target, HTTP/1.1, a plain host,
-	// nothing else than keep-alive or close in Connection, no body, no field of [fields] twice.
-	direct bool
+	length         int    // bytes of the head, its empty line included
+	body           int    // bytes of the body that follows
+	http10         bool   // HTTP/1.0, not 1.1
+	path, query    []byte // of the target
+	// close says that the request is the last of its connection: the client asks for that, the request has a body, or its
+	// target is no path. asksClose says that the client asks for it, so it sends nothing more.
+	close, asksClose bool
+	keepAlive        bool // Connection: keep-alive
 	fields
 
 	hasHost, hasLength bool
 }
 
-// fields holds the values of the header fields that a response depends on; nil for an absent field.
+// fields holds the values of the header fields that a response depends on; nil for an absent field. The values of a repeated
+// field are joined by ", ".
 type fields struct{ encodings, dictionary, noneMatch, modifiedSince, key, forwarded []byte }
-
-// query returns what follows the ? of the target.
-func (h *head) query() []byte {
-	_, query, _ := bytes.Cut(h.target, []byte{'?'})
-	return query
-}
 
 // The character classes of a head.
 const (
 	tokenChar  = 1 << iota // of methods and field names
 	targetChar             // of request targets: printable ASCII without space, and without #, which parsers read differently
 	valueChar              // of field values: no control but the tab
-	hostChar               // of Host
+	hostChar               // of the name of a host
 )
 
 var classes = func() (t [256]byte) {
@@ -41,7 +37,7 @@ var classes = func() (t [256]byte) {
 		if letter || bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), byte(c)) >= 0 {
 			t[c] |= tokenChar
 		}
-		if letter || bytes.IndexByte([]byte("-._~%!$&'()*+,;=:[]"), byte(c)) >= 0 {
+		if letter || c == '-' || c == '.' || c == '_' {
 			t[c] |= hostChar
 		}
 		if c > ' ' && c < 0x7f && c != '#' {
@@ -82,6 +78,8 @@ func (h *head) parse(b []byte) *apiError {
 		return errBadRequest
 	}
 	h.length = i + 2
+	h.asksClose = h.asksClose || h.http10 && !h.keepAlive
+	h.close = h.asksClose || h.body > 0 || h.target[0] != '/'
 	return nil
 }
 
@@ -112,15 +110,35 @@ func (h *head) requestLine(b []byte) (next int, e *apiError) {
 		return 0, errTargetTooLong
 	case i == len(b):
 		return 0, incomplete
-	case b[i] != ' ', i == start, !h.targetForm():
+	case b[i] != ' ', i == start, !h.splitTarget():
 		return 0, errBadRequest
 	}
 	return h.version(b, i+1)
 }
 
-// targetForm says whether the target has one of the four forms of RFC 9112 §3.2.
-func (h *head) targetForm() bool {
-	return h.target[0] == '/' || string(h.target) == "*" || bytes.Contains(h.target, []byte("://")) || string(h.method) == "CONNECT"
+// splitTarget finds the path and the query of the target. It returns false if the target has none of the four forms of
+// RFC 9112 §3.2. The path is empty for * and for CONNECT.
+func (h *head) splitTarget() bool {
+	rest := h.target
+	switch {
+	case rest[0] == '/':
+	case string(rest) == "*", string(h.method) == "CONNECT":
+		return true
+	default:
+		scheme, after, found := bytes.Cut(rest, []byte("://"))
+		end := bytes.IndexAny(after, "/?")
+		if end < 0 {
+			end = len(after)
+		}
+		if !found || !equalFold(scheme, "http") && !equalFold(scheme, "https") || end == 0 || !validHost(after[:end]) {
+			return false
+		}
+		rest = after[end:]
+	}
+	if h.path, h.query, _ = bytes.Cut(rest, []byte{'?'}); len(h.path) == 0 {
+		h.path = []byte("/")
+	}
+	return true
 }
 
 // version parses the end of the request line.
@@ -142,8 +160,6 @@ func (h *head) version(b []byte, i int) (next int, e *apiError) {
 		return 0, errVersion
 	}
 	h.http10 = b[i+7] == '0'
-	get := string(h.method) == "GET" || string(h.method) == "HEAD"
-	h.direct = get && !h.http10 && h.target[0] == '/'
 	return i + len(form), nil
 }
 
@@ -184,25 +200,22 @@ func (h *head) keep(name, value []byte) *apiError {
 	switch len(name) {
 	case len("Host"):
 		if equalFold(name, "host") {
-			if h.hasHost || skip(value, 0, hostChar) != len(value) || len(value) == 0 && !h.http10 { // empty: RFC 9110 §4.2.1
+			if h.hasHost || len(value) == 0 && !h.http10 || !validHost(value) { // empty: RFC 9110 §4.2.1
 				return errBadRequest
 			}
 			h.hasHost = true
-			h.direct = h.direct && plainHost(value)
 		}
 	case len("X-API-Key"):
 		if equalFold(name, "x-api-key") {
-			h.once(&h.key, value)
+			join(&h.key, value)
 		}
 	case len("Connection"):
 		if equalFold(name, "connection") {
-			last := equalFold(value, "close")
-			h.close = h.close || last
-			h.direct = h.direct && (last || equalFold(value, "keep-alive"))
+			h.connection(value)
 		}
 	case len("If-None-Match"):
 		if equalFold(name, "if-none-match") {
-			h.once(&h.noneMatch, value)
+			join(&h.noneMatch, value)
 		}
 	case len("Content-Length"):
 		if equalFold(name, "content-length") {
@@ -210,45 +223,60 @@ func (h *head) keep(name, value []byte) *apiError {
 		}
 	case len("Accept-Encoding"): // and X-Forwarded-For
 		if equalFold(name, "accept-encoding") {
-			h.once(&h.encodings, value)
+			join(&h.encodings, value)
 		} else if equalFold(name, "x-forwarded-for") {
-			h.once(&h.forwarded, value)
+			join(&h.forwarded, value)
 		}
 	case len("If-Modified-Since"): // and Transfer-Encoding
 		if equalFold(name, "if-modified-since") {
-			h.once(&h.modifiedSince, value)
+			join(&h.modifiedSince, value)
 		} else if equalFold(name, "transfer-encoding") {
 			return errTransferEncoding
 		}
 	case len("Available-Dictionary"):
 		if equalFold(name, "available-dictionary") {
-			h.once(&h.dictionary, value)
-		}
-	case len("Expect"), len("Upgrade"):
-		if equalFold(name, "expect") || equalFold(name, "upgrade") {
-			h.direct = false
+			join(&h.dictionary, value)
 		}
 	}
 	return nil
 }
 
-// plainHost says whether a host is a name or an IPv4 address, with or without a port. fasthttp judges the others.
-func plainHost(host []byte) bool {
-	name, port, _ := bytes.Cut(host, []byte{':'})
-	for _, c := range port {
-		if c < '0' || c > '9' {
-			return false
-		}
+// connection reads a value of Connection, a list.
+func (h *head) connection(value []byte) {
+	for len(value) > 0 {
+		var option []byte
+		option, value, _ = bytes.Cut(value, []byte{','})
+		option = bytes.Trim(option, " \t")
+		h.asksClose = h.asksClose || equalFold(option, "close")
+		h.keepAlive = h.keepAlive || equalFold(option, "keep-alive")
 	}
-	return !bytes.ContainsAny(name, "[]%!$&'()*+,;=~")
 }
 
-// once stores the value of a field. If the field is given twice, the request is not direct: [joined] then joins the values.
-func (h *head) once(field *[]byte, value []byte) {
-	if *field != nil {
-		h.direct = false
+// validHost says whether a host is a name, an IPv4 address or an IPv6 address in brackets, with or without a port. Other
+// parsers read other hosts differently.
+func validHost(host []byte) bool {
+	i := 0
+	if len(host) > 0 && host[0] == '[' {
+		if i = 1 + bytes.IndexByte(host, ']'); i < 4 || len(bytes.Trim(host[1:i-1], "0123456789abcdefABCDEF:.")) > 0 {
+			return false
+		}
+	} else {
+		i = skip(host, 0, hostChar)
 	}
-	*field = value
+	if i == len(host) {
+		return true
+	}
+	port := host[i+1:]
+	return host[i] == ':' && i > 0 && len(port) <= len("65535") && len(bytes.Trim(port, "0123456789")) == 0
+}
+
+// join stores a value of a field, behind the values that the field already has.
+func join(field *[]byte, value []byte) {
+	if *field == nil {
+		*field = value[:len(value):len(value)] // so that append copies it
+		return
+	}
+	*field = append(append(*field, ", "...), value...)
 }
 
 // contentLength parses Content-Length, which may be given once.
@@ -268,6 +296,5 @@ func (h *head) contentLength(value []byte) *apiError {
 	if h.body > maxBody {
 		return errBodyTooLarge
 	}
-	h.direct = h.direct && h.body == 0
 	return nil
 }

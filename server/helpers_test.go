@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
 	"strikecache/server"
@@ -27,9 +26,23 @@ import (
 	"strikecache/snapshots"
 )
 
+// engine serves the connections of newServer. All tests run once with each.
+var engine string
+
+type bothEngines struct{ m *testing.M }
+
+func (b bothEngines) Run() (code int) {
+	for _, engine = range []string{server.EngineLoop, server.EngineFasthttp} {
+		if code = max(code, b.m.Run()); code != 0 {
+			_, _ = os.Stderr.WriteString("the engine was " + engine + "\n")
+		}
+	}
+	return code
+}
+
 // fasthttp starts a clock that cannot be stopped.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
+	goleak.VerifyTestMain(bothEngines{m}, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
 // Requests.
@@ -40,8 +53,6 @@ const (
 	series = seriesLine + "Host: a\r\n\r\n"
 	// seriesLine is the first line of a request.
 	seriesLine = "GET /api/v1/gex/spx/series HTTP/1.1\r\n"
-	// twice are fields that have no effect here, but make fasthttp answer the request.
-	twice = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\n"
 )
 
 // finder is a server.Finder with a few sealed snapshots.
@@ -129,7 +140,7 @@ func newFinder(t testing.TB) *finder {
 // newServer returns a server that listens nowhere yet.
 func newServer(f *finder, change ...func(*server.Config)) *server.Server {
 	cfg := server.Config{
-		Finder: f, Source: "simulated", Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		Finder: f, Source: "simulated", Engine: engine, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 		Readiness: func() server.Readiness { return server.Readiness{} },
 	}
 	for _, c := range change {
@@ -185,7 +196,7 @@ func serveOn(t testing.TB, web *server.Server, ln net.Listener) (shutdown func(c
 // listen serves on loopback and returns the address.
 func listen(t testing.TB, web *server.Server) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,13 +204,11 @@ func listen(t testing.TB, web *server.Server) string {
 	return ln.Addr().String()
 }
 
-// clientOf serves without a network and returns a client.
+// clientOf serves and returns a client.
 func clientOf(t testing.TB, web *server.Server) *http.Client {
 	t.Helper()
-	ln := fasthttputil.NewInmemoryListener()
-	t.Cleanup(func() { ln.Close() })
-	serveOn(t, web, ln)
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }, DisableCompression: true}
+	address := listen(t, web)
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("tcp", address) }, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
@@ -225,16 +234,6 @@ func do(t testing.TB, c *http.Client, method, target string, headers ...string) 
 	}
 	return resp, body
 }
-
-// quietConn is a connection without deadlines, of a client at 192.0.2.1.
-type quietConn struct{ net.Conn }
-
-func (quietConn) Close() error                     { return nil }
-func (quietConn) LocalAddr() net.Addr              { return nil }
-func (quietConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
-func (quietConn) SetDeadline(time.Time) error      { return nil }
-func (quietConn) SetReadDeadline(time.Time) error  { return nil }
-func (quietConn) SetWriteDeadline(time.Time) error { return nil }
 
 // dial opens a connection with a deadline. It is closed at the end of the test.
 func dial(t testing.TB, address string) *net.TCPConn {

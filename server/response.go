@@ -14,15 +14,21 @@ import (
 
 // response is the response to one request: a snapshot in a coding, or an error.
 type response struct {
-	route    *route // nil: none
-	status   int
-	snapshot *snapshots.Snapshot
-	caching  caching
-	past     bool // the snapshot is of a date, and not the current one
-	coding   snapshots.Coding
-	err      *apiError
-	close    bool             // the connection ends
-	delta    *snapshots.Delta // the body if the coding is DCZ; nil: none
+	route     *route  // nil: none
+	counts    *counts // of a page or a probe; nil: those of the route, or of errors without a route
+	page      *page   // whose snapshot it is; nil: none
+	status    int
+	snapshot  *snapshots.Snapshot
+	caching   caching
+	past      bool // the snapshot is of a date, and not the current one
+	coding    snapshots.Coding
+	err       *apiError
+	close     bool // the connection ends
+	keepAlive bool // unless close, HTTP/1.0 must be told that the connection does not end
+
+	contentType string           // "" for application/json
+	lines       string           // field lines of a page, a probe or a preflight; "" for other responses
+	delta       *snapshots.Delta // the body if the coding is DCZ; nil: none
 
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
@@ -30,14 +36,21 @@ type response struct {
 	tail    []byte // end of the body of a response to a key; the whole body of an error
 }
 
+// reset makes an empty response with the status 200, and reuses its memory.
+func (rep *response) reset(r *route) {
+	*rep = response{route: r, status: fasthttp.StatusOK, usage: rep.usage[:0], tail: rep.tail[:0]}
+}
+
 // body returns the body in two parts. The first part is shared: the caller must not change it. The second part is valid
 // until the next request of the connection.
 func (rep *response) body() (prepared, tail []byte) {
 	switch {
-	case rep.err != nil:
+	case rep.snapshot == nil:
 		return nil, rep.tail
 	case rep.status == fasthttp.StatusNotModified:
 		return nil, nil
+	case rep.err != nil:
+		return nil, rep.tail
 	case rep.entry != nil:
 		return rep.snapshot.Prefix(rep.coding), rep.tail
 	}
@@ -89,21 +102,32 @@ func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 		dst = append(dst, "\r\nServer: "+serverName+"\r\n"...)
 	}
 	dst = rep.appendType(append(dst, s.date.line(now)...))
-	if rep.status != fasthttp.StatusNotModified {
+	if rep.hasBody() {
 		body, tail := rep.body()
 		dst = appendNumber(dst, "Content-Length: ", int64(len(body)+len(tail)))
 	}
 	dst = rep.appendLines(dst)
 	if rep.close {
 		dst = append(dst, "Connection: close\r\n"...)
+	} else if rep.keepAlive {
+		dst = append(dst, "Connection: keep-alive\r\n"...)
 	}
 	return append(dst, "\r\n"...)
 }
 
+// hasBody says whether the status allows a body.
+func (rep *response) hasBody() bool {
+	return rep.status != fasthttp.StatusNotModified && rep.status != fasthttp.StatusNoContent
+}
+
 // appendType appends the field lines that describe the body.
 func (rep *response) appendType(dst []byte) []byte {
-	if rep.status == fasthttp.StatusNotModified {
+	if !rep.hasBody() {
 		return dst
+	}
+	if rep.contentType != "" {
+		dst = append(append(append(dst, "Content-Type: "...), rep.contentType...), "\r\n"...)
+		return append(dst, encodingLines[rep.coding]...)
 	}
 	return append(append(dst, typeLine...), encodingLines[rep.coding]...)
 }
@@ -113,9 +137,16 @@ func (rep *response) appendLines(dst []byte) []byte {
 	if rep.err != nil {
 		return rep.appendErrorLines(dst)
 	}
+	if rep.lines != "" {
+		if dst = append(dst, rep.lines...); rep.page != nil {
+			dst = append(append(append(dst, "ETag: "...), rep.etag()...), "\r\nLast-Modified: "...)
+			dst = append(append(dst, rep.snapshot.LastModified()...), "\r\n"...)
+		}
+		return dst
+	}
 	keyed := rep.entry != nil
 	dst = append(rep.caching.append(dst, keyed), "ETag: "...)
-	if keyed { // weak, because usage in the body changes and the tag does not; of this key alone, see [matches]
+	if keyed { // weak, because `usage` in the body changes and the tag does not; of this key alone, see [matches]
 		dst = append(append(append(append(dst, `W/"`...), rep.entry.ID...), '.'), rep.etag()[1:]...)
 	} else {
 		dst = append(dst, rep.etag()...)

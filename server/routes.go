@@ -63,15 +63,6 @@ func paths() []string {
 // errNotFound is here and not in the table of errors, because it names the routes.
 var errNotFound = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(paths(), ", ")})
 
-// directRoute returns the route of a direct request for a resource, nil when fasthttp must answer the request.
-func (s *Server) directRoute(h *head) *route {
-	if !h.direct {
-		return nil
-	}
-	path, _, _ := bytes.Cut(h.target, []byte{'?'})
-	return s.routeOf[string(path)]
-}
-
 // value returns the value of the route's parameter in a query, nil when the parameter is absent.
 func (r *route) value(query []byte) ([]byte, *apiError) {
 	if r.parameter == "" || len(query) == 0 {

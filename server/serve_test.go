@@ -101,7 +101,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 	}
 }
 
-// exhausted is a listener that fails for lack of descriptors a few times.
+// exhausted is a listener that fails, if the engine is fasthttp, for lack of descriptors a few times.
 type exhausted struct {
 	*net.TCPListener
 	left, tried atomic.Int64
@@ -122,7 +122,7 @@ func (l *exhausted) SetDeadline(t time.Time) error {
 
 func newExhausted(t testing.TB, failures int64) *exhausted {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func (l *exhausted) Accept() (net.Conn, error) {
 // A server without free descriptors pauses between its tries to accept, logs this once, and later accepts again.
 func TestFaultAccept(t *testing.T) {
 	var log logText
-	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log = log.logger() }), newExhausted(t, 5), time.Now()
+	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log, c.Engine = log.logger(), server.EngineFasthttp }), newExhausted(t, 5), time.Now()
 	shutdown := serveOn(t, web, ln)
 	answered(t, dial(t, ln.Addr().String()))
 	if took := time.Since(began); took < 500*time.Millisecond {
@@ -165,7 +165,7 @@ func TestFaultAccept(t *testing.T) {
 // Connections that the kernel has accepted when the server is told to stop are answered.
 func TestShutdownServesTheBacklog(t *testing.T) {
 	for _, stalled := range []bool{false, true} {
-		web, ln := newServer(newFinder(t)), newExhausted(t, 1)
+		web, ln := newServer(newFinder(t), func(c *server.Config) { c.Engine = server.EngineFasthttp }), newExhausted(t, 1)
 		ln.stalled = stalled
 		ln.fail = make(chan struct{}) // the accept loop waits while the clients connect and ask, and then still pauses
 		shutdown := serveOn(t, web, ln)
@@ -189,29 +189,6 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 				t.Errorf("stalled %v: %d %v", stalled, status, err)
 			}
 		}
-	}
-}
-
-// lateConn is a connection whose time is over at the first read, although a request has arrived.
-type lateConn struct {
-	oneConn
-	late bool
-}
-
-func (c *lateConn) Read(p []byte) (int, error) {
-	if !c.late {
-		c.late = true
-		return 0, os.ErrDeadlineExceeded
-	}
-	return c.oneConn.Read(p)
-}
-
-// A request that arrived in time is answered, even if it is read after that time.
-func TestLateReadIsAnswered(t *testing.T) {
-	c := &lateConn{oneConn: oneConn{parts: [][]byte{[]byte(vix)}}}
-	_ = newServer(newFinder(t)).ServeConn(c) // the error only says how the connection ended
-	if got := c.out.String(); !strings.HasPrefix(got, "HTTP/1.1 200 OK\r\n") {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -5,28 +5,28 @@
 //
 // The path of a request:
 //
-//  1. One strict parser reads the head ([head]). It decides where every request ends.
-//  2. On Linux, a [loop] answers the common requests on plain TCP connections itself. It hands a connection with any other
-//     request to fasthttp, for which [conn] reads one request at a time. So do TLS and other systems from the start.
-//  3. [Server.decide] checks the key and the limits, finds the snapshot, chooses the coding and evaluates the conditions.
-//     Both the loop and the handlers of fasthttp call decide, and write the same bytes.
-//  4. The prepared bytes are sent.
+//  1. One of two engines takes the connection from accept to close: package [loop] on plain TCP connections of Linux, or
+//     fasthttp ([fastEngine]) with TLS, on other systems, and wherever the configuration asks for it.
+//  2. One strict parser reads the head ([head]), in both engines. A request that two parsers could read differently is
+//     refused. It is the last of its connection, as is a request with a body.
+//  3. [Server.respond] checks the key and the limits, finds the snapshot, chooses the coding and evaluates the conditions.
+//  4. The engine sends the prepared bytes.
 package server
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"log/slog"
-	"math"
+	"net"
 	"runtime"
-	"sync/atomic"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"strikecache/server/keys"
 	"strikecache/server/limits"
+	"strikecache/server/loop"
 )
 
 // Config configures a [Server]. Finder, Source, Now, Readiness and Log must be set. The functions must be safe for
@@ -43,9 +43,13 @@ type Config struct {
 	// MaxConnections is how many connections are served at a time; 0 means 10,000. The server lowers the number if the
 	// limit of open files is too low. Further connections are refused with 503.
 	MaxConnections int
-	ReadTimeout    time.Duration // for the head of a request, and for its body; 0 means 5 s
+	ReadTimeout    time.Duration // for the head of a request; 0 means 5 s
 	WriteTimeout   time.Duration // for a whole response; 0 means 30 s
 	IdleTimeout    time.Duration // between two requests of a connection; 0 means 75 s
+
+	// Engine is [EngineLoop] or [EngineFasthttp]; "" means the loop. With TLS, and on other systems than Linux, every engine
+	// is fasthttp.
+	Engine string
 
 	// TLS is the TLS configuration of every connection; nil for plain HTTP. It must offer HTTP/1.1 alone.
 	TLS *tls.Config
@@ -53,8 +57,13 @@ type Config struct {
 	Keys      *keys.Table       // nil: every key is unknown
 	Addresses *limits.Addresses // limits of clients without a key; nil: no limits
 	Proxies   limits.Proxies    // proxies whose X-Forwarded-For names the client; nil: no proxies
-	LogEvery  int               // n > 0: every n-th response is logged. No log line has a client's address.
 }
+
+// The engines.
+const (
+	EngineLoop     = "loop"
+	EngineFasthttp = "fasthttp"
+)
 
 // The limits of one connection and one request.
 const (
@@ -63,34 +72,31 @@ const (
 	readTimeout  = 5 * time.Second
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 75 * time.Second
-	maxHeader    = 8 << 10 // bytes of request line and headers
-	maxTarget    = 4 << 10 // bytes of a request target
-	maxMethod    = 16      // bytes of a method
-	maxBody      = 1 << 10 // bytes of a request body, which is read and dropped
-	// After a refusal, at most lingerBytes are read, for at most lingerTimeout, so that the client can read the refusal.
-	lingerTimeout = 500 * time.Millisecond
-	lingerBytes   = 64 << 10
+	maxHeader    = loop.MaxHead // bytes of request line and headers
+	maxTarget    = 4 << 10      // bytes of a request target
+	maxMethod    = 16           // bytes of a method
+	maxBody      = 1 << 10      // bytes of a request body, which is read and dropped
+
+	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, and refusals.
+	reservedDescriptors = 64 + loop.PatientRefusals
 )
 
 // Server answers requests for the public resources, the pages and the probes. Create it with [New]. It is safe for
 // concurrent use.
 type Server struct {
-	cfg      Config
-	http     *fasthttp.Server
-	routeOf  map[string]*route // by path
-	source   []byte            // name of the upstream in JSON
-	date     dateLine
-	traffic  *traffic
-	cores    int          // that Go uses, without those that a refresh adds for a while
-	open     atomic.Int64 // connections
-	files    atomic.Int32 // in memory, that responses are sent from
-	conns    connSet
-	refusing chan struct{} // has an element for each connection that is refused patiently
+	cfg         Config
+	targets     map[string]*target // by path; never changed after New
+	source      []byte             // name of the upstream in JSON
+	date        dateLine
+	traffic     *traffic
+	connections loop.Connections
+	engine      engine
+}
 
-	active   atomic.Int64 // goroutines of Serve, connections and refusals
-	stopping atomic.Bool
-	cutOff   atomic.Bool   // the time limit of Shutdown has passed
-	stop     chan struct{} // closed when stopping becomes true
+// engine serves connections.
+type engine interface {
+	Serve(ln net.Listener) error
+	Shutdown(ctx context.Context) error
 }
 
 // New returns a server. Call [Server.Serve] to accept connections. It is called before refreshes begin.
@@ -103,33 +109,34 @@ func New(cfg Config) *Server {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
-	s := &Server{
-		cfg: cfg, routeOf: map[string]*route{}, traffic: newTraffic(), cores: runtime.GOMAXPROCS(0),
-		refusing: make(chan struct{}, patientRefusals), stop: make(chan struct{}),
-	}
+	s := &Server{cfg: cfg, traffic: newTraffic()}
+	s.connections.Max = cfg.MaxConnections
 	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
-	for _, r := range routes {
-		r.counts = s.traffic.newCounts(r.endpoint)
-		s.routeOf[r.path] = &r
-	}
-	s.http = &fasthttp.Server{
-		Handler:                      s.guarded(s.router().Handler),
-		ErrorHandler:                 s.protocolError,
-		Name:                         serverName,
-		ReadTimeout:                  cfg.ReadTimeout,
-		WriteTimeout:                 cfg.WriteTimeout,
-		IdleTimeout:                  cfg.IdleTimeout,
-		ReadBufferSize:               maxHeader,
-		MaxRequestBodySize:           maxBody,
-		Concurrency:                  math.MaxInt32, // connSet limits the connections
-		DisablePreParseMultipartForm: true,
-		NoDefaultContentType:         true,
-		Logger:                       noLog{},
+	s.targets = s.newTargets()
+	if loop.Available && cfg.TLS == nil && cfg.Engine != EngineFasthttp {
+		s.engine = loop.New(loop.Config{
+			NewHandler: func() loop.Handler { return &loopHandler{server: s} },
+			Loops:      runtime.GOMAXPROCS(0), Connections: &s.connections, Log: cfg.Log,
+			ReadTimeout: cfg.ReadTimeout, WriteTimeout: cfg.WriteTimeout, IdleTimeout: cfg.IdleTimeout,
+		})
+	} else {
+		s.engine = newFastEngine(s)
 	}
 	return s
 }
 
-// noLog drops fasthttp's own log lines, because they name client addresses. [Server.Stats] counts the errors.
-type noLog struct{}
+// Listen opens a TCP listener for [Server.Serve].
+func Listen(address string) (net.Listener, error) { return loop.Listen(address) }
 
-func (noLog) Printf(string, ...any) {}
+// Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
+// accepting after errors that may pass, such as a lack of descriptors. It is called once.
+func (s *Server) Serve(ln net.Listener) error {
+	if err := s.engine.Serve(ln); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
+// Shutdown closes the remaining connections and returns an error with their number.
+func (s *Server) Shutdown(ctx context.Context) error { return s.engine.Shutdown(ctx) }

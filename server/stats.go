@@ -18,7 +18,6 @@ type Stats struct {
 	TLSHandshakesFailed                     uint64
 	AddressesHeld                           int // client addresses with a rate limit of --anonymous-rate in memory
 	KeysKnown                               int
-	LogSamplesDropped                       uint64 // lines of --log-every that were dropped because the log was too slow
 }
 
 // Responses counts the responses of a resource with one status and one coding.
@@ -48,8 +47,8 @@ type Durations struct {
 func (s *Server) Stats() Stats {
 	t := s.traffic
 	out := Stats{
-		Errors: map[string]uint64{}, ConnectionsOpen: int(s.open.Load()), ConnectionsAccepted: t.accepted.Load(),
-		ConnectionsRefused: t.refused.Load(), LogSamplesDropped: t.linesDropped.Load(), TLSHandshakesFailed: t.handshakesFailed.Load(),
+		Errors: map[string]uint64{}, ConnectionsOpen: int(s.connections.Open.Load()), ConnectionsAccepted: s.connections.Accepted.Load(),
+		ConnectionsRefused: s.connections.Refused.Load(), TLSHandshakesFailed: t.handshakesFailed.Load(),
 	}
 	if s.cfg.Addresses != nil {
 		out.AddressesHeld = s.cfg.Addresses.Held()

@@ -309,10 +309,10 @@ func inputsOfPaths() (inputs []input) {
 		"/simulated/usage.json", "/.env", "/.git/config", "/debug/pprof/", "/metrics", "/robots.txt", "/index.html", "/wp-login.php", "/%zz", "/%", "/%C3%A4", "/%FF", "/\\", "/api\\v1\\gex\\spx", "/nowhere?limit=0", "/http://a/api/v1/gex/spx", "//a/api/v1/gex/spx",
 		"/" + strings.Repeat("a", 4095), "/" + strings.Repeat("../", 1000), "/" + strings.Repeat("%2e", 1000), "/" + strings.Repeat("/", 4000), "http://a/api/v1/gex/spx/", "http://a//api/v1/gex/spx", "*",
 	} {
-		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 404, code: "not_found"})
+		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 404, code: "not_found", ends: target[0] != '/'})
 	}
 	for _, target := range []string{"/", "/?date=2024-01-01", "http://a/", "http://a/api/v1/gex/spx", "HTTP://A:80/api/v1/gex/spx?x", "https://b/api/v1/gex/spx", "/api/v1/gex/spx?", "/api/v1/gex/spx?/../..", "/api/v1/gex/spx??", "/healthz?x=1", "/readyz?x", "/api/v1/gex/spx?" + strings.Repeat("a", 4080)} {
-		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 200})
+		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 200, ends: target[0] != '/'})
 	}
 	for _, target := range []string{"", " /", "/ /", "/\xc3\xa4", "/\x00", "/api/v1/gex/spx\x00", "/api/v1/gex/spx#x", "#", "/\x7f", "api/v1/gex/spx", "a:443", "http://[::1/api/v1/gex/spx", "http://%zz/"} {
 		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 400, code: "bad_request", ends: true})
@@ -339,8 +339,8 @@ func inputsOfMethods() (inputs []input) {
 	}
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "QUERY"} {
 		inputs = append(inputs,
-			input{name: method + " with a body", raw: method + " /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\nlimit=5", status: 405, code: "method_not_allowed"},
-			input{name: method + " with the largest body", raw: method + " /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 1024\r\n\r\n" + strings.Repeat("{", 1024), status: 405, code: "method_not_allowed"},
+			input{name: method + " with a body", raw: method + " /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\nlimit=5", status: 405, code: "method_not_allowed", ends: true},
+			input{name: method + " with the largest body", raw: method + " /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 1024\r\n\r\n" + strings.Repeat("{", 1024), status: 405, code: "method_not_allowed", ends: true},
 			input{name: method + " with one byte more", raw: method + " /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 1025\r\n\r\n" + strings.Repeat("{", 1025), status: 413, code: "body_too_large", ends: true})
 	}
 	return append(inputs,
@@ -351,7 +351,7 @@ func inputsOfMethods() (inputs []input) {
 		input{name: "OPTIONS of a page", raw: "OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n", status: 405, code: "method_not_allowed"},
 		input{name: "OPTIONS of a file", raw: "OPTIONS /assets/app.css HTTP/1.1\r\nHost: a\r\n\r\n", status: 405, code: "method_not_allowed"},
 		input{name: "HEAD", raw: "HEAD /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", status: 200},
-		input{name: "GET with a body", raw: "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n"[:len("GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\n")+26], status: 200})
+		input{name: "GET with a body", raw: "GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n"[:len("GET /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 26\r\n\r\n")+26], status: 200, ends: true})
 }
 
 // inputsOfHeaders returns requests with fields at and beyond their bounds. A field without meaning gets a good answer.

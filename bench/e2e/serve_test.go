@@ -261,10 +261,10 @@ func TestFewDescriptors(t *testing.T) {
 	cmd := command(t, "serve", "--sim-speed", "0")
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 200 && exec "$0" "$@"`}, cmd.Args...)
 	p := serveWith(t, cmd)
-	if !strings.Contains(p.logged(), "served=56") {
+	if !strings.Contains(p.logged(), "served=72") {
 		t.Errorf("%s", p.logged())
 	}
-	for range 56 {
+	for range 72 {
 		p.dial(asking)
 	}
 	p.until("the limit is reached", func() bool {

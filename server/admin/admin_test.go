@@ -264,7 +264,6 @@ func TestMetricsFollowWhatHappens(t *testing.T) {
 		`strikecache_history_cache_dropped_sets_total`:                                              "32",
 		`strikecache_history_cache_evictions_total`:                                                 "33",
 		`strikecache_build_info{goversion="` + runtime.Version() + `",version="v1.2.3"}`:            "1",
-		`strikecache_log_samples_dropped_total`:                                                     "0",
 		`strikecache_tls_handshakes_failed_total`:                                                   "0",
 		`strikecache_tls_certificate_expiry_timestamp_seconds`:                                      "1.7951904e+09",
 		`strikecache_rate_limit_addresses`:                                                          "0",

@@ -154,7 +154,6 @@ func (c *collector) server(ch chan<- prometheus.Metric) {
 	count(ch, desc("tls_handshakes_failed_total", "TLS handshakes of the public listener that failed."), s.TLSHandshakesFailed)
 	gauge(ch, desc("rate_limit_addresses", "Client addresses that have a bucket of --anonymous-rate."), float64(s.AddressesHeld))
 	gauge(ch, desc("api_keys", "Keys in the key file in force, including revoked and expired keys."), float64(s.KeysKnown))
-	count(ch, desc("log_samples_dropped_total", "Sampled requests that were not logged, because the log was too slow."), s.LogSamplesDropped)
 }
 
 func (c *collector) answers(ch chan<- prometheus.Metric) {

@@ -1,0 +1,291 @@
+//go:build linux
+
+package loop
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// readSize is how many bytes are read at a time, of one connection: several requests, or the greatest head.
+	readSize = 2 * MaxHead
+	// writeSize is up to how many bytes of answers are collected for one write. A larger body is not copied.
+	writeSize = 32 << 10
+	// maxTurn is how many bytes one connection is sent before other connections have their turn.
+	maxTurn = 256 << 10
+	// eventsAtOnce is how many connections are served between two looks at the clock.
+	eventsAtOnce = 128
+	// sweepEvery is the interval at which timeouts are looked for, and drainSweep the interval in a stopping server.
+	sweepEvery = 100 * time.Millisecond
+	drainSweep = 10 * time.Millisecond
+)
+
+// loop serves connections in one goroutine, which owns them. It waits in Go's own poller until epoll has events, so it needs
+// no thread of its own. Its system calls never block, and do not inform the scheduler: that would take a tenth of the time of
+// a request.
+type loop struct {
+	server *Server
+	epoll  *os.File
+	raw    syscall.RawConn // of epoll
+	poll   func(uintptr) bool
+	last   atomic.Bool  // no more connections are added
+	open   atomic.Int64 // connections
+
+	mu    sync.Mutex // guards the fields below; held only briefly
+	peers []*peer    // by descriptor
+	armed bool       // the next sweep has a time
+
+	// Of the goroutine of the loop.
+	handler Handler
+	now     time.Time // when epoll was asked for events
+	swept   time.Time
+	drained bool // a sweep has seen that the server is stopping
+	events  [eventsAtOnce]unix.EpollEvent
+	batch   [eventsAtOnce]*peer
+	again   []*peer // in the state turn
+	turns   []*peer // those of again that are served now
+	sent    int     // bytes to the connection that is served
+	in      [readSize]byte
+	out     []byte // answers to one connection, collected for one write
+	answer  Answer
+	timed   bool // an answer in out is timed
+	label   uint32
+	memo    memo
+}
+
+func (s *Server) newLoop() (*loop, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // so that Go's poller takes it
+		_ = unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	l := &loop{server: s, handler: s.cfg.NewHandler(), epoll: os.NewFile(uintptr(fd), "epoll"), out: make([]byte, 0, writeSize), memo: newMemo()}
+	l.poll = l.serveReady
+	if l.raw, err = l.epoll.SyscallConn(); err != nil {
+		_ = l.epoll.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// wake makes the loop sweep at once.
+func (l *loop) wake() { _ = l.epoll.SetReadDeadline(time.Now()) } // fails only after the end of the loop
+
+// run serves the connections until finish is called and the last one has ended.
+func (l *loop) run() {
+	for {
+		l.mu.Lock()
+		next := time.Time{}
+		if l.armed = l.open.Load() > 0; l.armed {
+			next = time.Now().Add(sweepEvery)
+			if l.server.stopping.Load() {
+				next = time.Now().Add(drainSweep)
+			}
+		}
+		_ = l.epoll.SetReadDeadline(next) // fails only after the end of the loop
+		l.mu.Unlock()
+		if next.IsZero() {
+			l.memo.expire(time.Time{}) // the next sweep may be far away
+		}
+		if l.last.Load() && l.open.Load() == 0 {
+			_ = l.epoll.Close() // nothing is buffered
+			return
+		}
+		_ = l.raw.Read(l.poll) // ends when it is time for a sweep
+		l.sweep()
+	}
+}
+
+// serveReady serves the connections that have events, until it is time for a sweep. It returns false when no connection has,
+// so that the caller waits.
+func (l *loop) serveReady(epoll uintptr) bool {
+	for {
+		l.now = l.server.cfg.Now()
+		if l.now.Sub(l.swept) >= sweepEvery {
+			return true
+		}
+		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, epoll, uintptr(unsafe.Pointer(&l.events[0])), eventsAtOnce, 0, 0, 0)
+		if errno != 0 {
+			n = 0 // interrupted
+		}
+		if n == 0 && len(l.again) == 0 {
+			return errno != 0
+		}
+		events := l.events[:n]
+		// Only this goroutine closes a connection, so the peers are those that the events are of.
+		l.mu.Lock()
+		for i := range events {
+			l.batch[i] = l.peers[events[i].Fd]
+		}
+		l.mu.Unlock()
+		for i := range events {
+			if p := l.batch[i]; p != nil {
+				l.serve(p, events[i].Events)
+			}
+			l.batch[i] = nil
+		}
+		l.turns, l.again = l.again, l.turns[:0]
+		for _, p := range l.turns {
+			l.serve(p, 0)
+		}
+		clear(l.turns)
+	}
+}
+
+// serve serves a connection that has events, or without events one that has its turn or is due.
+func (l *loop) serve(p *peer, events uint32) {
+	l.sent = 0
+	p.hungUp = p.hungUp || events&unix.EPOLLRDHUP != 0
+	switch {
+	case p.state == gone:
+	case p.state == lingering: // a close with unread bytes would reset the connection, see [LingerBytes]
+		l.drop(p)
+	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
+		l.close(p)
+	case p.state == turn && events != 0: // its turn comes
+	case p.state == surplus:
+		if n, errno := receive(p, l.in[:]); errno == 0 && n > 0 {
+			l.refuse(p, TooManyConnections, l.in[:n])
+		} else if errno != unix.EAGAIN {
+			l.close(p)
+		}
+	case p.state == sending && (events&unix.EPOLLOUT == 0 || !l.resume(p)):
+	default:
+		l.read(p)
+	}
+}
+
+// read answers the requests in p.rest, which had to wait, and then those that have arrived.
+func (l *loop) read(p *peer) {
+	switch {
+	case p.state == partial: // p.rest is no whole request
+	case len(p.rest) > 0:
+		if !l.handle(p, p.rest) {
+			return
+		}
+	case p.state == turn:
+		l.server.enter(p, idle, l.now)
+	}
+	for {
+		begun := copy(l.in[:], p.rest)
+		n, errno := receive(p, l.in[begun:])
+		switch {
+		case errno == unix.EAGAIN:
+			return
+		case errno != 0, n == 0:
+			l.close(p)
+			return
+		}
+		if !l.handle(p, l.in[:begun+n]) {
+			return
+		}
+		if begun+n < len(l.in) && !p.hungUp { // nothing more has arrived
+			return
+		}
+	}
+}
+
+// handle answers the requests in b, keeps the rest of b, and enters the next state. It returns whether the connection can be
+// read again at once.
+func (l *loop) handle(p *peer, b []byte) bool {
+	used := l.answerAll(p, b)
+	if p.state == gone {
+		return false
+	}
+	if p.rest = append(p.rest[:0], b[used:]...); len(p.rest) == 0 {
+		p.rest = nil
+	}
+	switch {
+	case p.unsent != nil: // the state is sending
+		return false
+	case p.last:
+		l.end(p)
+		return false
+	case l.sent >= maxTurn:
+		l.server.enter(p, turn, l.now)
+		l.again = append(l.again, p)
+		return false
+	case len(p.rest) == 0:
+		l.server.enter(p, idle, l.now)
+	case used > 0 || p.state != partial:
+		l.server.enter(p, partial, l.now)
+	}
+	return true
+}
+
+// refuse sends the last answer of a connection. b holds what has arrived of a head.
+func (l *loop) refuse(p *peer, why Refusal, b []byte) {
+	l.answer = Answer{Head: l.out[:0]}
+	l.handler.Refuse(why, b, Request{From: p.from, Now: l.now}, &l.answer)
+	p.rest, p.last, p.linger = nil, true, true
+	l.write(p, l.answer.Head, l.answer.Body, l.answer.Tail)
+	if p.state != gone && p.unsent == nil {
+		l.end(p)
+	}
+}
+
+// sweep ends the connections that have timed out.
+func (l *loop) sweep() {
+	l.swept = l.server.cfg.Now()
+	l.now = l.swept
+	l.memo.expire(l.swept)
+	stopping, cutOff := l.server.stopping.Load(), l.server.cutOff.Load()
+	var due []*peer
+	l.mu.Lock()
+	for _, p := range l.peers {
+		if p == nil {
+			continue
+		}
+		if stopping && !l.drained && (p.state == fresh || p.state == idle) {
+			l.server.enter(p, p.state, l.now) // its deadline is sooner now
+		}
+		if cutOff || p.due.Before(l.now) {
+			due = append(due, p)
+		}
+	}
+	l.drained = stopping
+	l.mu.Unlock()
+	for _, p := range due {
+		if cutOff {
+			l.close(p)
+			continue
+		}
+		l.timeOut(p, stopping)
+	}
+}
+
+// timeOut ends a connection whose deadline has passed. If this goroutine had to wait for a processor, bytes may have
+// arrived in time and not be read yet, or the client may have made room for more: timeOut looks for them first.
+func (l *loop) timeOut(p *peer, stopping bool) {
+	if l.serve(p, unix.EPOLLOUT); p.state == gone || !p.due.Before(l.now) {
+		return
+	}
+	switch p.state {
+	case surplus:
+		l.refuse(p, TooManyConnections, nil)
+	case partial:
+		l.refuse(p, TooLate, p.rest)
+	case fresh, idle:
+		if !stopping && unacknowledged(p) {
+			l.reset(p)
+			return
+		}
+		p.linger = stopping // a request may be on its way
+		l.end(p)
+	case turn, sending:
+		l.reset(p)
+	case lingering:
+		l.close(p)
+	case gone:
+	}
+}

@@ -1,0 +1,421 @@
+//go:build linux
+
+package loop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is a bound that only a hang reaches.
+const patience = 5 * time.Minute
+
+// big is more than both kernels buffer.
+var big = bytes.Repeat([]byte("0123456789abcdef"), 1<<19)
+
+// medium is what the kernel of the server takes at once, and that of a client that does not read does not.
+var medium = bytes.Repeat([]byte("0123456789abcdef"), 10_000)
+
+// echo is a handler: it answers the head of a request, "big" and "medium" with a body, and "close" as the last one that the
+// client asks for.
+type echo struct{}
+
+func (echo) Answer(b []byte, r Request, a *Answer) int {
+	end := bytes.Index(b, []byte("\r\n\r\n"))
+	if end < 0 {
+		return 0
+	}
+	a.Head = append(a.Head, "A:"...)
+	switch a.Tail = append([]byte(nil), b[:end]...); {
+	case bytes.HasPrefix(b, []byte("big")):
+		a.Body = big
+	case bytes.HasPrefix(b, []byte("medium")):
+		a.Body = medium
+	}
+	a.Last = r.Last || bytes.Contains(b[:end], []byte("close"))
+	a.Linger = r.Last
+	return end + 4
+}
+func (echo) Again(*Answer) bool { return true }
+func (echo) Refuse(why Refusal, b []byte, _ Request, a *Answer) {
+	a.Head, a.Last = append(append(a.Head, []string{"too many:", "too late:"}[why]...), b...), true
+}
+func (echo) Took(uint32, time.Duration) {}
+
+// clock is moved by the test.
+type clock struct{ nanos atomic.Int64 }
+
+func (c *clock) now() time.Time      { return time.Unix(0, c.nanos.Load()) }
+func (c *clock) add(d time.Duration) { c.nanos.Add(int64(d)) }
+
+// start serves with timeouts of 5 s for a head, 30 s for what is unsent, and 75 s of idleness.
+func start(t *testing.T, most int) (*Server, *clock, string) {
+	t.Helper()
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &clock{}
+	c.add(time.Hour)
+	s := New(Config{
+		NewHandler: func() Handler { return echo{} }, Loops: 2, Connections: &Connections{Max: most}, Log: slog.New(slog.DiscardHandler), Now: c.now,
+		ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second,
+	})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		ended := make(chan error, 1)
+		go func() { ended <- s.Shutdown(context.Background()) }()
+		for {
+			select {
+			case err := <-ended:
+				if err = errors.Join(err, <-served); err != nil {
+					t.Error(err)
+				}
+				return
+			case <-time.After(10 * time.Millisecond):
+				c.add(time.Second)
+			}
+		}
+	})
+	return s, c, ln.Addr().String()
+}
+
+func dial(t *testing.T, address, send string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, send); err != nil {
+		t.Fatal(err)
+	}
+	return c.(*net.TCPConn)
+}
+
+func read(t *testing.T, c net.Conn, n int) string {
+	t.Helper()
+	b := make([]byte, n)
+	if _, err := io.ReadFull(c, b); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// open says whether a connection has not ended after the loops have looked for timeouts several times.
+func open(t *testing.T, c net.Conn) bool {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(4 * sweepEvery))
+	n, err := c.Read(make([]byte, 1))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	return n == 0 && errors.Is(err, syscall.EAGAIN) || errors.Is(err, context.DeadlineExceeded) || isTimeout(err)
+}
+
+func isTimeout(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
+}
+
+// Each state ends at its deadline and not before.
+func TestDeadlines(t *testing.T) {
+	for name, x := range map[string]struct {
+		send, answer string
+		before       time.Duration
+		last         string
+	}{
+		"fresh":   {"", "", 5 * time.Second, ""},
+		"idle":    {"a\r\n\r\n", "A:a", 75 * time.Second, ""},
+		"partial": {"a\r\n\r\nb", "A:a", 5 * time.Second, "too late:b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, clock, address := start(t, 10)
+			c := dial(t, address, x.send)
+			read(t, c, len(x.answer))
+			if !open(t, c) {
+				t.Fatal("it ends at once")
+			}
+			if clock.add(x.before - time.Second); !open(t, c) {
+				t.Fatalf("it ends before %v", x.before)
+			}
+			clock.add(2 * time.Second)
+			if b, err := io.ReadAll(c); string(b) != x.last || err != nil {
+				t.Errorf("%q %v, want %q", b, err, x.last)
+			}
+		})
+	}
+}
+
+// A client that takes its last answer late, in several writes: the connection ends at once when the client asked for that,
+// else 75 s after the answer is sent.
+func TestLastAnswerUnsent(t *testing.T) {
+	for _, send := range []string{"big close\r\n\r\n", "big\r\n\r\n"} {
+		s, clock, address := start(t, 10)
+		c := dial(t, address, send)
+		read(t, c, 100)
+		clock.add(29 * time.Second) // the answer has 30 s
+		read(t, c, 2+len(big)+len(send)-4-100)
+		if strings.Contains(send, "close") {
+			if b, err := io.ReadAll(c); len(b) > 0 || err != nil { // without a move of the clock
+				t.Errorf("%q %v", b, err)
+			}
+			continue
+		}
+		if clock.add(74 * time.Second); !open(t, c) {
+			t.Error("an idle connection ends before 75 s")
+		}
+		clock.add(2 * time.Second)
+		if b, err := io.ReadAll(c); len(b) > 0 || err != nil {
+			t.Errorf("%q %v", b, err)
+		}
+		if n := s.cfg.Connections.Open.Load(); n > 1 {
+			t.Errorf("%d connections", n)
+		}
+	}
+}
+
+// A client that does not take its answer is reset after 30 s.
+func TestUnsentIsReset(t *testing.T) {
+	_, clock, address := start(t, 10)
+	c := dial(t, address, "big\r\n\r\n")
+	read(t, c, 100)
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is reset", func() (reset bool) {
+		clock.add(31 * time.Second)
+		if err := control(raw, func(fd int) error {
+			code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+			reset = unix.Errno(code) == unix.ECONNRESET
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		return reset
+	})
+	if n, _ := io.Copy(io.Discard, c); n >= int64(len(big)) { // the error has been seen
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// Requests that are sent while a stopping server answers do not tear the answers that are on their way, and connections over
+// the limit are refused.
+func TestLinger(t *testing.T) {
+	s, _, address := start(t, 1)
+	c := dial(t, address, "a\r\n\r\n")
+	read(t, c, 3)
+	if b, err := io.ReadAll(dial(t, address, "a\r\n\r\n")); string(b) != "too many:a\r\n\r\n" || err != nil {
+		t.Errorf("%q %v", b, err)
+	}
+	s.stopping.Store(true)
+	defer s.stopping.Store(false)
+	if _, err := io.WriteString(c, strings.Repeat("b\r\n\r\n", 20_000)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {
+		t.Errorf("%.50q %v", b, err)
+	}
+}
+
+// Requests and the end of a client's sending, which arrive while an answer is on its way, do not tear the answer.
+func TestHalfCloseTearsNothing(t *testing.T) {
+	for _, together := range []bool{false, true} { // the last request and those behind it
+		s, _, address := start(t, 1)
+		c := dial(t, address, "a\r\n\r\n")
+		if err := c.SetReadBuffer(64 << 10); err != nil {
+			t.Fatal(err)
+		}
+		read(t, c, 3)
+		s.stopping.Store(true)
+		want, behind := "A:"+string(medium)+"medium", strings.Repeat("b\r\n\r\n", 1000)
+		if together {
+			cork(t, c, "medium\r\n\r\n"+strings.Repeat(behind, 5))
+		} else {
+			if _, err := io.WriteString(c, "medium\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			want = strings.TrimPrefix(want, read(t, c, 100)) // the whole answer is in the kernels
+			cork(t, c, behind)
+		}
+		until(t, "the server has closed", func() bool { return s.cfg.Connections.Open.Load() == 0 })
+		if b, err := io.ReadAll(c); string(b) != want || err != nil {
+			t.Errorf("together %v: %d bytes of %d, %v", together, len(b), len(want), err)
+		}
+		s.stopping.Store(false)
+	}
+}
+
+// cork sends bytes and the end of sending, the last bytes in one packet with the end.
+func cork(t *testing.T, c *net.TCPConn, send string) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err == nil {
+		err = control(raw, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_CORK, 1) })
+	}
+	if err == nil {
+		_, err = io.WriteString(c, send)
+	}
+	if err = errors.Join(err, c.CloseWrite()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// stall keeps the loops from working while f runs. A connection has been made.
+func stall(t *testing.T, s *Server, f func()) {
+	t.Helper()
+	until(t, "a connection is admitted", func() bool { return s.cfg.Connections.Accepted.Load() > 0 })
+	for _, l := range s.all {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	time.Sleep(2 * sweepEvery) // each loop waits for its mutex: a sweep has begun
+	f()
+}
+
+// What has arrived in time counts, even if the loop had to wait for a processor and finds it after the deadline.
+func TestArrivedInTime(t *testing.T) {
+	for name, x := range map[string]struct {
+		first, answer, rest, last string
+	}{
+		"fresh":   {"", "", "b\r\n\r\n", "A:b"},
+		"idle":    {"a\r\n\r\n", "A:a", "b\r\n\r\n", "A:b"},
+		"partial": {"a\r\n\r\nb", "A:a", "c\r\n\r\n", "A:bc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, address := start(t, 10)
+			c := dial(t, address, x.first)
+			read(t, c, len(x.answer))
+			stall(t, s, func() {
+				if _, err := io.WriteString(c, x.rest); err != nil {
+					t.Error(err)
+				}
+				clock.add(time.Hour)
+			})
+			if got := read(t, c, len(x.last)); got != x.last {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// A client that has made room in time gets the rest of its answer, even if the loop finds the room after the deadline.
+func TestTakenInTime(t *testing.T) {
+	s, clock, address := start(t, 10)
+	c := dial(t, address, "")
+	if err := c.SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	const requests = 12 // of which the kernels hold some
+	if _, err := io.WriteString(c, strings.Repeat("medium\r\n\r\n", requests)); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Repeat("A:"+string(medium)+"medium", requests)
+	read(t, c, 1)
+	time.Sleep(2 * sweepEvery) // the kernels hold all that they take
+	got := 1
+	stall(t, s, func() {
+		for b := make([]byte, 16<<10); got < len(want) && queued(s); { // until the kernel has room for an answer
+			n, err := c.Read(b)
+			if got += n; err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		clock.add(31 * time.Second)
+	})
+	if got >= len(want) {
+		t.Fatal("the kernels hold all answers")
+	}
+	rest := read(t, c, len(want)-got)
+	if !strings.HasSuffix(want, rest) {
+		t.Error("another answer")
+	}
+}
+
+// queued says whether the kernel holds bytes for a client. The loops are stalled.
+func queued(s *Server) bool {
+	return slices.ContainsFunc(s.all, func(l *loop) bool {
+		return slices.ContainsFunc(l.peers, func(p *peer) bool { return p != nil && unacknowledged(p) })
+	})
+}
+
+// Connections that the kernel has accepted when the server is told to stop are answered.
+func TestBacklog(t *testing.T) {
+	s, _, address := start(t, 100)
+	read(t, dial(t, address, "a\r\n\r\n"), 3)
+	var clients []*net.TCPConn
+	stopped := make(chan error, 1)
+	stall(t, s, func() { // the second connection waits for a loop
+		for range 20 {
+			clients = append(clients, dial(t, address, "b\r\n\r\n"))
+		}
+		go func() { stopped <- s.Shutdown(context.Background()) }()
+		until(t, "it is stopping", s.stopping.Load)
+	})
+	for _, c := range clients {
+		if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {
+			t.Errorf("%q %v", b, err)
+		}
+	}
+}
+
+// A server that was told to stop before it served does not serve.
+func TestShutdownBeforeServe(t *testing.T) {
+	s := New(Config{NewHandler: func() Handler { return echo{} }, Loops: 1, Connections: &Connections{}, Log: slog.New(slog.DiscardHandler)})
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ln, err := Listen("127.0.0.1:0")
+	if err == nil {
+		err = s.Serve(ln)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", ln.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the listener is open: %v", err)
+	}
+}
+
+// Accept pauses while descriptors are exhausted and after errors of one connection, and accepts again later.
+func TestAcceptAfterErrors(t *testing.T) {
+	tried, stop, passing := 0, make(chan struct{}), []error{syscall.EMFILE, syscall.EPROTO, syscall.EPERM}
+	err := Accept(func() error {
+		switch tried++; {
+		case tried < 4:
+			return passing[tried-1]
+		case tried == 4:
+			close(stop)
+			return nil
+		}
+		return net.ErrClosed
+	}, func(time.Time) error { return nil }, stop, slog.New(slog.DiscardHandler))
+	if err != nil || tried < 5 {
+		t.Errorf("%d tries, %v", tried, err)
+	}
+}

@@ -1,0 +1,185 @@
+//go:build linux
+
+package loop
+
+import (
+	"net/netip"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// state is what a connection waits for.
+//
+//	state      waits for                                  deadline, from the begin of the state   at the deadline
+//	fresh      its first byte                             ReadTimeout, stopping: DrainTimeout     it ends
+//	surplus    its first bytes; it is over the limit      LingerTimeout                           503, then lingering
+//	idle       the first byte of its next request         IdleTimeout, stopping: DrainTimeout     it ends; see [loop.timeOut]
+//	partial    the rest of a head                         ReadTimeout                             408, then lingering
+//	turn       other connections                          (WriteTimeout: its turn is much sooner) reset
+//	sending    the client, to take its answers            WriteTimeout                            reset
+//	lingering  the end of what the client sends           LingerTimeout                           closed
+//	gone       nothing: the descriptor is closed
+//
+// A connection is idle again, or lingers, only when all its answers are sent.
+type state uint8
+
+const (
+	fresh state = iota
+	surplus
+	idle
+	partial
+	turn
+	sending
+	lingering
+	gone
+)
+
+// enter changes the state of a connection and sets the deadline.
+func (s *Server) enter(p *peer, to state, now time.Time) {
+	p.state = to
+	timeout := s.timeouts[to]
+	if (to == fresh || to == idle) && s.stopping.Load() {
+		timeout = DrainTimeout
+	}
+	p.due = now.Add(timeout)
+}
+
+// peer is a connection of a loop.
+type peer struct {
+	fd      int
+	from    netip.Addr
+	state   state
+	due     time.Time  // deadline of the state
+	rest    []byte     // read and not answered
+	unsent  *remainder // nil: nothing
+	dropped int        // bytes read in lingering
+
+	surplus bool // it is over the limit of connections
+	hungUp  bool // the client will send nothing more than it has sent
+	writing bool // epoll reports when the connection takes bytes again
+	last    bool // the connection ends after the answers that are made
+	linger  bool // with last: it lingers then
+}
+
+// remainder is what a client has not taken yet.
+type remainder struct {
+	parts [3][]byte
+	timed bool
+	label uint32
+	asked time.Time // when the duration began
+}
+
+// add begins to serve a connection that is fresh or surplus. Any goroutine may call it.
+func (l *loop) add(p *peer) {
+	l.mu.Lock()
+	if more := p.fd + 1 - len(l.peers); more > 0 {
+		l.peers = append(l.peers, make([]*peer, more)...)
+	}
+	l.peers[p.fd] = p
+	l.open.Add(1)
+	if !l.armed {
+		l.armed = true
+		_ = l.epoll.SetReadDeadline(time.Now().Add(sweepEvery)) // fails only after the end of the loop
+	}
+	// An event is reported once for each change (EPOLLET), so a connection is read until nothing is left.
+	if l.watch(unix.EPOLL_CTL_ADD, p, unix.EPOLLIN|unix.EPOLLRDHUP) != nil { // there is no memory
+		l.remove(p)
+	}
+	l.mu.Unlock() // from now on, the loop may close the connection
+}
+
+func (l *loop) watch(op int, p *peer, events uint32) error {
+	return control(l.raw, func(epoll int) error {
+		return unix.EpollCtl(epoll, op, p.fd, &unix.EpollEvent{Events: events | unix.EPOLLET&0xffffffff, Fd: int32(p.fd)}) //nolint:gosec // G115: a descriptor
+	})
+}
+
+// receive reads the bytes that have arrived.
+func receive(p *peer, b []byte) (int, syscall.Errno) {
+	for {
+		n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(p.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if errno != unix.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// transmit sends bytes and returns how many the kernel has taken. If the connection is broken, transmit closes it.
+func (l *loop) transmit(p *peer, b []byte, flags int) (sent int) {
+	for sent < len(b) {
+		n, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(p.fd), uintptr(unsafe.Pointer(&b[sent])), uintptr(len(b)-sent), uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
+		switch errno {
+		case 0:
+			sent += int(n)
+			l.sent += int(n)
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return sent
+		default:
+			l.close(p)
+			return sent
+		}
+	}
+	return sent
+}
+
+// end ends a connection whose answers are all sent.
+func (l *loop) end(p *peer) {
+	if !p.linger && len(p.rest) == 0 || unix.Shutdown(p.fd, unix.SHUT_WR) != nil {
+		l.close(p)
+		return
+	}
+	p.rest = nil
+	l.server.enter(p, lingering, l.now)
+	l.drop(p)
+}
+
+// drop reads and drops what a lingering connection sends.
+func (l *loop) drop(p *peer) {
+	for p.dropped < LingerBytes {
+		n, errno := receive(p, l.in[:])
+		if errno == unix.EAGAIN {
+			return
+		}
+		if errno != 0 || n == 0 {
+			break
+		}
+		p.dropped += n
+	}
+	l.close(p)
+}
+
+func (l *loop) close(p *peer) {
+	l.mu.Lock()
+	l.remove(p)
+	l.mu.Unlock()
+}
+
+// remove closes a connection. l.mu is locked.
+func (l *loop) remove(p *peer) {
+	p.state = gone
+	l.peers[p.fd] = nil // before another connection can have the descriptor
+	l.open.Add(-1)
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(p.fd), 0, 0) // nothing more can be done
+	if p.surplus {
+		l.server.cfg.Connections.ExitPatient()
+	} else {
+		l.server.cfg.Connections.Exit()
+	}
+}
+
+// reset closes a connection whose client does not read. Otherwise the kernel would keep the unsent bytes in memory for
+// minutes.
+func (l *loop) reset(p *peer) {
+	_ = unix.SetsockoptLinger(p.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // if this fails, the connection ends without a reset
+	l.close(p)
+}
+
+// unacknowledged says whether the kernel holds bytes that the client has not acknowledged.
+func unacknowledged(p *peer) bool {
+	n, _ := unix.IoctlGetInt(p.fd, unix.SIOCOUTQ) // a closed connection has none
+	return n > 0
+}

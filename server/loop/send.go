@@ -1,0 +1,161 @@
+//go:build linux
+
+package loop
+
+import (
+	"bytes"
+
+	"golang.org/x/sys/unix"
+)
+
+// answerAll answers the requests at the start of b, with as few writes as possible. It returns how many bytes they have.
+// It answers none while the client has not taken the answers before, or after the last answer.
+func (l *loop) answerAll(p *peer, b []byte) (used int) {
+	l.out = l.out[:0]
+	r := Request{From: p.from, Now: l.now, Last: l.server.stopping.Load()}
+	for used < len(b) && l.sent < maxTurn && !p.last && p.unsent == nil && p.state != gone {
+		window := b[used:min(len(b), used+MaxHead)]
+		var known *remembered
+		if !r.Last {
+			known = l.memo.find(window, l.now)
+		}
+		if known != nil && !l.handler.Again(&known.answer) {
+			known = nil
+		}
+		n := 0
+		if known != nil {
+			n = len(known.request)
+		} else {
+			l.answer = Answer{Head: l.out}
+			if n = l.handler.Answer(window, r, &l.answer); n == 0 {
+				break
+			}
+			if l.answer.Repeats && !r.Last {
+				known = l.memo.keep(window[:n], &l.answer, len(l.out), l.now)
+			}
+		}
+		if known == nil {
+			l.send(p)
+		} else {
+			l.sendRemembered(p, known, used+n == len(b))
+		}
+		used += n
+	}
+	l.flush(p)
+	return used
+}
+
+// time remembers that an answer is timed; of several in one write, the last one.
+func (l *loop) time(a *Answer) {
+	if a.Timed {
+		l.timed, l.label = true, a.Label
+	}
+}
+
+// send sends l.answer, or collects it in l.out.
+func (l *loop) send(p *peer) {
+	a := &l.answer
+	p.last, p.linger = a.Last, a.Linger
+	l.time(a)
+	if l.out = a.Head; len(l.out)+len(a.Body)+len(a.Tail) <= writeSize {
+		l.out = append(append(l.out, a.Body...), a.Tail...)
+		return
+	}
+	l.write(p, l.out, a.Body, a.Tail)
+	l.out = l.out[:0]
+}
+
+// sendRemembered sends an answer in one write, or collects it in l.out. If the client does not take it all, the rest of the
+// body is sent from the handler's memory, which clients that do not read share. alone says that it answers the last request
+// that has arrived.
+func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
+	if alone = alone && len(l.out) == 0; !alone && len(l.out)+len(r.wire) <= writeSize {
+		l.out = append(l.out, r.wire...)
+		l.time(&r.answer)
+		return
+	}
+	head, sent := r.wire[:len(r.wire)-len(r.answer.Body)], 0
+	if len(l.out) > 0 {
+		l.flush(p)
+	}
+	l.time(&r.answer)
+	switch {
+	case p.state == gone:
+		return
+	case p.unsent != nil: // of the answers before
+		p.unsent.parts[0] = append(p.unsent.parts[0], head...)
+		p.unsent.parts[1] = r.answer.Body
+		return
+	}
+	if sent = l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
+		n := min(sent, len(head))
+		l.keep(p, head[n:], r.answer.Body[sent-n:], nil)
+	}
+}
+
+// flush sends what is collected in l.out.
+func (l *loop) flush(p *peer) {
+	if len(l.out) > 0 && p.state != gone {
+		l.write(p, l.out, nil, nil)
+	}
+	l.out = l.out[:0]
+	if l.timed && p.unsent != nil {
+		p.unsent.timed, p.unsent.label, p.unsent.asked = true, l.label, l.now
+	} else if l.timed {
+		l.handler.Took(l.label, l.server.cfg.Now().Sub(l.now))
+	}
+	l.timed = false
+}
+
+// write sends three parts, one after another, and keeps what the client does not take. The second part must stay as it is.
+// The memory of the others is the caller's again.
+func (l *loop) write(p *peer, first, second, third []byte) {
+	parts := [3][]byte{first, second, third}
+	if !l.writeAll(p, &parts) && p.state != gone {
+		l.keep(p, parts[0], parts[1], parts[2])
+	}
+}
+
+// writeAll sends parts and removes what is sent from them. It returns whether all of it is sent.
+func (l *loop) writeAll(p *peer, parts *[3][]byte) bool {
+	for i := range parts {
+		flags := 0
+		if i < 2 && len(parts[i+1]) > 0 {
+			flags = unix.MSG_MORE
+		}
+		sent := l.transmit(p, parts[i], flags)
+		if parts[i] = parts[i][sent:]; len(parts[i]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// keep keeps what the client has not taken.
+func (l *loop) keep(p *peer, first, second, third []byte) {
+	p.unsent = &remainder{parts: [3][]byte{bytes.Clone(first), second, bytes.Clone(third)}}
+	l.server.enter(p, sending, l.now)
+	if !p.writing {
+		p.writing = true
+		if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP) != nil {
+			l.close(p)
+		}
+	}
+}
+
+// resume sends what the client has not taken before. It returns whether the connection can be read again.
+func (l *loop) resume(p *peer) bool {
+	u := p.unsent
+	if !l.writeAll(p, &u.parts) {
+		return false
+	}
+	if u.timed {
+		l.handler.Took(u.label, l.server.cfg.Now().Sub(u.asked))
+	}
+	if p.unsent = nil; p.last {
+		l.end(p)
+		return false
+	}
+	l.server.enter(p, idle, l.now)
+	return true
+}

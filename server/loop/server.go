@@ -1,0 +1,203 @@
+//go:build linux
+
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Available says whether this system has loops.
+const Available = true
+
+// acceptsAtOnce is how many connections are accepted before the server looks whether it is stopping.
+const acceptsAtOnce = 256
+
+// Server serves the connections of a listener. Create it with [New].
+type Server struct {
+	cfg      Config
+	timeouts [gone]time.Duration // of the states
+
+	all      []*loop
+	begin    sync.Mutex     // held while Serve or Shutdown begins
+	running  sync.WaitGroup // Serve and the loops
+	stop     chan struct{}  // closed when stopping becomes true
+	stopping atomic.Bool
+	cutOff   atomic.Bool // the time limit of Shutdown has passed
+	refusal  Handler     // of the goroutine that accepts
+}
+
+// New returns a server. Call [Server.Serve] once to accept connections.
+func New(cfg Config) *Server {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Server{cfg: cfg, stop: make(chan struct{}), refusal: cfg.NewHandler()}
+	s.timeouts = [gone]time.Duration{
+		fresh: cfg.ReadTimeout, surplus: LingerTimeout, idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, turn: cfg.WriteTimeout,
+		sending: cfg.WriteTimeout, lingering: LingerTimeout,
+	}
+	return s
+}
+
+// Listen opens a TCP listener whose connections have the options that the loops need, those too that the kernel accepts before
+// Serve begins.
+func Listen(address string) (net.Listener, error) {
+	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		return control(raw, func(fd int) error { // connections inherit both options
+			return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
+		})
+	}}
+	return c.Listen(context.Background(), "tcp", address)
+}
+
+// Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener.
+func (s *Server) Serve(ln net.Listener) error {
+	defer func() { _ = ln.Close() }() // nothing more can be done
+	s.begin.Lock()
+	stopped := s.stopping.Load()
+	if !stopped {
+		s.running.Add(1)
+		defer s.running.Done()
+	}
+	if s.begin.Unlock(); stopped {
+		return nil
+	}
+	filer, ok := ln.(interface{ File() (*os.File, error) })
+	if !ok {
+		return fmt.Errorf("the loops need a TCP listener, not %T", ln)
+	}
+	listener, err := filer.File() // Go's listener cannot give out connections without its own poller
+	if err != nil {
+		return err
+	}
+	defer s.finish()
+	defer func() { _ = listener.Close() }() // nothing more can be done
+	raw, err := listener.SyscallConn()
+	for range s.cfg.Loops {
+		if err == nil {
+			err = s.startLoop()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return Accept(func() error { return s.accept(raw) }, listener.SetDeadline, s.stop, s.cfg.Log)
+}
+
+func (s *Server) startLoop() error {
+	l, err := s.newLoop()
+	if err != nil {
+		return err
+	}
+	s.all = append(s.all, l)
+	s.running.Go(l.run)
+	return nil
+}
+
+// finish says that no more connections come. Each loop ends with its last connection.
+func (s *Server) finish() {
+	for _, l := range s.all {
+		l.last.Store(true)
+		l.wake()
+	}
+}
+
+// control calls f with a descriptor.
+func control(raw syscall.RawConn, f func(fd int) error) (err error) {
+	failed := raw.Control(func(fd uintptr) { err = f(int(fd)) })
+	return cmp.Or(failed, err)
+}
+
+// accept waits for connections and accepts up to acceptsAtOnce of them. It returns the error of the first that fails.
+func (s *Server) accept(raw syscall.RawConn) (err error) {
+	failed := raw.Read(func(listener uintptr) bool {
+		for range acceptsAtOnce {
+			var from unix.RawSockaddrAny
+			size := uint32(unix.SizeofSockaddrAny)
+			fd, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, listener, uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+			switch errno {
+			case 0:
+				s.admit(int(fd), addressOf(&from))
+			case unix.EAGAIN:
+				return false
+			case unix.EINTR, unix.ECONNABORTED: // the client is gone
+			default:
+				err = os.NewSyscallError("accept4", errno)
+				return true
+			}
+		}
+		return true
+	})
+	return cmp.Or(failed, err)
+}
+
+// admit gives a connection to the loop that has the fewest. A connection over the limit is refused: by a loop, after it has
+// sent its request, or at once if too many are being refused.
+func (s *Server) admit(fd int, from netip.Addr) {
+	p := &peer{fd: fd, from: from}
+	now := s.cfg.Now()
+	switch {
+	case s.cfg.Connections.Enter():
+		s.enter(p, fresh, now)
+	case s.cfg.Connections.EnterPatient():
+		s.enter(p, surplus, now)
+		p.surplus = true
+	default:
+		var a Answer
+		s.refusal.Refuse(TooManyConnections, nil, Request{From: from, Now: now}, &a)
+		_, _ = unix.SendmsgN(fd, append(append(a.Head, a.Body...), a.Tail...), nil, nil, unix.MSG_NOSIGNAL) // fails only if the client is gone
+		_ = unix.Close(fd)                                                                                  // nothing more can be done
+		return
+	}
+	l := s.all[0]
+	for _, other := range s.all[1:] {
+		if other.open.Load() < l.open.Load() {
+			l = other
+		}
+	}
+	l.add(p)
+}
+
+func addressOf(from *unix.RawSockaddrAny) netip.Addr {
+	switch from.Addr.Family {
+	case unix.AF_INET:
+		return netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(from)).Addr)
+	case unix.AF_INET6:
+		return netip.AddrFrom16((*unix.RawSockaddrInet6)(unsafe.Pointer(from)).Addr).Unmap()
+	}
+	return netip.Addr{}
+}
+
+// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
+// Shutdown closes the remaining connections and returns an error with their number.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.begin.Lock()
+	if !s.stopping.Swap(true) {
+		close(s.stop)
+	}
+	s.begin.Unlock()
+	ended := make(chan struct{})
+	go func() { s.running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	left := s.cfg.Connections.Open.Load()
+	s.cutOff.Store(true)
+	<-ended
+	return fmt.Errorf("shut down: %d connections cut off at the time limit: %w", left, ctx.Err())
+}
