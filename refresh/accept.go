@@ -43,11 +43,11 @@ func (p *publisher) newBatch(job string) *batch {
 //  1. computes each product,
 //  2. drops the answers that match the current ones: the current answer stays as it is, with its receipt,
 //  3. seals the others,
-//  4. stores their inputs and files,
+//  4. gives their inputs and files to the fleet, if there is one, and stores them,
 //  5. makes them current, all at the same instant,
 //  6. remembers the documents as accepted.
 //
-// If one of the steps 1, 3 and 5 fails, accept returns the error: the documents are not accepted, and the current answers
+// If one of the steps 1, 3, 4 and 5 fails, accept returns the error: the documents are not accepted, and the current answers
 // stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
 // [board.fail] does, whose failures end with step 5.
 func (p *publisher) accept(b *batch, products []*product, succeeded ...string) error {
@@ -69,9 +69,6 @@ func (p *publisher) accept(b *batch, products []*product, succeeded ...string) e
 		}
 	}
 	steps.lap("seal_ms")
-	if p.cfg.Lease != nil && !p.cfg.Lease() {
-		return errNoLease // another member may publish already
-	}
 	if err := p.save(b, changed); err != nil {
 		return err
 	}

@@ -149,6 +149,16 @@ func (b *board) lastFailure(name string) string {
 	return ""
 }
 
+// failing returns why the answer of a resource is stale although it is refreshed, nil if it is not.
+func (b *board) failing(name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h := b.current[name].health.worst(nil, nil); h.failures >= failuresToStale {
+		return fmt.Errorf("%d refreshes of %s in a row have failed, the last with %s", h.failures, name, h.reason)
+	}
+	return nil
+}
+
 // clockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
 // clock was set back. If the upstream's clock was not set back, its documents are then refused as clock_ahead.
 func (b *board) clockError() error {

@@ -54,7 +54,8 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Log: log,
 	}
 	if f.Fleet.NATS != "" {
-		options.Changed = func(path string) { r.member.Changed(path) } // nothing is written before New
+		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is written before New
+		options.Removed = func(path string) { r.member.Removed(path) }
 	}
 	var err error
 	if cfg.Store, err = snapshots.Open(options); err != nil {
@@ -69,7 +70,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		if f.Fleet.NATS != "" {
 			r.follower = &follower{r: r, edge: f.Fleet.Edge}
 			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Source, Store: cfg.Store, Refresher: r.follower, Log: log})
-			cfg.Lease, cfg.Published = r.member.Holds, r.member.Publish
+			cfg.Lease, cfg.Published = r.member.Holds, r.member.Announce
 		}
 		r.cfg = cfg
 		r.reset()

@@ -59,6 +59,9 @@ func (f *follower) Join(o fleet.Origin) error {
 // Doubt implements [fleet.Refresher].
 func (f *follower) Doubt() error { return f.r.ClockError() }
 
+// Failing implements [fleet.Refresher]. It looks at the SPX feed, which most answers come from.
+func (f *follower) Failing() error { return f.r.board.failing(GammaResource) }
+
 // Accept implements [fleet.Refresher].
 func (f *follower) Accept(path, digest string, file []byte) error {
 	_, err := f.r.store.Accept(path, digest, file, Resources())

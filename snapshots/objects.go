@@ -166,7 +166,7 @@ func (s *Store) sweep() {
 		s.mu.Lock()
 		delete(s.objects, sum)
 		s.mu.Unlock()
-		s.changed(k)
+		s.removed(k)
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 //
 // What the disk refuses stays in memory, in one queue, and is tried again every few seconds, by the next Save and by Close.
 // Nothing that names a refused object is written before it. The store logs the begin and the end of such an outage, and
-// [Store.DiskError] reports it. So the only error is that of a file that cannot be encoded. Save keeps the bodies of the
-// editions and the Gzip of the objects.
+// [Store.DiskError] reports it. So the only errors are those of a file that cannot be encoded, and of [Options.Publish], which is
+// called first. Save keeps the bodies of the editions and the Gzip of the objects.
 func (s *Store) Save(files []File, objects []Object) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -50,6 +50,13 @@ func (s *Store) Save(files []File, objects []Object) error {
 	batch, err := s.missing(objects, named)
 	if err != nil {
 		return err
+	}
+	if s.opts.Publish != nil {
+		stored, err := s.opts.Publish(packed(places, batch))
+		if err != nil {
+			return err
+		}
+		defer stored()
 	}
 	s.place(places, batch)
 	return nil
@@ -84,15 +91,12 @@ func (s *Store) place(files []placed, objects map[key][]byte) {
 		s.keepPast(p.key, p.past)
 	}
 	s.reads.Unlock()
-	for k := range batch {
-		s.changed(k)
-	}
 	s.sweep()
 }
 
-func (s *Store) changed(k key) {
-	if s.opts.Changed != nil {
-		s.opts.Changed(k.String())
+func (s *Store) removed(k key) {
+	if s.opts.Removed != nil {
+		s.opts.Removed(k.String())
 	}
 }
 
@@ -236,7 +240,7 @@ func (s *Store) Expire(ages Ages) (removed int, first error) {
 			s.mu.Lock()
 			delete(s.queue, k)
 			s.mu.Unlock()
-			s.changed(k)
+			s.removed(k)
 			removed++
 		}
 	}

@@ -27,9 +27,13 @@ type Options struct {
 	Deltas map[string][]string
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
-	// Changed, unless nil, is called with the path of each file that was written, is pending, or was removed: after reads
-	// see the change. It must return soon and not call the store.
-	Changed func(path string)
+	// Publish, unless nil, is called by Save with all that Save is to write, objects first and files of dates last, before
+	// anything is written. If it fails, Save writes nothing. Otherwise Save calls stored when reads find the files. Neither may
+	// call the store.
+	Publish func([]Packed) (stored func(), err error)
+	// Removed, unless nil, is called with the path of each file and object that was removed. It must return soon and not call
+	// the store.
+	Removed func(path string)
 	Log     *slog.Logger
 }
 

@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -136,6 +137,39 @@ func (s *Store) LoadPath(path string) (File, error) {
 	s.reads.RLock()
 	defer s.reads.RUnlock()
 	return s.load(k)
+}
+
+// Packed is a file or an object as it is to be written. The bytes must not be changed.
+type Packed struct {
+	Path      string
+	SHA256    string // what [Store.Digest] will return
+	Body      []byte
+	Product   string    // of a file in current/; "" for others
+	Freshness Freshness // of a file in current/
+}
+
+// packed returns what a publication is to write, in the order in which it is written.
+func packed(files []placed, objects map[key][]byte) (all []Packed) {
+	for k, body := range objects {
+		all = append(all, Packed{Path: k.String(), SHA256: digestOfObject(k.name), Body: body})
+	}
+	for _, p := range files {
+		one := Packed{Path: p.key.String(), SHA256: p.entry.digest, Body: p.body}
+		if p.key.dir == currentDir {
+			one.Product, one.Freshness = p.past.Meta.Endpoint, p.past.Meta.Freshness
+		}
+		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b Packed) int {
+		return cmp.Or(cmp.Compare(rankOf(a.Path), rankOf(b.Path)), strings.Compare(a.Path, b.Path))
+	})
+	return all
+}
+
+// rankOf returns [key.rank] of a path.
+func rankOf(path string) int {
+	dir, _, _ := strings.Cut(path, "/")
+	return key{dir: dir}.rank()
 }
 
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It

@@ -13,6 +13,9 @@
 // one that it knows. So JetStream refuses the messages of a refresher that has lost the lease, as soon as the next one has
 // published "lead". All members see the messages in the same order.
 //
+// A refresher publishes an answer before it stores and serves it. So a member that is killed at any instant has nothing that the
+// others do not get.
+//
 // Whoever may write to the stream can change what the fleet serves. But a member stores only files that are whole, not older
 // than its own, of its source and of a known product. The files on the disk of each member stay the record: when the stream is lost, the next refresher fills it again.
 //
@@ -66,6 +69,8 @@ type Refresher interface {
 	Join(Origin) error
 	// Doubt returns why the clock of this process may be wrong, nil if nothing says so.
 	Doubt() error
+	// Failing returns why Lead cannot keep the answers fresh, nil while it can.
+	Failing() error
 	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may be called by several goroutines.
 	Accept(path, digest string, file []byte) error
 	// Lead refreshes the answers until ctx ends, and returns when it has written the last file.

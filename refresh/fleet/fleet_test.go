@@ -107,6 +107,7 @@ type node struct {
 	last     func()            // unless nil: the refresh that has begun when Lead is to end
 	leading  bool
 	doubt    error // in the clock
+	failing  error // of the refreshes
 }
 
 // join starts a member of the source simulated.
@@ -144,7 +145,13 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 	logger := slog.New(slog.NewTextHandler(n.log, nil))
 	store, err := snapshots.Open(snapshots.Options{
 		Dir: dir, Source: "simulated", DatedProducts: []string{gamma}, HistoryBytes: 1 << 20, Log: logger,
-		Changed: func(path string) { n.Changed(path) },
+		Publish: func(files []snapshots.Packed) (func(), error) {
+			if !n.leads() {
+				return func() {}, nil
+			}
+			return n.Publish(files)
+		},
+		Removed: func(path string) { n.Removed(path) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +187,21 @@ func (n *node) Doubt() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.doubt
+}
+
+func (n *node) Failing() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failing
+}
+
+// fails says whether the refreshes of the member fail.
+func (n *node) fails(yes bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failing = nil; yes {
+		n.failing = errors.New("the upstream is unreachable")
+	}
 }
 
 // doubts says whether the member doubts its clock.
@@ -279,14 +301,14 @@ func sealed(t *testing.T, source, product, data string, asOf time.Time) snapshot
 func (n *node) save(product, data string, asOf time.Time) {
 	n.t.Helper()
 	date := asOf.Format(time.DateOnly)
-	if err := n.store.Save([]snapshots.File{sealed(n.t, "simulated", product, data, asOf)}, nil); err != nil {
-		n.t.Fatal(err)
-	}
+	until(n.t, "the answer is published and saved", func() bool {
+		return n.store.Save([]snapshots.File{sealed(n.t, "simulated", product, data, asOf)}, nil) == nil
+	})
 	path := date + "/" + snapshots.FileName(product)
 	n.mu.Lock()
 	n.serving[product] = Served{File{path, n.store.Digest(path)}, snapshots.Freshness{State: "fresh", Since: asOf}}
 	n.mu.Unlock()
-	n.Publish()
+	n.Announce()
 }
 
 // shows says whether this member was told to serve an answer whose file it has.
@@ -470,6 +492,41 @@ func TestTakeOver(t *testing.T) {
 	until(t, "a third follows", func() bool { return c.shows(gamma, `"2"`) && c.shows(pain, `"last words"`) })
 }
 
+// A refresher that is killed after it has published, and before it has stored, gets what the others have.
+func TestKilledBeforeItStores(t *testing.T) {
+	url := urlOf(startNATS(t, t.TempDir(), 0))
+	a, e := pair(t, url)
+	var files []snapshots.Packed
+	stop := errors.New("only packed")
+	packer, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: "simulated", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		Publish: func(packed []snapshots.Packed) (func(), error) {
+			files = packed
+			return nil, stop
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := sealed(t, "simulated", gamma, `"2"`, friday.Add(time.Minute))
+	answer.Current = true
+	if err := errors.Join(packer.Save([]snapshots.File{answer}, nil), packer.Close()); !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	if _, err := a.Publish(files); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the edge shows it", func() bool { return e.shows(gamma, `"2"`) })
+	path := snapshots.CurrentPath(gamma)
+	if d := a.store.Digest(path); d != "" {
+		t.Fatalf("it is stored as %s", d)
+	}
+	a.stop()
+	b := join(t, url, a.dir, false)
+	until(t, "it refreshes with the files of the fleet", func() bool { return b.leads() && b.store.Digest(path) == e.store.Digest(path) })
+	if !b.shows(gamma, `"2"`) {
+		t.Error("it does not show what the edge shows")
+	}
+}
+
 // A member that doubts its clock gives the lease up, and takes none while it doubts.
 func TestAClockInDoubt(t *testing.T) {
 	url := urlOf(startNATS(t, t.TempDir(), 0))
@@ -480,8 +537,39 @@ func TestAClockInDoubt(t *testing.T) {
 	first.doubts(false)
 	second.doubts(true)
 	until(t, "the member whose clock is right again refreshes alone", func() bool { return first.leads() && !second.leads() })
-	if !second.log.has("its clock is in doubt") {
+	if !second.log.has("the clock was set back") {
 		t.Error("the log does not say why the member does not refresh")
+	}
+}
+
+// A member whose refreshes fail gives the lease up, and leaves it to others. If it is alone, it takes the lease again, and keeps
+// it.
+func TestFailingRefreshes(t *testing.T) {
+	url := urlOf(startNATS(t, t.TempDir(), 0))
+	shortRest := func(m *Member) { m.rest = 2 * time.Second }
+	first := start(t, Flags{NATS: url}, t.TempDir(), shortRest)
+	until(t, "the first refreshes", first.leads)
+	began := first.Status().Lease
+	first.fails(true)
+	until(t, "the only member takes the lease again", func() bool { return first.Status().Lease > began && first.leads() })
+	if !first.log.has("the upstream is unreachable") {
+		t.Error("the log does not say why the member does not refresh")
+	}
+
+	second := start(t, Flags{NATS: url}, t.TempDir(), shortRest)
+	until(t, "the second follows", func() bool { return second.Status().Lease == first.Status().Lease })
+	began = first.Status().Lease
+	if !first.leads() || first.Status().Lease != began {
+		t.Error("a lease that nobody else took is given up at once")
+	}
+	first.stop()
+	until(t, "the second refreshes", second.leads)
+	third := join(t, url, t.TempDir(), false)
+	until(t, "the third follows", func() bool { return third.Status().Lease == second.Status().Lease })
+	second.fails(true)
+	until(t, "the healthy member refreshes", third.leads)
+	if second.leads() || second.Holds() {
+		t.Error("the failing member holds the lease, too")
 	}
 }
 

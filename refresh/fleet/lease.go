@@ -17,11 +17,14 @@ const leaseKey = "holder"
 
 // lead is the time in which this member holds the lease.
 type lead struct {
+	began    time.Time       // when it was taken
 	number   uint64          // of the lease
 	revision uint64          // of the key
-	ctx      context.Context // ends when the lease is lost
+	held     context.Context // ends when the lease is lost
+	lose     context.CancelFunc
+	ctx      context.Context // of the refresher; ends with held, or when this process stops
 	cancel   context.CancelFunc
-	expiry   *time.Timer    // calls cancel
+	expiry   *time.Timer    // calls lose
 	begun    bool           // this member has all files of the fleet, and refreshes
 	running  sync.WaitGroup // the refresher
 	last     uint64         // sequence number of the last message of the stream
@@ -40,16 +43,16 @@ type term struct {
 var errLost = errors.New("the lease is lost")
 
 // look reads or renews the lease, and looks whether the watch has missed something. If the lease is free and this member has
-// all files, it takes the lease. A member that doubts its clock neither takes nor keeps it.
+// all files, it takes the lease. A member that doubts its clock, or whose refreshes fail, neither takes nor keeps it.
 func (s *session) look(ctx context.Context) error {
 	m := s.m
-	doubt := m.cfg.Refresher.Doubt()
-	if doubt != nil && !m.doubts {
-		m.cfg.Log.Warn("fleet: this member does not refresh, because its clock is in doubt", "err", doubt)
+	unfit := m.unfit()
+	if unfit != nil && !m.rests {
+		m.cfg.Log.Warn("fleet: this member does not refresh for now", "err", unfit)
 	}
-	m.doubts = doubt != nil
+	m.rests = unfit != nil
 	if m.lead != nil {
-		if doubt != nil {
+		if unfit != nil {
 			s.release(ctx)
 			return errLost
 		}
@@ -84,8 +87,38 @@ func (s *session) look(ctx context.Context) error {
 	if err := s.apply(ctx); err != nil {
 		return err
 	}
-	if free && doubt == nil && !m.cfg.Edge && m.seen >= s.newest && len(m.backlog) == 0 && m.wanted == nil {
+	if free && unfit == nil && !m.cfg.Edge && m.seen >= s.newest && len(m.backlog) == 0 && m.wanted == nil {
 		return s.take(ctx)
+	}
+	return nil
+}
+
+const (
+	// restFor is how long a member whose refreshes fail leaves the lease to others. If none of them takes it, the member takes
+	// it again, and keeps it for minPatience, then twice as long each time, at most maxPatience.
+	restFor                  = 15 * time.Second
+	minPatience, maxPatience = 2 * time.Minute, time.Hour
+)
+
+// unfit returns why this member should not refresh now, nil if it may.
+func (m *Member) unfit() error {
+	if err := m.cfg.Refresher.Doubt(); err != nil {
+		return err
+	}
+	if left := time.Until(m.restUntil); left > 0 {
+		return fmt.Errorf("for %v another member may take the lease", left.Round(time.Second))
+	}
+	if !m.leads() {
+		return nil
+	}
+	led, err := time.Since(m.lead.began), m.cfg.Refresher.Failing()
+	switch {
+	case err == nil && led > minPatience:
+		m.patience = 0
+	case err != nil && led >= m.patience:
+		m.patience = min(max(2*m.patience, minPatience), maxPatience)
+		m.restUntil = time.Now().Add(m.rest)
+		return fmt.Errorf("another member may take the lease: %w", err)
 	}
 	return nil
 }
@@ -127,9 +160,10 @@ func (s *session) take(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("take the lease: %w", err)
 	}
-	l := &lead{revision: revision}
-	l.ctx, l.cancel = context.WithCancel(context.Background()) // it outlasts the connection
-	l.expiry = time.AfterFunc(leaseUse-time.Since(asked), l.cancel)
+	l := &lead{began: asked, revision: revision}
+	l.held, l.lose = context.WithCancel(context.Background()) // it outlasts the connection
+	l.ctx, l.cancel = context.WithCancel(l.held)
+	l.expiry = time.AfterFunc(leaseUse-time.Since(asked), l.lose)
 	m.lead = l
 	m.extend(asked)
 	value, err := json.Marshal(term{Member: m.name, Origin: m.cfg.Refresher.Origin()})
@@ -151,10 +185,10 @@ func (m *Member) begin() {
 		return
 	}
 	l.begun, m.wanted = true, nil
-	m.update(func(status *Status) { status.Role = RoleRefresher })
+	m.update(func(status *Status) { status.Role, m.leading = RoleRefresher, l.held })
 	m.markMissing()
 	m.cfg.Log.Info("fleet: this member holds the lease and refreshes", "lease", l.number)
-	m.Publish()
+	m.Announce()
 	l.running.Go(func() { m.cfg.Refresher.Lead(l.ctx) })
 }
 
@@ -165,7 +199,7 @@ func (m *Member) leads() bool { return m.lead != nil && m.lead.begun }
 func (m *Member) markMissing() {
 	for _, path := range m.cfg.Store.Paths() {
 		if o := m.objects[path]; o.refused || o.digest != m.cfg.Store.Digest(path) {
-			m.Changed(path)
+			m.mark(path)
 		}
 	}
 }
@@ -195,7 +229,7 @@ func (s *session) renew(ctx context.Context) error {
 		case failed != nil && !errors.Is(failed, jetstream.ErrKeyNotFound):
 			return fmt.Errorf("read the lease: %w", failed)
 		case failed != nil || string(entry.Value()) != s.m.name:
-			l.cancel()
+			l.lose()
 			return errLost
 		}
 		l.revision = entry.Revision()
@@ -233,7 +267,7 @@ func (m *Member) endLead() (lost bool) {
 // release gives the lease up. If JetStream does not answer, the lease expires.
 func (s *session) release(ctx context.Context) {
 	l := s.m.lead
-	l.cancel()
+	l.lose()
 	s.m.extend(time.Time{})
 	if err := s.lease.Delete(ctx, leaseKey, jetstream.LastRevision(l.revision)); err != nil {
 		s.m.cfg.Log.Warn("fleet: the lease was not released, it expires", "err", err)
@@ -241,7 +275,7 @@ func (s *session) release(ctx context.Context) {
 }
 
 // finish ends the refresher, publishes what is not published yet, and releases the lease. It keeps the lease while a refresh
-// that has begun comes to its end.
+// that has begun comes to its end, and publishes its answers.
 func (s *session) finish() {
 	m, l := s.m, s.m.lead
 	if l == nil {
@@ -259,6 +293,12 @@ func (s *session) finish() {
 		select {
 		case <-ended:
 			waits = false
+		case p := <-m.publications:
+			ctx, cancel := context.WithTimeout(context.Background(), leaseUse)
+			if err := s.publish(ctx, p); err != nil {
+				l.lose()
+			}
+			cancel()
 		case <-ticks.C:
 			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 			if err := s.renew(ctx); err != nil {

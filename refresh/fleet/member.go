@@ -14,22 +14,28 @@ import (
 	"github.com/goccy/go-json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"strikecache/snapshots"
 )
 
-// Member is this process in a fleet. Create it with [New]. Changed, Publish, Holds and Status are safe for concurrent use.
+// Member is this process in a fleet. Create it with [New]. Publish, Announce, Removed, Holds and Status are safe for concurrent use.
 type Member struct {
 	cfg  Config
 	name string // unique to this process
 
-	renewed chan struct{} // has an element when a connection was made
-	publish chan struct{} // has an element when there is something to publish
+	renewed      chan struct{} // has an element when a connection was made
+	announce     chan struct{} // has an element when the current answers may have changed
+	publications chan publication
 
 	// The next fields are of the goroutine of Run. They outlast a session.
 	conn       *nats.Conn
 	lead       *lead             // nil while this member does not hold the lease
 	created    time.Time         // when the stream was created
 	joined     bool              // the origin of the fleet is adopted
-	doubts     bool              // the clock was in doubt at the last look
+	rests      bool              // this member was not fit to refresh at the last look
+	rest       time.Duration     // restFor
+	restUntil  time.Time         // until when the lease is left to others
+	patience   time.Duration     // how long this member holds the lease although its refreshes fail
 	seen       uint64            // sequence number of the last message that this member has seen
 	term       uint64            // number of the newest lease that it has seen, 0 before the first
 	objects    map[string]object // the newest file of each path that it has seen
@@ -41,6 +47,8 @@ type Member struct {
 	incomplete bool              // answers were made current without those whose files were not there
 
 	mu       sync.Mutex         // guards the fields below; held only briefly
+	leading  context.Context    // [lead.held] of the refresher; nil before the first
+	ahead    bool               // the fleet has files that this process has not stored yet
 	endCalls context.CancelFunc // ends the calls of the session; nil before the first
 	status   Status
 	heard    time.Time       // when a refresher was heard of, by the machine's clock
@@ -55,7 +63,7 @@ func New(cfg Config) *Member {
 	host, _ := os.Hostname() // only for people to read
 	m := &Member{
 		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
-		renewed: make(chan struct{}, 1), publish: make(chan struct{}, 1), heard: time.Now(), dirty: map[string]bool{},
+		renewed: make(chan struct{}, 1), announce: make(chan struct{}, 1), publications: make(chan publication), heard: time.Now(), rest: restFor, dirty: map[string]bool{},
 	}
 	m.forget(time.Time{})
 	m.status = Status{Role: RoleFollower, Refused: map[string]int64{}}
@@ -99,8 +107,11 @@ func (m *Member) update(change func(*Status)) {
 	change(&m.status)
 }
 
-// Changed says that a file was written or removed. A member that does not hold the lease ignores it.
-func (m *Member) Changed(path string) {
+// Removed says that a file was removed. A member that does not refresh ignores it.
+func (m *Member) Removed(path string) { m.mark(path) }
+
+// mark says that the fleet does not have a file as this member has it.
+func (m *Member) mark(path string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.status.Role == RoleRefresher {
@@ -108,8 +119,41 @@ func (m *Member) Changed(path string) {
 	}
 }
 
-// Publish says that [Refresher.Serving] may have changed.
-func (m *Member) Publish() { signal(m.publish) }
+// publication is what a refresher publishes before it stores it.
+type publication struct {
+	files []snapshots.Packed
+	done  chan error
+}
+
+// Publish publishes files, and names the answers in current/ among them as what the fleet serves. When it returns nil, the fleet
+// has all of it, and this process may store and serve the answers: so it never serves what the others do not get, even if it is
+// killed. It fails unless this member holds the lease and refreshes. The caller calls stored when the files are stored. Meanwhile
+// the member publishes nothing else: it would publish the files that are stored before.
+func (m *Member) Publish(files []snapshots.Packed) (stored func(), err error) {
+	m.mu.Lock()
+	leading := m.leading
+	m.mu.Unlock()
+	if leading == nil || leading.Err() != nil {
+		return nil, errLost
+	}
+	p := publication{files, make(chan error, 1)}
+	select {
+	case m.publications <- p:
+		err = <-p.done
+	case <-leading.Done():
+		err = errLost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		m.update(func(*Status) { m.ahead = false })
+		m.Announce()
+	}, nil
+}
+
+// Announce says that the freshness in [Refresher.Serving] may have changed.
+func (m *Member) Announce() { signal(m.announce) }
 
 // Holds says whether this member holds the lease at this instant, by its own clocks. They run on while the process is
 // stopped.
@@ -187,7 +231,7 @@ func (m *Member) Run(ctx context.Context) {
 		m.endLead()
 	}
 	if m.lead != nil { // there is no connection to release the lease
-		m.lead.cancel()
+		m.lead.lose()
 		m.endLead()
 	}
 }
@@ -298,7 +342,7 @@ func (m *Member) session(ctx context.Context) error {
 		}
 	}
 	m.update(func(status *Status) { status.Err = nil })
-	m.Publish()                         // the session before may have ended before it was done
+	m.Announce()                        // the session before may have ended before it was done
 	ticks := time.NewTicker(retryEvery) // the first look is soon; what was published meanwhile comes first
 	defer ticks.Stop()
 	idle := make(chan struct{})
@@ -321,8 +365,10 @@ func (m *Member) session(ctx context.Context) error {
 			err = fmt.Errorf("the watch has ended: %w", err)
 		case msg := <-messages:
 			err = s.see(calls, msg)
-		case <-m.publish:
+		case <-m.announce:
 			err = s.put(calls)
+		case p := <-m.publications:
+			err = s.publish(calls, p)
 		case <-s.again:
 			s.again = nil
 			err = s.apply(calls)
@@ -364,7 +410,7 @@ func (s *session) busy() bool {
 	if m.leads() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return len(m.dirty) > 0
+		return len(m.dirty) > 0 && !m.ahead
 	}
 	// The current answers come first. A disk that refuses files must not fill the memory with the history.
 	return m.joined && m.seen >= s.upTo && s.again == nil && len(m.backlog) > 0 && (m.lead != nil || m.cfg.Store.DiskError() == nil)

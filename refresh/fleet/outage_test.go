@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -166,7 +167,8 @@ func TestAFullStream(t *testing.T) {
 	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	a.save(pain, noise(50_000), friday)
+	var saving sync.WaitGroup
+	saving.Go(func() { a.save(pain, noise(50_000), friday) })
 	until(t, "the refresher says that the stream is full", func() bool {
 		err := a.Status().Err
 		return err != nil && strings.Contains(err.Error(), "maximum bytes exceeded")
@@ -174,10 +176,14 @@ func TestAFullStream(t *testing.T) {
 	if !e.shows(gamma, `"1"`) {
 		t.Error("the edge has lost its answer")
 	}
+	if d := a.store.Digest("2026-11-20/" + pain); d != "" {
+		t.Error("the refresher has stored what the fleet does not get")
+	}
 	cfg.MaxBytes = room
 	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
+	saving.Wait()
 	until(t, "the edge shows what had no room", func() bool { return e.shows(pain, noise(50_000)) })
 }
 

@@ -66,11 +66,48 @@ func (s *session) send(ctx context.Context, subject string, header nats.Header, 
 	return 0, fmt.Errorf("publish %s: %w", subject, err)
 }
 
+// isAhead says whether the fleet has files that this process has not stored yet.
+func (m *Member) isAhead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ahead
+}
+
+// publish publishes files that are not stored yet, and names the current answers with those among them.
+func (s *session) publish(ctx context.Context, p publication) error {
+	err := s.publishAll(ctx, p.files)
+	if err == nil {
+		s.m.update(func(*Status) { s.m.ahead = true })
+	}
+	p.done <- err
+	return err
+}
+
+func (s *session) publishAll(ctx context.Context, files []snapshots.Packed) error {
+	m := s.m
+	if !m.leads() {
+		return errLost
+	}
+	serving, named := m.cfg.Refresher.Serving(), false
+	for _, f := range files {
+		if err := s.putBytes(ctx, File{f.Path, f.SHA256}, f.Body); err != nil {
+			return err
+		}
+		if f.Product != "" {
+			serving[f.Product], named = Served{File{f.Path, f.SHA256}, f.Freshness}, true
+		}
+	}
+	if !named {
+		return nil
+	}
+	return s.name(ctx, serving)
+}
+
 // put publishes the files of the current answers, and then names them. It leaves out an answer whose file cannot be read. A
 // file that was replaced meanwhile belongs to answers that are not current yet: the next call follows soon.
 func (s *session) put(ctx context.Context) error {
-	m, l := s.m, s.m.lead
-	if !m.leads() {
+	m := s.m
+	if !m.leads() || m.isAhead() {
 		return nil
 	}
 	serving := m.cfg.Refresher.Serving()
@@ -89,6 +126,12 @@ func (s *session) put(ctx context.Context) error {
 		}
 		serving[name] = Served{}
 	}
+	return s.name(ctx, serving)
+}
+
+// name publishes which answers are current.
+func (s *session) name(ctx context.Context, serving map[string]Served) error {
+	m, l := s.m, s.m.lead
 	resources, err := json.Marshal(serving)
 	if err != nil || bytes.Equal(resources, l.serving) {
 		return err
@@ -133,7 +176,7 @@ func (s *session) putFile(ctx context.Context, path string) (err error) {
 	m.mu.Unlock()
 	defer func() {
 		if err != nil {
-			m.Changed(path)
+			m.mark(path)
 		}
 	}()
 	file, digest, err := m.cfg.Store.Bytes(path)
@@ -144,11 +187,22 @@ func (s *session) putFile(ctx context.Context, path string) (err error) {
 		upTo := m.objects[path].last + 1
 		delete(m.objects, path)
 		return s.stream.Purge(ctx, jetstream.WithPurgeSubject(m.subject(fileSubject+path+".*")), jetstream.WithPurgeSequence(upTo))
-	case err != nil || len(file) > snapshots.MaxTransfer:
-		m.cfg.Log.Error("fleet: file not published", "file", path, "bytes", len(file), "err", err)
+	case err != nil:
+		m.cfg.Log.Error("fleet: file not published", "file", path, "err", err)
 		return nil // the same would happen again
-	case m.has(File{path, digest}):
+	}
+	return s.putBytes(ctx, File{path, digest}, file)
+}
+
+// putBytes publishes a file, unless the stream has it. A file that no member would take is left out.
+func (s *session) putBytes(ctx context.Context, f File, file []byte) error {
+	m, path, digest := s.m, f.Path, f.SHA256
+	switch {
+	case m.has(f):
 		return nil
+	case len(file) > snapshots.MaxTransfer:
+		m.cfg.Log.Error("fleet: file not published", "file", path, "bytes", len(file), "limit", snapshots.MaxTransfer)
+		return nil // the same would happen again
 	}
 	size := max(1024, min(maxPart, int(m.conn.MaxPayload())-4096))              // a header is smaller than that
 	o := object{digest: digest, parts: uint64(max(1, (len(file)+size-1)/size))} //nolint:gosec // G115: a count

@@ -105,7 +105,7 @@ func (s *session) see(ctx context.Context, msg jetstream.Msg) error {
 		}
 		if m.lead != nil {
 			m.lead.serving = nil // publishes its own again
-			m.Publish()
+			m.Announce()
 		}
 	default:
 		m.unread = true
@@ -157,7 +157,7 @@ func (s *session) seeFile(name string, msg jetstream.Msg, seq uint64, foreign er
 	delete(m.backlog, path)
 	switch stored := m.cfg.Store.Digest(path); {
 	case m.leads() && stored != "" && !m.has(File{path, stored}):
-		m.Changed(path) // publishes its own again
+		m.mark(path) // publishes its own again
 	case !m.leads() && !o.refused && o.digest != stored && (!m.cfg.Edge || !snapshots.IsObject(path)):
 		m.backlog[path] = true
 	}
