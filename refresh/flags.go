@@ -54,7 +54,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Log: log,
 	}
 	if f.Fleet.NATS != "" {
-		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is written before New
+		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is saved before New
 		options.Removed = func(path string) { r.member.Removed(path) }
 	}
 	var err error

@@ -121,7 +121,9 @@ func TestExpireObjects(t *testing.T) {
 
 // When an answer is replaced, the objects that no file names any more go. What a kill left without a name goes at the start.
 func TestObjectsOfReplacedAnswers(t *testing.T) {
-	s := open(t, t.TempDir())
+	o, removed := options(t.TempDir()), []string(nil)
+	o.Removed = func(path string) { removed = append(removed, path) }
+	s := openWith(t, o)
 	for _, text := range []string{"first", "second"} {
 		f, body := withObject(t, text)
 		must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
@@ -130,13 +132,17 @@ func TestObjectsOfReplacedAnswers(t *testing.T) {
 	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) {
 		t.Errorf("held are %q", got)
 	}
+	if !slices.Equal(removed, []string{"objects/" + sha([]byte("first")) + ".gz"}) {
+		t.Errorf("removed are %q", removed)
+	}
 	left, b := sha([]byte("left")), Object{Body: []byte("left")}
 	packed, err := b.pack()
 	must(t, err)
 	put(t, s, "objects/"+left+".gz", string(packed))
+	removed = nil
 	s = reopen(t, s)
-	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) {
-		t.Errorf("after a start: %q", got)
+	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) || removed != nil {
+		t.Errorf("after a start: %q, told of %q", got, removed) // nobody may be listening yet
 	}
 	if body, err := s.Object(sha([]byte("second"))); err != nil || string(body) != "second" {
 		t.Errorf("%q, %v", body, err)

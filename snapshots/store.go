@@ -31,8 +31,8 @@ type Options struct {
 	// anything is written. If it fails, Save writes nothing. Otherwise Save calls stored when reads find the files. Neither may
 	// call the store.
 	Publish func([]Packed) (stored func(), err error)
-	// Removed, unless nil, is called with the path of each file and object that was removed. It must return soon and not call
-	// the store.
+	// Removed, unless nil, is called with the path of each file and object that was removed after Open. It must return soon and
+	// not call the store.
 	Removed func(path string)
 	Log     *slog.Logger
 }
@@ -95,7 +95,9 @@ func Open(opts Options) (*Store, error) {
 	for _, product := range opts.DatedProducts {
 		s.dated = append(s.dated, FileName(product))
 	}
-	if err := s.open(); err != nil {
+	s.opts.Removed = nil
+	err := s.open()
+	if s.opts.Removed = opts.Removed; err != nil {
 		err = errors.Join(err, s.release())
 		return nil, fmt.Errorf("open data directory %s: %w", s.dir, err)
 	}
