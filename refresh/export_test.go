@@ -39,7 +39,7 @@ func BreakQuality(name string) (restore func()) {
 }
 
 // Member returns what a refresher does in a fleet.
-func Member(r *Refresher) fleet.Refresher {
+func Member(r *Refresher) fleet.Process {
 	if r.follower == nil {
 		r.follower = &follower{r: r}
 	}

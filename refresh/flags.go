@@ -69,7 +69,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	if err == nil {
 		if f.Fleet.NATS != "" {
 			r.follower = &follower{r: r, edge: f.Fleet.Edge}
-			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Source, Store: cfg.Store, Refresher: r.follower, Log: log})
+			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Source, Store: cfg.Store, Process: r.follower, Log: log})
 			cfg.Lease, cfg.Published = r.member.Holds, r.member.Announce
 		}
 		r.cfg = cfg

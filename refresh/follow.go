@@ -11,7 +11,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// follower is [fleet.Refresher]: what this process does in a fleet.
+// follower is [fleet.Process]: what this process does in a fleet.
 type follower struct {
 	r       *Refresher
 	edge    bool      // this process never refreshes
@@ -30,7 +30,7 @@ func (noSource) Fetch(context.Context, upstream.Name, *upstream.Document) (*upst
 
 func (noSource) Offers(upstream.Name) bool { return false }
 
-// Origin implements [fleet.Refresher].
+// Origin implements [fleet.Process].
 func (f *follower) Origin() fleet.Origin {
 	o := fleet.Origin{Identity: f.r.cfg.Identity}
 	if c := f.r.cfg.Clock; c.hands != nil {
@@ -40,7 +40,7 @@ func (f *follower) Origin() fleet.Origin {
 	return o
 }
 
-// Join implements [fleet.Refresher]. All members show the market's time of the first refresher.
+// Join implements [fleet.Process]. All members show the market's time of the first refresher.
 func (f *follower) Join(o fleet.Origin) error {
 	if o.Identity != "" {
 		if err := f.r.store.Bind(o.Identity); err != nil {
@@ -56,19 +56,19 @@ func (f *follower) Join(o fleet.Origin) error {
 	return nil
 }
 
-// Doubt implements [fleet.Refresher].
+// Doubt implements [fleet.Process].
 func (f *follower) Doubt() error { return f.r.ClockError() }
 
-// Failing implements [fleet.Refresher]. It looks at the SPX feed, which most answers come from.
+// Failing implements [fleet.Process]. It looks at the SPX feed, which most answers come from.
 func (f *follower) Failing() error { return f.r.board.failing(GammaResource) }
 
-// Accept implements [fleet.Refresher].
+// Accept implements [fleet.Process].
 func (f *follower) Accept(path, digest string, file []byte) error {
 	_, err := f.r.store.Accept(path, digest, file, Resources())
 	return err
 }
 
-// Lead implements [fleet.Refresher]. It begins as a start does, from the stored files.
+// Lead implements [fleet.Process]. It begins as a start does, from the stored files.
 func (f *follower) Lead(ctx context.Context) {
 	f.r.reset()
 	if err := f.r.Restore(); err != nil {
@@ -78,7 +78,7 @@ func (f *follower) Lead(ctx context.Context) {
 	f.r.Run(ctx)
 }
 
-// Serving implements [fleet.Refresher].
+// Serving implements [fleet.Process].
 func (f *follower) Serving() map[string]fleet.Served {
 	b := f.r.board
 	b.mu.Lock()
@@ -97,7 +97,7 @@ func (f *follower) Serving() map[string]fleet.Served {
 	return serving
 }
 
-// Follow implements [fleet.Refresher]. An answer that is older than the current one is passed over: this process has
+// Follow implements [fleet.Process]. An answer that is older than the current one is passed over: this process has
 // refreshed, and its last answers have not reached the fleet.
 func (f *follower) Follow(served map[string]fleet.Served) error {
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
@@ -157,7 +157,7 @@ func same(f, g snapshots.Freshness) bool { return f.Equal(g) && f.Since.Equal(g.
 // aloneAfter is how long no refresher may be heard of before all answers are stale.
 const aloneAfter = 2 * time.Minute
 
-// Watch implements [fleet.Refresher]. While no refresher is heard of, it judges the answers by their age, and makes them all
+// Watch implements [fleet.Process]. While no refresher is heard of, it judges the answers by their age, and makes them all
 // stale after two minutes. It also removes old files once a day.
 func (f *follower) Watch(since time.Time) error {
 	r := f.r

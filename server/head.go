@@ -191,12 +191,12 @@ func (h *head) field(b []byte, i int) (next int, e *apiError) {
 	for end > start && (b[end-1] == ' ' || b[end-1] == '\t') {
 		end--
 	}
-	return i + 2, h.keep(name, b[start:end])
+	return i + 2, h.set(name, b[start:end])
 }
 
-// keep stores the value of a header field that the response depends on, and checks the fields that decide where the request
+// set stores the value of a header field that the response depends on, and checks the fields that decide where the request
 // ends. It compares lengths first, because most fields are neither.
-func (h *head) keep(name, value []byte) *apiError {
+func (h *head) set(name, value []byte) *apiError {
 	switch len(name) {
 	case len("Host"):
 		if equalFold(name, "host") {

@@ -230,8 +230,11 @@ func TestBytesOfAPoll(t *testing.T) {
 		},
 	}}
 	defer client.CloseIdleConnections()
-	refreshes := count(20)
-	for _, path := range append([]string{gammaPath}, deltaPaths...) {
+	refreshes, paths := count(20), append([]string{gammaPath}, deltaPaths...)
+	if !full() {
+		paths = paths[:2]
+	}
+	for _, path := range paths {
 		var have []byte
 		spent := map[string]int64{}
 		for n := 0; n <= refreshes; {

@@ -193,9 +193,12 @@ type ordeal struct {
 
 // The binary starts with good documents, and again with a failing upstream: it serves the last answers, says that they are
 // stale and why, in bounded memory, and recovers by itself. The faults begin with a start, because out of session a running
-// server fetches chains only every 5 minutes.
+// server fetches chains only every 5 minutes. Package refresh tests the same with a clock that it moves.
 func TestFaultUpstreamThroughHTTP(t *testing.T) {
 	t.Parallel()
+	if !full() {
+		t.Skip("it lasts minutes: make faults runs it")
+	}
 	u := startUpstream(t)
 	args := []string{
 		"--data-dir", t.TempDir(), "--source", "cboe", "--cboe-base-url", "http://" + u.address + quotesBase,
@@ -204,13 +207,10 @@ func TestFaultUpstreamThroughHTTP(t *testing.T) {
 	}
 	serveReady(t, args...).stop()
 	runs := []ordeal{
-		{emptied, upstream.Empty, cutOff, upstream.Truncated}, // that of the short form
+		{emptied, upstream.Empty, cutOff, upstream.Truncated},
 		{u.huge, upstream.TooLarge, breakOff, upstream.Unreachable},
 		{manyExpirations, upstream.TooMany, ofNextWeek, upstream.ClockAhead},
 		{nil, upstream.Unreachable, nil, upstream.Unreachable}, // nobody listens
-	}
-	if !full() {
-		runs = runs[:1]
 	}
 	faults, peak := 0, 0
 	for _, o := range runs {

@@ -17,10 +17,11 @@
 // others do not get.
 //
 // Whoever may write to the stream can change what the fleet serves. But a member stores only files that are whole, not older
-// than its own, of its source and of a known product. The files on the disk of each member stay the record: when the stream is lost, the next refresher fills it again.
+// than its own, of its source and of a known product. The files on the disk of each member stay the record: when the stream is
+// lost, the next refresher fills it again.
 //
-// One goroutine of a [Member] talks to NATS. Another lets the refresher judge the age of the answers. The refresher itself
-// runs beside them while the member holds the lease.
+// One goroutine of a [Member] talks to NATS. Another lets the process judge the age of its answers. The refreshes run beside them
+// while the member holds the lease.
 package fleet
 
 import (
@@ -60,9 +61,9 @@ type Current struct {
 	Resources   map[string]Served `json:"resources"`
 }
 
-// Refresher is the part of this process that makes answers. Watch, Lead and Accept may run beside each other and beside the
+// Process is the part of this process that makes answers. Watch, Lead and Accept may run beside each other and beside the
 // other methods, of which a [Member] calls one at a time.
-type Refresher interface {
+type Process interface {
 	// Origin returns what this process serves: its own market, or the one that it has joined.
 	Origin() Origin
 	// Join adopts what the fleet serves. The error says why this process cannot serve it.
@@ -94,10 +95,10 @@ const (
 // Config configures a [Member].
 type Config struct {
 	Flags
-	Source    string
-	Store     *snapshots.Store
-	Refresher Refresher
-	Log       *slog.Logger
+	Source  string
+	Store   *snapshots.Store
+	Process Process
+	Log     *slog.Logger
 }
 
 // Status says how a member is doing.

@@ -157,7 +157,7 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 		t.Fatal(err)
 	}
 	n.store = store
-	n.Member = New(Config{Flags: flags, Source: "simulated", Store: store, Refresher: n, Log: logger})
+	n.Member = New(Config{Flags: flags, Source: "simulated", Store: store, Process: n, Log: logger})
 	if prepare != nil {
 		prepare(n.Member)
 	}

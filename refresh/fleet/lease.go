@@ -44,7 +44,7 @@ var errLost = errors.New("the lease is lost")
 
 // look reads or renews the lease, and looks whether the watch has missed something. If the lease is free and this member has
 // all files, it takes the lease. A member that doubts its clock, or whose refreshes fail, neither takes nor keeps it.
-func (s *session) look(ctx context.Context) error {
+func (s *link) look(ctx context.Context) error {
 	m := s.m
 	unfit := m.unfit()
 	if unfit != nil && !m.rests {
@@ -56,7 +56,7 @@ func (s *session) look(ctx context.Context) error {
 			s.release(ctx)
 			return errLost
 		}
-		if err := s.keep(ctx); err != nil || m.leads() {
+		if err := s.hold(ctx); err != nil || m.leads() {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ const (
 
 // unfit returns why this member should not refresh now, nil if it may.
 func (m *Member) unfit() error {
-	if err := m.cfg.Refresher.Doubt(); err != nil {
+	if err := m.cfg.Process.Doubt(); err != nil {
 		return err
 	}
 	if left := time.Until(m.restUntil); left > 0 {
@@ -111,7 +111,7 @@ func (m *Member) unfit() error {
 	if !m.leads() {
 		return nil
 	}
-	led, err := time.Since(m.lead.began), m.cfg.Refresher.Failing()
+	led, err := time.Since(m.lead.began), m.cfg.Process.Failing()
 	switch {
 	case err == nil && led > minPatience:
 		m.patience = 0
@@ -125,7 +125,7 @@ func (m *Member) unfit() error {
 
 // last returns the newest message of a subject, as the server knows it that leads the stream: others may be behind. The
 // sequence number is 0 if there is none.
-func (s *session) last(ctx context.Context, name string) (*nats.RawStreamMsg, error) {
+func (s *link) last(ctx context.Context, name string) (*nats.RawStreamMsg, error) {
 	msg, err := s.reads.GetLastMsg(s.stream.CachedInfo().Config.Name, s.m.subject(name), nats.Context(ctx))
 	if errors.Is(err, nats.ErrMsgNotFound) {
 		return &nats.RawStreamMsg{}, nil
@@ -136,8 +136,8 @@ func (s *session) last(ctx context.Context, name string) (*nats.RawStreamMsg, er
 	return msg, nil
 }
 
-// keep renews the lease. It gives the lease up if somebody has removed or replaced the message that it began with.
-func (s *session) keep(ctx context.Context) error {
+// hold renews the lease. It gives the lease up if somebody has removed or replaced the message that it began with.
+func (s *link) hold(ctx context.Context) error {
 	if err := s.renew(ctx); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s *session) keep(ctx context.Context) error {
 
 // take takes the free lease. From the message "lead" on, the member before can publish nothing. This member refreshes when it
 // has all files that were published before; see begin.
-func (s *session) take(ctx context.Context) error {
+func (s *link) take(ctx context.Context) error {
 	m, asked := s.m, time.Now()
 	revision, err := s.lease.Create(ctx, leaseKey, []byte(m.name))
 	if errors.Is(err, jetstream.ErrKeyExists) {
@@ -166,7 +166,7 @@ func (s *session) take(ctx context.Context) error {
 	l.expiry = time.AfterFunc(leaseUse-time.Since(asked), l.lose)
 	m.lead = l
 	m.extend(asked)
-	value, err := json.Marshal(term{Member: m.name, Origin: m.cfg.Refresher.Origin()})
+	value, err := json.Marshal(term{Member: m.name, Origin: m.cfg.Process.Origin()})
 	if err == nil {
 		l.number, err = s.send(ctx, m.subject(leadSubject), nats.Header{}, value)
 	}
@@ -189,7 +189,7 @@ func (m *Member) begin() {
 	m.markMissing()
 	m.cfg.Log.Info("fleet: this member holds the lease and refreshes", "lease", l.number)
 	m.Announce()
-	l.running.Go(func() { m.cfg.Refresher.Lead(l.ctx) })
+	l.running.Go(func() { m.cfg.Process.Lead(l.ctx) })
 }
 
 // leads says whether this member refreshes.
@@ -215,7 +215,7 @@ func (m *Member) extend(asked time.Time) {
 }
 
 // renew renews the lease. While JetStream does not answer, the lease stays until it expires.
-func (s *session) renew(ctx context.Context) error {
+func (s *link) renew(ctx context.Context) error {
 	l, asked := s.m.lead, time.Now()
 	if !s.m.Holds() {
 		s.release(ctx) // this process was stopped for a while
@@ -265,7 +265,7 @@ func (m *Member) endLead() (lost bool) {
 }
 
 // release gives the lease up. If JetStream does not answer, the lease expires.
-func (s *session) release(ctx context.Context) {
+func (s *link) release(ctx context.Context) {
 	l := s.m.lead
 	l.lose()
 	s.m.extend(time.Time{})
@@ -276,7 +276,7 @@ func (s *session) release(ctx context.Context) {
 
 // finish ends the refresher, publishes what is not published yet, and releases the lease. It keeps the lease while a refresh
 // that has begun comes to its end, and publishes its answers.
-func (s *session) finish() {
+func (s *link) finish() {
 	m, l := s.m, s.m.lead
 	if l == nil {
 		return

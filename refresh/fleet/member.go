@@ -27,7 +27,7 @@ type Member struct {
 	announce     chan struct{} // has an element when the current answers may have changed
 	publications chan publication
 
-	// The next fields are of the goroutine of Run. They outlast a session.
+	// The next fields are of the goroutine of Run. They outlast a connection.
 	conn       *nats.Conn
 	lead       *lead             // nil while this member does not hold the lease
 	created    time.Time         // when the stream was created
@@ -49,7 +49,7 @@ type Member struct {
 	mu       sync.Mutex         // guards the fields below; held only briefly
 	leading  context.Context    // [lead.held] of the refresher; nil before the first
 	ahead    bool               // the fleet has files that this process has not stored yet
-	endCalls context.CancelFunc // ends the calls of the session; nil before the first
+	endCalls context.CancelFunc // ends the calls of the connection; nil before the first
 	status   Status
 	heard    time.Time       // when a refresher was heard of, by the machine's clock
 	holds    time.Time       // until when this member may publish and ask the upstream
@@ -152,7 +152,7 @@ func (m *Member) Publish(files []snapshots.Packed) (stored func(), err error) {
 	}, nil
 }
 
-// Announce says that the freshness in [Refresher.Serving] may have changed.
+// Announce says that the freshness in [Process.Serving] may have changed.
 func (m *Member) Announce() { signal(m.announce) }
 
 // Holds says whether this member holds the lease at this instant, by its own clocks. They run on while the process is
@@ -208,7 +208,7 @@ func (m *Member) Run(ctx context.Context) {
 	defer m.conn.Close()
 	said := ""
 	for ctx.Err() == nil {
-		err := m.session(ctx)
+		err := m.takePart(ctx)
 		m.update(func(s *Status) {
 			if err != nil && !s.Connected {
 				err = fmt.Errorf("no connection to NATS: %w", cmp.Or(m.failure, errDisconnected))
@@ -250,14 +250,14 @@ func (m *Member) watch(ctx context.Context) {
 		if m.Holds() {
 			continue
 		}
-		if err := m.cfg.Refresher.Watch(m.Status().SilentSince); err != nil {
+		if err := m.cfg.Process.Watch(m.Status().SilentSince); err != nil {
 			m.cfg.Log.Error("freshness update failed", "err", err)
 		}
 	}
 }
 
-// session is what a member knows while one connection lasts. Only the goroutine of [Member.Run] uses it.
-type session struct {
+// link is what a member knows while one connection lasts. Only the goroutine of [Member.Run] uses it.
+type link struct {
 	m      *Member
 	js     jetstream.JetStream
 	reads  nats.JetStreamContext // asks the leading server, not any
@@ -272,7 +272,7 @@ type session struct {
 
 var errDisconnected = errors.New("the connection was lost")
 
-// calls returns the context of a session's calls. They may end after ctx, and they end with the connection.
+// calls returns the context of the calls of a link. They may end after ctx, and they end with the connection.
 func (m *Member) calls(ctx context.Context) (context.Context, context.CancelFunc) {
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	m.mu.Lock()
@@ -281,9 +281,9 @@ func (m *Member) calls(ctx context.Context) (context.Context, context.CancelFunc
 	return calls, cancel
 }
 
-// newSession opens the stream, and joins the fleet. It looks whether the stream is the one that this member knows.
-func (m *Member) newSession(ctx context.Context) (s *session, err error) {
-	s = &session{m: m}
+// newLink opens the stream, and joins the fleet. It looks whether the stream is the one that this member knows.
+func (m *Member) newLink(ctx context.Context) (s *link, err error) {
+	s = &link{m: m}
 	if s.js, err = jetstream.New(m.conn, jetstream.WithDefaultTimeout(callTimeout)); err != nil {
 		return nil, err
 	}
@@ -315,16 +315,16 @@ func (m *Member) newSession(ctx context.Context) (s *session, err error) {
 	return s, nil
 }
 
-// session takes part in the fleet until the connection was made anew, ctx ends or something fails. A nil error says that a
-// new session can begin at once.
-func (m *Member) session(ctx context.Context) error {
+// takePart takes part in the fleet until the connection was made anew, ctx ends or something fails. A nil error says that a
+// new link can begin at once.
+func (m *Member) takePart(ctx context.Context) error {
 	select {
-	case <-m.renewed: // by the connection that this session uses
+	case <-m.renewed: // by the connection that this link uses
 	default:
 	}
 	calls, cancel := m.calls(ctx)
 	defer cancel()
-	s, err := m.newSession(calls)
+	s, err := m.newLink(calls)
 	if err != nil {
 		return err
 	}
@@ -342,7 +342,7 @@ func (m *Member) session(ctx context.Context) error {
 		}
 	}
 	m.update(func(status *Status) { status.Err = nil })
-	m.Announce()                        // the session before may have ended before it was done
+	m.Announce()                        // the link before may have ended before it was done
 	ticks := time.NewTicker(retryEvery) // the first look is soon; what was published meanwhile comes first
 	defer ticks.Stop()
 	idle := make(chan struct{})
@@ -390,7 +390,7 @@ func (m *Member) forget(created time.Time) {
 }
 
 // join adopts the origin of the fleet from the message of the newest refresher, if there is one.
-func (s *session) join(begun *nats.RawStreamMsg) error {
+func (s *link) join(begun *nats.RawStreamMsg) error {
 	if s.m.joined || begun.Sequence == 0 {
 		return nil
 	}
@@ -399,13 +399,13 @@ func (s *session) join(begun *nats.RawStreamMsg) error {
 		s.refuse(leadSubject, reasonCorrupt, err)
 		return nil // the next refresher decides it
 	}
-	err := s.m.cfg.Refresher.Join(t.Origin)
+	err := s.m.cfg.Process.Join(t.Origin)
 	s.m.joined = err == nil
 	return err
 }
 
 // busy says whether there is work to do that no event announces.
-func (s *session) busy() bool {
+func (s *link) busy() bool {
 	m := s.m
 	if m.leads() {
 		m.mu.Lock()
@@ -417,7 +417,7 @@ func (s *session) busy() bool {
 }
 
 // work does a small part of the work, so that a tick is never late.
-func (s *session) work(ctx context.Context) error {
+func (s *link) work(ctx context.Context) error {
 	if s.m.leads() {
 		return s.putOne(ctx)
 	}

@@ -31,7 +31,7 @@ const (
 
 // send publishes a message, if this member holds the lease and knows the last message of the stream. It adds to the header. It
 // returns the sequence number of the message.
-func (s *session) send(ctx context.Context, subject string, header nats.Header, data []byte) (uint64, error) {
+func (s *link) send(ctx context.Context, subject string, header nats.Header, data []byte) (uint64, error) {
 	m, l := s.m, s.m.lead
 	msg := &nats.Msg{Subject: subject, Header: header, Data: data}
 	header.Set(leaseHeader, strconv.FormatUint(l.number, 10))
@@ -74,7 +74,7 @@ func (m *Member) isAhead() bool {
 }
 
 // publish publishes files that are not stored yet, and names the current answers with those among them.
-func (s *session) publish(ctx context.Context, p publication) error {
+func (s *link) publish(ctx context.Context, p publication) error {
 	err := s.publishAll(ctx, p.files)
 	if err == nil {
 		s.m.update(func(*Status) { s.m.ahead = true })
@@ -83,12 +83,12 @@ func (s *session) publish(ctx context.Context, p publication) error {
 	return err
 }
 
-func (s *session) publishAll(ctx context.Context, files []snapshots.Packed) error {
+func (s *link) publishAll(ctx context.Context, files []snapshots.Packed) error {
 	m := s.m
 	if !m.leads() {
 		return errLost
 	}
-	serving, named := m.cfg.Refresher.Serving(), false
+	serving, named := m.cfg.Process.Serving(), false
 	for _, f := range files {
 		if err := s.putBytes(ctx, File{f.Path, f.SHA256}, f.Body); err != nil {
 			return err
@@ -105,12 +105,12 @@ func (s *session) publishAll(ctx context.Context, files []snapshots.Packed) erro
 
 // put publishes the files of the current answers, and then names them. It leaves out an answer whose file cannot be read. A
 // file that was replaced meanwhile belongs to answers that are not current yet: the next call follows soon.
-func (s *session) put(ctx context.Context) error {
+func (s *link) put(ctx context.Context) error {
 	m := s.m
 	if !m.leads() || m.isAhead() {
 		return nil
 	}
-	serving := m.cfg.Refresher.Serving()
+	serving := m.cfg.Process.Serving()
 	for name, served := range serving {
 		if served.Path == "" || m.has(served.File) {
 			continue
@@ -130,7 +130,7 @@ func (s *session) put(ctx context.Context) error {
 }
 
 // name publishes which answers are current.
-func (s *session) name(ctx context.Context, serving map[string]Served) error {
+func (s *link) name(ctx context.Context, serving map[string]Served) error {
 	m, l := s.m, s.m.lead
 	resources, err := json.Marshal(serving)
 	if err != nil || bytes.Equal(resources, l.serving) {
@@ -153,7 +153,7 @@ func (m *Member) has(f File) bool {
 }
 
 // putOne publishes the newest of the changed files.
-func (s *session) putOne(ctx context.Context) error {
+func (s *link) putOne(ctx context.Context) error {
 	s.m.mu.Lock()
 	path := newest(s.m.dirty)
 	s.m.mu.Unlock()
@@ -169,7 +169,7 @@ func newest(paths map[string]bool) (newest string) {
 }
 
 // putFile publishes a file, or removes it from the stream if it was removed.
-func (s *session) putFile(ctx context.Context, path string) (err error) {
+func (s *link) putFile(ctx context.Context, path string) (err error) {
 	m := s.m
 	m.mu.Lock()
 	delete(m.dirty, path) // a change from now on marks it again
@@ -195,7 +195,7 @@ func (s *session) putFile(ctx context.Context, path string) (err error) {
 }
 
 // putBytes publishes a file, unless the stream has it. A file that no member would take is left out.
-func (s *session) putBytes(ctx context.Context, f File, file []byte) error {
+func (s *link) putBytes(ctx context.Context, f File, file []byte) error {
 	m, path, digest := s.m, f.Path, f.SHA256
 	switch {
 	case m.has(f):
@@ -225,7 +225,7 @@ func (s *session) putBytes(ctx context.Context, f File, file []byte) error {
 }
 
 // refuse counts and logs a message that is refused.
-func (s *session) refuse(name, reason string, err error) {
+func (s *link) refuse(name, reason string, err error) {
 	s.m.cfg.Log.Warn("fleet: object refused", "object", fmt.Sprintf("%.200s", name), "reason", reason, "err", err)
 	s.m.update(func(status *Status) { status.Refused[reason]++ })
 }

@@ -28,7 +28,7 @@ type object struct {
 }
 
 // watch returns the headers of the messages that this member has not seen yet, and the error that ends the watch.
-func (s *session) watch(ctx context.Context) (messages <-chan jetstream.Msg, broken <-chan error, stop func(), err error) {
+func (s *link) watch(ctx context.Context) (messages <-chan jetstream.Msg, broken <-chan error, stop func(), err error) {
 	cfg := jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: s.m.subject(">"),
@@ -71,7 +71,7 @@ func (s *session) watch(ctx context.Context) (messages <-chan jetstream.Msg, bro
 }
 
 // see takes the header of the next message.
-func (s *session) see(ctx context.Context, msg jetstream.Msg) error {
+func (s *link) see(ctx context.Context, msg jetstream.Msg) error {
 	m := s.m
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *session) see(ctx context.Context, msg jetstream.Msg) error {
 
 // checkLease returns an error if a message was not published by the refresher. The stream keeps only the message with which
 // the newest lease began. So the lease of a message may be newer than the newest one that this member has seen.
-func (s *session) checkLease(lease, seq uint64) error {
+func (s *link) checkLease(lease, seq uint64) error {
 	switch {
 	case lease == 0:
 		return errors.New("published under no lease")
@@ -127,7 +127,7 @@ func (s *session) checkLease(lease, seq uint64) error {
 }
 
 // seeFile takes the header of a part of a file. The last part announces the file.
-func (s *session) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error) {
+func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error) {
 	m, header := s.m, msg.Headers()
 	path, number := name, ""
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
@@ -174,14 +174,14 @@ const (
 )
 
 // retry tries again soon.
-func (s *session) retry() {
+func (s *link) retry() {
 	if s.again == nil {
 		s.again = time.After(retryEvery)
 	}
 }
 
 // read reads the newest message with the current answers.
-func (s *session) read(ctx context.Context) error {
+func (s *link) read(ctx context.Context) error {
 	m := s.m
 	msg, err := s.last(ctx, currentSubject)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *session) read(ctx context.Context) error {
 
 // apply stores the files of the wanted answers and makes these answers current, all at the same instant. It leaves out an
 // answer whose file is refused.
-func (s *session) apply(ctx context.Context) error {
+func (s *link) apply(ctx context.Context) error {
 	m := s.m
 	if !m.joined || m.lead != nil {
 		return nil
@@ -234,7 +234,7 @@ func (s *session) apply(ctx context.Context) error {
 		s.retry() // the new file, or a newer "current", follows
 		return nil
 	}
-	if err := m.cfg.Refresher.Follow(served); err != nil {
+	if err := m.cfg.Process.Follow(served); err != nil {
 		return fmt.Errorf("make the answers of the fleet current: %w", err)
 	}
 	lag := max(0, time.Since(m.wanted.PublishedAt.Local()))
@@ -246,7 +246,7 @@ func (s *session) apply(ctx context.Context) error {
 }
 
 // loadAll stores the files of answers, side by side.
-func (s *session) loadAll(ctx context.Context, served map[string]Served) error {
+func (s *link) loadAll(ctx context.Context, served map[string]Served) error {
 	m := s.m
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -278,7 +278,7 @@ var (
 )
 
 // load gets the parts of a file and stores it. It may be called by several goroutines.
-func (s *session) load(ctx context.Context, path string, o object) error {
+func (s *link) load(ctx context.Context, path string, o object) error {
 	var file []byte
 	for i := range o.parts {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
@@ -294,7 +294,7 @@ func (s *session) load(ctx context.Context, path string, o object) error {
 		}
 		file = append(file, msg.Data...)
 	}
-	return s.m.cfg.Refresher.Accept(path, o.digest, file)
+	return s.m.cfg.Process.Accept(path, o.digest, file)
 }
 
 // nextToLoad returns the path of the backlog that was tried least, of equals the newest.
@@ -308,7 +308,7 @@ func (m *Member) nextToLoad() (next string) {
 }
 
 // settle takes the result of load. The error is that of the connection.
-func (s *session) settle(ctx context.Context, path string, err error) error {
+func (s *link) settle(ctx context.Context, path string, err error) error {
 	m := s.m
 	o := m.objects[path]
 	reason := reasonFor(err)

@@ -102,7 +102,7 @@ func TestAServerThatIsBehind(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
 			m.objects[path], m.backlog[path] = object{digest: "x", parts: 1, last: 7, tries: c.tries}, true
-			s := &session{m: m, reads: behind{newest: c.newest}, stream: anyStream{}}
+			s := &link{m: m, reads: behind{newest: c.newest}, stream: anyStream{}}
 			if err := s.settle(t.Context(), path, jetstream.ErrMsgNotFound); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestAMissingFileHoldsUpNoOther(t *testing.T) {
 	for _, path := range []string{missing, other} {
 		m.objects[path], m.backlog[path] = object{digest: "x", parts: 1, last: 7}, true
 	}
-	s := &session{m: m, reads: behind{}, stream: anyStream{}}
+	s := &link{m: m, reads: behind{}, stream: anyStream{}}
 	for i, want := range []string{missing, other, missing, other} {
 		path := m.nextToLoad()
 		if err := s.settle(t.Context(), path, jetstream.ErrMsgNotFound); err != nil {

@@ -48,9 +48,9 @@ func (m *memo) find(b []byte, now time.Time) *remembered {
 	return nil
 }
 
-// keep remembers the answer whose head begins at start of a.Head. It returns nil, and does not, if the body is too large, or
+// remember remembers the answer whose head begins at start of a.Head. It returns nil, and does not, if the body is too large, or
 // the slot has an answer of this second and version.
-func (m *memo) keep(request []byte, a *Answer, start int, now time.Time) *remembered {
+func (m *memo) remember(request []byte, a *Answer, start int, now time.Time) *remembered {
 	r := m.slot(request)
 	if len(a.Body) > memoBody || r.second == now.Unix() && r.answer.Version == a.Version {
 		return nil

@@ -31,7 +31,7 @@ func (l *loop) answerAll(p *peer, b []byte) (used int) {
 				break
 			}
 			if l.answer.Repeats && !r.Last {
-				known = l.memo.keep(window[:n], &l.answer, len(l.out), l.now)
+				known = l.memo.remember(window[:n], &l.answer, len(l.out), l.now)
 			}
 		}
 		if known == nil {
@@ -89,7 +89,7 @@ func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
 	}
 	if sent = l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
 		n := min(sent, len(head))
-		l.keep(p, head[n:], r.answer.Body[sent-n:], nil)
+		l.putOff(p, head[n:], r.answer.Body[sent-n:], nil)
 	}
 }
 
@@ -112,7 +112,7 @@ func (l *loop) flush(p *peer) {
 func (l *loop) write(p *peer, first, second, third []byte) {
 	parts := [3][]byte{first, second, third}
 	if !l.writeAll(p, &parts) && p.state != gone {
-		l.keep(p, parts[0], parts[1], parts[2])
+		l.putOff(p, parts[0], parts[1], parts[2])
 	}
 }
 
@@ -131,8 +131,8 @@ func (l *loop) writeAll(p *peer, parts *[3][]byte) bool {
 	return true
 }
 
-// keep keeps what the client has not taken.
-func (l *loop) keep(p *peer, first, second, third []byte) {
+// putOff keeps what the client has not taken, and sends it later.
+func (l *loop) putOff(p *peer, first, second, third []byte) {
 	p.unsent = &remainder{parts: [3][]byte{bytes.Clone(first), second, bytes.Clone(third)}}
 	l.server.enter(p, sending, l.now)
 	if !p.writing {
