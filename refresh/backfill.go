@@ -27,8 +27,9 @@ const afterClose = windowAfterClose + 4*time.Minute
 // anew: the same documents give other answers now, because the answers compare with earlier dates.
 func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
-	began, stored, before := time.Now(), 0, map[previousKey]*document{}
+	began, sessions, stored, before := time.Now(), 0, 0, map[previousKey]*document{}
 	for d := r.cal.Back(today, r.cfg.BackfillSessions); d < today && ctx.Err() == nil; d = r.cal.Next(d) {
+		storedBefore := stored
 		for _, p := range products {
 			if p.past == nil || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
 				p.pastSessions > 0 && d < r.cal.Back(today, p.pastSessions) {
@@ -39,9 +40,16 @@ func (r *Refresher) backfill(ctx context.Context) error {
 			}
 			stored++
 		}
+		if stored > storedBefore {
+			sessions++
+		}
 	}
 	if stored > 0 {
-		r.log.Info("back-filled", "sessions", r.cfg.BackfillSessions, "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
+		message := "back-filled"
+		if ctx.Err() != nil {
+			message = "back-fill stopped, the next start goes on with it"
+		}
+		r.log.Info(message, "sessions", sessions, "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
 		r.intake.fetchAnew()
 		r.allChains.Store(true)
 	}
