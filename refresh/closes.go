@@ -27,10 +27,10 @@ func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 		dates = append(dates, session)
 	}
 	f := b.settlement()
-	if f == nil || len(j.closesOf(f.date)) == len(vixIndices) || b.at.Before(j.asked[closesAsked].Add(historyRetry)) {
+	if f == nil || len(j.closesOf(f.date)) == len(vixIndices) || !j.asked.due(closesAsked, b.at, historyRetry) {
 		return j.findCloses(ctx, upstream.Quotes, dates...)
 	}
-	j.asked[closesAsked] = b.at
+	j.asked.made(closesAsked, b.at)
 	errs := j.findCloses(ctx, upstream.Quotes, append(dates, f.date)...)
 	return append(errs, j.findCloses(ctx, upstream.History, f.date)...)
 }

@@ -23,16 +23,41 @@ type jobs struct {
 	// take 20 MB more memory. It is taken before publisher.mu.
 	spxTurn sync.Mutex
 
-	allChains atomic.Bool                 // the next run of the flow job fetches the chains of the whole universe
-	flowTurn  int                         // the next chain of the flow universe
-	asked     map[upstream.Name]time.Time // last request for a document that may not be there yet
+	allChains atomic.Bool // the next run of the flow job fetches the chains of the whole universe
+	flowTurn  int         // the next chain of the flow universe
+	asked     requests
+}
+
+// requests has the instant of the last request for each document that may not be there yet. Jobs use it at the same time.
+type requests struct {
+	mu   sync.Mutex
+	last map[upstream.Name]time.Time
+}
+
+// due says whether the last request is at least an interval before now, or forgotten.
+func (r *requests) due(name upstream.Name, now time.Time, interval time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !now.Before(r.last[name].Add(interval))
+}
+
+func (r *requests) made(name upstream.Name, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last[name] = now
+}
+
+func (r *requests) forget(name upstream.Name) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, name)
 }
 
 func newJobs(cfg *Config) *jobs {
 	p := &publisher{
 		cfg: cfg, store: cfg.Store, log: cfg.Log, intake: newIntake(cfg), memory: newMemory(cfg), board: newBoard(cfg), reported: map[string]bool{},
 	}
-	j := &jobs{publisher: p, cal: cfg.Calendar, asked: map[upstream.Name]time.Time{}}
+	j := &jobs{publisher: p, cal: cfg.Calendar, asked: requests{last: map[upstream.Name]time.Time{}}}
 	j.allChains.Store(true)
 	return j
 }

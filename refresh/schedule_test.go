@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -182,6 +183,28 @@ func TestSettlementDue(t *testing.T) {
 	} {
 		if got := settlementDue(ny(t, now), cal); got.String() != want {
 			t.Errorf("at %s: %s, want %s", now, got, want)
+		}
+	}
+}
+
+// Jobs that run at the same time remember their requests for documents that may not be there yet. The program would end if two
+// of them wrote one map.
+func TestJobsAskAtTheSameTime(t *testing.T) {
+	r, now := requests{last: map[upstream.Name]time.Time{}}, time.Now()
+	var all sync.WaitGroup
+	names := []upstream.Name{latestSettlement, closesAsked, upstream.History("XLK"), upstream.History("XLF")}
+	for _, name := range names {
+		all.Go(func() {
+			for range 1000 {
+				r.forget(name)
+				r.made(name, now)
+			}
+		})
+	}
+	all.Wait()
+	for _, name := range names {
+		if r.due(name, now.Add(time.Second-1), time.Second) || !r.due(name, now.Add(time.Second), time.Second) {
+			t.Errorf("the request for %s is not remembered", name)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (j *jobs) refreshSectors(ctx context.Context) error {
 		if !j.historyDue(b, symbol) {
 			continue
 		}
-		j.asked[upstream.History(symbol)] = b.at
+		j.asked.made(upstream.History(symbol), b.at)
 		if err := j.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
 			errs = append(errs, fmt.Errorf("history of %s: %w", symbol, err))
 			j.log.Warn("history not fetched", "symbol", symbol, "err", err)
@@ -56,7 +56,7 @@ func (j *jobs) refreshSectors(ctx context.Context) error {
 	}
 	if err := j.accept(b, ofFeed(sectorsFeed), quotesFailure); err != nil {
 		for name := range b.documents {
-			delete(j.asked, name) // the histories of this run were not accepted: ask again
+			j.asked.forget(name) // the histories of this run were not accepted: ask again
 		}
 		return j.board.fail(quotesFailure, errors.Join(append(errs, err)...), ofFeed(sectorsFeed))
 	}
@@ -84,7 +84,7 @@ func (j *jobs) fetchInto(ctx context.Context, b *batch, name upstream.Name) erro
 // the last request is an hour ago.
 func (j *jobs) historyDue(b *batch, symbol string) bool {
 	quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
-	return quote != nil && !complete(quote, history, j.cal) && !b.at.Before(j.asked[upstream.History(symbol)].Add(historyRetry))
+	return quote != nil && !complete(quote, history, j.cal) && j.asked.due(upstream.History(symbol), b.at, historyRetry)
 }
 
 // complete says whether a history contains the session before the quote's session.
