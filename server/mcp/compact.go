@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,47 +24,42 @@ func compact(body []byte, rows int) ([]byte, error) {
 		Data struct{ Spot float64 }
 		Meta struct{ Source string }
 	}
-	if json.Unmarshal(body, &known) != nil || known.Meta.Source == "" {
+	var answer object
+	if json.Unmarshal(body, &known) != nil || json.Unmarshal(body, &answer) != nil || known.Meta.Source == "" {
 		return nil, errors.New("the server does not answer as strikecache does: check --url")
 	}
 	s := shortener{rows: rows, spot: known.Data.Spot, cut: []string{}}
-	short := s.object("", decode(json.NewDecoder(bytes.NewReader(body))).(object))
-	short = slices.Insert(short, 0, member{"cut", s.cut})
+	answer = s.object("", answer)
+	answer = slices.Insert(answer, 0, member{"cut", s.cut})
 	if warning := warnings[known.Meta.Source]; warning != "" {
-		short = slices.Insert(short, 0, member{"warning", warning})
+		answer = slices.Insert(answer, 0, member{"warning", warning})
 	}
-	return json.Marshal(short)
+	return json.Marshal(answer)
 }
 
-// object is a JSON object whose members keep their order.
+// object is a JSON object. Its members keep their order, and its values their digits.
 type object []member
 
 type member struct {
 	name  string
-	value any // nil, bool, float64, string, []any or object; in an answer for a model also a table
+	value any // a json.RawMessage, until it is shortened
 }
 
-// decode returns the next value of d, which has valid JSON.
-func decode(d *json.Decoder) any {
-	t, _ := d.Token()
-	switch t {
-	case json.Delim('{'):
-		o := object{}
-		for d.More() {
-			name, _ := d.Token()
-			o = append(o, member{name.(string), decode(d)})
-		}
-		_, _ = d.Token()
-		return o
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			list = append(list, decode(d))
-		}
-		_, _ = d.Token()
-		return list
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *object) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return errors.New("not an object")
 	}
-	return t
+	for d.More() {
+		var value json.RawMessage
+		name, err := d.Token()
+		if err := errors.Join(err, d.Decode(&value)); err != nil {
+			return err
+		}
+		*o = append(*o, member{name.(string), value})
+	}
+	return nil
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -76,10 +72,10 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
 }
 
-// table is the short form of a list of objects. Each row is a []any with a cell for each column.
+// table is the short form of a list of objects.
 type table struct {
-	Columns []any `json:"columns"`
-	Rows    []any `json:"rows"`
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
 }
 
 // shortener shortens the lists of an answer.
@@ -95,43 +91,39 @@ func (s *shortener) object(path string, o object) object {
 	o = slices.DeleteFunc(o, func(m member) bool { return slices.Contains([]string{"success", "receipt", "usage"}, m.name) })
 	var before table
 	for i, m := range o {
-		at := strings.TrimPrefix(path+"."+m.name, ".")
-		switch v := m.value.(type) {
-		case object:
-			o[i].value = s.object(at, v)
-		case []any:
-			switch {
-			case m.name == "columns":
-				before = table{Columns: v}
-			case areAll[object](v):
-				before = s.table(at, v)
-				o[i].value = table{before.Columns, s.choose(at, before, before.Rows)}
-			case areAll[[]any](v) && len(before.Columns) > 0 && before.Rows == nil:
-				o[i].value = s.choose(at, table{before.Columns, v}, v)
-			case areAll[[]any](v) && len(before.Rows) == len(v):
-				for j, row := range v {
-					v[j] = row.([]any)[:min(s.rows, len(row.([]any)))]
-				}
-				o[i].value = s.choose(at, before, v)
+		at, text := strings.TrimPrefix(path+"."+m.name, "."), m.value.(json.RawMessage)
+		var inner object
+		var objects []object
+		var lists [][]any
+		switch {
+		case json.Unmarshal(text, &inner) == nil:
+			o[i].value = s.object(at, inner)
+		case m.name == "columns":
+			before = table{}
+			_ = json.Unmarshal(text, &before.Columns)
+		case json.Unmarshal(text, &objects) == nil && len(objects) > 0:
+			before = s.table(at, objects)
+			o[i].value = table{before.Columns, s.choose(at, before, before.Rows)}
+		case json.Unmarshal(text, &lists) == nil && len(lists) > 0 && before.Rows == nil:
+			o[i].value = s.choose(at, table{before.Columns, lists}, lists)
+		case json.Unmarshal(text, &lists) == nil && len(lists) == len(before.Rows):
+			for j, row := range lists {
+				lists[j] = row[:min(s.rows, len(row))]
 			}
+			o[i].value = s.choose(at, before, lists)
 		}
 	}
 	return o
 }
 
-// areAll says whether a list has items that are not empty, all of the type T.
-func areAll[T object | []any](list []any) bool {
-	return len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { t, _ := v.(T); return len(t) == 0 })
-}
-
 // table returns the table of a list of objects. An object in a row becomes columns of its own, such as returns_pct.day. A row
 // that lacks a column has null.
-func (s *shortener) table(path string, list []any) (t table) {
+func (s *shortener) table(path string, list []object) (t table) {
 	rows := make([]object, len(list))
 	for i, o := range list {
-		rows[i] = flatten("", s.object(path, o.(object)))
+		rows[i] = flatten("", s.object(path, o))
 		for _, m := range rows[i] {
-			if !slices.Contains(t.Columns, any(m.name)) {
+			if !slices.Contains(t.Columns, m.name) {
 				t.Columns = append(t.Columns, m.name)
 			}
 		}
@@ -139,7 +131,7 @@ func (s *shortener) table(path string, list []any) (t table) {
 	for _, row := range rows {
 		cells := make([]any, len(t.Columns))
 		for _, m := range row {
-			cells[slices.Index(t.Columns, any(m.name))] = m.value
+			cells[slices.Index(t.Columns, m.name)] = m.value
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -159,14 +151,15 @@ func flatten(prefix string, o object) (flat object) {
 
 // choose returns the rows that matter most. The first column of t, which has as many rows, decides: of a ladder of prices those
 // nearest the spot matter, of dates the newest, of instants some evenly spaced up to the newest, and otherwise the first.
-func (s *shortener) choose(path string, t table, rows []any) []any {
+func (s *shortener) choose(path string, t table, rows [][]any) [][]any {
 	n, k := len(rows), min(len(rows), s.rows)
 	if n == k || len(t.Columns) == 0 {
 		return rows
 	}
 	from, which := 0, "the first"
 	distance := func(i int) float64 {
-		price, _ := t.Rows[i].([]any)[0].(float64)
+		text, _ := t.Rows[i][0].(json.RawMessage)
+		price, _ := strconv.ParseFloat(string(text), 64)
 		return math.Abs(price - s.spot)
 	}
 	switch t.Columns[0] {
@@ -179,7 +172,7 @@ func (s *shortener) choose(path string, t table, rows []any) []any {
 			from, which = from+1, "nearest the spot"
 		}
 	}
-	kept := make([]any, k)
+	kept := make([][]any, k)
 	for i := range kept {
 		kept[i] = rows[from+i]
 		if t.Columns[0] == "as_of" {
