@@ -1,14 +1,11 @@
 package mcp
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
 
@@ -17,11 +14,7 @@ func clientOf(t *testing.T, handler http.HandlerFunc) *client {
 	t.Helper()
 	web := httptest.NewServer(handler)
 	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newClient(t.Context(), base, "")
+	return newClient(t.Context(), web.URL, "")
 }
 
 // An answer that is not 200, or not of strikecache, becomes an error that says what to do.
@@ -30,14 +23,12 @@ func TestErrors(t *testing.T) {
 		status     int
 		body, want string
 	}{
-		{404, `{"success":false,"error":{"code":"snapshot_not_found","message":"no snapshot","nearest":{"earlier":"2026-11-19","later":null}},"meta":{"source":"simulated"}}`,
-			`404 snapshot_not_found: no snapshot. {"nearest":{"earlier":"2026-11-19","later":null}} Source: simulated`},
-		{503, `{"success":false,"error":{"code":"not_ready","message":"nothing computed yet"},"meta":{"source":"cboe"}}`,
-			`503 not_ready: nothing computed yet. Try again in 7 seconds. Source: cboe`},
-		{401, `{"error":{"code":"invalid_api_key","message":"no"}}`, `401 invalid_api_key: no. Source: unknown`},
-		{502, `<html>Bad gateway</html>`, `status 502, not as strikecache does`},
-		{400, `{"error":{"code":7}}`, `status 400, not as strikecache does`},
-		{302, ``, `redirects to "http://other.example/", and redirects are not followed`},
+		{404, `{"error":{"code":"snapshot_not_found","nearest":{"earlier":"2026-11-19","later":null}},"meta":{"source":"simulated"}}`,
+			`404 Not Found: {"code":"snapshot_not_found","nearest":{"earlier":"2026-11-19","later":null}}`},
+		{503, `{"error":{"code":"not_ready"}}`, `503 Service Unavailable: {"code":"not_ready"}. Try again in 7 seconds.`},
+		{502, `<html>Bad gateway</html>`, `"502 Bad Gateway", not as strikecache does: check --url`},
+		{400, `{}`, `"400 Bad Request", not as strikecache does`},
+		{302, ``, `"302 Found http://other.example/", not as strikecache does`},
 	} {
 		client := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
 			switch c.status {
@@ -49,16 +40,13 @@ func TestErrors(t *testing.T) {
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
 		})
-		if _, err := client.answer(t.Context(), "/", nil); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := client.get(t.Context(), "/", nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d: %v, want %s", c.status, err, c.want)
-		}
-		if _, err := client.page(t.Context(), "/"); err == nil {
-			t.Errorf("%d: no error", c.status)
 		}
 	}
 }
 
-// A body is read up to a bound, a request ends at its time limit, and a broken body is an error.
+// A body is read up to a bound, a request ends at its time limit, and a broken body is an error. No error shows the key.
 func TestBounds(t *testing.T) {
 	large := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range maxBody>>20 + 1 {
@@ -67,6 +55,9 @@ func TestBounds(t *testing.T) {
 			}
 		}
 	})
+	if body, err := large.get(t.Context(), "/", nil); err != nil || len(body) != maxBody {
+		t.Errorf("%d bytes, %v", len(body), err)
+	}
 	slow := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
@@ -76,44 +67,11 @@ func TestBounds(t *testing.T) {
 		w.Header().Set("Content-Length", "9")
 		fmt.Fprint(w, "{")
 	})
-	for want, c := range map[string]*client{
-		"is larger than 8388608 bytes":        large,
-		"gives no complete answer within 1ns": slow,
-		"cannot be reached: unexpected EOF":   torn,
-	} {
-		if _, err := c.answer(t.Context(), "/", nil); err == nil || !strings.Contains(err.Error(), want) {
+	badKey := newClient(t.Context(), torn.base, "secret\nX-Other: 1")
+	for want, c := range map[string]*client{"Client.Timeout": slow, "unexpected EOF": torn, "invalid header field value": badKey} {
+		_, err := c.get(t.Context(), "/", nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "gives no complete answer") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v, want %s", err, want)
 		}
-	}
-}
-
-// After a request without an answer, the next request gets its answer.
-func TestServerIsBack(t *testing.T) {
-	var up atomic.Bool
-	c := clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
-		if !up.Load() {
-			panic(http.ErrAbortHandler)
-		}
-		fmt.Fprint(w, "answer")
-	})
-	if _, err := c.answer(t.Context(), "/", nil); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
-		t.Error(err)
-	}
-	up.Store(true)
-	if body, err := c.answer(t.Context(), "/", nil); err != nil || string(body) != "answer" {
-		t.Errorf("%s, %v", body, err)
-	}
-}
-
-// When the command stops, its requests end.
-func TestStop(t *testing.T) {
-	stop, cancel := context.WithCancel(t.Context())
-	c := clientOf(t, func(_ http.ResponseWriter, r *http.Request) {
-		cancel()
-		<-r.Context().Done()
-	})
-	c.stop = stop
-	if _, err := c.answer(t.Context(), "/", nil); err == nil {
-		t.Error("no error")
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,98 +12,88 @@ import (
 	"strikecache/server/openapi"
 )
 
-// tool is the tool of a resource.
-type tool struct {
-	description *sdk.Tool
-	path        string
-	parameters  []string // of the resource
-}
-
 const (
-	rowsParameter = "rows"
-	defaultRows   = 12 // keeps each answer below 8 KB
-	maxRows       = 500
+	defaultRows = 12 // keeps each answer below 8 KB
+	maxRows     = 500
 )
 
-// apiDocument is what the tools need of the OpenAPI document.
-type apiDocument struct {
-	Paths map[string]struct {
-		Parameters []struct {
-			Ref string `json:"$ref"`
+// addTools adds a tool for each public resource of the OpenAPI document, so that a new resource becomes a tool. The name of a
+// tool is the resource's name with _ for every other character: gex_spx_historical, vix_term_structure.
+func addTools(server *sdk.Server, c *client) error {
+	var document struct {
+		Paths map[string]struct {
+			Parameters []struct {
+				Ref string `json:"$ref"`
+			}
+			Get struct{ Summary, Description string }
 		}
-		Get struct{ Summary, Description string }
-	}
-	Components struct {
-		Parameters map[string]struct {
-			Name, In, Description string
-			Schema                map[string]any
-		}
-	}
-}
-
-// tools returns the tools of the resources that the OpenAPI document describes, so that a new resource becomes a tool. The
-// name of a tool is the resource's name with _ for every other character: gex_spx_historical, vix_term_structure.
-func tools() ([]tool, error) {
-	var document apiDocument
-	for _, f := range openapi.Files() {
-		if f.Path == "/openapi.json" {
-			if err := json.Unmarshal(f.Body, &document); err != nil {
-				return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+		Components struct {
+			Parameters map[string]struct {
+				Name, In, Description string
+				Schema                map[string]any
 			}
 		}
 	}
-	var all []tool
-	for path, described := range document.Paths {
-		resource, isPublic := strings.CutPrefix(path, "/api/")
+	if err := json.Unmarshal(openapi.Files()[0].Body, &document); err != nil {
+		return fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	closed := false // the tools reach one server only
+	for path, resource := range document.Paths {
+		name, isPublic := strings.CutPrefix(path, "/api/")
 		if !isPublic {
 			continue
 		}
-		_, resource, _ = strings.Cut(resource, "/") // without v1 or public
-		t := tool{path: path}
-		properties := map[string]any{}
-		for _, p := range described.Parameters {
+		_, name, _ = strings.Cut(name, "/") // without v1 or public
+		properties := map[string]any{"rows": map[string]any{"type": "integer", "minimum": 1, "maximum": maxRows, "default": defaultRows,
+			"description": "The largest number of rows of each table. Longer tables are cut to the rows that matter most."}}
+		for _, p := range resource.Parameters {
 			parameter := document.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]
 			if parameter.In == "query" {
-				t.parameters = append(t.parameters, parameter.Name)
 				parameter.Schema["description"] = parameter.Description
 				properties[parameter.Name] = parameter.Schema
 			}
+			if parameter.Name == "limit" { // it bounds the rows
+				parameter.Schema["default"] = defaultRows
+				delete(properties, "rows")
+			}
 		}
-		if !slices.Contains(t.parameters, "limit") { // which bounds the rows
-			properties[rowsParameter] = map[string]any{"type": "integer", "minimum": 1, "maximum": maxRows, "default": defaultRows,
-				"description": "The largest number of rows of each table. Longer tables are cut to the rows that matter most."}
-		}
-		closed := false // the tools reach one server only
-		t.description = &sdk.Tool{
-			Name:        strings.NewReplacer("/", "_", "-", "_").Replace(resource),
-			Title:       described.Get.Summary,
-			Description: described.Get.Summary + ". " + described.Get.Description,
+		tool := &sdk.Tool{
+			Name:        strings.NewReplacer("/", "_", "-", "_").Replace(name),
+			Title:       resource.Get.Summary,
+			Description: resource.Get.Summary + ". " + resource.Get.Description,
 			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
 			InputSchema: map[string]any{"type": "object", "properties": properties, "additionalProperties": false},
 		}
-		all = append(all, t)
+		// The SDK checks args, fills in the defaults, and makes an error the text of a failed call.
+		sdk.AddTool(server, tool, func(ctx context.Context, _ *sdk.CallToolRequest, args map[string]any) (*sdk.CallToolResult, any, error) {
+			rows, query := maxRows, url.Values{}
+			for name, value := range args {
+				if n, ok := value.(float64); ok && name == "rows" {
+					rows = int(n)
+				} else {
+					query.Set(name, fmt.Sprint(value)) // a date, or a number below 1,000
+				}
+			}
+			text, err := c.get(ctx, path, query)
+			if err == nil {
+				text, err = compact(text, rows)
+			}
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil, err
+		})
 	}
-	return all, nil
+	return nil
 }
 
-// call asks the server and returns the compact form of its answer. The SDK has checked args, and filled in the defaults.
-func (t tool) call(ctx context.Context, c *client, args map[string]any) (string, error) {
-	query := url.Values{}
-	for _, name := range t.parameters {
-		switch v := args[name].(type) {
-		case string:
-			query.Set(name, v)
-		case float64:
-			query.Set(name, strconv.FormatFloat(v, 'f', -1, 64))
-		}
+// addPages adds the two pages of the server that explain its numbers, as resources of the protocol.
+func addPages(server *sdk.Server, c *client) {
+	for path, page := range map[string]sdk.Resource{
+		"/methods":      {Name: "methods", MIMEType: "text/html", Description: "What every number means, its unit, and how it is computed. About 40 KB."},
+		"/openapi.json": {Name: "openapi", MIMEType: "application/json", Description: "Every field of the server's answers with its type and unit, as an OpenAPI document. About 300 KB."},
+	} {
+		page.URI = "strikecache://" + page.Name
+		server.AddResource(&page, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+			body, err := c.get(ctx, path, nil)
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: page.URI, MIMEType: page.MIMEType, Text: string(body)}}}, err
+		})
 	}
-	body, err := c.answer(ctx, t.path, query)
-	if err != nil {
-		return "", err
-	}
-	rows := maxRows
-	if n, ok := args[rowsParameter].(float64); ok {
-		rows = int(n)
-	}
-	return compact(body, rows)
 }
