@@ -19,7 +19,7 @@ const MaxTransfer = 64 << 20
 var (
 	// ErrPath is a path that no file of a store can have, such as one that leaves the directory.
 	ErrPath = errors.New("not the path of a stored file")
-	// ErrForeign is a file of another source, or of a product that this store does not have.
+	// ErrForeign is a file of another source or of the future, or of a product that this store does not have.
 	ErrForeign = errors.New("file is foreign")
 	// ErrOlder is an answer older than the one stored under its path.
 	ErrOlder = errors.New("answer is older than the stored one")
@@ -174,9 +174,9 @@ func rankOf(path string) int {
 
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
-// the products, and is not older than the file that is stored there. It returns the answer, the zero File for an object. The
+// the products, is not older than the file that is stored there, and has no as_of after latest. It returns the answer, the zero File for an object. The
 // errors are those above, ErrTorn and ErrNewerFormat. An object must come before the files that name it.
-func (s *Store) Accept(path, digest string, file []byte, products []string) (f File, err error) {
+func (s *Store) Accept(path, digest string, file []byte, products []string, latest time.Time) (f File, err error) {
 	k, err := parsePath(path)
 	if err != nil {
 		return f, err
@@ -209,7 +209,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string) (f F
 	if f, err = decodeFile(h, payload); err != nil {
 		return File{}, err
 	}
-	if err := s.vet(k, &f, products); err != nil {
+	if err := s.vet(k, &f, products, latest); err != nil {
 		return File{}, err
 	}
 	s.disk.Lock()
@@ -219,9 +219,12 @@ func (s *Store) Accept(path, digest string, file []byte, products []string) (f F
 }
 
 // vet checks the answer of a file that another store has written.
-func (s *Store) vet(k key, f *File, products []string) error {
+func (s *Store) vet(k key, f *File, products []string, latest time.Time) error {
 	if !slices.Contains(products, f.Product) {
 		return fmt.Errorf("%w: product %.40q is not known", ErrForeign, f.Product)
+	}
+	if asOf := f.Edition.Default.Meta.AsOf; asOf.After(latest) {
+		return fmt.Errorf("%w: as_of %s is in the future", ErrForeign, asOf)
 	}
 	for _, one := range f.Edition.snapshots {
 		if one.Meta.Source != s.opts.Source || one.Meta.Endpoint != f.Product {

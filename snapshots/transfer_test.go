@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Files and objects go from one store to another as they are, also while the disk of either refuses them.
@@ -57,7 +58,7 @@ func TestTransfer(t *testing.T) {
 			if err != nil || digest == "" || digest != from.Digest(path) {
 				t.Fatalf("%s: digest %q and %q, %v", path, digest, from.Digest(path), err)
 			}
-			if _, err := to.Accept(path, digest, file, []string{gamma}); err != nil || (to.DiskError() != nil) != refusing {
+			if _, err := to.Accept(path, digest, file, []string{gamma}, time.Now().AddDate(10, 0, 0)); err != nil || (to.DiskError() != nil) != refusing {
 				t.Fatal(err, to.DiskError())
 			}
 			if again, _, err := to.Bytes(path); err != nil || !bytes.Equal(again, file) || to.Digest(path) != digest {

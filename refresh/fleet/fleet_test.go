@@ -220,7 +220,7 @@ func (n *node) Accept(path, digest string, file []byte) error {
 	if hang != nil {
 		<-hang
 	}
-	_, err := n.store.Accept(path, digest, file, []string{gamma, pain})
+	_, err := n.store.Accept(path, digest, file, []string{gamma, pain}, friday.AddDate(0, 0, 2))
 	return err
 }
 
@@ -617,7 +617,7 @@ func body(t *testing.T, product string, f snapshots.File) []byte {
 	if err := store.Save([]snapshots.File{f}, nil); err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := store.Bytes("2026-11-20" + "/" + snapshots.FileName(product))
+	b, _, err := store.Bytes(f.Date() + "/" + snapshots.FileName(product))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,6 +57,9 @@ func TestRefusedObjects(t *testing.T) {
 		{"older", date + "/gex-spx", reasonOlder, func(name string) {
 			o.put(name, body(t, gamma, sealed(t, "simulated", gamma, `"old"`, friday.Add(-time.Minute))), lease, "")
 		}},
+		{"of the year 2099", "2099-11-20/" + pain, reasonForeign, func(name string) {
+			o.put(name, body(t, pain, sealed(t, "simulated", pain, `"never replaced"`, time.Date(2099, 11, 20, 15, 0, 0, 0, time.UTC))), lease, "")
+		}},
 		{"absolute", "/etc/passwd", reasonPath, func(name string) { o.put(name, good, lease, "") }},
 		{"temporary", date + "/.tmp-x-1", reasonPath, func(name string) { o.put(name, good, lease, "") }},
 		{"no date", "identity", reasonPath, func(name string) { o.put(name, good, lease, "") }},
