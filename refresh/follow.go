@@ -65,8 +65,8 @@ func (f *follower) Failing() error { return f.r.board.failing(GammaResource) }
 // Accept implements [fleet.Process].
 func (f *follower) Accept(path, digest string, file []byte) error {
 	// No newer answer would ever replace one of the far future. The clock of this machine may be some hours wrong.
-	latest := f.r.cfg.Clock.Now().Add(48 * time.Hour)
-	_, err := f.r.store.Accept(path, digest, file, Resources(), latest)
+	notAfter := f.r.cfg.Clock.Now().Add(48 * time.Hour)
+	_, err := f.r.store.Accept(path, digest, file, Resources(), notAfter)
 	return err
 }
 

@@ -174,9 +174,9 @@ func rankOf(path string) int {
 
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
-// the products, is not older than the file that is stored there, and has no as_of after latest. It returns the answer, the zero File for an object. The
+// the products, is not older than the file that is stored there, and has no as_of after notAfter. It returns the answer, the zero File for an object. The
 // errors are those above, ErrTorn and ErrNewerFormat. An object must come before the files that name it.
-func (s *Store) Accept(path, digest string, file []byte, products []string, latest time.Time) (f File, err error) {
+func (s *Store) Accept(path, digest string, file []byte, products []string, notAfter time.Time) (f File, err error) {
 	k, err := parsePath(path)
 	if err != nil {
 		return f, err
@@ -209,7 +209,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, late
 	if f, err = decodeFile(h, payload); err != nil {
 		return File{}, err
 	}
-	if err := s.vet(k, &f, products, latest); err != nil {
+	if err := s.vet(k, &f, products, notAfter); err != nil {
 		return File{}, err
 	}
 	s.disk.Lock()
@@ -219,11 +219,11 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, late
 }
 
 // vet checks the answer of a file that another store has written.
-func (s *Store) vet(k key, f *File, products []string, latest time.Time) error {
+func (s *Store) vet(k key, f *File, products []string, notAfter time.Time) error {
 	if !slices.Contains(products, f.Product) {
 		return fmt.Errorf("%w: product %.40q is not known", ErrForeign, f.Product)
 	}
-	if asOf := f.Edition.Default.Meta.AsOf; asOf.After(latest) {
+	if asOf := f.Edition.Default.Meta.AsOf; asOf.After(notAfter) {
 		return fmt.Errorf("%w: as_of %s is in the future", ErrForeign, asOf)
 	}
 	for _, one := range f.Edition.snapshots {
