@@ -46,15 +46,12 @@ var allCells = []cell{
 	{Name: "idle", Title: "memory of an idle connection", Answer: "1 KB", Connections: idleConnections, Depth: 1, Cores: 1, Idle: true},
 }
 
-// refreshesCell is the name of the measurement during refreshes, which has its own table.
-const refreshesCell = "refreshes"
-
 // cellNames are the values of --cells.
 func cellNames() (names []string) {
 	for _, c := range allCells {
 		names = append(names, c.Name)
 	}
-	return append(names, refreshesCell)
+	return names
 }
 
 // oneOf checks the values of a flag. The comparison ignores case.

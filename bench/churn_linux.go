@@ -40,13 +40,12 @@ func (c *churn) sendBurst() (err error) {
 	c.bursts++
 	c.open, err = newGenerator(c.address, [4]byte{127, 0, byte(1 + c.bursts%250), 1}, burst, c.request, c.first)
 	for i := 0; err == nil && i < burst; i++ {
-		err = c.open.write(0)
+		err = c.open.write()
 	}
 	if err := errors.Join(err, unix.Kill(-c.group, unix.SIGCONT)); err != nil {
 		return err
 	}
-	_, _, err = c.open.send(burst, 0)
-	return err
+	return c.open.send(burst)
 }
 
 // close closes the connections of the last burst.

@@ -52,7 +52,6 @@ type generatorConn struct {
 	fd       int
 	received int
 	length   int // of the answer
-	due      time.Duration
 }
 
 const (
@@ -115,10 +114,10 @@ func (g *generator) close() {
 }
 
 // write sends the request on an idle connection.
-func (g *generator) write(due time.Duration) error {
+func (g *generator) write() error {
 	c := g.idle[0]
 	g.idle = g.idle[1:]
-	c.due, c.received = due, 0
+	c.received = 0
 	g.waiting++
 	n, err := unix.Write(c.fd, g.request)
 	if err == nil && n != len(g.request) {
@@ -128,7 +127,7 @@ func (g *generator) write(due time.Duration) error {
 }
 
 // poll takes the answers that have arrived, and waits for none.
-func (g *generator) poll(answered func(*generatorConn) error) error {
+func (g *generator) poll(answered func() error) error {
 	n, err := unix.EpollWait(g.epoll, g.events, 0)
 	if errors.Is(err, unix.EINTR) {
 		return nil
@@ -157,7 +156,7 @@ func (g *generator) poll(answered func(*generatorConn) error) error {
 		if c.received == c.length {
 			g.idle = append(g.idle, c)
 			g.waiting--
-			if err := answered(c); err != nil {
+			if err := answered(); err != nil {
 				return err
 			}
 		}
@@ -184,59 +183,39 @@ func lengthOf(first []byte) int {
 	return head + len("\r\n\r\n") + n
 }
 
-// sample is one request: when it was due, counted from the start, and its latency from that instant.
-type sample struct{ due, latency time.Duration }
-
-// send sends n requests, less those that wait for an answer, and returns a sample of each.
+// send sends n requests, less those that wait for an answer, and returns when all are answered. Each connection sends its
+// next request soon after its answer.
 //
-// At a rate, each request is due at a fixed instant. The generator rests when no answer has arrived, which adds some
-// 100 µs to every latency. Without rests, the generator and a refresh together keep both processors of a virtual machine
-// busy. Then the host stops the processors for milliseconds, which would count as the server's latency. (2026-11, with a
-// spinning loop of the idle class in place of the refresh: the loop makes p99.9 5 times as high if the generator spins,
-// and changes nothing if the generator rests.)
-//
-// Without a rate, each connection sends its next request soon after its answer, and answers are taken in batches. The
-// bare loop is as fast as any generator: if the generator took each answer at once, the loop would sleep and wake up for
-// every request, which uses as much CPU time as the request. With batches every server always has a queue, and uses CPU
-// time for requests only.
-func (g *generator) send(n int, rate float64) (start time.Time, samples []sample, err error) {
-	interval, enough := 0.0, batch
-	if rate > 0 {
-		interval, enough = float64(time.Second)/rate, 1
-	}
-	start, samples = time.Now(), make([]sample, 0, n)
-	sent, last := g.waiting, time.Duration(0)
-	sendDue := func(now time.Duration) error {
-		for ; sent < n && len(g.idle) > 0 && sent-len(samples) < rivalConnections; sent++ {
-			due := time.Duration(float64(sent) * interval)
-			if due > now {
-				break
-			}
-			if err := g.write(due); err != nil {
+// Answers are taken in batches, because the bare loop is as fast as any generator. If the generator took each answer at once,
+// the loop would sleep and wake up for every request, which uses as much CPU time as the request. With batches every server
+// always has a queue, and uses CPU time for requests only.
+func (g *generator) send(n int) error {
+	sent, answered, last := g.waiting, 0, time.Now()
+	sendIdle := func() error {
+		for ; sent < n && len(g.idle) > 0 && sent-answered < rivalConnections; sent++ {
+			if err := g.write(); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	answered := func(c *generatorConn) error {
-		now := time.Since(start)
-		samples = append(samples, sample{c.due, now - c.due})
-		return sendDue(now)
-	}
-	for len(samples) < n {
-		now, before := time.Since(start), len(samples)
-		if err := errors.Join(sendDue(now), g.poll(answered)); err != nil {
-			return start, nil, err
+	for answered < n {
+		before := answered
+		err := errors.Join(sendIdle(), g.poll(func() error {
+			answered++
+			return sendIdle()
+		}))
+		if err != nil {
+			return err
 		}
-		taken := len(samples) - before
-		if taken > 0 {
-			last = now
-		} else if now-last > longestSilence {
-			return start, nil, errSilence
+		if taken := answered - before; taken > 0 {
+			last = time.Now()
+		} else if time.Since(last) > longestSilence {
+			return errSilence
 		}
-		if taken < enough {
+		if answered-before < batch {
 			pause(rest)
 		}
 	}
-	return start, samples, nil
+	return nil
 }

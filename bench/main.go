@@ -1,7 +1,7 @@
 // Command bench loads HTTP servers and reports what their clients would see.
 //
 //	go run ./bench URL      requests at a constant rate against any running server: percentiles, time line, CPU
-//	go run ./bench rivals   on Linux: compares strikecache with other servers, and measures it during its refreshes
+//	go run ./bench rivals   on Linux: compares strikecache with other servers
 //
 // It imports no package of strikecache, and uses only its URLs, as any client does.
 package main

@@ -41,19 +41,14 @@ func children(pid int) (found []int) {
 	return found
 }
 
-// memoryOf returns a figure of a process in bytes, such as VmRSS or VmHWM, the peak of VmRSS.
-func memoryOf(pid int, figure string) (int64, error) {
-	text, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), figure)
+// residentMemory returns the resident memory of a process and its descendants, in bytes.
+func residentMemory(pid int) (int64, error) {
+	text, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS")
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
-	return n << 10, err
-}
-
-// residentMemory returns the resident memory of a process and its descendants, in bytes.
-func residentMemory(pid int) (int64, error) {
-	total, err := memoryOf(pid, "VmRSS")
+	total, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
+	total <<= 10
 	for _, child := range children(pid) {
 		used, _ := residentMemory(child) // the child may have ended
 		total += used

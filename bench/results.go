@@ -12,23 +12,22 @@ import (
 
 // results has all readings of one run of rivals. The tables can be computed from it again.
 type results struct {
-	Format    int          `json:"format"`
-	Date      time.Time    `json:"date"`
-	Commit    string       `json:"commit"` // with "+changes" when the tree differed from it
-	CPU       string       `json:"cpu"`
-	Cores     int          `json:"cores"`
-	Kernel    string       `json:"kernel"`
-	Go        string       `json:"go"`
-	Rounds    int          `json:"rounds"`
-	Answers   []answer     `json:"answers"`
-	Cells     []cell       `json:"cells"`
-	Servers   []server     `json:"servers"`   // the bare loop first
-	Absent    []string     `json:"absent"`    // rivals that are not installed
-	Refreshes []refreshRun `json:"refreshes"` // with the server on one core, and on two
-	Raw       []reading    `json:"raw"`
+	Format  int       `json:"format"`
+	Date    time.Time `json:"date"`
+	Commit  string    `json:"commit"` // with "+changes" when the tree differed from it
+	CPU     string    `json:"cpu"`
+	Cores   int       `json:"cores"`
+	Kernel  string    `json:"kernel"`
+	Go      string    `json:"go"`
+	Rounds  int       `json:"rounds"`
+	Answers []answer  `json:"answers"`
+	Cells   []cell    `json:"cells"`
+	Servers []server  `json:"servers"` // the bare loop first
+	Absent  []string  `json:"absent"`  // rivals that are not installed
+	Raw     []reading `json:"raw"`
 }
 
-const resultsFormat = 5
+const resultsFormat = 6
 
 // answer is one answer that every server gives.
 type answer struct {
@@ -62,26 +61,6 @@ type reading struct {
 	CPUNs  int64  `json:"cpu_ns,omitempty"`  // of the server's process and its children
 	WallNs int64  `json:"wall_ns,omitempty"` // CPUNs near WallNs: the server was the bottleneck
 	Bytes  int64  `json:"bytes,omitempty"`   // growth of resident memory per idle connection
-}
-
-// refreshRun has the latencies during and between refreshes, at half of saturation, in microseconds.
-type refreshRun struct {
-	Cores        int       `json:"server_cores"`
-	SharedCore   bool      `json:"generator_on_server_core"` // the machine has no core left for the generator alone
-	Saturation   float64   `json:"saturation_per_second"`
-	Rate         float64   `json:"rate_per_second"`
-	Refreshes    []refresh `json:"refreshes"`
-	ResidentPeak int64     `json:"resident_peak_bytes"`
-}
-
-// refresh is one refresh of the chain and the quiet time before it: p99.9 in microseconds.
-type refresh struct {
-	WindowMs     float64 `json:"window_ms"`
-	During       float64 `json:"during_us"`
-	DuringCount  int64   `json:"during_n"`
-	Between      float64 `json:"between_us"`
-	BetweenCount int64   `json:"between_n"`
-	Ratio        float64 `json:"ratio"`
 }
 
 func medianOf(values []float64) float64 {
@@ -162,9 +141,6 @@ func (r *results) markdown() string {
 	if len(r.Raw) > 0 {
 		r.notes(&b)
 	}
-	if len(r.Refreshes) > 0 {
-		r.refreshTable(&b)
-	}
 	return b.String()
 }
 
@@ -198,22 +174,6 @@ func (r *results) notes(b *strings.Builder) {
 	for _, a := range r.Answers {
 		fmt.Fprintf(b, "* %s: `%s` %s, %d bytes\n", a.Name, a.Resource, a.Coding, a.BodyBytes)
 	}
-}
-
-func (r *results) refreshTable(b *strings.Builder) {
-	b.WriteString("\n| server on | requests a second, half of saturation | p99.9 between refreshes | p99.9 during a refresh | ratio (lowest to highest) | peak resident memory |\n|---|--:|--:|--:|--:|--:|\n")
-	for _, f := range r.Refreshes {
-		cores := map[int]string{1: "1 core", 2: "2 cores"}[f.Cores]
-		if f.SharedCore {
-			cores += ", one shared with the generator"
-		}
-		var during, between, ratios []float64
-		for _, x := range f.Refreshes {
-			during, between, ratios = append(during, x.During), append(between, x.Between), append(ratios, x.Ratio)
-		}
-		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %s | %d MiB |\n", cores, f.Rate, duration(medianOf(between)), duration(medianOf(during)), spread(ratios), f.ResidentPeak>>20)
-	}
-	fmt.Fprintf(b, "\nMedians of %d refreshes of the whole option chain, each beside the quiet stretch before it.\n", len(r.Refreshes[0].Refreshes))
 }
 
 const (

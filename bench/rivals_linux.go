@@ -20,22 +20,21 @@ import (
 
 // linuxCommands are the command rivals and its two built-in servers.
 type linuxCommands struct {
-	Rivals  rivalsCommand  `cmd:"" help:"Measure strikecache beside other servers, and during its refreshes."`
+	Rivals  rivalsCommand  `cmd:"" help:"Measure strikecache beside other servers."`
 	Epoll   epollCommand   `cmd:"" hidden:"" help:"Serve as the bare epoll loop of rivals."`
 	NetHTTP netHTTPCommand `cmd:"" name:"nethttp" hidden:"" help:"Serve as the net/http server of rivals."`
 }
 
-// rivalsCommand measures strikecache beside other servers, and during its refreshes.
+// rivalsCommand measures strikecache beside other servers.
 type rivalsCommand struct {
 	Binary      string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
 	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Cells       []string      `placeholder:"CELL,..." help:"Measure only these: 1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle,refreshes."`
+	Cells       []string      `placeholder:"CELL,..." help:"Measure only these: 1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle."`
 	Only        []string      `placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: net/http,nginx,lighttpd,h2o. \"strikecache\" means none of them."`
 	Rounds      int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
 	Duration    time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
-	Refreshes   int           `default:"5" help:"Refreshes to measure on one core, and again on two, 1 to 100 (default ${default})."`
 }
 
 // Help implements kong's interface.
@@ -47,10 +46,7 @@ to a generator on another core, in interleaved rounds. The command compares the 
 With --before, another binary of strikecache takes part in the same rounds. It gets the same requests, and its answers may
 differ.
 
-Then strikecache refreshes its whole option chain every few seconds at half of saturation. The command compares p99.9
-during a refresh with p99.9 between refreshes, once with the server on one core and once on two.
-
-    go run ./bench rivals                                                 all, about 15 minutes
+    go run ./bench rivals                                                 all, about 10 minutes
     go run ./bench rivals --cells 1KB,pipelined --only nginx --rounds 3   a minute
     go run ./bench rivals --cells churn --only strikecache --before FILE  one change
 
@@ -64,15 +60,12 @@ func (c *rivalsCommand) Validate() error {
 		return errors.New("rivals needs two cores")
 	case len(c.Cells)+len(c.Only) > 0 && c.WriteReadme != "":
 		return errors.New("--write-readme needs all cells and all rivals")
-	case c.Before != "" && strings.EqualFold(strings.Join(c.Cells, ""), refreshesCell):
-		return errors.New("--before takes no part in the refreshes")
 	}
 	return cmp.Or(
 		oneOf("cells", c.Cells, cellNames()),
 		oneOf("only", c.Only, append(rivalNames(), "strikecache")),
 		within("rounds", c.Rounds, 1, 50),
 		within("duration", c.Duration, 50*time.Millisecond, 30*time.Second),
-		within("refreshes", c.Refreshes, 1, 100),
 	)
 }
 
@@ -136,31 +129,19 @@ func (b *comparison) build(ctx context.Context) error {
 
 func (b *comparison) measure(ctx context.Context) error {
 	defer b.stop()
-	debug.SetGCPercent(400) // the generator keeps many samples, and garbage collection would often pause it
 	if err := stayOn(ctx, generatorCore); err != nil {
 		return err
 	}
 	if err := b.createKey(ctx); err != nil {
 		return err
 	}
-	both := [][]int{{serverCore}, twoCores()}
-	for _, cores := range both {
+	for _, cores := range [][]int{{serverCore}, twoCores()} {
 		if err := b.ratios(ctx, cores); err != nil {
 			return err
 		}
 	}
 	if err := b.idleMemory(ctx); err != nil {
 		return fmt.Errorf("memory of idle connections: %w", err)
-	}
-	if !chosen(b.Cells, refreshesCell) {
-		return nil
-	}
-	for _, cores := range both {
-		f, err := b.refreshes(ctx, cores)
-		if err != nil {
-			return fmt.Errorf("refreshes on %d cores: %w", len(cores), err)
-		}
-		b.results.Refreshes = append(b.results.Refreshes, *f)
 	}
 	return nil
 }
@@ -201,7 +182,7 @@ func (b *comparison) createKey(ctx context.Context) error {
 
 // assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
-	ours, err := b.serveStillMarket(ctx, b.Binary, "still", cores)
+	ours, err := b.serve(ctx, b.Binary, "still", cores)
 	if err != nil {
 		return nil, err
 	}
@@ -224,15 +205,13 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 		sides = append(sides, s)
 	}
 	sides = slices.Insert(sides, 1, &side{server: server{Name: "strikecache"}, process: ours, ours: true})
-	if hasFlag(ctx, b.Binary, "--engine") {
-		p, err := b.serveStillMarket(ctx, b.Binary, "fasthttp", cores, "--engine", "fasthttp")
-		if err != nil {
-			return nil, fmt.Errorf("--engine fasthttp: %w", err)
-		}
-		sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache --engine fasthttp"}, process: p, ours: true})
+	p, err := b.serve(ctx, b.Binary, "fasthttp", cores, "--engine", "fasthttp")
+	if err != nil {
+		return nil, fmt.Errorf("--engine fasthttp: %w", err)
 	}
+	sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache --engine fasthttp"}, process: p, ours: true})
 	if b.Before != "" {
-		p, err := b.serveStillMarket(ctx, b.Before, "before", cores)
+		p, err := b.serve(ctx, b.Before, "before", cores)
 		if err != nil {
 			return nil, fmt.Errorf("before: %w", err)
 		}
@@ -333,10 +312,7 @@ func (s *side) client(c cell) (send func(n int) error, end func(), err error) {
 	if c.Key && s.ours {
 		g.length = 0
 	}
-	return func(n int) error {
-		_, _, err := g.send(n/c.Depth, 0)
-		return err
-	}, g.close, nil
+	return func(n int) error { return g.send(n / c.Depth) }, g.close, nil
 }
 
 // read measures one server in one cell.
