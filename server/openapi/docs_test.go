@@ -66,6 +66,7 @@ type endpoint struct {
 type table struct {
 	Title, Text string
 	Like        string // the endpoint whose answer has the same fields
+	Folded      bool
 	Rows        []row
 }
 
@@ -148,7 +149,7 @@ func (p *page) endpoint(path string, shown map[string]string) endpoint {
 	case body.Schema == nil:
 	case strings.HasPrefix(path, "/api/"):
 		answer := p.resolve(body.Schema).AllOf[1].Properties
-		data, quality := answer.Value("data"), answer.Value("meta").Properties.Value("quality")
+		data, quality := answer.Value("data"), answer.Value("meta").AllOf[1].Properties.Value("quality")
 		if like := shown[data.Ref]; like != "" {
 			e.Tables = []table{{Title: "Fields of data", Like: like}}
 			break
@@ -156,7 +157,7 @@ func (p *page) endpoint(path string, shown map[string]string) endpoint {
 		shown[data.Ref] = e.ID
 		e.Tables = []table{
 			{Title: "Fields of data", Text: p.resolve(data).Description, Rows: p.fields(e.ID, data)},
-			{Title: "Fields of meta.quality", Text: p.resolve(quality).Description, Rows: p.fields(e.ID+".meta.quality", quality)},
+			{Title: "Fields of meta.quality", Text: p.resolve(quality).Description, Folded: true, Rows: p.fields(e.ID+".meta.quality", quality)},
 		}
 	default:
 		e.Tables = []table{{Title: "Fields", Rows: p.fields(e.ID, body.Schema)}}
@@ -202,7 +203,7 @@ func (p *page) Responses(errors bool) (some []*response) {
 		r.Name, r.Statuses = name, strings.Join(slices.Sorted(maps.Keys(statuses)), ", ")
 		content := r.Content["application/json"]
 		if content.Schema != nil && content.Schema.AllOf != nil {
-			r.Codes = values(content.Schema.AllOf[1].Properties.Value("error").Properties.Value("code"), "")
+			r.Codes = values(content.Schema.AllOf[1].Properties.Value("error").AllOf[1].Properties.Value("code"), "")
 		}
 		if (r.Codes != "") == errors {
 			some = append(some, r)
@@ -286,7 +287,8 @@ func (p *page) row(id, name, text string, s *schema) row {
 		allowed += values(inner, text)
 	}
 	if allowed != "" {
-		r.Meaning += template.HTML(`<p class="values">` + template.HTMLEscapeString(allowed) + "</p>")
+		text := strings.TrimSuffix(string(r.Meaning), "</p>")
+		r.Meaning = template.HTML(text + ` <span class="values">` + template.HTMLEscapeString(allowed) + "</span></p>")
 	}
 	return r
 }

@@ -96,7 +96,7 @@ func makeDocument() (document []byte, faults []string) {
 		}
 		data, quality := g.schema(shape.Data), g.schema(shape.Quality)
 		schemas[name+"Answer"] = object{"description": "Answer of " + endpoint + ".", "allOf": []any{
-			refer("schemas", "Answer"), object{"properties": object{"data": data, "meta": object{"properties": object{"quality": quality}}}},
+			refer("schemas", "Answer"), object{"properties": object{"data": data, "meta": narrowed("Meta", "quality", quality)}},
 		}}
 		responses[name].(object)["content"] = content(refer("schemas", name+"Answer"), object{
 			"simulated": object{"summary": "An answer of the simulated market. Long lists are shortened.", "value": known[name]},
@@ -137,6 +137,11 @@ func references(kind string, names any) object {
 	return all
 }
 
+// narrowed is a schema with a narrower schema of one of its fields.
+func narrowed(name, field string, schema any) object {
+	return object{"allOf": []any{refer("schemas", name), object{"properties": object{field: schema}}}}
+}
+
 // content is the content of a response with a JSON body.
 func content(schema, examples object) object {
 	return object{"application/json": object{"schema": schema, "examples": examples}}
@@ -166,9 +171,8 @@ func completeResponse(r object) {
 		codes[e["code"].(string)] = true
 		maps.DeleteFunc(e, func(key string, _ any) bool { return strings.Contains("summary endpoint source usage", key) })
 	}
-	r["content"] = content(object{"allOf": []any{refer("schemas", "ErrorAnswer"), object{"properties": object{"error": object{
-		"properties": object{"code": object{"enum": slices.Sorted(maps.Keys(codes))}},
-	}}}}}, examples)
+	code := object{"enum": slices.Sorted(maps.Keys(codes))}
+	r["content"] = content(narrowed("ErrorAnswer", "error", narrowed("Error", "code", code)), examples)
 }
 
 // completePath completes a path of openapi.yaml: HEAD, and OPTIONS of a resource, are like GET.
@@ -182,8 +186,8 @@ func completePath(p string, item, early object) {
 	}
 	for i, name := range names {
 		names[i] = refer("parameters", name.(string))
+		item["parameters"] = names
 	}
-	item["parameters"] = names
 	like := func(prefix, what, description string, responses object) object {
 		o := maps.Clone(get)
 		o["operationId"], o["summary"], o["description"], o["responses"] = prefix+id, fmt.Sprint(get["summary"], what), description, responses
