@@ -70,7 +70,7 @@ type FlowItem struct {
 	IV *Ratio `json:"implied_volatility" jsonschema:"minimum=0" unit:"fraction a year"`
 	// Change of implied volatility against the last snapshot of the previous session. A rise is positive. `null` when one of the
 	// two volatilities is not known.
-	IVChange *Ratio `json:"iv_change" unit:"volatility points"`
+	IVChange *Ratio `json:"iv_change" jsonschema:"example=1.84" unit:"volatility points"`
 	// Delta that the upstream published. `null` when the upstream published no delta.
 	Delta     *Ratio `json:"delta" jsonschema:"minimum=-1,maximum=1" unit:"ratio"`
 	Moneyness Ratio  `json:"moneyness_pct" unit:"percent"` // (strike / underlying − 1) · 100.

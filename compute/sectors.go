@@ -60,7 +60,7 @@ type Rotation struct {
 	// points. `mixed`: otherwise. `null` when one of these funds is missing.
 	Tone *string `json:"tone" jsonschema:"enum=risk_on,enum=risk_off,enum=mixed"`
 	// Funds without a usable quote, which may include SPY. The other funds are served.
-	Missing     []string `json:"missing"`
+	Missing     []string `json:"missing" jsonschema:"example=XLRE"`
 	Mixed       bool     `json:"mixed_session"` // Whether the quotes belong to different sessions.
 	SessionDate Date     `json:"session_date"`  // Latest session among the quotes.
 }

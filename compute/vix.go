@@ -28,7 +28,7 @@ type VIXCurve struct {
 	// Monthly contracts that expire after the settlement date, nearest first.
 	Curve []VIXFuture `json:"curve" jsonschema:"minItems=1"`
 	// Price of the contract that expires on the settlement date. `null` on other dates.
-	FinalSettlement *VolPoints `json:"final_settlement" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	FinalSettlement *VolPoints `json:"final_settlement" jsonschema:"exclusiveMinimum=0,example=17.46" unit:"volatility points"`
 	// Close of the VIX on the settlement date. `null` when it is not known.
 	VIX *VolPoints `json:"vix" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
 	// Close of the VIX3M on the settlement date. `null` when it is not known.
@@ -137,9 +137,9 @@ type VIXQuality struct {
 	// Monthly rows that have no usable price, have expired, or were listed before.
 	BadRows int `json:"bad_rows" jsonschema:"minimum=0" unit:"rows"`
 	// Contracts whose expiration date in the file differs from the computed date. The date in the file is used.
-	ExpirationDiffer []string `json:"expiration_differs"`
+	ExpirationDiffer []string `json:"expiration_differs" jsonschema:"example=VX/V6"`
 	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
-	Calendar *string `json:"calendar"`
+	Calendar *string `json:"calendar" jsonschema:"example=some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"`
 }
 
 // VIXTermStructure builds the curve of monthly VIX futures. It returns false when the file has no monthly contract that

@@ -128,7 +128,7 @@ func gatherSectors(b *batch, _ *memory) (*inputs, error) {
 type sectorsQuality struct {
 	Funds []fundQuality `json:"funds" jsonschema:"maxItems=12"` // The funds with a quote, SPY first.
 	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
-	Calendar *string `json:"calendar"`
+	Calendar *string `json:"calendar" jsonschema:"example=some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"`
 }
 
 // fundQuality is the documents of one fund.
@@ -139,7 +139,7 @@ type fundQuality struct {
 	HistoryTo   *compute.Date `json:"history_to"`                                      // Last date of the fund's price history. `null` without one.
 	// Why returns or `rrg` are `null`, and how many numbers of the documents count as absent because they are outside the range
 	// of their kind. `null` when the price history is complete and every number is usable.
-	Note *string `json:"note"`
+	Note *string `json:"note" jsonschema:"example=no price history: returns but the day's\\, and rrg\\, are null"`
 }
 
 func computeSectors(in *inputs) (*answer, error) {
