@@ -323,9 +323,12 @@ func values(s *schema, text string) string {
 	if s.Const != nil {
 		words = append(words, fmt.Sprint("always ", s.Const))
 	}
-	for _, v := range s.Enum {
-		if v != nil && !strings.Contains(text, fmt.Sprint("`", v, "`")) {
-			words = append(words, fmt.Sprint(v))
+	untold := func(v any) bool { return v != nil && !strings.Contains(text, fmt.Sprint("`", v, "`")) }
+	if slices.ContainsFunc(s.Enum, untold) { // then all, so that none seems to be missing
+		for _, v := range s.Enum {
+			if v != nil {
+				words = append(words, fmt.Sprint(v))
+			}
 		}
 	}
 	if s.MinItems != "" && s.MinItems == s.MaxItems {
