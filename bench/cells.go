@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // cell is one way in which clients ask the servers: a column of the tables.
 type cell struct {
@@ -49,25 +45,7 @@ var allCells = []cell{
 // refreshesCell is the name of the measurement during refreshes, which has its own table.
 const refreshesCell = "refreshes"
 
-// cellNames are the values of --cells.
-func cellNames() (names []string) {
-	for _, c := range allCells {
-		names = append(names, c.Name)
-	}
-	return append(names, refreshesCell)
-}
-
-// oneOf checks the values of a flag. The comparison ignores case.
-func oneOf(flag string, values, allowed []string) error {
-	for _, v := range values {
-		if !slices.ContainsFunc(allowed, func(name string) bool { return strings.EqualFold(name, v) }) {
-			return fmt.Errorf("--%s must be some of %s, not %q", flag, strings.Join(allowed, ","), v)
-		}
-	}
-	return nil
-}
-
 // chosen says whether a flag chooses a name. Without values, the flag chooses every name.
 func chosen(values []string, name string) bool {
-	return len(values) == 0 || slices.ContainsFunc(values, func(v string) bool { return strings.EqualFold(name, v) })
+	return len(values) == 0 || slices.Contains(values, name)
 }

@@ -89,7 +89,7 @@ const refreshEvery = 10 * time.Second
 func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, error) {
 	defer b.stop()
 	const speed = 4 // of the market's clock, which the intervals follow; the market makes a chain every 15 seconds of this clock
-	p, err := b.serve(ctx, b.Binary, fmt.Sprintf("refreshes-%d", len(cores)), cores, 2, "--gex-every", (speed * refreshEvery).String(),
+	p, err := b.serve(ctx, b.Binary, fmt.Sprintf("refreshes-%d", len(cores)), cores, "--gex-every", (speed * refreshEvery).String(),
 		"--sim-speed", strconv.Itoa(speed))
 	if err != nil {
 		return nil, err
@@ -115,11 +115,11 @@ func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 	}
 	f := &refreshRun{Cores: len(cores), SharedCore: cores[len(cores)-1] == generatorCore, Saturation: rounded(best, 0), Rate: rounded(best/2, 0)}
 	fmt.Fprintf(b.stdout, "%d server cores: saturation %.0f requests a second; now a refresh every %s at %.0f requests a second\n", f.Cores, f.Saturation, refreshEvery, f.Rate)
-	for turn := 0; len(f.Refreshes) < b.Refreshes; turn++ {
+	for turn := 0; len(f.Refreshes) < b.Rounds; turn++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if turn > 4*b.Refreshes {
+		if turn > 4*b.Rounds {
 			return nil, fmt.Errorf("too few refreshes of the chain in %d turns came after a quiet time of their own length: try an idle machine\n%s",
 				turn, p.lastLines())
 		}
@@ -129,7 +129,7 @@ func (b *comparison) refreshes(ctx context.Context, cores []int) (*refreshRun, e
 		}
 		f.Refreshes = append(f.Refreshes, compare(began, samples, windows(p.printed()))...)
 	}
-	f.Refreshes = f.Refreshes[:b.Refreshes]
+	f.Refreshes = f.Refreshes[:b.Rounds]
 	for _, a := range f.Refreshes {
 		fmt.Fprintf(b.stdout, "refresh of %.0f ms: p99.9 %.0f µs of %d requests, before it %.0f µs of %d, ratio %.2f\n",
 			a.WindowMs, a.During, a.DuringCount, a.Between, a.BetweenCount, a.Ratio)

@@ -31,11 +31,10 @@ type rivalsCommand struct {
 	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Cells       []string      `placeholder:"CELL,..." help:"Measure only these: 1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle,refreshes."`
-	Only        []string      `placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: net/http,nginx,lighttpd,h2o. \"strikecache\" means none of them."`
-	Rounds      int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
+	Cells       []string      `enum:"1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle,refreshes" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
+	Only        []string      `enum:"net/http,nginx,lighttpd,h2o,strikecache" placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: ${enum}. \"strikecache\" means none of them."`
+	Rounds      int           `default:"5" help:"Interleaved rounds, and refreshes to measure, 1 to 50 (default ${default})."`
 	Duration    time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
-	Refreshes   int           `default:"5" help:"Refreshes to measure on one core, and again on two, 1 to 100 (default ${default})."`
 }
 
 // Help implements kong's interface.
@@ -64,15 +63,12 @@ func (c *rivalsCommand) Validate() error {
 		return errors.New("rivals needs two cores")
 	case len(c.Cells)+len(c.Only) > 0 && c.WriteReadme != "":
 		return errors.New("--write-readme needs all cells and all rivals")
-	case c.Before != "" && strings.EqualFold(strings.Join(c.Cells, ""), refreshesCell):
+	case c.Before != "" && slices.Equal(c.Cells, []string{refreshesCell}):
 		return errors.New("--before takes no part in the refreshes")
 	}
 	return cmp.Or(
-		oneOf("cells", c.Cells, cellNames()),
-		oneOf("only", c.Only, append(rivalNames(), "strikecache")),
 		within("rounds", c.Rounds, 1, 50),
 		within("duration", c.Duration, 50*time.Millisecond, 30*time.Second),
-		within("refreshes", c.Refreshes, 1, 100),
 	)
 }
 
@@ -201,7 +197,7 @@ func (b *comparison) createKey(ctx context.Context) error {
 
 // assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
-	ours, err := b.serveStillMarket(ctx, b.Binary, "still", cores)
+	ours, err := b.serve(ctx, b.Binary, "still", cores, stillMarket...)
 	if err != nil {
 		return nil, err
 	}
@@ -224,15 +220,13 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 		sides = append(sides, s)
 	}
 	sides = slices.Insert(sides, 1, &side{server: server{Name: "strikecache"}, process: ours, ours: true})
-	if hasFlag(ctx, b.Binary, "--engine") {
-		p, err := b.serveStillMarket(ctx, b.Binary, "fasthttp", cores, "--engine", "fasthttp")
-		if err != nil {
-			return nil, fmt.Errorf("--engine fasthttp: %w", err)
-		}
-		sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache --engine fasthttp"}, process: p, ours: true})
+	p, err := b.serve(ctx, b.Binary, "fasthttp", cores, append(stillMarket, "--engine", "fasthttp")...)
+	if err != nil {
+		return nil, fmt.Errorf("--engine fasthttp: %w", err)
 	}
+	sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache --engine fasthttp"}, process: p, ours: true})
 	if b.Before != "" {
-		p, err := b.serveStillMarket(ctx, b.Before, "before", cores)
+		p, err := b.serve(ctx, b.Before, "before", cores, stillMarket...)
 		if err != nil {
 			return nil, fmt.Errorf("before: %w", err)
 		}

@@ -106,23 +106,14 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// serveStillMarket starts a strikecache whose answers do not change any more: those of one instant of the simulated market,
-// the same for every strikecache. Every further start is faster, because it finds the data of the first. It waits for three
-// idle seconds, because on a busy machine a server that waits for the processor looks idle, too.
-func (b *comparison) serveStillMarket(ctx context.Context, binary, data string, cores []int, flags ...string) (*process, error) {
-	flags = append(flags, "--sim-speed", "0", "--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections))
-	return b.serve(ctx, binary, data, cores, 3, flags...)
-}
+// stillMarket are the flags of a strikecache whose answers do not change any more: those of one instant of the simulated
+// market, the same for every strikecache.
+var stillMarket = []string{"--sim-speed", "0", "--sim-start", "2026-11-20T16:00:00Z"}
 
-// hasFlag says whether the command serve of a strikecache has a flag.
-func hasFlag(ctx context.Context, binary, flag string) bool {
-	help, _ := exec.CommandContext(ctx, binary, "serve", "--help").CombinedOutput()
-	return strings.Contains(string(help), flag+"=")
-}
-
-// serve starts a strikecache and waits until it is ready, has back-filled past dates, and was idle for idleSeconds seconds
-// in a row. Its files are in the folder data, where a further start finds the past dates.
-func (b *comparison) serve(ctx context.Context, binary, data string, cores []int, idleSeconds int, flags ...string) (*process, error) {
+// serve starts a strikecache and waits until it is ready, has back-filled past dates, and was idle for three seconds in a row,
+// because on a busy machine a server that waits for the processor looks idle, too. Its files are in the folder data, where a
+// further start finds the past dates, so that it is faster.
+func (b *comparison) serve(ctx context.Context, binary, data string, cores []int, flags ...string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -139,10 +130,8 @@ func (b *comparison) serve(ctx context.Context, binary, data string, cores []int
 			return nil, err
 		}
 	}
-	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug"}, flags...)
-	if hasFlag(ctx, binary, "--sim-tracks") { // an older build
-		args = append(args, "--sim-tracks", "0")
-	}
+	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--log-level", "debug",
+		"--max-connections", strconv.Itoa(maxConnections)}, flags...)
 	p, err := b.start(ctx, cores, address, binary, args...)
 	if err != nil {
 		return nil, err
@@ -158,7 +147,7 @@ func (b *comparison) serve(ctx context.Context, binary, data string, cores []int
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
-		if err == nil && x.status == 200 && idle >= idleSeconds && (again || strings.Contains(p.printed(), "msg=back-filled")) {
+		if err == nil && x.status == 200 && idle >= 3 && (again || strings.Contains(p.printed(), "msg=back-filled")) {
 			return p, nil
 		}
 	}
@@ -191,14 +180,6 @@ var rivals = []rival{
 	{name: "nginx", program: "nginx", args: "-p {{.Dir}} -e {{.Dir}}/nginx.log -c {{.Config}}", config: nginxConfig},
 	{name: "lighttpd", program: "lighttpd", args: "-D -f {{.Config}}", config: lighttpdConfig},
 	{name: "h2o", program: "h2o", args: "-c {{.Config}}", config: h2oConfig},
-}
-
-// rivalNames are the values of --only.
-func rivalNames() (names []string) {
-	for _, r := range rivals[1:] {
-		names = append(names, r.name)
-	}
-	return names
 }
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+[.\d]*`)
