@@ -73,13 +73,15 @@ func compare(start time.Time, samples []sample, all []window) []refresh {
 		if during.TotalCount() == 0 || between.TotalCount() < during.TotalCount() {
 			continue // p99.9 of too few requests is nearly their maximum, which grows with their number
 		}
-		f := refresh{WindowMs: float64(w.to.Sub(w.from).Microseconds()) / 1000, During: at(during, 99.9), DuringCount: during.TotalCount(),
-			Between: at(between, 99.9), BetweenCount: between.TotalCount()}
+		f := refresh{WindowMs: float64(w.to.Sub(w.from).Microseconds()) / 1000, During: microseconds(at(during, 99.9)), DuringCount: during.TotalCount(),
+			Between: microseconds(at(between, 99.9)), BetweenCount: between.TotalCount()}
 		f.Ratio = rounded(f.During/f.Between, 2)
 		out = append(out, f)
 	}
 	return out
 }
+
+func microseconds(d time.Duration) float64 { return rounded(float64(d.Nanoseconds())/1000, 2) }
 
 // refreshEvery is the interval of refreshes.
 const refreshEvery = 10 * time.Second

@@ -211,7 +211,8 @@ func (r *results) refreshTable(b *strings.Builder) {
 		for _, x := range f.Refreshes {
 			during, between, ratios = append(during, x.During), append(between, x.Between), append(ratios, x.Ratio)
 		}
-		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %s | %d MiB |\n", cores, f.Rate, duration(medianOf(between)), duration(medianOf(during)), spread(ratios), f.ResidentPeak>>20)
+		median := func(us []float64) time.Duration { return time.Duration(medianOf(us) * float64(time.Microsecond)) }
+		fmt.Fprintf(b, "| %s | %.0f | %s | %s | %s | %d MiB |\n", cores, f.Rate, duration(median(between)), duration(median(during)), spread(ratios), f.ResidentPeak>>20)
 	}
 	fmt.Fprintf(b, "\nMedians of %d refreshes of the whole option chain, each beside the quiet stretch before it.\n", len(r.Refreshes[0].Refreshes))
 }
