@@ -56,15 +56,17 @@ func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 		connections.Go(func() { l.connection(loaded, uint64(id)) })
 	}
 	connections.Wait()
-	l.report.took = time.Since(l.start)
+	took := time.Since(l.start)
+	var used time.Duration
 	if after, err := cpuTime(c.PID); err == nil {
-		l.report.cpu = after - l.cpuBefore
+		used = after - l.cpuBefore
 	}
 	if errors.Is(context.Cause(loaded), errUnsent) {
 		for i := max(l.next, 0); i < c.total(); i++ {
-			l.report.add(outcome{due: c.dueAt(i), latency: l.report.took - c.dueAt(i), err: errUnsent})
+			l.report.add(outcome{due: c.dueAt(i), latency: took - c.dueAt(i), err: errUnsent})
 		}
 	}
+	l.report.finish(took, used)
 	return l.report
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"debug/buildinfo"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -84,11 +83,7 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "\n%s", b.results.markdown())
 	if c.Out != "" {
-		text, err := json.MarshalIndent(b.results, "", " ")
-		if err == nil {
-			err = os.WriteFile(c.Out, append(text, '\n'), 0o644)
-		}
-		if err != nil {
+		if err := writeJSON(c.Out, b.results); err != nil {
 			return err
 		}
 	}
