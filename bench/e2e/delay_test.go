@@ -37,7 +37,7 @@ func TestDocumentToBytes(t *testing.T) {
 	clock := refresh.NewClock(start, speed)
 	market := simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: cal})
 	chains := simulated.New(simulated.Config{Seed: 7, Calendar: cal, OneReader: true}) // documents are gzip already
-	chain := &preparedChain{other: &fakeUpstream{t: t, market: market, hits: map[string]int{}}}
+	chain := &preparedChain{other: &fakeUpstream{market: market}}
 	upstream := httptest.NewServer(chain)
 	defer upstream.Close()
 	chain.document.Store(chainAt(t, chains, start))
