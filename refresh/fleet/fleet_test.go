@@ -425,6 +425,7 @@ func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
 
 // A new edge gets every file, and the answers of the refresher at the same time.
 func TestAnEdgeGetsEverything(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	for i := range 40 {
@@ -470,6 +471,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 
 // A member that may refresh waits. When the refresher stops, it goes on from the same files at once.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	b := join(t, at, t.TempDir(), false)
@@ -494,6 +496,7 @@ func TestTakeOver(t *testing.T) {
 
 // A refresher that is killed after it has published, and before it has stored, gets what the others have.
 func TestKilledBeforeItStores(t *testing.T) {
+	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, url)
 	var files []snapshots.Packed
@@ -529,6 +532,7 @@ func TestKilledBeforeItStores(t *testing.T) {
 
 // A member that doubts its clock gives the lease up, and takes none while it doubts.
 func TestAClockInDoubt(t *testing.T) {
+	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	first := refresher(t, url)
 	first.doubts(true)
@@ -545,6 +549,7 @@ func TestAClockInDoubt(t *testing.T) {
 // A member whose refreshes fail gives the lease up, and leaves it to others. If it is alone, it takes the lease again, and keeps
 // it.
 func TestFailingRefreshes(t *testing.T) {
+	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	shortRest := func(m *Member) { m.rest, m.patience = 2*time.Second, 2*time.Second }
 	first := start(t, Flags{NATS: url}, t.TempDir(), shortRest)
@@ -572,6 +577,7 @@ func TestFailingRefreshes(t *testing.T) {
 
 // A refresher whose lease another member has taken publishes nothing that a member accepts.
 func TestARefresherThatLostTheLease(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	b := join(t, at, t.TempDir(), false)

@@ -14,7 +14,7 @@ import (
 )
 
 // A member that has lost NATS keeps what it has, and is current soon after NATS is back.
-func TestOutage(t *testing.T) {
+func TestOutage(t *testing.T) { // not in parallel: another test could take the port while the server is down
 	dir := t.TempDir()
 	nats := startNATS(t, dir, 0)
 	at := urlOf(nats)
@@ -53,7 +53,7 @@ func TestOutage(t *testing.T) {
 }
 
 // A short break of the connection ends no lease, and nothing published meanwhile is missed.
-func TestShortBreak(t *testing.T) {
+func TestShortBreak(t *testing.T) { // not in parallel: another test could take the port while the server is down
 	dir := t.TempDir()
 	nats := startNATS(t, dir, 0)
 	at, port := urlOf(nats), portOf(nats)
@@ -71,6 +71,7 @@ func TestShortBreak(t *testing.T) {
 
 // A member that was away for a whole lease gets the files of that lease, also while nobody holds it, and before it refreshes.
 func TestAMemberThatWasAway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	nats := startNATS(t, dir, 0)
 	at := urlOf(nats)
@@ -96,6 +97,7 @@ func TestAMemberThatWasAway(t *testing.T) {
 
 // Nonsense in the stream and in the lease, and a stream that is deleted, do not end a fleet.
 func TestNonsenseInTheStream(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	o := newOperator(t, at)
@@ -130,7 +132,7 @@ func TestNonsenseInTheStream(t *testing.T) {
 }
 
 // A NATS server that lost its last messages in a power failure does not end a fleet.
-func TestAStreamThatWasSetBack(t *testing.T) {
+func TestAStreamThatWasSetBack(t *testing.T) { // not in parallel: another test could take the port while the server is down
 	dir := t.TempDir()
 	nats := startNATS(t, dir, 0)
 	at, port := urlOf(nats), portOf(nats)
@@ -158,6 +160,7 @@ func TestAStreamThatWasSetBack(t *testing.T) {
 
 // A full stream is told, and the fleet goes on when there is room.
 func TestAFullStream(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	o := newOperator(t, at)
@@ -199,6 +202,7 @@ func noise(n int) string {
 
 // A file of several messages stays whole while it grows and shrinks.
 func TestPartsOfAFile(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	e := join(t, at, t.TempDir(), true)
@@ -219,6 +223,7 @@ func TestPartsOfAFile(t *testing.T) {
 
 // The age of the answers is judged although the disk hangs, and although the NATS server says nothing.
 func TestWatchGoesOn(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

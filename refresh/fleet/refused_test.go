@@ -13,6 +13,7 @@ import (
 
 // TestRefusedObjects puts objects that no member may accept. Each is refused, named and counted, and nothing of it is written.
 func TestRefusedObjects(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	a.save(gamma, `"good"`, friday)

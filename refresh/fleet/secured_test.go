@@ -21,6 +21,7 @@ import (
 
 // A member trusts only a server whose authority it knows, and the server lets in only the member that has the password.
 func TestTLSAndPassword(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	authority, key := certificate(t, dir, "ca", nil, nil)
 	certificate(t, dir, "server", authority, key)

@@ -26,6 +26,7 @@ func restarted(t *testing.T, at string, n *node, change func(*Member)) *node {
 
 // A member that was away for two leases gets the files of both, although the stream keeps only the beginning of the second.
 func TestAMemberThatMissedTwoLeases(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	e.stop()
@@ -46,6 +47,7 @@ func TestAMemberThatMissedTwoLeases(t *testing.T) {
 
 // An edge sees that messages which it knows were lost, although others have their numbers by now.
 func TestAStreamThatWasSetBackAndGoesOn(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	e.stop()
@@ -83,6 +85,7 @@ func (b behind) GetLastMsg(string, string, ...nats.JSOpt) (*nats.RawStreamMsg, e
 // A member asks again for an announced file that no server seems to have: a server that has just begun to lead may be behind. It
 // forgets one that was replaced at once, and in the end one that was removed.
 func TestAServerThatIsBehind(t *testing.T) {
+	t.Parallel()
 	const path = "2026-11-20/gex-spx"
 	for _, c := range []struct {
 		what      string
@@ -116,6 +119,7 @@ func TestAServerThatIsBehind(t *testing.T) {
 
 // A file that is not there does not hold up the others: they are tried as often as it before the member waits.
 func TestAMissingFileHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	const missing, other = "2026-11-20/gex-spx", "2026-11-19/gex-spx"
 	m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
 	for _, path := range []string{missing, other} {
@@ -136,6 +140,7 @@ func TestAMissingFileHoldsUpNoOther(t *testing.T) {
 
 // After an operator has removed all messages, the refresher publishes its files again.
 func TestAStreamThatWasPurged(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	a.save(gamma, `"1"`, friday)
@@ -150,6 +155,7 @@ func TestAStreamThatWasPurged(t *testing.T) {
 
 // A file that the refresher cannot read does not hold up the others.
 func TestAFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	a.save(gamma, `"1"`, friday)
