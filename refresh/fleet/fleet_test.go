@@ -113,7 +113,7 @@ type node struct {
 // join starts a member of the source simulated.
 func join(t *testing.T, url, dir string, edge bool) *node {
 	t.Helper()
-	return joinWith(t, Flags{NATS: url, Edge: edge}, dir)
+	return start(t, Flags{NATS: url, Edge: edge}, dir, nil)
 }
 
 // refresher starts a member and waits until it refreshes.
@@ -131,11 +131,6 @@ func pair(t *testing.T, url string) (refreshing, edge *node) {
 	refreshing.save(gamma, `"1"`, friday)
 	until(t, "the edge follows", func() bool { return edge.shows(gamma, `"1"`) })
 	return refreshing, edge
-}
-
-func joinWith(t *testing.T, flags Flags, dir string) *node {
-	t.Helper()
-	return start(t, flags, dir, nil)
 }
 
 // start starts a member. prepare, unless nil, is called with it before it runs.
@@ -195,23 +190,17 @@ func (n *node) Failing() error {
 	return n.failing
 }
 
-// fails says whether the refreshes of the member fail.
-func (n *node) fails(yes bool) {
+// unfit sets why the member should not refresh.
+func (n *node) unfit(doubt, failing error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.failing = nil; yes {
-		n.failing = errors.New("the upstream is unreachable")
-	}
+	n.doubt, n.failing = doubt, failing
 }
 
-// doubts says whether the member doubts its clock.
-func (n *node) doubts(yes bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.doubt = nil; yes {
-		n.doubt = errors.New("the clock was set back")
-	}
-}
+var (
+	errBack        = errors.New("the clock was set back")
+	errUnreachable = errors.New("the upstream is unreachable")
+)
 
 func (n *node) Accept(path, digest string, file []byte) error {
 	n.mu.Lock()
@@ -523,6 +512,9 @@ func TestKilledBeforeItStores(t *testing.T) {
 		t.Fatalf("it is stored as %s", d)
 	}
 	a.stop()
+	if _, err := a.Publish(files); !errors.Is(err, errLost) {
+		t.Errorf("a member that has ended publishes: %v", err)
+	}
 	b := join(t, url, a.dir, false)
 	until(t, "it refreshes with the files of the fleet", func() bool { return b.leads() && b.store.Digest(path) == e.store.Digest(path) })
 	if !b.shows(gamma, `"2"`) {
@@ -535,13 +527,13 @@ func TestAClockInDoubt(t *testing.T) {
 	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	first := refresher(t, url)
-	first.doubts(true)
+	first.unfit(errBack, nil)
 	until(t, "the lease is given up", func() bool { return !first.leads() && !first.Holds() })
 	second := refresher(t, url)
-	first.doubts(false)
-	second.doubts(true)
+	first.unfit(nil, nil)
+	second.unfit(errBack, nil)
 	until(t, "the member whose clock is right again refreshes alone", func() bool { return first.leads() && !second.leads() })
-	if !second.log.has("the clock was set back") {
+	if !second.log.has(errBack.Error()) {
 		t.Error("the log does not say why the member does not refresh")
 	}
 }
@@ -555,9 +547,9 @@ func TestFailingRefreshes(t *testing.T) {
 	first := start(t, Flags{NATS: url}, t.TempDir(), shortRest)
 	until(t, "the first refreshes", first.leads)
 	began := first.Status().Lease
-	first.fails(true)
+	first.unfit(nil, errUnreachable)
 	until(t, "the only member takes the lease again", func() bool { return first.Status().Lease > began && first.leads() })
-	if !first.log.has("the upstream is unreachable") {
+	if !first.log.has(errUnreachable.Error()) {
 		t.Error("the log does not say why the member does not refresh")
 	}
 
@@ -566,7 +558,7 @@ func TestFailingRefreshes(t *testing.T) {
 	if first.leads() || first.Holds() {
 		t.Error("the failing member holds the lease, too")
 	}
-	m := New(Config{Process: &node{failing: errors.New("the upstream is unreachable")}})
+	m := New(Config{Process: &node{failing: errUnreachable}})
 	for led, keeps := range map[time.Duration]bool{0: true, holdFor - time.Minute: true, holdFor: false} {
 		m.lead, m.restUntil = &lead{began: time.Now().Add(-led), begun: true}, time.Time{}
 		if err := m.unfit(); (err == nil) != keeps {

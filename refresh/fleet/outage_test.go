@@ -52,21 +52,17 @@ func TestOutage(t *testing.T) { // not in parallel: another test could take the 
 	until(t, "a new edge has the files", func() bool { return fresh.shows(gamma, `"4"`) })
 }
 
-// A short break of the connection ends no lease, and nothing published meanwhile is missed.
+// Nothing that is published around a short break of the connection is missed.
 func TestShortBreak(t *testing.T) { // not in parallel: another test could take the port while the server is down
 	dir := t.TempDir()
 	nats := startNATS(t, dir, 0)
 	at, port := urlOf(nats), portOf(nats)
 	a, e := pair(t, at)
-	lease := a.Status().Lease
 	stopNATS(nats)
 	a.save(gamma, `"2"`, friday.Add(time.Minute))
 	a.save(pain, `"2"`, friday.Add(time.Minute))
 	startNATS(t, dir, port)
 	until(t, "the edge has what was published meanwhile", func() bool { return e.shows(gamma, `"2"`) && e.shows(pain, `"2"`) })
-	if now := a.Status().Lease; now != lease || !a.leads() {
-		t.Logf("the lease %d became %d: the machine was slow", lease, now)
-	}
 }
 
 // A member that was away for a whole lease gets the files of that lease, also while nobody holds it, and before it refreshes.
@@ -77,18 +73,14 @@ func TestAMemberThatWasAway(t *testing.T) {
 	at := urlOf(nats)
 	a := refresher(t, at)
 	a.save(gamma, `"1"`, friday)
-	awayDir := t.TempDir()
-	away := join(t, at, awayDir, false)
+	away := join(t, at, t.TempDir(), false)
 	until(t, "the other follows", func() bool { return away.shows(gamma, `"1"`) })
 	away.stop()
-	was := away.Member // it knows what a process that was stopped would know
 	a.stop()
 	b := refresher(t, at)
 	b.save(gamma, `"2"`, friday.Add(time.Minute))
 	b.stop()
-	back := start(t, Flags{NATS: at}, awayDir, func(m *Member) {
-		m.created, m.seen, m.term, m.objects = was.created, was.seen, was.term, was.objects
-	})
+	back := restarted(t, away, func(*Member) {})
 	until(t, "the member that was away refreshes", back.leads)
 	if f, err := back.store.LoadPath("2026-11-20/gex-spx"); err != nil || string(f.Edition.Default.Data()) != `"2"` {
 		t.Errorf("it refreshes without the file of the lease that it has missed: %v\n%s", err, back.log.lines.String())

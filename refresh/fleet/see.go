@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -258,25 +257,25 @@ func (s *link) apply(ctx context.Context) error {
 
 // loadAll stores the files of answers, side by side.
 func (s *link) loadAll(ctx context.Context, served map[string]Served) error {
-	m := s.m
-	var mu sync.Mutex
+	type result struct {
+		path string
+		err  error
+	}
+	m, results := s.m, make(chan result, len(served))
 	var group errgroup.Group
 	group.SetLimit(8)
-	errs := map[string]error{}
 	for _, one := range served {
 		if o := m.objects[one.Path]; one.Path != "" && m.has(one.File) && m.cfg.Store.Digest(one.Path) != one.SHA256 {
 			group.Go(func() error {
-				err := s.load(ctx, one.Path, o)
-				mu.Lock()
-				defer mu.Unlock()
-				errs[one.Path] = err
+				results <- result{one.Path, s.load(ctx, one.Path, o)}
 				return nil
 			})
 		}
 	}
-	_ = group.Wait() // the errors are in errs
-	for path, err := range errs {
-		if err := s.settle(ctx, path, err); err != nil {
+	_ = group.Wait() // the errors are in the results
+	close(results)
+	for r := range results {
+		if err := s.settle(ctx, r.path, r.err); err != nil {
 			return err
 		}
 	}

@@ -15,10 +15,10 @@ import (
 )
 
 // restarted starts a member again that knows what it knew before, as one that was cut off meanwhile.
-func restarted(t *testing.T, at string, n *node, change func(*Member)) *node {
+func restarted(t *testing.T, n *node, change func(*Member)) *node {
 	t.Helper()
 	was := n.Member
-	return start(t, Flags{NATS: at, Edge: true}, n.dir, func(m *Member) {
+	return start(t, was.cfg.Flags, n.dir, func(m *Member) {
 		m.created, m.seen, m.term, m.objects, m.joined = was.created, was.seen, was.term, was.objects, was.joined
 		change(m)
 	})
@@ -37,7 +37,7 @@ func TestAMemberThatMissedTwoLeases(t *testing.T) {
 	until(t, "the third member follows", func() bool { return c.shows(pain, `"of b"`) })
 	b.stop()
 	until(t, "the third member refreshes", c.leads)
-	back := restarted(t, at, e, func(*Member) {})
+	back := restarted(t, e, func(*Member) {})
 	c.save(gamma, `"2"`, friday.Add(time.Minute))
 	until(t, "the edge has the files of both", func() bool { return back.shows(gamma, `"2"`) && back.shows(pain, `"of b"`) })
 	if back.log.has("refused") {
@@ -60,7 +60,7 @@ func TestAStreamThatWasSetBackAndGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := restarted(t, at, e, func(m *Member) { m.seen = info.State.LastSeq })
+	back := restarted(t, e, func(m *Member) { m.seen = info.State.LastSeq })
 	until(t, "the edge has the file", func() bool { return back.shows(pain, `"2"`) })
 }
 
@@ -114,6 +114,21 @@ func TestAServerThatIsBehind(t *testing.T) {
 				t.Errorf("known %v, refused %v, in the backlog %v, asks again %v", known, o.refused, m.backlog[path], s.again != nil)
 			}
 		})
+	}
+}
+
+// lateMessage is the second message of a watch.
+type lateMessage struct{ jetstream.Msg }
+
+func (lateMessage) Metadata() (*jetstream.MsgMetadata, error) {
+	return &jetstream.MsgMetadata{Sequence: jetstream.SequencePair{Consumer: 2, Stream: 2}}, nil
+}
+
+// A watch whose first message never came is begun again, and gets it then.
+func TestALostMessage(t *testing.T) {
+	m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
+	if err := (&link{m: m}).see(t.Context(), lateMessage{}); err == nil || m.seen != 0 {
+		t.Errorf("%v, seen up to %d", err, m.seen)
 	}
 }
 
