@@ -522,6 +522,22 @@ func TestKilledBeforeItStores(t *testing.T) {
 	}
 }
 
+// A publication does not wait for a refresher that has ended.
+func TestTheEndOfALease(t *testing.T) {
+	t.Parallel()
+	m, l := New(Config{Log: slog.New(slog.DiscardHandler)}), &lead{expiry: time.NewTimer(time.Hour)}
+	l.held, l.lose = context.WithCancel(t.Context())
+	l.ctx, l.cancel = context.WithCancel(l.held)
+	m.lead, m.leading = l, l.held
+	l.cancel() // this process ends
+	if !m.endLead() || l.held.Err() == nil {
+		t.Fatal("publications wait for ever")
+	}
+	if _, err := m.Publish(nil); !errors.Is(err, errLost) {
+		t.Error(err)
+	}
+}
+
 // A member that doubts its clock gives the lease up, and takes none while it doubts.
 func TestAClockInDoubt(t *testing.T) {
 	t.Parallel()
@@ -563,6 +579,9 @@ func TestFailingRefreshes(t *testing.T) {
 		m.lead, m.restUntil = &lead{began: time.Now().Add(-led), begun: true}, time.Time{}
 		if err := m.unfit(); (err == nil) != keeps {
 			t.Errorf("after %v: %v", led, err)
+		}
+		if m.lead = nil; (m.unfit() == nil) != keeps {
+			t.Errorf("after %v: the lease is left to others: %v", led, keeps)
 		}
 	}
 }
