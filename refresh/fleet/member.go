@@ -337,7 +337,7 @@ func (m *Member) takePart(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			s.finish()
+			s.finish(calls)
 			return nil
 		case <-m.renewed:
 			return nil
