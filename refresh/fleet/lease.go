@@ -270,7 +270,7 @@ func (s *link) release(ctx context.Context) {
 
 // finish ends the refresher, publishes what is not published yet, and releases the lease. It keeps the lease while a refresh
 // that has begun comes to its end, and publishes its answers.
-func (s *link) finish() {
+func (s *link) finish(calls context.Context) {
 	m, l := s.m, s.m.lead
 	if l == nil {
 		return
@@ -288,20 +288,16 @@ func (s *link) finish() {
 		case <-ended:
 			waits = false
 		case p := <-m.publications:
-			ctx, cancel := context.WithTimeout(context.Background(), leaseUse)
-			if err := s.publish(ctx, p); err != nil {
+			if err := s.publish(calls, p); err != nil {
 				l.lose()
 			}
-			cancel()
 		case <-ticks.C:
-			ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-			if err := s.renew(ctx); err != nil {
+			if err := s.renew(calls); err != nil {
 				m.cfg.Log.Warn("fleet: the lease was not renewed", "err", err)
 			}
-			cancel()
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*callTimeout)
+	ctx, cancel := context.WithTimeout(calls, 2*callTimeout)
 	defer cancel()
 	err := s.put(ctx)
 	for err == nil && l.begun && s.busy() {

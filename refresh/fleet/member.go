@@ -254,8 +254,8 @@ type link struct {
 	reads     nats.JetStreamContext // asks the leading server, not any
 	stream    jetstream.Stream
 	lease     jetstream.KeyValue
+	delivered uint64           // messages of the watch so far
 	first     uint64           // the newest message at the start
-	delivered uint64           // messages of the watch
 	upTo      uint64           // the same, or an older one if that one was removed: the current answers come before it
 	newest    uint64           // the newest message at the last look
 	missed    int              // looks in a row that had not seen the newest message of the look before
@@ -337,7 +337,7 @@ func (m *Member) takePart(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			s.finish()
+			s.finish(calls)
 			return nil
 		case <-m.renewed:
 			return nil

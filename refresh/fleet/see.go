@@ -28,7 +28,7 @@ type object struct {
 }
 
 // watch returns the headers of the messages that this member has not seen yet, and the error that ends the watch. It does not
-// use [jetstream.OrderedConsumer], which makes itself anew after a pause, and without an error that this member could act on.
+// use the ordered consumer of nats.go, which begins again by itself, after pauses of up to 10 seconds.
 func (s *link) watch(ctx context.Context) (messages <-chan jetstream.Msg, broken <-chan error, stop func(), err error) {
 	cfg := jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
