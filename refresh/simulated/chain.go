@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
 
 	"strikecache/compute"
 )
@@ -22,7 +23,8 @@ func (m *Market) chain(w io.Writer, in *instrument, f *frame) {
 		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)
-	b := append(appendHead(nil, f), `"options":[`...)
+	writeHead(w, f)
+	b := []byte(`"options":[`)
 	for i := range all {
 		s := &all[i]
 		t.smiles = t.smiles[:0]
@@ -34,10 +36,11 @@ func (m *Market) chain(w io.Writer, in *instrument, f *frame) {
 			}
 		}
 		last := len(b) - 1 // the comma after the last row
-		put(w, b[:last])
+		_, _ = w.Write(b[:last])
 		b = append(b[:0], b[last:]...)
 	}
-	put(w, m.appendUnderlying(append(b[:0], `],`...), in, f, price))
+	fmt.Fprintf(w, "],")
+	m.writeUnderlying(w, in, f, price)
 }
 
 // appendRow appends a row and a comma. Members that no decoder reads are constant. Some of them have odd spellings of the recorded chain.
@@ -73,17 +76,18 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 }
 
 // quote writes a quote document.
-func (m *Market) quote(in *instrument, f *frame) []byte {
-	return m.appendUnderlying(appendHead(nil, f), in, f, m.factors.path(in, f.session).at(f.progress(f.asOf)))
+func (m *Market) quote(w io.Writer, in *instrument, f *frame) {
+	writeHead(w, f)
+	m.writeUnderlying(w, in, f, m.factors.path(in, f.session).at(f.progress(f.asOf)))
 }
 
-// appendHead appends the beginning of a chain or quote document.
-func appendHead(b []byte, f *frame) []byte {
-	return append(f.generated.AppendFormat(append(b, `{"timestamp":`...), `"2006-01-02 15:04:05"`), `,"data":{`...)
+// writeHead writes the beginning of a chain or quote document.
+func writeHead(w io.Writer, f *frame) {
+	fmt.Fprintf(w, `{"timestamp":"%s","data":{`, f.generated.Format(time.DateTime))
 }
 
-// appendUnderlying appends the 22 keys of an underlying and the end of the document.
-func (m *Market) appendUnderlying(b []byte, in *instrument, f *frame, p point) []byte {
+// writeUnderlying writes the 22 keys of an underlying and the end of the document.
+func (m *Market) writeUnderlying(w io.Writer, in *instrument, f *frame, p point) {
 	price, before, last := in.price(p), in.price(m.factors.closeOf(in, f.session-1)), f.asOf
 	symbol, kind, exchange := in.symbol, "stock", 3
 	if in.index() {
@@ -91,26 +95,27 @@ func (m *Market) appendUnderlying(b []byte, in *instrument, f *frame, p point) [
 	} else {
 		last = earlier(last, f.close)
 	}
-	b = fmt.Appendf(b, `"symbol":%q,"security_type":%q,"exchange_id":%d,"current_price":%s,"price_change":%s,"price_change_percent":%s`,
+	fmt.Fprintf(w, `"symbol":%q,"security_type":%q,"exchange_id":%d,"current_price":%s,"price_change":%s,"price_change_percent":%s`,
 		symbol, kind, exchange, fixed(price), fixed(price-before), fixed((price/before-1)*100))
-	b = fmt.Appendf(b, `,"bid":%[1]s,"ask":%[1]s,"bid_size":1,"ask_size":1,"open":%[1]s,"high":%[1]s,"low":%[1]s,"close":%[1]s`, fixed(price))
-	b = fmt.Appendf(b, `,"prev_day_close":%s,"volume":0,"iv30":0.0,"iv30_change":0.0,"iv30_change_percent":null`, fixed(before))
-	b = fmt.Appendf(b, `,"seqno":%d,"last_trade_time":`, 10*f.generated.Unix())
-	b = last.In(compute.NewYork).AppendFormat(b, tradeForm)
-	return fmt.Appendf(b, `,"tick":"no_change"},"symbol":%q}`, in.symbol)
+	fmt.Fprintf(w, `,"bid":%[1]s,"ask":%[1]s,"bid_size":1,"ask_size":1,"open":%[1]s,"high":%[1]s,"low":%[1]s,"close":%[1]s`, fixed(price))
+	fmt.Fprintf(w, `,"prev_day_close":%s,"volume":0,"iv30":0.0,"iv30_change":0.0,"iv30_change_percent":null`, fixed(before))
+	fmt.Fprintf(w, `,"seqno":%d,"last_trade_time":%s,"tick":"no_change"},"symbol":%q}`,
+		10*f.generated.Unix(), last.In(compute.NewYork).Format(tradeForm), in.symbol)
 }
 
 // history writes the daily history of an instrument up to session last. The values of indices are strings.
-func (m *Market) history(in *instrument, last int) []byte {
-	b := fmt.Appendf(make([]byte, 0, 110*(last+1)+64), `{"symbol":%q,"data":[`, in.symbol)
-	form := `{"date":"%[1]s","open":%[2]s,"high":%[2]s,"low":%[2]s,"close":%[2]s,"volume":0},`
+func (m *Market) history(w io.Writer, in *instrument, last int) {
+	form := `%[1]s{"date":"%[2]s","open":%[3]s,"high":%[3]s,"low":%[3]s,"close":%[3]s,"volume":0}`
 	if in.index() {
-		form = `{"date":"%[1]s","open":"%[2]s","high":"%[2]s","low":"%[2]s","close":"%[2]s","volume":"0"},`
+		form = `%[1]s{"date":"%[2]s","open":"%[3]s","high":"%[3]s","low":"%[3]s","close":"%[3]s","volume":"0"}`
 	}
+	comma := ""
+	fmt.Fprintf(w, `{"symbol":%q,"data":[`, in.symbol)
 	for i := range last + 1 {
-		b = fmt.Appendf(b, form, m.factors.dates[i], fixed(in.price(m.factors.closeOf(in, i))))
+		fmt.Fprintf(w, form, comma, m.factors.dates[i], fixed(in.price(m.factors.closeOf(in, i))))
+		comma = ","
 	}
-	return append(b[:len(b)-1], `]}`...) // without the comma after the last row
+	fmt.Fprintf(w, `]}`)
 }
 
 // fixed is a number that fmt prints with at most 4 decimals.

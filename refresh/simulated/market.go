@@ -115,15 +115,15 @@ func (m *Market) at(name upstream.Name, at time.Time, since *upstream.Document) 
 	case upstream.OptionsKind:
 		write = func(w io.Writer) { m.chain(w, in, &f) }
 	case upstream.QuotesKind:
-		write = func(w io.Writer) { put(w, m.quote(in, &f)) }
+		write = func(w io.Writer) { m.quote(w, in, &f) }
 	case upstream.HistoryKind:
 		last := m.morning(at, historyHour)
 		doc.Generated = m.factors.dates[last].At(historyHour, 0, 0, compute.NewYork).UTC()
-		write = func(w io.Writer) { put(w, m.history(in, last)) }
+		write = func(w io.Writer) { m.history(w, in, last) }
 	default:
 		date := m.settlementDate(key, at)
 		doc.Generated, doc.FileDate = earlier(settlementTime(date), at).UTC(), date.String()
-		write = func(w io.Writer) { put(w, m.settlement(date)) }
+		write = func(w io.Writer) { m.settlement(w, date) }
 	}
 	doc.LastModified = doc.Generated.Format(http.TimeFormat)
 	doc.ETag = fmt.Sprintf(`"%x"`, doc.Generated.Unix()) // a document changes with the time at which it was made, and only then
@@ -142,6 +142,3 @@ func (m *Market) at(name upstream.Name, at time.Time, since *upstream.Document) 
 	doc.Gzip = bytes.Clone(body.Bytes()) // in memory of its size
 	return doc, nil
 }
-
-// put writes to a document, which takes all.
-func put(w io.Writer, b []byte) { _, _ = w.Write(b) }

@@ -3,11 +3,9 @@ package simulated_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -220,19 +218,6 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: a chain of %d bytes of gzip allocated %.1f MB", at, len(doc.Gzip), mb)
 		}
 	}
-}
-
-func ExampleMarket_At() {
-	m := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
-	at := time.Date(2026, time.August, 11, 16, 11, 33, 0, time.UTC)
-	doc, err := m.At(upstream.Quotes("XLK"), at)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	quote, err := cboe.DecodeQuote(doc.Body)
-	fmt.Println(quote.Symbol, strconv.Quote(doc.Generated.Format(time.DateTime)), err)
-	// Output: XLK "2026-08-11 16:11:26" <nil>
 }
 
 // A market in gzip makes the same documents.

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -29,15 +30,15 @@ const monthLetters = "FGHJKMNQUVXZ"
 
 // settlement writes the settlement file of a date: the monthly VIX futures in the order in which they expire. The file of a day
 // without a session has a header alone.
-func (m *Market) settlement(date compute.Date) []byte {
-	b, rows := []byte("Product,Symbol,Expiration Date,Price\r\n"), 0
+func (m *Market) settlement(w io.Writer, date compute.Date) {
+	fmt.Fprintf(w, "Product,Symbol,Expiration Date,Price\r\n")
+	rows := 0
 	for month := date - compute.Date(date.Day()) + 1; rows < 9 && m.calendar.IsSession(date); month = month.AddMonths(1) {
 		if expires := m.calendar.VIXExpiration(month.Year(), month.Month()); expires >= date {
 			rows++
-			b = fmt.Appendf(b, "VX,VX/%c%d,%s,%v\r\n", monthLetters[month.Month()-1], month.Year()%10, expires, m.futurePrice(date, expires))
+			fmt.Fprintf(w, "VX,VX/%c%d,%s,%v\r\n", monthLetters[month.Month()-1], month.Year()%10, expires, m.futurePrice(date, expires))
 		}
 	}
-	return b
 }
 
 // futurePrice returns the settlement of a VIX future: the VIX, pulled to its mean with the time to expiration. On the day of expiration
