@@ -47,7 +47,7 @@ func (c *fastConn) handshake(timeout time.Duration) error {
 	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
-	if c.engine.stopping.Load() {
+	if c.engine.life.Stopping.Load() {
 		c.wake()
 	}
 	return c.tls.Handshake()
@@ -138,7 +138,7 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 	err := c.Conn.SetReadDeadline(t)
 	// Shutdown (1) sets stopping and then (2) wakes the connection if it is idle. If this deadline was set after (2), the
 	// connection sees (1) here.
-	if c.engine.stopping.Load() {
+	if c.engine.life.Stopping.Load() {
 		c.wake()
 	}
 	return err
@@ -146,7 +146,7 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 
 // Close implements net.Conn. It ends the connection as the loop does: see [loop.LingerBytes].
 func (c *fastConn) Close() error {
-	stopping := c.engine.stopping.Load()
+	stopping := c.engine.life.Stopping.Load()
 	if c.timedOut && !stopping && unsent(c.Conn) {
 		c.abandon(os.ErrDeadlineExceeded)
 	}

@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -29,16 +27,14 @@ const writeBuffer = 12 << 10
 type fastEngine struct {
 	server *Server
 	http   *fasthttp.Server
+	life   loop.Life
 
-	mu       sync.Mutex // guards conns, and the begin of Serve and Shutdown
-	conns    map[*fastConn]struct{}
-	running  sync.WaitGroup // Serve, connections and refusals
-	stop     chan struct{}  // closed when stopping becomes true
-	stopping atomic.Bool
+	mu    sync.Mutex // guards conns
+	conns map[*fastConn]struct{}
 }
 
 func newFastEngine(s *Server) *fastEngine {
-	e := &fastEngine{server: s, conns: map[*fastConn]struct{}{}, stop: make(chan struct{})}
+	e := &fastEngine{server: s, life: loop.Life{Stop: make(chan struct{})}, conns: map[*fastConn]struct{}{}}
 	e.http = &fasthttp.Server{
 		Handler:                      e.strict(e.router().Handler),
 		HeaderReceived:               withoutBody,
@@ -141,7 +137,7 @@ func (e *fastEngine) refuse(ctx *fasthttp.RequestCtx, failed *apiError) {
 // write gives fasthttp the response and counts it.
 func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn) {
 	rep, out := &c.response, &ctx.Response
-	rep.close = rep.close || e.stopping.Load()
+	rep.close = rep.close || e.life.Stopping.Load()
 	out.ResetBody()
 	out.SetStatusCode(rep.status)
 	out.Header.DisableNormalizing() // the names keep their spelling
@@ -188,19 +184,14 @@ func (e *fastEngine) protocolError(ctx *fasthttp.RequestCtx, err error) {
 // Serve accepts connections and serves each in a goroutine of its own, until Shutdown. It closes the listener.
 func (e *fastEngine) Serve(ln net.Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
-	e.mu.Lock()
-	stopped := e.stopping.Load()
-	if !stopped {
-		e.running.Add(1)
-		defer e.running.Done()
-	}
-	if e.mu.Unlock(); stopped {
+	if !e.life.Begin() {
 		return nil
 	}
+	defer e.life.Running.Done()
 	return loop.Accept(func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
-			e.running.Go(func() { e.serveConn(accepted) })
+			e.life.Running.Go(func() { e.serveConn(accepted) })
 		}
 		return err
 	}, func(t time.Time) error {
@@ -209,7 +200,7 @@ func (e *fastEngine) Serve(ln net.Listener) error {
 		}
 		_ = ln.Close() // makes Accept fail, too
 		return errors.ErrUnsupported
-	}, e.stop, e.server.cfg.Log)
+	}, e.life.Stop, e.server.cfg.Log)
 }
 
 // serveConn serves one connection until it ends, or refuses it if there are too many.
@@ -278,28 +269,7 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 
 // Shutdown implements [Server.Shutdown].
 func (e *fastEngine) Shutdown(ctx context.Context) error {
-	e.mu.Lock()
-	if !e.stopping.Swap(true) {
-		close(e.stop)
-	}
-	e.mu.Unlock()
-	e.each((*fastConn).wake)
-	ended := make(chan struct{})
-	go func() { e.running.Wait(); close(ended) }()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
-	left := e.server.connections.Open.Load()
-	for {
-		e.each((*fastConn).cutOff)
-		select {
-		case <-ended:
-			return fmt.Errorf("shut down: %d connections cut off at the time limit: %w", left, ctx.Err())
-		case <-time.After(10 * time.Millisecond): // connections may have been accepted meanwhile
-		}
-	}
+	return e.life.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).wake) }, func() { e.each((*fastConn).cutOff) })
 }
 
 // each calls f, which must not block, for every connection.

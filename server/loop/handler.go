@@ -10,8 +10,8 @@
 //  3. The loop collects small answers to pipelined requests and writes them together.
 //  4. What the client does not take stays in memory, and the connection waits until the client takes it (see state).
 //
-// The limits of connections, and the way in which connections are accepted while descriptors are exhausted or the server
-// stops, are here for other engines, too: [Connections], [Accept].
+// The limits of connections, the way in which connections are accepted while descriptors are exhausted or the server stops,
+// and the begin and the end of an engine are here for other engines, too: [Connections], [Accept], [Life].
 package loop
 
 import (

@@ -88,7 +88,7 @@ func (l *loop) run() {
 		next := time.Time{}
 		if l.armed = l.open.Load() > 0; l.armed {
 			next = time.Now().Add(sweepEvery)
-			if l.server.stopping.Load() {
+			if l.server.life.Stopping.Load() {
 				next = time.Now().Add(drainSweep)
 			}
 		}
@@ -239,7 +239,7 @@ func (l *loop) sweep() {
 	l.swept = l.server.cfg.Now()
 	l.now = l.swept
 	l.memo.expire(l.swept)
-	stopping, cutOff := l.server.stopping.Load(), l.server.cutOff.Load()
+	stopping, cutOff := l.server.life.Stopping.Load(), l.server.cutOff.Load()
 	var due []*peer
 	l.mu.Lock()
 	for _, p := range l.peers {

@@ -223,8 +223,8 @@ func TestLinger(t *testing.T) {
 	if b, err := io.ReadAll(dial(t, address, "a\r\n\r\n")); string(b) != "too many:a\r\n\r\n" || err != nil {
 		t.Errorf("%q %v", b, err)
 	}
-	s.stopping.Store(true)
-	defer s.stopping.Store(false)
+	s.life.Stopping.Store(true)
+	defer s.life.Stopping.Store(false)
 	if _, err := io.WriteString(c, strings.Repeat("b\r\n\r\n", 20_000)); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestHalfCloseTearsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		read(t, c, 3)
-		s.stopping.Store(true)
+		s.life.Stopping.Store(true)
 		want, behind := "A:"+string(medium)+"medium", strings.Repeat("b\r\n\r\n", 1000)
 		if together {
 			cork(t, c, "medium\r\n\r\n"+strings.Repeat(behind, 5))
@@ -257,7 +257,7 @@ func TestHalfCloseTearsNothing(t *testing.T) {
 		if b, err := io.ReadAll(c); string(b) != want || err != nil {
 			t.Errorf("together %v: %d bytes of %d, %v", together, len(b), len(want), err)
 		}
-		s.stopping.Store(false)
+		s.life.Stopping.Store(false)
 	}
 }
 
@@ -375,7 +375,7 @@ func TestBacklog(t *testing.T) {
 			clients = append(clients, dial(t, address, "b\r\n\r\n"))
 		}
 		go func() { stopped <- s.Shutdown(context.Background()) }()
-		until(t, "it is stopping", s.stopping.Load)
+		until(t, "it is stopping", s.life.Stopping.Load)
 	})
 	for _, c := range clients {
 		if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {

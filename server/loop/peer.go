@@ -41,7 +41,7 @@ const (
 func (s *Server) enter(p *peer, to state, now time.Time) {
 	p.state = to
 	timeout := s.timeouts[to]
-	if (to == fresh || to == idle) && s.stopping.Load() {
+	if (to == fresh || to == idle) && s.life.Stopping.Load() {
 		timeout = DrainTimeout
 	}
 	p.due = now.Add(timeout)

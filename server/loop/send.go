@@ -12,7 +12,7 @@ import (
 // It answers none while the client has not taken the answers before, or after the last answer.
 func (l *loop) answerAll(p *peer, b []byte) (used int) {
 	l.out = l.out[:0]
-	r := Request{From: p.from, Now: l.now, Last: l.server.stopping.Load()}
+	r := Request{From: p.from, Now: l.now, Last: l.server.life.Stopping.Load()}
 	for used < len(b) && l.sent < maxTurn && !p.last && p.unsent == nil && p.state != gone {
 		window := b[used:min(len(b), used+MaxHead)]
 		var known *remembered

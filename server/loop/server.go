@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,13 +29,10 @@ type Server struct {
 	cfg      Config
 	timeouts [gone]time.Duration // of the states
 
-	all      []*loop
-	begin    sync.Mutex     // held while Serve or Shutdown begins
-	running  sync.WaitGroup // Serve and the loops
-	stop     chan struct{}  // closed when stopping becomes true
-	stopping atomic.Bool
-	cutOff   atomic.Bool // the time limit of Shutdown has passed
-	refusal  Handler     // of the goroutine that accepts
+	all     []*loop
+	life    Life
+	cutOff  atomic.Bool // the time limit of Shutdown has passed
+	refusal Handler     // of the goroutine that accepts
 }
 
 // New returns a server. Call [Server.Serve] once to accept connections.
@@ -44,7 +40,7 @@ func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, stop: make(chan struct{}), refusal: cfg.NewHandler()}
+	s := &Server{cfg: cfg, life: Life{Stop: make(chan struct{})}, refusal: cfg.NewHandler()}
 	s.timeouts = [gone]time.Duration{
 		fresh: cfg.ReadTimeout, surplus: LingerTimeout, idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, turn: cfg.WriteTimeout,
 		sending: cfg.WriteTimeout, lingering: LingerTimeout,
@@ -66,15 +62,10 @@ func Listen(address string) (net.Listener, error) {
 // Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
-	s.begin.Lock()
-	stopped := s.stopping.Load()
-	if !stopped {
-		s.running.Add(1)
-		defer s.running.Done()
-	}
-	if s.begin.Unlock(); stopped {
+	if !s.life.Begin() {
 		return nil
 	}
+	defer s.life.Running.Done()
 	filer, ok := ln.(interface{ File() (*os.File, error) })
 	if !ok {
 		return fmt.Errorf("the loops need a TCP listener, not %T", ln)
@@ -94,7 +85,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	if err != nil {
 		return err
 	}
-	return Accept(func() error { return s.accept(raw) }, listener.SetDeadline, s.stop, s.cfg.Log)
+	return Accept(func() error { return s.accept(raw) }, listener.SetDeadline, s.life.Stop, s.cfg.Log)
 }
 
 func (s *Server) startLoop() error {
@@ -103,7 +94,7 @@ func (s *Server) startLoop() error {
 		return err
 	}
 	s.all = append(s.all, l)
-	s.running.Go(l.run)
+	s.life.Running.Go(l.run)
 	return nil
 }
 
@@ -184,20 +175,5 @@ func addressOf(from *unix.RawSockaddrAny) netip.Addr {
 // Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
 // Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.begin.Lock()
-	if !s.stopping.Swap(true) {
-		close(s.stop)
-	}
-	s.begin.Unlock()
-	ended := make(chan struct{})
-	go func() { s.running.Wait(); close(ended) }()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
-	left := s.cfg.Connections.Open.Load()
-	s.cutOff.Store(true)
-	<-ended
-	return fmt.Errorf("shut down: %d connections cut off at the time limit: %w", left, ctx.Err())
+	return s.life.Shutdown(ctx, s.cfg.Connections, func() {}, func() { s.cutOff.Store(true) })
 }
