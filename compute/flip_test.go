@@ -47,49 +47,6 @@ func TestFlipByHand(t *testing.T) {
 			t.Errorf("%s: %+v", name, g.Flips)
 		}
 		near(t, name+" distance", g.FlipDistance, (7000-want)/7000*100, 2e-4)
-		// The scenarios scale v. Without the nearest date, no contract is left. Within 90 days, all contracts are.
-		down, up := strangleFlip(c.put, c.putInterest, c.call, c.callInterest, 0.9*c.v), strangleFlip(c.put, c.putInterest, c.call, c.callInterest, 1.1*c.v)
-		for i, wanted := range []float64{down, up, want, 0, want} {
-			s := g.Scenarios[i]
-			if i == 3 {
-				isNull(t, name+" "+s.Name, s.Flip)
-				isNull(t, name+" "+s.Name+" net", s.Net)
-				continue
-			}
-			near(t, name+" "+s.Name, s.Flip, wanted, 0.01)
-		}
-		at := func(v float64) float64 {
-			return c.callInterest*dollarsOf(7000, gammaOf(7000, c.call, v)) - c.putInterest*dollarsOf(7000, gammaOf(7000, c.put, v))
-		}
-		near(t, name+" net down", g.Scenarios[0].Net, at(0.9*c.v), 1e-6*float64(*g.Gross))
-		near(t, name+" net up", g.Scenarios[1].Net, at(1.1*c.v), 1e-6*float64(*g.Gross))
-		nearly(t, name+" band low", g.FlipBand.Low, math.Min(want, math.Min(down, up)), 0.01)
-		nearly(t, name+" band high", g.FlipBand.High, math.Max(want, math.Max(down, up)), 0.01)
-	}
-}
-
-// The other direction, and two flips: a put between two calls.
-func TestFlipDirections(t *testing.T) {
-	r := exposure(t, index(7000, closing), row{"SPXW260821C06900000", published(flatIV(0.01), 10)},
-		row{"SPXW260821P07100000", published(flatIV(0.01), 10)})
-	if g := r.Data; len(g.Flips) != 1 || g.Flips[0].Direction != "positive_to_negative" {
-		t.Errorf("%+v", g.Flips)
-	}
-	near(t, "mirrored", r.Data.Flip, strangleFlip(6900, 10, 7100, 10, 0.01), 0.01)
-
-	low, high := strangleFlip(6900, 10, 7010, 10, 0.005), strangleFlip(7010, 10, 7100, 10, 0.005)
-	for _, c := range []struct{ spot, nearest float64 }{{6940, low}, {7003, low}, {7006, high}, {7200, high}} {
-		r := exposure(t, index(c.spot, closing), row{"SPXW260821C06900000", published(flatIV(0.005), 10)},
-			row{"SPXW260821P07010000", published(flatIV(0.005), 10)}, row{"SPXW260821C07100000", published(flatIV(0.005), 10)})
-		g := r.Data
-		equal(t, "status", g.FlipStatus, compute.FlipMultiple)
-		if len(g.Flips) != 2 || g.Flips[0].Direction != "positive_to_negative" || g.Flips[1].Direction != "negative_to_positive" {
-			t.Fatalf("%+v", g.Flips)
-		}
-		nearly(t, "low", g.Flips[0].Price, low, 0.01)
-		nearly(t, "high", g.Flips[1].Price, high, 0.01)
-		near(t, "nearest", g.Flip, c.nearest, 0.01)
-		near(t, "distance", g.FlipDistance, (c.spot-c.nearest)/c.spot*100, 6e-4)
 	}
 }
 
@@ -117,28 +74,5 @@ func TestFlipStatus(t *testing.T) {
 		isNull(t, c.name+" flip", g.Flip)
 		isNull(t, c.name+" distance", g.FlipDistance)
 		equal(t, c.name+" flips", len(g.Flips), 0)
-	}
-}
-
-// Two narrow terms are two lobes, whose peaks are proportional to OI·K: S'·e^(-d1²/2) has its peak K at d1 = v. The
-// crossing counts when the smaller lobe reaches 1 % of the larger. Otherwise the status is the sign of the larger.
-func TestMateriality(t *testing.T) {
-	for _, c := range []struct {
-		putInterest, callInterest float64
-		want                      compute.FlipStatus
-	}{
-		{10_000, 100, compute.FlipFound}, // 100·7700 / (10000·7000) = 1.1 %
-		{10_000, 92, compute.FlipFound},  // 1.012 %
-		{10_000, 90, compute.FlipNoneNegative},
-		{90, 10_000, compute.FlipNonePositive}, // 0.82 %
-		{111, 10_000, compute.FlipFound},       // 1.009 %
-	} {
-		r := exposure(t, index(7350, closing), strangle(7000, c.putInterest, 7700, c.callInterest, 0.01)...)
-		equal(t, fmt.Sprint(c.putInterest, " ", c.callInterest), r.Data.FlipStatus, c.want)
-		if c.want == compute.FlipFound {
-			near(t, "flip", r.Data.Flip, strangleFlip(7000, c.putInterest, 7700, c.callInterest, 0.01), 0.01)
-		} else {
-			isNull(t, "flip", r.Data.Flip)
-		}
 	}
 }

@@ -133,3 +133,24 @@ func marshal(t testing.TB, v any) []byte {
 	}
 	return b
 }
+
+// convention returns a convention of a result, all of which must have a note.
+func convention(t *testing.T, r compute.GammaResult, name string) (found compute.Convention) {
+	t.Helper()
+	for _, c := range r.Data.Conventions {
+		if c.Name == name {
+			found = c
+		}
+		if c.Note == "" {
+			t.Errorf("%s has no note", c.Name)
+		}
+	}
+	equal(t, "convention", found.Name, name)
+	return found
+}
+
+func full(bid, ask, iv, gamma, openInterest, volume float64) compute.Quote {
+	q := quoted(bid, ask, openInterest)
+	q.IV, q.Gamma, q.Volume = iv, gamma, volume
+	return q
+}
