@@ -164,9 +164,9 @@ func (s *Store) writeRank(all map[key][]byte, rank int, written map[key]bool) (f
 		}
 	}
 	slices.SortFunc(keys, func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
-	var batch []Write
+	var batch []replacement
 	for _, k := range keys {
-		w := Write{Dir: filepath.Join(s.dir, k.dir), Name: k.name, Body: all[k]}
+		w := replacement{dir: filepath.Join(s.dir, k.dir), name: k.name, body: all[k]}
 		if same := (key{currentDir, k.name}); rank == 2 && written[same] && &all[same][0] == &all[k][0] {
 			w.link = s.path(same)
 		}
