@@ -98,9 +98,6 @@ func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), err
 }
 
-// maxBody bounds one decompressed body. The largest real body is under 1 MB.
-const maxBody = 64 << 20
-
 // decompress returns the decoded body, or an error if it has more than max bytes.
 func decompress(c Coding, body []byte, max int) (out []byte, err error) {
 	var r io.Reader = bytes.NewReader(body)

@@ -27,14 +27,14 @@ func FuzzAltered(f *testing.F) {
 		start := min(int(at), len(good))
 		end := min(start+int(remove), len(good))
 		b := bytes.Join([][]byte{good[:start], insert, good[end:]}, nil)
-		got, err := decoded(b, keyOf(gamma))
+		got, err := decodeFile(b, keyOf(gamma))
 		if bytes.Equal(b, good) {
 			if err != nil {
 				t.Fatalf("refused as it was written: %v", err)
 			}
 			sameFile(t, got, File{Edition: &many, Build: "00ff", Summary: []byte(`["2026-11-20",7000]`)})
 			for _, place := range []key{{friday, pain}, {thursday, "gex-spx"}, {}} {
-				if _, err := decoded(b, place); !errors.Is(err, ErrTorn) {
+				if _, err := decodeFile(b, place); !errors.Is(err, ErrTorn) {
 					t.Errorf("as %q: %v", place, err)
 				}
 			}
@@ -77,14 +77,14 @@ func FuzzDecodeFile(f *testing.F) {
 
 func check(t *testing.T, b []byte) {
 	t.Helper()
-	got, err := decoded(b, keyOf(gamma))
+	got, err := decodeFile(b, keyOf(gamma))
 	if err != nil {
 		if !refused(err) {
 			t.Errorf("refused with %v", err)
 		}
 		return
 	}
-	again, err := decoded(encoded(t, gamma, got), keyOf(gamma))
+	again, err := decodeFile(encoded(t, gamma, got), keyOf(gamma))
 	if err != nil {
 		t.Fatalf("accepted, but not when written again: %v", err)
 	}
@@ -109,7 +109,7 @@ func FuzzSeal(f *testing.F) {
 		if !json.Valid(s.Body(Identity)) {
 			t.Fatalf("sealed body is not JSON: %s", s.Body(Identity))
 		}
-		got, err := decoded(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
+		got, err := decodeFile(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
 		must(t, err)
 		sameSnapshot(t, "read back", got.Edition.Default, s)
 	})

@@ -83,18 +83,10 @@ func datedOn(date string, f File) (File, error) {
 	return f, err
 }
 
-func decoded(b []byte, k key) (File, error) {
-	h, payload, err := unframe(b, k)
-	if err != nil {
-		return File{}, err
-	}
-	return decodeFile(h, payload)
-}
-
 func encoded(t testing.TB, product string, f File) []byte {
 	t.Helper()
 	f.Product = product
-	b, err := encodeFile(&f)
+	_, b, err := encodeFile(&f)
 	must(t, err)
 	return b
 }
