@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // WritePrivateFile replaces the file dir/name by b. It creates dir. The new file has mode 0600, and the owner and group of the
@@ -88,16 +87,31 @@ func (r replacement) path() string { return filepath.Join(r.dir, r.name) }
 // atOnce bounds the open files and the threads of a batch.
 const atOnce = 16
 
-// write replaces files, several at the same time, and syncs each directory once. A crash may leave some of the files old and
-// the others new. An error belongs to the replacement of the same index.
-func (w *writer) write(batch []replacement) []error {
-	errs, synced := make([]error, len(batch)), map[string]error{}
-	var files errgroup.Group
-	files.SetLimit(atOnce)
-	for i, r := range batch {
-		files.Go(func() error { errs[i] = w.rename(r); return nil })
+// write replaces files. It writes and syncs up to atOnce of them at the same time, renames these in the given order, and syncs
+// each of their directories once. A crash may leave some of the files old and the others new. An error belongs to the
+// replacement of the same index.
+func (w *writer) write(batch []replacement) (errs []error) {
+	for part := range slices.Chunk(batch, atOnce) {
+		errs = append(errs, w.writePart(part)...)
 	}
-	files.Wait() // no goroutine returns an error
+	return errs
+}
+
+func (w *writer) writePart(batch []replacement) []error {
+	temps, errs, synced := make([]string, len(batch)), make([]error, len(batch)), map[string]error{}
+	var files sync.WaitGroup
+	for i, r := range batch {
+		files.Go(func() { temps[i], errs[i] = w.writeTemp(r) })
+	}
+	files.Wait()
+	for i, r := range batch {
+		if errs[i] != nil {
+			continue
+		}
+		if errs[i] = w.step(stepRename, r.path(), func() error { return os.Rename(temps[i], r.path()) }); errs[i] != nil {
+			os.Remove(temps[i])
+		}
+	}
 	for i, r := range batch {
 		if errs[i] != nil {
 			continue
@@ -121,9 +135,9 @@ func (w *writer) writeOne(dir, name string, b []byte) error {
 	return w.write([]replacement{{dir: dir, name: name, body: b}})[0]
 }
 
-// rename gives a file its new bytes. Its name is not durable yet. If a step fails, rename removes the temporary file, which
-// leaves its room on the disk to others.
-func (w *writer) rename(r replacement) (err error) {
+// writeTemp writes the durable temporary file of a replacement. If a step fails, it removes the file, which leaves its room on
+// the disk to others.
+func (w *writer) writeTemp(r replacement) (path string, err error) {
 	var temp *os.File
 	for at, do := range []func() error{
 		stepCreate: func() (err error) { temp, err = w.create(r.dir, r.name); return err },
@@ -134,18 +148,20 @@ func (w *writer) rename(r replacement) (err error) {
 			_, err := temp.Write(r.body)
 			return err
 		},
-		stepSync:   func() error { return errors.Join(temp.Sync(), temp.Close()) },
-		stepRename: func() error { return os.Rename(temp.Name(), r.path()) },
+		stepSync: func() error { return errors.Join(temp.Sync(), temp.Close()) },
 	} {
 		if err = w.step(step(at), r.path(), do); err != nil {
 			break
 		}
 	}
-	if err != nil && temp != nil {
+	switch {
+	case temp == nil:
+		return "", err
+	case err != nil:
 		temp.Close()
 		os.Remove(temp.Name())
 	}
-	return err
+	return temp.Name(), err
 }
 
 // linked replaces a temporary file by a link to a file, and says whether it could.
