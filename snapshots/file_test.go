@@ -185,14 +185,6 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-func TestFileName(t *testing.T) {
-	for product, want := range map[string]string{gamma: "gex-spx", pain: pain, "options/flow/unusual": "options-flow-unusual"} {
-		if got := FileName(product); got != want {
-			t.Errorf("%s is in %s, want %s", product, got, want)
-		}
-	}
-}
-
 // ended is a gzip stream that ends as gzip writers end it: no tail can replace its end.
 func ended(t testing.TB, body string) string {
 	t.Helper()

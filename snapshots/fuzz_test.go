@@ -91,10 +91,10 @@ func check(t *testing.T, b []byte) {
 	sameFile(t, again, got)
 }
 
-// All JSON can be sealed. A sealed body is JSON that a restart reads back. The test trims space around the value, which no
+// All JSON can be sealed, byte for byte, and the receipt has the digest of these bytes. A sealed body is JSON that a restart reads back. The test trims space around the value, which no
 // encoder writes.
 func FuzzSeal(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,2.5e-3,null,true],"é":"\u00e9"}`, `"\ud800"`, `[]`, `NaN`, `{"data":{"data":1}}`, "{\"a\":\n1}", "\"\xff\"", `1e999`, `{"":0}x`} {
+	for _, seed := range []string{`{"a":[1,2.5e-3,null,true],"é":"\u00e9"}`, `"\ud800"`, `[]`, `NaN`, `{"data":{"data":1}}`, "{\"a\":\n1}", "\"\xff\"", `1e999`, `{"":0}x`, `"é\u2028<&>"`, `{"a":{"data":1,"meta":{}}}`, `[ 1 , 2 ]`, "{\"a\":\t1.50e+10}", `{"":"}"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -108,6 +108,9 @@ func FuzzSeal(f *testing.F) {
 		}
 		if !json.Valid(s.Body(Identity)) {
 			t.Fatalf("sealed body is not JSON: %s", s.Body(Identity))
+		}
+		if !bytes.Equal(s.Data(), data) || s.Meta.Receipt.DataSHA256 != sha(data) {
+			t.Fatalf("data became %s with digest %s", s.Data(), s.Meta.Receipt.DataSHA256)
 		}
 		got, err := decodeFile(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
 		must(t, err)

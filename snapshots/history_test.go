@@ -137,8 +137,7 @@ func TestHistoricalDamage(t *testing.T) {
 	s := week(t, o, monday, tuesday, wednesday, friday)
 	damage(t, s, monday+"/gex-spx")
 	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
-	b, err := os.ReadFile(filepath.Join(s.dir, friday, "gex-spx"))
-	must(t, err)
+	b := bytesOf(t, s, friday+"/gex-spx")
 	put(t, s, friday+"/gex-spx", string(b[:len(b)/2]))
 	if got := historical(t, s, ""); got != tuesday {
 		t.Errorf("newest: %s", got)

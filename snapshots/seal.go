@@ -48,8 +48,7 @@ func (f Freshness) Equal(g Freshness) bool {
 // Stale says whether the answer is the last good answer and too old.
 func (f Freshness) Stale() bool { return f.State == "stale" }
 
-// Receipt makes the numbers reproducible: equal receipts mean equal data. Answers that earlier versions stored have neither
-// Parameters nor Inputs.
+// Receipt makes the numbers reproducible: equal receipts mean equal data.
 type Receipt struct {
 	Method      string          `json:"method"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // an object: the settings that the data depends on
