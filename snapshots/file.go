@@ -97,6 +97,8 @@ type File struct {
 	Summary []byte
 	// Current and Dated say where the file belongs: in current/, under the UTC date of as_of, or in both.
 	Current, Dated bool
+
+	entry *entry // of a file that was read
 }
 
 // Date returns the UTC date of the answer, YYYY-MM-DD.
@@ -187,7 +189,7 @@ func decodeFile(b []byte, k key) (File, error) {
 		payload = payload[n:]
 		return out
 	}
-	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated}
+	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated, entry: newEntry(h, b)}
 	for i, e := range h.Entries {
 		var bodies [Codings][]byte
 		for c, n := range e.Lengths {

@@ -158,14 +158,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 		return fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
 	}
 	if k.dir == objectsDir {
-		s.disk.Lock()
-		defer s.disk.Unlock()
-		s.flush([]placed{{key: k, body: file}})
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if _, ok := s.objects[digest]; ok {
-			s.objects[digest] = time.Now().Add(unnamedFor)
-		}
+		s.acceptObject(k, file)
 		return nil
 	}
 	f, err := decodeFile(file, k)
@@ -175,14 +168,23 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	if err := s.vet(k, &f, products, notAfter); err != nil {
 		return err
 	}
-	h, _, err := unframe(file, k)
-	if err != nil {
-		return err
-	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.place([]placed{{k, file, newEntry(h, file), f.Edition.Default}})
+	s.place([]placed{{k, file, f.entry, f.Edition.Default}})
 	return nil
+}
+
+// acceptObject stores an object that waits for the file that names it.
+func (s *Store) acceptObject(k key, file []byte) {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	s.flush([]placed{{key: k, body: file}})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := digestOfObject(k.name)
+	if _, ok := s.objects[sum]; ok {
+		s.objects[sum] = time.Now().Add(unnamedFor)
+	}
 }
 
 // vet checks the answer of a file that another store has written.
