@@ -66,8 +66,7 @@ func (f *follower) Failing() error { return f.r.board.failing(GammaResource) }
 func (f *follower) Accept(path, digest string, file []byte) error {
 	// No newer answer would ever replace one of the far future. The clock of this machine may be some hours wrong.
 	notAfter := f.r.cfg.Clock.Now().Add(48 * time.Hour)
-	_, err := f.r.store.Accept(path, digest, file, Resources(), notAfter)
-	return err
+	return f.r.store.Accept(path, digest, file, Resources(), notAfter)
 }
 
 // Lead implements [fleet.Process]. It begins as a start does, from the stored files.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
@@ -41,65 +42,43 @@ const (
 	zstdWindow   = 1 << 20
 )
 
-// compressor is a compressing writer and the buffer that it writes to.
-type compressor struct {
-	flusher
-	out bytes.Buffer
-}
-
-type flusher interface {
+// compressor writes what it compresses to a buffer that Reset gives it.
+type compressor interface {
 	io.Writer
 	Flush() error
 	Reset(io.Writer)
 }
 
-// A new compressor takes 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd.
-var compressors = [Codings]*idle[*compressor]{
-	Gzip:   {make: func() (*compressor, error) { return newCompressor(Gzip) }},
-	Brotli: {make: func() (*compressor, error) { return newCompressor(Brotli) }},
-	Zstd:   {make: func() (*compressor, error) { return newCompressor(Zstd) }},
+// A new compressor takes 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd. Its settings are constants that are valid.
+var compressors = [Codings]sync.Pool{
+	Gzip: {New: func() any {
+		z, _ := gzip.NewWriterLevel(nil, gzipLevel)
+		return z
+	}},
+	Brotli: {New: func() any {
+		return brotli.NewWriterOptions(nil, brotli.WriterOptions{Quality: brotliLevel, LGWin: brotliWindow})
+	}},
+	Zstd: {New: func() any { return newZstd(zstdWindow) }},
 }
 
-func newCompressor(c Coding) (z *compressor, err error) {
-	z = new(compressor)
-	switch c {
-	case Gzip:
-		z.flusher, err = gzip.NewWriterLevel(nil, gzipLevel)
-	case Brotli:
-		z.flusher = brotli.NewWriterOptions(nil, brotli.WriterOptions{Quality: brotliLevel, LGWin: brotliWindow})
-	case Zstd:
-		z.flusher, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
-			zstd.WithEncoderLevel(zstdLevel), zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true))
-	}
-	return z, err
-}
-
-// borrow returns a compressor that is ready for a new body. The caller must put the compressor back.
-func borrow(c Coding) (z *compressor, err error) {
-	if z, err = compressors[c].get(); err != nil {
-		return nil, err
-	}
-	z.out.Reset()
-	z.Reset(&z.out)
-	return z, nil
+func newZstd(window int) *zstd.Encoder {
+	z, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithEncoderLevel(zstdLevel),
+		zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
+	return z
 }
 
 // compress returns b in a coding other than Identity. The compressed bytes end at a whole byte, but the stream is not ended, so
 // that a tail can follow. The result has capacity for room more bytes.
 func compress(c Coding, b []byte, room int) (coded []byte, err error) {
-	z, err := borrow(c)
-	if err != nil {
-		return nil, err
-	}
-	defer compressors[c].put(z)
+	z := compressors[c].Get().(compressor)
+	defer compressors[c].Put(z)
+	out := bytes.NewBuffer(make([]byte, 0, len(b)/6)) // a usual body shrinks to less
+	z.Reset(out)
 	if _, err = z.Write(b); err == nil {
 		err = z.Flush()
 	}
-	return append(make([]byte, 0, z.out.Len()+room), z.out.Bytes()...), err
+	return append(make([]byte, 0, out.Len()+room), out.Bytes()...), err
 }
-
-// maxBody bounds one decompressed body. The largest real body is under 1 MB.
-const maxBody = 64 << 20
 
 // decompress returns the decoded body, or an error if it has more than max bytes.
 func decompress(c Coding, body []byte, max int) (out []byte, err error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -174,36 +173,6 @@ func TestCodings(t *testing.T) {
 	}
 }
 
-// The usual programs decode the bodies.
-func TestProgramsDecodeBodies(t *testing.T) {
-	s := sealed(t, string(document(50_000)))
-	for c, program := range map[Coding]string{Gzip: "gzip", Brotli: "brotli", Zstd: "zstd"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Logf("%s is not installed", program)
-			continue
-		}
-		cmd := exec.Command(program, "-dc")
-		cmd.Stdin = bytes.NewReader(keyed(s, c, []byte(`{"tier":"keyed"}`)))
-		if out, err := cmd.Output(); err != nil || !bytes.Equal(out, keyed(s, Identity, []byte(`{"tier":"keyed"}`))) {
-			t.Errorf("%s: %d bytes, %v", program, len(out), err)
-		}
-	}
-}
-
-// AppendTail changes neither the bytes before the tail nor the usage.
-func TestAppendTailAppends(t *testing.T) {
-	s := sealed(t, `{"a":1}`)
-	for c := range Codings {
-		usage := []byte(`{"tier":"keyed"}`)
-		if got := s.AppendTail([]byte("before"), c, usage); string(got) != "before"+string(s.AppendTail(nil, c, usage)) {
-			t.Errorf("%v: %q", c, got)
-		}
-		if string(usage) != `{"tier":"keyed"}` {
-			t.Errorf("%v: usage became %q", c, usage)
-		}
-	}
-}
-
 func TestTailsAndTagsDoNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -224,19 +193,6 @@ func TestTailsAndTagsDoNotAllocate(t *testing.T) {
 				t.Errorf("usage of %d, %v: %v allocations", size, c, n)
 			}
 		}
-	}
-}
-
-func BenchmarkAppendTail(b *testing.B) {
-	s, usage := sealed(b, string(document(100_000))), usageOf(150)
-	buf := make([]byte, 0, len(usage)+MaxTail)
-	for c := range Codings {
-		b.Run(c.String(), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				buf = s.AppendTail(buf[:0], c, usage)
-			}
-		})
 	}
 }
 

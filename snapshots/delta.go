@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -137,21 +138,15 @@ func (s *Store) keepBases(editions map[string]*Edition) {
 }
 
 // A new encoder takes 3 MB.
-var deltaEncoders = idle[*zstd.Encoder]{make: func() (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithEncoderLevel(zstdLevel),
-		zstd.WithWindowSize(deltaWindow), zstd.WithLowerEncoderMem(true))
-}}
+var deltaEncoders = sync.Pool{New: func() any { return newZstd(deltaWindow) }}
 
 func newDelta(s *Snapshot, b base) (d Delta, err error) {
-	z, err := deltaEncoders.get()
-	if err != nil {
-		return d, err
-	}
+	z := deltaEncoders.Get().(*zstd.Encoder)
+	defer deltaEncoders.Put(z)
 	out := bytes.NewBuffer(slices.Concat(deltaMagic, b.digest[:]))
 	if err := z.ResetWithOptions(out, zstd.WithEncoderDictRaw(0, b.body)); err != nil {
 		return d, err
 	}
-	defer deltaEncoders.put(z)
 	if _, err = z.Write(s.bodies[Identity]); err == nil {
 		err = z.Close()
 	}

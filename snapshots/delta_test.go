@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -162,7 +163,7 @@ func TestDeltasAreDeterministic(t *testing.T) {
 	for _, size := range []int{1 << 10, 60 << 10, 400 << 10} {
 		answer, earlier := answerOf(t, 1, size), answerOf(t, 0, size+size/10)
 		from := base{sha256.Sum256(earlier.Body(Identity)), earlier.Body(Identity)}
-		deltaEncoders.kept = nil // the next encoder is new
+		deltaEncoders = sync.Pool{New: deltaEncoders.New} // the next encoder is new
 		want, err := newDelta(answer, from)
 		must(t, err)
 		for i := range 3 {

@@ -1,6 +1,8 @@
 package snapshots
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,7 +93,13 @@ func TestExpire(t *testing.T) {
 		}
 		s = reopen(t, s)
 	}
+	historical(t, s, monday)
+	s.history.Wait()
+	id := s.index[key{monday, "gex-spx"}].id
 	expire(t, s, Ages{FilesBefore: forever, Products: []string{gamma}}, 5)
+	if _, kept := s.history.Get(id); kept {
+		t.Error("an expired answer is kept in memory")
+	}
 	if got := historical(t, s, monday); got != "none" { // although it was in memory
 		t.Errorf("an expired date: %s", got)
 	}
@@ -161,10 +169,40 @@ func TestAStartMakesTheLink(t *testing.T) {
 	f.Edition = &Edition{Default: sealedWith(t, `"after"`, m)}
 	must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
 	must(t, s.Close())
-	put(t, s, friday+"/gex-spx~", old)
-	must(t, rename(s, friday+"/gex-spx~", friday+"/gex-spx"))
+	must(t, os.Remove(filepath.Join(s.dir, friday, "gex-spx"))) // or put would write through the link
+	put(t, s, friday+"/gex-spx", old)
 	s = openWith(t, s.opts)
 	if got := historical(t, s, friday); got != "after" {
 		t.Errorf("the date has %s", got)
+	}
+}
+
+// An object that is not what its name says is never returned, sent or accepted, and verify names it.
+func TestDamagedObjects(t *testing.T) {
+	s := open(t, t.TempDir())
+	f, body := withObject(t, "whole")
+	must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+	other := Object{Body: []byte("other")}
+	packed, err := other.pack()
+	must(t, err)
+	sum, name := sha(body), "objects/"+sha(body)+".gz"
+	for what, b := range map[string][]byte{"another": packed, "cut off": packed[:len(packed)-1], "no gzip": []byte("x"), "empty": {}} {
+		path := put(t, s, name, string(b))
+		_, one := s.Object(sum)
+		_, _, two := s.Bytes(name)
+		_, three := ReadObject(s.opts.Dir, s.opts.Source, sum)
+		for _, err := range []error{one, two, three, s.Accept(name, sum, b, nil, asOf)} {
+			if !errors.Is(err, ErrTorn) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
+			t.Errorf("%s: verify finds %v, %v", what, bad, err)
+		}
+	}
+	for _, none := range []string{sha([]byte("never stored")), "../../" + sum, ""} {
+		if _, err := s.Object(none); !errors.Is(err, ErrGone) {
+			t.Errorf("%q: %v", none, err)
+		}
 	}
 }

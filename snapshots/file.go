@@ -50,8 +50,9 @@ var (
 )
 
 const (
-	// maxFile bounds each file that is written or read. The largest real file is under 2 MB.
-	maxFile = 256 << 20
+	// MaxTransfer bounds each file that is written, read or taken from another store, and each body and document unpacked from
+	// it, in bytes. The largest real document has 14 MB, the largest real answer under 2 MB.
+	MaxTransfer = 64 << 20
 	// maxHeader bounds the first line. A header with 200 entries takes 10 KB, one with 100 inputs 25 KB.
 	maxHeader = 1 << 20
 )
@@ -96,16 +97,19 @@ type File struct {
 	Summary []byte
 	// Current and Dated say where the file belongs: in current/, under the UTC date of as_of, or in both.
 	Current, Dated bool
+
+	entry *entry // of a file that was read
 }
 
 // Date returns the UTC date of the answer, YYYY-MM-DD.
 func (f *File) Date() string { return f.Edition.Default.Meta.AsOf.UTC().Format(time.DateOnly) }
 
-func encodeFile(f *File) ([]byte, error) {
+// encodeFile returns the bytes of a file, and their header.
+func encodeFile(f *File) (h fileHeader, b []byte, err error) {
 	if f.Edition == nil || f.Edition.Default == nil {
-		return nil, errors.New("there is no default snapshot")
+		return h, nil, errors.New("there is no default snapshot")
 	}
-	h := fileHeader{
+	h = fileHeader{
 		Format: fileFormat, SHA256: strings.Repeat("0", digestLen), Product: f.Product, Date: f.Date(), Dated: f.Dated,
 		ComputedAt: f.Edition.Default.Meta.ComputedAt, Build: f.Build, Inputs: f.Inputs, Summary: len(f.Summary),
 	}
@@ -127,16 +131,17 @@ func encodeFile(f *File) ([]byte, error) {
 	})
 	line, err := json.Marshal(h)
 	if err != nil {
-		return nil, fmt.Errorf("encode header: %w", err)
+		return h, nil, fmt.Errorf("encode header: %w", err)
 	}
 	payload[0] = append(line, '\n')
-	b := slices.Concat(append(payload, f.Summary)...)
-	if len(b) > maxFile || len(line) > maxHeader {
-		return nil, fmt.Errorf("file takes %d bytes, over the limit of %d", len(b), maxFile)
+	b = slices.Concat(append(payload, f.Summary)...)
+	if len(b) > MaxTransfer || len(line) > maxHeader {
+		return h, nil, fmt.Errorf("file takes %d bytes, its header %d, over the limits of %d and %d", len(b), len(line), MaxTransfer, maxHeader)
 	}
 	at := bytes.Index(b, []byte(digestMark)) + len(digestMark)
-	copy(b[at:], digest(b[at+digestLen:]))
-	return b, nil
+	h.SHA256 = digest(b[at+digestLen:])
+	copy(b[at:], h.SHA256)
+	return h, b, nil
 }
 
 // digestMark stands before the digest in a header, and digestLen is the digest's length.
@@ -161,11 +166,19 @@ func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 	if FileName(h.Product) != k.name || !isDate(h.Date) || k.dir != currentDir && k.dir != h.Date {
 		return h, nil, fmt.Errorf("%w: the file is of %.40q, date %.20q", ErrTorn, h.Product, h.Date)
 	}
+	if h.Summary < 0 || h.Summary > len(payload) {
+		return h, nil, fmt.Errorf("%w: a summary of %d bytes", ErrTorn, h.Summary)
+	}
 	return h, payload, nil
 }
 
-// decodeFile rebuilds what encodeFile wrote. The bodies of the result share the memory of payload; the summary does not.
-func decodeFile(h fileHeader, payload []byte) (File, error) {
+// decodeFile checks that a file is whole and belongs at k, and rebuilds what encodeFile wrote. The bodies of the result share
+// the memory of b. The summary does not.
+func decodeFile(b []byte, k key) (File, error) {
+	h, payload, err := unframe(b, k)
+	if err != nil {
+		return File{}, err
+	}
 	short := false
 	take := func(n int) []byte {
 		if n < 0 || n > len(payload) {
@@ -176,7 +189,7 @@ func decodeFile(h fileHeader, payload []byte) (File, error) {
 		payload = payload[n:]
 		return out
 	}
-	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated}
+	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated, entry: newEntry(h, b)}
 	for i, e := range h.Entries {
 		var bodies [Codings][]byte
 		for c, n := range e.Lengths {
@@ -213,14 +226,14 @@ func (e *Edition) add(name string, s *Snapshot) {
 	e.Variants[name] = s
 }
 
-// readFile reads a stored file of at most limit bytes. It follows no symbolic link: the store indexes only regular files.
-func readFile(path string, limit int64) ([]byte, error) {
+// readFile reads a stored file of at most MaxTransfer bytes. It follows no symbolic link: the store indexes only regular files.
+func readFile(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrTorn, limit)
+	if !info.Mode().IsRegular() || info.Size() > MaxTransfer {
+		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrTorn, MaxTransfer)
 	}
 	return os.ReadFile(path)
 }

@@ -42,7 +42,7 @@ func files(t testing.TB) map[string]File {
 func TestFileRoundTrip(t *testing.T) {
 	for name, f := range files(t) {
 		b := encoded(t, pain, f)
-		got, err := decoded(b, keyOf(pain))
+		got, err := decodeFile(b, keyOf(pain))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -81,19 +81,19 @@ func TestFileDamage(t *testing.T) {
 				continue
 			}
 			b[i] ^= mask
-			if _, err := decoded(b, keyOf(pain)); !refused(err) {
+			if _, err := decodeFile(b, keyOf(pain)); !refused(err) {
 				t.Fatalf("byte %d changed by %#x: %v", i, mask, err)
 			}
 			b[i] ^= mask
 		}
 	}
 	for n := range b {
-		if _, err := decoded(b[:n], keyOf(pain)); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(b[:n], keyOf(pain)); !errors.Is(err, ErrTorn) {
 			t.Fatalf("cut off after %d of %d bytes: %v", n, len(b), err)
 		}
 	}
 	for _, more := range []string{"\n", "x", string(b)} {
-		if _, err := decoded(append(bytes.Clone(b), more...), keyOf(pain)); !errors.Is(err, ErrTorn) {
+		if _, err := decodeFile(append(bytes.Clone(b), more...), keyOf(pain)); !errors.Is(err, ErrTorn) {
 			t.Errorf("with %d bytes more: %v", len(more), err)
 		}
 	}
@@ -150,12 +150,12 @@ func TestForeignFiles(t *testing.T) {
 			h.Entries = []fileEntry{{Lengths: [Codings]int{len(body), len(packed), len(br) - 1}}}
 		})),
 	} {
-		if f, err := decoded([]byte(b), keyOf(gamma)); !errors.Is(err, ErrTorn) {
+		if f, err := decodeFile([]byte(b), keyOf(gamma)); !errors.Is(err, ErrTorn) {
 			t.Errorf("%s: %v, %v", name, f.Edition, err)
 		}
 	}
 	for _, format := range []string{"2", "10", "9223372036854775807"} {
-		_, err := decoded([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), keyOf(gamma))
+		_, err := decodeFile([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), keyOf(gamma))
 		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format) {
 			t.Errorf("format %s: %v", format, err)
 		}
@@ -164,31 +164,23 @@ func TestForeignFiles(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := readFile(filepath.Join(dir, "none"), maxFile); !errors.Is(err, os.ErrNotExist) {
+	if _, err := readFile(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := readFile(dir, maxFile); !errors.Is(err, ErrTorn) {
+	if _, err := readFile(dir); !errors.Is(err, ErrTorn) {
 		t.Errorf("a directory: %v", err)
 	}
 	path := filepath.Join(dir, "file")
-	for size, want := range map[int64]error{0: nil, 1000: nil, maxFile + 1: ErrTorn} {
+	for size, want := range map[int64]error{0: nil, 1000: nil, MaxTransfer + 1: ErrTorn} {
 		must(t, os.WriteFile(path, nil, 0o644))
 		must(t, os.Truncate(path, size)) // a hole: takes no room on the disk
-		if b, err := readFile(path, maxFile); !errors.Is(err, want) || want == nil && int64(len(b)) != size {
+		if b, err := readFile(path); !errors.Is(err, want) || want == nil && int64(len(b)) != size {
 			t.Errorf("%d bytes: %d, %v", size, len(b), err)
 		}
 	}
 	if _, err := os.Stat("/dev/zero"); err == nil {
-		if _, err := readFile("/dev/zero", maxFile); !errors.Is(err, ErrTorn) { // reading it would never end
+		if _, err := readFile("/dev/zero"); !errors.Is(err, ErrTorn) { // reading it would never end
 			t.Errorf("a device: %v", err)
-		}
-	}
-}
-
-func TestFileName(t *testing.T) {
-	for product, want := range map[string]string{gamma: "gex-spx", pain: pain, "options/flow/unusual": "options-flow-unusual"} {
-		if got := FileName(product); got != want {
-			t.Errorf("%s is in %s, want %s", product, got, want)
 		}
 	}
 }

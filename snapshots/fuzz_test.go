@@ -27,14 +27,14 @@ func FuzzAltered(f *testing.F) {
 		start := min(int(at), len(good))
 		end := min(start+int(remove), len(good))
 		b := bytes.Join([][]byte{good[:start], insert, good[end:]}, nil)
-		got, err := decoded(b, keyOf(gamma))
+		got, err := decodeFile(b, keyOf(gamma))
 		if bytes.Equal(b, good) {
 			if err != nil {
 				t.Fatalf("refused as it was written: %v", err)
 			}
 			sameFile(t, got, File{Edition: &many, Build: "00ff", Summary: []byte(`["2026-11-20",7000]`)})
 			for _, place := range []key{{friday, pain}, {thursday, "gex-spx"}, {}} {
-				if _, err := decoded(b, place); !errors.Is(err, ErrTorn) {
+				if _, err := decodeFile(b, place); !errors.Is(err, ErrTorn) {
 					t.Errorf("as %q: %v", place, err)
 				}
 			}
@@ -77,24 +77,24 @@ func FuzzDecodeFile(f *testing.F) {
 
 func check(t *testing.T, b []byte) {
 	t.Helper()
-	got, err := decoded(b, keyOf(gamma))
+	got, err := decodeFile(b, keyOf(gamma))
 	if err != nil {
 		if !refused(err) {
 			t.Errorf("refused with %v", err)
 		}
 		return
 	}
-	again, err := decoded(encoded(t, gamma, got), keyOf(gamma))
+	again, err := decodeFile(encoded(t, gamma, got), keyOf(gamma))
 	if err != nil {
 		t.Fatalf("accepted, but not when written again: %v", err)
 	}
 	sameFile(t, again, got)
 }
 
-// All JSON can be sealed. A sealed body is JSON that a restart reads back. The test trims space around the value, which no
+// All JSON can be sealed, byte for byte, and the receipt has the digest of these bytes. A sealed body is JSON that a restart reads back. The test trims space around the value, which no
 // encoder writes.
 func FuzzSeal(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,2.5e-3,null,true],"é":"\u00e9"}`, `"\ud800"`, `[]`, `NaN`, `{"data":{"data":1}}`, "{\"a\":\n1}", "\"\xff\"", `1e999`, `{"":0}x`} {
+	for _, seed := range []string{`{"a":[1,2.5e-3,null,true],"é":"\u00e9"}`, `"\ud800"`, `[]`, `NaN`, `{"data":{"data":1}}`, "{\"a\":\n1}", "\"\xff\"", `1e999`, `{"":0}x`, `"é\u2028<&>"`, `{"a":{"data":1,"meta":{}}}`, `[ 1 , 2 ]`, "{\"a\":\t1.50e+10}", `{"":"}"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -109,7 +109,10 @@ func FuzzSeal(f *testing.F) {
 		if !json.Valid(s.Body(Identity)) {
 			t.Fatalf("sealed body is not JSON: %s", s.Body(Identity))
 		}
-		got, err := decoded(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
+		if !bytes.Equal(s.Data(), data) || s.Meta.Receipt.DataSHA256 != sha(data) {
+			t.Fatalf("data became %s with digest %s", s.Data(), s.Meta.Receipt.DataSHA256)
+		}
+		got, err := decodeFile(encoded(t, gamma, File{Edition: &Edition{Default: s}}), keyOf(gamma))
 		must(t, err)
 		sameSnapshot(t, "read back", got.Edition.Default, s)
 	})

@@ -57,44 +57,23 @@ func save(s *Store, product, date string, f File) error {
 	return s.Save([]File{f}, nil)
 }
 
-// datedOn returns the file with an as_of of a date.
+// datedOn returns the file with an as_of of a date. A file of another date loses its variants.
 func datedOn(date string, f File) (File, error) {
 	day, err := time.Parse(time.DateOnly, date)
 	if err != nil || f.Edition.Default == nil || f.Date() == date {
 		return f, err
 	}
-	reseal := func(s *Snapshot) *Snapshot {
-		m := s.Meta
-		m.AsOf = day.Add(20 * time.Hour)
-		again, failed := s.Reseal(m)
-		err = errors.Join(err, failed)
-		return again
-	}
-	e := &Edition{Default: reseal(f.Edition.Default)}
-	for name, s := range f.Edition.Variants {
-		if e.Variants == nil {
-			e.Variants = map[string]*Snapshot{}
-		}
-		if e.Variants[name] = e.Default; s != f.Edition.Default {
-			e.Variants[name] = reseal(s)
-		}
-	}
-	f.Edition = e
+	m := f.Edition.Default.Meta
+	m.AsOf = day.Add(20 * time.Hour)
+	again, err := f.Edition.Default.Reseal(m)
+	f.Edition = &Edition{Default: again}
 	return f, err
-}
-
-func decoded(b []byte, k key) (File, error) {
-	h, payload, err := unframe(b, k)
-	if err != nil {
-		return File{}, err
-	}
-	return decodeFile(h, payload)
 }
 
 func encoded(t testing.TB, product string, f File) []byte {
 	t.Helper()
 	f.Product = product
-	b, err := encodeFile(&f)
+	_, b, err := encodeFile(&f)
 	must(t, err)
 	return b
 }
@@ -233,8 +212,7 @@ func put(t testing.TB, s *Store, name, content string) string {
 // damage alters the last byte of a stored file.
 func damage(t testing.TB, s *Store, name string) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
-	must(t, err)
+	b := bytesOf(t, s, name)
 	b[len(b)-1] ^= 1
 	put(t, s, name, string(b))
 }
@@ -358,8 +336,4 @@ func bytesOf(t testing.TB, s *Store, path string) []byte {
 	b, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(path)))
 	must(t, err)
 	return b
-}
-
-func rename(s *Store, from, to string) error {
-	return os.Rename(filepath.Join(s.dir, filepath.FromSlash(from)), filepath.Join(s.dir, filepath.FromSlash(to)))
 }

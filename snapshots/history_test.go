@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,8 +137,7 @@ func TestHistoricalDamage(t *testing.T) {
 	s := week(t, o, monday, tuesday, wednesday, friday)
 	damage(t, s, monday+"/gex-spx")
 	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
-	b, err := os.ReadFile(filepath.Join(s.dir, friday, "gex-spx"))
-	must(t, err)
+	b := bytesOf(t, s, friday+"/gex-spx")
 	put(t, s, friday+"/gex-spx", string(b[:len(b)/2]))
 	if got := historical(t, s, ""); got != tuesday {
 		t.Errorf("newest: %s", got)
@@ -175,7 +175,7 @@ func TestHistoricalSingleFlight(t *testing.T) {
 		release := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			s.pastReads.Do(s.path(key{monday, s.dated[0]}), func() (any, error) {
+			s.pastReads.Do(strconv.Itoa(s.index[key{monday, "gex-spx"}].id), func() (any, error) {
 				<-release
 				return want, nil
 			})
@@ -226,7 +226,7 @@ func TestHistoricalCrowd(t *testing.T) {
 	s.history.Wait()
 	bytes := int64(0)
 	for _, date := range dates {
-		if snapshot, ok := s.history.Get(historyKey(0, date)); ok {
+		if snapshot, ok := s.history.Get(s.index[key{date, "gex-spx"}].id); ok {
 			bytes += snapshot.cost()
 		}
 	}
@@ -255,16 +255,13 @@ func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 func TestSaveDuringAReadOfADamagedFile(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	damage(t, s, monday+"/gex-spx")
-	k, saved := key{monday, "gex-spx"}, make(chan error)
-	s.reads.RLock()
-	_, _, err := s.read(k)
-	go func() { saved <- save(s, gamma, monday, single(t, `"new"`)) }()
-	await(t, "the new file is written", func() bool { return s.Stats().FilesWritten == 1 })
-	s.passOver(k, err)
-	s.reads.RUnlock()
-	must(t, <-saved)
-	if got := historical(t, s, monday); !errors.Is(err, ErrTorn) || got != "new" {
-		t.Errorf("the reader found %v; the date has %s", err, got)
+	k := key{monday, "gex-spx"}
+	_, e, err := s.raw(k)
+	must(t, err)
+	must(t, save(s, gamma, monday, single(t, `"new"`)))
+	s.passOver(k, e, ErrTorn)
+	if got := historical(t, s, monday); got != "new" || !slices.Equal(s.DatesOf(gamma), []string{monday, friday}) {
+		t.Errorf("the date has %s, dates %q", got, s.DatesOf(gamma))
 	}
 }
 
@@ -280,7 +277,7 @@ func TestOverwriteDuringARead(t *testing.T) {
 	must(t, save(s, gamma, friday, large(0)))
 	for n := 1; n <= 10; n++ {
 		next, want := large(n), fmt.Sprintf(`{"n":%d,`, n)
-		s.history.Del(historyKey(0, monday))
+		s.history.Del(s.index[key{monday, "gex-spx"}].id)
 		s.history.Wait()
 		var wg sync.WaitGroup
 		var done atomic.Bool

@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,17 +13,20 @@ import (
 // ErrNoSnapshot says that no answer of that product and date is stored.
 var ErrNoSnapshot = errors.New("no snapshot of that date")
 
-// entry is what the store knows of a stored file without reading it.
+// entry is what the store knows of the last write of a file without reading it. It is immutable but for logged.
 type entry struct {
+	id       int       // in the history
 	digest   string    // in its header
 	computed time.Time // computed_at
-	objects  []string  // digests of the objects that it names; none if they are too old to be kept
+	objects  []string  // digests of the objects that it names
 	summary  []byte    // [File.Summary]
+	logged   bool      // a read of the file has failed, and the log says so; guarded by Store.mu
 }
 
-func entryOf(f *File, digest string) *entry {
-	e := &entry{digest: digest, computed: f.Edition.Default.Meta.ComputedAt, summary: f.Summary}
-	for _, in := range f.Inputs {
+// newEntry returns the entry of a file. It does not keep the file.
+func newEntry(h fileHeader, file []byte) *entry {
+	e := &entry{digest: h.SHA256, computed: h.ComputedAt, summary: bytes.Clone(file[len(file)-h.Summary:])}
+	for _, in := range h.Inputs {
 		e.objects = append(e.objects, in.SHA256)
 	}
 	return e
@@ -63,68 +67,59 @@ func (s *Store) Summaries(product string) (all []Summary) {
 }
 
 // Load reads and verifies a product's file of a date. It returns ErrNoSnapshot if there is none.
-func (s *Store) Load(product, date string) (File, error) {
-	s.reads.RLock()
-	defer s.reads.RUnlock()
-	return s.load(key{date, FileName(product)})
-}
+func (s *Store) Load(product, date string) (File, error) { return s.load(key{date, FileName(product)}) }
 
 // LoadCurrent reads and verifies the current answer of a product, as it was published last. It returns ErrNoSnapshot if there
 // is none.
 func (s *Store) LoadCurrent(product string) (File, error) { return s.Load(product, currentDir) }
 
-// load reads and verifies a file. It passes over a bad file. s.reads is held.
+// load reads and verifies a file. It passes over a bad file.
 func (s *Store) load(k key) (f File, err error) {
-	h, payload, err := s.read(k)
+	file, e, err := s.raw(k)
 	if err == nil {
-		f, err = decodeFile(h, payload)
+		f, err = decodeFile(file, k)
 	}
 	if err != nil {
-		s.passOver(k, err)
+		s.passOver(k, e, err)
 		return File{}, fmt.Errorf("load %s: %w", k, err)
 	}
 	return f, nil
 }
 
-// read returns the last write of an indexed file, from memory while the write is pending. s.reads is held.
-func (s *Store) read(k key) (h fileHeader, payload []byte, err error) {
-	b, err := s.raw(k)
-	if err != nil {
-		return h, nil, err
-	}
-	return unframe(b, k)
-}
-
-// raw returns the bytes that read checks.
-func (s *Store) raw(k key) (file []byte, err error) {
+// raw returns the last write of a file or an object, from memory while the write is pending, and the entry of a file.
+func (s *Store) raw(k key) (file []byte, e *entry, err error) {
 	s.mu.Lock()
+	e = s.index[k]
 	file, pending := s.queue[k]
-	indexed := s.index[k] != nil || k.dir == objectsDir
 	s.mu.Unlock()
 	switch {
 	case pending:
-		return file, nil
-	case !indexed:
-		return nil, ErrNoSnapshot
+		return file, e, nil
+	case e == nil && k.dir != objectsDir:
+		return nil, nil, ErrNoSnapshot
 	}
-	if file, err = readFile(s.path(k), maxFile); errors.Is(err, fs.ErrNotExist) {
+	if file, err = readFile(s.path(k)); errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
-	return file, err
+	return file, e, err
 }
 
 // passOver logs once that a file cannot be used. If the file can never be used, passOver counts it and takes it out of the
-// index. A read that failed for another reason may succeed the next time. s.reads is held.
-func (s *Store) passOver(k key, err error) {
+// index, unless another file has replaced it since. A read that failed for another reason may succeed the next time. e is nil
+// for a file that is not indexed.
+func (s *Store) passOver(k key, e *entry, err error) {
 	missing, bad := errors.Is(err, ErrNoSnapshot), errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat)
-	if missing || bad {
+	s.mu.Lock()
+	if e == nil {
+		e = &entry{}
+	}
+	if (missing || bad) && s.index[k] == e {
 		s.forget(k)
 	}
-	s.mu.Lock()
-	logged := s.loggedBad[k]
-	s.loggedBad[k] = logged || !missing
+	logged := e.logged || missing
+	e.logged = logged
 	s.mu.Unlock()
-	if missing || logged {
+	if logged {
 		return
 	}
 	if bad {
@@ -133,21 +128,25 @@ func (s *Store) passOver(k key, err error) {
 	s.opts.Log.Error("stored file passed over", "file", s.path(k), "err", err)
 }
 
-// remember indexes a file.
+// remember indexes the last write of a file.
 func (s *Store) remember(k key, e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget(k)
+	s.lastID++
+	e.id = s.lastID
 	s.index[k] = e
 	dates := s.dates[k.name]
-	if i, found := slices.BinarySearch(dates, k.dir); !found && k.dir != currentDir {
+	if i, _ := slices.BinarySearch(dates, k.dir); k.dir != currentDir {
 		s.dates[k.name] = slices.Concat(dates[:i], []string{k.dir}, dates[i:])
 	}
 }
 
-// forget takes a file out of the index.
+// forget takes a file out of the index, and its answer out of the history. s.mu is held.
 func (s *Store) forget(k key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if e := s.index[k]; e != nil {
+		s.history.Del(e.id)
+	}
 	delete(s.index, k)
 	dates := s.dates[k.name]
 	if i, found := slices.BinarySearch(dates, k.dir); found {

@@ -64,7 +64,7 @@ func (s *Store) Bind(identity string) error {
 
 // readIdentity returns the identity of the directory of a source. The file has two lines: the identity, and its SHA-256.
 func readIdentity(dir string) (string, error) {
-	b, err := readFile(filepath.Join(dir, identityName), 4096)
+	b, err := readFile(filepath.Join(dir, identityName))
 	if err != nil {
 		return "", err
 	}

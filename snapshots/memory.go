@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -12,8 +13,9 @@ import (
 // What the store has in memory: the generation, which is all editions that are served now, behind one atomic pointer; and
 // the history, a cache of past answers, which may be forgotten: a miss costs the read of a file.
 //
-// Ristretto applies the first Set of a key in the background, even after a later Del. Of two such Sets it may keep the
-// older. So the store waits for every Set whose value must be seen before it makes another.
+// Ristretto applies the first Set of a key in the background, even after a later Del, and of two such Sets it may keep the
+// older. So each file has a key of its own in the history: an answer that is read while its file is replaced stays under a key
+// that no request asks for any more.
 
 // generation is an edition by resource. It is immutable.
 type generation map[string]*Edition
@@ -66,18 +68,14 @@ func (s *Store) Publications() uint64 { return s.publications.Load() }
 // answer that can be served, and ErrBusy if the file cannot be read now. It does not allocate if the answer is in memory.
 func (s *Store) Historical(product, date string) (*Snapshot, error) {
 	i := slices.Index(s.opts.DatedProducts, product)
-	if i < 0 {
+	if i < 0 || date == currentDir {
 		return nil, ErrNoSnapshot
 	}
-	dates := s.datesOf(s.dated[i])
 	if date != "" {
-		if _, found := slices.BinarySearch(dates, date); !found {
-			return nil, ErrNoSnapshot
-		}
-		return s.past(i, date)
+		return s.past(key{date, s.dated[i]})
 	}
-	for _, date := range slices.Backward(dates) {
-		snapshot, err := s.past(i, date)
+	for _, date := range slices.Backward(s.datesOf(s.dated[i])) {
+		snapshot, err := s.past(key{date, s.dated[i]})
 		if !errors.Is(err, ErrNoSnapshot) {
 			return snapshot, err
 		}
@@ -85,32 +83,25 @@ func (s *Store) Historical(product, date string) (*Snapshot, error) {
 	return nil, ErrNoSnapshot
 }
 
-// historyKey returns the key of an answer in the history. A number is made without an allocation. It holds the index of
-// the product in Options.DatedProducts, and the digits of the date.
-func historyKey(product int, date string) int {
-	n := product
-	for i := range len(date) {
-		if c := date[i]; c != '-' {
-			n = n*10 + int(c-'0')
-		}
+// past returns the answer of a date. If it is not in memory, one caller reads the file for all callers.
+func (s *Store) past(k key) (*Snapshot, error) {
+	s.mu.Lock()
+	e := s.index[k]
+	s.mu.Unlock()
+	if e == nil {
+		return nil, ErrNoSnapshot
 	}
-	return n
-}
-
-// past returns the answer of an indexed date of a dated product. If the answer is not in memory, one caller reads the file
-// for all callers.
-func (s *Store) past(product int, date string) (*Snapshot, error) {
-	if snapshot, ok := s.history.Get(historyKey(product, date)); ok {
+	if snapshot, ok := s.history.Get(e.id); ok {
 		return snapshot, nil
 	}
-	v, err, _ := s.pastReads.Do(s.path(key{date, s.dated[product]}), func() (any, error) {
+	v, err, _ := s.pastReads.Do(strconv.Itoa(e.id), func() (any, error) {
 		select {
 		case s.reading <- struct{}{}:
 			defer func() { <-s.reading }()
 		default:
 			return nil, ErrBusy
 		}
-		return s.readPast(product, date)
+		return s.readPast(k, e.id)
 	})
 	if err != nil {
 		return nil, err
@@ -118,11 +109,9 @@ func (s *Store) past(product int, date string) (*Snapshot, error) {
 	return v.(*Snapshot), nil
 }
 
-// readPast reads the file of a date and keeps the answer in memory. It holds s.reads, so no answer is replaced meanwhile.
-func (s *Store) readPast(product int, date string) (*Snapshot, error) {
-	s.reads.RLock()
-	defer s.reads.RUnlock()
-	f, err := s.load(key{date, s.dated[product]})
+// readPast reads the file of a date and keeps the answer in memory.
+func (s *Store) readPast(k key, id int) (*Snapshot, error) {
+	f, err := s.load(k)
 	if errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrNoSnapshot
 	}
@@ -130,21 +119,6 @@ func (s *Store) readPast(product int, date string) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	snapshot := f.Edition.Default
-	s.history.Set(historyKey(product, date), snapshot, snapshot.cost())
+	s.history.Set(id, snapshot, snapshot.cost())
 	return snapshot, nil
-}
-
-// keepPast makes a snapshot the answer of its date, for later requests and for those under way, if the file is one of a dated
-// product. s.reads is locked.
-func (s *Store) keepPast(k key, snapshot *Snapshot) {
-	product := slices.Index(s.dated, k.name)
-	if product < 0 || !isDate(k.dir) {
-		return
-	}
-	n := historyKey(product, k.dir)
-	s.pastReads.Forget(s.path(k))
-	s.history.Del(n)
-	s.history.Wait()
-	s.history.Set(n, snapshot, snapshot.cost())
-	s.history.Wait()
 }

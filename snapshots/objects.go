@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +25,7 @@ type Object struct {
 	Gzip   []byte // as the upstream sent it; nil: Save compresses Body
 }
 
-const (
-	objectSuffix = ".gz"
-	// maxObject bounds one object, packed and unpacked. The largest real one has 14 MB.
-	maxObject = 64 << 20
-)
+const objectSuffix = ".gz"
 
 // unnamedFor is how long an object of another store waits for the file that names it.
 const unnamedFor = 2 * time.Minute
@@ -53,31 +49,23 @@ func (o *Object) pack() ([]byte, error) {
 	if o.Gzip != nil {
 		return o.Gzip, nil
 	}
-	z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
 	var out bytes.Buffer
-	z.Reset(&out)
-	_, err = z.Write(o.Body)
-	err = errors.Join(err, z.Close())
+	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err == nil {
+		_, err = z.Write(o.Body)
+		err = errors.Join(err, z.Close())
+	}
 	return out.Bytes(), err
 }
 
 // unpackObject returns the unpacked bytes of an object, if they have the digest.
 func unpackObject(packed []byte, sha256 string) ([]byte, error) {
-	z, err := gzip.NewReader(bytes.NewReader(packed))
+	body, err := decompress(Gzip, packed, MaxTransfer)
+	if err == nil && digest(body) != sha256 {
+		err = errors.New("digest differs")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTorn, err)
-	}
-	body, err := io.ReadAll(io.LimitReader(z, maxObject+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrTorn, err)
-	case len(body) > maxObject:
-		return nil, fmt.Errorf("%w: over %d bytes", ErrTorn, maxObject)
-	case digest(body) != sha256:
-		return nil, fmt.Errorf("%w: digest differs", ErrTorn)
 	}
 	return body, nil
 }
@@ -93,7 +81,7 @@ func readObject(dir, sha256 string) ([]byte, error) {
 	if digestOfObject(k.name) == "" {
 		return nil, ErrGone
 	}
-	packed, err := readFile(filepath.Join(dir, k.dir, k.name), maxObject)
+	packed, err := readFile(filepath.Join(dir, k.dir, k.name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrGone
 	}
@@ -114,36 +102,31 @@ func (s *Store) Object(sha256 string) ([]byte, error) {
 	return readObject(s.dir, sha256)
 }
 
-// missing returns the objects that are neither on the disk nor queued, packed, by their place. named are the digests that the
-// files to be written name. s.disk is held.
-func (s *Store) missing(objects []Object, named map[string]bool) (map[key][]byte, error) {
-	out := map[key][]byte{}
+// missing returns the objects that are neither on the disk nor queued, packed. s.disk is held.
+func (s *Store) missing(objects []Object) (batch []placed, err error) {
 	for i := range objects {
 		o, k := &objects[i], objectKey(objects[i].SHA256)
-		s.mu.Lock()
-		_, queued := s.queue[k]
-		_, stored := s.objects[o.SHA256]
-		s.mu.Unlock()
-		if queued || stored || !named[o.SHA256] || out[k] != nil || o.Body == nil && o.Gzip == nil {
+		known := s.queue[k] != nil || slices.ContainsFunc(batch, func(p placed) bool { return p.key == k })
+		if known || s.Has(o.SHA256) || o.Body == nil && o.Gzip == nil {
 			continue
 		}
 		packed, err := o.pack()
 		if err != nil {
 			return nil, fmt.Errorf("pack %s: %w", o.SHA256, err)
 		}
-		out[k] = packed
+		batch = append(batch, placed{key: k, body: packed})
 	}
-	return out, nil
+	return batch, nil
 }
 
-// sweep removes the objects that no file names. While files wait for the disk it removes none from the disk: the files there
-// may still name them. s.disk is held.
+// sweep removes the objects that no file names, and those that only files of dates before objectsBefore name. While files wait
+// for the disk it removes none from the disk: the files there may still name them. s.disk is held.
 func (s *Store) sweep() {
 	s.mu.Lock()
 	named := map[string]bool{}
-	for _, e := range s.index {
+	for k, e := range s.index {
 		for _, sum := range e.objects {
-			named[sum] = true
+			named[sum] = named[sum] || k.dir == currentDir || k.dir >= s.objectsBefore
 		}
 	}
 	for k := range s.queue {
@@ -166,7 +149,7 @@ func (s *Store) sweep() {
 		s.mu.Lock()
 		delete(s.objects, sum)
 		s.mu.Unlock()
-		s.removed(k)
+		s.opts.Removed(k.String())
 	}
 }
 

@@ -1,7 +1,6 @@
 package snapshots
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -28,76 +27,58 @@ import (
 func (s *Store) Save(files []File, objects []Object) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	var places []placed
-	named := map[string]bool{}
-	for i := range files {
-		f := &files[i]
-		body, err := encodeFile(f)
-		if err != nil {
-			return fmt.Errorf("save %s: %w", f.Product, err)
-		}
-		p := placed{body: body, entry: entryOf(f, bodyDigest(body)), past: f.Edition.Default}
-		for _, in := range f.Inputs {
-			named[in.SHA256] = true
-		}
-		if f.Current {
-			places = append(places, p.at(currentDir, f.Product))
-		}
-		if f.Dated {
-			places = append(places, p.at(f.Date(), f.Product))
-		}
-	}
-	batch, err := s.missing(objects, named)
+	batch, err := s.missing(objects)
 	if err != nil {
 		return err
 	}
+	var dated []placed
+	for i := range files {
+		f := &files[i]
+		h, body, err := encodeFile(f)
+		if err != nil {
+			return fmt.Errorf("save %s: %w", f.Product, err)
+		}
+		if f.Current {
+			batch = append(batch, placed{key{currentDir, FileName(f.Product)}, body, newEntry(h, body), f.Edition.Default})
+		}
+		if f.Dated {
+			dated = append(dated, placed{key{f.Date(), FileName(f.Product)}, body, newEntry(h, body), f.Edition.Default})
+		}
+	}
+	batch = append(batch, dated...)
 	if s.opts.Publish != nil {
-		stored, err := s.opts.Publish(packed(places, batch))
+		stored, err := s.opts.Publish(packed(batch))
 		if err != nil {
 			return err
 		}
 		defer stored()
 	}
-	s.place(places, batch)
+	s.place(batch)
 	return nil
 }
 
-// placed is a file of an answer and its place.
+// placed is an object or a file, and its place.
 type placed struct {
-	key   key
-	body  []byte
-	entry *entry
-	past  *Snapshot // what the history serves
+	key    key
+	body   []byte
+	entry  *entry    // of a file
+	answer *Snapshot // the default of the file
 }
 
-func (p placed) at(dir, product string) placed {
-	p.key = key{dir, FileName(product)}
-	return p
-}
-
-// place writes files with further objects, and lets reads find them. s.disk is held.
-func (s *Store) place(files []placed, objects map[key][]byte) {
-	batch := maps.Clone(objects)
-	if batch == nil {
-		batch = map[key][]byte{}
-	}
-	for _, p := range files {
-		batch[p.key] = p.body
-	}
+// place writes objects and files, and lets reads find the files. s.disk is held.
+func (s *Store) place(batch []placed) {
 	s.flush(batch)
-	s.reads.Lock()
-	for _, p := range files {
+	for _, p := range batch {
+		if p.entry == nil {
+			continue
+		}
 		s.remember(p.key, p.entry)
-		s.keepPast(p.key, p.past)
+		if p.key.dir != currentDir && slices.Contains(s.dated, p.key.name) {
+			s.history.Set(p.entry.id, p.answer, p.answer.cost())
+		}
 	}
-	s.reads.Unlock()
+	s.history.Wait() // a request right after a publication finds its answer in memory
 	s.sweep()
-}
-
-func (s *Store) removed(k key) {
-	if s.opts.Removed != nil {
-		s.opts.Removed(k.String())
-	}
 }
 
 // rank orders the writes of a publication: what is named before what names it.
@@ -112,51 +93,43 @@ func (k key) rank() int {
 }
 
 // flush writes the queue and a batch, which replaces what the queue has for the same places. What the disk refuses becomes the
-// queue. While an object is refused, no file is written. s.disk is held.
-func (s *Store) flush(batch map[key][]byte) {
-	s.mu.Lock()
+// queue. While an object is refused, no file is written. s.disk is held, and only its holder changes the queue.
+func (s *Store) flush(batch []placed) {
 	before, all := len(s.queue), maps.Clone(s.queue)
-	s.mu.Unlock()
-	maps.Copy(all, batch)
+	for _, p := range batch {
+		all[p.key] = p.body
+	}
 	if len(all) == 0 {
 		return
 	}
 	written := map[key]bool{}
-	var failed []error
+	var refusal error
 	for rank := range 3 {
-		failed = append(failed, s.writeRank(all, rank, written)...)
-		if rank == 0 && failed != nil {
+		refusal = cmp.Or(refusal, s.writeRank(all, rank, written))
+		if rank == 0 && refusal != nil {
 			break
 		}
 	}
 	s.mu.Lock()
-	if before == 0 {
-		s.refused = 0
-	}
 	for k := range written {
 		delete(all, k)
-		delete(s.loggedBad, k)
 		if k.dir == objectsDir {
 			s.objects[digestOfObject(k.name)] = time.Time{}
 		}
 	}
-	s.queue, s.refused = all, s.refused+len(failed)
-	if failed != nil {
-		s.diskErr = failed[0]
-	}
-	refused := s.refused
+	s.queue, s.diskErr = all, refusal
 	s.mu.Unlock()
 	if before == 0 && len(all) > 0 {
-		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", failed[0])
+		s.opts.Log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", refusal)
 	}
 	if before > 0 && len(all) == 0 {
-		s.opts.Log.Info("disk writable again, all pending files saved", "refused_writes", refused)
+		s.opts.Log.Info("disk writable again, all pending files saved")
 	}
 }
 
-// writeRank writes the files of a rank, adds those that the disk took to written, and returns the errors of the others. The
-// file of a date that has the bytes of a file in current/ becomes a link to it.
-func (s *Store) writeRank(all map[key][]byte, rank int, written map[key]bool) (failed []error) {
+// writeRank writes the files of a rank, adds those that the disk took to written, and returns the first error of the others.
+// The file of a date that has the bytes of a file in current/ becomes a link to it.
+func (s *Store) writeRank(all map[key][]byte, rank int, written map[key]bool) (first error) {
 	var keys []key
 	for k := range all {
 		if k.rank() == rank {
@@ -164,9 +137,9 @@ func (s *Store) writeRank(all map[key][]byte, rank int, written map[key]bool) (f
 		}
 	}
 	slices.SortFunc(keys, func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
-	var batch []Write
+	var batch []replacement
 	for _, k := range keys {
-		w := Write{Dir: filepath.Join(s.dir, k.dir), Name: k.name, Body: all[k]}
+		w := replacement{dir: filepath.Join(s.dir, k.dir), name: k.name, body: all[k]}
 		if same := (key{currentDir, k.name}); rank == 2 && written[same] && &all[same][0] == &all[k][0] {
 			w.link = s.path(same)
 		}
@@ -175,11 +148,10 @@ func (s *Store) writeRank(all map[key][]byte, rank int, written map[key]bool) (f
 	for i, err := range s.writer.write(batch) {
 		if err == nil {
 			written[keys[i]] = true
-		} else {
-			failed = append(failed, err)
 		}
+		first = cmp.Or(first, err)
 	}
-	return failed
+	return first
 }
 
 // retryEvery is the pause between two attempts to write the queue.
@@ -236,31 +208,15 @@ func (s *Store) Expire(ages Ages) (removed int, first error) {
 				first = cmp.Or(first, fmt.Errorf("expire old files: %w", err))
 				continue
 			}
-			s.forget(k)
 			s.mu.Lock()
+			s.forget(k)
 			delete(s.queue, k)
 			s.mu.Unlock()
-			s.removed(k)
+			s.opts.Removed(k.String())
 			removed++
 		}
 	}
-	s.mu.Lock()
-	for k, e := range s.index {
-		if k.dir != currentDir && k.dir < ages.ObjectsBefore {
-			e.objects = nil
-		}
-	}
-	s.mu.Unlock()
+	s.objectsBefore = max(s.objectsBefore, ages.ObjectsBefore)
 	s.sweep()
 	return removed, first
-}
-
-// bodyDigest returns the digest in the header of a file, "" if there is none.
-func bodyDigest(file []byte) string {
-	line, _, _ := bytes.Cut(file, []byte{'\n'})
-	_, rest, found := bytes.Cut(line, []byte(digestMark))
-	if !found || len(rest) < digestLen {
-		return ""
-	}
-	return string(rest[:digestLen])
 }

@@ -255,7 +255,7 @@ var null = []byte("null")
 func parse(bodies [Codings][]byte) (*Snapshot, error) {
 	if bodies[Identity] == nil {
 		var err error
-		if bodies[Identity], err = decompress(Gzip, bodies[Gzip], maxBody); err != nil {
+		if bodies[Identity], err = decompress(Gzip, bodies[Gzip], MaxTransfer); err != nil {
 			return nil, err
 		}
 	}

@@ -53,9 +53,9 @@ type Store struct {
 	locks        []io.Closer // keep other processes out of dir
 	writer       *writer
 	current      atomic.Pointer[generation]       // never nil
-	history      *ristretto.Cache[int, *Snapshot] // past answers, by historyKey
+	history      *ristretto.Cache[int, *Snapshot] // past answers, by the id of their entry
 	publications atomic.Uint64                    // see Publications
-	pastReads    singleflight.Group               // reads of past answers, by path
+	pastReads    singleflight.Group               // reads of past answers, by the id of their entry
 	reading      chan struct{}                    // bounds concurrent file reads of requests
 	bad          atomic.Int64                     // stored files found that can never be served
 	stop         func()                           // ends the goroutine that writes the queue
@@ -64,18 +64,17 @@ type Store struct {
 	bases map[kind][]base // last answers of each kind in Options.Deltas, newest first; guarded by publishing
 
 	// A goroutine that holds one of these locks may wait for one further down, never for one further up.
-	publishing sync.Mutex   // held while current answers are replaced
-	disk       sync.Mutex   // held while files are written or removed
-	reads      sync.RWMutex // read-locked while a file is read, locked while a written file becomes visible to reads
-	mu         sync.Mutex   // guards the fields below; held only briefly
+	publishing sync.Mutex // held while current answers are replaced
+	disk       sync.Mutex // held while files are written or removed
+	mu         sync.Mutex // guards the fields below; held only briefly
 
-	index     map[key]*entry       // the files of answers that may be read
-	dates     map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
-	objects   map[string]time.Time // objects on the disk by digest, with the time until which they stay without a name
-	queue     map[key][]byte       // last write of each file that the disk refused
-	loggedBad map[key]bool         // files already logged as passed over
-	diskErr   error                // of the last write that failed
-	refused   int                  // writes that the disk has refused since the outage began, retries included
+	index         map[key]*entry       // the files of answers that may be read
+	lastID        int                  // of an entry
+	dates         map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
+	objects       map[string]time.Time // objects on the disk by digest, with the time until which they stay without a name
+	objectsBefore string               // [Ages.ObjectsBefore]
+	queue         map[key][]byte       // last write of each file that the disk refused
+	diskErr       error                // of the last write that failed
 }
 
 // ErrOlderFormat is a directory that an older version wrote.
@@ -89,15 +88,18 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
 		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{}, index: map[key]*entry{},
-		dates: map[string][]string{}, objects: map[string]time.Time{}, queue: map[key][]byte{}, loggedBad: map[key]bool{},
+		dates: map[string][]string{}, objects: map[string]time.Time{}, queue: map[key][]byte{},
 	}
 	s.current.Store(&generation{})
 	for _, product := range opts.DatedProducts {
 		s.dated = append(s.dated, FileName(product))
 	}
-	s.opts.Removed = nil
+	s.opts.Removed = func(string) {}
 	err := s.open()
-	if s.opts.Removed = opts.Removed; err != nil {
+	if opts.Removed != nil {
+		s.opts.Removed = opts.Removed
+	}
+	if err != nil {
 		err = errors.Join(err, s.release())
 		return nil, fmt.Errorf("open data directory %s: %w", s.dir, err)
 	}
@@ -165,77 +167,45 @@ func (s *Store) release() (err error) {
 // scan removes temporary files, fills the index, makes the links that a crash prevented, and removes objects without a name.
 // No other goroutine uses the store yet.
 func (s *Store) scan() error {
-	linked := map[key]*entry{} // by the place under a date: the file in current/ that belongs there, too
+	linked := map[key]placed{} // by the place under a date: the file in current/ that belongs there, too
 	err := walk(s.dir, func(k key) error {
-		switch sum := digestOfObject(k.name); {
+		sum := digestOfObject(k.name)
+		switch {
 		case Temporary(k.name):
 			return os.Remove(s.path(k))
 		case k.dir == objectsDir && sum != "":
 			s.objects[sum] = time.Time{}
-		case k.dir != objectsDir:
-			h, e, err := s.readEntry(k)
-			if err != nil {
-				s.index[k] = &entry{} // passOver forgets it
-				s.passOver(k, err)
-				return nil
-			}
-			s.remember(k, e)
-			if k.dir == currentDir && h.Dated {
-				linked[key{h.Date, k.name}] = e
-			}
+		}
+		if k.dir == objectsDir {
+			return nil
+		}
+		file, err := readFile(s.path(k))
+		var h fileHeader
+		if err == nil {
+			h, _, err = unframe(file, k)
+		}
+		if err != nil {
+			s.passOver(k, nil, err)
+			return nil
+		}
+		s.remember(k, newEntry(h, file))
+		if k.dir == currentDir && h.Dated {
+			dated := key{h.Date, k.name}
+			linked[dated] = placed{key: dated, body: file, entry: newEntry(h, file)}
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for k, e := range linked {
-		if stored := s.index[k]; stored == nil || stored.computed.Before(e.computed) {
-			body, err := readFile(s.path(key{currentDir, k.name}), maxFile)
-			if err != nil {
-				return err
-			}
-			s.flush(map[key][]byte{k: body})
-			s.remember(k, e)
+	for k, p := range linked {
+		if stored := s.index[k]; stored == nil || stored.computed.Before(p.entry.computed) {
+			s.flush([]placed{p})
+			s.remember(k, p.entry)
 		}
-	}
-	for k := range s.index {
-		s.objectsOnDisk(k)
 	}
 	s.sweep()
 	return nil
-}
-
-// readEntry reads and checks a file of an answer.
-func (s *Store) readEntry(k key) (h fileHeader, e *entry, err error) {
-	file, err := readFile(s.path(k), maxFile)
-	if err != nil {
-		return h, nil, err
-	}
-	h, payload, err := unframe(file, k)
-	if err != nil {
-		return h, nil, err
-	}
-	e = &entry{digest: bodyDigest(file), computed: h.ComputedAt}
-	if n := len(payload) - h.Summary; h.Summary > 0 && n >= 0 {
-		e.summary = append(e.summary, payload[n:]...) // a copy: the file is not kept
-	}
-	for _, in := range h.Inputs {
-		e.objects = append(e.objects, in.SHA256)
-	}
-	return h, e, nil
-}
-
-// objectsOnDisk drops the digests of objects that are not stored from an entry: they were too old to be kept.
-func (s *Store) objectsOnDisk(k key) {
-	e := s.index[k]
-	var have []string
-	for _, sum := range e.objects {
-		if _, ok := s.objects[sum]; ok {
-			have = append(have, sum)
-		}
-	}
-	e.objects = have
 }
 
 // walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file

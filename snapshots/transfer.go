@@ -1,7 +1,6 @@
 package snapshots
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,9 +10,6 @@ import (
 
 // The functions of this file carry whole files from one store to another. A path is that of a file in the directory of the
 // source, such as current/gex-spx, 2026-11-20/gex-spx or objects/<sha256>.gz.
-
-// MaxTransfer is the largest file that [Store.Accept] takes, in bytes. The largest real file is under 2 MB.
-const MaxTransfer = 64 << 20
 
 // Errors of [Store.Accept], besides ErrTorn and ErrNewerFormat.
 var (
@@ -62,23 +58,6 @@ func (s *Store) Paths() (paths []string) {
 	return paths
 }
 
-// ObjectPaths returns the paths of the objects that the file of a path names, nil if it is not stored or its objects are too
-// old to be kept.
-func (s *Store) ObjectPaths(path string) (paths []string) {
-	k, err := parsePath(path)
-	if err != nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.index[k]; e != nil {
-		for _, sum := range e.objects {
-			paths = append(paths, objectKey(sum).String())
-		}
-	}
-	return paths
-}
-
 // Digest returns the digest in the header of a stored file, or the digest in the name of a stored object, and "" if the file
 // is not stored. It does not read the disk.
 func (s *Store) Digest(path string) string {
@@ -107,9 +86,7 @@ func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	s.reads.RLock()
-	defer s.reads.RUnlock()
-	if file, err = s.raw(k); err == nil {
+	if file, _, err = s.raw(k); err == nil {
 		digest, err = checkFile(k, file)
 	}
 	if err != nil {
@@ -124,8 +101,8 @@ func checkFile(k key, file []byte) (digest string, err error) {
 		_, err = unpackObject(file, sum)
 		return sum, err
 	}
-	_, _, err = unframe(file, k)
-	return bodyDigest(file), err
+	h, _, err := unframe(file, k)
+	return h.SHA256, err
 }
 
 // LoadPath reads and verifies the answer of a path. It returns ErrNoSnapshot if there is none.
@@ -134,8 +111,6 @@ func (s *Store) LoadPath(path string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	s.reads.RLock()
-	defer s.reads.RUnlock()
 	return s.load(k)
 }
 
@@ -148,74 +123,68 @@ type Packed struct {
 	Freshness Freshness // of a file in current/
 }
 
-// packed returns what a publication is to write, in the order in which it is written.
-func packed(files []placed, objects map[key][]byte) (all []Packed) {
-	for k, body := range objects {
-		all = append(all, Packed{Path: k.String(), SHA256: digestOfObject(k.name), Body: body})
-	}
-	for _, p := range files {
-		one := Packed{Path: p.key.String(), SHA256: p.entry.digest, Body: p.body}
-		if p.key.dir == currentDir {
-			one.Product, one.Freshness = p.past.Meta.Endpoint, p.past.Meta.Freshness
+// packed returns what a publication is to write.
+func packed(batch []placed) []Packed {
+	all := make([]Packed, len(batch))
+	for i, p := range batch {
+		all[i] = Packed{Path: p.key.String(), SHA256: digestOfObject(p.key.name), Body: p.body}
+		if p.entry != nil {
+			all[i].SHA256 = p.entry.digest
 		}
-		all = append(all, one)
+		if p.key.dir == currentDir {
+			all[i].Product, all[i].Freshness = p.answer.Meta.Endpoint, p.answer.Meta.Freshness
+		}
 	}
-	slices.SortStableFunc(all, func(a, b Packed) int {
-		return cmp.Or(cmp.Compare(rankOf(a.Path), rankOf(b.Path)), strings.Compare(a.Path, b.Path))
-	})
 	return all
-}
-
-// rankOf returns [key.rank] of a path.
-func rankOf(path string) int {
-	dir, _, _ := strings.Cut(path, "/")
-	return key{dir: dir}.rank()
 }
 
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
-// the products, is not older than the file that is stored there, and has no as_of after notAfter. It returns the answer, the zero File for an object. The
-// errors are those above, ErrTorn and ErrNewerFormat. An object must come before the files that name it.
-func (s *Store) Accept(path, digest string, file []byte, products []string, notAfter time.Time) (f File, err error) {
+// the products, is not older than the file that is stored there, and has no as_of after notAfter. The errors are those above,
+// ErrTorn and ErrNewerFormat. An object must come before the files that name it.
+func (s *Store) Accept(path, digest string, file []byte, products []string, notAfter time.Time) error {
 	k, err := parsePath(path)
 	if err != nil {
-		return f, err
+		return err
 	}
 	if len(file) > MaxTransfer {
-		return f, fmt.Errorf("%w: over %d bytes", ErrForeign, MaxTransfer)
+		return fmt.Errorf("%w: over %d bytes", ErrForeign, MaxTransfer)
 	}
 	has, err := checkFile(k, file)
 	if err != nil {
-		return f, err
+		return err
 	}
 	if has != digest {
-		return f, fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
+		return fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
 	}
 	if k.dir == objectsDir {
-		s.disk.Lock()
-		defer s.disk.Unlock()
-		s.flush(map[key][]byte{k: file})
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if _, ok := s.objects[digest]; ok {
-			s.objects[digest] = time.Now().Add(unnamedFor)
-		}
-		return f, nil
+		s.acceptObject(k, file)
+		return nil
 	}
-	h, payload, err := unframe(file, k)
+	f, err := decodeFile(file, k)
 	if err != nil {
-		return f, err
-	}
-	if f, err = decodeFile(h, payload); err != nil {
-		return File{}, err
+		return err
 	}
 	if err := s.vet(k, &f, products, notAfter); err != nil {
-		return File{}, err
+		return err
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.place([]placed{{key: k, body: file, entry: entryOf(&f, digest), past: f.Edition.Default}}, nil)
-	return f, nil
+	s.place([]placed{{k, file, f.entry, f.Edition.Default}})
+	return nil
+}
+
+// acceptObject stores an object that waits for the file that names it.
+func (s *Store) acceptObject(k key, file []byte) {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	s.flush([]placed{{key: k, body: file}})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := digestOfObject(k.name)
+	if _, ok := s.objects[sum]; ok {
+		s.objects[sum] = time.Now().Add(unnamedFor)
+	}
 }
 
 // vet checks the answer of a file that another store has written.
@@ -223,7 +192,8 @@ func (s *Store) vet(k key, f *File, products []string, notAfter time.Time) error
 	if !slices.Contains(products, f.Product) {
 		return fmt.Errorf("%w: product %.40q is not known", ErrForeign, f.Product)
 	}
-	if asOf := f.Edition.Default.Meta.AsOf; asOf.After(notAfter) {
+	asOf := f.Edition.Default.Meta.AsOf
+	if asOf.After(notAfter) {
 		return fmt.Errorf("%w: as_of %s is in the future", ErrForeign, asOf)
 	}
 	for _, one := range f.Edition.snapshots {
@@ -231,15 +201,8 @@ func (s *Store) vet(k key, f *File, products []string, notAfter time.Time) error
 			return fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
 		}
 	}
-	s.reads.RLock()
-	h, payload, err := s.read(k)
-	s.reads.RUnlock()
-	if err != nil {
-		return nil // none is stored that can be served
+	if stored, err := s.load(k); err == nil && stored.Edition.Default.Newer(f.Edition.Default) {
+		return fmt.Errorf("%w: as_of %s, stored is %s", ErrOlder, asOf, stored.Edition.Default.Meta.AsOf)
 	}
-	stored, err := decodeFile(h, payload)
-	if err == nil && stored.Edition.Default.Newer(f.Edition.Default) {
-		return fmt.Errorf("%w: as_of %s, stored is %s", ErrOlder, f.Edition.Default.Meta.AsOf, stored.Edition.Default.Meta.AsOf)
-	}
-	return nil
+	return nil // also if the stored file cannot be served
 }

@@ -17,16 +17,13 @@ import (
 func ReadFile(dir, source, product, date string) (File, error) {
 	k := key{date, FileName(product)}
 	path := filepath.Join(dir, source, k.dir, k.name)
-	file, err := readFile(path, maxFile)
+	file, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
 	}
 	var f File
 	if err == nil {
-		var h fileHeader
-		if h, file, err = unframe(file, k); err == nil {
-			f, err = decodeFile(h, file)
-		}
+		f, err = decodeFile(file, k)
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("read %s: %w", path, err)
@@ -78,7 +75,7 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 }
 
 func verifyFile(path string, k key) error {
-	file, err := readFile(path, maxFile)
+	file, err := readFile(path)
 	if err != nil {
 		return err
 	}
@@ -86,11 +83,7 @@ func verifyFile(path string, k key) error {
 		_, err := unpackObject(file, digestOfObject(k.name))
 		return err
 	}
-	h, payload, err := unframe(file, k)
-	if err != nil {
-		return err
-	}
-	f, err := decodeFile(h, payload)
+	f, err := decodeFile(file, k)
 	if err != nil {
 		return err
 	}

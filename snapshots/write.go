@@ -13,35 +13,10 @@ import (
 	"sync/atomic"
 )
 
-// WriteFile replaces the file dir/name by b, with mode 0644. It creates dir. A crash or an error at any instant leaves the
-// whole old file or the whole new one: WriteFile writes and syncs a temporary file in dir, renames it and syncs dir. After
-// an error, the new file is in place only if the sync of dir failed. A crash may leave the temporary file behind; see
-// [Temporary] and [Unfinished]. WriteFile does not keep b.
-func WriteFile(dir, name string, b []byte) error {
-	return WriteFiles([]Write{{Dir: dir, Name: name, Body: b}})[0]
-}
-
-// Write is one file of a batch: the bytes that replace Dir/Name.
-type Write struct {
-	Dir, Name string
-	Body      []byte
-	// link, unless empty, is a durable file with the same bytes: the new file becomes a hard link to it where the file system
-	// has such links.
-	link string
-}
-
-func (w Write) path() string { return filepath.Join(w.Dir, w.Name) }
-
-// WriteFiles is [WriteFile] for several files. It syncs up to 16 of them at the same time, renames these in the given order, and
-// syncs each of their directories once. A crash may leave some of the files old and the others new. An error belongs to the
-// write of the same index.
-func WriteFiles(batch []Write) []error {
-	w := writer{log: slog.New(slog.DiscardHandler)}
-	return w.write(batch)
-}
-
-// WritePrivateFile is [WriteFile] for a file that only its owner may use: the new file has mode 0600, and the owner and
-// group of the file that it replaces. So root may change a file of a server that does not run as root.
+// WritePrivateFile replaces the file dir/name by b. It creates dir. The new file has mode 0600, and the owner and group of the
+// file that it replaces, so root may change a file of a server that does not run as root. A crash or an error at any instant
+// leaves the whole old file or the whole new one; see [writer]. A crash may leave a temporary file behind; see [Unfinished].
+// WritePrivateFile does not keep b.
 func WritePrivateFile(dir, name string, b []byte) error {
 	w := writer{log: slog.New(slog.DiscardHandler), private: true}
 	return w.writeOne(dir, name, b)
@@ -85,9 +60,12 @@ func (s step) String() string {
 	return [...]string{"create", "write", "sync", "rename", "syncdir"}[s]
 }
 
-// writer writes files, and counts successes and failures.
+// writer replaces files, and counts successes and failures. It writes and syncs a temporary file in the same directory,
+// renames it and syncs the directory. So a crash or an error at any instant leaves the whole old file or the whole new one.
+// After an error, the new file is in place only if the sync of the directory failed. New files have mode 0644.
 type writer struct {
 	log     *slog.Logger
+	dirs    sync.Mutex                       // held while directories are made
 	private bool                             // as WritePrivateFile describes
 	fault   func(at step, path string) error // in tests, makes a step fail; else nil
 	files   atomic.Int64
@@ -95,75 +73,99 @@ type writer struct {
 	failed  [steps]atomic.Int64
 }
 
+// replacement is the bytes that replace the file dir/name.
+type replacement struct {
+	dir, name string
+	body      []byte
+	// link, unless empty, is a durable file with the same bytes: the new file becomes a hard link to it where the file system
+	// has such links.
+	link string
+}
+
+func (r replacement) path() string { return filepath.Join(r.dir, r.name) }
+
 // atOnce bounds the open files and the threads of a batch.
 const atOnce = 16
 
-// write does what [WriteFiles] promises, for up to atOnce files at a time.
-func (w *writer) write(batch []Write) (errs []error) {
+// write replaces files. It writes and syncs up to atOnce of them at the same time, renames these in the given order, and syncs
+// each of their directories once. A crash may leave some of the files old and the others new. An error belongs to the
+// replacement of the same index.
+func (w *writer) write(batch []replacement) (errs []error) {
 	for part := range slices.Chunk(batch, atOnce) {
 		errs = append(errs, w.writePart(part)...)
 	}
 	return errs
 }
 
-// writePart writes files step by step. A file whose step fails takes no further step, and leaves its room on the disk to the
-// others.
-func (w *writer) writePart(batch []Write) []error {
-	temps, errs, synced := make([]*os.File, len(batch)), make([]error, len(batch)), map[string]error{}
-	for at, do := range [steps]func(i int) error{
-		stepCreate: func(i int) (err error) { temps[i], err = w.create(batch[i].Dir, batch[i].Name); return err },
-		stepWrite: func(i int) error {
-			if linked(batch[i].link, temps[i].Name()) {
-				return nil
-			}
-			_, err := temps[i].Write(batch[i].Body)
-			return err
-		},
-		stepSync:   func(i int) error { return errors.Join(temps[i].Sync(), temps[i].Close()) },
-		stepRename: func(i int) error { return os.Rename(temps[i].Name(), batch[i].path()) },
-		stepSyncDir: func(i int) error {
-			dir := batch[i].Dir
-			if _, done := synced[dir]; !done {
-				synced[dir] = syncDir(dir)
-			}
-			return synced[dir]
-		},
-	} {
-		var syncs sync.WaitGroup
-		for i := range batch {
-			if errs[i] != nil {
-				continue
-			}
-			run := func() {
-				if errs[i] = w.step(step(at), batch[i].path(), func() error { return do(i) }); errs[i] != nil && temps[i] != nil {
-					temps[i].Close()
-					os.Remove(temps[i].Name())
-				}
-			}
-			if step(at) == stepSync {
-				syncs.Go(run)
-			} else {
-				run()
-			}
-		}
-		syncs.Wait()
+func (w *writer) writePart(batch []replacement) []error {
+	temps, errs, synced := make([]string, len(batch)), make([]error, len(batch)), map[string]error{}
+	var files sync.WaitGroup
+	for i, r := range batch {
+		files.Go(func() { temps[i], errs[i] = w.writeTemp(r) })
 	}
-	for i, b := range batch {
+	files.Wait()
+	for i, r := range batch {
+		if errs[i] != nil {
+			continue
+		}
+		if errs[i] = w.step(stepRename, r.path(), func() error { return os.Rename(temps[i], r.path()) }); errs[i] != nil {
+			os.Remove(temps[i])
+		}
+	}
+	for i, r := range batch {
+		if errs[i] != nil {
+			continue
+		}
+		errs[i] = w.step(stepSyncDir, r.path(), func() error {
+			if _, done := synced[r.dir]; !done {
+				synced[r.dir] = syncDir(r.dir)
+			}
+			return synced[r.dir]
+		})
 		if errs[i] == nil {
 			w.files.Add(1)
-			w.bytes.Add(int64(len(b.Body)))
-			w.log.Debug("stored", "file", b.path())
+			w.bytes.Add(int64(len(r.body)))
+			w.log.Debug("stored", "file", r.path())
 		}
 	}
 	return errs
 }
 
-// linked replaces the temporary file by a link to a file, and says whether it could. The name is empty if there is none to
-// link to.
-func linked(file, temp string) bool {
-	if file == "" {
-		return false
+func (w *writer) writeOne(dir, name string, b []byte) error {
+	return w.write([]replacement{{dir: dir, name: name, body: b}})[0]
+}
+
+// writeTemp writes the durable temporary file of a replacement. If a step fails, it removes the file, which leaves its room on
+// the disk to others.
+func (w *writer) writeTemp(r replacement) (path string, err error) {
+	var temp *os.File
+	for at, do := range []func() error{
+		stepCreate: func() (err error) { temp, err = w.create(r.dir, r.name); return err },
+		stepWrite: func() error {
+			if r.link != "" && linked(r.link, temp.Name()) {
+				return nil
+			}
+			_, err := temp.Write(r.body)
+			return err
+		},
+		stepSync: func() error { return errors.Join(temp.Sync(), temp.Close()) },
+	} {
+		if err = w.step(step(at), r.path(), do); err != nil {
+			break
+		}
 	}
+	switch {
+	case temp == nil:
+		return "", err
+	case err != nil:
+		temp.Close()
+		os.Remove(temp.Name())
+	}
+	return temp.Name(), err
+}
+
+// linked replaces a temporary file by a link to a file, and says whether it could.
+func linked(file, temp string) bool {
 	again := temp + "-link"
 	if os.Link(file, again) != nil {
 		return false
@@ -173,10 +175,6 @@ func linked(file, temp string) bool {
 		return false
 	}
 	return true
-}
-
-func (w *writer) writeOne(dir, name string, b []byte) error {
-	return w.write([]Write{{Dir: dir, Name: name, Body: b}})[0]
 }
 
 // step takes a step of writing a file. The debug log has a line before each step, so that the last lines tell at which step a
@@ -218,7 +216,10 @@ func (w *writer) refusal(at step, path string) error {
 
 // create creates dir and in it the temporary file that is to replace dir/name.
 func (w *writer) create(dir, name string) (*os.File, error) {
-	if err := w.makeDir(dir); err != nil {
+	w.dirs.Lock()
+	err := w.makeDir(dir)
+	w.dirs.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	tmp, err := os.CreateTemp(dir, tempPrefix+name+"-*") // mode 0600

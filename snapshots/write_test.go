@@ -43,11 +43,12 @@ func TestStoringIsLoggedStepByStep(t *testing.T) {
 
 // A private file has mode 0600 from its first byte on, and any other 0644, whatever mode the older file has.
 func TestWriteFile(t *testing.T) {
-	for mode, write := range map[os.FileMode]func(dir, name string, b []byte) error{0o644: WriteFile, 0o600: WritePrivateFile} {
+	for mode, private := range map[os.FileMode]bool{0o644: false, 0o600: true} {
+		w := &writer{log: slog.New(slog.DiscardHandler), private: private}
 		dir := filepath.Join(t.TempDir(), "2026-11-20")
 		path := filepath.Join(dir, "gex")
 		for _, want := range []string{"first", "second, longer", "3"} {
-			must(t, write(dir, "gex", []byte(want)))
+			must(t, w.writeOne(dir, "gex", []byte(want)))
 			if b, err := os.ReadFile(path); err != nil || string(b) != want {
 				t.Errorf("%q, %v, want %q", b, err, want)
 			}
@@ -81,7 +82,7 @@ func TestWriteFileFails(t *testing.T) {
 		"the name is too long":      {dir, strings.Repeat("x", 300)},
 		"the name leaves the place": {dir, "../gex"},
 	} {
-		if err := WriteFile(target.dir, target.name, []byte("new")); err == nil {
+		if err := WritePrivateFile(target.dir, target.name, []byte("new")); err == nil {
 			t.Errorf("%s: no error", what)
 		}
 		if got := names(t, dir); !slices.Equal(got, before) {

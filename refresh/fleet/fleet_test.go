@@ -209,8 +209,7 @@ func (n *node) Accept(path, digest string, file []byte) error {
 	if hang != nil {
 		<-hang
 	}
-	_, err := n.store.Accept(path, digest, file, []string{gamma, pain}, friday.AddDate(0, 0, 2))
-	return err
+	return n.store.Accept(path, digest, file, []string{gamma, pain}, friday.AddDate(0, 0, 2))
 }
 
 func (n *node) Lead(ctx context.Context) {
