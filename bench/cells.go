@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // cell is one way in which clients ask the servers: a column of the tables.
 type cell struct {
@@ -46,25 +42,7 @@ var allCells = []cell{
 	{Name: "idle", Title: "memory of an idle connection", Answer: "1 KB", Connections: idleConnections, Depth: 1, Cores: 1, Idle: true},
 }
 
-// cellNames are the values of --cells.
-func cellNames() (names []string) {
-	for _, c := range allCells {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
-// oneOf checks the values of a flag. The comparison ignores case.
-func oneOf(flag string, values, allowed []string) error {
-	for _, v := range values {
-		if !slices.ContainsFunc(allowed, func(name string) bool { return strings.EqualFold(name, v) }) {
-			return fmt.Errorf("--%s must be some of %s, not %q", flag, strings.Join(allowed, ","), v)
-		}
-	}
-	return nil
-}
-
 // chosen says whether a flag chooses a name. Without values, the flag chooses every name.
 func chosen(values []string, name string) bool {
-	return len(values) == 0 || slices.ContainsFunc(values, func(v string) bool { return strings.EqualFold(name, v) })
+	return len(values) == 0 || slices.Contains(values, name)
 }

@@ -31,8 +31,8 @@ type rivalsCommand struct {
 	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Cells       []string      `placeholder:"CELL,..." help:"Measure only these: 1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle."`
-	Only        []string      `placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: net/http,nginx,lighttpd,h2o. \"strikecache\" means none of them."`
+	Cells       []string      `enum:"1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
+	Only        []string      `enum:"net/http,nginx,lighttpd,h2o,strikecache" placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: ${enum}. \"strikecache\" means none of them."`
 	Rounds      int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
 	Duration    time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
 }
@@ -62,8 +62,6 @@ func (c *rivalsCommand) Validate() error {
 		return errors.New("--write-readme needs all cells and all rivals")
 	}
 	return cmp.Or(
-		oneOf("cells", c.Cells, cellNames()),
-		oneOf("only", c.Only, append(rivalNames(), "strikecache")),
 		within("rounds", c.Rounds, 1, 50),
 		within("duration", c.Duration, 50*time.Millisecond, 30*time.Second),
 	)

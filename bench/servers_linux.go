@@ -179,14 +179,6 @@ var rivals = []rival{
 	{name: "h2o", program: "h2o", args: "-c {{.Config}}", config: h2oConfig},
 }
 
-// rivalNames are the values of --only.
-func rivalNames() (names []string) {
-	for _, r := range rivals[1:] {
-		names = append(names, r.name)
-	}
-	return names
-}
-
 var versionNumber = regexp.MustCompile(`\d+\.\d+[.\d]*`)
 
 // startRival starts a rival. The error is [exec.ErrNotFound] when it is not installed.
