@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 )
@@ -14,7 +13,6 @@ import (
 // loadCommand loads a running server.
 type loadCommand struct {
 	URL         string        `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Server, with or without a path (default ${default}). A strikecache without a path gets a mix of all its resources."`
-	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of the paths at random."`
 	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header field of each request. May be repeated."`
 	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
 	Rate        float64       `default:"1000" help:"Requests a second, 0.1 to 200000 (default ${default})."`
@@ -23,7 +21,6 @@ type loadCommand struct {
 	Warmup      time.Duration `default:"500ms" help:"Length of the warm-up: the same load before the measurement, not counted, 0s to 1m (default ${default})."`
 	Timeout     time.Duration `default:"5s" help:"Longest wait for a response, 10ms to 1m (default ${default})."`
 	PID         int           `name:"pid" placeholder:"PID" help:"Server process on this machine whose CPU time is measured, with its child processes (Linux only)."`
-	JSON        string        `name:"json" placeholder:"FILE" help:"Also write the report to this file, as JSON."`
 	Remote      bool          `help:"Allow a server on another machine. Its operator must have agreed."`
 
 	target *target
@@ -38,7 +35,6 @@ the server per request, which includes all other work of the server during the l
 
     go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources
     go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
-    go run ./bench --path / --path /style.css http://[::1]   several paths of any server
     go run ./bench --header 'Accept-Encoding: br' --revalidate --rate 5000 --duration 1m http://localhost:8080
     go run ./bench rivals --help                             strikecache beside nginx, net/http and others (Linux)`
 }
@@ -68,17 +64,10 @@ func (c *loadCommand) Validate() (err error) {
 		return err
 	}
 	switch {
-	case c.path != "" && len(c.Path) > 0:
-		return fmt.Errorf("--path needs a URL without a path, not %s", c.URL)
 	case !c.target.local() && !c.Remote:
 		return fmt.Errorf("%s is not this machine: ask its operator, then add --remote", c.target.base)
 	case !c.target.local() && c.PID > 0:
 		return errors.New("--pid needs a server on this machine")
-	}
-	for _, p := range c.Path {
-		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, " \t\r\n#") {
-			return fmt.Errorf("--path must begin with / and must not contain a blank or #, not %q", p)
-		}
 	}
 	for _, h := range c.Header {
 		if name, _, ok := strings.Cut(h, ":"); !ok || name == "" || strings.ContainsAny(name, " \t") || strings.ContainsAny(h, "\r\n") {
@@ -100,23 +89,16 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	r := c.load(ctx, requests)
-	if r.Requests == 0 {
+	if r.requests == 0 {
 		return errors.New("no request was sent")
 	}
-	r.About = about
-	if err := r.print(stdout); err != nil || c.JSON == "" {
-		return err
-	}
-	return writeJSON(c.JSON, r)
+	fmt.Fprintf(stdout, "%s, %s\n\n", c.target.base, about)
+	return r.print(stdout)
 }
 
 // choose returns the requests, and describes them for the report.
 func (c *loadCommand) choose() (requests []request, about string, err error) {
-	paths := c.Path
-	if c.path != "" {
-		paths = []string{c.path}
-	}
-	if len(paths) == 0 {
+	if c.path == "" {
 		requests, err := c.target.mix()
 		if err != nil {
 			return nil, "", err
@@ -128,17 +110,11 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 		if len(requests) > 0 {
 			return requests, fmt.Sprintf("a strikecache: a mix of %d requests for all its resources", len(requests)), nil
 		}
-		paths = []string{"/"}
 	}
-	for _, path := range paths {
-		status, _, err := c.target.get(path, c.Header...)
-		if err != nil {
-			return nil, "", err
-		}
-		if status != http.StatusOK {
-			about += fmt.Sprintf("; %s answers %d", path, status)
-		}
-		requests = append(requests, request{path, c.Header, c.Revalidate})
+	path := cmp.Or(c.path, "/")
+	status, _, err := c.target.get(path, c.Header...)
+	if err != nil {
+		return nil, "", err
 	}
-	return requests, "GET " + strings.Join(paths, ", ") + about, nil
+	return []request{{path, c.Header, c.Revalidate}}, fmt.Sprintf("GET %s, which answers %d", path, status), nil
 }

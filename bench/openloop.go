@@ -56,17 +56,15 @@ func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 		connections.Go(func() { l.connection(loaded, uint64(id)) })
 	}
 	connections.Wait()
-	took := time.Since(l.start)
-	var used time.Duration
+	l.report.took = time.Since(l.start)
 	if after, err := cpuTime(c.PID); err == nil {
-		used = after - l.cpuBefore
+		l.report.cpu = after - l.cpuBefore
 	}
 	if errors.Is(context.Cause(loaded), errUnsent) {
 		for i := max(l.next, 0); i < c.total(); i++ {
-			l.report.add(outcome{due: c.dueAt(i), latency: took - c.dueAt(i), err: errUnsent})
+			l.report.add(outcome{due: c.dueAt(i), latency: l.report.took - c.dueAt(i), err: errUnsent})
 		}
 	}
-	l.report.finish(took, used)
 	return l.report
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"debug/buildinfo"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,7 +84,11 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "\n%s", b.results.markdown())
 	if c.Out != "" {
-		if err := writeJSON(c.Out, b.results); err != nil {
+		text, err := json.MarshalIndent(b.results, "", " ")
+		if err == nil {
+			err = os.WriteFile(c.Out, append(text, '\n'), 0o644)
+		}
+		if err != nil {
 			return err
 		}
 	}
