@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -167,20 +168,14 @@ func (g *generator) poll(answered func() error) error {
 // lengthOf returns the length of the answer that begins with these bytes, 0 without a whole head with Content-Length.
 // Answers to a key need it: they tell the requests of the day, which have more and more digits.
 func lengthOf(first []byte) int {
-	const field = "\r\nContent-Length: "
-	head := bytes.Index(first, []byte("\r\n\r\n"))
-	at := bytes.Index(first, []byte(field))
-	if at < 0 || at > head {
+	head, _, whole := bytes.Cut(first, []byte("\r\n\r\n"))
+	_, value, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
+	value, _, _ = bytes.Cut(value, []byte("\r\n"))
+	n, err := strconv.Atoi(string(value))
+	if !whole || err != nil {
 		return 0
 	}
-	n := 0
-	for _, digit := range first[at+len(field):] {
-		if digit < '0' || digit > '9' {
-			break
-		}
-		n = 10*n + int(digit-'0')
-	}
-	return head + len("\r\n\r\n") + n
+	return len(head) + len("\r\n\r\n") + n
 }
 
 // send sends n requests, less those that wait for an answer, and returns when all are answered. Each connection sends its
