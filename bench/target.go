@@ -91,9 +91,8 @@ func (t *target) get(path string, headers ...string) (status int, body []byte, e
 // Paths of strikecache.
 const (
 	gamma      = "/api/v1/gex/spx"
-	historical = "/api/v1/gex/spx/historical"
-	series     = "/api/v1/gex/spx/series"
-	sectors    = "/api/v1/sectors/rotation"
+	historical = gamma + "/historical"
+	series     = gamma + "/series"
 	maxPain    = "/api/public/spx-max-pain"
 	flow       = "/api/v1/options/flow/unusual"
 	volatility = "/api/public/vix-term-structure"
@@ -101,10 +100,13 @@ const (
 
 // mix finds these values in documents of strikecache. A server that is not ready may have no dates and expirations yet.
 var (
-	source     = regexp.MustCompile(`"source":"(\w+)"`)                   // in /readyz; only a strikecache has it there
+	resource   = regexp.MustCompile(`"(/api/[^"]+)":`)                    // in /openapi.json
 	storedDate = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)              // at the beginning of a row of the series
 	expiration = regexp.MustCompile(`\{"expiration":"(\d{4}-\d\d-\d\d)"`) // in the list of expirations of max pain
 )
+
+// codings are the values of Accept-Encoding in a mix.
+var codings = []string{"gzip, deflate, br, zstd", "gzip", "br", "identity"}
 
 // mix returns the kinds of requests that a cache in front would pass on: every resource in every coding, the stored dates,
 // the expirations, flow limits, and revalidations. It returns none when the target is not a strikecache.
@@ -112,19 +114,20 @@ func (t *target) mix() (requests []request, err error) {
 	find := func(path string, what *regexp.Regexp) (found []string) {
 		status, body, err2 := t.get(path)
 		err = cmp.Or(err, err2)
-		if status == http.StatusOK || status == http.StatusServiceUnavailable {
+		if status == http.StatusOK {
 			for _, match := range what.FindAllSubmatch(body, -1) {
 				found = append(found, string(match[1]))
 			}
 		}
 		return found
 	}
-	if len(find("/readyz", source)) == 0 {
+	resources := find("/openapi.json", resource)
+	if !slices.Contains(resources, gamma) {
 		return nil, err
 	}
 	var paths []string
-	for _, path := range []string{gamma, historical, series, sectors, maxPain, flow, volatility} {
-		paths = append(paths, slices.Repeat([]string{path}, 4)...)
+	for _, path := range resources {
+		paths = append(paths, slices.Repeat([]string{path}, len(codings))...)
 	}
 	for _, date := range find(series, storedDate) {
 		paths = append(paths, historical+"?date="+date)
@@ -135,7 +138,6 @@ func (t *target) mix() (requests []request, err error) {
 	for limit := 1; limit <= 100; limit += 9 {
 		paths = append(paths, flow+"?limit="+strconv.Itoa(limit))
 	}
-	codings := []string{"gzip, deflate, br, zstd", "gzip", "br", "identity"}
 	for i, path := range paths {
 		requests = append(requests, request{path, []string{"Accept-Encoding: " + codings[i%len(codings)]}, i%3 == 0})
 	}
