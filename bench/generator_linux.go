@@ -203,12 +203,13 @@ func (g *generator) send(n int) error {
 		if err != nil {
 			return err
 		}
-		if taken := answered - before; taken > 0 {
+		taken := answered - before
+		if taken > 0 {
 			last = time.Now()
 		} else if time.Since(last) > longestSilence {
 			return errSilence
 		}
-		if answered-before < batch {
+		if taken < batch {
 			pause(rest)
 		}
 	}

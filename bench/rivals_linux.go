@@ -126,7 +126,7 @@ func (b *comparison) build(ctx context.Context) error {
 	}
 	cpu, kernel := machine()
 	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(),
-		Kernel: kernel, Go: runtime.Version(), Rounds: b.Rounds, Absent: []string{}}
+		Kernel: kernel, Go: runtime.Version(), Rounds: b.Rounds}
 	return nil
 }
 
@@ -185,16 +185,33 @@ func (b *comparison) createKey(ctx context.Context) error {
 
 // assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
-	ours, err := b.serve(ctx, b.Binary, "still", cores)
+	ours, err := b.serve(ctx, "strikecache", b.Binary, cores)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.takeAnswers(ctx, ours.address); err != nil {
 		return nil, err
 	}
-	var absent []string
-	for i, rival := range rivals {
-		if i > 0 && !chosen(b.Only, rival.name) {
+	bare, err := b.startRival(ctx, rivals[0], cores)
+	if err != nil {
+		return nil, err
+	}
+	fasthttp, err := b.serve(ctx, "strikecache --engine fasthttp", b.Binary, cores, "--engine", "fasthttp")
+	if err != nil {
+		return nil, err
+	}
+	sides = []*side{bare, ours, fasthttp}
+	if b.Before != "" {
+		before, err := b.serve(ctx, "strikecache before", b.Before, cores)
+		if err != nil {
+			return nil, err
+		}
+		before.ownBodies = true
+		sides = append(sides, before)
+	}
+	absent := []string{}
+	for _, rival := range rivals[1:] {
+		if !chosen(b.Only, rival.name) {
 			continue
 		}
 		s, err := b.startRival(ctx, rival, cores)
@@ -203,22 +220,9 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", rival.name, err)
+			return nil, err
 		}
 		sides = append(sides, s)
-	}
-	sides = slices.Insert(sides, 1, &side{server: server{Name: "strikecache"}, process: ours, ours: true})
-	p, err := b.serve(ctx, b.Binary, "fasthttp", cores, "--engine", "fasthttp")
-	if err != nil {
-		return nil, fmt.Errorf("--engine fasthttp: %w", err)
-	}
-	sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache --engine fasthttp"}, process: p, ours: true})
-	if b.Before != "" {
-		p, err := b.serve(ctx, b.Before, "before", cores)
-		if err != nil {
-			return nil, fmt.Errorf("before: %w", err)
-		}
-		sides = slices.Insert(sides, 2, &side{server: server{Name: "strikecache before"}, process: p, ours: true, ownBodies: true})
 	}
 	for _, s := range sides {
 		if err := b.plan(ctx, s, cells); err != nil {
@@ -229,7 +233,7 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 		for _, s := range sides {
 			b.results.Servers = append(b.results.Servers, s.server)
 		}
-		b.results.Answers, b.results.Absent = b.answers, append(b.results.Absent, absent...)
+		b.results.Answers, b.results.Absent = b.answers, absent
 		fmt.Fprintf(b.stdout, "not installed: %s\n", cmp.Or(strings.Join(absent, ", "), "none"))
 	}
 	return sides, nil

@@ -108,14 +108,14 @@ func freeAddress() (string, error) {
 
 // serve starts a strikecache whose answers do not change any more: those of one instant of the simulated market, the same for
 // every strikecache. It waits until the server is ready, has back-filled past dates, and was idle for three seconds in a row,
-// because on a busy machine a server that waits for the processor looks idle, too. The files are in the folder data, where a
-// further start finds the past dates.
-func (b *comparison) serve(ctx context.Context, binary, data string, cores []int, flags ...string) (*process, error) {
+// because on a busy machine a server that waits for the processor looks idle, too. A further start under the same name finds the
+// past dates.
+func (b *comparison) serve(ctx context.Context, name, binary string, cores []int, flags ...string) (*side, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	data = filepath.Join(b.dir, "data", data)
+	data := filepath.Join(b.dir, "data", name)
 	_, err = os.Stat(data)
 	again := err == nil
 	if !again { // each data directory has the key of the run
@@ -138,17 +138,17 @@ func (b *comparison) serve(ctx context.Context, binary, data string, cores []int
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; before = after {
 		time.Sleep(time.Second)
 		if after, err = cpuTime(p.pid()); err != nil {
-			return nil, fmt.Errorf("strikecache ended: %w\n%s", err, p.lastLines())
+			return nil, fmt.Errorf("%s ended: %w\n%s", name, err, p.lastLines())
 		}
 		if idle++; after-before > 100*time.Millisecond {
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
 		if err == nil && x.status == 200 && idle >= 3 && (again || strings.Contains(p.printed(), "msg=back-filled")) {
-			return p, nil
+			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}
 	}
-	return nil, cmp.Or(ctx.Err(), fmt.Errorf("strikecache is not ready and idle within ten minutes\n%s", p.lastLines()))
+	return nil, cmp.Or(ctx.Err(), fmt.Errorf("%s is not ready and idle within ten minutes\n%s", name, p.lastLines()))
 }
 
 // maxConnections is the limit of connections of every server that has one. A burst and 10,000 connections are below it.
