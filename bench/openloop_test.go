@@ -136,7 +136,12 @@ func someStrikecache(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestWhatIsRequested(t *testing.T) {
-	ours, other := serverTarget(t, someStrikecache), serverTarget(t, http.NotFound)
+	ours, other := serverTarget(t, someStrikecache), serverTarget(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/openapi.json" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprint(w, `{"paths": {"/api/other": {}}}`)
+	})
 	for _, c := range []struct {
 		url      string
 		requests int

@@ -146,7 +146,7 @@ func (r *report) print(out io.Writer) error {
 }
 
 func printLatency(out io.Writer, name string, h *hdrhistogram.Histogram) {
-	fmt.Fprint(out, name)
+	fmt.Fprintf(out, "%s", name)
 	for _, percentile := range []float64{50, 90, 99, 99.9, 100} {
 		fmt.Fprintf(out, "\t%s", duration(at(h, percentile)))
 	}
