@@ -147,9 +147,10 @@ func TestWhatIsRequested(t *testing.T) {
 		requests int
 		about    string
 	}{
-		{ours.base + "/", 24, "a strikecache: a mix of 24 requests for all its resources"},
-		{ours.base + "/x?y=z", 1, "GET /x?y=z, which answers 200"},
-		{other.base, 1, "GET /, which answers 404"},
+		{ours.base, nil, 24, "a strikecache: a mix of 24 requests for all its resources"},
+		{ours.base + "/x?y=z", nil, 1, "GET /x?y=z"},
+		{ours.base + "/", []string{"/a", "/b,c"}, 2, "GET /a, /b,c"},
+		{other.base, nil, 1, "GET /; / answers 404"},
 	} {
 		l := loadCommand{URL: c.url, Timeout: time.Minute, Rate: 1, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
 		if err := l.Validate(); err != nil {

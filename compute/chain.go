@@ -142,10 +142,12 @@ func (u *Underlying) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf
 
 // Skipped counts the rows of a chain that validation left out, by the first reason that applied.
 type Skipped struct {
-	BadSymbol   int `json:"bad_symbol"`
-	Duplicate   int `json:"duplicate"`
-	BadNumber   int `json:"bad_number"`
-	UnknownRoot int `json:"unknown_root"`
+	BadSymbol int `json:"bad_symbol" jsonschema:"minimum=0" unit:"rows"` // The symbol cannot be read.
+	// An earlier row has the same contract. The first row is used.
+	Duplicate int `json:"duplicate" jsonschema:"minimum=0" unit:"rows"`
+	// Open interest is absent or outside 0 to 100,000,000.
+	BadNumber   int `json:"bad_number" jsonschema:"minimum=0" unit:"rows"`
+	UnknownRoot int `json:"unknown_root" jsonschema:"minimum=0" unit:"rows"` // The root is neither SPX nor SPXW.
 }
 
 // Total returns the number of rows left out.

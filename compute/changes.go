@@ -7,39 +7,49 @@ import (
 	"time"
 )
 
-// Changes says what moved the net exposure and the flip since the reference: the last snapshot of the previous session.
+// Changes are the changes since the reference: the last snapshot of the previous session.
 type Changes struct {
-	ReferenceAsOf time.Time  `json:"reference_as_of"`
+	ReferenceAsOf time.Time  `json:"reference_as_of"` // `meta.as_of` of the reference.
 	Net           NetChange  `json:"net_gex_dollars"`
 	Flip          FlipChange `json:"flip"`
 }
 
-// NetChange splits the change of the net exposure into parts, in the order of the repricing. They add up to To - From.
+// NetChange is the change of net gamma exposure in parts. Each part reprices one thing, from the state that the part before
+// left. The parts add up to `to` minus `from`.
 type NetChange struct {
-	From         Dollars `json:"from"`
-	To           Dollars `json:"to"`
-	Expired      Dollars `json:"expired"`       // contracts that have settled
-	Spot         Dollars `json:"spot"`          // the spot moved, and the forwards in proportion
-	Time         Dollars `json:"time"`          // T passed
-	Volatility   Dollars `json:"volatility"`    // volatilities and forwards moved
-	OpenInterest Dollars `json:"open_interest"` // positions changed
-	Listed       Dollars `json:"listed"`        // contracts came or went
+	From Dollars `json:"from" unit:"USD per 1 % move of the index"` // Net exposure of the reference.
+	To   Dollars `json:"to" unit:"USD per 1 % move of the index"`   // Net exposure now.
+	// First part: contracts that have settled since then are taken out.
+	Expired Dollars `json:"expired" unit:"USD per 1 % move of the index"`
+	// Second part: the effective spot becomes that of now, and the forwards move in proportion.
+	Spot Dollars `json:"spot" unit:"USD per 1 % move of the index"`
+	// Third part: time passes. Volatility and forwards stay.
+	Time Dollars `json:"time" unit:"USD per 1 % move of the index"`
+	// Fourth part: volatilities and forwards become those of now.
+	Volatility Dollars `json:"volatility" unit:"USD per 1 % move of the index"`
+	// Fifth part: open interest becomes that of now.
+	OpenInterest Dollars `json:"open_interest" unit:"USD per 1 % move of the index"`
+	// Last part: contracts that only one of the two snapshots has come in or leave.
+	Listed Dollars `json:"listed" unit:"USD per 1 % move of the index"`
 }
 
-// FlipChange is the flip of the reference and that of today. Nil means that there is none.
+// FlipChange is the zero-gamma flip of both snapshots.
 type FlipChange struct {
-	From *Level `json:"from"`
-	To   *Level `json:"to"`
+	From *Level `json:"from" unit:"index points"` // Flip of the reference. `null` without a flip.
+	To   *Level `json:"to" unit:"index points"`   // Flip now. `null` without a flip.
 }
 
-// OpenInterestChange is the change of the open interest of one contract since the reference.
+// OpenInterestChange is the change of the open interest of a contract since the reference.
 type OpenInterestChange struct {
-	Contract   string `json:"contract"`
-	Strike     Level  `json:"strike"`
-	Expiration Date   `json:"expiration"`
-	Right      Right  `json:"option_type"`
-	From       Count  `json:"from"`
-	To         Count  `json:"to"`
+	// Contract in OSI form: root, date, call or put, and 1,000 times the strike.
+	Contract   string `json:"contract" jsonschema:"pattern=^SPXW?[0-9]{6}[CP][0-9]{8}$"`
+	Strike     Level  `json:"strike" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Strike.
+	Expiration Date   `json:"expiration"`                                                 // Expiration date.
+	Right      Right  `json:"option_type"`                                                // Right of the contract.
+	// Open interest of the reference. 0 when the contract was not listed.
+	From Count `json:"from" jsonschema:"minimum=0" unit:"contracts"`
+	// Open interest now. 0 when the contract is not listed.
+	To Count `json:"to" jsonschema:"minimum=0" unit:"contracts"`
 }
 
 // The reasons of quality.changes_reason.

@@ -6,16 +6,20 @@ import (
 	"time"
 )
 
-// StrikeGamma is the exposure and the positions of one strike over all roots and expirations with T > 0.
+// StrikeGamma is the exposure, open interest and volume of one strike over all roots and expirations. Exposure counts the used
+// contracts. Open interest and volume count every contract that has not settled.
 type StrikeGamma struct {
-	Strike           Level    `json:"strike"`
-	Call             *Dollars `json:"call_gex_dollars"`
-	Put              *Dollars `json:"put_gex_dollars"`
-	Net              *Dollars `json:"net_gex_dollars"`
-	CallOpenInterest Count    `json:"call_open_interest"`
-	PutOpenInterest  Count    `json:"put_open_interest"`
-	CallVolume       Count    `json:"call_volume"`
-	PutVolume        Count    `json:"put_volume"`
+	Strike Level `json:"strike" unit:"index points"` // Strike.
+	// Gamma exposure of the calls. `null` after `spot_mismatch`.
+	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	// Gamma exposure of the puts. `null` after `spot_mismatch`.
+	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the index"`
+	// Exposure of the calls plus exposure of the puts. `null` after `spot_mismatch`.
+	Net              *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	CallOpenInterest Count    `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
+	PutOpenInterest  Count    `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
+	CallVolume       Count    `json:"call_volume" jsonschema:"minimum=0" unit:"contracts"`        // Calls traded in the session.
+	PutVolume        Count    `json:"put_volume" jsonschema:"minimum=0" unit:"contracts"`         // Puts traded in the session.
 }
 
 // add adds the unsigned GEX, 0 unless the contract is used, and the positions of a contract.

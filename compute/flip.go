@@ -15,10 +15,11 @@ const (
 	FlipSpotMismatch FlipStatus = "spot_mismatch" // the document contradicts itself: no figure is served
 )
 
-// Flip is a spot at which net gamma exposure changes sign.
+// Flip is a sign change of net gamma exposure.
 type Flip struct {
-	Price     Level  `json:"price"`
-	Direction string `json:"direction"` // as the spot rises
+	Price Level `json:"price" unit:"index points"` // Index level of the change.
+	// Direction of the change as the index rises.
+	Direction string `json:"direction" jsonschema:"enum=negative_to_positive,enum=positive_to_negative"`
 }
 
 const (

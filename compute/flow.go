@@ -13,67 +13,102 @@ const FlowMethod = "flow/2"
 // MaxFlowItems is the greatest number of observations in a [Flow] and in a [ChainFlow].
 const MaxFlowItems = 100
 
-// Flow is the `data` of options/flow/unusual.
+// Flow is the highest-scoring observations of the newest session, the `data` of options/flow/unusual. A row is one contract of
+// an aggregate delayed chain. A row never describes a print, sweep or block.
 type Flow struct {
-	Items       []FlowItem   `json:"items"`
-	Count       int          `json:"count"`
-	Universe    []string     `json:"universe"`
+	// At most `limit` observations, highest score first. Observations with equal scores are sorted by premium, largest first,
+	// then by contract.
+	Items       []FlowItem   `json:"items" jsonschema:"maxItems=100"`
+	Count       int          `json:"count" jsonschema:"minimum=0,maximum=100" unit:"observations"` // Number of `items`.
+	Universe    []string     `json:"universe"`                                                     // Underlyings whose chains were scored, sorted.
 	Rejected    FlowRejected `json:"rejected"`
-	SessionDate Date         `json:"session_date"`
+	SessionDate Date         `json:"session_date"` // Session of the observations.
 }
 
-// FlowRejected counts the contracts that were not scored, each by the first reason that applied.
+// FlowRejected are the contracts of all chains that were not scored, each by the first reason that applied.
 type FlowRejected struct {
-	Settled        int `json:"settled"`
-	NotThisSession int `json:"not_this_session"`
-	LowVolume      int `json:"low_volume"`
-	LowPrice       int `json:"low_price"`
-	LowPremium     int `json:"low_premium"`
+	// The contract had settled when the quotes were made.
+	Settled int `json:"settled" jsonschema:"minimum=0" unit:"contracts"`
+	// The last trade was in an earlier session.
+	NotThisSession int `json:"not_this_session" jsonschema:"minimum=0" unit:"contracts"`
+	// Volume under 100 contracts; for SPX under 500.
+	LowVolume int `json:"low_volume" jsonschema:"minimum=0" unit:"contracts"`
+	LowPrice  int `json:"low_price" jsonschema:"minimum=0" unit:"contracts"` // Price under 0.05 USD.
+	// Premium under 25,000 USD; for SPX under 250,000.
+	LowPremium int `json:"low_premium" jsonschema:"minimum=0" unit:"contracts"`
 }
 
-// FlowItem is one observation: a contract of a delayed chain with the totals of the session. It is not a single trade. Nil
-// means unknown.
+// FlowItem is one observation. Side and direction are inferred from where the last price lies in the quote.
 type FlowItem struct {
-	ID               string         `json:"id"`
-	Symbol           string         `json:"symbol"`
-	Contract         string         `json:"contract"`
-	OptionType       Right          `json:"option_type"`
-	Strike           Level          `json:"strike"`
-	Expiration       Date           `json:"expiration"`
-	DaysToExpiration int            `json:"days_to_expiration"`
-	Score            Score          `json:"score"`
-	Band             string         `json:"band"`
-	Volume           Count          `json:"volume"`
-	OpenInterest     Count          `json:"open_interest"`
-	VolumeOIRatio    *Ratio         `json:"volume_oi_ratio"`
-	Premium          Dollars        `json:"premium"`
-	PremiumBasis     string         `json:"premium_basis"`
-	LastPrice        *Level         `json:"last_price"`
-	Bid              *Level         `json:"bid"`
-	Ask              *Level         `json:"ask"`
-	IV               *Ratio         `json:"implied_volatility"`
-	IVChange         *Ratio         `json:"iv_change"` // vol points, + is up
-	Delta            *Ratio         `json:"delta"`
-	Moneyness        Ratio          `json:"moneyness_pct"`
-	UnderlyingPrice  Level          `json:"underlying_price"`
-	Side             string         `json:"side"`
-	Direction        string         `json:"direction"`
-	Confidence       Ratio          `json:"direction_confidence"`
-	DirectionBasis   string         `json:"direction_basis"`
-	OpeningLikely    bool           `json:"opening_likely"`
-	ObservedAt       time.Time      `json:"observed_at"`
-	Components       FlowComponents `json:"components"`
-	Quality          Ratio          `json:"quality"`
-	Reasons          []string       `json:"reasons"`
+	ID     string `json:"id"`     // Session date, colon, contract. The id of a contract does not change in a session.
+	Symbol string `json:"symbol"` // The underlying. The roots SPX and SPXW both have `SPX`.
+	// OCC symbol of the contract.
+	Contract   string `json:"contract" jsonschema:"pattern=^[A-Z0-9]+[0-9]{6}[CP][0-9]{8}$"`
+	OptionType Right  `json:"option_type"`                             // Right of the contract.
+	Strike     Level  `json:"strike" unit:"USD, for SPX index points"` // Strike.
+	Expiration Date   `json:"expiration"`                              // Expiration date.
+	// Calendar days from the session date.
+	DaysToExpiration int `json:"days_to_expiration" jsonschema:"minimum=0" unit:"days"`
+	// Quality times the sum of the components.
+	Score Score `json:"score" jsonschema:"minimum=0,maximum=100" unit:"points of 100"`
+	// `extreme`: a score of 70 or more. `high`: 50 or more. `notable`: 30 or more. `low`: under 30.
+	Band   string `json:"band" jsonschema:"enum=extreme,enum=high,enum=notable,enum=low"`
+	Volume Count  `json:"volume" jsonschema:"minimum=0" unit:"contracts"` // Contracts traded in the session.
+	// Contracts open at the last settlement.
+	OpenInterest Count `json:"open_interest" jsonschema:"minimum=0" unit:"contracts"`
+	// Volume over open interest. `null` without open interest.
+	VolumeOIRatio *Ratio  `json:"volume_oi_ratio" jsonschema:"minimum=0" unit:"ratio"`
+	Premium       Dollars `json:"premium" jsonschema:"minimum=0" unit:"USD"` // Volume × price × 100.
+	// Price with which the premium was computed. `mid`: the middle of the quote. `last`: the last price, when the quote is not
+	// valid.
+	PremiumBasis string `json:"premium_basis" jsonschema:"enum=mid,enum=last"`
+	// Last traded price. `null` when the upstream has no last price.
+	LastPrice *Level `json:"last_price" unit:"USD, for SPX index points"`
+	Bid       *Level `json:"bid" unit:"USD, for SPX index points"` // Best bid. `null` when the upstream has no bid.
+	Ask       *Level `json:"ask" unit:"USD, for SPX index points"` // Best ask. `null` when the upstream has no ask.
+	// Implied volatility that the upstream published: 0.2 is 20 % a year. `null` when the upstream published no volatility.
+	IV *Ratio `json:"implied_volatility" jsonschema:"minimum=0" unit:"fraction a year"`
+	// Change of implied volatility against the last snapshot of the previous session. A rise is positive. `null` when one of the
+	// two volatilities is not known.
+	IVChange *Ratio `json:"iv_change" jsonschema:"example=1.84" unit:"volatility points"`
+	// Delta that the upstream published. `null` when the upstream published no delta.
+	Delta     *Ratio `json:"delta" jsonschema:"minimum=-1,maximum=1" unit:"ratio"`
+	Moneyness Ratio  `json:"moneyness_pct" unit:"percent"` // (strike / underlying − 1) · 100.
+	// Price of the underlying at `as_of` of its chain.
+	UnderlyingPrice Level `json:"underlying_price" jsonschema:"exclusiveMinimum=0" unit:"USD, for SPX index points"`
+	// Where the last price lies in the quote. `unknown`: the quote is not valid, the trade is over 7.5 minutes older than the
+	// quote, or an option of this kind usually moves by more than the spread in the time since the trade.
+	Side string `json:"side" jsonschema:"enum=ask,enum=bid,enum=mid,enum=unknown"`
+	// `bullish`: a call at the ask or a put at the bid. `bearish`: a put at the ask or a call at the bid. `neutral`: in the
+	// middle. `unknown`: the side is not known.
+	Direction string `json:"direction" jsonschema:"enum=bullish,enum=bearish,enum=neutral,enum=unknown"`
+	// Confidence in the direction. It is never over 0.6, because the direction is inferred.
+	Confidence Ratio `json:"direction_confidence" jsonschema:"minimum=0,maximum=0.6" unit:"ratio"`
+	// Method by which the direction was found.
+	DirectionBasis string `json:"direction_basis" jsonschema:"enum=inferred_from_last_vs_quote"`
+	// Whether volume exceeds open interest. This field does not change the score.
+	OpeningLikely bool           `json:"opening_likely"`
+	ObservedAt    time.Time      `json:"observed_at"` // Time of the contract's last trade.
+	Components    FlowComponents `json:"components"`
+	// Factor for the width and validity of the quote.
+	Quality Ratio `json:"quality" jsonschema:"minimum=0.5,maximum=1" unit:"ratio"`
+	// Codes of the parts that raised or lowered the score: `VOL_OI`, `PREMIUM`, `SIZE`, `AT_ASK`, `AT_BID`, `IV`, `WIDE_SPREAD`,
+	// `NO_BID`, `NO_ASK`, `CROSSED`. More codes may be added.
+	Reasons []string `json:"reasons"`
 }
 
-// FlowComponents are the parts of a score before the quality factor.
+// FlowComponents are the parts of a score before the quality factor. An unknown part scores 0.
 type FlowComponents struct {
-	VolumeOI      Score `json:"volume_oi"`
-	Premium       Score `json:"premium"`
-	SizeSurprise  Score `json:"size_surprise"`
-	QuoteLocation Score `json:"quote_location"`
-	IVChange      Score `json:"iv_change"`
+	// Volume against open interest.
+	VolumeOI Score `json:"volume_oi" jsonschema:"minimum=0,maximum=30" unit:"points of 30"`
+	Premium  Score `json:"premium" jsonschema:"minimum=0,maximum=25" unit:"points of 25"` // Size of the premium.
+	// Volume compared with the volume of similar contracts.
+	SizeSurprise Score `json:"size_surprise" jsonschema:"minimum=0,maximum=20" unit:"points of 20"`
+	// Distance of the last price from the middle of the quote. It counts less for an older trade, and less the more an option of
+	// this delta and volatility usually moves in the time since the trade.
+	QuoteLocation Score `json:"quote_location" jsonschema:"minimum=0,maximum=15" unit:"points of 15"`
+	// Change of implied volatility.
+	IVChange Score `json:"iv_change" jsonschema:"minimum=0,maximum=10" unit:"points of 10"`
 }
 
 func (c FlowComponents) sum() float64 {

@@ -10,91 +10,164 @@ import (
 // GammaMethod names the method of [GammaExposure] in receipts.
 const GammaMethod = "gex/3"
 
-// Gamma is the `data` of gex/spx. Dollar amounts are hedge deltas per 1 % move of the index under the model
-// convention, dealers long calls and short puts. Nil means unknown.
+// Gamma is the dealer gamma exposure of the SPX chain and the levels computed from it, the `data` of gex/spx. Positions are
+// modelled: dealers are taken to be long every call and short every put. When `flip_status` is `spot_mismatch`, every wall,
+// and every figure that depends on the spot, is `null`.
 type Gamma struct {
-	Symbol            string                `json:"symbol"`
-	Spot              Level                 `json:"spot"`
-	EffectiveSpot     Level                 `json:"effective_spot"` // the spot of every figure
-	SpotSource        SpotSource            `json:"spot_source"`
-	Net               *Dollars              `json:"net_gex_dollars"`
-	Call              *Dollars              `json:"call_gex_dollars"`
-	Put               *Dollars              `json:"put_gex_dollars"`
-	Gross             *Dollars              `json:"gross_gex_dollars"`
-	Tilt              *Ratio                `json:"gamma_tilt"`
-	Flip              *Level                `json:"zero_gamma_flip"`
-	FlipStatus        FlipStatus            `json:"flip_status"`
-	FlipDistance      *Ratio                `json:"flip_distance_pct"`
-	Flips             []Flip                `json:"flips"`
-	FlipBand          *Band                 `json:"flip_band"`
-	Scenarios         []Scenario            `json:"scenarios"`
-	Regime            *string               `json:"gamma_regime"`
-	CallWall          *Level                `json:"call_wall"`
-	PutWall           *Level                `json:"put_wall"`
-	VolTrigger        *Level                `json:"vol_trigger"`
-	AbsGammaStrike    *Level                `json:"abs_gamma_strike"`
-	Walls             Walls                 `json:"walls"`
-	ZeroDTE           ZeroDTE               `json:"zero_dte"`
-	ExpectedMove      *Level                `json:"expected_move_1d"`
-	SessionDate       Date                  `json:"session_date"`
-	OISettleDate      Date                  `json:"oi_settle_date"`
-	OIState           string                `json:"oi_state"`
-	ContractsAnalyzed int                   `json:"contracts_analyzed"`
-	Conventions       []Convention          `json:"conventions"`
-	Exposures         Exposures             `json:"exposures"`
-	Changes           *Changes              `json:"changes"`
-	OIChanges         *[]OpenInterestChange `json:"open_interest_changes"` // nil without a reference
-	ByExpiration      []ExpirationGamma     `json:"by_expiration"`
-	Profile           []ProfilePoint        `json:"profile"`
-	ByStrike          []StrikeGamma         `json:"by_strike"`
+	Symbol string `json:"symbol" jsonschema:"enum=SPX"` // The underlying.
+	// Published level of the index at `meta.as_of`.
+	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
+	// Spot of every figure of this answer. Outside the session the published level stands still while option quotes move. Then
+	// this is the level that the forwards imply.
+	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
+	// Source of `effective_spot`. `index`: the published level, which is at most 5 minutes older than the quotes and agrees with
+	// them. `implied`: the level that put–call parity of the series of the next 60 days implies. `index_stale`: the published
+	// level, although it is older than the quotes, because too few series have a parity forward.
+	SpotSource SpotSource `json:"spot_source" jsonschema:"enum=index,enum=implied,enum=index_stale"`
+	// Net gamma exposure: the hedge delta in dollars that dealers must trade per 1 % move. Calls count as positive, puts as
+	// negative. Above 0, dealers trade against a move. Below 0, dealers trade with a move. `null` when no contract could be
+	// used.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	// Gamma exposure of the calls, never negative. `null` when no contract could be used.
+	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	// Gamma exposure of the puts, never positive. `null` when no contract could be used.
+	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the index"`
+	// Exposure of the calls minus exposure of the puts: the sum of their absolute values. `null` when no contract could be used.
+	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	// Exposure of the calls over the absolute exposure of the puts. Over 1, the calls have the larger exposure. `null` when no
+	// contract could be used or the puts have no exposure.
+	Tilt *Ratio `json:"gamma_tilt" jsonschema:"minimum=0" unit:"ratio"`
+	// Level of the index nearest the spot at which net gamma exposure, repriced at that level, changes sign. `null` when net
+	// exposure does not change sign within 15 % of the spot. `flip_status` says why.
+	Flip *Level `json:"zero_gamma_flip" unit:"index points"`
+	// Result of the search for the flip. `found`: one sign change. `multiple`: several sign changes. `none_all_positive` and
+	// `none_all_negative`: no material sign change, exposure has the sign in the name. `insufficient_data`: no contract could be
+	// used, or exposure is 0 everywhere. `spot_mismatch`: the published level and the level that the forwards imply differ by
+	// more than 10 %, so the document contradicts itself.
+	FlipStatus FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch"`
+	// (effective_spot − flip) / effective_spot · 100. Positive when the spot is above the flip. `distance_pct` of spx-max-pain
+	// has the opposite sign. `null` without a flip.
+	FlipDistance *Ratio `json:"flip_distance_pct" unit:"percent of the spot"`
+	// Every material sign change within 15 % of the spot, lowest first. Empty without a sign change.
+	Flips []Flip `json:"flips"`
+	// Lowest and highest flip of the model and its scenarios. The band shows how far the flip moves when one assumption changes.
+	// `null` when neither the model nor a scenario has a flip.
+	FlipBand *Band `json:"flip_band"`
+	// Net exposure and flip under one changed assumption each. Always these five, in this order: `vol_down_10`, `vol_up_10`,
+	// `no_carry`, `ex_nearest_expiration`, `within_90_days`.
+	Scenarios []Scenario `json:"scenarios" jsonschema:"minItems=5,maxItems=5"`
+	// Sign of net exposure. `neutral`: net exposure is under 1 % of gross exposure, or the spot lies between the flips of the
+	// two volatility scenarios. `null` when no contract could be used.
+	Regime *string `json:"gamma_regime" jsonschema:"enum=positive,enum=negative,enum=neutral"`
+	// Strike at or above the spot with the largest call exposure. `null` when no such strike has call exposure.
+	CallWall *Level `json:"call_wall" unit:"index points"`
+	// Strike at or below the spot with the largest absolute put exposure. `null` when no such strike has put exposure.
+	PutWall *Level `json:"put_wall" unit:"index points"`
+	// Lowest strike strictly between the put wall and the call wall whose net exposure is positive and at least 5 % of the
+	// largest absolute net exposure of any strike. This level is an estimate of this project. `null` when no strike qualifies.
+	VolTrigger *Level `json:"vol_trigger" unit:"index points"`
+	// Strike with the largest gross exposure. `null` when no strike has exposure.
+	AbsGammaStrike *Level  `json:"abs_gamma_strike" unit:"index points"`
+	Walls          Walls   `json:"walls"`    // Strikes with the largest values of three measures, without regard to the spot.
+	ZeroDTE        ZeroDTE `json:"zero_dte"` // Contracts that settle on the session date.
+	// One standard deviation of the move of the index in one session, as implied by the at-the-money volatility of the nearest
+	// expiration that has a full session left. `null` when no such expiration has a volatility.
+	ExpectedMove *Level `json:"expected_move_1d" jsonschema:"minimum=0" unit:"index points"`
+	SessionDate  Date   `json:"session_date"`   // Exchange session that the quotes belong to, by New York time.
+	OISettleDate Date   `json:"oi_settle_date"` // Session whose settled positions the open interest describes.
+	// `updating`: from midnight to 07:15 New York of a session day, while the overnight update of open interest arrives.
+	// `settled`: at any other time.
+	OIState string `json:"oi_state" jsonschema:"enum=settled,enum=updating"`
+	// Contracts that the sums count. `meta.quality.contracts` says why the others were not used.
+	ContractsAnalyzed int `json:"contracts_analyzed" jsonschema:"minimum=0" unit:"contracts"`
+	// Net exposure and flip of the same contracts under conventions that other publishers use. Always these four, in this order:
+	// `model`, `published_gamma`, `perfiliev`, `volume_weighted`.
+	Conventions []Convention `json:"conventions" jsonschema:"minItems=4,maxItems=4"`
+	Exposures   Exposures    `json:"exposures"`
+	// What changed net exposure and the flip since the reference: the last snapshot of the previous session that was computed
+	// from a chain. `null` when `meta.quality.changes_reason` says why.
+	Changes *Changes `json:"changes"`
+	// Contracts that have not settled with the largest changes of open interest since the reference, largest first. `null`
+	// without a reference.
+	OIChanges *[]OpenInterestChange `json:"open_interest_changes" jsonschema:"maxItems=10"`
+	// One row per expiration date and settlement that has not settled, nearest first.
+	ByExpiration []ExpirationGamma `json:"by_expiration"`
+	// Net exposure repriced at 121 levels from 6 % below to 6 % above the spot, 0.1 % apart, lowest first.
+	Profile []ProfilePoint `json:"profile" jsonschema:"maxItems=121"`
+	// Strikes within 15 % of the spot that have open interest, lowest first. Each row is the sum over both roots and all
+	// expirations.
+	ByStrike []StrikeGamma `json:"by_strike"`
 }
 
 // Band is a closed interval of index levels.
 type Band struct {
-	Low  Level `json:"low"`
-	High Level `json:"high"`
+	Low  Level `json:"low" unit:"index points"`  // Lower end.
+	High Level `json:"high" unit:"index points"` // Upper end.
 }
 
-// Scenario is the exposure and its flip under one changed assumption.
+// Scenario is the exposure under one changed assumption.
 type Scenario struct {
-	Name string   `json:"name"`
-	Flip *Level   `json:"zero_gamma_flip"`
-	Net  *Dollars `json:"net_gex_dollars"`
+	// `vol_down_10`: every volatility × 0.9. `vol_up_10`: every volatility × 1.1. `no_carry`: every forward equals the spot.
+	// `ex_nearest_expiration`: without the nearest expiration date. `within_90_days`: only expirations of the next 90 calendar
+	// days.
+	Name string `json:"name" jsonschema:"enum=vol_down_10,enum=vol_up_10,enum=no_carry,enum=ex_nearest_expiration,enum=within_90_days"`
+	Flip *Level `json:"zero_gamma_flip" unit:"index points"` // Flip under this assumption. `null` without a flip.
+	// Net gamma exposure at the spot under this assumption. `null` when no contract belongs to the scenario.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
 }
 
-// ZeroDTE is the exposure that settles on the session date.
+// ZeroDTE is the exposure of the contracts that settle on the session date.
 type ZeroDTE struct {
-	Net       *Dollars `json:"net_gex_dollars"`
-	Share     *Ratio   `json:"gross_share_pct"`
-	Flip      *Level   `json:"zero_gamma_flip"`
-	Contracts int      `json:"contracts"`
-	Settled   bool     `json:"settled"` // the PM settlement of the session date is past
+	// Net gamma exposure of these contracts. `null` once they have settled.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	// Share of these contracts in gross exposure. `null` when gross exposure is 0, and once the contracts have settled.
+	Share *Ratio `json:"gross_share_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	// Flip of these contracts alone. `null` without a flip, and once the contracts have settled.
+	Flip *Level `json:"zero_gamma_flip" unit:"index points"`
+	// How many of these contracts were used. 0 once they have settled.
+	Contracts int `json:"contracts" jsonschema:"minimum=0" unit:"contracts"`
+	// Whether the settlement at the close of the session date is past. It is past in the last snapshot of every past date.
+	Settled bool `json:"settled"`
 }
 
-// Convention is the exposure of the used contracts under another published convention.
+// Convention is the exposure of the same contracts under one published convention.
 type Convention struct {
-	Name string   `json:"name"`
-	Net  *Dollars `json:"net_gex_dollars"`
-	Flip *Level   `json:"zero_gamma_flip"`
-	Note string   `json:"note"`
+	// `model`: the convention of this interface. `published_gamma`: with the rounded gamma that the upstream publishes.
+	// `perfiliev`: as in Perfiliev (2022). `volume_weighted`: with the session's volume in place of open interest. Settled
+	// contracts are left out, so after the close the volume of the contracts that settled at the close is missing.
+	Name string `json:"name" jsonschema:"enum=model,enum=published_gamma,enum=perfiliev,enum=volume_weighted"`
+	// Net gamma exposure by this convention. `null` when no contract has what the convention needs.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	// Flip by this convention. `null` without a flip. `published_gamma` never has a flip, because a published gamma cannot be
+	// repriced.
+	Flip *Level `json:"zero_gamma_flip" unit:"index points"`
+	Note string `json:"note"` // What the convention assumes, in words.
 }
 
 // ExpirationGamma is the exposure of one expiration date and settlement.
 type ExpirationGamma struct {
-	Expiration    Date          `json:"expiration"`
-	Settlement    Settlement    `json:"settlement"`
-	Net           *Dollars      `json:"net_gex_dollars"`
-	Gross         *Dollars      `json:"gross_gex_dollars"`
-	Share         *Ratio        `json:"gross_share_pct"`
-	Forward       Level         `json:"forward"`
-	ForwardSource forwardSource `json:"forward_source"`
-	Exposures
+	Expiration Date `json:"expiration"` // Expiration date.
+	// `am`: settles at the opening print, 09:30 New York. `pm`: settles at the close.
+	Settlement Settlement `json:"settlement"`
+	// Net gamma exposure of this row. `null` after `spot_mismatch`.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	// Gross gamma exposure of this row. `null` after `spot_mismatch`.
+	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	// Share of this row in the gross exposure of all rows. `null` when gross exposure is 0.
+	Share   *Ratio `json:"gross_share_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	Forward Level  `json:"forward" unit:"index points"` // Forward of the index for this settlement.
+	// Source of the forward, best first. `parity`: put–call parity of the row's own quotes. `other_settlement`: parity forward
+	// of the other settlement of the date. `interpolated` and `extrapolated`: parity forwards of other dates. `none`: no source,
+	// the forward equals the spot.
+	ForwardSource forwardSource `json:"forward_source" jsonschema:"enum=parity,enum=other_settlement,enum=interpolated,enum=extrapolated,enum=none"`
+	Exposures                   // of this row alone
 }
 
-// ProfilePoint is G at a hypothetical spot.
+// ProfilePoint is the net exposure at a hypothetical level of the index.
 type ProfilePoint struct {
-	Spot Level    `json:"spot"`
-	Net  *Dollars `json:"net_gex_dollars"`
+	Spot Level `json:"spot" unit:"index points"` // Hypothetical level.
+	// Net gamma exposure, repriced at this level with each strike's volatility unchanged. `null` when no contract could be used.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
 }
 
 // GammaInput is what [GammaExposure] reads.

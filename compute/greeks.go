@@ -2,11 +2,18 @@ package compute
 
 import "math"
 
-// Exposures are the sums of the other hedge deltas of the used contracts, by the sign convention of GEX.
+// Exposures are the exposures beside gamma, of the same contracts with the same signs: dealers long every call and short every
+// put.
 type Exposures struct {
-	Delta *Dollars `json:"delta_dollars"`               // S·Δ
-	Vanna *Dollars `json:"vanna_dollars_per_vol_point"` // S·Δ gained per point of volatility
-	Charm *Dollars `json:"charm_dollars_per_day"`       // S·Δ gained per calendar day
+	// Amount of the index that gains and loses like these options. `null` when no contract could be used, and after
+	// `spot_mismatch`.
+	Delta *Dollars `json:"delta_dollars" unit:"USD"`
+	// Change of `delta_dollars` when every volatility rises by one point, as from 15 % to 16 %. `null` when no contract could be
+	// used, and after `spot_mismatch`.
+	Vanna *Dollars `json:"vanna_dollars_per_vol_point" unit:"USD per volatility point"`
+	// Change of `delta_dollars` when one calendar day passes and nothing else changes. `null` when no contract could be used, and
+	// after `spot_mismatch`.
+	Charm *Dollars `json:"charm_dollars_per_day" unit:"USD per day"`
 }
 
 // Greeks are derivatives of the discounted value V of a European option on one unit of the underlying.

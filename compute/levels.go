@@ -2,18 +2,23 @@ package compute
 
 import "math"
 
-// Walls are the strikes with the largest call value and the largest put value by three measures, at any distance from the
-// spot.
+// Walls are the strikes with the largest value of each of three measures, without regard to the spot.
 type Walls struct {
-	Gross        Wall `json:"gross"`
+	// Strike with the largest call exposure, and strike with the largest absolute put exposure.
+	Gross Wall `json:"gross"`
+	// Strike with the most positive net exposure, and strike with the most negative net exposure.
 	Net          Wall `json:"net"`
-	OpenInterest Wall `json:"open_interest"`
+	OpenInterest Wall `json:"open_interest"` // Strike with the most open calls, and strike with the most open puts.
 }
 
-// Wall is a call and a put strike.
+// Wall is the strikes with the largest values of one measure.
 type Wall struct {
-	Call *Level `json:"call"`
-	Put  *Level `json:"put"`
+	// Strike with the largest value for calls; for net exposure, with the most positive value. `null` when no strike has such a
+	// value.
+	Call *Level `json:"call" unit:"index points"`
+	// Strike with the largest absolute value for puts; for net exposure, with the most negative value. `null` when no strike has
+	// such a value.
+	Put *Level `json:"put" unit:"index points"`
 }
 
 // levels fills in the key levels, which compare strikes.

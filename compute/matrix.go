@@ -11,37 +11,49 @@ const (
 	matrixReach       = 10 // percent of the spot: the greatest distance of a row's strike
 )
 
-// Matrix is the `data` of gex/spx/matrix: the net exposure by strike and expiration, and calls and puts by strike of the
-// nearest expirations. Its dollars are those of [Gamma].
+// Matrix is net gamma exposure by strike and expiration, the `data` of gex/spx/matrix: a row per strike within 10 % of the
+// effective spot, and a column for each of the nearest 16 expirations. For the expirations of today and of this week there are
+// also calls and puts by strike. The contracts are those of gex/spx.
 type Matrix struct {
-	Symbol        string             `json:"symbol"`
-	Spot          Level              `json:"spot"`
-	EffectiveSpot Level              `json:"effective_spot"`
-	SessionDate   Date               `json:"session_date"`
-	Expirations   []MatrixExpiration `json:"expirations"`     // the columns
-	Strikes       []MatrixStrike     `json:"strikes"`         // the rows
-	Net           [][]*Dollars       `json:"net_gex_dollars"` // a row per strike, a cell per expiration; nil: nothing used
-	Parts         []MatrixPart       `json:"parts"`           // zero_dte and this_week
+	Symbol string `json:"symbol" jsonschema:"enum=SPX"` // The underlying.
+	// Published level of the index at `meta.as_of`.
+	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
+	// Spot of every figure, as in gex/spx.
+	EffectiveSpot Level              `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
+	SessionDate   Date               `json:"session_date"`                         // Session of `meta.as_of`.
+	Expirations   []MatrixExpiration `json:"expirations" jsonschema:"maxItems=16"` // The columns, nearest first.
+	Strikes       []MatrixStrike     `json:"strikes"`                              // The rows, lowest first.
+	// A row per strike of `strikes`, and in it a cell per expiration of `expirations`: the net exposure of the contracts with
+	// this strike and expiration. `null` when none of them is used.
+	Net [][]*Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	// Calls and puts by strike, for the expirations of the session date, and for those of the rest of its week as well.
+	Parts []MatrixPart `json:"parts" jsonschema:"minItems=2,maxItems=2"`
 }
 
-// MatrixExpiration is a column of a [Matrix], with the sum over all strikes of the chain.
+// MatrixExpiration is a column of the matrix, with the sum over all strikes of the chain.
 type MatrixExpiration struct {
-	Expiration Date       `json:"expiration"`
+	Expiration Date `json:"expiration"` // Expiration date.
+	// `am`: settles at the opening print, 09:30 New York. `pm`: settles at the close.
 	Settlement Settlement `json:"settlement"`
-	Net        *Dollars   `json:"net_gex_dollars"`
+	// Net exposure over all strikes, also those without a row. `null` after `spot_mismatch`.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
 }
 
-// MatrixStrike is a row of a [Matrix], with the sum over all expirations of the chain.
+// MatrixStrike is a row of the matrix, with the sum over all expirations of the chain.
 type MatrixStrike struct {
-	Strike Level    `json:"strike"`
-	Net    *Dollars `json:"net_gex_dollars"`
+	Strike Level `json:"strike" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Strike.
+	// Net exposure over all expirations, also those without a column. `null` after `spot_mismatch`.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
 }
 
-// MatrixPart is the exposure and the positions by strike in the expirations of some dates.
+// MatrixPart is calls and puts by strike, for the expirations of some dates.
 type MatrixPart struct {
-	Name     string        `json:"name"`
-	From     Date          `json:"from"` // the first expiration date
-	To       Date          `json:"to"`   // the last, included
+	// `zero_dte`: expirations on the session date. `this_week`: from the session date to the Friday of its week.
+	Name string `json:"name" jsonschema:"enum=zero_dte,enum=this_week"`
+	From Date   `json:"from"` // First expiration date.
+	To   Date   `json:"to"`   // Last expiration date, included.
+	// The strikes within 10 % of the effective spot that have open interest, lowest first. Contracts that have settled are left
+	// out: after the close, `zero_dte` has no strike.
 	ByStrike []StrikeGamma `json:"by_strike"`
 }
 

@@ -8,23 +8,28 @@ import (
 // MaxPainMethod names the method of [MaxPains] in receipts.
 const MaxPainMethod = "maxpain/2"
 
-// MaxPain is the `data` of spx-max-pain for one expiration date. Nil means unknown.
+// MaxPain is the max pain of one SPX expiration date, the `data` of spx-max-pain. The fields of this object count all
+// contracts of the date. `by_settlement` has the AM-settled and the PM-settled contracts separately.
 type MaxPain struct {
-	Symbol           string    `json:"symbol"`
-	Spot             Level     `json:"spot"`
-	Expiration       Date      `json:"expiration"`
-	Settlement       string    `json:"settlement"` // am, pm or mixed
-	DaysToExpiration int       `json:"days_to_expiration"`
+	Symbol     string `json:"symbol" jsonschema:"enum=SPX"`                             // The underlying.
+	Spot       Level  `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Level of the index at `meta.as_of`.
+	Expiration Date   `json:"expiration"`                                               // Expiration date.
+	// How the contracts of the date settle. `am`: at the opening print. `pm`: at the close. `mixed`: some at the opening print,
+	// some at the close.
+	Settlement string `json:"settlement" jsonschema:"enum=am,enum=pm,enum=mixed"`
+	// Calendar days from the session date.
+	DaysToExpiration int       `json:"days_to_expiration" jsonschema:"minimum=0" unit:"days"`
 	PainSide                   // all contracts of the date
 	BySettlement     PainSides `json:"by_settlement"`
-	// Expirations are all dates with T > 0, shared by all results of one chain.
+	// Every expiration date that has not settled, nearest first. These are the values that the parameter `expiration` takes.
 	Expirations []PainExpiration `json:"expirations"`
 }
 
-// PainSides holds max pain of a date by settlement; nil where no contract of the date has that settlement.
+// PainSides are the contracts of the date by how they settle.
 type PainSides struct {
+	// Contracts that settle at the opening print. `null` when the date has no such contracts, or when they have settled.
 	AM *PainSide `json:"am"`
-	PM *PainSide `json:"pm"`
+	PM *PainSide `json:"pm"` // Contracts that settle at the close. `null` when the date has no such contracts.
 }
 
 // PainSide is max pain over one set of contracts that share an expiration date.
@@ -35,26 +40,38 @@ type PainSide struct {
 
 // PainMinimum is the minimum of the payout. When the set has no open interest, all fields are nil.
 type PainMinimum struct {
-	MaxPain  *Level    `json:"max_pain"`
-	Range    *[2]Level `json:"max_pain_range"` // the whole flat minimum
-	Flatness *Band     `json:"flatness"`       // where the payout is at most 1.01 × the minimum
-	Payout   *Dollars  `json:"payout_at_max_pain_dollars"`
-	Distance *Ratio    `json:"distance_pct"` // of max pain from the spot
+	// Listed strike at which the open contracts pay out least. Among strikes with equal payouts: the strike nearest the spot,
+	// then the lower strike. `null` without open contracts.
+	MaxPain *Level `json:"max_pain" unit:"index points"`
+	// Lowest and highest strike with the least payout. `null` without open contracts.
+	Range *[2]Level `json:"max_pain_range" unit:"index points"`
+	// Lowest and highest listed strike whose payout is at most 1.01 × the least. The wider this band is, the less max pain
+	// means. `null` without open contracts.
+	Flatness *Band `json:"flatness"`
+	// Payout at max pain. `null` without open contracts.
+	Payout *Dollars `json:"payout_at_max_pain_dollars" jsonschema:"minimum=0" unit:"USD"`
+	// (max pain − spot) / spot · 100. Positive when max pain is above the spot. `flip_distance_pct` of gex/spx has the opposite
+	// sign. `null` without open contracts.
+	Distance *Ratio `json:"distance_pct" unit:"percent of the spot"`
 }
 
 // PainInterest depends on the open interest and the strikes alone, so it stays the same for most of a day.
 type PainInterest struct {
-	CallOpenInterest Count       `json:"call_open_interest"`
-	PutOpenInterest  Count       `json:"put_open_interest"`
-	PutCallRatio     *Ratio      `json:"put_call_oi_ratio"`
-	Curve            PayoutCurve `json:"payout_curve"`
-	OpenInterest     StrikeOIs   `json:"open_interest"` // strikes that have open interest
+	CallOpenInterest Count `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
+	PutOpenInterest  Count `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
+	// Open puts over open calls. `null` without open calls.
+	PutCallRatio *Ratio      `json:"put_call_oi_ratio" jsonschema:"minimum=0" unit:"ratio"`
+	Curve        PayoutCurve `json:"payout_curve"`  // Payout at every listed strike, lowest first.
+	OpenInterest StrikeOIs   `json:"open_interest"` // Strikes with open interest, lowest first.
 }
 
 // PayoutPoint is what the open contracts would pay at one settlement price.
 type PayoutPoint struct {
-	Price             Level
-	Call, Put, Payout Dollars
+	Price Level   `json:"settlement_price" unit:"index points"`                  // Settlement price, a listed strike.
+	Call  Dollars `json:"call_payout_dollars" jsonschema:"minimum=0" unit:"USD"` // Payout of the calls.
+	Put   Dollars `json:"put_payout_dollars" jsonschema:"minimum=0" unit:"USD"`  // Payout of the puts.
+	// Payout of the calls plus payout of the puts.
+	Payout Dollars `json:"total_payout_dollars" jsonschema:"minimum=0" unit:"USD"`
 }
 
 // PayoutCurve is the payout at every listed strike, rising.
@@ -62,8 +79,9 @@ type PayoutCurve []PayoutPoint
 
 // StrikeOI is the open interest of one strike.
 type StrikeOI struct {
-	Strike    Level
-	Call, Put Count
+	Strike Level `json:"strike" unit:"index points"`                   // Strike.
+	Call   Count `json:"call" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
+	Put    Count `json:"put" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
 }
 
 // StrikeOIs are rows of open interest, strikes rising.
@@ -71,9 +89,10 @@ type StrikeOIs []StrikeOI
 
 // PainExpiration is one expiration date of the chain.
 type PainExpiration struct {
-	Expiration   Date   `json:"expiration"`
-	Settlement   string `json:"settlement"`
-	OpenInterest Count  `json:"open_interest"`
+	Expiration Date `json:"expiration"` // Expiration date.
+	// How the contracts of the date settle.
+	Settlement   string `json:"settlement" jsonschema:"enum=am,enum=pm,enum=mixed"`
+	OpenInterest Count  `json:"open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls and puts.
 }
 
 // MaxPains computes max pain for every expiration date with T > 0, nearest date first. Its time is linear in the number of

@@ -4,48 +4,67 @@ import "math"
 
 // GammaQuality is `meta.quality` of gex/spx: which contracts and which kinds of volatility the numbers rest on.
 type GammaQuality struct {
-	Contracts       ContractCounts        `json:"contracts"`
-	Volatility      []VolatilityShare     `json:"volatility"`
-	FlooredStrikes  int                   `json:"volatility_floored_strikes"`
-	TwoSidedShare   *Ratio                `json:"two_sided_quote_pct"`
-	Forwards        map[forwardSource]int `json:"forwards"`
+	Contracts ContractCounts `json:"contracts"`
+	// Shares of the contracts by the step of the volatility rule that gave their volatility, first step first.
+	Volatility []VolatilityShare `json:"volatility" jsonschema:"minItems=4,maxItems=4"`
+	// Strikes with less than 15 minutes to settlement whose published volatility was scaled as if 15 minutes were left.
+	FlooredStrikes int `json:"volatility_floored_strikes" jsonschema:"minimum=0" unit:"strikes"`
+	// Share of the used contracts with a bid and an ask. `null` when no contract could be used.
+	TwoSidedShare   *Ratio                `json:"two_sided_quote_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	Forwards        map[forwardSource]int `json:"forwards" jsonschema:"oneof_ref=#/components/schemas/ForwardCounts"`
 	GammaDifference GammaDifference       `json:"published_gamma_difference"`
-	QuoteAgeSeconds int64                 `json:"quote_age_seconds"`
-	SpotGap         *Ratio                `json:"spot_gap_pct"`
-	ChangesReason   *string               `json:"changes_reason"` // why there are no changes
-	Calendar        *string               `json:"calendar"`
-	BadNumbers      int                   `json:"bad_numbers,omitempty"`
+	QuoteAgeSeconds int64                 `json:"quote_age_seconds" unit:"seconds"` // Time from `meta.as_of` to `meta.captured_at`.
+	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.
+	SpotGap *Ratio `json:"spot_gap_pct" unit:"percent"`
+	// Why `changes` is `null`. `no_reference`: no snapshot of the previous session is stored. `net_unknown`: net exposure is not
+	// known. `reference_net_unknown`: that of the reference is not known. `null` when there are changes.
+	ChangesReason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=net_unknown,enum=reference_net_unknown"`
+	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
+	Calendar *string `json:"calendar"`
+	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
+	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
 }
 
-// ContractCounts accounts for every row: listed = used + skipped.
+// ContractCounts are the rows that were used and skipped: listed = used + skipped.
 type ContractCounts struct {
-	Listed  int          `json:"listed"`
-	Used    int          `json:"used"`
+	Listed  int          `json:"listed" jsonschema:"minimum=0" unit:"rows"` // Rows of the upstream document.
+	Used    int          `json:"used" jsonschema:"minimum=0" unit:"rows"`   // Rows from which the numbers were computed.
 	Skipped SkippedGamma `json:"skipped"`
 }
 
-// SkippedGamma counts the rows that were not used, each by the first reason that applied.
+// SkippedGamma are the rows that were not used, each by the first reason that applied.
 type SkippedGamma struct {
 	Skipped
-	Settled        int `json:"settled"`
-	NoOpenInterest int `json:"no_open_interest"`
-	NoVolatility   int `json:"no_volatility"`
+	// The contract had settled when the quotes were made.
+	Settled int `json:"settled" jsonschema:"minimum=0" unit:"rows"`
+	// The contract has no open interest.
+	NoOpenInterest int `json:"no_open_interest" jsonschema:"minimum=0" unit:"rows"`
+	// No step of the volatility rule gave a volatility.
+	NoVolatility int `json:"no_volatility" jsonschema:"minimum=0" unit:"rows"`
 }
 
 // VolatilityShare is the share of the contracts whose volatility comes from one step of the volatility rule. The share of
 // open interest is over all contracts with T > 0. The shares of gross exposure are over the used contracts.
 type VolatilityShare struct {
-	Step         string `json:"step"`
-	OpenInterest *Ratio `json:"open_interest_pct"`
-	GrossAtSpot  *Ratio `json:"gross_at_spot_pct"`
-	GrossAtFlip  *Ratio `json:"gross_at_flip_pct"`
+	// `implied`: computed from the out-of-the-money quote. `published`: published by the upstream. `interpolated`: interpolated
+	// between strikes. `none`: no step gave a volatility.
+	Step string `json:"step" jsonschema:"enum=implied,enum=published,enum=interpolated,enum=none"`
+	// Share of open interest. `null` without open interest.
+	OpenInterest *Ratio `json:"open_interest_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	// Share of gross exposure at the spot. `null` when no contract could be used.
+	GrossAtSpot *Ratio `json:"gross_at_spot_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	// Share of gross exposure at the flip. `null` without a flip.
+	GrossAtFlip *Ratio `json:"gross_at_flip_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
 }
 
-// GammaDifference compares the published gammas with the recomputed ones, over the used contracts with T > 2 days.
+// GammaDifference is the absolute difference between the upstream's gamma and the recomputed gamma, over used contracts that
+// settle in more than 2 days.
 type GammaDifference struct {
-	Contracts    int        `json:"contracts"`
-	Median       *GammaDiff `json:"median"`
-	Percentile95 *GammaDiff `json:"percentile_95"`
+	Contracts int `json:"contracts" jsonschema:"minimum=0" unit:"contracts"` // Contracts compared.
+	// Median difference. `null` when no contract could be compared.
+	Median *GammaDiff `json:"median" jsonschema:"minimum=0" unit:"gamma, per index point"`
+	// 95th percentile of the difference. `null` when no contract could be compared.
+	Percentile95 *GammaDiff `json:"percentile_95" jsonschema:"minimum=0" unit:"gamma, per index point"`
 }
 
 func (e *exposure) quality(flip *Level) GammaQuality {

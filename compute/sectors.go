@@ -45,35 +45,41 @@ var (
 	defensives = []string{"XLP", "XLU", "XLV"}
 )
 
-// Rotation is the `data` of sectors/rotation. Returns are price returns, without dividends. Nil means unknown.
+// Rotation is the 11 sector funds against SPY and against each other, the `data` of sectors/rotation.
 type Rotation struct {
-	Benchmark   FundReturns   `json:"benchmark"`
-	Sectors     []SectorRow   `json:"sectors"`
-	Leaders     []SectorMover `json:"leaders"`
-	Laggards    []SectorMover `json:"laggards"`
-	Breadth     Breadth       `json:"breadth"`
-	Dispersion  Dispersion    `json:"dispersion"`
-	CycMinusDef *Ratio        `json:"cyclical_minus_defensive_pct"`
-	Tone        *string       `json:"tone"`
-	Missing     []string      `json:"missing"`
-	Mixed       bool          `json:"mixed_session"`
-	SessionDate Date          `json:"session_date"`
+	Benchmark FundReturns `json:"benchmark"`
+	// One row per fund with a quote, by sector name.
+	Sectors    []SectorRow   `json:"sectors" jsonschema:"minItems=1,maxItems=11"`
+	Leaders    []SectorMover `json:"leaders" jsonschema:"maxItems=3"`  // The 3 best day returns, best first.
+	Laggards   []SectorMover `json:"laggards" jsonschema:"maxItems=3"` // The 3 worst day returns, worst first.
+	Breadth    Breadth       `json:"breadth"`
+	Dispersion Dispersion    `json:"dispersion"`
+	// Mean day return of XLY, XLF, XLI, XLB and XLK minus that of XLP, XLU and XLV. `null` when one of these funds is missing.
+	CycMinusDef *Ratio `json:"cyclical_minus_defensive_pct" unit:"percentage points"`
+	// Class of `cyclical_minus_defensive_pct`. `risk_on`: above +0.5 percentage points. `risk_off`: below −0.5 percentage
+	// points. `mixed`: otherwise. `null` when one of these funds is missing.
+	Tone *string `json:"tone" jsonschema:"enum=risk_on,enum=risk_off,enum=mixed"`
+	// Funds without a usable quote, which may include SPY. The other funds are served.
+	Missing     []string `json:"missing" jsonschema:"example=XLRE"`
+	Mixed       bool     `json:"mixed_session"` // Whether the quotes belong to different sessions.
+	SessionDate Date     `json:"session_date"`  // Latest session among the quotes.
 }
 
-// FundReturns is a fund's price and returns.
+// FundReturns is the price and the returns of a fund.
 type FundReturns struct {
-	Symbol  string  `json:"symbol"`
-	Price   *Level  `json:"price"`
+	Symbol string `json:"symbol" jsonschema:"enum=SPY"` // Symbol of the fund.
+	// Price of the fund at `meta.as_of`. `null` when the quote is missing.
+	Price   *Level  `json:"price" jsonschema:"exclusiveMinimum=0" unit:"USD per share"`
 	Returns Periods `json:"returns_pct"`
 }
 
-// Periods holds one percentage for each period.
+// Periods are price returns without dividends, against the official close on or before the base day.
 type Periods struct {
-	Day     *Ratio `json:"day"`
-	Week    *Ratio `json:"week"`
-	Month   *Ratio `json:"month"`
-	Quarter *Ratio `json:"quarter"`
-	YTD     *Ratio `json:"ytd"`
+	Day     *Ratio `json:"day" unit:"percent, in relative_pct percentage points"`     // Over one session. `null` when it is not known.
+	Week    *Ratio `json:"week" unit:"percent, in relative_pct percentage points"`    // Over 5 sessions. `null` when it is not known.
+	Month   *Ratio `json:"month" unit:"percent, in relative_pct percentage points"`   // Over 1 calendar month. `null` when it is not known.
+	Quarter *Ratio `json:"quarter" unit:"percent, in relative_pct percentage points"` // Over 3 calendar months. `null` when it is not known.
+	YTD     *Ratio `json:"ytd" unit:"percent, in relative_pct percentage points"`     // Over the year to date. `null` when it is not known.
 }
 
 // each returns the periods in their order.
@@ -81,54 +87,64 @@ func (p *Periods) each() [5]**Ratio {
 	return [...]**Ratio{&p.Day, &p.Week, &p.Month, &p.Quarter, &p.YTD}
 }
 
-// Ranks holds a rank, 1 is best, for each period.
+// Ranks are the ranks among the sectors by return. 1 is the highest return.
 type Ranks struct {
-	Day     *int `json:"day"`
-	Week    *int `json:"week"`
-	Month   *int `json:"month"`
-	Quarter *int `json:"quarter"`
-	YTD     *int `json:"ytd"`
+	Day     *int `json:"day" jsonschema:"minimum=1,maximum=11" unit:"rank"`     // Over one session. `null` when it is not known.
+	Week    *int `json:"week" jsonschema:"minimum=1,maximum=11" unit:"rank"`    // Over 5 sessions. `null` when it is not known.
+	Month   *int `json:"month" jsonschema:"minimum=1,maximum=11" unit:"rank"`   // Over 1 calendar month. `null` when it is not known.
+	Quarter *int `json:"quarter" jsonschema:"minimum=1,maximum=11" unit:"rank"` // Over 3 calendar months. `null` when it is not known.
+	YTD     *int `json:"ytd" jsonschema:"minimum=1,maximum=11" unit:"rank"`     // Over the year to date. `null` when it is not known.
 }
 
 func (r *Ranks) each() [5]**int { return [...]**int{&r.Day, &r.Week, &r.Month, &r.Quarter, &r.YTD} }
 
 // SectorRow is one sector.
 type SectorRow struct {
-	Symbol   string  `json:"symbol"`
-	Sector   string  `json:"sector"`
-	Price    Level   `json:"price"`
+	Symbol   string  `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/SectorFund"`
+	Sector   string  `json:"sector" jsonschema:"oneof_ref=#/components/schemas/Sector"`
+	Price    Level   `json:"price" jsonschema:"exclusiveMinimum=0" unit:"USD per share"` // Price of the fund.
 	Returns  Periods `json:"returns_pct"`
-	Relative Periods `json:"relative_pct"` // percentage points over the benchmark
+	Relative Periods `json:"relative_pct"` // Returns minus those of SPY, in percentage points.
 	Rank     Ranks   `json:"rank"`
-	RRG      *RRG    `json:"rrg"`
+	RRG      *RRG    `json:"rrg"` // Point of the rotation graph. `null` with fewer than 135 closes of fund or benchmark.
 }
 
-// RRG is a point of a relative rotation graph. The original formula is proprietary; this one is RRG-style.
+// RRG is a point of a relative rotation graph in the style of RRG. The formula of RRG itself is proprietary. Each number is
+// 100 plus a z-score over 63 closes.
 type RRG struct {
-	Ratio    Ratio  `json:"rs_ratio"`
-	Momentum Ratio  `json:"rs_momentum"`
-	Quadrant string `json:"quadrant"`
+	Ratio Ratio `json:"rs_ratio" unit:"standard deviations, from 100"` // Relative strength against SPY.
+	// Change of relative strength over 10 sessions.
+	Momentum Ratio `json:"rs_momentum" unit:"standard deviations, from 100"`
+	// Quadrant around (100, 100). `leading`: strong and rising. `weakening`: strong and falling. `lagging`: weak and falling.
+	// `improving`: weak and rising.
+	Quadrant string `json:"quadrant" jsonschema:"enum=leading,enum=weakening,enum=lagging,enum=improving"`
 }
 
 // SectorMover is a leader or laggard of the day.
 type SectorMover struct {
-	Symbol string `json:"symbol"`
-	Sector string `json:"sector"`
-	Return Ratio  `json:"return_pct"`
+	Symbol string `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/SectorFund"`
+	Sector string `json:"sector" jsonschema:"oneof_ref=#/components/schemas/Sector"`
+	Return Ratio  `json:"return_pct" unit:"percent"` // Day return.
 }
 
-// Breadth counts sectors by the day's return.
+// Breadth is how many sectors rise and fall by their day returns.
 type Breadth struct {
-	Advancing      int  `json:"advancing"`
-	Declining      int  `json:"declining"`
-	Unchanged      int  `json:"unchanged"`
-	AboveBenchmark *int `json:"above_benchmark"`
+	// Sectors with a positive day return.
+	Advancing int `json:"advancing" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
+	// Sectors with a negative day return.
+	Declining int `json:"declining" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
+	// Sectors with a day return of 0.
+	Unchanged int `json:"unchanged" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
+	// Sectors with a day return above that of SPY. `null` when the day return of SPY is not known.
+	AboveBenchmark *int `json:"above_benchmark" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
 }
 
-// Dispersion measures the spread of the day's returns of the sectors, in percentage points.
+// Dispersion is how far the day returns lie apart.
 type Dispersion struct {
-	Stdev *Ratio `json:"stdev_pct"` // population
-	Range *Ratio `json:"range_pct"`
+	// Standard deviation of the day returns. `null` when no day return is known.
+	Stdev *Ratio `json:"stdev_pct" jsonschema:"minimum=0" unit:"percentage points"`
+	// Highest minus lowest day return. `null` when no day return is known.
+	Range *Ratio `json:"range_pct" jsonschema:"minimum=0" unit:"percentage points"`
 }
 
 // Close is one row of a fund's daily history.

@@ -19,53 +19,86 @@ type VolPoints float64
 // MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
 func (x VolPoints) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 4) }
 
-// VIXCurve is the `data` of vix-term-structure. Nil means unknown.
+// VIXCurve is the official daily settlements of the monthly VIX futures and the measures computed from them, the `data` of
+// vix-term-structure. Weekly contracts are never on the curve.
 type VIXCurve struct {
-	SettlementDate   Date           `json:"settlement_date"`
-	StaleSessions    int            `json:"stale_sessions"`
-	Curve            []VIXFuture    `json:"curve"`
-	FinalSettlement  *VolPoints     `json:"final_settlement"`
-	VIX              *VolPoints     `json:"vix"`
-	VIX3M            *VolPoints     `json:"vix3m"`
-	ContangoM1M2     *Ratio         `json:"contango_m1_m2_pct"`
-	ContangoM4M7     *Ratio         `json:"contango_m4_m7_pct"`
-	FrontSpread      *VolPoints     `json:"front_spread"`
-	SpotBasis        *Ratio         `json:"spot_basis_pct"`
-	VIXRatio         *Ratio         `json:"vix_vix3m_ratio"`
-	CM30             *VolPoints     `json:"cm30"`
-	CM30Extrapolated bool           `json:"cm30_extrapolated"`
-	RollYield        *Ratio         `json:"roll_yield_annualized_pct"`
-	Slope            *Ratio         `json:"slope_per_month"`
-	Shape            string         `json:"shape"`
-	Regime           *string        `json:"regime"`
-	RegimeBasis      string         `json:"regime_basis"`
-	CashRegime       *string        `json:"cash_regime"`
-	VolLevel         *string        `json:"vol_level"`
-	Percentiles      VIXPercentiles `json:"percentiles"`
+	SettlementDate Date `json:"settlement_date"` // Date of the settlements.
+	// Sessions that have begun since the settlement date.
+	StaleSessions int `json:"stale_sessions" jsonschema:"minimum=0" unit:"sessions"`
+	// Monthly contracts that expire after the settlement date, nearest first.
+	Curve []VIXFuture `json:"curve" jsonschema:"minItems=1"`
+	// Price of the contract that expires on the settlement date. `null` on other dates.
+	FinalSettlement *VolPoints `json:"final_settlement" jsonschema:"exclusiveMinimum=0,example=17.46" unit:"volatility points"`
+	// Close of the VIX on the settlement date. `null` when it is not known.
+	VIX *VolPoints `json:"vix" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	// Close of the VIX3M on the settlement date. `null` when it is not known.
+	VIX3M *VolPoints `json:"vix3m" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	// (M2 / M1 − 1) · 100. Contango is positive. `null` with fewer than 2 months.
+	ContangoM1M2 *Ratio `json:"contango_m1_m2_pct" unit:"percent"`
+	// (M7 / M4 − 1) · 100. `null` with fewer than 7 months.
+	ContangoM4M7 *Ratio     `json:"contango_m4_m7_pct" unit:"percent"`
+	FrontSpread  *VolPoints `json:"front_spread" unit:"volatility points"` // M2 − M1. `null` with fewer than 2 months.
+	SpotBasis    *Ratio     `json:"spot_basis_pct" unit:"percent"`         // (M1 / VIX − 1) · 100. `null` when the VIX is not known.
+	// VIX over VIX3M. Over 1, the VIX is above the VIX3M. `null` when the VIX or the VIX3M is not known.
+	VIXRatio *Ratio `json:"vix_vix3m_ratio" jsonschema:"minimum=0" unit:"ratio"`
+	// Price for a constant maturity of 30 days, interpolated linearly between the months around it. `null` when every contract
+	// expires within 30 days.
+	CM30 *VolPoints `json:"cm30" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	// Whether the first contract expires in over 30 days. Then `cm30` is the price of that contract.
+	CM30Extrapolated bool `json:"cm30_extrapolated"`
+	// (M1 / M2 − 1) · 365 / days between the expirations of M1 and M2 · 100. Contango is negative. `null` with fewer than 2
+	// months.
+	RollYield *Ratio `json:"roll_yield_annualized_pct" unit:"percent a year"`
+	// Slope of the least-squares line of price against rank, over M1 to M7. `null` with fewer than 7 months.
+	Slope *Ratio `json:"slope_per_month" unit:"volatility points a month"`
+	// Signs of the differences between neighbouring months that are over 0.10 points in size. `upward`: rises only. `downward`:
+	// falls only. `humped`: first rises, then falls. `trough`: first falls, then rises. `mixed`: more changes of sign. Without
+	// such a difference: `flat` when the last month is within 0.10 points of the first, else `upward` or `downward`.
+	Shape string `json:"shape" jsonschema:"enum=humped,enum=upward,enum=downward,enum=trough,enum=mixed,enum=flat"`
+	// Class of the contango of the pair that `regime_basis` names. `steep_contango`: 8 % or more. `contango`: 1.5 % or more.
+	// `flat`: above −1.5 %. `backwardation`: above −8 %. `steep_backwardation`: −8 % or less. `null` when the curve does not
+	// have that pair.
+	Regime *string `json:"regime" jsonschema:"enum=steep_contango,enum=contango,enum=flat,enum=backwardation,enum=steep_backwardation"`
+	// `m1_m2`: the first and the second month. `m2_m3`: the second and the third month, when the first month has at most 2
+	// sessions left.
+	RegimeBasis string `json:"regime_basis" jsonschema:"enum=m1_m2,enum=m2_m3"`
+	// Class of `vix_vix3m_ratio`. `deep_contango`: under 0.85. `contango`: under 0.917. `flattening`: under 1. `inverted`: 1 or
+	// more. `null` when the VIX or the VIX3M is not known.
+	CashRegime *string `json:"cash_regime" jsonschema:"enum=deep_contango,enum=contango,enum=flattening,enum=inverted"`
+	// Class of the VIX. `low`: under 15. `normal`: under 20. `elevated`: under 30. `stress`: 30 or more. `null` when the VIX is
+	// not known.
+	VolLevel    *string        `json:"vol_level" jsonschema:"enum=low,enum=normal,enum=elevated,enum=stress"`
+	Percentiles VIXPercentiles `json:"percentiles"`
 }
 
 // VIXFuture is one monthly contract of the curve.
 type VIXFuture struct {
-	Rank             int        `json:"rank"` // 1 is the first expiration after the settlement date
-	Month            string     `json:"month"`
-	Symbol           string     `json:"symbol"`
-	Expiration       Date       `json:"expiration"`
-	DaysToExpiration int        `json:"days_to_expiration"`
-	Settlement       VolPoints  `json:"settlement"`
-	Change           *VolPoints `json:"change"` // against the previous stored file
+	// Place on the curve. 1 is the first expiration after the settlement date.
+	Rank       int    `json:"rank" jsonschema:"minimum=1" unit:"rank"`
+	Month      string `json:"month" jsonschema:"pattern=^[0-9]{4}-[0-9]{2}$"` // Contract month, YYYY-MM.
+	Symbol     string `json:"symbol"`                                         // Symbol in the settlement file.
+	Expiration Date   `json:"expiration"`                                     // Expiration date in the settlement file.
+	// Calendar days from the settlement date.
+	DaysToExpiration int `json:"days_to_expiration" jsonschema:"minimum=1" unit:"days"`
+	// Settlement price.
+	Settlement VolPoints `json:"settlement" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	// Change against the same contract in the previous stored file. `null` when that file is not stored or does not have the
+	// contract.
+	Change *VolPoints `json:"change" unit:"volatility points"`
 }
 
-// VIXPercentiles holds the percentile ranks of today's values among the stored values.
+// VIXPercentiles are the places of today's values in the history that this server has stored.
 type VIXPercentiles struct {
-	ContangoM1M2 PercentileRank `json:"contango_m1_m2_pct"`
-	SpotBasis    PercentileRank `json:"spot_basis_pct"`
+	ContangoM1M2 PercentileRank `json:"contango_m1_m2_pct"` // Rank of `contango_m1_m2_pct`.
+	SpotBasis    PercentileRank `json:"spot_basis_pct"`     // Rank of `spot_basis_pct`.
 }
 
-// PercentileRank is the share, in percent, of n values below today's value. The n values are the stored ones and today's.
-// Each value equal to today's counts half. Percentile is nil when n is under 20.
+// PercentileRank is the share of the stored values that are below today's value. Today's value is one of the stored values. A
+// value equal to today's value counts half.
 type PercentileRank struct {
-	Percentile *Ratio `json:"percentile"`
-	N          int    `json:"n"`
+	// Share of the stored values. `null` with fewer than 20 values, or when today's value is not known.
+	Percentile *Ratio `json:"percentile" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	N          int    `json:"n" jsonschema:"minimum=0" unit:"dates"` // Number of stored values.
 }
 
 // FuturesSettlement is one row of the futures exchange's daily file: a contract and its settlement price.
@@ -97,13 +130,16 @@ type VIXInput struct {
 
 // VIXQuality is `meta.quality` of vix-term-structure.
 type VIXQuality struct {
-	Rows             int      `json:"rows"`
-	Monthly          int      `json:"monthly"`
-	Weekly           int      `json:"weekly"`
-	OtherProducts    int      `json:"other_products"`
-	BadRows          int      `json:"bad_rows"`           // no usable price, already expired, or a symbol for the second time
-	ExpirationDiffer []string `json:"expiration_differs"` // monthly symbols whose expiration is not the computed one
-	Calendar         *string  `json:"calendar"`
+	Rows          int `json:"rows" jsonschema:"minimum=0" unit:"rows"`           // Rows of the file.
+	Monthly       int `json:"monthly" jsonschema:"minimum=0" unit:"rows"`        // Rows of monthly VIX futures.
+	Weekly        int `json:"weekly" jsonschema:"minimum=0" unit:"rows"`         // Rows of weekly VIX futures. They are not used.
+	OtherProducts int `json:"other_products" jsonschema:"minimum=0" unit:"rows"` // Rows of other products.
+	// Monthly rows that have no usable price, have expired, or were listed before.
+	BadRows int `json:"bad_rows" jsonschema:"minimum=0" unit:"rows"`
+	// Contracts whose expiration date in the file differs from the computed date. The date in the file is used.
+	ExpirationDiffer []string `json:"expiration_differs" jsonschema:"example=VX/V6"`
+	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
+	Calendar *string `json:"calendar" jsonschema:"example=some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"`
 }
 
 // VIXTermStructure builds the curve of monthly VIX futures. It returns false when the file has no monthly contract that

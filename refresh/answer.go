@@ -43,7 +43,6 @@ type product struct {
 	notice string
 	every  func(*Config) time.Duration // interval of its refreshes in session
 
-	overnight    bool // rests on option quotes, which also move at night
 	everyChain   bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
 	daily        bool // the upstream makes one document a day
 	finalAtClose bool // the file of a UTC date never changes after [dateClosed]

@@ -27,9 +27,8 @@ const afterClose = windowAfterClose + 4*time.Minute
 // anew: the same documents give other answers now, because the answers compare with earlier dates.
 func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
-	began, sessions, stored, before := time.Now(), 0, 0, map[previousKey]*document{}
+	began, stored, before := time.Now(), 0, map[previousKey]*document{}
 	for d := r.cal.Back(today, r.cfg.BackfillSessions); d < today && ctx.Err() == nil; d = r.cal.Next(d) {
-		storedBefore := stored
 		for _, p := range products {
 			if p.past == nil || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
 				p.pastSessions > 0 && d < r.cal.Back(today, p.pastSessions) {
@@ -40,16 +39,9 @@ func (r *Refresher) backfill(ctx context.Context) error {
 			}
 			stored++
 		}
-		if stored > storedBefore {
-			sessions++
-		}
 	}
-	if stored > 0 {
-		message := "back-filled"
-		if ctx.Err() != nil {
-			message = "back-fill stopped, the next start goes on with it"
-		}
-		r.log.Info(message, "sessions", sessions, "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
+	if stored > 0 && ctx.Err() == nil { // else the next start goes on with it
+		r.log.Info("back-filled", "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
 		r.intake.fetchAnew()
 		r.allChains.Store(true)
 	}
@@ -69,17 +61,12 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previ
 		if err != nil {
 			return err
 		}
-		kind, _ := name.Split()
-		one := newDocument
-		if kind == upstream.OptionsKind {
-			one = lazyDocument // all chains of the flow together are too large
-		}
-		past, err := one(doc)
+		past, err := newDocument(doc)
 		if err != nil {
 			return err
 		}
 		switch {
-		case kind == upstream.SettlementKind:
+		case past.settlement != nil:
 			b.documents[latestSettlement] = past
 		case p.feed == vixFeed:
 			m.keepClose(past, d)
@@ -156,14 +143,12 @@ func (r *Refresher) firstRow() (asOf time.Time) {
 	return asOf
 }
 
-// pastRows returns the rows of session d with an as_of before the given one. After each row it pauses for as long as it took
-// and waited, so that the back-fill takes at most half a processor.
+// pastRows returns the rows of session d with an as_of before the given one.
 func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Time) ([]json.RawMessage, error) {
 	rows := []json.RawMessage{}
 	var last time.Time
 	_, end := pastChain(&r.cfg, d)
 	for at := r.cal.Open(d).Add(firstPast); at.Before(end) && ctx.Err() == nil; at = at.Add(pastEvery) {
-		began := time.Now()
 		asOf, row, err := r.pastRow(at, last)
 		if err != nil {
 			return nil, err
@@ -173,7 +158,6 @@ func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Ti
 		}
 		if row != nil {
 			last, rows = asOf, append(rows, row)
-			pause(ctx, time.Since(began))
 		}
 	}
 	return rows, nil
@@ -199,14 +183,4 @@ func (r *Refresher) pastRow(at, last time.Time) (asOf time.Time, row json.RawMes
 	levels := compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
 	row, err = trackRow(asOf, &levels.Data)
 	return asOf, row, err
-}
-
-// pause returns after d, or when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -13,11 +13,10 @@ import (
 // board holds the answers that are served now, and judges their freshness. All methods are safe for concurrent use. A new
 // freshness changes what is served, not the files: a start judges anew.
 type board struct {
-	cfg      *Config
-	store    *snapshots.Store
-	cal      *compute.Calendar
-	log      *slog.Logger
-	products []*product // the table
+	cfg   *Config
+	store *snapshots.Store
+	cal   *compute.Calendar
+	log   *slog.Logger
 
 	mu         sync.Mutex // held only briefly
 	current    map[string]*currentAnswer
@@ -34,8 +33,8 @@ type currentAnswer struct {
 }
 
 func newBoard(cfg *Config) *board {
-	b := &board{cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, products: products, current: map[string]*currentAnswer{}}
-	for _, p := range b.products {
+	b := &board{cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, current: map[string]*currentAnswer{}}
+	for _, p := range products {
 		b.current[p.name] = &currentAnswer{health: healths{}}
 	}
 	return b
@@ -203,7 +202,7 @@ func (b *board) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshne
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed := map[string]*snapshots.Edition{}
-	for _, p := range b.products {
+	for _, p := range products {
 		name, h := p.name, b.current[p.name]
 		if h.edition == nil {
 			continue

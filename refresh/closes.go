@@ -27,7 +27,7 @@ func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 		dates = append(dates, session)
 	}
 	f := b.settlement()
-	if f == nil || len(j.closesOf(f.date)) == len(vixIndices) || !j.asked.due(closesAsked, b.at, historyRetry) {
+	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || !j.asked.due(closesAsked, b.at, historyRetry) {
 		return j.findCloses(ctx, upstream.Quotes, dates...)
 	}
 	j.asked.made(closesAsked, b.at)
@@ -38,19 +38,11 @@ func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 // closesAsked is the name in jobs.asked for the closes of a settlement date.
 const closesAsked = upstream.Name("closes")
 
-func (j *jobs) closesOf(date compute.Date) []*document {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.memory.closesOf(date)
-}
-
 // findCloses fetches a document of each index whose close of one of the dates is unknown, and keeps it if it has the close.
 // name returns the name of the document, a quote or a history, from the symbol.
 func (j *jobs) findCloses(ctx context.Context, name func(symbol string) upstream.Name, dates ...compute.Date) (errs []error) {
 	for _, index := range vixIndices {
-		j.mu.Lock()
 		unknown := slices.DeleteFunc(slices.Clone(dates), func(date compute.Date) bool { return j.memory.closeOf(index, date) != nil })
-		j.mu.Unlock()
 		if len(unknown) == 0 || !j.cfg.Source.Offers(name(index)) {
 			continue
 		}
@@ -60,13 +52,11 @@ func (j *jobs) findCloses(ctx context.Context, name func(symbol string) upstream
 			errs = append(errs, fmt.Errorf("%s: %w", name(index), err))
 			continue
 		}
-		j.mu.Lock()
 		for _, date := range unknown {
 			if d.closeOn(date) != nil {
 				j.memory.keepClose(d, date)
 			}
 		}
-		j.mu.Unlock()
 	}
 	return errs
 }

@@ -1,9 +1,7 @@
 package refresh
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -73,31 +71,6 @@ func newDocument(doc *upstream.Document) (*document, error) {
 // storedDocument returns an input of a stored answer. load reads its bytes when they are needed.
 func storedDocument(in snapshots.StoredInput, load func(sha256 string) ([]byte, error)) *document {
 	return &document{StoredInput: in, load: func() ([]byte, error) { return load(in.SHA256) }}
-}
-
-// lazyDocument returns a document that is decoded when it is needed, and holds its bytes in gzip until then.
-func lazyDocument(doc *upstream.Document) (*document, error) {
-	d := &document{StoredInput: snapshots.StoredInput{
-		Input: snapshots.Input{Name: string(doc.Name)}, Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate,
-	}, Gzip: doc.Gzip}
-	body := doc.Body
-	if body == nil {
-		var err error
-		if body, err = cboe.Unpack(doc); err != nil {
-			return nil, err
-		}
-	}
-	d.SHA256 = sha256Hex(body)
-	if d.Gzip == nil {
-		var packed bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // a known level
-		_, _ = z.Write(body)                                 // into memory
-		_ = z.Close()
-		d.Gzip = packed.Bytes()
-	}
-	name, packed := doc.Name, d.Gzip
-	d.load = func() ([]byte, error) { return cboe.Unpack(&upstream.Document{Name: name, Gzip: packed}) }
-	return d, nil
 }
 
 // previousDir begins the names of documents of the session before.

@@ -74,9 +74,6 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 // RefreshSPX runs the SPX job alone.
 func RefreshSPX(r *Refresher, ctx context.Context) error { return r.refreshSPX(ctx) }
 
-// RefreshFlow runs the flow job alone.
-func RefreshFlow(r *Refresher, ctx context.Context) error { return r.refreshFlow(ctx) }
-
 // Reseal runs the reseal that ends every job.
 func Reseal(r *Refresher) error { return r.board.reseal() }
 
@@ -108,16 +105,6 @@ func Thinned(n int) (kept []int) {
 		kept = append(kept, i)
 	}
 	return kept
-}
-
-// FlowVariants returns the JSON of a flow by limit.
-func FlowVariants(f compute.Flow) (map[string]string, error) {
-	variants, err := flowVariants(f)
-	out := map[string]string{}
-	for limit, data := range variants {
-		out[limit] = string(*data.(*json.RawMessage))
-	}
-	return out, err
 }
 
 // AllowStrikeRows lets chains of n strike rows be served until the benchmark ends.

@@ -143,6 +143,9 @@ func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, 
 		}
 		return true
 	})
+	if f.meta(refresh.VIXResource).CapturedAt == nil {
+		t.Error("the settlement file has lost its Last-Modified")
+	}
 	return f
 }
 

@@ -165,7 +165,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 			s.SimStart, left.Format(time.RFC3339))
 	}
 	cfg.Clock = NewClock(start, s.SimSpeed)
-	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar, OneReader: true})
+	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar, Gzip: true})
 	cfg.Source, cfg.Past = market, market
 	cfg.BackfillSessions = backfillSessions
 	return nil

@@ -79,19 +79,23 @@ func gatherFlow(b *batch, m *memory) (*inputs, error) {
 
 // flowQuality is `meta.quality` of options/flow/unusual.
 type flowQuality struct {
-	Chains   []flowChainQuality `json:"chains"`
-	IVChange *string            `json:"iv_change"`
+	Chains []flowChainQuality `json:"chains"` // The chains, by symbol.
+	// Why `iv_change` of some items is `null`. `null` when every chain has the previous session's volatilities.
+	IVChange *string `json:"iv_change"`
 }
 
+// flowChainQuality is the rows and contracts of one chain.
 type flowChainQuality struct {
-	Symbol     string    `json:"symbol"`
-	AsOf       time.Time `json:"as_of"`
-	Listed     int       `json:"listed"`
-	Skipped    int       `json:"skipped"`
-	Eligible   int       `json:"eligible"`
-	Served     int       `json:"considered"`
-	IVHistory  bool      `json:"previous_session_iv"`
-	BadNumbers int       `json:"bad_numbers,omitempty"`
+	Symbol   string    `json:"symbol"`                                           // Symbol of the underlying.
+	AsOf     time.Time `json:"as_of"`                                            // Instant that the chain's quotes describe.
+	Listed   int       `json:"listed" jsonschema:"minimum=0" unit:"rows"`        // Rows of the document.
+	Skipped  int       `json:"skipped" jsonschema:"minimum=0" unit:"rows"`       // Rows that cannot be read.
+	Eligible int       `json:"eligible" jsonschema:"minimum=0" unit:"contracts"` // Contracts that were scored.
+	// Best of the scored contracts. They were merged with the best contracts of the other chains.
+	Served    int  `json:"considered" jsonschema:"minimum=0,maximum=100" unit:"contracts"`
+	IVHistory bool `json:"previous_session_iv"` // Whether the chain of the previous session is stored.
+	// Numbers of the document that count as absent because no market has them. Absent when every number is usable.
+	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
 }
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"

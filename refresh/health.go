@@ -140,7 +140,7 @@ func nightOf(q time.Time, cal *compute.Calendar) time.Time {
 // does not rest on the quotes of SPX. restsOn is [answer.restsOn].
 func (p *product) quoteInstant(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
 	const spx = "SPX"
-	if !p.overnight || captured == nil || restsOn != nil && !slices.Contains(restsOn, spx) {
+	if p.feed != optionsFeed || captured == nil || restsOn != nil && !slices.Contains(restsOn, spx) {
 		return time.Time{}
 	}
 	head := compute.Chain{Underlying: compute.Underlying{Symbol: spx, AsOf: asOf, CapturedAt: *captured}}

@@ -4,10 +4,13 @@ import "strikecache/compute"
 
 // matrixQuality is `meta.quality` of gex/spx/matrix.
 type matrixQuality struct {
-	Contracts  compute.ContractCounts `json:"contracts"`
-	SpotGap    *compute.Ratio         `json:"spot_gap_pct"`
-	Calendar   *string                `json:"calendar"`
-	BadNumbers int                    `json:"bad_numbers,omitempty"`
+	Contracts compute.ContractCounts `json:"contracts"`
+	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.
+	SpotGap *compute.Ratio `json:"spot_gap_pct" unit:"percent"`
+	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
+	Calendar *string `json:"calendar"`
+	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
+	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
 }
 
 func computeMatrix(in *inputs) (*answer, error) {

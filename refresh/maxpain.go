@@ -4,18 +4,25 @@ import "strikecache/compute"
 
 // painQuality is `meta.quality` of spx-max-pain.
 type painQuality struct {
-	Contracts struct {
-		Listed  int         `json:"listed"`
-		Used    int         `json:"used"`
-		Skipped painSkipped `json:"skipped"`
-	} `json:"contracts"`
-	Calendar   *string `json:"calendar"`
-	BadNumbers int     `json:"bad_numbers,omitempty"`
+	Contracts painContracts `json:"contracts"`
+	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
+	Calendar *string `json:"calendar"`
+	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
+	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
 }
 
+// painContracts are the rows of the chain that were used and skipped: listed = used + skipped.
+type painContracts struct {
+	Listed  int         `json:"listed" jsonschema:"minimum=0" unit:"rows"` // Rows of the upstream document.
+	Used    int         `json:"used" jsonschema:"minimum=0" unit:"rows"`   // Rows whose contracts have not settled.
+	Skipped painSkipped `json:"skipped"`
+}
+
+// painSkipped are the rows that were not used, each by the first reason that applied.
 type painSkipped struct {
 	compute.Skipped
-	Settled int `json:"settled"`
+	// The contract had settled when the quotes were made.
+	Settled int `json:"settled" jsonschema:"minimum=0" unit:"rows"`
 }
 
 func computeMaxPain(in *inputs) (*answer, error) {

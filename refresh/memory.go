@@ -15,7 +15,7 @@ import (
 
 // memory is what answers need from earlier answers: the documents of the session before, the rows of series, the history of
 // the VIX curve, and the closes of indices that wait for their settlement file. It reads them from the store. Only the goroutine
-// that publishes uses it.
+// that publishes uses it, but the closes belong to the vix job, and to the start before any job runs.
 type memory struct {
 	store  *snapshots.Store
 	cal    *compute.Calendar

@@ -47,24 +47,23 @@ type rig struct {
 // newRig runs inside a synctest bubble: its clock is the bubble's.
 func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
 	t.Helper()
-	store, err := snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), Deltas: refresh.Deltas(), HistoryBytes: 1 << 20,
-		Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	clock := refresh.NewClock(ny(t, start), 1)
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
 	cfg := refresh.Config{
-		Source: market, SourceName: "simulated", Store: store, Clock: clock, Calendar: calendar, RiskFreeRate: rate,
+		Source: market, SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: rate,
 		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, FlowEvery: 10 * time.Second, FlowSymbols: []string{"XLF"},
 		Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
-	return &rig{refresh.New(cfg), t, store, market, clock, dir}
+	var err error
+	if cfg.Store, err = snapshots.Open(snapshots.Options{
+		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), Deltas: refresh.Deltas(), HistoryBytes: 1 << 20, Log: cfg.Log,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return &rig{refresh.New(cfg), t, cfg.Store, market, clock, dir}
 }
 
 func (r *rig) close() {
@@ -390,41 +389,6 @@ func TestRestartServesTheSameBytes(t *testing.T) {
 			t.Error("unchanged input was sealed again after the restart")
 		}
 	})
-}
-
-// A crash in the middle of a publication leaves files of two documents. The next refresh publishes the document again,
-// although it no longer changes.
-func TestRestartAfterHalfAPublication(t *testing.T) {
-	long(t)
-	for _, behind := range []string{refresh.PainResource, refresh.FlowResource} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, t.TempDir(), "2026-11-20 15:50")
-			r.once()
-			path := filepath.Join(r.dir, "simulated", "2026-11-20", snapshots.FileName(behind))
-			old, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(80 * time.Minute)
-			r.once()
-			r.close()
-			if err := os.WriteFile(path, old, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			again := newRig(t, r.dir, "2026-11-20 17:15")
-			defer again.close()
-			if err := again.Restore(); err != nil {
-				t.Fatal(err)
-			}
-			if !again.meta(behind).AsOf.Before(again.meta(refresh.GammaResource).AsOf) {
-				t.Fatalf("%s is not behind", behind)
-			}
-			again.once()
-			if got, want := again.meta(behind).AsOf, again.meta(refresh.GammaResource).AsOf; !got.Equal(want) {
-				t.Errorf("%s stays behind: it is of %s, gamma of %s", behind, got, want)
-			}
-		})
-	}
 }
 
 // A simulated market that starts again at a time before a stored chain does not use that chain.

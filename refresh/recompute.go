@@ -162,27 +162,24 @@ func (f *Finding) print(out io.Writer) {
 	}
 }
 
-// A running server may replace a dated file and its stored documents while both are read. If the two do not belong together,
-// [Recompute] reads both again after each pause, until the wait is over.
-const (
-	recomputeWait  = 2 * time.Second
-	recomputePause = 400 * time.Millisecond
-)
+// recomputeTries is how often [Recompute] reads a file again that a running server has replaced meanwhile.
+const recomputeTries = 5
 
 // Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its stored documents, and compares the
 // result with the stored answer. It compares nothing if this version has another method than the stored answer. It only
 // reads and takes no lock, so a server may write the directory at the same time. The error is [snapshots.ErrNoSnapshot]
 // when no answer of that date is stored.
-func Recompute(dataDir, source, date, product string) (*Finding, error) {
-	for deadline := time.Now().Add(recomputeWait); ; time.Sleep(recomputePause) {
-		f, settled, err := recomputeNow(dataDir, source, date, product)
-		if settled || err != nil || time.Now().After(deadline) {
-			return f, err
+func Recompute(dataDir, source, date, product string) (f *Finding, err error) {
+	for range recomputeTries {
+		var settled bool
+		if f, settled, err = recomputeNow(dataDir, source, date, product); settled || err != nil {
+			break
 		}
 	}
+	return f, err
 }
 
-// recomputeNow makes one attempt. settled is false when inputs are gone that a running server may still write.
+// recomputeNow makes one attempt. settled is false when inputs are gone and a newer file has replaced the one that names them.
 func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bool, err error) {
 	stored, err := snapshots.ReadFile(dataDir, source, product, date)
 	if err != nil {

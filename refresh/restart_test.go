@@ -16,8 +16,6 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-
-	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -59,25 +57,14 @@ func resealDuringAPublication(t *testing.T) {
 			f()
 		}
 	}
-	log := slog.New(logHook(hook))
-	store, err := snapshots.Open(snapshots.Options{
-		Dir: t.TempDir(), Source: "simulated", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20, Log: log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	clock := refresh.NewClock(ny(t, "2026-11-20 16:26"), 1)
-	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
-	r := refresh.New(refresh.Config{
-		Source: market, SourceName: "simulated", Store: store, Clock: clock, Calendar: calendar, RiskFreeRate: rate,
-		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, FlowEvery: 10 * time.Second, Log: log,
-	})
-	if err := refresh.RefreshSPX(r, t.Context()); err != nil {
+	r := newRig(t, t.TempDir(), "2026-11-20 16:26", func(c *refresh.Config) { c.Log = slog.New(logHook(hook)) })
+	defer r.close()
+	store := r.store
+	if err := refresh.RefreshSPX(r.Refresher, t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	old := store.Current(refresh.GammaResource)
-	time.Sleep(ny(t, "2026-11-20 16:33").Sub(clock.Now()))
+	time.Sleep(ny(t, "2026-11-20 16:33").Sub(r.clock.Now()))
 	inWindow, goOn := make(chan bool), make(chan bool)
 	mu.Lock()
 	stored = func() { close(inWindow); <-goOn } // the last file is written: makeCurrent comes next
@@ -89,9 +76,9 @@ func resealDuringAPublication(t *testing.T) {
 	}
 	mu.Unlock()
 	done := make(chan error)
-	go func() { done <- refresh.RefreshSPX(r, t.Context()) }()
+	go func() { done <- refresh.RefreshSPX(r.Refresher, t.Context()) }()
 	<-inWindow
-	if err := refresh.Reseal(r); err != nil {
+	if err := refresh.Reseal(r.Refresher); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -100,44 +87,13 @@ func resealDuringAPublication(t *testing.T) {
 	if at := store.Current(refresh.GammaResource).Default.Meta.AsOf; !at.After(old.Default.Meta.AsOf) {
 		t.Errorf("the answer of %s is back", at)
 	}
-	if err := errors.Join(refresh.Reseal(r), refresh.RefreshSPX(r, t.Context()), refresh.Reseal(r)); err != nil {
+	if err := errors.Join(refresh.Reseal(r.Refresher), refresh.RefreshSPX(r.Refresher, t.Context()), refresh.Reseal(r.Refresher)); err != nil {
 		t.Fatal(err)
 	}
-	got, want := store.Current(refresh.GammaResource).Default.Meta, refresh.Held(r, refresh.GammaResource).Default.Meta
+	got, want := store.Current(refresh.GammaResource).Default.Meta, refresh.Held(r.Refresher, refresh.GammaResource).Default.Meta
 	if got.AsOf != want.AsOf {
 		t.Errorf("served: as_of %s, computed %s; the refresher holds as_of %s, computed %s", got.AsOf, got.ComputedAt, want.AsOf, want.ComputedAt)
 	}
-}
-
-// A late gamma answer is not sealed again for a document that says nothing new.
-func TestALateAnswerIsNotSealedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 20:30")
-		defer r.close()
-		r.once()
-		gamma, pain := r.store.Current(refresh.GammaResource), r.store.Current(refresh.PainResource)
-		for range 3 {
-			time.Sleep(5 * time.Minute)
-			r.once()
-		}
-		if r.store.Current(refresh.PainResource) != pain {
-			t.Fatal("the content changed: the test shows nothing")
-		}
-		if now := r.store.Current(refresh.GammaResource); now != gamma {
-			t.Errorf("sealed again: computed at %s and %s", gamma.Default.Meta.ComputedAt, now.Default.Meta.ComputedAt)
-		}
-		// A chain of the universe says something new.
-		r.market.Fail(xlfDocument, faultGarbageNumbers, -1)
-		time.Sleep(5 * time.Minute)
-		if err := refresh.RefreshFlow(r.Refresher, t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		f := recomputeAll(t, dir, "2026-11-20")[refresh.FlowResource]
-		if f.Gone != nil {
-			t.Errorf("inputs of the stored flow are gone: %v", f.Gone)
-		}
-	})
 }
 
 // A damaged gamma file affects only gamma: the other answers do not go back to the documents of an earlier date.
@@ -295,17 +251,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 				kills, left = append(kills, message+" "+attrs), append(left, tree(t, dir))
 			}
 		})
-		r := newRig(t, dir, start, func(c *refresh.Config) {
-			if err := c.Store.Close(); err != nil {
-				t.Fatal(err)
-			}
-			var err error
-			if c.Store, err = snapshots.Open(snapshots.Options{
-				Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), HistoryBytes: 1 << 20, Log: slog.New(hook),
-			}); err != nil {
-				t.Fatal(err)
-			}
-		})
+		r := newRig(t, dir, start, func(c *refresh.Config) { c.Log = slog.New(hook) })
 		r.once()
 		for _, pause := range pauses {
 			time.Sleep(pause)
@@ -316,9 +262,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 		r.once()
 		on = false
 		later := r.clock.Now().Add(time.Minute).In(compute.NewYork).Format("2006-01-02 15:04")
-		if err := r.Store().Close(); err != nil {
-			t.Fatal(err)
-		}
+		r.close()
 		if len(kills) < 4 {
 			t.Fatalf("killed at %q: the test shows too little", kills)
 		}

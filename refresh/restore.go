@@ -63,7 +63,7 @@ func (r *Refresher) Resume(ctx context.Context) error {
 		b := r.newBatch(resumeJob)
 		for _, p := range ofFeed(feed) {
 			if !p.accumulates && ctx.Err() == nil {
-				errs = append(errs, r.takeDocuments(ctx, b, p))
+				errs = append(errs, r.takeDocuments(b, p))
 			}
 		}
 		if ctx.Err() != nil {
@@ -82,12 +82,9 @@ func (r *Refresher) Resume(ctx context.Context) error {
 // takeDocuments puts the documents that the current answer of a product names into the batch. Of two documents of one name
 // the one that arrived later counts. A document that is not stored any more, or that has a timestamp after the market's
 // time, is left out.
-func (r *Refresher) takeDocuments(ctx context.Context, b *batch, p *product) error {
+func (r *Refresher) takeDocuments(b *batch, p *product) error {
 	var errs []error
 	for _, in := range r.board.inputs(p.name) {
-		if ctx.Err() != nil {
-			break
-		}
 		name := upstream.Name(in.Name)
 		kind, _ := name.Split()
 		if kind == upstream.SettlementKind {
@@ -125,7 +122,7 @@ func (r *Refresher) computeAgain(p *product, front []json.RawMessage) error {
 	}
 	b := r.newBatch(resumeJob)
 	b.trackRows = append(append([]json.RawMessage{}, front...), rows[:len(rows)-1]...)
-	if err := r.takeDocuments(context.Background(), b, p); err != nil || len(b.documents) == 0 {
+	if err := r.takeDocuments(b, p); err != nil || len(b.documents) == 0 {
 		return err
 	}
 	return r.accept(b, []*product{p})

@@ -126,17 +126,20 @@ func gatherSectors(b *batch, _ *memory) (*inputs, error) {
 
 // sectorsQuality is `meta.quality` of sectors/rotation.
 type sectorsQuality struct {
-	Funds    []fundQuality `json:"funds"`
-	Calendar *string       `json:"calendar"`
+	Funds []fundQuality `json:"funds" jsonschema:"maxItems=12"` // The funds with a quote, SPY first.
+	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
+	Calendar *string `json:"calendar" jsonschema:"example=some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"`
 }
 
+// fundQuality is the documents of one fund.
 type fundQuality struct {
-	Symbol      string        `json:"symbol"`
-	AsOf        time.Time     `json:"as_of"`
-	HistoryRows int           `json:"history_rows"`
-	HistoryTo   *compute.Date `json:"history_to"`
-	// Note says why returns or rrg are null, and how many numbers count as absent.
-	Note *string `json:"note"`
+	Symbol      string        `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/Fund"`
+	AsOf        time.Time     `json:"as_of"`                                           // Instant that the fund's quote describes.
+	HistoryRows int           `json:"history_rows" jsonschema:"minimum=0" unit:"rows"` // Closes in the fund's price history.
+	HistoryTo   *compute.Date `json:"history_to"`                                      // Last date of the fund's price history. `null` without one.
+	// Why returns or `rrg` are `null`, and how many numbers of the documents count as absent because they are outside the range
+	// of their kind. `null` when the price history is complete and every number is usable.
+	Note *string `json:"note" jsonschema:"example=no price history: returns but the day's\\, and rrg\\, are null"`
 }
 
 func computeSectors(in *inputs) (*answer, error) {

@@ -41,15 +41,18 @@ func encodeRow(date compute.Date, g *compute.Gamma, source string) ([]byte, erro
 	return json.Marshal(seriesRow{sha256Hex(data), row})
 }
 
-// seriesData is the `data` of gex/spx/series.
+// seriesData is daily levels as a table, the `data` of gex/spx/series: the newest 400 stored dates, oldest first. A date
+// without a snapshot has no row.
 type seriesData struct {
-	Columns []string          `json:"columns"`
-	Rows    []json.RawMessage `json:"rows"`
+	// Names of the columns, in the order of the values of a row.
+	Columns []string `json:"columns" jsonschema:"minItems=13,maxItems=13,oneof_ref=#/components/schemas/SeriesColumn"`
+	// One row per stored date.
+	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/SeriesRow"`
 }
 
 // seriesQuality is `meta.quality` of gex/spx/series.
 type seriesQuality struct {
-	Rows int `json:"rows"`
+	Rows int `json:"rows" jsonschema:"minimum=0" unit:"dates"` // Rows served.
 }
 
 // gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the

@@ -2,12 +2,10 @@ package refresh_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -137,53 +135,6 @@ func TestAFailureInSealingLeavesNoTrace(t *testing.T) {
 		r.once()
 		if r.store.Current(refresh.GammaResource) == current {
 			t.Error("a good document was not accepted afterwards")
-		}
-	})
-}
-
-// edited is a market whose SPX chain a test changes.
-type edited struct {
-	*faultyMarket
-	edit func(chain []byte) []byte
-}
-
-func (e *edited) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	doc, err := e.faultyMarket.Fetch(ctx, name, since)
-	if err == nil && name == upstream.Options("_SPX") && e.edit != nil {
-		other := *doc
-		other.Body = e.edit(doc.Body)
-		doc = &other
-	}
-	return doc, err
-}
-
-// A chain of a far future that fails in sealing does not make good chains look late.
-func TestAFailedFutureIsForgotten(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		source := &edited{}
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			source.faultyMarket = c.Source.(*faultyMarket)
-			c.Source = source
-		})
-		defer r.close()
-		r.once()
-		restore := refresh.BreakQuality(refresh.FlowResource)
-		source.edit = func(chain []byte) []byte {
-			return regexp.MustCompile(`2026-11-20[ T]1[0-9]`).ReplaceAll(chain, []byte("2099-01-05 15"))
-		}
-		time.Sleep(25 * time.Second)
-		if err := r.RefreshOnce(t.Context()); err == nil {
-			t.Fatal("the document was accepted")
-		}
-		restore()
-		source.edit = nil
-		time.Sleep(25 * time.Second)
-		r.once()
-		var series struct{ Rows [][]any }
-		r.data(refresh.SeriesResource, &series)
-		if len(series.Rows) != 1 || series.Rows[0][0] != "2026-11-20" {
-			t.Errorf("series: %v", series.Rows)
 		}
 	})
 }

@@ -37,17 +37,21 @@ func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
 		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high})
 }
 
-// trackData is the `data` of gex/spx/intraday.
+// trackData is the track of a session as a table, the `data` of gex/spx/intraday: one row for each snapshot of gex/spx whose
+// `as_of` differs from the row before, oldest first. A server that was down has a gap.
 type trackData struct {
-	Date        compute.Date      `json:"date"`
-	SessionDate compute.Date      `json:"session_date"`
-	Columns     []string          `json:"columns"`
-	Rows        []json.RawMessage `json:"rows"`
+	Date        compute.Date `json:"date"`         // UTC date of the track.
+	SessionDate compute.Date `json:"session_date"` // Exchange session of the track.
+	// Names of the columns, in the order of the values of a row.
+	Columns []string `json:"columns" jsonschema:"minItems=13,maxItems=13,oneof_ref=#/components/schemas/TrackColumn"`
+	// One row per snapshot. `as_of` lies in the session, or at most 15 minutes after its close. When there are more than 1,200
+	// rows, every second row is dropped, from the second on, and the last stays.
+	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=1200,oneof_ref=#/components/schemas/TrackRow"`
 }
 
 // trackQuality is `meta.quality` of gex/spx/intraday.
 type trackQuality struct {
-	Rows int `json:"rows"`
+	Rows int `json:"rows" jsonschema:"minimum=0,maximum=1200" unit:"rows"` // Rows served.
 }
 
 // gatherTrack returns the inputs of gamma and the rows before the chain. It returns nil if the chain adds no row, unless no

@@ -203,10 +203,11 @@ func (m *memory) vixHistory(before compute.Date) ([]vixSummary, error) {
 // vixQuality is `meta.quality` of vix-term-structure.
 type vixQuality struct {
 	compute.VIXQuality
-	UnreadableRows int `json:"unreadable_rows"`
-	BadNumbers     int `json:"bad_numbers,omitempty"` // of the quotes and histories of VIX and VIX3M
-	// Unknown says why fields are null.
-	Unknown map[string]string `json:"unknown"`
+	UnreadableRows int `json:"unreadable_rows" jsonschema:"minimum=0" unit:"rows"` // Lines that cannot be read.
+	// Numbers of the quotes and histories of VIX and VIX3M that count as absent because no market has them. Absent when every
+	// number is usable.
+	BadNumbers int               `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
+	Unknown    map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VIXUnknown"`
 }
 
 // vixNumbers decodes the inputs of a curve. It also returns the settlement file.

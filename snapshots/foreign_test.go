@@ -3,7 +3,9 @@ package snapshots
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -110,5 +112,19 @@ func TestForeignDecoders(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The zstd program decodes a delta, with the earlier answer as the dictionary and as the file to patch.
+func TestZstdProgramDecodesDeltas(t *testing.T) {
+	path, s, dictionary := program(t, "zstd"), openWithDeltas(t), filepath.Join(t.TempDir(), "dictionary")
+	earlier := s.publishOne(t, delta, answerOf(t, 1, 100_000))
+	now := s.publishOne(t, delta, answerOf(t, 2, 100_000))
+	must(t, os.WriteFile(dictionary, earlier.Body(Identity), 0o600))
+	for _, with := range [][]string{{"-D", dictionary}, {"--patch-from=" + dictionary}} {
+		got := foreign(t, [][]byte{now.Delta(announced(earlier)).Body}, path, append(with, "-dcq", "--memory=8MB")...)
+		if !bytes.Equal(got[0], now.Body(Identity)) {
+			t.Errorf("%q: %d bytes, want %d", with, len(got[0]), len(now.Body(Identity)))
+		}
 	}
 }

@@ -14,27 +14,40 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// Meta is the envelope's `meta`. Instants are UTC, in whole seconds.
+// Meta is where the numbers come from, how old they are and how they were computed. `meta` does not change while the inputs do
+// not change. Instants are UTC, in whole seconds.
 type Meta struct {
-	Endpoint       string          `json:"endpoint"`
-	Source         string          `json:"source"`
-	AsOf           time.Time       `json:"as_of"`       // the instant the quotes describe
-	CapturedAt     *time.Time      `json:"captured_at"` // the document's own generation time; nil when it has none
-	ComputedAt     time.Time       `json:"computed_at"`
-	SessionDate    string          `json:"session_date"`
-	DelayMinutes   *int            `json:"delay_minutes"` // nil: the numbers are not delayed quotes
-	RefreshSeconds int             `json:"refresh_seconds"`
-	Freshness      Freshness       `json:"freshness"`
-	Receipt        Receipt         `json:"receipt"`
-	Quality        json.RawMessage `json:"quality"`
-	Notice         string          `json:"notice"`
+	// A historical answer has `gex/spx`, because it is byte for byte the stored answer of gex/spx.
+	Endpoint string `json:"endpoint" jsonschema:"oneof_ref=#/components/schemas/Endpoint"`
+	// Every answer with simulated numbers says `simulated`.
+	Source string    `json:"source" jsonschema:"oneof_ref=#/components/schemas/Source"`
+	AsOf   time.Time `json:"as_of"` // Instant that the quotes describe.
+	// Time at which the upstream made its document. `null` when the document does not have this time.
+	CapturedAt  *time.Time `json:"captured_at"`
+	ComputedAt  time.Time  `json:"computed_at"`                           // Time at which this answer was computed.
+	SessionDate string     `json:"session_date" jsonschema:"format=date"` // Exchange session of `as_of`, by New York time.
+	// Delay of the upstream's quotes, by design. `null` for settlements, which are not delayed.
+	DelayMinutes *int `json:"delay_minutes" unit:"minutes"`
+	// Refresh interval in session. In session means in the schedule window: from 15 minutes after the open of the exchange to 32
+	// minutes after its close.
+	RefreshSeconds int       `json:"refresh_seconds" jsonschema:"minimum=0" unit:"seconds"`
+	Freshness      Freshness `json:"freshness"`
+	Receipt        Receipt   `json:"receipt"`
+	// Which inputs were used, and how good they are. Each resource has its own fields here.
+	Quality json.RawMessage `json:"quality" jsonschema:"type=object"`
+	// One line. It says that the data is delayed and derived, what is modelled, and that the data is not investment advice.
+	Notice string `json:"notice"`
 }
 
-// Freshness says whether the answer is as new as it should be.
+// Freshness is whether the answer is as recent as it should be.
 type Freshness struct {
-	State  string    `json:"state"`  // fresh, stale or closed
-	Reason *string   `json:"reason"` // a code; nil when fresh
-	Since  time.Time `json:"since"`
+	// `stale`: 3 refreshes in a row have failed or, in session, `as_of` is over 32 minutes old, or in a fleet no server
+	// refreshes. `closed`: the time is outside the schedule window of a session. `fresh`: otherwise. A stale answer is the last
+	// good answer.
+	State string `json:"state" jsonschema:"enum=fresh,enum=stale,enum=closed"`
+	// `null` when fresh.
+	Reason *string   `json:"reason" jsonschema:"oneof_ref=#/components/schemas/Reason"`
+	Since  time.Time `json:"since"` // First instant of this state and reason.
 }
 
 // Equal compares state and reason, not the instant.
@@ -48,20 +61,31 @@ func (f Freshness) Equal(g Freshness) bool {
 // Stale says whether the answer is the last good answer and too old.
 func (f Freshness) Stale() bool { return f.State == "stale" }
 
-// Receipt makes the numbers reproducible: equal receipts mean equal data. Answers that earlier versions stored have neither
-// Parameters nor Inputs.
+// Receipt is what makes the numbers reproducible: equal receipts of a resource mean equal `data`.
 type Receipt struct {
-	Method      string          `json:"method"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // an object: the settings that the data depends on
-	Inputs      []Input         `json:"inputs,omitempty"`     // everything else that the data depends on
-	InputSHA256 []string        `json:"input_sha256"`         // digests of Inputs, in their order
-	DataSHA256  string          `json:"data_sha256"`          // of the bytes of data as sent
+	Method string `json:"method" jsonschema:"pattern=^[a-z]+/[0-9]+$"` // Name and version of the method.
+	// Settings that the numbers depend on. gex/spx, gex/spx/intraday and gex/spx/matrix have `risk_free_rate`: per year,
+	// continuously compounded. vix-term-structure has `stale_sessions_to`: the session up to which `stale_sessions` counts. The
+	// object is empty in every other resource.
+	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"type=object"`
+	// Every document from which the answer was computed: first the upstream's documents, then those of the session before, then
+	// states of earlier answers and of the configuration.
+	Inputs []Input `json:"inputs,omitempty"`
+	// The digests of `inputs`, in the same order.
+	InputSHA256 []string `json:"input_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
+	// SHA-256 of the bytes of `data` as sent, hexadecimal.
+	DataSHA256 string `json:"data_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
 }
 
-// Input names a document that an answer was computed from.
+// Input is a document from which the answer was computed.
 type Input struct {
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"` // of its bytes, decoded and uncompressed, in hexadecimal
+	// Path of the document at the upstream. `previous/` before a path: the document of the last snapshot of the session before.
+	// `state/` and a name: a state. `state/track-rows`: the rows of the track before the newest. `state/series-rows`: the rows
+	// of the series, each with the `data_sha256` of its gamma snapshot. `state/vix-history`: values of the VIX curves of earlier
+	// dates. `state/closed-dates`: closures of the exchange that the operator added.
+	Name string `json:"name"`
+	// SHA-256 of the decoded, uncompressed bytes, hexadecimal.
+	SHA256 string `json:"sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
 }
 
 // The envelope around data, meta and usage.

@@ -37,6 +37,8 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --flow-symbols=spy", []string{"--flow-symbols", "SPY"}},
 		{"serve --listen=here", []string{"--listen"}},
 		{"serve --source=cboe --cboe-base-url=http://127.0.0.1:1 --listen=" + taken, []string{"in use"}},
+		{"serve --admin-listen=" + taken, []string{"--admin-listen", "in use"}},
+		{"serve --admin-listen=here", []string{"--admin-listen", "missing port"}},
 		{"serve --closed-dates=" + file, []string{"line 1"}},
 		{"serve --cboe-base-url=ftp://x --source=cboe", []string{"http"}},
 		{"serve --archive-max-age=-1h", []string{"--archive-max-age"}},
@@ -112,11 +114,8 @@ func TestADirectoryHasOneOwner(t *testing.T) {
 	t.Parallel()
 	dir := storedDay(t)
 	p := serve(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
-	for _, args := range [][]string{{"serve", "--data-dir", dir}} {
-		cmd := command(t, args...)
-		if stdout, stderr, code := run(t, cmd); code != 1 || !strings.Contains(stderr, "another process") || strings.Contains(stdout+stderr, "msg=") {
-			t.Errorf("%s: exit %d, %s", args[0], code, stderr)
-		}
+	if stdout, stderr, code := run(t, command(t, "serve", "--data-dir", dir)); code != 1 || !strings.Contains(stderr, "another process") || strings.Contains(stdout+stderr, "msg=") {
+		t.Errorf("exit %d, %s", code, stderr)
 	}
 	p.kill()
 	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--sim-seed", "2")); code != 1 || !strings.Contains(stderr, "seed 1") {

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -308,42 +306,4 @@ func TestFaultDrain(t *testing.T) {
 	}
 	figure(t, "%d clients asking, %d of them late, %d slow readers, %d half heads, %d idle at SIGTERM: no answer lost of %d and %d, ended after %.1f s",
 		clients, late, len(readers), len(halves), len(idle), answered.Load(), whole.Load(), time.Since(began).Seconds())
-}
-
-// slowhttptest holds connections by slow heads and reads. The server closes all of them at its timeouts, and
-// answers the probe of slowhttptest every second.
-func TestFaultSlowhttptest(t *testing.T) {
-	t.Parallel()
-	slow, connections, p := installed(t, "slowhttptest"), strconv.Itoa(count(400)), shared(t)
-	modes := map[string]string{"slow heads": "-H -i 1 -l 60"}
-	if full() { // these end after the 75 seconds between requests, because the kernel has taken the whole answer
-		modes["slow readers"] = "-X -k 1 -w 10 -y 20 -n 5 -z 512 -l 150"
-	}
-	var running sync.WaitGroup
-	for name, flags := range modes {
-		running.Go(func() {
-			prefix := filepath.Join(t.TempDir(), "report")
-			args := append(strings.Fields(flags), "-c", connections, "-r", connections, "-p", "60", "-u", p.url+gammaPath, "-g", "-o", prefix)
-			out, err := exec.Command(slow, args...).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "No open connections left") {
-				t.Errorf("%s: %v %s", name, err, out[max(0, len(out)-500):])
-			}
-			report, err := os.ReadFile(prefix + ".csv")
-			if err != nil {
-				t.Error(err)
-			}
-			held := false
-			for line := range strings.Lines(string(report)) { // Seconds,Closed,Pending,Connected,Service Available
-				cells := strings.Split(strings.TrimSpace(line), ",")
-				if held = held || len(cells) == 5 && cells[3] == connections; len(cells) == 5 && cells[4] == "0" {
-					t.Errorf("%s: not available: %s", name, line)
-				}
-			}
-			if !held {
-				t.Errorf("%s: not all %s were held: %s", name, connections, report)
-			}
-			figure(t, "slowhttptest, %s: %s connections closed, every probe answered", name, connections)
-		})
-	}
-	running.Wait()
 }

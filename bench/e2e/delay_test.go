@@ -36,8 +36,8 @@ func TestDocumentToBytes(t *testing.T) {
 	start := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	clock := refresh.NewClock(start, speed)
 	market := simulated.New(simulated.Config{Seed: 7, Now: clock.Now, Calendar: cal})
-	chains := simulated.New(simulated.Config{Seed: 7, Calendar: cal, OneReader: true}) // documents are gzip already
-	chain := &preparedChain{other: &fakeUpstream{t: t, market: market, hits: map[string]int{}}}
+	chains := simulated.New(simulated.Config{Seed: 7, Calendar: cal, Gzip: true}) // documents are gzip already
+	chain := &preparedChain{other: &fakeUpstream{market: market}}
 	upstream := httptest.NewServer(chain)
 	defer upstream.Close()
 	chain.document.Store(chainAt(t, chains, start))

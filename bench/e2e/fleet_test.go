@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // An edge needs nothing but the URL, the name of the source and an empty directory. It becomes ready with the current
@@ -88,34 +87,4 @@ func TestFleetRefusesAnotherMarket(t *testing.T) {
 	if !edge.p.answers("/readyz", http.StatusServiceUnavailable) || !edge.p.answers(gammaPath, http.StatusServiceUnavailable) {
 		t.Error("the edge of a real market has an answer of a simulated one")
 	}
-}
-
-// An edge that loses NATS goes on serving. After two minutes its answers say that there is no refresher. When NATS is back,
-// the answers are current at once.
-func TestFleetWithoutNATS(t *testing.T) {
-	if !full() {
-		t.Skip("takes three minutes: runs in make faults and make soak alone")
-	}
-	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
-	f.add(false, storedDay(t)).start()
-	edge := f.add(true, filepath.Join(t.TempDir(), "data"))
-	edge.start()
-	edge.completes()
-	f.agree()
-	before := edge.p.envelope(gammaPath)
-	edge.cut(blackHole)
-	began := time.Now()
-	edge.p.until("no refresher is heard of", func() bool {
-		freshness := edge.p.envelope(gammaPath).Meta.Freshness
-		return freshness.State == "stale" && freshness.Reason != nil && *freshness.Reason == "no_refresher"
-	})
-	// The member looks at the lease every second: the last look was before the cut.
-	if took := time.Since(began); took < 2*time.Minute-2*time.Second || took > 3*time.Minute {
-		t.Errorf("no_refresher after %v", took)
-	}
-	if now := edge.p.envelope(gammaPath); string(now.Data) != string(before.Data) {
-		t.Errorf("the data changed:\n%.300s\n%.300s", before.Data, now.Data)
-	}
-	figure(t, "an edge that was cut off for two minutes is current %v after its connection", edge.rejoin(f.members[0]).Round(time.Millisecond))
 }

@@ -2,12 +2,10 @@ package e2e
 
 import (
 	"cmp"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"strikecache/compute"
 	"strikecache/refresh/simulated"
@@ -33,7 +33,6 @@ type trial struct {
 	rand      *rand.Rand
 	rounds    map[string]int // by fault
 	takeovers []time.Duration
-	rejoins   []time.Duration
 }
 
 func newTrial(t testing.TB, f *fleet) *trial {
@@ -79,7 +78,6 @@ func (x *trial) round(fault string) {
 	refresher := x.refreshes()
 	followers := x.others(refresher)
 	follower := followers[x.rand.IntN(len(followers))]
-	witness := followers[slices.IndexFunc(followers, func(m *member) bool { return m != follower })]
 	edges := slices.DeleteFunc(slices.Clone(followers), func(m *member) bool { return !m.edge })
 	switch fault {
 	case killRefresher:
@@ -108,11 +106,11 @@ func (x *trial) round(fault string) {
 	case cutFollower:
 		follower.cut(blackHole)
 		x.seconds(5, 15)
-		x.rejoins = append(x.rejoins, follower.rejoin(witness))
+		follower.join()
 	case resetFollower:
 		follower.cut(reset)
 		x.seconds(1, 6)
-		x.rejoins = append(x.rejoins, follower.rejoin(witness))
+		follower.join()
 	case killServer:
 		x.nats.kill()
 		x.seconds(1, 15) // the lease may end meanwhile
@@ -150,84 +148,13 @@ func (x *trial) takeover(refresher *member, fail func()) {
 	}
 }
 
-// lags polls a refresher and an edge until n new answers have passed, and returns how long after the refresher the edge gave
-// each.
-func (x *trial) lags(n int) (lags []time.Duration) {
-	x.t.Helper()
-	refresher := x.refreshes()
-	edge := x.members[slices.IndexFunc(x.members, func(m *member) bool { return m.edge })]
-	seen := [2]map[string]time.Time{{}, {}}
-	var mu sync.Mutex
-	stop := make(chan struct{})
-	var pollers sync.WaitGroup
-	for i, m := range []*member{refresher, edge} {
-		pollers.Go(func() {
-			client := newAnswerClient()
-			defer client.CloseIdleConnections()
-			for tick := time.NewTicker(time.Millisecond); ; {
-				select {
-				case <-stop:
-					return
-				case <-tick.C:
-				}
-				tag := m.tag(client, gammaPath)
-				mu.Lock()
-				if seen[i][tag].IsZero() {
-					seen[i][tag] = time.Now()
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	x.until("answers pass from the refresher to an edge", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(seen[1]) > n
-	})
-	close(stop)
-	pollers.Wait()
-	first := ""
-	for tag, at := range seen[1] { // the first answer was there before
-		if first == "" || at.Before(seen[1][first]) {
-			first = tag
-		}
-	}
-	for tag, at := range seen[1] {
-		if made := seen[0][tag]; tag != first && !made.IsZero() {
-			lags = append(lags, max(0, at.Sub(made)))
-		}
-	}
-	return lags
-}
-
-// quantile returns the q-quantile of durations, 0 without any.
-func quantile(all []time.Duration, q float64) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)].Round(100 * time.Microsecond)
-}
-
-// report prints the figures of a trial.
-func (x *trial) report(lags []time.Duration) {
-	x.t.Helper()
-	figure(x.t, "%d members, rounds: %v", len(x.members), x.rounds)
-	if len(x.takeovers) > 0 {
-		figure(x.t, "%d take-overs: from the fault to the first answer of the next refresher, median %v, longest %v",
-			len(x.takeovers), quantile(x.takeovers, 0.5), quantile(x.takeovers, 1))
-	}
-	if len(x.rejoins) > 0 {
-		figure(x.t, "%d reconnections: from the connection to the current answer, median %v, longest %v", len(x.rejoins), quantile(x.rejoins, 0.5), quantile(x.rejoins, 1))
-	}
-	if len(lags) > 0 {
-		figure(x.t, "%d publications: from the refresher to an edge, p50 %v, p99 %v", len(lags), quantile(lags, 0.5), quantile(lags, 0.99))
-	}
-}
-
 // finish ends a trial: nothing that a member gave is lost, all members have equal answers, and all files are good.
 func (x *trial) finish(dates map[string]bool) {
 	x.t.Helper()
+	figure(x.t, "%d members, rounds: %v", len(x.members), x.rounds)
+	if len(x.takeovers) > 0 {
+		figure(x.t, "%d take-overs: from the fault to the first answer of the next refresher, longest %v", len(x.takeovers), slices.Max(x.takeovers))
+	}
 	x.agree()
 	if err := x.troubles(allowed...); err != nil {
 		x.t.Error(err)
@@ -251,12 +178,11 @@ func (x *trial) finish(dates map[string]bool) {
 		}
 	}
 	x.identical(past)
-	answers, rejudged, err := x.ledger.judge()
-	if err != nil {
+	if err := x.ledger.judge(); err != nil {
 		x.t.Error(err)
 	}
-	figure(x.t, "%d answers checked, %d different ones, every one sealed by a refresher; of %d a follower judged the freshness; %d track rows and %d dates kept",
-		x.ledger.given, answers, rejudged, kept, len(dates))
+	figure(x.t, "%d answers checked, %d different ones, every one sealed by a refresher; %d track rows and %d dates kept",
+		x.ledger.given, len(x.ledger.tags), kept, len(dates))
 	x.equalFiles()
 	for _, m := range x.members {
 		verified(x.t, m.dir)
@@ -346,7 +272,6 @@ func TestFaultFleet(t *testing.T) {
 	}
 	stop := f.load(3, x.rand.Uint64())
 	defer stop()
-	lags := x.lags(count(30))
 	for _, fault := range faults {
 		x.round(fault)
 		if t.Failed() {
@@ -354,7 +279,6 @@ func TestFaultFleet(t *testing.T) {
 		}
 	}
 	stop()
-	x.report(lags)
 	x.finish(dates)
 }
 
@@ -493,7 +417,6 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 		}
 	}
 	stop()
-	x.report(nil)
 	x.finish(dates)
 }
 
@@ -523,33 +446,18 @@ func storeDates(t *testing.T, dir, source string, n int) {
 }
 
 // leader returns the server of a cluster that leads the stream of the files.
-func (f *fleet) leader(monitors []string) (leader int) {
+func (f *fleet) leader(js nats.JetStreamContext) (leader *natsServer) {
 	f.t.Helper()
 	f.until("the stream of the files has a leader", func() bool {
-		for i, monitor := range monitors {
-			resp, body, err := fetch(http.MethodGet, "http://"+monitor+"/jsz?streams=true")
-			if err != nil || resp.StatusCode != http.StatusOK {
-				continue
-			}
-			var doc struct {
-				Accounts []struct {
-					Streams []struct {
-						Name    string
-						Cluster struct{ Leader string }
-					} `json:"stream_detail"`
-				} `json:"account_details"`
-			}
-			if json.Unmarshal(body, &doc) != nil || len(doc.Accounts) == 0 {
-				continue
-			}
-			for _, s := range doc.Accounts[0].Streams {
-				if s.Name == "strikecache-"+f.source && s.Cluster.Leader == fmt.Sprintf("n%d", i) {
-					leader = i
-					return true
-				}
-			}
+		info, err := js.StreamInfo("strikecache-" + f.source)
+		if err != nil || info.Cluster == nil {
+			return false
 		}
-		return false
+		i := slices.IndexFunc(f.cluster, func(n *natsServer) bool { return slices.Contains(n.args, info.Cluster.Leader) })
+		if i >= 0 {
+			leader = f.cluster[i]
+		}
+		return i >= 0
 	})
 	return leader
 }
@@ -560,19 +468,21 @@ func TestFaultFleetCluster(t *testing.T) {
 		t.Skip("depends on leases that run in real time: runs in make faults alone")
 	}
 	t.Parallel()
-	var routes, monitors []string
+	var routes []string
 	for range 3 {
-		routes, monitors = append(routes, "nats://"+freeAddress(t)), append(monitors, freeAddress(t))
+		routes = append(routes, "nats://"+freeAddress(t))
 	}
 	f := &fleet{t: t, source: "simulated", ledger: newLedger(), args: []string{
 		"--source", "simulated", "--log-level", "debug",
 		"--sim-speed", "12", "--gex-every", "60s", "--flow-symbols", "XLF",
 	}}
 	for i := range routes {
-		_, port, _ := strings.Cut(monitors[i], ":")
-		f.cluster = append(f.cluster, startNATS(t, "-n", fmt.Sprintf("n%d", i), "-cluster_name", "test", "-cluster", routes[i], "-routes", strings.Join(routes, ","), "-m", port))
+		f.cluster = append(f.cluster, startNATS(t, "-n", fmt.Sprintf("n%d", i), "-cluster_name", "test", "-cluster", routes[i], "-routes", strings.Join(routes, ",")))
 	}
-	f.ledger.tap(t, f.source, f.cluster[0].url, f.cluster[1].url, f.cluster[2].url)
+	js, err := f.ledger.tap(t, f.source, f.cluster[0].url, f.cluster[1].url, f.cluster[2].url).JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
 	x := newTrial(t, f)
 	f.add(false, storedDay(t)).start()
 	f.refreshes()
@@ -587,7 +497,7 @@ func TestFaultFleetCluster(t *testing.T) {
 	defer stop()
 	gap := time.Duration(0)
 	for range count(10) {
-		n := f.cluster[f.leader(monitors)]
+		n := f.leader(js)
 		before := f.members[3].p.envelope(gammaPath).Meta.Computed
 		began := time.Now()
 		n.kill()
@@ -595,7 +505,7 @@ func TestFaultFleetCluster(t *testing.T) {
 		gap = max(gap, time.Since(began))
 		f.agree()
 		n.start(t)
-		f.leader(monitors)
+		f.leader(js)
 		f.agree()
 		x.rounds["kill the leading server"]++
 	}

@@ -22,7 +22,6 @@ import (
 type ledger struct {
 	mu     sync.Mutex
 	sealed map[string]bool            // answers in files of a refresher, by core
-	whole  map[string]bool            // the same with their freshness
 	tags   map[string]*givenByTag     // by target and ETag
 	data   map[string]string          // digest of the data, by endpoint, parameter, times and inputs
 	rows   map[string]map[string]bool // of tracks that edges gave, by date
@@ -34,13 +33,12 @@ type givenByTag struct {
 	sum     string // of the body, as it was sent
 	edition edition
 	core    string
-	whole   string
 	member  string // that gave it first
 	leader  bool   // a refresher gave it
 }
 
 func newLedger() *ledger {
-	return &ledger{sealed: map[string]bool{}, whole: map[string]bool{}, tags: map[string]*givenByTag{}, data: map[string]string{}, rows: map[string]map[string]bool{}}
+	return &ledger{sealed: map[string]bool{}, tags: map[string]*givenByTag{}, data: map[string]string{}, rows: map[string]map[string]bool{}}
 }
 
 var freshnessField = regexp.MustCompile(`"freshness":\{[^}]*\}`)
@@ -62,18 +60,14 @@ func (l *ledger) scan(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 	for _, path := range files {
-		l.read(path)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, rest, found := bytes.Cut(b, []byte{'\n'}); found {
+			l.seal(rest)
+		}
 	}
-}
-
-// read reads a file that a refresher has stored. A file that is gone was replaced by a newer one, which is read, too.
-func (l *ledger) read(path string) {
-	b, err := os.ReadFile(path)
-	_, rest, found := bytes.Cut(b, []byte{'\n'})
-	if err != nil || !found {
-		return
-	}
-	l.seal(rest)
 }
 
 // seal takes the answer of a file, without the first line of the file.
@@ -81,7 +75,7 @@ func (l *ledger) seal(rest []byte) {
 	answer, _, _ := bytes.Cut(rest, []byte{'\n'})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sealed[core(answer)], l.whole[sum(answer)] = true, true
+	l.sealed[core(answer)] = true
 	var a envelope
 	if json.Unmarshal(answer, &a) == nil {
 		l.sealed[a.instant()] = true
@@ -93,9 +87,8 @@ func (a *envelope) instant() string {
 	return fmt.Sprint(a.Meta.Endpoint, a.Meta.AsOf, a.Meta.Captured, a.Meta.Computed, a.Meta.Receipt.Inputs)
 }
 
-// tap reads every file that a refresher publishes, as NATS carries it: a file that is replaced at once may be gone before it
-// can be read from the disk. The client is faster than the members to connect again, so it misses no file.
-func (l *ledger) tap(t testing.TB, source string, urls ...string) {
+// tap reads every file that a refresher publishes, as NATS carries it: a refresher publishes a file before it stores it. The client is faster than the members to connect again, so it misses no file.
+func (l *ledger) tap(t testing.TB, source string, urls ...string) *nats.Conn {
 	t.Helper()
 	conn, err := nats.Connect(strings.Join(urls, ","), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0),
 		nats.PingInterval(2*time.Second), nats.RetryOnFailedConnect(true))
@@ -126,6 +119,7 @@ func (l *ledger) tap(t testing.TB, source string, urls ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return conn
 }
 
 // observe checks an answer of a member against all others.
@@ -180,9 +174,9 @@ func (l *ledger) first(m *member, target string, resp *http.Response, body []byt
 		return nil, fmt.Errorf("two contents for %s", of)
 	}
 	l.data[of] = a.Meta.Receipt.Data
-	made := &givenByTag{edition: a.Meta.edition, core: core(identity), whole: sum(identity), member: m.name}
+	made := &givenByTag{edition: a.Meta.edition, core: core(identity), member: m.name}
 	if strings.HasPrefix(target, flowPath) { // the second line of the file has all items: the limits have the same instant
-		made.core, made.whole = a.instant(), a.instant()
+		made.core = a.instant()
 	}
 	return made, nil
 }
@@ -206,27 +200,20 @@ func (l *ledger) keepRows(a envelope) error {
 	return nil
 }
 
-// judge says which answers no refresher sealed. rejudged counts the answers whose freshness no refresher gave.
-func (l *ledger) judge() (answers, rejudged int, err error) {
+// judge says which answers no refresher sealed or gave.
+func (l *ledger) judge() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
-	led := map[string]bool{} // wholes and cores that a refresher gave
 	for _, g := range l.tags {
-		if g.leader {
-			led[g.core], led[g.whole] = true, true
-		}
+		l.sealed[g.core] = l.sealed[g.core] || g.leader
 	}
 	for key, g := range l.tags {
-		answers++
-		if !led[g.whole] && !l.whole[g.whole] && !l.sealed[g.whole] {
-			rejudged++
-		}
-		if !l.sealed[g.core] && !led[g.core] {
+		if !l.sealed[g.core] {
 			errs = append(errs, fmt.Errorf("%s gave %s, which no refresher sealed: %+v", g.member, key, g.edition))
 		}
 	}
-	return answers, rejudged, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // lostRows says which rows of the tracks a member does not serve any more.

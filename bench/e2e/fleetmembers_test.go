@@ -101,12 +101,11 @@ type member struct {
 
 	mu        sync.Mutex
 	p         *process
-	life      int       // counts the times at which the process could have answered anew or not at all
-	disturbed bool      // the process may leave requests without an answer
-	complete  bool      // the process has answered everything since its directory was empty
-	leases    []lease   // that this member took, oldest first
-	leads     bool      // holds the lease, by its log
-	connected time.Time // when the log said last that it is connected
+	life      int     // counts the times at which the process could have answered anew or not at all
+	disturbed bool    // the process may leave requests without an answer
+	complete  bool    // the process has answered everything since its directory was empty
+	leases    []lease // that this member took, oldest first
+	leads     bool    // holds the lease, by its log
 	floors    map[string]edition
 	problems  []string
 }
@@ -193,13 +192,8 @@ func (m *member) watch(line string) {
 		m.leases, m.leads = append(m.leases, lease{number, at}), true
 	case strings.Contains(line, "no longer holds the lease"):
 		m.leads = false
-	case strings.Contains(line, `msg="fleet: connected"`):
-		m.connected = time.Now()
 	case strings.Contains(line, "panic"), strings.Contains(line, "clock_backwards"), strings.Contains(line, "level=ERROR"), strings.Contains(line, "object refused"):
 		m.problems = append(m.problems, line)
-	}
-	if _, file, ok := strings.Cut(line, "msg=stored file="); ok && !m.edge { // also of a refresh that ends after the lease
-		m.f.ledger.read(file)
 	}
 }
 
@@ -282,29 +276,6 @@ const (
 )
 
 func (m *member) join() { m.proxy.Toxics.ResetToxics(context.Background()) }
-
-// rejoin joins a member that was cut off, and returns the time from its connection until it gives the answer of another
-// member.
-func (m *member) rejoin(other *member) time.Duration {
-	m.f.t.Helper()
-	client := newAnswerClient()
-	defer client.CloseIdleConnections()
-	m.mu.Lock()
-	m.connected = time.Time{}
-	m.mu.Unlock()
-	m.join()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		m.mu.Lock()
-		connected := m.connected
-		m.mu.Unlock()
-		if !connected.IsZero() && m.tag(client, gammaPath) == other.tag(client, gammaPath) {
-			return time.Since(connected)
-		}
-		if time.Now().After(deadline) {
-			m.f.t.Fatalf("%s does not become current\n%s", m.name, m.f.logs())
-		}
-	}
-}
 
 // lastLease returns the last lease that the member took, and whether it still holds it by its log.
 func (m *member) lastLease() (last lease, leads bool) {

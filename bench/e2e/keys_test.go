@@ -206,24 +206,3 @@ func absent(t *testing.T, where, text string, secrets ...string) {
 		}
 	}
 }
-
-// No error quotes a failing upstream or names a path or an address. TestBadInput shows this for every kind of error.
-func TestErrorsSayNothingOfTheUpstream(t *testing.T) {
-	t.Parallel()
-	upstream := newFront(t, "", nil, slices.Repeat([]http.HandlerFunc{says(500, "upstream-detail in /var/upstream")}, 10_000)...)
-	dir := t.TempDir()
-	p := serve(t, "--data-dir", dir, "--source", "cboe", "--cboe-base-url", upstream.URL)
-	p.until("a refresh has failed", func() bool {
-		return len(upstream.exchanges(500)) > 0 && strings.Contains(p.logged(), "refresh failed")
-	})
-	for target, code := range map[string]string{
-		gammaPath: "not_ready", "/api/v1/gex/spx/historical": "not_ready", datePath + "2020-01-02": "snapshot_not_found", datePath + "../../../etc/passwd": "invalid_parameter",
-		painPath + "?expiration=2020-01-02": "not_ready", flowPath + "?limit=0": "not_ready", sectorsPath: "not_ready", "/readyz": `"ready":false`,
-	} {
-		got := p.from("127.0.0.1", "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n")
-		if !strings.Contains(got, code) {
-			t.Errorf("%s: %q, want %s", target, got, code)
-		}
-		absent(t, target, got, dir, "upstream-detail", "/var/upstream", upstream.Listener.Addr().String(), ".go:", "goroutine", "dial tcp", "passwd", "refused")
-	}
-}

@@ -60,7 +60,7 @@ func describe(t testing.TB, body []byte) *description {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeSchemas("", schemas, regexp.MustCompile(`^/components/schemas/(Meta|Error|ErrorAnswer)$|/allOf/\d+$`))
+	closeSchemas("", schemas, regexp.MustCompile(`^/components/schemas/(Answer|Meta|Error|ErrorAnswer)$|/allOf/\d+$`))
 	d.compiler.AssertFormat()
 	if err := d.compiler.AddResource("openapi.json", schemas); err != nil {
 		t.Fatal(err)

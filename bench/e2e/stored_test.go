@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,36 +65,6 @@ func TestRecompute(t *testing.T) {
 	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, gex/spx/intraday, gex/spx/series, gex/spx/matrix, spx-max-pain, options/flow/unusual")
 	expect(marketDay, 0, []string{"--product", "sectors/rotation"}, "sectors/rotation identical\n")
 	expect("2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
-}
-
-// The store has an object for every digest of every receipt, and its decoded bytes have this digest.
-func TestReceiptsNameStoredBytes(t *testing.T) {
-	t.Parallel()
-	p := shared(t)
-	inputs := 0
-	answers := map[string]string{
-		gammaPath: `{"risk_free_rate":0.04}`, trackPath: `{"risk_free_rate":0.04}`, matrixPath: `{"risk_free_rate":0.04}`, seriesPath: `{}`, sectorsPath: `{}`, painPath: `{}`, flowPath: `{}`,
-		vixPath: `{"stale_sessions_to":"2026-11-20"}`, datePath + marketDay: `{"risk_free_rate":0.04}`, datePath + earlierDay: `{"risk_free_rate":0.04}`,
-	}
-	for path, parameters := range answers {
-		receipt := p.envelope(path).Meta.Receipt
-		if string(receipt.Parameters) != parameters || len(receipt.Named) == 0 || len(receipt.Named) != len(receipt.Inputs) {
-			t.Errorf("%s: %+v, want parameters %s", path, receipt, parameters)
-		}
-		for i, in := range receipt.Named {
-			packed, err := os.ReadFile(filepath.Join(market.dir, "simulated", "objects", in.SHA256+".gz"))
-			if err != nil {
-				t.Errorf("%s: %s: %v", path, in.Name, err)
-				continue
-			}
-			body, err := decode(&http.Response{Header: http.Header{"Content-Encoding": {"gzip"}}}, packed)
-			if err != nil || sum(body) != in.SHA256 || receipt.Inputs[i] != in.SHA256 {
-				t.Errorf("%s: %s: %v, the store has %s under %s, input_sha256 %s", path, in.Name, err, sum(body), in.SHA256, receipt.Inputs[i])
-			}
-			inputs++
-		}
-	}
-	figure(t, "%d inputs of %d answers are stored under the digests of their receipts", inputs, len(answers))
 }
 
 // storedFiles returns the stored gamma answers' paths by date, rising.

@@ -62,9 +62,7 @@ type Client struct {
 	cfg     ClientConfig
 	http    *http.Client
 	refused sync.Map // upstream.Name → time.Time until which the document is not asked for
-
-	mu    sync.Mutex
-	hosts map[string]*spacing
+	hosts   sync.Map // name → *spacing
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
@@ -98,7 +96,6 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			// Client follows redirects itself, so that each waits for a turn at its host.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		hosts: map[string]*spacing{},
 	}, nil
 }
 
@@ -167,7 +164,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		return nil, "", failed(name, upstream.Unreachable, err)
 	}
 	host := c.host(req.URL.Host)
-	if err := host.wait(ctx, name, priority(name)); err != nil {
+	if err := host.wait(ctx, priority(name)); err != nil {
 		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
@@ -323,9 +320,6 @@ func fileDate(h http.Header) string {
 	return dateInName.FindString(params["filename"])
 }
 
-// priorities is the number of priorities.
-const priorities = 5
-
 // priority orders waiting requests; 0 goes first.
 func priority(name upstream.Name) int {
 	switch kind, key := name.Split(); {
@@ -343,12 +337,6 @@ func priority(name upstream.Name) int {
 
 // host returns the spacing of a host's requests.
 func (c *Client) host(name string) *spacing {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h, ok := c.hosts[name]
-	if !ok {
-		h = &spacing{interval: time.Minute / time.Duration(c.cfg.PerMinute)}
-		c.hosts[name] = h
-	}
-	return h
+	h, _ := c.hosts.LoadOrStore(name, &spacing{interval: time.Minute / time.Duration(c.cfg.PerMinute)})
+	return h.(*spacing)
 }

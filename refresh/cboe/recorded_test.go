@@ -3,7 +3,6 @@ package cboe
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -138,40 +137,5 @@ func TestRecordedEnvelopes(t *testing.T) {
 		if lag := at.Sub(q.CapturedAt); fetched[:10] != "2026-08-09" && (lag < 0 || lag > time.Minute) {
 			t.Errorf("%s: captured %v, %v before the fetch: the timestamp is not UTC", name, q.CapturedAt, lag)
 		}
-	}
-}
-
-// BenchmarkDecodeChain compares DecodeChain with encoding/json, which decodes into structs without validation.
-func BenchmarkDecodeChain(b *testing.B) {
-	body := recorded(b, spxChain)
-	for name, decode := range map[string]func() error{
-		"decode-chain": func() error {
-			_, err := DecodeChain(body)
-			return err
-		},
-		"encoding-json": func() error {
-			var d struct {
-				Data struct {
-					Options []struct {
-						Option                             string
-						Bid, Ask, IV, Volume, Delta, Gamma float64
-						OpenInterest                       float64 `json:"open_interest"`
-						Last                               float64 `json:"last_trade_price"`
-						LastTime                           *string `json:"last_trade_time"`
-					}
-				}
-			}
-			return json.Unmarshal(body, &d)
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := decode(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

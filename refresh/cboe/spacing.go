@@ -5,13 +5,10 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"strikecache/refresh/upstream"
 )
 
 // spacing lets one request to a host through per interval. Of the waiting requests it takes those with the lowest priority
-// number, and of these the one that has waited longest. While others wait, a document does not get two turns in a row: its
-// redirects and repetitions delay the others by one request at a time. It is safe for concurrent use.
+// number, and of these the one that has waited longest. It is safe for concurrent use.
 type spacing struct {
 	interval time.Duration
 
@@ -19,21 +16,19 @@ type spacing struct {
 	free    time.Time // when the next request may go
 	waiting []*ticket // in the order of arrival
 	timer   bool      // a call of next is scheduled
-	last    upstream.Name
 }
 
 type ticket struct {
-	name     upstream.Name
 	priority int
 	turn     chan struct{}
 }
 
-// wait returns when the caller may send one request for a document, or with the context's error.
-func (s *spacing) wait(ctx context.Context, name upstream.Name, priority int) error {
+// wait returns when the caller may send one request, or with the context's error.
+func (s *spacing) wait(ctx context.Context, priority int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &ticket{name, priority, make(chan struct{})}
+	t := &ticket{priority, make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, t)
 	s.schedule()
@@ -80,18 +75,11 @@ func (s *spacing) next() {
 		return
 	}
 	best := 0
-	rank := func(i int) int { // the document that had the last turn comes after all others
-		if s.waiting[i].name == s.last {
-			return s.waiting[i].priority + priorities
-		}
-		return s.waiting[i].priority
-	}
-	for i := range s.waiting {
-		if rank(i) < rank(best) {
+	for i, t := range s.waiting {
+		if t.priority < s.waiting[best].priority {
 			best = i
 		}
 	}
-	s.last = s.waiting[best].name
 	close(s.waiting[best].turn)
 	s.waiting = slices.Delete(s.waiting, best, best+1)
 	s.free = time.Now().Add(s.interval)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"strikecache/refresh/upstream"
 )
 
 func TestSpacingPrefers(t *testing.T) {
@@ -20,7 +18,7 @@ func TestSpacingPrefers(t *testing.T) {
 		var order []int
 		var at []time.Duration
 		pass := func(priority int) {
-			if err := s.wait(t.Context(), "", priority); err != nil {
+			if err := s.wait(t.Context(), priority); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
@@ -51,12 +49,12 @@ func TestSpacingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &spacing{interval: time.Second}
 		start := time.Now()
-		if err := s.wait(t.Context(), "", 0); err != nil {
+		if err := s.wait(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { // it waits already when the pause comes
-			if err := s.wait(t.Context(), "", 0); err != nil {
+			if err := s.wait(t.Context(), 0); err != nil {
 				t.Error(err)
 			}
 			if d := time.Since(start); d != time.Minute {
@@ -73,56 +71,23 @@ func TestSpacingPauses(t *testing.T) {
 func TestSpacingForgetsRequestsThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &spacing{interval: 10 * time.Second}
-		if err := s.wait(t.Context(), "", 0); err != nil {
+		if err := s.wait(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if err := s.wait(ctx, "", 0); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.wait(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("gave up with %v", err)
 		}
 		start := time.Now()
-		if err := s.wait(t.Context(), "", 5); err != nil {
+		if err := s.wait(t.Context(), 5); err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(start); d != 8*time.Second {
 			t.Errorf("the next waited %v, want 8s: the turn of the request that gave up is free", d)
 		}
-		if err := s.wait(ctx, "", 0); err == nil {
+		if err := s.wait(ctx, 0); err == nil {
 			t.Error("an ended context passes")
-		}
-	})
-}
-
-// A document that asks again at once, as after a redirect, delays the others by one request at a time.
-func TestSpacingAlternates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &spacing{interval: 3 * time.Second}
-		var mu sync.Mutex
-		var order []upstream.Name
-		pass := func(name upstream.Name, priority int) {
-			if err := s.wait(t.Context(), name, priority); err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			order = append(order, name)
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for range 4 {
-				pass("options/_SPX.json", 0)
-			}
-		})
-		synctest.Wait()
-		for _, name := range []upstream.Name{"quotes/XLF.json", "quotes/XLK.json"} {
-			wg.Go(func() { pass(name, 2) })
-			synctest.Wait()
-		}
-		wg.Wait()
-		want := []upstream.Name{"options/_SPX.json", "quotes/XLF.json", "options/_SPX.json", "quotes/XLK.json", "options/_SPX.json", "options/_SPX.json"}
-		if !slices.Equal(order, want) {
-			t.Errorf("order %v, want %v", order, want)
 		}
 	})
 }

@@ -113,7 +113,7 @@ type node struct {
 // join starts a member of the source simulated.
 func join(t *testing.T, url, dir string, edge bool) *node {
 	t.Helper()
-	return joinWith(t, Flags{NATS: url, Edge: edge}, dir)
+	return start(t, Flags{NATS: url, Edge: edge}, dir, nil)
 }
 
 // refresher starts a member and waits until it refreshes.
@@ -131,11 +131,6 @@ func pair(t *testing.T, url string) (refreshing, edge *node) {
 	refreshing.save(gamma, `"1"`, friday)
 	until(t, "the edge follows", func() bool { return edge.shows(gamma, `"1"`) })
 	return refreshing, edge
-}
-
-func joinWith(t *testing.T, flags Flags, dir string) *node {
-	t.Helper()
-	return start(t, flags, dir, nil)
 }
 
 // start starts a member. prepare, unless nil, is called with it before it runs.
@@ -195,23 +190,17 @@ func (n *node) Failing() error {
 	return n.failing
 }
 
-// fails says whether the refreshes of the member fail.
-func (n *node) fails(yes bool) {
+// unfit sets why the member should not refresh.
+func (n *node) unfit(doubt, failing error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.failing = nil; yes {
-		n.failing = errors.New("the upstream is unreachable")
-	}
+	n.doubt, n.failing = doubt, failing
 }
 
-// doubts says whether the member doubts its clock.
-func (n *node) doubts(yes bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.doubt = nil; yes {
-		n.doubt = errors.New("the clock was set back")
-	}
-}
+var (
+	errBack        = errors.New("the clock was set back")
+	errUnreachable = errors.New("the upstream is unreachable")
+)
 
 func (n *node) Accept(path, digest string, file []byte) error {
 	n.mu.Lock()
@@ -425,6 +414,7 @@ func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
 
 // A new edge gets every file, and the answers of the refresher at the same time.
 func TestAnEdgeGetsEverything(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	for i := range 40 {
@@ -470,6 +460,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 
 // A member that may refresh waits. When the refresher stops, it goes on from the same files at once.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	b := join(t, at, t.TempDir(), false)
@@ -494,6 +485,7 @@ func TestTakeOver(t *testing.T) {
 
 // A refresher that is killed after it has published, and before it has stored, gets what the others have.
 func TestKilledBeforeItStores(t *testing.T) {
+	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, url)
 	var files []snapshots.Packed
@@ -520,6 +512,9 @@ func TestKilledBeforeItStores(t *testing.T) {
 		t.Fatalf("it is stored as %s", d)
 	}
 	a.stop()
+	if _, err := a.Publish(files); !errors.Is(err, errLost) {
+		t.Errorf("a member that has ended publishes: %v", err)
+	}
 	b := join(t, url, a.dir, false)
 	until(t, "it refreshes with the files of the fleet", func() bool { return b.leads() && b.store.Digest(path) == e.store.Digest(path) })
 	if !b.shows(gamma, `"2"`) {
@@ -527,17 +522,34 @@ func TestKilledBeforeItStores(t *testing.T) {
 	}
 }
 
+// A publication does not wait for a refresher that has ended.
+func TestTheEndOfALease(t *testing.T) {
+	t.Parallel()
+	m, l := New(Config{Log: slog.New(slog.DiscardHandler)}), &lead{expiry: time.NewTimer(time.Hour)}
+	l.held, l.lose = context.WithCancel(t.Context())
+	l.ctx, l.cancel = context.WithCancel(l.held)
+	m.lead, m.leading = l, l.held
+	l.cancel() // this process ends
+	if !m.endLead() || l.held.Err() == nil {
+		t.Fatal("publications wait for ever")
+	}
+	if _, err := m.Publish(nil); !errors.Is(err, errLost) {
+		t.Error(err)
+	}
+}
+
 // A member that doubts its clock gives the lease up, and takes none while it doubts.
 func TestAClockInDoubt(t *testing.T) {
+	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	first := refresher(t, url)
-	first.doubts(true)
+	first.unfit(errBack, nil)
 	until(t, "the lease is given up", func() bool { return !first.leads() && !first.Holds() })
 	second := refresher(t, url)
-	first.doubts(false)
-	second.doubts(true)
+	first.unfit(nil, nil)
+	second.unfit(errBack, nil)
 	until(t, "the member whose clock is right again refreshes alone", func() bool { return first.leads() && !second.leads() })
-	if !second.log.has("the clock was set back") {
+	if !second.log.has(errBack.Error()) {
 		t.Error("the log does not say why the member does not refresh")
 	}
 }
@@ -545,36 +557,38 @@ func TestAClockInDoubt(t *testing.T) {
 // A member whose refreshes fail gives the lease up, and leaves it to others. If it is alone, it takes the lease again, and keeps
 // it.
 func TestFailingRefreshes(t *testing.T) {
+	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
-	shortRest := func(m *Member) { m.rest = 2 * time.Second }
+	shortRest := func(m *Member) { m.rest, m.patience = 2*time.Second, 2*time.Second }
 	first := start(t, Flags{NATS: url}, t.TempDir(), shortRest)
 	until(t, "the first refreshes", first.leads)
 	began := first.Status().Lease
-	first.fails(true)
+	first.unfit(nil, errUnreachable)
 	until(t, "the only member takes the lease again", func() bool { return first.Status().Lease > began && first.leads() })
-	if !first.log.has("the upstream is unreachable") {
+	if !first.log.has(errUnreachable.Error()) {
 		t.Error("the log does not say why the member does not refresh")
 	}
 
-	second := start(t, Flags{NATS: url}, t.TempDir(), shortRest)
-	until(t, "the second follows", func() bool { return second.Status().Lease == first.Status().Lease })
-	began = first.Status().Lease
-	if !first.leads() || first.Status().Lease != began {
-		t.Error("a lease that nobody else took is given up at once")
-	}
-	first.stop()
-	until(t, "the second refreshes", second.leads)
-	third := join(t, url, t.TempDir(), false)
-	until(t, "the third follows", func() bool { return third.Status().Lease == second.Status().Lease })
-	second.fails(true)
-	until(t, "the healthy member refreshes", third.leads)
-	if second.leads() || second.Holds() {
+	second := join(t, url, t.TempDir(), false)
+	until(t, "the healthy member refreshes", second.leads)
+	if first.leads() || first.Holds() {
 		t.Error("the failing member holds the lease, too")
+	}
+	m := New(Config{Process: &node{failing: errUnreachable}})
+	for led, keeps := range map[time.Duration]bool{0: true, holdFor - time.Minute: true, holdFor: false} {
+		m.lead, m.restUntil = &lead{began: time.Now().Add(-led), begun: true}, time.Time{}
+		if err := m.unfit(); (err == nil) != keeps {
+			t.Errorf("after %v: %v", led, err)
+		}
+		if m.lead = nil; (m.unfit() == nil) != keeps {
+			t.Errorf("after %v: the lease is left to others: %v", led, keeps)
+		}
 	}
 }
 
 // A refresher whose lease another member has taken publishes nothing that a member accepts.
 func TestARefresherThatLostTheLease(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	b := join(t, at, t.TempDir(), false)

@@ -95,9 +95,11 @@ func (s *link) look(ctx context.Context) error {
 
 const (
 	// restFor is how long a member whose refreshes fail leaves the lease to others. If none of them takes it, the member takes
-	// it again, and keeps it for minPatience, then twice as long each time, at most maxPatience.
-	restFor                  = 15 * time.Second
-	minPatience, maxPatience = 2 * time.Minute, time.Hour
+	// it again.
+	restFor = 15 * time.Second
+	// holdFor is how long a member keeps a lease that it has taken, also if its refreshes fail. Each member of a fleet without
+	// an upstream gets its turn, and serves meanwhile what there is.
+	holdFor = 2 * time.Minute
 )
 
 // unfit returns why this member should not refresh now, nil if it may.
@@ -111,16 +113,12 @@ func (m *Member) unfit() error {
 	if !m.leads() {
 		return nil
 	}
-	led, err := time.Since(m.lead.began), m.cfg.Process.Failing()
-	switch {
-	case err == nil && led > minPatience:
-		m.patience = 0
-	case err != nil && led >= m.patience:
-		m.patience = min(max(2*m.patience, minPatience), maxPatience)
-		m.restUntil = time.Now().Add(m.rest)
-		return fmt.Errorf("another member may take the lease: %w", err)
+	err := m.cfg.Process.Failing()
+	if err == nil || time.Since(m.lead.began) < m.patience {
+		return nil
 	}
-	return nil
+	m.restUntil = time.Now().Add(m.rest)
+	return fmt.Errorf("another member may take the lease: %w", err)
 }
 
 // last returns the newest message of a subject, as the server knows it that leads the stream: others may be behind. The
@@ -186,7 +184,11 @@ func (m *Member) begin() {
 	}
 	l.begun, m.wanted = true, nil
 	m.update(func(status *Status) { status.Role, m.leading = RoleRefresher, l.held })
-	m.markMissing()
+	for _, path := range m.cfg.Store.Paths() {
+		if !m.has(File{path, m.cfg.Store.Digest(path)}) {
+			m.mark(path)
+		}
+	}
 	m.cfg.Log.Info("fleet: this member holds the lease and refreshes", "lease", l.number)
 	m.Announce()
 	l.running.Go(func() { m.cfg.Process.Lead(l.ctx) })
@@ -194,15 +196,6 @@ func (m *Member) begin() {
 
 // leads says whether this member refreshes.
 func (m *Member) leads() bool { return m.lead != nil && m.lead.begun }
-
-// markMissing marks the files that the fleet does not have, or not as this member has them.
-func (m *Member) markMissing() {
-	for _, path := range m.cfg.Store.Paths() {
-		if o := m.objects[path]; o.refused || o.digest != m.cfg.Store.Digest(path) {
-			m.mark(path)
-		}
-	}
-}
 
 // extend says that the lease was taken or renewed by a request of the given instant; the zero time says that it is lost.
 func (m *Member) extend(asked time.Time) {
@@ -256,6 +249,7 @@ func (m *Member) endLead() (lost bool) {
 		return false
 	}
 	m.extend(time.Time{})
+	l.lose() // no publication waits for the refresher any more
 	l.running.Wait()
 	l.expiry.Stop()
 	m.lead = nil

@@ -35,10 +35,12 @@ type Member struct {
 	rests      bool              // this member was not fit to refresh at the last look
 	rest       time.Duration     // restFor
 	restUntil  time.Time         // until when the lease is left to others
-	patience   time.Duration     // how long this member holds the lease although its refreshes fail
+	patience   time.Duration     // holdFor
 	seen       uint64            // sequence number of the last message that this member has seen
 	term       uint64            // number of the newest lease that it has seen, 0 before the first
 	objects    map[string]object // the newest file of each path that it has seen
+	firstPart  uint64            // sequence number of the first part of the file whose parts it sees
+	bytes      int               // of the parts of that file so far
 	backlog    map[string]bool   // paths of files to store
 	unread     bool              // there may be a "current" to read
 	wanted     *Current          // to be made current
@@ -46,14 +48,13 @@ type Member struct {
 	wantedAt   time.Time         // when this member began to wait for its files
 	incomplete bool              // answers were made current without those whose files were not there
 
-	mu       sync.Mutex         // guards the fields below; held only briefly
-	leading  context.Context    // [lead.held] of the refresher; nil before the first
-	ahead    bool               // the fleet has files that this process has not stored yet
-	endCalls context.CancelFunc // ends the calls of the connection; nil before the first
-	status   Status
-	heard    time.Time       // when a refresher was heard of, by the machine's clock
-	holds    time.Time       // until when this member may publish and ask the upstream
-	dirty    map[string]bool // paths of files to publish; only while this member refreshes
+	mu      sync.Mutex      // guards the fields below; held only briefly
+	leading context.Context // [lead.held] of the refresher; nil before the first
+	ahead   bool            // the fleet has files that this process has not stored yet
+	status  Status
+	heard   time.Time       // when a refresher was heard of, by the machine's clock
+	holds   time.Time       // until when this member may publish and ask the upstream
+	dirty   map[string]bool // paths of files to publish; only while this member refreshes
 
 	failure error // of the last attempt to connect, nil after a success
 }
@@ -63,7 +64,8 @@ func New(cfg Config) *Member {
 	host, _ := os.Hostname() // only for people to read
 	m := &Member{
 		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
-		renewed: make(chan struct{}, 1), announce: make(chan struct{}, 1), publications: make(chan publication), heard: time.Now(), rest: restFor, dirty: map[string]bool{},
+		renewed: make(chan struct{}, 1), announce: make(chan struct{}, 1), publications: make(chan publication), heard: time.Now(),
+		rest: restFor, patience: holdFor, dirty: map[string]bool{},
 	}
 	m.forget(time.Time{})
 	m.status = Status{Role: RoleFollower, Refused: map[string]int64{}}
@@ -82,7 +84,9 @@ func (m *Member) Status() Status {
 	defer m.mu.Unlock()
 	s := m.status
 	s.Refused = maps.Clone(s.Refused)
-	s.SilentSince = m.silentSince()
+	if now := time.Now(); !now.Before(m.holds) && now.Sub(m.heard) >= 3*tickEvery {
+		s.SilentSince = m.heard
+	}
 	return s
 }
 
@@ -91,14 +95,6 @@ func (m *Member) remaining() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Until(m.holds)
-}
-
-// silentSince returns when the last refresher was heard of, the zero time while one is heard of. m.mu is held.
-func (m *Member) silentSince() time.Time {
-	if time.Now().Before(m.holds) || time.Since(m.heard) < 3*tickEvery {
-		return time.Time{}
-	}
-	return m.heard
 }
 
 func (m *Member) update(change func(*Status)) {
@@ -181,12 +177,7 @@ func (m *Member) connected(conn *nats.Conn) {
 }
 
 func (m *Member) disconnected(err error) {
-	m.update(func(s *Status) {
-		s.Connected = false
-		if m.endCalls != nil {
-			m.endCalls() // no answer will come
-		}
-	})
+	m.update(func(s *Status) { s.Connected = false })
 	if err == nil {
 		return // closed by this process
 	}
@@ -258,28 +249,20 @@ func (m *Member) watch(ctx context.Context) {
 
 // link is what a member knows while one connection lasts. Only the goroutine of [Member.Run] uses it.
 type link struct {
-	m      *Member
-	js     jetstream.JetStream
-	reads  nats.JetStreamContext // asks the leading server, not any
-	stream jetstream.Stream
-	lease  jetstream.KeyValue
-	first  uint64           // the newest message at the start
-	upTo   uint64           // the same, or an older one if that one was removed: the current answers come before it
-	newest uint64           // the newest message at the last look
-	missed int              // looks in a row that had not seen the newest message of the look before
-	again  <-chan time.Time // when to try again what is not there yet; nil: nothing to try
+	m         *Member
+	js        jetstream.JetStream
+	reads     nats.JetStreamContext // asks the leading server, not any
+	stream    jetstream.Stream
+	lease     jetstream.KeyValue
+	first     uint64           // the newest message at the start
+	delivered uint64           // messages of the watch
+	upTo      uint64           // the same, or an older one if that one was removed: the current answers come before it
+	newest    uint64           // the newest message at the last look
+	missed    int              // looks in a row that had not seen the newest message of the look before
+	again     <-chan time.Time // when to try again what is not there yet; nil: nothing to try
 }
 
 var errDisconnected = errors.New("the connection was lost")
-
-// calls returns the context of the calls of a link. They may end after ctx, and they end with the connection.
-func (m *Member) calls(ctx context.Context) (context.Context, context.CancelFunc) {
-	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.endCalls = cancel
-	return calls, cancel
-}
 
 // newLink opens the stream, and joins the fleet. It looks whether the stream is the one that this member knows.
 func (m *Member) newLink(ctx context.Context) (s *link, err error) {
@@ -322,7 +305,7 @@ func (m *Member) takePart(ctx context.Context) error {
 	case <-m.renewed: // by the connection that this link uses
 	default:
 	}
-	calls, cancel := m.calls(ctx)
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a call has its own end, and that of this process does not cut it off
 	defer cancel()
 	s, err := m.newLink(calls)
 	if err != nil {

@@ -66,30 +66,18 @@ func (s *link) send(ctx context.Context, subject string, header nats.Header, dat
 	return 0, fmt.Errorf("publish %s: %w", subject, err)
 }
 
-// isAhead says whether the fleet has files that this process has not stored yet.
-func (m *Member) isAhead() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ahead
-}
-
 // publish publishes files that are not stored yet, and names the current answers with those among them.
-func (s *link) publish(ctx context.Context, p publication) error {
-	err := s.publishAll(ctx, p.files)
-	if err == nil {
-		s.m.update(func(*Status) { s.m.ahead = true })
-	}
-	p.done <- err
-	return err
-}
-
-func (s *link) publishAll(ctx context.Context, files []snapshots.Packed) error {
+func (s *link) publish(ctx context.Context, p publication) (err error) {
 	m := s.m
+	defer func() {
+		m.update(func(*Status) { m.ahead = err == nil })
+		p.done <- err
+	}()
 	if !m.leads() {
 		return errLost
 	}
 	serving, named := m.cfg.Process.Serving(), false
-	for _, f := range files {
+	for _, f := range p.files {
 		if err := s.putBytes(ctx, File{f.Path, f.SHA256}, f.Body); err != nil {
 			return err
 		}
@@ -107,7 +95,10 @@ func (s *link) publishAll(ctx context.Context, files []snapshots.Packed) error {
 // file that was replaced meanwhile belongs to answers that are not current yet: the next call follows soon.
 func (s *link) put(ctx context.Context) error {
 	m := s.m
-	if !m.leads() || m.isAhead() {
+	m.mu.Lock()
+	ahead := m.ahead
+	m.mu.Unlock()
+	if !m.leads() || ahead {
 		return nil
 	}
 	serving := m.cfg.Process.Serving()
@@ -154,18 +145,13 @@ func (m *Member) has(f File) bool {
 
 // putOne publishes the newest of the changed files.
 func (s *link) putOne(ctx context.Context) error {
+	newest := ""
 	s.m.mu.Lock()
-	path := newest(s.m.dirty)
-	s.m.mu.Unlock()
-	return s.putFile(ctx, path)
-}
-
-// newest returns the path of the newest date.
-func newest(paths map[string]bool) (newest string) {
-	for path := range paths {
+	for path := range s.m.dirty {
 		newest = max(newest, path)
 	}
-	return newest
+	s.m.mu.Unlock()
+	return s.putFile(ctx, newest)
 }
 
 // putFile publishes a file, or removes it from the stream if it was removed.

@@ -13,6 +13,7 @@ import (
 
 // TestRefusedObjects puts objects that no member may accept. Each is refused, named and counted, and nothing of it is written.
 func TestRefusedObjects(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	a.save(gamma, `"good"`, friday)
@@ -79,6 +80,13 @@ func TestRefusedObjects(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			before, files := e.Status().Refused, e.files()
 			c.put(c.name)
+			if c.reason == reasonSize {
+				defer func() {
+					if !e.log.has("100000000 bytes, the limit is") {
+						t.Error("it was loaded before it was refused")
+					}
+				}()
+			}
 			until(t, "refused as "+c.reason, func() bool { return e.Status().Refused[c.reason] > before[c.reason] })
 			if !e.log.has("object=" + c.name + " ") {
 				t.Errorf("the log does not name %s", c.name)

@@ -21,6 +21,7 @@ import (
 
 // A member trusts only a server whose authority it knows, and the server lets in only the member that has the password.
 func TestTLSAndPassword(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	authority, key := certificate(t, dir, "ca", nil, nil)
 	certificate(t, dir, "server", authority, key)
@@ -43,14 +44,14 @@ func TestTLSAndPassword(t *testing.T) {
 	}
 	withPassword := strings.Replace(urlOf(s), "://", "://strikecache:secret@", 1)
 	for what, flags := range map[string]Flags{"the authority": {NATS: withPassword}, "the password": {NATS: urlOf(s), NATSCA: file("ca.pem")}} {
-		n := joinWith(t, flags, t.TempDir())
+		n := start(t, flags, t.TempDir(), nil)
 		until(t, "refused without "+what, func() bool { return n.Status().Err != nil })
 		if n.Status().Connected {
 			t.Errorf("connected without %s", what)
 		}
 		n.stop()
 	}
-	n := joinWith(t, Flags{NATS: withPassword, NATSCA: file("ca.pem")}, t.TempDir())
+	n := start(t, Flags{NATS: withPassword, NATSCA: file("ca.pem")}, t.TempDir(), nil)
 	until(t, "the member with both refreshes", n.leads)
 }
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goccy/go-json"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -27,7 +27,8 @@ type object struct {
 	refused bool
 }
 
-// watch returns the headers of the messages that this member has not seen yet, and the error that ends the watch.
+// watch returns the headers of the messages that this member has not seen yet, and the error that ends the watch. It does not
+// use [jetstream.OrderedConsumer], which makes itself anew after a pause, and without an error that this member could act on.
 func (s *link) watch(ctx context.Context) (messages <-chan jetstream.Msg, broken <-chan error, stop func(), err error) {
 	cfg := jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
@@ -41,29 +42,17 @@ func (s *link) watch(ctx context.Context) (messages <-chan jetstream.Msg, broken
 		return nil, nil, nil, err
 	}
 	out, failed := make(chan jetstream.Msg), make(chan error, 1)
-	fail := func(err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	}
-	last := uint64(0)
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
-		meta, err := msg.Metadata()
-		if err == nil && meta.Sequence.Consumer != last+1 {
-			err = errors.New("a message was lost")
-		}
-		if err != nil {
-			fail(err)
-			return
-		}
-		last++
 		select {
 		case out <- msg:
 		case <-ctx.Done():
 		}
-	}, jetstream.PullHeartbeat(callTimeout), jetstream.PullExpiry(5*callTimeout),
-		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) { fail(err) }))
+	}, jetstream.PullHeartbeat(callTimeout), jetstream.PullExpiry(5*callTimeout), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	}))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -76,6 +65,9 @@ func (s *link) see(ctx context.Context, msg jetstream.Msg) error {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return err
+	}
+	if s.delivered++; meta.Sequence.Consumer != s.delivered {
+		return errors.New("the watch has lost a message")
 	}
 	seq := meta.Sequence.Stream
 	m.seen = seq
@@ -134,6 +126,7 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 		path, number = name[:dot], name[dot+1:]
 	}
 	part, err := strconv.ParseUint(number, 10, 64)
+	bytes := s.size(part, seq, header)
 	o := object{digest: header.Get(digestHeader), last: seq}
 	o.parts, _ = strconv.ParseUint(header.Get(partsHeader), 10, 64) // 0 is no part
 	if foreign == nil && err == nil && part+1 < o.parts || seq < m.objects[path].last {
@@ -149,6 +142,8 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 		reason, foreign = reasonCorrupt, errIncomplete
 	case o.parts > maxParts:
 		reason, foreign = reasonSize, fmt.Errorf("%d parts, the limit is %d", o.parts, maxParts)
+	case bytes > snapshots.MaxTransfer:
+		reason, foreign = reasonSize, fmt.Errorf("%d bytes, the limit is %d", bytes, snapshots.MaxTransfer)
 	}
 	if o.refused = reason != ""; o.refused {
 		s.refuse(path, reason, foreign)
@@ -161,6 +156,21 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 	case !m.leads() && !o.refused && o.digest != stored && (!m.cfg.Edge || !snapshots.IsObject(path)):
 		m.backlog[path] = true
 	}
+}
+
+// size returns the bytes of a file up to one of its parts, 0 if the watch does not know them. The parts of a file are published
+// one right after the other.
+func (s *link) size(part, seq uint64, header nats.Header) int {
+	bytes, _ := strconv.Atoi(header.Get(nats.MsgSize)) // JetStream writes it
+	switch {
+	case part == 0:
+		s.m.firstPart, s.m.bytes = seq, bytes
+	case seq == s.m.firstPart+part:
+		s.m.bytes += bytes
+	default:
+		return 0
+	}
+	return s.m.bytes
 }
 
 const (
@@ -247,25 +257,25 @@ func (s *link) apply(ctx context.Context) error {
 
 // loadAll stores the files of answers, side by side.
 func (s *link) loadAll(ctx context.Context, served map[string]Served) error {
-	m := s.m
-	var mu sync.Mutex
+	type result struct {
+		path string
+		err  error
+	}
+	m, results := s.m, make(chan result, len(served))
 	var group errgroup.Group
 	group.SetLimit(8)
-	errs := map[string]error{}
 	for _, one := range served {
 		if o := m.objects[one.Path]; one.Path != "" && m.has(one.File) && m.cfg.Store.Digest(one.Path) != one.SHA256 {
 			group.Go(func() error {
-				err := s.load(ctx, one.Path, o)
-				mu.Lock()
-				defer mu.Unlock()
-				errs[one.Path] = err
+				results <- result{one.Path, s.load(ctx, one.Path, o)}
 				return nil
 			})
 		}
 	}
-	_ = group.Wait() // the errors are in errs
-	for path, err := range errs {
-		if err := s.settle(ctx, path, err); err != nil {
+	_ = group.Wait() // the errors are in the results
+	close(results)
+	for r := range results {
+		if err := s.settle(ctx, r.path, r.err); err != nil {
 			return err
 		}
 	}
@@ -281,9 +291,7 @@ var (
 func (s *link) load(ctx context.Context, path string, o object) error {
 	var file []byte
 	for i := range o.parts {
-		limited, cancel := context.WithTimeout(ctx, callTimeout)
-		msg, err := s.stream.GetMsg(limited, o.last+1-o.parts+i)
-		cancel()
+		msg, err := s.stream.GetMsg(ctx, o.last+1-o.parts+i)
 		switch {
 		case err != nil:
 			return err

@@ -15,10 +15,10 @@ import (
 )
 
 // restarted starts a member again that knows what it knew before, as one that was cut off meanwhile.
-func restarted(t *testing.T, at string, n *node, change func(*Member)) *node {
+func restarted(t *testing.T, n *node, change func(*Member)) *node {
 	t.Helper()
 	was := n.Member
-	return start(t, Flags{NATS: at, Edge: true}, n.dir, func(m *Member) {
+	return start(t, was.cfg.Flags, n.dir, func(m *Member) {
 		m.created, m.seen, m.term, m.objects, m.joined = was.created, was.seen, was.term, was.objects, was.joined
 		change(m)
 	})
@@ -26,6 +26,7 @@ func restarted(t *testing.T, at string, n *node, change func(*Member)) *node {
 
 // A member that was away for two leases gets the files of both, although the stream keeps only the beginning of the second.
 func TestAMemberThatMissedTwoLeases(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	e.stop()
@@ -36,7 +37,7 @@ func TestAMemberThatMissedTwoLeases(t *testing.T) {
 	until(t, "the third member follows", func() bool { return c.shows(pain, `"of b"`) })
 	b.stop()
 	until(t, "the third member refreshes", c.leads)
-	back := restarted(t, at, e, func(*Member) {})
+	back := restarted(t, e, func(*Member) {})
 	c.save(gamma, `"2"`, friday.Add(time.Minute))
 	until(t, "the edge has the files of both", func() bool { return back.shows(gamma, `"2"`) && back.shows(pain, `"of b"`) })
 	if back.log.has("refused") {
@@ -46,6 +47,7 @@ func TestAMemberThatMissedTwoLeases(t *testing.T) {
 
 // An edge sees that messages which it knows were lost, although others have their numbers by now.
 func TestAStreamThatWasSetBackAndGoesOn(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a, e := pair(t, at)
 	e.stop()
@@ -58,7 +60,7 @@ func TestAStreamThatWasSetBackAndGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := restarted(t, at, e, func(m *Member) { m.seen = info.State.LastSeq })
+	back := restarted(t, e, func(m *Member) { m.seen = info.State.LastSeq })
 	until(t, "the edge has the file", func() bool { return back.shows(pain, `"2"`) })
 }
 
@@ -83,6 +85,7 @@ func (b behind) GetLastMsg(string, string, ...nats.JSOpt) (*nats.RawStreamMsg, e
 // A member asks again for an announced file that no server seems to have: a server that has just begun to lead may be behind. It
 // forgets one that was replaced at once, and in the end one that was removed.
 func TestAServerThatIsBehind(t *testing.T) {
+	t.Parallel()
 	const path = "2026-11-20/gex-spx"
 	for _, c := range []struct {
 		what      string
@@ -114,8 +117,24 @@ func TestAServerThatIsBehind(t *testing.T) {
 	}
 }
 
+// lateMessage is the second message of a watch.
+type lateMessage struct{ jetstream.Msg }
+
+func (lateMessage) Metadata() (*jetstream.MsgMetadata, error) {
+	return &jetstream.MsgMetadata{Sequence: jetstream.SequencePair{Consumer: 2, Stream: 2}}, nil
+}
+
+// A watch whose first message never came is begun again, and gets it then.
+func TestALostMessage(t *testing.T) {
+	m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
+	if err := (&link{m: m}).see(t.Context(), lateMessage{}); err == nil || m.seen != 0 {
+		t.Errorf("%v, seen up to %d", err, m.seen)
+	}
+}
+
 // A file that is not there does not hold up the others: they are tried as often as it before the member waits.
 func TestAMissingFileHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	const missing, other = "2026-11-20/gex-spx", "2026-11-19/gex-spx"
 	m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
 	for _, path := range []string{missing, other} {
@@ -136,6 +155,7 @@ func TestAMissingFileHoldsUpNoOther(t *testing.T) {
 
 // After an operator has removed all messages, the refresher publishes its files again.
 func TestAStreamThatWasPurged(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	a.save(gamma, `"1"`, friday)
@@ -150,6 +170,7 @@ func TestAStreamThatWasPurged(t *testing.T) {
 
 // A file that the refresher cannot read does not hold up the others.
 func TestAFileThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
 	a := refresher(t, at)
 	a.save(gamma, `"1"`, friday)

@@ -2,6 +2,7 @@ package simulated_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,8 +45,8 @@ func TestMonthlyShiftsOnHoliday(t *testing.T) {
 	}
 }
 
-// Every chain has a plausible size and plausible quotes, and its calls and puts are in parity. At least one chain has
-// half-dollar strikes.
+// Every chain has a plausible size, its calls and puts are in parity, and no vertical spread or butterfly gains more than the ticks of its
+// quotes explain. At least one chain has half-dollar strikes.
 func TestChains(t *testing.T) {
 	today := compute.NewDate(2026, time.August, 11)
 	halves := false
@@ -54,24 +55,28 @@ func TestChains(t *testing.T) {
 		if n := len(chain.Contracts); symbol != "_SPX" && (n < 300 || n > 6000) || chain.Skipped.Total() > 0 {
 			t.Errorf("%s has %d contracts, skipped %+v", symbol, n, chain.Skipped)
 		}
-		type strike struct {
-			root   string
-			date   compute.Date
-			strike float64
+		type series struct {
+			root  string
+			date  compute.Date
+			right compute.Right
 		}
-		calls, checked := map[strike]*compute.Contract{}, 0
+		quoted, calls, checked := map[series][]*compute.Contract{}, map[string]*compute.Contract{}, 0
 		for i := range chain.Contracts {
 			c := &chain.Contracts[i]
 			halves = halves || math.Mod(c.Strike, 1) == 0.5
 			if !(c.Ask > c.Bid) || !(c.Ask > 0) {
 				t.Fatalf("%s: bid %v, ask %v", c.Symbol(), c.Bid, c.Ask)
 			}
-			key := strike{c.Root, c.Expiration, c.Strike}
-			call := calls[key]
-			if c.Right == compute.Call {
-				calls[key] = c
-			}
 			days := float64(c.Expiration - today)
+			if key := (series{c.Root, c.Expiration, c.Right}); c.TwoSided() && days > 0 {
+				quoted[key] = append(quoted[key], c)
+				checkNoArbitrage(t, symbol, quoted[key])
+			}
+			if c.Right == compute.Call {
+				calls[c.Symbol()] = c
+				continue
+			}
+			call := calls[strings.Replace(c.Symbol(), "P0", "C0", 1)]
 			if call == nil || days < 1 || days > 400 || math.Abs(c.Strike/chain.Spot-1) > 0.02 {
 				continue
 			}
@@ -88,6 +93,30 @@ func TestChains(t *testing.T) {
 	}
 	if !halves {
 		t.Error("no half-dollar strikes")
+	}
+}
+
+// checkNoArbitrage looks for a vertical spread or a butterfly below 0 at the last of the contracts, which rise in strike.
+func checkNoArbitrage(t *testing.T, symbol string, contracts []*compute.Contract) {
+	t.Helper()
+	n := len(contracts)
+	if n < 3 {
+		return
+	}
+	a, b, c := contracts[n-3], contracts[n-2], contracts[n-1]
+	tick := map[bool]float64{true: 0.05, false: 0.01}[symbol == "_SPX"]
+	if max(a.Ask, c.Ask) >= 3 {
+		tick = map[string]float64{"_SPX": 0.1, "SPY": 0.01, "QQQ": 0.01}[symbol]
+		if tick == 0 {
+			tick = 0.05
+		}
+	}
+	w := (c.Strike - b.Strike) / (c.Strike - a.Strike)
+	if gain := b.Mid() - w*a.Mid() - (1-w)*c.Mid(); gain > 0.51*tick {
+		t.Errorf("%s: a butterfly around it costs %.3f", b.Symbol(), -gain)
+	}
+	if gain := (c.Mid() - b.Mid()) * float64(1-2*int(c.Right)); gain > 0.51*tick { // calls fall with the strike, puts rise
+		t.Errorf("%s costs %.3f, the strike before %.3f", c.Symbol(), c.Mid(), b.Mid())
 	}
 }
 
@@ -122,6 +151,7 @@ func TestChainDuringASession(t *testing.T) {
 	}
 }
 
+// Open interest changes once a day, on contracts that traded, by no more than their volume. It gathers out of the money.
 func TestOpenInterest(t *testing.T) {
 	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, market, "SPY", ny(at))) }
 	evening, early := interest("2026-08-11 20:00:00"), interest("2026-08-12 06:59:30")
@@ -139,6 +169,20 @@ func TestOpenInterest(t *testing.T) {
 		}
 		if c.changes != (n > len(c.after)/4) || !c.changes && n > 0 {
 			t.Errorf("%d of %d contracts changed %s", n, len(c.after), c.what)
+		}
+	}
+	for name, now := range morning {
+		before := evening[name]
+		if before == nil { // a newly listed strike begins at 0
+			before = &compute.Contract{}
+		}
+		if math.Abs(now.OpenInterest-before.OpenInterest) > before.Volume {
+			t.Errorf("%s went from %+v to %+v", name, before.Quote, now.Quote)
+		}
+	}
+	for name, before := range evening {
+		if morning[name] == nil && before.Expiration > compute.NewDate(2026, time.August, 11) {
+			t.Errorf("%s is gone", name)
 		}
 	}
 	chain := chainAt(t, market, "_SPX", ny("2026-08-12 12:00:00"))

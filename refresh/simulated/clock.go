@@ -47,7 +47,7 @@ type frame struct {
 
 // frame returns what the upstream says at an instant.
 func (m *Market) frame(at time.Time) frame {
-	f := frame{generated: generation(at)}
+	f := frame{generated: at.UTC().Add(-beatPhase).Truncate(beat).Add(beatPhase)}
 	delayed := f.generated.Add(-lag)
 	f.session = m.factors.index(compute.DateOf(delayed.In(compute.NewYork)))
 	if delayed.Before(m.calendar.Open(m.factors.dates[f.session])) {
@@ -92,18 +92,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// generation returns when the file that is served at an instant was generated. A file is generated every 15 seconds, except
-// from Saturday 12:06:13 UTC to the end of Sunday in New York, as recorded.
-func generation(at time.Time) time.Time {
-	generated := at.UTC().Add(-beatPhase).Truncate(beat).Add(beatPhase)
-	today := compute.DateOf(generated.In(compute.NewYork))
-	switch today.Weekday() {
-	case time.Saturday:
-		return earlier(generated, today.At(12, 6, 13, time.UTC))
-	case time.Sunday:
-		return (today - 1).At(12, 6, 13, time.UTC)
-	}
-	return generated
 }

@@ -50,31 +50,29 @@ func (in *instrument) price(p point) float64 {
 	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
 }
 
-func newInstruments() []*instrument {
-	return []*instrument{
-		{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
-		{symbol: vix},
-		{symbol: vix3m},
-		{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
-		{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
-		{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLY", level: 122, weight: 0.105, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLP", level: 81, weight: 0.05, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLE", level: 58, weight: 0.03, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLF", level: 54, weight: 0.13, beta: 0.95, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLV", level: 149, weight: 0.09, beta: 0.65, own: 0.006, iv: 0.15, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLI", level: 165, weight: 0.085, beta: 1, own: 0.005, iv: 0.16, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLK", level: 187, weight: 0.345, beta: 1.18, own: 0.0055, iv: 0.21, chain: &stockChain, scale: 0.12, unit: 1000},
-		{symbol: "XLB", level: 47, weight: 0.02, beta: 0.95, own: 0.007, iv: 0.18, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLRE", level: 43, weight: 0.02, beta: 0.8, own: 0.007, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "XLU", level: 44, weight: 0.025, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
-		{symbol: "AAPL", level: 274, beta: 1.15, own: 0.011, iv: 0.26, chain: &stockChain, scale: 0.6, unit: 2500},
-		{symbol: "NVDA", level: 196, beta: 1.6, own: 0.017, iv: 0.4, chain: &stockChain, scale: 0.6, unit: 2500},
-		{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, scale: 0.6, unit: 2500},
-		{symbol: "MSFT", level: 508, beta: 1, own: 0.01, iv: 0.23, chain: &stockChain, scale: 0.6, unit: 2500},
-		{symbol: "AMZN", level: 238, beta: 1.25, own: 0.013, iv: 0.3, chain: &stockChain, scale: 0.6, unit: 2500},
-		{symbol: "META", level: 690, beta: 1.25, own: 0.015, iv: 0.31, chain: &stockChain, scale: 0.6, unit: 5000},
-	}
+var instruments = [...]instrument{
+	{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
+	{symbol: vix},
+	{symbol: vix3m},
+	{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
+	{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
+	{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 1000},
+	{symbol: "XLY", level: 122, weight: 0.105, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
+	{symbol: "XLP", level: 81, weight: 0.05, beta: 0.45, own: 0.0055, iv: 0.13, chain: &stockChain, scale: 0.12, unit: 500},
+	{symbol: "XLE", level: 58, weight: 0.03, beta: 0.7, own: 0.011, iv: 0.23, chain: &stockChain, scale: 0.12, unit: 500},
+	{symbol: "XLF", level: 54, weight: 0.13, beta: 0.95, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+	{symbol: "XLV", level: 149, weight: 0.09, beta: 0.65, own: 0.006, iv: 0.15, chain: &stockChain, scale: 0.12, unit: 1000},
+	{symbol: "XLI", level: 165, weight: 0.085, beta: 1, own: 0.005, iv: 0.16, chain: &stockChain, scale: 0.12, unit: 1000},
+	{symbol: "XLK", level: 187, weight: 0.345, beta: 1.18, own: 0.0055, iv: 0.21, chain: &stockChain, scale: 0.12, unit: 1000},
+	{symbol: "XLB", level: 47, weight: 0.02, beta: 0.95, own: 0.007, iv: 0.18, chain: &stockChain, scale: 0.12, unit: 500},
+	{symbol: "XLRE", level: 43, weight: 0.02, beta: 0.8, own: 0.007, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+	{symbol: "XLU", level: 44, weight: 0.025, beta: 0.45, own: 0.0085, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 500},
+	{symbol: "AAPL", level: 274, beta: 1.15, own: 0.011, iv: 0.26, chain: &stockChain, scale: 0.6, unit: 2500},
+	{symbol: "NVDA", level: 196, beta: 1.6, own: 0.017, iv: 0.4, chain: &stockChain, scale: 0.6, unit: 2500},
+	{symbol: "TSLA", level: 412, beta: 1.5, own: 0.024, iv: 0.52, chain: &stockChain, scale: 0.6, unit: 2500},
+	{symbol: "MSFT", level: 508, beta: 1, own: 0.01, iv: 0.23, chain: &stockChain, scale: 0.6, unit: 2500},
+	{symbol: "AMZN", level: 238, beta: 1.25, own: 0.013, iv: 0.3, chain: &stockChain, scale: 0.6, unit: 2500},
+	{symbol: "META", level: 690, beta: 1.25, own: 0.015, iv: 0.31, chain: &stockChain, scale: 0.6, unit: 5000},
 }
 
 // chainSpec is how the options of an underlying are listed, quoted and traded.

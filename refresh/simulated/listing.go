@@ -37,11 +37,8 @@ func weekEnd(cal *compute.Calendar, d compute.Date) bool {
 }
 
 // monthly says whether the date is the third Friday, or the session before it if that Friday is a holiday.
-func monthly(cal *compute.Calendar, d compute.Date) bool { return d == monthlyDate(cal, d) }
-
-// monthlyDate returns the date of the monthly options in the month of a date.
-func monthlyDate(cal *compute.Calendar, d compute.Date) compute.Date {
-	return cal.OnOrBefore(compute.ThirdFriday(d.Year(), d.Month()))
+func monthly(cal *compute.Calendar, d compute.Date) bool {
+	return d == cal.OnOrBefore(compute.ThirdFriday(d.Year(), d.Month()))
 }
 
 func monthlyIn(months ...time.Month) func(*compute.Calendar, compute.Date) bool {

@@ -2,10 +2,8 @@ package simulated_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -211,7 +209,7 @@ func TestBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector allocates") // a slice that grows takes its room twice
 	}
-	m := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil), OneReader: true})
+	m := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil), Gzip: true})
 	documentAt(t, m, "quotes/SPY.json", ny("2026-08-11 12:00:00")) // the factors since the epoch
 	for _, at := range []string{"2026-08-11 12:00:00", "2026-08-11 12:00:15"} {
 		var before, after runtime.MemStats
@@ -221,14 +219,6 @@ func TestBudget(t *testing.T) {
 		if mb := float64(after.TotalAlloc-before.TotalAlloc) / (1 << 20); mb > 10 {
 			t.Errorf("%s: a chain of %d bytes of gzip allocated %.1f MB", at, len(doc.Gzip), mb)
 		}
-	}
-}
-
-func BenchmarkChain(b *testing.B) {
-	at := ny("2026-08-11 12:00:00")
-	for b.Loop() {
-		at = at.Add(15 * time.Second)
-		b.SetBytes(int64(len(documentAt(b, market, spxChain, at).Body)))
 	}
 }
 
@@ -245,28 +235,32 @@ func ExampleMarket_At() {
 	// Output: XLK "2026-08-11 16:11:26" <nil>
 }
 
-// A market with one reader keeps no documents, but sends a whole one, in gzip, to a reader that does not have it.
-func TestOneReader(t *testing.T) {
+// A market in gzip makes the same documents.
+func TestGzip(t *testing.T) {
 	at := ny("2026-08-11 12:00:00")
-	cfg := simulated.Config{Seed: 7, Now: func() time.Time { return at }, Calendar: compute.NewCalendar(nil, nil), OneReader: true}
 	const name = upstream.Name("options/XLK.json")
-	m, want := simulated.New(cfg), documentAt(t, newMarket(7), name, at)
-	for range 2 {
-		for _, since := range []*upstream.Document{nil, {ETag: "another"}} {
-			got, err := m.Fetch(t.Context(), name, since)
-			if err != nil || got.Body != nil || got.ETag != want.ETag {
-				t.Fatalf("fetch: %v", err)
-			}
-			z, err := gzip.NewReader(bytes.NewReader(got.Gzip))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text, err := io.ReadAll(z); err != nil || !bytes.Equal(text, want.Body) {
-				t.Errorf("gzip: %d bytes, %v", len(text), err)
-			}
+	want := documentAt(t, newMarket(7), name, at)
+	got := documentAt(t, simulated.New(simulated.Config{Seed: 7, Calendar: compute.NewCalendar(nil, nil), Gzip: true}), name, at)
+	text, err := cboe.Unpack(got)
+	if err != nil || got.Body != nil || got.ETag != want.ETag || !bytes.Equal(text, want.Body) {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
+// The return of SPY differs by at most 0.05 percentage points from the weighted return of the sector funds, at any time of a session and
+// at its close.
+func TestSectorsAddUpToTheIndex(t *testing.T) {
+	weights := map[string]float64{ // approximate shares by market value
+		"XLC": 0.1, "XLY": 0.105, "XLP": 0.05, "XLE": 0.03, "XLF": 0.13, "XLV": 0.09, "XLI": 0.085, "XLK": 0.345, "XLB": 0.02, "XLRE": 0.02,
+		"XLU": 0.025,
+	}
+	for at := ny("2026-10-26 09:46:00"); at.Before(ny("2026-11-07 00:00:00")); at = at.Add(4*time.Hour + 7*time.Minute) {
+		want, got := quoteAt(t, market, "SPY", at).PriceChangePercent, 0.0
+		for symbol, weight := range weights {
+			got += weight * quoteAt(t, market, symbol, at).PriceChangePercent
 		}
-		if _, err := m.Fetch(t.Context(), name, want); !errors.Is(err, upstream.ErrNotModified) {
-			t.Errorf("fetch of the document that the reader has: %v", err)
+		if math.Abs(got-want) > 0.05 {
+			t.Errorf("%s: SPY %+.3f %%, the sectors %+.3f %%", at, want, got)
 		}
 	}
 }

@@ -53,13 +53,12 @@ type factors struct {
 	dates    []compute.Date // sessions from the epoch on
 	closes   []point        // without own
 	own      map[*instrument][]float64
-	all      []*instrument
 }
 
-func newFactors(key noise, calendar *compute.Calendar, all []*instrument) *factors {
+func newFactors(key noise, calendar *compute.Calendar) *factors {
 	return &factors{
 		key: key, calendar: calendar, dates: []compute.Date{epoch}, closes: []point{{market: trend(epoch), vol: volMean}},
-		own: map[*instrument][]float64{}, all: all,
+		own: map[*instrument][]float64{},
 	}
 }
 
@@ -107,7 +106,7 @@ func (f *factors) deviation(i int) float64 {
 // drawn returns the own move of an instrument. From a sector fund's it subtracts the weighted mean of all: they add up to the index.
 func (f *factors) drawn(in *instrument, key noise) float64 {
 	x := in.own * key.named(in.symbol).normal()
-	for _, s := range f.all {
+	for _, s := range instruments {
 		if in.weight > 0 && s.weight > 0 {
 			x -= s.weight * s.own * key.named(s.symbol).normal()
 		}

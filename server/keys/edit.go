@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,22 +27,14 @@ func Create(path string, spec Key, now time.Time) (secret string, key Key, err e
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", Key{}, fmt.Errorf("create directory of the key file: %w", err)
 	}
-	err = update(path, func(keys []Key) ([]Key, error) {
-		for _, k := range keys {
-			if k.Name == key.Name && k.Revoked.IsZero() {
-				return nil, fmt.Errorf("key %s has the name %q: give another name, or revoke that key first", k.ID, k.Name)
-			}
-		}
-		return append(keys, key), nil
-	})
-	if err != nil {
+	if err := update(path, func(keys []Key) ([]Key, error) { return append(keys, key), nil }); err != nil {
 		return "", Key{}, fmt.Errorf("create key: %w", err)
 	}
 	return secret, key, nil
 }
 
-// Revoke marks a key as revoked and returns it. The key is named by its id, or by its name if it is the only key of
-// that name that is not revoked yet. It stays in the file. After an error the file is as it was.
+// Revoke marks a key as revoked and returns it. The key is named by its id, or by its name if it is not revoked yet. It stays
+// in the file. After an error the file is as it was.
 func Revoke(path, idOrName string, now time.Time) (Key, error) {
 	var key Key
 	_, err := List(path)
@@ -67,21 +60,15 @@ func find(keys []Key, idOrName string) (int, error) {
 	if strings.HasPrefix(idOrName, secretPrefix) { // an error must not repeat it
 		return 0, fmt.Errorf("that is a secret; the id of its key is %s", publicID(digestOf(idOrName)))
 	}
-	var found []int
-	var ids []string
-	for i, k := range keys {
-		if k.ID == idOrName || k.Name == idOrName && k.Revoked.IsZero() {
-			found, ids = append(found, i), append(ids, k.ID)
-		}
+	at := slices.IndexFunc(keys, func(k Key) bool { return k.ID == idOrName })
+	if at < 0 {
+		at = slices.IndexFunc(keys, func(k Key) bool { return k.Name == idOrName && k.Revoked.IsZero() })
 	}
-	switch {
-	case len(found) == 0:
+	if at < 0 {
 		return 0, fmt.Errorf("found no unrevoked key with the id or name %.64q", idOrName)
-	case len(found) > 1:
-		return 0, fmt.Errorf("%d keys are named %q: give one of the ids %s", len(found), idOrName, strings.Join(ids, ", "))
 	}
-	if k := keys[found[0]]; !k.Revoked.IsZero() {
+	if k := keys[at]; !k.Revoked.IsZero() {
 		return 0, fmt.Errorf("%s was revoked at %s", k.ID, k.Revoked.Format(time.RFC3339))
 	}
-	return found[0], nil
+	return at, nil
 }

@@ -82,7 +82,7 @@ func update(path string, change func([]Key) ([]Key, error)) error {
 	if err != nil {
 		return err
 	}
-	if _, err := decode(text); err != nil { // too many keys, or a repeated id: probability 1 in 28 billion with 10,000 keys
+	if _, err := decode(text); err != nil { // too many keys, or a name or an id that another key has
 		return fmt.Errorf("key file not changed: %w", err)
 	}
 	return snapshots.WritePrivateFile(dir, name, text)
@@ -126,16 +126,23 @@ func decode(text []byte) ([]Key, error) {
 		return nil, fmt.Errorf("%d keys, at most %d are allowed", len(f.Keys), MaxKeys)
 	}
 	keys := make([]Key, len(f.Keys))
-	seen := make(map[string]bool, len(keys))
+	ids, names := make(map[string]bool, len(keys)), map[string]string{} // the id by the name of a key that is not revoked
 	for i, r := range f.Keys {
 		k, err := r.key()
-		if err == nil && seen[k.ID] { // ids come from digests, so equal digests have equal ids
+		switch {
+		case err != nil:
+		case ids[k.ID]: // ids come from digests, so equal digests have equal ids
 			err = fmt.Errorf("an earlier key has the id %s too", k.ID)
+		case !k.Revoked.IsZero():
+		case names[k.Name] != "":
+			err = fmt.Errorf("key %s has the name %q: give another name, or revoke that key first", names[k.Name], k.Name)
+		default:
+			names[k.Name] = k.ID
 		}
 		if err != nil {
 			return nil, fmt.Errorf("key %d, named %.64q: %w", i+1, k.Name, err)
 		}
-		keys[i], seen[k.ID] = k, true
+		keys[i], ids[k.ID] = k, true
 	}
 	return keys, nil
 }

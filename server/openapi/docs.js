@@ -13,7 +13,7 @@ const entries = [...document.querySelectorAll('article[id], tr[id]')].map((eleme
   const within = isRow ? element.closest('[id]:is(article, section)').querySelector('h2, h3').textContent : '';
   const about = isRow ? element.cells[2].textContent : element.querySelector('.lead').textContent;
   const codes = isRow && element.id.startsWith('response-') ? element.cells[1].textContent : '';
-  const path = isRow && element.closest('.fields') ? element.id.replace(/^[^.]*\.(?=.)/, '') : '';
+  const path = isRow && element.id.includes('.') ? element.id.replace(/^[^.]*\.(?=.)/, '') : '';
   return { id: element.id, isRow, name: codes || name, path: path || codes || name, within, about, text: `${element.id} ${name} ${codes} ${within} ${about}`.toLowerCase().replaceAll('_', ' ') };
 });
 

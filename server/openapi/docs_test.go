@@ -2,338 +2,370 @@ package openapi_test
 
 import (
 	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"fmt"
 	"html/template"
 	"maps"
-	"regexp"
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/pb33f/ordered-map/v2"
+	"github.com/yuin/goldmark"
 )
 
-// shownPage is what docs.tmpl shows of a document.
-type shownPage struct {
-	Document object
-	Tags     []shownTag
-	Envelope shownTable
-	Requests []object        // the header fields that a request may have
-	Errors   []shownResponse // of every resource
-	Other    []shownResponse // neither an error nor the answer of a resource
+//go:embed docs.tmpl
+var docsTemplate string
+
+// page is the part of openapi.json that its page shows.
+type page struct {
+	Info  struct{ Title, Version, Summary, Description string }
+	Tags  []*tag
+	Paths map[string]struct {
+		Parameters   []reference
+		Get, Options operation
+	}
+	Components struct {
+		SecuritySchemes, Parameters, Headers map[string]described
+		Responses                            map[string]*response
+		Schemas                              map[string]*schema
+	}
+	rows map[string]bool // the IDs of all rows
 }
 
-type shownTag struct {
+type tag struct {
 	Name, Description string
-	Endpoints         []shownEndpoint
+	Endpoints         []endpoint
 }
 
-// shownEndpoint is a path with all that is its own. What all paths have in common is shown once.
-type shownEndpoint struct {
-	ID, Path, Summary, Description string
-	Targets                        []string // requests to try: without and with each parameter
-	Answers                        []shownExample
-	Parameters                     []object
-	Cache, CacheExample            string // the header field Cache-Control of the answer: its name in the document, and its example
-	Errors                         []shownResponse
-	Tables                         []shownTable
+type reference struct {
+	Ref string `json:"$ref"`
 }
 
-// shownTable is a table of fields. Like is the ID of the endpoint that has the fields, if another endpoint shows them.
-type shownTable struct {
-	Title, Text, Label, Like string
-	Folded                   bool
-	Fields                   []shownField
+// Component returns the name of the component.
+func (r reference) Component() string { return path.Base(r.Ref) }
+
+type operation struct {
+	Tags                 []string
+	Summary, Description string
+	Responses            map[string]reference
 }
 
-// shownField is a field of a body. Its ID is that of its row, such as gex-spx.flips.price. Depth says how many objects are
-// around it. Like is the ID of the field whose object has the same fields. Items describe the items of an array that are no
-// objects, and the items of these.
-type shownField struct {
-	ID, Name, Type, Like string
-	Depth                int
-	Schema               object
-	Items                []object
+// endpoint is a path as the page shows it. Its tables show the fields of an answer.
+type endpoint struct {
+	operation
+	ID, Path   string
+	Targets    []string // requests to try: without and with each parameter
+	Examples   map[string]example
+	Parameters []row
+	Tables     []table
 }
 
-type shownResponse struct {
-	Name, Status, Codes string
-	Response            object
-	Examples            []shownExample
+type table struct {
+	Title, Text string
+	Like        string // the endpoint whose answer has the same fields
+	Folded      bool
+	Rows        []row
 }
 
-type shownExample struct {
+// described is a parameter or a header field.
+type described struct {
+	Name, In, Description string
+	Schema                *schema
+}
+
+// response is a response. Its statuses are those with which the paths name it.
+type response struct {
+	Name, Statuses, Codes string
+	Description           string
+	Headers               map[string]reference
+	Content               map[string]struct {
+		Schema   *schema
+		Examples map[string]example
+	}
+}
+
+type example struct {
 	Summary string
-	JSON    template.HTML
+	Value   json.RawMessage
 }
 
-// inText escapes JSON for a place between tags. Unlike the template, it leaves the quotes as they are, because they are many.
-var inText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"…"`, "…")
-
-// pages makes what the template shows.
-type pages struct {
-	document object
-	ids      map[string]bool   // every row of fields
-	objects  map[string]string // the row that shows the fields of a component, in the table at hand
+type schema struct {
+	reference
+	Title, Format, Description, Pattern                    string
+	Type, Const, Default                                   any
+	Enum, Examples                                         []any
+	Minimum, Maximum, ExclusiveMinimum, MinItems, MaxItems json.Number
+	Items                                                  *schema
+	OneOf, AllOf, PrefixItems                              []*schema
+	Properties                                             *orderedmap.OrderedMap[string, *schema]
 }
 
-// pageOf returns what is shown of a document. Its paths are those of document.yaml.
-func pageOf(document object) (shownPage, error) {
-	o, err := parseOutline(outlineText)
+// row is a row of a table: a field, a parameter or a header field. The ID of a field has the names of the objects around it,
+// such as gex-spx.flips.price. Like is the ID of a row above whose object has the same fields.
+type row struct {
+	ID, Name, Like, Type, Unit, Example string
+	Depth                               int
+	Meaning                             template.HTML
+	schema                              *schema
+}
+
+// docsPage returns a document as a page.
+func docsPage(document []byte) ([]byte, error) {
+	p := &page{rows: map[string]bool{}}
+	if err := json.Unmarshal(document, p); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	t, err := template.New("docs").Funcs(template.FuncMap{"prose": prose, "indented": indented}).Parse(docsTemplate)
 	if err != nil {
-		return shownPage{}, err
+		return nil, err
 	}
-	p := &pages{document: document, ids: map[string]bool{}}
-	shared := p.sharedErrors(o)
-	page := shownPage{Document: document}
-	for _, tag := range o.Tags {
-		t := shownTag{Name: tag.Name, Description: tag.Description}
-		for _, r := range o.Resources {
-			if r.Tag == tag.Name {
-				t.Endpoints = append(t.Endpoints, p.resource(r, shared))
-			}
-		}
-		if tag.Name == "Service" {
-			for _, s := range o.Pages {
-				t.Endpoints = append(t.Endpoints, p.service(s.Path, s.Responses[200], s.Summary, s.Description))
-			}
-		}
-		page.Tags = append(page.Tags, t)
+	shown := map[string]string{} // by a reference to data, the endpoint that shows its fields
+	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
+		e := p.endpoint(path, shown)
+		tag := p.Tags[slices.IndexFunc(p.Tags, func(t *tag) bool { return t.Name == e.Tags[0] })]
+		tag.Endpoints = append(tag.Endpoints, e)
 	}
-	p.objects = map[string]string{}
-	page.Envelope = shownTable{Label: "envelope", Fields: p.envelope()}
-	for _, v := range document.at("components", "parameters").(object) {
-		if parameter := v.Value.(object); parameter.get("in") == "header" {
-			page.Requests = append(page.Requests, parameter)
-		}
-	}
-	for _, f := range o.Failures {
-		page.Errors = append(page.Errors, p.response(f.Name))
-	}
-	slices.SortStableFunc(page.Errors, func(a, b shownResponse) int { return strings.Compare(a.Status, b.Status) })
-	for _, r := range o.Plain {
-		page.Other = append(page.Other, p.response(r.Name))
-	}
-	return page, nil
+	err = t.Execute(&out, p)
+	return out.Bytes(), err
 }
 
-// sharedErrors returns the names of the errors that every resource has.
-func (p *pages) sharedErrors(o outline) []string {
-	shared := []string{"BadRequest"} // a resource with a parameter has BadParameter, which says more
-	counts := map[string]int{}
-	for _, r := range o.Resources {
-		for _, v := range p.document.at("paths", r.Path, "get", "responses").(object) {
-			if name := nameOf(v.Value.(object)); !slices.Contains(shared, name) {
-				counts[name]++
-			}
+func (p *page) endpoint(path string, shown map[string]string) endpoint {
+	item := p.Paths[path]
+	id := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/v1"), "/public")[1:], "/", "-")
+	e := endpoint{operation: item.Get, ID: cmp.Or(id, "dashboard"), Path: path, Targets: []string{path}}
+	for _, ref := range item.Parameters {
+		if d := p.Components.Parameters[ref.Component()]; d.In == "query" {
+			e.Targets = append(e.Targets, fmt.Sprint(path, "?", d.Name, "=", d.Schema.Examples[0]))
+			e.Parameters = append(e.Parameters, p.row(e.ID+"-"+d.Name, d.Name, d.Description, d.Schema))
 		}
 	}
-	for name, n := range counts {
-		if n == len(o.Resources) {
-			shared = append(shared, name)
+	body := p.Components.Responses[item.Get.Responses["200"].Component()].Content["application/json"]
+	e.Examples = body.Examples
+	switch {
+	case body.Schema == nil:
+	case strings.HasPrefix(path, "/api/"):
+		answer := p.resolve(body.Schema).AllOf[1].Properties
+		data, quality := answer.Value("data"), answer.Value("meta").AllOf[1].Properties.Value("quality")
+		if like := shown[data.Ref]; like != "" {
+			e.Tables = []table{{Title: "Fields of data", Like: like}}
+			break
 		}
-	}
-	return shared
-}
-
-func (p *pages) resource(r resource, shared []string) shownEndpoint {
-	e := shownEndpoint{
-		ID: strings.ReplaceAll(r.Endpoint, "/", "-"), Path: r.Path, Summary: r.Summary, Description: r.Description, Targets: []string{r.Path},
-		Answers: p.response(r.Response).Examples,
-	}
-	headers := p.document.at("components", "responses", r.Response, "headers").(object)
-	e.Cache = nameOf(headers.get("Cache-Control").(object))
-	e.CacheExample = plainExample(p.document.at("components", "headers", e.Cache, "schema").(object))
-	for _, v := range list(p.document.at("paths", r.Path, "parameters")) {
-		parameter := p.document.at("components", "parameters", nameOf(v.(object))).(object)
-		if parameter.get("in") == "query" {
-			e.Parameters = append(e.Parameters, parameter)
-			e.Targets = append(e.Targets, r.Path+"?"+parameter.get("name").(string)+"="+plainExample(parameter.get("schema").(object)))
+		shown[data.Ref] = e.ID
+		e.Tables = []table{
+			{Title: "Fields of data", Text: p.resolve(data).Description, Rows: p.fields(e.ID, data)},
+			{Title: "Fields of meta.quality", Text: p.resolve(quality).Description, Folded: true, Rows: p.fields(e.ID+".meta.quality", quality)},
 		}
-	}
-	for _, v := range p.document.at("paths", r.Path, "get", "responses").(object) {
-		if name := nameOf(v.Value.(object)); name != r.Response && !slices.Contains(shared, name) {
-			e.Errors = append(e.Errors, p.response(name))
-		}
-	}
-	if r.Response == "Historical" {
-		e.Tables = []shownTable{
-			{Title: "Fields of `data`", Like: "gex-spx"},
-		}
-		return e
-	}
-	e.Tables = []shownTable{
-		{Title: "Fields of `data`", Text: p.text(r.Response + "Data"), Label: r.Path + " data", Fields: p.table(e.ID, r.Response+"Data")},
-		{Title: "Fields of `meta.quality`", Text: p.text(r.Response + "Quality"), Label: r.Path + " meta.quality", Folded: true, Fields: p.table(e.ID+".meta.quality", r.Response+"Quality")},
+	default:
+		e.Tables = []table{{Title: "Fields", Rows: p.fields(e.ID, body.Schema)}}
 	}
 	return e
 }
 
-// service makes a path without an envelope.
-func (p *pages) service(path, response, summary, description string) shownEndpoint {
-	e := shownEndpoint{ID: strings.Trim(path, "/"), Path: path, Summary: summary, Description: description, Targets: []string{path}}
-	if e.ID == "" {
-		e.ID = "dashboard"
-	}
-	e.Answers = p.response(response).Examples
-	if schema, _ := p.document.at("components", "responses", response, "content", "application/json", "schema").(object); schema != nil {
-		e.Tables = []shownTable{{Title: "Fields", Label: path, Fields: p.table(e.ID, nameOf(schema))}}
-	}
-	return e
+// Envelope returns the rows of every answer and of every error.
+func (p *page) Envelope() []row {
+	return append(p.fields("", p.Components.Schemas["Answer"]), p.fields("", p.Components.Schemas["ErrorAnswer"])...)
 }
 
-func (p *pages) text(component string) string {
-	text, _ := p.document.at("components", "schemas", component, "description").(string)
-	return text
+// Described returns the rows of header fields: those of the responses, or of the requests.
+func (p *page) Described(kind string) (rows []row) {
+	all := p.Components.Headers
+	if kind == "request" {
+		all = p.Components.Parameters
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if d := all[name]; d.In != "query" {
+			r := p.row(kind+"-"+cmp.Or(d.Name, name), cmp.Or(d.Name, name), d.Description, d.Schema)
+			for _, e := range d.Schema.Examples {
+				r.Example = fmt.Sprint(e)
+			}
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
-// response makes a response. Its status is the one with which a path names it.
-func (p *pages) response(name string) shownResponse {
-	r := shownResponse{Name: name, Response: p.document.at("components", "responses", name).(object)}
-	statuses := map[string]bool{}
-	for _, path := range p.document.get("paths").(object) {
-		for _, method := range path.Value.(object) {
-			operation, _ := method.Value.(object)
-			responses, _ := operation.get("responses").(object)
-			for _, v := range responses {
-				if nameOf(v.Value.(object)) == name {
-					statuses[v.Key] = true
+// Responses returns the responses that are errors, or all others. The examples of answers are shown at their paths.
+func (p *page) Responses(errors bool) (some []*response) {
+	for name, r := range p.Components.Responses {
+		statuses := map[string]bool{}
+		for _, item := range p.Paths {
+			for _, responses := range []map[string]reference{item.Get.Responses, item.Options.Responses} {
+				for status, ref := range responses {
+					statuses[status] = statuses[status] || ref.Component() == name
 				}
 			}
 		}
-	}
-	r.Status = strings.Join(slices.Sorted(maps.Keys(statuses)), ", ")
-	content, _ := r.Response.at("content", "application/json").(object)
-	schema, _ := content.get("schema").(object)
-	examples, _ := content.get("examples").(object)
-	var codes []string
-	for _, v := range examples {
-		example := v.Value.(object)
-		value := example.get("value")
-		if body, ok := value.(object); ok && body.at("error", "code") != nil {
-			if code := body.at("error", "code").(string); !slices.Contains(codes, code) {
-				codes = append(codes, code)
-			}
+		maps.DeleteFunc(statuses, func(_ string, has bool) bool { return !has })
+		r.Name, r.Statuses = name, strings.Join(slices.Sorted(maps.Keys(statuses)), ", ")
+		content := r.Content["application/json"]
+		if content.Schema != nil && content.Schema.AllOf != nil {
+			r.Codes = values(content.Schema.AllOf[1].Properties.Value("error").AllOf[1].Properties.Value("code"), "")
 		}
-		var out bytes.Buffer
-		write(&out, p.shorten(value, schema), "", 100)
-		r.Examples = append(r.Examples, shownExample{example.get("summary").(string), template.HTML(inText.Replace(out.String()))})
+		if (r.Codes != "") == errors {
+			some = append(some, r)
+		}
+		if p.Components.Schemas[name+"Answer"] != nil {
+			r.Content = nil
+		}
 	}
-	r.Codes = strings.Join(codes, ", ")
+	slices.SortFunc(some, func(a, b *response) int {
+		return cmp.Or(strings.Compare(a.Statuses, b.Statuses), strings.Compare(a.Name, b.Name))
+	})
+	return some
+}
+
+// resolve returns the schema behind references. Of a schema or null it returns the schema.
+func (p *page) resolve(s *schema) *schema {
+	if n := len(s.OneOf); n > 0 && s.OneOf[n-1].Type == "null" {
+		return p.resolve(s.OneOf[0])
+	}
+	name, field, _ := strings.Cut(strings.TrimPrefix(s.Ref, "#/components/schemas/"), "/properties/")
+	switch {
+	case name == "":
+		return s
+	case field == "":
+		return p.Components.Schemas[name]
+	}
+	return p.Components.Schemas[name].Properties.Value(field)
+}
+
+// fields returns the rows of a schema, and below a field with an object those of the object.
+func (p *page) fields(id string, s *schema) []row { return p.below(id, s, 0, map[*schema]string{}) }
+
+func (p *page) below(id string, s *schema, depth int, shown map[*schema]string) (rows []row) {
+	for _, r := range p.members(s) {
+		r.ID, r.Depth = strings.TrimPrefix(id+"."+r.ID, "."), depth
+		if p.rows[r.ID] {
+			continue // an alternative has the same field
+		}
+		p.rows[r.ID] = true
+		inner := p.resolve(r.schema)
+		for inner.Items != nil && inner.PrefixItems == nil {
+			inner, r.Name = p.resolve(inner.Items), r.Name+"[]"
+		}
+		var below []row
+		if r.Like = shown[inner]; r.Like == "" && len(p.members(inner)) > 0 {
+			shown[inner] = r.ID
+			below = p.below(r.ID, inner, depth+1, shown)
+		}
+		rows = append(append(rows, r), below...)
+	}
+	return rows
+}
+
+// members returns the fields of an object, or the columns of a row.
+func (p *page) members(s *schema) (all []row) {
+	s = p.resolve(s)
+	for _, part := range s.OneOf {
+		all = append(all, p.members(part)...)
+	}
+	for i, c := range s.PrefixItems {
+		all = append(all, p.row(c.Title, fmt.Sprintf("[%d] %s", i, c.Title), "", c))
+	}
+	for name, f := range s.Properties.FromOldest() {
+		all = append(all, p.row(name, name, "", f))
+	}
+	return all
+}
+
+// row makes a row of a schema. Without a text it has the description of the schema. A named schema that is no object is described
+// in words of its own, before those of the field.
+func (p *page) row(id, name, text string, s *schema) row {
+	inner := p.resolve(s)
+	if s != inner && len(p.members(inner)) == 0 && text == "" {
+		text = strings.TrimSpace(inner.Description + " " + s.Description)
+	}
+	text, unit, _ := strings.Cut(cmp.Or(text, s.Description, inner.Description), " Unit: ")
+	r := row{ID: id, Name: name, Type: p.typeOf(s), Unit: strings.TrimSuffix(unit, "."), Meaning: prose(text), schema: s}
+	allowed := values(inner, text)
+	for inner.Items != nil && inner.PrefixItems == nil {
+		inner = p.resolve(inner.Items)
+		allowed += values(inner, text)
+	}
+	if allowed != "" {
+		text := strings.TrimSuffix(string(r.Meaning), "</p>")
+		r.Meaning = template.HTML(text + ` <span class="values">` + template.HTMLEscapeString(allowed) + "</span></p>")
+	}
 	return r
 }
 
-// shorten puts … after each list of two items that may have more. The long lists of the examples are shortened to two items.
-func (p *pages) shorten(v any, schema object) any {
-	schema = p.resolved(schema)
-	switch v := v.(type) {
-	case object:
-		out := object{}
-		for _, m := range v {
-			s, _ := schema.at("properties", m.Key).(object)
-			out = append(out, member{m.Key, p.shorten(m.Value, s)})
-		}
-		return out
-	case []any:
-		items, _ := schema.get("items").(object)
-		out := []any{}
-		for _, x := range v {
-			out = append(out, p.shorten(x, items))
-		}
-		if most := schema.get("maxItems"); len(v) == 2 && (most == nil || oneLine(most) != "2") {
-			out = append(out, "…")
-		}
-		return out
+// typeOf says in words which type a schema has.
+func (p *page) typeOf(s *schema) string {
+	names, _ := s.Type.([]any)
+	null := len(names) == 2 || len(s.OneOf) > 0 && s.OneOf[len(s.OneOf)-1].Type == "null"
+	inner := p.resolve(s)
+	if names, _ = inner.Type.([]any); names == nil {
+		names = []any{cmp.Or(inner.Type, any("object"))}
 	}
-	return v
+	words := names[0].(string)
+	switch {
+	case words == "string":
+		words = cmp.Or(inner.Format, words)
+	case inner.Items != nil && inner.PrefixItems == nil:
+		first, rest, more := strings.Cut(p.typeOf(inner.Items), " ")
+		if words = "array of " + first + "s"; more {
+			words += " " + rest
+		}
+	}
+	if null {
+		words += " or null"
+	}
+	return words
 }
 
-// resolved returns the schema behind references. Of alternatives it returns the first. It joins the properties of all parts.
-func (p *pages) resolved(schema object) object {
-	if name := nameOf(schema); name != "" {
-		return p.resolved(p.document.at("components", "schemas", name).(object))
+// values says which values a schema allows, unless the text does.
+func values(s *schema, text string) string {
+	var words []string
+	if s.Const != nil {
+		words = append(words, fmt.Sprint("always ", s.Const))
 	}
-	for _, keyword := range []string{"oneOf", "anyOf"} {
-		if some := list(schema.get(keyword)); some != nil {
-			return p.resolved(some[0].(object))
-		}
-	}
-	if parts := list(schema.get("allOf")); parts != nil {
-		var properties object
-		for _, part := range parts {
-			for _, m := range fields(p.resolved(part.(object))) {
-				properties.put(m.Key, m.Value)
-			}
-		}
-		return object{{"properties", properties}}
-	}
-	return schema
-}
-
-// envelope makes the fields that every answer or error has.
-func (p *pages) envelope() (rows []shownField) {
-	first := p.document.at("components", "schemas", "GammaAnswer", "properties").(object)
-	for _, m := range first {
-		rows = append(rows, shownField{ID: m.Key, Name: m.Key, Type: typeOf(m.Value.(object)), Schema: m.Value.(object)})
-		switch m.Key {
-		case "data":
-			rows[len(rows)-1].Schema = object{{"type", "object"}, {"description", "The fields of the resource. An error has `error` in its place."}}
-		case "meta":
-			rows = append(rows, p.fields("meta", p.document.at("components", "schemas", "Meta").(object), 1)...)
-		case "usage":
-			for _, component := range []string{"AnonymousUsage", "KeyedUsage"} {
-				rows = append(rows, p.fields("usage", p.document.at("components", "schemas", component).(object), 1)...)
+	untold := func(v any) bool { return v != nil && !strings.Contains(text, fmt.Sprint("`", v, "`")) }
+	if slices.ContainsFunc(s.Enum, untold) { // then all, so that none seems to be missing
+		for _, v := range s.Enum {
+			if v != nil {
+				words = append(words, fmt.Sprint(v))
 			}
 		}
 	}
-	rows = append(rows, shownField{ID: "error", Name: "error", Type: "object", Schema: object{{"type", "object"}, {"description", "Of an error. " + p.text("ErrorAnswer")}}})
-	return append(rows, p.fields("error", p.document.at("components", "schemas", "Error").(object), 1)...)
-}
-
-// table makes the rows of a component and of the objects in it.
-func (p *pages) table(id, component string) []shownField {
-	p.objects = map[string]string{}
-	return p.fields(id, p.document.at("components", "schemas", component).(object), 0)
-}
-
-// columnName finds the name in the description of a column.
-var columnName = regexp.MustCompile("^Column `([a-z_0-9]+)`. ")
-
-// fields makes the rows of a schema and, below each field with an object, those of the object.
-func (p *pages) fields(id string, schema object, depth int) (rows []shownField) {
-	for _, m := range fields(schema) {
-		s := m.Value.(object)
-		if nameOf(s) == "Unknown" {
-			continue
-		}
-		row := shownField{ID: id + "." + m.Key, Name: m.Key, Type: typeOf(s), Depth: depth, Schema: s}
-		text, _ := s.get("description").(string)
-		if column := columnName.FindStringSubmatch(text); column != nil {
-			row.ID, row.Name = id+"."+column[1], m.Key+" "+column[1]
-		}
-		inner := s
-		for inner.get("items") != nil && inner.get("prefixItems") == nil {
-			inner, row.Name = inner.get("items").(object), row.Name+"[]"
-			row.Items = append(row.Items, inner)
-		}
-		name := nameOf(inner)
-		if some := list(inner.get("oneOf")); name == "" && len(some) > 0 {
-			name = nameOf(some[0].(object))
-		}
-		if name != "" {
-			row.Items = nil // the rows below describe them
-		}
-		var below []shownField
-		if first, shown := p.objects[name]; shown {
-			row.Like = first
-		} else if name != "" {
-			p.objects[name] = row.ID
-			if p.resolved(inner).get("prefixItems") != nil {
-				row.Type = "array of arrays"
-			}
-			below = p.fields(row.ID, p.resolved(inner), depth+1)
-		}
-		if p.ids[row.ID] {
-			row.ID = "" // a second alternative has the field, too
-		}
-		p.ids[row.ID] = true
-		rows = append(append(rows, row), below...)
+	if s.MinItems != "" && s.MinItems == s.MaxItems {
+		s.MinItems, s.MaxItems, words = "", "", append(words, s.MinItems.String()+" items")
 	}
-	return rows
+	for _, b := range []struct {
+		name  string
+		bound any
+	}{
+		{"above", s.ExclusiveMinimum}, {"at least", s.Minimum}, {"at most", s.Maximum}, {"items at least", s.MinItems},
+		{"items at most", s.MaxItems}, {"default", s.Default}, {"pattern", s.Pattern},
+	} {
+		if text := fmt.Sprint(b.bound); text != "" && b.bound != nil && (b.name != "pattern" || s.Format == "") {
+			words = append(words, b.name+" "+text)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// prose renders a description, which is Markdown. HTML in the text does not become markup.
+func prose(text string) template.HTML {
+	var out bytes.Buffer
+	if err := goldmark.Convert([]byte(text), &out); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return template.HTML(strings.TrimSpace(out.String()))
+}
+
+// indented formats an example. An answer keeps the lines that testdata/answers.json has.
+func indented(name string, value json.RawMessage) string {
+	var known map[string]json.RawMessage
+	var out bytes.Buffer
+	if json.Unmarshal(answers, &known) == nil && known[name] != nil {
+		return strings.ReplaceAll(string(known[name]), "\n  ", "\n")
+	}
+	if err := json.Indent(&out, value, "", "  "); err != nil {
+		return err.Error()
+	}
+	return out.String()
 }

@@ -2,10 +2,10 @@ package openapi_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,40 +16,50 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/server"
+	"strikecache/server/openapi"
 )
 
-// each visits every object below a value, with its JSON pointer. It does not look into examples.
-func each(at string, v any, visit func(at string, o object)) {
-	switch v := v.(type) {
-	case object:
-		visit(at, v)
-		for _, m := range v {
-			if m.Key != "examples" && m.Key != "value" || strings.HasSuffix(at, "application~1json") {
-				each(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Key), m.Value, visit)
-			}
+// openapi.json, docs.html and methods.html are up to date with their sources.
+func TestTheFilesAreUpToDate(t *testing.T) {
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+	for name, content := range made {
+		written, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-	case []any:
-		for i, x := range v {
-			each(fmt.Sprintf("%s/%d", at, i), x, visit)
+		if !bytes.Equal(content, written) {
+			t.Errorf("%s is not up to date: go test ./server/openapi -update", name)
 		}
 	}
 }
 
-// parsed returns a value in the form that the schema library needs.
-func parsed(t *testing.T, v any) any {
+// parsed returns openapi.json as the schema library needs it.
+func parsed(t *testing.T) any {
 	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(oneLine(v)))
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(made["openapi.json"]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-// Every example is valid by its own schema.
+// at returns a value in the document.
+func at(t *testing.T, keys ...string) any {
+	t.Helper()
+	v := parsed(t)
+	for _, key := range keys {
+		v = v.(object)[key]
+	}
+	return v
+}
+
+// Every example is valid by its own schema, and every scalar field of a Go type has one.
 func TestExamplesAreValid(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
-	if err := compiler.AddResource("openapi.json", parsed(t, made)); err != nil {
+	if err := compiler.AddResource("openapi.json", parsed(t)); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
@@ -59,85 +69,71 @@ func TestExamplesAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		if err := schema.Validate(parsed(t, example)); err != nil {
+		if err := schema.Validate(example); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	each("", made, func(at string, o object) {
-		if o.get("type") != nil {
-			for _, example := range list(o.get("examples")) {
+	var visit func(at string, v any)
+	visit = func(at string, v any) {
+		o, _ := v.(object)
+		if examples, found := o["examples"].([]any); found {
+			for _, example := range examples {
 				check(at, example)
 			}
 		}
-		named, _ := o.get("examples").(object)
-		for _, example := range named {
-			check(at+"/schema", example.Value.(object).get("value"))
+		if named, found := o["examples"].(object); found && strings.HasSuffix(at, "json") {
+			for _, example := range named {
+				check(at+"/schema", example.(object)["value"])
+			}
 		}
-	})
+		for key, x := range o {
+			if key != "value" {
+				visit(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key), x)
+			}
+		}
+		if items, found := v.([]any); found {
+			for i, x := range items {
+				visit(fmt.Sprintf("%s/%d", at, i), x)
+			}
+		}
+	}
+	visit("", parsed(t))
 	if n < 250 {
 		t.Errorf("only %d examples", n)
 	}
 }
 
-// A field needs a line in fields.txt, and the line must suit the field's type.
+// A field needs a comment and, if it is a number, a unit. A pointer's comment says when it is null.
 func TestAFieldThatIsNotDescribedIsNamed(t *testing.T) {
-	type described struct {
-		Level compute.Level  `json:"level"`
-		Maybe *compute.Level `json:"maybe"`
+	type faulty struct {
+		Good   *compute.Level `json:"good" unit:"index points"` // A level. `null` on Sundays.
+		Mute   string         `json:"mute"`
+		Open   string         `json:"open"`                     // No full stop
+		Silent *compute.Level `json:"silent" unit:"points"`     // A level.
+		Sure   compute.Level  `json:"sure" unit:"index points"` // `null` on Sundays.
+		Bare   compute.Level  `json:"bare"`                     // A level.
+		Unit   string         `json:"unit" unit:"points"`       // A text.
 	}
-	for _, c := range []struct{ lines, fault string }{
-		{"level | index points; above 0 | 7.5 | A level.\nmaybe | index points | 7 | A level. `null` without one.", ""},
-		{"level | index points | 7.5 | A level.", "fields.txt does not describe Made.maybe"},
-		{"level | index points | 7.5 | A level.\nmaybe | index points | 7 | A level.", "Made.maybe: its type may be null: true"},
-		{"level | index points | 7.5 | A level. `null` on Sundays.\nmaybe | index points | 7 | A level. `null` without one.", "Made.level: its type may be null: false"},
-		{"level | | 7.5 | A level.\nmaybe | index points | 7 | A level. `null` without one.", "Made.level: number has 0 units"},
-		{"level | index points | | A level.\nmaybe | index points | 7 | A level. `null` without one.", "Made.level has no example"},
-		{"level | index points | high | A level.\nmaybe | index points | 7 | A level. `null` without one.", `Made.level: the example "high" is no number`},
-		{"level | index points; see Band | 7 | A level.\nmaybe | index points | 7 | A level. `null` without one.", "Band is the schema of compute.Level, which is neither a struct"},
-		{"level | index points | 7.5 | A level\nmaybe | index points | 7 | A level. `null` without one.", "without a full stop"},
-		{"level | index points | 7.5 | A level.\nmaybe | index points | 7 | A level. `null` without one.\nold | | x | Gone.", "describes old of [Made], which no type has"},
-	} {
-		table, err := parseTable("[Made] Made.\n" + c.lines)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := &generator{table: table, schemas: map[string]object{}}
-		g.component("Made", reflect.TypeFor[described]())
-		g.unused()
-		if got := strings.Join(g.faults, "\n"); (got == "") != (c.fault == "") || !strings.Contains(got, c.fault) {
-			t.Errorf("%s\nfaults: %q, want %q", c.lines, got, c.fault)
+	g := newReflector()
+	g.schema(faulty{})
+	for field, want := range map[string]string{"mute": "comment", "open": "full stop", "silent": "null", "sure": "null", "bare": "unit", "unit": "unit"} {
+		if !slices.ContainsFunc(g.faults, func(f string) bool { return strings.HasPrefix(f, "Faulty."+field) && strings.Contains(f, want) }) {
+			t.Errorf("%s is not named for its %s: %q", field, want, g.faults)
 		}
 	}
-	for _, bad := range []string{"level | a | b | c | d", "[Made]\nlevel", "[Made", "[Made] a\n[Made] b", "[Made like Other] a", "[Made] a\nx | y\nx | y"} {
-		if _, err := parseTable(bad); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
+	if len(g.faults) != 6 {
+		t.Errorf("%d faults, want 6: %q", len(g.faults), g.faults)
 	}
 }
 
-// The example of an answer has the fields of its schema, in their order, with the values of the real answer.
-func TestARealExampleIsLaidOverTheComposedOne(t *testing.T) {
-	composed := object{{"old", 1}, {"new", 2}, {"list", []any{object{{"a", 3}, {"new", 4}}}}}
-	answer := map[string]any{"list": []any{map[string]any{"a": 5}, map[string]any{"a": 6}}, "old": 7, "gone": 8}
-	want := `{"old": 7, "new": 2, "list": [{"a": 5, "new": 4}, {"a": 6, "new": 4}]}`
-	if got := oneLine(overlay(composed, answer)); got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// The document names every reason that the code knows.
+// The document names every reason that the code knows, and no other.
 func TestEveryReasonIsDescribed(t *testing.T) {
 	constant := regexp.MustCompile(`(?m)^\t(?:reason\w+|\w+ +Reason) += "([a-z_]+)"`)
-	table, err := parseTable(fieldsText)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := table.sections["Freshness"].line("reason").text
-	known := map[string]bool{}
+	known := map[string]bool{"closed": true, "stale": true}
 	for _, pattern := range []string{"../../refresh/*.go", "../../refresh/upstream/*.go"} {
 		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		if err != nil {
+			t.Fatal(err)
 		}
 		for _, file := range files {
 			source, err := os.ReadFile(file)
@@ -145,20 +141,11 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, m := range constant.FindAllStringSubmatch(string(source), -1) {
-				if known[m[1]] = true; !strings.Contains(text, "`"+m[1]+"`") {
-					t.Errorf("%s of %s is not described", m[1], file)
-				}
+				known[m[1]] = true
 			}
 		}
 	}
-	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(text, -1) {
-		if word := m[1]; !known[word] && word != "null" && word != "closed" && word != "stale" {
-			t.Errorf("%s is described, but it is not in the code", word)
-		}
-	}
-	if len(known) < 15 {
-		t.Errorf("only %d reasons in the code", len(known))
-	}
+	sameWords(t, "the reason in openapi.yaml", at(t, "components", "schemas", "Reason", "description").(string), "`([a-z_]+)`", known, 17)
 }
 
 // server/API.md names every path, parameter and error code of the document, and no other.
@@ -168,41 +155,156 @@ func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, path := range made.get("paths").(object) {
-		known[path.Key] = true
+	for path := range at(t, "paths").(object) {
+		known[path] = true
 	}
-	for _, code := range list(made.at("components", "schemas", "Error", "properties", "code", "enum")) {
+	for _, code := range at(t, "components", "schemas", "Error", "properties", "code", "enum").([]any) {
 		known[code.(string)] = true
 	}
-	for _, p := range made.at("components", "parameters").(object) {
-		if p := p.Value.(object); p.get("in") == "query" {
-			known[p.get("name").(string)] = true
+	for _, p := range at(t, "components", "parameters").(object) {
+		if p := p.(object); p["in"] == "query" && !bytes.Contains(text, []byte("`"+p["name"].(string)+"`")) {
+			t.Errorf("server/API.md does not name %s", p["name"])
 		}
 	}
+	sameWords(t, "server/API.md", string(text), "`(/[^`]*)`|(?m)^\\| \\d+ \\| `([a-z_]+)`", known, 30)
+}
+
+// sameWords compares the words of a text with the words that are known, of which there are at least some.
+func sameWords(t *testing.T, where, text, pattern string, known map[string]bool, least int) {
+	t.Helper()
 	for word := range known {
-		if !bytes.Contains(text, []byte("`"+word+"`")) {
-			t.Errorf("server/API.md does not name %s", word)
+		if !strings.Contains(text, "`"+word+"`") {
+			t.Errorf("%s does not name %s", where, word)
 		}
 	}
-	for _, m := range regexp.MustCompile("`(/[^`]*)`|(?m)^\\| \\d+ \\| `([a-z_]+)`").FindAllSubmatch(text, -1) {
-		if word := string(m[1]) + string(m[2]); !known[word] {
-			t.Errorf("server/API.md names %s, which is not in the document", word)
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		if word := strings.Join(m[1:], ""); !known[word] {
+			t.Errorf("%s names %s, which is unknown", where, word)
 		}
 	}
-	if len(known) < 30 {
-		t.Errorf("only %d words", len(known))
+	if len(known) < least {
+		t.Errorf("%s: only %d words are known", where, len(known))
 	}
 }
 
 // Every product that is computed has a path, so that every product is served.
 func TestEveryProductHasAPath(t *testing.T) {
-	outline, err := parseOutline(outlineText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := at(t, "paths").(object)
 	for name := range refresh.Shapes() {
-		if !slices.ContainsFunc(outline.Resources, func(r resource) bool { return r.Endpoint == name }) || !slices.Contains(server.Resources(), name) {
+		if paths["/api/v1/"+name] == nil && paths["/api/public/"+name] == nil || !slices.Contains(server.Resources(), name) {
 			t.Errorf("%s is in the table of products, and has no path or no description", name)
 		}
+	}
+}
+
+// The pages have nothing that the content security policy forbids, because a browser would not load it.
+func TestThePagesNeedNothingElse(t *testing.T) {
+	html := strings.Replace(string(made["docs.html"])+string(made["methods.html"]), `<script type="module" src="/docs.js"></script>`, "", 1)
+	for what, pattern := range map[string]string{
+		"script": `(?i)<script`, "inline style": `(?i)<style|\sstyle=`, "handler": `(?i)\son[a-z]+=`, "another host": `(?i)(src|href)="?(https?:)?//`,
+		"another file": `<(link|img)[^>]*(href|src)="([^/]|/[^d]|/docs\.[^c])`, "unrendered template or HTML": `{{|ZgotmplZ|&lt;p&gt;|raw HTML omitted`,
+	} {
+		if m := regexp.MustCompile(pattern).FindString(html); m != "" {
+			t.Errorf("%s: %q", what, m)
+		}
+	}
+}
+
+// HTML in a text does not become markup.
+func TestMarkupInATextIsNoMarkup(t *testing.T) {
+	const text = "# A\n\n<script>alert(1)</script>\n\nb <i onclick=\"x\"> c `<b>`\n\n## 1. <b>D</b>\n\n|a|\n|---|\n|<img src=x>|\n"
+	page, err := methodsPage([]byte(text))
+	if html := string(page) + string(prose(text)); err != nil || regexp.MustCompile(`<script|<i |<b>|<img`).MatchString(html) {
+		t.Errorf("%v %s", err, html)
+	}
+}
+
+// Each link of the page leads to an element of the page, no two elements have the same ID, and the page shows each path with a
+// command, each response, header field and parameter, and each field of an example of an answer.
+func TestThePageHasEverything(t *testing.T) {
+	html := string(made["docs.html"])
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		if ids[m[1]] {
+			t.Errorf("two elements have the id %s", m[1])
+		}
+		ids[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		if !ids[m[1]] {
+			t.Errorf("a link leads to %s, which does not exist", m[1])
+		}
+	}
+	for path := range at(t, "paths").(object) {
+		if !strings.Contains(html, ">"+path+"</a></h3>") || !strings.Contains(html, "</span>"+path+"'</code>") {
+			t.Errorf("%s is not shown, or has no command", path)
+		}
+	}
+	for kind, prefix := range map[string]string{"responses": "response-", "headers": "header-"} {
+		for name := range at(t, "components", kind).(object) {
+			if !ids[prefix+name] {
+				t.Errorf("%s%s is not shown", prefix, name)
+			}
+		}
+	}
+	for _, p := range at(t, "components", "parameters").(object) {
+		if name := p.(object)["name"].(string); !ids["request-"+name] && !strings.Contains(html, "-"+name+`">`) {
+			t.Errorf("the parameter %s is not shown", name)
+		}
+	}
+	var known map[string]struct{ Data, Meta object }
+	if err := json.Unmarshal(answers, &known); err != nil {
+		t.Fatal(err)
+	}
+	like := map[string]string{}
+	for _, m := range regexp.MustCompile(`<tr id="([^"]*)">[^\n]*Fields as in <a href="#([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		like[m[1]] = m[2]
+	}
+	rows := 0
+	var walk func(id string, v any)
+	walk = func(id string, v any) {
+		if other := like[id]; other != "" {
+			id = other
+		}
+		switch v := v.(type) {
+		case object:
+			for key, x := range v {
+				if rows++; !ids[id+"."+key] {
+					t.Errorf("%s.%s has no row", id, key)
+				}
+				walk(id+"."+key, x)
+			}
+		case []any:
+			for _, x := range v {
+				walk(id, x)
+			}
+		}
+	}
+	for path, item := range at(t, "paths").(object) {
+		name := filepath.Base(item.(object)["get"].(object)["responses"].(object)["200"].(object)["$ref"].(string))
+		if answer, found := known[name]; found && name != "Historical" { // which has the fields of gex/spx
+			_, id, _ := strings.Cut(strings.TrimPrefix(path, "/api/"), "/")
+			id = strings.ReplaceAll(id, "/", "-")
+			walk(id, answer.Data)
+			walk(id+".meta.quality", answer.Meta["quality"])
+			delete(answer.Meta, "quality")
+			delete(answer.Meta["receipt"].(object), "parameters") // the text of the row names them
+			walk("meta", answer.Meta)
+		}
+	}
+	if rows < 300 {
+		t.Errorf("only %d fields", rows)
+	}
+}
+
+func TestTheFilesAreServedAsWhatTheyAre(t *testing.T) {
+	var got []string
+	for _, f := range openapi.Files() {
+		got = append(got, fmt.Sprint(f.Path, " ", f.ContentType, " ", f.Page, " ", len(f.Body) > 1000))
+	}
+	want := []string{"/openapi.json application/json false true", "/docs text/html; charset=utf-8 true true", "/methods text/html; charset=utf-8 true true", "/docs.css text/css; charset=utf-8 true true",
+		"/docs.js text/javascript; charset=utf-8 true true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

@@ -2,9 +2,10 @@
 // shows the document, the other the methods behind the numbers. The pages need no other host. The page of
 // the document has a script for its search, and everything else works without it.
 //
-// The tests of this package make all three. The document is made from the types of the results, from fields.txt, which has a
-// line for every field, and from document.yaml, which has the paths and responses. docs.tmpl is the template of its page.
-// The page of the methods is made from compute/METHODS.md and methods.tmpl. After a change to one of these files,
+// The tests of this package make all three. The document is made from openapi.yaml and from the Go types of the results, whose
+// comments and tags describe each field. A new field needs a comment, its unit in a tag if it is a number, and its value in
+// testdata/answers.json. docs.tmpl is the template of the document's page. The page of the methods is made from
+// compute/METHODS.md and methods.tmpl. After a change to one of these files,
 //
 //	go test ./server/openapi -update
 //
