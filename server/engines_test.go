@@ -159,8 +159,7 @@ func TestForgetsWhatChanged(t *testing.T) {
 
 // After a panic, the answers before it arrive, and the 500 to HEAD has no body.
 func TestPanicTearsNothing(t *testing.T) {
-	finder := panickingAt{newFinder(t), "gex/spx/series"}
-	web := newServer(nil, func(c *server.Config) { c.Finder = finder })
+	web := newServer(nil, func(c *server.Config) { c.Finder = panicking{newFinder(t), "gex/spx/series", "for the test"} })
 	address := listen(t, web)
 	got := exchange(t, address, vix+"HEAD /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n"+vix, false)
 	if statuses(got) != "200 500" || !strings.HasSuffix(got, "\r\n\r\n") {
@@ -169,15 +168,15 @@ func TestPanicTearsNothing(t *testing.T) {
 	answered(t, dial(t, address))
 }
 
-// panickingAt is a finder that panics when it is asked for one resource.
-type panickingAt struct {
+// panicking is a finder that panics when it is asked for one resource.
+type panicking struct {
 	*finder
-	resource string
+	resource, detail string
 }
 
-func (f panickingAt) Current(resource string) *snapshots.Edition {
+func (f panicking) Current(resource string) *snapshots.Edition {
 	if resource == f.resource {
-		panic("for the test")
+		panic(f.detail)
 	}
 	return f.finder.Current(resource)
 }

@@ -10,19 +10,11 @@ import (
 	"strikecache/snapshots"
 )
 
-// panicking is a finder that panics.
-type panicking struct {
-	*finder
-	detail string
-}
-
-func (f panicking) Current(string) *snapshots.Edition { panic(f.detail) }
-
 // After a panic, the answer has no detail, and the server keeps serving.
 func TestPanicIsAnswered(t *testing.T) {
 	var log logText
 	const detail = "/srv/secret/place.go:17 goroutine 5"
-	web := newServer(newFinder(t), func(c *server.Config) { c.Finder, c.Log = panicking{newFinder(t), detail}, log.logger() })
+	web := newServer(newFinder(t), func(c *server.Config) { c.Finder, c.Log = panicking{newFinder(t), "gex/spx", detail}, log.logger() })
 	address := listen(t, web)
 	bodies := map[string]bool{}
 	for range 2 {
