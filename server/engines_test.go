@@ -212,7 +212,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 
 // Clients that always have requests under way when a server stops get whole answers, and the last one says that it is the last.
 func TestStopsUnderRequests(t *testing.T) {
-	const ahead = 50 // requests
+	const ahead, half = 50, 10 // requests; bytes of the next one, which keep the connection of a slow client from being idle
 	web := newServer(newFinder(t))
 	ln, err := server.Listen("127.0.0.1:0")
 	if err != nil {
@@ -222,7 +222,7 @@ func TestStopsUnderRequests(t *testing.T) {
 	var clients sync.WaitGroup
 	for range 20 {
 		c := dial(t, ln.Addr().String())
-		if _, err := io.WriteString(c, strings.Repeat(series, ahead)); err != nil {
+		if _, err := io.WriteString(c, strings.Repeat(series, ahead)+series[:half]); err != nil {
 			t.Fatal(err)
 		}
 		answers := bufio.NewReader(c)
@@ -241,7 +241,8 @@ func TestStopsUnderRequests(t *testing.T) {
 		clients.Go(func() {
 			for n := 0; !next(); n++ {
 				if n%ahead == 0 {
-					_, _ = io.WriteString(c, strings.Repeat(series, ahead)) // fails only if the server has ended the connection
+					// This fails only if the server has ended the connection.
+					_, _ = io.WriteString(c, series[half:]+strings.Repeat(series, ahead)+series[:half])
 				}
 			}
 			if b, _ := io.ReadAll(answers); len(b) > 0 {
