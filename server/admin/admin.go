@@ -17,7 +17,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,9 +27,8 @@ import (
 const (
 	readTimeout   = 5 * time.Second
 	writeTimeout  = 30 * time.Second // pprof adds the seconds that a profile is asked for
-	idleTimeout   = 30 * time.Second
+	idleTimeout   = 75 * time.Second
 	maxHeader     = 8 << 10 // bytes
-	maxOpen       = 64      // connections; a further one is closed
 	maxScrapes    = 4       // at a time; further ones get 503
 	scrapeTimeout = 10 * time.Second
 	closeTimeout  = time.Second // for a scrape or a profile that has begun
@@ -49,7 +47,6 @@ type Config struct {
 // Server is the operator's server. Create it with [Open].
 type Server struct {
 	http    http.Server
-	open    atomic.Int64 // connections
 	log     *slog.Logger
 	addr    net.Addr
 	serving sync.WaitGroup
@@ -78,7 +75,7 @@ func Open(address string, cfg Config) (*Server, error) {
 	}
 	s.http = http.Server{
 		Handler: s.guarded(s.routes(registry, cfg), local), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnState: s.bound,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnState: new(connections).track,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // its lines name client addresses
 	}
 	s.serving.Go(func() {
@@ -87,18 +84,6 @@ func Open(address string, cfg Config) (*Server, error) {
 		}
 	})
 	return s, nil
-}
-
-// bound is the ConnState of the listener. It closes a new connection while the most are open.
-func (s *Server) bound(c net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if s.open.Add(1) > maxOpen {
-			_ = c.Close() // the connection is given up
-		}
-	case http.StateClosed:
-		s.open.Add(-1)
-	}
 }
 
 // Close stops listening. It cuts off the requests that do not end within a second.

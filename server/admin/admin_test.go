@@ -385,6 +385,29 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
+// Clients that send half a head do not delay a probe, and at most 64 connections are open.
+func TestHalfHeadsDoNotDelayAProbe(t *testing.T) {
+	st := open(t, "127.0.0.1:0")
+	var half []net.Conn
+	for range 300 {
+		c, err := net.Dial("tcp", st.admin[len("http://"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: local")
+		half = append(half, c)
+	}
+	if resp, body := st.ask("GET", st.admin+"/healthz", ""); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	for _, c := range half[:300-63] { // closed for newer ones
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Fatalf("an old connection is answered: %d bytes", n)
+		}
+	}
+}
+
 // A panic is answered with 500, is logged without the client's address, and ends only its own request.
 func TestPanicIsAnswered(t *testing.T) {
 	var log strings.Builder

@@ -2,32 +2,34 @@ package admin
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// A connection over the limit is closed at once, and a new one is served when another has ended. A client that announces a body
-// and sends half of it is answered at once, and holds no place. No timeout of the server ends a connection here.
-func TestConnectionsAreBounded(t *testing.T) {
+// bounded starts a server without timeouts, so that nothing but the bound closes a connection. It returns a dialer that
+// sends a text on a new connection.
+func bounded(t *testing.T, handler http.HandlerFunc) (dial func(text string) net.Conn) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{}
-	s.http = http.Server{Handler: s.guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), true), ConnState: s.bound}
+	s := &http.Server{Handler: handler, ConnState: new(connections).track}
 	done := make(chan error)
-	go func() { done <- s.http.Serve(ln) }()
-	defer func() {
-		s.http.Close()
+	go func() { done <- s.Serve(ln) }()
+	t.Cleanup(func() {
+		s.Close()
 		<-done
-	}()
-	const request, ok = "GET / HTTP/1.1\r\nHost: localhost\r\n", "HTTP/1.1 200 OK\r\n"
-	dial := func(text string) net.Conn {
+	})
+	return func(text string) net.Conn {
+		t.Helper()
 		c, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -36,32 +38,94 @@ func TestConnectionsAreBounded(t *testing.T) {
 		fmt.Fprint(c, text)
 		return c
 	}
-	served := func() (c net.Conn, yes bool) {
-		c = dial(request + "\r\n")
-		line, _ := bufio.NewReader(c).ReadString('\n')
-		return c, line == ok
+}
+
+// answered returns the status line that comes on a connection, "" when the connection is closed.
+func answered(c net.Conn) string {
+	line, _ := bufio.NewReader(c).ReadString('\n')
+	return line
+}
+
+const (
+	halfHead = "GET / HTTP/1.1\r\nHost: local"
+	ok       = "HTTP/1.1 200 OK\r\n"
+)
+
+// The connection that has waited longest for the rest of its head is closed for a new one.
+func TestANewConnectionTakesTheOldestPlace(t *testing.T) {
+	dial := bounded(t, func(http.ResponseWriter, *http.Request) {})
+	var half []net.Conn
+	for range 300 {
+		half = append(half, dial(halfHead))
 	}
-	for _, half := range []string{"Content-Length: 100\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n64\r\nhalf"} {
-		for range maxOpen {
-			c := dial(request + half)
+	if got := answered(dial(halfHead + "host\r\n\r\n")); got != ok {
+		t.Fatalf("%q", got)
+	}
+	const closed = 300 - (maxConnections - 1)
+	for i, c := range half {
+		want := ""
+		if i >= closed {
+			fmt.Fprint(c, "host\r\n\r\n")
+			want = ok
+		}
+		if got := answered(c); got != want {
+			t.Errorf("half head %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
+// A request under way keeps its place. When every place has one, a new connection is closed.
+func TestARequestUnderWayKeepsItsPlace(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	dial := bounded(t, func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-leave
+	})
+	const whole = halfHead + "host\r\n\r\n"
+	var busy []net.Conn
+	for range maxConnections {
+		busy = append(busy, dial(whole))
+		<-entered
+	}
+	for _, text := range []string{halfHead, whole} {
+		if got := answered(dial(text)); got != "" {
+			t.Errorf("beyond the limit: %q", got)
+		}
+	}
+	close(leave)
+	for i, c := range busy {
+		if got := answered(c); got != ok {
+			t.Errorf("request %d: %q", i, got)
+		}
+	}
+	next := dial(whole)
+	<-entered
+	if got := answered(next); got != ok {
+		t.Errorf("afterwards: %q", got)
+	}
+}
+
+// A client that announces a body and sends half of it is answered at once, and its place is free for the next client.
+func TestAHalfBodyHoldsNoPlace(t *testing.T) {
+	dial := bounded(t, (&Server{}).guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), true).ServeHTTP)
+	for _, half := range []string{
+		"host\r\nContent-Length: 100\r\n\r\nhalf", "host\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf",
+	} {
+		var held []net.Conn
+		for range maxConnections {
+			held = append(held, dial(halfHead+half))
+		}
+		for _, c := range held {
 			if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // for ever, if the server waits for the rest
 				t.Fatal(err)
 			}
-			if b, err := io.ReadAll(c); err != nil && !strings.Contains(err.Error(), "reset") || !strings.HasPrefix(string(b), ok) {
+			b, err := io.ReadAll(c) // to the end of the connection
+			if err != nil && !errors.Is(err, syscall.ECONNRESET) || !strings.HasPrefix(string(b), ok) {
 				t.Fatalf("%q: answered %q, %v", half, b, err)
 			}
 		}
-	}
-	var first net.Conn
-	for n := 0; n < maxOpen; {
-		if c, yes := served(); yes { // the server may not have seen the end of the last ones yet
-			first, n = c, n+1
+		if got := answered(dial(halfHead + "host\r\n\r\n")); got != ok {
+			t.Errorf("the next client: %q", got)
 		}
-	}
-	if _, yes := served(); yes {
-		t.Error("a connection over the limit is answered")
-	}
-	first.Close()
-	for yes := false; !yes; _, yes = served() { // until the server has seen the end
 	}
 }
