@@ -321,7 +321,7 @@ func (s *link) settle(ctx context.Context, path string, err error) error {
 	o := m.objects[path]
 	reason := reasonFor(err)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		last, failed := s.last(ctx, fileSubject+path+"."+strconv.FormatUint(o.parts-1, 10))
+		last, failed := s.last(ctx, fileSubject+path+".*") // of any part: the last part of what replaces it may not be there yet
 		if failed != nil {
 			return failed
 		}

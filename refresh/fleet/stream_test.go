@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,10 +65,11 @@ func TestAStreamThatWasSetBackAndGoesOn(t *testing.T) {
 	until(t, "the edge has the file", func() bool { return back.shows(pain, `"2"`) })
 }
 
-// behind is a server of a cluster. The newest message that it knows of a subject has a sequence number, 0 says none.
+// behind is a server of a cluster. It knows the sequence number of the newest message of any part of a file, and of its last
+// part, 0 says none.
 type behind struct {
 	nats.JetStreamContext
-	newest uint64
+	newest, lastPart uint64
 }
 
 // anyStream is a stream that nothing is asked of but its name.
@@ -75,11 +77,15 @@ type anyStream struct{ jetstream.Stream }
 
 func (anyStream) CachedInfo() *jetstream.StreamInfo { return &jetstream.StreamInfo{} }
 
-func (b behind) GetLastMsg(string, string, ...nats.JSOpt) (*nats.RawStreamMsg, error) {
-	if b.newest == 0 {
+func (b behind) GetLastMsg(_, subject string, _ ...nats.JSOpt) (*nats.RawStreamMsg, error) {
+	seq := b.lastPart
+	if strings.HasSuffix(subject, ".*") {
+		seq = b.newest
+	}
+	if seq == 0 {
 		return nil, nats.ErrMsgNotFound
 	}
-	return &nats.RawStreamMsg{Sequence: b.newest}, nil
+	return &nats.RawStreamMsg{Sequence: seq}, nil
 }
 
 // A member asks again for an announced file that no server seems to have: a server that has just begun to lead may be behind. It
@@ -90,22 +96,24 @@ func TestAServerThatIsBehind(t *testing.T) {
 	for _, c := range []struct {
 		what      string
 		newest    uint64
+		lastPart  uint64
 		tries     int
 		known     bool
 		refused   bool
 		asksAgain bool
 	}{
-		{"it has the file", 7, 0, true, false, true},
-		{"it has the file before", 3, 0, true, false, true},
-		{"it has none", 0, 0, true, false, true},
-		{"the file was replaced", 9, 0, false, false, false},
-		{"the file was removed", 0, maxTries - 1, false, false, false},
-		{"a part of the file is missing", 7, maxTries - 1, true, true, false},
+		{"it has the file", 7, 7, 0, true, false, true},
+		{"it has the file before", 3, 3, 0, true, false, true},
+		{"it has none", 0, 0, 0, true, false, true},
+		{"the file was replaced", 9, 9, 0, false, false, false},
+		{"the last part of what replaces it is not there yet", 9, 7, maxTries - 1, false, false, false},
+		{"the file was removed", 0, 0, maxTries - 1, false, false, false},
+		{"a part of the file is missing", 7, 7, maxTries - 1, true, true, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
 			m.objects[path], m.backlog[path] = object{digest: "x", parts: 1, last: 7, tries: c.tries}, true
-			s := &link{m: m, reads: behind{newest: c.newest}, stream: anyStream{}}
+			s := &link{m: m, reads: behind{newest: c.newest, lastPart: c.lastPart}, stream: anyStream{}}
 			if err := s.settle(t.Context(), path, jetstream.ErrMsgNotFound); err != nil {
 				t.Fatal(err)
 			}
