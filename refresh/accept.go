@@ -87,22 +87,14 @@ func (p *publisher) accept(b *batch, products []*product, succeeded ...string) e
 func (p *publisher) compute(b *batch, products []*product) ([]*answer, error) {
 	var answers []*answer
 	for _, product := range products {
-		in, err := product.gather(b, p.memory)
+		a, err := product.next(b, p.memory)
 		if err != nil {
 			return nil, err
 		}
-		if in == nil {
-			continue
+		if a != nil {
+			b.answers[product.name] = a
+			answers = append(answers, a)
 		}
-		if err := in.addClosures(); err != nil {
-			return nil, err
-		}
-		a, err := product.answer(in)
-		if err != nil {
-			return nil, err
-		}
-		b.answers[product.name] = a
-		answers = append(answers, a)
 	}
 	return answers, nil
 }

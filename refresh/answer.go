@@ -73,6 +73,19 @@ type product struct {
 	data, quality any // zero values of `data` and `meta.quality`, for the API description
 }
 
+// next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
+// add.
+func (p *product) next(b *batch, m *memory) (*answer, error) {
+	in, err := p.gather(b, m)
+	if err != nil || in == nil {
+		return nil, err
+	}
+	if err := in.addClosures(); err != nil {
+		return nil, err
+	}
+	return p.answer(in)
+}
+
 // answer computes the product's answer and encodes it.
 func (p *product) answer(in *inputs) (*answer, error) {
 	a, err := p.compute(in)

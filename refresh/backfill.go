@@ -76,15 +76,8 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previ
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	in, err := p.gather(b, m)
-	if err != nil || in == nil {
-		return err
-	}
-	if err := in.addClosures(); err != nil {
-		return err
-	}
-	a, err := p.answer(in)
-	if err != nil {
+	a, err := p.next(b, m)
+	if err != nil || a == nil {
 		return err
 	}
 	q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
@@ -96,7 +89,7 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previ
 	if err := r.store.Save([]snapshots.File{f}, a.objects()); err != nil {
 		return err
 	}
-	if in.gamma != nil { // else the next session computes this again, from the stored document
+	if in := a.inputs; in.gamma != nil { // else the next session computes this again, from the stored document
 		m.keepReference(p.name, d, in.newest()[0], in.gamma.State)
 	}
 	return nil
