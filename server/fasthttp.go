@@ -170,6 +170,8 @@ func (e *fastEngine) protocolError(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	_, nothing := err.(net.Error) //nolint:errorlint // it is not wrapped if no byte has arrived
 	switch {
+	case errors.As(err, &small) && !ctx.Conn().(*fastConn).lines.begun:
+		e.refuse(ctx, errTargetTooLong) // the request line alone fills the buffer
 	case errors.As(err, &small):
 		e.refuse(ctx, errHeaderTooLong)
 	case errors.Is(err, os.ErrDeadlineExceeded) && !nothing:

@@ -269,7 +269,7 @@ func inputsOfPaths() (inputs []input) {
 	for _, target := range []string{"", " /", "/ /", "/\xc3\xa4", "/\x00", "/api/v1/gex/spx\x00", "/api/v1/gex/spx#x", "#", "/\x7f", "api/v1/gex/spx", "a:443", "http://[::1/api/v1/gex/spx", "http://%zz/"} {
 		inputs = append(inputs, input{name: "path " + target, raw: get(target), status: 400, code: "bad_request", ends: true})
 	}
-	for _, n := range []int{4096, 5000, 8000} {
+	for _, n := range []int{4096, 5000, 8000, 9000, 20_000} {
 		inputs = append(inputs, input{name: "overlong path", raw: get("/" + strings.Repeat("a", n)), status: 414, code: "uri_too_long", ends: true})
 	}
 	return inputs
