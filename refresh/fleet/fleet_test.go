@@ -299,13 +299,18 @@ func (n *node) save(product, data string, asOf time.Time) {
 	n.Announce()
 }
 
-// shows says whether this member was told to serve an answer whose file it has.
+// shows says whether this member was told to serve an answer whose file it has. It reads the digest from the file: for a moment
+// the store has a new file and the digest of the file before.
 func (n *node) shows(product, data string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.followed[product]
 	f, err := n.store.LoadPath(s.Path)
-	return err == nil && n.store.Digest(s.Path) == s.SHA256 && string(f.Edition.Default.Data()) == data
+	if err != nil || string(f.Edition.Default.Data()) != data {
+		return false
+	}
+	_, digest, err := n.store.Bytes(s.Path)
+	return err == nil && digest == s.SHA256
 }
 
 // files returns the files of a node, by path, without those that are being written.
