@@ -104,8 +104,8 @@ func (f *follower) Follow(served map[string]fleet.Served) error {
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
 	for _, p := range products {
 		var s fleet.Served
-		if s, offered[p.name] = served[p.name]; s.Path == "" {
-			continue
+		if s, offered[p.name] = served[p.name]; s.SHA256 == "" || s.Path != snapshots.CurrentPath(p.name) {
+			continue // there is no answer yet, or somebody has forged it
 		}
 		h, err := f.followed(p, s)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/fleet"
 	"strikecache/snapshots"
 )
 
@@ -197,5 +198,23 @@ func TestAFollowerDoesNotGoBack(t *testing.T) {
 		a.once()
 		carried(t, a, b)
 		equal(t, "newer answers", a, b)
+	})
+}
+
+// A member passes over an answer that a refresher does not name in this way.
+func TestForgedAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer b.close()
+		for _, file := range []fleet.File{
+			{Path: snapshots.CurrentPath(refresh.GammaResource)}, {Path: "../../x"}, {Path: snapshots.CurrentPath(refresh.PainResource), SHA256: "x"},
+		} {
+			if err := refresh.Member(b.Refresher).Follow(map[string]fleet.Served{refresh.GammaResource: {File: file}}); err != nil {
+				t.Error(err)
+			}
+			if b.store.Current(refresh.GammaResource) != nil {
+				t.Errorf("%+v is served", file)
+			}
+		}
 	})
 }

@@ -88,7 +88,7 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 	case b.settlement() != nil:
 		if err := j.accept(b, products, succeeded...); err != nil {
 			j.asked.forget(latestSettlement) // the file of this batch was not kept: ask again
-			failure = err
+			failure = errors.Join(failure, err)
 		}
 	case failure == nil && j.settledTo() != 0:
 		j.board.succeed(products, succeeded...)
