@@ -29,6 +29,10 @@ type publisher struct {
 	reported map[string]bool // jobs whose first refresh was logged; guarded by mu
 }
 
+func newPublisher(cfg *Config) *publisher {
+	return &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), reported: map[string]bool{}}
+}
+
 var errNoLease = errors.New("this member of the fleet does not hold the lease")
 
 // newBatch returns an empty batch. It may be given documents before [publisher.accept].

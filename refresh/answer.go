@@ -35,6 +35,8 @@ const (
 	vixFeed     = "vix"
 )
 
+var feeds = []string{optionsFeed, sectorsFeed, vixFeed}
+
 // product is one row of the table [products]: how the refresher makes the answers of one resource.
 type product struct {
 	name   string // canonical name, meta.endpoint

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,9 +23,11 @@ type PastSource interface {
 // afterClose is the time from the close of a session until its last quotes are final. The schedule window has ended by then.
 const afterClose = windowAfterClose + 4*time.Minute
 
+const backfillJob = "backfill"
+
 // backfill computes and stores the answers of the last sessions whose dates have no file, oldest session first, from the
-// documents that the upstream had after each close. It never replaces a file. It then lets the jobs fetch all documents
-// anew: the same documents give other answers now, because the answers compare with earlier dates.
+// documents that the upstream had after each close. It never replaces a file. It then computes the current answers again:
+// the same documents give other answers now, because the answers compare with earlier dates.
 func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(r.cfg.Clock.Now())
 	began, stored, before := time.Now(), 0, map[previousKey]*document{}
@@ -40,19 +43,24 @@ func (r *Refresher) backfill(ctx context.Context) error {
 			stored++
 		}
 	}
-	if stored > 0 && ctx.Err() == nil { // else the next start goes on with it
-		r.log.Info("back-filled", "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
-		r.intake.fetchAnew()
-		r.allChains.Store(true)
+	if stored == 0 || ctx.Err() != nil { // the next start goes on with it
+		return nil
 	}
-	return nil
+	r.log.Info("back-filled", "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
+	r.spxTurn.Lock()
+	defer r.spxTurn.Unlock()
+	var errs []error
+	for _, feed := range feeds {
+		errs = append(errs, r.accept(r.newBatch(backfillJob), ofFeed(feed)))
+	}
+	return errors.Join(errs...)
 }
 
 // backfillProduct computes and stores the answer of a product for a past session. The current answer stays. before has what is
 // known of the session before, and gets what the next session needs.
 func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previousKey]*document) error {
 	names, at := p.past(&r.cfg, d)
-	b := r.newBatch("backfill")
+	b := r.newBatch(backfillJob)
 	b.accepted, b.at = nil, at
 	m := newMemory(&r.cfg)
 	m.before = before

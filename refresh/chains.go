@@ -42,14 +42,14 @@ func (j *jobs) refreshSPX(ctx context.Context) error {
 	return j.refreshChains(ctx, "spx", ofFeed(optionsFeed), spxChain)
 }
 
-// refreshFlow fetches the chain of the next symbol of the flow universe. The first run, and that after a back-fill, fetch the
-// chains of all symbols.
+// refreshFlow fetches the chain of the next symbol of the flow universe. Until a chain has come, it fetches the chains of all
+// symbols.
 func (j *jobs) refreshFlow(ctx context.Context) error {
 	names := flowNames(j.cfg)
 	if len(names) == 0 {
 		return nil
 	}
-	if !j.allChains.Swap(false) {
+	if slices.ContainsFunc(names, j.intake.fetched) {
 		j.flowTurn %= len(names)
 		names = names[j.flowTurn : j.flowTurn+1]
 		j.flowTurn++

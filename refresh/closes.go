@@ -27,15 +27,15 @@ func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 		dates = append(dates, session)
 	}
 	f := b.settlement()
-	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || !j.asked.due(closesAsked, b.at, historyRetry) {
+	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || !j.settlementAsked.due(closesAsked, b.at, historyRetry) {
 		return j.findCloses(ctx, upstream.Quotes, dates...)
 	}
-	j.asked.made(closesAsked, b.at)
+	j.settlementAsked[closesAsked] = b.at
 	errs := j.findCloses(ctx, upstream.Quotes, append(dates, f.date)...)
 	return append(errs, j.findCloses(ctx, upstream.History, f.date)...)
 }
 
-// closesAsked is the name in jobs.asked for the closes of a settlement date.
+// closesAsked is the name in jobs.settlementAsked of the closes of a settlement date.
 const closesAsked = upstream.Name("closes")
 
 // findCloses fetches a document of each index whose close of one of the dates is unknown, and keeps it if it has the close.

@@ -73,7 +73,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 			cfg.Lease, cfg.Published = r.member.Holds, r.member.Announce
 		}
 		r.cfg = cfg
-		r.reset()
+		r.jobs = newJobs(&r.cfg)
 		err = r.Restore()
 	}
 	if err != nil {

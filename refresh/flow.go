@@ -65,14 +65,18 @@ func gatherFlow(b *batch, m *memory) (*inputs, error) {
 	slices.SortFunc(chains, func(a, b *document) int { return cmp.Compare(a.symbol(), b.symbol()) })
 	in := b.inputs(chains...)
 	for _, d := range chains {
-		if d.part != nil {
+		if d.part != nil && d.part.sessionBefore != nil {
 			in.add(d.part.sessionBefore) // the part was scored with this one, and the chain is no longer in memory
 			continue
 		}
-		in.add(m.previous(FlowResource, d.upstreamName(), newest, func(before *document) error {
+		before := m.previous(FlowResource, d.upstreamName(), newest, func(before *document) error {
 			_, err := volatilitiesBefore(before)
 			return err
-		}))
+		})
+		if before != nil {
+			d.part = nil // it was scored before this document was stored
+			in.add(before)
+		}
 	}
 	return in, nil
 }

@@ -37,21 +37,17 @@ type health struct {
 	since    time.Time       // of the failure that made the answer stale
 }
 
-func (h *health) fail(reason upstream.Reason, now time.Time) {
-	h.failures++
-	h.reason = reason
-	if h.failures == failuresToStale {
-		h.since = now
-	}
-}
-
 // healths holds the health of one product by the document that failed. A document that succeeded last has no entry. The
 // key is a symbol, [quotesFailure] or [settlementFailure].
 type healths map[string]health
 
 func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
 	one := h[document]
-	one.fail(reason, now)
+	one.failures++
+	one.reason = reason
+	if one.failures == failuresToStale {
+		one.since = now
+	}
 	h[document] = one
 }
 

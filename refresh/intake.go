@@ -46,6 +46,12 @@ func (i *intake) document(name upstream.Name) *document {
 	return i.accepted[name]
 }
 
+// fetched says whether the upstream has sent the accepted document of a name to this process.
+func (i *intake) fetched(name upstream.Name) bool {
+	d := i.document(name)
+	return d != nil && d.origin != nil
+}
+
 // fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
 // the accepted document is still the newest.
 func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, error) {
@@ -53,11 +59,9 @@ func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, erro
 		return nil, &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}
 	}
 	var since *upstream.Document
-	i.mu.Lock()
-	if d := i.accepted[name]; d != nil {
+	if d := i.document(name); d != nil {
 		since = d.origin
 	}
-	i.mu.Unlock()
 	doc, err := i.source.Fetch(ctx, name, since)
 	if err != nil {
 		return nil, err
@@ -108,14 +112,5 @@ func (i *intake) accept(documents map[upstream.Name]*document) {
 	defer i.mu.Unlock()
 	for name, d := range documents {
 		i.accepted[name] = d
-	}
-}
-
-// fetchAnew makes the next fetch of each document unconditional: answers may change without a new document.
-func (i *intake) fetchAnew() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, d := range i.accepted {
-		d.origin = nil
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -14,7 +13,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// jobs fetches documents and hands them to the publisher. Each field below the first two is used by one job alone.
+// jobs fetches documents and hands them to the publisher. Each field below spxTurn is used by one job alone.
 type jobs struct {
 	*publisher
 	cal *compute.Calendar
@@ -23,43 +22,29 @@ type jobs struct {
 	// take 20 MB more memory. It is taken before publisher.mu.
 	spxTurn sync.Mutex
 
-	allChains atomic.Bool // the next run of the flow job fetches the chains of the whole universe
-	flowTurn  int         // the next chain of the flow universe
-	asked     requests
+	flowTurn        int // the next chain of the flow universe
+	historyAsked    requests
+	settlementAsked requests
 }
 
-// requests has the instant of the last request for each document that may not be there yet. Jobs use it at the same time.
-type requests struct {
-	mu   sync.Mutex
-	last map[upstream.Name]time.Time
-}
+// requests has the instant of the last request for each document that may not be there yet.
+type requests map[upstream.Name]time.Time
 
 // due says whether the last request is at least an interval before now, or forgotten.
-func (r *requests) due(name upstream.Name, now time.Time, interval time.Duration) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !now.Before(r.last[name].Add(interval))
-}
-
-func (r *requests) made(name upstream.Name, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last[name] = now
-}
-
-func (r *requests) forget(name upstream.Name) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.last, name)
+func (r requests) due(name upstream.Name, now time.Time, interval time.Duration) bool {
+	return !now.Before(r[name].Add(interval))
 }
 
 func newJobs(cfg *Config) *jobs {
-	p := &publisher{
-		cfg: cfg, store: cfg.Store, log: cfg.Log, intake: newIntake(cfg), memory: newMemory(cfg), board: newBoard(cfg), reported: map[string]bool{},
-	}
-	j := &jobs{publisher: p, cal: cfg.Calendar, asked: requests{last: map[upstream.Name]time.Time{}}}
-	j.allChains.Store(true)
+	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar}
+	j.reset()
 	return j
+}
+
+// reset forgets what earlier refreshes left, but not the answers that are served. No job may run.
+func (j *jobs) reset() {
+	j.intake, j.memory = newIntake(j.cfg), newMemory(j.cfg)
+	j.historyAsked, j.settlementAsked = requests{}, requests{}
 }
 
 // job is a function that the schedule calls at an interval.
@@ -85,8 +70,8 @@ func (j *jobs) list() []job {
 //
 //  1. computes the stored answers again from their documents ([Refresher.Resume]),
 //  2. runs every job once, all jobs at the same time, and starts the schedule,
-//  3. if the source has documents of past sessions, fills in the missing dates, runs every job once more, and fills in the
-//     part of today's track before its first row,
+//  3. if the source has documents of past sessions, fills in the missing dates, computes the answers that compare with them,
+//     and fills in the part of today's track before its first row,
 //  4. runs each job by the schedule.
 //
 // Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
@@ -113,8 +98,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	runner.Start()
 	runAll(once)
 	if r.cfg.Past != nil && r.cfg.BackfillSessions > 0 {
-		alongside("backfill", r.backfill)
-		runAll(once) // the answers change, because they compare with the dates that were filled in
+		alongside(backfillJob, r.backfill)
 		alongside("track", r.backfillMorning)
 	}
 	<-ctx.Done()

@@ -96,12 +96,9 @@ func (r *Refresher) Fleet() *fleet.Member { return r.member }
 // [Refresher.Run].
 func New(cfg Config) *Refresher {
 	r := &Refresher{cfg: cfg}
-	r.reset()
+	r.jobs = newJobs(&r.cfg)
 	return r
 }
-
-// reset forgets everything except the configuration. No job may run.
-func (r *Refresher) reset() { r.jobs = newJobs(&r.cfg) }
 
 // Store returns the store that the refresher fills.
 func (r *Refresher) Store() *snapshots.Store { return r.cfg.Store }

@@ -151,7 +151,7 @@ func (c *counting) Fetch(ctx context.Context, name upstream.Name, since *upstrea
 	return c.faultyMarket.Fetch(ctx, name, since)
 }
 
-// Histories that cannot be fetched are asked for once an hour.
+// While no history can be fetched, all are asked for every five minutes. As soon as they come, there is a rotation.
 func TestHistoriesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var source *counting
@@ -165,12 +165,18 @@ func TestHistoriesThatFail(t *testing.T) {
 		}
 		r.RefreshOnce(t.Context())
 		first := source.asked[upstream.HistoryKind]
-		for range 5 {
+		for range 4 {
 			time.Sleep(time.Minute)
 			r.RefreshOnce(t.Context())
 		}
 		if n := source.asked[upstream.HistoryKind]; n > first+2 { // the two of the VIX closes aside
-			t.Errorf("%d histories were asked for in 5 minutes, after the %d of the first run", n-first, first)
+			t.Errorf("%d histories were asked for in 4 minutes, after the %d of the first run", n-first, first)
+		}
+		r.market.ClearFaults()
+		time.Sleep(time.Minute)
+		r.RefreshOnce(t.Context())
+		if r.store.Current(refresh.SectorsResource) == nil {
+			t.Error("no rotation although the histories have come")
 		}
 	})
 }

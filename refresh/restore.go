@@ -59,7 +59,7 @@ func (r *Refresher) Resume(ctx context.Context) error {
 			}
 		}
 	}
-	for _, feed := range []string{optionsFeed, sectorsFeed, vixFeed} {
+	for _, feed := range feeds {
 		b := r.newBatch(resumeJob)
 		for _, p := range ofFeed(feed) {
 			if !p.accumulates && ctx.Err() == nil {

@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -114,10 +113,11 @@ func TestFreshness(t *testing.T) {
 		{"2026-11-23 09:30:00", "2026-11-20 16:14:59", none, 0, "closed", "outside_session", "2026-11-20 16:32:00"},
 		{"2026-11-27 13:32:00", "2026-11-27 13:14:59", "2026-11-27 13:31:00", 0, "closed", "outside_session", "2026-11-27 13:32:00"}, // early close
 	} {
-		h := health{}
+		failing := healths{}
 		for range c.failures {
-			h.fail(upstream.QuotesMissing, ny(t, "2026-11-20 10:58:00"))
+			failing.fail("SPX", upstream.QuotesMissing, ny(t, "2026-11-20 10:58:00"))
 		}
+		h := failing.worst(nil, nil)
 		now, asOf, q := ny(t, c.now), ny(t, c.asOf), time.Time{}
 		if c.captured != none {
 			q = productOf(GammaResource).quoteInstant(asOf, new(ny(t, c.captured)), nil, cal)
@@ -183,28 +183,6 @@ func TestSettlementDue(t *testing.T) {
 	} {
 		if got := settlementDue(ny(t, now), cal); got.String() != want {
 			t.Errorf("at %s: %s, want %s", now, got, want)
-		}
-	}
-}
-
-// Jobs that run at the same time remember their requests for documents that may not be there yet. The program would end if two
-// of them wrote one map.
-func TestJobsAskAtTheSameTime(t *testing.T) {
-	r, now := requests{last: map[upstream.Name]time.Time{}}, time.Now()
-	var all sync.WaitGroup
-	names := []upstream.Name{latestSettlement, closesAsked, upstream.History("XLK"), upstream.History("XLF")}
-	for _, name := range names {
-		all.Go(func() {
-			for range 1000 {
-				r.forget(name)
-				r.made(name, now)
-			}
-		})
-	}
-	all.Wait()
-	for _, name := range names {
-		if r.due(name, now.Add(time.Second-1), time.Second) || !r.due(name, now.Add(time.Second), time.Second) {
-			t.Errorf("the request for %s is not remembered", name)
 		}
 	}
 }

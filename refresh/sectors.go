@@ -12,8 +12,12 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// historyRetry is how long the job waits before it asks again for a history that is not complete yet.
-const historyRetry = time.Hour
+// historyRetry is how long a job waits before it asks again for a history that is not complete yet, and firstHistoryRetry for
+// one of which nothing is known: without any history there is no rotation.
+const (
+	historyRetry      = time.Hour
+	firstHistoryRetry = 5 * time.Minute
+)
 
 // quotesFailure is the document name under which failures of the sector quotes are counted.
 const quotesFailure = "quotes"
@@ -48,7 +52,7 @@ func (j *jobs) refreshSectors(ctx context.Context) error {
 		if !j.historyDue(b, symbol) {
 			continue
 		}
-		j.asked.made(upstream.History(symbol), b.at)
+		j.historyAsked[upstream.History(symbol)] = b.at
 		if err := j.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
 			errs = append(errs, fmt.Errorf("history of %s: %w", symbol, err))
 			j.log.Warn("history not fetched", "symbol", symbol, "err", err)
@@ -56,7 +60,7 @@ func (j *jobs) refreshSectors(ctx context.Context) error {
 	}
 	if err := j.accept(b, ofFeed(sectorsFeed), quotesFailure); err != nil {
 		for name := range b.documents {
-			j.asked.forget(name) // the histories of this run were not accepted: ask again
+			delete(j.historyAsked, name) // the histories of this run were not accepted: ask again
 		}
 		return j.board.fail(quotesFailure, errors.Join(append(errs, err)...), ofFeed(sectorsFeed))
 	}
@@ -81,10 +85,14 @@ func (j *jobs) fetchInto(ctx context.Context, b *batch, name upstream.Name) erro
 }
 
 // historyDue says whether to ask for the history of a fund: the history lacks the session before the quote's session, and
-// the last request is an hour ago.
+// the last request is long enough ago.
 func (j *jobs) historyDue(b *batch, symbol string) bool {
 	quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
-	return quote != nil && !complete(quote, history, j.cal) && j.asked.due(upstream.History(symbol), b.at, historyRetry)
+	interval := historyRetry
+	if history == nil {
+		interval = firstHistoryRetry
+	}
+	return quote != nil && !complete(quote, history, j.cal) && j.historyAsked.due(upstream.History(symbol), b.at, interval)
 }
 
 // complete says whether a history contains the session before the quote's session.

@@ -73,9 +73,9 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 		return nil
 	}
 	var failure error
-	if newest := b.settlement(); (newest == nil || newest.date < due) && j.asked.due(latestSettlement, b.at, settlementRetry) {
+	if newest := b.settlement(); (newest == nil || newest.date < due) && j.settlementAsked.due(latestSettlement, b.at, settlementRetry) {
 		if failure = j.fetchSettlement(ctx, b, due); failure == nil {
-			j.asked.made(latestSettlement, b.at)
+			j.settlementAsked[latestSettlement] = b.at
 		}
 	}
 	closesErrs := j.fetchCloses(ctx, b)
@@ -87,7 +87,7 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 	switch {
 	case b.settlement() != nil:
 		if err := j.accept(b, products, succeeded...); err != nil {
-			j.asked.forget(latestSettlement) // the file of this batch was not kept: ask again
+			delete(j.settlementAsked, latestSettlement) // the file of this batch was not kept: ask again
 			failure = errors.Join(failure, err)
 		}
 	case failure == nil && j.settledTo() != 0:
