@@ -9,27 +9,21 @@ import (
 	"strconv"
 )
 
-// Difference is a JSON field whose stored value and recomputed value differ.
-type Difference struct {
-	Path               string // JSON path of the field
-	Stored, Recomputed string // the two values as JSON, at most about 200 bytes each; "absent" where there is no such field
-}
-
-// String returns the line that `strikecache recompute` prints.
-func (d Difference) String() string {
-	return fmt.Sprintf("%s: stored %s, recomputed %s", d.Path, d.Stored, d.Recomputed)
-}
-
 const (
-	absent = "absent"
+	absent = "absent" // stands for a value where there is no such field
 	// maxValue is the most bytes of one value that are printed.
 	maxValue = 200
 )
 
-// differences compares two JSON values and returns the fields that differ, sorted by field name and array index. Two
-// numbers are equal only if their digits are: 1.0 and 1 differ. If the values differ only in spaces or in the order of
-// fields, there is one difference, with the path of the whole value. An error means that a value is not JSON.
-func differences(path string, stored, recomputed []byte) ([]Difference, error) {
+// difference returns the line that `strikecache recompute` prints for a JSON path whose stored and recomputed values differ.
+func difference(path, stored, recomputed string) string {
+	return fmt.Sprintf("%s: stored %s, recomputed %s", path, stored, recomputed)
+}
+
+// differences compares two JSON values and returns a [difference] for each field that differs, sorted by field name and array
+// index. Two numbers are equal only if their digits are: 1.0 and 1 differ. If the values differ only in spaces or in the order
+// of fields, there is one difference, with the path of the whole value. An error means that a value is not JSON.
+func differences(path string, stored, recomputed []byte) (found []string, err error) {
 	if bytes.Equal(stored, recomputed) {
 		return nil, nil
 	}
@@ -41,10 +35,9 @@ func differences(path string, stored, recomputed []byte) ([]Difference, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recomputed %s: %w", path, err)
 	}
-	var found []Difference
-	compareValues(path, a, b, func(d Difference) { found = append(found, d) })
+	compareValues(path, a, b, func(path, stored, recomputed string) { found = append(found, difference(path, stored, recomputed)) })
 	if found == nil {
-		found = []Difference{{path, "the same values", "with other spaces or another order"}}
+		found = []string{difference(path, "the same values", "with other spaces or another order")}
 	}
 	return found, nil
 }
@@ -56,7 +49,7 @@ func decodeAny(b []byte) (v any, err error) {
 	return v, err
 }
 
-func compareValues(path string, a, b any, differs func(Difference)) {
+func compareValues(path string, a, b any, differs func(path, stored, recomputed string)) {
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
@@ -69,9 +62,9 @@ func compareValues(path string, a, b any, differs func(Difference)) {
 				at := path + "[" + strconv.Itoa(i) + "]"
 				switch {
 				case i >= len(y):
-					differs(Difference{at, show(x[i]), absent})
+					differs(at, show(x[i]), absent)
 				case i >= len(x):
-					differs(Difference{at, absent, show(y[i])})
+					differs(at, absent, show(y[i]))
 				default:
 					compareValues(at, x[i], y[i], differs)
 				}
@@ -83,10 +76,10 @@ func compareValues(path string, a, b any, differs func(Difference)) {
 			return
 		}
 	}
-	differs(Difference{path, show(a), show(b)})
+	differs(path, show(a), show(b))
 }
 
-func compareObjects(path string, x, y map[string]any, differs func(Difference)) {
+func compareObjects(path string, x, y map[string]any, differs func(path, stored, recomputed string)) {
 	names := maps.Clone(x)
 	maps.Copy(names, y)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -95,9 +88,9 @@ func compareObjects(path string, x, y map[string]any, differs func(Difference)) 
 		at := path + "." + name
 		switch {
 		case !inRecomputed:
-			differs(Difference{at, show(a), absent})
+			differs(at, show(a), absent)
 		case !inStored:
-			differs(Difference{at, absent, show(b)})
+			differs(at, absent, show(b))
 		default:
 			compareValues(at, a, b, differs)
 		}

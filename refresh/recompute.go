@@ -26,45 +26,41 @@ type RecomputeCommand struct {
 
 const (
 	allProducts = "all"
-	// maxShown is how many differences of one product are printed.
+	// maxShown is how many details of one product are printed.
 	maxShown = 50
 )
 
-// The exit codes of an [Outcome].
+// The verdicts of a [Finding]. A run ends with the exit code 1 if a product differs, else with 3 if one was not compared.
 const (
-	exitDiffers     = 1
-	exitNotCompared = 3
+	identical     = "identical"
+	differs       = "differs"
+	methodChanged = "method_changed" // the stored answer is of another method: nothing was compared
+	inputsGone    = "inputs_gone"    // inputs are missing or damaged: nothing was compared
 )
 
 // Outcome is the error of [RecomputeCommand.Run] when a stored answer of the date could not be reproduced exactly.
 type Outcome struct {
-	Date    string   // YYYY-MM-DD, UTC
-	Differ  []string // products whose recomputed answer differs
-	Changed []string // products whose stored answer is of another method
-	Gone    []string // products whose documents are not stored any more
+	Date     string              // YYYY-MM-DD, UTC
+	Products map[string][]string // by verdict, without those that are identical
 }
 
 // Error names the products that differ, and those that could not be compared.
 func (o *Outcome) Error() string {
 	var parts []string
-	if len(o.Differ) > 0 {
-		parts = append(parts, "differs: "+strings.Join(o.Differ, ", "))
-	}
-	if len(o.Changed) > 0 {
-		parts = append(parts, "method_changed: "+strings.Join(o.Changed, ", "))
-	}
-	if len(o.Gone) > 0 {
-		parts = append(parts, "inputs_gone: "+strings.Join(o.Gone, ", "))
+	for _, verdict := range []string{differs, methodChanged, inputsGone} {
+		if products := o.Products[verdict]; products != nil {
+			parts = append(parts, verdict+": "+strings.Join(products, ", "))
+		}
 	}
 	return "recompute " + o.Date + ": " + strings.Join(parts, "; ")
 }
 
 // ExitCode returns 1 when a product differs, else 3.
 func (o *Outcome) ExitCode() int {
-	if len(o.Differ) > 0 {
-		return exitDiffers
+	if o.Products[differs] != nil {
+		return 1
 	}
-	return exitNotCompared
+	return 3
 }
 
 // Validate is called by the parser.
@@ -82,7 +78,7 @@ func (c *RecomputeCommand) Run(out io.Writer) error {
 	if c.Product == allProducts {
 		names = Resources()
 	}
-	outcome := &Outcome{Date: c.Date}
+	outcome := &Outcome{Date: c.Date, Products: map[string][]string{}}
 	stored := 0
 	for _, name := range names {
 		f, err := Recompute(c.DataDir, c.Source, c.Date, name)
@@ -95,70 +91,38 @@ func (c *RecomputeCommand) Run(out io.Writer) error {
 		}
 		stored++
 		f.print(out)
-		switch {
-		case f.Methods != [2]string{}:
-			outcome.Changed = append(outcome.Changed, name)
-		case f.Gone != nil:
-			outcome.Gone = append(outcome.Gone, name)
-		case f.Differences != nil:
-			outcome.Differ = append(outcome.Differ, name)
+		if f.Verdict != identical {
+			outcome.Products[f.Verdict] = append(outcome.Products[f.Verdict], name)
 		}
 	}
 	switch {
 	case stored == 0:
 		return fmt.Errorf("recompute: nothing of %s is stored in %s by source %s", c.Date, c.DataDir, c.Source)
-	case outcome.Differ != nil || outcome.Changed != nil || outcome.Gone != nil:
+	case len(outcome.Products) > 0:
 		return outcome
 	}
 	return nil
 }
 
-// Finding is the result of [Recompute] for one product of a date. The product is identical when Differences and Gone are nil
-// and Methods is empty.
+// Finding is the result of [Recompute] for one product of a date.
 type Finding struct {
-	Product     string
-	Answers     int // number of stored variants that were compared
-	Differences []Difference
-	// Methods holds the method of the stored answer and the method of this version, if the two differ. Then nothing was
-	// compared.
-	Methods [2]string
-	// Builds holds the [Build] of the stored answer and that of this version, if the two differ and Differences is not nil.
-	Builds [2]string
-	// Gone holds the inputs that are missing or damaged. If there are any, nothing was compared.
-	Gone []Gone
+	Product, Verdict string
+	Summary          string   // follows the verdict in the report; may be empty
+	Details          []string // the fields that differ, or the inputs that are missing or damaged, each with the reason
+	Note             string   // follows the details; may be empty
 }
 
-// Gone is an input that is not stored, or whose bytes do not have the digest SHA256.
-type Gone struct {
-	SHA256, Name string
-	Err          error // the reason
-}
-
-// print writes a line for the product, and an indented line for each missing input or for each field that differs.
+// print writes a line for the product, and an indented line for each detail.
 func (f *Finding) print(out io.Writer) {
-	switch {
-	case f.Methods != [2]string{}:
-		fmt.Fprintf(out, "%s method_changed: stored by %s, this version has %s\n", f.Product, f.Methods[0], f.Methods[1])
-	case f.Gone != nil:
-		fmt.Fprintf(out, "%s inputs_gone\n", f.Product)
-		for _, g := range f.Gone {
-			fmt.Fprintf(out, "  %s: %v\n", strings.TrimSpace(g.SHA256+" "+g.Name), g.Err)
-		}
-	case f.Differences == nil && f.Answers > 1:
-		fmt.Fprintf(out, "%s identical, %d answers\n", f.Product, f.Answers)
-	case f.Differences == nil:
-		fmt.Fprintf(out, "%s identical\n", f.Product)
-	default:
-		fmt.Fprintf(out, "%s differs in %d fields\n", f.Product, len(f.Differences))
-		for _, d := range f.Differences[:min(len(f.Differences), maxShown)] {
-			fmt.Fprintf(out, "  %v\n", d)
-		}
-		if more := len(f.Differences) - maxShown; more > 0 {
-			fmt.Fprintf(out, "  and %d more\n", more)
-		}
-		if f.Builds != [2]string{} {
-			fmt.Fprintf(out, "  stored by a build of %s, recomputed by %s: last digits may differ\n", f.Builds[0], f.Builds[1])
-		}
+	fmt.Fprintf(out, "%s %s%s\n", f.Product, f.Verdict, f.Summary)
+	for _, detail := range f.Details[:min(len(f.Details), maxShown)] {
+		fmt.Fprintf(out, "  %s\n", detail)
+	}
+	if more := len(f.Details) - maxShown; more > 0 {
+		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+	if f.Note != "" {
+		fmt.Fprintf(out, "  %s\n", f.Note)
 	}
 }
 
@@ -190,18 +154,18 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		return nil, true, fmt.Errorf("recompute: unknown product %.40q", product)
 	}
 	f = &Finding{Product: product}
-	meta := stored.Edition.Default.Meta
-	if m := meta.Receipt.Method; m != p.method {
-		f.Methods = [2]string{m, p.method}
+	if m := stored.Edition.Default.Meta.Receipt.Method; m != p.method {
+		f.Verdict, f.Summary = methodChanged, fmt.Sprintf(": stored by %s, this version has %s", m, p.method)
 		return f, true, nil
 	}
 	load := func(sha256 string) ([]byte, error) { return snapshots.ReadObject(dataDir, source, sha256) }
 	for _, in := range stored.Inputs {
 		if _, err := load(in.SHA256); err != nil {
-			f.Gone = append(f.Gone, Gone{in.SHA256, in.Name, err})
+			f.Details = append(f.Details, strings.TrimSpace(in.SHA256+" "+in.Name)+": "+err.Error())
 		}
 	}
-	if f.Gone != nil {
+	if f.Details != nil {
+		f.Verdict = inputsGone
 		// A server removes the documents of a file only after it has written a newer file. If the file is still the same, the
 		// documents are gone for good.
 		again, err := snapshots.ReadFile(dataDir, source, product, date)
@@ -221,50 +185,52 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	return f, true, nil
 }
 
-// compare fills in Answers, Differences and Builds. The path of a difference begins with the value of the
-// parameter, if the product has a parameter. build is the [Build] that computed the stored answer.
+// compare fills in the verdict. The path of a difference begins with the value of the parameter, if the product has a parameter.
+// build is the [Build] that computed the stored answer.
 func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) error {
 	meta := stored.Default.Meta
-	quality, err := json.Marshal(a.quality)
-	if err != nil {
-		return err
-	}
 	was, err := json.Marshal(reproducible{meta.AsOf, meta.CapturedAt, meta.SessionDate, meta.Quality})
 	if err != nil {
 		return err
 	}
-	is, err := json.Marshal(reproducible{a.asOf, a.captured, a.inputs.calendar.SessionDate(a.asOf).String(), quality})
+	is, err := json.Marshal(reproducible{a.asOf, a.captured, a.inputs.calendar.SessionDate(a.asOf).String(), a.qualityJSON})
 	if err != nil {
 		return err
 	}
-	if f.Differences, err = differences("meta", was, is); err != nil {
+	if f.Details, err = differences("meta", was, is); err != nil {
 		return err
 	}
-	answers := stored.Variants
+	answers, computed := stored.Variants, a.storedData()
 	if answers == nil {
 		answers = map[string]*snapshots.Snapshot{"": stored.Default}
 	}
-	f.Answers = len(answers)
-	computed := a.storedData()
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		data, ok := computed[name]
 		if !ok {
-			f.Differences = append(f.Differences, Difference{name, "an answer", absent})
+			f.Details = append(f.Details, difference(name, "an answer", absent))
 			continue
 		}
 		found, err := differences(strings.TrimPrefix(name+": data", ": "), answers[name].Data(), data)
 		if err != nil {
 			return err
 		}
-		f.Differences = append(f.Differences, found...)
+		f.Details = append(f.Details, found...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(computed)) {
 		if answers[name] == nil {
-			f.Differences = append(f.Differences, Difference{name, absent, "an answer"})
+			f.Details = append(f.Details, difference(name, absent, "an answer"))
 		}
 	}
-	if now := Build(); f.Differences != nil && build != now {
-		f.Builds = [2]string{build, now}
+	switch {
+	case f.Details != nil:
+		f.Verdict, f.Summary = differs, fmt.Sprintf(" in %d fields", len(f.Details))
+		if now := Build(); build != now {
+			f.Note = fmt.Sprintf("stored by a build of %s, recomputed by %s: last digits may differ", build, now)
+		}
+	case len(answers) > 1:
+		f.Verdict, f.Summary = identical, fmt.Sprintf(", %d answers", len(answers))
+	default:
+		f.Verdict = identical
 	}
 	return nil
 }

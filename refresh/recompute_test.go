@@ -45,10 +45,8 @@ func identical(t testing.TB, dir, date string, products ...string) {
 		switch {
 		case f == nil:
 			t.Errorf("%s of %s is not stored", product, date)
-		case f.Gone != nil:
-			t.Errorf("%s of %s: inputs gone: %v", product, date, f.Gone)
-		case f.Differences != nil:
-			t.Errorf("%s of %s: %d fields differ: %v", product, date, len(f.Differences), f.Differences[:min(5, len(f.Differences))])
+		case f.Verdict != "identical":
+			t.Errorf("%s of %s: %s%s: %q", product, date, f.Verdict, f.Summary, f.Details[:min(5, len(f.Details))])
 		}
 	}
 	if len(found) != len(products) {
@@ -214,30 +212,26 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 			return data
 		})
 		found := recomputeAll(t, dir, date)
-		for product, paths := range map[string][]string{
-			refresh.GammaResource: {"data.contracts_analyzed"}, refresh.FlowResource: nil, // of another method: not compared
-			refresh.SectorsResource: {"meta.quality.funds[0].history_rows"},
+		for product, want := range map[string][]string{
+			refresh.GammaResource:   {"differs", "data.contracts_analyzed: stored 1"},
+			refresh.FlowResource:    {"method_changed"},
+			refresh.SectorsResource: {"differs", "meta.quality.funds[0].history_rows: stored 9"},
+			refresh.PainResource:    {"differs", ": data.by_settlement.am: stored absent, recomputed", ", recomputed absent"},
+			refresh.MatrixResource:  {"identical"},
 		} {
-			var got []string
-			for _, d := range found[product].Differences {
-				got = append(got, d.Path)
-				if d.Stored == d.Recomputed {
-					t.Errorf("%s: %v", product, d)
+			f := found[product]
+			if f.Verdict != want[0] || len(f.Details) != len(want)-1 {
+				t.Errorf("%s: %s, %q; want %q", product, f.Verdict, f.Details, want)
+				continue
+			}
+			for i, part := range want[1:] {
+				if !strings.Contains(f.Details[i], part) {
+					t.Errorf("%s: %s, want %s", product, f.Details[i], part)
 				}
 			}
-			if !slices.Equal(got, paths) || found[product].Gone != nil {
-				t.Errorf("%s differs in %q, want %q; gone %v", product, got, paths, found[product].Gone)
-			}
 		}
-		pain := found[refresh.PainResource].Differences
-		if len(pain) != 2 || !strings.HasSuffix(pain[0].Path, ": data.by_settlement.am") || pain[0].Stored != "absent" || pain[1].Recomputed != "absent" {
-			t.Errorf("max pain: %v", pain)
-		}
-		if m := found[refresh.FlowResource].Methods; m != [2]string{"flow/0", compute.FlowMethod} {
-			t.Errorf("methods %q", m)
-		}
-		if found[refresh.GammaResource].Methods != [2]string{} {
-			t.Errorf("methods %q", found[refresh.GammaResource].Methods)
+		if f := found[refresh.FlowResource]; f.Summary != ": stored by flow/0, this version has "+compute.FlowMethod {
+			t.Errorf("method changed%s", f.Summary)
 		}
 	})
 }
@@ -259,17 +253,18 @@ func TestGoneInputsAreNamed(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(in, recipe.Inputs[5].SHA256+".gz"), []byte("other"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		gone := recomputeAll(t, dir, date)[refresh.SectorsResource].Gone
-		if len(gone) != 2 || gone[0].SHA256 != recipe.Inputs[3].SHA256 || !errors.Is(gone[0].Err, snapshots.ErrGone) ||
-			gone[1].Name != recipe.Inputs[5].Name || !errors.Is(gone[1].Err, snapshots.ErrTorn) {
-			t.Errorf("gone: %v", gone)
+		gone := recomputeAll(t, dir, date)[refresh.SectorsResource]
+		if gone.Verdict != "inputs_gone" || len(gone.Details) != 2 || !strings.HasPrefix(gone.Details[0], recipe.Inputs[3].SHA256) ||
+			!strings.Contains(gone.Details[0], snapshots.ErrGone.Error()) || !strings.Contains(gone.Details[1], recipe.Inputs[5].Name) ||
+			!strings.Contains(gone.Details[1], snapshots.ErrTorn.Error()) {
+			t.Errorf("gone: %q", gone)
 		}
 		changed(t, r, refresh.GammaResource, date, func(data string, meta *snapshots.Meta) string {
 			meta.Receipt.Inputs = []snapshots.Input{{Name: "options/_SPX.json", SHA256: strings.Repeat("0", 64)}}
 			return data
 		})
-		if gone := recomputeAll(t, dir, date)[refresh.GammaResource].Gone; len(gone) != 1 || gone[0].SHA256 != strings.Repeat("0", 64) {
-			t.Errorf("inputs of another answer: %v", gone)
+		if gone := recomputeAll(t, dir, date)[refresh.GammaResource].Details; len(gone) != 1 || !strings.HasPrefix(gone[0], strings.Repeat("0", 64)) {
+			t.Errorf("inputs of another answer: %q", gone)
 		}
 	})
 }
