@@ -121,10 +121,9 @@ type answer struct {
 	asOf     time.Time
 	captured *time.Time // nil when no document has a timestamp of its own
 	quality  any
-	data     any // a pointer, set when the resource has no parameter
-	// variants holds a pointer for each value of the resource's parameter; nil without a parameter. byDefault is the
-	// value that a request without the parameter gets. storedVariant is the only value that the file stores; "" stores
-	// all values.
+	// variants holds a pointer to the data for each value of the resource's parameter; see [only] for a resource without one.
+	// byDefault is the value that a request without the parameter gets. storedVariant is the only value that the file stores;
+	// "" stores all values.
 	variants                 map[string]any
 	byDefault, storedVariant string
 	// rare says whether clients seldom ask for a variant. To save time, rare variants are sealed in identity and gzip only.
@@ -140,6 +139,9 @@ type answer struct {
 	encoded                 map[any][]byte     // JSON of data and variants, by their pointers
 	edition                 *snapshots.Edition // nil before seal
 }
+
+// only returns the variants of a resource without a parameter.
+func only(data any) map[string]any { return map[string]any{"": data} }
 
 // answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
 func answerOf(chain *compute.Chain) *answer {
@@ -176,13 +178,10 @@ func (a *answer) encode() (err error) {
 		return fmt.Errorf("quality: %w", err)
 	}
 	a.encoded = map[any][]byte{}
-	each := a.variants
-	if each == nil {
-		each = map[string]any{"": a.data}
-	} else if each[a.byDefault] == nil {
+	if a.variants[a.byDefault] == nil {
 		return fmt.Errorf("the default variant %q is missing", a.byDefault)
 	}
-	for name, data := range each {
+	for name, data := range a.variants {
 		if a.encoded[data] != nil {
 			continue
 		}
@@ -207,11 +206,6 @@ func (a *answer) seal(cfg *Config, fresh snapshots.Freshness) error {
 	}
 	for _, d := range a.inputs.documents {
 		meta.Receipt.Inputs = append(meta.Receipt.Inputs, d.Input)
-	}
-	if a.variants == nil {
-		s, err := snapshots.Seal(a.encoded[a.data], meta)
-		a.edition = &snapshots.Edition{Default: s}
-		return err
 	}
 	var err error
 	a.edition, err = a.sealVariants(meta)
@@ -244,6 +238,9 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 		e.Variants[name] = sealed[data]
 	}
 	e.Default = e.Variants[a.byDefault]
+	if a.byDefault == "" {
+		e.Variants = nil // the resource has no parameter
+	}
 	return e, nil
 }
 
@@ -276,10 +273,7 @@ func (a *answer) objects() (objects []snapshots.Object) {
 // storedData returns the JSON that the file stores, by parameter value. The key is "" when the file stores one value. The
 // caller must not change the bytes.
 func (a *answer) storedData() map[string][]byte {
-	switch {
-	case a.variants == nil:
-		return map[string][]byte{"": a.encoded[a.data]}
-	case a.storedVariant != "":
+	if a.storedVariant != "" {
 		return map[string][]byte{"": a.encoded[a.variants[a.storedVariant]]}
 	}
 	all := map[string][]byte{}
@@ -305,18 +299,24 @@ func (a *answer) matches(e *snapshots.Edition, cfg *Config) bool {
 		!bytes.Equal(withoutQuoteAge(meta.Quality), withoutQuoteAge(a.qualityJSON)) {
 		return false
 	}
-	if a.variants == nil {
-		return bytes.Equal(a.encoded[a.data], e.Default.Data())
-	}
-	if len(a.variants) != len(e.Variants) || e.Default != e.Variants[a.byDefault] {
+	served := variantsOf(e)
+	if len(a.variants) != len(served) || e.Default != served[a.byDefault] {
 		return false
 	}
 	for name, data := range a.variants {
-		if s := e.Variants[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) {
+		if s := served[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) {
 			return false
 		}
 	}
 	return true
+}
+
+// variantsOf returns the snapshots of an edition by the names that [answer.variants] has.
+func variantsOf(e *snapshots.Edition) map[string]*snapshots.Snapshot {
+	if e.Variants == nil {
+		return map[string]*snapshots.Snapshot{"": e.Default}
+	}
+	return e.Variants
 }
 
 // closures returns the digest of the configured closures among the inputs, "" if there are none.

@@ -59,20 +59,13 @@ func (b *board) inputs(product string) []snapshots.StoredInput {
 func (b *board) show(answers []*answer, products []*product, succeeded []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	editions := map[string]*snapshots.Edition{}
+	next := map[string]*currentAnswer{}
 	for _, a := range answers {
-		editions[a.product.name] = a.edition
+		name := a.product.name
+		next[name] = &currentAnswer{a.edition, a.restsOn, a.storedInputs(), b.store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
 	}
-	if len(editions) > 0 {
-		if err := b.store.Publish(editions); err != nil {
-			return err
-		}
-	}
-	for _, a := range answers {
-		h := b.current[a.product.name]
-		h.edition, h.restsOn, h.inputs = a.edition, a.restsOn, a.storedInputs()
-		h.digest = b.store.Digest(snapshots.CurrentPath(a.product.name))
-		b.lastAnswer = later(b.lastAnswer, a.inputs.at)
+	if err := b.publish(next); err != nil {
+		return err
 	}
 	for _, p := range products {
 		b.current[p.name].health.end(succeeded)
@@ -84,17 +77,22 @@ func (b *board) show(answers []*answer, products []*product, succeeded []string)
 func (b *board) put(stored map[string]*currentAnswer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	editions := map[string]*snapshots.Edition{}
-	for name, h := range stored {
-		editions[name] = h.edition
-	}
-	if len(editions) == 0 {
+	return b.publish(stored)
+}
+
+// publish makes answers current, by product. b.mu is held.
+func (b *board) publish(next map[string]*currentAnswer) error {
+	if len(next) == 0 {
 		return nil
+	}
+	editions := map[string]*snapshots.Edition{}
+	for name, h := range next {
+		editions[name] = h.edition
 	}
 	if err := b.store.Publish(editions); err != nil {
 		return err
 	}
-	for name, h := range stored {
+	for name, h := range next {
 		b.current[name] = h
 		b.lastAnswer = later(b.lastAnswer, changedAt(h.edition))
 	}

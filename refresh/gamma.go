@@ -45,7 +45,7 @@ func computeGamma(in *inputs) (*answer, error) {
 		return nil, err
 	}
 	a := answerOf(chain)
-	a.data, a.quality = &result.Data, result.Quality
+	a.variants, a.quality = only(&result.Data), result.Quality
 	if a.summary, err = encodeRow(a.date(), &result.Data, in.source); err != nil {
 		return nil, fmt.Errorf("encode row: %w", err)
 	}

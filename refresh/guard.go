@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -59,7 +58,7 @@ func (g *guard) check(m mark, accepted *document) error {
 		g.agree = 0
 		return nil
 	}
-	again := m.captured.Equal(g.refused.captured) && (m.sha256 == g.refused.sha256 || why.reason == upstream.QuotesMissing)
+	again := m.captured.Equal(g.refused.captured) && (m.sha256 == g.refused.sha256 || why.Reason == upstream.QuotesMissing)
 	switch {
 	case g.agree > 0 && again:
 	case g.agree > 0 && !m.captured.Before(g.refused.captured) && !halved(m.rows, g.refused.rows) && !halved(g.refused.rows, m.rows) &&
@@ -76,17 +75,17 @@ func (g *guard) check(m mark, accepted *document) error {
 }
 
 // against returns why the document cannot follow an accepted one, or nil if it can.
-func (m mark) against(accepted mark) *refusal {
+func (m mark) against(accepted mark) *upstream.Error {
 	switch {
 	case m.captured.Before(accepted.captured):
-		return &refusal{upstream.Backwards, fmt.Errorf("timestamp %s is before %s of the accepted document",
-			m.captured.Format(time.RFC3339), accepted.captured.Format(time.RFC3339))}
+		return upstream.Refuse(upstream.Backwards, "timestamp %s is before %s of the accepted document",
+			m.captured.Format(time.RFC3339), accepted.captured.Format(time.RFC3339))
 	case halved(m.rows, accepted.rows):
-		return &refusal{upstream.Shrunk, fmt.Errorf("%d readable rows, under half of the %d of the accepted document", m.rows, accepted.rows)}
+		return upstream.Refuse(upstream.Shrunk, "%d readable rows, under half of the %d of the accepted document", m.rows, accepted.rows)
 	case jumped(m.price, accepted.price):
-		return &refusal{upstream.PriceJump, fmt.Errorf("price %v differs by over 20 %% from %v of the accepted document", m.price, accepted.price)}
+		return upstream.Refuse(upstream.PriceJump, "price %v differs by over 20 %% from %v of the accepted document", m.price, accepted.price)
 	case 4*m.quotes < accepted.quotes:
-		return &refusal{upstream.QuotesMissing, fmt.Errorf("%d two-sided quotes, under a quarter of the %d of the accepted document", m.quotes, accepted.quotes)}
+		return upstream.Refuse(upstream.QuotesMissing, "%d two-sided quotes, under a quarter of the %d of the accepted document", m.quotes, accepted.quotes)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -81,8 +80,8 @@ func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, erro
 func (i *intake) believe(d *document) error {
 	now := i.clock.Now()
 	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
-		return &refusal{upstream.ClockAhead, fmt.Errorf("%s %s is ahead of the clock, which shows %s",
-			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))}
+		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",
+			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 	g := i.guards[upstream.Name(d.Name)]
 	if g == nil {

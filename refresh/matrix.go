@@ -23,7 +23,7 @@ func computeMatrix(in *inputs) (*answer, error) {
 		return nil, err
 	}
 	a, q := answerOf(chain), &gamma.Quality
-	a.data = &gamma.Matrix
+	a.variants = only(&gamma.Matrix)
 	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers}
 	return a, nil
 }

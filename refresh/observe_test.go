@@ -27,7 +27,7 @@ func TestObserve(t *testing.T) {
 			{name: "vix", run: func(context.Context) error {
 				return &upstream.Error{Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
 			}},
-			{name: "flow", run: func(context.Context) error { return errors.Join(&refusal{upstream.Older, io.EOF}) }},
+			{name: "flow", run: func(context.Context) error { return errors.Join(&upstream.Error{Reason: upstream.Older, Err: io.EOF}) }},
 			{name: "sectors", run: func(context.Context) error { panic("a fault") }},
 			{name: "spx", run: func(ctx context.Context) error { cancel(); return ctx.Err() }},
 		} {

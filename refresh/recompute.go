@@ -200,10 +200,7 @@ func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) er
 	if f.Details, err = differences("meta", was, is); err != nil {
 		return err
 	}
-	answers, computed := stored.Variants, a.storedData()
-	if answers == nil {
-		answers = map[string]*snapshots.Snapshot{"": stored.Default}
-	}
+	answers, computed := variantsOf(stored), a.storedData()
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		data, ok := computed[name]
 		if !ok {

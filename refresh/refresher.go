@@ -167,16 +167,6 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 // returned.
 func (r *Refresher) Close() error { return r.cfg.Store.Close() }
 
-// refusal is the error of a document that arrived but was not accepted.
-type refusal struct {
-	reason upstream.Reason
-	err    error
-}
-
-func (e *refusal) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.err) }
-
-func (e *refusal) Unwrap() error { return e.err }
-
 // errNoInput is the error of a run that has too few documents for an answer, although it refused none. Its reason is
 // [upstream.Empty].
 var errNoInput = errors.New("no input for an answer")
@@ -206,8 +196,6 @@ func refusedAmong(errs ...error) error {
 // the same error, so the log and the counter never differ.
 func refusals(err error) (reasons []string) {
 	switch e := any(err).(type) {
-	case *refusal:
-		return []string{string(e.reason)}
 	case *upstream.Error:
 		if e.Reason.Refuses() {
 			return []string{string(e.Reason)}
@@ -224,10 +212,6 @@ func refusals(err error) (reasons []string) {
 
 // reasonOf returns the code of a failed refresh that clients see in meta.freshness.reason.
 func reasonOf(err error) upstream.Reason {
-	var e *refusal
-	if errors.As(err, &e) {
-		return e.reason
-	}
 	if errors.Is(err, errNoInput) {
 		return upstream.Empty
 	}

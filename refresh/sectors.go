@@ -187,7 +187,7 @@ func computeSectors(in *inputs) (*answer, error) {
 		return nil, fmt.Errorf("%w: no sector fund has a quote", errNoInput)
 	}
 	q.Calendar = compute.CalendarNote(dates...)
-	a.data, a.quality = &rotation, q
+	a.variants, a.quality = only(&rotation), q
 	return a, nil
 }
 

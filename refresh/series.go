@@ -81,6 +81,6 @@ func computeSeries(in *inputs) (*answer, error) {
 		data.Rows = append(data.Rows, r.Row)
 	}
 	a := answerOf(chain)
-	a.data, a.quality = data, seriesQuality{len(rows)}
+	a.variants, a.quality = only(data), seriesQuality{len(rows)}
 	return a, nil
 }

@@ -162,7 +162,7 @@ func computeTrack(in *inputs) (*answer, error) {
 	}
 	a := answerOf(chain)
 	rows = thinned(rows)
-	a.data = &trackData{Date: a.date(), SessionDate: chain.Session(in.calendar), Columns: trackColumns, Rows: rows}
+	a.variants = only(&trackData{Date: a.date(), SessionDate: chain.Session(in.calendar), Columns: trackColumns, Rows: rows})
 	a.quality = trackQuality{len(rows)}
 	return a, nil
 }

@@ -116,7 +116,7 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) 
 	}
 	f := d.settlement
 	if f.date > due {
-		return &refusal{upstream.Malformed, fmt.Errorf("asked for %s, got a file of %s", due, f.date)}
+		return upstream.Refuse(upstream.Malformed, "asked for %s, got a file of %s", due, f.date)
 	}
 	if err := checkMonths(f, j.cal, b.at); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) 
 		b.documents[latestSettlement] = d
 	}
 	if f.date < due && overdue {
-		return &refusal{upstream.Older, fmt.Errorf("asked for %s, got the file of %s", due, f.date)}
+		return upstream.Refuse(upstream.Older, "asked for %s, got the file of %s", due, f.date)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func checkMonths(f *settlement, cal *compute.Calendar, now time.Time) error {
 	}
 	for _, c := range curve.Curve {
 		if want := month.String()[:len("2006-01")]; c.Month != want {
-			return &refusal{upstream.Malformed, fmt.Errorf("settlement file of %s lacks %s and has %d unreadable rows", f.date, want, f.bad)}
+			return upstream.Refuse(upstream.Malformed, "settlement file of %s lacks %s and has %d unreadable rows", f.date, want, f.bad)
 		}
 		month = month.AddMonths(1)
 	}
@@ -252,7 +252,7 @@ func computeVIX(in *inputs) (*answer, error) {
 	f := d.settlement
 	curve, quality, ok := compute.VIXTermStructure(numbers)
 	if !ok {
-		return nil, &refusal{upstream.Empty, errors.New("settlement file has no monthly VIX future")}
+		return nil, upstream.Refuse(upstream.Empty, "settlement file has no monthly VIX future")
 	}
 	bad := 0
 	for _, closes := range in.newest()[1:] {
@@ -262,7 +262,7 @@ func computeVIX(in *inputs) (*answer, error) {
 	for _, c := range curve.Curve {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
-	a := &answer{asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), data: &curve, quality: vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}}
+	a := &answer{asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), variants: only(&curve), quality: vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}}
 	if !d.Generated.IsZero() {
 		a.captured = new(d.Generated)
 	}

@@ -149,17 +149,27 @@ func (r Reason) Refuses() bool {
 
 // Error says why there is no usable document.
 type Error struct {
-	Name       Name
+	Name       Name // "" if the document arrived and is refused: the caller names it
 	Reason     Reason
 	RetryAfter time.Duration // how long the upstream asks to wait; 0 if it does not ask
 	Err        error
 }
 
 // Error implements error.
-func (e *Error) Error() string { return fmt.Sprintf("fetch %s: %s: %v", e.Name, e.Reason, e.Err) }
+func (e *Error) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("%s: %v", e.Reason, e.Err)
+	}
+	return fmt.Sprintf("fetch %s: %s: %v", e.Name, e.Reason, e.Err)
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Refuse returns the error of a document that arrived and is refused. The text is that of [fmt.Errorf].
+func Refuse(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
 
 // ReasonOf returns the reason of an error from a source, or Malformed for any other error.
 func ReasonOf(err error) Reason {
