@@ -2,21 +2,16 @@ package refresh
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
-	"strikecache/compute"
 	"strikecache/snapshots"
 )
 
 // board holds the answers that are served now, and judges their freshness. All methods are safe for concurrent use. A new
 // freshness changes what is served, not the files: a start judges anew.
 type board struct {
-	cfg   *Config
-	store *snapshots.Store
-	cal   *compute.Calendar
-	log   *slog.Logger
+	cfg *Config
 
 	mu         sync.Mutex // held only briefly
 	current    map[string]*currentAnswer
@@ -33,7 +28,7 @@ type currentAnswer struct {
 }
 
 func newBoard(cfg *Config) *board {
-	b := &board{cfg: cfg, store: cfg.Store, cal: cfg.Calendar, log: cfg.Log, current: map[string]*currentAnswer{}}
+	b := &board{cfg: cfg, current: map[string]*currentAnswer{}}
 	for _, p := range products {
 		b.current[p.name] = &currentAnswer{health: healths{}}
 	}
@@ -62,7 +57,7 @@ func (b *board) show(answers []*answer, products []*product, succeeded []string)
 	next := map[string]*currentAnswer{}
 	for _, a := range answers {
 		name := a.product.name
-		next[name] = &currentAnswer{a.edition, a.restsOn, a.storedInputs(), b.store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
+		next[name] = &currentAnswer{a.edition, a.restsOn, a.storedInputs(), b.cfg.Store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
 	}
 	if err := b.publish(next); err != nil {
 		return err
@@ -89,7 +84,7 @@ func (b *board) publish(next map[string]*currentAnswer) error {
 	for name, h := range next {
 		editions[name] = h.edition
 	}
-	if err := b.store.Publish(editions); err != nil {
+	if err := b.cfg.Store.Publish(editions); err != nil {
 		return err
 	}
 	for name, h := range next {
@@ -101,7 +96,7 @@ func (b *board) publish(next map[string]*currentAnswer) error {
 
 // stored returns the answer in a file.
 func (b *board) stored(f snapshots.File) (*currentAnswer, error) {
-	h := &currentAnswer{edition: f.Edition, inputs: f.Inputs, digest: b.store.Digest(snapshots.CurrentPath(f.Product)), health: healths{}}
+	h := &currentAnswer{edition: f.Edition, inputs: f.Inputs, digest: b.cfg.Store.Digest(snapshots.CurrentPath(f.Product)), health: healths{}}
 	if p := productOf(f.Product); p != nil && p.reopen != nil {
 		var err error
 		if h.edition, h.restsOn, err = p.reopen(f.Edition.Default); err != nil {
@@ -172,7 +167,7 @@ func (b *board) clockError() error {
 func (b *board) freshnessOf(a *answer, succeeded []string) snapshots.Freshness {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h, q := b.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, b.cal)
+	h, q := b.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, b.cfg.Calendar)
 	return b.freshness(a.product, h.health.worst(a.restsOn, succeeded), b.cfg.Clock.Now(), a.asOf, q)
 }
 
@@ -182,7 +177,7 @@ func (b *board) freshness(p *product, h health, now, asOf, q time.Time) snapshot
 	if e := b.current[p.name].edition; e != nil {
 		before = &e.Default.Meta.Freshness
 	}
-	return h.freshness(now, asOf, p.due(now, b.cal), q, b.cal, before)
+	return h.freshness(now, asOf, p.due(now, b.cfg.Calendar), q, b.cfg.Calendar, before)
 }
 
 // reseal seals again every current answer whose freshness has changed.
@@ -190,7 +185,7 @@ func (b *board) reseal() error {
 	now := b.cfg.Clock.Now()
 	return b.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
 		meta := &h.edition.Default.Meta
-		q := p.quoteInstant(meta.AsOf, meta.CapturedAt, h.restsOn, b.cal)
+		q := p.quoteInstant(meta.AsOf, meta.CapturedAt, h.restsOn, b.cfg.Calendar)
 		return b.freshness(p, h.health.worst(h.restsOn, nil), now, meta.AsOf, q)
 	})
 }
@@ -213,13 +208,13 @@ func (b *board) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshne
 		if err != nil {
 			return fmt.Errorf("seal %s again: %w", name, err)
 		}
-		b.log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
+		b.cfg.Log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
 		changed[name] = e
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := b.store.Publish(changed); err != nil {
+	if err := b.cfg.Store.Publish(changed); err != nil {
 		return err
 	}
 	for name, e := range changed {

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -13,11 +12,7 @@ import (
 // intake fetches documents, decodes them, and decides which ones can be believed. It holds the documents that were accepted
 // last. Its methods are safe for concurrent use, but only one job may fetch documents of a name.
 type intake struct {
-	source upstream.Source
-	clock  Clock
-	cal    *compute.Calendar
-	lease  func() bool // says whether this process may ask the upstream; nil: always
-	log    *slog.Logger
+	cfg    *Config
 	guards map[upstream.Name]*guard
 
 	mu       sync.Mutex // held only briefly
@@ -25,10 +20,7 @@ type intake struct {
 }
 
 func newIntake(cfg *Config) *intake {
-	i := &intake{
-		source: cfg.Source, clock: cfg.Clock, cal: cfg.Calendar, lease: cfg.Lease, log: cfg.Log,
-		guards: map[upstream.Name]*guard{}, accepted: map[upstream.Name]*document{},
-	}
+	i := &intake{cfg: cfg, guards: map[upstream.Name]*guard{}, accepted: map[upstream.Name]*document{}}
 	for _, name := range append(flowNames(cfg), spxChain) {
 		i.guards[name] = &guard{}
 	}
@@ -54,14 +46,14 @@ func (i *intake) fetched(name upstream.Name) bool {
 // fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
 // the accepted document is still the newest.
 func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, error) {
-	if i.lease != nil && !i.lease() {
+	if i.cfg.Lease != nil && !i.cfg.Lease() {
 		return nil, &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}
 	}
 	var since *upstream.Document
 	if d := i.document(name); d != nil {
 		since = d.origin
 	}
-	doc, err := i.source.Fetch(ctx, name, since)
+	doc, err := i.cfg.Source.Fetch(ctx, name, since)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +70,7 @@ func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, erro
 // believe checks a decoded document before anything else sees it. It returns a refusal for a document of the future, and for
 // one that the guard refuses.
 func (i *intake) believe(d *document) error {
-	now := i.clock.Now()
+	now := i.cfg.Clock.Now()
 	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
 		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",
 			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
@@ -88,7 +80,7 @@ func (i *intake) believe(d *document) error {
 		return nil // neither a chain nor the quote of a fund
 	}
 	i.measure(d)
-	if i.clock.standsStill() {
+	if i.cfg.Clock.standsStill() {
 		return nil // each name has one document for ever
 	}
 	return g.check(d.mark, i.document(upstream.Name(d.Name)))
@@ -99,7 +91,7 @@ func (i *intake) measure(d *document) {
 	d.mark.sha256 = d.SHA256
 	switch {
 	case d.chain != nil:
-		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, i.cal)
+		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, i.cfg.Calendar)
 	case d.quote != nil:
 		d.mark.price = d.quote.Spot
 	}

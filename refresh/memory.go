@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -17,9 +16,7 @@ import (
 // the VIX curve, and the closes of indices that wait for their settlement file. It reads them from the store. Only the goroutine
 // that publishes uses it, but the closes belong to the vix job, and to the start before any job runs.
 type memory struct {
-	store  *snapshots.Store
-	cal    *compute.Calendar
-	log    *slog.Logger
+	cfg    *Config
 	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged
 	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
 }
@@ -32,20 +29,17 @@ type previousKey struct {
 }
 
 func newMemory(cfg *Config) *memory {
-	return &memory{
-		store: cfg.Store, cal: cfg.Calendar, log: cfg.Log,
-		before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{},
-	}
+	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}}
 }
 
 // previous returns the document of a name that the answer of a product stored under the date of the session before names, after
 // read has taken from it what the product needs. It returns nil if the answer or the document is not stored or not readable.
 func (m *memory) previous(product string, name upstream.Name, session compute.Date, read func(*document) error) *document {
-	k := previousKey{product, m.cal.Previous(session), name}
+	k := previousKey{product, m.cfg.Calendar.Previous(session), name}
 	if d, known := m.before[k]; known {
 		return d
 	}
-	f, err := m.store.Load(product, k.date.String())
+	f, err := m.cfg.Store.Load(product, k.date.String())
 	if errors.Is(err, snapshots.ErrNoSnapshot) {
 		return nil
 	}
@@ -57,11 +51,11 @@ func (m *memory) previous(product string, name upstream.Name, session compute.Da
 		}
 		in := f.Inputs[i]
 		in.Name = previousDir + in.Name
-		d = storedDocument(in, m.store.Object)
+		d = storedDocument(in, m.cfg.Store.Object)
 		err = read(d)
 	}
 	if err != nil {
-		m.log.Error("document of the previous session not readable", "document", name, "named_by", product, "date", k.date, "err", err)
+		m.cfg.Log.Error("document of the previous session not readable", "document", name, "named_by", product, "date", k.date, "err", err)
 		if !errors.Is(err, snapshots.ErrGone) && !errors.Is(err, snapshots.ErrTorn) {
 			return nil // the next answer tries again
 		}
@@ -79,14 +73,14 @@ func (m *memory) keepReference(product string, date compute.Date, chain *documen
 	in := chain.StoredInput
 	k := previousKey{product, date, upstream.Name(in.Name)}
 	in.Name = previousDir + in.Name
-	m.before[k] = storedDocument(in, m.store.Object)
+	m.before[k] = storedDocument(in, m.cfg.Store.Object)
 	m.before[k].reference = state
 }
 
 // rows returns the rows of the newest 400 stored dates, oldest first. The row of gamma, unless nil, replaces that of its date.
 func (m *memory) rows(gamma *answer) []json.RawMessage {
 	rows := map[string]json.RawMessage{}
-	for _, s := range m.store.Summaries(GammaResource) {
+	for _, s := range m.cfg.Store.Summaries(GammaResource) {
 		rows[s.Date] = s.Body
 	}
 	if gamma != nil && !gamma.late {

@@ -72,7 +72,7 @@ func gatherTrack(b *batch, m *memory) (*inputs, error) {
 			at = in.arrived() // the clock of a replay is later than most of its documents
 		}
 		if rows, err = m.trackBefore(chain.AsOf, at); err != nil {
-			m.log.Error("track not continued", "err", err) // gamma does not need it
+			m.cfg.Log.Error("track not continued", "err", err) // gamma does not need it
 			return nil, nil
 		}
 		if rows == nil {
@@ -87,14 +87,14 @@ func gatherTrack(b *batch, m *memory) (*inputs, error) {
 // adds no row: its as_of has a row, it lies outside the track's hours, or its date has closed.
 func (m *memory) trackBefore(asOf, now time.Time) ([]json.RawMessage, error) {
 	date := compute.DateOf(asOf.UTC())
-	served := m.store.Current(TrackResource)
+	served := m.cfg.Store.Current(TrackResource)
 	switch {
 	case served == nil:
 		return []json.RawMessage{}, nil
-	case !inTrack(asOf, m.cal), dateClosed(date, now):
+	case !inTrack(asOf, m.cfg.Calendar), dateClosed(date, now):
 		return nil, nil
 	case compute.DateOf(served.Default.Meta.AsOf.UTC()) != date:
-		f, err := m.store.Load(TrackResource, date.String())
+		f, err := m.cfg.Store.Load(TrackResource, date.String())
 		switch {
 		case errors.Is(err, snapshots.ErrNoSnapshot), errors.Is(err, snapshots.ErrTorn), errors.Is(err, snapshots.ErrNewerFormat):
 			return []json.RawMessage{}, nil

@@ -184,7 +184,7 @@ func gatherVIX(b *batch, m *memory) (*inputs, error) {
 // vixHistory returns the summaries of the curves stored before a date, dates rising. Only the last one has its settlements.
 func (m *memory) vixHistory(before compute.Date) ([]vixSummary, error) {
 	history := []vixSummary{}
-	for _, stored := range m.store.Summaries(VIXResource) {
+	for _, stored := range m.cfg.Store.Summaries(VIXResource) {
 		var s vixSummary
 		if err := json.Unmarshal(stored.Body, &s); err != nil {
 			return nil, fmt.Errorf("stored summary of %s: %w", stored.Date, err)
