@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -151,30 +150,6 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 				if !strings.Contains(log.String(), name) || i < len(c.refused) && !strings.Contains(log.String(), c.refused[i]) {
 					t.Errorf("%s: the log does not name %s: %s", c.what, name, log.String())
 				}
-			}
-		})
-	}
-}
-
-// The first document after a restart is compared with the document of the stored answer.
-func TestFirstDocumentAfterARestart(t *testing.T) {
-	long(t)
-	for f, reason := range map[fault]upstream.Reason{faultPriceJump: upstream.PriceJump, faultQuotesMissing: upstream.QuotesMissing} {
-		synctest.Test(t, func(t *testing.T) {
-			dir := t.TempDir()
-			r := newRig(t, dir, "2026-11-20 11:00")
-			r.once()
-			r.close()
-			again := newRig(t, dir, "2026-11-20 11:01")
-			defer again.close()
-			if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			restored := refresh.Accepted(again.Refresher, spxDocument)
-			again.market.Fail(spxDocument, f, 1)
-			err := refresh.RefreshSPX(again.Refresher, t.Context())
-			if err == nil || !strings.Contains(err.Error(), string(reason)) || refresh.Accepted(again.Refresher, spxDocument) != restored {
-				t.Errorf("%s: %v", reason, err)
 			}
 		})
 	}

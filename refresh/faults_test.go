@@ -497,7 +497,9 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 		r := newRig(t, dir, "2026-11-20 11:00")
 		r.once()
 		r.close()
-		for fault, reason := range map[fault]string{faultShrink: "shrunk", faultBackwardClock: "clock_backwards"} {
+		for fault, reason := range map[fault]string{
+			faultShrink: "shrunk", faultBackwardClock: "clock_backwards", faultPriceJump: "price_jump", faultQuotesMissing: "quotes_missing",
+		} {
 			again := newRig(t, r.dir, "2026-11-20 11:01")
 			if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
 				t.Fatal(err)
@@ -510,23 +512,6 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 				}
 			}
 			again.close()
-		}
-	})
-}
-
-// Garbage in some rows makes only these rows unusable.
-func TestGarbageNumbersCostTheirRows(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer r.close()
-		r.once()
-		r.market.Fail(spxDocument, faultGarbageNumbers, -1)
-		time.Sleep(time.Minute)
-		r.once()
-		quality := string(r.meta(refresh.GammaResource).Quality)
-		if state, _ := r.meta(refresh.GammaResource).Freshness.State, 0; state != "fresh" || strings.Contains(quality, `"bad_number":0,`) {
-			t.Errorf("%s, quality %.300s", state, quality)
 		}
 	})
 }

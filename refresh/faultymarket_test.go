@@ -4,19 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/cboe"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
@@ -320,80 +315,4 @@ func manyExpirations(body []byte, symbol string, n int) []byte {
 		out = fmt.Appendf(out, `,{"option":"%s%sC05000000","bid":1.0,"ask":1.1,"iv":0.2,"open_interest":5000.0,"volume":1000.0}`, root, day.Format("060102"))
 	}
 	return append(out, body[to:]...)
-}
-
-// Each fault spoils a document as its name says, and the decoders refuse the document or leave out rows.
-func TestSpoiledDocuments(t *testing.T) {
-	now := ny(t, "2026-08-11 12:00")
-	market := newFaultyMarket(simulated.Config{Seed: 7, Now: func() time.Time { return now }, Calendar: calendar})
-	fetch := func(name upstream.Name, f fault) *upstream.Document {
-		market.Fail(name, f, 1)
-		doc, err := market.Fetch(t.Context(), name, nil)
-		if err != nil {
-			t.Fatalf("%s with fault %d: %v", name, f, err)
-		}
-		if good, err := market.Fetch(t.Context(), name, doc); f != noFault && (err != nil || good.ETag == doc.ETag || doc.Name != name) {
-			t.Errorf("%s with fault %d: named %s, the next fetch: %v", name, f, doc.Name, err)
-		}
-		return doc
-	}
-	full, err := cboe.DecodeChain(fetch(spxDocument, noFault).Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain := func(f fault) (*compute.Chain, error) {
-		chain, err := cboe.DecodeChain(fetch(spxDocument, f).Body)
-		return chain, err
-	}
-	for f, want := range map[fault]error{faultHTMLPage: cboe.ErrHTML, faultEmptyOptions: compute.ErrEmptyChain, faultGarbagePrice: compute.ErrNoSpot, faultAbsurdPrice: compute.ErrNoSpot} {
-		if _, err := chain(f); !errors.Is(err, want) {
-			t.Errorf("fault %d: %v, want %v", f, err, want)
-		}
-	}
-	if part, err := chain(faultShrink); err != nil || part.Listed != (full.Listed+9)/10 {
-		t.Errorf("shrunk: %+v, %v", part, err)
-	}
-	if past, err := chain(faultBackwardClock); err != nil || full.CapturedAt.Sub(past.CapturedAt) != time.Hour || !past.AsOf.Equal(full.AsOf) {
-		t.Errorf("backward clock: %v", err)
-	}
-	if next, err := chain(faultClockAhead); err != nil || next.CapturedAt.Sub(full.CapturedAt) != week || !next.AsOf.Equal(full.AsOf) {
-		t.Errorf("clock ahead: %v", err)
-	}
-	if next, err := chain(faultTradeAhead); err != nil || next.AsOf.Sub(full.AsOf) != week || !next.CapturedAt.Equal(full.CapturedAt) {
-		t.Errorf("trade ahead: %v", err)
-	}
-	if other, err := chain(faultPriceJump); err != nil || math.Abs(other.Spot/full.Spot-1.3) > 1e-6 || len(other.Contracts) != len(full.Contracts) {
-		t.Errorf("price jump: %v", err)
-	}
-	if bare, err := chain(faultQuotesMissing); err != nil || compute.TwoSidedQuotes(bare, calendar) != 0 || len(bare.Contracts) != len(full.Contracts) {
-		t.Errorf("quotes missing: %v", err)
-	}
-	if long, err := chain(faultManyExpirations); err != nil || len(long.Contracts) != len(full.Contracts)+5_000 {
-		t.Errorf("many expirations: %v", err)
-	}
-	if rough, err := chain(faultGarbageNumbers); err != nil || rough.Skipped.BadNumber < full.Listed/20 || rough.Skipped.BadNumber > full.Listed/4 || rough.Spot != full.Spot {
-		t.Errorf("garbage numbers: %v", err)
-	}
-	history := upstream.History("XLK")
-	all, _, _ := cboe.DecodeHistory(fetch(history, noFault).Body, compute.Price)
-	if few, _, err := cboe.DecodeHistory(fetch(history, faultGarbageNumbers).Body, compute.Price); err != nil || len(few) >= len(all) || len(few) < len(all)/2 {
-		t.Errorf("garbage in a history: %d of %d rows, %v", len(few), len(all), err)
-	}
-	if _, _, err := cboe.DecodeHistory(fetch(history, faultEmptyOptions).Body, compute.Price); !errors.Is(err, cboe.ErrNoRows) {
-		t.Errorf("empty history: %v", err)
-	}
-	quote := fetch(upstream.Quotes("XLK"), faultGarbageNumbers).Body
-	if _, err := cboe.DecodeQuote(quote); err != nil || !json.Valid(quote) {
-		t.Errorf("garbage in a quote: %v: %s", err, quote)
-	}
-	settlement := upstream.Settlement("2026-08-06")
-	if doc := fetch(settlement, faultStaleSettlement); doc.FileDate != "2026-08-05" {
-		t.Errorf("stale settlement: file of %s", doc.FileDate)
-	}
-	if _, _, err := cboe.DecodeSettlement(fetch(settlement, faultEmptyOptions).Body); !errors.Is(err, cboe.ErrNoRows) {
-		t.Errorf("empty settlement: %v", err)
-	}
-	if rows, bad, err := cboe.DecodeSettlement(fetch(settlement, faultGarbageNumbers).Body); err != nil || bad == 0 || len(rows) < 8 {
-		t.Errorf("garbage in a settlement: %d rows, %d bad, %v", len(rows), bad, err)
-	}
 }

@@ -181,6 +181,31 @@ func TestHistoriesThatFail(t *testing.T) {
 	})
 }
 
+// After an outage at the start, one run fetches the chains of all symbols; later runs fetch one each.
+func TestFlowAfterAnOutageAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source *counting
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+			c.FlowSymbols = []string{"XLF", "SPY", "QQQ"}
+			source = &counting{faultyMarket: c.Source.(*faultyMarket), asked: map[upstream.Kind]int{}, now: c.Clock.Now}
+			c.Source = source
+		})
+		defer r.close()
+		r.market.Fail("", faultHTMLPage, -1)
+		for run, want := range []int{3, 3, 1, 1} {
+			if run == 1 {
+				r.market.ClearFaults()
+			}
+			clear(source.asked)
+			ok := refresh.RunJob(r.Refresher, t.Context(), "flow")
+			if n := source.asked[upstream.OptionsKind]; n != want || ok != (run > 0) {
+				t.Errorf("run %d: %d chains, want %d; succeeded %v", run, n, want, ok)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}
+
 // computed_at is never before the arrival of the documents.
 func TestComputedBeforeItArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

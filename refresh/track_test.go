@@ -355,34 +355,6 @@ func TestDamagedTrack(t *testing.T) {
 	})
 }
 
-// While the disk refuses files, the track grows in memory. Afterwards it is written.
-func TestTrackOnAFullDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
-		defer r.close()
-		day := filepath.Join(dir, "simulated", "2026-11-20")
-		if err := os.WriteFile(day, nil, 0o600); err != nil { // a file in place of the directory
-			t.Fatal(err)
-		}
-		r.spxAt("2026-11-20 11:00")
-		r.spxAt("2026-11-20 11:01")
-		want := []string{"10:44:52", "10:45:52"}
-		past, err := r.store.Historical(track, "2026-11-20")
-		if got := r.track().asOfs(t); !slices.Equal(got, want) || err != nil || !slices.Equal(decodeTrack(t, past).asOfs(t), want) {
-			t.Errorf("without a disk: %q, of the date %v, %v", got, past, err)
-		}
-		if err := os.Remove(day); err != nil {
-			t.Fatal(err)
-		}
-		r.spxAt("2026-11-20 11:02")
-		f, err := snapshots.ReadFile(dir, "simulated", track, "2026-11-20")
-		if want = append(want, "10:46:52"); err != nil || !slices.Equal(decodeTrack(t, f.Edition.Default).asOfs(t), want) {
-			t.Errorf("on the disk: %v", err)
-		}
-	})
-}
-
 // pastOf counts the documents that a back-fill asks for, and calls a function before each.
 type pastOf struct {
 	refresh.PastSource
