@@ -43,7 +43,7 @@ type product struct {
 	feed   string
 	method string // in the receipt
 	notice string
-	every  func(*Config) time.Duration // interval of its refreshes in session
+	every  func(*Config) time.Duration // interval of its refreshes in the refresh window
 
 	everyChain   bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
 	daily        bool // the upstream makes one document a day

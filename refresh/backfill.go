@@ -20,7 +20,7 @@ type PastSource interface {
 	At(name upstream.Name, at time.Time) (*upstream.Document, error)
 }
 
-// afterClose is the time from the close of a session until its last quotes are final. The schedule window has ended by then.
+// afterClose is the time from the close of a session until its last quotes are final. The refresh window has ended by then.
 const afterClose = windowAfterClose + 4*time.Minute
 
 const backfillJob = "backfill"

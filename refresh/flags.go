@@ -187,7 +187,7 @@ func resumed(cal *compute.Calendar, left, now time.Time) time.Time {
 
 // ScheduleFlags are the flags of the intervals, the flow universe, the calendar, the interest rate and the storage.
 type ScheduleFlags struct {
-	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in session, 5s to 1h. Default: 25s, with cboe 60s." placeholder:"D" group:"Schedule"`
+	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in the refresh window, 5s to 1h. Default: 25s, with cboe 60s." placeholder:"D" group:"Schedule"`
 	FlowSymbols []string      `help:"Underlyings besides SPX that are searched for unusual flow, at most 100. An index has a leading underscore. Default: ${default}." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
 	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 

@@ -16,8 +16,8 @@ const (
 	stateStale  = "stale"
 	stateClosed = "closed"
 
-	reasonLag       = "upstream_lag"     // in session, but the data is old
-	reasonOutside   = "outside_session"  // outside the schedule window
+	reasonLag       = "upstream_lag"     // in the refresh window, but the data is old
+	reasonOutside   = "outside_session"  // outside the refresh window
 	reasonOvernight = "overnight_quotes" // option quotes move, the index does not
 	reasonAlone     = "no_refresher"     // no member of the fleet refreshes
 )
@@ -25,7 +25,7 @@ const (
 const (
 	// failuresToStale is how many failed refreshes in a row, for one document, make an answer stale.
 	failuresToStale = 3
-	// maxLag is the greatest age of as_of in session before the answer is stale with the reason upstream_lag. The upstream
+	// maxLag is the greatest age of as_of in the refresh window before the answer is stale with the reason upstream_lag. The upstream
 	// delays quotes by 15 minutes, and by up to 32 minutes at the close.
 	maxLag = 32 * time.Minute
 )
@@ -75,7 +75,7 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 }
 
 // freshness returns meta.freshness at the instant now for an answer whose as_of is asOf. An answer whose as_of is before
-// due is stale in session. q is [product.quoteInstant]. before is the freshness that was served last, nil before the first.
+// due is stale in the refresh window. q is [product.quoteInstant]. before is the freshness that was served last, nil before the first.
 // since changes only with state or reason.
 func (h *health) freshness(now, asOf, due, q time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
 	f := h.judge(now, asOf, due, q, cal)
@@ -104,7 +104,7 @@ func (h *health) judge(now, asOf, due, q time.Time, cal *compute.Calendar) snaps
 	return snapshots.Freshness{State: stateFresh, Since: start}
 }
 
-// closed returns the freshness of an instant outside the schedule window.
+// closed returns the freshness of an instant outside the refresh window.
 func closed(now, q time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if evening := nightOf(q, cal); !evening.IsZero() {
 		return because(stateClosed, reasonOvernight, evening)
@@ -150,7 +150,7 @@ func because(state, reason string, since time.Time) snapshots.Freshness {
 // delayMinutes is by how much the upstream delays its quotes.
 const delayMinutes = 15
 
-// due returns the earliest as_of that is not too old in session. For daily settlements it is the close of the previous
+// due returns the earliest as_of that is not too old in the refresh window. For daily settlements it is the close of the previous
 // session, because no newer file can exist.
 func (p *product) due(now time.Time, cal *compute.Calendar) time.Time {
 	if p.daily {

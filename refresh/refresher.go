@@ -47,7 +47,7 @@ type Config struct {
 	Calendar     *compute.Calendar
 	RiskFreeRate float64 // per year, continuously compounded
 
-	// The intervals in session.
+	// The intervals in the refresh window.
 	ChainEvery  time.Duration // of the SPX chain
 	QuotesEvery time.Duration // of the sector quotes
 	FlowEvery   time.Duration // of the flow job, which fetches one chain of the flow universe per run

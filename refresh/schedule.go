@@ -11,7 +11,7 @@ import (
 	"strikecache/compute"
 )
 
-// The schedule window of a session runs from 15 minutes after the open, when the first delayed quotes of the day
+// The refresh window of a session runs from 15 minutes after the open, when the first delayed quotes of the day
 // appear, to 32 minutes after the close, when the last do.
 const (
 	windowAfterOpen  = 15 * time.Minute
@@ -20,12 +20,12 @@ const (
 	outsideEvery = 5 * time.Minute
 )
 
-// window returns the schedule window of a session.
+// window returns the refresh window of a session.
 func window(session compute.Date, cal *compute.Calendar) (start, end time.Time) {
 	return cal.Open(session).Add(windowAfterOpen), cal.Close(session).Add(windowAfterClose)
 }
 
-// inWindow says whether t lies in the schedule window of a session.
+// inWindow says whether t lies in the refresh window of a session.
 func inWindow(t time.Time, cal *compute.Calendar) bool {
 	session := compute.DateOf(t.In(compute.NewYork))
 	if !cal.IsSession(session) {
@@ -35,7 +35,7 @@ func inWindow(t time.Time, cal *compute.Calendar) bool {
 	return !t.Before(start) && t.Before(end)
 }
 
-// schedule is the times at which a job runs. Inside the schedule window, the job runs at every multiple of the interval
+// schedule is the times at which a job runs. Inside the refresh window, the job runs at every multiple of the interval
 // after the start of the window, and at the end of the window. Outside the window, it runs at every full 5 minutes. schedule
 // implements [github.com/robfig/cron/v3.Schedule] in machine time.
 type schedule struct {
