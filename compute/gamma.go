@@ -218,13 +218,12 @@ func GammaExposure(in GammaInput) GammaResult {
 	}
 	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
 	base := e.profile(variant{volScale: 1})
-	base.fine = true
 	found := base.findFlips()
 	g.Flips, g.FlipStatus, g.Flip = append([]Flip{}, found.flips...), found.status, found.nearest
 	if g.Flip != nil {
 		g.FlipDistance = new(Ratio((e.level - float64(*g.Flip)) / e.level * 100))
 	}
-	g.Scenarios = e.scenarios(base)
+	g.Scenarios = e.scenarios()
 	g.ZeroDTE = e.zeroDTE()
 	if e.contracts.Used > 0 {
 		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))

@@ -2,7 +2,6 @@ package compute
 
 import (
 	"math"
-	"slices"
 )
 
 // The terms of a profile that are wide enough are summed on lattices, and the grid is interpolated from their sum: a wide
@@ -41,21 +40,6 @@ type lattice struct {
 	rest []int     // the indices of the other terms
 }
 
-// at returns G of the profile p, to which the lattice belongs, at a spot of the grid's range, as [profile.sum] does.
-func (l *lattice) at(p *profile, spot, cut float64) float64 {
-	x := logMoneyness(spot, p.spot)
-	between := newStencil((x - latticeStart) / latticeStep)
-	sum := between.apply(l.sums)
-	for _, i := range l.rest {
-		t := &p.terms[i]
-		u := t.d1 + x*t.inv
-		if h := 0.5 * u * u; h < cut {
-			sum += t.a * math.Exp(-h)
-		}
-	}
-	return spot * sum
-}
-
 // smooth returns the profile's lattice, which it computes once.
 func (p *profile) smooth() *lattice {
 	if p.lattice != nil {
@@ -71,7 +55,7 @@ func (p *profile) smooth() *lattice {
 	}
 	for i := range terms {
 		if level, ok := terms[i].level(); ok {
-			terms[i].addTo(lattices[level], segments[level], p.resync())
+			terms[i].addTo(lattices[level], segments[level])
 		} else {
 			p.lattice.rest = append(p.lattice.rest, i)
 		}
@@ -88,22 +72,6 @@ func (t *term) level() (level int, ok bool) {
 	level = math.Ilogb(1 / (t.inv * perSigma * latticeStep))
 	low, high := t.d1+latticeStart*t.inv, t.d1+latticeEnd*t.inv
 	return min(level, latticeLevels-1), level >= 0 && low <= peakReach && high >= -peakReach
-}
-
-// subtract sets the lattice of p, which has the terms of whole that left has not. It does nothing when left has more of them.
-func (p *profile) subtract(whole, left *profile) {
-	if len(left.terms) > len(p.terms) {
-		return
-	}
-	p.lattice = &lattice{sums: slices.Clone(whole.smooth().sums)}
-	for i, x := range left.smooth().sums {
-		p.lattice.sums[i] -= x
-	}
-	for i := range p.terms {
-		if _, ok := p.terms[i].level(); !ok {
-			p.lattice.rest = append(p.lattice.rest, i)
-		}
-	}
 }
 
 // refine adds a lattice to the next finer one: the points that both have as they are, and those between them interpolated.

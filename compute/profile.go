@@ -1,9 +1,6 @@
 package compute
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // term is one strike of one series in the sum G(S') = S'·Σ a·exp(-u²/2), u = d1 + ln(S'/S)·inv.
 type term struct {
@@ -17,7 +14,6 @@ type profile struct {
 	spot      float64
 	terms     []term
 	contracts int   // number of contracts in the sum
-	fine      bool  // its values are rounded to whole dollars: the better its lattice, the fewer of them are doubtful
 	grids     *grid // of the spot; nil until it is needed
 	lattice   *lattice
 }
@@ -41,43 +37,25 @@ func (p *profile) net() *Dollars {
 }
 
 // at returns G at a hypothetical spot.
-func (p *profile) at(spot float64) float64 { return p.sum(spot, math.Inf(1)) }
-
-// sum returns G without the terms below e^-cut of their peaks.
-func (p *profile) sum(spot, cut float64) float64 {
+func (p *profile) at(spot float64) float64 {
 	x, sum := logMoneyness(spot, p.spot), 0.0
 	for i := range p.terms {
 		t := &p.terms[i]
 		u := t.d1 + x*t.inv
-		if h := 0.5 * u * u; h < cut {
-			sum += t.a * math.Exp(-h)
-		}
+		sum += t.a * math.Exp(-0.5*u*u)
 	}
 	return spot * sum
 }
 
-// points returns G at S·(1 + j/1000), j = -60 … 60. G is interpolated from the lattice where the error cannot change the
-// whole dollars, and computed directly elsewhere.
+// points returns G at S·(1 + j/1000), j = -60 … 60.
 func (p *profile) points() []ProfilePoint {
-	const (
-		steps = 60
-		cut   = 45 // no sum of such terms reaches a millionth of a dollar
-	)
-	near, sizes := p.smooth(), &profile{spot: p.spot, terms: slices.Clone(p.terms)}
-	for i := range sizes.terms {
-		sizes.terms[i].a = math.Abs(sizes.terms[i].a)
-	}
-	size := sizes.smooth()
+	const steps = 60
 	out := make([]ProfilePoint, 0, 2*steps+1)
 	for j := -steps; j <= steps; j++ {
 		spot := p.spot * (1 + float64(j)/1000)
 		point := ProfilePoint{Spot: Level(spot)}
 		if p.contracts > 0 {
-			g := near.at(p, spot, cut)
-			if doubt := 2 * (recurrenceError(p.resync()) + positionError) * size.at(sizes, spot, cut); !(math.Abs(g-math.Floor(g)-0.5) > doubt+1e-3) {
-				g = p.sum(spot, cut)
-			}
-			point.Net = new(Dollars(g))
+			point.Net = new(Dollars(p.at(spot)))
 		}
 		out = append(out, point)
 	}
@@ -140,7 +118,7 @@ func (p *profile) grid() (spots, values []float64) {
 	for _, s := range g.segments {
 		part := values[from : from+s.n]
 		for _, i := range smooth.rest {
-			p.terms[i].addTo(part, s, p.resync())
+			p.terms[i].addTo(part, s)
 		}
 		from += s.n
 	}
@@ -159,25 +137,13 @@ const (
 	steepest = 2.0
 )
 
-// resync is the number of points after which the recurrence starts anew.
-func (p *profile) resync() int {
-	if p.fine {
-		return 16
-	}
-	return 64
-}
-
-// recurrenceError bounds the error of the recurrence, relative to the sum of the terms' sizes. Its ratio q, which has a rounding
-// error of 2^-53, is a factor resync²/2 times. With 64 points the error is 2.5e-13.
-func recurrenceError(resync int) float64 { return float64(resync*resync) / 2 * 0x1p-53 * 1.1 }
-
-// positionError bounds the error, relative to the sum of the terms' sizes, that comes from the rounding of u: u·δu, with u up to 58 on
-// the way to a point of a narrow term.
-const positionError = 4e-14
+// resync is the number of points after which the recurrence starts anew. Its ratio q, which has a rounding error of 2^-53, is a
+// factor resync²/2 times. So the error is 2.5e-13 of the sum of the terms' sizes.
+const resync = 64
 
 // addTo adds a·exp(-u²/2) at the points of the segment within reach of the term's peak. A term whose peak is
 // out of reach of the whole segment still adds to the points nearest to it.
-func (t *term) addTo(out []float64, s segment, resync int) {
+func (t *term) addTo(out []float64, s segment) {
 	du := s.step * t.inv
 	u0 := t.d1 + s.x0*t.inv
 	from := min(max(int(math.Ceil(min((-reach-u0)/du, 1e6))), 0), max(s.n-resync, 0))

@@ -2,8 +2,8 @@ package compute
 
 import "math"
 
-// scenarios reprices the exposure under each changed assumption. base is the profile of the model. [exposure.regime] reads the first two.
-func (e *exposure) scenarios(base *profile) []Scenario {
+// scenarios reprices the exposure under each changed assumption. [exposure.regime] reads the first two.
+func (e *exposure) scenarios() []Scenario {
 	nearest, any := Date(0), false
 	for _, s := range e.series {
 		if s.used > 0 && (!any || s.Expiration < nearest) {
@@ -23,9 +23,6 @@ func (e *exposure) scenarios(base *profile) []Scenario {
 	out := make([]Scenario, len(variants))
 	for i, v := range variants {
 		p := e.profile(v.variant)
-		if v.keep != nil {
-			p.subtract(base, e.profile(variant{volScale: 1, keep: func(s *series) bool { return !v.keep(s) }}))
-		}
 		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: p.findFlips().nearest}
 	}
 	return out
