@@ -46,7 +46,6 @@ type exposure struct {
 	call, put float64       // sums of GEX: >= 0, <= 0
 	greeks    greeks        // sums of the other exposures
 	strikes   []StrikeGamma // one row per listed strike, rising
-	grids     *grid         // of the effective spot
 }
 
 func (e *exposure) net() float64   { return e.call + e.put }
@@ -166,7 +165,7 @@ func (e *exposure) profile(v variant) *profile {
 	for _, s := range kept {
 		strikes += len(s.strikes)
 	}
-	p := &profile{spot: e.level, grids: e.grids, terms: make([]term, 0, strikes)}
+	p := &profile{spot: e.level, terms: make([]term, 0, strikes)}
 	for _, s := range kept {
 		f := s.forward
 		if v.noCarry {
