@@ -255,31 +255,3 @@ func (side *PainSide) minimise(spot float64) {
 	side.Payout = new(least.Payout)
 	side.Distance = new(Ratio((float64(least.Price) - spot) / spot * 100))
 }
-
-// MarshalJSON implements [encoding/json.Marshaler]. The curves are most of the bytes that the service seals, so
-// they are written in one pass.
-func (c PayoutCurve) MarshalJSON() ([]byte, error) {
-	t := newTable(len(c), 120)
-	for _, p := range c {
-		t.open()
-		t.number(`"settlement_price":`, float64(p.Price), 2)
-		t.number(`,"call_payout_dollars":`, float64(p.Call), 0)
-		t.number(`,"put_payout_dollars":`, float64(p.Put), 0)
-		t.number(`,"total_payout_dollars":`, float64(p.Payout), 0)
-		t.close()
-	}
-	return t.bytes()
-}
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (rows StrikeOIs) MarshalJSON() ([]byte, error) {
-	t := newTable(len(rows), 48)
-	for _, r := range rows {
-		t.open()
-		t.number(`"strike":`, float64(r.Strike), 2)
-		t.number(`,"call":`, float64(r.Call), 0)
-		t.number(`,"put":`, float64(r.Put), 0)
-		t.close()
-	}
-	return t.bytes()
-}

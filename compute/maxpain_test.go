@@ -248,21 +248,6 @@ func TestMaxPainAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// The JSON of the tables, which our own code writes.
-func TestMaxPainTables(t *testing.T) {
-	p := pains(t, 7000, noon, append(painRows("SPX260821", oi{7000, 50, 1}), painRows("SPXW260821", oi{7100, 2, 0})...)...)[0]
-	curve, rows := string(marshal(t, p.Curve)), string(marshal(t, p.OpenInterest))
-	equal(t, "curve", curve, `[{"settlement_price":7000,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
-		`{"settlement_price":7100,"call_payout_dollars":500000,"put_payout_dollars":0,"total_payout_dollars":500000}]`)
-	equal(t, "open interest", rows, `[{"strike":7000,"call":50,"put":1},{"strike":7100,"call":2,"put":0}]`)
-	equal(t, "range", string(marshal(t, p.Range)), "[7000,7000]")
-	p = pains(t, 7000, noon, painRows("SPXW260821", oi{157.125, 1, 0}, oi{157.5, 0, 0})...)[0]
-	equal(t, "fractional curve", string(marshal(t, p.Curve)),
-		`[{"settlement_price":157.13,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
-			`{"settlement_price":157.5,"call_payout_dollars":38,"put_payout_dollars":0,"total_payout_dollars":38}]`) // 37.5
-	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
-}
-
 // Sums are exact in thousandths, so a flat minimum is found even where the float64 of a strike times 1000 is not whole.
 func TestMaxPainAtStrikesInThousandths(t *testing.T) {
 	p := pains(t, 1.008, noon, painRows("SPXW260821", oi{1.004, 3, 3}, oi{1.008, 0, 0}, oi{1.013, 0, 3})...)[0]
