@@ -40,7 +40,6 @@ func TestSymbols(t *testing.T) {
 			t.Errorf("%s: %+v", c.symbol, got)
 		}
 		equal(t, "symbol", got.Symbol(), c.symbol)
-		equal(t, "appended", string(got.AppendSymbol([]byte("x:"))), "x:"+c.symbol)
 	}
 }
 
