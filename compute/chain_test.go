@@ -190,15 +190,6 @@ func TestAddCopiesSymbol(t *testing.T) {
 	}
 }
 
-func TestUnsettled(t *testing.T) {
-	rows := []row{{"SPX260821C07400000", blank(1)}, {"SPXW260821C07400000", blank(1)}, {"SPXW260821P07400000", blank(0)}}
-	for instant, want := range map[string]int{
-		"2026-08-21T13:29:59Z": 3, "2026-08-21T13:30:00Z": 2, "2026-08-21T19:59:59Z": 2, "2026-08-21T20:00:00Z": 0,
-	} {
-		equal(t, instant, compute.Unsettled(build(t, index(7000, instant), rows...), cal), want)
-	}
-}
-
 // A symbol is accepted only if it is a compact OSI symbol with a day that exists. The contract then has the same symbol.
 func FuzzSymbol(f *testing.F) {
 	for _, s := range []string{"SPX260821C07400000", "SPXW280229P99999999", "XLK1260821C00157500", "A000101P00000000",

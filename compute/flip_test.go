@@ -1,7 +1,6 @@
 package compute_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -30,24 +29,6 @@ func strangle(put, putInterest, call, callInterest, v float64) []row {
 func strangleFlip(put, putInterest, call, callInterest, v float64) float64 {
 	a, b := math.Log(call), math.Log(put)
 	return math.Exp((2*math.Log(putInterest/callInterest)*v*v/(a-b) + a + b - v*v) / 2)
-}
-
-func TestFlipByHand(t *testing.T) {
-	for _, c := range []struct{ put, putInterest, call, callInterest, v float64 }{
-		{6900, 10, 7100, 10, 0.03}, {6900, 30, 7100, 10, 0.03}, {6900, 10, 7100, 45, 0.03}, {6500, 7, 7700, 5, 0.2},
-		{6995, 100, 7005, 100, 0.002}, {5000, 10, 9900, 10, 0.4},
-	} {
-		r := exposure(t, index(7000, closing), strangle(c.put, c.putInterest, c.call, c.callInterest, c.v)...)
-		g := r.Data
-		want := strangleFlip(c.put, c.putInterest, c.call, c.callInterest, c.v)
-		name := fmt.Sprint(c)
-		near(t, name+" flip", g.Flip, want, 0.01)
-		equal(t, name+" status", g.FlipStatus, compute.FlipFound)
-		if len(g.Flips) != 1 || g.Flips[0].Price != *g.Flip || g.Flips[0].Direction != "negative_to_positive" {
-			t.Errorf("%s: %+v", name, g.Flips)
-		}
-		near(t, name+" distance", g.FlipDistance, (7000-want)/7000*100, 2e-4)
-	}
 }
 
 func TestFlipStatus(t *testing.T) {

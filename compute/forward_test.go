@@ -1,7 +1,6 @@
 package compute_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -49,35 +48,6 @@ func wantForward(t *testing.T, r compute.GammaResult, series string, f float64, 
 	}
 }
 
-// The forward is the median of the votes K + C - P of METHODS.md §1.1 at r = 0.
-func TestParityVotes(t *testing.T) {
-	type vote struct{ strike, difference float64 }
-	nine := []vote{{7000, 1}, {6975, 27}, {7025, -22}, {6950, 54}, {7050, -45}, {6925, 81}, {7075, -68}}
-	for _, c := range []struct {
-		name  string
-		votes []vote
-		want  float64
-	}{
-		// 7001 to 7007: the two farther strikes, which would vote 7900 and 8000, have no vote.
-		{"seven nearest", append([]vote{{6900, 1000}, {7100, 900}}, nine...), 7004},
-		{"six: the mean of 7003 and 7004", nine[:6], 7003.5},
-		{"five", nine[:5], 7003},
-		{"four", nine[:4], 7002.5},
-		{"three", nine[:3], 7002},
-		// Two strikes tie for the seventh vote. The lower one, 6918, votes 7000. The higher one would vote 7008 and make
-		// the median 7001.
-		{"tie", []vote{{7000, 1}, {6990, 12}, {7010, -7}, {6980, 20}, {7020, -20}, {6970, 30}, {6918, 82}, {7090, -82}}, 7000},
-		{"outlier", []vote{{7000, 5}, {6950, 55}, {7050, -2000}}, 7005},
-	} {
-		var rows []row
-		for _, v := range c.votes {
-			rows = append(rows, pair("SPXW260821", v.strike, v.difference)...)
-		}
-		r := exposure(t, index(7000, noon), rows...)
-		wantForward(t, r, "pm 2026-08-21", c.want, "parity")
-	}
-}
-
 // Two differences that are equal as decimals tie, whatever their last bits as float64s: as float64s, 0.3 - 0.1 is more than
 // 0.7 - 0.5. The seventh vote is tied between 6999.8, which votes 7000, and 7000.6, which votes 7000.4; the other six vote
 // 7000 thrice, 7000.1 and 7000.2 twice.
@@ -110,37 +80,3 @@ const (
 	hoursOct  = 66*24 + 4    // SPXW 2026-10-16
 	hoursDec  = 129*24 + 5.0 // SPXW 2026-12-18
 )
-
-func TestForwardSources(t *testing.T) {
-	const rate = 0.04
-	var rows []row
-	rows = append(rows, parity("SPXW260821", 7010, rate, hoursPM)...)
-	rows = append(rows, parity("SPX260918", 7035, rate, hoursSep)...)
-	for _, lone := range []string{"SPXW260814C07000000", "SPX260821C07000000", "SPXW261016C07000000", "SPXW261218C07000000",
-		"SPXW260918P07000000", "SPXW260901P07000000"} {
-		rows = append(rows, row{lone, published(0.15, 10)})
-	}
-	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, noon), rows...), Calendar: cal, RiskFreeRate: rate})
-	near, far := math.Log(7010.0/7000), math.Log(7035.0/7000)
-	wantForward(t, r, "pm 2026-08-21", 7010, "parity")
-	wantForward(t, r, "am 2026-09-18", 7035, "parity")
-	wantForward(t, r, "am 2026-08-21", 7010, "other_settlement")
-	wantForward(t, r, "pm 2026-09-18", 7035, "other_settlement")
-	wantForward(t, r, "pm 2026-08-14", 7000*math.Exp(near*hoursWeek/hoursPM), "interpolated") // from 0 at T = 0
-	const hoursTuesday = 21*24 + 4.0                                                          // SPXW 2026-09-01, between both roots
-	w := (hoursTuesday - hoursPM) / (hoursSep - hoursPM)
-	wantForward(t, r, "pm 2026-09-01", 7000*math.Exp(near+w*(far-near)), "interpolated")
-	wantForward(t, r, "pm 2026-10-16", 7000*math.Exp(far*hoursOct/hoursSep), "extrapolated")
-	wantForward(t, r, "pm 2026-12-18", 7000*math.Exp(far*hoursDec/hoursSep), "extrapolated")
-	equal(t, "counts", fmt.Sprint(r.Quality.Forwards),
-		"map[extrapolated:2 interpolated:2 none:0 other_settlement:2 parity:2]")
-}
-
-// Two strikes are too few for a parity forward. When no series has one, F = S.
-func TestNoForward(t *testing.T) {
-	rows := append(pair("SPXW260821", 7000, 1), pair("SPXW260821", 6975, 27)...)
-	r := exposure(t, index(7000, noon), append(rows, row{"SPX260821C07000000", published(0.15, 10)})...)
-	wantForward(t, r, "pm 2026-08-21", 7000, "none")
-	wantForward(t, r, "am 2026-08-21", 7000, "none")
-	equal(t, "counts", fmt.Sprint(r.Quality.Forwards), "map[extrapolated:0 interpolated:0 none:2 other_settlement:0 parity:0]")
-}

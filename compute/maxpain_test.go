@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"strikecache/compute"
 )
@@ -112,23 +111,6 @@ func TestMaxPainWithoutOpenInterest(t *testing.T) {
 	near(t, "max pain of a put", p.MaxPain, 6900, 0)
 	p = pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 3, 0})...)[0]
 	near(t, "ratio without puts", p.PutCallRatio, 0, 0)
-}
-
-// T counts from the quote instant: contracts that settled while the index stood still are not used. The spot is the
-// published level.
-func TestMaxPainCountsFromTheQuotes(t *testing.T) {
-	u := index(7000, "2026-08-21T13:00:00Z")
-	rows := append(painRows("SPX260821", oi{7000, 1, 1}), painRows("SPXW260821", oi{7000, 1, 1})...)
-	rows = append(rows, painRows("SPXW260824", oi{7000, 1, 1})...)
-	for q, want := range map[string]string{
-		"2026-08-21T13:29:59Z": "[{2026-08-21 mixed 4} {2026-08-24 pm 2}]", "2026-08-21T13:30:00Z": "[{2026-08-21 pm 2} {2026-08-24 pm 2}]",
-		"2026-08-21T20:00:00Z": "[{2026-08-24 pm 2}]", "2026-08-23T02:00:00Z": "[{2026-08-24 pm 2}]",
-	} {
-		u.CapturedAt = at(q).Add(15 * time.Minute)
-		all := compute.MaxPains(build(t, u, rows...), cal)
-		equal(t, q, fmt.Sprint(all[0].Expirations), want)
-		equal(t, q, all[len(all)-1].DaysToExpiration, 3) // from the session date of the index
-	}
 }
 
 // The default is the nearest date with open interest, else the nearest date, and -1 without a date.
