@@ -217,14 +217,8 @@ func validator(h http.Header, name string) string {
 
 // readBody reads a body. It stops when the body is too large for a document of its kind. It leaves gzip as it is.
 func readBody(name upstream.Name, resp *http.Response) (text, packed []byte, err error) {
-	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
-		return nil, nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
-	}
 	kind, _ := name.Split()
 	most := kind.MaxBody()
-	if resp.ContentLength > most {
-		return nil, nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
-	}
 	var body bytes.Buffer
 	body.Grow(int(min(max(resp.ContentLength, 0), 4<<20)) + bytes.MinRead)
 	_, err = body.ReadFrom(io.LimitReader(resp.Body, most+1))
@@ -235,9 +229,9 @@ func readBody(name upstream.Name, resp *http.Response) (text, packed []byte, err
 		return nil, nil, broken(name, upstream.Truncated, err)
 	}
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return nil, fitted(&body), nil
+		return nil, body.Bytes(), nil
 	}
-	return fitted(&body), nil, nil
+	return body.Bytes(), nil, nil
 }
 
 // Unpack decompresses a document of which only the gzip is there. The reason of its error is Truncated or TooLarge.
@@ -259,15 +253,7 @@ func Unpack(doc *upstream.Document) (text []byte, err error) {
 	case err != nil:
 		return nil, failed(doc.Name, upstream.Truncated, err)
 	}
-	return fitted(&body), nil
-}
-
-// fitted returns the bytes of a buffer, in memory of about their size; of an empty body not nil.
-func fitted(b *bytes.Buffer) []byte {
-	if b.Cap() > b.Len()+b.Len()/8 {
-		return bytes.Clone(b.Bytes())
-	}
-	return b.Bytes()
+	return body.Bytes(), nil
 }
 
 func failed(name upstream.Name, reason upstream.Reason, err error) error {
