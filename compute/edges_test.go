@@ -162,6 +162,28 @@ func TestNothingUsed(t *testing.T) {
 	}
 }
 
+// A move needs a series that trades in a session after the session date.
+func TestNoExpectedMove(t *testing.T) {
+	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
+		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
+	}
+	// Quotes of Friday morning: the series that settles in the morning last traded on Thursday.
+	u := index(7000, "2026-08-11T20:14:59Z")
+	u.CapturedAt = at("2026-08-14T12:30:00Z")
+	r := exposure(t, u, row{"SPX260814C07000000", published(0.2, 10)}, row{"SPXW260818C07000000", published(0.2, 10)})
+	isNull(t, "no session is left", r.Data.ExpectedMove)
+}
+
+// The median and the 95th percentile of one difference are that difference.
+func TestGammaDifferenceOfOneContract(t *testing.T) {
+	q := published(0.2, 10)
+	q.Gamma = 1
+	d := exposure(t, index(7000, closing), row{"SPXW260821C07000000", q}).Quality.GammaDifference
+	equal(t, "contracts", d.Contracts, 1)
+	near(t, "median", d.Median, 1, 0.01)
+	near(t, "percentile", d.Percentile95, float64(*d.Median), 0)
+}
+
 // The week ends on its Friday, also where the Friday is the session date or a holiday. A part without strikes is an empty list.
 func TestMatrixWeek(t *testing.T) {
 	for _, c := range []struct{ asOf, session, friday string }{
