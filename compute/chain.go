@@ -193,7 +193,7 @@ type ChainBuilder struct {
 }
 
 // Grow makes room for n rows.
-func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, min(n, MaxRows)) }
+func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, n) }
 
 // Add collects one row of the document. It does not keep the bytes of symbol.
 func (b *ChainBuilder) Add(symbol []byte, q Quote) {
@@ -214,7 +214,7 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	}
 	c := Contract{Quote: q}
 	root, ok := parseSymbol(symbol, &c)
-	if !ok || b.listed > MaxRows {
+	if !ok {
 		b.badSymbol++
 		return
 	}

@@ -139,10 +139,7 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
-	switch kind {
-	case upstream.Unknown:
-		return nil, failed(name, upstream.Missing, errors.New("no such document"))
-	case upstream.SettlementKind:
+	if kind == upstream.SettlementKind {
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
 	for visited := []string{address}; ; visited = append(visited, address) {
