@@ -94,19 +94,16 @@ const (
 )
 
 // reprice returns the net after each step. A contract that only the reference holds keeps its exposure throughout. A
-// contract that only today holds adds nothing. The sums have the order of [exposure.sum], so that a step without a change
-// changes no bit.
+// contract that only today holds adds nothing.
 func (e *exposure) reprice() (net [repriceSteps]Dollars) {
-	var call, put [repriceSteps]float64
 	for _, before := range e.compared() {
 		now := e.today(before.Series)
-		var seriesCall, seriesPut [repriceSteps]float64
 		for _, was := range before.Strikes {
 			is := now.priced(was.Strike)
 			unit := e.repriceStrike(&before, now, &was, is)
-			for step := range repriceSteps {
-				for right, sum := range [...]*float64{&seriesCall[step], &seriesPut[step]} {
-					held, gex := was.OpenInterest[right], unit[step]
+			for step := range net {
+				for right, held := range was.OpenInterest {
+					gex := unit[step]
 					switch {
 					case math.IsNaN(held):
 						continue
@@ -115,17 +112,10 @@ func (e *exposure) reprice() (net [repriceSteps]Dollars) {
 					case step == afterOpenInterest:
 						held = is.contracts[right].OpenInterest
 					}
-					*sum += sign(Right(right)) * (gex * held)
+					net[step] += Dollars(sign(Right(right)) * gex * held)
 				}
 			}
 		}
-		for step := range repriceSteps {
-			call[step] += seriesCall[step]
-			put[step] += seriesPut[step]
-		}
-	}
-	for step := range net {
-		net[step] = Dollars(call[step] + put[step])
 	}
 	return net
 }

@@ -209,6 +209,7 @@ func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	equal(t, "differences of 0.10", contract(20, 20.1, 20.05).Shape, "flat")
 	equal(t, "one contract", contract(20).Shape, "flat")
 	equal(t, "side at L = 0.5", one(t, placed(1.9, 2.1, 2.05, 3000, 1e6, 0)).Side, "ask")
+	equal(t, "side at f = 0.5", one(t, placed(1.9, 2.1, 2.1, 3000, 1e6, 450)).Side, "ask")
 	f := flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
 	equal(t, "premium of 25,000", f.Rejected, compute.FlowRejected{})
 	item := one(t, trade(1.9, 2.1, 2, 3000, 1e6, 0)) // a spread of 10 % is not wide
