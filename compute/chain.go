@@ -88,8 +88,8 @@ type Quote struct {
 	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
 }
 
-// TwoSided says whether the quote has a bid > 0 and a finite ask that is not below the bid.
-func (q *Quote) TwoSided() bool { return q.Bid > 0 && q.Ask >= q.Bid && !math.IsInf(q.Ask, 1) }
+// TwoSided says whether the quote has a bid > 0 and an ask that is not below the bid.
+func (q *Quote) TwoSided() bool { return q.Bid > 0 && q.Ask >= q.Bid }
 
 // Mid returns the middle of a two-sided quote.
 func (q *Quote) Mid() float64 { return q.Bid + 0.5*(q.Ask-q.Bid) }

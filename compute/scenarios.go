@@ -107,7 +107,7 @@ func (e *exposure) publishedGamma() *Dollars {
 func (e *exposure) perfiliev() *profile {
 	p := &profile{spot: e.level, terms: make([]term, 0, e.contracts.Used)}
 	e.eachUsed(func(s *series, row *strike, c *Contract) {
-		if c.IV > 0 && finite(c.IV) {
+		if c.IV > 0 {
 			years := float64(max(1, weekdaysBetween(e.session, s.Expiration))) / 262
 			p.contracts++
 			p.add(sign(c.Right)*c.OpenInterest, c.IV*math.Sqrt(years), logMoneyness(p.spot, row.k), 1)

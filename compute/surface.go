@@ -211,7 +211,7 @@ func (s *series) findVolatilities() {
 		}
 		iv := math.NaN()
 		for _, right := range [...]Right{otm, Call + Put - otm} {
-			if c := row.contracts[right]; c != nil && c.IV > 0 && finite(c.IV) {
+			if c := row.contracts[right]; c != nil && c.IV > 0 {
 				iv = c.IV
 				break
 			}
