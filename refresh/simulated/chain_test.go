@@ -8,32 +8,6 @@ import (
 	"strikecache/compute"
 )
 
-func TestSPXChainSize(t *testing.T) {
-	for seed, day := range []string{"2026-08-11", "2026-03-20", "2026-11-27"} {
-		chain := chainAt(t, newMarket(uint64(seed)), "_SPX", ny(day+" 12:30:00"))
-		dates, roots := map[compute.Date]map[string]bool{}, map[string]int{}
-		for _, c := range chain.Contracts {
-			if dates[c.Expiration] == nil {
-				dates[c.Expiration] = map[string]bool{}
-			}
-			dates[c.Expiration][c.Root] = true
-			roots[c.Root]++
-		}
-		both := 0
-		for _, r := range dates {
-			if len(r) == 2 {
-				both++
-			}
-		}
-		if n := len(chain.Contracts); n < 27_500 || n > 32_500 || chain.Listed != n {
-			t.Errorf("seed %d, %s: %d contracts, skipped %+v", seed, day, n, chain.Skipped)
-		}
-		if len(dates) < 50 || both < 4 || roots["SPX"] < 8000 || roots["SPXW"] < 15_000 || chain.Spot < 6300 || chain.Spot > 8200 {
-			t.Errorf("seed %d, %s: %d expirations, %d with both roots, %v, spot %v", seed, day, len(dates), both, roots, chain.Spot)
-		}
-	}
-}
-
 func TestMonthlyShiftsOnHoliday(t *testing.T) {
 	dates := map[compute.Date]bool{}
 	for _, c := range chainAt(t, market, "_SPX", ny("2027-03-10 12:00:00")).Contracts {
@@ -134,20 +108,29 @@ func TestExpiredRowsStayOverNight(t *testing.T) {
 	}
 }
 
-// The chain of every underlying has a usual size and quotes with a positive width. Some have half-dollar strikes.
+// The chain of every underlying has a usual size and quotes with a positive width. Some have half-dollar strikes. That of SPX has both
+// roots.
 func TestChainOfEveryUnderlying(t *testing.T) {
 	halves := false
 	for _, symbol := range chains {
 		chain := chainAt(t, market, symbol, ny("2026-08-11 14:00:00"))
-		if n := len(chain.Contracts); symbol != "_SPX" && (n < 300 || n > 6000) || chain.Skipped.Total() > 0 {
+		least, most, roots := 300, 6000, map[string]int{}
+		if symbol == "_SPX" {
+			least, most = 27_500, 32_500
+		}
+		if n := len(chain.Contracts); n < least || n > most || chain.Skipped.Total() > 0 {
 			t.Errorf("%s has %d contracts, skipped %+v", symbol, n, chain.Skipped)
 		}
 		for i := range chain.Contracts {
 			c := &chain.Contracts[i]
+			roots[c.Root]++
 			halves = halves || math.Mod(c.Strike, 1) == 0.5
 			if !(c.Ask > c.Bid) || !(c.Ask > 0) {
 				t.Fatalf("%s: bid %v, ask %v", c.Symbol(), c.Bid, c.Ask)
 			}
+		}
+		if symbol == "_SPX" && (roots["SPX"] < 8000 || roots["SPXW"] < 15_000) {
+			t.Errorf("roots %v", roots)
 		}
 	}
 	if !halves {
