@@ -115,12 +115,12 @@ const stopsAt = 1e-14
 
 func TestImpliedVectors(t *testing.T) {
 	for _, v := range bsVectors(t) {
-		got, ok := compute.ImpliedTotalVolatility(v.right, v.price, v.f, v.k)
+		got, ok := compute.ImpliedTotalVolatility(v.right, v.price, v.f, v.k, 0)
 		if !ok {
 			t.Errorf("vector %d: no volatility from the price", v.ID)
 		}
 		within(t, "v from price "+strconv.Itoa(v.ID), got, v.v, 1e-9)
-		got, ok = compute.ImpliedTotalVolatility(v.right, v.mid*v.growth, v.f, v.k)
+		got, ok = compute.ImpliedTotalVolatility(v.right, v.mid*v.growth, v.f, v.k, 0.9*v.v)
 		if !ok {
 			t.Errorf("vector %d: no volatility from the quote", v.ID)
 		}
@@ -153,7 +153,7 @@ func FuzzImpliedTotalVolatility(f *testing.F) {
 		if call {
 			right, intrinsic, bound = compute.Call, math.Max(forward-strike, 0), forward
 		}
-		v, ok := compute.ImpliedTotalVolatility(right, value, forward, strike)
+		v, ok := compute.ImpliedTotalVolatility(right, value, forward, strike, 0)
 		if !(value > intrinsic && value < bound) || !(forward > 0 && strike > 0) || forward+strike > math.MaxFloat64 {
 			if ok {
 				t.Errorf("v = %v from a value outside (%v, %v)", v, intrinsic, bound)

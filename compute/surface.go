@@ -204,7 +204,7 @@ func (s *series) findVolatilities() {
 			otm = Put
 		}
 		if c := row.contracts[otm]; c != nil && c.TwoSided() {
-			if v, ok := impliedNear(otm, c.Mid()*growth, f, row.k, c.IV*root); ok {
+			if v, ok := ImpliedTotalVolatility(otm, c.Mid()*growth, f, row.k, c.IV*root); ok {
 				row.v, row.step = v, volImplied
 				continue
 			}
