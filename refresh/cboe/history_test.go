@@ -87,7 +87,7 @@ func plainHistory(body []byte, value any) ([]compute.Close, int, error) {
 					}
 				}
 			}
-			if _, err := time.Parse(time.DateOnly, date); m.key != "data" || err != nil || len(date) != 10 || date == "1970-01-01" || !given {
+			if _, err := time.Parse(time.DateOnly, date); m.key != "data" || err != nil || len(date) != 10 || !given {
 				continue
 			}
 			if price >= 1e-6 && price <= 1e6 {
