@@ -34,12 +34,6 @@ type PainSides struct {
 
 // PainSide is max pain over one set of contracts that share an expiration date.
 type PainSide struct {
-	PainMinimum
-	PainInterest
-}
-
-// PainMinimum is the minimum of the payout. When the set has no open interest, all fields are nil.
-type PainMinimum struct {
 	// Listed strike at which the open contracts pay out least. Among strikes with equal payouts: the strike nearest the spot,
 	// then the lower strike. `null` without open contracts.
 	MaxPain *Level `json:"max_pain" unit:"index points"`
@@ -53,10 +47,7 @@ type PainMinimum struct {
 	// (max pain − spot) / spot · 100. Positive when max pain is above the spot. `flip_distance_pct` of gex/spx has the opposite
 	// sign. `null` without open contracts.
 	Distance *Ratio `json:"distance_pct" unit:"percent of the spot"`
-}
 
-// PainInterest depends on the open interest and the strikes alone, so it stays the same for most of a day.
-type PainInterest struct {
 	CallOpenInterest Count `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
 	PutOpenInterest  Count `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
 	// Open puts over open calls. `null` without open calls.
@@ -188,7 +179,7 @@ func mergeStrikeOIs(a, b StrikeOIs) StrikeOIs {
 }
 
 func newPainSide(rows StrikeOIs, spot float64) PainSide {
-	side := PainSide{PainInterest: PainInterest{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}}
+	side := PainSide{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}
 	for _, r := range rows {
 		side.CallOpenInterest += r.Call
 		side.PutOpenInterest += r.Put
