@@ -72,7 +72,6 @@ func (e *exposure) sum() {
 			row := &s.strikes[j]
 			var one Greeks
 			if row.step != volNone {
-				row.logForward = logMoneyness(s.forward, row.k)
 				row.gex = e.gex(s, row, e.level)
 				one = BlackGreeks(e.level, s.forward, row.k, row.v, s.years, e.RiskFreeRate)
 			}
@@ -192,11 +191,7 @@ func (e *exposure) profile(v variant) *profile {
 			if weight == 0 {
 				continue
 			}
-			logForward := row.logForward
-			if v.noCarry {
-				logForward = logMoneyness(f, row.k)
-			}
-			p.add(weight, row.v*v.volScale, logForward, growth)
+			p.add(weight, row.v*v.volScale, logMoneyness(f, row.k), growth)
 		}
 	}
 	return p
