@@ -157,24 +157,19 @@ type variant struct {
 
 // profile builds G of the used contracts under a variant.
 func (e *exposure) profile(v variant) *profile {
-	kept, strikes := e.series, 0
-	if v.keep != nil {
-		kept = slices.DeleteFunc(slices.Clone(kept), func(s *series) bool { return !v.keep(s) })
-	}
-	for _, s := range kept {
-		strikes += len(s.strikes)
-	}
-	p := &profile{spot: e.level, terms: make([]term, 0, strikes)}
-	for _, s := range kept {
+	p := &profile{spot: e.level}
+	for _, s := range e.series {
+		if v.keep != nil && !v.keep(s) {
+			continue
+		}
 		f := s.forward
 		if v.noCarry {
 			f = e.level
 		}
 		growth := f / e.level * s.discount
 		for i := range s.strikes {
-			row := &s.strikes[i]
-			weight := 0.0
-			for right, c := range row.contracts {
+			row, weight := &s.strikes[i], 0.0
+			for _, c := range row.contracts {
 				if !usedContract(row, c) {
 					continue
 				}
@@ -183,13 +178,7 @@ func (e *exposure) profile(v variant) *profile {
 				if v.weight != nil {
 					w = v.weight(c)
 				}
-				if Right(right) == Put {
-					w = -w
-				}
-				weight += w
-			}
-			if weight == 0 {
-				continue
+				weight += sign(c.Right) * w
 			}
 			p.add(weight, row.v*v.volScale, logMoneyness(f, row.k), growth)
 		}

@@ -72,7 +72,7 @@ type strike struct {
 	contracts [2]*Contract // by right; nil where not listed
 	v         float64      // total volatility σ√T, > 0 unless step is volNone
 	step      volStep
-	gex       float64      // unsigned GEX of one contract at the spot, set by [exposure.sum]; 0 if step is volNone
+	gex       float64 // unsigned GEX of one contract at the spot, set by [exposure.sum]; 0 if step is volNone
 }
 
 // newSeries returns the unsettled series of a chain, in the order of the chain, each with its parity forward if it has one.
