@@ -157,7 +157,7 @@ type variant struct {
 
 // profile builds G of the used contracts under a variant.
 func (e *exposure) profile(v variant) *profile {
-	p := &profile{spot: e.level}
+	p := &profile{spot: e.level, terms: make([]term, 0, e.contracts.Used)}
 	for _, s := range e.series {
 		if v.keep != nil && !v.keep(s) {
 			continue

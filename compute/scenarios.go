@@ -105,7 +105,7 @@ func (e *exposure) publishedGamma() *Dollars {
 // perfiliev builds G after S. Perfiliev, How to calculate gamma exposure and zero gamma level (perfiliev.com, 2022):
 // published volatility, no rates, T as weekdays/262, at least 1/262.
 func (e *exposure) perfiliev() *profile {
-	p := &profile{spot: e.level}
+	p := &profile{spot: e.level, terms: make([]term, 0, e.contracts.Used)}
 	e.eachUsed(func(s *series, row *strike, c *Contract) {
 		if c.IV > 0 {
 			years := float64(max(1, weekdaysBetween(e.session, s.Expiration))) / 262
