@@ -61,8 +61,8 @@ const (
 type Client struct {
 	cfg     ClientConfig
 	http    *http.Client
-	refused sync.Map // upstream.Name → time.Time until which the document is not asked for
-	hosts   sync.Map // name → *spacing
+	refused sync.Map            // upstream.Name → time.Time until which the document is not asked for
+	hosts   map[string]*spacing // of the configured hosts; "" has all others, to which redirects lead
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
@@ -75,17 +75,20 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)
+	newSpacing := func() *spacing { return &spacing{interval: time.Minute / time.Duration(cfg.PerMinute)} }
+	hosts := map[string]*spacing{"": newSpacing()}
 	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, fmt.Errorf("upstream address %q is not an http or https URL", address)
 		}
+		hosts[u.Host] = newSpacing()
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	}
 	return &Client{
-		cfg: cfg,
+		cfg: cfg, hosts: hosts,
 		http: &http.Client{
 			// A connection serves one request. If a kept connection turned out to be closed, the transport would repeat the
 			// request without a turn. With one request every few seconds, keeping connections would save little.
@@ -318,8 +321,7 @@ func priority(name upstream.Name) int {
 	return 4
 }
 
-// host returns the spacing of a host's requests.
+// host returns the spacing of a host's requests. All hosts to which redirects lead share one.
 func (c *Client) host(name string) *spacing {
-	h, _ := c.hosts.LoadOrStore(name, &spacing{interval: time.Minute / time.Duration(c.cfg.PerMinute)})
-	return h.(*spacing)
+	return cmp.Or(c.hosts[name], c.hosts[""])
 }
