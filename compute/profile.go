@@ -105,8 +105,8 @@ func (p *profile) grid() (spots, values []float64) {
 const reach = 11.75
 
 // resync is the number of points after which the recurrence of [term.addTo] starts anew. Its ratio q16, which has a rounding error
-// of some 2^-51, is a factor (resync/4)²/2 times. So the error is 2.5e-13 of the sum of the terms' sizes.
-const resync = 128
+// of some 2^-51, is a factor (resync/4)²/2 times. So the error is 1e-12 of the sum of the terms' sizes.
+const resync = 256
 
 // addTo adds a·exp(-u²/2) at the points of the segment within reach of the term's peak. A term whose peak is out of reach of
 // the whole segment still adds to the nearest point. u is linear in the point, so the exponential four points on is e' = e·r, and
