@@ -8,14 +8,13 @@ import (
 )
 
 // BenchmarkGammaExposure measures the exposure of a chain of the size of a recorded one, with the changes since the session
-// before and without, and the levels alone.
+// before and without.
 func BenchmarkGammaExposure(b *testing.B) {
 	chain := largeChain(b)
 	in := compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04}
 	state := compute.GammaExposure(in).State
-	changed, levels := in, in
+	changed := in
 	changed.Reference = state
-	levels.LevelsOnly = true
 	run := func(name string, f func()) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -26,7 +25,6 @@ func BenchmarkGammaExposure(b *testing.B) {
 	}
 	run("without reference", func() { compute.GammaExposure(in) })
 	run("with changes", func() { compute.GammaExposure(changed) })
-	run("levels only", func() { compute.GammaExposure(levels) })
 }
 
 // largeChain is a chain of 40 expirations with 380 strikes each: 30,400 contracts.

@@ -60,13 +60,9 @@ const invSqrt2 = 0.70710678118654752440084436210485
 //
 // The out-of-the-money value b(v) rises from 0 with one inflection at v = √(2|x|). Above the inflection, Newton's method on
 // b converges from below. Below it, the method works on 1/√(-ln b), which is close to linear there (after P. Jäckel, Let's
-// be rational, Wilmott 2015). Every step is kept inside a shrinking bracket.
-func ImpliedTotalVolatility(right Right, value, f, k float64) (v float64, ok bool) {
-	return impliedNear(right, value, f, k, 0)
-}
-
-// impliedNear is [ImpliedTotalVolatility] with a guess, which saves steps if it is close. It may be any number.
-func impliedNear(right Right, value, f, k, guess float64) (v float64, ok bool) {
+// be rational, Wilmott 2015). Every step is kept inside a shrinking bracket. The guess saves steps if it is close, and may be any
+// number.
+func ImpliedTotalVolatility(right Right, value, f, k, guess float64) (v float64, ok bool) {
 	if !finite(value) || !finite(f) || !finite(k) || f <= 0 || k <= 0 {
 		return 0, false
 	}

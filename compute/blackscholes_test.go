@@ -115,12 +115,12 @@ const stopsAt = 1e-14
 
 func TestImpliedVectors(t *testing.T) {
 	for _, v := range bsVectors(t) {
-		got, ok := compute.ImpliedTotalVolatility(v.right, v.price, v.f, v.k)
+		got, ok := compute.ImpliedTotalVolatility(v.right, v.price, v.f, v.k, 0)
 		if !ok {
 			t.Errorf("vector %d: no volatility from the price", v.ID)
 		}
 		within(t, "v from price "+strconv.Itoa(v.ID), got, v.v, 1e-9)
-		got, ok = compute.ImpliedTotalVolatility(v.right, v.mid*v.growth, v.f, v.k)
+		got, ok = compute.ImpliedTotalVolatility(v.right, v.mid*v.growth, v.f, v.k, 0.9*v.v)
 		if !ok {
 			t.Errorf("vector %d: no volatility from the quote", v.ID)
 		}
@@ -138,6 +138,7 @@ func FuzzImpliedTotalVolatility(f *testing.F) {
 	f.Add(true, 6999.999999999999, 7000.0, 7000.0)
 	f.Add(false, 5e-324, 1.0, 1.0)
 	f.Add(true, math.NaN(), math.Inf(1), -1.0)
+	f.Add(true, compute.BlackValue(compute.Call, 7728.2, 7314.626520414114, 0.5), 7728.2, 7314.626520414114) // a step is exact
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -1, 7000}
 	for _, forward := range special {
 		for _, strike := range append(special, 6900, 7100, 100) {
@@ -152,7 +153,7 @@ func FuzzImpliedTotalVolatility(f *testing.F) {
 		if call {
 			right, intrinsic, bound = compute.Call, math.Max(forward-strike, 0), forward
 		}
-		v, ok := compute.ImpliedTotalVolatility(right, value, forward, strike)
+		v, ok := compute.ImpliedTotalVolatility(right, value, forward, strike, 0)
 		if !(value > intrinsic && value < bound) || !(forward > 0 && strike > 0) || forward+strike > math.MaxFloat64 {
 			if ok {
 				t.Errorf("v = %v from a value outside (%v, %v)", v, intrinsic, bound)
@@ -178,14 +179,4 @@ func FuzzImpliedTotalVolatility(f *testing.F) {
 			t.Errorf("v = %v reprices to %v, not %v", v, again, value)
 		}
 	})
-}
-
-// The solver finds the volatility even if a step lands on it exactly.
-func TestImpliedWhereAStepIsExact(t *testing.T) {
-	p := compute.BlackValue(compute.Call, 7728.2, 7314.626520414114, 0.5)
-	v, ok := compute.ImpliedTotalVolatility(compute.Call, p, 7728.2, 7314.626520414114)
-	if !ok {
-		t.Fatal("no volatility")
-	}
-	nearly(t, "v", v, 0.5, 1e-12)
 }

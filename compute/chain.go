@@ -88,8 +88,8 @@ type Quote struct {
 	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
 }
 
-// TwoSided says whether the quote has a bid > 0 and a finite ask that is not below the bid.
-func (q *Quote) TwoSided() bool { return q.Bid > 0 && q.Ask >= q.Bid && !math.IsInf(q.Ask, 1) }
+// TwoSided says whether the quote has a bid > 0 and an ask that is not below the bid.
+func (q *Quote) TwoSided() bool { return q.Bid > 0 && q.Ask >= q.Bid }
 
 // Mid returns the middle of a two-sided quote.
 func (q *Quote) Mid() float64 { return q.Bid + 0.5*(q.Ask-q.Bid) }
@@ -105,27 +105,9 @@ type Contract struct {
 }
 
 // Symbol returns the compact OSI symbol, such as SPXW260821P07400000.
-func (c *Contract) Symbol() string { return string(c.AppendSymbol(make([]byte, 0, 24))) }
-
-// AppendSymbol appends the compact OSI symbol to b.
-func (c *Contract) AppendSymbol(b []byte) []byte {
+func (c *Contract) Symbol() string {
 	y, m, d := c.Expiration.Midnight().Date()
-	b = append(b, c.Root...)
-	b = appendDigits(b, y%100*10000+int(m)*100+d, 6)
-	b = append(b, "CP"[c.Right])
-	return appendDigits(b, int(math.Round(c.Strike*1000)), 8)
-}
-
-// appendDigits appends n with leading zeros.
-func appendDigits(b []byte, n, width int) []byte {
-	for range width {
-		b = append(b, '0')
-	}
-	for i := len(b) - 1; n > 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return b
+	return fmt.Sprintf("%s%02d%02d%02d%c%08.0f", c.Root, y%100, m, d, "CP"[c.Right], c.Strike*1000)
 }
 
 // Underlying is the price of the underlying, from the head of a chain document or from a quote document.
@@ -208,11 +190,10 @@ type ChainBuilder struct {
 	listed    int
 	badSymbol int
 	bad       int // numbers outside the range of their kind
-	unsorted  bool
 }
 
 // Grow makes room for n rows.
-func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, min(n, MaxRows)) }
+func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, n) }
 
 // Add collects one row of the document. It does not keep the bytes of symbol.
 func (b *ChainBuilder) Add(symbol []byte, q Quote) {
@@ -233,7 +214,7 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	}
 	c := Contract{Quote: q}
 	root, ok := parseSymbol(symbol, &c)
-	if !ok || b.listed > MaxRows {
+	if !ok {
 		b.badSymbol++
 		return
 	}
@@ -245,7 +226,6 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 		c.Root = string(root)
 	}
 	b.rows = append(b.rows, c)
-	b.unsorted = b.unsorted || n > 0 && compareListing(&b.rows[n-1], &b.rows[n]) > 0
 }
 
 // Build validates the collected rows and returns the chain. The chain takes over the memory of the rows: do not use the
@@ -260,9 +240,7 @@ func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
 	if math.IsNaN(Price.Usable(u.Spot)) {
 		return nil, ErrNoSpot
 	}
-	if b.unsorted { // stable: the first of two duplicates stays first
-		slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) })
-	}
+	slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) }) // the first of two duplicates stays first
 	chain := &Chain{Underlying: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
 	kept := b.rows[:0]
 	var last Contract // the previous row, kept or not

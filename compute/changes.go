@@ -94,23 +94,16 @@ const (
 )
 
 // reprice returns the net after each step. A contract that only the reference holds keeps its exposure throughout. A
-// contract that only today holds adds nothing. The sums have the order of [exposure.sum], so that a step without a change
-// changes no bit.
+// contract that only today holds adds nothing.
 func (e *exposure) reprice() (net [repriceSteps]Dollars) {
-	var call, put [repriceSteps]float64
-	for before, now := range e.compared() {
-		if before == nil {
-			continue
-		}
-		var seriesCall, seriesPut [repriceSteps]float64
-		for was, is := range comparedStrikes(before, now) {
-			if was == nil {
-				continue
-			}
-			unit := e.repriceStrike(before, now, was, is)
-			for step := range repriceSteps {
-				for right, sum := range [...]*float64{&seriesCall[step], &seriesPut[step]} {
-					held, gex := was.OpenInterest[right], unit[step]
+	for _, before := range e.compared() {
+		now := e.today(before.Series)
+		for _, was := range before.Strikes {
+			is := now.priced(was.Strike)
+			unit := e.repriceStrike(&before, now, &was, is)
+			for step := range net {
+				for right, held := range was.OpenInterest {
+					gex := unit[step]
 					switch {
 					case math.IsNaN(held):
 						continue
@@ -119,17 +112,10 @@ func (e *exposure) reprice() (net [repriceSteps]Dollars) {
 					case step == afterOpenInterest:
 						held = is.contracts[right].OpenInterest
 					}
-					*sum += sign(Right(right)) * (gex * held)
+					net[step] += Dollars(sign(Right(right)) * gex * held)
 				}
 			}
 		}
-		for step := range repriceSteps {
-			call[step] += seriesCall[step]
-			put[step] += seriesPut[step]
-		}
-	}
-	for step := range net {
-		net[step] = Dollars(call[step] + put[step])
 	}
 	return net
 }
@@ -165,35 +151,43 @@ func (e *exposure) openInterestChanges() *[]OpenInterestChange {
 	if e.Reference == nil {
 		return nil
 	}
-	largest := []OpenInterestChange{}
-	compare := func(a, b OpenInterestChange) int {
-		return cmp.Or(cmp.Compare(math.Abs(float64(b.To-b.From)), math.Abs(float64(a.To-a.From))), cmp.Compare(a.Contract, b.Contract))
+	type contract struct {
+		Series
+		strike float64
+		right  Right
 	}
-	for before, now := range e.compared() {
-		for was, is := range comparedStrikes(before, now) {
-			for _, right := range [...]Right{Call, Put} {
-				c := Contract{Right: right}
-				var from, to float64
-				if was != nil {
-					from, c.Strike = positive(was.OpenInterest[right]), was.Strike
-					c.Root, c.Expiration = before.Root, before.Expiration
-				}
-				if is != nil && is.contracts[right] != nil {
-					c = *is.contracts[right]
-					to = c.OpenInterest
-				}
-				smallest := len(largest) - 1
-				if from == to || len(largest) == maxOpenInterestChanges && math.Abs(to-from) < math.Abs(float64(largest[smallest].To-largest[smallest].From)) {
-					continue
-				}
-				change := OpenInterestChange{c.Symbol(), Level(c.Strike), c.Expiration, right, Count(from), Count(to)}
-				i, _ := slices.BinarySearchFunc(largest, change, compare)
-				largest = slices.Insert(largest, i, change)
-				largest = largest[:min(len(largest), maxOpenInterestChanges)]
+	type change struct{ from, to float64 }
+	changes := map[contract]change{}
+	for _, s := range e.compared() {
+		for _, row := range s.Strikes {
+			for right, held := range row.OpenInterest {
+				changes[contract{s.Series, row.Strike, Right(right)}] = change{from: positive(held)}
 			}
 		}
 	}
-	return &largest
+	for _, s := range e.series {
+		for i := range s.strikes {
+			row := &s.strikes[i]
+			for right, c := range row.contracts {
+				if c != nil && row.step != volNone {
+					k := contract{s.Series, row.k, Right(right)}
+					changes[k] = change{changes[k].from, c.OpenInterest}
+				}
+			}
+		}
+	}
+	out := []OpenInterestChange{}
+	for k, x := range changes {
+		if x.from != x.to {
+			c := Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
+			out = append(out, OpenInterestChange{c.Symbol(), Level(k.strike), k.Expiration, k.right, Count(x.from), Count(x.to)})
+		}
+	}
+	slices.SortFunc(out, func(a, b OpenInterestChange) int {
+		return cmp.Or(cmp.Compare(math.Abs(float64(b.To-b.From)), math.Abs(float64(a.To-a.From))), cmp.Compare(a.Contract, b.Contract))
+	})
+	out = slices.Clone(out[:min(len(out), maxOpenInterestChanges)])
+	return &out
 }
 
 func levelOf(x *float64) *Level {

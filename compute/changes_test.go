@@ -70,51 +70,6 @@ func TestChangesOfOneThing(t *testing.T) {
 	}
 }
 
-// With every thing different at once, each part is the difference of two nets that are priced by hand, from the state that
-// the part before left.
-func TestChangesByHand(t *testing.T) {
-	before, now := index(7000, "2026-08-11T20:00:00Z"), index(7070, "2026-08-13T20:00:00Z") // T: 10 and 8 days
-	rows := []row{
-		{"SPXW260812C07000000", published(0.3, 11)},                                              // settles before
-		{"SPXW260821C07000000", published(0.2, 40)}, {"SPXW260821P06900000", published(0.2, 30)}, // held by both
-		{"SPXW260821C07200000", published(0.2, 5)}, // only before
-	}
-	later := []row{
-		{"SPXW260821C07000000", published(0.25, 44)}, {"SPXW260821P06900000", published(0.18, 20)},
-		{"SPXW260821P07200000", published(0.19, 6)}, // the put of a strike whose call is gone
-	}
-	_, second := changesOf(t, before, rows, now, later)
-	gex := func(spot, k, iv, days, contracts float64) float64 {
-		return contracts * dollarsOf(spot, gammaOf(spot, k, iv*math.Sqrt(days/365)))
-	}
-	gone, came := gex(7000, 7200, 0.2, 10, 5), -gex(7070, 7200, 0.19, 8, 6)
-	both := func(spot, days, ivCall, ivPut, call, put float64) float64 {
-		return gex(spot, 7000, ivCall, days, call) - gex(spot, 6900, ivPut, days, put)
-	}
-	n := second.Data.Changes.Net
-	steps := []float64{both(7000, 10, 0.2, 0.2, 40, 30), both(7070, 10, 0.2, 0.2, 40, 30), both(7070, 8, 0.2, 0.2, 40, 30),
-		both(7070, 8, 0.25, 0.18, 40, 30), both(7070, 8, 0.25, 0.18, 44, 20)}
-	expired := gex(7000, 7000, 0.3, 1, 11)
-	nearly(t, "from", n.From, expired+steps[0]+gone, 1e-3)
-	nearly(t, "expired", n.Expired, -expired, 1e-3)
-	nearly(t, "spot", n.Spot, steps[1]-steps[0], 1e-3)
-	nearly(t, "time", n.Time, steps[2]-steps[1], 1e-3)
-	nearly(t, "volatility", n.Volatility, steps[3]-steps[2], 1e-3)
-	nearly(t, "open interest", n.OpenInterest, steps[4]-steps[3], 1e-3)
-	nearly(t, "listed", n.Listed, came-gone, 1e-3)
-	nearly(t, "to", n.To, steps[4]+came, 1e-3)
-	equal(t, "reference", second.Data.Changes.ReferenceAsOf, before.AsOf)
-	want := []compute.OpenInterestChange{
-		{"SPXW260821P06900000", 6900, day("2026-08-21"), compute.Put, 30, 20},
-		{"SPXW260821P07200000", 7200, day("2026-08-21"), compute.Put, 0, 6},
-		{"SPXW260821C07200000", 7200, day("2026-08-21"), compute.Call, 5, 0},
-		{"SPXW260821C07000000", 7000, day("2026-08-21"), compute.Call, 40, 44},
-	}
-	if !slices.Equal(*second.Data.OIChanges, want) {
-		t.Errorf("open interest: %+v", *second.Data.OIChanges)
-	}
-}
-
 // Without a reference, or without a net on one side, changes are null with a reason. A contradiction between quotes and index
 // does not withhold the changes of open interest, which do not depend on the spot.
 func TestUnknownChanges(t *testing.T) {

@@ -11,15 +11,19 @@ import (
 	"strikecache/compute"
 )
 
-// The quote instants of index options and of fund options agree with the plain implementation, around every boundary of a
-// week with a holiday and an early close, of a week with two holidays, and of a change of the clock.
-func TestQuoteInstantAgainstPlain(t *testing.T) {
+// The quote instants of index options and of fund options, and the date of open interest, agree with the plain implementation,
+// around every boundary of a week with a holiday and an early close, of a week with two holidays, and of a change of the clock.
+func TestClocksAgainstPlain(t *testing.T) {
 	closed, early := listing(t)
 	clock := plainClock{closed: closed, early: early}
 	for _, from := range []string{"2026-11-23T00:00:00Z", "2026-12-23T00:00:00Z", "2026-03-05T00:00:00Z"} {
 		for minutes := 0; minutes < 11*24*60; minutes += 5 {
 			for second := -1; second <= 1; second++ {
 				captured := at(from).Add(time.Duration(minutes)*time.Minute + time.Duration(second)*time.Second)
+				date, state := compute.OpenInterestDate(captured, cal)
+				if wantDate, wantState := clock.openInterestDate(captured); date != wantDate || state != wantState {
+					t.Fatalf("open interest, captured %s: %s %s, want %s %s", captured, date, state, wantDate, wantState)
+				}
 				for _, symbol := range []string{"SPX", "XLK"} {
 					for _, age := range []time.Duration{0, 10 * time.Minute, 3 * time.Hour} {
 						u := compute.Underlying{Symbol: symbol, Spot: 100, AsOf: captured.Add(-age), CapturedAt: captured}

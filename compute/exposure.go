@@ -46,7 +46,6 @@ type exposure struct {
 	call, put float64       // sums of GEX: >= 0, <= 0
 	greeks    greeks        // sums of the other exposures
 	strikes   []StrikeGamma // one row per listed strike, rising
-	grids     *grid         // of the effective spot
 }
 
 func (e *exposure) net() float64   { return e.call + e.put }
@@ -73,7 +72,6 @@ func (e *exposure) sum() {
 			row := &s.strikes[j]
 			var one Greeks
 			if row.step != volNone {
-				row.logForward = logMoneyness(s.forward, row.k)
 				row.gex = e.gex(s, row, e.level)
 				one = BlackGreeks(e.level, s.forward, row.k, row.v, s.years, e.RiskFreeRate)
 			}
@@ -159,24 +157,19 @@ type variant struct {
 
 // profile builds G of the used contracts under a variant.
 func (e *exposure) profile(v variant) *profile {
-	kept, strikes := e.series, 0
-	if v.keep != nil {
-		kept = slices.DeleteFunc(slices.Clone(kept), func(s *series) bool { return !v.keep(s) })
-	}
-	for _, s := range kept {
-		strikes += len(s.strikes)
-	}
-	p := &profile{spot: e.level, grids: e.grids, terms: make([]term, 0, strikes)}
-	for _, s := range kept {
+	p := &profile{spot: e.level, terms: make([]term, 0, e.contracts.Used)}
+	for _, s := range e.series {
+		if v.keep != nil && !v.keep(s) {
+			continue
+		}
 		f := s.forward
 		if v.noCarry {
 			f = e.level
 		}
 		growth := f / e.level * s.discount
 		for i := range s.strikes {
-			row := &s.strikes[i]
-			weight := 0.0
-			for right, c := range row.contracts {
+			row, weight := &s.strikes[i], 0.0
+			for _, c := range row.contracts {
 				if !usedContract(row, c) {
 					continue
 				}
@@ -185,19 +178,9 @@ func (e *exposure) profile(v variant) *profile {
 				if v.weight != nil {
 					w = v.weight(c)
 				}
-				if Right(right) == Put {
-					w = -w
-				}
-				weight += w
+				weight += sign(c.Right) * w
 			}
-			if weight == 0 {
-				continue
-			}
-			logForward := row.logForward
-			if v.noCarry {
-				logForward = logMoneyness(f, row.k)
-			}
-			p.add(weight, row.v*v.volScale, logForward, growth)
+			p.add(weight, row.v*v.volScale, logMoneyness(f, row.k), growth)
 		}
 	}
 	return p

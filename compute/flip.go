@@ -64,7 +64,7 @@ func (p *profile) findFlips() flipSearch {
 		if min(before.peak, after.peak) < materialShare*largest.peak {
 			continue
 		}
-		root := p.bisect(spots[before.last], spots[after.first], values[before.last], values[after.first])
+		root := p.bisect(spots[before.last], spots[after.first], after.positive)
 		flip := Flip{Price: Level(root), Direction: positiveToNegative}
 		if after.positive {
 			flip.Direction = negativeToPositive
@@ -106,45 +106,19 @@ func lobesOf(values []float64) []lobe {
 // flipTolerance is the greatest error of a root, in index points. METHODS.md allows 0.01.
 const flipTolerance = 1e-4
 
-// bisect returns the root of G between lo and hi, where G has the values below and above, of different signs. It halves the
-// interval until it is short. The secant method finds the root first, so that G is computed only at midpoints next to it.
-func (p *profile) bisect(lo, hi, below, above float64) float64 {
-	root, within := p.secant(lo, hi, below, above)
+// bisect returns the root of G between lo and hi, where G has different signs. rising says that G is positive at hi.
+func (p *profile) bisect(lo, hi float64, rising bool) float64 {
 	for hi-lo > flipTolerance {
 		mid := 0.5 * (lo + hi)
-		higher := mid > root // G(mid) has the sign of above
-		if !(math.Abs(mid-root) > within) {
-			g := p.at(mid)
-			if g == 0 {
-				return mid
-			}
-			higher = g > 0 == (above > 0)
-		}
-		if higher {
+		g := p.at(mid)
+		switch {
+		case g == 0:
+			return mid
+		case g > 0 == rising:
 			hi = mid
-		} else {
+		default:
 			lo = mid
 		}
 	}
 	return 0.5 * (lo + hi)
-}
-
-// secant returns a root of G between two points, and a bound on its error, which is infinite if no root was found.
-func (p *profile) secant(lo, hi, below, above float64) (root, within float64) {
-	a, b, atA, atB := lo, hi, below, above
-	for range 8 {
-		next := b - atB*(b-a)/(atB-atA)
-		if !(next > lo && next < hi) { // also when next is NaN
-			break
-		}
-		if math.Abs(next-b) < 1e-3*flipTolerance {
-			return next, 1e-2 * flipTolerance
-		}
-		g := p.at(next)
-		if g == 0 {
-			break
-		}
-		a, atA, b, atB = b, atB, next, g
-	}
-	return 0, math.Inf(1)
 }

@@ -40,57 +40,6 @@ func TestPremiumComponent(t *testing.T) {
 	}
 }
 
-// L, f and the fields that follow from them: 15·|L|·f, side, direction, confidence min(0.6, |L|·f·Q). The quotes are 1.9 to
-// 2.1, which does not lower the quality. The options have hardly moved since the trade.
-func TestQuoteLocation(t *testing.T) {
-	for _, c := range []struct {
-		name              string
-		bid, ask, last    float64
-		ago               float64
-		component         float64
-		side, call, put   string
-		confidence, least float64
-	}{
-		{"at the ask", 1.9, 2.1, 2.1, 0, 15, "ask", "bullish", "bearish", 0.6, 0},
-		{"beyond the ask", 1.9, 2.1, 2.9, 0, 15, "ask", "bullish", "bearish", 0.6, 0},
-		{"at the bid", 1.9, 2.1, 1.9, 0, 15, "bid", "bearish", "bullish", 0.6, 0},
-		{"beyond the bid", 1.9, 2.1, 0.1, 0, 15, "bid", "bearish", "bullish", 0.6, 0},
-		{"the middle", 1.9, 2.1, 2, 0, 0, "mid", "neutral", "neutral", 0, 0},
-		{"half way up", 1.75, 2.25, 2.125, 0, 7.5, "ask", "bullish", "bearish", 0.5 * 0.85, 0},
-		{"half way down", 1.75, 2.25, 1.875, 0, 7.5, "bid", "bearish", "bullish", 0.5 * 0.85, 0},
-		{"under half way", 1.75, 2.25, 2.12, 0, 15 * 0.48, "mid", "neutral", "neutral", 0.48 * 0.85, 0},
-		{"450 seconds ago", 1.9, 2.1, 2.1, 450, 7.5, "ask", "bullish", "bearish", 0.5, 0},
-		{"451 seconds ago", 1.9, 2.1, 2.1, 451, 15 * 449.0 / 900, "unknown", "unknown", "unknown", 0, 0},
-		{"899 seconds ago", 1.9, 2.1, 2.1, 899, 15 / 900.0, "unknown", "unknown", "unknown", 0, 0},
-		{"900 seconds ago", 1.9, 2.1, 2.1, 900, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"an hour ago", 1.9, 2.1, 2.1, 3600, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"90 seconds ahead", 1.9, 2.1, 2.1, -90, 15, "ask", "bullish", "bearish", 0.6, 0},
-		{"locked, above", 2, 2, 2.01, 0, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"locked, at it", 2, 2, 2, 0, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"no last price", 1.9, 2.1, math.NaN(), 0, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"crossed", 2.1, 1.9, 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"no bid", 0, 2.1, 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
-		{"no ask", 1.9, math.NaN(), 2.1, 0, 0, "unknown", "unknown", "unknown", 0, 0},
-	} {
-		for symbol, direction := range map[string]string{"XLK260821C00157500": c.call, "XLK260821P00157500": c.put} {
-			it := only(t, flowOf(t, fund("XLK", 150), nil, row{symbol, placed(c.bid, c.ask, c.last, 3000, 1e6, c.ago)}))
-			nearly(t, c.name+": component", it.Components.QuoteLocation, c.component, 1e-9)
-			equal(t, c.name+": side", it.Side, c.side)
-			equal(t, c.name+": direction", it.Direction, direction)
-			nearly(t, c.name+": confidence", it.Confidence, c.confidence, 1e-9)
-			for side, reason := range map[string]string{"ask": "AT_ASK L=", "bid": "AT_BID L=-"} {
-				said := strings.Contains(strings.Join(it.Reasons, "\n"), reason)
-				if want := it.Side == side; said != want {
-					t.Errorf("%s: side %s, reasons %q", c.name, it.Side, it.Reasons)
-				}
-			}
-			if c.name == "beyond the bid" && !slices.Contains(it.Reasons, "AT_BID L=-1.00") {
-				t.Errorf("%s: reasons %q", c.name, it.Reasons)
-			}
-		}
-	}
-}
-
 // 10·c((|ΔIV| - 0.5)/4.5) in vol points. The component is 0 and iv_change null when either iv is missing or 0.
 func TestIVChangeComponent(t *testing.T) {
 	const symbol = "XLK260821C00157500"
@@ -260,6 +209,7 @@ func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	equal(t, "differences of 0.10", contract(20, 20.1, 20.05).Shape, "flat")
 	equal(t, "one contract", contract(20).Shape, "flat")
 	equal(t, "side at L = 0.5", one(t, placed(1.9, 2.1, 2.05, 3000, 1e6, 0)).Side, "ask")
+	equal(t, "side at f = 0.5", one(t, placed(1.9, 2.1, 2.1, 3000, 1e6, 450)).Side, "ask")
 	f := flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
 	equal(t, "premium of 25,000", f.Rejected, compute.FlowRejected{})
 	item := one(t, trade(1.9, 2.1, 2, 3000, 1e6, 0)) // a spread of 10 % is not wide

@@ -176,11 +176,6 @@ type GammaInput struct {
 	Calendar     *Calendar
 	RiskFreeRate float64     // per year, continuously compounded
 	Reference    *GammaState // [GammaResult.State] of the last snapshot of the previous session; nil: not known
-
-	// LevelsOnly says that only these fields of [GammaResult.Data] are needed: spots, net, flip and its band, walls, regime,
-	// expected move, and net and share of ZeroDTE. They have the same values, at half of the cost. Other fields are empty or
-	// incomplete.
-	LevelsOnly bool
 }
 
 // GammaResult is the result of [GammaExposure].
@@ -204,7 +199,6 @@ func GammaExposure(in GammaInput) GammaResult {
 		}},
 	}
 	e.effectiveSpot = findSpot(chain, e.quoted, e.series)
-	e.grids = newGrid(e.level)
 	price(e.series, e.level)
 	e.sum()
 	g := Gamma{
@@ -218,13 +212,12 @@ func GammaExposure(in GammaInput) GammaResult {
 	}
 	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
 	base := e.profile(variant{volScale: 1})
-	base.fine = true
 	found := base.findFlips()
 	g.Flips, g.FlipStatus, g.Flip = append([]Flip{}, found.flips...), found.status, found.nearest
 	if g.Flip != nil {
 		g.FlipDistance = new(Ratio((e.level - float64(*g.Flip)) / e.level * 100))
 	}
-	g.Scenarios = e.scenarios(base)
+	g.Scenarios = e.scenarios()
 	g.ZeroDTE = e.zeroDTE()
 	if e.contracts.Used > 0 {
 		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
@@ -235,16 +228,11 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.Exposures = e.greeks.exposures()
 		e.levels(&g)
 	}
-	if !in.LevelsOnly {
-		g.Profile = base.points()
-		g.Conventions = e.conventions(g.Net, g.Flip)
-		g.ByStrike = e.byStrike(e.strikes, strikeReach)
-	}
+	g.Profile = base.points()
+	g.Conventions = e.conventions(g.Net, g.Flip)
+	g.ByStrike = e.byStrike(e.strikes, strikeReach)
 	if e.mismatch() {
 		g.withhold()
-	}
-	if in.LevelsOnly {
-		return GammaResult{Data: g}
 	}
 	q := e.quality(g.Flip)
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)

@@ -149,8 +149,12 @@ func convention(t *testing.T, r compute.GammaResult, name string) (found compute
 	return found
 }
 
-func full(bid, ask, iv, gamma, openInterest, volume float64) compute.Quote {
-	q := quoted(bid, ask, openInterest)
-	q.IV, q.Gamma, q.Volume = iv, gamma, volume
+// with returns a quote with 10 open contracts, two sides and a published volatility.
+func with(bid, ask, iv float64) compute.Quote {
+	q := quoted(bid, ask, 10)
+	q.IV = iv
 	return q
 }
+
+// years returns T for a number of hours.
+func years(hours float64) float64 { return hours / (365 * 24) }

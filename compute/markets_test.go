@@ -256,7 +256,11 @@ func (g *generator) later(t *testing.T, m synthetic) synthetic {
 	moved := 1 + 0.02*(g.Float64()-0.5)
 	u.Spot *= moved
 	var rows []row
+	gone := m.chain.Contracts[g.IntN(len(m.chain.Contracts))] // its series is no longer listed
 	for _, c := range m.chain.Contracts {
+		if c.Root == gone.Root && c.Expiration == gone.Expiration {
+			continue
+		}
 		q := c.Quote
 		scale := moved * (0.95 + 0.1*g.Float64())
 		q.Bid, q.Ask, q.IV = q.Bid*scale, q.Ask*scale, q.IV*(0.9+0.2*g.Float64())

@@ -93,18 +93,18 @@ func (e *exposure) matrix() Matrix {
 	for friday.Weekday() != time.Friday {
 		friday++
 	}
-	m.Parts = []MatrixPart{e.part("zero_dte", e.session, e.session), e.part("this_week", e.session, friday)}
+	m.Parts = []MatrixPart{e.part("zero_dte", e.session), e.part("this_week", friday)}
 	return m
 }
 
-// part returns the part of the expirations from one date to another.
-func (e *exposure) part(name string, from, to Date) MatrixPart {
-	outside := func(s *series) bool { return s.Expiration < from || s.Expiration > to }
-	rows := e.byStrike(sumStrikes(slices.DeleteFunc(slices.Clone(e.series), outside)), matrixReach)
+// part returns the part of the expirations from the session date to another. Those before have settled.
+func (e *exposure) part(name string, to Date) MatrixPart {
+	later := func(s *series) bool { return s.Expiration > to }
+	rows := e.byStrike(sumStrikes(slices.DeleteFunc(slices.Clone(e.series), later)), matrixReach)
 	if e.mismatch() {
 		withholdDollars(rows)
 	}
-	return MatrixPart{name, from, to, rows}
+	return MatrixPart{name, e.session, to, rows}
 }
 
 // net returns the net GEX of the used contracts of a strike at the spot, and how many they are.

@@ -34,12 +34,6 @@ type PainSides struct {
 
 // PainSide is max pain over one set of contracts that share an expiration date.
 type PainSide struct {
-	PainMinimum
-	PainInterest
-}
-
-// PainMinimum is the minimum of the payout. When the set has no open interest, all fields are nil.
-type PainMinimum struct {
 	// Listed strike at which the open contracts pay out least. Among strikes with equal payouts: the strike nearest the spot,
 	// then the lower strike. `null` without open contracts.
 	MaxPain *Level `json:"max_pain" unit:"index points"`
@@ -53,10 +47,7 @@ type PainMinimum struct {
 	// (max pain − spot) / spot · 100. Positive when max pain is above the spot. `flip_distance_pct` of gex/spx has the opposite
 	// sign. `null` without open contracts.
 	Distance *Ratio `json:"distance_pct" unit:"percent of the spot"`
-}
 
-// PainInterest depends on the open interest and the strikes alone, so it stays the same for most of a day.
-type PainInterest struct {
 	CallOpenInterest Count `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
 	PutOpenInterest  Count `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
 	// Open puts over open calls. `null` without open calls.
@@ -188,7 +179,7 @@ func mergeStrikeOIs(a, b StrikeOIs) StrikeOIs {
 }
 
 func newPainSide(rows StrikeOIs, spot float64) PainSide {
-	side := PainSide{PainInterest: PainInterest{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}}
+	side := PainSide{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}
 	for _, r := range rows {
 		side.CallOpenInterest += r.Call
 		side.PutOpenInterest += r.Put
@@ -254,32 +245,4 @@ func (side *PainSide) minimise(spot float64) {
 	side.MaxPain = new(least.Price)
 	side.Payout = new(least.Payout)
 	side.Distance = new(Ratio((float64(least.Price) - spot) / spot * 100))
-}
-
-// MarshalJSON implements [encoding/json.Marshaler]. The curves are most of the bytes that the service seals, so
-// they are written in one pass.
-func (c PayoutCurve) MarshalJSON() ([]byte, error) {
-	t := newTable(len(c), 120)
-	for _, p := range c {
-		t.open()
-		t.number(`"settlement_price":`, float64(p.Price), 2)
-		t.number(`,"call_payout_dollars":`, float64(p.Call), 0)
-		t.number(`,"put_payout_dollars":`, float64(p.Put), 0)
-		t.number(`,"total_payout_dollars":`, float64(p.Payout), 0)
-		t.close()
-	}
-	return t.bytes()
-}
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (rows StrikeOIs) MarshalJSON() ([]byte, error) {
-	t := newTable(len(rows), 48)
-	for _, r := range rows {
-		t.open()
-		t.number(`"strike":`, float64(r.Strike), 2)
-		t.number(`,"call":`, float64(r.Call), 0)
-		t.number(`,"put":`, float64(r.Put), 0)
-		t.close()
-	}
-	return t.bytes()
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"strikecache/compute"
 )
@@ -34,20 +33,9 @@ func TestMaxPainByHand(t *testing.T) {
 		t.Fatalf("%d dates", len(all))
 	}
 	p := all[0]
-	for i, want := range []compute.PayoutPoint{
-		{Price: 6900, Call: 0, Put: 30*100*100 + 40*200*100, Payout: 1_100_000},
-		{Price: 7000, Call: 10 * 100 * 100, Put: 40 * 100 * 100, Payout: 500_000},
-		{Price: 7050, Call: (10*150 + 20*50) * 100, Put: 40 * 50 * 100, Payout: 450_000},
-		{Price: 7100, Call: (10*200 + 20*100) * 100, Put: 0, Payout: 400_000},
-		{Price: 7200, Call: (10*300 + 20*200) * 100, Put: 0, Payout: 700_000},
-	} {
-		equal(t, "point", p.Curve[i], want)
-	}
 	near(t, "max pain", p.MaxPain, 7100, 0)
 	near(t, "payout", p.Payout, 400_000, 0)
 	near(t, "distance", p.Distance, (7100-7040)/7040.0*100, 1e-12)
-	equal(t, "range", *p.Range, [2]compute.Level{7100, 7100})
-	equal(t, "flatness", *p.Flatness, compute.Band{Low: 7100, High: 7100})
 	equal(t, "calls", p.CallOpenInterest, 30)
 	equal(t, "puts", p.PutOpenInterest, 70)
 	near(t, "ratio", p.PutCallRatio, 7.0/3, 1e-12)
@@ -73,13 +61,6 @@ func TestMaxPainMixed(t *testing.T) {
 	equal(t, "puts", p.PutOpenInterest, 14)
 	near(t, "max pain", p.MaxPain, 7000, 0)
 	near(t, "payout", p.Payout, (5*100+9*200)*100, 0)
-	near(t, "AM", p.BySettlement.AM.MaxPain, 7000, 0)
-	near(t, "AM payout", p.BySettlement.AM.Payout, 5*100*100, 0)
-	near(t, "PM", p.BySettlement.PM.MaxPain, 7200, 0)
-	near(t, "PM payout", p.BySettlement.PM.Payout, 2*100*100, 0)
-	equal(t, "AM strikes", len(p.BySettlement.AM.Curve), 2)
-	equal(t, "PM strikes", len(p.BySettlement.PM.Curve), 2)
-	equal(t, "strikes", len(p.Curve), 3)
 	equal(t, "expirations", fmt.Sprint(p.Expirations), "[{2026-08-21 mixed 66} {2026-08-28 pm 1}]")
 	equal(t, "same for all", fmt.Sprint(all[1].Expirations), fmt.Sprint(p.Expirations))
 
@@ -112,23 +93,6 @@ func TestMaxPainWithoutOpenInterest(t *testing.T) {
 	near(t, "max pain of a put", p.MaxPain, 6900, 0)
 	p = pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 3, 0})...)[0]
 	near(t, "ratio without puts", p.PutCallRatio, 0, 0)
-}
-
-// T counts from the quote instant: contracts that settled while the index stood still are not used. The spot is the
-// published level.
-func TestMaxPainCountsFromTheQuotes(t *testing.T) {
-	u := index(7000, "2026-08-21T13:00:00Z")
-	rows := append(painRows("SPX260821", oi{7000, 1, 1}), painRows("SPXW260821", oi{7000, 1, 1})...)
-	rows = append(rows, painRows("SPXW260824", oi{7000, 1, 1})...)
-	for q, want := range map[string]string{
-		"2026-08-21T13:29:59Z": "[{2026-08-21 mixed 4} {2026-08-24 pm 2}]", "2026-08-21T13:30:00Z": "[{2026-08-21 pm 2} {2026-08-24 pm 2}]",
-		"2026-08-21T20:00:00Z": "[{2026-08-24 pm 2}]", "2026-08-23T02:00:00Z": "[{2026-08-24 pm 2}]",
-	} {
-		u.CapturedAt = at(q).Add(15 * time.Minute)
-		all := compute.MaxPains(build(t, u, rows...), cal)
-		equal(t, q, fmt.Sprint(all[0].Expirations), want)
-		equal(t, q, all[len(all)-1].DaysToExpiration, 3) // from the session date of the index
-	}
 }
 
 // The default is the nearest date with open interest, else the nearest date, and -1 without a date.
@@ -246,21 +210,6 @@ func TestMaxPainAgainstBruteForce(t *testing.T) {
 	if ties < 40 {
 		t.Errorf("only %d flat minima", ties)
 	}
-}
-
-// The JSON of the tables, which our own code writes.
-func TestMaxPainTables(t *testing.T) {
-	p := pains(t, 7000, noon, append(painRows("SPX260821", oi{7000, 50, 1}), painRows("SPXW260821", oi{7100, 2, 0})...)...)[0]
-	curve, rows := string(marshal(t, p.Curve)), string(marshal(t, p.OpenInterest))
-	equal(t, "curve", curve, `[{"settlement_price":7000,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
-		`{"settlement_price":7100,"call_payout_dollars":500000,"put_payout_dollars":0,"total_payout_dollars":500000}]`)
-	equal(t, "open interest", rows, `[{"strike":7000,"call":50,"put":1},{"strike":7100,"call":2,"put":0}]`)
-	equal(t, "range", string(marshal(t, p.Range)), "[7000,7000]")
-	p = pains(t, 7000, noon, painRows("SPXW260821", oi{157.125, 1, 0}, oi{157.5, 0, 0})...)[0]
-	equal(t, "fractional curve", string(marshal(t, p.Curve)),
-		`[{"settlement_price":157.13,"call_payout_dollars":0,"put_payout_dollars":0,"total_payout_dollars":0},`+
-			`{"settlement_price":157.5,"call_payout_dollars":38,"put_payout_dollars":0,"total_payout_dollars":38}]`) // 37.5
-	equal(t, "fractional open interest", string(marshal(t, p.OpenInterest)), `[{"strike":157.13,"call":1,"put":0}]`)
 }
 
 // Sums are exact in thousandths, so a flat minimum is found even where the float64 of a strike times 1000 is not whole.

@@ -42,61 +42,30 @@ func (x Score) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 1
 // MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
 func (x Count) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 0) }
 
+// marshalFixed returns x rounded half away from zero to at most the given number of decimals (0 to 7), without trailing
+// zeros and without a negative zero.
 func marshalFixed(x float64, decimals int) ([]byte, error) {
 	if !finite(x) {
 		return nil, fmt.Errorf("marshal number: %v has no JSON form", x)
 	}
-	return appendFixed(make([]byte, 0, 24), x, decimals), nil
+	return strconv.AppendFloat(nil, roundTo(x, decimals)+0, 'f', -1, 64), nil // -0 + 0 is 0
 }
 
 var pow10 = [...]float64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7}
 
-// roundTo rounds x half away from zero to the given number of decimals, 0 to 7.
+// roundTo rounds x half away from zero to the given number of decimals, 0 to 7. It first adds about one rounding error to a
+// small number. So 1.005, whose float64 is slightly less, rounds up as the decimal does.
 func roundTo(x float64, decimals int) float64 {
+	const noise = 4e-16
 	p := pow10[decimals]
 	if math.Abs(x) > 1<<53/p {
 		return x // every double this large is already a multiple of the last place
 	}
-	return roundHalfAway(x*p) / p
-}
-
-// roundHalfAway rounds to a whole number, halves away from zero. It first adds about one rounding error to a small number.
-// So 1.005, whose float64 is slightly less, rounds up as the decimal does.
-func roundHalfAway(x float64) float64 {
-	const noise = 4e-16
-	if math.Abs(x) < 1e9 {
-		x *= 1 + noise
+	scaled := x * p
+	if math.Abs(scaled) < 1e9 {
+		scaled *= 1 + noise
 	}
-	return math.Round(x)
-}
-
-// appendFixed appends x rounded half away from zero to at most the given number of decimals (0 to 7), without
-// trailing zeros and without a negative zero. x must be finite.
-func appendFixed(b []byte, x float64, decimals int) []byte {
-	scaled := roundHalfAway(x * pow10[decimals])
-	if math.Abs(scaled) >= 1<<53 {
-		return strconv.AppendFloat(b, roundTo(x, decimals), 'f', -1, 64)
-	}
-	n := int64(scaled)
-	if n < 0 {
-		b = append(b, '-')
-		n = -n
-	}
-	for decimals > 0 && n%10 == 0 {
-		n /= 10
-		decimals--
-	}
-	if decimals == 0 {
-		return strconv.AppendInt(b, n, 10)
-	}
-	p := int64(pow10[decimals])
-	b = strconv.AppendInt(b, n/p, 10)
-	b = append(b, '.')
-	frac := n % p
-	for p /= 10; p > frac && p > 1; p /= 10 {
-		b = append(b, '0')
-	}
-	return strconv.AppendInt(b, frac, 10)
+	return math.Round(scaled) / p
 }
 
 // decimal rounds x to 9 decimals. Ratios of quotes and prices are compared with decimal thresholds. Without the rounding, a
@@ -147,33 +116,3 @@ func quantile(xs []float64, p float64) float64 {
 	}
 	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }
-
-// table writes a JSON array of flat objects.
-type table struct {
-	b   []byte
-	err error
-}
-
-func newTable(rows, rowBytes int) *table {
-	return &table{b: append(make([]byte, 0, 2+rows*rowBytes), '[')}
-}
-
-func (t *table) open() {
-	if len(t.b) > 1 {
-		t.b = append(t.b, ',')
-	}
-	t.b = append(t.b, '{')
-}
-
-func (t *table) close() { t.b = append(t.b, '}') }
-
-// number appends a member. key includes the quotes, the colon and the comma before it.
-func (t *table) number(key string, x float64, decimals int) {
-	if !finite(x) {
-		t.err = fmt.Errorf("marshal number: %v has no JSON form", x)
-		x = 0
-	}
-	t.b = appendFixed(append(t.b, key...), x, decimals)
-}
-
-func (t *table) bytes() ([]byte, error) { return append(t.b, ']'), t.err }

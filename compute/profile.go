@@ -1,9 +1,6 @@
 package compute
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // term is one strike of one series in the sum G(S') = S'·Σ a·exp(-u²/2), u = d1 + ln(S'/S)·inv.
 type term struct {
@@ -16,10 +13,7 @@ type term struct {
 type profile struct {
 	spot      float64
 	terms     []term
-	contracts int   // number of contracts in the sum
-	fine      bool  // its values are rounded to whole dollars: the better its lattice, the fewer of them are doubtful
-	grids     *grid // of the spot; nil until it is needed
-	lattice   *lattice
+	contracts int // number of contracts in the sum
 }
 
 // add appends the term of a strike: weight is the signed number of contracts (calls minus puts under the model
@@ -41,43 +35,25 @@ func (p *profile) net() *Dollars {
 }
 
 // at returns G at a hypothetical spot.
-func (p *profile) at(spot float64) float64 { return p.sum(spot, math.Inf(1)) }
-
-// sum returns G without the terms below e^-cut of their peaks.
-func (p *profile) sum(spot, cut float64) float64 {
+func (p *profile) at(spot float64) float64 {
 	x, sum := logMoneyness(spot, p.spot), 0.0
 	for i := range p.terms {
 		t := &p.terms[i]
 		u := t.d1 + x*t.inv
-		if h := 0.5 * u * u; h < cut {
-			sum += t.a * math.Exp(-h)
-		}
+		sum += t.a * math.Exp(-0.5*u*u)
 	}
 	return spot * sum
 }
 
-// points returns G at S·(1 + j/1000), j = -60 … 60. G is interpolated from the lattice where the error cannot change the
-// whole dollars, and computed directly elsewhere.
+// points returns G at S·(1 + j/1000), j = -60 … 60.
 func (p *profile) points() []ProfilePoint {
-	const (
-		steps = 60
-		cut   = 45 // no sum of such terms reaches a millionth of a dollar
-	)
-	near, sizes := p.smooth(), &profile{spot: p.spot, terms: slices.Clone(p.terms)}
-	for i := range sizes.terms {
-		sizes.terms[i].a = math.Abs(sizes.terms[i].a)
-	}
-	size := sizes.smooth()
+	const steps = 60
 	out := make([]ProfilePoint, 0, 2*steps+1)
 	for j := -steps; j <= steps; j++ {
 		spot := p.spot * (1 + float64(j)/1000)
 		point := ProfilePoint{Spot: Level(spot)}
 		if p.contracts > 0 {
-			g := near.at(p, spot, cut)
-			if doubt := 2 * (recurrenceError(p.resync()) + positionError) * size.at(sizes, spot, cut); !(math.Abs(g-math.Floor(g)-0.5) > doubt+1e-3) {
-				g = p.sum(spot, cut)
-			}
-			point.Net = new(Dollars(g))
+			point.Net = new(Dollars(p.at(spot)))
 		}
 		out = append(out, point)
 	}
@@ -105,125 +81,64 @@ func newSegment(lo, hi, spot, step float64) segment {
 	return segment{x0: x0, step: (x1 - x0) / float64(n-1), n: n}
 }
 
-// grid is the bracketing grid of a spot, which all profiles of a chain share.
-type grid struct {
-	segments [3]segment
-	spots    []float64 // S', rising
-	weights  []stencil // that give each point from the lattice
-}
-
-func newGrid(spot float64) *grid {
-	g := &grid{segments: [3]segment{
-		newSegment(1-gridHalfWidth, 1-innerHalfWidth, spot, outerStep),
-		newSegment(1-innerHalfWidth, 1+innerHalfWidth, spot, innerStep),
-		newSegment(1+innerHalfWidth, 1+gridHalfWidth, spot, outerStep),
-	}}
-	for _, s := range g.segments {
-		for j := range s.n {
-			x := s.x0 + float64(j)*s.step
-			g.spots = append(g.spots, spot*math.Exp(x))
-			g.weights = append(g.weights, newStencil((x-latticeStart)/latticeStep))
-		}
-	}
-	return g
-}
-
-// grid returns the points S' of the bracketing grid in rising order and G at each. The caller must not change the points.
+// grid returns the points S' of the bracketing grid in rising order and G at each.
 func (p *profile) grid() (spots, values []float64) {
-	if p.grids == nil {
-		p.grids = newGrid(p.spot)
-	}
-	g := p.grids
-	smooth := p.smooth()
-	values = make([]float64, len(g.spots))
-	from := 0
-	for _, s := range g.segments {
-		part := values[from : from+s.n]
-		for _, i := range smooth.rest {
-			p.terms[i].addTo(part, s, p.resync())
+	for _, s := range [...]segment{
+		newSegment(1-gridHalfWidth, 1-innerHalfWidth, p.spot, outerStep),
+		newSegment(1-innerHalfWidth, 1+innerHalfWidth, p.spot, innerStep),
+		newSegment(1+innerHalfWidth, 1+gridHalfWidth, p.spot, outerStep),
+	} {
+		sums := make([]float64, s.n)
+		for i := range p.terms {
+			p.terms[i].addTo(sums, s)
 		}
-		from += s.n
+		for j, sum := range sums {
+			spot := p.spot * math.Exp(s.x0+float64(j)*s.step)
+			spots, values = append(spots, spot), append(values, spot*sum)
+		}
 	}
-	for j, spot := range g.spots {
-		values[j] = spot * (values[j] + g.weights[j].apply(smooth.sums))
-	}
-	return g.spots, values
+	return spots, values
 }
 
-const (
-	// reach is the distance from the peak of a term, in units of u, up to which the term is computed. There e^(-u²/2) is
-	// 1e-30, a thousandth of a rounding error of any sum in which a root can be material.
-	reach = 11.75
-	// steepest is the largest change of u between points for which the recurrence is used. Its ratios would overflow at 15.
-	// A term this narrow has at most a dozen points within reach.
-	steepest = 2.0
-)
+// reach is the distance from the peak of a term, in units of u, up to which the term is computed. There e^(-u²/2) is 1e-30, a
+// thousandth of a rounding error of any sum in which a root can be material.
+const reach = 11.75
 
-// resync is the number of points after which the recurrence starts anew.
-func (p *profile) resync() int {
-	if p.fine {
-		return 16
-	}
-	return 64
-}
+// resync is the number of points after which the recurrence of [term.addTo] starts anew. Its ratio q16, which has a rounding error
+// of some 2^-51, is a factor (resync/4)²/2 times. So the error is 1e-12 of the sum of the terms' sizes.
+const resync = 256
 
-// recurrenceError bounds the error of the recurrence, relative to the sum of the terms' sizes. Its ratio q, which has a rounding
-// error of 2^-53, is a factor resync²/2 times. With 64 points the error is 2.5e-13.
-func recurrenceError(resync int) float64 { return float64(resync*resync) / 2 * 0x1p-53 * 1.1 }
-
-// positionError bounds the error, relative to the sum of the terms' sizes, that comes from the rounding of u: u·δu, with u up to 58 on
-// the way to a point of a narrow term.
-const positionError = 4e-14
-
-// addTo adds a·exp(-u²/2) at the points of the segment within reach of the term's peak. A term whose peak is
-// out of reach of the whole segment still adds to the points nearest to it.
-func (t *term) addTo(out []float64, s segment, resync int) {
+// addTo adds a·exp(-u²/2) at the points of the segment within reach of the term's peak. A term whose peak is out of reach of
+// the whole segment still adds to the nearest point. u is linear in the point, so the exponential four points on is e' = e·r, and
+// r' = r·q16 with q16 = e^(-16·du²). Four such chains are interleaved, because each multiplication of a chain waits for the one
+// before.
+func (t *term) addTo(out []float64, s segment) {
 	du := s.step * t.inv
 	u0 := t.d1 + s.x0*t.inv
-	from := min(max(int(math.Ceil(min((-reach-u0)/du, 1e6))), 0), max(s.n-resync, 0))
-	to := max(min(int(math.Floor(min((reach-u0)/du, 1e6)))+1, s.n), min(resync, s.n))
+	from := int(min(max(math.Ceil((-reach-u0)/du), 0), float64(s.n-1)))
+	to := int(min(max(math.Floor((reach-u0)/du)+1, float64(from+1)), float64(s.n)))
 	q := math.Exp(-du * du)
+	q4 := q * q * q * q
+	q16 := q4 * q4 * q4 * q4
 	for from < to {
 		block := out[from:min(from+resync, to)]
 		u := u0 + float64(from)*du
-		if du < steepest && math.Abs(u) < 3*reach {
-			t.addBlock(block, u, du, q)
-		} else {
-			for j := range block {
-				if u*u < 1500 { // else e^(-u²/2) is 0
-					block[j] += t.a * math.Exp(-0.5*u*u)
-				}
-				u += du
-			}
-		}
+		next := math.Exp(-du * (u + 0.5*du)) // of one point
+		e0, r0 := t.a*math.Exp(-0.5*u*u), math.Exp(-4*du*(u+2*du))
+		e1, r1 := e0*next, r0*q4
+		e2, r2 := e1*next*q, r1*q4
+		e3, r3 := e2*next*q*q, r2*q4
 		from += len(block)
-	}
-}
-
-// addBlock adds the term at consecutive points, u at the first and du between them. u is linear in the point, so the
-// exponential obeys e' = e·r, r' = r·q with q = e^(-du²): two multiplications a point. Four such chains are interleaved,
-// each advancing four points a step, because each multiplication of a single chain waits for the one before.
-func (t *term) addBlock(out []float64, u, du, q float64) {
-	e0 := t.a * math.Exp(-0.5*u*u)
-	r := math.Exp(-du * (u + 0.5*du))
-	e1 := e0 * r
-	e2 := e1 * r * q
-	e3 := e2 * r * q * q
-	q2 := q * q
-	q4 := q2 * q2
-	r0 := r * r * r * r * q4 * q2 // e[4]/e[0]
-	r1, r2, r3 := r0*q4, r0*q4*q4, r0*q4*q4*q4
-	q16 := q4 * q4 * q4 * q4
-	for len(out) >= 4 {
-		out[0] += e0
-		out[1] += e1
-		out[2] += e2
-		out[3] += e3
-		e0, e1, e2, e3 = e0*r0, e1*r1, e2*r2, e3*r3
-		r0, r1, r2, r3 = r0*q16, r1*q16, r2*q16, r3*q16
-		out = out[4:]
-	}
-	for j := range out {
-		out[j] += [...]float64{e0, e1, e2}[j]
+		for ; len(block) >= 4; block = block[4:] {
+			block[0] += e0
+			block[1] += e1
+			block[2] += e2
+			block[3] += e3
+			e0, e1, e2, e3 = e0*r0, e1*r1, e2*r2, e3*r3
+			r0, r1, r2, r3 = r0*q16, r1*q16, r2*q16, r3*q16
+		}
+		for j := range block {
+			block[j] += [...]float64{e0, e1, e2}[j]
+		}
 	}
 }

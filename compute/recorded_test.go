@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -187,4 +188,13 @@ func TestRecordedImpliedSpot(t *testing.T) {
 	r := compute.GammaExposure(compute.GammaInput{Chain: recordedChain(t, spxChain), Calendar: cal, RiskFreeRate: 0.04})
 	near(t, "gap", r.Quality.SpotGap, 0, 0.02)
 	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
+}
+
+// The recorded chain was made 7 minutes after the last trades, and its quotes are of the curb session: no side is known.
+func TestRecordedDirections(t *testing.T) {
+	f := compute.UnusualFlow(compute.FlowInput{Chain: recordedChain(t, spxChain), Calendar: cal})
+	equal(t, "items", len(f.Items), compute.MaxFlowItems)
+	for _, it := range f.Items {
+		equal(t, fmt.Sprint(it.Contract, ", last traded ", it.ObservedAt), it.Direction, "unknown")
+	}
 }

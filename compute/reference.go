@@ -2,8 +2,8 @@ package compute
 
 import (
 	"cmp"
-	"iter"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -63,91 +63,33 @@ func openInterest(c *Contract) float64 {
 	return c.OpenInterest
 }
 
-// compared yields each series of the reference with the same series of today, in the order of sums. One of the two is nil
-// where only the other side has the series. Series of the reference that have settled are left out.
-func (e *exposure) compared() iter.Seq2[*SeriesState, *series] {
-	before, now := e.Reference.Series, e.series
-	return func(yield func(*SeriesState, *series) bool) {
-		for i, j := range merged(len(before), len(now), func(i, j int) int { return compareSeries(before[i].Series, now[j].Series) }) {
-			var was *SeriesState
-			var is *series
-			if i >= 0 {
-				was = &before[i]
-			}
-			if j >= 0 {
-				is = now[j]
-			} else if e.settled(was.Series) {
-				continue
-			}
-			if !yield(was, is) {
-				return
-			}
-		}
-	}
+// compared returns the series of the reference that have not settled.
+func (e *exposure) compared() []SeriesState {
+	return slices.DeleteFunc(slices.Clone(e.Reference.Series), func(s SeriesState) bool {
+		settlement, _ := settlementOf(e.Chain.Symbol, s.Root)
+		return !settlement.Instant(s.Expiration, e.Calendar).After(e.quoted)
+	})
 }
 
-// comparedStrikes yields the strikes of a series that the reference or today holds, rising: nil where one side does not hold
-// the strike. before or now may be nil.
-func comparedStrikes(before *SeriesState, now *series) iter.Seq2[*StrikeState, *strike] {
-	var was []StrikeState
-	var is []strike
-	if before != nil {
-		was = before.Strikes
+// today returns the series of today, nil if today does not hold it.
+func (e *exposure) today(s Series) *series {
+	i, found := slices.BinarySearchFunc(e.series, s, func(now *series, s Series) int {
+		return cmp.Or(cmp.Compare(now.Root, s.Root), cmp.Compare(now.Expiration, s.Expiration))
+	})
+	if !found {
+		return nil
 	}
-	if now != nil {
-		is = now.strikes
-	}
-	return func(yield func(*StrikeState, *strike) bool) {
-		for i, j := range merged(len(was), len(is), func(i, j int) int { return cmp.Compare(was[i].Strike, is[j].k) }) {
-			var a *StrikeState
-			var b *strike
-			if i >= 0 {
-				a = &was[i]
-			}
-			if j >= 0 && is[j].step != volNone {
-				b = &is[j]
-			}
-			if (a != nil || b != nil) && !yield(a, b) {
-				return
-			}
-		}
-	}
+	return e.series[i]
 }
 
-// merged yields the indices of two sorted lists of n and m items, in their common order: equal items as one pair, any other
-// item with -1.
-func merged(n, m int, compare func(i, j int) int) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		for i, j := 0, 0; i < n || j < m; {
-			order := 0
-			switch {
-			case i == n:
-				order = 1
-			case j == m:
-				order = -1
-			default:
-				order = compare(i, j)
-			}
-			a, b := -1, -1
-			if order <= 0 {
-				a, i = i, i+1
-			}
-			if order >= 0 {
-				b, j = j, j+1
-			}
-			if !yield(a, b) {
-				return
-			}
-		}
+// priced returns the strike of a series, nil if the series is nil or does not hold the strike with a volatility.
+func (s *series) priced(k float64) *strike {
+	if s == nil {
+		return nil
 	}
-}
-
-func compareSeries(a, b Series) int {
-	return cmp.Or(cmp.Compare(a.Root, b.Root), cmp.Compare(a.Expiration, b.Expiration))
-}
-
-// settled says whether a series has settled at the quote instant.
-func (e *exposure) settled(s Series) bool {
-	settlement, _ := settlementOf(e.Chain.Symbol, s.Root)
-	return !settlement.Instant(s.Expiration, e.Calendar).After(e.quoted)
+	i, found := slices.BinarySearchFunc(s.strikes, k, func(row strike, k float64) int { return cmp.Compare(row.k, k) })
+	if !found || s.strikes[i].step == volNone {
+		return nil
+	}
+	return &s.strikes[i]
 }

@@ -2,8 +2,8 @@ package compute
 
 import "math"
 
-// scenarios reprices the exposure under each changed assumption. base is the profile of the model. [exposure.regime] reads the first two.
-func (e *exposure) scenarios(base *profile) []Scenario {
+// scenarios reprices the exposure under each changed assumption. [exposure.regime] reads the first two.
+func (e *exposure) scenarios() []Scenario {
 	nearest, any := Date(0), false
 	for _, s := range e.series {
 		if s.used > 0 && (!any || s.Expiration < nearest) {
@@ -23,9 +23,6 @@ func (e *exposure) scenarios(base *profile) []Scenario {
 	out := make([]Scenario, len(variants))
 	for i, v := range variants {
 		p := e.profile(v.variant)
-		if v.keep != nil {
-			p.subtract(base, e.profile(variant{volScale: 1, keep: func(s *series) bool { return !v.keep(s) }}))
-		}
 		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: p.findFlips().nearest}
 	}
 	return out
@@ -66,7 +63,7 @@ func (e *exposure) zeroDTE() ZeroDTE {
 		}
 	}
 	z.Net, z.Share = new(Dollars(net)), percentOf(gross, e.gross())
-	if z.Contracts > 0 && !e.LevelsOnly {
+	if z.Contracts > 0 {
 		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration == e.session }})
 		z.Flip = today.findFlips().nearest
 	}
@@ -108,9 +105,9 @@ func (e *exposure) publishedGamma() *Dollars {
 // perfiliev builds G after S. Perfiliev, How to calculate gamma exposure and zero gamma level (perfiliev.com, 2022):
 // published volatility, no rates, T as weekdays/262, at least 1/262.
 func (e *exposure) perfiliev() *profile {
-	p := &profile{spot: e.level, grids: e.grids, terms: make([]term, 0, e.contracts.Used)}
+	p := &profile{spot: e.level, terms: make([]term, 0, e.contracts.Used)}
 	e.eachUsed(func(s *series, row *strike, c *Contract) {
-		if c.IV > 0 && finite(c.IV) {
+		if c.IV > 0 {
 			years := float64(max(1, weekdaysBetween(e.session, s.Expiration))) / 262
 			p.contracts++
 			p.add(sign(c.Right)*c.OpenInterest, c.IV*math.Sqrt(years), logMoneyness(p.spot, row.k), 1)

@@ -72,10 +72,7 @@ type strike struct {
 	contracts [2]*Contract // by right; nil where not listed
 	v         float64      // total volatility σ√T, > 0 unless step is volNone
 	step      volStep
-
-	// Set by [exposure.sum], unless step is volNone.
-	logForward float64 // ln(F/K)
-	gex        float64 // unsigned GEX of one contract at the spot; else 0
+	gex       float64 // unsigned GEX of one contract at the spot, set by [exposure.sum]; 0 if step is volNone
 }
 
 // newSeries returns the unsettled series of a chain, in the order of the chain, each with its parity forward if it has one.
@@ -204,14 +201,14 @@ func (s *series) findVolatilities() {
 			otm = Put
 		}
 		if c := row.contracts[otm]; c != nil && c.TwoSided() {
-			if v, ok := impliedNear(otm, c.Mid()*growth, f, row.k, c.IV*root); ok {
+			if v, ok := ImpliedTotalVolatility(otm, c.Mid()*growth, f, row.k, c.IV*root); ok {
 				row.v, row.step = v, volImplied
 				continue
 			}
 		}
 		iv := math.NaN()
 		for _, right := range [...]Right{otm, Call + Put - otm} {
-			if c := row.contracts[right]; c != nil && c.IV > 0 && finite(c.IV) {
+			if c := row.contracts[right]; c != nil && c.IV > 0 {
 				iv = c.IV
 				break
 			}

@@ -20,24 +20,6 @@ func prices(values ...float64) []compute.FuturesSettlement {
 	return rows
 }
 
-// The shape follows from the differences over 0.10. The cases include differences of exactly 0.10, and curves without any
-// larger difference.
-func TestCurveShape(t *testing.T) {
-	for _, c := range []struct {
-		prices []float64
-		want   string
-	}{
-		{[]float64{17}, "flat"}, {[]float64{17, 17, 17}, "flat"}, {[]float64{17, 17.1}, "flat"}, {[]float64{17, 17.100001}, "upward"},
-		{[]float64{17, 16.899999}, "downward"}, {[]float64{17, 17.09, 17.18}, "upward"}, {[]float64{17, 17.09, 17.02, 16.95, 16.88}, "downward"},
-		{[]float64{17, 17.05, 17.1}, "flat"}, {[]float64{18, 17.9, 18}, "flat"}, {[]float64{18, 17.89, 18}, "trough"},
-		{[]float64{17, 18, 17.9}, "upward"}, {[]float64{17, 18, 17.89}, "humped"}, {[]float64{17, 18, 17.95, 17.9, 17.85}, "upward"},
-		{[]float64{17, 18, 17, 18}, "mixed"}, {[]float64{18, 17, 18, 17}, "mixed"}, {[]float64{17, 18, 18.05, 18, 17}, "humped"},
-	} {
-		r, _ := curve(t, evening("2026-10-05", prices(c.prices...)...))
-		equal(t, fmt.Sprint(c.prices), r.Shape, c.want)
-	}
-}
-
 // 30 curves, named by a reader who looked at the numbers and did not know the rule. One is recorded (2026-10-05). The others
 // imitate markets: calm, an event within the reach of the curve, a shock, and the days after a shock.
 func TestCurveShapesNamedByEye(t *testing.T) {

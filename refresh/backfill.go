@@ -181,7 +181,7 @@ func (r *Refresher) pastRow(at, last time.Time) (asOf time.Time, row json.RawMes
 	if asOf = d.chain.AsOf; !asOf.After(last) || !inTrack(asOf, r.cal) {
 		return asOf, nil, nil
 	}
-	levels := compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate, LevelsOnly: true})
-	row, err = trackRow(asOf, &levels.Data)
+	gamma := compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate})
+	row, err = trackRow(asOf, &gamma.Data)
 	return asOf, row, err
 }

@@ -165,11 +165,9 @@ func volatilitiesBefore(d *document) (map[string]float64, error) {
 			return nil, err
 		}
 		d.volatilities = make(map[string]float64, len(d.chain.Contracts))
-		var symbol []byte
 		for i := range d.chain.Contracts {
 			if c := &d.chain.Contracts[i]; c.IV > 0 {
-				symbol = c.AppendSymbol(symbol[:0])
-				d.volatilities[string(symbol)] = c.IV
+				d.volatilities[c.Symbol()] = c.IV
 			}
 		}
 	}

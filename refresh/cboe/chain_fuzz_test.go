@@ -281,6 +281,15 @@ func FuzzDecodeChain(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	for _, change := range [][]string{ // refused
+		{`"options":[` + rowC + `,` + rowP + `]`, `"options":[]`}, {`"options":[` + rowC + `,` + rowP + `]`, `"options":null`},
+		{"timestamp", "time"}, {"2026-08-11 20:36:41", "2026-08-11 25:36:41"}, {"20:36:41", "20:36:41Z"},
+		{`"last_trade_time":"2026-08-11T16:14:59"`, `"last_trade_time":null`}, {"up", "u\x01p"}, {"330.1", "330."},
+		{`"current_price":7728.2002`, `"current_price":null`, `"close":7728.1`, `"close":0`},
+		{`"current_price":7728.2002,"close":7728.1`, `"current_price":0`},
+	} {
+		f.Add([]byte(strings.NewReplacer(change...).Replace(whole)))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := DecodeChain(body)
 		if err == nil && got.Listed != len(got.Contracts)+got.Skipped.Total() {
@@ -318,7 +327,13 @@ func FuzzDecodeChain(f *testing.F) {
 
 // FuzzTradeClock: parseClock accepts only the form of a clock, and agrees with package time.
 func FuzzTradeClock(f *testing.F) {
-	for _, s := range []string{"2026-08-11T16:14:59", "2026-03-08T02:30:00", "2026-11-01 01:30:00.25", "0000-01-01T00:00:00", "9999-12-31T23:59:59", "1883-11-18T12:03:58", "2026-02-29T00:00:00", "2026-08-11T24:00:00", "2026-08-11T16:14:59Z"} {
+	for _, s := range []string{
+		"2026-03-08T01:59:59", "2026-03-08T02:30:00", "2026-03-08T03:00:00", "2026-03-09T09:30:00", "2026-11-01T00:30:00",
+		"2026-11-01 01:30:00.25", "2026-11-01T02:30:00", "2026-11-02 09:30:00.250", "1883-11-18T12:03:58", "2026-08-11T16:14:59",
+		"0000-01-01T00:00:00", "9999-12-31T23:59:59", "", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59",
+		"2026-13-11T16:14:59", "2026-08-11T16:60:00", "2026-08-11T1x:14:59", "2026-08-11T9:14:59.25", "2026-02-29T00:00:00",
+		"2026-08-11T24:00:00", "2026-02-30T16:14:59", "2026-08-11T16:14:59Z",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -2,7 +2,6 @@ package cboe
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +23,13 @@ func document(timestamp, data string) []byte {
 
 func wantChain() []byte {
 	return document("2026-08-11 20:36:41", `"options":[`+rowC+`,`+rowP+`],`+head)
+}
+
+func TestASecondArrayOfOptionsIsRefused(t *testing.T) {
+	body := document("2026-08-11 20:36:41", `"options":[],"options":[`+rowC+`],`+head)
+	if _, err := DecodeChain(body); !errors.Is(err, ErrMalformed) {
+		t.Error(err)
+	}
 }
 
 func TestDecodeChainReadsEveryColumn(t *testing.T) {
@@ -50,54 +56,5 @@ func TestDecodeChainReadsEveryColumn(t *testing.T) {
 	}
 	if got := c.Contracts[1]; got.LastTrade != 0 || got.Ask != 0.05 || got.Right != compute.Put {
 		t.Errorf("put: %+v", got)
-	}
-}
-
-func TestDecodeChainRefusals(t *testing.T) {
-	ok := string(wantChain())
-	for name, c := range map[string]struct {
-		body string
-		want error
-	}{
-		"html":                     {"\n <!DOCTYPE html><html></html>", ErrHTML},
-		"empty body":               {"", ErrMalformed},
-		"array":                    {"[]", ErrMalformed},
-		"two documents":            {ok + ok, ErrMalformed},
-		"empty options":            {string(document("2026-08-11 20:36:41", `"options":[],`+head)), compute.ErrEmptyChain},
-		"no options":               {string(document("2026-08-11 20:36:41", head)), compute.ErrEmptyChain},
-		"null options":             {string(document("2026-08-11 20:36:41", `"options":null,`+head)), compute.ErrEmptyChain},
-		"options twice":            {string(document("2026-08-11 20:36:41", `"options":[],"options":[`+rowC+`],`+head)), ErrMalformed},
-		"no data":                  {`{"timestamp":"2026-08-11 20:36:41","symbol":"_SPX"}`, compute.ErrNoSpot},
-		"no timestamp":             {strings.Replace(ok, "timestamp", "time", 1), ErrNoClock},
-		"bad timestamp":            {strings.Replace(ok, "2026-08-11 20:36:41", "2026-08-11 25:36:41", 1), ErrNoClock},
-		"timestamp with a zone":    {strings.Replace(ok, "20:36:41", "20:36:41Z", 1), ErrNoClock},
-		"no last trade":            {strings.Replace(ok, `"last_trade_time":"2026-08-11T16:14:59"`, `"last_trade_time":null`, 1), ErrNoClock},
-		"no price":                 {strings.NewReplacer(`"current_price":7728.2002`, `"current_price":null`, `"close":7728.1`, `"close":0`).Replace(ok), compute.ErrNoSpot},
-		"only the close before":    {strings.NewReplacer(`"current_price":7728.2002,"close":7728.1`, `"current_price":0`).Replace(ok), compute.ErrNoSpot},
-		"control character":        {strings.Replace(ok, "up", "u\x01p", 1), ErrMalformed},
-		"number cut to a bare dot": {strings.Replace(ok, "330.1", "330.", 1), ErrMalformed},
-	} {
-		if _, err := DecodeChain([]byte(c.body)); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
-	}
-}
-
-// Clocks are read right before and after both changes of daylight saving time.
-func TestClocksAcrossDST(t *testing.T) {
-	for text, want := range map[string]string{
-		"2026-03-06T16:14:59": "2026-03-06T21:14:59Z", "2026-03-08T01:59:59": "2026-03-08T06:59:59Z", "2026-03-08T03:00:00": "2026-03-08T07:00:00Z",
-		"2026-03-09T09:30:00": "2026-03-09T13:30:00Z", "2026-10-30T16:14:59": "2026-10-30T20:14:59Z", "2026-11-01T00:30:00": "2026-11-01T04:30:00Z",
-		"2026-11-01T02:30:00": "2026-11-01T07:30:00Z", "2026-11-02T09:30:00": "2026-11-02T14:30:00Z", "2026-11-02 09:30:00.250": "2026-11-02T14:30:00Z",
-	} {
-		if got, ok := parseClock(text, compute.NewYork); !ok || got.Format(time.RFC3339Nano) != want {
-			t.Errorf("%s: %v, want %s", text, got, want)
-		}
-	}
-	for _, bad := range []string{"", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59", "2026-13-11T16:14:59", "2026-08-11T24:00:00", "2026-08-11T16:60:00",
-		"2026-08-11T1x:14:59", "2026-08-11T9:14:59.25", "2026-08-11T16:14:59Z", "2026-02-30T16:14:59"} {
-		if got, ok := parseClock(bad, compute.NewYork); ok {
-			t.Errorf("%q: %v", bad, got)
-		}
 	}
 }

@@ -61,8 +61,8 @@ const (
 type Client struct {
 	cfg     ClientConfig
 	http    *http.Client
-	refused sync.Map // upstream.Name → time.Time until which the document is not asked for
-	hosts   sync.Map // name → *spacing
+	refused sync.Map            // upstream.Name → time.Time until which the document is not asked for
+	hosts   map[string]*spacing // of the configured hosts; "" has all others, to which redirects lead
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
@@ -75,17 +75,20 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)
+	newSpacing := func() *spacing { return &spacing{interval: time.Minute / time.Duration(cfg.PerMinute)} }
+	hosts := map[string]*spacing{"": newSpacing()}
 	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, fmt.Errorf("upstream address %q is not an http or https URL", address)
 		}
+		hosts[u.Host] = newSpacing()
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	}
 	return &Client{
-		cfg: cfg,
+		cfg: cfg, hosts: hosts,
 		http: &http.Client{
 			// A connection serves one request. If a kept connection turned out to be closed, the transport would repeat the
 			// request without a turn. With one request every few seconds, keeping connections would save little.
@@ -139,10 +142,7 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
-	switch kind {
-	case upstream.Unknown:
-		return nil, failed(name, upstream.Missing, errors.New("no such document"))
-	case upstream.SettlementKind:
+	if kind == upstream.SettlementKind {
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
 	for visited := []string{address}; ; visited = append(visited, address) {
@@ -217,14 +217,8 @@ func validator(h http.Header, name string) string {
 
 // readBody reads a body. It stops when the body is too large for a document of its kind. It leaves gzip as it is.
 func readBody(name upstream.Name, resp *http.Response) (text, packed []byte, err error) {
-	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media == "text/html" {
-		return nil, nil, failed(name, upstream.HTML, errors.New("body is an HTML page"))
-	}
 	kind, _ := name.Split()
 	most := kind.MaxBody()
-	if resp.ContentLength > most {
-		return nil, nil, failed(name, upstream.TooLarge, fmt.Errorf("body has %d bytes, over %d", resp.ContentLength, most))
-	}
 	var body bytes.Buffer
 	body.Grow(int(min(max(resp.ContentLength, 0), 4<<20)) + bytes.MinRead)
 	_, err = body.ReadFrom(io.LimitReader(resp.Body, most+1))
@@ -235,9 +229,9 @@ func readBody(name upstream.Name, resp *http.Response) (text, packed []byte, err
 		return nil, nil, broken(name, upstream.Truncated, err)
 	}
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return nil, fitted(&body), nil
+		return nil, body.Bytes(), nil
 	}
-	return fitted(&body), nil, nil
+	return body.Bytes(), nil, nil
 }
 
 // Unpack decompresses a document of which only the gzip is there. The reason of its error is Truncated or TooLarge.
@@ -259,15 +253,7 @@ func Unpack(doc *upstream.Document) (text []byte, err error) {
 	case err != nil:
 		return nil, failed(doc.Name, upstream.Truncated, err)
 	}
-	return fitted(&body), nil
-}
-
-// fitted returns the bytes of a buffer, in memory of about their size; of an empty body not nil.
-func fitted(b *bytes.Buffer) []byte {
-	if b.Cap() > b.Len()+b.Len()/8 {
-		return bytes.Clone(b.Bytes())
-	}
-	return b.Bytes()
+	return body.Bytes(), nil
 }
 
 func failed(name upstream.Name, reason upstream.Reason, err error) error {
@@ -335,8 +321,7 @@ func priority(name upstream.Name) int {
 	return 4
 }
 
-// host returns the spacing of a host's requests.
+// host returns the spacing of a host's requests. All hosts to which redirects lead share one.
 func (c *Client) host(name string) *spacing {
-	h, _ := c.hosts.LoadOrStore(name, &spacing{interval: time.Minute / time.Duration(c.cfg.PerMinute)})
-	return h.(*spacing)
+	return cmp.Or(c.hosts[name], c.hosts[""])
 }

@@ -34,7 +34,7 @@ func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close
 	for _, row := range document.Data {
 		date, err := compute.ParseDate(row.Date)
 		switch {
-		case err != nil || date == 0 || !row.Close.given:
+		case err != nil || !row.Close.given:
 		case row.Close.value == 0:
 			zeros = append(zeros, date)
 		case math.IsNaN(kind.Usable(row.Close.value)):

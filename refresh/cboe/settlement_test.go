@@ -12,49 +12,6 @@ import (
 	"strikecache/compute"
 )
 
-func TestDecodeSettlement(t *testing.T) {
-	const header = "Product,Symbol,Expiration Date,Price\r\n"
-	rows, bad, err := DecodeSettlement([]byte("\xef\xbb\xbf" + header + "VX,VX/V6,2026-10-21,17.4555*\r\n VX , VX40/V6 ,2026-10-07, 17.4555 \r\n" +
-		"VX,VX/X6,2026-10-41,18\r\nVX,VX/X6,2026-11-18,x\r\nVX,VX/X6\r\nVX,VX/X6,2026-11-18,0\r\nVX,VX/X6,2026-11-18,NaN\r\n"))
-	if err != nil || bad != 5 || len(rows) != 2 {
-		t.Fatalf("rows %v, bad %d, %v", rows, bad, err)
-	}
-	want := compute.FuturesSettlement{Product: "VX", Symbol: "VX/V6", Expiration: compute.NewDate(2026, 10, 21), Price: 17.4555}
-	if rows[0] != want || rows[1].Symbol != "VX40/V6" {
-		t.Errorf("got %+v", rows)
-	}
-	for text, want := range map[string]error{
-		header: ErrNoRows, "": ErrMalformed, "<html>": ErrHTML, "a,b\n": ErrMalformed,
-		header + "VX,VX/V6,2026-10-21,17.4":                                        ErrMalformed, // cut off in the price
-		header + strings.Repeat("VX,VX/V6,2026-10-21,17\r\n", maxSettlementRows+1): ErrMalformed,
-	} {
-		if _, _, err := DecodeSettlement([]byte(text)); !errors.Is(err, want) {
-			t.Errorf("%.60q: %v, want %v", text, err, want)
-		}
-	}
-}
-
-// A VX future settles from 1 to 1,000. The other products of the file have the range of prices.
-func TestSettlementBounds(t *testing.T) {
-	const header = "Product,Symbol,Expiration Date,Price\r\n"
-	for price, want := range map[string][2]bool{ // VX, another product
-		"1": {true, true}, "1000": {true, true}, "0.99": {false, true}, "1000.01": {false, true}, "123456.5": {false, true},
-		"1000000": {false, true}, "1000001": {false, false}, "1042857132428570400": {false, false}, "1e300": {false, false}, "-17": {false, false}, "0": {false, false},
-	} {
-		rows, bad, err := DecodeSettlement([]byte(header + "VXM,VXM/V6,2026-10-21,17\r\nVX,VX/V6,2026-10-21," + price + "\r\nPBT,PBT/Z35,2026-10-21," + price + "\r\n"))
-		if err != nil || len(rows)+bad != 3 {
-			t.Fatal(rows, bad, err)
-		}
-		got := [2]bool{}
-		for _, r := range rows {
-			got[0], got[1] = got[0] || r.Product == "VX", got[1] || r.Product == "PBT"
-		}
-		if got != want {
-			t.Errorf("%s: VX and PBT %v, want %v", price, got, want)
-		}
-	}
-}
-
 func TestRecordedSettlement(t *testing.T) {
 	body := recorded(t, "replay/settlement/2026-10-05.csv")
 	rows, bad, err := DecodeSettlement(body)
@@ -66,7 +23,12 @@ func TestRecordedSettlement(t *testing.T) {
 // FuzzDecodeSettlement: in a file without quotation marks, the rows are those of lines cut at commas.
 func FuzzDecodeSettlement(f *testing.F) {
 	const header = "Product,Symbol,Expiration Date,Price\r\n"
+	for _, price := range []string{"1", "1000", "0.99", "1000.01", "123456.5", "1000000", "1000001", "1042857132428570400", "-17", "0"} {
+		f.Add([]byte(header + "VX,VX/V6,2026-10-21," + price + "\r\nPBT,PBT/Z35,2026-10-21," + price + "\r\nVX,VX/X6,2026-11-18,17\r\n"))
+	}
 	for _, s := range []string{
+		header + "VX,VX/X6,2026-10-41,18\r\nVX,VX/X6,2026-11-18,x\r\nVX,VX/X6\r\nVX,VX/X6,2026-11-18,NaN\r\nVX,VX/F7,2027-01-20,17\r\n",
+		header + strings.Repeat("VX,VX/V6,2026-10-21,17\r\n", maxSettlementRows+1), "", "<html>", "a,b\n",
 		header + "VX,VX/V6,2026-10-21,17.4555\r\n", "\xef\xbb\xbf" + header + "VX,VX/V6,2026-10-21,17.4555*\n\r\n VX , VX40/V6 ,2026-10-07, 17 ,more\n", header, header + "VX,VX/V6,2026-10-21,17.4", header + "VX,\"VX/V6\",2026-10-21,1\n\"a\nb\",c,2026-10-21,2\n",
 		header + "\"\n\n", header + "VX,V\"X,2026-02-30,1\nVX,X,2026-10-21,-1\nVX,X,2026-10-21,1e10\nVX,X,2026-10-21,0x10\n", "<html>\n", "Product,,,Price\n,,2026-01-01,1\n", header + ",\r,2026-01-01,1\r\r\n",
 	} {

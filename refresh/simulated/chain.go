@@ -47,7 +47,8 @@ func (m *Market) chain(w io.Writer, in *instrument, f *frame) {
 func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	v := now.value(c.strike)
 	bid, ask := t.in.chain.quote(now, &v, c)
-	delta, gamma := now.greeks(c.strike, &v, c.right)
+	greeks := compute.BlackGreeks(now.spot, now.forward, c.strike, v.total, now.years, rate)
+	gamma := compute.BlackGamma(now.spot, now.spot, now.forward, c.strike, v.total, now.discount)
 	// The upstream computes iv from the middle of the quote. In the money, when the quote is wide against the time value, the middle lies
 	// below the intrinsic value, and the upstream publishes 0. It has published no iv over 8.3 (2026-08-11).
 	iv := v.total / math.Sqrt(now.years)
@@ -62,7 +63,7 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	b = appendFixed(append(b, `,"ask_size":20.0,"iv":`...), iv)
 	b = appendFixed(append(b, `,"open_interest":`...), float64(c.openInterest))
 	b = appendFixed(append(b, `,"volume":`...), float64(c.volume))
-	b = appendFixed(append(b, `,"delta":`...), delta)
+	b = appendFixed(append(b, `,"delta":`...), greeks.Delta[c.right])
 	b = appendFixed(append(b, `,"gamma":`...), gamma)
 	b = appendFixed(append(b, `,"vega":0.0,"theta":-0.0067,"rho":0.0,"theo":`...), v.price[c.right])
 	b = append(b, `,"change":-24.9,"open":0.0,"high":0.0,"low":0.0,"tick":"no_change","last_trade_price":`...)

@@ -2,38 +2,11 @@ package simulated_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
 	"strikecache/compute"
 )
-
-func TestSPXChainSize(t *testing.T) {
-	for seed, day := range []string{"2026-08-11", "2026-03-20", "2026-11-27"} {
-		chain := chainAt(t, newMarket(uint64(seed)), "_SPX", ny(day+" 12:30:00"))
-		dates, roots := map[compute.Date]map[string]bool{}, map[string]int{}
-		for _, c := range chain.Contracts {
-			if dates[c.Expiration] == nil {
-				dates[c.Expiration] = map[string]bool{}
-			}
-			dates[c.Expiration][c.Root] = true
-			roots[c.Root]++
-		}
-		both := 0
-		for _, r := range dates {
-			if len(r) == 2 {
-				both++
-			}
-		}
-		if n := len(chain.Contracts); n < 27_500 || n > 32_500 || chain.Listed != n {
-			t.Errorf("seed %d, %s: %d contracts, skipped %+v", seed, day, n, chain.Skipped)
-		}
-		if len(dates) < 50 || both < 4 || roots["SPX"] < 8000 || roots["SPXW"] < 15_000 || chain.Spot < 6300 || chain.Spot > 8200 {
-			t.Errorf("seed %d, %s: %d expirations, %d with both roots, %v, spot %v", seed, day, len(dates), both, roots, chain.Spot)
-		}
-	}
-}
 
 func TestMonthlyShiftsOnHoliday(t *testing.T) {
 	dates := map[compute.Date]bool{}
@@ -42,81 +15,6 @@ func TestMonthlyShiftsOnHoliday(t *testing.T) {
 	}
 	if !dates[compute.NewDate(2027, time.June, 17)] || dates[compute.NewDate(2027, time.June, 18)] { // Juneteenth, observed
 		t.Error("the monthly of June 2027 is not on the 17th alone")
-	}
-}
-
-// Every chain has a plausible size, its calls and puts are in parity, and no vertical spread or butterfly gains more than the ticks of its
-// quotes explain. At least one chain has half-dollar strikes.
-func TestChains(t *testing.T) {
-	today := compute.NewDate(2026, time.August, 11)
-	halves := false
-	for _, symbol := range chains {
-		chain := chainAt(t, market, symbol, ny("2026-08-11 14:00:00"))
-		if n := len(chain.Contracts); symbol != "_SPX" && (n < 300 || n > 6000) || chain.Skipped.Total() > 0 {
-			t.Errorf("%s has %d contracts, skipped %+v", symbol, n, chain.Skipped)
-		}
-		type series struct {
-			root  string
-			date  compute.Date
-			right compute.Right
-		}
-		quoted, calls, checked := map[series][]*compute.Contract{}, map[string]*compute.Contract{}, 0
-		for i := range chain.Contracts {
-			c := &chain.Contracts[i]
-			halves = halves || math.Mod(c.Strike, 1) == 0.5
-			if !(c.Ask > c.Bid) || !(c.Ask > 0) {
-				t.Fatalf("%s: bid %v, ask %v", c.Symbol(), c.Bid, c.Ask)
-			}
-			days := float64(c.Expiration - today)
-			if key := (series{c.Root, c.Expiration, c.Right}); c.TwoSided() && days > 0 {
-				quoted[key] = append(quoted[key], c)
-				checkNoArbitrage(t, symbol, quoted[key])
-			}
-			if c.Right == compute.Call {
-				calls[c.Symbol()] = c
-				continue
-			}
-			call := calls[strings.Replace(c.Symbol(), "P0", "C0", 1)]
-			if call == nil || days < 1 || days > 400 || math.Abs(c.Strike/chain.Spot-1) > 0.02 {
-				continue
-			}
-			years := days / 365
-			off := call.Mid() - c.Mid() - chain.Spot*math.Exp(-0.005*years) + c.Strike*math.Exp(-0.04*years)
-			if limit := 0.3*(call.Ask-call.Bid+c.Ask-c.Bid) + 1e-4*chain.Spot; math.Abs(off) > limit {
-				t.Errorf("%s: call less put is %.2f from parity, limit %.2f", call.Symbol(), off, limit)
-			}
-			checked++
-		}
-		if checked < 20 {
-			t.Errorf("%s: parity checked on %d strikes", symbol, checked)
-		}
-	}
-	if !halves {
-		t.Error("no half-dollar strikes")
-	}
-}
-
-// checkNoArbitrage looks for a vertical spread or a butterfly below 0 at the last of the contracts, which rise in strike.
-func checkNoArbitrage(t *testing.T, symbol string, contracts []*compute.Contract) {
-	t.Helper()
-	n := len(contracts)
-	if n < 3 {
-		return
-	}
-	a, b, c := contracts[n-3], contracts[n-2], contracts[n-1]
-	tick := map[bool]float64{true: 0.05, false: 0.01}[symbol == "_SPX"]
-	if max(a.Ask, c.Ask) >= 3 {
-		tick = map[string]float64{"_SPX": 0.1, "SPY": 0.01, "QQQ": 0.01}[symbol]
-		if tick == 0 {
-			tick = 0.05
-		}
-	}
-	w := (c.Strike - b.Strike) / (c.Strike - a.Strike)
-	if gain := b.Mid() - w*a.Mid() - (1-w)*c.Mid(); gain > 0.51*tick {
-		t.Errorf("%s: a butterfly around it costs %.3f", b.Symbol(), -gain)
-	}
-	if gain := (c.Mid() - b.Mid()) * float64(1-2*int(c.Right)); gain > 0.51*tick { // calls fall with the strike, puts rise
-		t.Errorf("%s costs %.3f, the strike before %.3f", c.Symbol(), c.Mid(), b.Mid())
 	}
 }
 
@@ -151,7 +49,7 @@ func TestChainDuringASession(t *testing.T) {
 	}
 }
 
-// Open interest changes once a day, on contracts that traded, by no more than their volume. It gathers out of the money.
+// Open interest changes once a day, on contracts that traded, by no more than their volume.
 func TestOpenInterest(t *testing.T) {
 	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, market, "SPY", ny(at))) }
 	evening, early := interest("2026-08-11 20:00:00"), interest("2026-08-12 06:59:30")
@@ -185,21 +83,6 @@ func TestOpenInterest(t *testing.T) {
 			t.Errorf("%s is gone", name)
 		}
 	}
-	chain := chainAt(t, market, "_SPX", ny("2026-08-12 12:00:00"))
-	var out, in, zero float64 // of the money
-	for _, c := range chain.Contracts {
-		switch {
-		case c.OpenInterest == 0:
-			zero++
-		case c.Right == compute.Call == (c.Strike > chain.Spot):
-			out += c.OpenInterest
-		default:
-			in += c.OpenInterest
-		}
-	}
-	if share := zero / float64(len(chain.Contracts)); share < 0.15 || share > 0.35 || out < 1.5*in {
-		t.Errorf("%.2f of the contracts have none; %v out of the money, %v in it", share, out, in)
-	}
 }
 
 func TestExpiredRowsStayOverNight(t *testing.T) {
@@ -225,26 +108,39 @@ func TestExpiredRowsStayOverNight(t *testing.T) {
 	}
 }
 
-func TestChainOfAnEarlyClose(t *testing.T) {
-	settled := ny("2026-11-27 13:00:00")
-	for symbol, end := range map[string]time.Time{"_SPX": settled.Add(15 * time.Minute), "SPY": settled} {
-		late := 0
-		for _, c := range chainAt(t, market, symbol, ny("2026-11-27 15:00:00")).Contracts {
-			if c.LastTrade >= end.Unix() || c.Expiration == compute.NewDate(2026, time.November, 27) && c.LastTrade > settled.Unix() {
-				t.Fatalf("%s traded at %s", c.Symbol(), time.Unix(c.LastTrade, 0).UTC())
-			}
-			if c.LastTrade > end.Add(-15*time.Minute).Unix() {
-				late++
+// The chain of every underlying has a usual size and quotes with a positive width. Some have half-dollar strikes. That of SPX has both
+// roots.
+func TestChainOfEveryUnderlying(t *testing.T) {
+	halves := false
+	for _, symbol := range chains {
+		chain := chainAt(t, market, symbol, ny("2026-08-11 14:00:00"))
+		least, most, roots := 300, 6000, map[string]int{}
+		if symbol == "_SPX" {
+			least, most = 27_500, 32_500
+		}
+		if n := len(chain.Contracts); n < least || n > most || chain.Skipped.Total() > 0 {
+			t.Errorf("%s has %d contracts, skipped %+v", symbol, n, chain.Skipped)
+		}
+		for i := range chain.Contracts {
+			c := &chain.Contracts[i]
+			roots[c.Root]++
+			halves = halves || math.Mod(c.Strike, 1) == 0.5
+			if !(c.Ask > c.Bid) || !(c.Ask > 0) {
+				t.Fatalf("%s: bid %v, ask %v", c.Symbol(), c.Bid, c.Ask)
 			}
 		}
-		if late == 0 {
-			t.Errorf("%s: nothing traded in the last quarter of an hour", symbol)
+		if symbol == "_SPX" && (roots["SPX"] < 8000 || roots["SPXW"] < 15_000) {
+			t.Errorf("roots %v", roots)
 		}
+	}
+	if !halves {
+		t.Error("no half-dollar strikes")
 	}
 }
 
-// The numbers that the resources compute from a chain are plausible: there is a flip near the spot, the call wall is not
-// below the put wall, and some contracts traded many times their open interest at the bid or ask.
+// The numbers that the resources compute from a chain are plausible: calls and puts are in parity with the index, there is
+// a flip near the spot, the call wall is not below the put wall, and some contracts traded many times their open interest at the
+// bid or ask.
 func TestResourcesOfAChain(t *testing.T) {
 	calendar := compute.NewCalendar(nil, nil)
 	for _, symbol := range []string{"_SPX", "SPY", "META", "XLK"} {
@@ -262,9 +158,13 @@ func TestResourcesOfAChain(t *testing.T) {
 	}
 	flips := 0
 	for _, day := range []string{"2026-08-11", "2026-09-15", "2026-10-20"} {
-		g := compute.GammaExposure(compute.GammaInput{
+		r := compute.GammaExposure(compute.GammaInput{
 			Chain: chainAt(t, market, "_SPX", ny(day+" 12:00:00")), Calendar: calendar, RiskFreeRate: 0.04,
-		}).Data
+		})
+		g := r.Data
+		if gap := r.Quality.SpotGap; gap == nil || math.Abs(float64(*gap)) > 0.02 {
+			t.Errorf("%s: parity implies another spot by %v %%", day, gap)
+		}
 		if g.Flip != nil && math.Abs(float64(*g.Flip/g.Spot)-1) < 0.06 {
 			flips++
 		}

@@ -105,8 +105,8 @@ func (t *trading) trades(c *contract, i int) bool {
 
 // roundness returns how much more a strike is used than one that is a multiple of five units only.
 func (t *trading) roundness(thousandths int32) float64 {
-	times := [...]float64{8, 5, 3, 1.7, 1, 0.6, 0.4}
-	for i, units := range [...]int32{200, 100, 20, 10, 5, 2, 1} {
+	times := [...]float64{8, 5, 3, 1.7, 1, 0.6}
+	for i, units := range [...]int32{200, 100, 20, 10, 5, 2} {
 		if thousandths%(units*t.in.unit) == 0 {
 			return times[i]
 		}

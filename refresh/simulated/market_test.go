@@ -98,28 +98,6 @@ func TestNotModified(t *testing.T) {
 	}
 }
 
-func TestPricesMoveInSmallSteps(t *testing.T) {
-	for _, symbol := range []string{"_SPX", "TSLA", "_VIX"} {
-		last, moved, steps := 0.0, 0, 0
-		for at := ny("2026-08-11 09:46:00"); at.Before(ny("2026-08-11 16:14:00")); at = at.Add(15 * time.Second) {
-			spot := quoteAt(t, market, symbol, at).Spot
-			if last > 0 {
-				steps++
-				if spot != last {
-					moved++
-				}
-				if step := math.Abs(math.Log(spot / last)); step > 0.01 {
-					t.Errorf("%s: %v to %v at %s", symbol, last, spot, at)
-				}
-			}
-			last = spot
-		}
-		if float64(moved) < 0.4*float64(steps) || symbol == "_SPX" && float64(moved) < 0.98*float64(steps) {
-			t.Errorf("%s moved in %d of %d steps", symbol, moved, steps)
-		}
-	}
-}
-
 func TestLevelsArePlausible(t *testing.T) {
 	at := ny("2027-01-05 12:00:00")
 	for seed := range uint64(3) {
@@ -155,23 +133,6 @@ func TestLevelsArePlausible(t *testing.T) {
 		}
 		if vol := math.Sqrt(squares / days * 252); vol < 0.08 || vol > 0.2 || inRange < 230 {
 			t.Errorf("seed %d: SPX has a volatility of %.3f and was near 7,000 to 7,700 on %d days of 2026", seed, vol, inRange)
-		}
-	}
-}
-
-func TestFundsFollowTheMarket(t *testing.T) {
-	at := ny("2027-01-05 12:00:00")
-	index := closesOf(t, market, "_SPX", at)
-	for _, symbol := range []string{"SPY", "QQQ", "XLE", "XLK", "XLU", "TSLA"} {
-		closes := closesOf(t, market, symbol, at)
-		var xy, xx, yy float64
-		for i := 1; i < len(closes); i++ {
-			x, y := math.Log(index[i].Price/index[i-1].Price), math.Log(closes[i].Price/closes[i-1].Price)
-			xy, xx, yy = xy+x*y, xx+x*x, yy+y*y
-		}
-		r, ratio := xy/math.Sqrt(xx*yy), index[len(index)-1].Price/closes[len(closes)-1].Price
-		if r < 0.2 || symbol != "SPY" && r > 0.98 || symbol == "SPY" && (r < 0.99 || ratio < 9.8 || ratio > 10.2) {
-			t.Errorf("%s: correlation with the index is %.3f, which is %.2f times as high", symbol, r, ratio)
 		}
 	}
 }

@@ -96,18 +96,6 @@ func (m *smile) value(strike float64) value {
 	return v
 }
 
-// greeks returns the Black-Scholes delta of one side of a strike, and the gamma of both, per USD (Hull, Options, Futures and Other
-// Derivatives, ch. 19, with a yield).
-func (m *smile) greeks(strike float64, v *value, right int) (delta, gamma float64) {
-	d1 := math.Log(m.forward/strike)/v.total + 0.5*v.total
-	carried := m.forward / m.spot * m.discount // e^(-qT)
-	delta = carried * 0.5 * math.Erfc(-d1/math.Sqrt2)
-	if right == 1 {
-		delta -= carried
-	}
-	return delta, carried * math.Exp(-0.5*d1*d1) / math.Sqrt(2*math.Pi) / (m.spot * v.total)
-}
-
 // quote returns bid and ask of a contract, in cents. Contracts in the money are quoted wide. The bid of a contract that is worth less than
 // a tick is 0; the ask is always above the bid. The middle of a bid and an ask is within a quarter of a tick of the value, so that no
 // strategy of two or three contracts gains more than half a tick.

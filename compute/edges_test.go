@@ -1,0 +1,236 @@
+package compute_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"strikecache/compute"
+)
+
+// The tests of this file show rules at edges that the made and recorded markets do not reach, or only by chance. Everywhere else the
+// exposure is compared with the plain implementation.
+
+// closing is the close of 2026-08-11, and ten the hours from it to the settlement of SPXW 2026-08-21.
+const (
+	closing = "2026-08-11T20:00:00Z"
+	ten     = 10 * 24.0
+)
+
+func flatIV(v float64) float64 { return v / math.Sqrt(years(ten)) }
+
+// strangle is one put and one call of the same volatility v on the same date.
+func strangle(put, putInterest, call, callInterest, v float64) []row {
+	return []row{
+		{symbolOf("SPXW260821P", put), published(flatIV(v), putInterest)},
+		{symbolOf("SPXW260821C", call), published(flatIV(v), callInterest)},
+	}
+}
+
+func TestFlipStatus(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rows []row
+		want compute.FlipStatus
+	}{
+		{"calls", []row{{"SPXW260821C07000000", published(0.2, 10)}}, compute.FlipNonePositive},
+		{"puts", []row{{"SPXW260821P07000000", published(0.2, 10)}}, compute.FlipNoneNegative},
+		{"as many puts as calls", []row{{"SPXW260821C07000000", published(0.2, 10)}, {"SPXW260821P07000000", published(0.2, 10)}},
+			compute.FlipInsufficient}, // G is 0 everywhere
+		{"strike 0", []row{{"SPXW260821C00000000", published(0.2, 10)}}, compute.FlipInsufficient},
+		// At v = 0.001 a strike 60 % away is 470 standard deviations out: e^(-d1²/2) underflows.
+		{"underflow", []row{{"SPXW260821C11200000", published(flatIV(0.001), 10)}}, compute.FlipInsufficient},
+		// 40 standard deviations from the nearest grid point, e^(-800) underflows. At 30, e^(-450) does not.
+		{"all but underflow", []row{{symbolOf("SPXW260821P", math.Round(8050*math.Exp(0.3))), published(flatIV(0.01), 10)}}, compute.FlipNoneNegative},
+		// The crossing of this pair lies 17 % below the spot, outside the grid.
+		{"crossing out of reach", strangle(5500, 10, 6100, 10, 0.05), compute.FlipNonePositive},
+		{"crossing out of reach above", strangle(8500, 10, 9000, 10, 0.05), compute.FlipNoneNegative},
+	} {
+		g := exposure(t, index(7000, closing), c.rows...).Data
+		equal(t, c.name, g.FlipStatus, c.want)
+		isNull(t, c.name+" flip", g.Flip)
+		isNull(t, c.name+" distance", g.FlipDistance)
+		equal(t, c.name+" flips", len(g.Flips), 0)
+	}
+}
+
+// pair is a call and a put of one strike whose mids differ by difference, quoted 2 wide.
+func pair(series string, strike, difference float64) []row {
+	call, put := 50+math.Max(difference, 0), 50+math.Max(-difference, 0)
+	return []row{
+		{symbolOf(series+"C", strike), quoted(call-1, call+1, 0)},
+		{symbolOf(series+"P", strike), quoted(put-1, put+1, 0)},
+	}
+}
+
+// wantForward checks that the forward of the only series is 7000.
+func wantForward(t *testing.T, r compute.GammaResult, source string) {
+	t.Helper()
+	only := r.Data.ByExpiration[0]
+	nearly(t, source, only.Forward, 7000, 1e-7)
+	equal(t, "source", string(only.ForwardSource), source)
+}
+
+// Two differences that are equal as decimals tie, whatever their last bits as float64s: as float64s, 0.3 - 0.1 is more than
+// 0.7 - 0.5. The seventh vote is tied between 6999.8, which votes 7000, and 7000.6, which votes 7000.4; the other six vote
+// 7000 thrice, 7000.1 and 7000.2 twice.
+func TestParityTiesOnPaper(t *testing.T) {
+	var rows []row
+	for _, v := range [][2]float64{{6999.99, 0.01}, {7000.01, -0.01}, {6999.95, 0.05}, {7000.05, 0.05}, {7000.06, 0.14}, {7000.07, 0.13}} {
+		rows = append(rows, pair("SPXW260821", v[0], v[1])...)
+	}
+	rows = append(rows,
+		row{"SPXW260821C06999800", quoted(0.3, 0.3, 0)}, row{"SPXW260821P06999800", quoted(0.1, 0.1, 0)},
+		row{"SPXW260821C07000600", quoted(0.5, 0.5, 0)}, row{"SPXW260821P07000600", quoted(0.7, 0.7, 0)})
+	wantForward(t, exposure(t, index(7000, noon), rows...), "parity")
+}
+
+// Quotes that imply a negative forward are ignored.
+func TestAbsurdParity(t *testing.T) {
+	var rows []row
+	for _, k := range []float64{6900, 7000, 7100} {
+		rows = append(rows, pair("SPXW260821", k, -8000)...)
+	}
+	wantForward(t, exposure(t, index(7000, noon), append(rows, row{"SPXW260821C07200000", published(0.2, 5)})...), "none")
+}
+
+// flat returns a book on one date. Its volatility, v = 0.5, is so high that gamma hardly depends on the strike: exposures
+// are proportional to open interest, within 2 % from 6800 to 7200.
+func flat(positions ...float64) []row {
+	var rows []row
+	for i := 0; i < len(positions); i += 3 {
+		k, calls, puts := positions[i], positions[i+1], positions[i+2]
+		rows = append(rows, row{symbolOf("SPXW260821C", k), published(flatIV(0.5), calls)},
+			row{symbolOf("SPXW260821P", k), published(flatIV(0.5), puts)})
+	}
+	return rows
+}
+
+// Of strikes with equal values, the wall is the nearest to the spot, or the lower of two that are equally near.
+func TestWallTies(t *testing.T) {
+	for _, c := range []struct {
+		positions []float64
+		want      float64
+	}{
+		{[]float64{6900, 10, 0, 7100, 10, 0}, 6900}, {[]float64{6900, 10, 0, 7099, 10, 0}, 7099},
+		{[]float64{6850, 10, 0, 6900, 10, 0, 7050, 9, 0, 7100, 10, 0, 7150, 10, 0}, 6900},
+		{[]float64{6900, 10, 0, 7000, 10, 0, 7100, 10, 0}, 7000},
+	} {
+		g := exposure(t, index(7000, closing), flat(c.positions...)...).Data
+		near(t, "open interest wall", g.Walls.OpenInterest.Call, c.want, 0)
+		isNull(t, "open interest wall of puts", g.Walls.OpenInterest.Put)
+	}
+}
+
+// A strike of 0 has ln K = -∞. It does not count as a neighbour, and does not make the document fail.
+func TestStrikeZero(t *testing.T) {
+	r := exposure(t, index(7000, noon), row{"SPXW260821C00000000", with(6990, 7010, 8)}, row{"SPXW260821P00000000", published(0.5, 10)},
+		row{"SPXW260821C06900000", blank(10)}, row{"SPXW260821P06900000", blank(10)},
+		row{"SPXW260821C07000000", published(0.3, 10)})
+	marshal(t, r.Data)
+	equal(t, "used", r.Data.ContractsAnalyzed, 5)
+}
+
+// With no used contract, every number that needs a contract is null. The other numbers are there.
+func TestNothingUsed(t *testing.T) {
+	for name, rows := range map[string][]row{
+		"all settled":   {{"SPX260821C07000000", published(0.2, 5)}},
+		"no volatility": {{"SPXW260918C07000000", blank(5)}, {"SPXW260918P06900000", blank(5)}},
+		"no interest":   {{"SPXW260918C07000000", published(0.2, 0)}},
+		"all skipped":   {{"SPX1260918C07000000", published(0.2, 5)}},
+	} {
+		g := exposure(t, index(7000, "2026-08-21T15:00:00Z"), rows...).Data
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(marshal(t, g), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range strings.Fields(`net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gamma_tilt
+			zero_gamma_flip flip_distance_pct flip_band gamma_regime call_wall put_wall vol_trigger abs_gamma_strike
+			expected_move_1d`) {
+			equal(t, name+": "+key, string(fields[key]), "null")
+		}
+		equal(t, name+": status", g.FlipStatus, compute.FlipInsufficient)
+		equal(t, name+": flips", string(fields["flips"]), "[]")
+		equal(t, name+": walls", string(fields["walls"]),
+			`{"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
+		equal(t, name+": 0DTE", string(fields["zero_dte"]),
+			`{"net_gex_dollars":0,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false}`)
+	}
+}
+
+// A move needs a series that trades in a session after the session date.
+func TestNoExpectedMove(t *testing.T) {
+	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
+		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
+	}
+	// Quotes of Friday morning: the series that settles in the morning last traded on Thursday.
+	u := index(7000, "2026-08-11T20:14:59Z")
+	u.CapturedAt = at("2026-08-14T12:30:00Z")
+	r := exposure(t, u, row{"SPX260814C07000000", published(0.2, 10)}, row{"SPXW260818C07000000", published(0.2, 10)})
+	isNull(t, "no session is left", r.Data.ExpectedMove)
+}
+
+// The median and the 95th percentile of one difference are that difference.
+func TestGammaDifferenceOfOneContract(t *testing.T) {
+	q := published(0.2, 10)
+	q.Gamma = 1
+	d := exposure(t, index(7000, closing), row{"SPXW260821C07000000", q}).Quality.GammaDifference
+	equal(t, "contracts", d.Contracts, 1)
+	near(t, "median", d.Median, 1, 0.01)
+	near(t, "percentile", d.Percentile95, float64(*d.Median), 0)
+}
+
+// The week ends on its Friday, also where the Friday is the session date or a holiday. A part without strikes is an empty list.
+func TestMatrixWeek(t *testing.T) {
+	for _, c := range []struct{ asOf, session, friday string }{
+		{"2026-08-17T15:00:00Z", "2026-08-17", "2026-08-21"},
+		{"2026-08-21T15:00:00Z", "2026-08-21", "2026-08-21"},
+		{"2026-08-23T15:00:00Z", "2026-08-21", "2026-08-21"}, // a Sunday
+		{"2027-03-25T15:00:00Z", "2027-03-25", "2027-03-26"}, // before Good Friday
+	} {
+		r := exposure(t, index(4000, c.asOf), row{"SPXW271217C04000000", published(0.2, 10)})
+		equal(t, c.asOf, string(marshal(t, r.Matrix.Parts)), fmt.Sprintf(
+			`[{"name":"zero_dte","from":%q,"to":%[1]q,"by_strike":[]},{"name":"this_week","from":%[1]q,"to":%q,"by_strike":[]}]`, c.session, c.friday))
+	}
+}
+
+func TestQualityClockAndCalendar(t *testing.T) {
+	u := index(7000, "2026-08-11T20:14:59Z")
+	u.CapturedAt = at("2026-08-11T20:36:41Z")
+	q := exposure(t, u, row{"SPXW260821C07000000", published(0.2, 10)}).Quality
+	equal(t, "age", q.QuoteAgeSeconds, 21*60+42)
+	isNull(t, "calendar", q.Calendar)
+	q = exposure(t, u, row{"SPXW311219C07000000", published(0.2, 0)}).Quality
+	if q.Calendar == nil || !strings.Contains(*q.Calendar, "2014-2030") {
+		t.Errorf("calendar note of 2031: %v", q.Calendar)
+	}
+	if body := string(marshal(t, q)); !strings.Contains(body, `"forwards":{"extrapolated":0,"interpolated":0,"none":1,`) {
+		t.Error(body)
+	}
+}
+
+// The same rows give the same bytes, in any order.
+func TestSameInputSameBytes(t *testing.T) {
+	g := &generator{Rand: rand.New(rand.NewPCG(25, 26)), seen: map[string]int{}}
+	for i := range 4 {
+		m := g.market(t, i, "SPX", "SPXW")
+		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate}
+		once := compute.GammaExposure(in)
+		twice := compute.GammaExposure(in)
+		equal(t, "data", string(marshal(t, twice.Data)), string(marshal(t, once.Data)))
+		equal(t, "quality", string(marshal(t, twice.Quality)), string(marshal(t, once.Quality)))
+		seen := map[string]bool{}
+		rows := slices.DeleteFunc(slices.Clone(g.rows), func(r row) bool { // the first of two duplicates counts, so their order matters
+			duplicate := seen[r.symbol]
+			seen[r.symbol] = true
+			return duplicate
+		})
+		g.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		in.Chain = build(t, m.chain.Underlying, rows...)
+		equal(t, "shuffled", string(marshal(t, compute.GammaExposure(in).Data)), string(marshal(t, once.Data)))
+	}
+}
