@@ -23,20 +23,17 @@ type fastConn struct {
 	remote netip.Addr
 	idle   atomic.Bool // it waits for a handshake or for the first byte of a request
 
-	raw      []byte // the head of the request
-	head     head
+	raw      []byte // what has arrived, from the head of the last request on
+	head     head   // of the last request, in raw
 	request  request
 	response response
 	fields   []byte    // header fields of the response
 	began    time.Time // when the head was complete
 	timed    *counts   // where the duration of the response counts, if it is timed
 
-	lines      lineEnds
-	answered   int  // requests
-	beginsHead bool // a HEAD request has begun; for requests whose method fasthttp does not know
-	muted      bool // nothing is sent any more
-	linger     bool // the client may still be sending after the last answer
-	timedOut   bool // the last read failed at its deadline
+	muted    bool // nothing is sent any more
+	linger   bool // the client may still be sending after the last answer
+	timedOut bool // the last read failed at its deadline
 }
 
 // handshake makes the TLS handshake, if there is one.
@@ -62,55 +59,22 @@ func (c *fastConn) Read(p []byte) (int, error) {
 		n, err = c.Conn.Read(p)
 	}
 	if c.timedOut = errors.Is(err, os.ErrDeadlineExceeded); n > 0 {
-		if c.idle.Swap(false) {
-			c.beginsHead = beginsHead(p[:n])
-		}
-		c.lines.read(p[:n])
+		c.idle.Store(false)
+		c.raw = append(c.raw, p[:n]...)
 	}
 	return n, err
+}
+
+// parse parses the head of the request behind the last one, as the loop does. fasthttp has read this head already, or has
+// failed to read it. fasthttp is less strict: it accepts a line that ends with a bare line feed, for example.
+func (c *fastConn) parse() *apiError {
+	c.raw = c.raw[:copy(c.raw, c.raw[c.head.length:])]
+	return c.head.parse(c.raw)
 }
 
 // beginsHead says whether the bytes begin a HEAD request.
 func beginsHead(b []byte) bool {
 	return bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\r\n")), []byte("HEAD "))
-}
-
-// lineEnds finds the first head with a line that ends without a carriage return. fasthttp accepts such a line, and does not
-// show how the first line of a head ends.
-type lineEnds struct {
-	last   byte // that has arrived; 0 before the first
-	length int  // of the line so far
-	begun  bool // the head has a line that is not empty
-	heads  int  // that have ended
-	bare   bool // a line has ended with a bare line feed, in the head behind those that have ended
-}
-
-// refuses says whether a head, counted from 0, has such a line. No head is read behind it, and none behind a body: such a
-// request is the last of its connection.
-func (e *lineEnds) refuses(head int) bool { return e.bare && e.heads == head }
-
-// read looks at bytes that have arrived.
-func (e *lineEnds) read(b []byte) {
-	for len(b) > 0 && !e.bare {
-		end := bytes.IndexByte(b, '\n')
-		if end < 0 {
-			e.length, e.last = e.length+len(b), b[len(b)-1]
-			return
-		}
-		if end > 0 {
-			e.last = b[end-1]
-		}
-		e.length += end
-		switch {
-		case e.last != '\r':
-			e.bare = true
-		case e.length > 1:
-			e.begun = true
-		case e.begun:
-			e.heads, e.begun = e.heads+1, false
-		}
-		e.length, e.last, b = 0, '\n', b[end+1:]
-	}
 }
 
 // Write implements net.Conn. Each write has the WriteTimeout.

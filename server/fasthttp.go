@@ -75,11 +75,11 @@ func (e *fastEngine) router() *router.Router {
 // setIdle tells a connection that a request is answered, or that another one begins.
 func setIdle(c net.Conn, state fasthttp.ConnState) {
 	fast := c.(*fastConn)
-	switch first := fast.lines.last == 0; state { // fasthttp calls a connection active before its first byte
+	switch state {
 	case fasthttp.StateIdle:
 		fast.idle.Store(true)
-	case fasthttp.StateActive:
-		fast.idle.Store(first)
+	case fasthttp.StateActive: // also before the first byte of a connection
+		fast.idle.Store(len(fast.raw) == 0)
 	}
 }
 
@@ -93,25 +93,17 @@ func withoutBody(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 	return c
 }
 
-// strict refuses a request that [head] refuses, before the router is asked. fasthttp has read the head already.
+// strict refuses a request that [head] refuses, before the router is asked.
 func (e *fastEngine) strict(routed fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		c, h := ctx.Conn().(*fastConn), &ctx.Request.Header
-		c.raw = append(append(append(c.raw[:0], h.Method()...), ' '), h.RequestURI()...)
-		c.raw = append(append(append(c.raw, ' '), h.Protocol()...), "\r\n"...)
-		if c.raw = append(c.raw, h.RawHeaders()...); len(h.RawHeaders()) == 0 {
-			c.raw = append(c.raw, "\r\n"...)
-		}
-		failed := c.head.parse(c.raw)
-		if failed == incomplete || c.lines.refuses(c.answered) {
-			failed = errBadRequest
-		}
-		c.answered++
-		if failed != nil {
+		switch failed := ctx.Conn().(*fastConn).parse(); failed {
+		case nil:
+			routed(ctx)
+		case incomplete:
+			e.refuse(ctx, errBadRequest)
+		default:
 			e.refuse(ctx, failed)
-			return
 		}
-		routed(ctx)
 	}
 }
 
@@ -127,7 +119,7 @@ func (e *fastEngine) serve(ctx *fasthttp.RequestCtx, t *target) {
 // refuse makes the last answer of a connection.
 func (e *fastEngine) refuse(ctx *fasthttp.RequestCtx, failed *apiError) {
 	c := ctx.Conn().(*fastConn)
-	c.request = request{head: ctx.IsHead() || c.beginsHead, remote: c.remote}
+	c.request = request{head: beginsHead(c.raw), remote: c.remote}
 	c.response.reset(nil)
 	e.server.fail(&c.response, failed)
 	e.write(ctx, c)
@@ -167,19 +159,20 @@ func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn) {
 
 // protocolError answers a request that fasthttp could not read.
 func (e *fastEngine) protocolError(ctx *fasthttp.RequestCtx, err error) {
+	c := ctx.Conn().(*fastConn)
 	var small *fasthttp.ErrSmallBuffer
 	_, nothing := err.(net.Error) //nolint:errorlint // it is not wrapped if no byte has arrived
-	switch {
-	case errors.As(err, &small) && !ctx.Conn().(*fastConn).lines.begun:
-		e.refuse(ctx, errTargetTooLong) // the request line alone fills the buffer
-	case errors.As(err, &small):
-		e.refuse(ctx, errHeaderTooLong)
+	switch failed := c.parse(); {
 	case errors.Is(err, os.ErrDeadlineExceeded) && !nothing:
 		e.refuse(ctx, errTimeout)
 	case nothing || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed):
-		ctx.Conn().(*fastConn).muted = true
-	default:
+		c.muted = true
+	case failed == incomplete && errors.As(err, &small):
+		e.refuse(ctx, errHeaderTooLong)
+	case failed == incomplete || failed == nil:
 		e.refuse(ctx, errBadRequest)
+	default:
+		e.refuse(ctx, failed)
 	}
 }
 
