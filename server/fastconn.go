@@ -27,9 +27,7 @@ type fastConn struct {
 	head     head   // of the last request, in raw
 	request  request
 	response response
-	fields   []byte    // header fields of the response
-	began    time.Time // when the head was complete
-	timed    *counts   // where the duration of the response counts, if it is timed
+	fields   []byte // header fields of the response
 
 	muted    bool // nothing is sent any more
 	linger   bool // the client may still be sending after the last answer
@@ -89,10 +87,6 @@ func (c *fastConn) Write(p []byte) (int, error) {
 	if err != nil {
 		c.linger = false
 		c.abandon(err)
-	}
-	if c.timed != nil {
-		c.timed.addDuration(time.Since(c.began))
-		c.timed = nil
 	}
 	return n, err
 }

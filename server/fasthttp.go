@@ -109,10 +109,9 @@ func (e *fastEngine) strict(routed fasthttp.RequestHandler) fasthttp.RequestHand
 
 // serve answers a request for a target; nil for none.
 func (e *fastEngine) serve(ctx *fasthttp.RequestCtx, t *target) {
-	c := ctx.Conn().(*fastConn)
-	c.began = time.Now()
-	e.server.respond(t, &c.head, c.remote, c.began, &c.request, &c.response)
-	e.write(ctx, c)
+	c, now := ctx.Conn().(*fastConn), time.Now()
+	e.server.respond(t, &c.head, c.remote, now, &c.request, &c.response)
+	e.write(ctx, c, now)
 	c.linger = c.response.close && !c.head.asksClose || c.head.body > 0
 }
 
@@ -122,12 +121,12 @@ func (e *fastEngine) refuse(ctx *fasthttp.RequestCtx, failed *apiError) {
 	c.request = request{head: beginsHead(c.raw), remote: c.remote}
 	c.response.reset(nil)
 	e.server.fail(&c.response, failed)
-	e.write(ctx, c)
+	e.write(ctx, c, time.Now())
 	c.linger = true
 }
 
-// write gives fasthttp the response and counts it.
-func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn) {
+// write gives fasthttp the response to a request that arrived at an instant, and counts it.
+func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn, arrived time.Time) {
 	rep, out := &c.response, &ctx.Response
 	rep.close = rep.close || e.life.Stopping.Load()
 	out.ResetBody()
@@ -151,10 +150,7 @@ func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn) {
 	if rep.close {
 		ctx.SetConnectionClose()
 	}
-	label, timed := e.server.count(rep, &c.request)
-	if timed {
-		c.timed = e.server.traffic.countsOf(label)
-	}
+	e.server.count(rep, &c.request, arrived)
 }
 
 // protocolError answers a request that fasthttp could not read.
@@ -253,11 +249,12 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 	}
 	c.response.reset(nil)
 	e.server.fail(&c.response, errConnections)
-	out := e.server.appendHead(nil, &c.response, time.Now())
+	now := time.Now()
+	out := e.server.appendHead(nil, &c.response, now)
 	if !head {
 		out = append(out, c.response.tail...)
 	}
-	e.server.count(&c.response, &request{head: head, remote: c.remote})
+	e.server.count(&c.response, &request{head: head, remote: c.remote}, now)
 	_, _ = c.Write(out) // fails only if the client is gone
 	_ = c.Close()       // nothing more can be done
 }

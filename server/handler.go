@@ -124,12 +124,11 @@ func (h *loopHandler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int
 }
 
 // Again implements [loop.Handler].
-func (h *loopHandler) Again(a *loop.Answer) bool {
+func (h *loopHandler) Again(a *loop.Answer, arrived time.Time) bool {
 	if h.server.cfg.Finder.Publications() != a.Version {
 		return false
 	}
-	n := len(a.Body)
-	a.Timed = h.server.countLabel(a.Label, n)
+	h.server.countLabel(a.Label, len(a.Body), arrived)
 	return true
 }
 
@@ -156,12 +155,7 @@ func (h *loopHandler) write(r loop.Request, a *loop.Answer) {
 	if !h.request.head {
 		a.Body, a.Tail = rep.body()
 	}
-	a.Label, a.Timed = h.server.count(rep, &h.request)
-}
-
-// Took implements [loop.Handler].
-func (h *loopHandler) Took(label uint32, took time.Duration) {
-	h.server.traffic.countsOf(label).addDuration(took)
+	a.Label = h.server.count(rep, &h.request, r.Now)
 }
 
 // preflightLines are the field lines of the answer to OPTIONS.

@@ -138,7 +138,7 @@ func (c *collector) server(ch chan<- prometheus.Metric) {
 	for _, b := range s.Bytes {
 		count(ch, responseBytes, b.Count, b.Resource, b.Coding)
 	}
-	requestDuration := desc("http_request_duration_seconds", "Time from the end of a request head to the write of its response. "+
+	requestDuration := desc("http_request_duration_seconds", "Time from the end of a request head until its response is made. "+
 		"A sample: the first request of every resource, status and coding, then one in 64.", "resource")
 	for _, d := range s.Durations {
 		ch <- prometheus.MustNewConstHistogram(requestDuration, d.Count, d.Sum, d.Buckets, d.Resource)

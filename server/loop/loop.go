@@ -55,8 +55,6 @@ type loop struct {
 	in      [readSize]byte
 	out     []byte // answers to one connection, collected for one write
 	answer  Answer
-	timed   bool // an answer in out is timed
-	label   uint32
 	memo    memo
 }
 

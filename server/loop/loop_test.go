@@ -48,11 +48,10 @@ func (echo) Answer(b []byte, r Request, a *Answer) int {
 	a.Linger = r.Last
 	return end + 4
 }
-func (echo) Again(*Answer) bool { return true }
+func (echo) Again(*Answer, time.Time) bool { return true }
 func (echo) Refuse(why Refusal, b []byte, _ Request, a *Answer) {
 	a.Head, a.Last = append(append(a.Head, []string{"too many:", "too late:"}[why]...), b...), true
 }
-func (echo) Took(uint32, time.Duration) {}
 
 // clock is moved by the test.
 type clock struct{ nanos atomic.Int64 }

@@ -65,12 +65,7 @@ type peer struct {
 }
 
 // remainder is what a client has not taken yet.
-type remainder struct {
-	parts [3][]byte
-	timed bool
-	label uint32
-	asked time.Time // when the duration began
-}
+type remainder [3][]byte
 
 // add begins to serve a connection that is fresh or surplus. Any goroutine may call it.
 func (l *loop) add(p *peer) {
