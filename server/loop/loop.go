@@ -49,9 +49,7 @@ type loop struct {
 	drained bool // a sweep has seen that the server is stopping
 	events  [eventsAtOnce]unix.EpollEvent
 	batch   [eventsAtOnce]*peer
-	again   []*peer // in the state turn
-	turns   []*peer // those of again that are served now
-	sent    int     // bytes to the connection that is served
+	sent    int // bytes to the connection that is served
 	in      [readSize]byte
 	out     []byte // answers to one connection, collected for one write
 	answer  Answer
@@ -116,7 +114,7 @@ func (l *loop) serveReady(epoll uintptr) bool {
 		if errno != 0 {
 			n = 0 // interrupted
 		}
-		if n == 0 && len(l.again) == 0 {
+		if n == 0 {
 			return errno != 0
 		}
 		events := l.events[:n]
@@ -132,15 +130,10 @@ func (l *loop) serveReady(epoll uintptr) bool {
 			}
 			l.batch[i] = nil
 		}
-		l.turns, l.again = l.again, l.turns[:0]
-		for _, p := range l.turns {
-			l.serve(p, 0)
-		}
-		clear(l.turns)
 	}
 }
 
-// serve serves a connection that has events, or without events one that has its turn or is due.
+// serve serves a connection that has events or is due.
 func (l *loop) serve(p *peer, events uint32) {
 	l.sent = 0
 	p.hungUp = p.hungUp || events&unix.EPOLLRDHUP != 0
@@ -150,7 +143,6 @@ func (l *loop) serve(p *peer, events uint32) {
 		l.drop(p)
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
 		l.close(p)
-	case p.state == turn && events != 0: // its turn comes
 	case p.state == surplus:
 		if n, errno := receive(p, l.in[:]); errno == 0 && n > 0 {
 			l.refuse(p, TooManyConnections, l.in[:n])
@@ -165,14 +157,8 @@ func (l *loop) serve(p *peer, events uint32) {
 
 // read answers the requests in p.rest, which had to wait, and then those that have arrived.
 func (l *loop) read(p *peer) {
-	switch {
-	case p.state == partial: // p.rest is no whole request
-	case len(p.rest) > 0:
-		if !l.handle(p, p.rest) {
-			return
-		}
-	case p.state == turn:
-		l.server.enter(p, idle, l.now)
+	if p.state != partial && len(p.rest) > 0 && !l.handle(p, p.rest) { // in partial, p.rest is no whole request
+		return
 	}
 	for {
 		begun := copy(l.in[:], p.rest)
@@ -210,8 +196,7 @@ func (l *loop) handle(p *peer, b []byte) bool {
 		l.end(p)
 		return false
 	case l.sent >= maxTurn:
-		l.server.enter(p, turn, l.now)
-		l.again = append(l.again, p)
+		l.putOff(p, nil, nil, nil)
 		return false
 	case len(p.rest) == 0:
 		l.server.enter(p, idle, l.now)
@@ -280,7 +265,7 @@ func (l *loop) timeOut(p *peer, stopping bool) {
 		}
 		p.linger = stopping // a request may be on its way
 		l.end(p)
-	case turn, sending:
+	case sending:
 		l.reset(p)
 	case lingering:
 		l.close(p)

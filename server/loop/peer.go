@@ -18,12 +18,12 @@ import (
 //	surplus    its first bytes; it is over the limit      LingerTimeout                           503, then lingering
 //	idle       the first byte of its next request         IdleTimeout, stopping: DrainTimeout     it ends; see [loop.timeOut]
 //	partial    the rest of a head                         ReadTimeout                             408, then lingering
-//	turn       other connections                          (WriteTimeout: its turn is much sooner) reset
 //	sending    the client, to take its answers            WriteTimeout                            reset
 //	lingering  the end of what the client sends           LingerTimeout                           closed
 //	gone       nothing: the descriptor is closed
 //
-// A connection is idle again, or lingers, only when all its answers are sent.
+// A connection is idle again, or lingers, only when all its answers are sent. A connection that has been sent maxTurn bytes at
+// once is sending, too, until epoll has reported the other connections.
 type state uint8
 
 const (
@@ -31,7 +31,6 @@ const (
 	surplus
 	idle
 	partial
-	turn
 	sending
 	lingering
 	gone
@@ -59,7 +58,6 @@ type peer struct {
 
 	surplus bool // it is over the limit of connections
 	hungUp  bool // the client will send nothing more than it has sent
-	writing bool // epoll reports when the connection takes bytes again
 	last    bool // the connection ends after the answers that are made
 	linger  bool // with last: it lingers then
 }

@@ -115,15 +115,13 @@ func (l *loop) writeAll(p *peer, parts *remainder) bool {
 	return true
 }
 
-// putOff keeps what the client has not taken, and sends it later.
+// putOff keeps what the client has not taken, maybe nothing, until epoll reports that the connection takes bytes. epoll reports
+// this after the connections that have events by now, even if the connection takes bytes already.
 func (l *loop) putOff(p *peer, first, second, third []byte) {
 	p.unsent = &remainder{bytes.Clone(first), second, bytes.Clone(third)}
 	l.server.enter(p, sending, l.now)
-	if !p.writing {
-		p.writing = true
-		if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP) != nil {
-			l.close(p)
-		}
+	if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP) != nil {
+		l.close(p)
 	}
 }
 

@@ -42,7 +42,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{cfg: cfg, life: Life{Stop: make(chan struct{})}, refusal: cfg.NewHandler()}
 	s.timeouts = [gone]time.Duration{
-		fresh: cfg.ReadTimeout, surplus: LingerTimeout, idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, turn: cfg.WriteTimeout,
+		fresh: cfg.ReadTimeout, surplus: LingerTimeout, idle: cfg.IdleTimeout, partial: cfg.ReadTimeout,
 		sending: cfg.WriteTimeout, lingering: LingerTimeout,
 	}
 	return s
