@@ -66,8 +66,8 @@ func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 		}
 		rep.entry, rep.verdict = entry, entry.Admit(now)
 		rep.usage = rep.verdict.AppendUsage(rep.usage, entry.ID)
-	case s.cfg.Addresses != nil:
-		rep.verdict = s.cfg.Addresses.Admit(s.client(q), now)
+	case s.cfg.Addresses != nil: // behind a trusted proxy, X-Forwarded-For names the address
+		rep.verdict = s.cfg.Addresses.Admit(limits.ClientAddr(q.remote, q.forwarded, s.cfg.Proxies), now)
 	}
 	switch rep.verdict.Outcome {
 	case limits.RateLimited:
@@ -76,11 +76,6 @@ func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 		return errQuota
 	}
 	return nil
-}
-
-// client returns the address of the client: behind a trusted proxy, the address that X-Forwarded-For names.
-func (s *Server) client(q *request) netip.Addr {
-	return limits.ClientAddr(q.remote, [][]byte{q.forwarded}, s.cfg.Proxies)
 }
 
 // fail turns a response into an error response.

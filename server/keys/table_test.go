@@ -3,8 +3,6 @@ package keys
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -163,43 +161,4 @@ func TestLookupDuringReloads(t *testing.T) {
 			t.Errorf("a secret or digest was logged: %s", text)
 		}
 	})
-}
-
-func TestAllocations(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("the race detector adds allocations")
-	}
-	path := keyPath(t)
-	text, _ := create(t, path, Key{Name: "a", PerMinute: 60, PerDay: 1000})
-	counts := OpenCounts(usagePath(t), (&logged{}).logger())
-	t.Cleanup(counts.Close)
-	table := open(t, path, counts, &logged{})
-	secret, unknown, at, buf := []byte(text), []byte("unknown"), now.UnixNano(), make([]byte, 0, 512)
-	e := lookup(table, text, now)
-	for name, f := range map[string]func(){
-		"Lookup":  func() { table.Lookup(secret, at) },
-		"unknown": func() { table.Lookup(unknown, at) },
-		"Admit":   func() { at += int64(time.Second) / 2; e.Admit(at) },
-		"usage":   func() { buf = e.Admit(at).AppendUsage(buf[:0], e.ID) },
-	} {
-		if n := testing.AllocsPerRun(200, f); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
-}
-
-// BenchmarkLookupAndAdmit measures what a key costs a request.
-func BenchmarkLookupAndAdmit(b *testing.B) {
-	path := keyPath(b)
-	text, _ := create(b, path, Key{Name: "a", PerMinute: 600, PerDay: 100_000})
-	table := open(b, path, nil, &logged{})
-	secret, at := []byte(text), now.UnixNano()
-	buf := make([]byte, 0, 512)
-	b.ReportAllocs()
-	for b.Loop() {
-		e, _ := table.Lookup(secret, at)
-		v := e.Admit(at)
-		buf = v.AppendFields(buf[:0])
-		buf = v.AppendUsage(buf[:0], e.ID)
-	}
 }
