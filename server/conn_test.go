@@ -126,7 +126,7 @@ func TestUnusualRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var statuses []string
-			responses, _ := answers(t, address, c.raw, strings.Fields(c.raw + " GET")[0])
+			responses := answers(t, address, c.raw, strings.Fields(c.raw + " GET")[0])
 			for _, r := range responses {
 				statuses = append(statuses, strconv.Itoa(r.StatusCode))
 			}

@@ -96,8 +96,10 @@ func withoutBody(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 // strict refuses a request that [head] refuses, before the router is asked.
 func (e *fastEngine) strict(routed fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		switch failed := ctx.Conn().(*fastConn).parse(); failed {
+		c := ctx.Conn().(*fastConn)
+		switch failed := c.parse(); failed {
 		case nil:
+			ctx.URI().SetPathBytes(c.head.path) // without a Host, fasthttp takes the start of a path such as //a/b for a host
 			routed(ctx)
 		case incomplete:
 			e.refuse(ctx, errBadRequest)
