@@ -188,31 +188,6 @@ func TestLastAnswerUnsent(t *testing.T) {
 	}
 }
 
-// A client that does not take its answer is reset after 30 s.
-func TestUnsentIsReset(t *testing.T) {
-	_, clock, address := start(t, 10)
-	c := dial(t, address, "big\r\n\r\n")
-	read(t, c, 100)
-	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it is reset", func() (reset bool) {
-		clock.add(31 * time.Second)
-		if err := control(raw, func(fd int) error {
-			code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
-			reset = unix.Errno(code) == unix.ECONNRESET
-			return err
-		}); err != nil {
-			t.Error(err)
-		}
-		return reset
-	})
-	if n, _ := io.Copy(io.Discard, c); n >= int64(len(big)) { // the error has been seen
-		t.Errorf("%d bytes", n)
-	}
-}
-
 // Requests that are sent while a stopping server answers do not tear the answers that are on their way, and connections over
 // the limit are refused.
 func TestLinger(t *testing.T) {
@@ -380,41 +355,5 @@ func TestBacklog(t *testing.T) {
 		if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {
 			t.Errorf("%q %v", b, err)
 		}
-	}
-}
-
-// A server that was told to stop before it served does not serve.
-func TestShutdownBeforeServe(t *testing.T) {
-	s := New(Config{NewHandler: func() Handler { return echo{} }, Loops: 1, Connections: &Connections{}, Log: slog.New(slog.DiscardHandler)})
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	ln, err := Listen("127.0.0.1:0")
-	if err == nil {
-		err = s.Serve(ln)
-	}
-	if err != nil {
-		t.Error(err)
-	}
-	if _, err := net.Dial("tcp", ln.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("the listener is open: %v", err)
-	}
-}
-
-// Accept pauses while descriptors are exhausted and after errors of one connection, and accepts again later.
-func TestAcceptAfterErrors(t *testing.T) {
-	tried, stop, passing := 0, make(chan struct{}), []error{syscall.EMFILE, syscall.EPROTO, syscall.EPERM}
-	err := Accept(func() error {
-		switch tried++; {
-		case tried < 4:
-			return passing[tried-1]
-		case tried == 4:
-			close(stop)
-			return nil
-		}
-		return net.ErrClosed
-	}, func(time.Time) error { return nil }, stop, slog.New(slog.DiscardHandler))
-	if err != nil || tried < 5 {
-		t.Errorf("%d tries, %v", tried, err)
 	}
 }
