@@ -13,10 +13,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/server"
-	"strikecache/server/openapi"
 )
 
 // openapi.json, docs.html and methods.html are up to date with their sources.
@@ -100,29 +98,6 @@ func TestExamplesAreValid(t *testing.T) {
 	visit("", parsed(t))
 	if n < 250 {
 		t.Errorf("only %d examples", n)
-	}
-}
-
-// A field needs a comment and, if it is a number, a unit. A pointer's comment says when it is null.
-func TestAFieldThatIsNotDescribedIsNamed(t *testing.T) {
-	type faulty struct {
-		Good   *compute.Level `json:"good" unit:"index points"` // A level. `null` on Sundays.
-		Mute   string         `json:"mute"`
-		Open   string         `json:"open"`                     // No full stop
-		Silent *compute.Level `json:"silent" unit:"points"`     // A level.
-		Sure   compute.Level  `json:"sure" unit:"index points"` // `null` on Sundays.
-		Bare   compute.Level  `json:"bare"`                     // A level.
-		Unit   string         `json:"unit" unit:"points"`       // A text.
-	}
-	g := newReflector()
-	g.schema(faulty{})
-	for field, want := range map[string]string{"mute": "comment", "open": "full stop", "silent": "null", "sure": "null", "bare": "unit", "unit": "unit"} {
-		if !slices.ContainsFunc(g.faults, func(f string) bool { return strings.HasPrefix(f, "Faulty."+field) && strings.Contains(f, want) }) {
-			t.Errorf("%s is not named for its %s: %q", field, want, g.faults)
-		}
-	}
-	if len(g.faults) != 6 {
-		t.Errorf("%d faults, want 6: %q", len(g.faults), g.faults)
 	}
 }
 
@@ -294,17 +269,5 @@ func TestThePageHasEverything(t *testing.T) {
 	}
 	if rows < 300 {
 		t.Errorf("only %d fields", rows)
-	}
-}
-
-func TestTheFilesAreServedAsWhatTheyAre(t *testing.T) {
-	var got []string
-	for _, f := range openapi.Files() {
-		got = append(got, fmt.Sprint(f.Path, " ", f.ContentType, " ", f.Page, " ", len(f.Body) > 1000))
-	}
-	want := []string{"/openapi.json application/json false true", "/docs text/html; charset=utf-8 true true", "/methods text/html; charset=utf-8 true true", "/docs.css text/css; charset=utf-8 true true",
-		"/docs.js text/javascript; charset=utf-8 true true"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
 	}
 }
