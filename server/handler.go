@@ -13,7 +13,7 @@ import (
 type target struct {
 	route *route
 	page  *page
-	probe func() (int, []byte, error)
+	probe func() (int, []byte)
 	// counts counts the responses of a page or a probe.
 	counts *counts
 }
@@ -81,11 +81,7 @@ func (s *Server) answer(t *target, q *request, now time.Time, rep *response) {
 		}
 	default:
 		rep.reset(nil)
-		status, body, err := t.probe()
-		if err != nil {
-			s.fail(rep, errInternal)
-			return
-		}
+		status, body := t.probe()
 		rep.status, rep.tail, rep.lines = status, append(rep.tail, body...), commonLines+noStoreLine
 	}
 	rep.counts = t.counts

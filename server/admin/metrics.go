@@ -42,17 +42,13 @@ type Fleet struct {
 }
 
 // NewRegistry returns all metrics, including those of the process and of the Go runtime.
-func NewRegistry(from Sources) (*prometheus.Registry, error) {
+func NewRegistry(from Sources) *prometheus.Registry {
 	r := prometheus.NewPedanticRegistry()
-	for _, c := range []prometheus.Collector{
+	r.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		from.Refreshes.runs, from.Refreshes.refused, from.Refreshes.took, from.Refreshes.success, &collector{from},
-	} {
-		if err := r.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+	)
+	return r
 }
 
 // Refreshes counts and times the runs of refresh jobs, and counts the documents that they refused. Create it with
