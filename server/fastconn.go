@@ -25,7 +25,6 @@ type fastConn struct {
 
 	raw      []byte // what has arrived, from the head of the last request on
 	head     head   // of the last request, in raw
-	request  request
 	response response
 	fields   []byte // header fields of the response
 

@@ -112,7 +112,7 @@ func (e *fastEngine) strict(routed fasthttp.RequestHandler) fasthttp.RequestHand
 // serve answers a request for a target; nil for none.
 func (e *fastEngine) serve(ctx *fasthttp.RequestCtx, t *target) {
 	c, now := ctx.Conn().(*fastConn), time.Now()
-	e.server.respond(t, &c.head, c.remote, now, &c.request, &c.response)
+	e.server.respond(t, &c.head, c.remote, now, &c.response)
 	e.write(ctx, c, now)
 	c.linger = c.response.close && !c.head.asksClose || c.head.body > 0
 }
@@ -120,8 +120,7 @@ func (e *fastEngine) serve(ctx *fasthttp.RequestCtx, t *target) {
 // refuse makes the last answer of a connection.
 func (e *fastEngine) refuse(ctx *fasthttp.RequestCtx, failed *apiError) {
 	c := ctx.Conn().(*fastConn)
-	c.request = request{head: beginsHead(c.raw), remote: c.remote}
-	c.response.reset(nil)
+	c.response.reset(beginsHead(c.raw))
 	e.server.fail(&c.response, failed)
 	e.write(ctx, c, time.Now())
 	c.linger = true
@@ -148,11 +147,11 @@ func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn, arrived time.T
 		out.AppendBody(body)
 		out.AppendBody(tail)
 	}
-	out.SkipBody = c.request.head // fasthttp does not set it for protocol errors
+	out.SkipBody = rep.head // fasthttp does not set it for protocol errors
 	if rep.close {
 		ctx.SetConnectionClose()
 	}
-	e.server.count(rep, &c.request, arrived)
+	e.server.count(rep, arrived)
 }
 
 // protocolError answers a request that fasthttp could not read.
@@ -249,14 +248,14 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 	} else if c.tls != nil {
 		return
 	}
-	c.response.reset(nil)
+	c.response.reset(head)
 	e.server.fail(&c.response, errConnections)
 	now := time.Now()
 	out := e.server.appendHead(nil, &c.response, now)
 	if !head {
 		out = append(out, c.response.tail...)
 	}
-	e.server.count(&c.response, &request{head: head, remote: c.remote}, now)
+	e.server.count(&c.response, now)
 	_, _ = c.Write(out) // fails only if the client is gone
 	_ = c.Close()       // nothing more can be done
 }

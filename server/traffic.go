@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -9,9 +10,9 @@ import (
 
 // traffic counts responses and connections. Counting never allocates.
 type traffic struct {
-	resources                    []*counts
-	other, page, healthz, readyz *counts                   // elements of resources; other counts errors without a route
-	errors                       map[string]*atomic.Uint64 // by code; never changed after New
+	resources []*counts
+	other     *counts                   // of responses without a target; an element of resources
+	errors    map[string]*atomic.Uint64 // by code; never changed after New
 
 	handshakesFailed atomic.Uint64
 }
@@ -42,7 +43,7 @@ var durationBounds = [...]time.Duration{
 
 func newTraffic() *traffic {
 	t := &traffic{errors: map[string]*atomic.Uint64{}}
-	t.other, t.page, t.healthz, t.readyz = t.newCounts("other"), t.newCounts("page"), t.newCounts("healthz"), t.newCounts("readyz")
+	t.other = t.newCounts("other")
 	for _, code := range codes {
 		t.errors[code] = &atomic.Uint64{}
 	}
@@ -77,17 +78,10 @@ func label(c *counts, status int, coding snapshots.Coding) uint32 {
 }
 
 // count counts the response to a request that arrived at an instant. It returns the label of the response.
-func (s *Server) count(rep *response, q *request, arrived time.Time) uint32 {
+func (s *Server) count(rep *response, arrived time.Time) uint32 {
 	t := s.traffic
-	c, n := rep.counts, 0
-	switch {
-	case c != nil:
-	case rep.route != nil:
-		c = rep.route.counts
-	default:
-		c = t.other
-	}
-	if !q.head {
+	c, n := cmp.Or(rep.counts, t.other), 0
+	if !rep.head {
 		body, tail := rep.body()
 		n = len(body) + len(tail)
 	}
