@@ -14,14 +14,21 @@ import (
 	"strikecache/server/loop"
 )
 
+// halfCloser is a connection that can end its sending alone.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // fastConn is a connection that fasthttp serves. Any goroutine may call wake and cutOff. Only the goroutine that serves the
 // connection may call the other methods.
 type fastConn struct {
-	net.Conn
-	tls    *tls.Conn // the same connection as Conn; nil without TLS
-	engine *fastEngine
-	remote netip.Addr
-	idle   atomic.Bool // it waits for a handshake or for the first byte of a request
+	halfCloser              // tcp, or tls
+	tcp        *net.TCPConn // that the listener has accepted
+	tls        *tls.Conn    // on tcp; nil without TLS
+	engine     *fastEngine
+	remote     netip.Addr
+	idle       atomic.Bool // it waits for a handshake or for the first byte of a request
 
 	raw      []byte // what has arrived, from the head of the last request on
 	head     head   // of the last request, in raw
@@ -49,11 +56,11 @@ func (c *fastConn) handshake(timeout time.Duration) error {
 
 // Read implements net.Conn.
 func (c *fastConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
+	n, err := c.halfCloser.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		// When this goroutine had to wait for a processor, bytes may have arrived in time and not be read yet.
-		_ = c.Conn.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
-		n, err = c.Conn.Read(p)
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
+		n, err = c.halfCloser.Read(p)
 	}
 	if c.timedOut = errors.Is(err, os.ErrDeadlineExceeded); n > 0 {
 		c.idle.Store(false)
@@ -82,17 +89,19 @@ func (c *fastConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.engine.server.cfg.WriteTimeout)); err != nil {
 		return 0, err
 	}
-	n, err := c.Conn.Write(p)
+	n, err := c.halfCloser.Write(p)
 	if err != nil {
 		c.linger = false
-		c.abandon(err)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.abandon()
 	}
 	return n, err
 }
 
 // SetReadDeadline implements net.Conn. A stopping server does not wait long for the next request.
 func (c *fastConn) SetReadDeadline(t time.Time) error {
-	err := c.Conn.SetReadDeadline(t)
+	err := c.halfCloser.SetReadDeadline(t)
 	// Shutdown (1) sets stopping and then (2) wakes the connection if it is idle. If this deadline was set after (2), the
 	// connection sees (1) here.
 	if c.engine.life.Stopping.Load() {
@@ -104,41 +113,33 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 // Close implements net.Conn. It ends the connection as the loop does: see [loop.LingerBytes].
 func (c *fastConn) Close() error {
 	stopping := c.engine.life.Stopping.Load()
-	if c.timedOut && !stopping && unsent(c.Conn) {
-		c.abandon(os.ErrDeadlineExceeded)
+	if c.timedOut && !stopping && unsent(c.tcp) {
+		c.abandon()
 	}
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && (c.linger || stopping && c.timedOut) && half.CloseWrite() == nil {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
-		_, _ = io.CopyN(io.Discard, c.Conn, loop.LingerBytes)          // fails at the end of what the client sends
+	if (c.linger || stopping && c.timedOut) && c.CloseWrite() == nil {
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
+		_, _ = io.CopyN(io.Discard, c.halfCloser, loop.LingerBytes)          // fails at the end of what the client sends
 	}
-	return c.Conn.Close()
+	return c.halfCloser.Close()
 }
 
-// abandon makes the kernel reset the connection when it is closed, if err says that the client did not read in time.
-// Otherwise the kernel would keep the unsent bytes in memory for minutes.
-func (c *fastConn) abandon(err error) {
-	if tcp := tcpOf(c.Conn); tcp != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		_ = tcp.SetLinger(0) // if this fails, the connection ends without a reset
-		if c.tls != nil {
-			c.cutOff()
-		}
-	}
+// abandon resets a connection whose client did not read in time. Otherwise the kernel would keep the unsent bytes in memory for
+// minutes.
+func (c *fastConn) abandon() {
+	_ = c.tcp.SetLinger(0) // if this fails, the connection ends without a reset
+	c.cutOff()
 }
 
 // wake ends a connection that waits for its next request, after [loop.DrainTimeout]. A request that the client has already
 // sent arrives in this time and is answered.
 func (c *fastConn) wake() {
 	if c.idle.Load() {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(loop.DrainTimeout)) // fails only on a closed connection
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.DrainTimeout)) // fails only on a closed connection
 	}
 }
 
 // cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does
 // not read.
 func (c *fastConn) cutOff() {
-	if c.tls != nil {
-		_ = c.tls.NetConn().Close() // nothing more can be done
-		return
-	}
-	_ = c.Conn.Close() // nothing more can be done
+	_ = c.tcp.Close() // nothing more can be done
 }

@@ -174,7 +174,7 @@ func (e *fastEngine) protocolError(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // Serve accepts connections and serves each in a goroutine of its own, until Shutdown. It closes the listener.
-func (e *fastEngine) Serve(ln net.Listener) error {
+func (e *fastEngine) Serve(ln loop.Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
 	if !e.life.Begin() {
 		return nil
@@ -183,29 +183,21 @@ func (e *fastEngine) Serve(ln net.Listener) error {
 	return loop.Accept(func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
-			e.life.Running.Go(func() { e.serveConn(accepted) })
+			e.life.Running.Go(func() { e.serveConn(accepted.(*net.TCPConn)) })
 		}
 		return err
-	}, func(t time.Time) error {
-		if d, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
-			return d.SetDeadline(t)
-		}
-		_ = ln.Close() // makes Accept fail, too
-		return errors.ErrUnsupported
-	}, e.life.Stop, e.server.cfg.Log)
+	}, ln.SetDeadline, e.life.Stop, e.server.cfg.Log)
 }
 
 // serveConn serves one connection until it ends, or refuses it if there are too many.
-func (e *fastEngine) serveConn(accepted net.Conn) {
-	c := &fastConn{Conn: accepted, engine: e}
-	if tcp, ok := accepted.(*net.TCPConn); ok {
-		c.remote = tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
-		_ = tcp.SetWriteBuffer(loop.SendBuffer) // the kernel's own size works, too
-	}
+func (e *fastEngine) serveConn(accepted *net.TCPConn) {
+	c := &fastConn{halfCloser: accepted, tcp: accepted, engine: e}
+	c.remote = accepted.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
+	_ = accepted.SetWriteBuffer(loop.SendBuffer) // the kernel's own size works, too
 	c.idle.Store(true)
 	if e.server.cfg.TLS != nil {
 		c.tls = tls.Server(accepted, e.server.cfg.TLS)
-		c.Conn = c.tls
+		c.halfCloser = c.tls
 	}
 	if connections := &e.server.connections; !connections.Enter() {
 		e.refuseConn(c)
@@ -239,8 +231,8 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 			return
 		}
 		var first [1 << 10]byte
-		_ = c.Conn.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
-		n, err := c.Conn.Read(first[:])
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
+		n, err := c.halfCloser.Read(first[:])
 		if errors.Is(err, io.EOF) {
 			return
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -125,13 +124,4 @@ func (c *Certificate) Expires() time.Time {
 		return time.Time{}
 	}
 	return c.inForce.Load().Leaf.NotAfter
-}
-
-// tcpOf returns the TCP connection that c is, or that TLS in c runs on; nil for another kind.
-func tcpOf(c net.Conn) *net.TCPConn {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
-	}
-	tcp, _ := c.(*net.TCPConn)
-	return tcp
 }

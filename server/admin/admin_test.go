@@ -97,7 +97,7 @@ func open(t *testing.T, address string) *stage {
 		t.Fatal(err)
 	}
 	t.Cleanup(operator.Close)
-	public, err := net.Listen("tcp", "127.0.0.1:0")
+	public, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

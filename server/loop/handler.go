@@ -16,7 +16,9 @@ package loop
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
+	"os"
 	"time"
 )
 
@@ -64,6 +66,13 @@ const (
 	TooManyConnections Refusal = iota
 	TooLate                    // the head did not arrive in time
 )
+
+// Listener is a TCP listener, such as a *net.TCPListener.
+type Listener interface {
+	net.Listener
+	SetDeadline(t time.Time) error
+	File() (*os.File, error)
+}
 
 // Config configures a [Server]. All fields but Now must be set.
 type Config struct {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -50,27 +49,27 @@ func New(cfg Config) *Server {
 
 // Listen opens a TCP listener whose connections have the options that the loops need, those too that the kernel accepts before
 // Serve begins.
-func Listen(address string) (net.Listener, error) {
+func Listen(address string) (Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return control(raw, func(fd int) error { // connections inherit both options
 			return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
 		})
 	}}
-	return c.Listen(context.Background(), "tcp", address)
+	ln, err := c.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return ln.(*net.TCPListener), nil
 }
 
 // Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener.
-func (s *Server) Serve(ln net.Listener) error {
+func (s *Server) Serve(ln Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
 	if !s.life.Begin() {
 		return nil
 	}
 	defer s.life.Running.Done()
-	filer, ok := ln.(interface{ File() (*os.File, error) })
-	if !ok {
-		return fmt.Errorf("the loops need a TCP listener, not %T", ln)
-	}
-	listener, err := filer.File() // Go's listener cannot give out connections without its own poller
+	listener, err := ln.File() // Go's listener cannot give out connections without its own poller
 	if err != nil {
 		return err
 	}
