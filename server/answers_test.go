@@ -89,32 +89,31 @@ func unfedSectors(c *server.Config) {
 	}
 }
 
-func TestPreflightAndReadiness(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t), unfedSectors))
+func TestPreflight(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
 	resp, body := do(t, c, "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
 	if h := resp.Header; resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" ||
 		h.Get("Access-Control-Allow-Headers") != "X-API-Key, If-None-Match, If-Modified-Since" || h.Get("Access-Control-Max-Age") != "86400" || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
 		t.Errorf("%d %v", resp.StatusCode, h)
 	}
-	resp, body = do(t, c, "GET", "/readyz")
-	if strings.Contains(string(body), "role") {
-		t.Errorf("a role outside a fleet: %s", body)
-	}
-	if resp.StatusCode != 200 || !strings.Contains(string(body), `"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("%d %s", resp.StatusCode, body)
-	}
 }
 
-func TestReadinessInAFleet(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t), func(c *server.Config) {
+func TestReadiness(t *testing.T) {
+	fleet := func(c *server.Config) {
 		c.Fleet, c.Readiness = true, func() server.Readiness { return server.Readiness{Role: "edge", Degraded: []string{"fleet"}} }
-	}))
-	const want = `{"ready":true,"source":"simulated","role":"edge","waiting":[],"failures":[],"unfed":[],"degraded":["fleet"]}`
-	if resp, body := do(t, c, "GET", "/readyz"); resp.StatusCode != 200 || string(body) != want {
-		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	if resp, body := do(t, c, "GET", "/"); resp.StatusCode != 200 || !strings.Contains(string(body), `id="role"`) {
-		t.Errorf("%d: the page has no place for the role", resp.StatusCode)
+	for want, change := range map[string]func(*server.Config){
+		`{"ready":true,"source":"simulated","waiting":[],"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"],"degraded":[]}`: unfedSectors,
+		`{"ready":true,"source":"simulated","role":"edge","waiting":[],"failures":[],"unfed":[],"degraded":["fleet"]}`:                                                    fleet,
+	} {
+		c := clientOf(t, newServer(newFinder(t), change))
+		if resp, body := do(t, c, "GET", "/readyz"); resp.StatusCode != 200 || string(body) != want || resp.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%d %s", resp.StatusCode, body)
+		}
+		_, page := do(t, c, "GET", "/") // it has a place for the role in a fleet
+		if strings.Contains(string(page), `id="role"`) != strings.Contains(want, "role") {
+			t.Errorf("%s", page)
+		}
 	}
 }
 

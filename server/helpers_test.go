@@ -162,7 +162,7 @@ func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...key
 		}
 		secrets[spec.Name] = secret
 	}
-	table, err := keys.Open(path, nil, slog.New(slog.DiscardHandler))
+	table, err := keys.Open(path, &keys.Counts{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

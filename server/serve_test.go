@@ -75,6 +75,12 @@ func TestFaultConnectionLimit(t *testing.T) {
 				t.Errorf("%s: %d %s %v", name, status, body, err)
 			}
 		}
+		if secure == nil { // a refusal of HEAD has no body
+			got := exchange(t, address, "HEAD"+strings.TrimPrefix(vix, "GET"), false)
+			if tried++; statuses(got) != "503" || !strings.HasSuffix(got, "\r\n\r\n") {
+				t.Errorf("%q", got)
+			}
+		}
 		silent := make([]net.Conn, 100) // more than patientRefusals
 		for i := range silent {
 			silent[i] = dial(t, address)

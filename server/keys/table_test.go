@@ -25,7 +25,7 @@ func TestLookup(t *testing.T) {
 	if _, err := Revoke(path, "c", now); err != nil {
 		t.Fatal(err)
 	}
-	table := open(t, path, nil, &logged{})
+	table := open(t, path, &Counts{}, &logged{})
 	if table.Len() != 3 || table.Err() != nil {
 		t.Errorf("%d keys, %v", table.Len(), table.Err())
 	}
@@ -51,7 +51,7 @@ func TestReloadKeepsState(t *testing.T) {
 		path := keyPath(t)
 		secret, key := create(t, path, Key{Name: "a", PerMinute: 10, PerDay: 100})
 		log := &logged{}
-		table := open(t, path, nil, log)
+		table := open(t, path, &Counts{}, log)
 		first := lookup(table, secret, now)
 		for range 4 {
 			first.Admit(now.UnixNano())
@@ -86,7 +86,7 @@ func TestTableFollowsItsFile(t *testing.T) {
 	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		log := &logged{}
-		table := open(t, path, nil, log)
+		table := open(t, path, &Counts{}, log)
 		if err := look(table); err != nil || table.Len() != 0 || log.count("key file missing") != 1 {
 			t.Fatalf("missing file: %v", err)
 		}
