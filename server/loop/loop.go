@@ -38,9 +38,8 @@ type loop struct {
 	last   atomic.Bool  // no more connections are added
 	open   atomic.Int64 // connections
 
-	mu    sync.Mutex // guards the fields below; held only briefly
+	mu    sync.Mutex // guards peers; held only briefly
 	peers []*peer    // by descriptor
-	armed bool       // the next sweep has a time
 
 	// Of the goroutine of the loop.
 	handler Handler
@@ -74,32 +73,18 @@ func (s *Server) newLoop() (*loop, error) {
 	return l, nil
 }
 
-// wake makes the loop sweep at once.
-func (l *loop) wake() { _ = l.epoll.SetReadDeadline(time.Now()) } // fails only after the end of the loop
-
-// run serves the connections until finish is called and the last one has ended.
+// run serves the connections until no more are added and the last one has ended.
 func (l *loop) run() {
-	for {
-		l.mu.Lock()
-		next := time.Time{}
-		if l.armed = l.open.Load() > 0; l.armed {
-			next = time.Now().Add(sweepEvery)
-			if l.server.life.Stopping.Load() {
-				next = time.Now().Add(drainSweep)
-			}
+	for !l.last.Load() || l.open.Load() > 0 {
+		every := sweepEvery
+		if l.server.life.Stopping.Load() {
+			every = drainSweep
 		}
-		_ = l.epoll.SetReadDeadline(next) // fails only after the end of the loop
-		l.mu.Unlock()
-		if next.IsZero() {
-			l.memo.expire(time.Time{}) // the next sweep may be far away
-		}
-		if l.last.Load() && l.open.Load() == 0 {
-			_ = l.epoll.Close() // nothing is buffered
-			return
-		}
-		_ = l.raw.Read(l.poll) // ends when it is time for a sweep
+		_ = l.epoll.SetReadDeadline(time.Now().Add(every)) // fails only on a closed descriptor
+		_ = l.raw.Read(l.poll)                             // ends when it is time for a sweep
 		l.sweep()
 	}
+	_ = l.epoll.Close() // nothing is buffered
 }
 
 // serveReady serves the connections that have events, until it is time for a sweep. It returns false when no connection has,
@@ -143,7 +128,7 @@ func (l *loop) serve(p *peer, events uint32) {
 		l.drop(p)
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
 		l.close(p)
-	case p.state == surplus:
+	case p.surplus && p.state == idle:
 		if n, errno := receive(p, l.in[:]); errno == 0 && n > 0 {
 			l.refuse(p, TooManyConnections, l.in[:n])
 		} else if errno != unix.EAGAIN {
@@ -229,7 +214,7 @@ func (l *loop) sweep() {
 		if p == nil {
 			continue
 		}
-		if stopping && !l.drained && (p.state == fresh || p.state == idle) {
+		if stopping && !l.drained && p.state == idle {
 			l.server.enter(p, p.state, l.now) // its deadline is sooner now
 		}
 		if cutOff || p.due.Before(l.now) {
@@ -254,17 +239,18 @@ func (l *loop) timeOut(p *peer, stopping bool) {
 		return
 	}
 	switch p.state {
-	case surplus:
-		l.refuse(p, TooManyConnections, nil)
+	case idle:
+		switch {
+		case p.surplus:
+			l.refuse(p, TooManyConnections, nil)
+		case !stopping && unacknowledged(p):
+			l.reset(p)
+		default:
+			p.linger = stopping // a request may be on its way
+			l.end(p)
+		}
 	case partial:
 		l.refuse(p, TooLate, p.rest)
-	case fresh, idle:
-		if !stopping && unacknowledged(p) {
-			l.reset(p)
-			return
-		}
-		p.linger = stopping // a request may be on its way
-		l.end(p)
 	case sending:
 		l.reset(p)
 	case lingering:

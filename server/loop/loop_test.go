@@ -131,35 +131,6 @@ func isTimeout(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// Each state ends at its deadline and not before.
-func TestDeadlines(t *testing.T) {
-	for name, x := range map[string]struct {
-		send, answer string
-		before       time.Duration
-		last         string
-	}{
-		"fresh":   {"", "", 5 * time.Second, ""},
-		"idle":    {"a\r\n\r\n", "A:a", 75 * time.Second, ""},
-		"partial": {"a\r\n\r\nb", "A:a", 5 * time.Second, "too late:b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, clock, address := start(t, 10)
-			c := dial(t, address, x.send)
-			read(t, c, len(x.answer))
-			if !open(t, c) {
-				t.Fatal("it ends at once")
-			}
-			if clock.add(x.before - time.Second); !open(t, c) {
-				t.Fatalf("it ends before %v", x.before)
-			}
-			clock.add(2 * time.Second)
-			if b, err := io.ReadAll(c); string(b) != x.last || err != nil {
-				t.Errorf("%q %v, want %q", b, err, x.last)
-			}
-		})
-	}
-}
-
 // A client that takes its last answer late, in several writes: the connection ends at once when the client asked for that,
 // else 75 s after the answer is sent.
 func TestLastAnswerUnsent(t *testing.T) {

@@ -14,22 +14,21 @@ import (
 // state is what a connection waits for.
 //
 //	state      waits for                                  deadline, from the begin of the state   at the deadline
-//	fresh      its first byte                             ReadTimeout, stopping: DrainTimeout     it ends
-//	surplus    its first bytes; it is over the limit      LingerTimeout                           503, then lingering
-//	idle       the first byte of its next request         IdleTimeout, stopping: DrainTimeout     it ends; see [loop.timeOut]
+//	idle       the first byte of a request                IdleTimeout, stopping: DrainTimeout     it ends; see [loop.timeOut]
 //	partial    the rest of a head                         ReadTimeout                             408, then lingering
 //	sending    the client, to take its answers            WriteTimeout                            reset
 //	lingering  the end of what the client sends           LingerTimeout                           closed
 //	gone       nothing: the descriptor is closed
+//
+// A new connection is idle, for ReadTimeout at most. Over the limit, it is idle for LingerTimeout, and gets 503 then or at its
+// first byte.
 //
 // A connection is idle again, or lingers, only when all its answers are sent. A connection that has been sent maxTurn bytes at
 // once is sending, too, until epoll has reported the other connections.
 type state uint8
 
 const (
-	fresh state = iota
-	surplus
-	idle
+	idle state = iota
 	partial
 	sending
 	lingering
@@ -40,7 +39,7 @@ const (
 func (s *Server) enter(p *peer, to state, now time.Time) {
 	p.state = to
 	timeout := s.timeouts[to]
-	if (to == fresh || to == idle) && s.life.Stopping.Load() {
+	if to == idle && s.life.Stopping.Load() {
 		timeout = DrainTimeout
 	}
 	p.due = now.Add(timeout)
@@ -65,7 +64,7 @@ type peer struct {
 // remainder is what a client has not taken yet.
 type remainder [3][]byte
 
-// add begins to serve a connection that is fresh or surplus. Any goroutine may call it.
+// add begins to serve a new connection. Any goroutine may call it.
 func (l *loop) add(p *peer) {
 	l.mu.Lock()
 	if more := p.fd + 1 - len(l.peers); more > 0 {
@@ -73,10 +72,6 @@ func (l *loop) add(p *peer) {
 	}
 	l.peers[p.fd] = p
 	l.open.Add(1)
-	if !l.armed {
-		l.armed = true
-		_ = l.epoll.SetReadDeadline(time.Now().Add(sweepEvery)) // fails only after the end of the loop
-	}
 	// An event is reported once for each change (EPOLLET), so a connection is read until nothing is left.
 	if l.watch(unix.EPOLL_CTL_ADD, p, unix.EPOLLIN|unix.EPOLLRDHUP) != nil { // there is no memory
 		l.remove(p)

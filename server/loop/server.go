@@ -40,10 +40,7 @@ func New(cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	s := &Server{cfg: cfg, life: Life{Stop: make(chan struct{})}, refusal: cfg.NewHandler()}
-	s.timeouts = [gone]time.Duration{
-		fresh: cfg.ReadTimeout, surplus: LingerTimeout, idle: cfg.IdleTimeout, partial: cfg.ReadTimeout,
-		sending: cfg.WriteTimeout, lingering: LingerTimeout,
-	}
+	s.timeouts = [gone]time.Duration{idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, sending: cfg.WriteTimeout, lingering: LingerTimeout}
 	return s
 }
 
@@ -101,7 +98,6 @@ func (s *Server) startLoop() error {
 func (s *Server) finish() {
 	for _, l := range s.all {
 		l.last.Store(true)
-		l.wake()
 	}
 }
 
@@ -139,12 +135,14 @@ func (s *Server) accept(raw syscall.RawConn) (err error) {
 func (s *Server) admit(fd int, from netip.Addr) {
 	p := &peer{fd: fd, from: from}
 	now := s.cfg.Now()
+	s.enter(p, idle, now)
 	switch {
 	case s.cfg.Connections.Enter():
-		s.enter(p, fresh, now)
+		if first := now.Add(s.cfg.ReadTimeout); first.Before(p.due) {
+			p.due = first
+		}
 	case s.cfg.Connections.EnterPatient():
-		s.enter(p, surplus, now)
-		p.surplus = true
+		p.surplus, p.due = true, now.Add(LingerTimeout)
 	default:
 		var a Answer
 		s.refusal.Refuse(TooManyConnections, nil, Request{From: from, Now: now}, &a)
