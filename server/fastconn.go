@@ -102,8 +102,8 @@ func (c *fastConn) Write(p []byte) (int, error) {
 // SetReadDeadline implements net.Conn. A stopping server does not wait long for the next request.
 func (c *fastConn) SetReadDeadline(t time.Time) error {
 	err := c.halfCloser.SetReadDeadline(t)
-	// Shutdown (1) sets stopping and then (2) wakes the connection if it is idle. If this deadline was set after (2), the
-	// connection sees (1) here.
+	// Shutdown (1) sets stopping, and then Serve (2) wakes the connection if it is idle. If this deadline was set after (2),
+	// the connection sees (1) here.
 	if c.engine.life.Stopping.Load() {
 		c.wake()
 	}

@@ -180,6 +180,7 @@ func (e *fastEngine) Serve(ln loop.Listener) error {
 		return nil
 	}
 	defer e.life.Running.Done()
+	defer e.each((*fastConn).wake)
 	return loop.Accept(func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
@@ -254,7 +255,7 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 
 // Shutdown implements [Server.Shutdown].
 func (e *fastEngine) Shutdown(ctx context.Context) error {
-	return e.life.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).wake) }, func() { e.each((*fastConn).cutOff) })
+	return e.life.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).cutOff) })
 }
 
 // each calls f, which must not block, for every connection.

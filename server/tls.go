@@ -11,12 +11,8 @@ import (
 	"strikecache/server/watch"
 )
 
-const (
-	// certificateEvery is the interval at which the files are read. Reading both takes some 50 µs.
-	certificateEvery = 2 * time.Second
-	// maxCertificate bounds each file in bytes. A chain of ten certificates has some 20 KB.
-	maxCertificate = 1 << 20
-)
+// maxCertificate bounds each file in bytes. A chain of ten certificates has some 20 KB.
+const maxCertificate = 1 << 20
 
 // TLSFlags are the flags of a TLS listener.
 type TLSFlags struct {
@@ -39,7 +35,7 @@ type Certificate struct {
 	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
 }
 
-// Open reads the certificate and its key, and reads them again every two seconds until [Certificate.Close]. It fails when
+// Open reads the certificate and its key, and reads them again every second until [Certificate.Close]. It fails when
 // they are not a matching pair. A first certificate that has expired is used all the same, with an error in the log. A later
 // one replaces the certificate in force only while it is valid. Open returns nil when the flags name no certificate.
 func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
@@ -48,7 +44,7 @@ func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	}
 	c := &Certificate{}
 	files, err := watch.Open(watch.Config{
-		Name: "TLS certificate", Paths: []string{f.Cert, f.Key}, Every: certificateEvery, Log: log,
+		Name: "TLS certificate", Paths: []string{f.Cert, f.Key}, Log: log,
 		Read: func(path string) ([]byte, error) { return watch.ReadFile(path, maxCertificate) },
 		Load: func(contents [][]byte, now time.Time) error {
 			pair, err := tls.X509KeyPair(contents[0], contents[1])

@@ -14,9 +14,6 @@ import (
 	"strikecache/server/watch"
 )
 
-// lookEvery is how often the key file is read for changes.
-const lookEvery = time.Second
-
 // Table has the keys in force. Create it with [Open]. Its methods may be called at the same time. After Close, the keys that
 // were read last stay in force. Err returns why the current content of the key file is not in force, nil if it is.
 type Table struct {
@@ -37,7 +34,7 @@ func Open(path string, counts *Counts, log *slog.Logger) (*Table, error) {
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
 	var err error
 	t.Files, err = watch.Open(watch.Config{
-		Name: "key file", Paths: []string{path}, Every: lookEvery, Read: t.read, Load: t.load, Log: log,
+		Name: "key file", Paths: []string{path}, Read: t.read, Load: t.load, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -247,7 +247,7 @@ func TestArrivedInTime(t *testing.T) {
 	for name, x := range map[string]struct {
 		first, answer, rest, last string
 	}{
-		"fresh":   {"", "", "b\r\n\r\n", "A:b"},
+		"new":     {"", "", "b\r\n\r\n", "A:b"},
 		"idle":    {"a\r\n\r\n", "A:a", "b\r\n\r\n", "A:b"},
 		"partial": {"a\r\n\r\nb", "A:a", "c\r\n\r\n", "A:bc"},
 	} {

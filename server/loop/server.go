@@ -172,5 +172,5 @@ func addressOf(from *unix.RawSockaddrAny) netip.Addr {
 // Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
 // Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error {
-	return s.life.Shutdown(ctx, s.cfg.Connections, func() {}, func() { s.cutOff.Store(true) })
+	return s.life.Shutdown(ctx, s.cfg.Connections, func() { s.cutOff.Store(true) })
 }

@@ -101,7 +101,7 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// The document names every reason that the code knows, and no other.
+// The document and server/API.md name every reason that the code knows, and no other.
 func TestEveryReasonIsDescribed(t *testing.T) {
 	constant := regexp.MustCompile(`(?m)^\t(?:reason\w+|\w+ +Reason) += "([a-z_]+)"`)
 	known := map[string]bool{"closed": true, "stale": true}
@@ -121,6 +121,14 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 		}
 	}
 	sameWords(t, "the reason in openapi.yaml", at(t, "components", "schemas", "Reason", "description").(string), "`([a-z_]+)`", known, 17)
+	text, err := os.ReadFile("../API.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(string(text), "\n## Freshness\n")
+	tables, _, _ = strings.Cut(tables, "\n## ")
+	known["fresh"], known["null"], known["as_of"] = true, true, true
+	sameWords(t, "the tables of freshness", tables, "`([a-z_]+)`", known, 17)
 }
 
 // server/API.md names every path, parameter and error code of the document, and no other.
