@@ -28,13 +28,11 @@ type fastEngine struct {
 	server *Server
 	http   *fasthttp.Server
 	life   loop.Life
-
-	mu    sync.Mutex // guards conns
-	conns map[*fastConn]struct{}
+	conns  sync.Map // the keys are *fastConn
 }
 
 func newFastEngine(s *Server) *fastEngine {
-	e := &fastEngine{server: s, life: loop.Life{Stop: make(chan struct{})}, conns: map[*fastConn]struct{}{}}
+	e := &fastEngine{server: s, life: loop.Life{Stop: make(chan struct{})}}
 	e.http = &fasthttp.Server{
 		Handler:                      e.strict(e.router().Handler),
 		HeaderReceived:               withoutBody,
@@ -206,14 +204,8 @@ func (e *fastEngine) serveConn(accepted *net.TCPConn) {
 	} else {
 		defer connections.Exit()
 	}
-	e.mu.Lock()
-	e.conns[c] = struct{}{}
-	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		delete(e.conns, c)
-		e.mu.Unlock()
-	}()
+	e.conns.Store(c, nil)
+	defer e.conns.Delete(c)
 	if c.handshake(e.server.cfg.ReadTimeout) != nil { // without TLS, the client cannot read an error response
 		e.server.traffic.handshakesFailed.Add(1)
 		c.cutOff()
@@ -258,11 +250,10 @@ func (e *fastEngine) Shutdown(ctx context.Context) error {
 	return e.life.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).cutOff) })
 }
 
-// each calls f, which must not block, for every connection.
+// each calls f for every connection.
 func (e *fastEngine) each(f func(*fastConn)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for c := range e.conns {
-		f(c)
-	}
+	e.conns.Range(func(c, _ any) bool {
+		f(c.(*fastConn))
+		return true
+	})
 }
