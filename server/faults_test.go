@@ -73,6 +73,14 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 	if !strings.Contains(log.String(), "unexpected EOF") {
 		t.Errorf("the log does not have the error: %s", log.String())
 	}
+	gone := newFinder(t) // the file of a stored date is damaged, or was removed
+	gone.err = snapshots.ErrNoSnapshot
+	address = listen(t, newServer(gone))
+	for target, want := range map[string]string{"": `"not_ready"`, "?date=2026-11-19": `"nearest":{"earlier":"2026-11-17","later":"2026-11-20"}`} {
+		if got := exchange(t, address, "GET /api/v1/gex/spx/historical"+target+" HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", target, got)
+		}
+	}
 	busy := newFinder(t)
 	busy.err = snapshots.ErrBusy
 	address = listen(t, newServer(busy))

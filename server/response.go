@@ -49,8 +49,6 @@ func (rep *response) body() (prepared, tail []byte) {
 		return nil, rep.tail
 	case rep.status == fasthttp.StatusNotModified:
 		return nil, nil
-	case rep.err != nil:
-		return nil, rep.tail
 	case rep.entry != nil:
 		return rep.snapshot.Prefix(rep.coding), rep.tail
 	}

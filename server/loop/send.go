@@ -57,27 +57,17 @@ func (l *loop) send(p *peer) {
 	l.out = l.out[:0]
 }
 
-// sendRemembered sends an answer in one write, or collects it in l.out. If the client does not take it all, the rest of the
-// body is sent from the handler's memory, which clients that do not read share. alone says that it answers the last request
-// that has arrived.
+// sendRemembered sends an answer as send does, and with one write if it is alone: nothing is collected, and it answers the last
+// request that has arrived. If the client does not take it all, the rest of the body is sent from the handler's memory, which
+// clients that do not read share.
 func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
-	if alone = alone && len(l.out) == 0; !alone && len(l.out)+len(r.wire) <= writeSize {
-		l.out = append(l.out, r.wire...)
+	head := r.wire[:len(r.wire)-len(r.answer.Body)]
+	if !alone || len(l.out) > 0 {
+		l.answer = Answer{Head: append(l.out, head...), Body: r.answer.Body}
+		l.send(p)
 		return
 	}
-	head, sent := r.wire[:len(r.wire)-len(r.answer.Body)], 0
-	if len(l.out) > 0 {
-		l.flush(p)
-	}
-	switch {
-	case p.state == gone:
-		return
-	case p.unsent != nil: // of the answers before
-		p.unsent[0] = append(p.unsent[0], head...)
-		p.unsent[1] = r.answer.Body
-		return
-	}
-	if sent = l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
+	if sent := l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
 		n := min(sent, len(head))
 		l.putOff(p, head[n:], r.answer.Body[sent-n:], nil)
 	}
