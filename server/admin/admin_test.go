@@ -74,7 +74,7 @@ type stage struct {
 }
 
 func readiness() server.Readiness {
-	return server.Readiness{Waiting: []string{"sectors/rotation"}, Degraded: []string{"usage", "disk", "disk"}}
+	return server.Readiness{Waiting: []string{"sectors/rotation"}, Degraded: []string{"usage", "disk"}}
 }
 
 func open(t *testing.T, address string) *stage {
