@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -301,7 +300,7 @@ const shutdownLimit = 10 * time.Second
 
 // serveUntil serves until ctx ends, tells the service manager when the server is ready and when it stops, and waits up to
 // [shutdownLimit] for the requests under way.
-func serveUntil(ctx context.Context, web *server.Server, ln net.Listener, log *slog.Logger) error {
+func serveUntil(ctx context.Context, web *server.Server, ln server.Listener, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	defer server.NotifyReady("serving on "+ln.Addr().String(), log)() // resources may still lack answers, see /readyz

@@ -68,7 +68,7 @@ func TestNoAllocations(t *testing.T) {
 	store, earlier := withDeltas(t, s)
 	delta := store.Current("options/flow/unusual").Default.Delta([]byte(announced(earlier)))
 	dictionary := "Accept-Encoding: gzip, deflate, br, zstd, dcb, dcz\r\nAvailable-Dictionary: "
-	proxies, err := limits.ParseProxies("192.0.2.0/24")
+	proxies, err := limits.ParseProxies("192.0.2.0/24,127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,8 @@ func TestNoAllocations(t *testing.T) {
 	}, keys.Key{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
 	address := listen(t, web)
 	id := idOn(t, address, secrets["k"])
-	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\nX-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
+	browser := "Host: a\r\nUser-Agent: " + strings.Repeat("Mozilla ", 12) + "\r\nAccept: */*\r\n"
+	forwarded := "X-Forwarded-For: 198.51.100.7, 192.0.2.9\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
 	for _, c := range []struct {
 		name, target, fields string
@@ -107,12 +108,17 @@ func TestNoAllocations(t *testing.T) {
 		{"keyed gzip", "/api/v1/gex/spx", key + "Accept-Encoding: gzip\r\n", "200", nil},
 		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: \"" + id + "." + gamma.ETag(snapshots.Gzip)[1:] + "\r\n", "304", nil},
 		{"401", "/api/v1/gex/spx", "X-API-Key: sk_guess\r\n", "401", nil},
+		{"an IPv6 client", "/api/v1/gex/spx", "X-Forwarded-For: [2001:db8::1]:443\r\n", "200", gamma.Body(snapshots.Identity)},
+		{"a malformed client", "/api/v1/gex/spx", "X-Forwarded-For: unknown, fe80::1%eth0\r\n", "200", gamma.Body(snapshots.Identity)},
 		{"400", "/api/v1/options/flow/unusual?limit=0", "", "400", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			method := "GET"
 			if c.name == "HEAD" {
 				method = "HEAD"
+			}
+			if !strings.Contains(c.fields, "X-Forwarded-For") {
+				c.fields += forwarded
 			}
 			raw := []byte(method + " " + c.target + " HTTP/1.1\r\n" + browser + c.fields + "\r\n")
 			conn := dial(t, address)

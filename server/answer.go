@@ -12,25 +12,16 @@ import (
 	"strikecache/snapshots"
 )
 
-// request is the part of a request that its response depends on. The slices point into the buffer of the connection: they
-// are valid until the response has been sent.
-type request struct {
-	head   bool // HEAD, not GET
-	query  []byte
-	remote netip.Addr
-	fields
-}
-
-// decide fills in the response to a GET or HEAD request for a resource. It checks the key and the limits, finds the
-// snapshot, chooses the coding, and evaluates the conditions, in this order. It reuses the memory of rep and, unless the
+// decide fills in the response to a GET or HEAD request for the resource of rep.route. It checks the key and the limits, finds
+// the snapshot, chooses the coding, and evaluates the conditions, in this order. It reuses the memory of rep and, unless the
 // response is an error, allocates nothing.
-func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
-	rep.reset(r)
-	if e := s.charge(q, now.UnixNano(), rep); e != nil {
+func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) {
+	if e := s.charge(h, from, now.UnixNano(), rep); e != nil {
 		s.fail(rep, e)
 		return
 	}
-	value, e := r.value(q.query)
+	r := rep.route
+	value, e := r.value(h.query)
 	if e == nil {
 		rep.past = r.endpoint == historicalResource || r.dated != "" && value != nil
 		rep.snapshot, rep.caching, e = s.find(r, value, rep.past)
@@ -40,10 +31,10 @@ func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 		return
 	}
 	if rep.entry == nil {
-		rep.delta = rep.snapshot.Delta(q.dictionary)
+		rep.delta = rep.snapshot.Delta(h.dictionary)
 	}
-	rep.coding = choose(q.encodings, rep.snapshot, rep.delta)
-	if notModified(&q.fields, rep.snapshot, rep.entry) {
+	rep.coding = choose(h.encodings, rep.snapshot, rep.delta)
+	if notModified(&h.fields, rep.snapshot, rep.entry) {
 		rep.status = fasthttp.StatusNotModified
 		return
 	}
@@ -54,20 +45,20 @@ func (s *Server) decide(r *route, q *request, now time.Time, rep *response) {
 
 // charge looks up the key of a request, counts the request against the limits of its key or address, and returns an error
 // when the key is unknown or a limit is exceeded.
-func (s *Server) charge(q *request, now int64, rep *response) *apiError {
+func (s *Server) charge(h *head, from netip.Addr, now int64, rep *response) *apiError {
 	switch {
-	case len(q.key) > 0:
+	case len(h.key) > 0:
 		if s.cfg.Keys == nil {
 			return errKey
 		}
-		entry, ok := s.cfg.Keys.Lookup(q.key, now)
+		entry, ok := s.cfg.Keys.Lookup(h.key, now)
 		if !ok {
 			return errKey
 		}
 		rep.entry, rep.verdict = entry, entry.Admit(now)
 		rep.usage = rep.verdict.AppendUsage(rep.usage, entry.ID)
-	case s.cfg.Addresses != nil:
-		rep.verdict = s.cfg.Addresses.Admit(s.client(q), now)
+	case s.cfg.Addresses != nil: // behind a trusted proxy, X-Forwarded-For names the address
+		rep.verdict = s.cfg.Addresses.Admit(limits.ClientAddr(from, h.forwarded, s.cfg.Proxies), now)
 	}
 	switch rep.verdict.Outcome {
 	case limits.RateLimited:
@@ -76,11 +67,6 @@ func (s *Server) charge(q *request, now int64, rep *response) *apiError {
 		return errQuota
 	}
 	return nil
-}
-
-// client returns the address of the client: behind a trusted proxy, the address that X-Forwarded-For names.
-func (s *Server) client(q *request) netip.Addr {
-	return limits.ClientAddr(q.remote, [][]byte{q.forwarded}, s.cfg.Proxies)
 }
 
 // fail turns a response into an error response.

@@ -82,76 +82,6 @@ func TestHeadEqualsGet(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
-	s := newFinder(t)
-	for _, absent := range []string{"sectors/rotation", "vix-term-structure", "gex/spx"} {
-		delete(s.editions, absent)
-	}
-	c := clientOf(t, newServer(s, unfedSectors))
-	for _, e := range []struct {
-		method, target string
-		status         int
-		code, contains string
-	}{
-		{"GET", "/nowhere", 404, "not_found", "/api/v1/gex/spx"},
-		{"GET", "/api/v1/gex/spx/", 404, "not_found", ""},
-		{"GET", "/API/V1/GEX/SPX", 404, "not_found", ""},
-		{"POST", "/nowhere", 404, "not_found", ""},
-		{"POST", "/api/v1/gex/spx", 405, "method_not_allowed", ""},
-		{"DELETE", "/api/public/spx-max-pain", 405, "method_not_allowed", ""},
-		{"PUT", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
-		{"OPTIONS", "/healthz", 405, "method_not_allowed", "only GET and HEAD are"},
-		{"OPTIONS", "/", 405, "method_not_allowed", "only GET and HEAD are"},
-		{"OPTIONS", "/nowhere", 404, "not_found", ""},
-		{"GET", "/api/v1/options/flow/unusual?limit=0", 400, "invalid_parameter", "from 1 to 100"},
-		{"GET", "/api/v1/options/flow/unusual?limit=20&limit=20", 400, "invalid_parameter", "more than once"},
-		{"GET", "/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
-		{"GET", "/api/public/spx-max-pain?expiration=2026-12-32", 400, "invalid_parameter", "YYYY-MM-DD"},
-		{"GET", "/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
-		{"GET", "/api/v1/gex/spx/historical?date=2020-01-01", 404, "snapshot_not_found", `"nearest":{"earlier":null,"later":"2026-11-17"}`},
-		{"GET", "/api/v1/gex/spx/historical?date=2026-11-21", 400, "invalid_parameter", "future"},
-		{"GET", "/api/v1/gex/spx/intraday?date=2026-11-19", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-18","later":"2026-11-20"}`},
-		{"GET", "/api/v1/gex/spx/intraday?date=2026-11-21", 400, "invalid_parameter", "future"},
-		{"GET", "/api/v1/gex/spx/intraday?date=today", 400, "invalid_parameter", "calendar date"},
-		{"GET", "/api/v1/gex/spx/historical?date=2026-11-17&date=2026-11-17", 400, "invalid_parameter", "more than once"},
-		{"GET", "/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000), 400, "invalid_parameter", "date"},
-		{"GET", "/api/public/vix-term-structure", 503, "not_ready", "no answer yet"},
-		{"GET", "/api/v1/sectors/rotation", 503, "not_ready", "no documents"},
-		{"GET", "/api/v1/gex/spx", 503, "not_ready", `the last attempt failed: upstream_unreachable","reason":"upstream_unreachable"`},
-	} {
-		resp, body := do(t, c, e.method, e.target)
-		var doc struct {
-			Success *bool
-			Error   struct{ Code, Message, Parameter string }
-			Meta    struct{ Endpoint, Source string }
-			Usage   struct{ Tier string }
-		}
-		if err := json.Unmarshal(body, &doc); err != nil {
-			t.Errorf("%s %s: %v in %q", e.method, e.target, err, body)
-			continue
-		}
-		if resp.StatusCode != e.status || doc.Error.Code != e.code || !strings.Contains(string(body), e.contains) {
-			t.Errorf("%s %.80s: %d %s, want %d %s with %q", e.method, e.target, resp.StatusCode, body, e.status, e.code, e.contains)
-		}
-		if doc.Success == nil || *doc.Success || doc.Meta.Source != "simulated" || doc.Usage.Tier != "anonymous" || doc.Error.Message == "" {
-			t.Errorf("%s %.80s: envelope %s", e.method, e.target, body)
-		}
-		if resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s %.80s: headers %v", e.method, e.target, resp.Header)
-		}
-		allow := ""
-		if e.status == 405 {
-			allow = "GET, HEAD"
-			if strings.HasPrefix(e.target, "/api/") {
-				allow = "GET, HEAD, OPTIONS"
-			}
-		}
-		if resp.Header.Get("Allow") != allow || (e.status == 503) != (resp.Header.Get("Retry-After") != "") {
-			t.Errorf("%s %.80s: Allow %q, Retry-After %q", e.method, e.target, resp.Header.Get("Allow"), resp.Header.Get("Retry-After"))
-		}
-	}
-}
-
 // unfedSectors makes a source without documents for the sectors.
 func unfedSectors(c *server.Config) {
 	c.Readiness = func() server.Readiness {
@@ -159,35 +89,35 @@ func unfedSectors(c *server.Config) {
 	}
 }
 
-func TestPreflightAndReadiness(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t), unfedSectors))
+func TestPreflight(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
 	resp, body := do(t, c, "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
 	if h := resp.Header; resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" ||
 		h.Get("Access-Control-Allow-Headers") != "X-API-Key, If-None-Match, If-Modified-Since" || h.Get("Access-Control-Max-Age") != "86400" || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
 		t.Errorf("%d %v", resp.StatusCode, h)
 	}
-	resp, body = do(t, c, "GET", "/readyz")
-	if strings.Contains(string(body), "role") {
-		t.Errorf("a role outside a fleet: %s", body)
-	}
-	if resp.StatusCode != 200 || !strings.Contains(string(body), `"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"]`) || resp.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("%d %s", resp.StatusCode, body)
-	}
 }
 
-func TestReadinessInAFleet(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t), func(c *server.Config) {
+func TestReadiness(t *testing.T) {
+	fleet := func(c *server.Config) {
 		c.Fleet, c.Readiness = true, func() server.Readiness { return server.Readiness{Role: "edge", Degraded: []string{"fleet"}} }
-	}))
-	const want = `{"ready":true,"source":"simulated","role":"edge","waiting":[],"failures":[],"unfed":[],"degraded":["fleet"]}`
-	if resp, body := do(t, c, "GET", "/readyz"); resp.StatusCode != 200 || string(body) != want {
-		t.Errorf("%d %s", resp.StatusCode, body)
 	}
-	if resp, body := do(t, c, "GET", "/"); resp.StatusCode != 200 || !strings.Contains(string(body), `id="role"`) {
-		t.Errorf("%d: the page has no place for the role", resp.StatusCode)
+	for want, change := range map[string]func(*server.Config){
+		`{"ready":true,"source":"simulated","waiting":[],"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"],"degraded":[]}`: unfedSectors,
+		`{"ready":true,"source":"simulated","role":"edge","waiting":[],"failures":[],"unfed":[],"degraded":["fleet"]}`:                                                    fleet,
+	} {
+		c := clientOf(t, newServer(newFinder(t), change))
+		if resp, body := do(t, c, "GET", "/readyz"); resp.StatusCode != 200 || string(body) != want || resp.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%d %s", resp.StatusCode, body)
+		}
+		_, page := do(t, c, "GET", "/") // it has a place for the role in a fleet
+		if strings.Contains(string(page), `id="role"`) != strings.Contains(want, "role") {
+			t.Errorf("%s", page)
+		}
 	}
 }
 
+// FuzzConditional shows the forms of the conditions.
 func TestConditionalRequests(t *testing.T) {
 	s := newFinder(t)
 	c := clientOf(t, newServer(s))
@@ -205,23 +135,8 @@ func TestConditionalRequests(t *testing.T) {
 		{"own tag", tag(snapshots.Identity), "", 304},
 		{"tag of another coding", tag(snapshots.Brotli), "", 304},
 		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
-		{"in a list", `"a", W/"b" ,` + tag(snapshots.Zstd) + `, "c"`, "", 304},
 		{"anything", "*", "", 304},
-		{"anything, in a list", `"x", *`, "", 200}, // * is valid only alone
-		{"anything, first in a list", "*, " + tag(snapshots.Identity), "", 200},
-		{"anything, twice", "*, *", "", 200},
-		{"anything, and junk", "*junk", "", 200},
-		{"anything, weak", "W/*", "", 200},
-		{"after empty elements", ", ,\t" + tag(snapshots.Gzip) + ",", "", 304},
-		{"without a comma", `"a" ` + tag(snapshots.Identity), "", 200},
-		{"and junk", tag(snapshots.Identity) + "junk", "", 200},
-		{"after a tag with a space", `"a b", ` + tag(snapshots.Identity), "", 200},
-		{"before what is malformed", tag(snapshots.Identity) + `, *`, "", 304},
 		{"tag of another snapshot", other.ETag(snapshots.Identity), "", 200},
-		{"without quotes", strings.Trim(tag(snapshots.Identity), `"`), "", 200},
-		{"lower-case w", "w/" + tag(snapshots.Identity), "", 200},
-		{"cut off", tag(snapshots.Identity)[:20], "", 200},
-		{"after what is malformed", `"a" b, ` + tag(snapshots.Identity), "", 200},
 		{"empty", "", "", 200},
 		{"the same instant", "", at(0), 304},
 		{"later", "", at(time.Hour), 200}, // not a Last-Modified of this server

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"strikecache/server"
 )
 
 // Ambiguous requests are refused with the documented error, and the connection ends: nothing after them is answered.
@@ -44,11 +42,7 @@ func TestSmuggling(t *testing.T) {
 		"bare CR in the request line":          {"GET /\r HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"NUL in a value":                       {seriesLine + "Host: a\r\nX: 1\x002\r\n\r\n", 400, "bad_request"},
 		"NUL in a name":                        {seriesLine + "Host: a\r\nX\x00: 12\r\n\r\n", 400, "bad_request"},
-		"NUL in the target":                    {"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"DEL in a value":                       {seriesLine + "Host: a\r\nX: \x7f\r\n\r\n", 400, "bad_request"},
-		"a fragment in the target":             {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
-		"a fragment in the target, HTTP/1.0":   {"GET /api/v1/options/flow/unusual?limit=20#x HTTP/1.0\r\nHost: a\r\n\r\n", 400, "bad_request"},
-		"non-ASCII target":                     {"GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"bare LF after the request line":       {"GET /api/v1/gex/spx/series HTTP/1.1\nHost: a\r\n\r\n", 400, "bad_request"},
 		"bare LF after a field":                {seriesLine + "Host: a\nX: 1\r\n\r\n", 400, "bad_request"},
 		"bare LF that never ends":              {"GET /api/v1/gex/spx/series HTTP/1.1\n" + strings.Repeat("X: 1\n", 200), 400, "bad_request"},
@@ -71,10 +65,7 @@ func TestSmuggling(t *testing.T) {
 		"method that is no token":              {"G(T / HTTP/1.1\r\nHost: a\r\n\r\n", 400, "bad_request"},
 		"method without end":                   {strings.Repeat("A", 17), 400, "bad_request"},
 		"TLS":                                  {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "bad_request"},
-		"target too long":                      {"GET /" + strings.Repeat("a", 4096) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414, "uri_too_long"},
 		"target without end":                   {"GET /" + strings.Repeat("a", 5000), 414, "uri_too_long"},
-		"head too large":                       {seriesLine + "Host: a\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n", 431, "headers_too_large"},
-		"too many fields":                      {seriesLine + "Host: a\r\n" + strings.Repeat("X: 1\r\n", 2000), 431, "headers_too_large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := exchange(t, address, c.raw+series, false) // the server ends the connection by itself
@@ -83,9 +74,6 @@ func TestSmuggling(t *testing.T) {
 				t.Fatalf("%v in %q", err, got)
 			}
 			body, err := io.ReadAll(resp.Body)
-			if engine == server.EngineFasthttp && resp.StatusCode == 400 && (name == "target without end" || name == "Content-Length that overflows") {
-				c.status, c.code = 400, "bad_request" // fasthttp refuses these itself
-			}
 			if err != nil || resp.StatusCode != c.status || !bytes.Contains(body, []byte(`"code":"`+c.code+`"`)) {
 				t.Errorf("%d %s %v, want %d %s", resp.StatusCode, body, err, c.status, c.code)
 			}
@@ -103,35 +91,28 @@ func TestUnusualRequests(t *testing.T) {
 		raw      string
 		statuses string
 	}{
-		"pipelined":                   {strings.Repeat(seriesLine+"Host: a\r\n\r\n", 5), "200 200 200 200 200"},
-		"pipelined, of both kinds":    {seriesLine + "Host: a\r\n\r\nPOST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + seriesLine + "Host: a\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n" + series, "200 405"},
-		"a body of lines":             {"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\na\nb\n\nc\n" + series, "405"},
-		"a malformed one behind it":   {series + seriesLine + "Host: a\nX: 1\r\n\r\n" + series, "200 400"},
-		"a body that looks like one":  {"GET /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\nContent-Length: 35\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n\r\n" + series, "200"},
-		"an empty line first":         {"\r\n" + series, "200"},
-		"Host of an IPv6 address":     {seriesLine + "Host: [::1]:8080\r\n\r\n", "200"},
-		"HTTP/1.0 without a Host":     {"GET /api/v1/gex/spx/series HTTP/1.0\r\n\r\n", "200"},
-		"HTTP/1.0 that goes on":       {strings.Repeat("GET /api/v1/gex/spx/series HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 2), "200 200"},
-		"Connection: close":           {seriesLine + "Host: a\r\nConnection: close\r\n\r\n" + series, "200"},
-		"absolute target":             {"GET http://a/api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
-		"tabs around a value":         {seriesLine + "Host:\t a \t\r\nX:\r\n\r\n", "200"},
-		"bytes over 127 in a value":   {seriesLine + "Host: a\r\nX: \xff\xfe\r\n\r\n", "200"},
-		"Accept-Encoding twice":       {seriesLine + "Host: a\r\nAccept-Encoding: gzip;q=0\r\nAccept-Encoding: br;q=0\r\n\r\n", "200"},
-		"Content-Length: 0":           {seriesLine + "Host: a\r\nContent-Length: 0\r\n\r\n" + series, "200 200"},
-		"Expect":                      {seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" + series, "200"},
-		"Upgrade to HTTP/2":           {seriesLine + "Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n", "200"},
-		"target of the greatest size": {"GET /api/v1/gex/spx/series?" + strings.Repeat("a", 4096-len("/api/v1/gex/spx/series?")) + " HTTP/1.1\r\nHost: a\r\n\r\n", "200"},
-		"an unknown method":           {"BREW /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n", "405"},
-		"OPTIONS of everything":       {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
-		"a path that climbs":          {"GET /api/v1/../../etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
-		"a half request":              {seriesLine + "Host: a\r\n", ""},
-		"nothing":                     {"", ""},
-		"a request and a half":        {series + seriesLine, "200"},
-		"HEAD":                        {"HEAD /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n" + series, "200 200"},
+		"pipelined":                  {strings.Repeat(seriesLine+"Host: a\r\n\r\n", 5), "200 200 200 200 200"},
+		"pipelined, of both kinds":   {seriesLine + "Host: a\r\n\r\nPOST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + seriesLine + "Host: a\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n" + series, "200 405"},
+		"a body of lines":            {"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\na\nb\n\nc\n" + series, "405"},
+		"a malformed one behind it":  {series + seriesLine + "Host: a\nX: 1\r\n\r\n" + series, "200 400"},
+		"a body that looks like one": {"GET /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\nContent-Length: 35\r\n\r\nGET / HTTP/1.1\r\nHost: evil.test\r\n\r\n\r\n" + series, "200"},
+		"an empty line first":        {"\r\n" + series, "200"},
+		"Host of an IPv6 address":    {seriesLine + "Host: [::1]:8080\r\n\r\n", "200"},
+		"HTTP/1.0 without a Host":    {"GET /api/v1/gex/spx/series HTTP/1.0\r\n\r\n", "200"},
+		"HTTP/1.0 that goes on":      {strings.Repeat("GET /api/v1/gex/spx/series HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", 2), "200 200"},
+		"tabs around a value":        {seriesLine + "Host:\t a \t\r\nX:\r\n\r\n", "200"},
+		"Accept-Encoding twice":      {seriesLine + "Host: a\r\nAccept-Encoding: gzip;q=0\r\nAccept-Encoding: br;q=0\r\n\r\n", "200"},
+		"Content-Length: 0":          {seriesLine + "Host: a\r\nContent-Length: 0\r\n\r\n" + series, "200 200"},
+		"Expect":                     {seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" + series, "200"},
+		"OPTIONS of everything":      {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
+		"a half request":             {seriesLine + "Host: a\r\n", ""},
+		"nothing":                    {"", ""},
+		"a request and a half":       {series + seriesLine, "200"},
+		"HEAD":                       {"HEAD /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n" + series, "200 200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var statuses []string
-			responses, _ := answers(t, address, c.raw, strings.Fields(c.raw + " GET")[0])
+			responses := answers(t, address, c.raw, strings.Fields(c.raw + " GET")[0])
 			for _, r := range responses {
 				statuses = append(statuses, strconv.Itoa(r.StatusCode))
 			}

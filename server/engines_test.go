@@ -157,17 +157,6 @@ func TestForgetsWhatChanged(t *testing.T) {
 	}
 }
 
-// After a panic, the answers before it arrive, and the 500 to HEAD has no body.
-func TestPanicTearsNothing(t *testing.T) {
-	web := newServer(nil, func(c *server.Config) { c.Finder = panicking{newFinder(t), "gex/spx/series", "for the test"} })
-	address := listen(t, web)
-	got := exchange(t, address, vix+"HEAD /api/v1/gex/spx/series HTTP/1.1\r\nHost: a\r\n\r\n"+vix, false)
-	if statuses(got) != "200 500" || !strings.HasSuffix(got, "\r\n\r\n") {
-		t.Errorf("%q", got)
-	}
-	answered(t, dial(t, address))
-}
-
 // panicking is a finder that panics when it is asked for one resource.
 type panicking struct {
 	*finder
@@ -179,16 +168,6 @@ func (f panicking) Current(resource string) *snapshots.Edition {
 		panic(f.detail)
 	}
 	return f.finder.Current(resource)
-}
-
-// A connection over the limit that asks with HEAD is refused without a body.
-func TestRefusedHeadHasNoBody(t *testing.T) {
-	address := listen(t, newServer(newFinder(t), func(c *server.Config) { c.MaxConnections = 1 }))
-	answered(t, dial(t, address))
-	got := exchange(t, address, "HEAD"+strings.TrimPrefix(vix, "GET"), false)
-	if statuses(got) != "503" || !strings.HasSuffix(got, "\r\n\r\n") {
-		t.Errorf("%q", got)
-	}
 }
 
 // A server that was told to stop before it served does not serve.

@@ -69,7 +69,7 @@ func repeated(parameter string) *apiError {
 
 // rendered returns the error with its body.
 func (e apiError) rendered() *apiError {
-	member, err := json.Marshal(struct {
+	member, _ := json.Marshal(struct { // strings can always be encoded
 		Code        string   `json:"code"`
 		Message     string   `json:"message"`
 		Parameter   string   `json:"parameter,omitempty"`
@@ -77,9 +77,6 @@ func (e apiError) rendered() *apiError {
 		Nearest     *nearest `json:"nearest,omitempty"`
 		Expirations []string `json:"expirations,omitempty"`
 	}{e.code, e.message, e.parameter, e.reason, e.nearest, e.expirations})
-	if err != nil {
-		panic("error " + e.code + ": " + err.Error()) // cannot happen: strings can be encoded
-	}
 	e.body = `{"success":false,"error":` + string(member) + `,"meta":{"endpoint":"`
 	return &e
 }

@@ -14,29 +14,30 @@ import (
 	"strikecache/server/loop"
 )
 
+// halfCloser is a connection that can end its sending alone.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // fastConn is a connection that fasthttp serves. Any goroutine may call wake and cutOff. Only the goroutine that serves the
 // connection may call the other methods.
 type fastConn struct {
-	net.Conn
-	tls    *tls.Conn // the same connection as Conn; nil without TLS
-	engine *fastEngine
-	remote netip.Addr
-	idle   atomic.Bool // it waits for a handshake or for the first byte of a request
+	halfCloser              // tcp, or tls
+	tcp        *net.TCPConn // that the listener has accepted
+	tls        *tls.Conn    // on tcp; nil without TLS
+	engine     *fastEngine
+	remote     netip.Addr
+	idle       atomic.Bool // it waits for a handshake or for the first byte of a request
 
-	raw      []byte // the head of the request
-	head     head
-	request  request
+	raw      []byte // what has arrived, from the head of the last request on
+	head     head   // of the last request, in raw
 	response response
-	fields   []byte    // header fields of the response
-	began    time.Time // when the head was complete
-	timed    *counts   // where the duration of the response counts, if it is timed
+	fields   []byte // header fields of the response
 
-	lines      lineEnds
-	answered   int  // requests
-	beginsHead bool // a HEAD request has begun; for requests whose method fasthttp does not know
-	muted      bool // nothing is sent any more
-	linger     bool // the client may still be sending after the last answer
-	timedOut   bool // the last read failed at its deadline
+	muted    bool // nothing is sent any more
+	linger   bool // the client may still be sending after the last answer
+	timedOut bool // the last read failed at its deadline
 }
 
 // handshake makes the TLS handshake, if there is one.
@@ -55,62 +56,29 @@ func (c *fastConn) handshake(timeout time.Duration) error {
 
 // Read implements net.Conn.
 func (c *fastConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
+	n, err := c.halfCloser.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		// When this goroutine had to wait for a processor, bytes may have arrived in time and not be read yet.
-		_ = c.Conn.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
-		n, err = c.Conn.Read(p)
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
+		n, err = c.halfCloser.Read(p)
 	}
 	if c.timedOut = errors.Is(err, os.ErrDeadlineExceeded); n > 0 {
-		if c.idle.Swap(false) {
-			c.beginsHead = beginsHead(p[:n])
-		}
-		c.lines.read(p[:n])
+		c.idle.Store(false)
+		c.raw = append(c.raw, p[:n]...)
 	}
 	return n, err
+}
+
+// parse parses the head of the request behind the last one, as the loop does. fasthttp has read this head already, or has
+// failed to read it. fasthttp is less strict: it accepts a line that ends with a bare line feed, for example.
+func (c *fastConn) parse() *apiError {
+	c.raw = c.raw[:copy(c.raw, c.raw[c.head.length:])]
+	return c.head.parse(c.raw)
 }
 
 // beginsHead says whether the bytes begin a HEAD request.
 func beginsHead(b []byte) bool {
 	return bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\r\n")), []byte("HEAD "))
-}
-
-// lineEnds finds the first head with a line that ends without a carriage return. fasthttp accepts such a line, and does not
-// show how the first line of a head ends.
-type lineEnds struct {
-	last   byte // that has arrived; 0 before the first
-	length int  // of the line so far
-	begun  bool // the head has a line that is not empty
-	heads  int  // that have ended
-	bare   bool // a line has ended with a bare line feed, in the head behind those that have ended
-}
-
-// refuses says whether a head, counted from 0, has such a line. No head is read behind it, and none behind a body: such a
-// request is the last of its connection.
-func (e *lineEnds) refuses(head int) bool { return e.bare && e.heads == head }
-
-// read looks at bytes that have arrived.
-func (e *lineEnds) read(b []byte) {
-	for len(b) > 0 && !e.bare {
-		end := bytes.IndexByte(b, '\n')
-		if end < 0 {
-			e.length, e.last = e.length+len(b), b[len(b)-1]
-			return
-		}
-		if end > 0 {
-			e.last = b[end-1]
-		}
-		e.length += end
-		switch {
-		case e.last != '\r':
-			e.bare = true
-		case e.length > 1:
-			e.begun = true
-		case e.begun:
-			e.heads, e.begun = e.heads+1, false
-		}
-		e.length, e.last, b = 0, '\n', b[end+1:]
-	}
 }
 
 // Write implements net.Conn. Each write has the WriteTimeout.
@@ -121,23 +89,21 @@ func (c *fastConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.engine.server.cfg.WriteTimeout)); err != nil {
 		return 0, err
 	}
-	n, err := c.Conn.Write(p)
+	n, err := c.halfCloser.Write(p)
 	if err != nil {
 		c.linger = false
-		c.abandon(err)
 	}
-	if c.timed != nil {
-		c.timed.addDuration(time.Since(c.began))
-		c.timed = nil
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.abandon()
 	}
 	return n, err
 }
 
 // SetReadDeadline implements net.Conn. A stopping server does not wait long for the next request.
 func (c *fastConn) SetReadDeadline(t time.Time) error {
-	err := c.Conn.SetReadDeadline(t)
-	// Shutdown (1) sets stopping and then (2) wakes the connection if it is idle. If this deadline was set after (2), the
-	// connection sees (1) here.
+	err := c.halfCloser.SetReadDeadline(t)
+	// Shutdown (1) sets stopping, and then Serve (2) wakes the connection if it is idle. If this deadline was set after (2),
+	// the connection sees (1) here.
 	if c.engine.life.Stopping.Load() {
 		c.wake()
 	}
@@ -147,41 +113,33 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 // Close implements net.Conn. It ends the connection as the loop does: see [loop.LingerBytes].
 func (c *fastConn) Close() error {
 	stopping := c.engine.life.Stopping.Load()
-	if c.timedOut && !stopping && unsent(c.Conn) {
-		c.abandon(os.ErrDeadlineExceeded)
+	if c.timedOut && !stopping && unsent(c.tcp) {
+		c.abandon()
 	}
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && (c.linger || stopping && c.timedOut) && half.CloseWrite() == nil {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
-		_, _ = io.CopyN(io.Discard, c.Conn, loop.LingerBytes)          // fails at the end of what the client sends
+	if (c.linger || stopping && c.timedOut) && c.CloseWrite() == nil {
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
+		_, _ = io.CopyN(io.Discard, c.halfCloser, loop.LingerBytes)          // fails at the end of what the client sends
 	}
-	return c.Conn.Close()
+	return c.halfCloser.Close()
 }
 
-// abandon makes the kernel reset the connection when it is closed, if err says that the client did not read in time.
-// Otherwise the kernel would keep the unsent bytes in memory for minutes.
-func (c *fastConn) abandon(err error) {
-	if tcp := tcpOf(c.Conn); tcp != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		_ = tcp.SetLinger(0) // if this fails, the connection ends without a reset
-		if c.tls != nil {
-			c.cutOff()
-		}
-	}
+// abandon resets a connection whose client did not read in time. Otherwise the kernel would keep the unsent bytes in memory for
+// minutes.
+func (c *fastConn) abandon() {
+	_ = c.tcp.SetLinger(0) // if this fails, the connection ends without a reset
+	c.cutOff()
 }
 
 // wake ends a connection that waits for its next request, after [loop.DrainTimeout]. A request that the client has already
 // sent arrives in this time and is answered.
 func (c *fastConn) wake() {
 	if c.idle.Load() {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(loop.DrainTimeout)) // fails only on a closed connection
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.DrainTimeout)) // fails only on a closed connection
 	}
 }
 
 // cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does
 // not read.
 func (c *fastConn) cutOff() {
-	if c.tls != nil {
-		_ = c.tls.NetConn().Close() // nothing more can be done
-		return
-	}
-	_ = c.Conn.Close() // nothing more can be done
+	_ = c.tcp.Close() // nothing more can be done
 }

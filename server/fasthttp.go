@@ -28,13 +28,11 @@ type fastEngine struct {
 	server *Server
 	http   *fasthttp.Server
 	life   loop.Life
-
-	mu    sync.Mutex // guards conns
-	conns map[*fastConn]struct{}
+	conns  sync.Map // the keys are *fastConn
 }
 
 func newFastEngine(s *Server) *fastEngine {
-	e := &fastEngine{server: s, life: loop.Life{Stop: make(chan struct{})}, conns: map[*fastConn]struct{}{}}
+	e := &fastEngine{server: s, life: loop.Life{Stop: make(chan struct{})}}
 	e.http = &fasthttp.Server{
 		Handler:                      e.strict(e.router().Handler),
 		HeaderReceived:               withoutBody,
@@ -75,11 +73,11 @@ func (e *fastEngine) router() *router.Router {
 // setIdle tells a connection that a request is answered, or that another one begins.
 func setIdle(c net.Conn, state fasthttp.ConnState) {
 	fast := c.(*fastConn)
-	switch first := fast.lines.last == 0; state { // fasthttp calls a connection active before its first byte
+	switch state {
 	case fasthttp.StateIdle:
 		fast.idle.Store(true)
-	case fasthttp.StateActive:
-		fast.idle.Store(first)
+	case fasthttp.StateActive: // also before the first byte of a connection
+		fast.idle.Store(len(fast.raw) == 0)
 	}
 }
 
@@ -93,49 +91,41 @@ func withoutBody(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 	return c
 }
 
-// strict refuses a request that [head] refuses, before the router is asked. fasthttp has read the head already.
+// strict refuses a request that [head] refuses, before the router is asked.
 func (e *fastEngine) strict(routed fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		c, h := ctx.Conn().(*fastConn), &ctx.Request.Header
-		c.raw = append(append(append(c.raw[:0], h.Method()...), ' '), h.RequestURI()...)
-		c.raw = append(append(append(c.raw, ' '), h.Protocol()...), "\r\n"...)
-		if c.raw = append(c.raw, h.RawHeaders()...); len(h.RawHeaders()) == 0 {
-			c.raw = append(c.raw, "\r\n"...)
-		}
-		failed := c.head.parse(c.raw)
-		if failed == incomplete || c.lines.refuses(c.answered) {
-			failed = errBadRequest
-		}
-		c.answered++
-		if failed != nil {
+		c := ctx.Conn().(*fastConn)
+		switch failed := c.parse(); failed {
+		case nil:
+			ctx.URI().SetPathBytes(c.head.path) // without a Host, fasthttp takes the start of a path such as //a/b for a host
+			routed(ctx)
+		case incomplete:
+			e.refuse(ctx, errBadRequest)
+		default:
 			e.refuse(ctx, failed)
-			return
 		}
-		routed(ctx)
 	}
 }
 
 // serve answers a request for a target; nil for none.
 func (e *fastEngine) serve(ctx *fasthttp.RequestCtx, t *target) {
-	c := ctx.Conn().(*fastConn)
-	c.began = time.Now()
-	e.server.respond(t, &c.head, c.remote, c.began, &c.request, &c.response)
-	e.write(ctx, c)
+	c, now := ctx.Conn().(*fastConn), time.Now()
+	e.server.respond(t, &c.head, c.remote, now, &c.response)
+	e.write(ctx, c, now)
 	c.linger = c.response.close && !c.head.asksClose || c.head.body > 0
 }
 
 // refuse makes the last answer of a connection.
 func (e *fastEngine) refuse(ctx *fasthttp.RequestCtx, failed *apiError) {
 	c := ctx.Conn().(*fastConn)
-	c.request = request{head: ctx.IsHead() || c.beginsHead, remote: c.remote}
-	c.response.reset(nil)
+	c.response.reset(beginsHead(c.raw))
 	e.server.fail(&c.response, failed)
-	e.write(ctx, c)
+	e.write(ctx, c, time.Now())
 	c.linger = true
 }
 
-// write gives fasthttp the response and counts it.
-func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn) {
+// write gives fasthttp the response to a request that arrived at an instant, and counts it.
+func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn, arrived time.Time) {
 	rep, out := &c.response, &ctx.Response
 	rep.close = rep.close || e.life.Stopping.Load()
 	out.ResetBody()
@@ -155,67 +145,58 @@ func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn) {
 		out.AppendBody(body)
 		out.AppendBody(tail)
 	}
-	out.SkipBody = c.request.head // fasthttp does not set it for protocol errors
+	out.SkipBody = rep.head // fasthttp does not set it for protocol errors
 	if rep.close {
 		ctx.SetConnectionClose()
 	}
-	label, timed := e.server.count(rep, &c.request)
-	if timed {
-		c.timed = e.server.traffic.countsOf(label)
-	}
+	e.server.count(rep, arrived)
 }
 
 // protocolError answers a request that fasthttp could not read.
 func (e *fastEngine) protocolError(ctx *fasthttp.RequestCtx, err error) {
+	c := ctx.Conn().(*fastConn)
 	var small *fasthttp.ErrSmallBuffer
 	_, nothing := err.(net.Error) //nolint:errorlint // it is not wrapped if no byte has arrived
-	switch {
-	case errors.As(err, &small) && !ctx.Conn().(*fastConn).lines.begun:
-		e.refuse(ctx, errTargetTooLong) // the request line alone fills the buffer
-	case errors.As(err, &small):
-		e.refuse(ctx, errHeaderTooLong)
+	switch failed := c.parse(); {
 	case errors.Is(err, os.ErrDeadlineExceeded) && !nothing:
 		e.refuse(ctx, errTimeout)
 	case nothing || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed):
-		ctx.Conn().(*fastConn).muted = true
-	default:
+		c.muted = true
+	case failed == incomplete && errors.As(err, &small):
+		e.refuse(ctx, errHeaderTooLong)
+	case failed == incomplete || failed == nil:
 		e.refuse(ctx, errBadRequest)
+	default:
+		e.refuse(ctx, failed)
 	}
 }
 
 // Serve accepts connections and serves each in a goroutine of its own, until Shutdown. It closes the listener.
-func (e *fastEngine) Serve(ln net.Listener) error {
+func (e *fastEngine) Serve(ln loop.Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
 	if !e.life.Begin() {
 		return nil
 	}
 	defer e.life.Running.Done()
+	defer e.each((*fastConn).wake)
 	return loop.Accept(func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
-			e.life.Running.Go(func() { e.serveConn(accepted) })
+			e.life.Running.Go(func() { e.serveConn(accepted.(*net.TCPConn)) })
 		}
 		return err
-	}, func(t time.Time) error {
-		if d, ok := ln.(interface{ SetDeadline(time.Time) error }); ok {
-			return d.SetDeadline(t)
-		}
-		_ = ln.Close() // makes Accept fail, too
-		return errors.ErrUnsupported
-	}, e.life.Stop, e.server.cfg.Log)
+	}, ln.SetDeadline, e.life.Stop, e.server.cfg.Log)
 }
 
 // serveConn serves one connection until it ends, or refuses it if there are too many.
-func (e *fastEngine) serveConn(accepted net.Conn) {
-	c := &fastConn{Conn: accepted, engine: e}
-	if tcp, ok := accepted.(*net.TCPConn); ok {
-		c.remote = tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
-		_ = tcp.SetWriteBuffer(loop.SendBuffer) // the kernel's own size works, too
-	}
+func (e *fastEngine) serveConn(accepted *net.TCPConn) {
+	c := &fastConn{halfCloser: accepted, tcp: accepted, engine: e}
+	c.remote = accepted.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
+	_ = accepted.SetWriteBuffer(loop.SendBuffer) // the kernel's own size works, too
 	c.idle.Store(true)
 	if e.server.cfg.TLS != nil {
 		c.tls = tls.Server(accepted, e.server.cfg.TLS)
-		c.Conn = c.tls
+		c.halfCloser = c.tls
 	}
 	if connections := &e.server.connections; !connections.Enter() {
 		e.refuseConn(c)
@@ -223,14 +204,8 @@ func (e *fastEngine) serveConn(accepted net.Conn) {
 	} else {
 		defer connections.Exit()
 	}
-	e.mu.Lock()
-	e.conns[c] = struct{}{}
-	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		delete(e.conns, c)
-		e.mu.Unlock()
-	}()
+	e.conns.Store(c, nil)
+	defer e.conns.Delete(c)
 	if c.handshake(e.server.cfg.ReadTimeout) != nil { // without TLS, the client cannot read an error response
 		e.server.traffic.handshakesFailed.Add(1)
 		c.cutOff()
@@ -249,8 +224,8 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 			return
 		}
 		var first [1 << 10]byte
-		_ = c.Conn.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
-		n, err := c.Conn.Read(first[:])
+		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
+		n, err := c.halfCloser.Read(first[:])
 		if errors.Is(err, io.EOF) {
 			return
 		}
@@ -258,27 +233,27 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 	} else if c.tls != nil {
 		return
 	}
-	c.response.reset(nil)
+	c.response.reset(head)
 	e.server.fail(&c.response, errConnections)
-	out := e.server.appendHead(nil, &c.response, time.Now())
+	now := time.Now()
+	out := e.server.appendHead(nil, &c.response, now)
 	if !head {
 		out = append(out, c.response.tail...)
 	}
-	e.server.count(&c.response, &request{head: head, remote: c.remote})
+	e.server.count(&c.response, now)
 	_, _ = c.Write(out) // fails only if the client is gone
 	_ = c.Close()       // nothing more can be done
 }
 
 // Shutdown implements [Server.Shutdown].
 func (e *fastEngine) Shutdown(ctx context.Context) error {
-	return e.life.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).wake) }, func() { e.each((*fastConn).cutOff) })
+	return e.life.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).cutOff) })
 }
 
-// each calls f, which must not block, for every connection.
+// each calls f for every connection.
 func (e *fastEngine) each(f func(*fastConn)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for c := range e.conns {
-		f(c)
-	}
+	e.conns.Range(func(c, _ any) bool {
+		f(c.(*fastConn))
+		return true
+	})
 }

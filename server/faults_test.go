@@ -10,7 +10,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// After a panic, the answer has no detail, and the server keeps serving.
+// After a panic, the answers before it arrive, the answer has no detail, and to HEAD no body. The server keeps serving.
 func TestPanicIsAnswered(t *testing.T) {
 	var log logText
 	const detail = "/srv/secret/place.go:17 goroutine 5"
@@ -36,10 +36,13 @@ func TestPanicIsAnswered(t *testing.T) {
 	if n := strings.Count(log.String(), "request panicked"); n != 2 || !strings.Contains(log.String(), detail) {
 		t.Errorf("%d log lines: %s", n, log.String())
 	}
+	if got := exchange(t, address, vix+"HEAD /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\n\r\n"+vix, false); statuses(got) != "200 500" || !strings.HasSuffix(got, "\r\n\r\n") {
+		t.Errorf("%q", got)
+	}
 	if got := exchange(t, address, "GET /api/v1/gex/spx/historical HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
 		t.Errorf("afterwards: %q", got)
 	}
-	if n := web.Stats().Errors["internal_error"]; n != 2 {
+	if n := web.Stats().Errors["internal_error"]; n != 3 {
 		t.Errorf("%d internal errors counted", n)
 	}
 }
@@ -69,6 +72,14 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "unexpected EOF") {
 		t.Errorf("the log does not have the error: %s", log.String())
+	}
+	gone := newFinder(t) // the file of a stored date is damaged, or was removed
+	gone.err = snapshots.ErrNoSnapshot
+	address = listen(t, newServer(gone))
+	for target, want := range map[string]string{"": `"not_ready"`, "?date=2026-11-19": `"nearest":{"earlier":"2026-11-17","later":"2026-11-20"}`} {
+		if got := exchange(t, address, "GET /api/v1/gex/spx/historical"+target+" HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", target, got)
+		}
 	}
 	busy := newFinder(t)
 	busy.err = snapshots.ErrBusy

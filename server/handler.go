@@ -11,91 +11,80 @@ import (
 
 // target is what a path names: a resource, a page or a probe.
 type target struct {
-	route *route
-	page  *page
-	probe func() (int, []byte, error)
-	// counts counts the responses of a page or a probe.
-	counts *counts
+	route  *route
+	page   *page
+	probe  func() (int, []byte)
+	counts *counts // of its responses
 }
 
-// targets returns what each path names.
+// newTargets returns what each path names.
 func (s *Server) newTargets() map[string]*target {
 	all := map[string]*target{
-		"/healthz": {probe: s.Healthz, counts: s.traffic.healthz},
-		"/readyz":  {probe: s.Readyz, counts: s.traffic.readyz},
+		"/healthz": {probe: s.Healthz, counts: s.traffic.newCounts("healthz")},
+		"/readyz":  {probe: s.Readyz, counts: s.traffic.newCounts("readyz")},
 	}
-	for _, r := range routes {
-		r.counts = s.traffic.newCounts(r.endpoint)
-		all[r.path] = &target{route: &r}
+	for i := range routes {
+		r := &routes[i]
+		all[r.path] = &target{route: r, counts: s.traffic.newCounts(r.endpoint)}
 	}
+	counts := s.traffic.newCounts("page")
 	for _, p := range sealedPages(s.cfg.Source, s.cfg.Fleet) {
-		all[p.path] = &target{page: &p, counts: s.traffic.page}
+		all[p.path] = &target{page: &p, counts: counts}
 	}
 	return all
 }
 
 // respond fills in the response to a request for a target, nil for a path that names none. After a panic, the response is an
 // error without details, and the connection ends. It allocates nothing for a resource that has an answer.
-func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, q *request, rep *response) {
+func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep *response) {
+	rep.reset(string(h.method) == "HEAD")
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			s.cfg.Log.Error("request panicked", "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
-			rep.reset(nil)
+			rep.reset(rep.head)
 			s.fail(rep, errPanic)
 		}
 		rep.close = rep.close || h.close
 		rep.keepAlive = h.http10
 	}()
-	get := string(h.method) == "GET"
-	*q = request{head: string(h.method) == "HEAD", query: h.query, remote: from, fields: h.fields}
-	switch {
-	case t == nil:
-		rep.reset(nil)
+	if t == nil {
 		s.fail(rep, errNotFound)
-	case get || q.head:
-		s.answer(t, q, now, rep)
+		return
+	}
+	rep.route, rep.counts = t.route, t.counts
+	switch {
+	case rep.head || string(h.method) == "GET":
+		s.answer(t, h, from, now, rep)
 	case t.route == nil:
-		rep.reset(nil)
 		s.fail(rep, errReadOnly)
 	case string(h.method) == "OPTIONS":
-		rep.reset(t.route)
 		rep.status, rep.lines = 204, preflightLines
 	default:
-		rep.reset(t.route)
 		s.fail(rep, errMethod)
 	}
 }
 
 // answer fills in the response to a GET or HEAD request.
-func (s *Server) answer(t *target, q *request, now time.Time, rep *response) {
+func (s *Server) answer(t *target, h *head, from netip.Addr, now time.Time, rep *response) {
 	switch {
 	case t.route != nil:
-		s.decide(t.route, q, now, rep)
-		return
+		s.decide(h, from, now, rep)
 	case t.page != nil:
-		rep.reset(nil)
-		rep.page, rep.snapshot, rep.contentType, rep.lines = t.page, t.page.sealed, t.page.contentType, t.page.lines
-		rep.coding = choose(q.encodings, rep.snapshot, nil)
-		if notModified(&q.fields, rep.snapshot, nil) {
+		rep.snapshot, rep.contentType, rep.lines = t.page.sealed, t.page.contentType, t.page.lines
+		rep.coding = choose(h.encodings, rep.snapshot, nil)
+		if notModified(&h.fields, rep.snapshot, nil) {
 			rep.status = 304
 		}
 	default:
-		rep.reset(nil)
-		status, body, err := t.probe()
-		if err != nil {
-			s.fail(rep, errInternal)
-			return
-		}
+		status, body := t.probe()
 		rep.status, rep.tail, rep.lines = status, append(rep.tail, body...), commonLines+noStoreLine
 	}
-	rep.counts = t.counts
 }
 
 // loopHandler is the [loop.Handler] of one loop.
 type loopHandler struct {
 	server   *Server
 	head     head
-	request  request
 	response response
 }
 
@@ -114,7 +103,7 @@ func (h *loopHandler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int
 		h.fail(e, r, a)
 		return len(b)
 	}
-	s.respond(s.targets[string(h.head.path)], &h.head, r.From, r.Now, &h.request, rep)
+	s.respond(s.targets[string(h.head.path)], &h.head, r.From, r.Now, rep)
 	h.write(r, a)
 	a.Linger = a.Last && !h.head.asksClose || h.head.body > 0
 	a.Repeats = len(a.Tail) == 0 && rep.route != nil && rep.err == nil && !rep.past && !a.Last && rep.entry == nil &&
@@ -124,12 +113,11 @@ func (h *loopHandler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int
 }
 
 // Again implements [loop.Handler].
-func (h *loopHandler) Again(a *loop.Answer) bool {
+func (h *loopHandler) Again(a *loop.Answer, arrived time.Time) bool {
 	if h.server.cfg.Finder.Publications() != a.Version {
 		return false
 	}
-	n := len(a.Body)
-	a.Timed = h.server.countLabel(a.Label, n)
+	h.server.countLabel(a.Label, len(a.Body), arrived)
 	return true
 }
 
@@ -141,8 +129,7 @@ func (h *loopHandler) Refuse(why loop.Refusal, b []byte, r loop.Request, a *loop
 
 // fail makes the answer to a request that has no whole head, or a malformed one.
 func (h *loopHandler) fail(e *apiError, r loop.Request, a *loop.Answer) {
-	h.request = request{head: string(h.head.method) == "HEAD", remote: r.From}
-	h.response.reset(nil)
+	h.response.reset(string(h.head.method) == "HEAD")
 	h.server.fail(&h.response, e)
 	h.write(r, a)
 	a.Linger = true
@@ -153,15 +140,10 @@ func (h *loopHandler) write(r loop.Request, a *loop.Answer) {
 	rep := &h.response
 	rep.close = rep.close || r.Last
 	a.Last, a.Head = rep.close, h.server.appendHead(a.Head, rep, r.Now)
-	if !h.request.head {
+	if !rep.head {
 		a.Body, a.Tail = rep.body()
 	}
-	a.Label, a.Timed = h.server.count(rep, &h.request)
-}
-
-// Took implements [loop.Handler].
-func (h *loopHandler) Took(label uint32, took time.Duration) {
-	h.server.traffic.countsOf(label).addDuration(took)
+	a.Label = h.server.count(rep, r.Now)
 }
 
 // preflightLines are the field lines of the answer to OPTIONS.

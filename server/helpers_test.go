@@ -162,7 +162,7 @@ func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...key
 		}
 		secrets[spec.Name] = secret
 	}
-	table, err := keys.Open(path, nil, slog.New(slog.DiscardHandler))
+	table, err := keys.Open(path, &keys.Counts{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...key
 }
 
 // serveOn serves on a listener until shutdown is called, at the latest at the end of the test.
-func serveOn(t testing.TB, web *server.Server, ln net.Listener) (shutdown func(context.Context) error) {
+func serveOn(t testing.TB, web *server.Server, ln server.Listener) (shutdown func(context.Context) error) {
 	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()

@@ -16,7 +16,7 @@ type Readiness struct {
 	Waiting  []string  // resources that the source can feed and that have no answer yet
 	Failures []Failure // of waiting resources whose refreshes have failed
 	Unfed    []string  // resources that the source cannot feed
-	Degraded []string  // codes of impaired parts: disk, clock, keys, usage, tls, fleet
+	Degraded []string  // codes of impaired parts, each once: disk, clock, keys, usage, tls, fleet
 	Role     string    // in a fleet: refresher, follower or edge
 }
 
@@ -44,21 +44,21 @@ func (r *Readiness) Impaired(code string, err error) {
 }
 
 // Healthz returns the status, always 200, and the JSON body of /healthz.
-func (s *Server) Healthz() (status int, body []byte, err error) {
-	body, err = json.Marshal(struct {
+func (s *Server) Healthz() (status int, body []byte) {
+	body, _ = json.Marshal(struct { // strings can always be encoded
 		Status string `json:"status"`
 		Source string `json:"source"`
 	}{"ok", s.cfg.Source})
-	return http.StatusOK, body, err
+	return http.StatusOK, body
 }
 
 // Readyz returns the status and the JSON body of /readyz: 200 once every resource that the source can feed has an answer,
 // else 503.
-func (s *Server) Readyz() (status int, body []byte, err error) {
+func (s *Server) Readyz() (status int, body []byte) {
 	r := s.cfg.Readiness()
 	ready := len(r.Waiting) == 0
 	list := func(names []string) []string { return append([]string{}, names...) } // [] and not null
-	body, err = json.Marshal(struct {
+	body, _ = json.Marshal(struct {                                               // strings can always be encoded
 		Ready    bool      `json:"ready"`
 		Source   string    `json:"source"`
 		Role     string    `json:"role,omitempty"`
@@ -67,7 +67,7 @@ func (s *Server) Readyz() (status int, body []byte, err error) {
 		Unfed    []string  `json:"unfed"`
 		Degraded []string  `json:"degraded"`
 	}{ready, s.cfg.Source, r.Role, list(r.Waiting), append([]Failure{}, r.Failures...), list(r.Unfed), list(r.Degraded)})
-	return statusOf(ready), body, err
+	return statusOf(ready), body
 }
 
 // statusOf is the status of /readyz.
@@ -97,38 +97,30 @@ func AskReady(ctx context.Context, base string, out io.Writer) error {
 		return fmt.Errorf("--ready must be the URL of a server, such as http://127.0.0.1:8080, not %q", base)
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/readyz") + "/readyz"
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	status, body, err := get(ctx, u.String())
-	var d struct{ Ready *bool }
-	switch {
-	case err != nil:
-		return fmt.Errorf("not ready: %w", err)
-	case json.Unmarshal(body, &d) != nil || d.Ready == nil || statusOf(*d.Ready) != status:
-		return fmt.Errorf("not ready: %s answers with status %d, not as strikecache does", u, status)
-	case !*d.Ready:
-		return fmt.Errorf("not ready: %s", body)
-	}
-	_, err = fmt.Fprintf(out, "ready: %s\n", body)
-	return err
-}
-
-// get makes a request and returns the status and the start of the body.
-func get(ctx context.Context, address string) (status int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
 	client := http.Client{
-		Transport:     askTransport,
+		Transport: askTransport, Timeout: askTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return fmt.Errorf("not ready: %w", err)
 	}
 	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxReadyBody))
-	return resp.StatusCode, body, err
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReadyBody))
+	var d struct{ Ready *bool }
+	switch {
+	case err != nil:
+		return fmt.Errorf("not ready: %w", err)
+	case json.Unmarshal(body, &d) != nil || d.Ready == nil || statusOf(*d.Ready) != resp.StatusCode:
+		return fmt.Errorf("not ready: %s answers with status %d, not as strikecache does", u, resp.StatusCode)
+	case !*d.Ready:
+		return fmt.Errorf("not ready: %s", body)
+	}
+	_, err = fmt.Fprintf(out, "ready: %s\n", body)
+	return err
 }

@@ -14,9 +14,9 @@ import (
 
 // response is the response to one request: a snapshot in a coding, or an error.
 type response struct {
+	head      bool    // to HEAD: the body is not sent
 	route     *route  // nil: none
-	counts    *counts // of a page or a probe; nil: those of the route, or of errors without a route
-	page      *page   // whose snapshot it is; nil: none
+	counts    *counts // nil: those of responses without a target
 	status    int
 	snapshot  *snapshots.Snapshot
 	caching   caching
@@ -26,7 +26,7 @@ type response struct {
 	close     bool // the connection ends
 	keepAlive bool // unless close, HTTP/1.0 must be told that the connection does not end
 
-	contentType string           // "" for application/json
+	contentType string           // of the body
 	lines       string           // field lines of a page, a probe or a preflight; "" for other responses
 	delta       *snapshots.Delta // the body if the coding is DCZ; nil: none
 
@@ -37,8 +37,8 @@ type response struct {
 }
 
 // reset makes an empty response with the status 200, and reuses its memory.
-func (rep *response) reset(r *route) {
-	*rep = response{route: r, status: fasthttp.StatusOK, usage: rep.usage[:0], tail: rep.tail[:0]}
+func (rep *response) reset(head bool) {
+	*rep = response{head: head, status: fasthttp.StatusOK, contentType: "application/json", usage: rep.usage[:0], tail: rep.tail[:0]}
 }
 
 // body returns the body in two parts. The first part is shared: the caller must not change it. The second part is valid
@@ -49,8 +49,6 @@ func (rep *response) body() (prepared, tail []byte) {
 		return nil, rep.tail
 	case rep.status == fasthttp.StatusNotModified:
 		return nil, nil
-	case rep.err != nil:
-		return nil, rep.tail
 	case rep.entry != nil:
 		return rep.snapshot.Prefix(rep.coding), rep.tail
 	}
@@ -73,7 +71,6 @@ const (
 	commonLines = "Access-Control-Allow-Origin: *\r\n" +
 		"Access-Control-Expose-Headers: ETag, Age, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset\r\n" +
 		"X-Content-Type-Options: nosniff\r\n"
-	typeLine    = "Content-Type: application/json\r\n"
 	varyLine    = "Vary: Accept-Encoding, X-API-Key\r\n"
 	varyDelta   = "Vary: Accept-Encoding, X-API-Key, Available-Dictionary\r\n"
 	noStoreLine = "Cache-Control: no-store\r\n"
@@ -125,11 +122,8 @@ func (rep *response) appendType(dst []byte) []byte {
 	if !rep.hasBody() {
 		return dst
 	}
-	if rep.contentType != "" {
-		dst = append(append(append(dst, "Content-Type: "...), rep.contentType...), "\r\n"...)
-		return append(dst, encodingLines[rep.coding]...)
-	}
-	return append(append(dst, typeLine...), encodingLines[rep.coding]...)
+	dst = append(append(append(dst, "Content-Type: "...), rep.contentType...), "\r\n"...)
+	return append(dst, encodingLines[rep.coding]...)
 }
 
 // appendLines appends the field lines of a response, except those of its body, Server, Date and Connection.
@@ -138,7 +132,7 @@ func (rep *response) appendLines(dst []byte) []byte {
 		return rep.appendErrorLines(dst)
 	}
 	if rep.lines != "" {
-		if dst = append(dst, rep.lines...); rep.page != nil {
+		if dst = append(dst, rep.lines...); rep.snapshot != nil {
 			dst = append(append(append(dst, "ETag: "...), rep.etag()...), "\r\nLast-Modified: "...)
 			dst = append(append(dst, rep.snapshot.LastModified()...), "\r\n"...)
 		}

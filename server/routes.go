@@ -21,10 +21,9 @@ type route struct {
 	dated     string // the resource whose stored dates the parameter date chooses from; "" for none
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
-	counts  *counts // of the server
 }
 
-// routes is the table of the public resources. A server has a copy of each route.
+// routes is the table of the public resources.
 var routes = []route{
 	{path: "/api/v1/gex/spx", endpoint: gammaResource},
 	{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date", dated: gammaResource},

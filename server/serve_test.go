@@ -75,6 +75,12 @@ func TestFaultConnectionLimit(t *testing.T) {
 				t.Errorf("%s: %d %s %v", name, status, body, err)
 			}
 		}
+		if secure == nil { // a refusal of HEAD has no body
+			got := exchange(t, address, "HEAD"+strings.TrimPrefix(vix, "GET"), false)
+			if tried++; statuses(got) != "503" || !strings.HasSuffix(got, "\r\n\r\n") {
+				t.Errorf("%q", got)
+			}
+		}
 		silent := make([]net.Conn, 100) // more than patientRefusals
 		for i := range silent {
 			silent[i] = dial(t, address)
@@ -101,7 +107,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 	}
 }
 
-// exhausted is a listener that fails, if the engine is fasthttp, for lack of descriptors a few times.
+// exhausted is a listener that fails, if the engine is fasthttp, a few times: for lack of descriptors, or for one connection.
 type exhausted struct {
 	*net.TCPListener
 	left, tried atomic.Int64
@@ -137,12 +143,14 @@ func (l *exhausted) Accept() (net.Conn, error) {
 		if l.fail != nil {
 			<-l.fail
 		}
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+		errno := []error{syscall.EMFILE, syscall.EPROTO, syscall.EPERM}[(l.tried.Load()-1)%3]
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", errno)}
 	}
 	return l.TCPListener.Accept()
 }
 
-// A server without free descriptors pauses between its tries to accept, logs this once, and later accepts again.
+// A server without free descriptors, or with a connection that fails, pauses between its tries to accept, logs this once, and
+// later accepts again.
 func TestFaultAccept(t *testing.T) {
 	var log logText
 	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log, c.Engine = log.logger(), server.EngineFasthttp }), newExhausted(t, 5), time.Now()

@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"runtime"
 	"time"
 
@@ -95,7 +94,7 @@ type Server struct {
 
 // engine serves connections.
 type engine interface {
-	Serve(ln net.Listener) error
+	Serve(ln loop.Listener) error
 	Shutdown(ctx context.Context) error
 }
 
@@ -125,12 +124,15 @@ func New(cfg Config) *Server {
 	return s
 }
 
+// Listener is a TCP listener.
+type Listener = loop.Listener
+
 // Listen opens a TCP listener for [Server.Serve].
-func Listen(address string) (net.Listener, error) { return loop.Listen(address) }
+func Listen(address string) (Listener, error) { return loop.Listen(address) }
 
 // Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
 // accepting after errors that may pass, such as a lack of descriptors. It is called once.
-func (s *Server) Serve(ln net.Listener) error {
+func (s *Server) Serve(ln Listener) error {
 	if err := s.engine.Serve(ln); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

@@ -34,8 +34,8 @@ type Bytes struct {
 	Count            uint64
 }
 
-// Durations is the distribution of the time from a complete request head until the kernel has the response. One in 64
-// responses is measured; that of a loop from the instant at which epoll reported the request.
+// Durations is the distribution of the time from a complete request head until its response is made. One in 64 responses is
+// measured; that of a loop from the instant at which epoll was asked for events.
 type Durations struct {
 	Resource string
 	Buckets  map[float64]uint64 // cumulative, by upper bound in seconds

@@ -9,14 +9,12 @@ import (
 )
 
 // unsent says whether the kernel holds bytes that the client has not acknowledged.
-func unsent(c net.Conn) bool {
+func unsent(c *net.TCPConn) bool {
 	n := 0
-	if tcp := tcpOf(c); tcp != nil {
-		if raw, err := tcp.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { // a closed connection has nothing unsent
-				n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
-			})
-		}
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { // a closed connection has nothing unsent
+			n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
+		})
 	}
 	return n > 0
 }

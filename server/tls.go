@@ -5,19 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"time"
 
 	"strikecache/server/watch"
 )
 
-const (
-	// certificateEvery is the interval at which the files are read. Reading both takes some 50 µs.
-	certificateEvery = 2 * time.Second
-	// maxCertificate bounds each file in bytes. A chain of ten certificates has some 20 KB.
-	maxCertificate = 1 << 20
-)
+// maxCertificate bounds each file in bytes. A chain of ten certificates has some 20 KB.
+const maxCertificate = 1 << 20
 
 // TLSFlags are the flags of a TLS listener.
 type TLSFlags struct {
@@ -40,7 +35,7 @@ type Certificate struct {
 	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
 }
 
-// Open reads the certificate and its key, and reads them again every two seconds until [Certificate.Close]. It fails when
+// Open reads the certificate and its key, and reads them again every second until [Certificate.Close]. It fails when
 // they are not a matching pair. A first certificate that has expired is used all the same, with an error in the log. A later
 // one replaces the certificate in force only while it is valid. Open returns nil when the flags name no certificate.
 func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
@@ -49,7 +44,7 @@ func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	}
 	c := &Certificate{}
 	files, err := watch.Open(watch.Config{
-		Name: "TLS certificate", Paths: []string{f.Cert, f.Key}, Every: certificateEvery, Log: log,
+		Name: "TLS certificate", Paths: []string{f.Cert, f.Key}, Log: log,
 		Read: func(path string) ([]byte, error) { return watch.ReadFile(path, maxCertificate) },
 		Load: func(contents [][]byte, now time.Time) error {
 			pair, err := tls.X509KeyPair(contents[0], contents[1])
@@ -125,13 +120,4 @@ func (c *Certificate) Expires() time.Time {
 		return time.Time{}
 	}
 	return c.inForce.Load().Leaf.NotAfter
-}
-
-// tcpOf returns the TCP connection that c is, or that TLS in c runs on; nil for another kind.
-func tcpOf(c net.Conn) *net.TCPConn {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
-	}
-	tcp, _ := c.(*net.TCPConn)
-	return tcp
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -9,9 +10,9 @@ import (
 
 // traffic counts responses and connections. Counting never allocates.
 type traffic struct {
-	resources                    []*counts
-	other, page, healthz, readyz *counts                   // elements of resources; other counts errors without a route
-	errors                       map[string]*atomic.Uint64 // by code; never changed after New
+	resources []*counts
+	other     *counts                   // of responses without a target; an element of resources
+	errors    map[string]*atomic.Uint64 // by code; never changed after New
 
 	handshakesFailed atomic.Uint64
 }
@@ -42,7 +43,7 @@ var durationBounds = [...]time.Duration{
 
 func newTraffic() *traffic {
 	t := &traffic{errors: map[string]*atomic.Uint64{}}
-	t.other, t.page, t.healthz, t.readyz = t.newCounts("other"), t.newCounts("page"), t.newCounts("healthz"), t.newCounts("readyz")
+	t.other = t.newCounts("other")
 	for _, code := range codes {
 		t.errors[code] = &atomic.Uint64{}
 	}
@@ -55,15 +56,15 @@ func (t *traffic) newCounts(resource string) *counts {
 	return c
 }
 
-// add counts a response with a body of n bytes, and returns the count of its status and coding.
-func (c *counts) add(status int, coding snapshots.Coding, n int) uint64 {
+// add counts a response with a body of n bytes, and returns whether it is one of those that are timed.
+func (c *counts) add(status int, coding snapshots.Coding, n int) (timed bool) {
 	c.bytes[coding].Add(uint64(max(n, 0)))
-	return c.responses[status-minStatus][coding].Add(1)
+	return c.responses[status-minStatus][coding].Add(1)%timedEvery == 1
 }
 
-// addDuration counts how long a response took.
-func (c *counts) addDuration(took time.Duration) {
-	i := 0
+// addDuration counts how long it took to make the response to a request that arrived at an instant.
+func (c *counts) addDuration(arrived time.Time) {
+	took, i := time.Since(arrived), 0
 	for i < len(durationBounds) && took > durationBounds[i] {
 		i++
 	}
@@ -76,33 +77,27 @@ func label(c *counts, status int, coding snapshots.Coding) uint32 {
 	return c.index<<16 | uint32(status-minStatus)<<4 | uint32(coding) //nolint:gosec // G115: a status
 }
 
-// countsOf returns the counts of the resource of a label.
-func (t *traffic) countsOf(label uint32) *counts { return t.resources[label>>16] }
-
-// count counts a response. It returns the label of the response, and whether the response is one of those that are timed.
-func (s *Server) count(rep *response, q *request) (l uint32, timed bool) {
+// count counts the response to a request that arrived at an instant. It returns the label of the response.
+func (s *Server) count(rep *response, arrived time.Time) uint32 {
 	t := s.traffic
-	c, n := rep.counts, 0
-	switch {
-	case c != nil:
-	case rep.route != nil:
-		c = rep.route.counts
-	default:
-		c = t.other
-	}
-	if !q.head {
+	c, n := cmp.Or(rep.counts, t.other), 0
+	if !rep.head {
 		body, tail := rep.body()
 		n = len(body) + len(tail)
 	}
-	timed = c.add(rep.status, rep.coding, n)%timedEvery == 1 && rep.route != nil && rep.lines == ""
+	if c.add(rep.status, rep.coding, n) && rep.route != nil && rep.lines == "" {
+		c.addDuration(arrived)
+	}
 	if rep.err != nil {
 		t.errors[rep.err.code].Add(1)
 	}
-	return label(c, rep.status, rep.coding), timed
+	return label(c, rep.status, rep.coding)
 }
 
-// countLabel counts a response without a key again, and says whether it is one of those that are timed.
-func (s *Server) countLabel(l uint32, n int) (timed bool) {
-	c, status, coding := s.traffic.countsOf(l), minStatus+int(l>>4&0xfff), snapshots.Coding(l&0xf)
-	return c.add(status, coding, n)%timedEvery == 1
+// countLabel counts the response of a label, with a body of n bytes, again: to a request that arrived at an instant.
+func (s *Server) countLabel(l uint32, n int, arrived time.Time) {
+	c, status, coding := s.traffic.resources[l>>16], minStatus+int(l>>4&0xfff), snapshots.Coding(l&0xf)
+	if c.add(status, coding, n) {
+		c.addDuration(arrived)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -155,7 +154,7 @@ func serveInProcess(t *testing.T, dir string, cfg refresh.Config, from cboe.Clie
 	}
 	cfg.Source, cfg.Store, cfg.Log = client, store, log
 	refresher := refresh.New(cfg)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ const (
 )
 
 // Probe answers with a status and a JSON body.
-type Probe func() (status int, body []byte, err error)
+type Probe func() (status int, body []byte)
 
 // Config says what a [Server] serves.
 type Config struct {
@@ -59,10 +59,6 @@ func Open(address string, cfg Config) (*Server, error) {
 	if address == "" {
 		return s, nil
 	}
-	registry, err := NewRegistry(cfg.Sources)
-	if err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("admin listener on %q: %w; --admin-listen takes another address, or \"\" for none", address, err)
@@ -74,7 +70,7 @@ func Open(address string, cfg Config) (*Server, error) {
 		s.log.Warn("admin listener is open to other machines: anyone there can read metrics and profiles", "address", s.addr.String())
 	}
 	s.http = http.Server{
-		Handler: s.guarded(s.routes(registry, cfg), local), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: s.guarded(s.routes(NewRegistry(cfg.Sources), cfg), local), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ConnState: new(connections).track,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // its lines name client addresses
 	}
@@ -102,8 +98,8 @@ func (s *Server) routes(metrics prometheus.Gatherer, cfg Config) http.Handler {
 		MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelError),
 	}))
 	mux.Handle("/debug/pprof/", http.DefaultServeMux)
-	mux.HandleFunc("/healthz", s.probe(cfg.Healthz))
-	mux.HandleFunc("/readyz", s.probe(cfg.Readyz))
+	mux.HandleFunc("/healthz", probe(cfg.Healthz))
+	mux.HandleFunc("/readyz", probe(cfg.Readyz))
 	return mux
 }
 
@@ -147,14 +143,9 @@ func localHost(host string) bool {
 	return err == nil
 }
 
-func (s *Server) probe(p Probe) http.HandlerFunc {
+func probe(p Probe) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		status, body, err := p()
-		if err != nil {
-			s.log.Error("probe failed", "err", err)
-			http.Error(w, "internal error", http.StatusInternalServerError)
-			return
-		}
+		status, body := p()
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_, _ = w.Write(body) // a client that went away is no fault

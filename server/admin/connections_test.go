@@ -51,29 +51,6 @@ const (
 	ok       = "HTTP/1.1 200 OK\r\n"
 )
 
-// The connection that has waited longest for the rest of its head is closed for a new one.
-func TestANewConnectionTakesTheOldestPlace(t *testing.T) {
-	dial := bounded(t, func(http.ResponseWriter, *http.Request) {})
-	var half []net.Conn
-	for range 300 {
-		half = append(half, dial(halfHead))
-	}
-	if got := answered(dial(halfHead + "host\r\n\r\n")); got != ok {
-		t.Fatalf("%q", got)
-	}
-	const closed = 300 - (maxConnections - 1)
-	for i, c := range half {
-		want := ""
-		if i >= closed {
-			fmt.Fprint(c, "host\r\n\r\n")
-			want = ok
-		}
-		if got := answered(c); got != want {
-			t.Errorf("half head %d: %q, want %q", i, got, want)
-		}
-	}
-}
-
 // A request under way keeps its place. When every place has one, a new connection is closed.
 func TestARequestUnderWayKeepsItsPlace(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"runtime"
-	"slices"
 	"strconv"
 	"time"
 
@@ -42,17 +41,13 @@ type Fleet struct {
 }
 
 // NewRegistry returns all metrics, including those of the process and of the Go runtime.
-func NewRegistry(from Sources) (*prometheus.Registry, error) {
+func NewRegistry(from Sources) *prometheus.Registry {
 	r := prometheus.NewPedanticRegistry()
-	for _, c := range []prometheus.Collector{
+	r.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		from.Refreshes.runs, from.Refreshes.refused, from.Refreshes.took, from.Refreshes.success, &collector{from},
-	} {
-		if err := r.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+	)
+	return r
 }
 
 // Refreshes counts and times the runs of refresh jobs, and counts the documents that they refused. Create it with
@@ -138,7 +133,7 @@ func (c *collector) server(ch chan<- prometheus.Metric) {
 	for _, b := range s.Bytes {
 		count(ch, responseBytes, b.Count, b.Resource, b.Coding)
 	}
-	requestDuration := desc("http_request_duration_seconds", "Time from the end of a request head to the write of its response. "+
+	requestDuration := desc("http_request_duration_seconds", "Time from the end of a request head until its response is made. "+
 		"A sample: the first request of every resource, status and coding, then one in 64.", "resource")
 	for _, d := range s.Durations {
 		ch <- prometheus.MustNewConstHistogram(requestDuration, d.Count, d.Sum, d.Buckets, d.Resource)
@@ -163,8 +158,7 @@ func (c *collector) answers(ch chan<- prometheus.Metric) {
 	gauge(ch, desc("ready", "Whether every resource that the source can feed has an answer, 0 or 1."), truth(len(r.Waiting) == 0))
 	gauge(ch, desc("resources_waiting", "Resources that the source can feed and that have no answer yet."), float64(len(r.Waiting)))
 	degraded := desc("degraded", "1 for each part that is impaired, by the code that /readyz shows.", "code")
-	slices.Sort(r.Degraded)
-	for _, code := range slices.Compact(r.Degraded) {
+	for _, code := range r.Degraded {
 		gauge(ch, degraded, 1, code)
 	}
 	snapshotAge := desc("snapshot_age_seconds", "Time since the instant that the current answer describes (as_of), by the market's clock.", "resource")
@@ -230,10 +224,7 @@ func fleet(ch chan<- prometheus.Metric, f Fleet) {
 // exactly.
 func tagNumber(tag string) float64 {
 	const digits = 13
-	n, err := strconv.ParseUint(tag[1:1+digits], 16, 64)
-	if err != nil {
-		panic("tag " + tag + ": " + err.Error()) // the tag is made of a digest
-	}
+	n, _ := strconv.ParseUint(tag[1:1+digits], 16, 64) // the tag is made of a digest
 	return float64(n)
 }
 

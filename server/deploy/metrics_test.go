@@ -34,7 +34,7 @@ func scrape(t *testing.T) string {
 	refreshes := admin.NewRefreshes()
 	refreshes.Observe("spx", "price_jump", []string{"price_jump"}, time.Second)
 	refreshes.Observe("spx", "ok", nil, time.Second)
-	registry, err := admin.NewRegistry(admin.Sources{
+	registry := admin.NewRegistry(admin.Sources{
 		Now: time.Now, Current: func(string) *snapshots.Edition { return &snapshots.Edition{Default: snapshot} }, Refreshes: refreshes,
 		Readiness:          func() server.Readiness { return server.Readiness{Degraded: []string{"disk"}} },
 		Fleet:              func() admin.Fleet { return admin.Fleet{Role: "edge", Refused: map[string]int64{"older": 1}} },
@@ -48,9 +48,6 @@ func scrape(t *testing.T) string {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	answer := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	if answer.Code != 200 {

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -53,31 +52,14 @@ func (c createCommand) Run(all *Commands, to Streams) error {
 	return err
 }
 
-type listCommand struct {
-	JSON bool `name:"json" help:"Print JSON."`
-}
+type listCommand struct{}
 
-// Run prints the keys as a table, or as a JSON array of the members of [Key] without sha256, and state.
-func (c listCommand) Run(all *Commands, to Streams) error {
+// Run prints the keys as a table.
+func (listCommand) Run(all *Commands, to Streams) error {
 	now := time.Now()
 	keys, err := List(all.file())
 	if err != nil {
 		return err
-	}
-	if c.JSON {
-		type row struct {
-			Key
-			SHA256 string `json:"sha256,omitempty"` // empty, in place of the digest
-			State  string `json:"state"`
-		}
-		rows := make([]row, 0, len(keys))
-		for _, k := range keys {
-			rows = append(rows, row{Key: k, State: k.State(now)})
-		}
-		enc := json.NewEncoder(to.Out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(rows)
 	}
 	w := tabwriter.NewWriter(to.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tNAME\tCREATED\tEXPIRES\tPER MINUTE\tPER DAY\tSTATE")

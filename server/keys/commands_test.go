@@ -2,7 +2,6 @@ package keys
 
 import (
 	"bytes"
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,11 +44,8 @@ ID2  b           2000-01-01T00:00:00Z  never                 unlimited   5      
 			t.Error(got)
 		}
 		time.Sleep(30 * 24 * time.Hour)
-		list := run(listCommand{JSON: true})
-		var rows []map[string]any
-		if err := json.Unmarshal([]byte(list), &rows); err != nil || len(rows) != 2 || rows[0]["state"] != "expired" || rows[1]["revoked"] != "2000-01-01T01:00:00Z" ||
-			rows[1]["expires"] != nil || len(rows[0]) != 7 || strings.Contains(list, digestOf(secret)) || strings.Contains(list, secret) {
-			t.Errorf("%v\n%s", err, list)
+		if got := run(listCommand{}); !strings.Contains(got, "600         unlimited  expired\n") || strings.Contains(got, digestOf(secret)) || strings.Contains(got, secret) {
+			t.Error(got)
 		}
 	})
 }

@@ -23,7 +23,7 @@ const (
 	maxCounts = 1 << 20 // bytes; 10,000 keys take 340 KB
 )
 
-// Counts holds the usage of each key, and keeps the counts of the UTC day in a file. Create it with [OpenCounts]. A nil Counts
+// Counts holds the usage of each key, and keeps the counts of the UTC day in a file. Create it with [OpenCounts]. The zero value
 // keeps usage in memory only.
 type Counts struct {
 	path string
@@ -46,7 +46,7 @@ type saved struct {
 // [Counts.Close]. If the file is missing,
 // damaged or of another day, all counts begin at 0. The log says so, except for another day.
 func OpenCounts(path string, log *slog.Logger) *Counts {
-	c := &Counts{path: path, log: log, usage: map[string]*limits.Usage{}}
+	c := &Counts{path: path, log: log}
 	if err := c.load(time.Now().UTC()); errors.Is(err, fs.ErrNotExist) {
 		log.Info("usage counts begin at 0: no file", "file", path)
 	} else if err != nil {
@@ -87,17 +87,15 @@ func (c *Counts) load(now time.Time) error {
 
 // of returns the usage of a key, the same one in every call.
 func (c *Counts) of(id string) *limits.Usage {
-	if c == nil {
-		return &limits.Usage{}
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u := c.usage[id]
-	if u == nil {
-		u = &limits.Usage{}
-		c.usage[id] = u
+	if c.usage == nil {
+		c.usage = map[string]*limits.Usage{}
 	}
-	return u
+	if c.usage[id] == nil {
+		c.usage[id] = &limits.Usage{}
+	}
+	return c.usage[id]
 }
 
 // save writes the file. It logs an error unless the save before failed with the same error.
@@ -120,10 +118,7 @@ func (c *Counts) write(now time.Time) error {
 		}
 	}
 	c.mu.Unlock()
-	text, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("encode usage counts: %w", err)
-	}
+	text, _ := json.Marshal(s) // strings and numbers can always be encoded
 	if bytes.Equal(text, c.written) || c.written == nil && len(s.Requests) == 0 {
 		return nil
 	}

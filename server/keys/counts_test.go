@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"strikecache/server/limits"
 )
 
 const someID = "k_0123456789ab"
@@ -59,39 +57,6 @@ func TestCountsRestart(t *testing.T) {
 		c.Close()
 		if log.count("\n") != 1 || log.count("usage counts begin at 0: no file") != 1 {
 			t.Error(log)
-		}
-	})
-}
-
-// A quota holds over a restart, also if the key file appears after the start.
-func TestQuotaSurvivesRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		keyFile, path := keyPath(t), usagePath(t)
-		secret, _ := create(t, keyFile, Key{Name: "a", PerDay: 3})
-		c := OpenCounts(path, (&logged{}).logger())
-		e := lookup(open(t, keyFile, c, &logged{}), secret, now)
-		for range 2 {
-			e.Admit(now.UnixNano())
-		}
-		c.Close()
-		text := content(t, keyFile)
-		if err := os.Remove(keyFile); err != nil {
-			t.Fatal(err)
-		}
-		c = OpenCounts(path, (&logged{}).logger())
-		defer c.Close()
-		table := open(t, keyFile, c, &logged{})
-		passed()
-		write(t, keyFile, text)
-		if err := look(table); err != nil {
-			t.Fatal(err)
-		}
-		e = lookup(table, secret, now)
-		if v := e.Admit(now.UnixNano()); v.Outcome != limits.Allowed || v.Today != 3 {
-			t.Errorf("%+v", v)
-		}
-		if v := e.Admit(now.UnixNano()); v.Outcome != limits.QuotaExceeded {
-			t.Errorf("%+v", v)
 		}
 	})
 }

@@ -210,7 +210,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 		wantError(t, "revoke "+path, err, want)
 		_, err = List(path)
 		wantError(t, "list "+path, err, want)
-		_, err = Open(path, nil, slog.New(slog.DiscardHandler))
+		_, err = Open(path, &Counts{}, slog.New(slog.DiscardHandler))
 		wantError(t, "open "+path, err, want)
 	}
 	if content(t, foreign) != `{"apiVersion":1}` {

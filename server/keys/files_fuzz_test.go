@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"strikecache/server/limits"
 )
 
 // FuzzKeyFile: a key file that loads is written and loaded again as it was, and a server that opens it knows its keys and no
@@ -26,7 +24,7 @@ func FuzzKeyFile(f *testing.F) {
 		write(t, path, text)
 		keys, err := List(path)
 		if err != nil {
-			if _, err := Open(path, nil, slog.New(slog.DiscardHandler)); err == nil {
+			if _, err := Open(path, &Counts{}, slog.New(slog.DiscardHandler)); err == nil {
 				t.Error("a server opens it")
 			}
 			return
@@ -43,7 +41,7 @@ func FuzzKeyFile(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(back, keys) {
 			t.Fatalf("%v: %s", err, again)
 		}
-		table, err := Open(path, nil, slog.New(slog.DiscardHandler))
+		table, err := Open(path, &Counts{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +77,7 @@ func FuzzCounts(f *testing.F) {
 		path := filepath.Join(dir, "usage.json")
 		write(t, path, text)
 		read := func() (*Counts, error) {
-			c := &Counts{path: path, log: slog.New(slog.DiscardHandler), usage: map[string]*limits.Usage{}}
+			c := &Counts{path: path}
 			return c, c.load(now)
 		}
 		c, err := read()

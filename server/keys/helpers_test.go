@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"strikecache/server/watch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,7 +89,7 @@ func open(t testing.TB, path string, counts *Counts, log *logged) *Table {
 
 // look waits until a table that was opened in this synctest bubble has read its file again, and returns its Err.
 func look(table *Table) error {
-	time.Sleep(lookEvery)
+	time.Sleep(watch.Interval)
 	synctest.Wait()
 	return table.Err()
 }

@@ -14,9 +14,6 @@ import (
 	"strikecache/server/watch"
 )
 
-// lookEvery is how often the key file is read for changes.
-const lookEvery = time.Second
-
 // Table has the keys in force. Create it with [Open]. Its methods may be called at the same time. After Close, the keys that
 // were read last stay in force. Err returns why the current content of the key file is not in force, nil if it is.
 type Table struct {
@@ -31,13 +28,13 @@ type Table struct {
 
 // Open reads the key file and follows its changes until Close. If the file is missing, the table is empty until
 // the file appears. If the file cannot be used, Open fails. If it cannot be used later, the keys in force stay, and
-// Err says why. counts holds the usage of the keys, and may be nil.
+// Err says why. counts holds the usage of the keys.
 func Open(path string, counts *Counts, log *slog.Logger) (*Table, error) {
 	t := &Table{path: path, log: log, counts: counts}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
 	var err error
 	t.Files, err = watch.Open(watch.Config{
-		Name: "key file", Paths: []string{path}, Every: lookEvery, Read: t.read, Load: t.load, Log: log,
+		Name: "key file", Paths: []string{path}, Read: t.read, Load: t.load, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -83,15 +80,11 @@ func (t *Table) load(contents [][]byte, _ time.Time) error {
 	if err != nil {
 		return fmt.Errorf("key file %s: %w", t.path, err)
 	}
-	old := *t.entries.Load()
 	next := make(map[[sha256.Size]byte]*Entry, len(keys))
 	for _, k := range keys {
 		var digest [sha256.Size]byte
 		_, _ = hex.Decode(digest[:], []byte(k.SHA256)) // decode has checked it
 		next[digest] = &Entry{Key: k, usage: t.counts.of(k.ID)}
-		if before := old[digest]; before != nil {
-			next[digest].usage = before.usage
-		}
 	}
 	t.entries.Store(&next)
 	t.log.Info("keys loaded", "file", t.path, "keys", t.Len())

@@ -3,8 +3,6 @@ package keys
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +25,7 @@ func TestLookup(t *testing.T) {
 	if _, err := Revoke(path, "c", now); err != nil {
 		t.Fatal(err)
 	}
-	table := open(t, path, nil, &logged{})
+	table := open(t, path, &Counts{}, &logged{})
 	if table.Len() != 3 || table.Err() != nil {
 		t.Errorf("%d keys, %v", table.Len(), table.Err())
 	}
@@ -53,7 +51,7 @@ func TestReloadKeepsState(t *testing.T) {
 		path := keyPath(t)
 		secret, key := create(t, path, Key{Name: "a", PerMinute: 10, PerDay: 100})
 		log := &logged{}
-		table := open(t, path, nil, log)
+		table := open(t, path, &Counts{}, log)
 		first := lookup(table, secret, now)
 		for range 4 {
 			first.Admit(now.UnixNano())
@@ -88,7 +86,7 @@ func TestTableFollowsItsFile(t *testing.T) {
 	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {
 		log := &logged{}
-		table := open(t, path, nil, log)
+		table := open(t, path, &Counts{}, log)
 		if err := look(table); err != nil || table.Len() != 0 || log.count("key file missing") != 1 {
 			t.Fatalf("missing file: %v", err)
 		}
@@ -163,43 +161,4 @@ func TestLookupDuringReloads(t *testing.T) {
 			t.Errorf("a secret or digest was logged: %s", text)
 		}
 	})
-}
-
-func TestAllocations(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("the race detector adds allocations")
-	}
-	path := keyPath(t)
-	text, _ := create(t, path, Key{Name: "a", PerMinute: 60, PerDay: 1000})
-	counts := OpenCounts(usagePath(t), (&logged{}).logger())
-	t.Cleanup(counts.Close)
-	table := open(t, path, counts, &logged{})
-	secret, unknown, at, buf := []byte(text), []byte("unknown"), now.UnixNano(), make([]byte, 0, 512)
-	e := lookup(table, text, now)
-	for name, f := range map[string]func(){
-		"Lookup":  func() { table.Lookup(secret, at) },
-		"unknown": func() { table.Lookup(unknown, at) },
-		"Admit":   func() { at += int64(time.Second) / 2; e.Admit(at) },
-		"usage":   func() { buf = e.Admit(at).AppendUsage(buf[:0], e.ID) },
-	} {
-		if n := testing.AllocsPerRun(200, f); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
-}
-
-// BenchmarkLookupAndAdmit measures what a key costs a request.
-func BenchmarkLookupAndAdmit(b *testing.B) {
-	path := keyPath(b)
-	text, _ := create(b, path, Key{Name: "a", PerMinute: 600, PerDay: 100_000})
-	table := open(b, path, nil, &logged{})
-	secret, at := []byte(text), now.UnixNano()
-	buf := make([]byte, 0, 512)
-	b.ReportAllocs()
-	for b.Loop() {
-		e, _ := table.Lookup(secret, at)
-		v := e.Admit(at)
-		buf = v.AppendFields(buf[:0])
-		buf = v.AppendUsage(buf[:0], e.ID)
-	}
 }

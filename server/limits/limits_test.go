@@ -2,9 +2,6 @@ package limits
 
 import (
 	"fmt"
-	"net/netip"
-	"runtime/debug"
-	"slices"
 	"testing"
 )
 
@@ -60,38 +57,6 @@ func TestAppendUsage(t *testing.T) {
 	} {
 		if string(got) != want {
 			t.Errorf("%s\nwant %s", got, want)
-		}
-	}
-}
-
-func TestAllocations(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("the race detector adds allocations")
-	}
-	var u Usage
-	addresses := NewAddresses(10)
-	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
-	trusted, err := ParseProxies("10.0.0.0/8,fd00::/8,127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	local := netip.MustParseAddr("127.0.0.1")
-	lines := [][]byte{[]byte("198.51.100.7, 2001:db8::2"), []byte(" [fd00::1]:443 , 10.1.2.3:80")}
-	malformed := [][]byte{[]byte("unknown, fe80::1%eth0")}
-	buf := make([]byte, 0, 512)
-	v := u.Admit(600, 1000, noon)
-	now := noon
-	for name, f := range map[string]func(){
-		"Today":        func() { u.Today(now) },
-		"Admit":        func() { now++; v = u.Admit(600, 1000, now) },
-		"Addresses":    func() { addresses.Admit(v4, now); addresses.Admit(v6, now) },
-		"ClientAddr":   func() { ClientAddr(local, lines, trusted) },
-		"malformed":    func() { ClientAddr(local, malformed, trusted) },
-		"AppendFields": func() { buf = v.AppendFields(buf[:0]) },
-		"AppendUsage":  func() { buf = v.AppendUsage(buf[:0], "k_0123456789ab") },
-	} {
-		if n := testing.AllocsPerRun(200, f); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
 }

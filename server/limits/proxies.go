@@ -54,31 +54,21 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
-// ClientAddr returns the address of the client behind trusted proxies. lines has the values of every X-Forwarded-For
-// header in their order; ClientAddr does not keep them. It starts with remote. While the current address is a trusted
-// proxy, the next element from the right takes its place. The first address that is not trusted is the client. What
-// this client claims further left is not read. A malformed element, or the 33rd, ends the search at the address before
-// it. An element may have a port. The result has no zone, and IPv4 in IPv6 is IPv4. ClientAddr allocates only for an
-// element that has only the characters of an address and is not an address.
-func ClientAddr(remote netip.Addr, lines [][]byte, trusted Proxies) netip.Addr {
+// ClientAddr returns the address of the client behind trusted proxies. list is the value of X-Forwarded-For, its lines joined by
+// commas; ClientAddr does not keep it. It starts with remote. While the current address is a trusted proxy, the next element
+// from the right takes its place. The first address that is not trusted is the client. What this client claims further left
+// is not read. A malformed element, or the 33rd, ends the search at the address before it. An element may have a port. The
+// result has no zone, and IPv4 in IPv6 is IPv4. ClientAddr allocates only for an element that has only the characters of an
+// address and is not an address.
+func ClientAddr(remote netip.Addr, list []byte, trusted Proxies) netip.Addr {
 	current := remote.WithZone("").Unmap()
-	hops := 0
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := lines[i]
-		for more := true; more; hops++ {
-			if hops == maxHops || !trusted.Trusts(current) {
-				return current
-			}
-			at := bytes.LastIndexByte(line, ',')
-			addr, ok := parseElement(line[at+1:])
-			if !ok {
-				return current
-			}
-			current = addr.Unmap()
-			if more = at >= 0; more {
-				line = line[:at]
-			}
+	for hops := 0; hops < maxHops && len(list) > 0 && trusted.Trusts(current); hops++ {
+		at := bytes.LastIndexByte(list, ',')
+		addr, ok := parseElement(list[at+1:])
+		if !ok {
+			break
 		}
+		current, list = addr.Unmap(), list[:max(at, 0)]
 	}
 	return current
 }

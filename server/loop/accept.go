@@ -61,7 +61,7 @@ func Accept(accept func() error, setDeadline func(time.Time) error, stop <-chan 
 	go func() {
 		select {
 		case <-stop:
-			_ = setDeadline(time.Now()) // a listener without deadlines fails when it is closed
+			_ = setDeadline(time.Now()) // fails only on a closed listener
 		case <-done:
 		}
 	}()

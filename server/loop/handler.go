@@ -16,7 +16,9 @@ package loop
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
+	"os"
 	"time"
 )
 
@@ -26,20 +28,18 @@ type Handler interface {
 	// makes no answer if b holds only a part of a head. It must make an answer if b has [MaxHead] bytes. If it refuses
 	// the request, it returns len(b), because it does not know where the next request begins. b is valid during the call.
 	Answer(b []byte, r Request, a *Answer) (used int)
-	// Again counts an answer again that the loop remembers. It returns false, and counts nothing, if the answer may not be
-	// right any more.
-	Again(a *Answer) bool
+	// Again counts an answer again that the loop remembers, to a request that arrived at an instant. It returns false, and
+	// counts nothing, if the answer may not be right any more.
+	Again(a *Answer, arrived time.Time) bool
 	// Refuse makes the last answer of a connection. b holds what has arrived of a head. It is valid during the call.
 	Refuse(why Refusal, b []byte, r Request, a *Answer)
-	// Took says how long an answer that has Timed set took, from the event of its request until the kernel had all of it.
-	Took(label uint32, took time.Duration)
 }
 
 // Request is what a loop knows of a request beside its bytes.
 type Request struct {
 	From netip.Addr // of the client
-	Now  time.Time
-	Last bool // the connection ends after the answer, because the server is stopping
+	Now  time.Time  // when epoll was asked for events
+	Last bool       // the connection ends after the answer, because the server is stopping
 }
 
 // Answer is the answer to one request: Head, Body and Tail, sent in this order. A handler fills it in.
@@ -55,8 +55,7 @@ type Answer struct {
 	// answer has no Tail then.
 	Repeats bool
 	Version uint64 // for the handler, in Again
-	Label   uint32 // for the handler, in Again and Took
-	Timed   bool   // the loop calls Took
+	Label   uint32 // for the handler, in Again
 }
 
 // Refusal is the reason for an answer without a request.
@@ -67,6 +66,13 @@ const (
 	TooManyConnections Refusal = iota
 	TooLate                    // the head did not arrive in time
 )
+
+// Listener is a TCP listener, such as a *net.TCPListener.
+type Listener interface {
+	net.Listener
+	SetDeadline(t time.Time) error
+	File() (*os.File, error)
+}
 
 // Config configures a [Server]. All fields but Now must be set.
 type Config struct {

@@ -28,15 +28,14 @@ func (l *Life) Begin() bool {
 	return true
 }
 
-// Shutdown tells an engine to stop, calls wake, and waits for its end, at most until ctx ends. Then it calls cutOff, which
-// closes all connections, until the engine has ended, and returns an error with the number of those that were open.
-func (l *Life) Shutdown(ctx context.Context, connections *Connections, wake, cutOff func()) error {
+// Shutdown tells an engine to stop and waits for its end, at most until ctx ends. Then it calls cutOff, which closes all
+// connections, until the engine has ended, and returns an error with the number of those that were open.
+func (l *Life) Shutdown(ctx context.Context, connections *Connections, cutOff func()) error {
 	l.mu.Lock()
 	if !l.Stopping.Swap(true) {
 		close(l.Stop)
 	}
 	l.mu.Unlock()
-	wake()
 	ended := make(chan struct{})
 	go func() { l.Running.Wait(); close(ended) }()
 	select {

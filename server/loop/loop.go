@@ -38,9 +38,8 @@ type loop struct {
 	last   atomic.Bool  // no more connections are added
 	open   atomic.Int64 // connections
 
-	mu    sync.Mutex // guards the fields below; held only briefly
+	mu    sync.Mutex // guards peers; held only briefly
 	peers []*peer    // by descriptor
-	armed bool       // the next sweep has a time
 
 	// Of the goroutine of the loop.
 	handler Handler
@@ -49,14 +48,10 @@ type loop struct {
 	drained bool // a sweep has seen that the server is stopping
 	events  [eventsAtOnce]unix.EpollEvent
 	batch   [eventsAtOnce]*peer
-	again   []*peer // in the state turn
-	turns   []*peer // those of again that are served now
-	sent    int     // bytes to the connection that is served
+	sent    int // bytes to the connection that is served
 	in      [readSize]byte
 	out     []byte // answers to one connection, collected for one write
 	answer  Answer
-	timed   bool // an answer in out is timed
-	label   uint32
 	memo    memo
 }
 
@@ -78,32 +73,18 @@ func (s *Server) newLoop() (*loop, error) {
 	return l, nil
 }
 
-// wake makes the loop sweep at once.
-func (l *loop) wake() { _ = l.epoll.SetReadDeadline(time.Now()) } // fails only after the end of the loop
-
-// run serves the connections until finish is called and the last one has ended.
+// run serves the connections until no more are added and the last one has ended.
 func (l *loop) run() {
-	for {
-		l.mu.Lock()
-		next := time.Time{}
-		if l.armed = l.open.Load() > 0; l.armed {
-			next = time.Now().Add(sweepEvery)
-			if l.server.life.Stopping.Load() {
-				next = time.Now().Add(drainSweep)
-			}
+	for !l.last.Load() || l.open.Load() > 0 {
+		every := sweepEvery
+		if l.server.life.Stopping.Load() {
+			every = drainSweep
 		}
-		_ = l.epoll.SetReadDeadline(next) // fails only after the end of the loop
-		l.mu.Unlock()
-		if next.IsZero() {
-			l.memo.expire(time.Time{}) // the next sweep may be far away
-		}
-		if l.last.Load() && l.open.Load() == 0 {
-			_ = l.epoll.Close() // nothing is buffered
-			return
-		}
-		_ = l.raw.Read(l.poll) // ends when it is time for a sweep
+		_ = l.epoll.SetReadDeadline(time.Now().Add(every)) // fails only on a closed descriptor
+		_ = l.raw.Read(l.poll)                             // ends when it is time for a sweep
 		l.sweep()
 	}
+	_ = l.epoll.Close() // nothing is buffered
 }
 
 // serveReady serves the connections that have events, until it is time for a sweep. It returns false when no connection has,
@@ -118,7 +99,7 @@ func (l *loop) serveReady(epoll uintptr) bool {
 		if errno != 0 {
 			n = 0 // interrupted
 		}
-		if n == 0 && len(l.again) == 0 {
+		if n == 0 {
 			return errno != 0
 		}
 		events := l.events[:n]
@@ -134,15 +115,10 @@ func (l *loop) serveReady(epoll uintptr) bool {
 			}
 			l.batch[i] = nil
 		}
-		l.turns, l.again = l.again, l.turns[:0]
-		for _, p := range l.turns {
-			l.serve(p, 0)
-		}
-		clear(l.turns)
 	}
 }
 
-// serve serves a connection that has events, or without events one that has its turn or is due.
+// serve serves a connection that has events or is due.
 func (l *loop) serve(p *peer, events uint32) {
 	l.sent = 0
 	p.hungUp = p.hungUp || events&unix.EPOLLRDHUP != 0
@@ -152,8 +128,7 @@ func (l *loop) serve(p *peer, events uint32) {
 		l.drop(p)
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
 		l.close(p)
-	case p.state == turn && events != 0: // its turn comes
-	case p.state == surplus:
+	case p.surplus && p.state == idle:
 		if n, errno := receive(p, l.in[:]); errno == 0 && n > 0 {
 			l.refuse(p, TooManyConnections, l.in[:n])
 		} else if errno != unix.EAGAIN {
@@ -167,14 +142,8 @@ func (l *loop) serve(p *peer, events uint32) {
 
 // read answers the requests in p.rest, which had to wait, and then those that have arrived.
 func (l *loop) read(p *peer) {
-	switch {
-	case p.state == partial: // p.rest is no whole request
-	case len(p.rest) > 0:
-		if !l.handle(p, p.rest) {
-			return
-		}
-	case p.state == turn:
-		l.server.enter(p, idle, l.now)
+	if p.state != partial && len(p.rest) > 0 && !l.handle(p, p.rest) { // in partial, p.rest is no whole request
+		return
 	}
 	for {
 		begun := copy(l.in[:], p.rest)
@@ -212,8 +181,7 @@ func (l *loop) handle(p *peer, b []byte) bool {
 		l.end(p)
 		return false
 	case l.sent >= maxTurn:
-		l.server.enter(p, turn, l.now)
-		l.again = append(l.again, p)
+		l.putOff(p, nil, nil, nil)
 		return false
 	case len(p.rest) == 0:
 		l.server.enter(p, idle, l.now)
@@ -246,7 +214,7 @@ func (l *loop) sweep() {
 		if p == nil {
 			continue
 		}
-		if stopping && !l.drained && (p.state == fresh || p.state == idle) {
+		if stopping && !l.drained && p.state == idle {
 			l.server.enter(p, p.state, l.now) // its deadline is sooner now
 		}
 		if cutOff || p.due.Before(l.now) {
@@ -271,18 +239,19 @@ func (l *loop) timeOut(p *peer, stopping bool) {
 		return
 	}
 	switch p.state {
-	case surplus:
-		l.refuse(p, TooManyConnections, nil)
+	case idle:
+		switch {
+		case p.surplus:
+			l.refuse(p, TooManyConnections, nil)
+		case !stopping && unacknowledged(p):
+			l.reset(p)
+		default:
+			p.linger = stopping // a request may be on its way
+			l.end(p)
+		}
 	case partial:
 		l.refuse(p, TooLate, p.rest)
-	case fresh, idle:
-		if !stopping && unacknowledged(p) {
-			l.reset(p)
-			return
-		}
-		p.linger = stopping // a request may be on its way
-		l.end(p)
-	case turn, sending:
+	case sending:
 		l.reset(p)
 	case lingering:
 		l.close(p)

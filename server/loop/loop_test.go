@@ -48,11 +48,10 @@ func (echo) Answer(b []byte, r Request, a *Answer) int {
 	a.Linger = r.Last
 	return end + 4
 }
-func (echo) Again(*Answer) bool { return true }
+func (echo) Again(*Answer, time.Time) bool { return true }
 func (echo) Refuse(why Refusal, b []byte, _ Request, a *Answer) {
 	a.Head, a.Last = append(append(a.Head, []string{"too many:", "too late:"}[why]...), b...), true
 }
-func (echo) Took(uint32, time.Duration) {}
 
 // clock is moved by the test.
 type clock struct{ nanos atomic.Int64 }
@@ -132,35 +131,6 @@ func isTimeout(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// Each state ends at its deadline and not before.
-func TestDeadlines(t *testing.T) {
-	for name, x := range map[string]struct {
-		send, answer string
-		before       time.Duration
-		last         string
-	}{
-		"fresh":   {"", "", 5 * time.Second, ""},
-		"idle":    {"a\r\n\r\n", "A:a", 75 * time.Second, ""},
-		"partial": {"a\r\n\r\nb", "A:a", 5 * time.Second, "too late:b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, clock, address := start(t, 10)
-			c := dial(t, address, x.send)
-			read(t, c, len(x.answer))
-			if !open(t, c) {
-				t.Fatal("it ends at once")
-			}
-			if clock.add(x.before - time.Second); !open(t, c) {
-				t.Fatalf("it ends before %v", x.before)
-			}
-			clock.add(2 * time.Second)
-			if b, err := io.ReadAll(c); string(b) != x.last || err != nil {
-				t.Errorf("%q %v, want %q", b, err, x.last)
-			}
-		})
-	}
-}
-
 // A client that takes its last answer late, in several writes: the connection ends at once when the client asked for that,
 // else 75 s after the answer is sent.
 func TestLastAnswerUnsent(t *testing.T) {
@@ -186,31 +156,6 @@ func TestLastAnswerUnsent(t *testing.T) {
 		if n := s.cfg.Connections.Open.Load(); n > 1 {
 			t.Errorf("%d connections", n)
 		}
-	}
-}
-
-// A client that does not take its answer is reset after 30 s.
-func TestUnsentIsReset(t *testing.T) {
-	_, clock, address := start(t, 10)
-	c := dial(t, address, "big\r\n\r\n")
-	read(t, c, 100)
-	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "it is reset", func() (reset bool) {
-		clock.add(31 * time.Second)
-		if err := control(raw, func(fd int) error {
-			code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
-			reset = unix.Errno(code) == unix.ECONNRESET
-			return err
-		}); err != nil {
-			t.Error(err)
-		}
-		return reset
-	})
-	if n, _ := io.Copy(io.Discard, c); n >= int64(len(big)) { // the error has been seen
-		t.Errorf("%d bytes", n)
 	}
 }
 
@@ -302,7 +247,7 @@ func TestArrivedInTime(t *testing.T) {
 	for name, x := range map[string]struct {
 		first, answer, rest, last string
 	}{
-		"fresh":   {"", "", "b\r\n\r\n", "A:b"},
+		"new":     {"", "", "b\r\n\r\n", "A:b"},
 		"idle":    {"a\r\n\r\n", "A:a", "b\r\n\r\n", "A:b"},
 		"partial": {"a\r\n\r\nb", "A:a", "c\r\n\r\n", "A:bc"},
 	} {
@@ -381,41 +326,5 @@ func TestBacklog(t *testing.T) {
 		if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {
 			t.Errorf("%q %v", b, err)
 		}
-	}
-}
-
-// A server that was told to stop before it served does not serve.
-func TestShutdownBeforeServe(t *testing.T) {
-	s := New(Config{NewHandler: func() Handler { return echo{} }, Loops: 1, Connections: &Connections{}, Log: slog.New(slog.DiscardHandler)})
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	ln, err := Listen("127.0.0.1:0")
-	if err == nil {
-		err = s.Serve(ln)
-	}
-	if err != nil {
-		t.Error(err)
-	}
-	if _, err := net.Dial("tcp", ln.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("the listener is open: %v", err)
-	}
-}
-
-// Accept pauses while descriptors are exhausted and after errors of one connection, and accepts again later.
-func TestAcceptAfterErrors(t *testing.T) {
-	tried, stop, passing := 0, make(chan struct{}), []error{syscall.EMFILE, syscall.EPROTO, syscall.EPERM}
-	err := Accept(func() error {
-		switch tried++; {
-		case tried < 4:
-			return passing[tried-1]
-		case tried == 4:
-			close(stop)
-			return nil
-		}
-		return net.ErrClosed
-	}, func(time.Time) error { return nil }, stop, slog.New(slog.DiscardHandler))
-	if err != nil || tried < 5 {
-		t.Errorf("%d tries, %v", tried, err)
 	}
 }

@@ -9,7 +9,13 @@ import (
 )
 
 // Listen opens a TCP listener.
-func Listen(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+func Listen(address string) (Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return ln.(*net.TCPListener), nil
+}
 
 // Server does not exist here, see [Available].
 type Server struct{}
@@ -21,7 +27,7 @@ const Available = false
 func New(Config) *Server { return &Server{} }
 
 // Serve returns an error.
-func (*Server) Serve(net.Listener) error { return errors.ErrUnsupported }
+func (*Server) Serve(Listener) error { return errors.ErrUnsupported }
 
 // Shutdown does nothing.
 func (*Server) Shutdown(context.Context) error { return nil }

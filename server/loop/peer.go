@@ -14,24 +14,22 @@ import (
 // state is what a connection waits for.
 //
 //	state      waits for                                  deadline, from the begin of the state   at the deadline
-//	fresh      its first byte                             ReadTimeout, stopping: DrainTimeout     it ends
-//	surplus    its first bytes; it is over the limit      LingerTimeout                           503, then lingering
-//	idle       the first byte of its next request         IdleTimeout, stopping: DrainTimeout     it ends; see [loop.timeOut]
+//	idle       the first byte of a request                IdleTimeout, stopping: DrainTimeout     it ends; see [loop.timeOut]
 //	partial    the rest of a head                         ReadTimeout                             408, then lingering
-//	turn       other connections                          (WriteTimeout: its turn is much sooner) reset
 //	sending    the client, to take its answers            WriteTimeout                            reset
 //	lingering  the end of what the client sends           LingerTimeout                           closed
 //	gone       nothing: the descriptor is closed
 //
-// A connection is idle again, or lingers, only when all its answers are sent.
+// A new connection is idle, for ReadTimeout at most. Over the limit, it is idle for LingerTimeout, and gets 503 then or at its
+// first byte.
+//
+// A connection is idle again, or lingers, only when all its answers are sent. A connection that has been sent maxTurn bytes at
+// once is sending, too, until epoll has reported the other connections.
 type state uint8
 
 const (
-	fresh state = iota
-	surplus
-	idle
+	idle state = iota
 	partial
-	turn
 	sending
 	lingering
 	gone
@@ -41,7 +39,7 @@ const (
 func (s *Server) enter(p *peer, to state, now time.Time) {
 	p.state = to
 	timeout := s.timeouts[to]
-	if (to == fresh || to == idle) && s.life.Stopping.Load() {
+	if to == idle && s.life.Stopping.Load() {
 		timeout = DrainTimeout
 	}
 	p.due = now.Add(timeout)
@@ -59,20 +57,14 @@ type peer struct {
 
 	surplus bool // it is over the limit of connections
 	hungUp  bool // the client will send nothing more than it has sent
-	writing bool // epoll reports when the connection takes bytes again
 	last    bool // the connection ends after the answers that are made
 	linger  bool // with last: it lingers then
 }
 
 // remainder is what a client has not taken yet.
-type remainder struct {
-	parts [3][]byte
-	timed bool
-	label uint32
-	asked time.Time // when the duration began
-}
+type remainder [3][]byte
 
-// add begins to serve a connection that is fresh or surplus. Any goroutine may call it.
+// add begins to serve a new connection. Any goroutine may call it.
 func (l *loop) add(p *peer) {
 	l.mu.Lock()
 	if more := p.fd + 1 - len(l.peers); more > 0 {
@@ -80,10 +72,6 @@ func (l *loop) add(p *peer) {
 	}
 	l.peers[p.fd] = p
 	l.open.Add(1)
-	if !l.armed {
-		l.armed = true
-		_ = l.epoll.SetReadDeadline(time.Now().Add(sweepEvery)) // fails only after the end of the loop
-	}
 	// An event is reported once for each change (EPOLLET), so a connection is read until nothing is left.
 	if l.watch(unix.EPOLL_CTL_ADD, p, unix.EPOLLIN|unix.EPOLLRDHUP) != nil { // there is no memory
 		l.remove(p)

@@ -19,7 +19,7 @@ func (l *loop) answerAll(p *peer, b []byte) (used int) {
 		if !r.Last {
 			known = l.memo.find(window, l.now)
 		}
-		if known != nil && !l.handler.Again(&known.answer) {
+		if known != nil && !l.handler.Again(&known.answer, l.now) {
 			known = nil
 		}
 		n := 0
@@ -45,18 +45,10 @@ func (l *loop) answerAll(p *peer, b []byte) (used int) {
 	return used
 }
 
-// time remembers that an answer is timed; of several in one write, the last one.
-func (l *loop) time(a *Answer) {
-	if a.Timed {
-		l.timed, l.label = true, a.Label
-	}
-}
-
 // send sends l.answer, or collects it in l.out.
 func (l *loop) send(p *peer) {
 	a := &l.answer
 	p.last, p.linger = a.Last, a.Linger
-	l.time(a)
 	if l.out = a.Head; len(l.out)+len(a.Body)+len(a.Tail) <= writeSize {
 		l.out = append(append(l.out, a.Body...), a.Tail...)
 		return
@@ -65,29 +57,17 @@ func (l *loop) send(p *peer) {
 	l.out = l.out[:0]
 }
 
-// sendRemembered sends an answer in one write, or collects it in l.out. If the client does not take it all, the rest of the
-// body is sent from the handler's memory, which clients that do not read share. alone says that it answers the last request
-// that has arrived.
+// sendRemembered sends an answer as send does, and with one write if it is alone: nothing is collected, and it answers the last
+// request that has arrived. If the client does not take it all, the rest of the body is sent from the handler's memory, which
+// clients that do not read share.
 func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
-	if alone = alone && len(l.out) == 0; !alone && len(l.out)+len(r.wire) <= writeSize {
-		l.out = append(l.out, r.wire...)
-		l.time(&r.answer)
+	head := r.wire[:len(r.wire)-len(r.answer.Body)]
+	if !alone || len(l.out) > 0 {
+		l.answer = Answer{Head: append(l.out, head...), Body: r.answer.Body}
+		l.send(p)
 		return
 	}
-	head, sent := r.wire[:len(r.wire)-len(r.answer.Body)], 0
-	if len(l.out) > 0 {
-		l.flush(p)
-	}
-	l.time(&r.answer)
-	switch {
-	case p.state == gone:
-		return
-	case p.unsent != nil: // of the answers before
-		p.unsent.parts[0] = append(p.unsent.parts[0], head...)
-		p.unsent.parts[1] = r.answer.Body
-		return
-	}
-	if sent = l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
+	if sent := l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
 		n := min(sent, len(head))
 		l.putOff(p, head[n:], r.answer.Body[sent-n:], nil)
 	}
@@ -99,25 +79,19 @@ func (l *loop) flush(p *peer) {
 		l.write(p, l.out, nil, nil)
 	}
 	l.out = l.out[:0]
-	if l.timed && p.unsent != nil {
-		p.unsent.timed, p.unsent.label, p.unsent.asked = true, l.label, l.now
-	} else if l.timed {
-		l.handler.Took(l.label, l.server.cfg.Now().Sub(l.now))
-	}
-	l.timed = false
 }
 
 // write sends three parts, one after another, and keeps what the client does not take. The second part must stay as it is.
 // The memory of the others is the caller's again.
 func (l *loop) write(p *peer, first, second, third []byte) {
-	parts := [3][]byte{first, second, third}
+	parts := remainder{first, second, third}
 	if !l.writeAll(p, &parts) && p.state != gone {
 		l.putOff(p, parts[0], parts[1], parts[2])
 	}
 }
 
 // writeAll sends parts and removes what is sent from them. It returns whether all of it is sent.
-func (l *loop) writeAll(p *peer, parts *[3][]byte) bool {
+func (l *loop) writeAll(p *peer, parts *remainder) bool {
 	for i := range parts {
 		flags := 0
 		if i < 2 && len(parts[i+1]) > 0 {
@@ -131,26 +105,20 @@ func (l *loop) writeAll(p *peer, parts *[3][]byte) bool {
 	return true
 }
 
-// putOff keeps what the client has not taken, and sends it later.
+// putOff keeps what the client has not taken, maybe nothing, until epoll reports that the connection takes bytes. epoll reports
+// this after the connections that have events by now, even if the connection takes bytes already.
 func (l *loop) putOff(p *peer, first, second, third []byte) {
-	p.unsent = &remainder{parts: [3][]byte{bytes.Clone(first), second, bytes.Clone(third)}}
+	p.unsent = &remainder{bytes.Clone(first), second, bytes.Clone(third)}
 	l.server.enter(p, sending, l.now)
-	if !p.writing {
-		p.writing = true
-		if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP) != nil {
-			l.close(p)
-		}
+	if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP) != nil {
+		l.close(p)
 	}
 }
 
 // resume sends what the client has not taken before. It returns whether the connection can be read again.
 func (l *loop) resume(p *peer) bool {
-	u := p.unsent
-	if !l.writeAll(p, &u.parts) {
+	if !l.writeAll(p, p.unsent) {
 		return false
-	}
-	if u.timed {
-		l.handler.Took(u.label, l.server.cfg.Now().Sub(u.asked))
 	}
 	if p.unsent = nil; p.last {
 		l.end(p)

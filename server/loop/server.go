@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -41,36 +40,33 @@ func New(cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	s := &Server{cfg: cfg, life: Life{Stop: make(chan struct{})}, refusal: cfg.NewHandler()}
-	s.timeouts = [gone]time.Duration{
-		fresh: cfg.ReadTimeout, surplus: LingerTimeout, idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, turn: cfg.WriteTimeout,
-		sending: cfg.WriteTimeout, lingering: LingerTimeout,
-	}
+	s.timeouts = [gone]time.Duration{idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, sending: cfg.WriteTimeout, lingering: LingerTimeout}
 	return s
 }
 
 // Listen opens a TCP listener whose connections have the options that the loops need, those too that the kernel accepts before
 // Serve begins.
-func Listen(address string) (net.Listener, error) {
+func Listen(address string) (Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return control(raw, func(fd int) error { // connections inherit both options
 			return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
 		})
 	}}
-	return c.Listen(context.Background(), "tcp", address)
+	ln, err := c.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return ln.(*net.TCPListener), nil
 }
 
 // Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener.
-func (s *Server) Serve(ln net.Listener) error {
+func (s *Server) Serve(ln Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
 	if !s.life.Begin() {
 		return nil
 	}
 	defer s.life.Running.Done()
-	filer, ok := ln.(interface{ File() (*os.File, error) })
-	if !ok {
-		return fmt.Errorf("the loops need a TCP listener, not %T", ln)
-	}
-	listener, err := filer.File() // Go's listener cannot give out connections without its own poller
+	listener, err := ln.File() // Go's listener cannot give out connections without its own poller
 	if err != nil {
 		return err
 	}
@@ -102,7 +98,6 @@ func (s *Server) startLoop() error {
 func (s *Server) finish() {
 	for _, l := range s.all {
 		l.last.Store(true)
-		l.wake()
 	}
 }
 
@@ -140,12 +135,14 @@ func (s *Server) accept(raw syscall.RawConn) (err error) {
 func (s *Server) admit(fd int, from netip.Addr) {
 	p := &peer{fd: fd, from: from}
 	now := s.cfg.Now()
+	s.enter(p, idle, now)
 	switch {
 	case s.cfg.Connections.Enter():
-		s.enter(p, fresh, now)
+		if first := now.Add(s.cfg.ReadTimeout); first.Before(p.due) {
+			p.due = first
+		}
 	case s.cfg.Connections.EnterPatient():
-		s.enter(p, surplus, now)
-		p.surplus = true
+		p.surplus, p.due = true, now.Add(LingerTimeout)
 	default:
 		var a Answer
 		s.refusal.Refuse(TooManyConnections, nil, Request{From: from, Now: now}, &a)
@@ -175,5 +172,5 @@ func addressOf(from *unix.RawSockaddrAny) netip.Addr {
 // Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
 // Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error {
-	return s.life.Shutdown(ctx, s.cfg.Connections, func() {}, func() { s.cutOff.Store(true) })
+	return s.life.Shutdown(ctx, s.cfg.Connections, func() { s.cutOff.Store(true) })
 }

@@ -13,10 +13,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/server"
-	"strikecache/server/openapi"
 )
 
 // openapi.json, docs.html and methods.html are up to date with their sources.
@@ -103,30 +101,7 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-// A field needs a comment and, if it is a number, a unit. A pointer's comment says when it is null.
-func TestAFieldThatIsNotDescribedIsNamed(t *testing.T) {
-	type faulty struct {
-		Good   *compute.Level `json:"good" unit:"index points"` // A level. `null` on Sundays.
-		Mute   string         `json:"mute"`
-		Open   string         `json:"open"`                     // No full stop
-		Silent *compute.Level `json:"silent" unit:"points"`     // A level.
-		Sure   compute.Level  `json:"sure" unit:"index points"` // `null` on Sundays.
-		Bare   compute.Level  `json:"bare"`                     // A level.
-		Unit   string         `json:"unit" unit:"points"`       // A text.
-	}
-	g := newReflector()
-	g.schema(faulty{})
-	for field, want := range map[string]string{"mute": "comment", "open": "full stop", "silent": "null", "sure": "null", "bare": "unit", "unit": "unit"} {
-		if !slices.ContainsFunc(g.faults, func(f string) bool { return strings.HasPrefix(f, "Faulty."+field) && strings.Contains(f, want) }) {
-			t.Errorf("%s is not named for its %s: %q", field, want, g.faults)
-		}
-	}
-	if len(g.faults) != 6 {
-		t.Errorf("%d faults, want 6: %q", len(g.faults), g.faults)
-	}
-}
-
-// The document names every reason that the code knows, and no other.
+// The document and server/API.md name every reason that the code knows, and no other.
 func TestEveryReasonIsDescribed(t *testing.T) {
 	constant := regexp.MustCompile(`(?m)^\t(?:reason\w+|\w+ +Reason) += "([a-z_]+)"`)
 	known := map[string]bool{"closed": true, "stale": true}
@@ -146,6 +121,14 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 		}
 	}
 	sameWords(t, "the reason in openapi.yaml", at(t, "components", "schemas", "Reason", "description").(string), "`([a-z_]+)`", known, 17)
+	text, err := os.ReadFile("../API.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(string(text), "\n## Freshness\n")
+	tables, _, _ = strings.Cut(tables, "\n## ")
+	known["fresh"], known["null"], known["as_of"] = true, true, true
+	sameWords(t, "the tables of freshness", tables, "`([a-z_]+)`", known, 17)
 }
 
 // server/API.md names every path, parameter and error code of the document, and no other.
@@ -294,17 +277,5 @@ func TestThePageHasEverything(t *testing.T) {
 	}
 	if rows < 300 {
 		t.Errorf("only %d fields", rows)
-	}
-}
-
-func TestTheFilesAreServedAsWhatTheyAre(t *testing.T) {
-	var got []string
-	for _, f := range openapi.Files() {
-		got = append(got, fmt.Sprint(f.Path, " ", f.ContentType, " ", f.Page, " ", len(f.Body) > 1000))
-	}
-	want := []string{"/openapi.json application/json false true", "/docs text/html; charset=utf-8 true true", "/methods text/html; charset=utf-8 true true", "/docs.css text/css; charset=utf-8 true true",
-		"/docs.js text/javascript; charset=utf-8 true true"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
 	}
 }

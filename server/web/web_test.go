@@ -112,12 +112,3 @@ func TestSources(t *testing.T) {
 		}
 	}
 }
-
-// Only the page of a process in a fleet has a place for its role.
-func TestRole(t *testing.T) {
-	for _, fleet := range []bool{true, false} {
-		if place := bytes.Contains(Dashboard("cboe", fleet, nil).Body, []byte(` id="role"`)); place != fleet {
-			t.Errorf("in a fleet: %v, a place for the role: %v", fleet, place)
-		}
-	}
-}
