@@ -27,8 +27,9 @@ type Object struct {
 
 const objectSuffix = ".gz"
 
-// unnamedFor is how long an object of another store waits for the file that names it.
-const unnamedFor = 2 * time.Minute
+// unnamedFor is how long an object of another store may wait for the first file that names it. A new member of a fleet may get
+// the objects of the whole history before the files.
+const unnamedFor = 24 * time.Hour
 
 // ErrGone is an object that the directory does not have.
 var ErrGone = errors.New("document is not stored")
@@ -119,8 +120,8 @@ func (s *Store) missing(objects []Object) (batch []placed, err error) {
 	return batch, nil
 }
 
-// sweep removes the objects that no file names, and those that only files of dates before objectsBefore name. While files wait
-// for the disk it removes none from the disk: the files there may still name them. s.disk is held.
+// sweep removes the objects that no file names and that wait for none, and those that only files of dates before objectsBefore
+// name. While files wait for the disk it removes none from the disk: the files there may still name them. s.disk is held.
 func (s *Store) sweep() {
 	s.mu.Lock()
 	named := map[string]bool{}
@@ -129,14 +130,21 @@ func (s *Store) sweep() {
 			named[sum] = named[sum] || k.dir == currentDir || k.dir >= s.objectsBefore
 		}
 	}
+	for sum, until := range s.waiting {
+		if named[sum] || time.Now().After(until) {
+			delete(s.waiting, sum)
+			continue
+		}
+		named[sum] = true
+	}
 	for k := range s.queue {
 		if k.dir == objectsDir && !named[digestOfObject(k.name)] {
 			delete(s.queue, k)
 		}
 	}
 	var unnamed []string
-	for sum, until := range s.objects {
-		if !named[sum] && len(s.queue) == 0 && time.Now().After(until) {
+	for sum := range s.objects {
+		if !named[sum] && len(s.queue) == 0 {
 			unnamed = append(unnamed, sum)
 		}
 	}
@@ -157,6 +165,5 @@ func (s *Store) sweep() {
 func (s *Store) Has(sha256 string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.objects[sha256]
-	return ok
+	return s.objects[sha256]
 }

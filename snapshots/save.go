@@ -114,7 +114,7 @@ func (s *Store) flush(batch []placed) {
 	for k := range written {
 		delete(all, k)
 		if k.dir == objectsDir {
-			s.objects[digestOfObject(k.name)] = time.Time{}
+			s.objects[digestOfObject(k.name)] = true
 		}
 	}
 	s.queue, s.diskErr = all, refusal

@@ -71,7 +71,8 @@ type Store struct {
 	index         map[key]*entry       // the files of answers that may be read
 	lastID        int                  // of an entry
 	dates         map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
-	objects       map[string]time.Time // objects on the disk by digest, with the time until which they stay without a name
+	objects       map[string]bool      // objects on the disk, by digest
+	waiting       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
 	objectsBefore string               // [Ages.ObjectsBefore]
 	queue         map[key][]byte       // last write of each file that the disk refused
 	diskErr       error                // of the last write that failed
@@ -88,7 +89,7 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
 		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{}, index: map[key]*entry{},
-		dates: map[string][]string{}, objects: map[string]time.Time{}, queue: map[key][]byte{},
+		dates: map[string][]string{}, objects: map[string]bool{}, waiting: map[string]time.Time{}, queue: map[key][]byte{},
 	}
 	s.current.Store(&generation{})
 	for _, product := range opts.DatedProducts {
@@ -174,7 +175,7 @@ func (s *Store) scan() error {
 		case Temporary(k.name):
 			return os.Remove(s.path(k))
 		case k.dir == objectsDir && sum != "":
-			s.objects[sum] = time.Time{}
+			s.objects[sum] = true
 		}
 		if k.dir == objectsDir {
 			return nil

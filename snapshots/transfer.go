@@ -68,7 +68,7 @@ func (s *Store) Digest(path string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sum := digestOfObject(k.name); k.dir == objectsDir {
-		if _, ok := s.objects[sum]; ok || s.queue[k] != nil {
+		if s.objects[sum] || s.queue[k] != nil {
 			return sum
 		}
 		return ""
@@ -150,20 +150,15 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	if len(file) > MaxTransfer {
 		return fmt.Errorf("%w: over %d bytes", ErrForeign, MaxTransfer)
 	}
-	has, err := checkFile(k, file)
-	if err != nil {
-		return err
-	}
-	if has != digest {
-		return fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
-	}
 	if k.dir == objectsDir {
-		s.acceptObject(k, file)
-		return nil
+		return s.acceptObject(k, digest, file)
 	}
 	f, err := decodeFile(file, k)
 	if err != nil {
 		return err
+	}
+	if f.entry.digest != digest {
+		return fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
 	}
 	if err := s.vet(k, &f, products, notAfter); err != nil {
 		return err
@@ -175,16 +170,20 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 }
 
 // acceptObject stores an object that waits for the file that names it.
-func (s *Store) acceptObject(k key, file []byte) {
+func (s *Store) acceptObject(k key, digest string, file []byte) error {
+	if k != objectKey(digest) {
+		return fmt.Errorf("%w: another object is announced", ErrTorn)
+	}
+	if _, err := unpackObject(file, digest); err != nil {
+		return err
+	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.flush([]placed{{key: k, body: file}})
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	sum := digestOfObject(k.name)
-	if _, ok := s.objects[sum]; ok {
-		s.objects[sum] = time.Now().Add(unnamedFor)
-	}
+	s.waiting[digest] = time.Now().Add(unnamedFor)
+	s.mu.Unlock()
+	s.flush([]placed{{key: k, body: file}})
+	return nil
 }
 
 // vet checks the answer of a file that another store has written.
