@@ -134,7 +134,7 @@ func TestNoRefresher(t *testing.T) {
 		}
 		watch := func(since time.Time) {
 			t.Helper()
-			if err := refresh.Member(b.Refresher).Watch(since); err != nil {
+			if err := refresh.Member(b.Refresher).Judge(since); err != nil {
 				t.Fatal(err)
 			}
 		}

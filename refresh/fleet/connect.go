@@ -96,7 +96,7 @@ func (m *Member) connect() (*nats.Conn, error) {
 var errNoStream = errors.New("the fleet has no stream or no lease yet: this member waits for a refresher")
 
 // open opens the stream and the bucket of the lease. A member that may refresh creates what is missing.
-func (m *Member) open(ctx context.Context, js jetstream.JetStream) (stream jetstream.Stream, lease jetstream.KeyValue, err error) {
+func (m *Member) open(ctx context.Context, js jetstream.JetStream) (stream jetstream.Stream, bucket jetstream.KeyValue, err error) {
 	name := "strikecache-" + m.cfg.Source
 	stream, err = js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !m.cfg.Edge {
@@ -106,17 +106,17 @@ func (m *Member) open(ctx context.Context, js jetstream.JetStream) (stream jetst
 		})
 	}
 	if err == nil {
-		lease, err = js.KeyValue(ctx, name+"-lease")
+		bucket, err = js.KeyValue(ctx, name+"-lease")
 	}
 	if errors.Is(err, jetstream.ErrBucketNotFound) && !m.cfg.Edge {
-		lease, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		bucket, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: name + "-lease", TTL: leaseTTL, MaxBytes: maxLeaseBytes, Storage: jetstream.FileStorage, Replicas: m.cfg.replicas(),
 		})
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
 		err = errNoStream
 	}
-	return stream, lease, err
+	return stream, bucket, err
 }
 
 // subject returns the subject of a message of the fleet.

@@ -5,13 +5,13 @@
 //
 //   - strikecache-cboe-lease, a key-value bucket with one key, which JetStream removes unless its holder renews it.
 //   - strikecache-cboe, a stream that keeps the last message of each subject. The subjects begin with strikecache.cboe:
-//     "lead" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an object, which
+//     "lease" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an object, which
 //     is a file of the data directory, as it is. "current" names the files of the current answers ([Current]).
 //
-// A member that takes the lease publishes "lead". The sequence number of that message is the number of its lease, which the
+// A member that takes the lease publishes "lease". The sequence number of that message is the number of its lease, which the
 // header of each later message has. The refresher publishes a message only if the sequence number of the last message is the
 // one that it knows. So JetStream refuses the messages of a refresher that has lost the lease, as soon as the next one has
-// published "lead". All members see the messages in the same order.
+// published "lease". All members see the messages in the same order.
 //
 // A refresher publishes an answer before it stores and serves it. So a member that is killed at any instant has nothing that the
 // others do not get.
@@ -61,7 +61,7 @@ type Current struct {
 	Resources   map[string]Served `json:"resources"`
 }
 
-// Process is the part of this process that makes answers. Watch, Lead and Accept may run beside each other and beside the
+// Process is the part of this process that makes answers. Judge, Refresh and Accept may run beside each other and beside the
 // other methods, of which a [Member] calls one at a time.
 type Process interface {
 	// Origin returns what this process serves: its own market, or the one that it has joined.
@@ -70,19 +70,19 @@ type Process interface {
 	Join(Origin) error
 	// Doubt returns why the clock of this process may be wrong, nil if nothing says so.
 	Doubt() error
-	// Failing returns why Lead cannot keep the answers fresh, nil while it can.
+	// Failing returns why Refresh cannot keep the answers fresh, nil while it can.
 	Failing() error
-	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may be called by several goroutines.
+	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may wait for the disk.
 	Accept(path, digest string, file []byte) error
-	// Lead refreshes the answers until ctx ends, and returns when it has written the last file.
-	Lead(ctx context.Context)
-	// Serving returns what Lead serves at this moment, or served at its end.
+	// Refresh refreshes the answers until ctx ends, and returns when it has written the last file.
+	Refresh(ctx context.Context)
+	// Serving returns what Refresh serves at this moment, or served at its end.
 	Serving() map[string]Served
-	// Follow makes answers current whose files are stored. It is not called while Lead runs.
+	// Follow makes answers current whose files are stored. It is not called while Refresh runs.
 	Follow(map[string]Served) error
-	// Watch is called about every second while this member does not hold the lease; Lead may still be ending. since is when
+	// Judge is called about every second while this member does not hold the lease; Refresh may still be ending. since is when
 	// the last refresher was heard of, the zero time while one is heard of.
-	Watch(since time.Time) error
+	Judge(since time.Time) error
 }
 
 // The roles of a member.
