@@ -1,17 +1,18 @@
 // Package fleet lets many processes serve the same answers. One member of the fleet, the refresher, holds the lease and asks
 // the upstream. The others follow: they serve the files that the refresher writes. NATS JetStream carries the files.
 //
-// A fleet of the source cboe has a stream and a lease:
+// A fleet of the source cboe has the stream strikecache-cboe, which keeps the last message of each subject. The subjects begin
+// with strikecache.cboe: "lease" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an object,
+// which is a file of the data directory, as it is. "current" names the files of the current answers ([Current]). "alive" renews the
+// lease.
 //
-//   - strikecache-cboe-lease, a key-value bucket with one key, which JetStream removes unless its holder renews it.
-//   - strikecache-cboe, a stream that keeps the last message of each subject. The subjects begin with strikecache.cboe:
-//     "lease" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an object, which
-//     is a file of the data directory, as it is. "current" names the files of the current answers ([Current]).
+// A member takes the lease when it publishes "lease". The sequence number of that message is the number of its lease, which the
+// header of each later message has. The refresher publishes a message only if the sequence number of the last message is the one
+// that it knows. So JetStream refuses the messages of a refresher that has lost the lease, as soon as the next one has published
+// "lease". All members see the messages in the same order.
 //
-// A member that takes the lease publishes "lease". The sequence number of that message is the number of its lease, which the
-// header of each later message has. The refresher publishes a message only if the sequence number of the last message is the
-// one that it knows. So JetStream refuses the messages of a refresher that has lost the lease, as soon as the next one has
-// published "lease". All members see the messages in the same order.
+// Each message renews the lease, and the refresher publishes one a second. A member may take the lease when it has learnt of no
+// message for eight seconds, and if the last message is still the same: the refresher stops after seven, by its own clocks.
 //
 // A refresher publishes an answer before it stores and serves it. So a member that is killed at any instant has nothing that the
 // others do not get.

@@ -336,7 +336,6 @@ type operator struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	stream jetstream.Stream
-	bucket jetstream.KeyValue
 }
 
 func newOperator(t *testing.T, url string) *operator {
@@ -352,7 +351,7 @@ func newOperator(t *testing.T, url string) *operator {
 	}
 	m := &Member{cfg: Config{Flags: Flags{Edge: true}, Source: "simulated"}}
 	until(t, "the fleet has a stream", func() bool {
-		o.stream, o.bucket, err = m.open(t.Context(), o.js)
+		o.stream, err = m.open(t.Context(), o.js)
 		return err == nil
 	})
 	return o
@@ -594,9 +593,8 @@ func TestARefresherThatLostTheLease(t *testing.T) {
 	until(t, "the second follows", func() bool { return b.shows(gamma, `"1"`) })
 	o := newOperator(t, at)
 	old := a.Status().Lease
-	if err := o.bucket.Delete(t.Context(), leaseKey); err != nil { // as if it had expired
-		t.Fatal(err)
-	}
+	o.publish(leaseSubject, "", nil) // as if it had expired
+	until(t, "the member has lost the lease", func() bool { return a.log.has("no longer holds") })
 	until(t, "another member refreshes", func() bool { return a.refreshes() != b.refreshes() && e.Status().Lease > old })
 	next := a
 	if b.refreshes() {

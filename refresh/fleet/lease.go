@@ -12,25 +12,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// leaseKey is the key of the lease. Its value is the name of the member that holds it.
-const leaseKey = "holder"
-
 // lease is the lease that this member holds.
 type lease struct {
-	began    time.Time       // when it was taken
-	number   uint64          // sequence number of the message that it began with
-	revision uint64          // of the key
-	valid    context.Context // ends when the lease is lost
-	lose     context.CancelFunc
-	ctx      context.Context // of the refreshes; ends with valid, or when this process stops
-	cancel   context.CancelFunc
-	expiry   *time.Timer    // calls lose
-	begun    bool           // this member has all files of the fleet, and refreshes
-	running  sync.WaitGroup // the refreshes
-	last     uint64         // sequence number of the last message of the stream
-	synced   bool           // last is known
-	current  uint64         // sequence number of the last "current" that this member published
-	serving  []byte         // [Current.Resources] that were published last, in JSON
+	began   time.Time       // when it was taken
+	number  uint64          // sequence number of the message that it began with
+	valid   context.Context // ends when the lease is lost
+	lose    context.CancelFunc
+	ctx     context.Context // of the refreshes; ends with valid, or when this process stops
+	cancel  context.CancelFunc
+	expiry  *time.Timer    // calls lose
+	begun   bool           // this member has all files of the fleet, and refreshes
+	running sync.WaitGroup // the refreshes
+	last    uint64         // sequence number of the last message of the stream
+	synced  bool           // last is known
+	current uint64         // sequence number of the last "current" that this member published
+	serving []byte         // [Current.Resources] that were published last, in JSON
 }
 
 // beginning is the message of a member that has taken the lease.
@@ -42,7 +38,7 @@ type beginning struct {
 // errLost says that another member has the lease.
 var errLost = errors.New("the lease is lost")
 
-// look reads or renews the lease, and looks whether the watch has missed something. If the lease is free and this member has
+// look renews the lease, or looks whether it is free, and looks whether the watch has missed something. If the lease is free and this member has
 // all files, it takes the lease. A member that doubts its clock, or whose refreshes fail, neither takes nor keeps it.
 func (s *link) look(ctx context.Context) error {
 	offer := s.offer()
@@ -59,6 +55,10 @@ func (s *link) look(ctx context.Context) error {
 			return err
 		}
 	}
+	info, err := s.stream.Info(ctx) // first: a message from now on lets take fail
+	if err != nil {
+		return err
+	}
 	newest, err := s.newestOf(ctx, ">")
 	if err != nil {
 		return err
@@ -73,23 +73,25 @@ func (s *link) look(ctx context.Context) error {
 	if s.lease != nil {
 		return nil
 	}
-	_, err = s.bucket.Get(ctx, leaseKey)
-	free := errors.Is(err, jetstream.ErrKeyNotFound)
-	if err != nil && !free {
-		return fmt.Errorf("read the lease: %w", err)
-	}
-	if !free {
-		s.mu.Lock()
-		s.heard = time.Now()
-		s.mu.Unlock()
-	}
+	free := s.silent(info.State.LastSeq) || newest.Subject == s.subject(aliveSubject) && len(newest.Data) == 0
 	if err := s.apply(ctx); err != nil {
 		return err
 	}
 	if free && offer == nil && !s.cfg.Edge && s.complete && s.seen >= s.newest && len(s.backlog) == 0 {
-		return s.take(ctx)
+		return s.take(ctx, info.State.LastSeq)
 	}
 	return nil
+}
+
+// silent says whether nobody has published for so long that no member holds the lease. last is the sequence number of the last
+// message of the stream, 0 for none.
+func (m *Member) silent(last uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last != m.heardOf {
+		m.heard, m.heardOf = time.Now(), last
+	}
+	return time.Since(m.heard) > leaseTTL || last == 0 && m.status.Lease == 0 // a new fleet
 }
 
 const (
@@ -133,45 +135,35 @@ func (s *link) newestOf(ctx context.Context, name string) (*nats.RawStreamMsg, e
 	return msg, nil
 }
 
-// hold renews the lease. It gives the lease up if somebody has removed or replaced the message that it began with.
+// hold renews the lease. It first looks whether somebody has removed or replaced the message that the lease began with. While
+// JetStream does not answer, the lease stays until it expires.
 func (s *link) hold(ctx context.Context) error {
-	if err := s.renew(ctx); err != nil {
-		return err
-	}
-	begun, err := s.newestOf(ctx, leaseSubject)
-	if err == nil && begun.Sequence != s.lease.number {
-		s.release(ctx)
-		return errLost
-	}
+	s.lease.synced = false
+	_, err := s.send(ctx, aliveSubject, nats.Header{}, []byte(s.name))
 	return err
 }
 
-// take takes the free lease. From the message "lease" on, the member before can publish nothing. This member refreshes when it
-// has all files that were published before; see begin.
-func (s *link) take(ctx context.Context) error {
+// take takes the free lease, unless somebody has published after the given message. From the message "lease" on, the member
+// before can publish nothing. This member refreshes when it has all files that were published before; see begin.
+func (s *link) take(ctx context.Context, last uint64) error {
+	value, err := json.Marshal(beginning{Member: s.name, Origin: s.cfg.Process.Origin()})
+	if err != nil {
+		return err
+	}
 	asked := time.Now()
-	revision, err := s.bucket.Create(ctx, leaseKey, []byte(s.name))
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return nil
+	ack, err := s.js.Publish(ctx, s.subject(leaseSubject), value, jetstream.WithExpectLastSequence(last))
+	if isWrongSequence(err) {
+		return nil // another member was quicker
 	}
 	if err != nil {
 		return fmt.Errorf("take the lease: %w", err)
 	}
-	l := &lease{began: asked, revision: revision}
+	l := &lease{began: asked, number: ack.Sequence}
 	l.valid, l.lose = context.WithCancel(context.Background()) // it outlasts the connection
 	l.ctx, l.cancel = context.WithCancel(l.valid)
 	l.expiry = time.AfterFunc(leaseUse-time.Since(asked), l.lose)
-	s.lease = l
+	s.lease, s.joined = l, true
 	s.extend(asked)
-	value, err := json.Marshal(beginning{Member: s.name, Origin: s.cfg.Process.Origin()})
-	if err == nil {
-		l.number, err = s.send(ctx, s.subject(leaseSubject), nats.Header{}, value)
-	}
-	if err != nil {
-		s.release(ctx)
-		return fmt.Errorf("begin to refresh: %w", err)
-	}
-	s.joined = true
 	return nil
 }
 
@@ -211,36 +203,6 @@ func (m *Member) extend(asked time.Time) {
 	}
 }
 
-// renew renews the lease. While JetStream does not answer, the lease stays until it expires.
-func (s *link) renew(ctx context.Context) error {
-	l, asked := s.lease, time.Now()
-	if !s.Holds() {
-		s.release(ctx) // this process was stopped for a while
-		return errLost
-	}
-	revision, err := s.bucket.Update(ctx, leaseKey, []byte(s.name), l.revision)
-	if errors.Is(err, jetstream.ErrKeyExists) || isWrongSequence(err) {
-		// Another member has the lease, or the answer to an earlier renewal was lost.
-		entry, failed := s.bucket.Get(ctx, leaseKey)
-		switch {
-		case failed != nil && !errors.Is(failed, jetstream.ErrKeyNotFound):
-			return fmt.Errorf("read the lease: %w", failed)
-		case failed != nil || string(entry.Value()) != s.name:
-			l.lose()
-			return errLost
-		}
-		l.revision = entry.Revision()
-		return nil // renewed by the next look
-	}
-	if err != nil {
-		return fmt.Errorf("renew the lease: %w", err)
-	}
-	l.revision = revision
-	s.extend(asked)
-	l.expiry.Reset(leaseUse - time.Since(asked))
-	return nil
-}
-
 func isWrongSequence(err error) bool {
 	var e *jetstream.APIError
 	return errors.As(err, &e) && e.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
@@ -264,12 +226,11 @@ func (m *Member) end() (lost bool) {
 
 // release gives the lease up. If JetStream does not answer, the lease expires.
 func (s *link) release(ctx context.Context) {
-	l := s.lease
-	l.lose()
-	s.extend(time.Time{})
-	if err := s.bucket.Delete(ctx, leaseKey, jetstream.LastRevision(l.revision)); err != nil {
+	if _, err := s.send(ctx, aliveSubject, nats.Header{}, nil); err != nil {
 		s.cfg.Log.Warn("fleet: the lease was not released, it expires", "err", err)
 	}
+	s.lease.lose()
+	s.extend(time.Time{})
 }
 
 // finish ends the refreshes, publishes what is not published yet, and releases the lease. It keeps the lease while a refresh
@@ -296,7 +257,7 @@ func (s *link) finish(calls context.Context) {
 				l.lose()
 			}
 		case <-ticks.C:
-			if err := s.renew(calls); err != nil {
+			if err := s.hold(calls); err != nil {
 				s.cfg.Log.Warn("fleet: the lease was not renewed", "err", err)
 			}
 		}

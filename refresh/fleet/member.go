@@ -39,7 +39,8 @@ type Member struct {
 	publishing context.Context // [lease.valid] of the last lease under which this member refreshed; nil before the first
 	ahead      bool            // the fleet has files that this process has not stored yet
 	status     Status
-	heard      time.Time       // when a refresher was heard of, by the machine's clock
+	heard      time.Time       // when this member learnt of a new message of the stream, by the machine's clock
+	heardOf    uint64          // its sequence number, 0 before the first
 	holds      time.Time       // until when this member may publish and ask the upstream
 	dirty      map[string]bool // paths of files to publish; only while this member refreshes
 
@@ -70,17 +71,10 @@ func (m *Member) Status() Status {
 	defer m.mu.Unlock()
 	s := m.status
 	s.Refused = maps.Clone(s.Refused)
-	if now := time.Now(); !now.Before(m.holds) && now.Sub(m.heard) >= 3*tickEvery {
+	if now := time.Now(); !now.Before(m.holds) && now.Sub(m.heard) >= leaseTTL {
 		s.SilentSince = m.heard
 	}
 	return s
-}
-
-// remaining returns how long this member may still publish without a renewal.
-func (m *Member) remaining() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return time.Until(m.holds)
 }
 
 func (m *Member) update(change func(*Status)) {
@@ -242,7 +236,6 @@ type link struct {
 	js     jetstream.JetStream
 	reads  nats.JetStreamContext // asks the leading server, not any
 	stream jetstream.Stream
-	bucket jetstream.KeyValue // has the lease
 
 	first      uint64 // sequence number of the newest message at the start
 	newest     uint64 // of the newest message at the last look
@@ -273,7 +266,7 @@ func (m *Member) newLink(ctx context.Context) (s *link, err error) {
 	if s.reads, err = m.conn.JetStream(nats.MaxWait(callTimeout)); err != nil {
 		return nil, err
 	}
-	if s.stream, s.bucket, err = m.open(ctx, s.js); err != nil {
+	if s.stream, err = m.open(ctx, s.js); err != nil {
 		return nil, err
 	}
 	if s.joined = m.lease != nil; !s.joined {

@@ -18,6 +18,7 @@ import (
 // The subjects of a fleet, without what they begin with.
 const (
 	leaseSubject   = "lease"
+	aliveSubject   = "alive" // without data: the lease is free
 	currentSubject = "current"
 	fileSubject    = "file." // and the path, a dot and the number of the part, from 0
 )
@@ -29,41 +30,57 @@ const (
 	partsHeader  = "Strikecache-Parts"  // how many parts the file has
 )
 
-// send publishes a message, if this member holds the lease and knows the last message of the stream. It adds to the header. It
-// returns the sequence number of the message.
-func (s *link) send(ctx context.Context, subject string, header nats.Header, data []byte) (uint64, error) {
+// send publishes a message under the lease, and so renews it, if this member holds the lease and knows the last message of the
+// stream. It adds to the header. It returns the sequence number of the message.
+func (s *link) send(ctx context.Context, name string, header nats.Header, data []byte) (uint64, error) {
 	l := s.lease
-	msg := &nats.Msg{Subject: subject, Header: header, Data: data}
 	header.Set(leaseHeader, strconv.FormatUint(l.number, 10))
+	msg := &nats.Msg{Subject: s.subject(name), Header: header, Data: data}
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	var err error
 	for range 2 {
-		if !l.synced || s.remaining() < leaseUse/2 {
-			if err := s.renew(ctx); err != nil {
-				return 0, err
-			}
+		if err = s.sync(ctx); err != nil {
+			break
 		}
-		if !l.synced { // somebody else has published, or the answer to an earlier message was lost
-			info, err := s.stream.Info(ctx)
-			if err != nil {
-				return 0, err
-			}
-			l.last, l.synced = info.State.LastSeq, true
-		}
-		if !s.Holds() {
-			return 0, errLost
-		}
+		asked := time.Now()
 		var ack *jetstream.PubAck
 		if ack, err = s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequence(l.last)); err == nil {
 			l.last = ack.Sequence
+			s.extend(asked)
+			l.expiry.Reset(leaseUse - time.Since(asked))
 			return ack.Sequence, nil
 		}
 		if l.synced = false; !isWrongSequence(err) {
 			break
 		}
 	}
-	return 0, fmt.Errorf("publish %s: %w", subject, err)
+	return 0, fmt.Errorf("publish %s: %w", name, err)
+}
+
+// sync learns the last message of the stream, unless this member knows it: somebody else has published, or the answer to an
+// earlier message was lost.
+func (s *link) sync(ctx context.Context) error {
+	l := s.lease
+	if !l.synced {
+		info, err := s.stream.Info(ctx) // first: if another member has taken the lease since, the next message is refused
+		if err != nil {
+			return err
+		}
+		begun, err := s.newestOf(ctx, leaseSubject)
+		if err != nil {
+			return err
+		}
+		if begun.Sequence != l.number {
+			l.lose()
+		}
+		l.last, l.synced = info.State.LastSeq, true
+	}
+	if l.valid.Err() != nil || !s.Holds() { // this process may have been stopped for a while
+		l.lose()
+		return errLost
+	}
+	return nil
 }
 
 // publish publishes files that are not stored yet, and names the current answers with those among them.
@@ -127,7 +144,7 @@ func (s *link) nameCurrent(ctx context.Context, serving map[string]Served) error
 	}
 	value, err := json.Marshal(Current{PublishedAt: time.Now().UTC(), Resources: serving})
 	if err == nil {
-		l.current, err = s.send(ctx, s.subject(currentSubject), nats.Header{}, value)
+		l.current, err = s.send(ctx, currentSubject, nats.Header{}, value)
 	}
 	if err == nil {
 		l.serving = resources
@@ -198,7 +215,7 @@ func (s *link) putBytes(ctx context.Context, f File, file []byte) error {
 	for i := range o.parts {
 		part := file[:min(size, len(file))]
 		file = file[len(part):]
-		seq, err := s.send(ctx, s.partSubject(path, i), header, part)
+		seq, err := s.send(ctx, partName(path, i), header, part)
 		if err != nil {
 			return err
 		}

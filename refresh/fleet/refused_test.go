@@ -23,8 +23,8 @@ func TestRefusedObjects(t *testing.T) {
 	lease := fmt.Sprint(a.Status().Lease)
 	a.stop() // else it puts its own files in the place of the bad ones
 	until(t, "the lease is free", func() bool {
-		_, err := o.bucket.Get(t.Context(), leaseKey)
-		return err != nil
+		msg, err := o.stream.GetLastMsgForSubject(t.Context(), "strikecache.simulated."+aliveSubject)
+		return err == nil && len(msg.Data) == 0
 	})
 
 	const date = "2026-11-20"

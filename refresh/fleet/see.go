@@ -67,7 +67,7 @@ func (s *link) see(ctx context.Context, msg jetstream.Msg) error {
 	name := strings.TrimPrefix(msg.Subject(), s.subject(""))
 	if name == leaseSubject {
 		if s.number = seq; s.lease != nil && seq > s.lease.number {
-			s.release(ctx) // somebody else has taken the lease
+			s.lease.lose() // somebody else has taken it
 		}
 		s.update(func(status *Status) { status.Lease = seq })
 		if s.joined {
@@ -230,7 +230,7 @@ func (s *link) fetch(ctx context.Context, path string, o object) (file []byte, e
 		if err != nil {
 			return nil, err
 		}
-		if msg.Subject != s.partSubject(path, i) || msg.Header.Get(digestHeader) != o.digest || len(file)+len(msg.Data) > o.bytes {
+		if msg.Subject != s.subject(partName(path, i)) || msg.Header.Get(digestHeader) != o.digest || len(file)+len(msg.Data) > o.bytes {
 			return nil, errIncomplete
 		}
 		file = append(file, msg.Data...)
