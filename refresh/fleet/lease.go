@@ -159,11 +159,15 @@ func (s *link) take(ctx context.Context, last uint64) error {
 		return fmt.Errorf("take the lease: %w", err)
 	}
 	l := &lease{began: asked, number: ack.Sequence}
-	l.valid, l.lose = context.WithCancel(context.Background()) // it outlasts the connection
+	valid, end := context.WithCancel(context.Background()) // it outlasts the connection
+	l.valid, l.lose = valid, func() {
+		end()
+		s.update(func(*Status) { s.holds = time.Time{} })
+	}
 	l.ctx, l.cancel = context.WithCancel(l.valid)
 	l.expiry = time.AfterFunc(leaseUse-time.Since(asked), l.lose)
 	s.lease, s.joined = l, true
-	s.extend(asked)
+	s.extend(asked, ack.Sequence)
 	return nil
 }
 
@@ -193,14 +197,11 @@ func (s *link) begin() {
 // refreshing says whether this member refreshes.
 func (m *Member) refreshing() bool { return m.lease != nil && m.lease.begun }
 
-// extend says that the lease was taken or renewed by a request of the given instant; the zero time says that it is lost.
-func (m *Member) extend(asked time.Time) {
+// extend says that the lease was taken or renewed by a message, which was sent at the given instant.
+func (m *Member) extend(asked time.Time, seq uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.holds = time.Time{}
-	if !asked.IsZero() {
-		m.holds, m.heard = asked.Add(leaseUse), time.Now()
-	}
+	m.holds, m.heard, m.heardOf = asked.Add(leaseUse), time.Now(), seq
 }
 
 func isWrongSequence(err error) bool {
@@ -214,7 +215,6 @@ func (m *Member) end() (lost bool) {
 	if l == nil || l.ctx.Err() == nil {
 		return false
 	}
-	m.extend(time.Time{})
 	l.lose() // no publication waits for this goroutine any more
 	l.running.Wait()
 	l.expiry.Stop()
@@ -226,11 +226,14 @@ func (m *Member) end() (lost bool) {
 
 // release gives the lease up. If JetStream does not answer, the lease expires.
 func (s *link) release(ctx context.Context) {
-	if _, err := s.send(ctx, aliveSubject, nats.Header{}, nil); err != nil {
+	err := s.sync(ctx)
+	s.lease.lose() // before another member takes it
+	if err == nil {
+		_, err = s.js.Publish(ctx, s.subject(aliveSubject), nil, jetstream.WithExpectLastSequence(s.lease.last))
+	}
+	if err != nil {
 		s.cfg.Log.Warn("fleet: the lease was not released, it expires", "err", err)
 	}
-	s.lease.lose()
-	s.extend(time.Time{})
 }
 
 // finish ends the refreshes, publishes what is not published yet, and releases the lease. It keeps the lease while a refresh

@@ -71,7 +71,7 @@ func (m *Member) Status() Status {
 	defer m.mu.Unlock()
 	s := m.status
 	s.Refused = maps.Clone(s.Refused)
-	if now := time.Now(); !now.Before(m.holds) && now.Sub(m.heard) >= leaseTTL {
+	if now := time.Now(); !now.Before(m.holds) && now.Sub(m.heard) >= 5*tickEvery {
 		s.SilentSince = m.heard
 	}
 	return s

@@ -47,7 +47,7 @@ func (s *link) send(ctx context.Context, name string, header nats.Header, data [
 		var ack *jetstream.PubAck
 		if ack, err = s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequence(l.last)); err == nil {
 			l.last = ack.Sequence
-			s.extend(asked)
+			s.extend(asked, l.last)
 			l.expiry.Reset(leaseUse - time.Since(asked))
 			return ack.Sequence, nil
 		}
