@@ -78,9 +78,6 @@ type Store struct {
 	diskErr       error                // of the last write that failed
 }
 
-// ErrOlderFormat is a directory that an older version wrote.
-var ErrOlderFormat = errors.New("directory was written by an older version, which this one does not read")
-
 // Open opens or creates the directory of a source, takes it for this process, checks every file, logs the bad ones and
 // indexes the others. It removes what a crash left: temporary files, and objects that no file names. If a crash came between
 // a file in current/ and its link under its date, Open makes the link. If another process holds the directory, Open returns
@@ -117,9 +114,6 @@ func (s *Store) open() (err error) {
 	if err = s.lockDir(); err != nil {
 		return err
 	}
-	if older(s.dir) {
-		return fmt.Errorf("%w: move it away, or give another --data-dir", ErrOlderFormat)
-	}
 	for _, dir := range []string{objectsDir, currentDir} {
 		if err = s.writer.makeDir(filepath.Join(s.dir, dir)); err != nil {
 			return err
@@ -129,19 +123,6 @@ func (s *Store) open() (err error) {
 		return err
 	}
 	return s.scan()
-}
-
-// older says whether an older version wrote the directory of a source: it has dates and no current answers.
-func older(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	dated := false
-	for _, e := range entries {
-		if e.Name() == currentDir {
-			return false
-		}
-		dated = dated || isDate(e.Name()) || e.Name() == "archive"
-	}
-	return err == nil && dated
 }
 
 // Close tries once more to write what the disk has refused, and releases the directory. Snapshots already taken stay valid.
@@ -247,29 +228,15 @@ func walk(source string, visit func(k key) error) error {
 type Stats struct {
 	FilesWritten int64
 	BytesWritten int64
-	DiskErrors   DiskErrors
+	// DiskErrors counts the writes that failed, by the step that failed, retries included. The steps are create (of a directory
+	// or a temporary file), write, sync, rename and sync_dir.
+	DiskErrors map[string]int64
 	// FilesWaiting is the number of pending files, which the disk has refused and the store serves from memory.
 	FilesWaiting int
 	// BadFiles is the number of stored files found torn, altered, foreign or of a newer format.
 	BadFiles int64
-	// History is of the cache of past answers, which may refuse and evict.
-	History CacheStats
-}
-
-// DiskErrors counts the writes that failed, by the step that failed, retries included.
-type DiskErrors struct {
-	Create  int64 // of a directory or a temporary file
-	Write   int64
-	Sync    int64
-	Rename  int64
-	SyncDir int64
-}
-
-// CacheStats counts what a cache rejected, dropped or evicted.
-type CacheStats struct {
-	SetsRejected int64
-	SetsDropped  int64
-	Evictions    int64
+	// What the cache of past answers refused, dropped for a full buffer, and evicted.
+	HistoryRejected, HistoryDropped, HistoryEvicted int64
 }
 
 // Stats returns the counts.
@@ -278,15 +245,12 @@ func (s *Store) Stats() Stats {
 	waiting := len(s.queue)
 	s.mu.Unlock()
 	w, m := s.writer, s.history.Metrics
+	failed := map[string]int64{}
+	for at := range steps {
+		failed[at.String()] = w.failed[at].Load()
+	}
 	return Stats{
-		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(),
-		DiskErrors: DiskErrors{
-			Create: w.failed[stepCreate].Load(), Write: w.failed[stepWrite].Load(), Sync: w.failed[stepSync].Load(),
-			Rename: w.failed[stepRename].Load(), SyncDir: w.failed[stepSyncDir].Load(),
-		},
-		FilesWaiting: waiting, BadFiles: s.bad.Load(),
-		History: CacheStats{
-			SetsRejected: int64(m.SetsRejected()), SetsDropped: int64(m.SetsDropped()), Evictions: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
-		},
+		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(), DiskErrors: failed, FilesWaiting: waiting, BadFiles: s.bad.Load(),
+		HistoryRejected: int64(m.SetsRejected()), HistoryDropped: int64(m.SetsDropped()), HistoryEvicted: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
 	}
 }

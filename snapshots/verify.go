@@ -52,10 +52,6 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
 		}
-		if older(source) {
-			bad = append(bad, BadFile{source, ErrOlderFormat})
-			continue
-		}
 		err := walk(source, func(k key) error {
 			path := filepath.Join(source, k.dir, k.name)
 			if Temporary(k.name) {

@@ -14,7 +14,7 @@ import (
 // The debug log has a line before each step, in order, and one at the end; other levels have none.
 func TestStoringIsLoggedStepByStep(t *testing.T) {
 	for level, want := range map[slog.Level][]string{
-		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
+		slog.LevelDebug: {"create", "write", "sync", "rename", "sync_dir", "stored"}, slog.LevelInfo: nil,
 	} {
 		log := &testLog{}
 		w := &writer{log: log.logger(level)}
