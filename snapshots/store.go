@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,9 +47,9 @@ type Options struct {
 // to take a write. A file that is not indexed is not read.
 type Store struct {
 	opts         Options
-	dir          string      // <Dir>/<Source>
-	dated        []string    // file names of the dated products
-	locks        []io.Closer // keep other processes out of dir
+	dir          string   // <Dir>/<Source>
+	dated        []string // file names of the dated products
+	lock         *os.File // keeps other processes out of dir
 	writer       *writer
 	current      atomic.Pointer[generation]       // never nil
 	history      *ristretto.Cache[int, *Snapshot] // past answers, by the id of their entry
@@ -140,8 +139,8 @@ func (s *Store) release() (err error) {
 	if s.history != nil {
 		s.history.Close()
 	}
-	for _, l := range s.locks {
-		err = errors.Join(err, l.Close())
+	if s.lock != nil {
+		err = s.lock.Close()
 	}
 	return err
 }
