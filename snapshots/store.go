@@ -22,7 +22,7 @@ type Options struct {
 	// DatedProducts are the products whose past dates are served.
 	DatedProducts []string
 	// Deltas has the parameter values whose answers come with deltas against the last four answers before them, by product.
-	// "" stands for the default answer.
+	// "" stands for the default answer, and comes first.
 	Deltas map[string][]string
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
