@@ -91,7 +91,7 @@ func (f *follower) Serving() map[string]fleet.Served {
 		}
 		h, s := b.current[p.name], fleet.Served{}
 		if h.edition != nil {
-			s = fleet.Served{File: fleet.File{Path: snapshots.CurrentPath(p.name), SHA256: h.digest}, Freshness: h.edition.Default.Meta.Freshness}
+			s = fleet.Served{SHA256: h.digest, Freshness: h.edition.Default.Meta.Freshness}
 		}
 		serving[p.name] = s
 	}
@@ -104,12 +104,12 @@ func (f *follower) Follow(served map[string]fleet.Served) error {
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
 	for _, p := range products {
 		var s fleet.Served
-		if s, offered[p.name] = served[p.name]; s.SHA256 == "" || s.Path != snapshots.CurrentPath(p.name) {
-			continue // there is no answer yet, or somebody has forged it
+		if s, offered[p.name] = served[p.name]; s.SHA256 == "" {
+			continue // there is no answer yet
 		}
 		h, err := f.followed(p, s)
 		if err != nil {
-			f.r.log.Error("answer of the fleet not readable", "resource", p.name, "file", s.Path, "err", err)
+			f.r.log.Error("answer of the fleet not readable", "resource", p.name, "err", err)
 			continue
 		}
 		if h != nil {
@@ -129,7 +129,7 @@ func (f *follower) followed(p *product, s fleet.Served) (*currentAnswer, error) 
 	h := *b.current[p.name]
 	b.mu.Unlock()
 	if h.digest != s.SHA256 {
-		file, err := f.r.store.LoadPath(s.Path)
+		file, err := f.r.store.LoadCurrent(p.name)
 		if err != nil {
 			return nil, err
 		}

@@ -104,18 +104,18 @@ func (s *Store) Object(sha256 string) ([]byte, error) {
 }
 
 // missing returns the objects that are neither on the disk nor queued, packed. s.disk is held.
-func (s *Store) missing(objects []Object) (batch []placed, err error) {
+func (s *Store) missing(objects []Object) (batch []Packed, err error) {
 	for i := range objects {
 		o, k := &objects[i], objectKey(objects[i].SHA256)
-		known := s.queue[k] != nil || slices.ContainsFunc(batch, func(p placed) bool { return p.key == k })
+		known := s.queue[k] != nil || slices.ContainsFunc(batch, func(p Packed) bool { return p.key == k })
 		if known || s.Has(o.SHA256) || o.Body == nil && o.Gzip == nil {
 			continue
 		}
-		packed, err := o.pack()
+		body, err := o.pack()
 		if err != nil {
 			return nil, fmt.Errorf("pack %s: %w", o.SHA256, err)
 		}
-		batch = append(batch, placed{key: k, body: packed})
+		batch = append(batch, packed(k, body, nil, nil))
 	}
 	return batch, nil
 }

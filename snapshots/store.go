@@ -148,7 +148,7 @@ func (s *Store) release() (err error) {
 // scan removes temporary files, fills the index, makes the links that a crash prevented, and removes objects without a name.
 // No other goroutine uses the store yet.
 func (s *Store) scan() error {
-	linked := map[key]placed{} // by the place under a date: the file in current/ that belongs there, too
+	linked := map[key]Packed{} // by the place under a date: the file in current/ that belongs there, too
 	err := walk(s.dir, func(k key) error {
 		sum := digestOfObject(k.name)
 		switch {
@@ -172,7 +172,7 @@ func (s *Store) scan() error {
 		s.remember(k, newEntry(h, file))
 		if k.dir == currentDir && h.Dated {
 			dated := key{h.Date, k.name}
-			linked[dated] = placed{key: dated, body: file, entry: newEntry(h, file)}
+			linked[dated] = packed(dated, file, newEntry(h, file), nil)
 		}
 		return nil
 	})
@@ -181,7 +181,7 @@ func (s *Store) scan() error {
 	}
 	for k, p := range linked {
 		if stored := s.index[k]; stored == nil || stored.computed.Before(p.entry.computed) {
-			s.flush([]placed{p})
+			s.flush([]Packed{p})
 			s.remember(k, p.entry)
 		}
 	}

@@ -105,39 +105,6 @@ func checkFile(k key, file []byte) (digest string, err error) {
 	return h.SHA256, err
 }
 
-// LoadPath reads and verifies the answer of a path. It returns ErrNoSnapshot if there is none.
-func (s *Store) LoadPath(path string) (File, error) {
-	k, err := parsePath(path)
-	if err != nil {
-		return File{}, err
-	}
-	return s.load(k)
-}
-
-// Packed is a file or an object as it is to be written. The bytes must not be changed.
-type Packed struct {
-	Path      string
-	SHA256    string // what [Store.Digest] will return
-	Body      []byte
-	Product   string    // of a file in current/; "" for others
-	Freshness Freshness // of a file in current/
-}
-
-// packed returns what a publication is to write.
-func packed(batch []placed) []Packed {
-	all := make([]Packed, len(batch))
-	for i, p := range batch {
-		all[i] = Packed{Path: p.key.String(), SHA256: digestOfObject(p.key.name), Body: p.body}
-		if p.entry != nil {
-			all[i].SHA256 = p.entry.digest
-		}
-		if p.key.dir == currentDir {
-			all[i].Product, all[i].Freshness = p.answer.Meta.Endpoint, p.answer.Meta.Freshness
-		}
-	}
-	return all
-}
-
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
 // the products, is not older than the file that is stored there, and has no as_of after notAfter. The errors are those above,
@@ -165,7 +132,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.place([]placed{{k, file, f.entry, f.Edition.Default}})
+	s.place([]Packed{packed(k, file, f.entry, f.Edition.Default)})
 	return nil
 }
 
@@ -182,7 +149,7 @@ func (s *Store) acceptObject(k key, digest string, file []byte) error {
 	s.mu.Lock()
 	s.waiting[digest] = time.Now().Add(unnamedFor)
 	s.mu.Unlock()
-	s.flush([]placed{{key: k, body: file}})
+	s.flush([]Packed{packed(k, file, nil, nil)})
 	return nil
 }
 

@@ -44,15 +44,9 @@ type Origin struct {
 	Speed  float64   `json:"speed"`
 }
 
-// File names a stored file.
-type File struct {
-	Path   string `json:"path"`   // such as 2026-11-20/gex-spx
-	SHA256 string `json:"sha256"` // the digest in its header
-}
-
-// Served is what the fleet serves of one resource.
+// Served is what the fleet serves of one resource: the answer in [snapshots.CurrentPath].
 type Served struct {
-	File                          // zero: there is no answer yet
+	SHA256    string              `json:"sha256"`    // the digest in the header of the file; "": there is no answer yet
 	Freshness snapshots.Freshness `json:"freshness"` // the file may have an earlier one
 }
 

@@ -221,7 +221,7 @@ func (n *node) Refresh(ctx context.Context) {
 		}
 	}
 	for product, s := range n.serving {
-		s.SHA256 = n.store.Digest(s.Path)
+		s.SHA256 = n.store.Digest(snapshots.CurrentPath(product))
 		n.serving[product] = s
 	}
 	n.mu.Unlock()
@@ -283,13 +283,11 @@ func sealed(t *testing.T, source, product, data string, asOf time.Time) snapshot
 // save saves an answer and makes it current.
 func (n *node) save(product, data string, asOf time.Time) {
 	n.t.Helper()
-	date := asOf.Format(time.DateOnly)
-	until(n.t, "the answer is published and saved", func() bool {
-		return n.store.Save([]snapshots.File{sealed(n.t, "simulated", product, data, asOf)}, nil) == nil
-	})
-	path := date + "/" + snapshots.FileName(product)
+	f := sealed(n.t, "simulated", product, data, asOf)
+	f.Current = true
+	until(n.t, "the answer is published and saved", func() bool { return n.store.Save([]snapshots.File{f}, nil) == nil })
 	n.mu.Lock()
-	n.serving[product] = Served{File{path, n.store.Digest(path)}, snapshots.Freshness{State: "fresh", Since: asOf}}
+	n.serving[product] = Served{n.store.Digest(snapshots.CurrentPath(product)), snapshots.Freshness{State: "fresh", Since: asOf}}
 	n.mu.Unlock()
 	n.Announce()
 }
@@ -300,11 +298,11 @@ func (n *node) shows(product, data string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.followed[product]
-	f, err := n.store.LoadPath(s.Path)
+	f, err := n.store.LoadCurrent(product)
 	if err != nil || string(f.Edition.Default.Data()) != data {
 		return false
 	}
-	_, digest, err := n.store.Bytes(s.Path)
+	_, digest, err := n.store.Bytes(snapshots.CurrentPath(product))
 	return err == nil && digest == s.SHA256
 }
 
@@ -422,8 +420,8 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 	a.save(pain, `"1"`, friday)
 	document := []byte("a document")
 	sum := fmt.Sprintf("%x", sha256.Sum256(document))
-	f := sealed(t, "simulated", gamma, `"current"`, friday)
-	f.Current, f.Dated, f.Inputs = true, false, []snapshots.StoredInput{{Input: snapshots.Input{Name: "options/_SPX.json", SHA256: sum}}}
+	f := sealed(t, "simulated", gamma, `"with a document"`, friday.AddDate(0, 0, -1))
+	f.Inputs = []snapshots.StoredInput{{Input: snapshots.Input{Name: "options/_SPX.json", SHA256: sum}}}
 	if err := a.store.Save([]snapshots.File{f}, []snapshots.Object{{SHA256: sum, Body: document}}); err != nil {
 		t.Fatal(err)
 	}
@@ -506,7 +504,7 @@ func TestKilledBeforeItStores(t *testing.T) {
 	}
 	until(t, "the edge shows it", func() bool { return e.shows(gamma, `"2"`) })
 	path := snapshots.CurrentPath(gamma)
-	if d := a.store.Digest(path); d != "" {
+	if d := a.store.Digest(path); d == e.store.Digest(path) {
 		t.Fatalf("it is stored as %s", d)
 	}
 	a.stop()

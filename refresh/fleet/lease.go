@@ -182,7 +182,7 @@ func (s *link) begin() {
 	s.publishes = true
 	s.update(func(status *Status) { status.Role, s.publishing = RoleRefresher, l.valid })
 	for _, path := range s.cfg.Store.Paths() {
-		if !s.has(File{path, s.cfg.Store.Digest(path)}) {
+		if !s.has(path, s.cfg.Store.Digest(path)) {
 			s.mark(path)
 		}
 	}

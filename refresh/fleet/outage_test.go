@@ -80,7 +80,7 @@ func TestAMemberThatWasAway(t *testing.T) {
 	b.stop()
 	back := join(t, at, away.dir, false)
 	until(t, "the member that was away refreshes", back.refreshes)
-	if f, err := back.store.LoadPath("2026-11-20/gex-spx"); err != nil || string(f.Edition.Default.Data()) != `"2"` {
+	if f, err := back.store.LoadCurrent(gamma); err != nil || string(f.Edition.Default.Data()) != `"2"` {
 		t.Errorf("it refreshes without the file of the lease that it has missed: %v\n%s", err, back.log.lines.String())
 	}
 }
@@ -99,7 +99,7 @@ func TestNonsenseInTheStream(t *testing.T) {
 	a.save(gamma, `"2"`, friday.Add(time.Minute))
 	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
 
-	forged := []byte(`{"resources":{"gex/spx":{"path":"../../x","sha256":"","freshness":{}}}}`)
+	forged := []byte(`{"resources":{"../../x":{"sha256":"","freshness":{}}}}`)
 	lease, began := a.Status().Lease, time.Now()
 	o.publish(currentSubject, "999999", forged)
 	until(t, "the refresher has published its own again", func() bool { return o.replaced(forged) })

@@ -26,7 +26,7 @@ const (
 // The header of a message.
 const (
 	leaseHeader  = "Strikecache-Lease"
-	digestHeader = "Strikecache-SHA256" // [File.SHA256]
+	digestHeader = "Strikecache-SHA256" // what [snapshots.Store.Digest] returns
 	partsHeader  = "Strikecache-Parts"  // how many parts the file has
 )
 
@@ -94,11 +94,11 @@ func (s *link) publish(ctx context.Context, p publication) (err error) {
 	}
 	serving, named := s.cfg.Process.Serving(), false
 	for _, f := range p.files {
-		if err := s.putBytes(ctx, File{f.Path, f.SHA256}, f.Body); err != nil {
+		if err := s.putBytes(ctx, f.Path, f.SHA256, f.Body); err != nil {
 			return err
 		}
-		if f.Product != "" {
-			serving[f.Product], named = Served{File{f.Path, f.SHA256}, f.Freshness}, true
+		if f.Answer != nil && f.Path == snapshots.CurrentPath(f.Answer.Meta.Endpoint) {
+			serving[f.Answer.Meta.Endpoint], named = Served{f.SHA256, f.Answer.Meta.Freshness}, true
 		}
 	}
 	if !named {
@@ -118,16 +118,17 @@ func (s *link) put(ctx context.Context) error {
 	}
 	serving := s.cfg.Process.Serving()
 	for name, served := range serving {
-		if served.Path == "" || s.has(served.File) {
+		path := snapshots.CurrentPath(name)
+		if served.SHA256 == "" || s.has(path, served.SHA256) {
 			continue
 		}
-		if err := s.putFile(ctx, served.Path); err != nil {
+		if err := s.putFile(ctx, path); err != nil {
 			return err
 		}
-		if s.has(served.File) {
+		if s.has(path, served.SHA256) {
 			continue
 		}
-		if now := s.cfg.Store.Digest(served.Path); now != "" && now != served.SHA256 {
+		if now := s.cfg.Store.Digest(path); now != "" && now != served.SHA256 {
 			return nil
 		}
 		serving[name] = Served{}
@@ -153,9 +154,9 @@ func (s *link) nameCurrent(ctx context.Context, serving map[string]Served) error
 }
 
 // has says whether the stream has a file.
-func (s *link) has(f File) bool {
-	o := s.objects[f.Path]
-	return !o.refused && o.digest == f.SHA256
+func (s *link) has(path, digest string) bool {
+	o := s.objects[path]
+	return !o.refused && o.digest == digest
 }
 
 // putOne publishes one of the changed files.
@@ -196,14 +197,13 @@ func (s *link) putFile(ctx context.Context, path string) (err error) {
 		s.cfg.Log.Error("fleet: file not published", "file", path, "err", err)
 		return nil // the same would happen again
 	}
-	return s.putBytes(ctx, File{path, digest}, file)
+	return s.putBytes(ctx, path, digest, file)
 }
 
 // putBytes publishes a file, unless the stream has it. A file that no member would take is left out.
-func (s *link) putBytes(ctx context.Context, f File, file []byte) error {
-	path, digest := f.Path, f.SHA256
+func (s *link) putBytes(ctx context.Context, path, digest string, file []byte) error {
 	switch {
-	case s.has(f):
+	case s.has(path, digest):
 		return nil
 	case len(file) > snapshots.MaxTransfer:
 		s.cfg.Log.Error("fleet: file not published", "file", path, "bytes", len(file), "limit", snapshots.MaxTransfer)

@@ -142,7 +142,7 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 	s.objects[path] = o
 	delete(s.backlog, path)
 	switch stored := s.cfg.Store.Digest(path); {
-	case s.publishes && stored != "" && !s.has(File{path, stored}):
+	case s.publishes && stored != "" && !s.has(path, stored):
 		s.mark(path) // publishes its own again
 	case !s.refreshing() && !o.refused && o.digest != stored && (!s.cfg.Edge || !snapshots.IsObject(path)):
 		s.backlog[path] = true
@@ -181,12 +181,13 @@ func (s *link) apply(ctx context.Context) error {
 		return nil
 	}
 	for name, served := range current.Resources {
-		if s.has(served.File) && s.cfg.Store.Digest(served.Path) != served.SHA256 {
-			if err := s.load(ctx, served.Path); err != nil {
+		path := snapshots.CurrentPath(name)
+		if s.has(path, served.SHA256) && s.cfg.Store.Digest(path) != served.SHA256 {
+			if err := s.load(ctx, path); err != nil {
 				return err
 			}
 		}
-		if s.cfg.Store.Digest(served.Path) != served.SHA256 {
+		if s.cfg.Store.Digest(path) != served.SHA256 {
 			current.Resources[name] = Served{}
 		}
 	}
