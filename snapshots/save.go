@@ -3,11 +3,8 @@ package snapshots
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,7 +14,7 @@ import (
 //
 //  1. writes the files that the disk has refused before,
 //  2. writes the objects, then the files in current/, then those of the dates, each durably,
-//  3. lets reads find the files, whether the disk took them or not,
+//  3. lets reads find them, whether the disk took them or not,
 //  4. removes the objects that no file names any more.
 //
 // What the disk refuses stays in memory, in one queue, and is tried again every few seconds, by the next Save and by Close.
@@ -65,24 +62,17 @@ type Packed struct {
 	Answer *Snapshot // the default of a file; nil for an object
 
 	key   key
-	entry *entry // of a file
+	entry *entry
 }
 
 func packed(k key, body []byte, e *entry, answer *Snapshot) Packed {
-	p := Packed{Path: k.String(), SHA256: digestOfObject(k.name), Body: body, Answer: answer, key: k, entry: e}
-	if e != nil {
-		p.SHA256 = e.digest
-	}
-	return p
+	return Packed{Path: k.String(), SHA256: e.digest, Body: body, Answer: answer, key: k, entry: e}
 }
 
-// place writes objects and files, and lets reads find the files. s.disk is held.
+// place writes objects and files, and lets reads find them. s.disk is held.
 func (s *Store) place(batch []Packed) {
 	s.flush(batch)
 	for _, p := range batch {
-		if p.entry == nil {
-			continue
-		}
 		s.remember(p.key, p.entry)
 		if p.key.dir != currentDir && slices.Contains(s.dated, p.key.name) {
 			s.history.Set(p.entry.id, p.Answer, p.Answer.cost())
@@ -124,9 +114,6 @@ func (s *Store) flush(batch []Packed) {
 	s.mu.Lock()
 	for k := range written {
 		delete(all, k)
-		if k.dir == objectsDir {
-			s.objects[digestOfObject(k.name)] = true
-		}
 	}
 	s.queue, s.diskErr = all, refusal
 	s.mu.Unlock()
@@ -214,16 +201,10 @@ func (s *Store) Expire(ages Ages) (removed int, first error) {
 				break
 			}
 			k := key{date, FileName(product)}
-			err := os.Remove(s.path(k))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := s.remove(k); err != nil {
 				first = cmp.Or(first, fmt.Errorf("expire old files: %w", err))
 				continue
 			}
-			s.mu.Lock()
-			s.forget(k)
-			delete(s.queue, k)
-			s.mu.Unlock()
-			s.opts.Removed(k.String())
 			removed++
 		}
 	}

@@ -67,10 +67,9 @@ type Store struct {
 	disk       sync.Mutex // held while files are written or removed
 	mu         sync.Mutex // guards the fields below; held only briefly
 
-	index         map[key]*entry       // the files of answers that may be read
+	index         map[key]*entry       // the files and objects that may be read
 	lastID        int                  // of an entry
 	dates         map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
-	objects       map[string]bool      // objects on the disk, by digest
 	waiting       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
 	objectsBefore string               // [Ages.ObjectsBefore]
 	queue         map[key][]byte       // last write of each file that the disk refused
@@ -85,7 +84,7 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
 		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{}, index: map[key]*entry{},
-		dates: map[string][]string{}, objects: map[string]bool{}, waiting: map[string]time.Time{}, queue: map[key][]byte{},
+		dates: map[string][]string{}, waiting: map[string]time.Time{}, queue: map[key][]byte{},
 	}
 	s.current.Store(&generation{})
 	for _, product := range opts.DatedProducts {
@@ -150,14 +149,13 @@ func (s *Store) release() (err error) {
 func (s *Store) scan() error {
 	linked := map[key]Packed{} // by the place under a date: the file in current/ that belongs there, too
 	err := walk(s.dir, func(k key) error {
-		sum := digestOfObject(k.name)
-		switch {
-		case Temporary(k.name):
+		if Temporary(k.name) {
 			return os.Remove(s.path(k))
-		case k.dir == objectsDir && sum != "":
-			s.objects[sum] = true
 		}
 		if k.dir == objectsDir {
+			if sum := digestOfObject(k.name); sum != "" {
+				s.remember(k, &entry{digest: sum})
+			}
 			return nil
 		}
 		file, err := readFile(s.path(k))

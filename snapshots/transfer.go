@@ -51,9 +51,6 @@ func (s *Store) Paths() (paths []string) {
 	for k := range s.index {
 		paths = append(paths, k.String())
 	}
-	for sum := range s.objects {
-		paths = append(paths, objectKey(sum).String())
-	}
 	slices.Sort(paths)
 	return paths
 }
@@ -67,12 +64,6 @@ func (s *Store) Digest(path string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sum := digestOfObject(k.name); k.dir == objectsDir {
-		if s.objects[sum] || s.queue[k] != nil {
-			return sum
-		}
-		return ""
-	}
 	if e := s.index[k]; e != nil {
 		return e.digest
 	}
@@ -149,7 +140,7 @@ func (s *Store) acceptObject(k key, digest string, file []byte) error {
 	s.mu.Lock()
 	s.waiting[digest] = time.Now().Add(unnamedFor)
 	s.mu.Unlock()
-	s.flush([]Packed{packed(k, file, nil, nil)})
+	s.place([]Packed{packed(k, file, &entry{digest: digest}, nil)})
 	return nil
 }
 
