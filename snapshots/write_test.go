@@ -64,36 +64,6 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// Whatever fails, the old file stays and no temporary file is left.
-func TestWriteFileFails(t *testing.T) {
-	dir := t.TempDir()
-	put := func(name string) {
-		t.Helper()
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644))
-	}
-	put("gex")
-	put("file")
-	must(t, os.MkdirAll(filepath.Join(dir, "folder", "sub"), 0o755))
-	before := names(t, dir)
-	for what, target := range map[string]struct{ dir, name string }{
-		"the target is a folder":    {dir, "folder"},
-		"the directory is a file":   {filepath.Join(dir, "file"), "gex"},
-		"a parent is a file":        {filepath.Join(dir, "file", "sub"), "gex"},
-		"the name is too long":      {dir, strings.Repeat("x", 300)},
-		"the name leaves the place": {dir, "../gex"},
-	} {
-		if err := WritePrivateFile(target.dir, target.name, []byte("new")); err == nil {
-			t.Errorf("%s: no error", what)
-		}
-		if got := names(t, dir); !slices.Equal(got, before) {
-			t.Errorf("%s: directory holds %q, want %q", what, got, before)
-		}
-	}
-	if b, err := os.ReadFile(filepath.Join(dir, "gex")); string(b) != "old" {
-		t.Errorf("the old file holds %q, %v", b, err)
-	}
-}
-
 // Unfinished finds what a crash left of one file, and no file that only looks like it.
 func TestUnfinished(t *testing.T) {
 	dir := t.TempDir()
