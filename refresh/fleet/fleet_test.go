@@ -225,6 +225,7 @@ func (n *node) Refresh(ctx context.Context) {
 		n.serving[product] = s
 	}
 	n.mu.Unlock()
+	n.Announce()
 	<-ctx.Done()
 	if n.last != nil {
 		n.last()

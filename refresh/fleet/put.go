@@ -175,6 +175,13 @@ func greatest(paths map[string]bool) (path string) {
 	return path
 }
 
+// putAgain lets the member publish its own file again, and then the current answers: others may have passed over the file.
+func (s *link) putAgain(path string) {
+	s.mark(path)
+	s.lease.serving = nil
+	s.Announce()
+}
+
 // putFile publishes a file, or removes it from the stream if it was removed.
 func (s *link) putFile(ctx context.Context, path string) (err error) {
 	s.mu.Lock()

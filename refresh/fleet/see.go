@@ -118,7 +118,15 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 	whole := s.addPart(part, seq, header)
 	o := object{digest: header.Get(digestHeader), last: seq, bytes: s.bytes}
 	o.parts, _ = strconv.ParseUint(header.Get(partsHeader), 10, 64) // 0 is no part
-	if foreign == nil && err == nil && part+1 < o.parts || seq < s.objects[path].last {
+	if seq < s.objects[path].last {
+		return
+	}
+	if foreign == nil && err == nil && part+1 < o.parts { // the file before is no longer whole
+		delete(s.objects, path)
+		delete(s.backlog, path)
+		if s.publishes {
+			s.putAgain(path)
+		}
 		return
 	}
 	if !whole && seq <= s.first {
@@ -143,7 +151,7 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 	delete(s.backlog, path)
 	switch stored := s.cfg.Store.Digest(path); {
 	case s.publishes && stored != "" && !s.has(path, stored):
-		s.mark(path) // publishes its own again
+		s.putAgain(path)
 	case !s.refreshing() && !o.refused && o.digest != stored && (!s.cfg.Edge || !snapshots.IsObject(path)):
 		s.backlog[path] = true
 	}

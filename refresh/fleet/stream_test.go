@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,27 @@ func TestFilesThatAreGone(t *testing.T) {
 	until(t, "the edge shows the answer", func() bool { return e.shows(gamma, `"1"`) && e.Status().Err == nil })
 	if e.log.has("refused") || e.log.has("cannot take part") {
 		t.Error("the log names a file that was removed")
+	}
+}
+
+// A file of which a refresher that was killed has replaced the first part is published again, by that refresher or the next one.
+func TestAPartOfAFile(t *testing.T) {
+	t.Parallel()
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a := refresher(t, at)
+	data, path := noise(2*maxPart), snapshots.CurrentPath(pain)
+	a.save(pain, data, friday)
+	b := join(t, at, t.TempDir(), false)
+	until(t, "another member follows", func() bool { return b.shows(pain, data) })
+	o, lease := newOperator(t, at), fmt.Sprint(a.Status().Lease)
+	for _, ends := range []bool{false, true} {
+		if ends {
+			a.stop()
+		}
+		o.publish("file."+path+".0", lease, []byte("new"), digestHeader, strings.Repeat("0", 64), partsHeader, "2")
+		until(t, "the file is whole again", func() bool { return o.digest(path) == b.store.Digest(path) })
+		e := join(t, at, t.TempDir(), true)
+		until(t, "a new edge follows", func() bool { return e.shows(pain, data) })
 	}
 }
 
