@@ -50,7 +50,7 @@ const (
 	// maxStreamBytes has room for about 40 years of dates that are kept for ever, see server/deploy.
 	maxStreamBytes = 4 << 30
 	// leaseTTL is how long nothing must be published before another member may take the lease.
-	leaseTTL = 8 * time.Second
+	leaseTTL = 7 * time.Second
 	// leaseUse is how long after its last message a refresher may publish and ask the upstream.
 	leaseUse = leaseTTL - time.Second
 	// tickEvery is the time between two looks at the lease.

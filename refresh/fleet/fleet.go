@@ -12,7 +12,7 @@
 // "lease". All members see the messages in the same order.
 //
 // Each message renews the lease, and the refresher publishes one a second. A member may take the lease when it has learnt of no
-// message for eight seconds, and if the last message is still the same: the refresher stops after seven, by its own clocks.
+// message for seven seconds, and if the last message is still the same: the refresher stops after six, by its own clocks.
 //
 // A refresher publishes an answer before it stores and serves it. So a member that is killed at any instant has nothing that the
 // others do not get.
