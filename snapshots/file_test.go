@@ -27,7 +27,8 @@ func files(t testing.TB) map[string]File {
 	return map[string]File{
 		"one": single(t, `{"a":1}`),
 		"inputs": {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Inputs: []StoredInput{
-			{Input: Input{`"<é>` + "\n", "00"}, Received: asOf, Generated: asOf.Add(time.Second), FileDate: friday}, {Input: Input{"state/x", "11"}},
+			{Input: Input{`"<é>` + "\n", "00"}, Received: asOf, Generated: asOf.Add(time.Second), FileDate: friday},
+			{Input: Input{"state/x", "11"}},
 		}},
 		"summary":                {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Summary: []byte("[1,\n2]\x00")},
 		"variants":               {Edition: variants(t)},

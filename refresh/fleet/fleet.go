@@ -2,9 +2,9 @@
 // the upstream. The others follow: they serve the files that the refresher writes. NATS JetStream carries the files.
 //
 // A fleet of the source cboe has the stream strikecache-cboe, which keeps the last message of each subject. The subjects begin
-// with strikecache.cboe: "lease" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an object,
-// which is a file of the data directory, as it is. "current" names the files of the current answers ([Current]). "alive" renews the
-// lease.
+// with strikecache.cboe: "lease" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an
+// object, which is a file of the data directory, as it is. "current" names the files of the current answers ([Current]).
+// "alive" renews the lease.
 //
 // A member takes the lease when it publishes "lease". The sequence number of that message is the number of its lease, which the
 // header of each later message has. The refresher publishes a message only if the sequence number of the last message is the one

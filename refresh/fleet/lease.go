@@ -39,7 +39,8 @@ type beginning struct {
 var errLost = errors.New("the lease is lost")
 
 // look renews the lease, or looks whether it is free, and looks whether the watch has missed something. If the lease is free and
-// this member has all files, it takes the lease. A member that doubts its clock, or whose refreshes fail, neither takes nor keeps it.
+// this member has all files, it takes the lease. A member that doubts its clock, or whose refreshes fail, neither takes nor keeps
+// it.
 func (s *link) look(ctx context.Context) error {
 	offer := s.offer()
 	if offer != nil && !s.offering {
