@@ -15,7 +15,7 @@ import (
 type follower struct {
 	r       *Refresher
 	edge    bool      // this process never refreshes
-	expired time.Time // when it last removed old files; of Watch alone
+	expired time.Time // when it last removed old files; of Judge alone
 
 	mu      sync.Mutex
 	offered map[string]bool // the resources that the refresher of the fleet can feed; nil: not known
@@ -69,8 +69,8 @@ func (f *follower) Accept(path, digest string, file []byte) error {
 	return f.r.store.Accept(path, digest, file, Resources(), notAfter)
 }
 
-// Lead implements [fleet.Process]. It begins as a start does, from the stored files.
-func (f *follower) Lead(ctx context.Context) {
+// Refresh implements [fleet.Process]. It begins as a start does, from the stored files.
+func (f *follower) Refresh(ctx context.Context) {
 	f.r.reset()
 	if err := f.r.Restore(); err != nil {
 		f.r.log.Error("stored answers not restored", "err", err)
@@ -91,7 +91,7 @@ func (f *follower) Serving() map[string]fleet.Served {
 		}
 		h, s := b.current[p.name], fleet.Served{}
 		if h.edition != nil {
-			s = fleet.Served{File: fleet.File{Path: snapshots.CurrentPath(p.name), SHA256: h.digest}, Freshness: h.edition.Default.Meta.Freshness}
+			s = fleet.Served{SHA256: h.digest, Freshness: h.edition.Default.Meta.Freshness}
 		}
 		serving[p.name] = s
 	}
@@ -104,12 +104,12 @@ func (f *follower) Follow(served map[string]fleet.Served) error {
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
 	for _, p := range products {
 		var s fleet.Served
-		if s, offered[p.name] = served[p.name]; s.SHA256 == "" || s.Path != snapshots.CurrentPath(p.name) {
-			continue // there is no answer yet, or somebody has forged it
+		if s, offered[p.name] = served[p.name]; s.SHA256 == "" {
+			continue // there is no answer yet
 		}
 		h, err := f.followed(p, s)
 		if err != nil {
-			f.r.log.Error("answer of the fleet not readable", "resource", p.name, "file", s.Path, "err", err)
+			f.r.log.Error("answer of the fleet not readable", "resource", p.name, "err", err)
 			continue
 		}
 		if h != nil {
@@ -129,7 +129,7 @@ func (f *follower) followed(p *product, s fleet.Served) (*currentAnswer, error) 
 	h := *b.current[p.name]
 	b.mu.Unlock()
 	if h.digest != s.SHA256 {
-		file, err := f.r.store.LoadPath(s.Path)
+		file, err := f.r.store.LoadCurrent(p.name)
 		if err != nil {
 			return nil, err
 		}
@@ -158,9 +158,9 @@ func same(f, g snapshots.Freshness) bool { return f.Equal(g) && f.Since.Equal(g.
 // aloneAfter is how long no refresher may be heard of before all answers are stale.
 const aloneAfter = 2 * time.Minute
 
-// Watch implements [fleet.Process]. While no refresher is heard of, it judges the answers by their age, and makes them all
+// Judge implements [fleet.Process]. While no refresher is heard of, it judges the answers by their age, and makes them all
 // stale after two minutes. It also removes old files once a day.
-func (f *follower) Watch(since time.Time) error {
+func (f *follower) Judge(since time.Time) error {
 	r := f.r
 	if now := time.Now(); now.Sub(f.expired) > 24*time.Hour {
 		f.expired = now

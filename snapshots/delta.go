@@ -71,28 +71,11 @@ type base struct {
 	body   []byte            // in Identity; no part of other memory
 }
 
-// withDeltas returns the editions, by resource, with dictionaries in place of the answers in Options.Deltas. The caller must
-// have locked s.publishing.
-func (s *Store) withDeltas(editions map[string]*Edition) (map[string]*Edition, error) {
-	out := maps.Clone(editions)
-	for resource, variants := range s.opts.Deltas {
-		e := editions[resource]
-		if e == nil {
-			continue
-		}
-		var err error
-		if out[resource], err = s.dictionaries(resource, variants, e); err != nil {
-			return nil, fmt.Errorf("delta of %s: %w", resource, err)
-		}
-	}
-	return out, nil
-}
-
-// dictionaries returns an edition with dictionaries in place of the answers to some parameter values. A dictionary is a copy
-// of the answer that has the deltas against the bases of its kind.
-func (s *Store) dictionaries(resource string, variants []string, e *Edition) (*Edition, error) {
+// withDeltas returns an edition with dictionaries in place of the answers in Options.Deltas. A dictionary is a copy of the answer
+// that has the deltas against the bases of its kind. The caller must have locked s.publishing.
+func (s *Store) withDeltas(resource string, e *Edition) (*Edition, error) {
 	out := &Edition{Default: e.Default, Variants: maps.Clone(e.Variants)}
-	for _, variant := range variants {
+	for _, variant := range s.opts.Deltas[resource] {
 		answer := e.answer(variant)
 		if answer == nil {
 			continue
@@ -102,7 +85,7 @@ func (s *Store) dictionaries(resource string, variants []string, e *Edition) (*E
 		for _, b := range s.bases[kind{resource, variant}] {
 			delta, err := newDelta(&d, b)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("delta of %s: %w", resource, err)
 			}
 			d.deltas = append(d.deltas, delta)
 		}
@@ -112,7 +95,7 @@ func (s *Store) dictionaries(resource string, variants []string, e *Edition) (*E
 		}
 		out.Default = &d
 		for name, other := range e.Variants {
-			if other == answer && !slices.Contains(variants, name) { // the default is also the answer to its parameter value
+			if other == answer { // the default is also the answer to its parameter value
 				out.Variants[name] = &d
 			}
 		}
@@ -120,20 +103,18 @@ func (s *Store) dictionaries(resource string, variants []string, e *Edition) (*E
 	return out, nil
 }
 
-// keepBases makes the dictionaries of published editions the newest bases of their kinds. The caller must have locked
+// keepBases makes the dictionaries of a published edition the newest bases of their kinds. The caller must have locked
 // s.publishing.
-func (s *Store) keepBases(editions map[string]*Edition) {
-	for resource, e := range editions {
-		for _, variant := range s.opts.Deltas[resource] {
-			answer, k := e.answer(variant), kind{resource, variant}
-			if answer == nil {
-				continue
-			}
-			b := base{body: bytes.Clone(answer.bodies[Identity])} // the body may be part of a whole file
-			b.digest = sha256.Sum256(b.body)
-			others := slices.DeleteFunc(s.bases[k], func(other base) bool { return other.digest == b.digest })
-			s.bases[k] = append([]base{b}, others[:min(len(others), maxBases-1)]...)
+func (s *Store) keepBases(resource string, e *Edition) {
+	for _, variant := range s.opts.Deltas[resource] {
+		answer, k := e.answer(variant), kind{resource, variant}
+		if answer == nil {
+			continue
 		}
+		b := base{body: bytes.Clone(answer.bodies[Identity])} // the body may be part of a whole file
+		b.digest = sha256.Sum256(b.body)
+		others := slices.DeleteFunc(s.bases[k], func(other base) bool { return other.digest == b.digest })
+		s.bases[k] = append([]base{b}, others[:min(len(others), maxBases-1)]...)
 	}
 }
 

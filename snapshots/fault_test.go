@@ -121,10 +121,9 @@ func storedKinds(t *testing.T) []stored {
 func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
 	t.Helper()
 	got := s.Stats()
-	e := got.DiskErrors
-	for i, n := range []int64{e.Create, e.Write, e.Sync, e.Rename, e.SyncDir} {
-		if want := f.fired.Load(); (step(i) == at && n != want) || (step(i) != at && n != 0) {
-			t.Errorf("%d errors of step %v, %d injected at %v", n, step(i), want, at)
+	for i := range steps {
+		if n, want := got.DiskErrors[i.String()], f.fired.Load(); (i == at && n != want) || (i != at && n != 0) {
+			t.Errorf("%d errors of step %v, %d injected at %v", n, i, want, at)
 		}
 	}
 	if got.FilesWaiting != waiting || (s.DiskError() != nil) != (waiting > 0) {

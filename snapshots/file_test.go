@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-json"
 )
@@ -24,8 +25,11 @@ func files(t testing.TB) map[string]File {
 	mixed.Variants["2026-11-27"] = sealedIn(t, `{"expiration":"first"}`)
 	mixed.Variants["2027-01-15"] = sealedIn(t, `{"expiration":"last"}`, Zstd)
 	return map[string]File{
-		"one":                    single(t, `{"a":1}`),
-		"inputs":                 {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Inputs: []StoredInput{{Input: Input{`"<é>` + "\n", "00"}, Received: asOf}}},
+		"one": single(t, `{"a":1}`),
+		"inputs": {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Inputs: []StoredInput{
+			{Input: Input{`"<é>` + "\n", "00"}, Received: asOf, Generated: asOf.Add(time.Second), FileDate: friday},
+			{Input: Input{"state/x", "11"}},
+		}},
 		"summary":                {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Summary: []byte("[1,\n2]\x00")},
 		"variants":               {Edition: variants(t)},
 		"variants, with all":     {Edition: variants(t), Build: "abc", Summary: []byte(`{"b":2}`)},
@@ -64,6 +68,14 @@ func TestFileRoundTrip(t *testing.T) {
 		first := slices.IndexFunc(f.Edition.Names(), func(n string) bool { return f.Edition.Variants[n] == f.Edition.Default })
 		if first >= 0 && got.Edition.Default != got.Edition.Variants[f.Edition.Names()[first]] {
 			t.Errorf("%s: the default is a copy of its variant", name)
+		}
+	}
+}
+
+func TestFilesWithoutADefault(t *testing.T) {
+	for _, e := range []*Edition{nil, {}} {
+		if err := open(t, t.TempDir()).Save([]File{{Product: gamma, Edition: e, Current: true}}, nil); err == nil {
+			t.Errorf("saved %v", e)
 		}
 	}
 }

@@ -13,10 +13,11 @@ import (
 // ErrNoSnapshot says that no answer of that product and date is stored.
 var ErrNoSnapshot = errors.New("no snapshot of that date")
 
-// entry is what the store knows of the last write of a file without reading it. It is immutable but for logged.
+// entry is what the store knows of the last write of a file or an object without reading it. It is immutable but for logged. An
+// object has only id and digest.
 type entry struct {
 	id       int       // in the history
-	digest   string    // in its header
+	digest   string    // in its header, or of the object
 	computed time.Time // computed_at
 	objects  []string  // digests of the objects that it names
 	summary  []byte    // [File.Summary]
@@ -86,7 +87,7 @@ func (s *Store) load(k key) (f File, err error) {
 	return f, nil
 }
 
-// raw returns the last write of a file or an object, from memory while the write is pending, and the entry of a file.
+// raw returns the last write of a file or an object, from memory while the write is pending, and its entry.
 func (s *Store) raw(k key) (file []byte, e *entry, err error) {
 	s.mu.Lock()
 	e = s.index[k]
@@ -95,7 +96,7 @@ func (s *Store) raw(k key) (file []byte, e *entry, err error) {
 	switch {
 	case pending:
 		return file, e, nil
-	case e == nil && k.dir != objectsDir:
+	case e == nil:
 		return nil, nil, ErrNoSnapshot
 	}
 	if file, err = readFile(s.path(k)); errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +129,7 @@ func (s *Store) passOver(k key, e *entry, err error) {
 	s.opts.Log.Error("stored file passed over", "file", s.path(k), "err", err)
 }
 
-// remember indexes the last write of a file.
+// remember indexes the last write of a file or an object.
 func (s *Store) remember(k key, e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +138,7 @@ func (s *Store) remember(k key, e *entry) {
 	e.id = s.lastID
 	s.index[k] = e
 	dates := s.dates[k.name]
-	if i, _ := slices.BinarySearch(dates, k.dir); k.dir != currentDir {
+	if i, _ := slices.BinarySearch(dates, k.dir); k.dir != currentDir && k.dir != objectsDir {
 		s.dates[k.name] = slices.Concat(dates[:i], []string{k.dir}, dates[i:])
 	}
 }

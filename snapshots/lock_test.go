@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,38 +44,6 @@ func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// Removing the directory of a running server does not let another server take it, by any path.
-func TestRemovedDirectoryStaysTaken(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs a system that can lock a path")
-	}
-	dir := filepath.Join(t.TempDir(), "data")
-	link := filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(dir, link))
-	s := open(t, dir)
-	s.disk.Lock() // or the store would create the directory again
-	for _, name := range []string{dir, link, filepath.Join(dir, "..", "data")} {
-		must(t, errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)))
-		if _, err := Open(options(name)); !errors.Is(err, ErrLocked) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	s.disk.Unlock()
-	t.Chdir(filepath.Dir(dir))
-	if _, err := Open(options("data")); !errors.Is(err, ErrLocked) {
-		t.Errorf("by a relative path: %v", err)
-	}
-	must(t, s.Close())
-	open(t, dir)
-}
-
-// Directories of the same name in different places can be open at the same time.
-func TestDirectoriesOfOneName(t *testing.T) {
-	for range 2 {
-		open(t, filepath.Join(t.TempDir(), "data"))
-	}
-}
-
 const (
 	market      = "market of seed 1"
 	otherMarket = "market of seed 2"
@@ -95,33 +62,11 @@ func TestBind(t *testing.T) {
 		}
 		s = reopen(t, s)
 	}
-	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n"+digest([]byte(market))+"\n" || err != nil {
+	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n" || err != nil {
 		t.Errorf("the text is %q, %v", b, err)
 	}
 	if n, bad, err := Verify(s.opts.Dir); n != 0 || len(bad) != 0 || err != nil {
 		t.Errorf("the identity is counted as a dated file: %d, %v, %v", n, bad, err)
-	}
-}
-
-// Verify names a damaged identity. The error of a start says what to do.
-func TestDamagedIdentity(t *testing.T) {
-	whole := market + "\n" + digest([]byte(market)) + "\n"
-	for name, text := range map[string]string{
-		"cut off": "market of seed", "without a digest": market + "\n", "another market": strings.Replace(whole, "1", "2", 1),
-		"more": whole + "more\n", "empty": "\n", "no byte": "",
-	} {
-		s := open(t, t.TempDir())
-		path := put(t, s, identityName, text)
-		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
-			t.Errorf("%s: verify finds %v, %v", name, bad, err)
-		}
-		if err := s.Bind(market); err == nil || !strings.Contains(err.Error(), "remove "+path) {
-			t.Errorf("%s: bound with %v", name, err)
-		}
-		must(t, os.Remove(path)) // as the error says
-		if err := s.Bind(market); err != nil {
-			t.Errorf("%s: mended, yet bound with %v", name, err)
-		}
 	}
 }
 

@@ -42,17 +42,22 @@ func newHistory(room int64) (*ristretto.Cache[int, *Snapshot], error) {
 func (s *Store) Publish(editions map[string]*Edition) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
-	editions, err := s.withDeltas(editions)
-	if err != nil {
-		return fmt.Errorf("publish: %w", err)
+	next := maps.Clone(*s.current.Load())
+	for resource, e := range editions {
+		if s.opts.Deltas[resource] != nil {
+			var err error
+			if e, err = s.withDeltas(resource, e); err != nil {
+				return fmt.Errorf("publish: %w", err)
+			}
+		}
+		next[resource] = e
 	}
-	next := generation{}
-	maps.Copy(next, *s.current.Load())
-	maps.Copy(next, editions)
 	s.publications.Add(1)
 	s.current.Store(&next)
 	s.publications.Add(1)
-	s.keepBases(editions)
+	for resource, e := range editions {
+		s.keepBases(resource, e)
+	}
 	return nil
 }
 

@@ -27,8 +27,9 @@ type Object struct {
 
 const objectSuffix = ".gz"
 
-// unnamedFor is how long an object of another store waits for the file that names it.
-const unnamedFor = 2 * time.Minute
+// unnamedFor is how long an object of another store may wait for the first file that names it. A new member of a fleet may get
+// the objects of the whole history before the files.
+const unnamedFor = 24 * time.Hour
 
 // ErrGone is an object that the directory does not have.
 var ErrGone = errors.New("document is not stored")
@@ -73,15 +74,11 @@ func unpackObject(packed []byte, sha256 string) ([]byte, error) {
 // ReadObject reads and checks an object in the directory of a source. The error is ErrGone when it is not there. It takes no
 // lock, and a running server may keep writing.
 func ReadObject(dir, source, sha256 string) ([]byte, error) {
-	return readObject(filepath.Join(dir, source), sha256)
-}
-
-func readObject(dir, sha256 string) ([]byte, error) {
 	k := objectKey(sha256)
 	if digestOfObject(k.name) == "" {
 		return nil, ErrGone
 	}
-	packed, err := readFile(filepath.Join(dir, k.dir, k.name))
+	packed, err := readFile(filepath.Join(dir, source, k.dir, k.name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrGone
 	}
@@ -93,34 +90,35 @@ func readObject(dir, sha256 string) ([]byte, error) {
 
 // Object returns the unpacked bytes of an object. The caller owns them. The error is ErrGone when the object is not stored.
 func (s *Store) Object(sha256 string) ([]byte, error) {
-	s.mu.Lock()
-	packed, queued := s.queue[objectKey(sha256)]
-	s.mu.Unlock()
-	if queued {
-		return unpackObject(packed, sha256)
+	packed, _, err := s.raw(objectKey(sha256))
+	if errors.Is(err, ErrNoSnapshot) {
+		return nil, ErrGone
 	}
-	return readObject(s.dir, sha256)
+	if err != nil {
+		return nil, err
+	}
+	return unpackObject(packed, sha256)
 }
 
 // missing returns the objects that are neither on the disk nor queued, packed. s.disk is held.
-func (s *Store) missing(objects []Object) (batch []placed, err error) {
+func (s *Store) missing(objects []Object) (batch []Packed, err error) {
 	for i := range objects {
 		o, k := &objects[i], objectKey(objects[i].SHA256)
-		known := s.queue[k] != nil || slices.ContainsFunc(batch, func(p placed) bool { return p.key == k })
-		if known || s.Has(o.SHA256) || o.Body == nil && o.Gzip == nil {
+		known := s.Digest(k.String()) != "" || slices.ContainsFunc(batch, func(p Packed) bool { return p.key == k })
+		if known || o.Body == nil && o.Gzip == nil {
 			continue
 		}
-		packed, err := o.pack()
+		body, err := o.pack()
 		if err != nil {
 			return nil, fmt.Errorf("pack %s: %w", o.SHA256, err)
 		}
-		batch = append(batch, placed{key: k, body: packed})
+		batch = append(batch, packed(k, body, &entry{digest: o.SHA256}, nil))
 	}
 	return batch, nil
 }
 
-// sweep removes the objects that no file names, and those that only files of dates before objectsBefore name. While files wait
-// for the disk it removes none from the disk: the files there may still name them. s.disk is held.
+// sweep removes the objects that no file names and that wait for none, and those that only files of dates before objectsBefore
+// name. While files wait for the disk it removes none from the disk: the files there may still name them. s.disk is held.
 func (s *Store) sweep() {
 	s.mu.Lock()
 	named := map[string]bool{}
@@ -129,34 +127,51 @@ func (s *Store) sweep() {
 			named[sum] = named[sum] || k.dir == currentDir || k.dir >= s.objectsBefore
 		}
 	}
-	for k := range s.queue {
-		if k.dir == objectsDir && !named[digestOfObject(k.name)] {
+	for sum, until := range s.waiting {
+		if named[sum] || time.Now().After(until) {
+			delete(s.waiting, sum)
+			continue
+		}
+		named[sum] = true
+	}
+	var unnamed []key
+	for k, e := range s.index {
+		_, queued := s.queue[k]
+		switch {
+		case k.dir != objectsDir || named[e.digest]:
+		case queued:
 			delete(s.queue, k)
+			s.forget(k)
+		default:
+			unnamed = append(unnamed, k)
 		}
 	}
-	var unnamed []string
-	for sum, until := range s.objects {
-		if !named[sum] && len(s.queue) == 0 && time.Now().After(until) {
-			unnamed = append(unnamed, sum)
-		}
+	if len(s.queue) > 0 {
+		unnamed = nil
 	}
 	s.mu.Unlock()
-	for _, sum := range unnamed {
-		k := objectKey(sum)
-		if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			continue // the next sweep tries again
-		}
-		s.mu.Lock()
-		delete(s.objects, sum)
-		s.mu.Unlock()
-		s.opts.Removed(k.String())
+	for _, k := range unnamed {
+		_ = s.remove(k) // the next sweep tries again
 	}
+}
+
+// remove removes a file or an object from the disk, the queue and the index. s.disk is held.
+func (s *Store) remove(k key) error {
+	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.mu.Lock()
+	s.forget(k)
+	delete(s.queue, k)
+	s.mu.Unlock()
+	s.opts.Removed(k.String())
+	return nil
 }
 
 // Has says whether an object is on the disk.
 func (s *Store) Has(sha256 string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.objects[sha256]
-	return ok
+	k := objectKey(sha256)
+	return s.index[k] != nil && s.queue[k] == nil
 }

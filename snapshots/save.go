@@ -3,11 +3,8 @@ package snapshots
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,7 +14,7 @@ import (
 //
 //  1. writes the files that the disk has refused before,
 //  2. writes the objects, then the files in current/, then those of the dates, each durably,
-//  3. lets reads find the files, whether the disk took them or not,
+//  3. lets reads find them, whether the disk took them or not,
 //  4. removes the objects that no file names any more.
 //
 // What the disk refuses stays in memory, in one queue, and is tried again every few seconds, by the next Save and by Close.
@@ -31,7 +28,7 @@ func (s *Store) Save(files []File, objects []Object) error {
 	if err != nil {
 		return err
 	}
-	var dated []placed
+	var dated []Packed
 	for i := range files {
 		f := &files[i]
 		h, body, err := encodeFile(f)
@@ -39,15 +36,15 @@ func (s *Store) Save(files []File, objects []Object) error {
 			return fmt.Errorf("save %s: %w", f.Product, err)
 		}
 		if f.Current {
-			batch = append(batch, placed{key{currentDir, FileName(f.Product)}, body, newEntry(h, body), f.Edition.Default})
+			batch = append(batch, packed(key{currentDir, FileName(f.Product)}, body, newEntry(h, body), f.Edition.Default))
 		}
 		if f.Dated {
-			dated = append(dated, placed{key{f.Date(), FileName(f.Product)}, body, newEntry(h, body), f.Edition.Default})
+			dated = append(dated, packed(key{f.Date(), FileName(f.Product)}, body, newEntry(h, body), f.Edition.Default))
 		}
 	}
 	batch = append(batch, dated...)
 	if s.opts.Publish != nil {
-		stored, err := s.opts.Publish(packed(batch))
+		stored, err := s.opts.Publish(batch)
 		if err != nil {
 			return err
 		}
@@ -57,24 +54,28 @@ func (s *Store) Save(files []File, objects []Object) error {
 	return nil
 }
 
-// placed is an object or a file, and its place.
-type placed struct {
-	key    key
-	body   []byte
-	entry  *entry    // of a file
-	answer *Snapshot // the default of the file
+// Packed is a file or an object as it is written. Nothing of it may be changed.
+type Packed struct {
+	Path   string
+	SHA256 string // what [Store.Digest] returns
+	Body   []byte
+	Answer *Snapshot // the default of a file; nil for an object
+
+	key   key
+	entry *entry
 }
 
-// place writes objects and files, and lets reads find the files. s.disk is held.
-func (s *Store) place(batch []placed) {
+func packed(k key, body []byte, e *entry, answer *Snapshot) Packed {
+	return Packed{Path: k.String(), SHA256: e.digest, Body: body, Answer: answer, key: k, entry: e}
+}
+
+// place writes objects and files, and lets reads find them. s.disk is held.
+func (s *Store) place(batch []Packed) {
 	s.flush(batch)
 	for _, p := range batch {
-		if p.entry == nil {
-			continue
-		}
 		s.remember(p.key, p.entry)
 		if p.key.dir != currentDir && slices.Contains(s.dated, p.key.name) {
-			s.history.Set(p.entry.id, p.answer, p.answer.cost())
+			s.history.Set(p.entry.id, p.Answer, p.Answer.cost())
 		}
 	}
 	s.history.Wait() // a request right after a publication finds its answer in memory
@@ -94,10 +95,10 @@ func (k key) rank() int {
 
 // flush writes the queue and a batch, which replaces what the queue has for the same places. What the disk refuses becomes the
 // queue. While an object is refused, no file is written. s.disk is held, and only its holder changes the queue.
-func (s *Store) flush(batch []placed) {
+func (s *Store) flush(batch []Packed) {
 	before, all := len(s.queue), maps.Clone(s.queue)
 	for _, p := range batch {
-		all[p.key] = p.body
+		all[p.key] = p.Body
 	}
 	if len(all) == 0 {
 		return
@@ -113,9 +114,6 @@ func (s *Store) flush(batch []placed) {
 	s.mu.Lock()
 	for k := range written {
 		delete(all, k)
-		if k.dir == objectsDir {
-			s.objects[digestOfObject(k.name)] = time.Time{}
-		}
 	}
 	s.queue, s.diskErr = all, refusal
 	s.mu.Unlock()
@@ -203,16 +201,10 @@ func (s *Store) Expire(ages Ages) (removed int, first error) {
 				break
 			}
 			k := key{date, FileName(product)}
-			err := os.Remove(s.path(k))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := s.remove(k); err != nil {
 				first = cmp.Or(first, fmt.Errorf("expire old files: %w", err))
 				continue
 			}
-			s.mu.Lock()
-			s.forget(k)
-			delete(s.queue, k)
-			s.mu.Unlock()
-			s.opts.Removed(k.String())
 			removed++
 		}
 	}

@@ -4,7 +4,8 @@
 // entity tags. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
 // resource's parameter. A [Store] keeps editions twice. In memory, editions that are published together switch at the same
 // instant. On disk there is a current file of each product and one for each UTC date, and the documents that they were
-// computed from. They are written so that a crash at any instant leaves the old file or the new one. The bytes of a snapshot must never be changed: they are shared, and sent without a copy.
+// computed from. They are written so that a crash at any instant leaves the old file or the new one. The bytes of a snapshot must
+// never be changed: they are shared, and sent without a copy.
 //
 // If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
 // again. A damaged file is logged and counted when the store opens, and is never served.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,7 +22,7 @@ type Options struct {
 	// DatedProducts are the products whose past dates are served.
 	DatedProducts []string
 	// Deltas has the parameter values whose answers come with deltas against the last four answers before them, by product.
-	// "" stands for the default answer.
+	// "" stands for the default answer, and comes first.
 	Deltas map[string][]string
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
@@ -48,9 +47,9 @@ type Options struct {
 // to take a write. A file that is not indexed is not read.
 type Store struct {
 	opts         Options
-	dir          string      // <Dir>/<Source>
-	dated        []string    // file names of the dated products
-	locks        []io.Closer // keep other processes out of dir
+	dir          string   // <Dir>/<Source>
+	dated        []string // file names of the dated products
+	lock         *os.File // keeps other processes out of dir
 	writer       *writer
 	current      atomic.Pointer[generation]       // never nil
 	history      *ristretto.Cache[int, *Snapshot] // past answers, by the id of their entry
@@ -68,17 +67,14 @@ type Store struct {
 	disk       sync.Mutex // held while files are written or removed
 	mu         sync.Mutex // guards the fields below; held only briefly
 
-	index         map[key]*entry       // the files of answers that may be read
+	index         map[key]*entry       // the files and objects that may be read
 	lastID        int                  // of an entry
 	dates         map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
-	objects       map[string]time.Time // objects on the disk by digest, with the time until which they stay without a name
+	waiting       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
 	objectsBefore string               // [Ages.ObjectsBefore]
 	queue         map[key][]byte       // last write of each file that the disk refused
 	diskErr       error                // of the last write that failed
 }
-
-// ErrOlderFormat is a directory that an older version wrote.
-var ErrOlderFormat = errors.New("directory was written by an older version, which this one does not read")
 
 // Open opens or creates the directory of a source, takes it for this process, checks every file, logs the bad ones and
 // indexes the others. It removes what a crash left: temporary files, and objects that no file names. If a crash came between
@@ -88,7 +84,7 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
 		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{}, index: map[key]*entry{},
-		dates: map[string][]string{}, objects: map[string]time.Time{}, queue: map[key][]byte{},
+		dates: map[string][]string{}, waiting: map[string]time.Time{}, queue: map[key][]byte{},
 	}
 	s.current.Store(&generation{})
 	for _, product := range opts.DatedProducts {
@@ -116,9 +112,6 @@ func (s *Store) open() (err error) {
 	if err = s.lockDir(); err != nil {
 		return err
 	}
-	if older(s.dir) {
-		return fmt.Errorf("%w: move it away, or give another --data-dir", ErrOlderFormat)
-	}
 	for _, dir := range []string{objectsDir, currentDir} {
 		if err = s.writer.makeDir(filepath.Join(s.dir, dir)); err != nil {
 			return err
@@ -128,19 +121,6 @@ func (s *Store) open() (err error) {
 		return err
 	}
 	return s.scan()
-}
-
-// older says whether an older version wrote the directory of a source: it has dates and no current answers.
-func older(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	dated := false
-	for _, e := range entries {
-		if e.Name() == currentDir {
-			return false
-		}
-		dated = dated || isDate(e.Name()) || e.Name() == "archive"
-	}
-	return err == nil && dated
 }
 
 // Close tries once more to write what the disk has refused, and releases the directory. Snapshots already taken stay valid.
@@ -158,8 +138,8 @@ func (s *Store) release() (err error) {
 	if s.history != nil {
 		s.history.Close()
 	}
-	for _, l := range s.locks {
-		err = errors.Join(err, l.Close())
+	if s.lock != nil {
+		err = s.lock.Close()
 	}
 	return err
 }
@@ -167,16 +147,15 @@ func (s *Store) release() (err error) {
 // scan removes temporary files, fills the index, makes the links that a crash prevented, and removes objects without a name.
 // No other goroutine uses the store yet.
 func (s *Store) scan() error {
-	linked := map[key]placed{} // by the place under a date: the file in current/ that belongs there, too
+	linked := map[key]Packed{} // by the place under a date: the file in current/ that belongs there, too
 	err := walk(s.dir, func(k key) error {
-		sum := digestOfObject(k.name)
-		switch {
-		case Temporary(k.name):
+		if Temporary(k.name) {
 			return os.Remove(s.path(k))
-		case k.dir == objectsDir && sum != "":
-			s.objects[sum] = time.Time{}
 		}
 		if k.dir == objectsDir {
+			if sum := digestOfObject(k.name); sum != "" {
+				s.remember(k, &entry{digest: sum})
+			}
 			return nil
 		}
 		file, err := readFile(s.path(k))
@@ -191,7 +170,7 @@ func (s *Store) scan() error {
 		s.remember(k, newEntry(h, file))
 		if k.dir == currentDir && h.Dated {
 			dated := key{h.Date, k.name}
-			linked[dated] = placed{key: dated, body: file, entry: newEntry(h, file)}
+			linked[dated] = packed(dated, file, newEntry(h, file), nil)
 		}
 		return nil
 	})
@@ -200,7 +179,7 @@ func (s *Store) scan() error {
 	}
 	for k, p := range linked {
 		if stored := s.index[k]; stored == nil || stored.computed.Before(p.entry.computed) {
-			s.flush([]placed{p})
+			s.flush([]Packed{p})
 			s.remember(k, p.entry)
 		}
 	}
@@ -246,29 +225,15 @@ func walk(source string, visit func(k key) error) error {
 type Stats struct {
 	FilesWritten int64
 	BytesWritten int64
-	DiskErrors   DiskErrors
+	// DiskErrors counts the writes that failed, by the step that failed, retries included. The steps are create (of a directory
+	// or a temporary file), write, sync, rename and sync_dir.
+	DiskErrors map[string]int64
 	// FilesWaiting is the number of pending files, which the disk has refused and the store serves from memory.
 	FilesWaiting int
 	// BadFiles is the number of stored files found torn, altered, foreign or of a newer format.
 	BadFiles int64
-	// History is of the cache of past answers, which may refuse and evict.
-	History CacheStats
-}
-
-// DiskErrors counts the writes that failed, by the step that failed, retries included.
-type DiskErrors struct {
-	Create  int64 // of a directory or a temporary file
-	Write   int64
-	Sync    int64
-	Rename  int64
-	SyncDir int64
-}
-
-// CacheStats counts what a cache rejected, dropped or evicted.
-type CacheStats struct {
-	SetsRejected int64
-	SetsDropped  int64
-	Evictions    int64
+	// What the cache of past answers refused, dropped for a full buffer, and evicted.
+	HistoryRejected, HistoryDropped, HistoryEvicted int64
 }
 
 // Stats returns the counts.
@@ -277,15 +242,12 @@ func (s *Store) Stats() Stats {
 	waiting := len(s.queue)
 	s.mu.Unlock()
 	w, m := s.writer, s.history.Metrics
+	failed := map[string]int64{}
+	for at := range steps {
+		failed[at.String()] = w.failed[at].Load()
+	}
 	return Stats{
-		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(),
-		DiskErrors: DiskErrors{
-			Create: w.failed[stepCreate].Load(), Write: w.failed[stepWrite].Load(), Sync: w.failed[stepSync].Load(),
-			Rename: w.failed[stepRename].Load(), SyncDir: w.failed[stepSyncDir].Load(),
-		},
-		FilesWaiting: waiting, BadFiles: s.bad.Load(),
-		History: CacheStats{
-			SetsRejected: int64(m.SetsRejected()), SetsDropped: int64(m.SetsDropped()), Evictions: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
-		},
+		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(), DiskErrors: failed, FilesWaiting: waiting, BadFiles: s.bad.Load(),
+		HistoryRejected: int64(m.SetsRejected()), HistoryDropped: int64(m.SetsDropped()), HistoryEvicted: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
 	}
 }

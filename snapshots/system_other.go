@@ -2,10 +2,7 @@
 
 package snapshots
 
-import (
-	"io"
-	"os"
-)
+import "os"
 
 // syncDir does nothing: this system has no way to make a directory's entries durable.
 func syncDir(string) error { return nil }
@@ -13,7 +10,5 @@ func syncDir(string) error { return nil }
 // keepOwner does nothing: on this system a new file inherits its access from its directory.
 func keepOwner(*os.File, string) error { return nil }
 
-// lockFile and lockPlace do nothing: on this system the directory is not locked.
+// lockFile does nothing: on this system the directory is not locked.
 func lockFile(*os.File) error { return nil }
-
-func lockPlace(_, _ string) (io.Closer, error) { return nil, nil }

@@ -4,12 +4,7 @@ package snapshots
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"os"
-	"path/filepath"
-	"runtime"
 	"syscall"
 )
 
@@ -43,38 +38,4 @@ func lockFile(f *os.File) error {
 		return ErrLocked
 	}
 	return os.NewSyscallError("lock directory", err)
-}
-
-// lockPlace locks the path of a source's directory: the lock also holds after the directory was removed. It is an abstract
-// Unix socket, named by the inode above the data directory and the path from there. On a system that lacks or forbids such
-// sockets, lockPlace returns nil, and the lock file alone protects the directory.
-func lockPlace(dataDir, source string) (io.Closer, error) {
-	if runtime.GOOS != "linux" {
-		return nil, nil
-	}
-	path, err := filepath.Abs(dataDir)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	above, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	inode, ok := above.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil, nil
-	}
-	below := digest([]byte(filepath.Join(filepath.Base(path), source)))[:32]
-	name := fmt.Sprintf("@strikecache-%d-%d-%s", inode.Dev, inode.Ino, below)
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: its lock file was removed while that process runs", ErrLocked)
-	}
-	if err != nil {
-		return nil, nil
-	}
-	return socket, nil
 }

@@ -51,9 +51,6 @@ func (s *Store) Paths() (paths []string) {
 	for k := range s.index {
 		paths = append(paths, k.String())
 	}
-	for sum := range s.objects {
-		paths = append(paths, objectKey(sum).String())
-	}
 	slices.Sort(paths)
 	return paths
 }
@@ -67,12 +64,6 @@ func (s *Store) Digest(path string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sum := digestOfObject(k.name); k.dir == objectsDir {
-		if _, ok := s.objects[sum]; ok || s.queue[k] != nil {
-			return sum
-		}
-		return ""
-	}
 	if e := s.index[k]; e != nil {
 		return e.digest
 	}
@@ -105,39 +96,6 @@ func checkFile(k key, file []byte) (digest string, err error) {
 	return h.SHA256, err
 }
 
-// LoadPath reads and verifies the answer of a path. It returns ErrNoSnapshot if there is none.
-func (s *Store) LoadPath(path string) (File, error) {
-	k, err := parsePath(path)
-	if err != nil {
-		return File{}, err
-	}
-	return s.load(k)
-}
-
-// Packed is a file or an object as it is to be written. The bytes must not be changed.
-type Packed struct {
-	Path      string
-	SHA256    string // what [Store.Digest] will return
-	Body      []byte
-	Product   string    // of a file in current/; "" for others
-	Freshness Freshness // of a file in current/
-}
-
-// packed returns what a publication is to write.
-func packed(batch []placed) []Packed {
-	all := make([]Packed, len(batch))
-	for i, p := range batch {
-		all[i] = Packed{Path: p.key.String(), SHA256: digestOfObject(p.key.name), Body: p.body}
-		if p.entry != nil {
-			all[i].SHA256 = p.entry.digest
-		}
-		if p.key.dir == currentDir {
-			all[i].Product, all[i].Freshness = p.answer.Meta.Endpoint, p.answer.Meta.Freshness
-		}
-	}
-	return all
-}
-
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
 // the products, is not older than the file that is stored there, and has no as_of after notAfter. The errors are those above,
@@ -150,41 +108,40 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	if len(file) > MaxTransfer {
 		return fmt.Errorf("%w: over %d bytes", ErrForeign, MaxTransfer)
 	}
-	has, err := checkFile(k, file)
-	if err != nil {
-		return err
-	}
-	if has != digest {
-		return fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
-	}
 	if k.dir == objectsDir {
-		s.acceptObject(k, file)
-		return nil
+		return s.acceptObject(k, digest, file)
 	}
 	f, err := decodeFile(file, k)
 	if err != nil {
 		return err
+	}
+	if f.entry.digest != digest {
+		return fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
 	}
 	if err := s.vet(k, &f, products, notAfter); err != nil {
 		return err
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.place([]placed{{k, file, f.entry, f.Edition.Default}})
+	s.place([]Packed{packed(k, file, f.entry, f.Edition.Default)})
 	return nil
 }
 
 // acceptObject stores an object that waits for the file that names it.
-func (s *Store) acceptObject(k key, file []byte) {
+func (s *Store) acceptObject(k key, digest string, file []byte) error {
+	if k != objectKey(digest) {
+		return fmt.Errorf("%w: another object is announced", ErrTorn)
+	}
+	if _, err := unpackObject(file, digest); err != nil {
+		return err
+	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.flush([]placed{{key: k, body: file}})
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	sum := digestOfObject(k.name)
-	if _, ok := s.objects[sum]; ok {
-		s.objects[sum] = time.Now().Add(unnamedFor)
-	}
+	s.waiting[digest] = time.Now().Add(unnamedFor)
+	s.mu.Unlock()
+	s.place([]Packed{packed(k, file, &entry{digest: digest}, nil)})
+	return nil
 }
 
 // vet checks the answer of a file that another store has written.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -22,8 +23,8 @@ func TestTransfer(t *testing.T) {
 				published = append(published, f.Path)
 				k, err := parsePath(f.Path)
 				must(t, err)
-				if has, err := checkFile(k, f.Body); err != nil || has != f.SHA256 || (f.Product == gamma) != strings.HasPrefix(f.Path, "current/") {
-					t.Errorf("%s %q: %q, %v", f.Path, f.Product, has, err)
+				if has, err := checkFile(k, f.Body); err != nil || has != f.SHA256 || (f.Answer == nil) != IsObject(f.Path) {
+					t.Errorf("%s %v: %q, %v", f.Path, f.Answer, has, err)
 				}
 			}
 			return func() {}, refused
@@ -62,7 +63,7 @@ func TestTransfer(t *testing.T) {
 				t.Errorf("%s: %v", path, err)
 			}
 		}
-		got, err := to.LoadPath(friday + "/gex-spx")
+		got, err := to.Load(gamma, friday)
 		must(t, err)
 		want := f
 		sameFile(t, got, want)
@@ -71,6 +72,43 @@ func TestTransfer(t *testing.T) {
 		}
 		if got, err := to.Object(sha(body)); err != nil || string(got) != "carried" {
 			t.Errorf("object %q, %v", got, err)
+		}
+	}
+}
+
+// An object of another store waits a day for the file that names it, also while the disk refuses it. Afterwards it goes like any
+// other that no file names.
+func TestAcceptedObjectsWaitForTheirFile(t *testing.T) {
+	answer, body := withObject(t, "carried")
+	next, other := withObject(t, "next")
+	packed, err := (&Object{Body: body}).pack()
+	must(t, err)
+	path := "objects/" + sha(body) + ".gz"
+	for _, refusing := range []bool{false, true} {
+		for _, comes := range []bool{false, true} {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				s, f := openFaulty(t, notSynced, options(dir))
+				f.on.Store(refusing)
+				must(t, s.Accept(path, sha(body), packed, nil, asOf))
+				time.Sleep(23 * time.Hour)
+				f.on.Store(false)
+				must(t, save(s, pain, monday, single(t, `1`))) // sweeps
+				if got, err := s.Object(sha(body)); err != nil || string(got) != "carried" || !exists(t, s, path) {
+					t.Errorf("refusing %t: before its file %q, %v", refusing, got, err)
+				}
+				if comes {
+					must(t, s.Save([]File{answer}, nil))
+					must(t, s.Save([]File{next}, []Object{{SHA256: sha(other), Body: other}}))
+				} else {
+					time.Sleep(2 * time.Hour)
+					must(t, save(s, pain, monday, single(t, `1`)))
+				}
+				if exists(t, s, path) || len(s.waiting) != 0 {
+					t.Errorf("refusing %t, its file comes %t: it stays", refusing, comes)
+				}
+				must(t, s.Close())
+			})
 		}
 	}
 }

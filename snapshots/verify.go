@@ -37,7 +37,7 @@ type BadFile struct {
 	Err  error
 }
 
-// Verify checks every file, every object and the identity of all sources in a data directory. It returns how many files it
+// Verify checks every file and every object of all sources in a data directory. It returns how many files it
 // read, and the bad ones. The server passes over the same files.
 func Verify(dir string) (files int, bad []BadFile, err error) {
 	entries, err := os.ReadDir(dir)
@@ -47,13 +47,6 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 	for _, e := range entries {
 		source := filepath.Join(dir, e.Name())
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
-			continue
-		}
-		if _, err := readIdentity(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			bad = append(bad, BadFile{filepath.Join(source, identityName), err})
-		}
-		if older(source) {
-			bad = append(bad, BadFile{source, ErrOlderFormat})
 			continue
 		}
 		err := walk(source, func(k key) error {

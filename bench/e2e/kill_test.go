@@ -24,7 +24,7 @@ var killSeed = flag.Uint64("kill-seed", 0, "seed of the choices of TestFaultKill
 
 // storing lists the steps between the creation of a temporary file and the end of the directory's sync. The log names each
 // step before it begins.
-var storing = []string{"write", "sync", "rename", "syncdir"}
+var storing = []string{"write", "sync", "rename", "sync_dir"}
 
 // killer kills a process when its log says that a step begins, and remembers the last step in the log.
 type killer struct {
@@ -70,7 +70,7 @@ func (r *killer) watch(line string) {
 func (r *killer) arm(choices *rand.Rand) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	steps := []string{"create", "write", "sync", "rename", "syncdir"} // most kills come one step later
+	steps := []string{"create", "write", "sync", "rename", "sync_dir"} // most kills come one step later
 	r.step, r.nth = steps[choices.IntN(len(steps))], choices.IntN(8)
 	if choices.IntN(2) == 0 { // else at any file
 		files := []string{"gex-spx", "gex-spx-intraday", "gex-spx-matrix", "spx-max-pain", "options-flow-unusual", "sectors-rotation"}

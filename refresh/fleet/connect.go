@@ -46,16 +46,12 @@ func (f *Flags) replicas() int {
 	return 1
 }
 
-// The limits of the bucket and of the stream, in bytes.
 const (
-	maxLeaseBytes  = 1 << 20
-	maxStreamBytes = 4 << 30 // about 40 years of dates that are kept for ever, see server/deploy
-)
-
-const (
-	// leaseTTL is how long JetStream keeps a lease that is not renewed.
-	leaseTTL = 8 * time.Second
-	// leaseUse is how long after the last renewal a refresher may publish and ask the upstream.
+	// maxStreamBytes has room for about 40 years of dates that are kept for ever, see server/deploy.
+	maxStreamBytes = 4 << 30
+	// leaseTTL is how long nothing must be published before another member may take the lease.
+	leaseTTL = 7 * time.Second
+	// leaseUse is how long after its last message a refresher may publish and ask the upstream.
 	leaseUse = leaseTTL - time.Second
 	// tickEvery is the time between two looks at the lease.
 	tickEvery = time.Second
@@ -92,37 +88,29 @@ func (m *Member) connect() (*nats.Conn, error) {
 	return conn, nil
 }
 
-// errNoStream says that no refresher has joined the fleet yet, or that somebody has deleted what it has made.
-var errNoStream = errors.New("the fleet has no stream or no lease yet: this member waits for a refresher")
+// errNoStream says that no refresher has joined the fleet yet, or that somebody has deleted the stream.
+var errNoStream = errors.New("the fleet has no stream yet: this member waits for a refresher")
 
-// open opens the stream and the bucket of the lease. A member that may refresh creates what is missing.
-func (m *Member) open(ctx context.Context, js jetstream.JetStream) (stream jetstream.Stream, lease jetstream.KeyValue, err error) {
+// open opens the stream. A member that may refresh creates it if it is missing.
+func (m *Member) open(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, error) {
 	name := "strikecache-" + m.cfg.Source
-	stream, err = js.Stream(ctx, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) && !m.cfg.Edge {
-		stream, err = js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: name, Subjects: []string{m.subject(">")}, MaxMsgsPerSubject: 1, MaxBytes: maxStreamBytes,
-			Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: m.cfg.replicas(), AllowDirect: true,
-		})
+	stream, err := js.Stream(ctx, name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return stream, err
 	}
-	if err == nil {
-		lease, err = js.KeyValue(ctx, name+"-lease")
+	if m.cfg.Edge {
+		return nil, errNoStream
 	}
-	if errors.Is(err, jetstream.ErrBucketNotFound) && !m.cfg.Edge {
-		lease, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: name + "-lease", TTL: leaseTTL, MaxBytes: maxLeaseBytes, Storage: jetstream.FileStorage, Replicas: m.cfg.replicas(),
-		})
-	}
-	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
-		err = errNoStream
-	}
-	return stream, lease, err
+	return js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: name, Subjects: []string{m.subject(">")}, MaxMsgsPerSubject: 1, MaxBytes: maxStreamBytes,
+		Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: m.cfg.replicas(), AllowDirect: true,
+	})
 }
 
 // subject returns the subject of a message of the fleet.
 func (m *Member) subject(name string) string { return "strikecache." + m.cfg.Source + "." + name }
 
-// partSubject returns the subject of a part of a file.
-func (m *Member) partSubject(path string, part uint64) string {
-	return m.subject(fmt.Sprintf("%s%s.%d", fileSubject, path, part))
+// partName returns what the subject of a part of a file ends with.
+func partName(path string, part uint64) string {
+	return fmt.Sprintf("%s%s.%d", fileSubject, path, part)
 }

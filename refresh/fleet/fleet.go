@@ -1,17 +1,18 @@
 // Package fleet lets many processes serve the same answers. One member of the fleet, the refresher, holds the lease and asks
 // the upstream. The others follow: they serve the files that the refresher writes. NATS JetStream carries the files.
 //
-// A fleet of the source cboe has a stream and a lease:
+// A fleet of the source cboe has the stream strikecache-cboe, which keeps the last message of each subject. The subjects begin
+// with strikecache.cboe: "lease" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an
+// object, which is a file of the data directory, as it is. "current" names the files of the current answers ([Current]).
+// "alive" renews the lease.
 //
-//   - strikecache-cboe-lease, a key-value bucket with one key, which JetStream removes unless its holder renews it.
-//   - strikecache-cboe, a stream that keeps the last message of each subject. The subjects begin with strikecache.cboe:
-//     "lead" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an object, which
-//     is a file of the data directory, as it is. "current" names the files of the current answers ([Current]).
+// A member takes the lease when it publishes "lease". The sequence number of that message is the number of its lease, which the
+// header of each later message has. The refresher publishes a message only if the sequence number of the last message is the one
+// that it knows. So JetStream refuses the messages of a refresher that has lost the lease, as soon as the next one has published
+// "lease". All members see the messages in the same order.
 //
-// A member that takes the lease publishes "lead". The sequence number of that message is the number of its lease, which the
-// header of each later message has. The refresher publishes a message only if the sequence number of the last message is the
-// one that it knows. So JetStream refuses the messages of a refresher that has lost the lease, as soon as the next one has
-// published "lead". All members see the messages in the same order.
+// Each message renews the lease, and the refresher publishes one a second. A member may take the lease when it has learnt of no
+// message for seven seconds, and if the last message is still the same: the refresher stops after six, by its own clocks.
 //
 // A refresher publishes an answer before it stores and serves it. So a member that is killed at any instant has nothing that the
 // others do not get.
@@ -43,15 +44,9 @@ type Origin struct {
 	Speed  float64   `json:"speed"`
 }
 
-// File names a stored file.
-type File struct {
-	Path   string `json:"path"`   // such as 2026-11-20/gex-spx
-	SHA256 string `json:"sha256"` // the digest in its header
-}
-
-// Served is what the fleet serves of one resource.
+// Served is what the fleet serves of one resource: the answer in [snapshots.CurrentPath].
 type Served struct {
-	File                          // zero: there is no answer yet
+	SHA256    string              `json:"sha256"`    // the digest in the header of the file; "": there is no answer yet
 	Freshness snapshots.Freshness `json:"freshness"` // the file may have an earlier one
 }
 
@@ -61,7 +56,7 @@ type Current struct {
 	Resources   map[string]Served `json:"resources"`
 }
 
-// Process is the part of this process that makes answers. Watch, Lead and Accept may run beside each other and beside the
+// Process is the part of this process that makes answers. Judge, Refresh and Accept may run beside each other and beside the
 // other methods, of which a [Member] calls one at a time.
 type Process interface {
 	// Origin returns what this process serves: its own market, or the one that it has joined.
@@ -70,19 +65,19 @@ type Process interface {
 	Join(Origin) error
 	// Doubt returns why the clock of this process may be wrong, nil if nothing says so.
 	Doubt() error
-	// Failing returns why Lead cannot keep the answers fresh, nil while it can.
+	// Failing returns why Refresh cannot keep the answers fresh, nil while it can.
 	Failing() error
-	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may be called by several goroutines.
+	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may wait for the disk.
 	Accept(path, digest string, file []byte) error
-	// Lead refreshes the answers until ctx ends, and returns when it has written the last file.
-	Lead(ctx context.Context)
-	// Serving returns what Lead serves at this moment, or served at its end.
+	// Refresh refreshes the answers until ctx ends, and returns when it has written the last file.
+	Refresh(ctx context.Context)
+	// Serving returns what Refresh serves at this moment, or served at its end.
 	Serving() map[string]Served
-	// Follow makes answers current whose files are stored. It is not called while Lead runs.
+	// Follow makes answers current whose files are stored. It is not called while Refresh runs.
 	Follow(map[string]Served) error
-	// Watch is called about every second while this member does not hold the lease; Lead may still be ending. since is when
+	// Judge is called about every second while this member does not hold the lease; Refresh may still be ending. since is when
 	// the last refresher was heard of, the zero time while one is heard of.
-	Watch(since time.Time) error
+	Judge(since time.Time) error
 }
 
 // The roles of a member.

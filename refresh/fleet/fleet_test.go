@@ -102,12 +102,12 @@ type node struct {
 	mu       sync.Mutex
 	serving  map[string]Served
 	followed map[string]Served // by the last Follow
-	silent   time.Time         // of the last Watch
+	silent   time.Time         // of the last Judge
 	hang     chan struct{}     // unless nil: Accept waits until it is closed
-	last     func()            // unless nil: the refresh that has begun when Lead is to end
-	leading  bool
-	doubt    error // in the clock
-	failing  error // of the refreshes
+	last     func()            // unless nil: the refresh that has begun when Refresh is to end
+	running  bool              // Refresh runs
+	doubt    error             // in the clock
+	failing  error             // of the refreshes
 }
 
 // join starts a member of the source simulated.
@@ -120,7 +120,7 @@ func join(t *testing.T, url, dir string, edge bool) *node {
 func refresher(t *testing.T, url string) *node {
 	t.Helper()
 	n := join(t, url, t.TempDir(), false)
-	until(t, "the member refreshes", n.leads)
+	until(t, "the member refreshes", n.refreshes)
 	return n
 }
 
@@ -141,7 +141,7 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 	store, err := snapshots.Open(snapshots.Options{
 		Dir: dir, Source: "simulated", DatedProducts: []string{gamma}, HistoryBytes: 1 << 20, Log: logger,
 		Publish: func(files []snapshots.Packed) (func(), error) {
-			if !n.leads() {
+			if !n.refreshes() {
 				return func() {}, nil
 			}
 			return n.Publish(files)
@@ -212,31 +212,27 @@ func (n *node) Accept(path, digest string, file []byte) error {
 	return n.store.Accept(path, digest, file, []string{gamma, pain}, friday.AddDate(0, 0, 2))
 }
 
-func (n *node) Lead(ctx context.Context) {
-	n.lead_(true)
-	<-ctx.Done()
-	if n.last != nil {
-		n.last()
-	}
-	n.lead_(false)
-}
-
-func (n *node) lead_(leading bool) {
+func (n *node) Refresh(ctx context.Context) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.leading = leading
-	if !leading {
-		return
-	}
+	n.running = true
 	for product, s := range n.followed { // as a start restores the answers: from the files
 		if _, own := n.serving[product]; !own {
 			n.serving[product] = s
 		}
 	}
 	for product, s := range n.serving {
-		s.SHA256 = n.store.Digest(s.Path)
+		s.SHA256 = n.store.Digest(snapshots.CurrentPath(product))
 		n.serving[product] = s
 	}
+	n.mu.Unlock()
+	n.Announce()
+	<-ctx.Done()
+	if n.last != nil {
+		n.last()
+	}
+	n.mu.Lock()
+	n.running = false
+	n.mu.Unlock()
 }
 
 func (n *node) Serving() map[string]Served {
@@ -252,7 +248,7 @@ func (n *node) Follow(served map[string]Served) error {
 	return nil
 }
 
-func (n *node) Watch(since time.Time) error {
+func (n *node) Judge(since time.Time) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.silent = since
@@ -266,10 +262,10 @@ func (n *node) toldSilent() bool {
 	return !n.silent.IsZero()
 }
 
-func (n *node) leads() bool {
+func (n *node) refreshes() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.leading
+	return n.running
 }
 
 // sealed returns a file of a source whose answer has an as_of.
@@ -288,13 +284,11 @@ func sealed(t *testing.T, source, product, data string, asOf time.Time) snapshot
 // save saves an answer and makes it current.
 func (n *node) save(product, data string, asOf time.Time) {
 	n.t.Helper()
-	date := asOf.Format(time.DateOnly)
-	until(n.t, "the answer is published and saved", func() bool {
-		return n.store.Save([]snapshots.File{sealed(n.t, "simulated", product, data, asOf)}, nil) == nil
-	})
-	path := date + "/" + snapshots.FileName(product)
+	f := sealed(n.t, "simulated", product, data, asOf)
+	f.Current = true
+	until(n.t, "the answer is published and saved", func() bool { return n.store.Save([]snapshots.File{f}, nil) == nil })
 	n.mu.Lock()
-	n.serving[product] = Served{File{path, n.store.Digest(path)}, snapshots.Freshness{State: "fresh", Since: asOf}}
+	n.serving[product] = Served{n.store.Digest(snapshots.CurrentPath(product)), snapshots.Freshness{State: "fresh", Since: asOf}}
 	n.mu.Unlock()
 	n.Announce()
 }
@@ -305,11 +299,11 @@ func (n *node) shows(product, data string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.followed[product]
-	f, err := n.store.LoadPath(s.Path)
+	f, err := n.store.LoadCurrent(product)
 	if err != nil || string(f.Edition.Default.Data()) != data {
 		return false
 	}
-	_, digest, err := n.store.Bytes(s.Path)
+	_, digest, err := n.store.Bytes(snapshots.CurrentPath(product))
 	return err == nil && digest == s.SHA256
 }
 
@@ -341,7 +335,6 @@ type operator struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	stream jetstream.Stream
-	lease  jetstream.KeyValue
 }
 
 func newOperator(t *testing.T, url string) *operator {
@@ -357,7 +350,7 @@ func newOperator(t *testing.T, url string) *operator {
 	}
 	m := &Member{cfg: Config{Flags: Flags{Edge: true}, Source: "simulated"}}
 	until(t, "the fleet has a stream", func() bool {
-		o.stream, o.lease, err = m.open(t.Context(), o.js)
+		o.stream, err = m.open(t.Context(), o.js)
 		return err == nil
 	})
 	return o
@@ -428,8 +421,8 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 	a.save(pain, `"1"`, friday)
 	document := []byte("a document")
 	sum := fmt.Sprintf("%x", sha256.Sum256(document))
-	f := sealed(t, "simulated", gamma, `"current"`, friday)
-	f.Current, f.Dated, f.Inputs = true, false, []snapshots.StoredInput{{Input: snapshots.Input{Name: "options/_SPX.json", SHA256: sum}}}
+	f := sealed(t, "simulated", gamma, `"with a document"`, friday.AddDate(0, 0, -1))
+	f.Inputs = []snapshots.StoredInput{{Input: snapshots.Input{Name: "options/_SPX.json", SHA256: sum}}}
 	if err := a.store.Save([]snapshots.File{f}, []snapshots.Object{{SHA256: sum, Body: document}}); err != nil {
 		t.Fatal(err)
 	}
@@ -478,7 +471,7 @@ func TestTakeOver(t *testing.T) {
 		a.save(pain, `"last words"`, friday)
 	}
 	a.stop()
-	until(t, "the second refreshes", b.leads)
+	until(t, "the second refreshes", b.refreshes)
 	if !b.shows(pain, `"last words"`) || !maps.Equal(a.files(), b.files()) {
 		t.Error("the second member went on without the last files")
 	}
@@ -512,7 +505,7 @@ func TestKilledBeforeItStores(t *testing.T) {
 	}
 	until(t, "the edge shows it", func() bool { return e.shows(gamma, `"2"`) })
 	path := snapshots.CurrentPath(gamma)
-	if d := a.store.Digest(path); d != "" {
+	if d := a.store.Digest(path); d == e.store.Digest(path) {
 		t.Fatalf("it is stored as %s", d)
 	}
 	a.stop()
@@ -520,7 +513,7 @@ func TestKilledBeforeItStores(t *testing.T) {
 		t.Errorf("a member that has ended publishes: %v", err)
 	}
 	b := join(t, url, a.dir, false)
-	until(t, "it refreshes with the files of the fleet", func() bool { return b.leads() && b.store.Digest(path) == e.store.Digest(path) })
+	until(t, "it refreshes with the files of the fleet", func() bool { return b.refreshes() && b.store.Digest(path) == e.store.Digest(path) })
 	if !b.shows(gamma, `"2"`) {
 		t.Error("it does not show what the edge shows")
 	}
@@ -529,12 +522,12 @@ func TestKilledBeforeItStores(t *testing.T) {
 // A publication does not wait for a refresher that has ended.
 func TestTheEndOfALease(t *testing.T) {
 	t.Parallel()
-	m, l := New(Config{Log: slog.New(slog.DiscardHandler)}), &lead{expiry: time.NewTimer(time.Hour)}
-	l.held, l.lose = context.WithCancel(t.Context())
-	l.ctx, l.cancel = context.WithCancel(l.held)
-	m.lead, m.leading = l, l.held
+	m, l := New(Config{Log: slog.New(slog.DiscardHandler)}), &lease{expiry: time.NewTimer(time.Hour)}
+	l.valid, l.lose = context.WithCancel(t.Context())
+	l.ctx, l.cancel = context.WithCancel(l.valid)
+	m.lease, m.publishing = l, l.valid
 	l.cancel() // this process ends
-	if !m.endLead() || l.held.Err() == nil {
+	if !m.end() || l.valid.Err() == nil {
 		t.Fatal("publications wait for ever")
 	}
 	if _, err := m.Publish(nil); !errors.Is(err, errLost) {
@@ -548,11 +541,11 @@ func TestAClockInDoubt(t *testing.T) {
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	first := refresher(t, url)
 	first.unfit(errBack, nil)
-	until(t, "the lease is given up", func() bool { return !first.leads() && !first.Holds() })
+	until(t, "the lease is given up", func() bool { return !first.refreshes() && !first.Holds() })
 	second := refresher(t, url)
 	first.unfit(nil, nil)
 	second.unfit(errBack, nil)
-	until(t, "the member whose clock is right again refreshes alone", func() bool { return first.leads() && !second.leads() })
+	until(t, "the member whose clock is right again refreshes alone", func() bool { return first.refreshes() && !second.refreshes() })
 	if !second.log.has(errBack.Error()) {
 		t.Error("the log does not say why the member does not refresh")
 	}
@@ -563,29 +556,29 @@ func TestAClockInDoubt(t *testing.T) {
 func TestFailingRefreshes(t *testing.T) {
 	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
-	shortRest := func(m *Member) { m.rest, m.patience = 2*time.Second, 2*time.Second }
-	first := start(t, Flags{NATS: url}, t.TempDir(), shortRest)
-	until(t, "the first refreshes", first.leads)
+	impatient := func(m *Member) { m.offerFor, m.keepFor = 2*time.Second, 2*time.Second }
+	first := start(t, Flags{NATS: url}, t.TempDir(), impatient)
+	until(t, "the first refreshes", first.refreshes)
 	began := first.Status().Lease
 	first.unfit(nil, errUnreachable)
-	until(t, "the only member takes the lease again", func() bool { return first.Status().Lease > began && first.leads() })
+	until(t, "the only member takes the lease again", func() bool { return first.Status().Lease > began && first.refreshes() })
 	if !first.log.has(errUnreachable.Error()) {
 		t.Error("the log does not say why the member does not refresh")
 	}
 
 	second := join(t, url, t.TempDir(), false)
-	until(t, "the healthy member refreshes", second.leads)
-	if first.leads() || first.Holds() {
+	until(t, "the healthy member refreshes", second.refreshes)
+	if first.refreshes() || first.Holds() {
 		t.Error("the failing member holds the lease, too")
 	}
 	m := New(Config{Process: &node{failing: errUnreachable}})
-	for led, keeps := range map[time.Duration]bool{0: true, holdFor - time.Minute: true, holdFor: false} {
-		m.lead, m.restUntil = &lead{began: time.Now().Add(-led), begun: true}, time.Time{}
-		if err := m.unfit(); (err == nil) != keeps {
-			t.Errorf("after %v: %v", led, err)
+	for held, keeps := range map[time.Duration]bool{0: true, keepFor - time.Minute: true, keepFor: false} {
+		m.lease, m.offerUntil = &lease{began: time.Now().Add(-held), begun: true}, time.Time{}
+		if err := m.offer(); (err == nil) != keeps {
+			t.Errorf("after %v: %v", held, err)
 		}
-		if m.lead = nil; (m.unfit() == nil) != keeps {
-			t.Errorf("after %v: the lease is left to others: %v", led, keeps)
+		if m.lease = nil; (m.offer() == nil) != keeps {
+			t.Errorf("after %v: the lease is left to others: %v", held, keeps)
 		}
 	}
 }
@@ -599,12 +592,11 @@ func TestARefresherThatLostTheLease(t *testing.T) {
 	until(t, "the second follows", func() bool { return b.shows(gamma, `"1"`) })
 	o := newOperator(t, at)
 	old := a.Status().Lease
-	if err := o.lease.Delete(t.Context(), leaseKey); err != nil { // as if it had expired
-		t.Fatal(err)
-	}
-	until(t, "another member refreshes", func() bool { return a.leads() != b.leads() && e.Status().Lease > old })
+	o.publish(leaseSubject, "", nil) // as if it had expired
+	until(t, "the member has lost the lease", func() bool { return a.log.has("no longer holds") })
+	until(t, "another member refreshes", func() bool { return a.refreshes() != b.refreshes() && e.Status().Lease > old })
 	next := a
-	if b.leads() {
+	if b.refreshes() {
 		next = b
 	}
 	// An object that was put under the old lease arrives late.

@@ -27,34 +27,22 @@ type Member struct {
 	announce     chan struct{} // has an element when the current answers may have changed
 	publications chan publication
 
-	// The next fields are of the goroutine of Run. They outlast a connection.
+	// The next fields are of the goroutine of Run.
 	conn       *nats.Conn
-	lead       *lead             // nil while this member does not hold the lease
-	created    time.Time         // when the stream was created
-	joined     bool              // the origin of the fleet is adopted
-	rests      bool              // this member was not fit to refresh at the last look
-	rest       time.Duration     // restFor
-	restUntil  time.Time         // until when the lease is left to others
-	patience   time.Duration     // holdFor
-	seen       uint64            // sequence number of the last message that this member has seen
-	term       uint64            // number of the newest lease that it has seen, 0 before the first
-	objects    map[string]object // the newest file of each path that it has seen
-	firstPart  uint64            // sequence number of the first part of the file whose parts it sees
-	bytes      int               // of the parts of that file so far
-	backlog    map[string]bool   // paths of files to store
-	unread     bool              // there may be a "current" to read
-	wanted     *Current          // to be made current
-	wantedSeq  uint64            // its sequence number
-	wantedAt   time.Time         // when this member began to wait for its files
-	incomplete bool              // answers were made current without those whose files were not there
+	lease      *lease        // nil while this member does not hold it
+	offering   bool          // this member left the lease to others at the last look
+	offerUntil time.Time     // until when it does so because its refreshes failed
+	offerFor   time.Duration // the constant, but in tests
+	keepFor    time.Duration // the constant, but in tests
 
-	mu      sync.Mutex      // guards the fields below; held only briefly
-	leading context.Context // [lead.held] of the refresher; nil before the first
-	ahead   bool            // the fleet has files that this process has not stored yet
-	status  Status
-	heard   time.Time       // when a refresher was heard of, by the machine's clock
-	holds   time.Time       // until when this member may publish and ask the upstream
-	dirty   map[string]bool // paths of files to publish; only while this member refreshes
+	mu         sync.Mutex      // guards the fields below; held only briefly
+	publishing context.Context // [lease.valid] of the last lease under which this member refreshed; nil before the first
+	ahead      bool            // the fleet has files that this process has not stored yet
+	status     Status
+	heard      time.Time       // when this member learnt of a new message of the stream, by the machine's clock
+	heardOf    uint64          // its sequence number, 0 before the first
+	holds      time.Time       // until when this member may publish and ask the upstream
+	dirty      map[string]bool // paths of files to publish; only while this member refreshes
 
 	failure error // of the last attempt to connect, nil after a success
 }
@@ -65,9 +53,8 @@ func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
 		renewed: make(chan struct{}, 1), announce: make(chan struct{}, 1), publications: make(chan publication), heard: time.Now(),
-		rest: restFor, patience: holdFor, dirty: map[string]bool{},
+		offerFor: offerFor, keepFor: keepFor, dirty: map[string]bool{},
 	}
-	m.forget(time.Time{})
 	m.status = Status{Role: RoleFollower, Refused: map[string]int64{}}
 	if cfg.Edge {
 		m.status.Role = RoleEdge
@@ -84,17 +71,10 @@ func (m *Member) Status() Status {
 	defer m.mu.Unlock()
 	s := m.status
 	s.Refused = maps.Clone(s.Refused)
-	if now := time.Now(); !now.Before(m.holds) && now.Sub(m.heard) >= 3*tickEvery {
+	if now := time.Now(); !now.Before(m.holds) && now.Sub(m.heard) >= 5*tickEvery {
 		s.SilentSince = m.heard
 	}
 	return s
-}
-
-// remaining returns how long this member may still publish without a renewal.
-func (m *Member) remaining() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return time.Until(m.holds)
 }
 
 func (m *Member) update(change func(*Status)) {
@@ -127,16 +107,16 @@ type publication struct {
 // the member publishes nothing else: it would publish the files that are stored before.
 func (m *Member) Publish(files []snapshots.Packed) (stored func(), err error) {
 	m.mu.Lock()
-	leading := m.leading
+	publishing := m.publishing
 	m.mu.Unlock()
-	if leading == nil || leading.Err() != nil {
+	if publishing == nil || publishing.Err() != nil {
 		return nil, errLost
 	}
 	p := publication{files, make(chan error, 1)}
 	select {
 	case m.publications <- p:
 		err = <-p.done
-	case <-leading.Done():
+	case <-publishing.Done():
 		err = errLost
 	}
 	if err != nil {
@@ -186,9 +166,9 @@ func (m *Member) disconnected(err error) {
 
 // Run takes part in the fleet until ctx ends. Then it puts what is not put yet and releases the lease, within seconds.
 func (m *Member) Run(ctx context.Context) {
-	var watching sync.WaitGroup
-	watching.Go(func() { m.watch(ctx) })
-	defer watching.Wait()
+	var judging sync.WaitGroup
+	judging.Go(func() { m.judge(ctx) })
+	defer judging.Wait()
 	var err error
 	if m.conn, err = m.connect(); err != nil {
 		m.update(func(s *Status) { s.Err = err })
@@ -207,7 +187,8 @@ func (m *Member) Run(ctx context.Context) {
 			s.Err = err
 		})
 		logged := errors.Is(err, errLost) || errors.Is(err, errDisconnected) || errors.Is(err, context.Canceled)
-		if err != nil && !logged && err.Error() != said {
+		usual := errors.Is(err, jetstream.ErrMsgNotFound) // see fetch
+		if err != nil && !logged && !usual && err.Error() != said {
 			said = err.Error()
 			m.cfg.Log.Warn("fleet: cannot take part, trying again", "err", err)
 		}
@@ -219,17 +200,17 @@ func (m *Member) Run(ctx context.Context) {
 		case <-m.renewed:
 		case <-time.After(tickEvery / 4):
 		}
-		m.endLead()
+		m.end()
 	}
-	if m.lead != nil { // there is no connection to release the lease
-		m.lead.lose()
-		m.endLead()
+	if m.lease != nil { // there is no connection to release the lease
+		m.lease.lose()
+		m.end()
 	}
 }
 
-// watch lets the refresher judge the answers while this member does not hold the lease, until ctx ends. It has its own
+// judge lets the process judge the answers while this member does not hold the lease, until ctx ends. It has its own
 // goroutine, because a disk that hangs may stop the one of Run.
-func (m *Member) watch(ctx context.Context) {
+func (m *Member) judge(ctx context.Context) {
 	ticks := time.NewTicker(tickEvery)
 	defer ticks.Stop()
 	for {
@@ -241,60 +222,67 @@ func (m *Member) watch(ctx context.Context) {
 		if m.Holds() {
 			continue
 		}
-		if err := m.cfg.Process.Watch(m.Status().SilentSince); err != nil {
+		if err := m.cfg.Process.Judge(m.Status().SilentSince); err != nil {
 			m.cfg.Log.Error("freshness update failed", "err", err)
 		}
 	}
 }
 
-// link is what a member knows while one connection lasts. Only the goroutine of [Member.Run] uses it.
+// link is what a member knows of the stream while one connection lasts. Each link looks at the newest message of every subject
+// anew. So it does not matter what was published, deleted or set back before: a NATS server does not sync each message to its
+// disk, and loses the last ones when the power fails. Only the goroutine of [Member.Run] uses it.
 type link struct {
-	m         *Member
-	js        jetstream.JetStream
-	reads     nats.JetStreamContext // asks the leading server, not any
-	stream    jetstream.Stream
-	lease     jetstream.KeyValue
-	delivered uint64           // messages of the watch so far
-	first     uint64           // the newest message at the start
-	upTo      uint64           // the same, or an older one if that one was removed: the current answers come before it
-	newest    uint64           // the newest message at the last look
-	missed    int              // looks in a row that had not seen the newest message of the look before
-	again     <-chan time.Time // when to try again what is not there yet; nil: nothing to try
+	*Member
+	js     jetstream.JetStream
+	reads  nats.JetStreamContext // asks the leading server, not any
+	stream jetstream.Stream
+
+	first      uint64 // sequence number of the newest message at the start
+	newest     uint64 // of the newest message at the last look
+	delivered  uint64 // messages of the watch so far
+	seen       uint64 // sequence number of the last of them
+	seenBefore uint64 // seen at the last look
+	stuck      int    // looks in a row in which the watch delivered nothing, although it had not seen the newest message
+	complete   bool   // the watch has delivered all that was in the stream at a look
+	publishes  bool   // complete, and this member refreshes
+
+	joined    bool              // the origin of the fleet is adopted
+	number    uint64            // of the newest lease that the watch has delivered, 0 before the first
+	objects   map[string]object // the newest file of each path that it has delivered
+	firstPart uint64            // sequence number of the first part of the file whose parts it delivers
+	bytes     int               // of the parts of that file so far
+	backlog   map[string]bool   // paths of files to store
+	unread    bool              // there may be a "current" to make current
 }
 
 var errDisconnected = errors.New("the connection was lost")
 
-// newLink opens the stream, and joins the fleet. It looks whether the stream is the one that this member knows.
+// newLink opens the stream, and joins the fleet.
 func (m *Member) newLink(ctx context.Context) (s *link, err error) {
-	s = &link{m: m}
+	s = &link{Member: m, objects: map[string]object{}, backlog: map[string]bool{}, unread: true}
 	if s.js, err = jetstream.New(m.conn, jetstream.WithDefaultTimeout(callTimeout)); err != nil {
 		return nil, err
 	}
 	if s.reads, err = m.conn.JetStream(nats.MaxWait(callTimeout)); err != nil {
 		return nil, err
 	}
-	if s.stream, s.lease, err = m.open(ctx, s.js); err != nil {
+	if s.stream, err = m.open(ctx, s.js); err != nil {
 		return nil, err
 	}
-	begun, err := s.last(ctx, leadSubject)
+	if s.joined = m.lease != nil; !s.joined {
+		if err := s.join(ctx); err != nil {
+			return nil, err
+		}
+	}
+	newest, err := s.newestOf(ctx, ">")
 	if err != nil {
 		return nil, err
 	}
-	info, known := s.stream.CachedInfo(), m.seen
-	if m.lead != nil {
-		known = max(known, m.lead.last)
+	s.first, s.newest = newest.Sequence, newest.Sequence
+	if l := m.lease; l != nil { // the stream may have lost messages, and the answer to the last one may be lost
+		l.synced, l.current, l.serving = false, 0, nil
+		return s, s.look(ctx)
 	}
-	if !info.Created.Equal(m.created) || info.State.LastSeq < known || begun.Sequence < m.term || begun.Sequence > m.term && begun.Sequence <= m.seen {
-		m.forget(info.Created)
-		if m.lead != nil {
-			s.release(ctx) // it refreshes again as it did at first, and publishes all files
-			return nil, errLost
-		}
-	}
-	if err := s.join(begun); err != nil {
-		return nil, err
-	}
-	s.first, s.upTo, s.newest = info.State.LastSeq, info.State.LastSeq, info.State.LastSeq
 	return s, nil
 }
 
@@ -316,21 +304,16 @@ func (m *Member) takePart(ctx context.Context) error {
 		return fmt.Errorf("watch the messages: %w", err)
 	}
 	defer stop()
-	if m.unread = true; m.lead != nil { // also the one that is known: without a refresher, this member has judged the answers itself
-		m.lead.synced = false
-	}
-	if m.lead != nil {
-		if err := s.look(calls); err != nil {
-			return err
-		}
-	}
 	m.update(func(status *Status) { status.Err = nil })
-	m.Announce()                        // the link before may have ended before it was done
-	ticks := time.NewTicker(retryEvery) // the first look is soon; what was published meanwhile comes first
+	ticks := time.NewTicker(tickEvery / 10) // the first look is soon; what was published meanwhile comes first
 	defer ticks.Stop()
 	idle := make(chan struct{})
 	close(idle)
 	for {
+		var publications chan publication
+		if s.publishes {
+			publications = m.publications
+		}
 		work := idle // there is something to do
 		if !s.busy() {
 			work = nil
@@ -350,60 +333,49 @@ func (m *Member) takePart(ctx context.Context) error {
 			err = s.see(calls, msg)
 		case <-m.announce:
 			err = s.put(calls)
-		case p := <-m.publications:
+		case p := <-publications:
 			err = s.publish(calls, p)
-		case <-s.again:
-			s.again = nil
-			err = s.apply(calls)
 		case <-work:
 			err = s.work(calls)
 		}
-		if err != nil || m.endLead() || !m.conn.IsConnected() {
+		if err != nil || m.end() || !m.conn.IsConnected() {
 			return err
 		}
-		m.begin()
+		s.begin()
 	}
-}
-
-// forget forgets what was in a stream that was deleted, purged or set back: a NATS server does not sync each message to its
-// disk, and loses the last ones when the power fails.
-func (m *Member) forget(created time.Time) {
-	m.created, m.seen, m.term, m.joined, m.wanted = created, 0, 0, false, nil
-	m.objects, m.backlog = map[string]object{}, map[string]bool{}
 }
 
 // join adopts the origin of the fleet from the message of the newest refresher, if there is one.
-func (s *link) join(begun *nats.RawStreamMsg) error {
-	if s.m.joined || begun.Sequence == 0 {
-		return nil
+func (s *link) join(ctx context.Context) error {
+	newest, err := s.newestOf(ctx, leaseSubject)
+	if err != nil || newest.Sequence == 0 {
+		return err
 	}
-	var t term
-	if err := json.Unmarshal(begun.Data, &t); err != nil {
-		s.refuse(leadSubject, reasonCorrupt, err)
+	var b beginning
+	if err := json.Unmarshal(newest.Data, &b); err != nil {
+		s.refuse(leaseSubject, reasonCorrupt, err)
 		return nil // the next refresher decides it
 	}
-	err := s.m.cfg.Process.Join(t.Origin)
-	s.m.joined = err == nil
+	err = s.cfg.Process.Join(b.Origin)
+	s.joined = err == nil
 	return err
 }
 
 // busy says whether there is work to do that no event announces.
 func (s *link) busy() bool {
-	m := s.m
-	if m.leads() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return len(m.dirty) > 0 && !m.ahead
+	if s.publishes {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.dirty) > 0 && !s.ahead
 	}
 	// The current answers come first. A disk that refuses files must not fill the memory with the history.
-	return m.joined && m.seen >= s.upTo && s.again == nil && len(m.backlog) > 0 && (m.lead != nil || m.cfg.Store.DiskError() == nil)
+	return s.joined && s.complete && len(s.backlog) > 0 && (s.lease != nil || s.cfg.Store.DiskError() == nil)
 }
 
 // work does a small part of the work, so that a tick is never late.
 func (s *link) work(ctx context.Context) error {
-	if s.m.leads() {
+	if s.publishes {
 		return s.putOne(ctx)
 	}
-	path := s.m.nextToLoad()
-	return s.settle(ctx, path, s.load(ctx, path, s.m.objects[path]))
+	return s.load(ctx, greatest(s.backlog))
 }

@@ -23,8 +23,8 @@ func TestRefusedObjects(t *testing.T) {
 	lease := fmt.Sprint(a.Status().Lease)
 	a.stop() // else it puts its own files in the place of the bad ones
 	until(t, "the lease is free", func() bool {
-		_, err := o.lease.Get(t.Context(), leaseKey)
-		return err != nil
+		msg, err := o.stream.GetLastMsgForSubject(t.Context(), "strikecache.simulated."+aliveSubject)
+		return err == nil && len(msg.Data) == 0
 	})
 
 	const date = "2026-11-20"
@@ -105,7 +105,7 @@ func TestRefusedObjects(t *testing.T) {
 	until(t, "a good object is stored", func() bool { return e.files()[path] == string(good) })
 
 	// Another lease begins. What was put under the one before arrives late.
-	o.publish(leadSubject, lease, nil)
+	o.publish(leaseSubject, lease, nil)
 	files, before := e.files(), e.Status().Refused[reasonLease]
 	o.put(path, body(t, pain, sealed(t, "simulated", pain, `"late"`, friday.Add(2*time.Hour))), lease, "")
 	o.publish(currentSubject, lease, []byte(`{"resources":{}}`))

@@ -52,7 +52,7 @@ func TestTLSAndPassword(t *testing.T) {
 		n.stop()
 	}
 	n := start(t, Flags{NATS: withPassword, NATSCA: file("ca.pem")}, t.TempDir(), nil)
-	until(t, "the member with both refreshes", n.leads)
+	until(t, "the member with both refreshes", n.refreshes)
 }
 
 // certificate writes NAME.pem and NAME.key. Without an authority it makes one.

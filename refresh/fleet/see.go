@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/goccy/go-json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
 	"strikecache/snapshots"
 )
@@ -23,21 +21,17 @@ type object struct {
 	digest  string // in its header
 	parts   uint64
 	last    uint64 // sequence number of the last part; the others are right before it
-	tries   int    // how often a part of it was not there
+	bytes   int    // of all parts
 	refused bool
 }
 
-// watch returns the headers of the messages that this member has not seen yet, and the error that ends the watch. It does not
-// use the ordered consumer of nats.go, which begins again by itself, after pauses of up to 10 seconds.
+// watch returns the header of the newest message of each subject, then those of all later messages, and the error that ends the
+// watch. It does not use the ordered consumer of nats.go, which begins again by itself, after pauses of up to 10 seconds.
 func (s *link) watch(ctx context.Context) (messages <-chan jetstream.Msg, broken <-chan error, stop func(), err error) {
-	cfg := jetstream.ConsumerConfig{
+	consumer, err := s.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: 30 * time.Second,
-		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: s.m.subject(">"),
-	}
-	if s.m.seen > 0 {
-		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, s.m.seen+1
-	}
-	consumer, err := s.stream.CreateConsumer(ctx, cfg)
+		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: s.subject(">"),
+	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -61,7 +55,6 @@ func (s *link) watch(ctx context.Context) (messages <-chan jetstream.Msg, broken
 
 // see takes the header of the next message.
 func (s *link) see(ctx context.Context, msg jetstream.Msg) error {
-	m := s.m
 	meta, err := msg.Metadata()
 	if err != nil {
 		return err
@@ -70,67 +63,74 @@ func (s *link) see(ctx context.Context, msg jetstream.Msg) error {
 		return errors.New("the watch has lost a message")
 	}
 	seq := meta.Sequence.Stream
-	m.seen = seq
-	name := strings.TrimPrefix(msg.Subject(), m.subject(""))
-	if name == leadSubject {
-		if m.term = seq; m.lead != nil && seq > m.lead.number {
-			s.release(ctx) // somebody else has taken the lease
+	s.seen = seq
+	name := strings.TrimPrefix(msg.Subject(), s.subject(""))
+	if name == leaseSubject {
+		if s.number = seq; s.lease != nil && seq > s.lease.number {
+			s.lease.lose() // somebody else has taken it
 		}
-		m.update(func(status *Status) { status.Lease = seq })
-		if m.joined {
+		s.update(func(status *Status) { status.Lease = seq })
+		if s.joined {
 			return nil
 		}
-		begun, err := s.last(ctx, leadSubject)
-		if err != nil {
-			return err
-		}
-		return s.join(begun)
+		return s.join(ctx)
 	}
 	lease, _ := strconv.ParseUint(msg.Headers().Get(leaseHeader), 10, 64) // 0 is no lease
 	switch foreign := s.checkLease(lease, seq); {
 	case strings.HasPrefix(name, fileSubject):
 		s.seeFile(name[len(fileSubject):], msg, seq, foreign)
-	case name != currentSubject || m.lead != nil && seq <= m.lead.current:
-	case foreign != nil || m.leads():
+	case name != currentSubject || s.lease != nil && seq <= s.lease.current:
+	case foreign != nil || s.refreshing():
 		if foreign != nil {
 			s.refuse(name, reasonLease, foreign)
 		}
-		if m.lead != nil {
-			m.lead.serving = nil // publishes its own again
-			m.Announce()
+		if s.lease != nil {
+			s.lease.serving = nil // publishes its own again
+			s.Announce()
 		}
 	default:
-		m.unread = true
+		s.unread = true
 		return s.apply(ctx)
 	}
 	return nil
 }
 
 // checkLease returns an error if a message was not published by the refresher. The stream keeps only the message with which
-// the newest lease began. So the lease of a message may be newer than the newest one that this member has seen.
+// the newest lease began. So the lease of a message may be newer than the newest one that the watch has delivered.
 func (s *link) checkLease(lease, seq uint64) error {
 	switch {
 	case lease == 0:
 		return errors.New("published under no lease")
-	case lease < s.m.term || lease >= seq:
-		return fmt.Errorf("published under lease %d, the newest is %d", lease, s.m.term)
+	case lease < s.number || lease >= seq:
+		return fmt.Errorf("published under lease %d, the newest is %d", lease, s.number)
 	}
 	return nil
 }
 
 // seeFile takes the header of a part of a file. The last part announces the file.
 func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error) {
-	m, header := s.m, msg.Headers()
+	header := msg.Headers()
 	path, number := name, ""
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
 		path, number = name[:dot], name[dot+1:]
 	}
 	part, err := strconv.ParseUint(number, 10, 64)
-	bytes := s.size(part, seq, header)
-	o := object{digest: header.Get(digestHeader), last: seq}
+	whole := s.addPart(part, seq, header)
+	o := object{digest: header.Get(digestHeader), last: seq, bytes: s.bytes}
 	o.parts, _ = strconv.ParseUint(header.Get(partsHeader), 10, 64) // 0 is no part
-	if foreign == nil && err == nil && part+1 < o.parts || seq < m.objects[path].last {
+	if seq < s.objects[path].last {
 		return
+	}
+	if foreign == nil && err == nil && part+1 < o.parts { // the file before is no longer whole
+		delete(s.objects, path)
+		delete(s.backlog, path)
+		if s.publishes {
+			s.putAgain(path)
+		}
+		return
+	}
+	if !whole && seq <= s.first {
+		return // the file that replaces it is on its way, or the refresher publishes its own again
 	}
 	reason := ""
 	switch invalid := snapshots.CheckPath(path); {
@@ -138,228 +138,120 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 		reason, foreign = reasonPath, invalid
 	case foreign != nil:
 		reason = reasonLease
-	case err != nil || o.digest == "" || part+1 != o.parts || o.parts > seq:
+	case err != nil || o.digest == "" || part+1 != o.parts || !whole:
 		reason, foreign = reasonCorrupt, errIncomplete
-	case o.parts > maxParts:
-		reason, foreign = reasonSize, fmt.Errorf("%d parts, the limit is %d", o.parts, maxParts)
-	case bytes > snapshots.MaxTransfer:
-		reason, foreign = reasonSize, fmt.Errorf("%d bytes, the limit is %d", bytes, snapshots.MaxTransfer)
+	case o.bytes > snapshots.MaxTransfer || o.parts > maxParts:
+		reason = reasonSize
+		foreign = fmt.Errorf("%d bytes, the limit is %d, in %d parts, the limit is %d", o.bytes, snapshots.MaxTransfer, o.parts, maxParts)
 	}
 	if o.refused = reason != ""; o.refused {
 		s.refuse(path, reason, foreign)
 	}
-	m.objects[path] = o
-	delete(m.backlog, path)
-	switch stored := m.cfg.Store.Digest(path); {
-	case m.leads() && stored != "" && !m.has(File{path, stored}):
-		m.mark(path) // publishes its own again
-	case !m.leads() && !o.refused && o.digest != stored && (!m.cfg.Edge || !snapshots.IsObject(path)):
-		m.backlog[path] = true
+	s.objects[path] = o
+	delete(s.backlog, path)
+	switch stored := s.cfg.Store.Digest(path); {
+	case s.publishes && stored != "" && !s.has(path, stored):
+		s.putAgain(path)
+	case !s.refreshing() && !o.refused && o.digest != stored && (!s.cfg.Edge || !snapshots.IsObject(path)):
+		s.backlog[path] = true
 	}
 }
 
-// size returns the bytes of a file up to one of its parts, 0 if the watch does not know them. The parts of a file are published
-// one right after the other.
-func (s *link) size(part, seq uint64, header nats.Header) int {
+// addPart counts the bytes of a part of a file, and says whether the watch has delivered all parts up to it. The parts of a file
+// are published one right after the other.
+func (s *link) addPart(part, seq uint64, header nats.Header) (whole bool) {
 	bytes, _ := strconv.Atoi(header.Get(nats.MsgSize)) // JetStream writes it
-	switch {
-	case part == 0:
-		s.m.firstPart, s.m.bytes = seq, bytes
-	case seq == s.m.firstPart+part:
-		s.m.bytes += bytes
-	default:
-		return 0
+	if part == 0 {
+		s.firstPart, s.bytes = seq, 0
 	}
-	return s.m.bytes
+	s.bytes += bytes
+	return seq == s.firstPart+part
 }
 
-const (
-	// inFlux is how long apply waits for a file that was replaced since the current answers were published. Then it makes the
-	// other answers current.
-	inFlux = 2 * time.Second
-	// retryEvery is the time between two tries to get what is not there yet: a NATS server of a cluster may be behind.
-	retryEvery = 100 * time.Millisecond
-	// maxTries is how often a member tries to get a part that the stream should have.
-	maxTries = 50
-)
-
-// retry tries again soon.
-func (s *link) retry() {
-	if s.again == nil {
-		s.again = time.After(retryEvery)
+// apply makes the answers current that the fleet serves, all at the same instant, when the watch has delivered their files. It
+// first stores these files, and leaves out an answer whose file is refused or was replaced: a newer "current" follows.
+func (s *link) apply(ctx context.Context) error {
+	if !s.unread || !s.joined || s.lease != nil {
+		return nil
 	}
-}
-
-// read reads the newest message with the current answers.
-func (s *link) read(ctx context.Context) error {
-	m := s.m
-	msg, err := s.last(ctx, currentSubject)
-	if err != nil {
+	msg, err := s.newestOf(ctx, currentSubject)
+	if err != nil || msg.Sequence > s.seen {
 		return err
 	}
-	m.unread = false
+	s.unread = false
 	lease, _ := strconv.ParseUint(msg.Header.Get(leaseHeader), 10, 64)
-	if msg.Sequence == 0 || s.checkLease(lease, msg.Sequence) != nil {
-		return nil // there is none; or see refuses it
+	if s.checkLease(lease, msg.Sequence) != nil {
+		return nil // there is none; or see has refused it
 	}
 	var current Current
 	if err := json.Unmarshal(msg.Data, &current); err != nil {
 		s.refuse(currentSubject, reasonCorrupt, err)
 		return nil
 	}
-	if m.wanted == nil {
-		m.wantedAt = time.Now()
-	}
-	m.wanted, m.wantedSeq = &current, msg.Sequence
-	return nil
-}
-
-// apply stores the files of the wanted answers and makes these answers current, all at the same instant. It leaves out an
-// answer whose file is refused.
-func (s *link) apply(ctx context.Context) error {
-	m := s.m
-	if !m.joined || m.lead != nil {
-		return nil
-	}
-	if m.unread {
-		if err := s.read(ctx); err != nil {
-			return err
+	for name, served := range current.Resources {
+		path := snapshots.CurrentPath(name)
+		if s.has(path, served.SHA256) && s.cfg.Store.Digest(path) != served.SHA256 {
+			if err := s.load(ctx, path); err != nil {
+				return err
+			}
+		}
+		if s.cfg.Store.Digest(path) != served.SHA256 {
+			current.Resources[name] = Served{}
 		}
 	}
-	if m.wanted == nil {
-		return nil
-	}
-	served := maps.Clone(m.wanted.Resources)
-	if err := s.loadAll(ctx, served); err != nil {
-		return err
-	}
-	waits := false
-	for name, one := range served {
-		if one.Path != "" && m.cfg.Store.Digest(one.Path) != one.SHA256 {
-			waits = waits || !m.objects[one.Path].refused
-			served[name] = Served{}
-		}
-	}
-	if waits && time.Since(m.wantedAt) < inFlux {
-		s.retry() // the new file, or a newer "current", follows
-		return nil
-	}
-	if err := m.cfg.Process.Follow(served); err != nil {
+	if err := s.cfg.Process.Follow(current.Resources); err != nil {
 		return fmt.Errorf("make the answers of the fleet current: %w", err)
 	}
-	lag := max(0, time.Since(m.wanted.PublishedAt.Local()))
-	m.wanted, m.incomplete = nil, waits
-	if m.wantedSeq > s.first { // else the answers were there before this member looked
-		m.update(func(status *Status) { status.Lag = lag })
+	if msg.Sequence > s.first { // else the answers were there before this member looked
+		s.update(func(status *Status) { status.Lag = max(0, time.Since(current.PublishedAt.Local())) })
 	}
 	return nil
 }
 
-// loadAll stores the files of answers, side by side.
-func (s *link) loadAll(ctx context.Context, served map[string]Served) error {
-	type result struct {
-		path string
-		err  error
-	}
-	m, results := s.m, make(chan result, len(served))
-	var group errgroup.Group
-	group.SetLimit(8)
-	for _, one := range served {
-		if o := m.objects[one.Path]; one.Path != "" && m.has(one.File) && m.cfg.Store.Digest(one.Path) != one.SHA256 {
-			group.Go(func() error {
-				results <- result{one.Path, s.load(ctx, one.Path, o)}
-				return nil
-			})
-		}
-	}
-	_ = group.Wait() // the errors are in the results
-	close(results)
-	for r := range results {
-		if err := s.settle(ctx, r.path, r.err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+var errIncomplete = errors.New("parts of the file are missing")
 
-var (
-	errIncomplete = errors.New("parts of the file are missing")
-	errTooLarge   = fmt.Errorf("over %d bytes", snapshots.MaxTransfer)
-)
-
-// load gets the parts of a file and stores it. It may be called by several goroutines.
-func (s *link) load(ctx context.Context, path string, o object) error {
-	var file []byte
-	for i := range o.parts {
-		msg, err := s.stream.GetMsg(ctx, o.last+1-o.parts+i)
-		switch {
-		case err != nil:
-			return err
-		case msg.Subject != s.m.partSubject(path, i) || msg.Header.Get(digestHeader) != o.digest:
-			return errIncomplete
-		case len(file)+len(msg.Data) > snapshots.MaxTransfer:
-			return errTooLarge
-		}
-		file = append(file, msg.Data...)
+// load stores a file of the stream, unless it must be refused. The error is that of the connection.
+func (s *link) load(ctx context.Context, path string) error {
+	o := s.objects[path]
+	file, err := s.fetch(ctx, path, o)
+	if err == nil {
+		err = s.cfg.Process.Accept(path, o.digest, file)
 	}
-	return s.m.cfg.Process.Accept(path, o.digest, file)
-}
-
-// nextToLoad returns the path of the backlog that was tried least, of equals the newest.
-func (m *Member) nextToLoad() (next string) {
-	for path := range m.backlog {
-		if less := m.objects[path].tries - m.objects[next].tries; next == "" || less < 0 || less == 0 && path > next {
-			next = path
-		}
-	}
-	return next
-}
-
-// settle takes the result of load. The error is that of the connection.
-func (s *link) settle(ctx context.Context, path string, err error) error {
-	m := s.m
-	o := m.objects[path]
-	reason := reasonFor(err)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		last, failed := s.last(ctx, fileSubject+path+".*") // of any part: the last part of what replaces it may not be there yet
-		if failed != nil {
-			return failed
-		}
-		o.tries++
-		m.objects[path] = o
-		switch {
-		case last.Sequence > o.last || last.Sequence == 0 && o.tries == maxTries: // what replaced it is announced soon, or it was removed
-			delete(m.objects, path)
-			delete(m.backlog, path)
-			return nil
-		case o.tries < maxTries: // the servers that were asked may be behind, also one that has just begun to lead
-			if m.objects[m.nextToLoad()].tries >= o.tries {
-				s.retry()
-			}
-			return nil
-		}
-		reason, err = reasonCorrupt, errIncomplete
-	}
-	switch {
+	switch reason := reasonFor(err); {
 	case reason != "":
 		s.refuse(path, reason, err)
 		o.refused = true
-		m.objects[path] = o
+		s.objects[path] = o
 	case err != nil:
 		return fmt.Errorf("store %s: %w", path, err)
 	default:
-		m.unread, m.incomplete = m.unread || m.incomplete, false
-		m.update(func(status *Status) { status.Applied++ })
+		s.update(func(status *Status) { status.Applied++ })
 	}
-	delete(m.backlog, path)
+	delete(s.backlog, path)
 	return nil
+}
+
+// fetch gets the parts of a file. [jetstream.ErrMsgNotFound] says that the file was replaced or removed since the watch delivered
+// it, or that a server of a cluster is behind. A new link learns what is there.
+func (s *link) fetch(ctx context.Context, path string, o object) (file []byte, err error) {
+	for i := range o.parts {
+		msg, err := s.stream.GetMsg(ctx, o.last+1-o.parts+i)
+		if err != nil {
+			return nil, err
+		}
+		if msg.Subject != s.subject(partName(path, i)) || msg.Header.Get(digestHeader) != o.digest || len(file)+len(msg.Data) > o.bytes {
+			return nil, errIncomplete
+		}
+		file = append(file, msg.Data...)
+	}
+	return file, nil
 }
 
 // reasonFor returns why a file is refused, and "" for another error.
 func reasonFor(err error) string {
 	for reason, causes := range map[string][]error{
-		reasonPath: {snapshots.ErrPath}, reasonSize: {errTooLarge}, reasonFormat: {snapshots.ErrNewerFormat},
-		reasonForeign: {snapshots.ErrForeign}, reasonOlder: {snapshots.ErrOlder}, reasonCorrupt: {snapshots.ErrTorn, errIncomplete},
+		reasonPath: {snapshots.ErrPath}, reasonFormat: {snapshots.ErrNewerFormat}, reasonForeign: {snapshots.ErrForeign},
+		reasonOlder: {snapshots.ErrOlder}, reasonCorrupt: {snapshots.ErrTorn, errIncomplete},
 	} {
 		if slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) }) {
 			return reason

@@ -9,119 +9,56 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"strikecache/snapshots"
 )
 
-// restarted starts a member again that knows what it knew before, as one that was cut off meanwhile.
-func restarted(t *testing.T, n *node, change func(*Member)) *node {
-	t.Helper()
-	was := n.Member
-	return start(t, was.cfg.Flags, n.dir, func(m *Member) {
-		m.created, m.seen, m.term, m.objects, m.joined = was.created, was.seen, was.term, was.objects, was.joined
-		change(m)
-	})
-}
-
-// A member that was away for two leases gets the files of both, although the stream keeps only the beginning of the second.
-func TestAMemberThatMissedTwoLeases(t *testing.T) {
+// A member goes on when files were removed from the stream before it got them.
+func TestFilesThatAreGone(t *testing.T) {
 	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
-	a, e := pair(t, at)
-	e.stop()
-	a.stop()
-	b := refresher(t, at)
-	b.save(pain, `"of b"`, friday)
-	c := join(t, at, t.TempDir(), false)
-	until(t, "the third member follows", func() bool { return c.shows(pain, `"of b"`) })
-	b.stop()
-	until(t, "the third member refreshes", c.leads)
-	back := restarted(t, e, func(*Member) {})
-	c.save(gamma, `"2"`, friday.Add(time.Minute))
-	until(t, "the edge has the files of both", func() bool { return back.shows(gamma, `"2"`) && back.shows(pain, `"of b"`) })
-	if back.log.has("refused") {
-		t.Error("it has refused a good file")
+	a := refresher(t, at)
+	e := start(t, Flags{NATS: at, Edge: true}, t.TempDir(), nil)
+	disk := make(chan struct{})
+	e.mu.Lock()
+	e.hang = disk
+	e.mu.Unlock()
+	for i := range 10 {
+		a.save(gamma, fmt.Sprint(i), friday.AddDate(0, 0, i-10))
 	}
-}
-
-// An edge sees that messages which it knows were lost, although others have their numbers by now.
-func TestAStreamThatWasSetBackAndGoesOn(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
-	a, e := pair(t, at)
-	e.stop()
-	a.stop()
-	b := refresher(t, at)
-	b.save(pain, `"2"`, friday)
-	o := newOperator(t, at)
-	until(t, "the file is in the stream", func() bool { return o.digest("2026-11-20/spx-max-pain") != "" })
-	info, err := o.stream.Info(t.Context())
-	if err != nil {
+	a.save(gamma, `"1"`, friday)
+	until(t, "the edge hangs at the first file", e.toldSilent)
+	if _, err := a.store.Expire(snapshots.Ages{FilesBefore: "2026-11-20", Products: []string{gamma}}); err != nil {
 		t.Fatal(err)
 	}
-	back := restarted(t, e, func(m *Member) { m.seen = info.State.LastSeq })
-	until(t, "the edge has the file", func() bool { return back.shows(pain, `"2"`) })
-}
-
-// behind is a server of a cluster. It knows the sequence number of the newest message of any part of a file, and of its last
-// part, 0 says none.
-type behind struct {
-	nats.JetStreamContext
-	newest, lastPart uint64
-}
-
-// anyStream is a stream that nothing is asked of but its name.
-type anyStream struct{ jetstream.Stream }
-
-func (anyStream) CachedInfo() *jetstream.StreamInfo { return &jetstream.StreamInfo{} }
-
-func (b behind) GetLastMsg(_, subject string, _ ...nats.JSOpt) (*nats.RawStreamMsg, error) {
-	seq := b.lastPart
-	if strings.HasSuffix(subject, ".*") {
-		seq = b.newest
+	o := newOperator(t, at)
+	until(t, "the files are gone", func() bool { return o.digest("2026-11-19/gex-spx") == "" })
+	close(disk)
+	until(t, "the edge shows the answer", func() bool { return e.shows(gamma, `"1"`) && e.Status().Err == nil })
+	if e.log.has("refused") || e.log.has("cannot take part") {
+		t.Error("the log names a file that was removed")
 	}
-	if seq == 0 {
-		return nil, nats.ErrMsgNotFound
-	}
-	return &nats.RawStreamMsg{Sequence: seq}, nil
 }
 
-// A member asks again for an announced file that no server seems to have: a server that has just begun to lead may be behind. It
-// forgets one that was replaced at once, and in the end one that was removed.
-func TestAServerThatIsBehind(t *testing.T) {
+// A file of which a refresher that was killed has replaced the first part is published again, by that refresher or the next one.
+func TestAPartOfAFile(t *testing.T) {
 	t.Parallel()
-	const path = "2026-11-20/gex-spx"
-	for _, c := range []struct {
-		what      string
-		newest    uint64
-		lastPart  uint64
-		tries     int
-		known     bool
-		refused   bool
-		asksAgain bool
-	}{
-		{"it has the file", 7, 7, 0, true, false, true},
-		{"it has the file before", 3, 3, 0, true, false, true},
-		{"it has none", 0, 0, 0, true, false, true},
-		{"the file was replaced", 9, 9, 0, false, false, false},
-		{"the last part of what replaces it is not there yet", 9, 7, maxTries - 1, false, false, false},
-		{"the file was removed", 0, 0, maxTries - 1, false, false, false},
-		{"a part of the file is missing", 7, 7, maxTries - 1, true, true, false},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
-			m.objects[path], m.backlog[path] = object{digest: "x", parts: 1, last: 7, tries: c.tries}, true
-			s := &link{m: m, reads: behind{newest: c.newest, lastPart: c.lastPart}, stream: anyStream{}}
-			if err := s.settle(t.Context(), path, jetstream.ErrMsgNotFound); err != nil {
-				t.Fatal(err)
-			}
-			o, known := m.objects[path]
-			if known != c.known || o.refused != c.refused || m.backlog[path] != c.asksAgain || (s.again != nil) != c.asksAgain {
-				t.Errorf("known %v, refused %v, in the backlog %v, asks again %v", known, o.refused, m.backlog[path], s.again != nil)
-			}
-		})
+	at := urlOf(startNATS(t, t.TempDir(), 0))
+	a := refresher(t, at)
+	data, path := noise(2*maxPart), snapshots.CurrentPath(pain)
+	a.save(pain, data, friday)
+	b := join(t, at, t.TempDir(), false)
+	until(t, "another member follows", func() bool { return b.shows(pain, data) })
+	o, lease := newOperator(t, at), fmt.Sprint(a.Status().Lease)
+	for _, ends := range []bool{false, true} {
+		if ends {
+			a.stop()
+		}
+		o.publish("file."+path+".0", lease, []byte("new"), digestHeader, strings.Repeat("0", 64), partsHeader, "2")
+		until(t, "the file is whole again", func() bool { return o.digest(path) == b.store.Digest(path) })
+		e := join(t, at, t.TempDir(), true)
+		until(t, "a new edge follows", func() bool { return e.shows(pain, data) })
 	}
 }
 
@@ -135,29 +72,9 @@ func (lateMessage) Metadata() (*jetstream.MsgMetadata, error) {
 // A watch whose first message never came is begun again, and gets it then.
 func TestALostMessage(t *testing.T) {
 	m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
-	if err := (&link{m: m}).see(t.Context(), lateMessage{}); err == nil || m.seen != 0 {
-		t.Errorf("%v, seen up to %d", err, m.seen)
-	}
-}
-
-// A file that is not there does not hold up the others: they are tried as often as it before the member waits.
-func TestAMissingFileHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	const missing, other = "2026-11-20/gex-spx", "2026-11-19/gex-spx"
-	m := New(Config{Source: "simulated", Log: slog.New(slog.DiscardHandler)})
-	for _, path := range []string{missing, other} {
-		m.objects[path], m.backlog[path] = object{digest: "x", parts: 1, last: 7}, true
-	}
-	s := &link{m: m, reads: behind{}, stream: anyStream{}}
-	for i, want := range []string{missing, other, missing, other} {
-		path := m.nextToLoad()
-		if err := s.settle(t.Context(), path, jetstream.ErrMsgNotFound); err != nil {
-			t.Fatal(err)
-		}
-		if waits := s.again != nil; path != want || waits != (path == other) {
-			t.Errorf("try %d: %s, waits %v", i, path, waits)
-		}
-		s.again = nil
+	s := &link{Member: m}
+	if err := s.see(t.Context(), lateMessage{}); err == nil || s.seen != 0 {
+		t.Errorf("%v, seen up to %d", err, s.seen)
 	}
 }
 

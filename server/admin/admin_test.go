@@ -88,8 +88,8 @@ func open(t *testing.T, address string) *stage {
 		Refreshes: st.refreshes, CertificateExpires: func() time.Time { return now }, Fleet: func() admin.Fleet { return member },
 		Store: func() snapshots.Stats {
 			return snapshots.Stats{
-				FilesWritten: 5, BytesWritten: 1000, BadFiles: 2, FilesWaiting: 3, DiskErrors: snapshots.DiskErrors{Create: 11, Write: 12, Sync: 13, Rename: 14, SyncDir: 15},
-				History: snapshots.CacheStats{SetsRejected: 31, SetsDropped: 32, Evictions: 33},
+				FilesWritten: 5, BytesWritten: 1000, BadFiles: 2, FilesWaiting: 3, HistoryRejected: 31, HistoryDropped: 32, HistoryEvicted: 33,
+				DiskErrors: map[string]int64{"create": 11, "write": 12, "sync": 13, "rename": 14, "sync_dir": 15},
 			}
 		},
 	}})

@@ -190,14 +190,13 @@ func (c *collector) store(ch chan<- prometheus.Metric) {
 	count(ch, desc("file_bytes_written_total", "Bytes of the dated files written."), s.BytesWritten)
 	count(ch, desc("bad_files_total", "Stored files found torn, altered, misplaced or of a newer format."), s.BadFiles)
 	gauge(ch, desc("files_waiting", "Files whose last write failed. They are served from memory and written again until it succeeds."), float64(s.FilesWaiting))
-	d := s.DiskErrors
 	diskErrors := desc("disk_errors_total", "Failed writes, retries included, by the step that failed.", "step")
-	for step, n := range map[string]int64{"create": d.Create, "write": d.Write, "sync": d.Sync, "rename": d.Rename, "sync_dir": d.SyncDir} {
+	for step, n := range s.DiskErrors {
 		count(ch, diskErrors, n, step)
 	}
-	count(ch, desc("history_cache_rejected_sets_total", "Past answers that the cache refused: each is read from disk when a client asks for it."), s.History.SetsRejected)
-	count(ch, desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer."), s.History.SetsDropped)
-	count(ch, desc("history_cache_evictions_total", "Past answers that the cache evicted."), s.History.Evictions)
+	count(ch, desc("history_cache_rejected_sets_total", "Past answers that the cache refused: each is read from disk when a client asks for it."), s.HistoryRejected)
+	count(ch, desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer."), s.HistoryDropped)
+	count(ch, desc("history_cache_evictions_total", "Past answers that the cache evicted."), s.HistoryEvicted)
 }
 
 // fleet reports how a member of a fleet is doing.
