@@ -64,6 +64,11 @@ func (s *link) see(ctx context.Context, msg jetstream.Msg) error {
 	}
 	seq := meta.Sequence.Stream
 	s.seen = seq
+	s.update(func(*Status) {
+		if seq > s.heardOf {
+			s.heard, s.heardOf = time.Now(), seq
+		}
+	})
 	name := strings.TrimPrefix(msg.Subject(), s.subject(""))
 	if name == leaseSubject {
 		if s.number = seq; s.lease != nil && seq > s.lease.number {
