@@ -125,7 +125,7 @@ func TestPage(t *testing.T) {
 	t.Run("keyboard", func(t *testing.T) { b.within(t).keyboard() })
 	t.Run("zoom", func(t *testing.T) { b.within(t).zoom() })
 	t.Run("flow", func(t *testing.T) { b.within(t).flow() })
-	t.Run("looks", func(t *testing.T) { b.within(t).looks() })
+	t.Run("looks", func(t *testing.T) { b.within(t).looks("page") })
 	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
 	b.t = t
 	b.clean()
@@ -390,8 +390,9 @@ func (b *browser) flow() {
 	b.until("the address is empty again", `location.search === ""`)
 }
 
-// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width.
-func (b *browser) looks() {
+// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width. name is that of the
+// screenshots.
+func (b *browser) looks(name string) {
 	eval[chromedp.Void](b, `document.activeElement.blur(); scrollTo({top: 0, behavior: "instant"})`)
 	for i, width := range []int64{2560, 1400, 390} {
 		scheme := []string{"dark", "light", "dark"}[i]
@@ -405,7 +406,7 @@ func (b *browser) looks() {
 		}
 		b.until("every chart is drawn", chartsScript+`.every(c => c.ink >= 100)`)
 		b.plain()
-		b.shoot(fmt.Sprintf("%d-%s", width, scheme))
+		b.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
 	}
 	b.view(1400, 1000, "light")
 	b.press("#theme", kb.Enter, kb.Enter)
