@@ -122,15 +122,21 @@ type answers struct {
 	checked, beside, apart atomic.Int64
 
 	mu       sync.Mutex
-	instants map[string]string  // digest of the data, by endpoint, limit, times and inputs
-	newest   map[string]edition // by target
+	instants map[string]string       // digest of the data, by endpoint, limit, times and inputs
+	bodies   map[string]string       // digest of the body, by target and ETag
+	newest   map[string]storedAnswer // by server and target
+}
+
+func newAnswers() *answers {
+	return &answers{instants: map[string]string{}, bodies: map[string]string{}, newest: map[string]storedAnswer{}}
 }
 
 // ask fetches an answer and checks it, also against earlier answers: answers with equal times and inputs have equal data,
-// and no answer is older than an earlier one.
-func (s *answers) ask(client *http.Client, base, target, coding string) (envelope, error) {
+// those with equal tags have equal bytes, no answer of a server is older than an earlier one, and no track loses a row. server
+// tells the servers of a run apart, "" where there is one.
+func (s *answers) ask(client *http.Client, server, base, target, coding string) (envelope, error) {
 	s.mu.Lock()
-	floor := s.newest[target]
+	floor := s.newest[server+target]
 	s.mu.Unlock()
 	resp, body, err := send(client, http.MethodGet, base+target, "Accept-Encoding", coding)
 	if err != nil {
@@ -145,20 +151,67 @@ func (s *answers) ask(client *http.Client, base, target, coding string) (envelop
 	if date := query.Get("date"); date != "" && m.AsOf.UTC().Format(time.DateOnly) != date {
 		return a, fmt.Errorf("%s has an answer of %v", target, m.AsOf)
 	}
+	rows, err := rowsOf(a)
+	if err != nil {
+		return a, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := fmt.Sprint(m.Endpoint, query.Get("limit"), m.AsOf, m.Captured, m.Computed, m.Receipt.Inputs)
-	if before, ok := s.instants[of]; ok && before != m.Receipt.Data {
-		return a, fmt.Errorf("%s has two contents for %s", target, of)
+	for _, c := range []struct {
+		known     map[string]string
+		key, what string
+	}{
+		{s.instants, fmt.Sprint(m.Endpoint, query.Get("limit"), m.AsOf, m.Captured, m.Computed, m.Receipt.Inputs), m.Receipt.Data},
+		{s.bodies, target + resp.Header.Get("ETag"), sum(body)},
+	} {
+		if before, ok := c.known[c.key]; ok && before != c.what {
+			return a, fmt.Errorf("%s has two contents for %s", target, c.key)
+		}
+		c.known[c.key] = c.what
 	}
-	s.instants[of] = m.Receipt.Data
 	if m.AsOf.Before(floor.AsOf) || m.Computed.Before(floor.Computed) {
-		return a, fmt.Errorf("%s went back from %+v to %+v", target, floor, m.edition)
+		return a, fmt.Errorf("%s went back from %+v to %+v", target, floor.edition, m.edition)
 	}
-	if s.newest[target].before(m.edition) { // another client may have seen a newer one meanwhile
-		s.newest[target] = m.edition
+	if m.Session == floor.session && !contains(rows, floor.rows) {
+		return a, fmt.Errorf("%s has lost rows: it had %s and has %s", target, floor.rows, rows)
+	}
+	if s.newest[server+target].before(m.edition) { // another client may have seen a newer one meanwhile
+		s.newest[server+target] = storedAnswer{m.edition, "", m.Session, rows}
 	}
 	return a, nil
+}
+
+// rowsOf returns the rows of a track, nil for another answer. Each row must be of a later instant than the row before, and the
+// last one of the instant of the answer.
+func rowsOf(a envelope) ([]json.RawMessage, error) {
+	if a.Meta.Endpoint != "gex/spx/intraday" {
+		return nil, nil
+	}
+	var data struct{ Rows []json.RawMessage }
+	if err := json.Unmarshal(a.Data, &data); err != nil {
+		return nil, err
+	}
+	var last, at time.Time
+	for _, row := range data.Rows {
+		if err := json.Unmarshal(row, &[]any{&at}); err != nil || !at.After(last) {
+			return nil, fmt.Errorf("a row of %v follows a row of %v: %w", at, last, err)
+		}
+		last = at
+	}
+	if !last.Equal(a.Meta.AsOf) {
+		return nil, fmt.Errorf("the track of %v ends at %v", a.Meta.AsOf, last)
+	}
+	return data.Rows, nil
+}
+
+// contains says whether all the earlier rows are among the rows, in their order.
+func contains(rows, earlier []json.RawMessage) bool {
+	for _, row := range rows {
+		if len(earlier) > 0 && string(row) == string(earlier[0]) {
+			earlier = earlier[1:]
+		}
+	}
+	return len(earlier) == 0
 }
 
 // stored checks that the newest answers that were served are on the disk, so that a restart can serve them again.
@@ -179,7 +232,7 @@ func (s *answers) stored(disk map[string]storedAnswer) error {
 			on, found = disk[slices.Max(datesOf(disk))+"/gex-spx"]
 		}
 		if !found || on.AsOf.Before(seen.AsOf) || on.Computed.Before(seen.Computed) {
-			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not stored: %+v", target, seen, on.edition))
+			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not stored: %+v", target, seen.edition, on.edition))
 		}
 	}
 	return errors.Join(errs...)
@@ -193,7 +246,7 @@ func (s *answers) poll(base string, choices *rand.Rand, r *killer) error {
 	client := newClient()
 	defer client.CloseIdleConnections()
 	ask := func(target string) (envelope, error) {
-		return s.ask(client, base, target, codings[choices.IntN(len(codings))])
+		return s.ask(client, "", base, target, codings[choices.IntN(len(codings))])
 	}
 	for tick := time.NewTicker(pace); ; <-tick.C {
 		if _, err := ask(targets[choices.IntN(len(targets))]); err != nil {

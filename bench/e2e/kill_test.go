@@ -98,7 +98,7 @@ type killing struct {
 	start   time.Time // of the simulated market; zero: where it left off
 	disk    map[string]storedAnswer
 	newest  time.Time // when the newest stored answer was computed
-	answers answers
+	answers *answers
 
 	kills   map[string]int // by the last step
 	temps   int            // temporary files that the kills left
@@ -106,7 +106,7 @@ type killing struct {
 	idle    int            // kills in a row of processes that did not reach the step
 }
 
-// storedAnswer is what a file holds.
+// storedAnswer is what a file or an answer holds.
 type storedAnswer struct {
 	edition
 	sum     string // of the whole file
@@ -121,8 +121,7 @@ func TestFaultKills(t *testing.T) {
 	t.Parallel()
 	seed := cmp.Or(*killSeed, rand.Uint64())
 	t.Logf("repeat the choices with -args -kill-seed %d", seed)
-	k := &killing{t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), kills: map[string]int{}}
-	k.answers.instants, k.answers.newest = map[string]string{}, map[string]edition{}
+	k := &killing{t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), kills: map[string]int{}, answers: newAnswers()}
 	p := serveReady(t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF") // the kills come in the middle of its back-fill
 	p.kill()
 	k.look()
@@ -272,14 +271,14 @@ func (k *killing) answeredAtOnce(p *process) {
 	client := newClient()
 	defer client.CloseIdleConnections()
 	for _, target := range targets {
-		if _, err := k.answers.ask(client, p.url, target, "zstd"); err != nil {
+		if _, err := k.answers.ask(client, "", p.url, target, "zstd"); err != nil {
 			k.t.Errorf("right after the start: %v", err)
 		}
 	}
 	dates := datesOf(k.disk)
 	for range 3 {
 		date := dates[k.rand.IntN(len(dates))]
-		a, err := k.answers.ask(client, p.url, datePath+date, "zstd")
+		a, err := k.answers.ask(client, "", p.url, datePath+date, "zstd")
 		if stored := k.disk[date+"/gex-spx"].edition; err != nil || a.Meta.before(stored) {
 			k.t.Errorf("date %s after the start: %v, %v; stored was %v", date, err, a.Meta.edition, stored)
 		}
@@ -309,38 +308,6 @@ func (k *killing) look() {
 	}
 }
 
-// rows returns the rows of a stored track, nil for another file. Each row must be of a later instant than the row before.
-func (k *killing) rows(file string, a envelope) []json.RawMessage {
-	if file != "gex-spx-intraday" {
-		return nil
-	}
-	var data struct{ Rows []json.RawMessage }
-	if err := json.Unmarshal(a.Data, &data); err != nil {
-		k.t.Fatal(err)
-	}
-	var last, at time.Time
-	for _, row := range data.Rows {
-		if err := json.Unmarshal(row, &[]any{&at}); err != nil || !at.After(last) {
-			k.t.Errorf("a row of %v follows a row of %v: %v", at, last, err)
-		}
-		last = at
-	}
-	if !last.Equal(a.Meta.AsOf) {
-		k.t.Errorf("the track of %v ends at %v", a.Meta.AsOf, last)
-	}
-	return data.Rows
-}
-
-// contains says whether all the earlier rows are among the rows, in their order.
-func contains(rows, earlier []json.RawMessage) bool {
-	for _, row := range rows {
-		if len(earlier) > 0 && string(row) == string(earlier[0]) {
-			earlier = earlier[1:]
-		}
-	}
-	return len(earlier) == 0
-}
-
 // datesOf returns the dates that have a gamma answer, rising.
 func datesOf(disk map[string]storedAnswer) (dates []string) {
 	for name := range disk {
@@ -366,8 +333,12 @@ func (k *killing) read() {
 		if err != nil {
 			k.t.Fatalf("%s: %v", path, err)
 		}
+		rows, err := rowsOf(a)
+		if err != nil {
+			k.t.Errorf("%s: %v", path, err)
+		}
 		dir, name := filepath.Base(filepath.Dir(path)), filepath.Base(path)
-		k.disk[dir+"/"+name] = storedAnswer{a.Meta.edition, sum(b), a.Meta.Session, k.rows(name, a)}
+		k.disk[dir+"/"+name] = storedAnswer{a.Meta.edition, sum(b), a.Meta.Session, rows}
 		if a.Meta.Computed.After(k.newest) {
 			k.newest = a.Meta.Computed
 		}

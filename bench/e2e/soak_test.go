@@ -27,7 +27,7 @@ func TestSoak(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
-	seen := answers{instants: map[string]string{}, newest: map[string]edition{}}
+	seen := newAnswers()
 	var clients sync.WaitGroup
 	for i := range uint64(4) {
 		clients.Go(func() {
@@ -35,7 +35,7 @@ func TestSoak(t *testing.T) {
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {
 				path, coding := paths[choices.IntN(len(paths))], codings[choices.IntN(len(codings))]
-				if _, err := seen.ask(client, p.url, path, coding); err != nil {
+				if _, err := seen.ask(client, "", p.url, path, coding); err != nil {
 					t.Errorf("%s: %v", path, err)
 					return
 				}
