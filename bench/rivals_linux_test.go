@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -72,40 +71,6 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 			t.Errorf("a server with other bodies: %v", err)
 		}
 		b.answers[0].body = right
-	}
-}
-
-// An answer to a key counts the requests of the key: its length changes, and its body is compared up to the member usage.
-func TestAnswersToAKey(t *testing.T) {
-	requests := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { requests++; fmt.Fprint(w, requests) }))
-	defer s.Close()
-	address, request := strings.TrimPrefix(s.URL, "http://"), ask("/", "identity", "")
-	x, err := exchangeWith(t.Context(), address, request)
-	if err != nil || lengthOf(x.raw) != len(x.raw) || lengthOf(x.raw[:40]) != 0 {
-		t.Fatalf("%+v %v", x, err)
-	}
-	g, err := newGenerator(address, anyAddress, 1, request, x.raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
-	g.length = 0
-	if err := g.send(120); err != nil {
-		t.Error(err)
-	}
-	packed := func(text string) []byte {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		z.Write([]byte(text))
-		z.Close()
-		return b.Bytes()
-	}
-	anonymous := packed(`{"data":1,"usage":null}`)
-	for text, same := range map[string]bool{`{"data":1,"usage":{"requests_today":7}}`: true, `{"data":2,"usage":{"requests_today":7}}`: false, `{"data":1,"usage":null}`: false} {
-		if err := sameBesidesUsage(anonymous, packed(text)); (err == nil) != same {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }
 
