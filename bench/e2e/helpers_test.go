@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -124,6 +125,21 @@ func recorded(t testing.TB) string {
 		needs(t, "recorded", "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
 	}
 	return dir
+}
+
+// freeAddress returns an address on which nobody listens. Its port is below those that systems give to connections: else one of
+// them might take it before a server listens, or while the server is down.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // writeFile writes a new file and returns its path.

@@ -20,7 +20,7 @@ func nginx(t *testing.T, origin string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, address := t.TempDir(), freePort(t)
+	dir, address := t.TempDir(), freeAddress(t)
 	text := string(recipe)
 	for from, to := range map[string]string{
 		"/var/cache/nginx/strikecache": filepath.Join(dir, "cache"), "server 127.0.0.1:8080;": "server " + strings.TrimPrefix(origin, "http://") + ";",

@@ -166,7 +166,7 @@ func (b *browser) allText(selector string) string {
 func TestPageWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
-	address := freePort(t)
+	address := freeAddress(t)
 	p := serveNothing(t, "--listen", address)
 	b := browse(t, p.url)
 	b.until("every panel has asked", allLoaded)

@@ -12,7 +12,7 @@ import (
 func TestPageSaysTheRole(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
-	p := serveReady(t, "--listen", freePort(t), "--data-dir", storedDay(t), "--nats", "nats://"+freePort(t), "--edge")
+	p := serveReady(t, "--listen", freeAddress(t), "--data-dir", storedDay(t), "--nats", "nats://"+freeAddress(t), "--edge")
 	b := browse(t, p.url)
 	b.do(chromedp.Navigate(p.url))
 	b.until("the page says the role", `document.querySelector("#role strong").innerText === "edge"`)

@@ -16,7 +16,7 @@ import (
 func varnish(t *testing.T, origin string, params ...string) *process {
 	t.Helper()
 	path := installed(t, "varnishd")
-	address := freePort(t)
+	address := freeAddress(t)
 	// Without -j none, varnishd would change to a user who may not enter the directory.
 	return follow(t, append([]string{path, "-F", "-j", "none", "-T", "none", "-a", address, "-b", strings.TrimPrefix(origin, "http://"),
 		"-n", filepath.Join(t.TempDir(), "varnish"), "-s", "malloc,64m"}, params...)...).serves(address)
