@@ -13,7 +13,7 @@ import (
 type results struct {
 	Format  int       `json:"format"`
 	Date    time.Time `json:"date"`
-	Commit  string    `json:"commit"` // with "+changes" when the tree differed from it
+	Version string    `json:"version"` // of strikecache, which ends with its commit
 	CPU     string    `json:"cpu"`
 	Cores   int       `json:"cores"`
 	Kernel  string    `json:"kernel"`
@@ -118,7 +118,7 @@ func (r *results) text(server int, c cell) string {
 // markdown is the text between the markers of the README.
 func (r *results) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "strikecache of commit %s, measured on %s: %s, %d cores, %s, %s.\n", r.Commit, r.Date.Format(time.DateOnly), r.CPU, r.Cores, r.Kernel, r.Go)
+	fmt.Fprintf(&b, "strikecache %s, measured on %s: %s, %d cores, %s, %s.\n", r.Version, r.Date.Format(time.DateOnly), r.CPU, r.Cores, r.Kernel, r.Go)
 	plain := func(c cell) bool { return c.Name == c.Answer }
 	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return !plain(c) }))
 	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), plain))

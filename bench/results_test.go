@@ -32,7 +32,7 @@ func TestReadmeShowsTheResults(t *testing.T) {
 }
 
 func testResults() *results {
-	r := &results{CPU: "a CPU", Commit: "c", Rounds: 3, Absent: []string{"h2o"},
+	r := &results{CPU: "a CPU", Version: "v1", Rounds: 3, Absent: []string{"h2o"},
 		Answers: []answer{{Name: "small", Resource: "/a", Coding: "gzip", BodyBytes: 1049}, {Name: notModified, Resource: "/b", BodyBytes: 2000}},
 		Cells: []cell{{Name: "small", Answer: "small", Requests: 1000}, {Name: notModified, Answer: notModified, Requests: 1000},
 			{Name: "churn", Title: "new connections", Answer: "small", Requests: 1000}, {Name: "idle", Title: "idle", Answer: "small", Idle: true}},
@@ -59,7 +59,7 @@ func TestRatiosAreMediansOfTheirRounds(t *testing.T) {
 	for _, want := range []string{
 		"| 1.0 KB | 304 |\n", "| bare | 1 (2.00 µs) | 1 (2.00 µs) |\n", "| ours | 2.00 (2.00 to 20.00) | 2.00 (2.00 to 20.00) |\n",
 		"| nginx 1.2 | 3.00 (3.00 to 3.00) | 3.00 (3.00 to 3.00) |\n", "| new connections | idle |\n", "| ours | 2.00 (2.00 to 20.00) | 0.20 KB |\n",
-		"* 1.0 KB: `/a` in the coding gzip, 1049 bytes of body\n", "* 304: `/b`, for a client", "strikecache of commit c,", "Not installed: h2o.",
+		"* 1.0 KB: `/a` in the coding gzip, 1049 bytes of body\n", "* 304: `/b`, for a client", "strikecache v1,", "Not installed: h2o.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

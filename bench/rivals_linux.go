@@ -12,9 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,7 +25,6 @@ type linuxCommands struct {
 
 // rivalsCommand measures strikecache beside other servers.
 type rivalsCommand struct {
-	Binary      string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
 	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
@@ -46,9 +43,9 @@ to a generator on another core, in interleaved rounds. The command compares the 
 With --before, another binary of strikecache takes part in the same rounds. It gets the same requests, and its answers may
 differ.
 
-    go run ./bench rivals                                                 all, about 10 minutes
+    go run ./bench rivals                                                   all, about 10 minutes
     go run ./bench rivals --cells small,pipelined --only nginx --rounds 3   a minute
-    go run ./bench rivals --cells churn --only strikecache --before FILE  one change
+    go run ./bench rivals --cells churn --only strikecache --before FILE    one change
 
 It installs nothing, listens on loopback only, and needs Linux and two cores.`
 }
@@ -97,6 +94,7 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 type comparison struct {
 	*rivalsCommand
 	dir         string   // has every temporary file, and is removed at the end
+	binary      string   // built from the working tree
 	answers     []answer // of the strikecache that runs now
 	results     results
 	running     []*process // in the order of their start
@@ -104,22 +102,20 @@ type comparison struct {
 	stdout      io.Writer
 }
 
-// build builds the binary, unless --binary names one, and writes the build and the machine into the results.
+// build builds strikecache from the working tree, and writes the build and the machine into the results.
 func (b *comparison) build(ctx context.Context) error {
-	if b.Binary == "" {
-		b.Binary = filepath.Join(b.dir, "strikecache")
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.Binary, "strikecache")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build strikecache: %w\n%s", err, out)
-		}
+	b.binary = filepath.Join(b.dir, "strikecache")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.binary, "strikecache")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build strikecache: %w\n%s", err, out)
 	}
-	info, err := buildinfo.ReadFile(b.Binary)
+	info, err := buildinfo.ReadFile(b.binary)
 	if err != nil {
 		return fmt.Errorf("read the build of strikecache: %w", err)
 	}
 	cpu, kernel := machine()
-	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(),
+	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Version: info.Main.Version, CPU: cpu, Cores: runtime.NumCPU(),
 		Kernel: kernel, Go: runtime.Version(), Rounds: b.Rounds}
 	return nil
 }
@@ -140,19 +136,6 @@ func (b *comparison) measure(ctx context.Context) error {
 	return nil
 }
 
-// commitOf returns the commit that a binary was built from, with "+changes" when the tree differed from it.
-func commitOf(info *debug.BuildInfo) string {
-	commit, changes := "unknown", ""
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			commit = s.Value
-		} else if s.Key == "vcs.modified" && s.Value == "true" {
-			changes = "+changes"
-		}
-	}
-	return commit + changes
-}
-
 // serverCore and generatorCore are the cores of the servers and of the generator.
 const serverCore, generatorCore = 0, 1
 
@@ -166,7 +149,7 @@ func twoCores() []int {
 
 // assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
-	ours, err := b.serve(ctx, "strikecache", b.Binary, cores)
+	ours, err := b.serve(ctx, "strikecache", b.binary, cores)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +160,7 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 	if err != nil {
 		return nil, err
 	}
-	fasthttp, err := b.serve(ctx, "strikecache --engine fasthttp", b.Binary, cores, "--engine", "fasthttp")
+	fasthttp, err := b.serve(ctx, "strikecache --engine fasthttp", b.binary, cores, "--engine", "fasthttp")
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +198,6 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 			b.results.Servers = append(b.results.Servers, s.server)
 		}
 		b.results.Answers, b.results.Absent = b.answers, absent
-		fmt.Fprintf(b.stdout, "not installed: %s\n", cmp.Or(strings.Join(absent, ", "), "none"))
 	}
 	return sides, nil
 }
