@@ -26,8 +26,8 @@ var deltaPaths = []string{trackPath, seriesPath, painPath, flowPath, flowPath + 
 // quickly are arguments of a server that refreshes every resource every 5 seconds, in which a minute of the market passes.
 var quickly = []string{"--gex-every", "60s", "--sim-speed", "12"}
 
-// accepted is what Chromium accepts when it has a dictionary.
-const accepted = "gzip, deflate, br, zstd, dcb, dcz"
+// withDeltas is what Chromium accepts when it has a dictionary.
+const withDeltas = "gzip, deflate, br, zstd, dcb, dcz"
 
 // announced is the Available-Dictionary of a client that has an uncompressed answer.
 func announced(answer []byte) string {
@@ -115,19 +115,16 @@ func (c *poller) poll() error {
 func TestDeltasThroughCaches(t *testing.T) {
 	t.Parallel()
 	p := serveReady(t, "--gex-every", "5s") // an answer may stay in a cache until the next one, and not longer
-	for name, start := range map[string]func(origin string) *process{
-		"nginx":    func(origin string) *process { return nginx(t, origin) },
-		"varnishd": func(origin string) *process { return varnish(t, origin, "-p", "http_gzip_support=off") },
-	} {
+	for name, start := range caches {
 		t.Run(name, func(t *testing.T) {
 			installed(t, name)
 			origin := newFront(t, p.url, nil)
-			cache := start(origin.URL)
+			cache := start(t, origin.URL)
 			var clients []*poller
 			for _, path := range []string{painPath, flowPath, flowPath + "?limit=100"} {
 				for _, c := range []poller{
-					{accepts: accepted}, {accepts: accepted}, {accepts: accepted, behind: 1}, {accepts: "dcz", behind: 2}, {accepts: accepted, behind: -1},
-					{accepts: accepted, behind: -2}, {accepts: "zstd", behind: 0}, {accepts: "br", behind: -1}, {accepts: "identity", behind: -1},
+					{accepts: withDeltas}, {accepts: withDeltas}, {accepts: withDeltas, behind: 1}, {accepts: "dcz", behind: 2}, {accepts: withDeltas, behind: -1},
+					{accepts: withDeltas, behind: -2}, {accepts: "zstd", behind: 0}, {accepts: "br", behind: -1}, {accepts: "identity", behind: -1},
 				} {
 					clients = append(clients, &poller{p: cache, path: path, accepts: c.accepts, behind: c.behind})
 				}
