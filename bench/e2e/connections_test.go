@@ -33,43 +33,27 @@ func (p *process) opened() int {
 	return len(files)
 }
 
-// client is one keep-alive connection. It has no buffer, because ten thousand of them wait idle.
-type client struct {
-	net.Conn
-	want []byte // the body of the right answer
-}
-
-// ask sends a request and checks its answer.
-func (c *client) ask() error {
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
+// visit sends a request and checks that its answer has the right body.
+func (c *conn) visit(want []byte) error {
 	if _, err := io.WriteString(c, asking); err != nil {
 		return err
 	}
-	room := make([]byte, len(c.want)+4<<10)
-	for n := 0; n < len(room); {
-		m, err := c.Read(room[n:])
-		if n += m; err != nil {
-			return fmt.Errorf("after %.100q: %w", room[:n], err)
-		}
-		if bytes.HasSuffix(room[:n], c.want) && bytes.HasPrefix(room, []byte("HTTP/1.1 200 OK\r\n")) {
-			return nil
-		}
+	resp, body, err := c.receive(http.MethodGet)
+	if err == nil && (resp.StatusCode != http.StatusOK || !bytes.Equal(body, want)) {
+		err = fmt.Errorf("another answer: %d %.300q", resp.StatusCode, body)
 	}
-	return fmt.Errorf("another answer: %.300q", room)
+	return err
 }
 
 // crowd opens n connections, and asks once on each.
-func (p *process) crowd(n int) []*client {
+func (p *process) crowd(n int, want []byte) []*conn {
 	p.t.Helper()
-	_, want := p.get(vixPath)
-	out := make([]*client, n)
+	out := make([]*conn, n)
 	each(n, 64, func(i int) {
-		c, err := net.Dial("tcp", p.address())
+		c, err := dial(p.address())
 		if err == nil {
-			out[i] = &client{c, want}
-			err = out[i].ask()
+			out[i] = c
+			err = c.visit(want)
 		}
 		if err != nil {
 			p.t.Errorf("connection %d: %v", i, err)
@@ -82,7 +66,7 @@ func (p *process) crowd(n int) []*client {
 	return out
 }
 
-func leave(clients []*client) {
+func leave(clients []*conn) {
 	for _, c := range clients {
 		if c != nil {
 			c.Close()
@@ -91,14 +75,14 @@ func leave(clients []*client) {
 }
 
 // poll lets every client ask several times, with a pause after each answer, and returns the number of answers.
-func poll(t testing.TB, clients []*client, times int, pause time.Duration) int64 {
+func poll(t testing.TB, clients []*conn, want []byte, times int, pause time.Duration) int64 {
 	var answers atomic.Int64
 	var polling sync.WaitGroup
 	for i, c := range clients {
 		polling.Go(func() {
 			time.Sleep(pause * time.Duration(i) / time.Duration(len(clients))) // one after another, not all at once
 			for range times {
-				if err := c.ask(); err != nil {
+				if err := c.visit(want); err != nil {
 					t.Error(err)
 					return
 				}
@@ -127,19 +111,20 @@ func TestFaultConnections(t *testing.T) {
 	}
 	before, files := p.status("VmRSS"), p.opened()
 
-	waiting, busy, visitor := p.crowd(idle), p.crowd(active), p.crowd(1)
+	_, want := p.get(vixPath)
+	waiting, busy, visitor := p.crowd(idle, want), p.crowd(active, want), p.crowd(1, want)
 	if n := p.opened() - files; n < idle+active-5 { // what was open before may be closed
 		t.Fatalf("%d connections are held, not %d", n, idle+active)
 	}
 	answers := make(chan int64, 1)
-	go func() { answers <- poll(t, busy, times, pause) }()
-	poll(t, visitor, count(1000), 2*time.Millisecond)
+	go func() { answers <- poll(t, busy, want, times, pause) }()
+	poll(t, visitor, want, count(1000), 2*time.Millisecond)
 	if n := <-answers; n != int64(active*times) {
 		t.Errorf("%d of %d answers", n, active*times)
 	}
 	held := p.status("VmRSS")
 	each(idle, 64, func(i int) { // they are all still there
-		if err := waiting[i].ask(); err != nil {
+		if err := waiting[i].visit(want); err != nil {
 			t.Errorf("idle connection %d: %v", i, err)
 		}
 	})
@@ -180,7 +165,7 @@ func TestFaultDrain(t *testing.T) {
 	p := serveStored(t)
 	_, want := p.get(vixPath)
 	clients := count(200)
-	idle := p.crowd(clients)
+	idle := p.crowd(clients, want)
 	var working sync.WaitGroup
 	var answered, announcedLast atomic.Int64
 	unanswered := make([]time.Time, clients) // when the request was written; zero: there is none
