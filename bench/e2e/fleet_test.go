@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,7 +34,7 @@ func TestFleet(t *testing.T) {
 		})
 	}
 	f.agree()
-	f.identical(refresher.p().everyTarget(dates))
+	f.identical(append([]string{datePath + dates[0], trackPath + "?date=" + marketDay, flowPath + "?limit=50"}, targets...))
 	var order []string // of the dates, as the edge stored them
 	for _, m := range regexp.MustCompile(`msg=stored file=\S+/([\d-]+)/gex-spx\n`).FindAllStringSubmatch(late.log(), -1) {
 		order = append(order, m[1])
@@ -59,25 +58,6 @@ func TestFleet(t *testing.T) {
 		m.stop()
 		verified(t, m.dir)
 	}
-}
-
-// everyTarget returns the targets of all resources with every value of their parameters: each expiration, the limits 1 to
-// 100, and each stored date.
-func (p *process) everyTarget(dates []string) []string {
-	all := slices.Clone(targets)
-	for _, x := range dataOf[painData](p, painPath).Expirations {
-		all = append(all, painPath+"?expiration="+x.Expiration)
-	}
-	for limit := 2; limit < 100; limit++ {
-		all = append(all, flowPath+"?limit="+strconv.Itoa(limit))
-	}
-	for _, date := range dates {
-		all = append(all, datePath+date)
-		if track := trackPath + "?date=" + date; p.answers(track, http.StatusOK) { // an older date may have none
-			all = append(all, track)
-		}
-	}
-	return all
 }
 
 // Two simulated markets cannot share a fleet, and neither can a simulated and a real one: their buckets have other names.
