@@ -39,6 +39,7 @@ func (e edition) before(f edition) bool {
 
 // parseAnswer reads an uncompressed body and checks that it is an envelope whose data has the digest in its receipt.
 func parseAnswer(body []byte) (a envelope, err error) {
+	a.text = body
 	if err := json.Unmarshal(body, &a); err != nil {
 		return a, fmt.Errorf("%w in %.200q", err, body)
 	}
@@ -55,11 +56,17 @@ func parseAnswer(body []byte) (a envelope, err error) {
 // codings are the content codings that clients ask for.
 var codings = []string{"identity", "gzip", "br", "zstd"}
 
-// suffixes of the entity tags, by Content-Encoding.
-var suffixes = map[string]string{"": "", "gzip": "-gz", "br": "-br", "zstd": "-zs"}
+// tagSuffix returns the end of an entity tag of a Content-Encoding. dictionary is the answer that the client has announced.
+func tagSuffix(coding string, dictionary []byte) string {
+	if coding == "dcz" {
+		return "-dcz-" + sum(dictionary)[:16]
+	}
+	return map[string]string{"": "", "gzip": "-gz", "br": "-br", "zstd": "-zs"}[coding]
+}
 
-// decode returns the body of an answer without its Content-Encoding.
-func decode(resp *http.Response, body []byte) (plain []byte, err error) {
+// decode returns the body of an answer without its Content-Encoding. dictionary is the answer that the client has announced, nil
+// for none.
+func decode(resp *http.Response, body, dictionary []byte) (plain []byte, err error) {
 	var r io.Reader = bytes.NewReader(body)
 	switch coding := resp.Header.Get("Content-Encoding"); coding {
 	case "":
@@ -68,9 +75,17 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 		r, err = gzip.NewReader(r)
 	case "br":
 		r = brotli.NewReader(r)
-	case "zstd":
+	case "zstd", "dcz":
+		options := []zstd.DOption{zstd.WithDecoderConcurrency(1)}
+		if coding == "dcz" {
+			digest := sha256.Sum256(dictionary)
+			if !bytes.HasPrefix(body, append([]byte("\x5e\x2a\x4d\x18\x20\x00\x00\x00"), digest[:]...)) {
+				return nil, fmt.Errorf("the delta is against another answer: %x", body[:min(40, len(body))])
+			}
+			options = append(options, zstd.WithDecoderDictRaw(0, dictionary))
+		}
 		var z *zstd.Decoder
-		if z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1)); err == nil {
+		if z, err = zstd.NewReader(r, options...); err == nil {
 			defer z.Close()
 			r = z
 		}
@@ -83,14 +98,10 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 	return io.ReadAll(r)
 }
 
-// tagOf returns the tag of an answer in the coding of a suffix: a digest of what follows data, where the digest of data is.
-func (a *envelope) tagOf(identity []byte, suffix string) string {
-	return `"` + sum(identity[len(`{"success":true,"data":`)+len(a.Data):])[:32] + suffix + `"`
-}
-
-// checkAnswer checks a response from its status to its last byte, without comparing it with other answers.
-func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
-	identity, err := decode(resp, body)
+// checkAnswer checks a response from its status to its last byte, without comparing it with other answers. dictionary is the
+// answer that the client has announced, nil for none.
+func checkAnswer(resp *http.Response, body, dictionary []byte) (a envelope, err error) {
+	identity, err := decode(resp, body, dictionary)
 	if err != nil {
 		return a, fmt.Errorf("body: %w", err)
 	}
@@ -100,7 +111,8 @@ func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
 	if a, err = parseAnswer(identity); err != nil {
 		return a, err
 	}
-	tag := a.tagOf(identity, suffixes[resp.Header.Get("Content-Encoding")])
+	// A tag is a digest of what follows data, where the digest of data is, with the coding.
+	tag := `"` + sum(identity[len(`{"success":true,"data":`)+len(a.Data):])[:32] + tagSuffix(resp.Header.Get("Content-Encoding"), dictionary) + `"`
 	if got := resp.Header.Get("ETag"); got != tag {
 		return a, fmt.Errorf("tag %s, want %s for these bytes", got, tag)
 	}
@@ -142,7 +154,7 @@ func (s *answers) ask(client *http.Client, server, base, target, coding string) 
 	if err != nil {
 		return envelope{}, fmt.Errorf("%w: %w", errLost, err)
 	}
-	a, err := checkAnswer(resp, body)
+	a, err := checkAnswer(resp, body, nil)
 	if err != nil {
 		return a, fmt.Errorf("%s: %w", target, err)
 	}

@@ -57,7 +57,7 @@ func varnish(t *testing.T, origin string, params ...string) *process {
 // usageIn returns the usage member of an answer in any coding.
 func usageIn(t testing.TB, resp *http.Response, body []byte) usage {
 	t.Helper()
-	plain, err := decode(resp, body)
+	plain, err := decode(resp, body, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/http/httputil"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
-	"github.com/klauspost/compress/zstd"
 )
 
 // deltaPaths are the paths whose answers come with deltas.
@@ -31,39 +29,6 @@ const withDeltas = "gzip, deflate, br, zstd, dcb, dcz"
 func announced(answer []byte) string {
 	digest := sha256.Sum256(answer)
 	return ":" + base64.StdEncoding.EncodeToString(digest[:]) + ":"
-}
-
-// decodeWith decodes an answer in any coding. dictionary is the answer that the client has announced. It checks that the tag
-// belongs to the coding, the dictionary and the bytes.
-func decodeWith(resp *http.Response, body, dictionary []byte) (plain []byte, err error) {
-	coding := resp.Header.Get("Content-Encoding")
-	suffix := suffixes[coding]
-	if coding == "dcz" {
-		digest := sha256.Sum256(dictionary)
-		suffix = "-dcz-" + hex.EncodeToString(digest[:8])
-		if !strings.HasPrefix(string(body), "\x5e\x2a\x4d\x18\x20\x00\x00\x00"+string(digest[:])) {
-			return nil, fmt.Errorf("the delta is against another answer: %x", body[:min(40, len(body))])
-		}
-		z, failed := zstd.NewReader(nil, zstd.WithDecoderDictRaw(0, dictionary))
-		if failed != nil {
-			return nil, failed
-		}
-		defer z.Close()
-		plain, err = z.DecodeAll(body, nil)
-	} else {
-		plain, err = decode(resp, body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", coding, err)
-	}
-	a, err := parseAnswer(plain)
-	if err != nil {
-		return nil, err
-	}
-	if tag, want := resp.Header.Get("ETag"), a.tagOf(plain, suffix); tag != want || resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%d with the tag %s, want %s for these bytes", resp.StatusCode, tag, want)
-	}
-	return plain, nil
 }
 
 // poller is a client that polls a path through a cache, as a browser does: it announces an answer that it has.
@@ -90,7 +55,7 @@ func (c *poller) poll() error {
 		headers = append(headers, "Available-Dictionary", announced(dictionary))
 	}
 	resp, body := c.p.get(c.path, headers...)
-	plain, err := decodeWith(resp, body, dictionary)
+	a, err := checkAnswer(resp, body, dictionary)
 	if err != nil {
 		return err
 	}
@@ -102,8 +67,8 @@ func (c *poller) poll() error {
 	if again, _ := c.p.get(c.path, append(headers, "If-None-Match", resp.Header.Get("ETag"))...); again.StatusCode != http.StatusNotModified && again.StatusCode != http.StatusOK {
 		return fmt.Errorf("with its tag: %d", again.StatusCode)
 	}
-	if len(c.have) == 0 || string(c.have[0]) != string(plain) {
-		c.have = append([][]byte{plain}, c.have[:min(len(c.have), 4)]...)
+	if len(c.have) == 0 || string(c.have[0]) != string(a.text) {
+		c.have = append([][]byte{a.text}, c.have[:min(len(c.have), 4)]...)
 	}
 	return nil
 }
@@ -184,15 +149,15 @@ func TestBytesOfAPoll(t *testing.T) {
 		spent := map[string]int{}
 		for n := -1; n < refreshes; {
 			resp, body := p.get(path, "Accept-Encoding", "dcz, identity;q=0.5", "Available-Dictionary", announced(have))
-			plain, err := decodeWith(resp, body, have)
+			a, err := checkAnswer(resp, body, have)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(plain) == string(have) {
+			if string(a.text) == string(have) {
 				continue
 			}
 			first := have == nil
-			have = plain
+			have = a.text
 			if coding := resp.Header.Get("Content-Encoding"); coding != "dcz" && path != gammaPath && !first {
 				continue // a slow test has missed four refreshes
 			}

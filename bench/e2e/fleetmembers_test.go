@@ -327,7 +327,7 @@ func (f *fleet) identical(all []string) {
 				for _, m := range f.members {
 					resp, body, err := send(client, http.MethodGet, m.p().url+target, "Accept-Encoding", coding)
 					if err == nil {
-						_, err = checkAnswer(resp, body)
+						_, err = checkAnswer(resp, body, nil)
 					}
 					if err != nil {
 						f.t.Fatalf("%s: %s, %s: %v\n%s", m.name, target, coding, err, f.logs())

@@ -150,6 +150,7 @@ func serveNothing(t testing.TB, args ...string) *process {
 
 // envelope has the fields of an answer that tests read.
 type envelope struct {
+	text    []byte // the whole answer
 	Success bool
 	Data    json.RawMessage
 	Meta    struct {
