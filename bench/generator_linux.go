@@ -23,8 +23,10 @@ func pause(d time.Duration) {
 func processTime(pid int) (time.Duration, error) {
 	const scheduled = 2 // the clock of clock_getcpuclockid
 	var t unix.Timespec
-	err := unix.ClockGettime(int32(^pid<<3|scheduled), &t)
-	return time.Duration(t.Nano()), err
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
+		return 0, fmt.Errorf("no such process: %w", err)
+	}
+	return time.Duration(t.Nano()), nil
 }
 
 // generator is the client of rivals: one thread with its own epoll loop, and as little work per request as possible, so
