@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -250,25 +251,27 @@ func (s *answers) stored(disk map[string]storedAnswer) error {
 	return errors.Join(errs...)
 }
 
-// pace is the time between two rounds of one client.
-const pace = 20 * time.Millisecond
-
-// poll asks for random targets and codings until an answer fails.
-func (s *answers) poll(base string, choices *rand.Rand, r *killer) error {
-	client := newClient()
-	defer client.CloseIdleConnections()
-	ask := func(target string) (envelope, error) {
-		return s.ask(client, "", base, target, codings[choices.IntN(len(codings))])
+// load lets clients call ask again and again, each with random choices of its own, until ctx ends. A client ends with its first
+// error. The caller waits for the clients.
+func load(ctx context.Context, clients int, seed uint64, ask func(client *http.Client, choices *rand.Rand) error) *sync.WaitGroup {
+	const pace = 20 * time.Millisecond
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			client, choices := newClient(), rand.New(rand.NewPCG(seed, uint64(i)))
+			defer client.CloseIdleConnections()
+			for tick := time.NewTicker(pace); ctx.Err() == nil; <-tick.C {
+				if ask(client, choices) != nil {
+					return
+				}
+			}
+		})
 	}
-	for tick := time.NewTicker(pace); ; <-tick.C {
-		if _, err := ask(targets[choices.IntN(len(targets))]); err != nil {
-			return err
-		}
-		if err := s.besides(ask, r); err != nil {
-			return err
-		}
-	}
+	return &all
 }
+
+// pick returns one of some values.
+func pick[T any](choices *rand.Rand, of []T) T { return of[choices.IntN(len(of))] }
 
 // besides asks for all answers that are computed from the SPX chain. If gamma is the same before and after, all must be of
 // the same instant, because they are published together. Their documents may differ: an answer that a later document of the

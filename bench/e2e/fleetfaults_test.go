@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -96,7 +97,7 @@ var followerFaults = []fault{
 	}},
 	{"kill an edge and empty its directory", func(x *trial, _, _ *member) {
 		edges := slices.DeleteFunc(slices.Clone(x.members), func(m *member) bool { return !m.edge })
-		edge := edges[x.rand.IntN(len(edges))]
+		edge := pick(x.rand, edges)
 		edge.kill()
 		edge.empty()
 		edge.start()
@@ -121,7 +122,19 @@ func (x *trial) run(clients, n int, of ...fault) {
 		m.completes()
 	}
 	dates := x.members[0].p().sessions()
-	stop := x.load(clients, x.rand.Uint64())
+	ctx, cancel := context.WithCancel(x.t.Context())
+	asking := load(ctx, clients, x.rand.Uint64(), func(client *http.Client, choices *rand.Rand) error {
+		m := pick(choices, x.members)
+		err := m.ask(client, pick(choices, targets), pick(choices, codings))
+		if err != nil {
+			x.t.Errorf("%s: %v", m.name, err)
+		}
+		return err
+	})
+	stop := func() {
+		cancel()
+		asking.Wait()
+	}
 	defer stop()
 	faults := slices.Repeat(of, n/len(of)+1)
 	x.rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
@@ -129,8 +142,7 @@ func (x *trial) run(clients, n int, of ...fault) {
 		x.t.Logf("%s: %s", time.Now().UTC().Format(time.TimeOnly), fault.name)
 		x.rounds[fault.name]++
 		refresher := x.refreshes()
-		followers := x.others(refresher)
-		fault.inject(x, refresher, followers[x.rand.IntN(len(followers))])
+		fault.inject(x, refresher, pick(x.rand, x.others(refresher)))
 		x.refreshes()
 		x.agree()
 		if x.t.Failed() {
@@ -145,7 +157,7 @@ func (x *trial) run(clients, n int, of ...fault) {
 func (x *trial) takeover(refresher *member, fail func()) {
 	x.t.Helper()
 	followers := x.others(refresher)
-	witness := followers[x.rand.IntN(len(followers))]
+	witness := pick(x.rand, followers)
 	old, began := refresher.lastLease(), time.Now()
 	fail()
 	var before time.Time // the newest answer when the lease was taken

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -338,30 +337,6 @@ func (f *fleet) identical(all []string) {
 				return len(served) == 1
 			}, func() string { return fmt.Sprint(served) })
 		}
-	}
-}
-
-// load lets clients ask random members for random answers until stop is called. A client ends with its first error.
-func (f *fleet) load(clients int, seed uint64) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	for i := range clients {
-		choices := rand.New(rand.NewPCG(seed, uint64(i)))
-		all.Go(func() {
-			client := newClient()
-			defer client.CloseIdleConnections()
-			for tick := time.NewTicker(pace); ctx.Err() == nil; <-tick.C {
-				m := f.members[choices.IntN(len(f.members))]
-				if err := m.ask(client, targets[choices.IntN(len(targets))], codings[choices.IntN(len(codings))]); err != nil {
-					f.t.Errorf("%s: %v", m.name, err)
-					return
-				}
-			}
-		})
-	}
-	return func() {
-		cancel()
-		all.Wait()
 	}
 }
 

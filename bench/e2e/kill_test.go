@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -185,16 +186,20 @@ func (k *killing) cycle(n int) {
 	k.removed += len(unnamed)
 
 	failed := make(chan error, 2)
-	var load sync.WaitGroup
-	for range 2 {
-		choices := rand.New(rand.NewPCG(k.rand.Uint64(), 0))
-		load.Go(func() {
-			if err := k.answers.poll(p.url, choices, r); !killed.Load() || !errors.Is(err, errLost) {
-				k.t.Errorf("under load: %v\n%s", err, p.logged())
-				failed <- err
-			}
-		})
-	}
+	clients := load(k.t.Context(), 2, k.rand.Uint64(), func(client *http.Client, choices *rand.Rand) error {
+		ask := func(target string) (envelope, error) {
+			return k.answers.ask(client, "", p.url, target, pick(choices, codings))
+		}
+		_, err := ask(pick(choices, targets))
+		if err == nil {
+			err = k.answers.besides(ask, r)
+		}
+		if err != nil && (!killed.Load() || !errors.Is(err, errLost)) {
+			k.t.Errorf("under load: %v\n%s", err, p.logged())
+			failed <- err
+		}
+		return err
+	})
 	const patience = 4 * time.Second // wait for the step after a chain is published; at night there may be no chain
 	armed, published, limit := n%5 < 4, r.spx, 5*patience
 	if armed {
@@ -221,7 +226,7 @@ func (k *killing) cycle(n int) {
 	idle := armed && !killed.Load()
 	r.kill()
 	p.kill() // waits for its end
-	load.Wait()
+	clients.Wait()
 	if log := p.logged(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "panic") {
 		k.t.Errorf("the log has an error: %s", log)
 	}
