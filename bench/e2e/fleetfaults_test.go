@@ -122,6 +122,7 @@ func (x *trial) run(clients, n int, of ...fault) {
 		m.completes()
 	}
 	dates := x.members[0].p().sessions()
+	x.haveDates(dates) // what the first refresher has not published, the next one does not have
 	ctx, cancel := context.WithCancel(x.t.Context())
 	asking := load(ctx, clients, x.rand.Uint64(), func(client *http.Client, choices *rand.Rand) error {
 		m := pick(choices, x.members)
@@ -187,14 +188,10 @@ func (x *trial) finish(dates []string) {
 	// A refresher that fails may have stored answers that it did not put, and an object of a suspended refresher may arrive after
 	// another member has taken the lease.
 	x.faultless("reason=older", "reason=lease")
+	x.haveDates(dates)
 	var past []string
 	for _, date := range dates[:max(0, len(dates)-1)] { // the answer of the newest date changes
 		past = append(past, datePath+date)
-	}
-	for _, m := range x.members {
-		for _, target := range past { // an edge that was emptied in the last round gets them after the current answers
-			x.until(m.name+" has "+target, func() bool { return m.p().answers(target, http.StatusOK) })
-		}
 	}
 	x.identical(past)
 	figure(x.t, "%d answers checked, %d different ones, none older than the one before and no track with a row less; %d dates kept",
@@ -202,6 +199,16 @@ func (x *trial) finish(dates []string) {
 	x.equalFiles()
 	for _, m := range x.members {
 		verified(x.t, m.dir)
+	}
+}
+
+// haveDates waits until every member has the answers of these dates. It gets them after the current answers.
+func (x *trial) haveDates(dates []string) {
+	x.t.Helper()
+	for _, m := range x.members {
+		for _, date := range dates {
+			x.until(m.name+" has "+date, func() bool { return m.p().answers(datePath+date, http.StatusOK) })
+		}
 	}
 }
 
