@@ -191,8 +191,8 @@ type download struct {
 	bytes        int // on the wire, head and body
 }
 
-// downloads records what a browser loads from its origin from now on.
-func (b *browser) downloads() (loaded func(path string) []download) {
+// downloads records what a browser loads from its origin from now on. loaded returns what has been loaded so far.
+func (b *browser) downloads() (loaded func() []download) {
 	b.t.Helper()
 	var mu sync.Mutex
 	var finished []download
@@ -218,10 +218,10 @@ func (b *browser) downloads() (loaded func(path string) []download) {
 	}); err != nil {
 		b.t.Fatal(err)
 	}
-	return func(path string) []download {
+	return func() []download {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.DeleteFunc(slices.Clone(finished), func(d download) bool { return d.path != path || d.status != http.StatusOK })
+		return slices.Clone(finished)
 	}
 }
 
@@ -242,7 +242,10 @@ func TestFaultDeltasInChromium(t *testing.T) {
 	})
 	b := browse(t, "about:blank")
 	b.origin = front.URL
-	loaded := b.downloads()
+	all := b.downloads()
+	loaded := func(path string) []download {
+		return slices.DeleteFunc(all(), func(d download) bool { return d.path != path || d.status != http.StatusOK })
+	}
 	b.view(1400, 9000, "light") // every panel is visible, so every panel polls
 	b.do(chromedp.Navigate(front.URL))
 	b.until("every panel is seen", allLoaded)
