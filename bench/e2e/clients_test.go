@@ -78,7 +78,7 @@ func follow(t testing.TB, argv ...string) *process {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "API_KEY=", "TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
-	p := launch(t, cmd, nil)
+	p := launch(t, cmd)
 	t.Cleanup(p.kill)
 	return p
 }

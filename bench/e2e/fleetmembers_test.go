@@ -47,7 +47,7 @@ func (n *natsServer) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.process = launch(t, exec.Command(program, n.args...), nil)
+	n.process = launch(t, exec.Command(program, n.args...))
 	t.Cleanup(n.kill)
 	n.until("the NATS server is ready", func() bool { return strings.Contains(n.logged(), "Server is ready") })
 }
@@ -124,7 +124,7 @@ func (f *fleet) addEmpty(edge bool, args ...string) *member {
 // start starts the process of a member and waits until it listens.
 func (m *member) start() {
 	m.f.t.Helper()
-	p := launch(m.f.t, command(m.f.t, m.args...), nil)
+	p := launch(m.f.t, command(m.f.t, m.args...))
 	m.f.t.Cleanup(p.kill)
 	p.listens()
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,8 @@ var storing = []string{"write", "sync", "rename", "syncdir"}
 
 // killer kills a process when its log says that a step begins, and remembers the last step in the log.
 type killer struct {
-	kill func()
+	kill    func()
+	partial []byte // the beginning of a line of the log
 
 	mu    sync.Mutex
 	step  string // to kill at; "": none
@@ -39,6 +41,19 @@ type killer struct {
 	last  string // step, and file; "stored" when no file is being written
 	file  string
 	spx   chan struct{} // closed when this process has published a chain
+}
+
+// Write implements [io.Writer]. It reads the log.
+func (r *killer) Write(b []byte) (int, error) {
+	r.partial = append(r.partial, b...)
+	for {
+		line, rest, whole := bytes.Cut(r.partial, []byte{'\n'})
+		if !whole {
+			return len(b), nil
+		}
+		r.partial = rest
+		r.watch(string(line))
+	}
 }
 
 // watch reads a line of the log.
@@ -175,7 +190,8 @@ func (k *killing) cycle(n int) {
 		killGroup(cmd)
 	}}
 	unnamed := k.unnamed()
-	p := launch(k.t, cmd, r.watch)
+	cmd.Stderr = r
+	p := launch(k.t, cmd)
 	k.t.Cleanup(p.kill)
 	k.answeredAtOnce(p.listens())
 	for _, path := range unnamed {

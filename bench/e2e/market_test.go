@@ -79,7 +79,7 @@ func (s *sharedServer) start(t testing.TB) {
 		return cmd
 	}
 	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
-	s.p = launch(t, plain(cmd), nil)
+	s.p = launch(t, plain(cmd))
 	s.p.listens().ready()
 	s.p.until("back-filled", func() bool { return strings.Contains(s.p.logged(), `msg="track of today back-filled"`) })
 	s.p.backfilled()

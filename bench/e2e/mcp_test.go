@@ -219,7 +219,7 @@ func TestModelEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := launch(t, cmd, nil)
+		p := launch(t, cmd)
 		t.Cleanup(p.kill)
 		if _, err := io.WriteString(in, c.input); err != nil {
 			t.Fatal(err)

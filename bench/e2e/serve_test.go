@@ -112,7 +112,7 @@ func TestMetrics(t *testing.T) {
 func TestEndBeforeServing(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		p := launch(t, command(t, "serve"), nil)
+		p := launch(t, command(t, "serve"))
 		t.Cleanup(p.kill)
 		p.until("a first line", func() bool { return strings.Contains(p.logged(), "\n") })
 		p.stop()
