@@ -41,23 +41,15 @@ func main() {
 	}
 }
 
-// untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once, even
-// if it arrives immediately after the first.
+// untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once.
 func untilSignal() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		signal.Reset(os.Interrupt, syscall.SIGTERM) // before anyone can see that the context has ended
 		cancel()
-		select {
-		case second := <-signals: // the second signal arrived before Reset: send it again
-			if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(second) != nil {
-				os.Exit(1)
-			}
-		default:
-		}
 	}()
 	return ctx
 }
@@ -320,7 +312,7 @@ func serveUntil(ctx context.Context, web *server.Server, ln server.Listener, log
 // the disk or the clock is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
-	for _, name := range refresh.Resources() {
+	for _, name := range slices.Sorted(slices.Values(refresh.Resources())) {
 		if answered, offered := offers[name]; !offered {
 			out.Unfed = append(out.Unfed, name)
 		} else if !answered {
@@ -330,9 +322,6 @@ func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 			}
 		}
 	}
-	slices.Sort(out.Unfed)
-	slices.Sort(out.Waiting)
-	slices.SortFunc(out.Failures, func(a, b server.Failure) int { return strings.Compare(a.Resource, b.Resource) })
 	out.Impaired("disk", refresher.DiskError())
 	out.Impaired("clock", refresher.ClockError())
 	if member := refresher.Fleet(); member != nil {

@@ -25,7 +25,8 @@ type epollCommand struct {
 	Address, Dir string `arg:""`
 }
 
-// sendBuffer is the size of the kernel's send buffer in bytes. It holds a whole answer, so that one write suffices.
+// sendBuffer is the size of the kernel's send buffer in bytes. It holds a whole answer, so that one write suffices. If the kernel
+// lacks memory for sockets, the loop closes the connection, and the run ends with an error.
 const sendBuffer = 256 << 10
 
 // Run serves until the process ends.
@@ -145,28 +146,5 @@ func (l *bareLoop) reply(fd int) bool {
 		}
 	}
 	sent, errno := rawCall(unix.SYS_WRITE, fd, unsafe.Pointer(&out[0]), len(out), 0)
-	if errno == 0 && sent == len(out) {
-		return true
-	}
-	return (errno == 0 || errno == unix.EAGAIN) && writeRest(fd, out[max(sent, 0):])
-}
-
-// writeRest writes what one write did not take, which happens only while the kernel lacks memory for sockets. It returns
-// whether all was written.
-func writeRest(fd int, rest []byte) bool {
-	for len(rest) > 0 {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, int(longestSilence.Milliseconds()))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n == 0 {
-			return false
-		}
-		n, err = unix.Write(fd, rest)
-		if err != nil && !errors.Is(err, unix.EAGAIN) {
-			return false
-		}
-		rest = rest[max(n, 0):]
-	}
-	return true
+	return errno == 0 && sent == len(out)
 }

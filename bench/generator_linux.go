@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +23,10 @@ func pause(d time.Duration) {
 func processTime(pid int) (time.Duration, error) {
 	const scheduled = 2 // the clock of clock_getcpuclockid
 	var t unix.Timespec
-	err := unix.ClockGettime(int32(^pid<<3|scheduled), &t)
-	return time.Duration(t.Nano()), err
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
+		return 0, fmt.Errorf("no such process: %w", err)
+	}
+	return time.Duration(t.Nano()), nil
 }
 
 // generator is the client of rivals: one thread with its own epoll loop, and as little work per request as possible, so
@@ -43,7 +43,7 @@ type generator struct {
 	waiting int                    // requests without an answer
 	request []byte
 	status  []byte // first bytes of every answer
-	length  int    // of every answer, head and body; 0: see lengthOf
+	length  int    // of every answer, head and body
 	buf     []byte
 	events  []unix.EpollEvent
 }
@@ -52,7 +52,6 @@ type generator struct {
 type generatorConn struct {
 	fd       int
 	received int
-	length   int // of the answer
 }
 
 const (
@@ -148,13 +147,11 @@ func (g *generator) poll(answered func() error) error {
 			return errors.New("the server closed a connection")
 		case c.received == 0 && !bytes.HasPrefix(g.buf[:got], g.status):
 			return fmt.Errorf("%w: %.40q", errAnswer, g.buf[:got])
-		case c.received == 0:
-			c.length = cmp.Or(g.length, lengthOf(g.buf[:got]))
 		}
-		if c.received += got; c.received > c.length {
-			return fmt.Errorf("%w: %d bytes, longer than %d bytes", errAnswer, c.received, c.length)
+		if c.received += got; c.received > g.length {
+			return fmt.Errorf("%w: %d bytes, longer than %d bytes", errAnswer, c.received, g.length)
 		}
-		if c.received == c.length {
+		if c.received == g.length {
 			g.idle = append(g.idle, c)
 			g.waiting--
 			if err := answered(); err != nil {
@@ -163,19 +160,6 @@ func (g *generator) poll(answered func() error) error {
 		}
 	}
 	return nil
-}
-
-// lengthOf returns the length of the answer that begins with these bytes, 0 without a whole head with Content-Length.
-// Answers to a key need it: they tell the requests of the day, which have more and more digits.
-func lengthOf(first []byte) int {
-	head, _, whole := bytes.Cut(first, []byte("\r\n\r\n"))
-	_, value, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
-	value, _, _ = bytes.Cut(value, []byte("\r\n"))
-	n, err := strconv.Atoi(string(value))
-	if !whole || err != nil {
-		return 0
-	}
-	return len(head) + len("\r\n\r\n") + n
 }
 
 // send sends n requests, less those that wait for an answer, and returns when all are answered. Each connection sends its

@@ -13,47 +13,36 @@ import (
 // The functions of this file read /proc. On other systems they return an error, but machine returns GOARCH and GOOS.
 
 // cpuTime returns the CPU time that a process and its descendants have used so far.
-func cpuTime(pid int) (time.Duration, error) {
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, err)
-	}
-	total, err := processTime(pid)
-	if err != nil {
-		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
-	}
-	for _, child := range children(pid) {
-		used, _ := cpuTime(child) // the child may have ended
-		total += used
-	}
-	return total, nil
+func cpuTime(pid int) (time.Duration, error) { return ofFamily(pid, processTime) }
+
+// residentMemory returns the resident memory of a process and its descendants, in bytes.
+func residentMemory(pid int) (int64, error) {
+	return ofFamily(pid, func(pid int) (int64, error) {
+		text, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS")
+		if err != nil {
+			return 0, err
+		}
+		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
+		return kilobytes << 10, err
+	})
 }
 
-// children returns the processes that a process has started and that still run.
-func children(pid int) (found []int) {
+// ofFamily returns the sum of a figure of a process and of those that it has started and that still run, with their own.
+func ofFamily[T int64 | time.Duration](pid int, figure func(pid int) (T, error)) (T, error) {
+	total, err := figure(pid)
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, file := range files {
 		list, _ := os.ReadFile(file) // the thread may have ended
 		for _, field := range strings.Fields(string(list)) {
 			child, _ := strconv.Atoi(field)
-			found = append(found, child)
+			more, _ := ofFamily(child, figure) // the child may have ended
+			total += more
 		}
 	}
-	return found
-}
-
-// residentMemory returns the resident memory of a process and its descendants, in bytes.
-func residentMemory(pid int) (int64, error) {
-	text, err := fieldOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS")
-	if err != nil {
-		return 0, err
-	}
-	total, err := strconv.ParseInt(strings.TrimSuffix(text, " kB"), 10, 64)
-	total <<= 10
-	for _, child := range children(pid) {
-		used, _ := residentMemory(child) // the child may have ended
-		total += used
-	}
-	return total, err
+	return total, nil
 }
 
 // settledMemory returns the resident memory once it has changed by less than 64 KiB in a second, or after 15 seconds.

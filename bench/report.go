@@ -21,6 +21,7 @@ import (
 // report is the result of a load, as it is printed and as --json writes it. Latencies are in microseconds. Many goroutines
 // may call add at once. The other methods are called after them.
 type report struct {
+	tally
 	URL         string           `json:"url"`
 	About       string           `json:"about"` // what was requested
 	Date        time.Time        `json:"date"`
@@ -30,8 +31,6 @@ type report struct {
 	Rate        float64          `json:"rate"` // requests a second that were asked for
 	Connections int              `json:"connections"`
 	Took        float64          `json:"seconds"`
-	Requests    int64            `json:"requests"`
-	Failed      int64            `json:"failed"` // without an answer, or of status 400 and above
 	PerSecond   float64          `json:"answers_per_second"`
 	BodyMB      float64          `json:"body_mb_per_second"` // as sent: compressed bodies are not unpacked
 	Status      map[int]int64    `json:"status"`
@@ -41,20 +40,33 @@ type report struct {
 	ServerCPU   float64          `json:"server_cpu_ns_per_request,omitempty"` // per request that was sent, with --pid
 	TimeLine    []timeLineRow    `json:"time_line"`
 
-	mu               sync.Mutex
-	width            int // of a row of the time line, in seconds
-	latency, service *hdrhistogram.Histogram
-	answers, bytes   int64
+	mu             sync.Mutex
+	width          int // of a row of the time line, in seconds
+	service        *hdrhistogram.Histogram
+	answers, bytes int64
+}
+
+// tally counts requests, and measures their latency from the instant at which each was due.
+type tally struct {
+	Requests int64 `json:"requests"`
+	Failed   int64 `json:"failed"` // without an answer, or of status 400 and above
+
+	latency *hdrhistogram.Histogram
+}
+
+func (t *tally) add(o outcome) {
+	t.Requests++
+	if o.err != nil || o.status >= 400 {
+		t.Failed++
+	}
+	record(t.latency, o.latency)
 }
 
 // timeLineRow has the requests that were due in one second, or in a few seconds of a long load.
 type timeLineRow struct {
-	Second   int     `json:"second"` // the first one
-	Requests int64   `json:"requests"`
-	Failed   int64   `json:"failed"`
-	P99      float64 `json:"p99_us"`
-
-	latency *hdrhistogram.Histogram
+	tally
+	Second int     `json:"second"` // the first one
+	P99    float64 `json:"p99_us"`
 }
 
 // maxRows bounds the time line.
@@ -107,7 +119,7 @@ type outcome struct {
 func newReport(c *loadCommand) *report {
 	cpu, kernel := machine()
 	return &report{URL: c.target.base, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel, Rate: c.Rate,
-		Connections: c.Connections, Status: map[int]int64{}, Errors: map[string]int64{}, latency: newHistogram(3), service: newHistogram(3),
+		Connections: c.Connections, Status: map[int]int64{}, Errors: map[string]int64{}, tally: tally{latency: newHistogram(3)}, service: newHistogram(3),
 		width: max(int((c.Duration+maxRows*time.Second-1)/(maxRows*time.Second)), 1)}
 }
 
@@ -117,19 +129,12 @@ func (r *report) add(o outcome) {
 	defer r.mu.Unlock()
 	number := int(o.due/time.Second) / r.width
 	for i := len(r.TimeLine); i <= number; i++ {
-		r.TimeLine = append(r.TimeLine, timeLineRow{Second: i * r.width, latency: newHistogram(2)})
+		r.TimeLine = append(r.TimeLine, timeLineRow{Second: i * r.width, tally: tally{latency: newHistogram(2)}})
 	}
-	row := &r.TimeLine[number]
-	record(r.latency, o.latency)
-	record(row.latency, o.latency)
-	r.Requests++
-	row.Requests++
+	r.tally.add(o)
+	r.TimeLine[number].add(o)
 	if o.service > 0 {
 		record(r.service, o.service)
-	}
-	if o.err != nil || o.status >= 400 {
-		r.Failed++
-		row.Failed++
 	}
 	if err := o.err; err != nil {
 		for inner := err; inner != nil; inner = errors.Unwrap(inner) {

@@ -83,7 +83,7 @@ func TestFlags(t *testing.T) {
 		"--timeout 1ms", "--pid -1", "--nonsense", "ftp://a", "http://127.0.0.1:1 http://127.0.0.1:2", "http://example.org",
 		"http://10.0.0.1:8080", "--remote --pid 1 http://example.org", "--path x", "--path /#a", "--path / http://127.0.0.1:1/a", "--header x",
 		"rivals extra", "rivals --rounds 0", "rivals --duration 0s", "rivals --rounds 51", "rivals --cells 2KB", "rivals --only bare",
-		"rivals --cells 1KB --write-readme README.md", "rivals --only nginx --write-readme README.md", "rivals --before no-such-file", "rivals --cells refreshes",
+		"rivals --cells small --write-readme README.md", "rivals --only nginx --write-readme README.md", "rivals --before no-such-file", "rivals --cells refreshes",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if usage := (*kong.ParseError)(nil); !errors.As(err, &usage) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -14,7 +13,7 @@ import (
 type results struct {
 	Format  int       `json:"format"`
 	Date    time.Time `json:"date"`
-	Commit  string    `json:"commit"` // with "+changes" when the tree differed from it
+	Version string    `json:"version"` // of strikecache, which ends with its commit
 	CPU     string    `json:"cpu"`
 	Cores   int       `json:"cores"`
 	Kernel  string    `json:"kernel"`
@@ -27,11 +26,11 @@ type results struct {
 	Raw     []reading `json:"raw"`
 }
 
-const resultsFormat = 6
+const resultsFormat = 7
 
 // answer is one answer that every server gives.
 type answer struct {
-	Name      string `json:"name"` // its size
+	Name      string `json:"name"`
 	Resource  string `json:"resource"`
 	Coding    string `json:"coding"`
 	BodyBytes int    `json:"body_bytes"`
@@ -63,23 +62,10 @@ type reading struct {
 	Bytes  int64  `json:"bytes,omitempty"`   // growth of resident memory per idle connection
 }
 
+// medianOf returns the median of at least one value.
 func medianOf(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
-	if len(v) == 0 {
-		return 0
-	}
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
-// rounded rounds to this many digits after the point.
-func rounded(v float64, digits int) float64 {
-	unit := math.Pow10(digits)
-	return math.Round(v*unit) / unit
-}
-
-// spread returns the median of ratios, with the lowest and the highest, as text.
-func spread(ratios []float64) string {
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", rounded(medianOf(ratios), 3), slices.Min(ratios), slices.Max(ratios))
 }
 
 // readings returns the readings of a server in a cell, one value per round: the CPU time in nanoseconds per request, and as
@@ -98,7 +84,7 @@ func (r *results) readings(server string, c cell) (values, ratios []float64) {
 			values = append(values, float64(x.Bytes))
 		case bare[x.Round] > 0:
 			values = append(values, float64(x.CPUNs)/float64(c.Requests))
-			ratios = append(ratios, rounded(float64(x.CPUNs)/bare[x.Round], 4))
+			ratios = append(ratios, float64(x.CPUNs)/bare[x.Round])
 		}
 	}
 	return values, ratios
@@ -120,28 +106,39 @@ func (r *results) busy(c cell) float64 {
 func (r *results) text(server int, c cell) string {
 	values, ratios := r.readings(r.Servers[server].Name, c)
 	switch {
-	case len(values) == 0:
-		return "n/a"
 	case c.Idle:
-		return fmt.Sprintf("%.2f KB (%.2f to %.2f)", medianOf(values)/1000, slices.Min(values)/1000, slices.Max(values)/1000)
+		return fmt.Sprintf("%.2f KB", medianOf(values)/1000)
 	case server == 0:
 		return fmt.Sprintf("1 (%.2f µs)", medianOf(values)/1000)
 	default:
-		return spread(ratios)
+		return fmt.Sprintf("%.2f (%.2f to %.2f)", medianOf(ratios), slices.Min(ratios), slices.Max(ratios))
 	}
 }
 
 // markdown is the text between the markers of the README.
 func (r *results) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d cores, %s, %s, %s, commit %s.\n", r.CPU, r.Cores, r.Kernel, r.Go, r.Date.Format(time.DateOnly), r.Commit)
-	plain := func(c cell) bool { return c.Title == c.Answer }
+	fmt.Fprintf(&b, "strikecache %s, measured on %s: %s, %d cores, %s, %s.\n", r.Version, r.Date.Format(time.DateOnly), r.CPU, r.Cores, r.Kernel, r.Go)
+	plain := func(c cell) bool { return c.Name == c.Answer }
 	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return !plain(c) }))
 	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), plain))
-	if len(r.Raw) > 0 {
-		r.notes(&b)
-	}
+	r.notes(&b)
 	return b.String()
+}
+
+// title returns the title of the column of a cell.
+func (r *results) title(c cell) string {
+	if c.Title != "" {
+		return c.Title
+	}
+	return r.Answers[slices.IndexFunc(r.Answers, func(a answer) bool { return a.Name == c.Answer })].title()
+}
+
+func (a answer) title() string {
+	if a.Name == notModified {
+		return a.Name
+	}
+	return fmt.Sprintf("%.1f KB", float64(a.BodyBytes)/1000)
 }
 
 // ratioTable writes a table with a column for each of the cells, if there are any.
@@ -151,7 +148,7 @@ func (r *results) ratioTable(b *strings.Builder, cells []cell) {
 	}
 	b.WriteString("\n| server CPU per request, × the bare loop (lowest to highest round) |")
 	for _, c := range cells {
-		fmt.Fprintf(b, " %s |", c.Title)
+		fmt.Fprintf(b, " %s |", r.title(c))
 	}
 	b.WriteString("\n|---|" + strings.Repeat("--:|", len(cells)) + "\n")
 	for i, s := range r.Servers {
@@ -169,10 +166,13 @@ func (r *results) notes(b *strings.Builder) {
 	if len(r.Absent) > 0 {
 		fmt.Fprintf(b, " Not installed: %s.", strings.Join(r.Absent, ", "))
 	}
-	b.WriteString(" n/a: only strikecache has API keys.")
 	b.WriteString(" The answers:\n\n")
 	for _, a := range r.Answers {
-		fmt.Fprintf(b, "* %s: `%s` %s, %d bytes\n", a.Name, a.Resource, a.Coding, a.BodyBytes)
+		if a.Name == notModified {
+			fmt.Fprintf(b, "* %s: `%s`, for a client that has the answer. A 304 has no body\n", a.title(), a.Resource)
+		} else {
+			fmt.Fprintf(b, "* %s: `%s` in the coding %s, %d bytes of body\n", a.title(), a.Resource, a.Coding, a.BodyBytes)
+		}
 	}
 }
 

@@ -32,10 +32,10 @@ func TestReadmeShowsTheResults(t *testing.T) {
 }
 
 func testResults() *results {
-	r := &results{CPU: "a CPU", Commit: "c", Rounds: 3, Absent: []string{"h2o"},
-		Answers: []answer{{Name: "1 KB", Resource: "/a", Coding: "gzip", BodyBytes: 1000}},
-		Cells: []cell{{Name: "1KB", Title: "1 KB", Answer: "1 KB", Requests: 1000}, {Name: "key", Title: "API key", Answer: "1 KB", Requests: 1000},
-			{Name: "idle", Title: "idle", Answer: "1 KB", Idle: true}},
+	r := &results{CPU: "a CPU", Version: "v1", Rounds: 3, Absent: []string{"h2o"},
+		Answers: []answer{{Name: "small", Resource: "/a", Coding: "gzip", BodyBytes: 1049}, {Name: notModified, Resource: "/b", BodyBytes: 2000}},
+		Cells: []cell{{Name: "small", Answer: "small", Requests: 1000}, {Name: notModified, Answer: notModified, Requests: 1000},
+			{Name: "churn", Title: "new connections", Answer: "small", Requests: 1000}, {Name: "idle", Title: "idle", Answer: "small", Idle: true}},
 		Servers: []server{{Name: "bare"}, {Name: "ours"}, {Name: "nginx", Version: "1.2"}}}
 	for round := 1; round <= 3; round++ {
 		for i, s := range r.Servers {
@@ -43,26 +43,29 @@ func testResults() *results {
 			if s.Name == "ours" && round == 3 {
 				ns *= 10 // one disturbed round must not move a median
 			}
-			r.Raw = append(r.Raw, reading{Round: round, Server: s.Name, Cell: "1KB", CPUNs: ns, WallNs: 2 * ns},
-				reading{Round: round, Server: s.Name, Cell: "idle", Bytes: int64(100 * round)})
-			if s.Name != "nginx" {
-				r.Raw = append(r.Raw, reading{Round: round, Server: s.Name, Cell: "key", CPUNs: ns, WallNs: 2 * ns})
+			for _, c := range r.Cells[:3] {
+				r.Raw = append(r.Raw, reading{Round: round, Server: s.Name, Cell: c.Name, CPUNs: ns, WallNs: 2 * ns})
 			}
 		}
+	}
+	for _, s := range r.Servers {
+		r.Raw = append(r.Raw, reading{Round: 1, Server: s.Name, Cell: "idle", Bytes: 200})
 	}
 	return r
 }
 
 func TestRatiosAreMediansOfTheirRounds(t *testing.T) {
 	text := testResults().markdown()
-	for _, want := range []string{"| bare | 1 (2.00 µs) |\n", "| ours | 2.00 (2.00 to 20.00) |\n", "| nginx 1.2 | 3.00 (3.00 to 3.00) |\n",
-		"| ours | 2.00 (2.00 to 20.00) | 0.20 KB (0.10 to 0.30) |\n", "| nginx 1.2 | n/a | 0.20 KB (0.10 to 0.30) |\n", "n/a: only strikecache has API keys.",
-		"* 1 KB: `/a` gzip, 1000 bytes\n", "Not installed: h2o."} {
+	for _, want := range []string{
+		"| 1.0 KB | 304 |\n", "| bare | 1 (2.00 µs) | 1 (2.00 µs) |\n", "| ours | 2.00 (2.00 to 20.00) | 2.00 (2.00 to 20.00) |\n",
+		"| nginx 1.2 | 3.00 (3.00 to 3.00) | 3.00 (3.00 to 3.00) |\n", "| new connections | idle |\n", "| ours | 2.00 (2.00 to 20.00) | 0.20 KB |\n",
+		"* 1.0 KB: `/a` in the coding gzip, 1049 bytes of body\n", "* 304: `/b`, for a client", "strikecache v1,", "Not installed: h2o.",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if got := testResults().busy(cell{Name: "1KB"}); got != 0.5 {
+	if got := testResults().busy(cell{Name: "small"}); got != 0.5 {
 		t.Errorf("the bare loop was busy for %v of the time", got)
 	}
 	if got := medianOf([]float64{4, 1, 9, 2}); got != 3 {

@@ -12,9 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,11 +25,10 @@ type linuxCommands struct {
 
 // rivalsCommand measures strikecache beside other servers.
 type rivalsCommand struct {
-	Binary      string        `type:"existingfile" placeholder:"FILE" help:"Measure this strikecache instead of one that is built from the working tree."`
 	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Cells       []string      `enum:"1KB,8KB,60KB,304,key,pipelined,churn,1000,10000,cores,idle" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
+	Cells       []string      `enum:"small,medium,large,304,pipelined,churn,1000,10000,cores,idle" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
 	Only        []string      `enum:"net/http,nginx,lighttpd,h2o,strikecache" placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: ${enum}. \"strikecache\" means none of them."`
 	Rounds      int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
 	Duration    time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
@@ -46,9 +43,9 @@ to a generator on another core, in interleaved rounds. The command compares the 
 With --before, another binary of strikecache takes part in the same rounds. It gets the same requests, and its answers may
 differ.
 
-    go run ./bench rivals                                                 all, about 10 minutes
-    go run ./bench rivals --cells 1KB,pipelined --only nginx --rounds 3   a minute
-    go run ./bench rivals --cells churn --only strikecache --before FILE  one change
+    go run ./bench rivals                                                   all, about 10 minutes
+    go run ./bench rivals --cells small,pipelined --only nginx --rounds 3   a minute
+    go run ./bench rivals --cells churn --only strikecache --before FILE    one change
 
 It installs nothing, listens on loopback only, and needs Linux and two cores.`
 }
@@ -97,7 +94,7 @@ func (c *rivalsCommand) Run(ctx context.Context, stdout io.Writer) error {
 type comparison struct {
 	*rivalsCommand
 	dir         string   // has every temporary file, and is removed at the end
-	key         string   // secret of the key that every strikecache of the run knows
+	binary      string   // built from the working tree
 	answers     []answer // of the strikecache that runs now
 	results     results
 	running     []*process // in the order of their start
@@ -105,22 +102,20 @@ type comparison struct {
 	stdout      io.Writer
 }
 
-// build builds the binary, unless --binary names one, and writes the build and the machine into the results.
+// build builds strikecache from the working tree, and writes the build and the machine into the results.
 func (b *comparison) build(ctx context.Context) error {
-	if b.Binary == "" {
-		b.Binary = filepath.Join(b.dir, "strikecache")
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.Binary, "strikecache")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build strikecache: %w\n%s", err, out)
-		}
+	b.binary = filepath.Join(b.dir, "strikecache")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.binary, "strikecache")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build strikecache: %w\n%s", err, out)
 	}
-	info, err := buildinfo.ReadFile(b.Binary)
+	info, err := buildinfo.ReadFile(b.binary)
 	if err != nil {
 		return fmt.Errorf("read the build of strikecache: %w", err)
 	}
 	cpu, kernel := machine()
-	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Commit: commitOf(info), CPU: cpu, Cores: runtime.NumCPU(),
+	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Version: info.Main.Version, CPU: cpu, Cores: runtime.NumCPU(),
 		Kernel: kernel, Go: runtime.Version(), Rounds: b.Rounds}
 	return nil
 }
@@ -128,9 +123,6 @@ func (b *comparison) build(ctx context.Context) error {
 func (b *comparison) measure(ctx context.Context) error {
 	defer b.stop()
 	if err := stayOn(ctx, generatorCore); err != nil {
-		return err
-	}
-	if err := b.createKey(ctx); err != nil {
 		return err
 	}
 	for _, cores := range [][]int{{serverCore}, twoCores()} {
@@ -144,19 +136,6 @@ func (b *comparison) measure(ctx context.Context) error {
 	return nil
 }
 
-// commitOf returns the commit that a binary was built from, with "+changes" when the tree differed from it.
-func commitOf(info *debug.BuildInfo) string {
-	commit, changes := "unknown", ""
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			commit = s.Value
-		} else if s.Key == "vcs.modified" && s.Value == "true" {
-			changes = "+changes"
-		}
-	}
-	return commit + changes
-}
-
 // serverCore and generatorCore are the cores of the servers and of the generator.
 const serverCore, generatorCore = 0, 1
 
@@ -168,19 +147,9 @@ func twoCores() []int {
 	return []int{serverCore, generatorCore}
 }
 
-// createKey creates the API key of the run.
-func (b *comparison) createKey(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, b.Binary, "keys", "create", "bench", "--data-dir", b.dir, "--per-day", "1000000000").Output()
-	if err != nil {
-		return fmt.Errorf("create a key: %w", err)
-	}
-	b.key = strings.TrimSpace(string(out))
-	return nil
-}
-
 // assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
 func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
-	ours, err := b.serve(ctx, "strikecache", b.Binary, cores)
+	ours, err := b.serve(ctx, "strikecache", b.binary, cores)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +160,7 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 	if err != nil {
 		return nil, err
 	}
-	fasthttp, err := b.serve(ctx, "strikecache --engine fasthttp", b.Binary, cores, "--engine", "fasthttp")
+	fasthttp, err := b.serve(ctx, "strikecache --engine fasthttp", b.binary, cores, "--engine", "fasthttp")
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +198,6 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 			b.results.Servers = append(b.results.Servers, s.server)
 		}
 		b.results.Answers, b.results.Absent = b.answers, absent
-		fmt.Fprintf(b.stdout, "not installed: %s\n", cmp.Or(strings.Join(absent, ", "), "none"))
 	}
 	return sides, nil
 }
@@ -262,7 +230,7 @@ func (b *comparison) ratios(ctx context.Context, cores []int) error {
 		c.Requests = 20 * unit
 		x, err := b.read(sides[0], *c)
 		if err != nil {
-			return fmt.Errorf("calibrate %s: %w", c.Title, err)
+			return fmt.Errorf("calibrate %s: %w", c.Name, err)
 		}
 		c.Requests = max(int(c.Share*float64(b.Duration.Nanoseconds())*20/float64(x.CPUNs)), 1) * unit
 	}
@@ -274,12 +242,9 @@ func (b *comparison) ratios(ctx context.Context, cores []int) error {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				if !s.measures(c) {
-					continue
-				}
 				x, err := b.read(s, c)
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w\n%s", s.Name, c.Title, err, s.lastLines())
+					return fmt.Errorf("%s, %s: %w\n%s", s.Name, c.Name, err, s.lastLines())
 				}
 				x.Round = round + 1
 				b.results.Raw = append(b.results.Raw, x)
@@ -289,7 +254,7 @@ func (b *comparison) ratios(ctx context.Context, cores []int) error {
 	}
 	for _, c := range cells {
 		if busy := b.results.busy(c); !c.Churn {
-			fmt.Fprintf(b.stdout, "%s: the bare loop was busy for %.0f %% of the time\n", c.Title, 100*busy)
+			fmt.Fprintf(b.stdout, "%s: the bare loop was busy for %.0f %% of the time\n", c.Name, 100*busy)
 		}
 	}
 	for _, s := range sides {
@@ -310,9 +275,6 @@ func (s *side) client(c cell) (send func(n int) error, end func(), err error) {
 	g, err := newGenerator(s.address, anyAddress, c.Connections, bytes.Repeat(q.request, c.Depth), q.first)
 	if err != nil {
 		return nil, nil, err
-	}
-	if c.Key && s.ours {
-		g.length = 0
 	}
 	return func(n int) error { return g.send(n / c.Depth) }, g.close, nil
 }
@@ -340,8 +302,8 @@ func (b *comparison) read(s *side, c cell) (reading, error) {
 	return reading{Server: s.Name, Cell: c.Name, CPUNs: (after - before).Nanoseconds(), WallNs: wall.Nanoseconds()}, err
 }
 
-// idleMemory starts the servers anew for each of at most three rounds, because a server keeps the memory of earlier
-// connections. It measures how much resident memory grows when connections send one request each and then stay open.
+// idleMemory starts the servers anew, because a server keeps the memory of earlier connections. It measures how much resident
+// memory grows when connections send one request each and then stay open.
 //
 // With its default settings, a Go program keeps free memory after each garbage collection, which hides a growth of up to
 // 6 KB per connection (2026-11-23). The memory limit makes it return free memory.
@@ -358,18 +320,6 @@ func (b *comparison) idleMemory(ctx context.Context) error {
 	}
 	b.results.Cells = append(b.results.Cells, cells...)
 	b.environment = []string{"GOMEMLIMIT=1MiB"}
-	defer func() { b.environment = nil }()
-	for round := range min(b.Rounds, 3) {
-		if err := b.idleRound(ctx, round+1, cells); err != nil {
-			return err
-		}
-		fmt.Fprintf(b.stdout, "round %d of idle connections\n", round+1)
-	}
-	return nil
-}
-
-func (b *comparison) idleRound(ctx context.Context, round int, cells []cell) error {
-	defer b.stop()
 	sides, err := b.assemble(ctx, []int{serverCore}, cells)
 	if err != nil {
 		return err
@@ -379,12 +329,12 @@ func (b *comparison) idleRound(ctx context.Context, round int, cells []cell) err
 		if err != nil {
 			return fmt.Errorf("%s: %w\n%s", s.Name, err, s.lastLines())
 		}
-		x.Round = round
 		b.results.Raw = append(b.results.Raw, x)
 	}
 	return nil
 }
 
+// readIdle measures the memory of one server.
 func (b *comparison) readIdle(s *side, c cell) (reading, error) {
 	warm := c
 	warm.Connections = rivalConnections
@@ -409,5 +359,5 @@ func (b *comparison) readIdle(s *side, c cell) (reading, error) {
 		return reading{}, err
 	}
 	after, err := settledMemory(s.pid())
-	return reading{Server: s.Name, Cell: c.Name, Bytes: (after - before) / int64(c.Connections)}, err
+	return reading{Round: 1, Server: s.Name, Cell: c.Name, Bytes: (after - before) / int64(c.Connections)}, err
 }

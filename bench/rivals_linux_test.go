@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -75,40 +74,6 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	}
 }
 
-// An answer to a key counts the requests of the key: its length changes, and its body is compared up to the member usage.
-func TestAnswersToAKey(t *testing.T) {
-	requests := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { requests++; fmt.Fprint(w, requests) }))
-	defer s.Close()
-	address, request := strings.TrimPrefix(s.URL, "http://"), ask("/", "identity", "")
-	x, err := exchangeWith(t.Context(), address, request)
-	if err != nil || lengthOf(x.raw) != len(x.raw) || lengthOf(x.raw[:40]) != 0 {
-		t.Fatalf("%+v %v", x, err)
-	}
-	g, err := newGenerator(address, anyAddress, 1, request, x.raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.close()
-	g.length = 0
-	if err := g.send(120); err != nil {
-		t.Error(err)
-	}
-	packed := func(text string) []byte {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		z.Write([]byte(text))
-		z.Close()
-		return b.Bytes()
-	}
-	anonymous := packed(`{"data":1,"usage":null}`)
-	for text, same := range map[string]bool{`{"data":1,"usage":{"requests_today":7}}`: true, `{"data":2,"usage":{"requests_today":7}}`: false, `{"data":1,"usage":null}`: false} {
-		if err := sameBesidesUsage(anonymous, packed(text)); (err == nil) != same {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
 // The generator refuses an answer that is longer than the first one.
 func TestALongerAnswer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
@@ -148,7 +113,7 @@ func TestThisProcess(t *testing.T) {
 	if used, err := cpuTime(os.Getpid()); err != nil || used < before+20*time.Millisecond {
 		t.Errorf("%s before, %s after a thread has ended: %v", before, used, err)
 	}
-	if _, err := cpuTime(1 << 30); err == nil {
+	if _, err := cpuTime(1 << 22); err == nil {
 		t.Error("a process that does not exist has used CPU time")
 	}
 	if n, err := residentMemory(os.Getpid()); err != nil || n < 1<<20 {

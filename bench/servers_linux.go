@@ -116,17 +116,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 		return nil, err
 	}
 	data := filepath.Join(b.dir, "data", name)
-	_, err = os.Stat(data)
-	again := err == nil
-	if !again { // each data directory has the key of the run
-		err = os.MkdirAll(data, 0o750)
-		if err == nil {
-			err = os.Link(filepath.Join(b.dir, "keys.json"), filepath.Join(data, "keys.json"))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+	_, absent := os.Stat(data)
 	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--sim-speed", "0",
 		"--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections)}, flags...)
 	p, err := b.start(ctx, cores, address, binary, args...)
@@ -144,7 +134,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
-		if err == nil && x.status == 200 && idle >= 3 && (again || strings.Contains(p.printed(), `msg="track of today back-filled"`)) {
+		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="track of today back-filled"`)) {
 			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -39,6 +40,7 @@ func (e edition) before(f edition) bool {
 
 // parseAnswer reads an uncompressed body and checks that it is an envelope whose data has the digest in its receipt.
 func parseAnswer(body []byte) (a envelope, err error) {
+	a.text = body
 	if err := json.Unmarshal(body, &a); err != nil {
 		return a, fmt.Errorf("%w in %.200q", err, body)
 	}
@@ -55,11 +57,17 @@ func parseAnswer(body []byte) (a envelope, err error) {
 // codings are the content codings that clients ask for.
 var codings = []string{"identity", "gzip", "br", "zstd"}
 
-// suffixes of the entity tags, by Content-Encoding.
-var suffixes = map[string]string{"": "", "gzip": "-gz", "br": "-br", "zstd": "-zs"}
+// tagSuffix returns the end of an entity tag of a Content-Encoding. dictionary is the answer that the client has announced.
+func tagSuffix(coding string, dictionary []byte) string {
+	if coding == "dcz" {
+		return "-dcz-" + sum(dictionary)[:16]
+	}
+	return map[string]string{"": "", "gzip": "-gz", "br": "-br", "zstd": "-zs"}[coding]
+}
 
-// decode returns the body of an answer without its Content-Encoding.
-func decode(resp *http.Response, body []byte) (plain []byte, err error) {
+// decode returns the body of an answer without its Content-Encoding. dictionary is the answer that the client has announced, nil
+// for none.
+func decode(resp *http.Response, body, dictionary []byte) (plain []byte, err error) {
 	var r io.Reader = bytes.NewReader(body)
 	switch coding := resp.Header.Get("Content-Encoding"); coding {
 	case "":
@@ -68,9 +76,17 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 		r, err = gzip.NewReader(r)
 	case "br":
 		r = brotli.NewReader(r)
-	case "zstd":
+	case "zstd", "dcz":
+		options := []zstd.DOption{zstd.WithDecoderConcurrency(1)}
+		if coding == "dcz" {
+			digest := sha256.Sum256(dictionary)
+			if !bytes.HasPrefix(body, append([]byte("\x5e\x2a\x4d\x18\x20\x00\x00\x00"), digest[:]...)) {
+				return nil, fmt.Errorf("the delta is against another answer: %x", body[:min(40, len(body))])
+			}
+			options = append(options, zstd.WithDecoderDictRaw(0, dictionary))
+		}
 		var z *zstd.Decoder
-		if z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1)); err == nil {
+		if z, err = zstd.NewReader(r, options...); err == nil {
 			defer z.Close()
 			r = z
 		}
@@ -83,14 +99,10 @@ func decode(resp *http.Response, body []byte) (plain []byte, err error) {
 	return io.ReadAll(r)
 }
 
-// tagOf returns the tag of an answer in the coding of a suffix: a digest of what follows data, where the digest of data is.
-func (a *envelope) tagOf(identity []byte, suffix string) string {
-	return `"` + sum(identity[len(`{"success":true,"data":`)+len(a.Data):])[:32] + suffix + `"`
-}
-
-// checkAnswer checks a response from its status to its last byte, without comparing it with other answers.
-func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
-	identity, err := decode(resp, body)
+// checkAnswer checks a response from its status to its last byte, without comparing it with other answers. dictionary is the
+// answer that the client has announced, nil for none.
+func checkAnswer(resp *http.Response, body, dictionary []byte) (a envelope, err error) {
+	identity, err := decode(resp, body, dictionary)
 	if err != nil {
 		return a, fmt.Errorf("body: %w", err)
 	}
@@ -100,7 +112,8 @@ func checkAnswer(resp *http.Response, body []byte) (a envelope, err error) {
 	if a, err = parseAnswer(identity); err != nil {
 		return a, err
 	}
-	tag := a.tagOf(identity, suffixes[resp.Header.Get("Content-Encoding")])
+	// A tag is a digest of what follows data, where the digest of data is, with the coding.
+	tag := `"` + sum(identity[len(`{"success":true,"data":`)+len(a.Data):])[:32] + tagSuffix(resp.Header.Get("Content-Encoding"), dictionary) + `"`
 	if got := resp.Header.Get("ETag"); got != tag {
 		return a, fmt.Errorf("tag %s, want %s for these bytes", got, tag)
 	}
@@ -122,21 +135,27 @@ type answers struct {
 	checked, beside, apart atomic.Int64
 
 	mu       sync.Mutex
-	instants map[string]string  // digest of the data, by endpoint, limit, times and inputs
-	newest   map[string]edition // by target
+	instants map[string]string       // digest of the data, by endpoint, limit, times and inputs
+	bodies   map[string]string       // digest of the body, by target and ETag
+	newest   map[string]storedAnswer // by server and target
+}
+
+func newAnswers() *answers {
+	return &answers{instants: map[string]string{}, bodies: map[string]string{}, newest: map[string]storedAnswer{}}
 }
 
 // ask fetches an answer and checks it, also against earlier answers: answers with equal times and inputs have equal data,
-// and no answer is older than an earlier one.
-func (s *answers) ask(client *http.Client, base, target, coding string) (envelope, error) {
+// those with equal tags have equal bytes, no answer of a server is older than an earlier one, and no track loses a row. server
+// tells the servers of a run apart, "" where there is one.
+func (s *answers) ask(client *http.Client, server, base, target, coding string) (envelope, error) {
 	s.mu.Lock()
-	floor := s.newest[target]
+	floor := s.newest[server+target]
 	s.mu.Unlock()
 	resp, body, err := send(client, http.MethodGet, base+target, "Accept-Encoding", coding)
 	if err != nil {
 		return envelope{}, fmt.Errorf("%w: %w", errLost, err)
 	}
-	a, err := checkAnswer(resp, body)
+	a, err := checkAnswer(resp, body, nil)
 	if err != nil {
 		return a, fmt.Errorf("%s: %w", target, err)
 	}
@@ -145,20 +164,67 @@ func (s *answers) ask(client *http.Client, base, target, coding string) (envelop
 	if date := query.Get("date"); date != "" && m.AsOf.UTC().Format(time.DateOnly) != date {
 		return a, fmt.Errorf("%s has an answer of %v", target, m.AsOf)
 	}
+	rows, err := rowsOf(a)
+	if err != nil {
+		return a, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := fmt.Sprint(m.Endpoint, query.Get("limit"), m.AsOf, m.Captured, m.Computed, m.Receipt.Inputs)
-	if before, ok := s.instants[of]; ok && before != m.Receipt.Data {
-		return a, fmt.Errorf("%s has two contents for %s", target, of)
+	for _, c := range []struct {
+		known     map[string]string
+		key, what string
+	}{
+		{s.instants, fmt.Sprint(m.Endpoint, query.Get("limit"), m.AsOf, m.Captured, m.Computed, m.Receipt.Inputs), m.Receipt.Data},
+		{s.bodies, target + resp.Header.Get("ETag"), sum(body)},
+	} {
+		if before, ok := c.known[c.key]; ok && before != c.what {
+			return a, fmt.Errorf("%s has two contents for %s", target, c.key)
+		}
+		c.known[c.key] = c.what
 	}
-	s.instants[of] = m.Receipt.Data
 	if m.AsOf.Before(floor.AsOf) || m.Computed.Before(floor.Computed) {
-		return a, fmt.Errorf("%s went back from %+v to %+v", target, floor, m.edition)
+		return a, fmt.Errorf("%s went back from %+v to %+v", target, floor.edition, m.edition)
 	}
-	if s.newest[target].before(m.edition) { // another client may have seen a newer one meanwhile
-		s.newest[target] = m.edition
+	if m.Session == floor.session && !contains(rows, floor.rows) {
+		return a, fmt.Errorf("%s has lost rows: it had %s and has %s", target, floor.rows, rows)
+	}
+	if s.newest[server+target].before(m.edition) { // another client may have seen a newer one meanwhile
+		s.newest[server+target] = storedAnswer{m.edition, "", m.Session, rows}
 	}
 	return a, nil
+}
+
+// rowsOf returns the rows of a track, nil for another answer. Each row must be of a later instant than the row before, and the
+// last one of the instant of the answer.
+func rowsOf(a envelope) ([]json.RawMessage, error) {
+	if a.Meta.Endpoint != "gex/spx/intraday" {
+		return nil, nil
+	}
+	var data struct{ Rows []json.RawMessage }
+	if err := json.Unmarshal(a.Data, &data); err != nil {
+		return nil, err
+	}
+	var last, at time.Time
+	for _, row := range data.Rows {
+		if err := json.Unmarshal(row, &[]any{&at}); err != nil || !at.After(last) {
+			return nil, fmt.Errorf("a row of %v follows a row of %v: %w", at, last, err)
+		}
+		last = at
+	}
+	if !last.Equal(a.Meta.AsOf) {
+		return nil, fmt.Errorf("the track of %v ends at %v", a.Meta.AsOf, last)
+	}
+	return data.Rows, nil
+}
+
+// contains says whether all the earlier rows are among the rows, in their order.
+func contains(rows, earlier []json.RawMessage) bool {
+	for _, row := range rows {
+		if len(earlier) > 0 && string(row) == string(earlier[0]) {
+			earlier = earlier[1:]
+		}
+	}
+	return len(earlier) == 0
 }
 
 // stored checks that the newest answers that were served are on the disk, so that a restart can serve them again.
@@ -179,31 +245,33 @@ func (s *answers) stored(disk map[string]storedAnswer) error {
 			on, found = disk[slices.Max(datesOf(disk))+"/gex-spx"]
 		}
 		if !found || on.AsOf.Before(seen.AsOf) || on.Computed.Before(seen.Computed) {
-			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not stored: %+v", target, seen, on.edition))
+			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not stored: %+v", target, seen.edition, on.edition))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// pace is the time between two rounds of one client.
-const pace = 20 * time.Millisecond
-
-// poll asks for random targets and codings until an answer fails.
-func (s *answers) poll(base string, choices *rand.Rand, r *killer) error {
-	client := newClient()
-	defer client.CloseIdleConnections()
-	ask := func(target string) (envelope, error) {
-		return s.ask(client, base, target, codings[choices.IntN(len(codings))])
+// load lets clients call ask again and again, each with random choices of its own, until ctx ends. A client ends with its first
+// error. The caller waits for the clients.
+func load(ctx context.Context, clients int, seed uint64, ask func(client *http.Client, choices *rand.Rand) error) *sync.WaitGroup {
+	const pace = 20 * time.Millisecond
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() {
+			client, choices := newClient(), rand.New(rand.NewPCG(seed, uint64(i)))
+			defer client.CloseIdleConnections()
+			for tick := time.NewTicker(pace); ctx.Err() == nil; <-tick.C {
+				if ask(client, choices) != nil {
+					return
+				}
+			}
+		})
 	}
-	for tick := time.NewTicker(pace); ; <-tick.C {
-		if _, err := ask(targets[choices.IntN(len(targets))]); err != nil {
-			return err
-		}
-		if err := s.besides(ask, r); err != nil {
-			return err
-		}
-	}
+	return &all
 }
+
+// pick returns one of some values.
+func pick[T any](choices *rand.Rand, of []T) T { return of[choices.IntN(len(of))] }
 
 // besides asks for all answers that are computed from the SPX chain. If gamma is the same before and after, all must be of
 // the same instant, because they are published together. Their documents may differ: an answer that a later document of the

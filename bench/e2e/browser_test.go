@@ -255,15 +255,6 @@ func (b *browser) frames() {
 	b.until("two frames are drawn", `framed`)
 }
 
-// hover moves the pointer to the middle of an element, and returns where that is.
-func (b *browser) hover(selector string) (x, y float64) {
-	b.t.Helper()
-	b.see(selector)
-	at := eval[[]float64](b, `(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())`, selector)
-	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
-	return at[0], at[1]
-}
-
 func (b *browser) mouse(kind devinput.DispatchMouseEventType, x, y float64, options ...chromedp.MouseOption) {
 	b.t.Helper()
 	b.do(chromedp.MouseEvent(kind, x, y, options...))

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -79,7 +78,7 @@ func follow(t testing.TB, argv ...string) *process {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "API_KEY=", "TMPDIR="+t.TempDir(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
-	p := launch(t, cmd, nil)
+	p := launch(t, cmd)
 	t.Cleanup(p.kill)
 	return p
 }
@@ -107,17 +106,6 @@ func (p *process) serves(address string) *process {
 		return err == nil && resp.StatusCode == http.StatusOK
 	})
 	return p
-}
-
-// freePort returns a free address, on which a test can start servers one after the other.
-func freePort(t testing.TB) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // exchange is a request and its answer.

@@ -108,17 +108,3 @@ func TestHelpAndVersion(t *testing.T) {
 		t.Errorf("version: %s", out)
 	}
 }
-
-// A second process on one data directory fails at once and says so. So does a server with another seed.
-func TestADirectoryHasOneOwner(t *testing.T) {
-	t.Parallel()
-	dir := storedDay(t)
-	p := serve(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart)
-	if stdout, stderr, code := run(t, command(t, "serve", "--data-dir", dir)); code != 1 || !strings.Contains(stderr, "another process") || strings.Contains(stdout+stderr, "msg=") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-	p.kill()
-	if _, stderr, code := run(t, command(t, "serve", "--data-dir", dir, "--sim-seed", "2")); code != 1 || !strings.Contains(stderr, "seed 1") {
-		t.Errorf("another seed: exit %d, %s", code, stderr)
-	}
-}

@@ -41,13 +41,17 @@ func remount(t *testing.T, dir string, flags uintptr, options string) {
 func nearlyFull(t *testing.T) (dir string) {
 	t.Helper()
 	from, dir := storedDay(t), t.TempDir()
-	for _, file := range storedFiles(t, from, "simulated")[:5] {
-		if err := os.RemoveAll(filepath.Dir(file)); err != nil {
+	dates, err := filepath.Glob(filepath.Join(from, "simulated", "????-??-??"))
+	if err != nil || len(dates) < 5 {
+		t.Fatal(dates, err)
+	}
+	for _, date := range dates[:5] {
+		if err := os.RemoveAll(date); err != nil {
 			t.Fatal(err)
 		}
 	}
 	used := int64(0)
-	err := filepath.WalkDir(from, func(_ string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(from, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"encoding/json"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -43,23 +40,7 @@ func TestFirstVisit(t *testing.T) {
 		b.origin = p.url
 		b.onLoad(watchShifts)
 		b.onLoad(`(now => { Date.now = () => now; })(Date.now())`) // ages stay as they are, however slow the machine is
-		var mu sync.Mutex
-		names, sizes, files := map[network.RequestID]string{}, map[string]int{}, 0
-		if err := chromedp.Listen(b.ctx, func(event any) {
-			mu.Lock()
-			defer mu.Unlock()
-			switch e := event.(type) {
-			case *network.EventRequestWillBeSent:
-				names[e.RequestID] = strings.TrimPrefix(e.Request.URL, p.url)
-			case *network.EventLoadingFinished:
-				sizes[names[e.RequestID]] += int(e.EncodedDataLength)
-				if !strings.HasPrefix(names[e.RequestID], "/api/") {
-					files += int(e.EncodedDataLength)
-				}
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		loaded := b.downloads()
 		b.view(width, 900, "light")
 		b.do(chromedp.Navigate(p.url))
 		b.until("the first chart is drawn", `window.firstChart && document.querySelector("#today[aria-busy=false]")`)
@@ -74,12 +55,16 @@ func TestFirstVisit(t *testing.T) {
 		if shifted := eval[float64](b, `window.shifted`); shifted >= 0.01 {
 			t.Errorf("%d wide: layout shift %.4f: %q", width, shifted, eval[[]string](b, `window.shifts`))
 		}
-		mu.Lock()
-		figure(t, "whole page on the wire: %d bytes of files, of %d", files, budget)
-		if sorted, err := json.Marshal(sizes); files > budget || files < 20_000 {
-			t.Errorf("%d bytes of files: %s %v", files, sorted, err)
+		files := 0
+		for _, d := range loaded() {
+			if !strings.HasPrefix(d.path, "/api/") {
+				files += d.bytes
+			}
 		}
-		mu.Unlock()
+		figure(t, "whole page on the wire: %d bytes of files, of %d", files, budget)
+		if files > budget || files < 20_000 {
+			t.Errorf("%d bytes of files: %+v", files, loaded())
+		}
 		b.clean()
 	}
 }

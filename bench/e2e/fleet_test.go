@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,33 +12,31 @@ import (
 // answers, gets the whole history, and all members serve equal bytes.
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
-	first := f.add(true, filepath.Join(t.TempDir(), "data"))
-	first.start() // before the fleet has a refresher
-	if !first.p.answers("/readyz", http.StatusServiceUnavailable) {
+	f := newFleet(t, []*natsServer{startNATS(t)}, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
+	if first := f.addEmpty(true); !first.p().answers("/readyz", http.StatusServiceUnavailable) { // before the fleet has a refresher
 		t.Error("an edge without answers is ready")
 	}
 	refresher := f.add(false, storedDay(t))
 	refresher.start()
-	f.add(false, filepath.Join(t.TempDir(), "data")).start()
-	late := f.add(true, filepath.Join(t.TempDir(), "data"))
-	late.start()
+	f.addEmpty(false)
+	late := f.addEmpty(true, "--log-level", "debug")
 	for _, m := range f.members {
 		m.completes()
 	}
-	dates := refresher.dates()
+	dates := refresher.p().sessions()
 	if len(dates) != storedBefore+1 {
 		t.Fatalf("the refresher has %d dates", len(dates))
 	}
 	for _, m := range f.members {
 		f.until(m.name+" has the whole history", func() bool {
-			return slices.Equal(m.dates(), dates) && m.p.answers(datePath+dates[0], http.StatusOK) && m.p.answers(trackPath+"?date="+marketDay, http.StatusOK)
+			p := m.p()
+			return slices.Equal(p.sessions(), dates) && p.answers(datePath+dates[0], http.StatusOK) && p.answers(trackPath+"?date="+marketDay, http.StatusOK)
 		})
 	}
 	f.agree()
-	f.identical(refresher.everyTarget())
+	f.identical(append([]string{datePath + dates[0], trackPath + "?date=" + marketDay, flowPath + "?limit=50"}, targets...))
 	var order []string // of the dates, as the edge stored them
-	for _, m := range regexp.MustCompile(`msg=stored file=\S+/([\d-]+)/gex-spx\n`).FindAllStringSubmatch(late.p.logged(), -1) {
+	for _, m := range regexp.MustCompile(`msg=stored file=\S+/([\d-]+)/gex-spx\n`).FindAllStringSubmatch(late.log(), -1) {
 		order = append(order, m[1])
 	}
 	slices.Reverse(order)
@@ -50,15 +47,13 @@ func TestFleet(t *testing.T) {
 		late.stop()
 		late.cut(reset)
 		late.start()
-		if !late.p.answers("/readyz", http.StatusOK) {
+		if !late.p().answers("/readyz", http.StatusOK) {
 			t.Error("an edge with a full directory is not ready")
 		}
 		f.identical([]string{gammaPath, datePath + dates[0], flowPath + "?limit=7"})
 		late.join()
 	})
-	if err := f.troubles(); err != nil {
-		t.Error(err)
-	}
+	f.faultless()
 	for _, m := range f.members {
 		m.stop()
 		verified(t, m.dir)
@@ -68,23 +63,19 @@ func TestFleet(t *testing.T) {
 // Two simulated markets cannot share a fleet, and neither can a simulated and a real one: their buckets have other names.
 func TestFleetRefusesAnotherMarket(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
+	f := newFleet(t, []*natsServer{startNATS(t)}, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
 	f.add(false, storedDay(t)).start()
 	f.refreshes()
-	other := f.add(false, filepath.Join(t.TempDir(), "data"), "--sim-seed", "2")
-	other.start()
-	other.p.until("the other market is refused", func() bool {
-		return strings.Contains(other.p.logged(), "the fleet serves the simulated market, seed 1")
+	other := f.addEmpty(false, "--sim-seed", "2")
+	other.p().until("the other market is refused", func() bool {
+		return strings.Contains(other.log(), "the fleet serves the simulated market, seed 1")
 	})
-	if last, _ := other.lastLease(); last.number != 0 {
-		t.Errorf("the other market holds lease %d", last.number)
+	if n := other.lastLease(); n != 0 {
+		t.Errorf("the other market holds lease %d", n)
 	}
-	live := *f
-	live.source, live.members = "cboe", nil
-	edge := live.add(true, filepath.Join(t.TempDir(), "data"))
-	edge.start()
-	edge.p.until("the edge of a real market waits", func() bool { return strings.Contains(edge.p.logged(), "waits for a refresher") })
-	if !edge.p.answers("/readyz", http.StatusServiceUnavailable) || !edge.p.answers(gammaPath, http.StatusServiceUnavailable) {
+	edge := newFleet(t, f.nats, "cboe").addEmpty(true)
+	edge.p().until("the edge of a real market waits", func() bool { return strings.Contains(edge.log(), "waits for a refresher") })
+	if !edge.p().answers("/readyz", http.StatusServiceUnavailable) || !edge.p().answers(gammaPath, http.StatusServiceUnavailable) {
 		t.Error("the edge of a real market has an answer of a simulated one")
 	}
 }

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -35,107 +37,134 @@ type trial struct {
 	takeovers []time.Duration
 }
 
-func newTrial(t testing.TB, f *fleet) *trial {
+func newTrial(t testing.TB, source string, args ...string) *trial {
 	t.Helper()
+	if !full() {
+		t.Skip("depends on leases that run in real time: runs in make faults alone")
+	}
 	seed := cmp.Or(*fleetSeed, rand.Uint64())
 	t.Logf("repeat the choices with -args -fleet-seed %d", seed)
-	return &trial{fleet: f, rand: rand.New(rand.NewPCG(seed, 0)), rounds: map[string]int{}}
+	return &trial{fleet: newFleet(t, nil, source, args...), rand: rand.New(rand.NewPCG(seed, 0)), rounds: map[string]int{}}
 }
 
-// The faults.
-const (
-	killRefresher    = "kill the refresher"
-	stopRefresher    = "stop the refresher"
-	suspendRefresher = "suspend the refresher"
-	cutRefresher     = "cut off the refresher"
-	killFollower     = "kill a follower"
-	emptyEdge        = "kill an edge and empty its directory"
-	cutFollower      = "cut off a follower"
-	resetFollower    = "break the connections of a follower"
-	killServer       = "kill the NATS server"
-	suspendServer    = "suspend the NATS server"
-)
-
-// faults returns n faults: each fault about equally often, in random order.
-func (x *trial) faults(n int, of ...string) (faults []string) {
-	for len(faults) < n {
-		faults = append(faults, of...)
-	}
-	x.rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
-	return faults[:n]
-}
-
-// seconds waits for a random time, in seconds. A fault lasts so long.
+// seconds waits for a random time. A fault lasts so long.
 func (x *trial) seconds(least, most int) {
 	time.Sleep(time.Duration(1000*least+x.rand.IntN(1000*(most-least)+1)) * time.Millisecond)
 }
 
-// round injects a fault, repairs it, and waits until all members agree.
-func (x *trial) round(fault string) {
-	x.t.Helper()
-	x.t.Logf("%s: %s", time.Now().UTC().Format(time.TimeOnly), fault)
-	x.rounds[fault]++
-	refresher := x.refreshes()
-	followers := x.others(refresher)
-	follower := followers[x.rand.IntN(len(followers))]
-	edges := slices.DeleteFunc(slices.Clone(followers), func(m *member) bool { return !m.edge })
-	switch fault {
-	case killRefresher:
+// fault is injected into the refresher, another member, or the NATS server, and is repaired.
+type fault struct {
+	name   string
+	inject func(x *trial, refresher, follower *member)
+}
+
+// refresherFaults are the faults after which another member may take over.
+var refresherFaults = []fault{
+	{"kill the refresher", func(x *trial, refresher, _ *member) {
 		x.takeover(refresher, refresher.kill)
 		refresher.start()
-	case stopRefresher:
+	}},
+	{"stop the refresher", func(x *trial, refresher, _ *member) {
 		x.takeover(refresher, refresher.stop)
 		refresher.start()
-	case suspendRefresher:
+	}},
+	{"suspend the refresher", func(x *trial, refresher, _ *member) {
 		x.takeover(refresher, refresher.suspend)
 		x.seconds(1, 6)
 		refresher.resume()
-	case cutRefresher:
+	}},
+	{"cut off the refresher", func(x *trial, refresher, _ *member) {
 		x.takeover(refresher, func() { refresher.cut(blackHole) })
 		refresher.join()
-	case killFollower:
+	}},
+	{"kill the NATS server", func(x *trial, _, _ *member) {
+		x.nats[0].kill()
+		x.seconds(1, 15) // the lease may end meanwhile
+		x.nats[0].start(x.t)
+	}},
+	{"suspend the NATS server", func(x *trial, _, _ *member) {
+		x.nats[0].signal(syscall.SIGSTOP)
+		x.seconds(1, 15)
+		x.nats[0].signal(syscall.SIGCONT)
+	}},
+}
+
+var followerFaults = []fault{
+	{"kill a follower", func(x *trial, _, follower *member) {
 		follower.kill()
 		x.seconds(0, 5)
 		follower.start()
-	case emptyEdge:
-		edge := edges[x.rand.IntN(len(edges))]
+	}},
+	{"kill an edge and empty its directory", func(x *trial, _, _ *member) {
+		edges := slices.DeleteFunc(slices.Clone(x.members), func(m *member) bool { return !m.edge })
+		edge := pick(x.rand, edges)
 		edge.kill()
 		edge.empty()
 		edge.start()
 		edge.completes()
-	case cutFollower:
+	}},
+	{"cut off a follower", func(x *trial, _, follower *member) {
 		follower.cut(blackHole)
 		x.seconds(5, 15)
 		follower.join()
-	case resetFollower:
+	}},
+	{"break the connections of a follower", func(x *trial, _, follower *member) {
 		follower.cut(reset)
 		x.seconds(1, 6)
 		follower.join()
-	case killServer:
-		x.nats.kill()
-		x.seconds(1, 15) // the lease may end meanwhile
-		x.nats.start(x.t)
-	case suspendServer:
-		x.nats.signal(syscall.SIGSTOP)
-		x.seconds(1, 15)
-		x.nats.signal(syscall.SIGCONT)
+	}},
+}
+
+// run starts clients, and injects n faults: each about equally often, in random order. After each, all members agree again.
+func (x *trial) run(clients, n int, of ...fault) {
+	x.t.Helper()
+	for _, m := range x.members {
+		m.completes()
 	}
-	x.refreshes()
-	x.agree()
+	dates := x.members[0].p().sessions()
+	x.haveDates(dates) // what the first refresher has not published, the next one does not have
+	ctx, cancel := context.WithCancel(x.t.Context())
+	asking := load(ctx, clients, x.rand.Uint64(), func(client *http.Client, choices *rand.Rand) error {
+		m := pick(choices, x.members)
+		err := m.ask(client, pick(choices, targets), pick(choices, codings))
+		if err != nil {
+			x.t.Errorf("%s: %v", m.name, err)
+		}
+		return err
+	})
+	stop := func() {
+		cancel()
+		asking.Wait()
+	}
+	defer stop()
+	faults := slices.Repeat(of, n/len(of)+1)
+	x.rand.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	for _, fault := range faults[:n] {
+		x.t.Logf("%s: %s", time.Now().UTC().Format(time.TimeOnly), fault.name)
+		x.rounds[fault.name]++
+		refresher := x.refreshes()
+		fault.inject(x, refresher, pick(x.rand, x.others(refresher)))
+		x.refreshes()
+		x.agree()
+		if x.t.Failed() {
+			x.t.Fatalf("after %v\n%s", x.rounds, x.logs())
+		}
+	}
+	stop()
+	x.finish(dates)
 }
 
 // takeover lets the refresher fail, and waits until another member gives an answer that the next refresher computed.
 func (x *trial) takeover(refresher *member, fail func()) {
 	x.t.Helper()
 	followers := x.others(refresher)
-	witness := followers[x.rand.IntN(len(followers))]
-	old, _ := refresher.lastLease()
-	began := time.Now()
+	witness := pick(x.rand, followers)
+	old, began := refresher.lastLease(), time.Now()
 	fail()
 	var before time.Time // the newest answer when the lease was taken
 	x.until("another member takes over", func() bool {
-		taken := slices.ContainsFunc(followers, func(m *member) bool { last, _ := m.lastLease(); return last.number > old.number })
-		computed := witness.p.envelope(gammaPath).Meta.Computed
+		taken := slices.ContainsFunc(followers, func(m *member) bool { return m.lastLease() > old })
+		computed := witness.p().envelope(gammaPath).Meta.Computed
 		if !taken {
 			before = computed
 		}
@@ -148,50 +177,40 @@ func (x *trial) takeover(refresher *member, fail func()) {
 	}
 }
 
-// finish ends a trial: nothing that a member gave is lost, all members have equal answers, and all files are good.
-func (x *trial) finish(dates map[string]bool) {
+// finish ends a trial: all members have equal answers, of the stored dates too, and all files are good.
+func (x *trial) finish(dates []string) {
 	x.t.Helper()
 	figure(x.t, "%d members, rounds: %v", len(x.members), x.rounds)
 	if len(x.takeovers) > 0 {
 		figure(x.t, "%d take-overs: from the fault to the first answer of the next refresher, longest %v", len(x.takeovers), slices.Max(x.takeovers))
 	}
 	x.agree()
-	if err := x.troubles(allowed...); err != nil {
-		x.t.Error(err)
-	}
-	kept := 0
-	for _, m := range x.members {
-		n, err := x.ledger.lostRows(m)
-		if kept = n; err != nil {
-			x.t.Error(err)
-		}
-	}
+	// A refresher that fails may have stored answers that it did not put, and an object of a suspended refresher may arrive after
+	// another member has taken the lease.
+	x.faultless("reason=older", "reason=lease")
+	x.haveDates(dates)
 	var past []string
-	for date := range dates {
+	for _, date := range dates[:max(0, len(dates)-1)] { // the answer of the newest date changes
 		past = append(past, datePath+date)
 	}
-	slices.Sort(past)
-	past = past[:max(0, len(past)-1)] // the answer of the newest date changes
-	for _, m := range x.members {
-		for _, target := range past { // an edge that was emptied in the last round gets them after the current answers
-			x.until(m.name+" has "+target, func() bool { return m.p.answers(target, http.StatusOK) })
-		}
-	}
 	x.identical(past)
-	if err := x.ledger.judge(); err != nil {
-		x.t.Error(err)
-	}
-	figure(x.t, "%d answers checked, %d different ones, every one sealed by a refresher; %d track rows and %d dates kept",
-		x.ledger.given, len(x.ledger.tags), kept, len(dates))
+	figure(x.t, "%d answers checked, %d different ones, none older than the one before and no track with a row less; %d dates kept",
+		x.answers.checked.Load(), len(x.answers.bodies), len(dates))
 	x.equalFiles()
 	for _, m := range x.members {
 		verified(x.t, m.dir)
 	}
 }
 
-// allowed has texts of lines in the log that a fault explains: a refresher that fails may have stored answers that it did not
-// put, and an object of a suspended refresher may arrive after another member has taken the lease.
-var allowed = []string{"reason=older", "reason=lease"}
+// haveDates waits until every member has the answers of these dates. It gets them after the current answers.
+func (x *trial) haveDates(dates []string) {
+	x.t.Helper()
+	for _, m := range x.members {
+		for _, date := range dates {
+			x.until(m.name+" has "+date, func() bool { return m.p().answers(datePath+date, http.StatusOK) })
+		}
+	}
+}
 
 // equalFiles ends the refresher, and waits until every edge has its files.
 func (x *trial) equalFiles() {
@@ -203,14 +222,14 @@ func (x *trial) equalFiles() {
 		}
 	}
 	refresher.stop()
-	want := filesOf(x.t, filepath.Join(refresher.dir, x.source))
+	want := datedFiles(x.t, filepath.Join(refresher.dir, x.source))
 	for _, m := range x.members {
 		if !m.edge {
 			continue
 		}
 		differs := ""
-		until(x.t, m.name+" has the files of the refresher", func() bool {
-			got := filesOf(x.t, filepath.Join(m.dir, x.source))
+		x.until(m.name+" has the files of the refresher", func() bool {
+			got := datedFiles(x.t, filepath.Join(m.dir, x.source))
 			differs = ""
 			for name, digest := range want {
 				if got[name] != digest {
@@ -218,68 +237,41 @@ func (x *trial) equalFiles() {
 				}
 			}
 			return differs == ""
-		}, func() string { return differs }, x.logs)
+		}, func() string { return differs })
 		m.stop()
 	}
 }
 
-// filesOf returns the digests of the dated files of a directory.
-func filesOf(t testing.TB, dir string) map[string]string {
+// datedFiles returns the digests of the dated files of a directory.
+func datedFiles(t testing.TB, dir string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	dates, err := filepath.Glob(filepath.Join(dir, "????-??-??"))
-	for _, date := range dates {
-		err = cmp.Or(err, filepath.WalkDir(date, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
-				return nil // gone meanwhile, or not stored yet
-			}
-			if b, err := os.ReadFile(path); err == nil {
-				files[strings.TrimPrefix(path, dir)] = sum(b)
-			}
-			return nil
-		}))
-	}
+	paths, err := fs.Glob(os.DirFS(dir), "????-??-??/[^.]*")
 	if err != nil {
 		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, path := range paths {
+		if b, err := os.ReadFile(filepath.Join(dir, path)); err == nil { // else it is gone meanwhile
+			files[path] = sum(b)
+		}
 	}
 	return files
 }
 
-// The faults of a fleet of a simulated market, under load. A market of 12 seconds a second has new answers every 5 seconds.
+// runningMarket has the arguments of a simulated market of 12 seconds a second, with new answers every 5 seconds.
+var runningMarket = []string{"--sim-speed", "12", "--gex-every", "60s", "--flow-symbols", "XLF"}
+
+// The faults of a fleet of a simulated market, under load.
 func TestFaultFleet(t *testing.T) {
-	if !full() {
-		t.Skip("depends on leases that run in real time: runs in make faults alone")
-	}
 	t.Parallel()
-	f := newFleet(t, "simulated", "--sim-speed", "12", "--gex-every", "60s", "--flow-symbols", "XLF")
-	x := newTrial(t, f)
-	const candidates, edges = 3, 8
-	faults := x.faults(50, killRefresher, stopRefresher, suspendRefresher, cutRefresher, killFollower, emptyEdge, cutFollower, resetFollower, killServer, suspendServer)
-	f.add(false, storedDay(t)).start()
-	f.refreshes()
-	for range candidates - 1 {
-		f.add(false, filepath.Join(t.TempDir(), "data")).start()
+	x := newTrial(t, "simulated", runningMarket...)
+	x.nats = []*natsServer{startNATS(t)}
+	x.add(false, storedDay(t)).start()
+	x.refreshes()
+	for i := range 10 {
+		x.addEmpty(i >= 2) // two candidates and eight edges
 	}
-	for range edges {
-		f.add(true, filepath.Join(t.TempDir(), "data")).start()
-	}
-	for _, m := range f.members {
-		m.completes()
-	}
-	dates := map[string]bool{}
-	for _, date := range f.members[0].dates() {
-		dates[date] = true
-	}
-	stop := f.load(3, x.rand.Uint64())
-	defer stop()
-	for _, fault := range faults {
-		x.round(fault)
-		if t.Failed() {
-			t.Fatalf("after %v\n%s", x.rounds, f.logs())
-		}
-	}
-	stop()
-	x.finish(dates)
+	x.run(3, 50, append(followerFaults, refresherFaults...)...)
 }
 
 // upstreamRequest is a request for a document.
@@ -340,18 +332,6 @@ func (u *askedUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.documents.ServeHTTP(w, r)
 }
 
-// giveQuotesTo gives quotes to the first n members alone.
-func (u *askedUpstream) giveQuotesTo(n int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.quotes = n
-}
-
-// argsFor returns the arguments of a member that asks this upstream.
-func (u *askedUpstream) argsFor(member int) []string {
-	return []string{"--cboe-base-url", fmt.Sprintf("%s/%d", u.url, member) + quotesBase}
-}
-
 // oneAsker checks that at any time one member alone asked: after another member has asked, a member must have taken the lease
 // again before it asks. It returns the number of requests, and of the turns in which members asked.
 func (u *askedUpstream) oneAsker(t testing.TB, members []*member) (requests, turns int) {
@@ -364,11 +344,9 @@ func (u *askedUpstream) oneAsker(t testing.TB, members []*member) (requests, tur
 		if i == 0 || all[i-1].member != a.member {
 			turns++
 			m := members[a.member]
-			m.mu.Lock()
-			if !slices.ContainsFunc(m.leases, func(l lease) bool { return l.at.After(last[a.member]) && !l.at.After(a.at) }) {
-				t.Errorf("%s asked at %v without a lease, its leases: %v", m.name, a.at, m.leases)
+			if leases := m.leases(); !slices.ContainsFunc(leases, func(l lease) bool { return l.at.After(last[a.member]) && !l.at.After(a.at) }) {
+				t.Errorf("%s asked at %v without a lease, its leases: %v", m.name, a.at, leases)
 			}
-			m.mu.Unlock()
 		}
 		last[a.member] = a.at
 	}
@@ -378,74 +356,55 @@ func (u *askedUpstream) oneAsker(t testing.TB, members []*member) (requests, tur
 // One member alone asks the upstream, whatever happens to it, to NATS or to the connection. The next refresher goes on from
 // the same files.
 func TestFaultFleetAsksOnce(t *testing.T) {
-	if !full() {
-		t.Skip("depends on leases that run in real time: runs in make faults alone")
-	}
 	t.Parallel()
+	x := newTrial(t, "cboe", "--cboe-requests-per-minute", "6000", "--gex-every", "5s", "--flow-symbols", "XLF")
+	x.nats = []*natsServer{startNATS(t)}
 	u := startAskedUpstream(t)
-	f := newFleet(t, "cboe", "--cboe-requests-per-minute", "6000", "--gex-every", "5s", "--flow-symbols", "XLF")
-	x := newTrial(t, f)
-	faults := x.faults(30, killRefresher, stopRefresher, suspendRefresher, cutRefresher, killServer, suspendServer)
-	dir := filepath.Join(t.TempDir(), "data")
-	storeDates(t, dir, "cboe", 20)
 	for i := range 3 {
-		f.add(false, dir, u.argsFor(i)...).start()
-		f.refreshes()
-		dir = filepath.Join(t.TempDir(), "data")
+		dir := filepath.Join(t.TempDir(), "data")
+		if i == 0 {
+			storeDate(t, dir, "cboe") // the chain is too late to be one of the history
+		}
+		x.add(false, dir, "--cboe-base-url", fmt.Sprintf("%s/%d", u.url, i)+quotesBase).start()
+		x.refreshes()
 	}
 	for range 2 {
-		f.add(true, filepath.Join(t.TempDir(), "data")).start()
+		x.addEmpty(true)
 	}
-	for _, m := range f.members {
+	for _, m := range x.members {
 		m.completes()
 	}
-	u.giveQuotesTo(0)
-	dates := map[string]bool{}
-	for _, date := range f.members[0].dates() {
-		dates[date] = true
-	}
-	stop := f.load(2, x.rand.Uint64())
-	defer stop()
+	u.mu.Lock()
+	u.quotes = 0
+	u.mu.Unlock()
 	defer func() {
-		requests, turns := u.oneAsker(t, f.members[:3])
+		requests, turns := u.oneAsker(t, x.members[:3])
 		figure(t, "%d requests to the upstream in %d turns of three members, one at a time", requests, turns)
 	}()
-	for _, fault := range faults {
-		x.round(fault)
-		if t.Failed() {
-			t.Fatalf("after %v\n%s", x.rounds, f.logs())
-		}
-	}
-	stop()
-	x.finish(dates)
+	x.run(2, 30, refresherFaults...)
 }
 
-// storeDates stores a gamma answer under each of n dates of January 2015.
-func storeDates(t *testing.T, dir, source string, n int) {
+// storeDate stores a gamma answer under a past date.
+func storeDate(t *testing.T, dir, source string) {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{Dir: dir, Source: source, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range n {
-		at := time.Date(2015, 1, 1+i, 21, 0, 0, 0, time.UTC)
-		s, err := snapshots.Seal([]byte(`{"spot":2000}`), snapshots.Meta{
-			Endpoint: "gex/spx", Source: source, AsOf: at, ComputedAt: at, SessionDate: at.Format(time.DateOnly), Quality: []byte("{}"),
-			Freshness: snapshots.Freshness{State: "closed", Since: at}, Receipt: snapshots.Receipt{Method: "gex/1", Inputs: []snapshots.Input{}},
-		})
-		if err == nil {
-			err = store.Save([]snapshots.File{{Product: "gex/spx", Edition: &snapshots.Edition{Default: s}, Dated: true}}, nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	at := time.Date(2015, 1, 2, 21, 0, 0, 0, time.UTC)
+	answer, err := snapshots.Seal([]byte(`{"spot":2000}`), snapshots.Meta{
+		Endpoint: "gex/spx", Source: source, AsOf: at, ComputedAt: at, SessionDate: at.Format(time.DateOnly), Quality: []byte("{}"),
+		Freshness: snapshots.Freshness{State: "closed", Since: at}, Receipt: snapshots.Receipt{Method: "gex/1", Inputs: []snapshots.Input{}},
+	})
+	if err == nil {
+		err = store.Save([]snapshots.File{{Product: "gex/spx", Edition: &snapshots.Edition{Default: answer}, Dated: true}}, nil)
 	}
-	if err := store.Close(); err != nil {
+	if err := errors.Join(err, store.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// leader returns the server of a cluster that leads the stream of the files.
+// leader waits until the stream of the files has a leader, and returns this server of the cluster.
 func (f *fleet) leader(js nats.JetStreamContext) (leader *natsServer) {
 	f.t.Helper()
 	f.until("the stream of the files has a leader", func() bool {
@@ -453,9 +412,9 @@ func (f *fleet) leader(js nats.JetStreamContext) (leader *natsServer) {
 		if err != nil || info.Cluster == nil {
 			return false
 		}
-		i := slices.IndexFunc(f.cluster, func(n *natsServer) bool { return slices.Contains(n.args, info.Cluster.Leader) })
+		i := slices.IndexFunc(f.nats, func(n *natsServer) bool { return slices.Contains(n.args, info.Cluster.Leader) })
 		if i >= 0 {
-			leader = f.cluster[i]
+			leader = f.nats[i]
 		}
 		return i >= 0
 	})
@@ -464,52 +423,41 @@ func (f *fleet) leader(js nats.JetStreamContext) (leader *natsServer) {
 
 // A cluster of three NATS servers loses one, which leads the stream of the files. The members go on.
 func TestFaultFleetCluster(t *testing.T) {
-	if !full() {
-		t.Skip("depends on leases that run in real time: runs in make faults alone")
-	}
 	t.Parallel()
-	var routes []string
+	x := newTrial(t, "simulated", runningMarket...)
+	var routes, urls []string
 	for range 3 {
 		routes = append(routes, "nats://"+freeAddress(t))
 	}
-	f := &fleet{t: t, source: "simulated", ledger: newLedger(), args: []string{
-		"--source", "simulated", "--log-level", "debug",
-		"--sim-speed", "12", "--gex-every", "60s", "--flow-symbols", "XLF",
-	}}
 	for i := range routes {
-		f.cluster = append(f.cluster, startNATS(t, "-n", fmt.Sprintf("n%d", i), "-cluster_name", "test", "-cluster", routes[i], "-routes", strings.Join(routes, ",")))
+		n := startNATS(t, "-n", fmt.Sprintf("n%d", i), "-cluster_name", "test", "-cluster", routes[i], "-routes", strings.Join(routes, ","))
+		x.nats, urls = append(x.nats, n), append(urls, "nats://"+n.address)
 	}
-	js, err := f.ledger.tap(t, f.source, f.cluster[0].url, f.cluster[1].url, f.cluster[2].url).JetStream()
+	conn, err := nats.Connect(strings.Join(urls, ","), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := newTrial(t, f)
-	f.add(false, storedDay(t)).start()
-	f.refreshes()
-	f.add(false, filepath.Join(t.TempDir(), "data")).start()
-	for range 2 {
-		f.add(true, filepath.Join(t.TempDir(), "data")).start()
+	t.Cleanup(conn.Close)
+	js, err := conn.JetStream()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, m := range f.members {
-		m.completes()
+	x.add(false, storedDay(t)).start()
+	x.refreshes()
+	for i := range 3 {
+		x.addEmpty(i > 0) // a candidate and two edges
 	}
-	stop := f.load(2, x.rand.Uint64())
-	defer stop()
-	gap := time.Duration(0)
-	for range count(10) {
-		n := f.leader(js)
-		before := f.members[3].p.envelope(gammaPath).Meta.Computed
-		began := time.Now()
+	edge, gap := x.members[3].p(), time.Duration(0)
+	x.run(2, 10, fault{"kill the leading server", func(x *trial, _, _ *member) {
+		n := x.leader(js)
+		before, began := edge.envelope(gammaPath).Meta.Computed, time.Now()
 		n.kill()
-		f.until("new answers reach an edge with two of three servers", func() bool { return f.members[3].p.envelope(gammaPath).Meta.Computed.After(before) })
+		x.until("new answers reach an edge with two of three servers", func() bool { return edge.envelope(gammaPath).Meta.Computed.After(before) })
 		gap = max(gap, time.Since(began))
-		f.agree()
+		x.agree()
 		n.start(t)
-		f.leader(js)
-		f.agree()
-		x.rounds["kill the leading server"]++
-	}
-	stop()
-	figure(t, "three clustered NATS servers, the leading one killed %d times: at most %v without a new answer at an edge", count(10), gap.Round(time.Millisecond))
-	x.finish(nil)
+		x.leader(js)
+	}})
+	figure(t, "three clustered NATS servers, the leading one killed 10 times: at most %v without a new answer at an edge",
+		gap.Round(time.Millisecond))
 }

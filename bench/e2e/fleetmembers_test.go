@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -26,8 +25,8 @@ import (
 // natsServer is a real NATS server with JetStream. It keeps its port and its directory when it is started again.
 type natsServer struct {
 	*process
-	args []string
-	url  string
+	args    []string
+	address string
 }
 
 var natsProgram = sync.OnceValues(func() (string, error) { return build("nats-server", "github.com/nats-io/nats-server/v2") })
@@ -37,24 +36,9 @@ func startNATS(t testing.TB, args ...string) *natsServer {
 	t.Helper()
 	address := freeAddress(t)
 	_, port, _ := net.SplitHostPort(address)
-	n := &natsServer{url: "nats://" + address, args: append([]string{"-js", "-sd", t.TempDir(), "-a", "127.0.0.1", "-p", port}, args...)}
+	n := &natsServer{address: address, args: append([]string{"-js", "-sd", t.TempDir(), "-a", "127.0.0.1", "-p", port}, args...)}
 	n.start(t)
 	return n
-}
-
-// freeAddress returns an address on which nobody listens. Its port is below those that systems give to connections: else one of
-// them might take it before a server listens, or while the server is down.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 func (n *natsServer) start(t testing.TB) {
@@ -63,31 +47,27 @@ func (n *natsServer) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.process = launch(t, exec.Command(program, n.args...), nil)
+	n.process = launch(t, exec.Command(program, n.args...))
 	t.Cleanup(n.kill)
 	n.until("the NATS server is ready", func() bool { return strings.Contains(n.logged(), "Server is ready") })
 }
 
-// fleet is a NATS server and members that run as processes. Each member reaches NATS through a proxy of its own.
+// fleet is a NATS server, or a cluster of them, and members that run as processes. A member reaches a single NATS server
+// through a proxy of its own.
 type fleet struct {
 	t       testing.TB
 	source  string
-	args    []string // of every member
-	nats    *natsServer
-	cluster []*natsServer // the servers of a cluster, which the members reach without a proxy; nil: nats alone
+	args    []string // of every member that may refresh
+	nats    []*natsServer
 	proxies *toxiproxy.ApiServer
 	members []*member
-	ledger  *ledger
+	answers *answers
 }
 
-func newFleet(t testing.TB, source string, args ...string) *fleet {
+func newFleet(t testing.TB, nats []*natsServer, source string, args ...string) *fleet {
 	t.Helper()
-	f := &fleet{
-		t: t, source: source, args: append(args, "--source", source, "--log-level", "debug"), nats: startNATS(t),
-		proxies: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), ledger: newLedger(),
-	}
-	f.ledger.tap(t, source, f.nats.url)
-	return f
+	return &fleet{t: t, source: source, args: args, nats: nats, answers: newAnswers(),
+		proxies: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
 }
 
 // member is a member of a fleet: a process that is started again after it has ended.
@@ -99,138 +79,136 @@ type member struct {
 	args  []string
 	proxy *toxiproxy.Proxy
 
-	mu        sync.Mutex
-	p         *process
-	life      int     // counts the times at which the process could have answered anew or not at all
-	disturbed bool    // the process may leave requests without an answer
-	complete  bool    // the process has answered everything since its directory was empty
-	leases    []lease // that this member took, oldest first
-	leads     bool    // holds the lease, by its log
-	floors    map[string]edition
-	problems  []string
+	mu       sync.Mutex
+	lives    []*process // the processes so far, the last of which may run
+	calm     bool       // the process must answer every request
+	changes  int        // of calm
+	complete bool       // the process has answered everything since its directory was empty
+	emptied  int        // how often the directory was emptied
 }
 
-// lease is a lease that a member took.
-type lease struct {
-	number uint64
-	at     time.Time // by the log
-}
-
-// add makes a member that is not started yet.
+// add makes a member that is not started yet. An edge needs only the name of the source.
 func (f *fleet) add(edge bool, dir string, args ...string) *member {
 	f.t.Helper()
-	m := &member{f: f, edge: edge, dir: dir, args: args, name: fmt.Sprintf("candidate %d", len(f.members)), floors: map[string]edition{}}
+	m := &member{f: f, edge: edge, dir: dir, name: fmt.Sprintf("candidate %d", len(f.members))}
+	var urls []string
+	for _, n := range f.nats {
+		urls = append(urls, "nats://"+n.address)
+	}
+	if len(urls) == 1 {
+		m.proxy = toxiproxy.NewProxy(f.proxies, m.name, "127.0.0.1:0", f.nats[0].address)
+		if err := m.proxy.Start(); err != nil {
+			f.t.Fatal(err)
+		}
+		f.t.Cleanup(m.proxy.Stop)
+		urls = []string{"nats://" + m.proxy.Listen}
+	}
+	m.args = append([]string{"serve", "--data-dir", dir, "--source", f.source, "--nats", strings.Join(urls, ",")}, args...)
 	if edge {
 		m.name, m.args = fmt.Sprintf("edge %d", len(f.members)), append(m.args, "--edge")
+	} else {
+		m.args = append(m.args, f.args...)
 	}
 	f.members = append(f.members, m)
-	if f.cluster != nil {
-		return m
-	}
-	m.proxy = toxiproxy.NewProxy(f.proxies, m.name, "127.0.0.1:0", strings.TrimPrefix(f.nats.url, "nats://"))
-	if err := m.proxy.Start(); err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(m.proxy.Stop)
+	return m
+}
+
+// addEmpty adds a member with an empty directory and starts it.
+func (f *fleet) addEmpty(edge bool, args ...string) *member {
+	f.t.Helper()
+	m := f.add(edge, filepath.Join(f.t.TempDir(), "data"), args...)
+	m.start()
 	return m
 }
 
 // start starts the process of a member and waits until it listens.
 func (m *member) start() {
 	m.f.t.Helper()
-	if !m.edge {
-		m.f.ledger.scan(m.f.t, filepath.Join(m.dir, m.f.source))
-	}
-	args := slices.Concat([]string{"serve", "--data-dir", m.dir, "--nats", m.f.urlOf(m)}, m.f.argsOf(m), m.args)
-	p := launch(m.f.t, command(m.f.t, args...), m.watch)
+	p := launch(m.f.t, command(m.f.t, m.args...))
 	m.f.t.Cleanup(p.kill)
 	p.listens()
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.p, m.disturbed = p, false
-	m.life++
+	m.lives = append(m.lives, p)
+	m.mu.Unlock()
+	m.settle()
 }
 
-// urlOf returns the value of a member's --nats.
-func (f *fleet) urlOf(m *member) string {
-	if f.cluster == nil {
-		return "nats://" + m.proxy.Listen
-	}
-	var urls []string
-	for _, n := range f.cluster {
-		urls = append(urls, n.url)
-	}
-	return strings.Join(urls, ",")
-}
-
-// argsOf returns the arguments that all members have. An edge needs only the name of the source.
-func (f *fleet) argsOf(m *member) []string {
-	if m.edge {
-		return []string{"--source", f.source, "--log-level", "debug"}
-	}
-	return f.args
-}
-
-var (
-	timeField  = regexp.MustCompile(`^time=(\S+)`)
-	leaseField = regexp.MustCompile(` lease=(\d+)`)
-)
-
-// watch reads a line of the member's log.
-func (m *member) watch(line string) {
-	at := time.Now()
-	if f := timeField.FindStringSubmatch(line); f != nil {
-		if said, err := time.Parse(time.RFC3339Nano, f[1]); err == nil {
-			at = said
-		}
-	}
+// p returns the process that was started last.
+func (m *member) p() *process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case strings.Contains(line, "this member holds the lease"):
-		number, _ := strconv.ParseUint(leaseField.FindStringSubmatch(line)[1], 10, 64) // the expression matches only digits
-		m.leases, m.leads = append(m.leases, lease{number, at}), true
-	case strings.Contains(line, "no longer holds the lease"):
-		m.leads = false
-	case strings.Contains(line, "panic"), strings.Contains(line, "clock_backwards"), strings.Contains(line, "level=ERROR"), strings.Contains(line, "object refused"):
-		m.problems = append(m.problems, line)
+	return m.lives[len(m.lives)-1]
+}
+
+// log returns the lines of a member's processes so far.
+func (m *member) log() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b strings.Builder
+	for _, p := range m.lives {
+		b.WriteString(p.logged())
 	}
+	return b.String()
+}
+
+// lease is a lease that a member took.
+type lease struct {
+	number int
+	at     time.Time
+}
+
+var leaseTaken = regexp.MustCompile(`(?m)^time=(\S+) .*this member holds the lease .*lease=(\d+)`)
+
+// leases returns the leases that a member took, by its log, oldest first.
+func (m *member) leases() (all []lease) {
+	for _, found := range leaseTaken.FindAllStringSubmatch(m.log(), -1) {
+		at, err := time.Parse(time.RFC3339Nano, found[1])
+		number, err2 := strconv.Atoi(found[2])
+		if err := errors.Join(err, err2); err != nil {
+			m.f.t.Error(err)
+		}
+		all = append(all, lease{number, at})
+	}
+	return all
+}
+
+// lastLease returns the number of the last lease that the member took, 0 without one.
+func (m *member) lastLease() int {
+	if all := m.leases(); len(all) > 0 {
+		return all[len(all)-1].number
+	}
+	return 0
+}
+
+// leads says whether the log of the process that runs says that it holds the lease.
+func (m *member) leads() bool {
+	text := m.p().logged()
+	return strings.LastIndex(text, "this member holds the lease") > strings.LastIndex(text, "this member no longer holds the lease")
 }
 
 // disturb says that the process may leave requests without an answer until settle or start is called.
-func (m *member) disturb() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.disturbed = true
-	m.life++
-}
+func (m *member) disturb() { m.setCalm(false) }
 
-func (m *member) settle() {
+func (m *member) settle() { m.setCalm(true) }
+
+func (m *member) setCalm(calm bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.disturbed = false
-	m.life++
+	m.calm = calm
+	m.changes++
 }
 
 // kill ends the process as a power cut would.
 func (m *member) kill() {
 	m.disturb()
-	m.p.kill()
-	m.ended()
+	m.p().kill()
 }
 
 // stop ends the process as a service manager does.
 func (m *member) stop() {
 	m.f.t.Helper()
 	m.disturb()
-	m.p.stop()
-	m.ended()
-}
-
-func (m *member) ended() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.leads = false
+	m.p().stop()
 }
 
 // empty removes the directory of a member that is not running.
@@ -242,23 +220,29 @@ func (m *member) empty() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.complete = false
-	clear(m.floors)
+	m.emptied++
 }
 
 // suspend stops the process, as a machine that hangs.
 func (m *member) suspend() {
 	m.f.t.Helper()
 	m.disturb()
-	m.p.signal(syscall.SIGSTOP)
+	m.p().signal(syscall.SIGSTOP)
 }
 
 func (m *member) resume() {
 	m.f.t.Helper()
-	m.p.signal(syscall.SIGCONT)
+	m.p().signal(syscall.SIGCONT)
 	m.settle()
 }
 
-// cut cuts the member off from NATS. A black hole swallows the bytes, a reset breaks every connection.
+// The toxics of cut: a black hole swallows the bytes, a reset breaks every connection.
+const (
+	blackHole = "timeout"
+	reset     = "reset_peer"
+)
+
+// cut cuts the member off from NATS, until join.
 func (m *member) cut(toxic string) {
 	m.f.t.Helper()
 	for _, stream := range []string{"upstream", "downstream"} {
@@ -269,50 +253,19 @@ func (m *member) cut(toxic string) {
 	}
 }
 
-// The toxics of cut.
-const (
-	blackHole = "timeout"
-	reset     = "reset_peer"
-)
-
 func (m *member) join() { m.proxy.Toxics.ResetToxics(context.Background()) }
 
-// lastLease returns the last lease that the member took, and whether it still holds it by its log.
-func (m *member) lastLease() (last lease, leads bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n := len(m.leases); n > 0 {
-		last = m.leases[n-1]
-	}
-	return last, m.leads
-}
-
-func (m *member) isDisturbed() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.disturbed
-}
-
-// refresher returns the member that took the newest lease, nil if its log says that it has lost the lease.
-func (f *fleet) refresher() *member {
-	var newest *member
-	var number uint64
-	for _, m := range f.members {
-		if last, leads := m.lastLease(); last.number > number {
-			number, newest = last.number, m
-			if !leads || m.isDisturbed() {
-				newest = nil
-			}
-		}
-	}
-	return newest
-}
-
-// refreshes waits until a member holds the lease and returns it.
-func (f *fleet) refreshes() (m *member) {
+// refreshes waits until the member that took the newest lease holds it, and returns this member.
+func (f *fleet) refreshes() (refresher *member) {
 	f.t.Helper()
-	f.until("a member refreshes", func() bool { m = f.refresher(); return m != nil })
-	return m
+	f.until("a member refreshes", func() bool {
+		refresher = slices.MaxFunc(f.members, func(a, b *member) int { return a.lastLease() - b.lastLease() })
+		refresher.mu.Lock()
+		calm := refresher.calm
+		refresher.mu.Unlock()
+		return calm && refresher.leads()
+	})
+	return refresher
 }
 
 // others returns the members except one.
@@ -320,52 +273,36 @@ func (f *fleet) others(m *member) []*member {
 	return slices.DeleteFunc(slices.Clone(f.members), func(o *member) bool { return o == m })
 }
 
-// until polls a condition. If it does not hold in time, the logs of all members are told.
-func (f *fleet) until(what string, holds func() bool) {
+// until polls a condition. If it does not hold in time, the ends of the logs of all members are told.
+func (f *fleet) until(what string, holds func() bool, more ...func() string) {
 	f.t.Helper()
-	until(f.t, what, holds, f.logs)
+	until(f.t, what, holds, append(more, f.logs)...)
 }
 
-// logs returns the end of each member's log, without the steps of storing.
 func (f *fleet) logs() string {
 	var b strings.Builder
 	for _, m := range f.members {
-		if m.p == nil {
-			continue
-		}
-		lines := slices.DeleteFunc(m.p.log.lines(), func(l string) bool { return strings.Contains(l, "msg=stor") })
+		lines := strings.Split(m.log(), "\n")
 		fmt.Fprintf(&b, "--- %s:\n%s\n", m.name, strings.Join(lines[max(0, len(lines)-20):], "\n"))
 	}
 	return b.String()
 }
 
-// tag returns the ETag of a member's answer, "" without one.
-func (m *member) tag(client *http.Client, target string) string {
-	resp, _, err := send(client, http.MethodHead, m.p.url+target)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return ""
-	}
-	return resp.Header.Get("ETag")
-}
-
-// newAnswerClient returns a client that waits only seconds for a member that may hang.
-func newAnswerClient() *http.Client {
-	client := newClient()
-	client.Timeout = 3 * time.Second
-	return client
-}
-
 // agree waits until all members have equal answers of all resources.
 func (f *fleet) agree() {
 	f.t.Helper()
-	client := newAnswerClient()
+	client := newClient()
 	defer client.CloseIdleConnections()
 	differs := ""
-	until(f.t, "all members agree", func() bool {
+	f.until("all members agree", func() bool {
 		for _, target := range targets {
 			var tags []string
 			for _, m := range f.members {
-				tags = append(tags, m.tag(client, target))
+				tag := ""
+				if resp, _, err := send(client, http.MethodHead, m.p().url+target); err == nil && resp.StatusCode == http.StatusOK {
+					tag = resp.Header.Get("ETag")
+				}
+				tags = append(tags, tag)
 			}
 			if slices.Min(tags) == "" || slices.Min(tags) != slices.Max(tags) {
 				differs = fmt.Sprint(target, tags)
@@ -373,7 +310,7 @@ func (f *fleet) agree() {
 			}
 		}
 		return true
-	}, func() string { return differs }, f.logs)
+	}, func() string { return differs })
 }
 
 // identical waits until all members serve equal bytes of each target in every coding.
@@ -384,136 +321,62 @@ func (f *fleet) identical(all []string) {
 	for _, target := range all {
 		for _, coding := range codings {
 			served := map[string][]string{} // names of members by ETag and digest
-			until(f.t, "equal bytes of "+target+" in "+coding, func() bool {
+			f.until("equal bytes of "+target+" in "+coding, func() bool {
 				clear(served)
 				for _, m := range f.members {
-					resp, body, err := send(client, http.MethodGet, m.p.url+target, "Accept-Encoding", coding)
-					if err != nil {
-						f.t.Fatalf("%s: %s: %v\n%s", m.name, target, err, f.logs())
+					resp, body, err := send(client, http.MethodGet, m.p().url+target, "Accept-Encoding", coding)
+					if err == nil {
+						_, err = checkAnswer(resp, body, nil)
 					}
-					if _, err := checkAnswer(resp, body); err != nil {
-						f.t.Fatalf("%s: %s, %s: %v", m.name, target, coding, err)
+					if err != nil {
+						f.t.Fatalf("%s: %s, %s: %v\n%s", m.name, target, coding, err, f.logs())
 					}
 					answer := resp.Header.Get("ETag") + " " + sum(body)
 					served[answer] = append(served[answer], m.name)
 				}
 				return len(served) == 1
-			}, func() string { return fmt.Sprint(served) }, f.logs)
+			}, func() string { return fmt.Sprint(served) })
 		}
 	}
 }
 
-// everyTarget returns the targets of all resources with every value of their parameters: each expiration, the limits 1 to
-// 100, and each stored date.
-func (m *member) everyTarget() []string {
-	all := slices.Clone(targets)
-	for _, x := range dataOf[painData](m.p, painPath).Expirations {
-		all = append(all, painPath+"?expiration="+x.Expiration)
-	}
-	for limit := 2; limit < 100; limit++ {
-		all = append(all, flowPath+"?limit="+strconv.Itoa(limit))
-	}
-	for _, date := range m.dates() {
-		all = append(all, datePath+date)
-		if track := trackPath + "?date=" + date; m.p.answers(track, http.StatusOK) { // an older date may have none
-			all = append(all, track)
-		}
-	}
-	return all
-}
-
-// dates returns the dates of the series.
-func (m *member) dates() (dates []string) {
-	for _, row := range m.p.rows() {
-		dates = append(dates, row[0].(string))
-	}
-	return dates
-}
-
-// load lets clients ask random members for random answers until stop is called. A client ends with its first error.
-func (f *fleet) load(clients int, seed uint64) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	for i := range clients {
-		choices := rand.New(rand.NewPCG(seed, uint64(i)))
-		all.Go(func() {
-			client := newClient()
-			defer client.CloseIdleConnections()
-			for tick := time.NewTicker(pace); ctx.Err() == nil; <-tick.C {
-				m := f.members[choices.IntN(len(f.members))]
-				if err := m.ask(client, targets[choices.IntN(len(targets))], codings[choices.IntN(len(codings))]); err != nil {
-					f.t.Errorf("%s: %v", m.name, err)
-					return
-				}
-			}
-		})
-	}
-	return func() {
-		cancel()
-		all.Wait()
-	}
-}
-
-// ask fetches an answer and hands it to the ledger. An error says that a member that nothing disturbs has failed.
+// ask fetches an answer and checks it. An error says that it is wrong, or that a member that nothing disturbs has failed.
 func (m *member) ask(client *http.Client, target, coding string) error {
 	m.mu.Lock()
-	p, life, idle, floor, leads := m.p, m.life, m.disturbed || !m.complete, m.floors[target], m.leads
+	p, changes, idle, server := m.lives[len(m.lives)-1], m.changes, !m.calm || !m.complete, fmt.Sprint(m.name, m.emptied)
 	m.mu.Unlock()
 	if idle {
 		return nil
 	}
-	resp, body, err := send(client, http.MethodGet, p.url+target, "Accept-Encoding", coding)
-	m.mu.Lock()
-	same := life == m.life
-	m.mu.Unlock()
-	if err != nil {
-		if same {
-			return fmt.Errorf("%s: %w", target, err)
-		}
-		return nil
-	}
-	a, err := m.f.ledger.observe(m, target, leads, resp, body)
-	if err != nil {
-		return err
-	}
+	_, err := m.f.answers.ask(client, server, p.url, target, coding)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a.AsOf.Before(floor.AsOf) || a.Computed.Before(floor.Computed) {
-		return fmt.Errorf("%s went back from %+v to %+v", target, floor, a)
+	if errors.Is(err, errLost) && changes != m.changes {
+		return nil
 	}
-	if life == m.life && m.floors[target].before(a) { // else the directory may have been emptied meanwhile
-		m.floors[target] = a
-	}
-	return nil
+	return err
 }
 
 // completes waits until a member is ready, and lets the clients ask it.
 func (m *member) completes() {
 	m.f.t.Helper()
-	client := newAnswerClient()
-	defer client.CloseIdleConnections()
 	for _, path := range []string{"/readyz", "/api/v1/gex/spx/historical"} { // a late chain gives an answer and no date of the history
-		m.f.until(m.name+" answers "+path, func() bool {
-			resp, _, err := send(client, http.MethodGet, m.p.url+path)
-			return err == nil && resp.StatusCode == http.StatusOK
-		})
+		m.f.until(m.name+" answers "+path, func() bool { return m.p().answers(path, http.StatusOK) })
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.complete = true
 }
 
-// troubles returns the lines of the logs that must not be there.
-func (f *fleet) troubles(allowed ...string) error {
-	var errs []error
+// faultless checks that no log has a line of a fault, except those with an allowed text.
+func (f *fleet) faultless(allowed ...string) {
+	f.t.Helper()
 	for _, m := range f.members {
-		m.mu.Lock()
-		for _, line := range m.problems {
-			if !slices.ContainsFunc(allowed, func(text string) bool { return strings.Contains(line, text) }) {
-				errs = append(errs, fmt.Errorf("%s: %s", m.name, line))
+		for line := range strings.Lines(m.log()) {
+			has := func(text string) bool { return strings.Contains(line, text) }
+			if slices.ContainsFunc([]string{"panic", "clock_backwards", "level=ERROR", "object refused"}, has) && !slices.ContainsFunc(allowed, has) {
+				f.t.Errorf("%s: %s", m.name, line)
 			}
 		}
-		m.mu.Unlock()
 	}
-	return errors.Join(errs...)
 }

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -126,6 +127,21 @@ func recorded(t testing.TB) string {
 	return dir
 }
 
+// freeAddress returns an address on which nobody listens. Its port is below those that systems give to connections: else one of
+// them might take it before a server listens, or while the server is down.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // writeFile writes a new file and returns its path.
 func writeFile(t testing.TB, path, text string) string {
 	t.Helper()
@@ -152,34 +168,21 @@ func until(t testing.TB, what string, holds func() bool, more ...func() string) 
 
 // output is a text that is read while a process writes it.
 type output struct {
-	watch func(line string) // gets every line as it comes; may be nil
-
 	mu   sync.Mutex
-	text []byte
-	told int // bytes of whole lines that watch got
+	text bytes.Buffer
 }
 
-// Write implements [io.Writer]. Only one goroutine writes.
+// Write implements [io.Writer].
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
-	o.text = append(o.text, b...)
-	fresh := o.text[o.told:]
-	o.mu.Unlock()
-	for o.watch != nil {
-		n := bytes.IndexByte(fresh, '\n')
-		if n < 0 {
-			break
-		}
-		o.watch(string(fresh[:n]))
-		fresh, o.told = fresh[n+1:], o.told+n+1
-	}
-	return len(b), nil
+	defer o.mu.Unlock()
+	return o.text.Write(b)
 }
 
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return string(o.text)
+	return o.text.String()
 }
 
 // lines returns the lines that are not empty.
@@ -247,11 +250,15 @@ type process struct {
 
 // launch starts a program. It and its children have a session of their own, because Linux first shares the processor among
 // sessions: so a refresh has low priority compared with its own server, but not with other programs on a busy machine.
-// watch gets every line of its standard error; it may be nil.
-func launch(t testing.TB, cmd *exec.Cmd, watch func(line string)) *process {
+// A writer in cmd.Stderr gets its standard error, too.
+func launch(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, out: &output{}, log: &output{watch: watch}, end: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = p.out, p.log
+	p := &process{t: t, cmd: cmd, out: &output{}, log: &output{}, end: make(chan struct{})}
+	writers := []io.Writer{p.log}
+	if cmd.Stderr != nil {
+		writers = append(writers, cmd.Stderr)
+	}
+	cmd.Stdout, cmd.Stderr = p.out, io.MultiWriter(writers...)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -298,7 +305,7 @@ func serve(t testing.TB, args ...string) *process {
 
 func serveWith(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := launch(t, cmd, nil)
+	p := launch(t, cmd)
 	t.Cleanup(p.kill)
 	return p.listens()
 }

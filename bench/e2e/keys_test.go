@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,49 +67,6 @@ func keyed(t *testing.T, p *process, name string) (secret, id string) {
 	secret, id = newKey(t, market.dir, name+time.Now().Format("150405.000000000"), "--per-minute", "6000")
 	p.until("the key is known", func() bool { return p.answers(gammaPath, http.StatusOK, "X-API-Key", secret) })
 	return secret, id
-}
-
-// A real browser reads a keyed answer in every coding. The browser chooses its own Accept-Encoding, so a proxy in between
-// asks for one coding at a time and passes the bytes on.
-func TestChromiumReadsKeyedAnswers(t *testing.T) {
-	t.Parallel()
-	installed(t, "chromium")
-	p := shared(t)
-	secret, id := keyed(t, p, "chromium")
-	proxy := newFront(t, p.url, nil)
-	proxy.request = func(r *http.Request) {
-		if coding, path, found := strings.Cut(r.URL.Path, "/api/"); found && coding != "" {
-			r.URL.Path = "/api/" + path
-			r.Header.Set("Accept-Encoding", coding[1:])
-		}
-	}
-	b := browse(t, proxy.URL)
-	for _, coding := range codings {
-		eval[bool](b, `(window.read = null, fetch(%s, {headers: {"X-API-Key": %s}, cache: "no-store"})
-			.then(r => r.json()).then(d => read = d.usage, e => read = {tier: String(e)}), true)`, "/"+coding+gammaPath, secret)
-		b.until(coding+" is read", `read`)
-		if u := eval[usage](b, `read`); u.Tier != "keyed" || u.Key != id {
-			t.Errorf("%s: %+v", coding, u)
-		}
-		if !slices.ContainsFunc(proxy.exchanges(http.StatusOK), func(x exchange) bool {
-			return x.asked.Get("X-API-Key") == secret && x.answered.Get("Content-Encoding") == strings.TrimPrefix(coding, "identity")
-		}) {
-			t.Errorf("%s was not sent", coding)
-		}
-	}
-
-	// The browser's cache revalidates what it has of another caller, and each caller still reads its own usage.
-	other, otherID := keyed(t, p, "chromium too")
-	for range 2 {
-		for secret, id := range map[string]string{secret: id, other: otherID, "": ""} {
-			eval[bool](b, `(window.read = null, fetch(%s, {headers: %s ? {"X-API-Key": %s} : {}, cache: "no-cache"})
-				.then(r => r.json()).then(d => read = d.usage, e => read = {tier: String(e)}), true)`, gammaPath, secret, secret)
-			b.until("an answer is read", `read`)
-			if u := eval[usage](b, `read`); u.Key != id {
-				t.Errorf("caller %q reads the usage %+v", id, u)
-			}
-		}
-	}
 }
 
 // from sends raw bytes from an address of this machine and returns all answers.

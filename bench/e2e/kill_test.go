@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +30,8 @@ var storing = []string{"write", "sync", "rename", "sync_dir"}
 
 // killer kills a process when its log says that a step begins, and remembers the last step in the log.
 type killer struct {
-	kill func()
+	kill    func()
+	partial []byte // the beginning of a line of the log
 
 	mu    sync.Mutex
 	step  string // to kill at; "": none
@@ -38,6 +41,19 @@ type killer struct {
 	last  string // step, and file; "stored" when no file is being written
 	file  string
 	spx   chan struct{} // closed when this process has published a chain
+}
+
+// Write implements [io.Writer]. It reads the log.
+func (r *killer) Write(b []byte) (int, error) {
+	r.partial = append(r.partial, b...)
+	for {
+		line, rest, whole := bytes.Cut(r.partial, []byte{'\n'})
+		if !whole {
+			return len(b), nil
+		}
+		r.partial = rest
+		r.watch(string(line))
+	}
 }
 
 // watch reads a line of the log.
@@ -98,7 +114,7 @@ type killing struct {
 	start   time.Time // of the simulated market; zero: where it left off
 	disk    map[string]storedAnswer
 	newest  time.Time // when the newest stored answer was computed
-	answers answers
+	answers *answers
 
 	kills   map[string]int // by the last step
 	temps   int            // temporary files that the kills left
@@ -106,7 +122,7 @@ type killing struct {
 	idle    int            // kills in a row of processes that did not reach the step
 }
 
-// storedAnswer is what a file holds.
+// storedAnswer is what a file or an answer holds.
 type storedAnswer struct {
 	edition
 	sum     string // of the whole file
@@ -121,8 +137,7 @@ func TestFaultKills(t *testing.T) {
 	t.Parallel()
 	seed := cmp.Or(*killSeed, rand.Uint64())
 	t.Logf("repeat the choices with -args -kill-seed %d", seed)
-	k := &killing{t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), kills: map[string]int{}}
-	k.answers.instants, k.answers.newest = map[string]string{}, map[string]edition{}
+	k := &killing{t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), kills: map[string]int{}, answers: newAnswers()}
 	p := serveReady(t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF") // the kills come in the middle of its back-fill
 	p.kill()
 	k.look()
@@ -175,7 +190,8 @@ func (k *killing) cycle(n int) {
 		killGroup(cmd)
 	}}
 	unnamed := k.unnamed()
-	p := launch(k.t, cmd, r.watch)
+	cmd.Stderr = r
+	p := launch(k.t, cmd)
 	k.t.Cleanup(p.kill)
 	k.answeredAtOnce(p.listens())
 	for _, path := range unnamed {
@@ -186,16 +202,20 @@ func (k *killing) cycle(n int) {
 	k.removed += len(unnamed)
 
 	failed := make(chan error, 2)
-	var load sync.WaitGroup
-	for range 2 {
-		choices := rand.New(rand.NewPCG(k.rand.Uint64(), 0))
-		load.Go(func() {
-			if err := k.answers.poll(p.url, choices, r); !killed.Load() || !errors.Is(err, errLost) {
-				k.t.Errorf("under load: %v\n%s", err, p.logged())
-				failed <- err
-			}
-		})
-	}
+	clients := load(k.t.Context(), 2, k.rand.Uint64(), func(client *http.Client, choices *rand.Rand) error {
+		ask := func(target string) (envelope, error) {
+			return k.answers.ask(client, "", p.url, target, pick(choices, codings))
+		}
+		_, err := ask(pick(choices, targets))
+		if err == nil {
+			err = k.answers.besides(ask, r)
+		}
+		if err != nil && (!killed.Load() || !errors.Is(err, errLost)) {
+			k.t.Errorf("under load: %v\n%s", err, p.logged())
+			failed <- err
+		}
+		return err
+	})
 	const patience = 4 * time.Second // wait for the step after a chain is published; at night there may be no chain
 	armed, published, limit := n%5 < 4, r.spx, 5*patience
 	if armed {
@@ -222,7 +242,7 @@ func (k *killing) cycle(n int) {
 	idle := armed && !killed.Load()
 	r.kill()
 	p.kill() // waits for its end
-	load.Wait()
+	clients.Wait()
 	if log := p.logged(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "panic") {
 		k.t.Errorf("the log has an error: %s", log)
 	}
@@ -272,14 +292,14 @@ func (k *killing) answeredAtOnce(p *process) {
 	client := newClient()
 	defer client.CloseIdleConnections()
 	for _, target := range targets {
-		if _, err := k.answers.ask(client, p.url, target, "zstd"); err != nil {
+		if _, err := k.answers.ask(client, "", p.url, target, "zstd"); err != nil {
 			k.t.Errorf("right after the start: %v", err)
 		}
 	}
 	dates := datesOf(k.disk)
 	for range 3 {
 		date := dates[k.rand.IntN(len(dates))]
-		a, err := k.answers.ask(client, p.url, datePath+date, "zstd")
+		a, err := k.answers.ask(client, "", p.url, datePath+date, "zstd")
 		if stored := k.disk[date+"/gex-spx"].edition; err != nil || a.Meta.before(stored) {
 			k.t.Errorf("date %s after the start: %v, %v; stored was %v", date, err, a.Meta.edition, stored)
 		}
@@ -309,38 +329,6 @@ func (k *killing) look() {
 	}
 }
 
-// rows returns the rows of a stored track, nil for another file. Each row must be of a later instant than the row before.
-func (k *killing) rows(file string, a envelope) []json.RawMessage {
-	if file != "gex-spx-intraday" {
-		return nil
-	}
-	var data struct{ Rows []json.RawMessage }
-	if err := json.Unmarshal(a.Data, &data); err != nil {
-		k.t.Fatal(err)
-	}
-	var last, at time.Time
-	for _, row := range data.Rows {
-		if err := json.Unmarshal(row, &[]any{&at}); err != nil || !at.After(last) {
-			k.t.Errorf("a row of %v follows a row of %v: %v", at, last, err)
-		}
-		last = at
-	}
-	if !last.Equal(a.Meta.AsOf) {
-		k.t.Errorf("the track of %v ends at %v", a.Meta.AsOf, last)
-	}
-	return data.Rows
-}
-
-// contains says whether all the earlier rows are among the rows, in their order.
-func contains(rows, earlier []json.RawMessage) bool {
-	for _, row := range rows {
-		if len(earlier) > 0 && string(row) == string(earlier[0]) {
-			earlier = earlier[1:]
-		}
-	}
-	return len(earlier) == 0
-}
-
 // datesOf returns the dates that have a gamma answer, rising.
 func datesOf(disk map[string]storedAnswer) (dates []string) {
 	for name := range disk {
@@ -366,8 +354,12 @@ func (k *killing) read() {
 		if err != nil {
 			k.t.Fatalf("%s: %v", path, err)
 		}
+		rows, err := rowsOf(a)
+		if err != nil {
+			k.t.Errorf("%s: %v", path, err)
+		}
 		dir, name := filepath.Base(filepath.Dir(path)), filepath.Base(path)
-		k.disk[dir+"/"+name] = storedAnswer{a.Meta.edition, sum(b), a.Meta.Session, k.rows(name, a)}
+		k.disk[dir+"/"+name] = storedAnswer{a.Meta.edition, sum(b), a.Meta.Session, rows}
 		if a.Meta.Computed.After(k.newest) {
 			k.newest = a.Meta.Computed
 		}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -80,7 +79,7 @@ func (s *sharedServer) start(t testing.TB) {
 		return cmd
 	}
 	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
-	s.p = launch(t, plain(cmd), nil)
+	s.p = launch(t, plain(cmd))
 	s.p.listens().ready()
 	s.p.until("back-filled", func() bool { return strings.Contains(s.p.logged(), `msg="track of today back-filled"`) })
 	s.p.backfilled()
@@ -100,8 +99,8 @@ func (s *sharedServer) stop() {
 	}
 }
 
-// storedDay returns a directory with the stored files of the shared server. The files are links: only [alter] may change
-// them.
+// storedDay returns a directory with the stored files of the shared server. The files are links: a test that changes
+// one removes it first.
 func storedDay(t testing.TB) string {
 	t.Helper()
 	shared(t)
@@ -125,14 +124,6 @@ func storedDay(t testing.TB) string {
 	return to
 }
 
-// alter gives a file new content, and leaves other links to the old content alone.
-func alter(t testing.TB, path string, content []byte) {
-	t.Helper()
-	if err := errors.Join(os.Remove(path), os.WriteFile(path, content, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // serveStored starts a server on a stored day, and waits until it is ready, which needs no computation. Its clock stands
 // still.
 func serveStored(t testing.TB, args ...string) *process {
@@ -143,13 +134,9 @@ func serveStored(t testing.TB, args ...string) *process {
 // noUpstream has the arguments of a server whose upstream cannot be reached.
 var noUpstream = []string{"--source", "cboe", "--cboe-base-url", "http://127.0.0.1:1"}
 
-func serveNothing(t testing.TB, args ...string) *process {
-	t.Helper()
-	return serve(t, append(args, noUpstream...)...)
-}
-
 // envelope has the fields of an answer that tests read.
 type envelope struct {
+	text    []byte // the whole answer
 	Success bool
 	Data    json.RawMessage
 	Meta    struct {

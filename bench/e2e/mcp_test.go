@@ -100,7 +100,7 @@ func (a asked) rows(name string) int {
 // Every public resource is a tool, and its answer is short. The pages are those of the server.
 func TestModelTools(t *testing.T) {
 	t.Parallel()
-	p := serveReady(t)
+	p := shared(t)
 	m := connect(t, p.url)
 	tools, err := m.session.ListTools(t.Context(), nil)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestModelTools(t *testing.T) {
 // A parameter reaches the server. A wrong one, an unknown date and an unknown expiration get an error that says what is right.
 func TestModelParameters(t *testing.T) {
 	t.Parallel()
-	p := serveReady(t)
+	p := shared(t)
 	m := connect(t, p.url)
 	all, _ := m.ask("gex_spx", nil) // the client sends null, at which the SDK alone would panic
 	if all.rows("by_strike") != 12 || !strings.Contains(strings.Join(all.Cut, "\n"), "data.by_strike: 12 of ") {
@@ -163,7 +163,7 @@ func TestModelParameters(t *testing.T) {
 	if a, _ := m.ask("spx_max_pain", map[string]any{"expiration": expiration}); a.Data["expiration"] != expiration {
 		t.Errorf("%v, want %v", a.Data["expiration"], expiration)
 	}
-	session, first := all.Data["session_date"].(string), slices.Min(p.backfilled())
+	session, first := all.Data["session_date"].(string), slices.Min(p.sessions())
 	if a, _ := m.ask("gex_spx_historical", map[string]any{"date": session}); a.Data["session_date"] != session {
 		t.Errorf("%v, want %v", a.Data["session_date"], session)
 	}
@@ -219,7 +219,7 @@ func TestModelEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := launch(t, cmd, nil)
+		p := launch(t, cmd)
 		t.Cleanup(p.kill)
 		if _, err := io.WriteString(in, c.input); err != nil {
 			t.Fatal(err)

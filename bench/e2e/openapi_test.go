@@ -52,7 +52,7 @@ func (c *contract) raw(status int, method, path, request string) {
 func (c *contract) check(status int, method, target string, resp *http.Response, body []byte, err error) {
 	c.t.Helper()
 	if err == nil && len(body) > 0 {
-		body, err = decode(resp, body)
+		body, err = decode(resp, body, nil)
 	}
 	if err != nil || resp.StatusCode != status {
 		c.t.Errorf("%s %s: %v, want %d: %v %.300s", method, target, resp, status, err, body)

@@ -125,7 +125,7 @@ func TestPage(t *testing.T) {
 	t.Run("keyboard", func(t *testing.T) { b.within(t).keyboard() })
 	t.Run("zoom", func(t *testing.T) { b.within(t).zoom() })
 	t.Run("flow", func(t *testing.T) { b.within(t).flow() })
-	t.Run("looks", func(t *testing.T) { b.within(t).looks() })
+	t.Run("looks", func(t *testing.T) { b.within(t).looks("page") })
 	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
 	b.t = t
 	b.clean()
@@ -295,14 +295,16 @@ func (b *browser) words() {
 	b.until("focus explains a word", open+`?.id === "word-delta" && document.activeElement.getAttribute("aria-describedby") === "word-delta"`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.until("escape closes the explanation", "!"+open)
-	x, y := b.hover(vanna)
+	b.see(vanna)
+	at := eval[[]float64](b, `(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())`, vanna)
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
 	b.until("the pointer explains a word", open+`?.id === "word-vanna"`)
 	b.shoot("word")
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 	b.until("the explanation closes when the pointer leaves", "!"+open)
-	b.tap(x, y)
+	b.tap(at[0], at[1])
 	b.until("a tap explains a word", open+`?.id === "word-vanna"`)
-	b.tap(x, y)
+	b.tap(at[0], at[1])
 	b.until("a second tap closes the explanation", "!"+open)
 }
 
@@ -390,8 +392,9 @@ func (b *browser) flow() {
 	b.until("the address is empty again", `location.search === ""`)
 }
 
-// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width.
-func (b *browser) looks() {
+// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width. name is that of the
+// screenshots.
+func (b *browser) looks(name string) {
 	eval[chromedp.Void](b, `document.activeElement.blur(); scrollTo({top: 0, behavior: "instant"})`)
 	for i, width := range []int64{2560, 1400, 390} {
 		scheme := []string{"dark", "light", "dark"}[i]
@@ -405,7 +408,7 @@ func (b *browser) looks() {
 		}
 		b.until("every chart is drawn", chartsScript+`.every(c => c.ink >= 100)`)
 		b.plain()
-		b.shoot(fmt.Sprintf("%d-%s", width, scheme))
+		b.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
 	}
 	b.view(1400, 1000, "light")
 	b.press("#theme", kb.Enter, kb.Enter)

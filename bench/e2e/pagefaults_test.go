@@ -93,7 +93,9 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 			b.do(chromedp.Reload())
 			b.until("every panel has its answer", allLoaded)
 		}
-		b.eventually(c.name, func() bool { return strings.Contains(b.allText(c.selector), c.want) })
+		b.eventually(c.name, func() bool {
+			return strings.Contains(eval[string](b, `[...document.querySelectorAll(%s)].map(e => e.textContent).join("; ").replace(/\s+/g, " ")`, c.selector), c.want)
+		})
 		b.plain()
 		b.shoot("wrong-" + strings.ReplaceAll(c.name, " ", "-"))
 		if r.set(nil) == 0 {
@@ -155,19 +157,13 @@ func forget(v any) {
 	}
 }
 
-// allText returns the text of all elements that a selector finds, with plain spaces.
-func (b *browser) allText(selector string) string {
-	b.t.Helper()
-	return eval[string](b, `[...document.querySelectorAll(%s)].map(e => e.textContent).join("; ").replace(/\s+/g, " ")`, selector)
-}
-
 // A first start without the upstream: the page says why there is no answer, and says it once. When the server is gone, the
 // page says so, keeps the last answers, and recovers.
 func TestPageWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
-	address := freePort(t)
-	p := serveNothing(t, "--listen", address)
+	address := freeAddress(t)
+	p := serve(t, append([]string{"--listen", address}, noUpstream...)...)
 	b := browse(t, p.url)
 	b.until("every panel has asked", allLoaded)
 	b.until("the page says why", `document.querySelector("#status").innerText.includes("The server has no answers yet. The upstream cannot be reached.")`)

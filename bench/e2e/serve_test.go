@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"net"
 	"net/http"
 	"os"
@@ -113,7 +112,7 @@ func TestMetrics(t *testing.T) {
 func TestEndBeforeServing(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		p := launch(t, command(t, "serve"), nil)
+		p := launch(t, command(t, "serve"))
 		t.Cleanup(p.kill)
 		p.until("a first line", func() bool { return strings.Contains(p.logged(), "\n") })
 		p.stop()
@@ -178,35 +177,4 @@ func TestSecondSignal(t *testing.T) {
 	if err := p.wait(); err == nil || p.cmd.ProcessState.ExitCode() != -1 || strings.Contains(p.logged(), "cut off") {
 		t.Errorf("ended with %v: %s", err, p.logged())
 	}
-}
-
-// A killed server that is started again at once, as a service manager does after a fatal error, serves what clients saw
-// last, byte for byte.
-func TestKillAndStartAgain(t *testing.T) {
-	t.Parallel()
-	args := []string{"--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart}
-	p := serveReady(t, args...)
-	// The stored flow may be older than the back-fill. Then it is computed again right after the start.
-	p.until("the flow knows every chain's volatilities of the session before", func() bool {
-		_, body := p.get(flowPath)
-		return !bytes.Contains(body, []byte("previous_session_iv have no stored snapshot"))
-	})
-	seen := map[string][]byte{}
-	for _, target := range targets {
-		_, seen[target] = p.get(target)
-	}
-	for range 3 {
-		began := time.Now()
-		p.kill()
-		p = serve(t, args...)
-		for _, target := range targets {
-			p.until(target+" is answered", func() bool { return p.answers(target, http.StatusOK) })
-			if _, body := p.get(target); !bytes.Equal(body, seen[target]) {
-				t.Errorf("%s differs after the restart:\n%.300s\n%.300s", target, seen[target], body)
-			}
-		}
-		figure(t, "killed and started again: the last answers were served after %v", time.Since(began).Round(time.Millisecond))
-	}
-	p.stop()
-	verified(t, args[1])
 }

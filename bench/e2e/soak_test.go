@@ -3,9 +3,9 @@ package e2e
 import (
 	"context"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,22 +27,14 @@ func TestSoak(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
-	seen := answers{instants: map[string]string{}, newest: map[string]edition{}}
-	var clients sync.WaitGroup
-	for i := range uint64(4) {
-		clients.Go(func() {
-			client, choices := newClient(), rand.New(rand.NewPCG(1, i))
-			defer client.CloseIdleConnections()
-			for ctx.Err() == nil {
-				path, coding := paths[choices.IntN(len(paths))], codings[choices.IntN(len(codings))]
-				if _, err := seen.ask(client, p.url, path, coding); err != nil {
-					t.Errorf("%s: %v", path, err)
-					return
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-		})
-	}
+	seen := newAnswers()
+	clients := load(ctx, 16, 1, func(client *http.Client, choices *rand.Rand) error {
+		_, err := seen.ask(client, "", p.url, pick(choices, paths), pick(choices, codings))
+		if err != nil {
+			t.Error(err)
+		}
+		return err
+	})
 	looks := map[string][]float64{}
 	for ctx.Err() == nil {
 		time.Sleep(2 * time.Second)

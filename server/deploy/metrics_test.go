@@ -38,7 +38,7 @@ func scrape(t *testing.T) string {
 		Now: time.Now, Current: func(string) *snapshots.Edition { return &snapshots.Edition{Default: snapshot} }, Refreshes: refreshes,
 		Readiness:          func() server.Readiness { return server.Readiness{Degraded: []string{"disk"}} },
 		Fleet:              func() admin.Fleet { return admin.Fleet{Role: "edge", Refused: map[string]int64{"older": 1}} },
-		CertificateExpires: time.Now, Store: func() snapshots.Stats { return snapshots.Stats{} },
+		CertificateExpires: time.Now, Store: func() snapshots.Stats { return snapshots.Stats{DiskErrors: map[string]int64{"sync": 1}} },
 		Server: func() server.Stats {
 			return server.Stats{
 				Responses: []server.Responses{{Resource: "gex/spx", Status: 200, Coding: "gzip", Count: 1}},
