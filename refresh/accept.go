@@ -148,7 +148,7 @@ func (p *publisher) report(b *batch, answers []*answer, steps *stopwatch) {
 	for _, a := range answers {
 		names = append(names, a.product.name)
 	}
-	log("refreshed", steps.with("job", b.job, "as_of", answers[0].asOf, "documents", len(b.documents), "resources", names)...)
+	log("refreshed", steps.with("job", b.job, "as_of", answers[0].asOf, "new_documents", len(b.documents), "resources", names)...)
 }
 
 // maxPublication is the duration of a publication after which [publisher.diskError] reports that the disk does not answer.

@@ -28,8 +28,7 @@ type Meta struct {
 	SessionDate string     `json:"session_date" jsonschema:"format=date"` // Exchange session of `as_of`, by New York time.
 	// Delay of the upstream's quotes, by design. `null` for settlements, which are not delayed.
 	DelayMinutes *int `json:"delay_minutes" unit:"minutes"`
-	// Refresh interval in session. In session means in the schedule window: from 15 minutes after the open of the exchange to 32
-	// minutes after its close.
+	// Refresh interval in the refresh window: from 15 minutes after the open of the exchange to 32 minutes after its close.
 	RefreshSeconds int       `json:"refresh_seconds" jsonschema:"minimum=0" unit:"seconds"`
 	Freshness      Freshness `json:"freshness"`
 	Receipt        Receipt   `json:"receipt"`
@@ -41,9 +40,9 @@ type Meta struct {
 
 // Freshness is whether the answer is as recent as it should be.
 type Freshness struct {
-	// `stale`: 3 refreshes in a row have failed or, in session, `as_of` is over 32 minutes old, or in a fleet no server
-	// refreshes. `closed`: the time is outside the schedule window of a session. `fresh`: otherwise. A stale answer is the last
-	// good answer.
+	// `stale`: 3 refreshes in a row have failed or, in the refresh window, `as_of` is over 32 minutes old, or in a fleet no
+	// server refreshes. `closed`: the time is outside the refresh window. `fresh`: otherwise. A stale answer is the last good
+	// answer.
 	State string `json:"state" jsonschema:"enum=fresh,enum=stale,enum=closed"`
 	// `null` when fresh.
 	Reason *string   `json:"reason" jsonschema:"oneof_ref=#/components/schemas/Reason"`
