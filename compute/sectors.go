@@ -147,10 +147,10 @@ type Dispersion struct {
 	Range *Ratio `json:"range_pct" jsonschema:"minimum=0" unit:"percentage points"`
 }
 
-// Close is one row of a fund's daily history.
+// Close is one row of the daily history of a fund or an index.
 type Close struct {
 	Date  Date
-	Price float64 // official close, USD, > 0
+	Price float64 // official close, USD or index points, > 0
 }
 
 // Fund is the quote and the history of one fund.

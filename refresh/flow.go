@@ -91,7 +91,7 @@ type flowQuality struct {
 // flowChainQuality is the rows and contracts of one chain.
 type flowChainQuality struct {
 	Symbol   string    `json:"symbol"`                                           // Symbol of the underlying.
-	AsOf     time.Time `json:"as_of"`                                            // Instant that the chain's quotes describe.
+	AsOf     time.Time `json:"as_of"`                                            // Last trade of the underlying.
 	Listed   int       `json:"listed" jsonschema:"minimum=0" unit:"rows"`        // Rows of the document.
 	Skipped  int       `json:"skipped" jsonschema:"minimum=0" unit:"rows"`       // Rows that cannot be read.
 	Eligible int       `json:"eligible" jsonschema:"minimum=0" unit:"contracts"` // Contracts that were scored.

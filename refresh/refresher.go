@@ -59,7 +59,7 @@ type Config struct {
 	BackfillSessions int
 
 	// ArchiveMaxAge is how long the documents of stored answers are kept; 0 means for ever. SnapshotMaxAge is how long the
-	// dated files of max pain, the matrix and flow are kept; 0 means for ever.
+	// dated files of products that expire are kept; 0 means for ever.
 	ArchiveMaxAge, SnapshotMaxAge time.Duration
 
 	// Lease, unless nil, says whether this process may ask the upstream and publish. Published, unless nil, is called after

@@ -35,7 +35,7 @@ type Bytes struct {
 }
 
 // Durations is the distribution of the time from a complete request head until its response is made. One in 64 responses is
-// measured; that of a loop from the instant at which epoll was asked for events.
+// measured; that of a loop from the call of epoll_wait, which returns at once while requests wait.
 type Durations struct {
 	Resource string
 	Buckets  map[float64]uint64 // cumulative, by upper bound in seconds

@@ -20,8 +20,9 @@ type Meta struct {
 	// A historical answer has `gex/spx`, because it is byte for byte the stored answer of gex/spx.
 	Endpoint string `json:"endpoint" jsonschema:"oneof_ref=#/components/schemas/Endpoint"`
 	// Every answer with simulated numbers says `simulated`.
-	Source string    `json:"source" jsonschema:"oneof_ref=#/components/schemas/Source"`
-	AsOf   time.Time `json:"as_of"` // Instant that the quotes describe.
+	Source string `json:"source" jsonschema:"oneof_ref=#/components/schemas/Source"`
+	// Time of the last trade of the underlying, the latest of several; for VIX futures 16:00 New York of the settlement date.
+	AsOf time.Time `json:"as_of"`
 	// Time at which the upstream made its document. `null` when the document does not have this time.
 	CapturedAt  *time.Time `json:"captured_at"`
 	ComputedAt  time.Time  `json:"computed_at"`                           // Time at which this answer was computed.
@@ -40,9 +41,9 @@ type Meta struct {
 
 // Freshness is whether the answer is as recent as it should be.
 type Freshness struct {
-	// `stale`: 3 refreshes in a row have failed or, in the refresh window, `as_of` is over 32 minutes old, or in a fleet no
-	// server refreshes. `closed`: the time is outside the refresh window. `fresh`: otherwise. A stale answer is the last good
-	// answer.
+	// `stale`: 3 refreshes in a row have failed or, in the refresh window, `as_of` is over 32 minutes old (VIX futures: before
+	// the close of the previous session), or in a fleet no server refreshes. `closed`: the time is outside the refresh window.
+	// `fresh`: otherwise. A stale answer is the last good answer.
 	State string `json:"state" jsonschema:"enum=fresh,enum=stale,enum=closed"`
 	// `null` when fresh.
 	Reason *string   `json:"reason" jsonschema:"oneof_ref=#/components/schemas/Reason"`

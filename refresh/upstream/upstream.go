@@ -85,7 +85,7 @@ func (k Kind) MaxBody() int64 {
 // Document is one document as it was received. It is immutable: the body is shared.
 type Document struct {
 	Name Name
-	Body []byte // decompressed; nil: only Gzip has it, and nobody has looked whether that is whole
+	Body []byte // decompressed; nil: only Gzip is set, and it has not been unpacked yet
 	Gzip []byte // as the upstream sent it; nil: it sent no gzip
 	// Received is when the document arrived, by the source's clock. For a recorded document it is when it was captured.
 	Received time.Time

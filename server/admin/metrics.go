@@ -64,11 +64,11 @@ func NewRefreshes() *Refreshes {
 	return &Refreshes{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_refreshes_total",
-			Help: "Runs of a feed's job, and of the jobs freshness, expiry, backfill and tracks, by outcome: ok, panic, or the reason code that clients see.",
+			Help: "Runs of the jobs spx, flow, sectors and vix, and of freshness, expiry, backfill, track and resume, by outcome: ok, panic, or the reason code that clients see.",
 		}, []string{"feed", "code"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_documents_refused_total",
-			Help: "Documents that arrived and were refused, by the feed's job and the reason code. A run can refuse several.",
+			Help: "Documents that arrived and were refused, by the job and the reason code. A run can refuse several.",
 		}, []string{"feed", "code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "strikecache_refresh_duration_seconds", Help: "How long a run took, from the fetch to the published answers.",
@@ -186,8 +186,8 @@ func (c *collector) answers(ch chan<- prometheus.Metric) {
 
 func (c *collector) store(ch chan<- prometheus.Metric) {
 	s := c.from.Store()
-	count(ch, desc("files_written_total", "Dated files written durably."), s.FilesWritten)
-	count(ch, desc("file_bytes_written_total", "Bytes of the dated files written."), s.BytesWritten)
+	count(ch, desc("files_written_total", "Files written durably: documents, states and answers."), s.FilesWritten)
+	count(ch, desc("file_bytes_written_total", "Bytes of these files."), s.BytesWritten)
 	count(ch, desc("bad_files_total", "Stored files found torn, altered, misplaced or of a newer format."), s.BadFiles)
 	gauge(ch, desc("files_waiting", "Files whose last write failed. They are served from memory and written again until it succeeds."), float64(s.FilesWaiting))
 	diskErrors := desc("disk_errors_total", "Failed writes, retries included, by the step that failed.", "step")
