@@ -112,7 +112,7 @@ func unknownVariable(model *kong.Node) error {
 			continue // Kubernetes sets these in every pod when a service is named strikecache
 		}
 		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
-			return fmt.Errorf("environment variable %s is not known; `strikecache serve --help` lists all", name)
+			return fmt.Errorf("environment variable %s is not known; the --help of each command lists its variables", name)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ type serveCommand struct {
 	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
 	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 128. Further connections are refused." default:"10000"`
 
-	Engine string `help:"What serves connections: ${enum}. \"loop\" is an epoll loop per core. With TLS, and on systems other than Linux, fasthttp serves always." enum:"loop,fasthttp" default:"loop"`
+	Engine string `help:"What serves connections: ${enum}. \"loop\" is an epoll loop per core. With TLS, and on systems other than Linux, it is always fasthttp." enum:"loop,fasthttp" default:"loop"`
 
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key. IPv6 addresses are counted by /64. 0: no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes of trusted proxies: their X-Forwarded-For header names the client." placeholder:"ADDR" group:"Access"`
