@@ -51,6 +51,9 @@ func TestStallIsSeenByWhatWasDueMeanwhile(t *testing.T) {
 	if got.Requests != 600 || got.Status[200] != 600 || got.Failed != 0 || got.bytes != 1200 {
 		t.Fatalf("%d requests, statuses %v, errors %v, want every request sent that was due", got.Requests, got.Status, got.Errors)
 	}
+	if got.ServerCPU != 0 {
+		t.Errorf("without a process the server took %v ns of CPU a request", got.ServerCPU)
+	}
 	us := float64(stall.Microseconds())
 	if due, sent := got.Latency, got.Service; due.P99 < us/2 || due.P90 < us/10 || due.P90 < sent.P90 || due.Max < us || got.latency.Min() < got.service.Min() {
 		t.Errorf("since due %+v, since sent %+v", due, sent)

@@ -12,8 +12,13 @@ import (
 
 // The functions of this file read /proc. On other systems they return an error, but machine returns GOARCH and GOOS.
 
-// cpuTime returns the CPU time that a process and its descendants have used so far.
-func cpuTime(pid int) (time.Duration, error) { return ofFamily(pid, processTime) }
+// cpuTime returns the CPU time that a process and its descendants have used so far, 0 for no process.
+func cpuTime(pid int) (time.Duration, error) {
+	if pid == 0 { // to the kernel, the process that asks
+		return 0, nil
+	}
+	return ofFamily(pid, processTime)
+}
 
 // residentMemory returns the resident memory of a process and its descendants, in bytes.
 func residentMemory(pid int) (int64, error) {
