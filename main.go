@@ -250,6 +250,9 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, Readiness: ready, Log: log,
 		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, Engine: c.Engine, TLS: pair.Config(), Keys: table,
 	}
+	if member := refresher.Fleet(); member != nil {
+		cfg.Complete = member.Complete
+	}
 	if cfg.Proxies, err = c.proxies(); err != nil {
 		return err
 	}

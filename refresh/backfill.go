@@ -29,9 +29,10 @@ const backfillJob = "backfill"
 // documents that the upstream had after each close. It never replaces a file. It then computes the current answers again:
 // the same documents give other answers now, because the answers compare with earlier dates.
 func (r *Refresher) backfill(ctx context.Context) error {
-	today := r.cal.SessionDate(r.cfg.Clock.Now())
+	now := r.cfg.Clock.Now()
+	today := r.cal.SessionDate(now)
 	began, stored, before := time.Now(), 0, map[previousKey]*document{}
-	for d := r.cal.Back(today, r.cfg.BackfillSessions); d < today && ctx.Err() == nil; d = r.cal.Next(d) {
+	for d := r.cal.Back(today, r.cfg.BackfillSessions); (d < today || d == today && dateClosed(d, now)) && ctx.Err() == nil; d = r.cal.Next(d) {
 		for _, p := range products {
 			if p.past == nil || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
 				p.pastSessions > 0 && d < r.cal.Back(today, p.pastSessions) {

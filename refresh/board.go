@@ -3,6 +3,7 @@ package refresh
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strikecache/snapshots"
@@ -13,9 +14,11 @@ import (
 type board struct {
 	cfg *Config
 
-	mu         sync.Mutex // held only briefly
-	current    map[string]*currentAnswer
-	lastAnswer time.Time // when the last answer that is stored or served was computed, in market time
+	// lastAnswer is when the last answer that is stored or served was computed, in Unix seconds of market time. Probes read it.
+	lastAnswer atomic.Int64
+
+	mu      sync.Mutex // held while answers are sealed again: no request and no probe waits for it
+	current map[string]*currentAnswer
 }
 
 // currentAnswer is the answer that a product serves now, and the failures of its refreshes.
@@ -89,7 +92,7 @@ func (b *board) publish(next map[string]*currentAnswer) error {
 	}
 	for name, h := range next {
 		b.current[name] = h
-		b.lastAnswer = later(b.lastAnswer, changedAt(h.edition))
+		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(h.edition).Unix()))
 	}
 	return nil
 }
@@ -154,10 +157,9 @@ func (b *board) failing(name string) error {
 // clockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
 // clock was set back. If the upstream's clock was not set back, its documents are then refused as clock_ahead.
 func (b *board) clockError() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if now := b.cfg.Clock.Now(); b.lastAnswer.After(now.Add(maxAhead)) {
-		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), b.lastAnswer.Format(time.RFC3339))
+	last := time.Unix(b.lastAnswer.Load(), 0).UTC()
+	if now := b.cfg.Clock.Now(); last.After(now.Add(maxAhead)) {
+		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), last.Format(time.RFC3339))
 	}
 	return nil
 }

@@ -43,9 +43,9 @@ func (j *jobs) refreshSPX(ctx context.Context) error {
 }
 
 // refreshFlow fetches the chain of the next symbol of the flow universe. Until a chain has come, it fetches the chains of all
-// symbols.
+// symbols. It leaves out the chains whose quotes of the session are final.
 func (j *jobs) refreshFlow(ctx context.Context) error {
-	names := flowNames(j.cfg)
+	names := slices.DeleteFunc(flowNames(j.cfg), j.final)
 	if len(names) == 0 {
 		return nil
 	}
@@ -56,6 +56,21 @@ func (j *jobs) refreshFlow(ctx context.Context) error {
 	}
 	products := slices.DeleteFunc(ofFeed(optionsFeed), func(p *product) bool { return !p.everyChain })
 	return j.refreshChains(ctx, "flow", products, names...)
+}
+
+// final says whether the accepted chain was made after the last refresh window, and the next one has not begun. Until then, the
+// options of funds and stocks do not trade. But a trade of the fund before the open would make the chain one of the next session.
+func (j *jobs) final(name upstream.Name) bool {
+	now, d := j.cfg.Clock.Now(), j.intake.document(name)
+	if d == nil || inWindow(now, j.cal) {
+		return false
+	}
+	session := j.cal.SessionDate(now)
+	start, end := window(session, j.cal)
+	if now.Before(start) {
+		_, end = window(j.cal.Previous(session), j.cal)
+	}
+	return !d.mark.captured.Before(end)
 }
 
 // refreshChains fetches the named chains and publishes the products that rest on them. If a chain fails, the other chains

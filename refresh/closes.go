@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
@@ -18,12 +19,12 @@ const (
 // vixIndices are the indices whose closes a VIX curve rests on.
 var vixIndices = []string{vixIndex, vix3mIndex}
 
-// fetchCloses fetches the closes of VIX and VIX3M that are still unknown, and keeps them in memory. From 16:31 New York it
-// reads the closes of the session from quotes. It reads the closes of the settlement date, at most once an hour, from quotes
+// fetchCloses fetches the closes of VIX and VIX3M that are still unknown, and keeps them in memory. From 31 minutes after the
+// close it reads the closes of the session from quotes. It reads the closes of the settlement date, at most once an hour, from quotes
 // and then from daily histories. It returns an error for each document that it could not use, and goes on with the others.
 func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 	var dates []compute.Date
-	if session := j.cal.SessionDate(b.at); !b.at.Before(session.At(16, 31, 0, compute.NewYork)) {
+	if session := j.cal.SessionDate(b.at); !b.at.Before(j.cal.Close(session).Add(31 * time.Minute)) {
 		dates = append(dates, session)
 	}
 	f := b.settlement()
@@ -53,8 +54,10 @@ func (j *jobs) findCloses(ctx context.Context, name func(symbol string) upstream
 			continue
 		}
 		for _, date := range unknown {
-			if d.closeOn(date) != nil {
+			if d.closeOn(date, j.cal) != nil {
+				j.mu.Lock() // a back-fill reads the closes
 				j.memory.keepClose(d, date)
+				j.mu.Unlock()
 			}
 		}
 	}
@@ -68,10 +71,10 @@ func (d *document) isOf(index string) bool {
 }
 
 // closeOn returns the close of a date from a quote or a history, nil when the document does not have it. A quote has the
-// close if its last trade is of that date, at or after 16:14 New York.
-func (d *document) closeOn(date compute.Date) *float64 {
+// close if its last trade is of that date, at least 14 minutes after the close of the session: 16:14 New York.
+func (d *document) closeOn(date compute.Date, cal *compute.Calendar) *float64 {
 	if d.quote != nil {
-		if compute.DateOf(d.quote.AsOf.In(compute.NewYork)) != date || d.quote.AsOf.Before(date.At(16, 14, 0, compute.NewYork)) {
+		if compute.DateOf(d.quote.AsOf.In(compute.NewYork)) != date || d.quote.AsOf.Before(cal.Close(date).Add(14*time.Minute)) {
 			return nil
 		}
 		return new(d.quote.Spot)

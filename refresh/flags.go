@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,9 +212,12 @@ func (s *ScheduleFlags) check() error {
 	case len(s.FlowSymbols) > maxFlowSymbols:
 		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
 	}
-	for _, symbol := range s.FlowSymbols {
+	for i, symbol := range s.FlowSymbols {
 		if !symbolForm.MatchString(symbol) {
 			return fmt.Errorf("--flow-symbols: %q is not a symbol such as SPY or _NDX", symbol)
+		}
+		if slices.Contains(s.FlowSymbols[:i], symbol) {
+			return fmt.Errorf("--flow-symbols has %s twice", symbol)
 		}
 	}
 	return nil

@@ -28,6 +28,9 @@ const (
 	// maxLag is the greatest age of as_of in the refresh window before the answer is stale with the reason upstream_lag. The upstream
 	// delays quotes by 15 minutes, and by up to 32 minutes at the close.
 	maxLag = 32 * time.Minute
+	// firstDocument is how long after the start of the refresh window an answer of the session before is still closed: the first
+	// quotes of a session are up to half a minute late, and are fetched within a minute.
+	firstDocument = 2 * time.Minute
 )
 
 // health counts the failed refreshes of one product that one document caused.
@@ -98,6 +101,9 @@ func (h *health) judge(now, asOf, due, q time.Time, cal *compute.Calendar) snaps
 		return closed(now, q, cal)
 	}
 	start, _ := window(compute.DateOf(now.In(compute.NewYork)), cal)
+	if asOf.Before(due) && now.Before(start.Add(firstDocument)) {
+		return closed(start.Add(-time.Second), q, cal)
+	}
 	if asOf.Before(due) {
 		return because(stateStale, reasonLag, later(start, asOf.Add(now.Sub(due))))
 	}

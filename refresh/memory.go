@@ -14,7 +14,8 @@ import (
 
 // memory is what answers need from earlier answers: the documents of the session before, the rows of series, the history of
 // the VIX curve, and the closes of indices that wait for their settlement file. It reads them from the store. Only the goroutine
-// that publishes uses it, but the closes belong to the vix job, and to the start before any job runs.
+// that publishes uses it. The closes are changed by the vix job alone, with the lock of a publication, and by a start before any job
+// runs.
 type memory struct {
 	cfg    *Config
 	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged

@@ -45,7 +45,13 @@ type schedule struct {
 }
 
 // Next implements cron.Schedule. It returns the zero time, which means never, when the market's clock stands still.
-func (s schedule) Next(wall time.Time) time.Time { return s.clock.Wall(s.next(s.clock.At(wall))) }
+func (s schedule) Next(wall time.Time) time.Time {
+	next := s.clock.Wall(s.next(s.clock.At(wall)))
+	if next.IsZero() {
+		return next
+	}
+	return wall.Add(next.Sub(wall)) // by the monotonic clock: the run is not late when the machine's clock is set back
+}
 
 // next returns the first run after t. Both are market time.
 func (s schedule) next(t time.Time) time.Time {

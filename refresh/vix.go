@@ -232,9 +232,9 @@ func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error
 	}
 	for _, d := range documents[1:] {
 		if d.isOf(vixIndex) {
-			numbers.VIX = d.closeOn(f.date)
+			numbers.VIX = d.closeOn(f.date, in.calendar)
 		} else {
-			numbers.VIX3M = d.closeOn(f.date)
+			numbers.VIX3M = d.closeOn(f.date, in.calendar)
 		}
 	}
 	for _, h := range history {

@@ -184,7 +184,7 @@ func (s *Server) historical(r *route, value []byte) (*snapshots.Snapshot, cachin
 		}
 		date = dates[i]
 		var buffer [len(time.DateOnly)]byte
-		closed = date < string(s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly))
+		closed = (s.cfg.Complete == nil || s.cfg.Complete()) && date < string(s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly))
 	}
 	snapshot, err := s.cfg.Finder.Historical(r.dated, date)
 	switch {

@@ -37,7 +37,10 @@ type Config struct {
 	Now       func() time.Time
 	Readiness func() Readiness
 	Fleet     bool // the process is in a fleet: the dashboard shows its role
-	Log       *slog.Logger
+	// Complete says whether the stored dates have their last answers; nil: they always have. A member of a fleet that was cut off
+	// may lack the last answer of a date that has closed.
+	Complete func() bool
+	Log      *slog.Logger
 
 	// MaxConnections is how many connections are served at a time; 0 means 10,000. The server lowers the number if the
 	// limit of open files is too low. Further connections are refused with 503.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -22,6 +23,9 @@ type generation map[string]*Edition
 
 // concurrentReads is how many files requests may read at the same time. A further miss gets ErrBusy.
 const concurrentReads = 4
+
+// longestWait is how long a request waits for a file. A disk that does not answer must not hold up other requests.
+const longestWait = 100 * time.Millisecond
 
 // ErrBusy says that requests are reading too many files at this moment, or that the file cannot be read now.
 var ErrBusy = errors.New("too many historical reads at once")
@@ -70,7 +74,8 @@ func (s *Store) Publications() uint64 { return s.publications.Load() }
 
 // Historical returns the stored answer of a date of a dated product; an empty date is the newest that can be served. It
 // reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the date has no
-// answer that can be served, and ErrBusy if the file cannot be read now. It does not allocate if the answer is in memory.
+// answer that can be served, and ErrBusy if the file cannot be read now or within 100 ms. The read then goes on, and a later call
+// finds the answer. It does not allocate if the answer is in memory.
 func (s *Store) Historical(product, date string) (*Snapshot, error) {
 	i := slices.Index(s.opts.DatedProducts, product)
 	if i < 0 || date == currentDir {
@@ -99,7 +104,7 @@ func (s *Store) past(k key) (*Snapshot, error) {
 	if snapshot, ok := s.history.Get(e.id); ok {
 		return snapshot, nil
 	}
-	v, err, _ := s.pastReads.Do(strconv.Itoa(e.id), func() (any, error) {
+	read := s.pastReads.DoChan(strconv.Itoa(e.id), func() (any, error) {
 		select {
 		case s.reading <- struct{}{}:
 			defer func() { <-s.reading }()
@@ -108,10 +113,15 @@ func (s *Store) past(k key) (*Snapshot, error) {
 		}
 		return s.readPast(k, e.id)
 	})
-	if err != nil {
-		return nil, err
+	wait := time.NewTimer(longestWait)
+	defer wait.Stop()
+	select {
+	case r := <-read:
+		snapshot, _ := r.Val.(*Snapshot)
+		return snapshot, r.Err
+	case <-wait.C:
+		return nil, ErrBusy
 	}
-	return v.(*Snapshot), nil
 }
 
 // readPast reads the file of a date and keeps the answer in memory.

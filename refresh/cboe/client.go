@@ -164,7 +164,10 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		return nil, "", failed(name, upstream.Unreachable, err)
 	}
 	host := c.host(req.URL.Host)
-	if err := host.wait(ctx, priority(name)); err != nil {
+	switch err := host.wait(ctx, priority(name)); {
+	case errors.Is(err, errPaused):
+		return nil, "", failed(name, upstream.Throttled, err)
+	case err != nil:
 		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

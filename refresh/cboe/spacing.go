@@ -2,6 +2,8 @@ package cboe
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -23,13 +25,23 @@ type ticket struct {
 	turn     chan struct{}
 }
 
-// wait returns when the caller may send one request, or with the context's error.
+// longestPause is the longest pause of a host in which a request waits for its turn.
+const longestPause = 2 * time.Minute
+
+// errPaused says that the host has asked for a longer pause.
+var errPaused = errors.New("the host has asked for a pause")
+
+// wait returns when the caller may send one request, or with the context's error or errPaused.
 func (s *spacing) wait(ctx context.Context, priority int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	t := &ticket{priority, make(chan struct{})}
 	s.mu.Lock()
+	if time.Until(s.free) > longestPause {
+		defer s.mu.Unlock()
+		return fmt.Errorf("%w until %s", errPaused, s.free.UTC().Format(time.RFC3339))
+	}
 	s.waiting = append(s.waiting, t)
 	s.schedule()
 	s.mu.Unlock()

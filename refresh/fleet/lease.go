@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/goccy/go-json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"strikecache/snapshots"
 )
 
 // lease is the lease that this member holds.
@@ -74,6 +77,9 @@ func (s *link) look(ctx context.Context) error {
 	if s.lease != nil {
 		return nil
 	}
+	maps.DeleteFunc(s.objects, func(path string, _ object) bool { // no message says that the refresher has removed an object
+		return snapshots.IsObject(path) && !s.backlog[path] && s.cfg.Store.Digest(path) == ""
+	})
 	free := s.silent(info.State.LastSeq) || newest.Subject == s.subject(aliveSubject) && len(newest.Data) == 0
 	if err := s.apply(ctx); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -18,11 +19,12 @@ import (
 	"strikecache/snapshots"
 )
 
-// Member is this process in a fleet. Create it with [New]. Publish, Announce, Removed, Holds and Status are safe for concurrent use.
+// Member is this process in a fleet. Create it with [New]. Publish, Announce, Removed, Holds, Complete and Status are safe for concurrent use.
 type Member struct {
 	cfg  Config
 	name string // unique to this process
 
+	complete     atomic.Bool   // see Complete
 	renewed      chan struct{} // has an element when a connection was made
 	announce     chan struct{} // has an element when the current answers may have changed
 	publications chan publication
@@ -139,6 +141,9 @@ func (m *Member) Holds() bool {
 	now := time.Now()
 	return now.Before(m.holds) && now.Round(0).Before(m.holds.Round(0)) // also by the wall clock, which a sleeping machine does not stop
 }
+
+// Complete says whether this member has all files of the fleet, as far as it knows: it is connected, and none is left to store.
+func (m *Member) Complete() bool { return m.complete.Load() }
 
 func signal(c chan struct{}) {
 	select {
@@ -304,6 +309,7 @@ func (m *Member) takePart(ctx context.Context) error {
 		return fmt.Errorf("watch the messages: %w", err)
 	}
 	defer stop()
+	defer m.complete.Store(false)
 	m.update(func(status *Status) { status.Err = nil })
 	ticks := time.NewTicker(tickEvery / 10) // the first look is soon; what was published meanwhile comes first
 	defer ticks.Stop()
@@ -342,6 +348,7 @@ func (m *Member) takePart(ctx context.Context) error {
 			return err
 		}
 		s.begin()
+		m.complete.Store(s.complete && s.seen >= s.newest && len(s.backlog) == 0)
 	}
 }
 

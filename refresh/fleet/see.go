@@ -119,6 +119,9 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
 		path, number = name[:dot], name[dot+1:]
 	}
+	if s.cfg.Edge && snapshots.IsObject(path) {
+		return // an edge takes no documents
+	}
 	part, err := strconv.ParseUint(number, 10, 64)
 	whole := s.addPart(part, seq, header)
 	o := object{digest: header.Get(digestHeader), last: seq, bytes: s.bytes}
@@ -157,7 +160,7 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 	switch stored := s.cfg.Store.Digest(path); {
 	case s.publishes && stored != "" && !s.has(path, stored):
 		s.putAgain(path)
-	case !s.refreshing() && !o.refused && o.digest != stored && (!s.cfg.Edge || !snapshots.IsObject(path)):
+	case !s.refreshing() && !o.refused && o.digest != stored:
 		s.backlog[path] = true
 	}
 }
