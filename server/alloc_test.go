@@ -103,6 +103,7 @@ func TestNoAllocations(t *testing.T) {
 		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: \"" + id + "." + gamma.ETag(snapshots.Gzip)[1:] + "\r\n", "304", nil},
 		{"401", "/api/v1/gex/spx", "X-API-Key: sk_guess\r\n", "401", nil},
 		{"an IPv6 client", "/api/v1/gex/spx", "X-Forwarded-For: [2001:db8::1]:443\r\n", "200", gamma.Body(snapshots.Identity)},
+		{"proxies on two lines", "/api/v1/gex/spx", "X-Forwarded-For: 198.51.100.7\r\nX-Forwarded-For: 192.0.2.9\r\n", "200", gamma.Body(snapshots.Identity)},
 		{"a malformed client", "/api/v1/gex/spx", "X-Forwarded-For: unknown, fe80::1%eth0\r\n", "200", gamma.Body(snapshots.Identity)},
 		{"400", "/api/v1/options/flow/unusual?limit=0", "", "400", nil},
 	} {
