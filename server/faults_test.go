@@ -76,7 +76,7 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 		if !strings.Contains(got, c.want) || strings.Contains(got, "203.0.113.9") || strings.Contains(got, "unexpected EOF") || strings.Contains(got, "/srv") {
 			t.Errorf("%s: %q", c.target, got)
 		}
-		if (c.err == snapshots.ErrBusy) != (strings.Contains(got, "503 ") && strings.Contains(got, "Retry-After: 1\r\n")) {
+		if (c.want == `"overloaded"`) != (strings.Contains(got, "503 ") && strings.Contains(got, "Retry-After: 1\r\n")) {
 			t.Errorf("%v: %q", c.err, got)
 		}
 		if logged := strings.Contains(log.String(), "unexpected EOF"); logged != (c.want == `"internal_error"`) {

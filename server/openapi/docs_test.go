@@ -194,25 +194,23 @@ func (p *page) Described(kind string) (rows []row) {
 	return rows
 }
 
-// Responses returns the responses that are errors, or all others. The examples of answers are shown at their paths.
-func (p *page) Responses(errors bool) (some []*response) {
+// Responses returns all responses. The examples of answers are shown at their paths.
+func (p *page) Responses() (all []*response) {
 	for name, r := range p.Components.Responses {
 		r.Name = name
 		content := r.Content["application/json"]
 		if content.Schema != nil && content.Schema.AllOf != nil {
 			r.Codes = values(content.Schema.AllOf[1].Properties.Value("error").AllOf[1].Properties.Value("code"), "")
 		}
-		if (r.Codes != "") == errors {
-			some = append(some, r)
-		}
 		if p.Components.Schemas[name+"Answer"] != nil {
 			r.Content = nil
 		}
+		all = append(all, r)
 	}
-	slices.SortFunc(some, func(a, b *response) int {
+	slices.SortFunc(all, func(a, b *response) int {
 		return cmp.Or(strings.Compare(a.Status, b.Status), strings.Compare(a.Name, b.Name))
 	})
-	return some
+	return all
 }
 
 // resolve returns the schema behind references. Of a schema or null it returns the schema.
