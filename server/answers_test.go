@@ -173,22 +173,6 @@ func TestConditionalRequests(t *testing.T) {
 	}
 }
 
-// The lines of a repeated If-None-Match are one list. Spaces around a value do not belong to it.
-func TestConditionsOnSeveralLines(t *testing.T) {
-	s := newFinder(t)
-	own := s.editions["gex/spx"].Default.ETag(snapshots.Gzip)
-	address := listen(t, newServer(s))
-	for fields, status := range map[string]string{
-		"If-None-Match: \"x\"\r\nIf-None-Match: *\r\n": "200", "If-None-Match: *\r\nIf-None-Match: *\r\n": "200",
-		"If-None-Match: \"x\"\r\nIf-None-Match: " + own + "\r\n": "304", "If-None-Match: \t* \r\n": "304",
-	} {
-		got := exchange(t, address, strings.TrimSuffix(gamma, "\r\n")+fields+"\r\n", true)
-		if !strings.HasPrefix(got, "HTTP/1.1 "+status+" ") {
-			t.Errorf("%q: %.20q, want %s", fields, got, status)
-		}
-	}
-}
-
 // fieldsOf returns the status line, the sorted field lines without Date, and the body of a response.
 func fieldsOf(response string) []string {
 	head, body, _ := strings.Cut(response, "\r\n\r\n")

@@ -192,15 +192,10 @@ func TestShutdownBeforeServe(t *testing.T) {
 // Clients that always have requests under way when a server stops get whole answers, and the last one says that it is the last.
 func TestStopsUnderRequests(t *testing.T) {
 	const ahead, half = 50, 10 // requests; bytes of the next one, which keep the connection of a slow client from being idle
-	web := newServer(newFinder(t))
-	ln, err := server.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shutdown := serveOn(t, web, ln)
+	address, shutdown := serve(t, newServer(newFinder(t)))
 	var clients sync.WaitGroup
 	for range 20 {
-		c := dial(t, ln.Addr().String())
+		c := dial(t, address)
 		if _, err := io.WriteString(c, strings.Repeat(series, ahead)+series[:half]); err != nil {
 			t.Fatal(err)
 		}

@@ -47,45 +47,40 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// The text of a lookup error is in the log, and never in the answer.
+// A file that cannot be read, is gone or has to wait is answered as documented. The text of an error is in the log, and never in
+// an answer.
 func TestErrorsCarryNoDetail(t *testing.T) {
-	s := newFinder(t)
-	var log logText
-	s.err = &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF, Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9), Port: 443}}
-	address := listen(t, newServer(s, func(c *server.Config) {
-		c.Log = log.logger()
-		c.Readiness = func() server.Readiness {
-			r := server.Readiness{}
-			r.Impaired("disk", &net.AddrError{Err: "/srv/data/simulated: no space left", Addr: "203.0.113.9"})
-			return r
+	inside := &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF, Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9), Port: 443}}
+	for _, c := range []struct {
+		err          error // of a lookup
+		target, want string
+	}{
+		{inside, "/api/v1/gex/spx/historical", `"internal_error"`},
+		{inside, "/api/v1/gex/spx/historical?date=2026-11-17", `"internal_error"`},
+		{inside, "/readyz", `"degraded":["disk"]`},
+		{snapshots.ErrNoSnapshot, "/api/v1/gex/spx/historical", `"not_ready"`}, // the file of a stored date is damaged, or was removed
+		{snapshots.ErrNoSnapshot, "/api/v1/gex/spx/historical?date=2026-11-19", `"nearest":{"earlier":"2026-11-17","later":"2026-11-20"}`},
+		{snapshots.ErrBusy, "/api/v1/gex/spx/historical", `"overloaded"`},
+	} {
+		s := newFinder(t)
+		s.err = c.err
+		var log logText
+		address := listen(t, newServer(s, func(cfg *server.Config) {
+			cfg.Log = log.logger()
+			cfg.Readiness = func() (r server.Readiness) {
+				r.Impaired("disk", &net.AddrError{Err: "/srv/data/simulated: no space left", Addr: "203.0.113.9"})
+				return r
+			}
+		}))
+		got := exchange(t, address, "GET "+c.target+" HTTP/1.1\r\nHost: a\r\n\r\n", true)
+		if !strings.Contains(got, c.want) || strings.Contains(got, "203.0.113.9") || strings.Contains(got, "unexpected EOF") || strings.Contains(got, "/srv") {
+			t.Errorf("%s: %q", c.target, got)
 		}
-	}))
-	for _, target := range []string{"/api/v1/gex/spx/historical", "/api/v1/gex/spx/historical?date=2026-11-17", "/readyz"} {
-		got := exchange(t, address, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n", true)
-		want := "internal_error"
-		if target == "/readyz" {
-			want = `"degraded":["disk"]`
+		if (c.want == `"overloaded"`) != (strings.Contains(got, "503 ") && strings.Contains(got, "Retry-After: 1\r\n")) {
+			t.Errorf("%v: %q", c.err, got)
 		}
-		if !strings.Contains(got, want) || strings.Contains(got, "203.0.113.9") || strings.Contains(got, "unexpected EOF") || strings.Contains(got, "/srv") {
-			t.Errorf("%s: %q", target, got)
+		if logged := strings.Contains(log.String(), "unexpected EOF"); logged != (c.want == `"internal_error"`) {
+			t.Errorf("%s: log %s", c.target, log.String())
 		}
-	}
-	if !strings.Contains(log.String(), "unexpected EOF") {
-		t.Errorf("the log does not have the error: %s", log.String())
-	}
-	gone := newFinder(t) // the file of a stored date is damaged, or was removed
-	gone.err = snapshots.ErrNoSnapshot
-	address = listen(t, newServer(gone))
-	for target, want := range map[string]string{"": `"not_ready"`, "?date=2026-11-19": `"nearest":{"earlier":"2026-11-17","later":"2026-11-20"}`} {
-		if got := exchange(t, address, "GET /api/v1/gex/spx/historical"+target+" HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.Contains(got, want) {
-			t.Errorf("%s: %q", target, got)
-		}
-	}
-	busy := newFinder(t)
-	busy.err = snapshots.ErrBusy
-	address = listen(t, newServer(busy))
-	if got := exchange(t, address, "GET /api/v1/gex/spx/historical HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.Contains(got, "503 ") ||
-		!strings.Contains(got, `"overloaded"`) || !strings.Contains(got, "Retry-After: 1\r\n") {
-		t.Errorf("busy: %q", got)
 	}
 }

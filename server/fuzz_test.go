@@ -94,8 +94,8 @@ func FuzzTarget(f *testing.F) {
 		f.Add(target)
 	}
 	f.Fuzz(func(t *testing.T, target string) {
-		newer := answers(t, address, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n"+series)
-		older := answers(t, address, "GET "+target+" HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"+series)
+		newer := answers(t, address, "GET "+target+" HTTP/1.1\r\nHost: a\r\n\r\n"+series, true)
+		older := answers(t, address, "GET "+target+" HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"+series, true)
 		if strings.ContainsAny(target, "\r\n") {
 			return // this may be several requests, or part of one
 		}
@@ -225,6 +225,6 @@ func FuzzConnection(f *testing.F) {
 				return // the client cannot know where a body begins
 			}
 		}
-		answers(t, address, string(raw), methods...)
+		answers(t, address, string(raw), true, methods...)
 	})
 }

@@ -17,6 +17,9 @@ type head struct {
 	fields
 
 	hasHost, hasLength bool
+
+	repeated *[]byte // the first field that is repeated, nil: none
+	memory   []byte  // of its joined values, used again by the next request
 }
 
 // fields holds the values of the header fields that a response depends on; nil for an absent field. The values of a repeated
@@ -64,7 +67,7 @@ var incomplete = &apiError{}
 // parse parses the head at the start of b. It returns nil when the head is complete, and incomplete when more bytes are
 // needed. It returns another error as soon as no further bytes could make the head valid.
 func (h *head) parse(b []byte) *apiError {
-	*h = head{}
+	*h = head{memory: h.memory}
 	i, e := h.requestLine(b)
 	for e == nil && i < len(b) && b[i] != '\r' {
 		i, e = h.field(b, i)
@@ -207,7 +210,7 @@ func (h *head) set(name, value []byte) *apiError {
 		}
 	case len("X-API-Key"):
 		if equalFold(name, "x-api-key") {
-			join(&h.key, value)
+			h.join(&h.key, value)
 		}
 	case len("Connection"):
 		if equalFold(name, "connection") {
@@ -215,7 +218,7 @@ func (h *head) set(name, value []byte) *apiError {
 		}
 	case len("If-None-Match"):
 		if equalFold(name, "if-none-match") {
-			join(&h.noneMatch, value)
+			h.join(&h.noneMatch, value)
 		}
 	case len("Content-Length"):
 		if equalFold(name, "content-length") {
@@ -223,19 +226,19 @@ func (h *head) set(name, value []byte) *apiError {
 		}
 	case len("Accept-Encoding"): // and X-Forwarded-For
 		if equalFold(name, "accept-encoding") {
-			join(&h.encodings, value)
+			h.join(&h.encodings, value)
 		} else if equalFold(name, "x-forwarded-for") {
-			join(&h.forwarded, value)
+			h.join(&h.forwarded, value)
 		}
 	case len("If-Modified-Since"): // and Transfer-Encoding
 		if equalFold(name, "if-modified-since") {
-			join(&h.modifiedSince, value)
+			h.join(&h.modifiedSince, value)
 		} else if equalFold(name, "transfer-encoding") {
 			return errTransferEncoding
 		}
 	case len("Available-Dictionary"):
 		if equalFold(name, "available-dictionary") {
-			join(&h.dictionary, value)
+			h.join(&h.dictionary, value)
 		}
 	}
 	return nil
@@ -270,13 +273,21 @@ func validHost(host []byte) bool {
 	return host[i] == ':' && i > 0 && len(port) <= len("65535") && len(bytes.Trim(port, "0123456789")) == 0
 }
 
-// join stores a value of a field, behind the values that the field already has.
-func join(field *[]byte, value []byte) {
-	if *field == nil {
+// join stores a value of a field, behind the values that the field already has. The first field that is repeated uses the memory of
+// earlier requests, so a list of proxies on several lines allocates nothing.
+func (h *head) join(field *[]byte, value []byte) {
+	switch {
+	case *field == nil:
 		*field = value[:len(value):len(value)] // so that append copies it
 		return
+	case h.repeated == nil:
+		h.repeated = field
+		*field = append(h.memory[:0], *field...)
 	}
 	*field = append(append(*field, ", "...), value...)
+	if h.repeated == field {
+		h.memory = *field
+	}
 }
 
 // contentLength parses Content-Length, which may be given once.

@@ -20,6 +20,7 @@ func FuzzHead(f *testing.F) {
 		"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nUpgrade: h2c\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: a\r\navailable-DICTIONARY: :AA==: \r\nAvailable-Dictionary: :x:\r\n\r\n",
 		"GET http://a/b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\nIf-None-Match: \t* \r\nX-Forwarded-For: ::1\r\nX-Forwarded-For: ::2\r\nX-Forwarded-For: ::3\r\n\r\n",
 	} {
 		f.Add([]byte(raw))
 	}

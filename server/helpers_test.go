@@ -193,15 +193,21 @@ func serveOn(t testing.TB, web *server.Server, ln server.Listener) (shutdown fun
 	return shutdown
 }
 
-// listen serves on loopback and returns the address.
-func listen(t testing.TB, web *server.Server) string {
+// serve serves on loopback, see [serveOn].
+func serve(t testing.TB, web *server.Server) (address string, shutdown func(context.Context) error) {
 	t.Helper()
 	ln, err := server.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveOn(t, web, ln)
-	return ln.Addr().String()
+	return ln.Addr().String(), serveOn(t, web, ln)
+}
+
+// listen serves on loopback and returns the address.
+func listen(t testing.TB, web *server.Server) string {
+	t.Helper()
+	address, _ := serve(t, web)
+	return address
 }
 
 // clientOf serves and returns a client.

@@ -79,10 +79,10 @@ func (r *reply) checkError() error {
 	return nil
 }
 
-// answers sends raw bytes and returns the responses. It checks all that is an error.
-func answers(t *testing.T, address string, raw string, methods ...string) (replies []reply) {
+// answers sends raw bytes and returns the responses; see [exchange] for done. It checks all that is an error.
+func answers(t *testing.T, address string, raw string, done bool, methods ...string) (replies []reply) {
 	t.Helper()
-	got := bufio.NewReader(strings.NewReader(exchange(t, address, raw, true)))
+	got := bufio.NewReader(strings.NewReader(exchange(t, address, raw, done)))
 	for {
 		if _, err := got.Peek(1); err != nil {
 			return replies
@@ -120,12 +120,11 @@ type input struct {
 	status   int
 	code     string // of an error
 	contains string
-	ends     bool // the server ends the connection
+	ends     bool // the server ends the connection by itself
 }
 
 // Every method and field at and beyond its bounds, and every error with details of its own, gets the documented answer. The
-// connection goes on after any request that has one meaning. FuzzTarget shows the targets, TestSmuggling and
-// TestUnusualRequests the framing.
+// connection goes on after any request that has one meaning, and ends after any other. FuzzTarget shows the targets.
 func TestErrors(t *testing.T) {
 	s := newFinder(t)
 	for _, absent := range []string{"sectors/rotation", "vix-term-structure", "gex/spx"} {
@@ -137,8 +136,8 @@ func TestErrors(t *testing.T) {
 		c.Log = log.logger()
 	}, keys.Key{Name: "input", PerMinute: 6000})
 	address := listen(t, web)
-	for _, in := range slices.Concat(inputsOfTargets(), inputsOfMethods(), inputsOfFields(secrets["input"])) {
-		replies := answers(t, address, in.raw+series)
+	for _, in := range slices.Concat(inputsOfTargets(), inputsOfMethods(), inputsOfFields(secrets["input"]), inputsOfFrames()) {
+		replies := answers(t, address, in.raw+series, !in.ends)
 		if n := len(replies); in.ends && n != 1 || !in.ends && (n != 2 || replies[1].StatusCode != 200) {
 			t.Errorf("%.300q: %d answers to two requests", in.raw, n)
 			continue
@@ -250,4 +249,59 @@ func inputsOfFields(secret string) (inputs []input) {
 		input{raw: asked("GET", bad, "If-None-Match: *\r\n"), status: 400, code: "invalid_parameter"},
 		input{raw: asked("GET", target, "Connection: close\r\n"), status: 200, ends: true},
 		input{raw: asked("GET", bad, "Connection: close\r\n"), status: 400, code: "invalid_parameter", ends: true})
+}
+
+// inputsOfFrames returns requests that two parsers could read differently.
+func inputsOfFrames() (inputs []input) {
+	for _, raw := range []string{
+		"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", // Content-Length and Transfer-Encoding
+		"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",                      // Transfer-Encoding alone
+		seriesLine + "Host: a\r\ntransfer-ENCODING: identity\r\n\r\n",                                                  // Transfer-Encoding disguised
+		"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",                                                         // Transfer-Encoding in HTTP/1.0
+		seriesLine + "Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",                                  // two Content-Lengths
+		seriesLine + "Host: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",                                  // the same Content-Length twice
+		seriesLine + "Host: a\r\nContent-Length: 5, 5\r\n\r\nhello",                                                    // a list of Content-Lengths
+		seriesLine + "Host: a\r\nContent-Length: +5\r\n\r\nhello",                                                      // signed Content-Length
+		seriesLine + "Host: a\r\nContent-Length: -5\r\n\r\nhello",                                                      // negative Content-Length
+		seriesLine + "Host: a\r\nContent-Length: 0x5\r\n\r\nhello",                                                     // hexadecimal Content-Length
+		seriesLine + "Host: a\r\nContent-Length:\r\n\r\n",                                                              // empty Content-Length
+		seriesLine + "Host: a\r\nContent-Length : 5\r\n\r\nhello",                                                      // space before the colon
+		seriesLine + "Host: a\r\nX\t: 5\r\n\r\n",                                                                       // tab before the colon
+		seriesLine + "Host: a\r\n: 5\r\n\r\n",                                                                          // field without a name
+		seriesLine + "Host: a\r\nnothing\r\n\r\n",                                                                      // field without a colon
+		seriesLine + "Host: a\r\nX: 1\r\n 2\r\n\r\n",                                                                   // folded line
+		seriesLine + "Host: a\r\nX: 1\r\n\t2\r\n\r\n",                                                                  // folded line with a tab
+		seriesLine + "Host: a\r\nX: 1\rY: 2\r\n\r\n",                                                                   // bare CR in a value
+		"GET /\r HTTP/1.1\r\nHost: a\r\n\r\n",                                                                          // bare CR in the request line
+		seriesLine + "Host: a\r\nX: 1\x002\r\n\r\n",                                                                    // NUL in a value
+		seriesLine + "Host: a\r\nX\x00: 12\r\n\r\n",                                                                    // NUL in a name
+		seriesLine + "Host: a\r\nX: \x7f\r\n\r\n",                                                                      // DEL in a value
+		"GET /api/v1/gex/spx/series HTTP/1.1\nHost: a\r\n\r\n",                                                         // bare LF after the request line
+		seriesLine + "Host: a\nX: 1\r\n\r\n",                                                                           // bare LF after a field
+		"GET /api/v1/gex/spx/series HTTP/1.1\n" + strings.Repeat("X: 1\n", 200),                                        // bare LF that never ends
+		seriesLine + "Host: a\r\n\n",                                                                                   // bare LF at the end of the head
+		seriesLine + "\r\n",                                                                                            // no Host
+		seriesLine + "Host: a\r\nHost: a\r\n\r\n",                                                                      // two Hosts
+		seriesLine + "Host: a b\r\n\r\n",                                                                               // Host that is none
+		seriesLine + "Host:\r\n\r\n",                                                                                   // an empty Host
+		seriesLine + "Host: a/b\r\n\r\n",                                                                               // Host with a path
+		"GET /\r\n\r\n",                                                                                                // HTTP/0.9
+		"GET / \r\nHost: a\r\n\r\n",                                                                                    // no version
+		"GET / http/1.1\r\nHost: a\r\n\r\n",                                                                            // lower-case version
+		"GET / HTTP/1.1 \r\nHost: a\r\n\r\n",                                                                           // version with more
+		"GET / HTTP/1.10\r\nHost: a\r\n\r\n",                                                                           // version of two digits
+		"GET  / HTTP/1.1\r\nHost: a\r\n\r\n",                                                                           // two spaces in the request line
+		"GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n",                                                                           // tab in the request line
+		strings.Repeat("A", 17),                                                                                        // method without end
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",                                                                 // TLS
+	} {
+		inputs = append(inputs, input{raw: raw, status: 400, code: "bad_request", ends: true})
+	}
+	return append(inputs,
+		input{raw: seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", status: 413, code: "body_too_large", ends: true},                 // Content-Length over the limit
+		input{raw: seriesLine + "Host: a\r\nContent-Length: 18446744073709551617\r\n\r\n", status: 413, code: "body_too_large", ends: true}, // Content-Length that overflows
+		input{raw: "GET / HTTP/9.9\r\nHost: a\r\n\r\n", status: 505, code: "http_version_not_supported", ends: true},                        // HTTP/9.9
+		input{raw: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: 505, code: "http_version_not_supported", ends: true},                         // HTTP/2.0
+		input{raw: "GET / HTTP/1.2\r\nHost: a\r\n\r\n", status: 505, code: "http_version_not_supported", ends: true},                        // HTTP/1.2
+		input{raw: "GET /" + strings.Repeat("a", 5000), status: 414, code: "uri_too_long", ends: true})                                      // target without end
 }

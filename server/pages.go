@@ -1,6 +1,9 @@
 package server
 
 import (
+	"embed"
+	"errors"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -38,39 +41,49 @@ const (
 	fileLines = "Content-Security-Policy: default-src 'none'\r\n" +
 		"X-Content-Type-Options: nosniff\r\n" +
 		"Cross-Origin-Resource-Policy: same-origin\r\n"
-
-	iconPath = "/assets/icon.svg"
 )
+
+// types are the content types by extension.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".json": "application/json",
+	".svg":  "image/svg+xml",
+	".txt":  "text/plain; charset=utf-8",
+}
 
 // sealedPages returns the API description, the dashboard, and the files that both load. All are part of the binary, so it
 // panics on an error, which every test of a server would show.
 func sealedPages(source string, fleet bool) []page {
 	dashboard := web.Dashboard(source, fleet, paths())
-	return append(slices.Clip(staticPages()), sealPage(dashboard.Path, dashboard.ContentType, revalidateLine+browserLines, dashboard.Body))
+	return append(slices.Clip(staticPages()), sealPage("/", ".html", revalidateLine+browserLines, dashboard, nil))
 }
 
 // staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.1 s.
 var staticPages = sync.OnceValue(func() (pages []page) {
-	for _, f := range openapi.Files() {
-		lines := revalidateLine + commonLines
-		if f.Page {
-			lines = revalidateLine + browserLines
-		}
-		pages = append(pages, sealPage(f.Path, f.ContentType, lines, f.Body))
+	add := func(at, lines string, files embed.FS, name string) {
+		body, err := files.ReadFile(name)
+		pages = append(pages, sealPage(at, path.Ext(name), revalidateLine+lines, body, err))
 	}
-	for _, f := range web.Files() {
-		if f.Path == iconPath { // browsers ask for /favicon.ico when a document, such as JSON, names no icon
-			pages = append(pages, sealPage("/favicon.ico", f.ContentType, dayLine+fileLines, f.Body))
-		}
-		pages = append(pages, sealPage(f.Path, f.ContentType, revalidateLine+fileLines, f.Body))
+	add("/openapi.json", commonLines, openapi.Files, "openapi.json")
+	add("/docs", browserLines, openapi.Files, "docs.html")
+	add("/methods", browserLines, openapi.Files, "methods.html")
+	add("/docs.css", browserLines, openapi.Files, "docs.css")
+	add("/docs.js", browserLines, openapi.Files, "docs.js")
+	assets, err := web.Files.ReadDir("static")
+	for _, f := range assets {
+		add("/assets/"+f.Name(), fileLines, web.Files, "static/"+f.Name())
 	}
-	return pages
+	icon, err2 := web.Files.ReadFile("static/icon.svg") // browsers ask for this path when a document, such as JSON, names no icon
+	return append(pages, sealPage("/favicon.ico", ".svg", dayLine+fileLines, icon, errors.Join(err, err2)))
 })
 
-func sealPage(path, contentType, lines string, body []byte) page {
-	sealed, err := snapshots.SealPage(body, time.Now())
-	if err != nil {
-		panic("page " + path + ": " + err.Error())
+// sealPage seals a page that was made or read without an error.
+func sealPage(at, extension, lines string, body []byte, err error) page {
+	sealed, sealing := snapshots.SealPage(body, time.Now())
+	if err := errors.Join(err, sealing); err != nil {
+		panic("page " + at + ": " + err.Error())
 	}
-	return page{path, contentType, lines + "Vary: Accept-Encoding\r\n", sealed}
+	return page{at, types[extension], lines + "Vary: Accept-Encoding\r\n", sealed}
 }

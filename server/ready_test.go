@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -49,6 +50,9 @@ func TestAsk(t *testing.T) {
 			}
 		}
 		s.Close()
+		if err := server.AskReady(t.Context(), s.URL, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "not ready: ") {
+			t.Errorf("nothing listens: %v", err)
+		}
 	}
 	for _, base := range []string{"", "127.0.0.1:8080", "localhost", "ftp://127.0.0.1", "http://", "http://%zz", "/readyz"} {
 		if err := server.AskReady(t.Context(), base, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
@@ -57,30 +61,15 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// AskReady fails when nothing listens, and after five seconds, by the bubble's clock, when the server never answers.
+// AskReady fails after five seconds, by the bubble's clock, when the server never answers.
 func TestAskIsBounded(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	ln.Close()
-	if err := server.AskReady(t.Context(), "http://"+address, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "not ready: ") {
-		t.Errorf("nobody listens: %v", err)
-	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		err := server.AskReadyOver(ctx, func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
-			go func() { // reads the request and never answers
-				for b := make([]byte, 1<<10); ; {
-					if _, err := server.Read(b); err != nil {
-						return
-					}
-				}
-			}()
+			go io.Copy(io.Discard, server) // and never answers
 			return client, nil
 		})
 		if took := time.Since(began); err == nil || took != 5*time.Second {

@@ -205,9 +205,9 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 func TestShutdownEndsAtTheLimit(t *testing.T) {
 	f := newFinder(t)
 	f.editions["gex/spx"].Default = bigAnswer(t)
-	web, ln := newServer(f), newExhausted(t, 0)
-	shutdown := serveOn(t, web, ln)
-	stuck := dial(t, ln.Addr().String())
+	web := newServer(f)
+	address, shutdown := serve(t, web)
+	stuck := dial(t, address)
 	if _, err := io.WriteString(stuck, gamma); err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,7 @@ func TestShutdownEndsAtTheLimit(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	for _, secure := range []*tlsEnds{nil, newTLSEnds(t)} {
 		web := newServer(newFinder(t), func(c *server.Config) { c.TLS, c.ReadTimeout, c.IdleTimeout = secure.server(), time.Hour, time.Hour })
-		ln := newExhausted(t, 0)
-		shutdown, address := serveOn(t, web, ln), ln.Addr().String()
+		address, shutdown := serve(t, web)
 		silent, idle := dial(t, address), secure.dial(t, address)
 		answered(t, idle)
 		until(t, "both are admitted", func() bool { return web.Stats().ConnectionsOpen >= 2 })

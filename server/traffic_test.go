@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -21,71 +22,53 @@ func responses(s server.Stats) map[server.Responses]uint64 {
 	return counts
 }
 
-// Every response is counted once, by resource, status and coding.
+// Every response is counted once, by resource, status and coding. Nothing else that a client chooses becomes a label.
 func TestStatsCountEveryResponse(t *testing.T) {
 	s := newFinder(t)
 	gamma := s.editions["gex/spx"].Default
 	web, secrets := withKeys(t, s, func(c *server.Config) { c.Addresses = limits.NewAddresses(100) }, keys.Key{Name: "k", PerMinute: 2})
 	address := listen(t, web)
-	key := "X-API-Key: " + secrets["k"] + "\r\n"
 	const get, host = "GET /api/v1/gex/spx HTTP/1.1\r\n", "Host: a\r\n"
-	asked := map[string]int{
-		get + host + "\r\n":                                                               5,
-		get + host + "Accept-Encoding: br\r\n\r\n":                                        2,
-		"HEAD /api/v1/gex/spx HTTP/1.1\r\n" + host + "\r\n":                               1,
-		get + host + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n\r\n":                  4,
-		get + host + key + "\r\n":                                                         3, // of which the limit lets 2 pass
-		get + host + "X-API-Key: sk_guess\r\n\r\n":                                        2,
-		"GET /api/v1/options/flow/unusual?limit=0 HTTP/1.1\r\n" + host + "\r\n":           1,
-		"GET /api/v1/gex/spx/historical?date=2026-11-18 HTTP/1.1\r\n" + host + "\r\n":     1,
-		"GET /api/public/spx-max-pain?expiration=2027-11-18 HTTP/1.1\r\n" + host + "\r\n": 1,
-		"OPTIONS /api/v1/gex/spx HTTP/1.1\r\n" + host + "\r\n":                            1,
-		"GET /nowhere HTTP/1.1\r\n" + host + "\r\n":                                       2,
-		"GET /healthz HTTP/1.1\r\n" + host + "\r\n":                                       1,
-		"GET /readyz HTTP/1.1\r\n" + host + "\r\n":                                        2,
-		"GET / HTTP/1.1\r\n" + host + "Accept-Encoding: gzip\r\n\r\n":                     1,
-		"GET /" + strings.Repeat("a", 5000) + " HTTP/1.1\r\n" + host + "\r\n":             1,
-		"GET / HTTP/9.9\r\n" + host + "\r\n":                                              1,
-	}
-	connections := uint64(0)
-	for raw, n := range asked {
-		for range n {
-			exchange(t, address, raw, true)
-			connections++
+	key := "X-API-Key: " + secrets["k"] + "\r\n"
+	connections, want, errors := uint64(0), map[server.Responses]uint64{}, map[string]uint64{"internal_error": 0}
+	for _, c := range []struct {
+		raw              string
+		n                uint64
+		resource, coding string
+		status           int
+		code             string // of an error
+	}{
+		{get + host, 5, "gex/spx", "identity", 200, ""},
+		{get + host + "Accept-Encoding: br\r\n", 2, "gex/spx", "br", 200, ""},
+		{"HEAD /api/v1/gex/spx HTTP/1.1\r\n" + host, 1, "gex/spx", "identity", 200, ""},
+		{get + host + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n", 4, "gex/spx", "gzip", 304, ""},
+		{get + host + key, 2, "gex/spx", "identity", 200, ""},
+		{get + host + key, 1, "gex/spx", "identity", 429, "rate_limited"},
+		{get + host + "X-API-Key: sk_guess\r\n", 2, "gex/spx", "identity", 401, "invalid_api_key"},
+		{"GET /api/v1/options/flow/unusual?limit=0 HTTP/1.1\r\n" + host, 1, "options/flow/unusual", "identity", 400, "invalid_parameter"},
+		{"GET /api/v1/gex/spx/historical?date=2026-11-18 HTTP/1.1\r\n" + host, 1, "gex/spx/historical", "identity", 404, "snapshot_not_found"},
+		{"GET /api/public/spx-max-pain?expiration=2027-11-18 HTTP/1.1\r\n" + host, 1, "spx-max-pain", "identity", 404, "expiration_not_found"},
+		{"OPTIONS /api/v1/gex/spx HTTP/1.1\r\n" + host, 1, "gex/spx", "identity", 204, ""},
+		{"QUERY /2026-11-19 HTTP/1.1\r\n" + host, 2, "other", "identity", 404, "not_found"},
+		{"GET /healthz HTTP/1.1\r\n" + host, 1, "healthz", "identity", 200, ""},
+		{"GET /readyz HTTP/1.1\r\n" + host, 2, "readyz", "identity", 200, ""},
+		{"GET / HTTP/1.1\r\n" + host + "Accept-Encoding: gzip\r\n", 1, "page", "gzip", 200, ""},
+		{"GET /" + strings.Repeat("a", 5000) + " HTTP/1.1\r\n" + host, 1, "other", "identity", 414, "uri_too_long"},
+		{"GET / HTTP/9.9\r\n" + host, 1, "other", "identity", 505, "http_version_not_supported"},
+	} {
+		for range c.n {
+			exchange(t, address, c.raw+"\r\n", true)
 		}
+		connections += c.n
+		want[server.Responses{Resource: c.resource, Status: c.status, Coding: c.coding}] += c.n
+		errors[c.code] += c.n
 	}
 	got := web.Stats()
-	want := map[server.Responses]uint64{
-		{Resource: "gex/spx", Status: 200, Coding: "identity"}:              3 + 2 + 1 + 2,
-		{Resource: "gex/spx", Status: 200, Coding: "br"}:                    2,
-		{Resource: "gex/spx", Status: 304, Coding: "gzip"}:                  4,
-		{Resource: "gex/spx", Status: 429, Coding: "identity"}:              1,
-		{Resource: "gex/spx", Status: 401, Coding: "identity"}:              2,
-		{Resource: "gex/spx", Status: 204, Coding: "identity"}:              1,
-		{Resource: "options/flow/unusual", Status: 400, Coding: "identity"}: 1,
-		{Resource: "gex/spx/historical", Status: 404, Coding: "identity"}:   1,
-		{Resource: "spx-max-pain", Status: 404, Coding: "identity"}:         1,
-		{Resource: "other", Status: 404, Coding: "identity"}:                2,
-		{Resource: "healthz", Status: 200, Coding: "identity"}:              1,
-		{Resource: "readyz", Status: 200, Coding: "identity"}:               2,
-		{Resource: "page", Status: 200, Coding: "gzip"}:                     1,
-		{Resource: "other", Status: 414, Coding: "identity"}:                1,
-		{Resource: "other", Status: 505, Coding: "identity"}:                1,
+	if counted := responses(got); !maps.Equal(counted, want) {
+		t.Errorf("%v, want %v", counted, want)
 	}
-	counted := responses(got)
-	for r, n := range want {
-		if counted[r] != n {
-			t.Errorf("%+v: %d, want %d", r, counted[r], n)
-		}
-		delete(counted, r)
-	}
-	if len(counted) > 0 {
-		t.Errorf("not expected: %v", counted)
-	}
-	for code, n := range map[string]uint64{
-		"rate_limited": 1, "invalid_api_key": 2, "invalid_parameter": 1, "snapshot_not_found": 1, "expiration_not_found": 1,
-		"not_found": 2, "uri_too_long": 1, "http_version_not_supported": 1, "internal_error": 0,
-	} {
+	delete(errors, "")
+	for code, n := range errors {
 		if got.Errors[code] != n {
 			t.Errorf("%s: %d, want %d", code, got.Errors[code], n)
 		}

@@ -9,10 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -121,14 +121,9 @@ func read(t *testing.T, c net.Conn, n int) string {
 func open(t *testing.T, c net.Conn) bool {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(4 * sweepEvery))
-	n, err := c.Read(make([]byte, 1))
+	_, err := c.Read(make([]byte, 1))
 	_ = c.SetReadDeadline(time.Now().Add(patience))
-	return n == 0 && errors.Is(err, syscall.EAGAIN) || errors.Is(err, context.DeadlineExceeded) || isTimeout(err)
-}
-
-func isTimeout(err error) bool {
-	var e net.Error
-	return errors.As(err, &e) && e.Timeout()
+	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // A client that takes its last answer late, in several writes: the connection ends at once when the client asked for that,

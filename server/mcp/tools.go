@@ -34,7 +34,11 @@ func addTools(server *sdk.Server, c *client) error {
 			}
 		}
 	}
-	if err := json.Unmarshal(openapi.Files()[0].Body, &document); err != nil {
+	text, err := openapi.Files.ReadFile("openapi.json")
+	if err == nil {
+		err = json.Unmarshal(text, &document)
+	}
+	if err != nil {
 		return fmt.Errorf("read the OpenAPI document: %w", err)
 	}
 	closed := false // the tools reach one server only

@@ -53,15 +53,6 @@ function keep() {
   history.replaceState(null, '', `${location.pathname}${text && `?${text}`}${location.hash}`);
 }
 
-/** open unfolds what hides the target of the address. */
-function open() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  let folded = target?.parentElement.closest('details:not([open])');
-  if (!folded) return;
-  for (; folded; folded = folded.parentElement.closest('details:not([open])')) folded.open = true;
-  target.scrollIntoView();
-}
-
 /** step moves the focus from the field to the results and through them. */
 function step(event) {
   const links = [...found.querySelectorAll('a')];
@@ -92,7 +83,6 @@ addEventListener('keydown', (event) => {
   event.preventDefault();
   field.focus();
 });
-addEventListener('hashchange', open);
 addEventListener('beforeprint', () => { for (const details of document.querySelectorAll('details')) details.open = true; });
 
 for (const origin of document.querySelectorAll('.origin')) origin.textContent = location.origin;
@@ -114,4 +104,3 @@ if (navigator.clipboard) {
 field.closest('.search').hidden = false;
 field.value = new URLSearchParams(location.search).get('q') ?? '';
 search();
-open();

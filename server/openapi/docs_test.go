@@ -32,7 +32,7 @@ type page struct {
 		Responses                            map[string]*response
 		Schemas                              map[string]*schema
 	}
-	rows map[string]bool // the IDs of all rows
+	shown map[string]bool // the schemas that have their table
 }
 
 type tag struct {
@@ -53,21 +53,25 @@ type operation struct {
 	Responses            map[string]reference
 }
 
-// endpoint is a path as the page shows it. Its tables show the fields of an answer.
+// endpoint is a path as the page shows it.
 type endpoint struct {
 	operation
 	ID, Path   string
 	Targets    []string // requests to try: without and with each parameter
 	Examples   map[string]example
 	Parameters []row
-	Tables     []table
+	Bodies     []body
+	Tables     []table // of the schemas of the bodies that no endpoint above shows
 }
 
+// body is a part of an answer: its name, and the name of its schema.
+type body struct{ Name, Of string }
+
+// table shows the fields of a schema.
 type table struct {
-	Title, Text string
-	Like        string // the endpoint whose answer has the same fields
-	Folded      bool
-	Rows        []row
+	Name string
+	Text template.HTML
+	Rows []row
 }
 
 // described is a parameter or a header field.
@@ -76,12 +80,12 @@ type described struct {
 	Schema                *schema
 }
 
-// response is a response. Its statuses are those with which the paths name it.
+// response is a response. Its status is that with which the paths name it.
 type response struct {
-	Name, Statuses, Codes string
-	Description           string
-	Headers               map[string]reference
-	Content               map[string]struct {
+	Name, Status, Codes string
+	Description         string
+	Headers             map[string]reference
+	Content             map[string]struct {
 		Schema   *schema
 		Examples map[string]example
 	}
@@ -94,6 +98,7 @@ type example struct {
 
 type schema struct {
 	reference
+	Name                                                   string `json:"-"` // of a component
 	Title, Format, Description, Pattern                    string
 	Type, Const, Default                                   any
 	Enum, Examples                                         []any
@@ -103,29 +108,30 @@ type schema struct {
 	Properties                                             *orderedmap.OrderedMap[string, *schema]
 }
 
-// row is a row of a table: a field, a parameter or a header field. The ID of a field has the names of the objects around it,
-// such as gex-spx.flips.price. Like is the ID of a row above whose object has the same fields.
+// row is a row of a table: a field, a parameter or a header field. The ID of a field is its name behind that of its schema, such as
+// Flip.price. Of is the schema that has a table of the fields of an object.
 type row struct {
-	ID, Name, Like, Type, Unit, Example string
-	Depth                               int
-	Meaning                             template.HTML
-	schema                              *schema
+	ID, Name, Type, Of, Unit, Example string
+	Meaning                           template.HTML
+	schema                            *schema
 }
 
 // docsPage returns a document as a page.
 func docsPage(document []byte) ([]byte, error) {
-	p := &page{rows: map[string]bool{}}
+	p := &page{shown: map[string]bool{}}
 	if err := json.Unmarshal(document, p); err != nil {
 		return nil, err
+	}
+	for name, s := range p.Components.Schemas {
+		s.Name = name
 	}
 	var out bytes.Buffer
 	t, err := template.New("docs").Funcs(template.FuncMap{"prose": prose, "indented": indented}).Parse(docsTemplate)
 	if err != nil {
 		return nil, err
 	}
-	shown := map[string]string{} // by a reference to data, the endpoint that shows its fields
 	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
-		e := p.endpoint(path, shown)
+		e := p.endpoint(path)
 		tag := p.Tags[slices.IndexFunc(p.Tags, func(t *tag) bool { return t.Name == e.Tags[0] })]
 		tag.Endpoints = append(tag.Endpoints, e)
 	}
@@ -133,7 +139,7 @@ func docsPage(document []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func (p *page) endpoint(path string, shown map[string]string) endpoint {
+func (p *page) endpoint(path string) endpoint {
 	item := p.Paths[path]
 	id := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/v1"), "/public")[1:], "/", "-")
 	e := endpoint{operation: item.Get, ID: cmp.Or(id, "dashboard"), Path: path, Targets: []string{path}}
@@ -143,31 +149,31 @@ func (p *page) endpoint(path string, shown map[string]string) endpoint {
 			e.Parameters = append(e.Parameters, p.row(e.ID+"-"+d.Name, d.Name, d.Description, d.Schema))
 		}
 	}
-	body := p.Components.Responses[item.Get.Responses["200"].Component()].Content["application/json"]
-	e.Examples = body.Examples
+	for _, responses := range []map[string]reference{item.Get.Responses, item.Options.Responses} {
+		for status, ref := range responses {
+			p.Components.Responses[ref.Component()].Status = status
+		}
+	}
+	content := p.Components.Responses[item.Get.Responses["200"].Component()].Content["application/json"]
+	e.Examples = content.Examples
+	schemas := []*schema{content.Schema}
 	switch {
-	case body.Schema == nil:
+	case content.Schema == nil:
+		return e
 	case strings.HasPrefix(path, "/api/"):
-		answer := p.resolve(body.Schema).AllOf[1].Properties
-		data, quality := answer.Value("data"), answer.Value("meta").AllOf[1].Properties.Value("quality")
-		if like := shown[data.Ref]; like != "" {
-			e.Tables = []table{{Title: "Fields of data", Like: like}}
-			break
-		}
-		shown[data.Ref] = e.ID
-		e.Tables = []table{
-			{Title: "Fields of data", Text: p.resolve(data).Description, Rows: p.fields(e.ID, data)},
-			{Title: "Fields of meta.quality", Text: p.resolve(quality).Description, Folded: true, Rows: p.fields(e.ID+".meta.quality", quality)},
-		}
-	default:
-		e.Tables = []table{{Title: "Fields", Rows: p.fields(e.ID, body.Schema)}}
+		answer := p.resolve(content.Schema).AllOf[1].Properties
+		schemas = []*schema{answer.Value("data"), answer.Value("meta").AllOf[1].Properties.Value("quality")}
+	}
+	for i, s := range schemas {
+		e.Bodies = append(e.Bodies, body{[]string{"data", "meta.quality"}[i], s.Component()})
+		e.Tables = append(e.Tables, p.tables(s)...)
 	}
 	return e
 }
 
-// Envelope returns the rows of every answer and of every error.
-func (p *page) Envelope() []row {
-	return append(p.fields("", p.Components.Schemas["Answer"]), p.fields("", p.Components.Schemas["ErrorAnswer"])...)
+// Envelope returns the tables of every answer and of every error.
+func (p *page) Envelope() []table {
+	return append(p.tables(p.Components.Schemas["Answer"]), p.tables(p.Components.Schemas["ErrorAnswer"])...)
 }
 
 // Described returns the rows of header fields: those of the responses, or of the requests.
@@ -188,34 +194,23 @@ func (p *page) Described(kind string) (rows []row) {
 	return rows
 }
 
-// Responses returns the responses that are errors, or all others. The examples of answers are shown at their paths.
-func (p *page) Responses(errors bool) (some []*response) {
+// Responses returns all responses. The examples of answers are shown at their paths.
+func (p *page) Responses() (all []*response) {
 	for name, r := range p.Components.Responses {
-		statuses := map[string]bool{}
-		for _, item := range p.Paths {
-			for _, responses := range []map[string]reference{item.Get.Responses, item.Options.Responses} {
-				for status, ref := range responses {
-					statuses[status] = statuses[status] || ref.Component() == name
-				}
-			}
-		}
-		maps.DeleteFunc(statuses, func(_ string, has bool) bool { return !has })
-		r.Name, r.Statuses = name, strings.Join(slices.Sorted(maps.Keys(statuses)), ", ")
+		r.Name = name
 		content := r.Content["application/json"]
 		if content.Schema != nil && content.Schema.AllOf != nil {
 			r.Codes = values(content.Schema.AllOf[1].Properties.Value("error").AllOf[1].Properties.Value("code"), "")
 		}
-		if (r.Codes != "") == errors {
-			some = append(some, r)
-		}
 		if p.Components.Schemas[name+"Answer"] != nil {
 			r.Content = nil
 		}
+		all = append(all, r)
 	}
-	slices.SortFunc(some, func(a, b *response) int {
-		return cmp.Or(strings.Compare(a.Statuses, b.Statuses), strings.Compare(a.Name, b.Name))
+	slices.SortFunc(all, func(a, b *response) int {
+		return cmp.Or(strings.Compare(a.Status, b.Status), strings.Compare(a.Name, b.Name))
 	})
-	return some
+	return all
 }
 
 // resolve returns the schema behind references. Of a schema or null it returns the schema.
@@ -233,58 +228,58 @@ func (p *page) resolve(s *schema) *schema {
 	return p.Components.Schemas[name].Properties.Value(field)
 }
 
-// fields returns the rows of a schema, and below a field with an object those of the object.
-func (p *page) fields(id string, s *schema) []row { return p.below(id, s, 0, map[*schema]string{}) }
-
-func (p *page) below(id string, s *schema, depth int, shown map[*schema]string) (rows []row) {
-	for _, r := range p.members(s) {
-		r.ID, r.Depth = strings.TrimPrefix(id+"."+r.ID, "."), depth
-		if p.rows[r.ID] {
-			continue // an alternative has the same field
-		}
-		p.rows[r.ID] = true
-		inner := p.resolve(r.schema)
-		for inner.Items != nil && inner.PrefixItems == nil {
-			inner, r.Name = p.resolve(inner.Items), r.Name+"[]"
-		}
-		var below []row
-		if r.Like = shown[inner]; r.Like == "" && len(p.members(inner)) > 0 {
-			shown[inner] = r.ID
-			below = p.below(r.ID, inner, depth+1, shown)
-		}
-		rows = append(append(rows, r), below...)
+// items returns the schema of the items of a list, and of the items of these, else the schema itself.
+func (p *page) items(s *schema) *schema {
+	for s = p.resolve(s); s.Items != nil && s.PrefixItems == nil; {
+		s = p.resolve(s.Items)
 	}
-	return rows
+	return s
 }
 
-// members returns the fields of an object, or the columns of a row.
-func (p *page) members(s *schema) (all []row) {
-	s = p.resolve(s)
-	for _, part := range s.OneOf {
-		all = append(all, p.members(part)...)
+// tables returns the table of a schema and those of the schemas of its fields, each but the first time that the page shows it.
+func (p *page) tables(s *schema) (all []table) {
+	s = p.items(s)
+	if p.shown[s.Name] || !s.hasTable() {
+		return nil
 	}
+	p.shown[s.Name] = true
+	t := table{Name: s.Name, Text: prose(s.Description)}
 	for i, c := range s.PrefixItems {
-		all = append(all, p.row(c.Title, fmt.Sprintf("[%d] %s", i, c.Title), "", c))
+		t.Rows = append(t.Rows, p.row(s.Name+"."+c.Title, fmt.Sprintf("[%d] %s", i, c.Title), "", c))
 	}
 	for name, f := range s.Properties.FromOldest() {
-		all = append(all, p.row(name, name, "", f))
+		t.Rows = append(t.Rows, p.row(s.Name+"."+name, name, "", f))
+	}
+	all = []table{t}
+	for _, r := range t.Rows {
+		all = append(all, p.tables(r.schema)...)
+	}
+	for _, alternative := range s.OneOf {
+		all = append(all, p.tables(alternative)...)
 	}
 	return all
+}
+
+// hasTable says whether a schema has fields, columns or alternatives.
+func (s *schema) hasTable() bool {
+	return s.Properties.Len() > 0 || s.PrefixItems != nil || s.OneOf != nil
 }
 
 // row makes a row of a schema. Without a text it has the description of the schema. A named schema that is no object is described
 // in words of its own, before those of the field.
 func (p *page) row(id, name, text string, s *schema) row {
-	inner := p.resolve(s)
-	if s != inner && len(p.members(inner)) == 0 && text == "" {
+	inner, item := p.resolve(s), p.items(s)
+	if s != inner && !item.hasTable() && text == "" {
 		text = strings.TrimSpace(inner.Description + " " + s.Description)
 	}
 	text, unit, _ := strings.Cut(cmp.Or(text, s.Description, inner.Description), " Unit: ")
 	r := row{ID: id, Name: name, Type: p.typeOf(s), Unit: strings.TrimSuffix(unit, "."), Meaning: prose(text), schema: s}
+	if item.hasTable() {
+		r.Of = item.Name
+	}
 	allowed := values(inner, text)
-	for inner.Items != nil && inner.PrefixItems == nil {
-		inner = p.resolve(inner.Items)
-		allowed += values(inner, text)
+	if item != inner {
+		allowed += values(item, text)
 	}
 	if allowed != "" {
 		text := strings.TrimSuffix(string(r.Meaning), "</p>")

@@ -12,37 +12,9 @@
 // writes openapi.json, docs.html and methods.html anew.
 package openapi
 
-import _ "embed"
+import "embed"
 
-var (
-	//go:embed openapi.json
-	document []byte
-	//go:embed docs.html
-	page []byte
-	//go:embed methods.html
-	methods []byte
-	//go:embed docs.css
-	style []byte
-	//go:embed docs.js
-	script []byte
-)
-
-// File is a file that is the same for every client as long as the process runs.
-type File struct {
-	Path, ContentType string
-	Body              []byte // must not be changed
-	// Page says whether a browser shows the file, so that it needs the header fields that keep a page safe.
-	Page bool
-}
-
-// Files returns the document, its page, the page of the methods, the style sheet of both pages, and the script of the
-// document's page.
-func Files() []File {
-	return []File{
-		{Path: "/openapi.json", ContentType: "application/json", Body: document},
-		{Path: "/docs", ContentType: "text/html; charset=utf-8", Body: page, Page: true},
-		{Path: "/methods", ContentType: "text/html; charset=utf-8", Body: methods, Page: true},
-		{Path: "/docs.css", ContentType: "text/css; charset=utf-8", Body: style, Page: true},
-		{Path: "/docs.js", ContentType: "text/javascript; charset=utf-8", Body: script, Page: true},
-	}
-}
+// Files has the document, its page, the page of the methods, the style sheet of both pages, and the script of the document's page.
+//
+//go:embed openapi.json docs.html methods.html docs.css docs.js
+var Files embed.FS

@@ -7,37 +7,23 @@ import (
 	"bytes"
 	"embed"
 	"html/template"
-	"path"
 )
 
 //go:generate go test -count=1 -run ^TestBundle$ . -update
 
-// File is one static file. Its Body must not be changed.
-type File struct {
-	Path        string // of the URL
-	ContentType string
-	Body        []byte
-}
-
+// Files has, in the directory static, the files that the dashboard loads, and the license of what is in its script.
+//
 //go:embed static
-var static embed.FS
+var Files embed.FS
 
-const dashboardFile = "index.html"
-
-// types are the content types by extension.
-var types = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".svg":  "image/svg+xml",
-	".txt":  "text/plain; charset=utf-8",
-}
+//go:embed index.html
+var dashboard string
 
 // Dashboard returns the page at /. It names the source of the data and links to the paths of the public resources. In a fleet,
 // it has a place for the role of the server, which is the same on every member.
-func Dashboard(source string, fleet bool, resources []string) File {
+func Dashboard(source string, fleet bool, resources []string) []byte {
 	var out bytes.Buffer
-	err := template.Must(template.ParseFS(static, "static/"+dashboardFile)).Execute(&out, struct {
+	err := template.Must(template.New("dashboard").Parse(dashboard)).Execute(&out, struct {
 		Source    string
 		Fleet     bool
 		Resources []string
@@ -45,24 +31,5 @@ func Dashboard(source string, fleet bool, resources []string) File {
 	if err != nil {
 		panic(err) // the template is part of the binary
 	}
-	return File{"/", types[path.Ext(dashboardFile)], out.Bytes()}
-}
-
-// Files returns the files that the dashboard loads, and the license of what is in its script, all below /assets/.
-func Files() (files []File) {
-	entries, err := static.ReadDir("static")
-	if err != nil {
-		panic(err) // the directory is part of the binary
-	}
-	for _, e := range entries {
-		if e.Name() == dashboardFile {
-			continue
-		}
-		body, err := static.ReadFile("static/" + e.Name())
-		if err != nil {
-			panic(err) // the file is part of the binary
-		}
-		files = append(files, File{"/assets/" + e.Name(), types[path.Ext(e.Name())], body})
-	}
-	return files
+	return out.Bytes()
 }
