@@ -53,6 +53,24 @@ func TestOneUnusableQuoteOfVIX(t *testing.T) {
 	})
 }
 
+// On an early close, the quotes of VIX and VIX3M have their closes three hours earlier.
+func TestClosesOfAnEarlyClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-27 13:20")
+		defer r.close()
+		for _, at := range []string{"2026-11-27 13:40", "2026-11-27 18:45"} {
+			time.Sleep(ny(t, at).Sub(r.clock.Now()))
+			r.market.Fail(upstream.History("_VIX"), faultHTMLPage, -1)
+			r.market.Fail(upstream.History("_VIX3M"), faultHTMLPage, -1)
+			refresh.RunJob(r.Refresher, t.Context(), "vix")
+		}
+		var curve cashCurve
+		if r.data(refresh.VIXResource, &curve); !curve.complete() || curve.Settled != "2026-11-27" {
+			t.Errorf("%+v", curve)
+		}
+	})
+}
+
 // When a later step of the feed fails, the next run gives the curve.
 func TestClosesOfACurveThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -206,6 +206,30 @@ func TestFlowAfterAnOutageAtTheStart(t *testing.T) {
 	})
 }
 
+// Between two refresh windows, a chain whose quotes are final is not fetched again: a trade of the fund before the open would
+// empty the flow until the first quotes of the session.
+func TestFlowBetweenTwoWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var source *counting
+		r := newRig(t, t.TempDir(), "2026-11-19 16:00", func(c *refresh.Config) {
+			source = &counting{faultyMarket: c.Source.(*faultyMarket), asked: map[upstream.Kind]int{}, now: c.Clock.Now}
+			c.Source = source
+		})
+		defer r.close()
+		r.once()
+		for _, x := range []struct {
+			at   string
+			want int
+		}{{"2026-11-19 16:31", 1}, {"2026-11-19 16:45", 1}, {"2026-11-19 16:50", 0}, {"2026-11-20 08:00", 0}, {"2026-11-20 09:44", 0}, {"2026-11-20 09:45", 1}} {
+			time.Sleep(ny(t, x.at).Sub(r.clock.Now()))
+			clear(source.asked)
+			if ok := refresh.RunJob(r.Refresher, t.Context(), "flow"); !ok || source.asked[upstream.OptionsKind] != x.want {
+				t.Errorf("%s: %v, %d chains fetched, want %d", x.at, ok, source.asked[upstream.OptionsKind], x.want)
+			}
+		}
+	})
+}
+
 // computed_at is never before the arrival of the documents.
 func TestComputedBeforeItArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -334,6 +358,25 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			next.once()
 			identical(t, into, date, products...)
 			next.close()
+		}
+	})
+}
+
+// A market that starts after the date of the last session has closed has that date, too.
+func TestBackfillOfASessionThatHasClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-21 12:00", func(c *refresh.Config) {
+			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
+		})
+		defer r.close()
+		ctx, stop := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { r.Run(ctx) })
+		time.Sleep(time.Minute)
+		stop()
+		run.Wait()
+		if got := strings.Join(r.store.DatesOf(refresh.GammaResource), " "); got != "2026-11-18 2026-11-19 2026-11-20" {
+			t.Errorf("dates %s", got)
 		}
 	})
 }

@@ -75,6 +75,9 @@ func TestClock(t *testing.T) {
 	if next := (schedule{frozen, cal, time.Minute}).Next(time.Now()); !next.IsZero() {
 		t.Errorf("a clock that stands still schedules %v", next)
 	}
+	if next := (schedule{MachineClock(), cal, time.Minute}).Next(time.Now()); next == next.Round(0) {
+		t.Error("the next run has no monotonic time: it is late when the machine's clock is set back")
+	}
 	if now := MachineClock().Now(); time.Since(now).Abs() > time.Minute {
 		t.Errorf("machine clock says %v", now)
 	}
@@ -110,6 +113,10 @@ func TestFreshness(t *testing.T) {
 		{"2026-11-23 09:14:59", "2026-11-20 16:14:59", "2026-11-23 09:14:00", 0, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
 		{"2026-11-23 09:44:59", "2026-11-20 16:14:59", "2026-11-23 09:44:59", 0, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
 		{"2026-11-23 09:44:59", "2026-11-23 09:30:00", "2026-11-23 09:44:59", 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		// Until the first quotes of a session have come, for two minutes, the answer of the session before is closed.
+		{"2026-11-23 09:45:00", "2026-11-20 16:14:59", none, 0, "closed", "outside_session", "2026-11-20 16:32:00"},
+		{"2026-11-23 09:46:59", "2026-11-20 16:14:59", "2026-11-23 09:44:59", 0, "closed", "overnight_quotes", "2026-11-22 20:15:00"},
+		{"2026-11-23 09:47:00", "2026-11-20 16:14:59", none, 0, "stale", "upstream_lag", "2026-11-23 09:45:00"},
 		{"2026-11-23 09:30:00", "2026-11-20 16:14:59", none, 0, "closed", "outside_session", "2026-11-20 16:32:00"},
 		{"2026-11-27 13:32:00", "2026-11-27 13:14:59", "2026-11-27 13:31:00", 0, "closed", "outside_session", "2026-11-27 13:32:00"}, // early close
 	} {

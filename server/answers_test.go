@@ -332,3 +332,13 @@ func TestRateLimits(t *testing.T) {
 		}
 	}
 }
+
+// A member of a fleet that lacks files serves no date as immutable: its answer may not be the last one.
+func TestDatesOfAnIncompleteMember(t *testing.T) {
+	for complete, want := range map[bool]string{true: "public, max-age=31536000, immutable", false: "public, max-age=25"} {
+		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) { c.Complete = func() bool { return complete } }))
+		if resp, _ := do(t, c, "GET", "/api/v1/gex/spx/historical?date=2026-11-17"); resp.Header.Get("Cache-Control") != want {
+			t.Errorf("complete %v: %s, want %s", complete, resp.Header.Get("Cache-Control"), want)
+		}
+	}
+}

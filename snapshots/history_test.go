@@ -194,6 +194,38 @@ func TestHistoricalSingleFlight(t *testing.T) {
 	})
 }
 
+// While the disk does not answer, one request waits for a second and the next ones not at all. When it answers again, each gets
+// its answer.
+func TestHistoricalOfADiskThatHangs(t *testing.T) {
+	s := week(t, options(t.TempDir()), monday, friday)
+	want := sealed(t, `"read at last"`)
+	synctest.Test(t, func(t *testing.T) {
+		release, read := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(read)
+			s.pastReads.Do(strconv.Itoa(s.index[key{monday, "gex-spx"}].id), func() (any, error) {
+				<-release
+				s.hangs.Store(false)
+				return want, nil
+			})
+		}()
+		synctest.Wait() // the reader reads
+		for _, waits := range []time.Duration{longestWait, 0, 0} {
+			began := time.Now()
+			if got, err := s.Historical(gamma, monday); !errors.Is(err, ErrBusy) || time.Since(began) != waits {
+				t.Errorf("%v, %v after %v, want %v", got, err, time.Since(began), waits)
+			}
+		}
+		close(release)
+		<-read
+	})
+	for _, date := range []string{monday, friday} {
+		if got := historical(t, s, date); got != date {
+			t.Errorf("%s: %s", date, got)
+		}
+	}
+}
+
 // Many goroutines ask for a month of dates, with room in memory for about one. Each gets its answer or ErrBusy. Afterwards
 // every date can be read.
 func TestHistoricalCrowd(t *testing.T) {

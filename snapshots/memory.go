@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
+	"golang.org/x/sync/singleflight"
 )
 
 // What the store has in memory: the generation, which is all editions that are served now, behind one atomic pointer; and
@@ -24,8 +25,8 @@ type generation map[string]*Edition
 // concurrentReads is how many files requests may read at the same time. A further miss gets ErrBusy.
 const concurrentReads = 4
 
-// longestWait is how long a request waits for a file. A disk that does not answer must not hold up other requests.
-const longestWait = 100 * time.Millisecond
+// longestWait is how long a request waits for a file. If the disk does not answer by then, no request waits until it does.
+const longestWait = time.Second
 
 // ErrBusy says that requests are reading too many files at this moment, or that the file cannot be read now.
 var ErrBusy = errors.New("too many historical reads at once")
@@ -74,7 +75,7 @@ func (s *Store) Publications() uint64 { return s.publications.Load() }
 
 // Historical returns the stored answer of a date of a dated product; an empty date is the newest that can be served. It
 // reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the date has no
-// answer that can be served, and ErrBusy if the file cannot be read now or within 100 ms. The read then goes on, and a later call
+// answer that can be served, and ErrBusy if the file cannot be read now or within a second. The read then goes on, and a later call
 // finds the answer. It does not allocate if the answer is in memory.
 func (s *Store) Historical(product, date string) (*Snapshot, error) {
 	i := slices.Index(s.opts.DatedProducts, product)
@@ -107,21 +108,31 @@ func (s *Store) past(k key) (*Snapshot, error) {
 	read := s.pastReads.DoChan(strconv.Itoa(e.id), func() (any, error) {
 		select {
 		case s.reading <- struct{}{}:
-			defer func() { <-s.reading }()
+			defer func() { <-s.reading; s.hangs.Store(false) }()
 		default:
 			return nil, ErrBusy
 		}
 		return s.readPast(k, e.id)
 	})
-	wait := time.NewTimer(longestWait)
-	defer wait.Stop()
-	select {
-	case r := <-read:
-		snapshot, _ := r.Val.(*Snapshot)
-		return snapshot, r.Err
-	case <-wait.C:
-		return nil, ErrBusy
+	limit := longestWait
+	if s.hangs.Load() {
+		limit = 0
 	}
+	wait := time.NewTimer(limit)
+	defer wait.Stop()
+	var r singleflight.Result
+	select {
+	case r = <-read:
+	case <-wait.C:
+		select {
+		case r = <-read: // on a busy machine, both may be over
+		default:
+			s.hangs.Store(true)
+			return nil, ErrBusy
+		}
+	}
+	snapshot, _ := r.Val.(*Snapshot)
+	return snapshot, r.Err
 }
 
 // readPast reads the file of a date and keeps the answer in memory.

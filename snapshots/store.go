@@ -56,6 +56,7 @@ type Store struct {
 	publications atomic.Uint64                    // see Publications
 	pastReads    singleflight.Group               // reads of past answers, by the id of their entry
 	reading      chan struct{}                    // bounds concurrent file reads of requests
+	hangs        atomic.Bool                      // a request has waited in vain for a file, and no read has ended since
 	bad          atomic.Int64                     // stored files found that can never be served
 	stop         func()                           // ends the goroutine that writes the queue
 	retrying     sync.WaitGroup                   // that goroutine

@@ -35,6 +35,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"serve --sim-speed=-1", []string{"--sim-speed", "10000"}},
 		{"serve --sim-start=yesterday", []string{"--sim-start", "RFC 3339"}},
 		{"serve --flow-symbols=spy", []string{"--flow-symbols", "SPY"}},
+		{"serve --flow-symbols=SPY,XLF,SPY", []string{"--flow-symbols has SPY twice"}},
 		{"serve --listen=here", []string{"--listen"}},
 		{"serve --source=cboe --cboe-base-url=http://127.0.0.1:1 --listen=" + taken, []string{"in use"}},
 		{"serve --admin-listen=" + taken, []string{"--admin-listen", "in use"}},

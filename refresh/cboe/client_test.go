@@ -280,6 +280,11 @@ func TestClientHonoursRetryAfter(t *testing.T) {
 				t.Errorf("Retry-After %q: %s is asked again after %v", value, host, free)
 			}
 		}
+		if want > longestPause { // nobody waits for that long
+			if _, err := fetch(t, c, upstream.Quotes("XLF")); upstream.ReasonOf(err) != upstream.Throttled || !errors.Is(err, errPaused) {
+				t.Errorf("Retry-After %q, the next fetch: %v", value, err)
+			}
+		}
 	}
 }
 

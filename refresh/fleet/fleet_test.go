@@ -439,7 +439,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
 	until(t, "the status of the edge says so", func() bool {
 		s := e.Status()
-		return s.Role == RoleEdge && s.Connected && s.Lease > 0 && s.SilentSince.IsZero() && s.Applied >= 43 && s.Lag > 0 && s.Err == nil
+		return s.Role == RoleEdge && s.Connected && s.Lease > 0 && s.SilentSince.IsZero() && s.Applied >= 43 && s.Lag > 0 && s.Err == nil && e.Complete()
 	})
 	until(t, "the status of the refresher says so", func() bool {
 		s := a.Status()

@@ -22,7 +22,7 @@ func TestOutage(t *testing.T) { // not in parallel: another test could take the 
 	a, e := pair(t, at)
 
 	stopNATS(nats)
-	until(t, "the edge knows", func() bool { return !e.Status().Connected })
+	until(t, "the edge knows", func() bool { return !e.Status().Connected && !e.Complete() })
 	a.save(gamma, `"2"`, friday.Add(time.Minute)) // the refresher may go on while its lease lasts
 	until(t, "no refresher is heard of", func() bool { return !e.Status().SilentSince.IsZero() })
 	until(t, "the lease expires", func() bool { return !a.refreshes() && !a.Holds() })
