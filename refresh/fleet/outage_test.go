@@ -14,7 +14,8 @@ import (
 )
 
 // A member that has lost NATS keeps what it has, and is current soon after NATS is back.
-func TestOutage(t *testing.T) { // not in parallel: another test could take the port while the server is down
+func TestOutage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	nats := startNATS(t, dir, 0)
 	at := urlOf(nats)
@@ -108,7 +109,8 @@ func TestNonsenseInTheStream(t *testing.T) {
 }
 
 // A NATS server that lost its last messages in a power failure does not end a fleet.
-func TestAStreamThatWasSetBack(t *testing.T) { // not in parallel: another test could take the port while the server is down
+func TestAStreamThatWasSetBack(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	nats := startNATS(t, dir, 0)
 	at, port := urlOf(nats), portOf(nats)
