@@ -106,10 +106,3 @@ func Thinned(n int) (kept []int) {
 	}
 	return kept
 }
-
-// AllowStrikeRows lets chains of n strike rows be served until the benchmark ends.
-func AllowStrikeRows(b *testing.B, n int) {
-	before := maxStrikeRows
-	maxStrikeRows = n
-	b.Cleanup(func() { maxStrikeRows = before })
-}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -240,7 +241,7 @@ var faultCases = []faultCase{
 }
 
 // At any fault of the upstream, the last good answers stay, turn stale with the reason of the fault, and recover at the
-// next good document. Other feeds go on. No host gets requests more often than is allowed.
+// next good document. Other feeds go on. The dated files never say stale. No host gets requests more often than is allowed.
 func TestFaultUpstream(t *testing.T) {
 	injected := 0
 	cases := faultCases
@@ -304,6 +305,16 @@ func injectFault(t *testing.T, c faultCase) int {
 		}
 		if now := f.bodies([]string{name})[name]; !bytes.Equal(now, before[name]) {
 			t.Errorf("%s: the data changed:\n%.200s\n%.200s", name, before[name], now)
+		}
+	}
+	for _, name := range allResources {
+		if state, reason := f.freshness(name); !slices.Contains(c.stale, name) && c.fault != faultRefuse && reason == string(c.reason) {
+			t.Errorf("%s, of another feed, is %s for %q", name, state, reason)
+		}
+	}
+	for path, file := range tree(t, f.dir) {
+		if bytes.Contains(file, []byte(`"state":"stale"`)) {
+			t.Errorf("%s says stale", path)
 		}
 	}
 	during := f.requests()

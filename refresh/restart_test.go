@@ -342,7 +342,9 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:30")
+		r := newRig(t, dir, "2026-11-20 09:46") // the track begins: no row of the morning is missing
+		r.once()
+		time.Sleep(ny(t, "2026-11-20 17:30").Sub(r.clock.Now()))
 		r.once()
 		series := r.store.Current(refresh.SeriesResource).Default
 		r.close()
@@ -353,12 +355,7 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 		if err := again.Restore(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		var run sync.WaitGroup
-		run.Go(func() { again.Run(ctx) })
-		time.Sleep(time.Minute)
-		stop()
-		run.Wait()
+		again.run(time.Minute)
 		gamma, now := again.store.Current(refresh.GammaResource).Default, again.store.Current(refresh.SeriesResource).Default
 		if bytes.Equal(now.Data(), series.Data()) {
 			t.Fatal("back-fill added no row: the test shows nothing")
