@@ -212,7 +212,8 @@ func fetchedAt(t *testing.T, r *rig) time.Time {
 	return doc.Generated
 }
 
-// An answer of the day before that arrives after 00:10 UTC is served, also after a restart. The file of the day stays.
+// An answer of the day before that arrives after 00:10 UTC is served. The file of the day and its inputs stay. After a restart
+// nothing is sealed again, and a changed rate is served without a new document.
 func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -235,83 +236,18 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		if !bytes.Equal(tree(t, r.dir)["/simulated/2026-11-19/gex-spx"], stored) {
 			t.Error("the file of the closed date changed")
 		}
+		identical(t, r.dir, "2026-11-19", refresh.Resources()...)
 		r.close()
-		again := newRig(t, r.dir, "2026-11-19 20:33")
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		if got := again.store.Current(refresh.GammaResource).Default; !bytes.Equal(got.Body(snapshots.Identity), late.Body(snapshots.Identity)) {
-			t.Errorf("restored %+v", got.Meta)
-		}
+		again := newRig(t, r.dir, "2026-11-19 20:33").restored()
+		equal(t, "restarted", r, again)
 		if got, err := again.store.Historical(refresh.GammaResource, "2026-11-19"); err != nil || !bytes.Equal(got.Body(snapshots.Identity), historical.Body(snapshots.Identity)) {
 			t.Errorf("history after the restart: %v", err)
 		}
-	})
-}
-
-// A restart serves the same bytes at once, every variant and coding, and recognises unchanged input: after 17:15 all delayed
-// quotes are of 17:00, so T no longer changes.
-func TestRestartServesTheSameBytes(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 17:20")
-		r.once()
-		bodies := func(r *rig) map[string][]byte {
-			out := map[string][]byte{}
-			for _, name := range allResources {
-				e := r.store.Current(name)
-				for c := range snapshots.Codings {
-					out[name+c.String()] = e.Default.Body(c)
-					for v, s := range e.Variants {
-						out[name+"/"+v+c.String()] = s.Body(c)
-					}
-				}
-			}
-			return out
-		}
-		want := bodies(r)
-		r.close()
-		again := newRig(t, r.dir, "2026-11-20 17:25")
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		got := bodies(again)
-		if len(got) != len(want) || len(got) < 300 {
-			t.Errorf("%d bodies, want %d", len(got), len(want))
-		}
-		for name, body := range want {
-			if !bytes.Equal(got[name], body) {
-				t.Errorf("%s differs after the restart", name)
-			}
-		}
-		before := again.store.Current(refresh.GammaResource)
-		again.once()
-		if again.store.Current(refresh.GammaResource) != before {
-			t.Error("unchanged input was sealed again after the restart")
-		}
-	})
-}
-
-// A simulated market that starts again at a time before a stored chain does not use that chain.
-func TestRestartBeforeAChainWasStored(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 14:00")
-		r.once()
-		r.close()
-		again := newRig(t, r.dir, "2026-11-20 11:00")
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		again.market.Fail(upstream.Options("XLF"), faultHTMLPage, -1)
-		if err := again.RefreshOnce(t.Context()); err == nil {
-			t.Fatal("a page instead of a chain is accepted")
-		}
-		if m := again.meta(refresh.FlowResource); m.AsOf.After(again.clock.Now()) {
-			t.Errorf("the flow is of %v, at %v", m.AsOf, again.clock.Now())
+		again.close()
+		other := newRig(t, r.dir, "2026-11-19 20:34", func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
+		defer other.close()
+		if bytes.Equal(other.store.Current(refresh.GammaResource).Default.Data(), late.Data()) {
+			t.Error("the gamma exposure of the old rate is served")
 		}
 	})
 }

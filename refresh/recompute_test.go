@@ -126,23 +126,6 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	}
 }
 
-// A document that arrives too late for the gamma of a date changes neither its snapshot nor its inputs.
-func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40")
-		defer r.close()
-		r.once()
-		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
-		r.once()
-		if stored, served := storedOf(t, dir, refresh.GammaResource, "2026-11-19"), storedOf(t, dir, refresh.GammaResource, "current"); stored.Inputs[0].SHA256 == served.Inputs[0].SHA256 {
-			t.Fatal("nothing arrived late")
-		}
-		identical(t, dir, "2026-11-19", append(slices.Clone(quoted), refresh.VIXResource)...)
-	})
-}
-
 // A replay of the recorded folder serves the resources that it has documents for, and they are computed again.
 func TestRecordedDaysAreRecomputed(t *testing.T) {
 	long(t)

@@ -223,39 +223,6 @@ func TestComputedBeforeItArrived(t *testing.T) {
 	})
 }
 
-// After a restart at night, when the newest gamma answer is a late one, nothing is sealed again, and a changed rate is
-// served without a new document.
-func TestRestartAtNight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40")
-		r.once()
-		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
-		r.once()
-		late := r.store.Current(refresh.GammaResource).Default.Data()
-		computed := r.meta(refresh.GammaResource).ComputedAt
-		r.close()
-		same := newRig(t, dir, "2026-11-19 20:30")
-		if err := errors.Join(same.Restore(), same.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range allResources {
-			if at := same.meta(name).ComputedAt; at.After(computed) {
-				t.Errorf("%s was sealed again though nothing changed: computed at %s after %s", name, at, computed)
-			}
-		}
-		same.close()
-		again := newRig(t, dir, "2026-11-19 20:31", func(c *refresh.Config) { c.RiskFreeRate = 0.06 })
-		defer again.close()
-		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		if bytes.Equal(again.store.Current(refresh.GammaResource).Default.Data(), late) {
-			t.Error("the gamma exposure of the old rate is served")
-		}
-	})
-}
-
 // feedOf are the resources that rest on the SPX chain and have an answer for every chain.
 var feedOf = map[string]bool{refresh.MatrixResource: true, refresh.SeriesResource: true, refresh.PainResource: true, refresh.FlowResource: true}
 
