@@ -50,10 +50,14 @@ const (
 // the first tenth of the rows, the nearest expirations: with a whole chain, a test takes ten times as long.
 type faultyMarket struct {
 	*simulated.Market
-	whole bool // the SPX chain has all rows
-	still bool // the SPX chain repeats the first one, with another timestamp
+	now   func() time.Time
+	whole bool          // the SPX chain has all rows
+	still bool          // the SPX chain repeats the first one, with another timestamp
+	takes time.Duration // from a request to its answer
 
 	mu     sync.Mutex
+	asked  map[upstream.Name]int // requests since the test cleared it
+	last   time.Time             // of an answer
 	faults map[upstream.Name]*dueFault
 	first  *upstream.Document // of the SPX chain, when it is still
 }
@@ -65,7 +69,17 @@ type dueFault struct {
 }
 
 func newFaultyMarket(cfg simulated.Config) *faultyMarket {
-	return &faultyMarket{Market: simulated.New(cfg), faults: map[upstream.Name]*dueFault{}}
+	return &faultyMarket{Market: simulated.New(cfg), now: cfg.Now, asked: map[upstream.Name]int{}, faults: map[upstream.Name]*dueFault{}}
+}
+
+// askedFor returns the number of requests for documents of a kind.
+func (m *faultyMarket) askedFor(kind upstream.Kind) (n int) {
+	for name, times := range m.asked {
+		if k, _ := name.Split(); k == kind {
+			n += times
+		}
+	}
+	return n
 }
 
 // Fail makes the next fetches of a document fail: as many as times says, or all if it is negative. It replaces an
@@ -84,8 +98,11 @@ func (m *faultyMarket) ClearFaults() {
 
 // due returns the fault of this fetch and counts it.
 func (m *faultyMarket) due(name upstream.Name) fault {
+	time.Sleep(m.takes)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.asked[name]++
+	m.last = m.now()
 	f, own := m.faults[name]
 	if !own {
 		f = m.faults[""]
@@ -125,6 +142,9 @@ func asSent(doc *upstream.Document) *upstream.Document {
 }
 
 func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	m.mu.Lock()
+	m.asked[name]++
+	m.mu.Unlock()
 	doc, err := m.Market.At(name, at)
 	if err != nil {
 		return nil, err
@@ -176,6 +196,8 @@ func (m *faultyMarket) spoil(ctx context.Context, doc *upstream.Document, f faul
 	spoiled := *doc
 	spoiled.ETag = `"spoiled ` + doc.ETag[1:]
 	switch f {
+	case faultStall:
+		return nil, &upstream.Error{Name: doc.Name, Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
 	case faultHTMLPage:
 		spoiled.Body = []byte(htmlPage)
 	case faultEmptyOptions:

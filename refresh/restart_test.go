@@ -132,44 +132,21 @@ func TestADamagedGammaFile(t *testing.T) {
 	})
 }
 
-// counting is a source that counts the requests and answers them slowly.
-type counting struct {
-	*faultyMarket
-	asked map[upstream.Kind]int
-	takes time.Duration
-	last  time.Time
-	now   func() time.Time
-}
-
-func (c *counting) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	kind, _ := name.Split()
-	c.asked[kind]++
-	time.Sleep(c.takes)
-	if kind == upstream.QuotesKind && strings.Contains(string(name), "XL") {
-		c.last = c.now()
-	}
-	return c.faultyMarket.Fetch(ctx, name, since)
-}
-
 // While no history can be fetched, all are asked for every five minutes. As soon as they come, there is a rotation.
 func TestHistoriesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var source *counting
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			source = &counting{faultyMarket: c.Source.(*faultyMarket), asked: map[upstream.Kind]int{}, now: c.Clock.Now}
-			c.Source = source
-		})
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
 		defer r.close()
 		for _, symbol := range compute.FundSymbols() {
 			r.market.Fail(upstream.History(symbol), faultHTMLPage, -1)
 		}
 		r.RefreshOnce(t.Context())
-		first := source.asked[upstream.HistoryKind]
+		first := r.market.askedFor(upstream.HistoryKind)
 		for range 4 {
 			time.Sleep(time.Minute)
 			r.RefreshOnce(t.Context())
 		}
-		if n := source.asked[upstream.HistoryKind]; n > first+2 { // the two of the VIX closes aside
+		if n := r.market.askedFor(upstream.HistoryKind); n > first+2 { // the two of the VIX closes aside
 			t.Errorf("%d histories were asked for in 4 minutes, after the %d of the first run", n-first, first)
 		}
 		r.market.ClearFaults()
@@ -184,21 +161,16 @@ func TestHistoriesThatFail(t *testing.T) {
 // After an outage at the start, one run fetches the chains of all symbols; later runs fetch one each.
 func TestFlowAfterAnOutageAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var source *counting
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			c.FlowSymbols = []string{"XLF", "SPY", "QQQ"}
-			source = &counting{faultyMarket: c.Source.(*faultyMarket), asked: map[upstream.Kind]int{}, now: c.Clock.Now}
-			c.Source = source
-		})
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.FlowSymbols = []string{"XLF", "SPY", "QQQ"} })
 		defer r.close()
 		r.market.Fail("", faultHTMLPage, -1)
 		for run, want := range []int{3, 3, 1, 1} {
 			if run == 1 {
 				r.market.ClearFaults()
 			}
-			clear(source.asked)
+			clear(r.market.asked)
 			ok := refresh.RunJob(r.Refresher, t.Context(), "flow")
-			if n := source.asked[upstream.OptionsKind]; n != want || ok != (run > 0) {
+			if n := r.market.askedFor(upstream.OptionsKind); n != want || ok != (run > 0) {
 				t.Errorf("run %d: %d chains, want %d; succeeded %v", run, n, want, ok)
 			}
 			time.Sleep(10 * time.Second)
@@ -209,16 +181,13 @@ func TestFlowAfterAnOutageAtTheStart(t *testing.T) {
 // computed_at is never before the arrival of the documents.
 func TestComputedBeforeItArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var source *counting
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			source = &counting{faultyMarket: c.Source.(*faultyMarket), asked: map[upstream.Kind]int{}, takes: 3 * time.Second, now: c.Clock.Now}
-			c.Source = source
-		})
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
 		defer r.close()
-		r.once()
+		r.market.takes = 3 * time.Second
+		refresh.RunJob(r.Refresher, t.Context(), "sectors")
 		m := r.meta(refresh.SectorsResource)
-		if m.ComputedAt.Before(source.last) || m.ComputedAt.Before(*m.CapturedAt) {
-			t.Errorf("computed_at %s, captured_at %s, last quote at %s", m.ComputedAt, m.CapturedAt, source.last)
+		if m.ComputedAt.Before(r.market.last.Truncate(time.Second)) || m.ComputedAt.Before(*m.CapturedAt) {
+			t.Errorf("computed_at %s, captured_at %s, last quote at %s", m.ComputedAt, m.CapturedAt, r.market.last)
 		}
 	})
 }
