@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -509,10 +508,7 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 		for fault, reason := range map[fault]string{
 			faultShrink: "shrunk", faultBackwardClock: "clock_backwards", faultPriceJump: "price_jump", faultQuotesMissing: "quotes_missing",
 		} {
-			again := newRig(t, r.dir, "2026-11-20 11:01")
-			if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			again := newRig(t, r.dir, "2026-11-20 11:01").restored()
 			again.market.Fail("", fault, -1)
 			err := again.RefreshOnce(t.Context())
 			for _, name := range []upstream.Name{spxDocument, xlfDocument} {

@@ -103,11 +103,8 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		t.Errorf("the second back-filled session does not say what changed since the first: %.300s", back)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		restarted := newRig(t, dir, "2026-11-20 10:05")
+		restarted := newRig(t, dir, "2026-11-20 10:05").restored()
 		defer restarted.close()
-		if err := errors.Join(restarted.Restore(), restarted.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
