@@ -170,21 +170,6 @@ func TestFlowItemNulls(t *testing.T) {
 	marshal(t, it)
 }
 
-// Crossed and one-sided quotes are priced by the last trade.
-func TestPremiumBasis(t *testing.T) {
-	for _, c := range []struct {
-		bid, ask, last, premium float64
-		basis                   string
-	}{
-		{1, 3, 9, 200_000, "mid"}, {2, 2, 9, 200_000, "mid"}, {3, 1, 9, 900_000, "last"}, {0, 3, 9, 900_000, "last"},
-		{1, 0, 9, 900_000, "last"}, {-1, 3, 9, 900_000, "last"},
-	} {
-		it := one(t, trade(c.bid, c.ask, c.last, 1000, 0, 60))
-		equal(t, fmt.Sprint(c.bid, "/", c.ask), it.PremiumBasis, c.basis)
-		nearly(t, "premium", it.Premium, c.premium, 1e-6)
-	}
-}
-
 // An item that is written and read again is the same.
 func TestFlowJSON(t *testing.T) {
 	var right compute.Right
@@ -200,26 +185,6 @@ func TestFlowJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, "read and written again", string(marshal(t, back)), string(once))
-	}
-}
-
-// The band follows from the rounded score. 5,000 contracts at 0.05 have the premium P0. At 5 they have 100 P0, which adds
-// 25. A last price above the ask adds 15, and no last price adds nothing.
-func TestBands(t *testing.T) {
-	for _, c := range []struct {
-		volumeOI, price, last float64
-		score                 float64
-		band                  string
-	}{
-		{0, 0.05, 0, 0, "low"}, {29.94, 0.05, 0, 29.9, "low"}, {29.96, 0.05, 0, 30, "notable"},
-		{24.94, 5, 0, 49.9, "notable"}, {24.96, 5, 0, 50, "high"}, {29.94, 5, 6, 69.9, "high"}, {29.96, 5, 6, 70, "extreme"},
-		{30, 5, 6, 70, "extreme"},
-	} {
-		const volume = 5000
-		openInterest := volume/(0.5*math.Pow(20, c.volumeOI/30)) - 100 // 30·ln(R/0.5)/ln 20 solved
-		it := one(t, placed(0.95*c.price, 1.05*c.price, c.last, volume, openInterest, 0))
-		nearly(t, fmt.Sprint("score of ", c.volumeOI, " at ", c.price), it.Score, c.score, 1e-9)
-		equal(t, fmt.Sprint("band of ", c.score), it.Band, c.band)
 	}
 }
 

@@ -1,7 +1,6 @@
 package compute_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -9,93 +8,6 @@ import (
 
 	"strikecache/compute"
 )
-
-// 30·c(ln(R/0.5)/ln 20) with R = V/(OI + 100): 0 at R = 0.5, 15 at R = 0.5·√20, 30 from R = 10.
-func TestVolumeOIComponent(t *testing.T) {
-	for _, c := range []struct{ volume, openInterest, want float64 }{
-		{1000, 1900, 0}, {1000, 1e6, 0}, {1000, 100, 30 * math.Log(10) / math.Log(20)},
-		{1000, 1000/(0.5*math.Sqrt(20)) - 100, 15}, {1000, 0, 30}, {1e6, 0, 30}, {500, 0, 30 * math.Log(10) / math.Log(20)},
-		{1000, 1899, 30 * math.Log(1000/1999.0/0.5) / math.Log(20)},
-	} {
-		it := one(t, trade(1.9, 2.1, 2, c.volume, c.openInterest, 60))
-		nearly(t, fmt.Sprint(c.volume, " of ", c.openInterest), it.Components.VolumeOI, c.want, 1e-9)
-	}
-}
-
-// 25·c(log10(P/P0)/2): 0 at P0, 12.5 at 10 P0, 25 from 100 P0.
-func TestPremiumComponent(t *testing.T) {
-	for _, c := range []struct {
-		underlying, symbol string
-		premium, want      float64
-	}{
-		{"XLK", "XLK260821C00157500", 25_000, 0}, {"XLK", "XLK260821C00157500", 250_000, 12.5},
-		{"XLK", "XLK260821C00157500", 2_500_000, 25}, {"XLK", "XLK260821C00157500", 25_000_000, 25},
-		{"XLK", "XLK260821C00157500", 50_000, 25 * math.Log10(2) / 2},
-		{"SPX", "SPXW260821C07000000", 250_000, 0}, {"SPX", "SPX260821C07000000", 2_500_000, 12.5},
-		{"SPX", "SPXW260821C07000000", 25_000_000, 25},
-	} {
-		price := c.premium / 1000 / 100
-		it := only(t, flowOf(t, fund(c.underlying, 150), nil, row{c.symbol, trade(price, price, price, 1000, 1e6, 60)}))
-		nearly(t, fmt.Sprint(c.underlying, " ", c.premium), it.Components.Premium, c.want, 1e-9)
-	}
-}
-
-// 10·c((|ΔIV| - 0.5)/4.5) in vol points. The component is 0 and iv_change null when either iv is missing or 0.
-func TestIVChangeComponent(t *testing.T) {
-	const symbol = "XLK260821C00157500"
-	for _, c := range []struct {
-		now, before, change, want float64
-	}{
-		{0.205, 0.2, 0.5, 0}, {0.204, 0.2, 0.4, 0}, {0.25, 0.2, 5, 10}, {0.3, 0.2, 10, 10}, {0.2275, 0.2, 2.75, 5},
-		{0.1725, 0.2, -2.75, 5}, {0.1, 0.2, -10, 10},
-	} {
-		q := trade(1.9, 2.1, 2, 1000, 1e6, 60)
-		q.IV = c.now
-		it := only(t, flowOf(t, fund("XLK", 150), map[string]float64{symbol: c.before}, row{symbol, q}))
-		near(t, "change", it.IVChange, c.change, 1e-9)
-		nearly(t, fmt.Sprint("component of ", c.change), it.Components.IVChange, c.want, 1e-9)
-	}
-	for name, c := range map[string]struct {
-		now      float64
-		previous map[string]float64
-	}{
-		"no snapshot": {0.3, nil}, "another contract": {0.3, map[string]float64{"XLK260821P00157500": 0.1}},
-		"iv 0 before": {0.3, map[string]float64{symbol: 0}}, "iv 0 now": {0, map[string]float64{symbol: 0.1}},
-		"no iv now": {math.NaN(), map[string]float64{symbol: 0.1}}, "no iv before": {0.3, map[string]float64{symbol: math.NaN()}},
-	} {
-		q := trade(1.9, 2.1, 2, 1000, 1e6, 60)
-		q.IV = c.now
-		it := only(t, flowOf(t, fund("XLK", 150), c.previous, row{symbol, q}))
-		isNull(t, name, it.IVChange)
-		nearly(t, name, it.Components.IVChange, 0, 0)
-	}
-}
-
-// The factor is 1 up to a spread of 10 % of the mid. It falls to 0.6 at 50 % and stays there. It is 0.5 without an ask or
-// when crossed, and 0.6 without a bid.
-func TestQualityFactor(t *testing.T) {
-	for _, c := range []struct {
-		name           string
-		bid, ask, want float64
-		note           string
-	}{
-		{"locked", 2, 2, 1, ""}, {"5 %", 1.95, 2.05, 1, ""}, {"10 %", 1.9, 2.1, 1, ""},
-		{"12 %", 1.88, 2.12, 0.98, "WIDE_SPREAD 12%"},
-		{"30 %", 1.7, 2.3, 0.8, "WIDE_SPREAD 30%"}, {"40 %", 1.6, 2.4, 0.7, "WIDE_SPREAD 40%"},
-		{"50 %", 1.5, 2.5, 0.6, "WIDE_SPREAD 50%"}, {"100 %", 1, 3, 0.6, "WIDE_SPREAD 100%"},
-		{"no bid", 0, 2, 0.6, ""}, {"negative bid", -1, 2, 0.6, ""}, {"bid NaN", math.NaN(), 2, 0.6, ""},
-		{"no ask", 1, 0, 0.5, ""}, {"ask NaN", 1, math.NaN(), 0.5, ""}, {"neither", 0, 0, 0.5, ""},
-		{"crossed", 2.1, 1.9, 0.5, ""},
-	} {
-		it := one(t, trade(c.bid, c.ask, 2, 2000, 0, 3600))
-		nearly(t, c.name, it.Quality, c.want, 1e-9)
-		if c.note != "" && !slices.Contains(it.Reasons, c.note) {
-			t.Errorf("%s: reasons %q lack %q", c.name, it.Reasons, c.note)
-		}
-		sum := float64(it.Components.VolumeOI + it.Components.Premium + it.Components.SizeSurprise + it.Components.QuoteLocation + it.Components.IVChange)
-		nearly(t, c.name+": score", it.Score, c.want*sum, 0.05+1e-9)
-	}
-}
 
 // peers returns contracts of one date and delta bucket with the given volumes. Only the first volume is large enough to be
 // eligible.

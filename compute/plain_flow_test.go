@@ -35,8 +35,7 @@ func locate(chain *compute.Chain, c *compute.Contract, clock plainClock) plainLo
 	if p.f < 0.5 {
 		return p
 	}
-	wide := (c.Ask - c.Bid) / mid(c)
-	quality := 1 - 0.4*clampPlain((wide-0.1)/0.4, 0, 1)
+	quality, _ := quoteQuality(c)
 	p.confidence = math.Min(0.6, math.Abs(p.l)*p.f*quality)
 	switch {
 	case p.l >= 0.5:
@@ -53,3 +52,59 @@ func locate(chain *compute.Chain, c *compute.Contract, clock plainClock) plainLo
 }
 
 func clampPlain(x, low, high float64) float64 { return math.Max(low, math.Min(high, x)) }
+
+// quoteQuality is the quality factor of §5, with the code of its reason.
+func quoteQuality(c *compute.Contract) (factor float64, code string) {
+	switch {
+	case !(c.Ask > 0):
+		return 0.5, "NO_ASK"
+	case c.Bid > c.Ask:
+		return 0.5, "CROSSED"
+	case !(c.Bid > 0):
+		return 0.6, "NO_BID"
+	}
+	wide := math.Round((c.Ask-c.Bid)/mid(c)*1e9) / 1e9
+	if wide > 0.1 {
+		code = "WIDE_SPREAD"
+	}
+	return 1 - 0.4*clampPlain((wide-0.1)/0.4, 0, 1), code
+}
+
+// plainScore is the parts of a score that depend on one contract alone.
+type plainScore struct {
+	basis                         string
+	premium                       float64
+	volumeOI, premiumPart, ivPart float64
+	change                        *float64 // of the volatility, in points
+}
+
+// scoreOf scores a contract whose published volatility was previous, 0 if unknown.
+func scoreOf(c *compute.Contract, previous float64) plainScore {
+	p := plainScore{basis: "last", premium: c.Volume * c.Last * 100}
+	if twoSided(c) {
+		p.basis, p.premium = "mid", c.Volume*mid(c)*100
+	}
+	least := 25_000.0
+	if c.Root == "SPX" || c.Root == "SPXW" {
+		least = 250_000
+	}
+	p.volumeOI = 30 * clampPlain(math.Log(c.Volume/(c.OpenInterest+100)/0.5)/math.Log(20), 0, 1)
+	p.premiumPart = 25 * clampPlain(math.Log10(p.premium/least)/2, 0, 1)
+	if previous > 0 && c.IV > 0 {
+		p.change = known((c.IV - previous) * 100)
+		p.ivPart = 10 * clampPlain((math.Abs(*p.change)-0.5)/4.5, 0, 1)
+	}
+	return p
+}
+
+func bandOf(score float64) string {
+	switch {
+	case score < 30:
+		return "low"
+	case score < 50:
+		return "notable"
+	case score < 70:
+		return "high"
+	}
+	return "extreme"
+}
