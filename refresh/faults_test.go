@@ -224,7 +224,6 @@ var faultCases = []faultCase{
 	{"quotes: reset mid-body", faultReset, quotesDir, upstream.Truncated, onQuotes},
 	{"quotes: garbage prices", faultGarbagePrice, quotesDir, upstream.Empty, onQuotes},
 	{"settlements: 403", faultForbidden, filesDir, upstream.Refused, onVIX},
-	{"settlements: garbage numbers", faultGarbageNumbers, filesDir, upstream.Malformed, onVIX},
 	// Documents with false times, prices or quotes.
 	{"a chain made next week", faultClockAhead, spxDocument, upstream.ClockAhead, onChain},
 	{"a chain of an index that traded next week", faultTradeAhead, spxDocument, upstream.ClockAhead, onChain},
