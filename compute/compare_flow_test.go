@@ -39,8 +39,8 @@ func TestClocksAgainstPlain(t *testing.T) {
 	}
 }
 
-// The side of the last trade, the parts of the score that need one contract, the dates of max pain and the count of two-sided quotes
-// agree with the plain implementation, on random markets of an index and of a fund.
+// The scores and sides of unusual flow, the dates of max pain and the count of two-sided quotes agree with the plain implementation, on
+// random markets of an index and of a fund. In every third market the volumes are almost equal.
 func TestFlowAgainstPlain(t *testing.T) {
 	t.Parallel()
 	closed, early := listing(t)
@@ -59,13 +59,24 @@ func TestFlowAgainstPlain(t *testing.T) {
 		for k := range chain.Contracts {
 			c := &chain.Contracts[k]
 			contracts[c.Symbol()] = c
+			if random.IntN(3) == 0 {
+				c.Delta = math.Copysign([]float64{0, 0.0999, 0.1, 0.2499, 0.25, 0.4999, 0.5}[random.IntN(7)], c.Delta)
+			}
+			if i%3 == 0 && random.IntN(20) > 0 {
+				c.Volume = 1500 + float64(random.IntN(200))
+			}
 			if moved := []float64{0, 0, 0.005, 0.01, 0.03, 0.05, 0.2}[random.IntN(7)]; random.IntN(5) > 0 {
 				previous[c.Symbol()] = math.Max(c.IV+moved*float64(1-2*random.IntN(2)), 0)
 			}
 		}
+		sizes := surprises(chain, clock)
 		for _, item := range compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal, PreviousIV: previous}).Items {
 			c, what := contracts[item.Contract], name+": "+item.Contract
 			compareScore(t, what, item, c, previous[item.Contract])
+			z, known := sizes[item.Contract]
+			nearly(t, what+": size_surprise", item.Components.SizeSurprise, 20*clampPlain((z-1)/4, 0, 1), 1e-6)
+			g.note("too few peers", !known)
+			g.note("a surprising size", z > 1 && z < 5)
 			g.note("band "+item.Band, true)
 			g.note("priced by the "+item.PremiumBasis, true)
 			want := locate(chain, c, clock)
@@ -79,7 +90,7 @@ func TestFlowAgainstPlain(t *testing.T) {
 	}
 	for _, feature := range []string{"side ask of a call", "side bid of a call", "side mid of a call", "side ask of a put",
 		"side bid of a put", "side mid of a put", "side unknown of a call", "side unknown of a put", "believed in part",
-		"priced by the mid", "priced by the last", "band low", "band notable", "band high", "band extreme"} {
+		"too few peers", "a surprising size", "priced by the mid", "priced by the last", "band low", "band notable", "band high", "band extreme"} {
 		if g.seen[feature] == 0 {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}

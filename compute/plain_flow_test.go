@@ -97,6 +97,50 @@ func scoreOf(c *compute.Contract, previous float64) plainScore {
 	return p
 }
 
+// surprises returns the robust z of the volume of each contract among its peers, by symbol.
+func surprises(chain *compute.Chain, clock plainClock) map[string]float64 {
+	type peers struct {
+		right       compute.Right
+		days, delta int
+	}
+	bucket := func(x float64, limits ...float64) (n int) {
+		for _, limit := range limits {
+			if x >= limit {
+				n++
+			}
+		}
+		return n
+	}
+	groups, today := map[peers][]*compute.Contract{}, clock.lastSession(newYorkDate(chain.AsOf))
+	series, _ := groupContracts(chain, clock)
+	for _, s := range series {
+		for _, c := range s.contracts {
+			if isFinite(c.Delta) && c.Volume > 0 {
+				k := peers{c.Right, bucket(float64(c.Expiration-today), 1, 8, 31, 91), bucket(math.Abs(c.Delta), 0.1, 0.25, 0.5)}
+				groups[k] = append(groups[k], c)
+			}
+		}
+	}
+	z := map[string]float64{}
+	for _, group := range groups {
+		if len(group) < 8 {
+			continue
+		}
+		var sizes, off []float64
+		for _, c := range group {
+			sizes = append(sizes, math.Log(1+c.Volume))
+		}
+		middle := percentile(sizes, 0.5)
+		for _, x := range sizes {
+			off = append(off, math.Abs(x-middle))
+		}
+		for i, c := range group {
+			z[plainSymbol(c)] = (sizes[i] - middle) / math.Max(1.4826*percentile(off, 0.5), 0.25)
+		}
+	}
+	return z
+}
+
 func bandOf(score float64) string {
 	switch {
 	case score < 30:
