@@ -519,29 +519,3 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 		}
 	})
 }
-
-// An older day's file does not replace the answer that a restart restored.
-func TestAnOlderSettlementDoesNotReplaceARestoredOne(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 18:45")
-		r.once()
-		want := r.store.Current(refresh.VIXResource).Default.Data()
-		r.close()
-		again := newRig(t, r.dir, "2026-11-20 19:00")
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		again.market.Fail(upstream.Settlement("2026-11-20"), faultStaleSettlement, 1)
-		again.once()
-		if got := again.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), want) || got.Meta.Freshness.State != "closed" {
-			t.Errorf("%+v: %.200s", got.Meta.Freshness, got.Data())
-		}
-		time.Sleep(20 * time.Minute)
-		again.once()
-		if got := again.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), want) {
-			t.Errorf("after the right file: %.200s", got.Data())
-		}
-	})
-}

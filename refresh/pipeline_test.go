@@ -16,6 +16,7 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -239,13 +240,12 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	})
 }
 
-// The settlement of a day appears in the evening; until then that of the day before is served, and only a new session seals
-// it again.
+// The settlement of a day appears in the evening; until then that of the day before is served. The file of an older day does not
+// replace it after a restart, and only a new session seals it again.
 func TestSettlementsArrive(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 18:25")
-		defer r.close()
 		var c struct {
 			Date   string   `json:"settlement_date"`
 			Stale  int      `json:"stale_sessions"`
@@ -264,6 +264,21 @@ func TestSettlementsArrive(t *testing.T) {
 		r.data(refresh.VIXResource, &c)
 		if c.Date != "2026-11-20" || c.Stale != 0 || c.VIX == nil || c.Change[0].Change == nil {
 			t.Errorf("after the publication: %+v", c)
+		}
+		data := r.store.Current(refresh.VIXResource).Default.Data()
+		r.close()
+		r = newRig(t, r.dir, "2026-11-20 19:00")
+		defer r.close()
+		if err := r.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		r.market.Fail(upstream.Settlement("2026-11-20"), faultStaleSettlement, 1)
+		for range 2 { // the older file, and the right one
+			r.once()
+			if got := r.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), data) || got.Meta.Freshness.State != "closed" {
+				t.Errorf("after the restart: %+v: %.200s", got.Meta.Freshness, got.Data())
+			}
+			time.Sleep(20 * time.Minute)
 		}
 		sealed := r.store.Current(refresh.VIXResource)
 		time.Sleep(ny(t, "2026-11-22 12:00").Sub(r.clock.Now()))

@@ -104,38 +104,6 @@ func (r *rig) recomputed(date string) {
 	}
 }
 
-func TestTrackHours(t *testing.T) {
-	for _, c := range []struct {
-		asOf string
-		want bool
-	}{
-		{"2026-11-20 09:29:59", false}, {"2026-11-20 09:30:00", true}, {"2026-11-20 12:00:00", true}, {"2026-11-20 16:00:00", true},
-		{"2026-11-20 16:15:00", true}, {"2026-11-20 16:15:01", false}, {"2026-11-20 23:00:00", false},
-		{"2026-11-27 13:00:00", true}, {"2026-11-27 13:15:00", true}, {"2026-11-27 13:15:01", false}, // an early close
-		{"2026-11-21 12:00:00", false}, {"2026-11-26 12:00:00", false}, // a Saturday, a holiday
-	} {
-		asOf, err := time.ParseInLocation(time.DateTime, c.asOf, compute.NewYork)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := refresh.InTrack(asOf, calendar); got != c.want {
-			t.Errorf("%s: %v, want %v", c.asOf, got, c.want)
-		}
-	}
-}
-
-func TestTrackIsThinned(t *testing.T) {
-	if got := refresh.Thinned(1200); len(got) != 1200 {
-		t.Errorf("of 1,200 rows %d stay", len(got))
-	}
-	for n, want := range map[int]int{1201: 601, 1202: 602, 1300: 651, 2401: 1201/2 + 1} {
-		got := refresh.Thinned(n)
-		if len(got) != want || !slices.Equal(got[:3], []int{0, got[1], got[2]}) || got[1]%2 != 0 || got[len(got)-1] != n-1 || !slices.IsSorted(got) {
-			t.Errorf("of %d rows %d stay, want %d: %v … %v", n, len(got), want, got[:3], got[len(got)-3:])
-		}
-	}
-}
-
 // A session's first row begins its track. Each later as_of adds a row. An as_of that stands still adds none, and then the
 // track is neither sealed nor written again. It ends the failures of the upstream.
 func TestTrackOfASession(t *testing.T) {
