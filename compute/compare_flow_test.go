@@ -62,6 +62,13 @@ func TestFlowAgainstPlain(t *testing.T) {
 			if random.IntN(3) == 0 {
 				c.Delta = math.Copysign([]float64{0, 0.0999, 0.1, 0.2499, 0.25, 0.4999, 0.5}[random.IntN(7)], c.Delta)
 			}
+			if random.IntN(4) == 0 { // at the thresholds
+				price := []float64{0.04, 0.05, 2, 4.99, 5}[random.IntN(5)]
+				c.Bid, c.Ask, c.Volume = price, price, []float64{99, 100, 124, 125, 499, 500, 50_000}[random.IntN(7)]
+			}
+			if midnight := chain.Session(cal).At(0, 0, 0, compute.NewYork).Unix(); random.IntN(10) == 0 {
+				c.LastTrade = midnight + []int64{-1, 0, 86_399, 86_400}[random.IntN(4)]
+			}
 			if i%3 == 0 && random.IntN(20) > 0 {
 				c.Volume = 1500 + float64(random.IntN(200))
 			}
@@ -69,8 +76,12 @@ func TestFlowAgainstPlain(t *testing.T) {
 				previous[c.Symbol()] = math.Max(c.IV+moved*float64(1-2*random.IntN(2)), 0)
 			}
 		}
-		sizes := surprises(chain, clock)
-		for _, item := range compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal, PreviousIV: previous}).Items {
+		sizes, flow := surprises(chain, clock), compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal, PreviousIV: previous})
+		n, r := eligible(chain, clock)
+		equal(t, name+": eligible", flow.Eligible, n)
+		equal(t, name+": rejected", flow.Rejected, compute.FlowRejected{Settled: r.settled, NotThisSession: r.notThisSession,
+			LowVolume: r.lowVolume, LowPrice: r.lowPrice, LowPremium: r.lowPremium})
+		for _, item := range flow.Items {
 			c, what := contracts[item.Contract], name+": "+item.Contract
 			compareScore(t, what, item, c, previous[item.Contract])
 			z, known := sizes[item.Contract]

@@ -70,6 +70,42 @@ func quoteQuality(c *compute.Contract) (factor float64, code string) {
 	return 1 - 0.4*clampPlain((wide-0.1)/0.4, 0, 1), code
 }
 
+// rejected counts the contracts that are not scored, by the first reason that applies.
+type rejected struct{ settled, notThisSession, lowVolume, lowPrice, lowPremium int }
+
+// eligible counts the contracts of a chain that are scored, and those that are not.
+func eligible(chain *compute.Chain, clock plainClock) (n int, r rejected) {
+	today := clock.lastSession(newYorkDate(chain.AsOf))
+	from, to := wall(today, 0, 0).Unix(), wall(today+1, 0, 0).Unix()
+	series, settled := groupContracts(chain, clock)
+	r.settled = settled
+	for _, s := range series {
+		for _, c := range s.contracts {
+			least, price := 100.0, c.Last
+			if c.Root == "SPX" || c.Root == "SPXW" {
+				least = 500
+			}
+			if twoSided(c) {
+				price = mid(c)
+			}
+			premium := math.Round(c.Volume*price*100*1e6) / 1e6
+			switch {
+			case c.LastTrade < from || c.LastTrade >= to:
+				r.notThisSession++
+			case !(c.Volume >= least):
+				r.lowVolume++
+			case !(price >= 0.05):
+				r.lowPrice++
+			case premium < map[float64]float64{100: 25_000, 500: 250_000}[least]:
+				r.lowPremium++
+			default:
+				n++
+			}
+		}
+	}
+	return n, r
+}
+
 // plainScore is the parts of a score that depend on one contract alone.
 type plainScore struct {
 	basis                         string
