@@ -55,27 +55,7 @@ func TestFlowAgainstPlain(t *testing.T) {
 		name := fmt.Sprintf("market %d (%s)", i, chain.CapturedAt)
 		equal(t, name+": two-sided quotes", compute.TwoSidedQuotes(chain, cal), countTwoSided(chain, clock))
 		compareExpirations(t, name, chain, clock)
-		contracts, previous := map[string]*compute.Contract{}, map[string]float64{}
-		for k := range chain.Contracts {
-			c := &chain.Contracts[k]
-			contracts[c.Symbol()] = c
-			if random.IntN(3) == 0 {
-				c.Delta = math.Copysign([]float64{0, 0.0999, 0.1, 0.2499, 0.25, 0.4999, 0.5}[random.IntN(7)], c.Delta)
-			}
-			if random.IntN(4) == 0 { // at the thresholds
-				price := []float64{0.04, 0.05, 2, 4.99, 5}[random.IntN(5)]
-				c.Bid, c.Ask, c.Volume = price, price, []float64{99, 100, 124, 125, 499, 500, 50_000}[random.IntN(7)]
-			}
-			if midnight := chain.Session(cal).At(0, 0, 0, compute.NewYork).Unix(); random.IntN(10) == 0 {
-				c.LastTrade = midnight + []int64{-1, 0, 86_399, 86_400}[random.IntN(4)]
-			}
-			if i%3 == 0 && random.IntN(20) > 0 {
-				c.Volume = 1500 + float64(random.IntN(200))
-			}
-			if moved := []float64{0, 0, 0.005, 0.01, 0.03, 0.05, 0.2}[random.IntN(7)]; random.IntN(5) > 0 {
-				previous[c.Symbol()] = math.Max(c.IV+moved*float64(1-2*random.IntN(2)), 0)
-			}
-		}
+		contracts, previous := observed(random, chain, i%3 == 0)
 		sizes, flow := surprises(chain, clock), compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal, PreviousIV: previous})
 		n, r := eligible(chain, clock)
 		equal(t, name+": eligible", flow.Eligible, n)
@@ -106,6 +86,34 @@ func TestFlowAgainstPlain(t *testing.T) {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}
 	}
+}
+
+// observed draws the volume, the delta and the last trade of some contracts of a chain anew, at the thresholds of METHODS.md §5. It
+// returns the contracts and their published volatilities of the session before, by symbol.
+func observed(random *rand.Rand, chain *compute.Chain, equalVolumes bool) (contracts map[string]*compute.Contract, previous map[string]float64) {
+	contracts, previous = map[string]*compute.Contract{}, map[string]float64{}
+	midnight := chain.Session(cal).At(0, 0, 0, compute.NewYork).Unix()
+	for k := range chain.Contracts {
+		c := &chain.Contracts[k]
+		contracts[c.Symbol()] = c
+		if random.IntN(3) == 0 {
+			c.Delta = math.Copysign([]float64{0, 0.0999, 0.1, 0.2499, 0.25, 0.4999, 0.5}[random.IntN(7)], c.Delta)
+		}
+		if random.IntN(4) == 0 {
+			price := []float64{0.04, 0.05, 2, 4.99, 5}[random.IntN(5)]
+			c.Bid, c.Ask, c.Volume = price, price, []float64{99, 100, 124, 125, 499, 500, 50_000}[random.IntN(7)]
+		}
+		if random.IntN(10) == 0 {
+			c.LastTrade = midnight + []int64{-1, 0, 86_399, 86_400}[random.IntN(4)]
+		}
+		if equalVolumes && random.IntN(20) > 0 {
+			c.Volume = 1500 + float64(random.IntN(200))
+		}
+		if moved := []float64{0, 0, 0.005, 0.01, 0.03, 0.05, 0.2}[random.IntN(7)]; random.IntN(5) > 0 {
+			previous[c.Symbol()] = math.Max(c.IV+moved*float64(1-2*random.IntN(2)), 0)
+		}
+	}
+	return contracts, previous
 }
 
 // compareScore compares the parts of an item's score, and what follows from the score.

@@ -84,18 +84,12 @@ func TestFlowItemNulls(t *testing.T) {
 	isNull(t, "iv change", it.IVChange)
 	isNull(t, "delta", it.Delta)
 	isNull(t, "ratio at no open interest", it.VolumeOIRatio)
-	equal(t, "basis", it.PremiumBasis, "last")
-	equal(t, "side", it.Side, "unknown")
-	equal(t, "direction", it.Direction, "unknown")
-	nearly(t, "confidence", it.Confidence, 0, 0)
 	q := trade(1.9, 2.1, nan, 1000, 1000, 60)
 	q.IV = 0
 	it = one(t, q)
 	isNull(t, "last", it.LastPrice)
 	isNull(t, "iv of 0", it.IV)
-	equal(t, "basis", it.PremiumBasis, "mid")
 	equal(t, "not opening", it.OpeningLikely, false)
-	nearly(t, "no location", it.Components.QuoteLocation, 0, 0)
 	marshal(t, it)
 }
 
@@ -251,6 +245,28 @@ func TestFlowKeepsTheBest(t *testing.T) {
 	for _, it := range f.Items {
 		if it.Strike > 199 && it.Score > f.Items[99].Score {
 			t.Errorf("%s has %v", it.Contract, it.Score)
+		}
+	}
+}
+
+// A number that equals a threshold as a decimal counts as equal: labels agree with the rounded number beside them.
+func TestLabelsAtDecimalBoundaries(t *testing.T) {
+	contract := func(values ...float64) compute.VIXCurve {
+		c, _ := curve(t, evening("2026-10-05", prices(values...)...))
+		return c
+	}
+	text(t, "contango of 1.5 %", contract(16, 16.24, 30).Regime, "contango")
+	text(t, "contango of -8 %", contract(25, 23, 30).Regime, "steep_backwardation")
+	equal(t, "differences of 0.10", contract(20, 20.1, 20.05).Shape, "flat")
+	equal(t, "one contract", contract(20).Shape, "flat")
+	equal(t, "side at f = 0.5", one(t, placed(1.9, 2.1, 2.1, 3000, 1e6, 450)).Side, "ask")
+	f := flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
+	equal(t, "premium of 25,000", f.Rejected, compute.FlowRejected{})
+	item := one(t, trade(1.9, 2.1, 2, 3000, 1e6, 0)) // a spread of 10 % is not wide
+	equal(t, "quality", item.Quality, 1)
+	for _, reason := range item.Reasons {
+		if len(reason) > 4 && reason[:4] == "WIDE" {
+			t.Errorf("a spread of 10 %% is called %s", reason)
 		}
 	}
 }
