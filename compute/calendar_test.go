@@ -131,39 +131,6 @@ func TestSessionArithmetic(t *testing.T) {
 	}
 }
 
-func TestSessionDate(t *testing.T) {
-	for instant, want := range map[string]string{
-		"2026-08-11T20:36:41Z": "2026-08-11",
-		"2026-08-12T03:59:59Z": "2026-08-11", // 23:59:59 New York, summer
-		"2026-08-12T04:00:00Z": "2026-08-12",
-		"2026-12-15T04:59:59Z": "2026-12-14", // winter
-		"2026-12-15T05:00:00Z": "2026-12-15",
-		"2026-08-15T15:00:00Z": "2026-08-14", // Saturday
-		"2026-08-16T15:00:00Z": "2026-08-14",
-		"2026-09-07T15:00:00Z": "2026-09-04", // Labor Day
-		"2025-01-09T15:00:00Z": "2025-01-08",
-		"2027-01-01T15:00:00Z": "2026-12-31",
-	} {
-		equal(t, instant, cal.SessionDate(at(instant)), day(want))
-	}
-}
-
-// The clocks change on 2026-03-08 and 2026-11-01.
-func TestOpenAndClose(t *testing.T) {
-	for _, c := range []struct{ date, opens, closes string }{
-		{"2026-03-06", "14:30", "21:00"}, {"2026-03-09", "13:30", "20:00"},
-		{"2026-10-30", "13:30", "20:00"}, {"2026-11-02", "14:30", "21:00"},
-		{"2026-11-27", "14:30", "18:00"}, {"2026-12-24", "14:30", "18:00"}, // early closes in winter
-		{"2028-07-03", "13:30", "17:00"}, // and in summer
-	} {
-		d := day(c.date)
-		equal(t, "open "+c.date, cal.Open(d).UTC(), at(c.date+"T"+c.opens+":00Z"))
-		equal(t, "close "+c.date, cal.Close(d).UTC(), at(c.date+"T"+c.closes+":00Z"))
-		equal(t, "AM settles", compute.AM.Instant(d, cal).UTC(), at(c.date+"T"+c.opens+":00Z"))
-		equal(t, "PM settles", compute.PM.Instant(d, cal).UTC(), at(c.date+"T"+c.closes+":00Z"))
-	}
-}
-
 // The Tuesdays are those of METHODS.md §6. Every other monthly expiration is the Wednesday 30 days before the third Friday
 // of the next month.
 func TestVIXExpiration(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,56 +71,33 @@ func TestSkipOrder(t *testing.T) {
 	}
 }
 
-// A shuffled document gives the same chain. Of duplicates, the first in the document stays.
-func TestUnsortedInput(t *testing.T) {
+// The contracts have the order of all sums (METHODS.md §0): root, expiration, strike, call before put. The order of the rows does not
+// matter. Of duplicates, the first in the document stays.
+func TestContractOrder(t *testing.T) {
 	var rows []row
-	for _, root := range []string{"SPX", "SPXW", "SPX1"} {
-		for _, date := range []string{"260821", "260918", "251219"} {
-			for strike := 7000; strike < 7100; strike += 25 {
+	var want string
+	for _, root := range []string{"SPX", "SPXW"} {
+		for _, date := range []string{"251219", "260821", "260918"} {
+			for _, strike := range []int{500, 7000, 7025, 10_000} {
 				for _, right := range "CP" {
-					rows = append(rows, row{fmt.Sprintf("%s%s%c%08d", root, date, right, strike*1000), blank(float64(len(rows)))})
+					r := row{fmt.Sprintf("%s%s%c%08d", root, date, right, strike*1000), blank(float64(len(rows)))}
+					rows, want = append(rows, r), want+fmt.Sprintln(r.symbol, r.OpenInterest)
 				}
 			}
 		}
 	}
-	want := marshalChain(build(t, index(7000, noon), rows...))
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 20 {
-		shuffled := append([]row(nil), rows...)
-		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		first := shuffled[0]
-		for _, again := range []float64{1e6, 2e6} { // further copies of the first row, with other numbers
-			shuffled = append(shuffled, row{first.symbol, blank(again)})
-		}
-		chain := build(t, index(7000, noon), shuffled...)
+		random.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		first := rows[0].symbol
+		chain := build(t, index(7000, noon), append(slices.Clone(rows), row{first, blank(1e6)}, row{first, blank(2e6)})...)
 		equal(t, "duplicates", chain.Skipped.Duplicate, 2)
-		if got := marshalChain(chain); got != want {
-			t.Fatalf("got  %s\nwant %s", got, want)
+		var got string
+		for _, c := range chain.Contracts {
+			got += fmt.Sprintln(c.Symbol(), c.OpenInterest)
 		}
+		equal(t, "order", got, want)
 	}
-	// A row is a duplicate even if the first row of its contract is bad.
-	chain := build(t, index(7000, noon), row{"SPXW260918C07000000", blank(1)}, row{"SPXW260821C07000000", blank(math.NaN())},
-		row{"SPXW260821C07000000", blank(9)})
-	equal(t, "skipped", chain.Skipped, compute.Skipped{BadNumber: 1, Duplicate: 1})
-	equal(t, "kept", len(chain.Contracts), 1)
-}
-
-func marshalChain(c *compute.Chain) string {
-	var b strings.Builder
-	for i := range c.Contracts {
-		fmt.Fprintf(&b, "%s %v %v;", c.Contracts[i].Symbol(), c.Contracts[i].OpenInterest, c.Contracts[i].Settlement)
-	}
-	return b.String()
-}
-
-// Root, expiration, strike, call before put: the order of all sums (METHODS.md §0).
-func TestContractOrder(t *testing.T) {
-	chain := build(t, index(7000, noon),
-		row{"SPXW260821C07000000", blank(1)}, row{"SPX270115P07000000", blank(1)}, row{"SPX260821P07000000", blank(1)},
-		row{"SPX260821C10000000", blank(1)}, row{"SPX260821C07000000", blank(1)}, row{"SPX260821C00500000", blank(1)})
-	want := "SPX260821C00500000 1 am;SPX260821C07000000 1 am;SPX260821P07000000 1 am;SPX260821C10000000 1 am;" +
-		"SPX270115P07000000 1 am;SPXW260821C07000000 1 pm;"
-	equal(t, "order", marshalChain(chain), want)
 }
 
 func TestBuildRefuses(t *testing.T) {
@@ -230,42 +208,6 @@ func TestRangesOfARow(t *testing.T) {
 			} else if got := fmt.Sprint(chain.Contracts[0].Quote); got != fmt.Sprint(q) {
 				t.Errorf("number %d, %v times its most: %s, want %v", i, scale, got, q)
 			}
-		}
-	}
-}
-
-// An absurd number counts as absent. It must not make the document fail.
-func TestAbsurdNumbers(t *testing.T) {
-	absurd := func(change func(*compute.Quote)) compute.Quote {
-		q := quoted(10, 11, 100)
-		q.IV, q.Volume = 0.2, 10
-		change(&q)
-		return q
-	}
-	for name, q := range map[string]compute.Quote{
-		"iv":            absurd(func(q *compute.Quote) { q.IV, q.Bid, q.Ask = 1e200, 0, 0 }),
-		"open interest": absurd(func(q *compute.Quote) { q.OpenInterest = 1e308 }),
-		"bid and ask":   absurd(func(q *compute.Quote) { q.Bid, q.Ask = 1e-308, 1e-308 }),
-		"volume":        absurd(func(q *compute.Quote) { q.Volume = 1e306 }),
-		"gamma":         absurd(func(q *compute.Quote) { q.Gamma = 1e300 }),
-	} {
-		var rows []row
-		for _, k := range []float64{6900, 7000, 7100} {
-			for _, right := range []string{"C", "P"} {
-				rows = append(rows, row{symbolOf("SPXW260821"+right, k), q})
-			}
-		}
-		rows = append(rows, row{symbolOf("SPXW260821C", 7050), blank(5)})
-		u := index(7000, noon)
-		r := exposure(t, u, rows...)
-		marshal(t, r.Data)
-		marshal(t, r.Quality)
-		for _, p := range pains(t, 7000, noon, rows...) {
-			marshal(t, p)
-		}
-		marshal(t, compute.MergeFlow([]compute.ChainFlow{flowOf(t, u, nil, rows...)}))
-		if r.Quality.Contracts.Listed != len(rows) {
-			t.Errorf("%s: %+v", name, r.Quality.Contracts)
 		}
 	}
 }

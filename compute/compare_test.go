@@ -213,7 +213,7 @@ func TestAgainstPlainImplementation(t *testing.T) {
 	}
 }
 
-// The changes since an earlier market.
+// The changes since an earlier market, and the reasons for which there are none.
 func TestChangesAgainstPlain(t *testing.T) {
 	t.Parallel()
 	closed, early := listing(t)
@@ -227,6 +227,7 @@ func TestChangesAgainstPlain(t *testing.T) {
 		want := plainGamma(plainInput{Chain: now.chain, Closed: closed, Early: early, Rate: now.rate, Reference: plain.state})
 		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
 		if got.Data.Changes == nil {
+			g.note(*got.Quality.ChangesReason, len(*got.Data.OIChanges) > 0)
 			continue
 		}
 		n := got.Data.Changes.Net
@@ -240,7 +241,8 @@ func TestChangesAgainstPlain(t *testing.T) {
 		equal(t, "from", n.From, *first.Data.Net)
 		equal(t, "to", n.To, *got.Data.Net)
 	}
-	for _, feature := range []string{"expired", "spot", "time", "volatility", "open interest", "listed", "ten changes"} {
+	for _, feature := range []string{"expired", "spot", "time", "volatility", "open interest", "listed", "ten changes", "net_unknown",
+		"reference_net_unknown"} {
 		if g.seen[feature] == 0 {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}

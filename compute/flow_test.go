@@ -53,77 +53,6 @@ func one(t *testing.T, q compute.Quote) compute.FlowItem {
 	return only(t, flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", q}))
 }
 
-// A contract is counted under the first reason that applies: settled, not_this_session, low_volume, low_price, low_premium.
-func TestFlowEligibility(t *testing.T) {
-	good := trade(1.9, 2.1, 2, 1000, 0, 60) // 200,000 dollars
-	edit := func(f func(*compute.Quote)) compute.Quote {
-		q := good
-		f(&q)
-		return q
-	}
-	midnight, nextMidnight := at("2026-08-11T04:00:00Z").Unix(), at("2026-08-12T04:00:00Z").Unix()
-	nan := math.NaN()
-	for _, c := range []struct {
-		name   string
-		symbol string
-		q      compute.Quote
-		want   compute.FlowRejected // the zero value: eligible
-	}{
-		{"eligible", "XLK260821C00157500", good, compute.FlowRejected{}},
-		{"settled first", "XLK260810C00157500", blank(1), compute.FlowRejected{Settled: 1}},
-		{"yesterday", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = midnight - 1; q.Volume = 0 }), compute.FlowRejected{NotThisSession: 1}},
-		{"from midnight", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = midnight }), compute.FlowRejected{}},
-		{"to midnight", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = nextMidnight - 1 }), compute.FlowRejected{}},
-		{"tomorrow", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = nextMidnight }), compute.FlowRejected{NotThisSession: 1}},
-		{"never traded", "XLK260821C00157500", edit(func(q *compute.Quote) { q.LastTrade = 0 }), compute.FlowRejected{NotThisSession: 1}},
-		{"volume 99", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 99, 0.01, 0.02 }), compute.FlowRejected{LowVolume: 1}},
-		{"volume 100", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 100, 2.5, 2.5 }), compute.FlowRejected{}},
-		{"no volume", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume = nan }), compute.FlowRejected{LowVolume: 1}},
-		{"price under 0.05", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 1e6, 0.04, 0.05 }), compute.FlowRejected{LowPrice: 1}},
-		{"price of 0.05", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume, q.Bid, q.Ask = 1e6, 0.05, 0.05 }), compute.FlowRejected{}},
-		{"no price", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Bid, q.Last = 0, nan }), compute.FlowRejected{LowPrice: 1}},
-		{"last 0", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Bid, q.Last = 0, 0 }), compute.FlowRejected{LowPrice: 1}},
-		{"premium under 25,000", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume = 124 }), compute.FlowRejected{LowPremium: 1}},
-		{"premium of 25,000", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Volume = 125 }), compute.FlowRejected{}},
-		{"low price before low premium", "XLK260821C00157500", edit(func(q *compute.Quote) { q.Bid, q.Ask = 0.01, 0.03 }), compute.FlowRejected{LowPrice: 1}},
-	} {
-		f := flowOf(t, fund("XLK", 150), nil, row{c.symbol, c.q})
-		equal(t, c.name, f.Rejected, c.want)
-		eligible := 0
-		if c.want == (compute.FlowRejected{}) {
-			eligible = 1
-		}
-		equal(t, c.name+" eligible", f.Eligible, eligible)
-		equal(t, c.name+" items", len(f.Items), eligible)
-	}
-}
-
-// Both roots of SPX need 500 contracts and 250,000 dollars.
-func TestFlowIndexThresholds(t *testing.T) {
-	for _, symbol := range []string{"SPX260821C07000000", "SPXW260821C07000000"} {
-		for _, c := range []struct {
-			volume, price float64
-			want          compute.FlowRejected
-		}{
-			{499, 100, compute.FlowRejected{LowVolume: 1}}, {500, 5, compute.FlowRejected{}},
-			{500, 4.99, compute.FlowRejected{LowPremium: 1}}, {1e6, 0.04, compute.FlowRejected{LowPrice: 1}},
-		} {
-			f := flowOf(t, fund("SPX", 7000), nil, row{symbol, trade(c.price, c.price, c.price, c.volume, 0, 60)})
-			equal(t, fmt.Sprint(symbol, " ", c.volume, " at ", c.price), f.Rejected, c.want)
-		}
-	}
-	// AM contracts settle at 09:30 of their date, so at noon they count as settled.
-	f := flowOf(t, fund("SPX", 7000), nil, row{"SPX260811C07000000", trade(5, 5, 5, 1000, 0, 60)},
-		row{"SPXW260811C07000000", trade(5, 5, 5, 1000, 0, 60)})
-	equal(t, "settled", f.Rejected, compute.FlowRejected{Settled: 1})
-	equal(t, "symbol", only(t, f).Symbol, "SPX")
-	// The quote instant counts: the index is of noon, the quotes are of 16:00.
-	u := fund("SPX", 7000)
-	u.CapturedAt = at("2026-08-11T20:15:00Z")
-	f = flowOf(t, u, nil, row{"SPXW260811C07000000", trade(5, 5, 5, 1000, 0, 60)})
-	equal(t, "settled by the quotes", f.Rejected, compute.FlowRejected{Settled: 1})
-}
-
 // Every field of an item. 1000 contracts at 2.00 are 200,000 dollars, 8 times the threshold. 1000 contracts are twice 400 +
 // 100. The last trade was at the ask, 90 of 900 seconds ago. The volatility rose by 5 points.
 func TestFlowItem(t *testing.T) {
@@ -155,34 +84,13 @@ func TestFlowItemNulls(t *testing.T) {
 	isNull(t, "iv change", it.IVChange)
 	isNull(t, "delta", it.Delta)
 	isNull(t, "ratio at no open interest", it.VolumeOIRatio)
-	equal(t, "basis", it.PremiumBasis, "last")
-	equal(t, "side", it.Side, "unknown")
-	equal(t, "direction", it.Direction, "unknown")
-	nearly(t, "confidence", it.Confidence, 0, 0)
 	q := trade(1.9, 2.1, nan, 1000, 1000, 60)
 	q.IV = 0
 	it = one(t, q)
 	isNull(t, "last", it.LastPrice)
 	isNull(t, "iv of 0", it.IV)
-	equal(t, "basis", it.PremiumBasis, "mid")
 	equal(t, "not opening", it.OpeningLikely, false)
-	nearly(t, "no location", it.Components.QuoteLocation, 0, 0)
 	marshal(t, it)
-}
-
-// Crossed and one-sided quotes are priced by the last trade.
-func TestPremiumBasis(t *testing.T) {
-	for _, c := range []struct {
-		bid, ask, last, premium float64
-		basis                   string
-	}{
-		{1, 3, 9, 200_000, "mid"}, {2, 2, 9, 200_000, "mid"}, {3, 1, 9, 900_000, "last"}, {0, 3, 9, 900_000, "last"},
-		{1, 0, 9, 900_000, "last"}, {-1, 3, 9, 900_000, "last"},
-	} {
-		it := one(t, trade(c.bid, c.ask, c.last, 1000, 0, 60))
-		equal(t, fmt.Sprint(c.bid, "/", c.ask), it.PremiumBasis, c.basis)
-		nearly(t, "premium", it.Premium, c.premium, 1e-6)
-	}
 }
 
 // An item that is written and read again is the same.
@@ -200,26 +108,6 @@ func TestFlowJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, "read and written again", string(marshal(t, back)), string(once))
-	}
-}
-
-// The band follows from the rounded score. 5,000 contracts at 0.05 have the premium P0. At 5 they have 100 P0, which adds
-// 25. A last price above the ask adds 15, and no last price adds nothing.
-func TestBands(t *testing.T) {
-	for _, c := range []struct {
-		volumeOI, price, last float64
-		score                 float64
-		band                  string
-	}{
-		{0, 0.05, 0, 0, "low"}, {29.94, 0.05, 0, 29.9, "low"}, {29.96, 0.05, 0, 30, "notable"},
-		{24.94, 5, 0, 49.9, "notable"}, {24.96, 5, 0, 50, "high"}, {29.94, 5, 6, 69.9, "high"}, {29.96, 5, 6, 70, "extreme"},
-		{30, 5, 6, 70, "extreme"},
-	} {
-		const volume = 5000
-		openInterest := volume/(0.5*math.Pow(20, c.volumeOI/30)) - 100 // 30·ln(R/0.5)/ln 20 solved
-		it := one(t, placed(0.95*c.price, 1.05*c.price, c.last, volume, openInterest, 0))
-		nearly(t, fmt.Sprint("score of ", c.volumeOI, " at ", c.price), it.Score, c.score, 1e-9)
-		equal(t, fmt.Sprint("band of ", c.score), it.Band, c.band)
 	}
 }
 
@@ -357,6 +245,28 @@ func TestFlowKeepsTheBest(t *testing.T) {
 	for _, it := range f.Items {
 		if it.Strike > 199 && it.Score > f.Items[99].Score {
 			t.Errorf("%s has %v", it.Contract, it.Score)
+		}
+	}
+}
+
+// A number that equals a threshold as a decimal counts as equal: labels agree with the rounded number beside them.
+func TestLabelsAtDecimalBoundaries(t *testing.T) {
+	contract := func(values ...float64) compute.VIXCurve {
+		c, _ := curve(t, evening("2026-10-05", prices(values...)...))
+		return c
+	}
+	text(t, "contango of 1.5 %", contract(16, 16.24, 30).Regime, "contango")
+	text(t, "contango of -8 %", contract(25, 23, 30).Regime, "steep_backwardation")
+	equal(t, "differences of 0.10", contract(20, 20.1, 20.05).Shape, "flat")
+	equal(t, "one contract", contract(20).Shape, "flat")
+	equal(t, "side at f = 0.5", one(t, placed(1.9, 2.1, 2.1, 3000, 1e6, 450)).Side, "ask")
+	f := flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
+	equal(t, "premium of 25,000", f.Rejected, compute.FlowRejected{})
+	item := one(t, trade(1.9, 2.1, 2, 3000, 1e6, 0)) // a spread of 10 % is not wide
+	equal(t, "quality", item.Quality, 1)
+	for _, reason := range item.Reasons {
+		if len(reason) > 4 && reason[:4] == "WIDE" {
+			t.Errorf("a spread of 10 %% is called %s", reason)
 		}
 	}
 }

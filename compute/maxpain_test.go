@@ -26,30 +26,6 @@ func pains(t *testing.T, spot float64, asOf string, rows ...row) []*compute.MaxP
 	return compute.MaxPains(build(t, index(spot, asOf), rows...), cal)
 }
 
-// Calls 10 at 6900 and 20 at 7000, puts 30 at 7000 and 40 at 7100; 7050 and 7200 are listed without open interest.
-func TestMaxPainByHand(t *testing.T) {
-	all := pains(t, 7040, noon, painRows("SPXW260821", oi{6900, 10, 0}, oi{7000, 20, 30}, oi{7050, 0, 0}, oi{7100, 0, 40}, oi{7200, 0, 0})...)
-	if len(all) != 1 {
-		t.Fatalf("%d dates", len(all))
-	}
-	p := all[0]
-	near(t, "max pain", p.MaxPain, 7100, 0)
-	near(t, "payout", p.Payout, 400_000, 0)
-	near(t, "distance", p.Distance, (7100-7040)/7040.0*100, 1e-12)
-	equal(t, "calls", p.CallOpenInterest, 30)
-	equal(t, "puts", p.PutOpenInterest, 70)
-	near(t, "ratio", p.PutCallRatio, 7.0/3, 1e-12)
-	equal(t, "days", p.DaysToExpiration, 10)
-	equal(t, "settlement", p.Settlement, "pm")
-	equal(t, "symbol", p.Symbol, "SPX")
-	equal(t, "expiration", p.Expiration, day("2026-08-21"))
-	equal(t, "strikes with open interest", fmt.Sprint(p.OpenInterest), "[{6900 10 0} {7000 20 30} {7100 0 40}]")
-	equal(t, "expirations", fmt.Sprint(p.Expirations), "[{2026-08-21 pm 100}]")
-	if p.BySettlement.AM != nil || p.BySettlement.PM == nil || fmt.Sprint(p.BySettlement.PM) != fmt.Sprint(&p.PainSide) {
-		t.Errorf("sides %+v", p.BySettlement)
-	}
-}
-
 // A third Friday has both settlements: the main figures are of all contracts of the date. After 09:30 only PM remains.
 func TestMaxPainMixed(t *testing.T) {
 	rows := append(painRows("SPX260821", oi{7000, 50, 0}, oi{7100, 0, 5}), painRows("SPXW260821", oi{7100, 2, 0}, oi{7200, 0, 9})...)
@@ -57,6 +33,9 @@ func TestMaxPainMixed(t *testing.T) {
 	all := pains(t, 7000, "2026-08-21T13:29:59Z", rows...)
 	p := all[0]
 	equal(t, "settlement", p.Settlement, "mixed")
+	equal(t, "symbol", p.Symbol, "SPX")
+	equal(t, "next date", all[1].Expiration, day("2026-08-28"))
+	equal(t, "days to it", all[1].DaysToExpiration, 7)
 	equal(t, "calls", p.CallOpenInterest, 52)
 	equal(t, "puts", p.PutOpenInterest, 14)
 	near(t, "max pain", p.MaxPain, 7000, 0)
@@ -74,8 +53,7 @@ func TestMaxPainMixed(t *testing.T) {
 	equal(t, "AM alone", pains(t, 7000, noon, painRows("SPX260821", oi{7000, 1, 1})...)[0].Settlement, "am")
 }
 
-// Without open interest, the fields that need a minimum are null and the curve is all zeros. Without calls there is no
-// ratio.
+// Without open interest, the fields that need a minimum are null and the curve is all zeros.
 func TestMaxPainWithoutOpenInterest(t *testing.T) {
 	p := pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 0, 0}, oi{7000, 0, 0})...)[0]
 	isNull(t, "max pain", p.MaxPain)
@@ -88,11 +66,6 @@ func TestMaxPainWithoutOpenInterest(t *testing.T) {
 	if body := string(marshal(t, p)); !strings.Contains(body, `"open_interest":[],`) && !strings.Contains(body, `"open_interest":[]`) {
 		t.Error(body)
 	}
-	p = pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 0, 3})...)[0]
-	isNull(t, "ratio without calls", p.PutCallRatio)
-	near(t, "max pain of a put", p.MaxPain, 6900, 0)
-	p = pains(t, 7000, noon, painRows("SPXW260821", oi{6900, 3, 0})...)[0]
-	near(t, "ratio without puts", p.PutCallRatio, 0, 0)
 }
 
 // The default is the nearest date with open interest, else the nearest date, and -1 without a date.
@@ -161,10 +134,23 @@ func checkSide(t *testing.T, name string, side *compute.PainSide, strikes []oi, 
 			t.Fatalf("%s: %+v, want %v and %v at %v", name, p, want.call[i], want.put[i], strikes[i].strike)
 		}
 	}
-	if side.CallOpenInterest+side.PutOpenInterest == 0 {
+	calls, puts, open := 0.0, 0.0, []compute.StrikeOI{}
+	for _, s := range strikes {
+		if calls, puts = calls+s.calls, puts+s.puts; s.calls+s.puts > 0 {
+			open = append(open, compute.StrikeOI{Strike: compute.Level(s.strike), Call: compute.Count(s.calls), Put: compute.Count(s.puts)})
+		}
+	}
+	equal(t, name+" open interest", fmt.Sprint(side.CallOpenInterest, side.PutOpenInterest, side.OpenInterest), fmt.Sprint(calls, puts, open))
+	if calls == 0 {
+		isNull(t, name+" ratio without calls", side.PutCallRatio)
+	} else {
+		near(t, name+" ratio", side.PutCallRatio, puts/calls, 1e-12)
+	}
+	if calls+puts == 0 {
 		isNull(t, name, side.MaxPain)
 		return
 	}
+	near(t, name+" distance", side.Distance, (want.best-spot)/spot*100, 1e-12)
 	near(t, name+" max pain", side.MaxPain, want.best, 0)
 	equal(t, name+" range", *side.Range, [2]compute.Level{compute.Level(want.lo), compute.Level(want.hi)})
 	equal(t, name+" flatness", *side.Flatness, want.flat)

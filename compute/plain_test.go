@@ -6,8 +6,8 @@ import (
 	"strikecache/compute"
 )
 
-// The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §§0 and 1, of the quote location
-// of §5 and of the shape of §6. It was written from the text alone, so that it does not repeat an error of the production
+// The files plain_*_test.go are a second, deliberately plain implementation of METHODS.md §§0 and 1, of the scores and sides of
+// §5 and of the shape of §6. It was written from the text alone, so that it does not repeat an error of the production
 // code. It goes contract by contract, shares nothing between strikes, uses no recurrences, and has its own Black formula,
 // bisections and clock arithmetic. It rounds nothing and is slow. TestPlainIsIndependent says what it may use.
 

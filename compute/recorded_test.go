@@ -111,9 +111,19 @@ func TestRecordedConventions(t *testing.T) {
 	equal(t, "settled", r.Quality.Contracts.Skipped.Settled, 562)
 	equal(t, "session", r.Data.SessionDate, day("2026-08-11"))
 	equal(t, "settle date", r.Data.OISettleDate, day("2026-08-10"))
+	near(t, "gap", r.Quality.SpotGap, 0, 0.02) // the forwards, of quotes 7 minutes newer, imply the index within 2 bp
+	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
+
+	// The document was made 7 minutes after the last trades, and its quotes are of the curb session: no side is known.
+	f := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
+	equal(t, "items", len(f.Items), compute.MaxFlowItems)
+	for _, it := range f.Items {
+		equal(t, fmt.Sprint(it.Contract, ", last traded ", it.ObservedAt), it.Direction, "unknown")
+	}
 }
 
-// The plain implementation agrees on real chains. A whole chain takes seconds, so it is for a full run.
+// The plain implementation agrees on real chains, and no number of theirs is without a JSON form. A whole chain takes seconds, so
+// it is for a full run.
 func TestRecordedAgainstPlainImplementation(t *testing.T) {
 	t.Parallel()
 	closed, early := listing(t)
@@ -126,6 +136,10 @@ func TestRecordedAgainstPlainImplementation(t *testing.T) {
 		got := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
 		want := plainGamma(plainInput{Chain: chain, Closed: closed, Early: early, Rate: 0.04})
 		compareWithPlain(t, name, got, want)
+		flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
+		for _, v := range []any{got.Data, got.Quality, got.Matrix, compute.MaxPains(chain, cal), flow} {
+			marshal(t, v)
+		}
 	}
 }
 
@@ -181,20 +195,4 @@ func TestRecordedMaxPain(t *testing.T) {
 		}
 	}
 	equal(t, "roots and dates", sides, len(oracle.ByRootDate)-1)
-}
-
-// The forwards of the recorded chain, whose quotes are 7 minutes newer than the index, imply the index within 2 bp.
-func TestRecordedImpliedSpot(t *testing.T) {
-	r := compute.GammaExposure(compute.GammaInput{Chain: recordedChain(t, spxChain), Calendar: cal, RiskFreeRate: 0.04})
-	near(t, "gap", r.Quality.SpotGap, 0, 0.02)
-	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
-}
-
-// The recorded chain was made 7 minutes after the last trades, and its quotes are of the curb session: no side is known.
-func TestRecordedDirections(t *testing.T) {
-	f := compute.UnusualFlow(compute.FlowInput{Chain: recordedChain(t, spxChain), Calendar: cal})
-	equal(t, "items", len(f.Items), compute.MaxFlowItems)
-	for _, it := range f.Items {
-		equal(t, fmt.Sprint(it.Contract, ", last traded ", it.ObservedAt), it.Direction, "unknown")
-	}
 }

@@ -2,7 +2,6 @@ package refresh_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -53,8 +52,8 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 			c.Observe = func(job, code string, refused []string, _ time.Duration) { counted[fmt.Sprint(job, code, refused)]++ }
 		})
 		defer r.close()
+		r.once()
 		for _, l := range lies {
-			r.once()
 			before, accepted, editions := tree(t, dir), refresh.Accepted(r.Refresher, l.name), map[string]*snapshots.Edition{}
 			for _, name := range allResources {
 				editions[name] = r.store.Current(name)
@@ -91,19 +90,6 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// withoutDocument is a source in which one document times out.
-type withoutDocument struct {
-	upstream.Source
-	name upstream.Name
-}
-
-func (w withoutDocument) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	if name == w.name {
-		return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
-	}
-	return w.Source.Fetch(ctx, name, since)
-}
-
 // Each document that a run refuses is counted under its own reason, and the run's log line names it with the reason. If
 // another document of the run is good, the job does not back off.
 func TestEveryRefusalIsCounted(t *testing.T) {
@@ -113,29 +99,27 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 		what    string
 		job     string
 		faults  map[upstream.Name]fault
-		unsent  upstream.Name // a document that does not arrive
 		partial bool
 		refused []string
 		named   []string
 	}{
-		{"two of three chains", "flow", map[upstream.Name]fault{xlf: faultClockAhead, spy: faultManyExpirations}, "", true,
+		{"two of three chains", "flow", map[upstream.Name]fault{xlf: faultClockAhead, spy: faultManyExpirations}, true,
 			[]string{"clock_ahead", "too_many_expirations"}, []string{string(xlf), string(spy)}},
-		{"a timeout beside a refusal", "flow", map[upstream.Name]fault{xlf: faultHTMLPage}, spy, true,
+		{"a timeout beside a refusal", "flow", map[upstream.Name]fault{xlf: faultHTMLPage, spy: faultStall}, true,
 			[]string{"upstream_html"}, []string{string(xlf), string(spy)}},
-		{"only a timeout", "flow", nil, xlf, false, nil, []string{string(xlf)}},
-		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, "", true, []string{"upstream_empty"}, []string{"XLE"}},
-		{"an unreachable quote", "sectors", nil, xle, true, nil, []string{"XLE"}},
-		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, "", false, slices.Repeat([]string{"upstream_html"}, half), []string{"SPY", "XLE"}},
-		{"the settlement file and the closes", "vix", map[upstream.Name]fault{"": faultHTMLPage}, "", false,
+		{"only a timeout", "flow", map[upstream.Name]fault{xlf: faultStall}, false, nil, []string{string(xlf)}},
+		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, true, []string{"upstream_empty"}, []string{"XLE"}},
+		{"an unreachable quote", "sectors", map[upstream.Name]fault{xle: faultStall}, true, nil, []string{"XLE"}},
+		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, false, slices.Repeat([]string{"upstream_html"}, half), []string{"SPY", "XLE"}},
+		{"the settlement file and the closes", "vix", map[upstream.Name]fault{"": faultHTMLPage}, false,
 			slices.Repeat([]string{"upstream_html"}, 3), []string{"settlement/2026-11-19.csv", "quotes/_VIX.json", "quotes/_VIX3M.json"}},
-		{"a close", "vix", map[upstream.Name]fault{upstream.Quotes("_VIX"): faultClockAhead}, "", true, []string{"clock_ahead"}, []string{"_VIX"}},
+		{"a close", "vix", map[upstream.Name]fault{upstream.Quotes("_VIX"): faultClockAhead}, true, []string{"clock_ahead"}, []string{"_VIX"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var refused []string
 			var log bytes.Buffer
 			r := newRig(t, t.TempDir(), "2026-11-20 16:45", func(cfg *refresh.Config) {
 				cfg.FlowSymbols = []string{"XLF", "SPY", "QQQ"}
-				cfg.Source = withoutDocument{cfg.Source, c.unsent}
 				cfg.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 				cfg.Observe = func(_, _ string, reasons []string, _ time.Duration) { refused = reasons }
 			})
@@ -156,7 +140,7 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 }
 
 // A start whose clock is behind the stored answers says so in one line, and reports the clock as impaired. The refreshes go on
-// at the time of the clock, and are served.
+// at the time of the clock, without the documents of later times, and are served.
 func TestAClockBehindTheStoredAnswers(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -180,9 +164,15 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		if err := again.ClockError(); err == nil {
 			t.Error("the clock is not impaired")
 		}
-		again.once()
-		if got := again.meta(refresh.GammaResource).AsOf; again.clock.Now().Sub(got) > 20*time.Minute {
-			t.Errorf("the refresh is not served: as_of %v", got)
+		_ = again.Resume(t.Context()) // the rotation has no quote of this time
+		again.market.Fail(xlfDocument, faultHTMLPage, -1)
+		if err := again.RefreshOnce(t.Context()); err == nil {
+			t.Error("a page instead of a chain is accepted")
+		}
+		for _, name := range []string{refresh.GammaResource, refresh.FlowResource} {
+			if age := again.clock.Now().Sub(again.meta(name).AsOf); age < 0 || age > 20*time.Minute {
+				t.Errorf("the refresh is not served: %s is %v old", name, age)
+			}
 		}
 	})
 }

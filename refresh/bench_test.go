@@ -5,15 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"regexp"
 	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
-	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/upstream"
 )
@@ -106,42 +103,6 @@ func benchmarkLater(b *testing.B, size int, start func(b *testing.B) *rig) {
 	}
 	b.ReportMetric(float64((cpuTime()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
-}
-
-// BenchmarkLargeChain refreshes a made chain of 199,936 contracts, more than are served, as BenchmarkRefresh does.
-func BenchmarkLargeChain(b *testing.B) {
-	const rows = 128 * 781
-	refresh.AllowStrikeRows(b, rows)
-	bodies := [2][]byte{largeChain(7728.2), largeChain(7731.4)}
-	start := func(b *testing.B) *rig {
-		return newRig(b, b.TempDir(), "2026-08-11 15:37", func(c *refresh.Config) {
-			c.Source, c.FlowSymbols = &alternating{bodies: bodies}, nil
-		})
-	}
-	b.Run("first", func(b *testing.B) { benchmarkFirst(b, len(bodies[0]), start) })
-	b.Run("later", func(b *testing.B) { benchmarkLater(b, len(bodies[0]), start) })
-}
-
-// largeChain returns a chain document of 128 expirations with 781 strikes each, whose volatility is 20 %. The open interest
-// does not depend on the spot.
-func largeChain(spot float64) []byte {
-	random := rand.New(rand.NewPCG(41, 42))
-	at := time.Date(2026, 8, 11, 16, 0, 0, 0, time.UTC)
-	out := []byte(`{"timestamp":"2026-08-11 19:36:41","data":{"options":[`)
-	for e := range 128 {
-		expiration := at.AddDate(0, 0, 1+3*e)
-		v := 0.2 * math.Sqrt(float64(1+3*e)/365)
-		for k := range 781 {
-			strike := 2000 + 15*float64(k)
-			for right, letter := range "CP" {
-				mid := compute.BlackValue(compute.Right(right), spot, strike, v) + 0.2
-				out = fmt.Appendf(out, `{"option":"SPXW%s%c%08.0f","bid":%.2f,"ask":%.2f,"iv":0.2,"open_interest":%d.0,"volume":%d.0,"delta":0.5,"gamma":0.0012,`+
-					`"theta":-0.0067,"rho":0.0,"theo":%.4f,"last_trade_price":%.2f,"last_trade_time":"2026-08-11T10:31:50"},`,
-					expiration.Format("060102"), letter, strike*1000, mid-0.1, mid+0.1, random.IntN(5000)*random.IntN(2), random.IntN(900), mid, mid)
-			}
-		}
-	}
-	return fmt.Appendf(out[:len(out)-1], `],"symbol":"^SPX","current_price":%.2f,"close":%.2f,"last_trade_time":"2026-08-11T15:21:30"},"symbol":"_SPX"}`, spot, spot)
 }
 
 // peakHeap returns by how many bytes the heap in use grows at most while f runs.

@@ -2,8 +2,6 @@ package refresh_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"math"
 	"os"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"strikecache/refresh"
-	"strikecache/snapshots"
 )
 
 // changedGamma is the part of a gamma answer that says what changed since the previous session.
@@ -69,32 +66,11 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		if n["spot"] == 0 || n["time"] == 0 || n["expired"] == 0 || n["open_interest"] == 0 || len(g.OpenInterest) != 10 {
 			t.Errorf("parts %v, changes of open interest %v", n, g.OpenInterest)
 		}
-		var m struct {
-			Expirations []json.RawMessage
-			Strikes     []json.RawMessage
-			Net         [][]*float64 `json:"net_gex_dollars"`
-		}
-		r.data(refresh.MatrixResource, &m)
-		if len(m.Expirations) == 0 || len(m.Strikes) == 0 || len(m.Net) != len(m.Strikes) || r.meta(refresh.MatrixResource).AsOf != r.meta(refresh.GammaResource).AsOf {
-			t.Errorf("matrix of %d expirations and %d strikes, as of %v", len(m.Expirations), len(m.Strikes), r.meta(refresh.MatrixResource).AsOf)
-		}
 		identical(t, dir, "2026-11-20", quoted...)
 
-		resources := []string{refresh.GammaResource, refresh.MatrixResource}
-		served := map[string][]byte{}
-		for _, name := range resources {
-			served[name] = bytes.Clone(r.store.Current(name).Default.Body(snapshots.Identity))
-		}
 		r.close()
-		restarted := newRig(t, dir, "2026-11-20 11:01")
-		if err := errors.Join(restarted.Restore(), restarted.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range resources {
-			if !bytes.Equal(restarted.store.Current(name).Default.Body(snapshots.Identity), served[name]) {
-				t.Errorf("%s has other bytes after a restart", name)
-			}
-		}
+		restarted := newRig(t, dir, "2026-11-20 11:01").restored()
+		equal(t, "restarted", r, restarted)
 		restarted.once()
 		var again changedGamma
 		restarted.data(refresh.GammaResource, &again)
@@ -106,11 +82,8 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "gex-spx")); err != nil {
 			t.Fatal(err)
 		}
-		without := newRig(t, dir, "2026-11-20 11:05")
+		without := newRig(t, dir, "2026-11-20 11:05").restored()
 		defer without.close()
-		if err := errors.Join(without.Restore(), without.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
 		var unknown changedGamma
 		without.once()
 		without.data(refresh.GammaResource, &unknown)

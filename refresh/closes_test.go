@@ -1,7 +1,6 @@
 package refresh_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,22 +21,10 @@ func (c cashCurve) complete() bool {
 	return c.VIX != nil && c.VIX3M != nil && c.SpotBasis != nil && c.CashRegime != nil
 }
 
-// documentsAsked counts the requests for each document.
-type documentsAsked struct {
-	*faultyMarket
-	asked map[upstream.Name]int
-}
-
-func (s documentsAsked) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	s.asked[name]++
-	return s.faultyMarket.Fetch(ctx, name, since)
-}
-
 // When a quote of VIX cannot be used, the job asks for all other documents and uses them.
 func TestOneUnusableQuoteOfVIX(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := map[upstream.Name]int{}
-		r := newRig(t, t.TempDir(), "2026-11-20 16:45", func(c *refresh.Config) { c.Source = documentsAsked{c.Source.(*faultyMarket), asked} })
+		r := newRig(t, t.TempDir(), "2026-11-20 16:45")
 		defer r.close()
 		r.market.Fail(upstream.Quotes("_VIX"), faultHTMLPage, -1)
 		refresh.RunJob(r.Refresher, t.Context(), "vix")
@@ -46,8 +33,8 @@ func TestOneUnusableQuoteOfVIX(t *testing.T) {
 			t.Errorf("%+v", curve)
 		}
 		for _, symbol := range []string{"_VIX", "_VIX3M"} {
-			if quotes, histories := asked[upstream.Quotes(symbol)], asked[upstream.History(symbol)]; quotes != 1 || histories != 1 {
-				t.Errorf("%s: asked for %d quotes and %d histories", symbol, quotes, histories)
+			if asked := r.market.asked; asked[upstream.Quotes(symbol)] != 1 || asked[upstream.History(symbol)] != 1 {
+				t.Errorf("%s: asked for %v", symbol, asked)
 			}
 		}
 	})

@@ -194,9 +194,10 @@ func checkSymbol(says, symbol string) error {
 
 // maxExpirations and maxStrikeRows bound a chain that is served. A strike row is a root, an expiration and a strike. SPX
 // lists 55 expirations and 15,500 strike rows. A chain of 5,000 expirations took 62 seconds and 1.2 GB to compute.
-const maxExpirations = 128
-
-var maxStrikeRows = 40_000 // a benchmark raises it
+const (
+	maxExpirations = 128
+	maxStrikeRows  = 40_000
+)
 
 // errTooMany is the error of a chain that has more expirations or strikes than are served.
 var errTooMany = errors.New("chain is too large to serve")

@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
-	"github.com/goccy/go-json"
-
-	"strikecache/compute"
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -84,32 +79,3 @@ func Held(r *Refresher, name string) *snapshots.Edition {
 
 // BackfillMorning fills in the rows of today's track before the first.
 func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfillMorning(ctx) }
-
-// InTrack says whether an as_of gets a row.
-func InTrack(asOf time.Time, cal *compute.Calendar) bool { return inTrack(asOf, cal) }
-
-// TrackRows is trackRows.
-var TrackRows = trackRows
-
-// TrackColumns is trackColumns.
-var TrackColumns = trackColumns
-
-// Thinned returns the numbers of the rows that stay of n rows.
-func Thinned(n int) (kept []int) {
-	var rows []json.RawMessage
-	for i := range n {
-		rows = append(rows, json.RawMessage(strconv.Itoa(i)))
-	}
-	for _, row := range thinned(rows) {
-		i, _ := strconv.Atoi(string(row))
-		kept = append(kept, i)
-	}
-	return kept
-}
-
-// AllowStrikeRows lets chains of n strike rows be served until the benchmark ends.
-func AllowStrikeRows(b *testing.B, n int) {
-	before := maxStrikeRows
-	maxStrikeRows = n
-	b.Cleanup(func() { maxStrikeRows = before })
-}

@@ -3,12 +3,12 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -224,7 +224,6 @@ var faultCases = []faultCase{
 	{"quotes: reset mid-body", faultReset, quotesDir, upstream.Truncated, onQuotes},
 	{"quotes: garbage prices", faultGarbagePrice, quotesDir, upstream.Empty, onQuotes},
 	{"settlements: 403", faultForbidden, filesDir, upstream.Refused, onVIX},
-	{"settlements: garbage numbers", faultGarbageNumbers, filesDir, upstream.Malformed, onVIX},
 	// Documents with false times, prices or quotes.
 	{"a chain made next week", faultClockAhead, spxDocument, upstream.ClockAhead, onChain},
 	{"a chain of an index that traded next week", faultTradeAhead, spxDocument, upstream.ClockAhead, onChain},
@@ -240,7 +239,7 @@ var faultCases = []faultCase{
 }
 
 // At any fault of the upstream, the last good answers stay, turn stale with the reason of the fault, and recover at the
-// next good document. Other feeds go on. No host gets requests more often than is allowed.
+// next good document. Other feeds go on. The dated file stays fresh. No host gets requests more often than is allowed.
 func TestFaultUpstream(t *testing.T) {
 	injected := 0
 	cases := faultCases
@@ -305,6 +304,14 @@ func injectFault(t *testing.T, c faultCase) int {
 		if now := f.bodies([]string{name})[name]; !bytes.Equal(now, before[name]) {
 			t.Errorf("%s: the data changed:\n%.200s\n%.200s", name, before[name], now)
 		}
+	}
+	for _, name := range allResources {
+		if state, reason := f.freshness(name); !slices.Contains(c.stale, name) && c.fault != faultRefuse && reason == string(c.reason) {
+			t.Errorf("%s, of another feed, is %s for %q", name, state, reason)
+		}
+	}
+	if dated := tree(t, f.dir)["/simulated/2026-11-20/gex-spx"]; c.hits == spxDocument && !bytes.Contains(dated, []byte(`"state":"fresh"`)) {
+		t.Error("the stale answer was written to the dated file")
 	}
 	during := f.requests()
 	hit := f.checkFault(t, c, during)
@@ -500,10 +507,7 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 		for fault, reason := range map[fault]string{
 			faultShrink: "shrunk", faultBackwardClock: "clock_backwards", faultPriceJump: "price_jump", faultQuotesMissing: "quotes_missing",
 		} {
-			again := newRig(t, r.dir, "2026-11-20 11:01")
-			if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			again := newRig(t, r.dir, "2026-11-20 11:01").restored()
 			again.market.Fail("", fault, -1)
 			err := again.RefreshOnce(t.Context())
 			for _, name := range []upstream.Name{spxDocument, xlfDocument} {
@@ -512,32 +516,6 @@ func TestRefusalsSurviveARestart(t *testing.T) {
 				}
 			}
 			again.close()
-		}
-	})
-}
-
-// An older day's file does not replace the answer that a restart restored.
-func TestAnOlderSettlementDoesNotReplaceARestoredOne(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 18:45")
-		r.once()
-		want := r.store.Current(refresh.VIXResource).Default.Data()
-		r.close()
-		again := newRig(t, r.dir, "2026-11-20 19:00")
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		again.market.Fail(upstream.Settlement("2026-11-20"), faultStaleSettlement, 1)
-		again.once()
-		if got := again.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), want) || got.Meta.Freshness.State != "closed" {
-			t.Errorf("%+v: %.200s", got.Meta.Freshness, got.Data())
-		}
-		time.Sleep(20 * time.Minute)
-		again.once()
-		if got := again.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), want) {
-			t.Errorf("after the right file: %.200s", got.Data())
 		}
 	})
 }

@@ -34,7 +34,6 @@ const (
 	faultHTMLPage              // a page instead of the document
 	faultEmptyOptions          // no rows: an empty options or data array, a settlement file of a header alone
 	faultStaleSettlement       // the settlement file of the session before, whose FileDate says so
-	faultGarbageNumbers        // strings, nulls and absurd values in the numbers of many rows; still valid JSON
 	faultBackwardClock         // a chain or quote with a top-level timestamp an hour older
 	faultShrink                // the first tenth of the rows
 	faultGarbagePrice          // a chain or quote whose underlying has garbage for prices
@@ -50,12 +49,14 @@ const (
 // the first tenth of the rows, the nearest expirations: with a whole chain, a test takes ten times as long.
 type faultyMarket struct {
 	*simulated.Market
-	whole bool // the SPX chain has all rows
-	still bool // the SPX chain repeats the first one, with another timestamp
+	now   func() time.Time
+	whole bool          // the SPX chain has all rows
+	takes time.Duration // from a request to its answer
 
 	mu     sync.Mutex
+	asked  map[upstream.Name]int // requests since the test cleared it
+	last   time.Time             // of an answer
 	faults map[upstream.Name]*dueFault
-	first  *upstream.Document // of the SPX chain, when it is still
 }
 
 // dueFault is a fault that was set for a name.
@@ -65,7 +66,17 @@ type dueFault struct {
 }
 
 func newFaultyMarket(cfg simulated.Config) *faultyMarket {
-	return &faultyMarket{Market: simulated.New(cfg), faults: map[upstream.Name]*dueFault{}}
+	return &faultyMarket{Market: simulated.New(cfg), now: cfg.Now, asked: map[upstream.Name]int{}, faults: map[upstream.Name]*dueFault{}}
+}
+
+// askedFor returns the number of requests for documents of a kind.
+func (m *faultyMarket) askedFor(kind upstream.Kind) (n int) {
+	for name, times := range m.asked {
+		if k, _ := name.Split(); k == kind {
+			n += times
+		}
+	}
+	return n
 }
 
 // Fail makes the next fetches of a document fail: as many as times says, or all if it is negative. It replaces an
@@ -84,8 +95,11 @@ func (m *faultyMarket) ClearFaults() {
 
 // due returns the fault of this fetch and counts it.
 func (m *faultyMarket) due(name upstream.Name) fault {
+	time.Sleep(m.takes)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.asked[name]++
+	m.last = m.now()
 	f, own := m.faults[name]
 	if !own {
 		f = m.faults[""]
@@ -103,7 +117,7 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 	if err != nil {
 		return nil, err
 	}
-	doc = m.repeated(m.short(doc))
+	doc = m.short(doc)
 	if doc, err = m.spoil(ctx, doc, f); err != nil {
 		return nil, err
 	}
@@ -125,6 +139,9 @@ func asSent(doc *upstream.Document) *upstream.Document {
 }
 
 func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	m.mu.Lock()
+	m.asked[name]++
+	m.mu.Unlock()
 	doc, err := m.Market.At(name, at)
 	if err != nil {
 		return nil, err
@@ -145,21 +162,6 @@ func (m *faultyMarket) short(doc *upstream.Document) *upstream.Document {
 	return &few
 }
 
-// repeated returns the document. If the market is still, it returns the first SPX chain with the timestamp of this one.
-func (m *faultyMarket) repeated(doc *upstream.Document) *upstream.Document {
-	if !m.still || doc.Name != upstream.Options("_SPX") {
-		return doc
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.first == nil {
-		m.first = doc
-	}
-	again := *doc
-	again.Body = shiftClock(m.first.Body, doc.Generated.Sub(m.first.Generated))
-	return &again
-}
-
 const htmlPage = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head>" +
 	"<body>Checking your browser before accessing the site.</body></html>\n"
 
@@ -176,14 +178,14 @@ func (m *faultyMarket) spoil(ctx context.Context, doc *upstream.Document, f faul
 	spoiled := *doc
 	spoiled.ETag = `"spoiled ` + doc.ETag[1:]
 	switch f {
+	case faultStall:
+		return nil, &upstream.Error{Name: doc.Name, Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
 	case faultHTMLPage:
 		spoiled.Body = []byte(htmlPage)
 	case faultEmptyOptions:
 		spoiled.Body = keepRows(doc.Body, kind, func(int) int { return 0 })
 	case faultShrink:
 		spoiled.Body = keepRows(doc.Body, kind, func(rows int) int { return (rows + 9) / 10 })
-	case faultGarbageNumbers:
-		spoiled.Body = garble(doc.Body, kind)
 	case faultGarbagePrice:
 		spoiled.Body = priceMembers.ReplaceAll(doc.Body, []byte(`"$1":"n/a"`))
 	case faultAbsurdPrice:
@@ -250,31 +252,6 @@ func keepRows(body []byte, kind upstream.Kind, keep func(rows int) int) []byte {
 	rows := bytes.SplitAfter(body[from:to], []byte(separator))
 	kept := bytes.TrimSuffix(bytes.Join(rows[:keep(len(rows))], nil), []byte(","))
 	return bytes.Join([][]byte{body[:from], kept, body[to:]}, nil)
-}
-
-// numbers find the numbers of a document's rows, in quotes or not.
-var (
-	jsonNumbers = regexp.MustCompile(`":("?-?[0-9.]+(?:e-\d+)?"?)[,}]`)
-	fileNumbers = regexp.MustCompile(`,(-?[0-9.]+)\r`)
-)
-
-// garble returns a body with every seventh number of its rows, or of a quote, replaced by garbage.
-func garble(body []byte, kind upstream.Kind) []byte {
-	numbers := jsonNumbers
-	garbage := []string{`null`, `"n/a"`, `1e308`, `-1.0`, `"12.5"`, `1e999`, `[]`, `{}`, `true`, `"NaN"`, `99999999999999999999.0`}
-	if kind == upstream.SettlementKind {
-		numbers = fileNumbers
-		garbage = []string{``, `n/a`, `1e308`, `-1.0`, `0`, `1e999`, `*`, `NaN`, `-`, `?`, `99999999999999999999.0`}
-	}
-	from, to, _ := rowsOf(body, kind)
-	out, kept := bytes.Clone(body[:from]), from
-	for i, at := range numbers.FindAllSubmatchIndex(body[from:to], -1) {
-		if i%7 == 2 {
-			out = append(append(out, body[kept:from+at[2]]...), garbage[i/7%len(garbage)]...)
-			kept = from + at[3]
-		}
-	}
-	return append(out, body[kept:]...)
 }
 
 // shiftClock returns a body whose timestamp is later by d.

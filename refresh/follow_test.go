@@ -87,11 +87,8 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		a.close()
 
 		refresh.SetMethod(t, refresh.GammaResource, "gex/next")
-		again := newRig(t, dir, "2026-11-22 12:00")
+		again := newRig(t, dir, "2026-11-22 12:00").restored()
 		defer again.close()
-		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
 		if m := again.meta(refresh.GammaResource).Receipt.Method; m != "gex/next" {
 			t.Fatalf("method %s: the test shows nothing", m)
 		}

@@ -84,6 +84,13 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 				flow = append(flow, "previous/"+spx, "previous/options/XLF.json")
 			}
 			seen.check(r, refresh.FlowResource, `{}`, flow...)
+			// Without the session before, the changes of volatilities are unknown, and the quality says so.
+			data, first := string(r.store.Current(refresh.FlowResource).Variants["100"].Data()), at.session == "2026-11-18"
+			items, unknown := strings.Count(data, `"iv_change":`)/2, strings.Count(data, `"iv_change":null`) // each item has it twice
+			note := strings.Contains(string(r.meta(refresh.FlowResource).Quality), "iv_change is null")
+			if items == 0 || (unknown == items) != first || note != first {
+				t.Errorf("%s: %d of %d changes of volatility are unknown, said %v", at.time, unknown, items, note)
+			}
 			seen.check(r, refresh.SectorsResource, `{}`, fundDocuments()...)
 			seen.check(r, refresh.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session),
 				"settlement/"+at.settled+".csv", at.closes+"_VIX.json", at.closes+"_VIX3M.json", "state/vix-history")

@@ -2,8 +2,8 @@ package refresh_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,27 +81,30 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 
 var quoted = slices.DeleteFunc(refresh.Resources(), func(name string) bool { return name == refresh.VIXResource })
 
-// Recompute reproduces days with everything that changes the numbers: back-filled sessions, refreshes that rest on the one
-// before, volatilities of the session before, a restart.
+// The same input gives the same bytes. Recompute reproduces days with everything that changes the numbers: back-filled sessions,
+// refreshes that rest on the one before, volatilities of the session before, a restart.
 func TestStoredDaysAreRecomputed(t *testing.T) {
 	long(t)
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
-			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
+	dir, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{dir, other} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, dir, "2026-11-20 10:00", func(c *refresh.Config) {
+				c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
+			})
+			defer r.close()
+			r.run(82 * time.Second) // not at an instant when a job is due
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { r.Run(ctx); close(done) }()
-		time.Sleep(82 * time.Second) // not at an instant when a job is due
-		cancel()
-		<-done
-		r.close()
-		restarted := newRig(t, dir, "2026-11-20 11:05")
+	}
+	files := tree(t, dir)
+	if !maps.EqualFunc(files, tree(t, other), bytes.Equal) || len(files) < 9 {
+		t.Errorf("the files of two runs differ: %q and %q", slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(tree(t, other))))
+	}
+	if back := files["/simulated/2026-11-19/gex-spx"]; !bytes.Contains(back, []byte(`"changes":{"reference_as_of":"2026-11-18T21:14:59Z"`)) {
+		t.Errorf("the second back-filled session does not say what changed since the first: %.300s", back)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		restarted := newRig(t, dir, "2026-11-20 10:05").restored()
 		defer restarted.close()
-		if err := errors.Join(restarted.Restore(), restarted.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
@@ -120,28 +123,15 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	}
 }
 
-// A document that arrives too late for the gamma of a date changes neither its snapshot nor its inputs.
-func TestALateAnswerLeavesTheInputsOfItsDate(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40")
-		defer r.close()
-		r.once()
-		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
-		r.once()
-		if stored, served := storedOf(t, dir, refresh.GammaResource, "2026-11-19"), storedOf(t, dir, refresh.GammaResource, "current"); stored.Inputs[0].SHA256 == served.Inputs[0].SHA256 {
-			t.Fatal("nothing arrived late")
-		}
-		identical(t, dir, "2026-11-19", append(slices.Clone(quoted), refresh.VIXResource)...)
-	})
-}
-
+// A replay of the recorded folder serves the resources that it has documents for, and they are computed again.
 func TestRecordedDaysAreRecomputed(t *testing.T) {
 	long(t)
 	source, err := replay.New(recorded(t, "replay"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := time.Date(2026, 10, 6, 17, 56, 38, 0, time.UTC); !source.Now().Equal(want) {
+		t.Errorf("it is %v, want %v, the newest captured_at", source.Now(), want)
 	}
 	dir := t.TempDir()
 	r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
@@ -149,6 +139,14 @@ func TestRecordedDaysAreRecomputed(t *testing.T) {
 	})
 	defer r.close()
 	r.once()
+	var g struct{ Spot float64 }
+	if r.data(refresh.GammaResource, &g); g.Spot != 7728.20 {
+		t.Errorf("spot %v", g.Spot)
+	}
+	offered := r.Offers()
+	if _, ok := offered[refresh.SectorsResource]; ok || !offered[refresh.VIXResource] {
+		t.Errorf("offered %v: a folder without price history feeds no sector rotation", offered)
+	}
 	identical(t, dir, "2026-08-11", slices.DeleteFunc(slices.Clone(quoted), func(name string) bool { return name == refresh.SectorsResource })...)
 	identical(t, dir, "2026-10-05", refresh.VIXResource)
 }

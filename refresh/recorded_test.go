@@ -60,39 +60,3 @@ func TestRecordedGammaGolden(t *testing.T) {
 		t.Errorf("figures differ from %s; got\n%s", path, got)
 	}
 }
-
-// Every contract is accounted for, on the full chain and on the pathological one.
-func TestRecordedContractsAreAccountedFor(t *testing.T) {
-	for name, chain := range map[string]*compute.Chain{"full": recordedChain(t), "pathological": pathologicalChain(t)} {
-		r := gammaOf(chain)
-		c := r.Quality.Contracts
-		skipped := c.Skipped.Total() + c.Skipped.Settled + c.Skipped.NoOpenInterest + c.Skipped.NoVolatility
-		if c.Listed != c.Used+skipped || c.Listed != chain.Listed || r.Data.ContractsAnalyzed != c.Used {
-			t.Errorf("%s: listed %d, used %d, skipped %d: %+v", name, c.Listed, c.Used, skipped, c.Skipped)
-		}
-		for _, part := range []any{r.Data, r.Quality} {
-			if _, err := json.Marshal(part); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		for _, p := range compute.MaxPains(chain, compute.NewCalendar(nil, nil)) {
-			if _, err := json.Marshal(p); err != nil {
-				t.Errorf("%s: max pain of %s: %v", name, p.Expiration, err)
-			}
-		}
-		flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: compute.NewCalendar(nil, nil)})
-		if _, err := json.Marshal(flow); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func pathologicalChain(t *testing.T) *compute.Chain {
-	t.Helper()
-	body := recordedBody(t, "spx-chain-2026-08-11-pathological.json")
-	chain, err := cboe.DecodeChain(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return chain
-}

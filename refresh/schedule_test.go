@@ -1,8 +1,12 @@
 package refresh
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-json"
 
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
@@ -190,6 +194,37 @@ func TestSettlementDue(t *testing.T) {
 	} {
 		if got := settlementDue(ny(t, now), cal); got.String() != want {
 			t.Errorf("at %s: %s, want %s", now, got, want)
+		}
+	}
+}
+
+func TestTrackHours(t *testing.T) {
+	for asOf, want := range map[string]bool{
+		"2026-11-20 09:29:59": false, "2026-11-20 09:30:00": true, "2026-11-20 12:00:00": true, "2026-11-20 16:00:00": true,
+		"2026-11-20 16:15:00": true, "2026-11-20 16:15:01": false, "2026-11-20 23:00:00": false,
+		"2026-11-27 13:00:00": true, "2026-11-27 13:15:00": true, "2026-11-27 13:15:01": false, // an early close
+		"2026-11-21 12:00:00": false, "2026-11-26 12:00:00": false, // a Saturday, a holiday
+	} {
+		if got := inTrack(ny(t, asOf), cal); got != want {
+			t.Errorf("%s: %v, want %v", asOf, got, want)
+		}
+	}
+}
+
+// A track of more than 1,200 rows keeps every second row, the first and the last.
+func TestTrackIsThinned(t *testing.T) {
+	for n, want := range map[int]int{1200: 1200, 1201: 601, 1202: 602, 1300: 651, 2401: 1201/2 + 1} {
+		rows := make([]json.RawMessage, n)
+		for i := range rows {
+			rows[i] = json.RawMessage(strconv.Itoa(i))
+		}
+		var got []int
+		for _, row := range thinned(rows) {
+			i, _ := strconv.Atoi(string(row))
+			got = append(got, i)
+		}
+		if len(got) != want || got[0] != 0 || n > 1200 && got[1]%2 != 0 || got[len(got)-1] != n-1 || !slices.IsSorted(got) {
+			t.Errorf("of %d rows %d stay, want %d: %v … %v", n, len(got), want, got[:3], got[len(got)-3:])
 		}
 	}
 }

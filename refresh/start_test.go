@@ -56,6 +56,9 @@ func TestComputeThenCompare(t *testing.T) {
 			}
 
 			same := start()
+			if !day.past {
+				equal(t, "restarted", r, same)
+			}
 			first := map[string]*snapshots.Snapshot{}
 			for _, name := range allResources[:5] {
 				first[name] = same.store.Current(name).Default

@@ -40,19 +40,6 @@ func foreign(t *testing.T, bodies [][]byte, program string, args ...string) [][]
 	return decoded
 }
 
-const inPython = `
-import sys, struct, zlib
-b, out = sys.stdin.buffer.read(), sys.stdout.buffer
-while b:
-    n = struct.unpack("<I", b[:4])[0]
-    z = zlib.decompressobj(31)
-    d = z.decompress(b[4:4+n]) + z.flush()
-    if not z.eof or z.unused_data:
-        sys.exit("not one whole member")
-    out.write(struct.pack("<I", len(d)) + d)
-    b = b[4+n:]
-`
-
 const inNode = `
 const zlib = require("zlib"), unpack = zlib[process.argv[1]]
 let b = require("fs").readFileSync(0)
@@ -80,7 +67,6 @@ func TestForeignDecoders(t *testing.T) {
 		args    []string
 		probe   string // fails where the program lacks the coding
 	}{
-		{Gzip, "python3", []string{"-c", inPython}, ""},
 		{Gzip, "node", []string{"-e", inNode, "gunzipSync"}, ""},
 		{Brotli, "node", []string{"-e", inNode, "brotliDecompressSync"}, ""},
 		{Zstd, "zstd", []string{"-dc"}, ""},

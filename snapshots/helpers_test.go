@@ -324,7 +324,7 @@ func historicalOf(t testing.TB, s *Store, product, date string) string {
 // passedOver is what a store logs about a file that it cannot use.
 const passedOver = "stored file passed over"
 
-// noRetries stops the retries of a store, for a test that counts writes: in a slow test they would add writes.
+// noRetries stops the retries of a store, for a test that counts writes, to which they would add, or that moves the clock by hours.
 func noRetries(s *Store) {
 	s.stop()
 	s.retrying.Wait()

@@ -226,50 +226,6 @@ func TestHistoricalOfADiskThatHangs(t *testing.T) {
 	}
 }
 
-// Many goroutines ask for a month of dates, with room in memory for about one. Each gets its answer or ErrBusy. Afterwards
-// every date can be read.
-func TestHistoricalCrowd(t *testing.T) {
-	o := options(t.TempDir())
-	o.HistoryBytes = 3000
-	var dates []string
-	for day := 1; day <= 30; day++ {
-		dates = append(dates, fmt.Sprintf("2026-09-%02d", day))
-	}
-	s := week(t, o, dates...)
-	var wg sync.WaitGroup
-	for g := range 32 {
-		wg.Go(func() {
-			for i := range 100 {
-				date := dates[(i*7+g)%len(dates)]
-				snapshot, err := s.Historical(gamma, date)
-				if err == nil && string(snapshot.Data()) == `"`+date+`"` || errors.Is(err, ErrBusy) {
-					continue
-				}
-				t.Errorf("%s: %v, %v", date, snapshot, err)
-			}
-		})
-	}
-	wg.Wait()
-	for _, date := range dates {
-		if got := historical(t, s, date); got != date {
-			t.Errorf("%s: %s", date, got)
-		}
-	}
-	s.history.Wait()
-	bytes := int64(0)
-	for _, date := range dates {
-		if snapshot, ok := s.history.Get(s.index[key{date, "gex-spx"}].id); ok {
-			bytes += snapshot.cost()
-		}
-	}
-	if bytes == 0 || bytes > o.HistoryBytes {
-		t.Errorf("history holds %d bytes, want some, at most %d", bytes, o.HistoryBytes)
-	}
-	if n := len(s.reading); n != 0 {
-		t.Errorf("%d places for reading are still taken", n)
-	}
-}
-
 func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	dir := filepath.Join(s.dir, monday)

@@ -12,9 +12,11 @@ import (
 )
 
 // All methods run at the same time. The race detector must find no access without its lock, and each reader must get an
-// answer that was written for its date.
+// answer that was written for its date. The memory has room for about one past answer.
 func TestStoreFromManyGoroutines(t *testing.T) {
-	s := open(t, t.TempDir())
+	o := options(t.TempDir())
+	o.HistoryBytes = 3000
+	s := openWith(t, o)
 	dates := []string{monday, tuesday, wednesday, thursday, friday}
 	file := map[string]File{}
 	for _, date := range dates {
@@ -69,6 +71,21 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 		return err
 	})
 	wg.Wait()
+	for _, date := range dates {
+		if got := historical(t, s, date); got != date {
+			t.Errorf("%s: %s", date, got)
+		}
+	}
+	s.history.Wait()
+	room := int64(0)
+	for _, date := range dates {
+		if snapshot, ok := s.history.Get(s.index[key{date, "gex-spx"}].id); ok {
+			room += snapshot.cost()
+		}
+	}
+	if n := len(s.reading); room == 0 || room > o.HistoryBytes || n != 0 {
+		t.Errorf("history holds %d bytes, want some, at most %d; %d places for reading are still taken", room, o.HistoryBytes, n)
+	}
 }
 
 // The error of a store that cannot open has the reason and names the directory. The directory stays free.
@@ -111,7 +128,8 @@ func TestOpenReturnsItsErrors(t *testing.T) {
 	open(t, full)
 }
 
-// A start indexes the dated files, removes what a crash left, and leaves all other files alone.
+// A start indexes the dated files, removes what a crash left, and leaves all other files alone. Verify looks at the dated files
+// of every source, and changes nothing.
 func TestOpenReadsTheDirectory(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, date := range []string{friday, monday, wednesday} {
@@ -128,6 +146,15 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 	}
 	for _, name := range slices.Concat(foreign, left) {
 		put(t, s, name, "x")
+	}
+	other := options(s.opts.Dir)
+	other.Source = "cboe"
+	must(t, save(openWith(t, other), vix, friday, single(t, `1`)))
+	if n, bad, err := Verify(s.opts.Dir); n != 7 || len(bad) != 2 || err != nil || !exists(t, s, left[0]) {
+		t.Errorf("verify finds %d files, bad %v, %v, want 5 good ones and 2 without a header", n, bad, err)
+	}
+	if n, bad, err := Verify(filepath.Join(s.opts.Dir, "none")); n != 0 || len(bad) != 0 || err == nil {
+		t.Errorf("no directory: %d, %v, %v", n, bad, err)
 	}
 	for range 2 { // before and after a restart
 		for product, want := range map[string][]string{gamma: {monday, wednesday, friday}, "gex/spx/series": {tuesday}, vix: nil} {

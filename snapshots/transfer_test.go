@@ -89,6 +89,7 @@ func TestAcceptedObjectsWaitForTheirFile(t *testing.T) {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				s, f := openFaulty(t, notSynced, options(dir))
+				noRetries(s)
 				f.on.Store(refusing)
 				must(t, s.Accept(path, sha(body), packed, nil, asOf))
 				time.Sleep(23 * time.Hour)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -54,27 +53,6 @@ func TestReadingWithoutTheLock(t *testing.T) {
 	}
 	if !exists(t, s, thursday+"/.tmp-gex-spx-1") {
 		t.Error("another process's temporary file is gone")
-	}
-}
-
-func TestVerifyGoodTree(t *testing.T) {
-	s := stocked(t)
-	other := options(s.opts.Dir)
-	other.Source = "cboe"
-	must(t, save(openWith(t, other), vix, friday, single(t, `1`)))
-	for _, ignored := range []string{monday + "/" + tempPrefix + "gex-spx-1", "README", "old/gex-spx", "2026-02-30/gex-spx", monday + "/sub/file"} {
-		put(t, s, ignored, "x")
-	}
-	before := held(t, s)
-	n, bad, err := Verify(s.opts.Dir)
-	if n != 24 || len(bad) != 0 || err != nil {
-		t.Errorf("%d files, bad %v, %v, want 24 good ones", n, bad, err)
-	}
-	if got := held(t, s); !slices.Equal(got, before) {
-		t.Errorf("files changed to %q", got)
-	}
-	if n, bad, err := Verify(filepath.Join(s.opts.Dir, "none")); n != 0 || len(bad) != 0 || err == nil {
-		t.Errorf("no directory: %d, %v, %v", n, bad, err)
 	}
 }
 

@@ -3,9 +3,6 @@ package cboe
 import (
 	"errors"
 	"testing"
-	"time"
-
-	"strikecache/compute"
 )
 
 const (
@@ -29,32 +26,5 @@ func TestASecondArrayOfOptionsIsRefused(t *testing.T) {
 	body := document("2026-08-11 20:36:41", `"options":[],"options":[`+rowC+`],`+head)
 	if _, err := DecodeChain(body); !errors.Is(err, ErrMalformed) {
 		t.Error(err)
-	}
-}
-
-func TestDecodeChainReadsEveryColumn(t *testing.T) {
-	c, err := DecodeChain(wantChain())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Symbol != "SPX" || c.Spot != 7728.2002 || c.PriceChangePercent != -0.3213 {
-		t.Errorf("head: %+v", c.Underlying)
-	}
-	if want := time.Date(2026, 8, 11, 20, 14, 59, 0, time.UTC); !c.AsOf.Equal(want) || c.AsOf.Location() != time.UTC {
-		t.Errorf("as_of %v, want %v: last_trade_time is New York time", c.AsOf, want)
-	}
-	if want := time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC); !c.CapturedAt.Equal(want) {
-		t.Errorf("captured_at %v, want %v: timestamp is UTC", c.CapturedAt, want)
-	}
-	if len(c.Contracts) != 2 || c.Listed != 2 {
-		t.Fatalf("%d contracts of %d listed", len(c.Contracts), c.Listed)
-	}
-	want := compute.Quote{Bid: 330.1, Ask: 331.9, Last: 330.5, OpenInterest: 2960, Volume: 4, IV: 0.1235, Gamma: 0.0011, Delta: 0.9,
-		LastTrade: time.Date(2026, 8, 11, 14, 31, 50, 0, time.UTC).Unix()}
-	if got := c.Contracts[0]; got.Quote != want || got.Symbol() != "SPXW260821C07400000" || got.Settlement != compute.PM {
-		t.Errorf("call: %+v", got)
-	}
-	if got := c.Contracts[1]; got.LastTrade != 0 || got.Ask != 0.05 || got.Right != compute.Put {
-		t.Errorf("put: %+v", got)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,7 +28,14 @@ import (
 	"strikecache/snapshots"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The tests wait for leases and timeouts most of the time, so more of them run at once than there are processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is how long a test waits for something that must happen.
 const patience = 2 * time.Minute
@@ -40,11 +49,23 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// steadyPort returns a free port that no system gives to a socket without a port, so that a server can start on it again while
+// other tests run.
+func steadyPort() int {
+	for {
+		port := 10_000 + rand.IntN(20_000)
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return port
+		}
+	}
+}
+
 // startNATS starts a NATS server on a port, 0 for any, with its files in a directory.
 func startNATS(t *testing.T, dir string, port int) *server.Server {
 	t.Helper()
 	if port == 0 {
-		port = server.RANDOM_PORT
+		port = steadyPort()
 	}
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
 	if err != nil {

@@ -93,7 +93,7 @@ func TestAStreamThatWasPurged(t *testing.T) {
 	until(t, "a new edge follows", func() bool { return e.shows(gamma, `"1"`) })
 }
 
-// A file that the refresher cannot read does not hold up the others.
+// A stream that is deleted does not end a fleet. A file that the refresher cannot read does not hold up the others.
 func TestAFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	at := urlOf(startNATS(t, t.TempDir(), 0))
