@@ -120,16 +120,17 @@ var acceptedByCache = map[string][]accepted{
 }
 
 // Behind nginx with nginx.conf, and behind Varnish with its built-in VCL, a refresh costs the origin one document in each coding,
-// whatever the number of clients. No client gets another's keyed answer. An unchanged document is answered 304. While the origin
-// fails, the cache serves stored documents.
+// whatever the number of clients. No client gets another's keyed answer, or a delta that it cannot decode. An unchanged document is
+// answered 304. While the origin fails, the cache serves stored documents.
 func TestCaches(t *testing.T) {
 	t.Parallel()
 	for name, start := range caches {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			installed(t, name)
 			dir := t.TempDir()
 			secret, id := newKey(t, dir, "cache", "--per-minute", "100000")
-			p := serve(t, "--data-dir", dir, "--gex-every", "5s", "--sim-speed", "4")
+			p := serve(t, "--data-dir", dir, "--gex-every", "5s") // an answer may stay in a cache until the next one, and not longer
 			lifetimes := map[string]string{gammaPath: "public, max-age=1, stale-while-revalidate=600", vixPath: "public, max-age=600"}
 			origin := newFront(t, p.url, func(r *http.Response) {
 				if lifetime := lifetimes[r.Request.URL.Path]; lifetime != "" && strings.HasPrefix(r.Header.Get("Cache-Control"), "public") {
@@ -149,6 +150,7 @@ func TestCaches(t *testing.T) {
 			}
 			followsRefreshes(t, cache, origin, clients)
 			revalidates(t, cache)
+			deltasThrough(t, cache, origin)
 			if name == "varnishd" {
 				checkUnpacking(t, p)
 				origin.Close() // before the server ends: its built-in VCL passes a 502 on

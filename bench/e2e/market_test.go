@@ -145,11 +145,9 @@ type envelope struct {
 		Captured         *time.Time `json:"captured_at"`
 		Session          string     `json:"session_date"`
 		Receipt          struct {
-			Method     string                          `json:"method"`
-			Parameters json.RawMessage                 `json:"parameters"`
-			Named      []struct{ Name, SHA256 string } `json:"inputs"`
-			Inputs     []string                        `json:"input_sha256"`
-			Data       string                          `json:"data_sha256"`
+			Named  []struct{ Name, SHA256 string } `json:"inputs"`
+			Inputs []string                        `json:"input_sha256"`
+			Data   string                          `json:"data_sha256"`
 		}
 		Quality struct {
 			Chains []struct {
@@ -212,16 +210,10 @@ func dataOf[T any](p *process, path string) (v T) {
 	return v
 }
 
-// rows returns the rows of the series.
-func (p *process) rows() [][]any {
-	p.t.Helper()
-	return dataOf[struct{ Rows [][]any }](p, seriesPath).Rows
-}
-
 // sessions returns the dates of the series, rising.
 func (p *process) sessions() (dates []string) {
 	p.t.Helper()
-	for _, row := range p.rows() {
+	for _, row := range dataOf[struct{ Rows [][]any }](p, seriesPath).Rows {
 		dates = append(dates, row[0].(string))
 	}
 	return dates

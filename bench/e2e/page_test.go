@@ -18,21 +18,13 @@ import (
 type gammaData struct {
 	Spot     float64
 	CallWall float64 `json:"call_wall"`
-	PutWall  float64 `json:"put_wall"`
-	Flip     float64 `json:"zero_gamma_flip"`
 	Net      float64 `json:"net_gex_dollars"`
-	Strikes  []struct {
-		Strike float64
-		Net    float64 `json:"net_gex_dollars"`
-	} `json:"by_strike"`
-	Profile []struct{ Spot float64 }
+	Profile  []struct{ Spot float64 }
 }
 
 type trackData struct {
-	Date    string   `json:"date"`
-	Session string   `json:"session_date"`
-	Columns []string `json:"columns"`
-	Rows    [][]any  `json:"rows"`
+	Columns []string
+	Rows    [][]any
 }
 
 // last returns a number of the last row.
@@ -45,7 +37,6 @@ func (d trackData) last(column string) float64 {
 }
 
 type painData struct {
-	Expiration  string
 	MaxPain     float64 `json:"max_pain"`
 	Expirations []struct{ Expiration string }
 }
@@ -125,7 +116,7 @@ func TestPage(t *testing.T) {
 	t.Run("keyboard", func(t *testing.T) { b.within(t).keyboard() })
 	t.Run("zoom", func(t *testing.T) { b.within(t).zoom() })
 	t.Run("flow", func(t *testing.T) { b.within(t).flow() })
-	t.Run("looks", func(t *testing.T) { b.within(t).looks("page") })
+	t.Run("looks", func(t *testing.T) { b.within(t).looks() })
 	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
 	b.t = t
 	b.clean()
@@ -392,9 +383,8 @@ func (b *browser) flow() {
 	b.until("the address is empty again", `location.search === ""`)
 }
 
-// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width. name is that of the
-// screenshots.
-func (b *browser) looks(name string) {
+// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width.
+func (b *browser) looks() {
 	eval[chromedp.Void](b, `document.activeElement.blur(); scrollTo({top: 0, behavior: "instant"})`)
 	for i, width := range []int64{2560, 1400, 390} {
 		scheme := []string{"dark", "light", "dark"}[i]
@@ -408,7 +398,7 @@ func (b *browser) looks(name string) {
 		}
 		b.until("every chart is drawn", chartsScript+`.every(c => c.ink >= 100)`)
 		b.plain()
-		b.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+		b.shoot(fmt.Sprintf("page-%d-%s", width, scheme))
 	}
 	b.view(1400, 1000, "light")
 	b.press("#theme", kb.Enter, kb.Enter)

@@ -41,7 +41,7 @@ func TestReferencePages(t *testing.T) {
 }
 
 // The search of /docs finds fields and endpoints, works by keyboard, and is in the address. A link to a field that is folded
-// away unfolds it.
+// away unfolds it. Without JavaScript the page shows the same, except the search, and what is folded can be unfolded.
 func TestDocsSearch(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
@@ -75,15 +75,9 @@ func TestDocsSearch(t *testing.T) {
 	if got, want := b.text("#gex-spx .curl"), "curl -sS --compressed '"+p.url+"/api/v1/gex/spx'"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	b.clean()
-}
 
-// Without JavaScript /docs shows the same, except the search. What is folded can be unfolded.
-func TestDocsWithoutJavaScript(t *testing.T) {
-	t.Parallel()
-	installed(t, "chromium")
-	p := shared(t)
-	b := browse(t, p.url+"/docs")
+	// Without JavaScript, the page shows the same.
+	b.do(chromedp.Navigate(p.url + "/docs"))
 	b.until("the search is there", `document.querySelector(".search").checkVisibility()`)
 	const shown = `[...document.querySelectorAll("main tr[id], article, pre, summary")].filter(e => e.checkVisibility()).map(e => e.id || e.className || e.textContent.slice(0, 80))`
 	with := eval[[]string](b, shown)

@@ -39,16 +39,22 @@ func (v verifier) checks(t testing.TB, answer string, differing ...string) {
 	}
 }
 
-// edited returns a file with an answer in which the first match of a pattern is replaced. The digest of the data is then
-// corrected, as if a server had computed something else.
-func edited(t testing.TB, answer []byte, pattern, with string) string {
+// edit replaces the first match of a pattern in an answer.
+type edit struct{ pattern, with string }
+
+// edited returns a file with an edited answer. The digest of the data is then corrected, as if a server had computed something
+// else.
+func edited(t testing.TB, answer []byte, edits ...edit) string {
 	t.Helper()
-	at := regexp.MustCompile(pattern).FindIndex(answer)
-	if at == nil {
-		t.Fatalf("%s does not occur in %.200s", pattern, answer)
+	old := answer
+	for _, e := range edits {
+		at := regexp.MustCompile(e.pattern).FindIndex(answer)
+		if at == nil {
+			t.Fatalf("%s does not occur in %.200s", e.pattern, answer)
+		}
+		answer = slices.Concat(answer[:at[0]], []byte(e.with), answer[at[1]:])
 	}
 	var before, after struct{ Data json.RawMessage }
-	answer, old := slices.Concat(answer[:at[0]], []byte(with), answer[at[1]:]), answer
 	for body, into := range map[*[]byte]any{&old: &before, &answer: &after} {
 		if err := json.Unmarshal(*body, into); err != nil {
 			t.Fatal(err)
@@ -108,22 +114,18 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
 	v := newVerifier(t, market.dir, "simulated")
-	gamma, matrix, pain := p.body(gammaPath), p.body(matrixPath), p.body(painPath)
-	for _, x := range []struct {
-		answer        []byte
-		pattern, with string
-		differing     []string
-	}{
-		{gamma, `"effective_spot":\d+`, `"effective_spot":7000`, []string{"§1.0 effective_spot"}},
-		{gamma, `"zero_gamma_flip":[\d.]+,"flip_status"`, `"zero_gamma_flip":7400,"flip_status"`, []string{"§1.2 zero_gamma_flip"}},
-		{gamma, `("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`, []string{"§1.3 by_strike[7500.0].call_gex_dollars"}},
-		{gamma, `"sha256":"....`, `"sha256":"0000`, []string{"§0 input_sha256", "§0 input options/_SPX.json"}},
-		{gamma, `"data_sha256":"....`, `"data_sha256":"0000`, []string{"§0 data_sha256"}},
-		{matrix, `"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`, []string{"§1.6 zero_dte[7500.0].call_gex_dollars"}},
-		{pain, `"max_pain":\d+`, `"max_pain":7000`, []string{"§4 max_pain"}},
-	} {
-		v.checks(t, edited(t, x.answer, x.pattern, x.with), x.differing...)
-	}
+	gamma := p.body(gammaPath)
+	v.checks(t, edited(t, gamma,
+		edit{`"effective_spot":\d+`, `"effective_spot":7000`},
+		edit{`"zero_gamma_flip":[\d.]+,"flip_status"`, `"zero_gamma_flip":7400,"flip_status"`},
+		edit{`("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`},
+		edit{`"sha256":"....`, `"sha256":"0000`},
+		edit{`"data_sha256":"....`, `"data_sha256":"0000`},
+	), "§0 data_sha256", "§0 input_sha256", "§0 input options/_SPX.json", "§1.0 effective_spot", "§1.2 zero_gamma_flip",
+		"§1.3 by_strike[7500.0].call_gex_dollars")
+	v.checks(t, edited(t, p.body(matrixPath), edit{`"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`}),
+		"§1.6 zero_dte[7500.0].call_gex_dollars")
+	v.checks(t, edited(t, p.body(painPath), edit{`"max_pain":\d+`, `"max_pain":7000`}), "§4 max_pain")
 
 	// A document with one digit more is another document.
 	var answer struct {
@@ -150,7 +152,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(gamma))
 	altered.checks(t, file, "§0 input options/_SPX.json")
-	figure(t, "7 altered answers and an altered document: the verifier names what differs in each")
+	figure(t, "7 alterations of answers and an altered document: the verifier names what differs")
 
 	for _, args := range [][]string{{}, {"--documents", v.documents, filepath.Join(t.TempDir(), "missing")}} {
 		if _, stderr, code := run(t, exec.Command(v.python, append([]string{v.program}, args...)...)); code != 2 || stderr == "" {
