@@ -52,7 +52,7 @@ func TestFleet(t *testing.T) {
 		}
 		f.identical([]string{gammaPath, datePath + dates[0], flowPath + "?limit=7"})
 		late.p().until("it says that it has no fleet", func() bool { return late.p().degraded() == "fleet" })
-		late.p().pageSaysTheRole(t)
+		t.Run("its page says the role", func(t *testing.T) { pageSaysTheRole(t, late.p().url) })
 		late.join()
 	})
 	t.Run("members of other markets", func(t *testing.T) { // a simulated and a real market have buckets of other names
@@ -77,8 +77,8 @@ func TestFleet(t *testing.T) {
 }
 
 // pageSaysTheRole checks that the page of an edge says the role, and asks for it after its first chart.
-func (p *process) pageSaysTheRole(t *testing.T) {
-	b := browse(t, p.url)
+func pageSaysTheRole(t *testing.T, url string) {
+	b := browse(t, url)
 	b.until("the page says the role", `document.querySelector("#role strong").innerText === "edge"`)
 	asked := eval[[]string](b, `asked.map(a => a.url)`)
 	if first := asked[0]; !strings.HasPrefix(first, trackPath) && !strings.HasPrefix(first, gammaPath) || !eval[bool](b, `!!document.querySelector(".plot canvas")`) {
