@@ -109,16 +109,15 @@ func TestPage(t *testing.T) {
 		t.Errorf("the page does not say that the market is simulated: %q", got)
 	}
 	b.shoot("first")
-	t.Run("charts", func(t *testing.T) { b.within(t).charts(p) })
-	t.Run("tables", func(t *testing.T) { b.within(t).tables(p) })
-	t.Run("matrix", func(t *testing.T) { b.within(t).matrix(p) })
-	t.Run("words", func(t *testing.T) { b.within(t).words() })
-	t.Run("keyboard", func(t *testing.T) { b.within(t).keyboard() })
-	t.Run("zoom", func(t *testing.T) { b.within(t).zoom() })
-	t.Run("flow", func(t *testing.T) { b.within(t).flow() })
-	t.Run("looks", func(t *testing.T) { b.within(t).looks() })
-	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
-	b.t = t
+	b.charts(p)
+	b.tables(p)
+	b.matrix(p)
+	b.words()
+	b.keyboard()
+	b.zoom()
+	b.flow()
+	b.looks()
+	b.address(p)
 	b.clean()
 }
 

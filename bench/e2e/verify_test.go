@@ -119,10 +119,9 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		edit{`"effective_spot":\d+`, `"effective_spot":7000`},
 		edit{`"zero_gamma_flip":[\d.]+,"flip_status"`, `"zero_gamma_flip":7400,"flip_status"`},
 		edit{`("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`},
-		edit{`"sha256":"....`, `"sha256":"0000`},
-		edit{`"data_sha256":"....`, `"data_sha256":"0000`},
-	), "§0 data_sha256", "§0 input_sha256", "§0 input options/_SPX.json", "§1.0 effective_spot", "§1.2 zero_gamma_flip",
-		"§1.3 by_strike[7500.0].call_gex_dollars")
+	), "§1.0 effective_spot", "§1.3 by_strike[7500.0].call_gex_dollars", "§1.2 zero_gamma_flip")
+	v.checks(t, edited(t, gamma, edit{`"sha256":"....`, `"sha256":"0000`}, edit{`"data_sha256":"....`, `"data_sha256":"0000`}),
+		"§0 data_sha256", "§0 input_sha256", "§0 input options/_SPX.json")
 	v.checks(t, edited(t, p.body(matrixPath), edit{`"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`}),
 		"§1.6 zero_dte[7500.0].call_gex_dollars")
 	v.checks(t, edited(t, p.body(painPath), edit{`"max_pain":\d+`, `"max_pain":7000`}), "§4 max_pain")
