@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,12 @@ import (
 // A wrong flag or value is an error that names the right ones, and nothing starts.
 func TestBadFlagsAreNamed(t *testing.T) {
 	t.Parallel()
-	dir, taken := t.TempDir(), shared(t).address()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir, taken := t.TempDir(), l.Addr().String()
 	file := writeFile(t, filepath.Join(dir, "file"), "2026-12-24 late\n")
 	open := writeFile(t, filepath.Join(dir, "keys.json"), "")
 	if err := os.Chmod(open, 0o644); err != nil { // so that others may read it
