@@ -130,13 +130,8 @@ func (b *browser) downloads() (loaded func() []download) {
 		defer mu.Unlock()
 		switch e := event.(type) {
 		case *network.EventResponseReceived:
-			d := download{path: strings.TrimPrefix(e.Response.URL, b.origin), status: int(e.Response.Status)}
-			for name, value := range e.Response.Headers {
-				if strings.EqualFold(name, "Content-Encoding") {
-					d.coding, _ = value.(string)
-				}
-			}
-			begun[e.RequestID] = d
+			coding, _ := e.Response.Headers["Content-Encoding"].(string)
+			begun[e.RequestID] = download{path: strings.TrimPrefix(e.Response.URL, b.origin), coding: coding, status: int(e.Response.Status)}
 		case *network.EventLoadingFinished:
 			if d, ok := begun[e.RequestID]; ok {
 				d.bytes = int(e.EncodedDataLength)

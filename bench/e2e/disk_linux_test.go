@@ -2,8 +2,8 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -50,22 +50,12 @@ func nearlyFull(t *testing.T) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	used := int64(0)
-	err = filepath.WalkDir(from, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		used += info.Size()>>12<<12 + 4<<10
-		return err
-	})
-	if err != nil {
+	mount(t, dir, "size=256m")
+	var used unix.Statfs_t
+	if err := errors.Join(os.CopyFS(dir, os.DirFS(from)), unix.Statfs(dir, &used)); err != nil {
 		t.Fatal(err)
 	}
-	mount(t, dir, fmt.Sprintf("size=%d", used+100<<10))
-	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	remount(t, dir, 0, fmt.Sprintf("size=%d", int64(used.Blocks-used.Bfree)*used.Bsize+100<<10))
 	return dir
 }
 

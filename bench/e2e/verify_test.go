@@ -15,23 +15,19 @@ import (
 	"testing"
 )
 
-// verifier runs bench/clients/verify.py.
-type verifier struct {
-	python, program string
-	documents       string // the objects of the server's source
-}
-
-func newVerifier(t testing.TB, dataDir, source string) verifier {
+// verifier returns a command of bench/clients/verify.py.
+func verifier(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	return verifier{installed(t, "python3"), filepath.Join(root, "bench", "clients", "verify.py"), filepath.Join(dataDir, source, "objects")}
-}
-
-// checks verifies an answer, given by its URL or as a file, and compares the names of the differing figures.
-func (v verifier) checks(t testing.TB, answer string, differing ...string) {
-	t.Helper()
-	cmd := exec.Command(v.python, v.program, "--documents", v.documents, answer)
+	cmd := exec.Command(installed(t, "python3"), append([]string{filepath.Join(root, "bench", "clients", "verify.py")}, args...)...)
 	cmd.Env = append(os.Environ(), "no_proxy=127.0.0.1", "PYTHONDONTWRITEBYTECODE=1")
-	stdout, stderr, code := run(t, cmd)
+	return cmd
+}
+
+// verifies verifies an answer, given by its URL or as a file, with a folder of documents, and compares the names of the differing
+// figures.
+func verifies(t testing.TB, documents, answer string, differing ...string) {
+	t.Helper()
+	stdout, stderr, code := run(t, verifier(t, "--documents", documents, answer))
 	_, summary, _ := strings.Cut(stdout, " checks, ")
 	got := strings.Split(strings.TrimSpace(summary), "\n  ")[1:]
 	if code != min(len(differing), 1) || !slices.Equal(got, differing) {
@@ -78,9 +74,9 @@ func (p *process) body(target string) []byte {
 func TestAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
-	v := newVerifier(t, market.dir, "simulated")
+	documents := filepath.Join(market.dir, "simulated", "objects")
 	for _, target := range []string{gammaPath, datePath + earlierDay, matrixPath, painPath, painPath + "?expiration=2026-12-18"} {
-		v.checks(t, p.url+target)
+		verifies(t, documents, p.url+target)
 	}
 	figure(t, "5 answers of the simulated market verified by a second program, from their documents")
 }
@@ -91,7 +87,7 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := serveReady(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"), "--anonymous-rate", "600")
-	v := newVerifier(t, dir, "replay")
+	documents := filepath.Join(dir, "replay", "objects")
 	p.until("the answer is stored", func() bool {
 		_, _, code := run(t, command(t, "recompute", "--data-dir", dir, "--source", "replay", "--date", "2026-08-11"))
 		return code == 0
@@ -105,7 +101,7 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 		c.ask(status, http.MethodGet, target)
 	}
 	for _, target := range []string{gammaPath, matrixPath, painPath, painPath + "?expiration=2026-08-21", painPath + "?expiration=2026-09-17"} {
-		v.checks(t, p.url+target)
+		verifies(t, documents, p.url+target)
 	}
 }
 
@@ -113,52 +109,41 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
-	v := newVerifier(t, market.dir, "simulated")
+	documents := filepath.Join(market.dir, "simulated", "objects")
 	gamma := p.body(gammaPath)
-	v.checks(t, edited(t, gamma,
+	verifies(t, documents, edited(t, gamma,
 		edit{`"effective_spot":\d+`, `"effective_spot":7000`},
 		edit{`"zero_gamma_flip":[\d.]+,"flip_status"`, `"zero_gamma_flip":7400,"flip_status"`},
 		edit{`("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`},
 	), "§1.0 effective_spot", "§1.3 by_strike[7500.0].call_gex_dollars", "§1.2 zero_gamma_flip")
-	v.checks(t, edited(t, gamma, edit{`"sha256":"....`, `"sha256":"0000`}, edit{`"data_sha256":"....`, `"data_sha256":"0000`}),
+	verifies(t, documents, edited(t, gamma, edit{`"sha256":"....`, `"sha256":"0000`}, edit{`"data_sha256":"....`, `"data_sha256":"0000`}),
 		"§0 data_sha256", "§0 input_sha256", "§0 input options/_SPX.json")
-	v.checks(t, edited(t, p.body(matrixPath), edit{`"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`}),
+	verifies(t, documents, edited(t, p.body(matrixPath), edit{`"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`}),
 		"§1.6 zero_dte[7500.0].call_gex_dollars")
-	v.checks(t, edited(t, p.body(painPath), edit{`"max_pain":\d+`, `"max_pain":7000`}), "§4 max_pain")
+	verifies(t, documents, edited(t, p.body(painPath), edit{`"max_pain":\d+`, `"max_pain":7000`}), "§4 max_pain")
 
 	// A document with one digit more is another document.
-	var answer struct {
-		Meta struct {
-			Receipt struct {
-				Inputs []struct{ Name, SHA256 string }
-			}
-		}
-	}
-	if err := json.Unmarshal(gamma, &answer); err != nil {
-		t.Fatal(err)
-	}
-	altered := v
-	altered.documents = t.TempDir()
-	for _, in := range answer.Meta.Receipt.Inputs {
-		document, err := exec.Command("gzip", "-dc", filepath.Join(v.documents, in.SHA256+".gz")).Output()
+	altered := t.TempDir()
+	for _, in := range envelopeOf(t, gamma).Meta.Receipt.Named {
+		document, err := exec.Command("gzip", "-dc", filepath.Join(documents, in.SHA256+".gz")).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if in.Name == "options/_SPX.json" {
 			document = bytes.Replace(document, []byte(`"open_interest":`), []byte(`"open_interest":1`), 1)
 		}
-		writeFile(t, filepath.Join(altered.documents, in.SHA256), string(document))
+		writeFile(t, filepath.Join(altered, in.SHA256), string(document))
 	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(gamma))
-	altered.checks(t, file, "§0 input options/_SPX.json")
+	verifies(t, altered, file, "§0 input options/_SPX.json")
 	figure(t, "7 alterations of answers and an altered document: the verifier names what differs")
 
-	for _, args := range [][]string{{}, {"--documents", v.documents, filepath.Join(t.TempDir(), "missing")}} {
-		if _, stderr, code := run(t, exec.Command(v.python, append([]string{v.program}, args...)...)); code != 2 || stderr == "" {
+	for _, args := range [][]string{{}, {"--documents", documents, filepath.Join(t.TempDir(), "missing")}} {
+		if _, stderr, code := run(t, verifier(t, args...)); code != 2 || stderr == "" {
 			t.Errorf("%q: exit %d, %s", args, code, stderr)
 		}
 	}
-	if stdout, _, code := run(t, exec.Command(v.python, v.program, "--help")); code != 0 || !strings.Contains(stdout, "--strike") {
+	if stdout, _, code := run(t, verifier(t, "--help")); code != 0 || !strings.Contains(stdout, "--strike") {
 		t.Errorf("--help: exit %d, %s", code, stdout)
 	}
 }
