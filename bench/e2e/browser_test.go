@@ -3,10 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,8 +18,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
-
-var screenshots = flag.String("screenshots", "", "directory for screenshots of the dashboard; empty: none")
 
 // hasten makes the page's clock run 20 times as fast, so that minutes take seconds, and records each request of the page.
 const hasten = `(() => {
@@ -190,21 +186,6 @@ func (b *browser) view(width, height int64, scheme string) {
 	b.do(chromedp.EmulateViewport(width, height))
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// shoot writes a screenshot of the whole page, if -screenshots names a directory.
-func (b *browser) shoot(name string) {
-	b.t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), image, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }

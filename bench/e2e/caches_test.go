@@ -61,7 +61,7 @@ func usageIn(t testing.TB, resp *http.Response, body []byte) usage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return usageOf(t, plain)
+	return envelopeOf(t, plain).Usage
 }
 
 // cacheClient is one client behind a cache: anonymous, or with a key.
@@ -102,21 +102,22 @@ func (c *cacheClient) get() {
 	}
 }
 
-// caches starts each cache in front of an origin.
-var caches = map[string]func(t *testing.T, origin string) *process{
-	"nginx":    nginx,
-	"varnishd": func(t *testing.T, origin string) *process { return varnish(t, origin, "-p", "http_gzip_support=off") },
-}
-
 // accepted is what a client sends as Accept-Encoding, the coding that it gets, and what the cache asks the origin for.
 type accepted struct{ sent, coding, asked string }
 
-var acceptedByCache = map[string][]accepted{
-	"nginx": {
+// caches tells how to start each cache in front of an origin, and what it does with Accept-Encoding.
+var caches = map[string]struct {
+	start  func(t *testing.T, origin string) *process
+	accept []accepted
+}{
+	"nginx": {nginx, []accepted{
 		{"", "", "identity"}, {"gzip;q=0, br;q=1", "", "identity"}, {"gzip", "gzip", "gzip, identity"}, {"GZIP,deflate", "gzip", "gzip, identity"},
 		{"br", "br", "br, identity"}, {"gzip, deflate, br, zstd", "any", "zstd, br, gzip, identity"}, {"zstd,br,gzip", "any", "zstd, br, gzip, identity"},
+	}},
+	"varnishd": {
+		func(t *testing.T, origin string) *process { return varnish(t, origin, "-p", "http_gzip_support=off") },
+		[]accepted{{"identity", "", "identity"}, {"gzip", "gzip", "gzip"}, {"br", "br", "br"}, {"zstd", "zstd", "zstd"}},
 	},
-	"varnishd": {{"identity", "", "identity"}, {"gzip", "gzip", "gzip"}, {"br", "br", "br"}, {"zstd", "zstd", "zstd"}},
 }
 
 // Behind nginx with nginx.conf, and behind Varnish with its built-in VCL, a refresh costs the origin one document in each coding,
@@ -124,7 +125,7 @@ var acceptedByCache = map[string][]accepted{
 // answered 304. While the origin fails, the cache serves stored documents.
 func TestCaches(t *testing.T) {
 	t.Parallel()
-	for name, start := range caches {
+	for name, kind := range caches {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			installed(t, name)
@@ -140,8 +141,8 @@ func TestCaches(t *testing.T) {
 			for path := range lifetimes {
 				p.until(path+" is there", func() bool { return p.answers(path, http.StatusOK) })
 			}
-			cache := start(t, origin.URL)
-			storesOnce(t, cache, origin, acceptedByCache[name])
+			cache := kind.start(t, origin.URL)
+			storesOnce(t, cache, origin, kind.accept)
 			clients := []*cacheClient{{cache: cache, coding: "identity", secret: secret, id: id}, {cache: cache, coding: "zstd", secret: secret, id: id}}
 			for range 3 {
 				for _, coding := range codings {
@@ -159,10 +160,13 @@ func TestCaches(t *testing.T) {
 			}
 			p.kill()
 			for range 2 {
-				for _, c := range clients[2:6] {
-					expired := time.Now().Add(2 * time.Second)
-					cache.until("stale answers", func() bool { c.get(); return t.Failed() || time.Now().After(expired) })
-				}
+				expired := time.Now().Add(2 * time.Second)
+				cache.until("stale answers in every coding", func() bool {
+					for _, c := range clients[2:6] {
+						c.get()
+					}
+					return t.Failed() || time.Now().After(expired)
+				})
 				if resp, _ := cache.get(gammaPath, "X-API-Key", secret); resp.StatusCode != http.StatusBadGateway && resp.StatusCode != http.StatusServiceUnavailable {
 					t.Errorf("with a key, of a dead origin: %d", resp.StatusCode)
 				}

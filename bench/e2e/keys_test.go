@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 			if resp.StatusCode != 429 || !strings.Contains(string(body), "quota_exceeded") {
 				t.Errorf("%d %s", resp.StatusCode, body)
 			}
-		} else if u := usageOf(t, body); u.Tier != "keyed" || u.Key != id || u.RequestsToday != n || u.Remaining == nil || *u.Remaining != 5-n {
+		} else if u := envelopeOf(t, body).Usage; u.Tier != "keyed" || u.Key != id || u.RequestsToday != n || u.Remaining == nil || *u.Remaining != 5-n {
 			t.Errorf("request %d: %s", n, body[len(body)-200:])
 		}
 		if n == 3 {
@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 			p = serveReady(t, args...)
 		}
 	}
-	if _, body := p.get(gammaPath); usageOf(t, body).Tier != "anonymous" {
+	if _, body := p.get(gammaPath); envelopeOf(t, body).Usage.Tier != "anonymous" {
 		t.Errorf("%s", body[len(body)-200:])
 	}
 	if out := does(t, "keys", "revoke", "--data-dir", dir, "dashboard"); !strings.Contains(out, id) {

@@ -169,11 +169,6 @@ type usage struct {
 	Remaining     *int `json:"remaining_today"`
 }
 
-func usageOf(t testing.TB, body []byte) usage {
-	t.Helper()
-	return envelopeOf(t, body).Usage
-}
-
 // envelope fetches an answer, which must be a good one.
 func (p *process) envelope(path string) envelope {
 	p.t.Helper()

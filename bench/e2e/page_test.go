@@ -108,7 +108,6 @@ func TestPage(t *testing.T) {
 	if got := b.text("#banners"); !strings.Contains(got, "The market is simulated") {
 		t.Errorf("the page does not say that the market is simulated: %q", got)
 	}
-	b.shoot("first")
 	b.charts(p)
 	b.tables(p)
 	b.matrix(p)
@@ -266,7 +265,6 @@ func (b *browser) matrix(p *process) {
 		column, len(m.Expirations), row, len(rows))
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
 	says("the cell at the pointer", ".figure:popover-open", " ")
-	b.shoot("matrix-pointer")
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 	b.until("the figure goes with the pointer", `!document.querySelector(".figure:popover-open")`)
 	b.press("#matrix .heat-map", kb.ArrowDown, kb.ArrowDown, kb.ArrowRight) // the first key shows the cell
@@ -289,7 +287,6 @@ func (b *browser) words() {
 	at := eval[[]float64](b, `(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())`, vanna)
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
 	b.until("the pointer explains a word", open+`?.id === "word-vanna"`)
-	b.shoot("word")
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 	b.until("the explanation closes when the pointer leaves", "!"+open)
 	b.tap(at[0], at[1])
@@ -334,7 +331,6 @@ func (b *browser) zoom() {
 	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(%s).querySelector(".u-over").getBoundingClientRect())`, plot)
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.2, at.Y+at.Height/2)
 	b.until("the pointer shows a tooltip", `document.querySelector("#today .plot .hint:not([hidden])")?.innerText.includes("Spot")`)
-	b.shoot("tooltip")
 	const redraw = `dispatchEvent(new Event("themechange"))`
 	drag := func() {
 		b.t.Helper()
@@ -348,7 +344,6 @@ func (b *browser) zoom() {
 	}
 	const whole = `document.querySelectorAll("#today .unzoom:not([hidden])").length === 0`
 	drag()
-	b.shoot("zoomed")
 	b.press("#today .unzoom", kb.Enter)
 	b.until("the button shows everything again", whole)
 	drag()
@@ -397,7 +392,6 @@ func (b *browser) looks() {
 		}
 		b.until("every chart is drawn", chartsScript+`.every(c => c.ink >= 100)`)
 		b.plain()
-		b.shoot(fmt.Sprintf("page-%d-%s", width, scheme))
 	}
 	b.view(1400, 1000, "light")
 	b.press("#theme", kb.Enter, kb.Enter)
